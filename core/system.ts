@@ -1,0 +1,27 @@
+import { randomBytes } from 'node:crypto';
+import type { Clock, Logger, Random } from './runtime.ts';
+
+/** The machine's own clock. Timers are unreferenced: what must stay alive holds a socket or a child. */
+export const systemClock: Clock = {
+  now: () => Date.now(),
+  monotonic: () => performance.now(),
+  setTimer(ms, fn) {
+    const timer = setTimeout(fn, ms);
+    timer.unref();
+    return () => clearTimeout(timer);
+  },
+};
+
+export const systemRandom: Random = {
+  uniform: () => Math.random(),
+  bytes: (length) => randomBytes(length),
+};
+
+/** A logger that says nothing. */
+export const silentLogger: Logger = {
+  debug() {},
+  info() {},
+  warn() {},
+  error() {},
+  child: () => silentLogger,
+};

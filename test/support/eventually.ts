@@ -1,0 +1,24 @@
+/**
+ * Waits until `check` returns a value other than undefined, null or false, looking again every 20 ms.
+ * Throws after `timeoutMs` (default 10 s) with `what`, and with the last error that `check` threw.
+ */
+export async function eventually<T>(
+  check: () => T | Promise<T>,
+  options: { timeoutMs?: number; what?: string } = {},
+): Promise<NonNullable<T>> {
+  const deadline = performance.now() + (options.timeoutMs ?? 10_000);
+  let last: unknown;
+  for (;;) {
+    try {
+      const value = await check();
+      if (value !== undefined && value !== null && value !== false) return value as NonNullable<T>;
+      last = undefined;
+    } catch (error) {
+      last = error;
+    }
+    if (performance.now() > deadline) {
+      throw new Error(`not within ${options.timeoutMs ?? 10_000} ms: ${options.what ?? 'condition'}`, { cause: last });
+    }
+    await new Promise((resolve) => setTimeout(resolve, 20));
+  }
+}

@@ -1,0 +1,51 @@
+/** The Status object of a failed call, as far as it is used. */
+export interface ApiStatus {
+  code: number;
+  reason: string;
+  message: string;
+  details?: {
+    name?: string;
+    kind?: string;
+    retryAfterSeconds?: number;
+    causes?: { field?: string; reason?: string; message?: string }[];
+  };
+}
+
+/** The API server answered with an error. `reason` is Kubernetes' own word (`NotFound`, `Conflict`, `AlreadyExists`, …). */
+export class ApiError extends Error {
+  readonly code: number;
+  readonly reason: string;
+  readonly status: ApiStatus;
+  /** Milliseconds the server asked to wait, if it did. */
+  readonly retryAfterMs: number | undefined;
+
+  constructor(status: ApiStatus, retryAfterMs?: number) {
+    super(status.message || `${status.code} ${status.reason}`);
+    this.name = 'ApiError';
+    this.code = status.code;
+    this.reason = status.reason;
+    this.status = status;
+    this.retryAfterMs = retryAfterMs;
+  }
+}
+
+/** No answer came: the connection failed or the deadline passed. A write may or may not have happened. */
+export class TransportError extends Error {
+  readonly code = 'TransportError';
+  constructor(message: string, options?: ErrorOptions) {
+    super(message, options);
+    this.name = 'TransportError';
+  }
+}
+
+const is = (code: number, reason?: string) => (error: unknown) =>
+  error instanceof ApiError && error.code === code && (reason === undefined || error.reason === reason);
+
+export const isNotFound = is(404);
+export const isAlreadyExists = is(409, 'AlreadyExists');
+export const isConflict = is(409, 'Conflict');
+export const isInvalid = is(422);
+export const isForbidden = is(403);
+export const isTooLarge = is(413);
+/** The watch or list position is no longer in the server's history. */
+export const isExpired = is(410);

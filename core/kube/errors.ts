@@ -5,7 +5,9 @@ export interface ApiStatus {
   message: string;
   details?: {
     name?: string;
+    group?: string;
     kind?: string;
+    uid?: string;
     retryAfterSeconds?: number;
     causes?: { field?: string; reason?: string; message?: string }[];
   };

@@ -1,0 +1,239 @@
+import * as z from 'zod';
+import { blobSpec } from './blob.ts';
+import { API_GROUP, API_VERSION, rules } from './schema.ts';
+import { sessionSpec, sessionStatus } from './session.ts';
+import { sessionClassSpec } from './sessionclass.ts';
+import { turnRules, turnSpec, turnStatus } from './turn.ts';
+
+/** From the zod schemas: CustomResourceDefinitions that a kube-apiserver accepts as structural. */
+
+type JsonSchema = { [key: string]: unknown };
+
+interface Column {
+  name: string;
+  type: 'string' | 'integer' | 'date';
+  jsonPath: string;
+  description: string;
+  /** 1: shown by `-o wide` only. */
+  priority?: number;
+}
+
+interface Kind {
+  kind: string;
+  plural: string;
+  shortNames: string[];
+  scope: 'Namespaced' | 'Cluster';
+  description: string;
+  spec: z.ZodType;
+  status?: z.ZodType;
+  rootRules?: ReturnType<typeof rules>;
+  selectableFields?: string[];
+  columns: Column[];
+}
+
+const reasonOf = (type: string) => `.status.conditions[?(@.type=="${type}")].reason`;
+const messageOf = (type: string) => `.status.conditions[?(@.type=="${type}")].message`;
+
+const age: Column = {
+  name: 'Age',
+  type: 'date',
+  jsonPath: '.metadata.creationTimestamp',
+  description: 'Since creation',
+};
+
+export const kinds: Kind[] = [
+  {
+    kind: 'Session',
+    plural: 'sessions',
+    shortNames: ['sess'],
+    scope: 'Namespaced',
+    description: 'An agent session: it takes turns, runs them in a pod, and keeps its state when the pod is given up.',
+    spec: sessionSpec,
+    status: sessionStatus,
+    rootRules: rules({
+      rule: "size(self.metadata.name) <= 63 && self.metadata.name.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?$')",
+      message: 'metadata.name must be a DNS label of at most 63 characters, for example my-session',
+    }),
+    selectableFields: ['.spec.class', '.status.phase'],
+    columns: [
+      { name: 'Phase', type: 'string', jsonPath: '.status.phase', description: 'What it is doing' },
+      { name: 'Reason', type: 'string', jsonPath: reasonOf('Ready'), description: 'Why it is ready or not' },
+      { name: 'Turn', type: 'string', jsonPath: '.status.currentTurn', description: 'The running turn' },
+      { name: 'Turns', type: 'integer', jsonPath: '.status.turns.total', description: 'Turns that have ended' },
+      { name: 'Last', type: 'string', jsonPath: '.status.lastTurn.phase', description: 'How the last turn ended' },
+      { name: 'Active', type: 'date', jsonPath: '.status.lastActiveAt', description: 'Since the last activity' },
+      age,
+      { name: 'Class', type: 'string', jsonPath: '.spec.class', description: 'The SessionClass', priority: 1 },
+      { name: 'Pod', type: 'string', jsonPath: '.status.podName', description: 'The present pod', priority: 1 },
+      {
+        name: 'Message',
+        type: 'string',
+        jsonPath: messageOf('Ready'),
+        description: 'The reason, in words',
+        priority: 1,
+      },
+    ],
+  },
+  {
+    kind: 'Turn',
+    plural: 'turns',
+    shortNames: ['turn'],
+    scope: 'Namespaced',
+    description: 'One input to a session, and what became of it.',
+    spec: turnSpec,
+    status: turnStatus,
+    rootRules: turnRules,
+    selectableFields: ['.spec.session', '.status.phase'],
+    columns: [
+      { name: 'Session', type: 'string', jsonPath: '.spec.session', description: 'The session' },
+      { name: 'Index', type: 'integer', jsonPath: '.status.index', description: 'The order within the session' },
+      { name: 'Phase', type: 'string', jsonPath: '.status.phase', description: 'What it is doing' },
+      { name: 'Reason', type: 'string', jsonPath: reasonOf('Finished'), description: 'Why it ended, or waits' },
+      { name: 'Started', type: 'date', jsonPath: '.status.startedAt', description: 'Since the agent was started' },
+      { name: 'Finished', type: 'date', jsonPath: '.status.finishedAt', description: 'Since the turn ended' },
+      age,
+      {
+        name: 'Message',
+        type: 'string',
+        jsonPath: messageOf('Finished'),
+        description: 'The reason, in words',
+        priority: 1,
+      },
+    ],
+  },
+  {
+    kind: 'SessionClass',
+    plural: 'sessionclasses',
+    shortNames: ['sclass'],
+    scope: 'Cluster',
+    description: 'What administrators allow for the sessions that name it, and their defaults.',
+    spec: sessionClassSpec,
+    columns: [
+      { name: 'Runner', type: 'string', jsonPath: '.spec.runner', description: 'How the runner gets into the pod' },
+      { name: 'Image', type: 'string', jsonPath: '.spec.image', description: 'The image; empty: the installation’s' },
+      {
+        name: 'Max-Running',
+        type: 'integer',
+        jsonPath: '.spec.limits.maxRunning',
+        description: 'How many sessions may have a pod at once',
+      },
+      age,
+    ],
+  },
+  {
+    kind: 'Blob',
+    plural: 'blobs',
+    shortNames: ['blob'],
+    scope: 'Namespaced',
+    description: 'A piece of state, output or log that is too large for a status; written and removed by Berth.',
+    spec: blobSpec,
+    selectableFields: ['.spec.session', '.spec.sessionUID'],
+    columns: [
+      { name: 'Session', type: 'string', jsonPath: '.spec.session', description: 'The session' },
+      { name: 'Kind', type: 'string', jsonPath: '.spec.kind', description: 'What it holds' },
+      { name: 'Part', type: 'integer', jsonPath: '.spec.part', description: 'Which piece' },
+      { name: 'Parts', type: 'integer', jsonPath: '.spec.parts', description: 'Of how many' },
+      { name: 'Bytes', type: 'integer', jsonPath: '.spec.bytes', description: 'Size of the whole' },
+      age,
+    ],
+  },
+];
+
+const SAFE = Number.MAX_SAFE_INTEGER;
+
+/** Rewrites what zod emits into the subset that a structural schema may have. */
+function structural(node: unknown, path: string): JsonSchema {
+  const source = node as JsonSchema;
+  const out: JsonSchema = {};
+  for (const [key, value] of Object.entries(source)) {
+    switch (key) {
+      case '$schema':
+      case 'additionalProperties': // strictness is the API server's own: unknown fields are pruned or refused
+      case 'propertyNames':
+        break;
+      case 'minimum':
+        if (value !== -SAFE) out.minimum = value;
+        break;
+      case 'maximum':
+        if (value !== SAFE) out.maximum = value;
+        break;
+      case 'properties':
+        out.properties = Object.fromEntries(
+          Object.entries(value as JsonSchema).map(([name, child]) => [name, structural(child, `${path}.${name}`)]),
+        );
+        break;
+      case 'items':
+        out.items = structural(value, `${path}[]`);
+        break;
+      case '$ref':
+      case 'anyOf':
+      case 'oneOf':
+      case 'allOf':
+      case 'not':
+      case 'const':
+        throw new Error(`${path}: ${key} cannot stand in a structural schema; write the schema without it`);
+      default:
+        out[key] = value;
+    }
+  }
+  if (out.type === 'integer') out.format = (out.maximum as number) <= 2 ** 31 - 1 ? 'int32' : 'int64';
+  if (out.type === 'string' && out.maxLength === undefined && !out.enum) {
+    throw new Error(`${path}: a string needs a maxLength, for the cost of CEL rules`);
+  }
+  if (out.type === 'array' && out.maxItems === undefined) throw new Error(`${path}: an array needs a maxItems`);
+  return out;
+}
+
+/** The OpenAPI 3.0 schema of a zod schema as Kubernetes accepts it. */
+export function structuralSchema(schema: z.ZodType, path: string): JsonSchema {
+  return structural(z.toJSONSchema(schema, { target: 'openapi-3.0', io: 'input', unrepresentable: 'throw' }), path);
+}
+
+/** The CustomResourceDefinition of a kind. */
+export function customResourceDefinition(kind: Kind): JsonSchema {
+  const properties: JsonSchema = {
+    apiVersion: { type: 'string' },
+    kind: { type: 'string' },
+    metadata: { type: 'object' },
+    spec: structuralSchema(kind.spec, `${kind.kind}.spec`),
+  };
+  if (kind.status) properties.status = structuralSchema(kind.status, `${kind.kind}.status`);
+  return {
+    apiVersion: 'apiextensions.k8s.io/v1',
+    kind: 'CustomResourceDefinition',
+    metadata: { name: `${kind.plural}.${API_GROUP}` },
+    spec: {
+      group: API_GROUP,
+      scope: kind.scope,
+      names: {
+        kind: kind.kind,
+        listKind: `${kind.kind}List`,
+        plural: kind.plural,
+        singular: kind.kind.toLowerCase(),
+        shortNames: kind.shortNames.filter((name) => name !== kind.kind.toLowerCase()),
+        categories: ['berth'],
+      },
+      versions: [
+        {
+          name: API_VERSION,
+          served: true,
+          storage: true,
+          schema: {
+            openAPIV3Schema: {
+              type: 'object',
+              description: kind.description,
+              required: ['spec'],
+              properties,
+              ...kind.rootRules,
+            },
+          },
+          ...(kind.status ? { subresources: { status: {} } } : {}),
+          ...(kind.selectableFields
+            ? { selectableFields: kind.selectableFields.map((jsonPath) => ({ jsonPath })) }
+            : {}),
+          additionalPrinterColumns: kind.columns,
+        },
+      ],
+    },
+  };
+}

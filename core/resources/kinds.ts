@@ -1,0 +1,57 @@
+import type { KubeObject, Resource, Stored } from '../kube/types.ts';
+import type { BlobSpec } from './blob.ts';
+import type { SessionSpec, SessionStatus } from './session.ts';
+import type { SessionClassSpec } from './sessionclass.ts';
+import type { TurnSpec, TurnStatus } from './turn.ts';
+
+const GROUP = 'berth.dev';
+const VERSION = 'v1alpha1';
+
+export interface Session extends KubeObject {
+  spec: SessionSpec;
+  status?: SessionStatus;
+}
+export interface Turn extends KubeObject {
+  spec: TurnSpec;
+  status?: TurnStatus;
+}
+export interface SessionClass extends KubeObject {
+  spec: SessionClassSpec;
+}
+export interface Blob extends KubeObject {
+  spec: BlobSpec;
+}
+export type StoredSession = Stored<Session>;
+export type StoredTurn = Stored<Turn>;
+export type StoredSessionClass = Stored<SessionClass>;
+export type StoredBlob = Stored<Blob>;
+
+const resource = <T extends KubeObject>(plural: string, kind: string, namespaced: boolean): Resource<T> => ({
+  group: GROUP,
+  version: VERSION,
+  plural,
+  kind,
+  namespaced,
+});
+
+export const sessions = resource<Session>('sessions', 'Session', true);
+export const turns = resource<Turn>('turns', 'Turn', true);
+export const sessionclasses = resource<SessionClass>('sessionclasses', 'SessionClass', false);
+export const blobs = resource<Blob>('blobs', 'Blob', true);
+
+/** Name and uid as an owner reference; the owner's deletion takes the object with it. */
+export function ownedBy(session: StoredSession): {
+  apiVersion: string;
+  kind: string;
+  name: string;
+  uid: string;
+  controller: boolean;
+} {
+  return {
+    apiVersion: `${GROUP}/${VERSION}`,
+    kind: 'Session',
+    name: session.metadata.name,
+    uid: session.metadata.uid,
+    controller: true,
+  };
+}

@@ -1,0 +1,35 @@
+import type { Reason } from '../../core/resources/reasons.ts';
+import type { Condition } from '../../core/resources/schema.ts';
+
+export type SessionConditionType = 'Admitted' | 'Ready' | 'StatePersisted' | 'Suspended' | 'Finished';
+export type TurnConditionType = 'Running' | 'Finished';
+
+export interface ConditionValue {
+  status: 'True' | 'False' | 'Unknown';
+  reason: Reason;
+  message: string;
+}
+
+/**
+ * The conditions with one of them set. Its lastTransitionTime moves only when its status changes, as everywhere in
+ * Kubernetes. Messages are cut at the schema's 4096 characters.
+ */
+export function withCondition(
+  conditions: Condition[] | undefined,
+  type: SessionConditionType | TurnConditionType,
+  value: ConditionValue,
+  now: number,
+  observedGeneration?: number,
+): Condition[] {
+  const before = conditions?.find((condition) => condition.type === type);
+  const next: Condition = {
+    type,
+    status: value.status,
+    reason: value.reason,
+    message: value.message.slice(0, 4096),
+    lastTransitionTime: before?.status === value.status ? before.lastTransitionTime : new Date(now).toISOString(),
+    ...(observedGeneration === undefined ? {} : { observedGeneration }),
+  };
+  if (!before) return [...(conditions ?? []), next];
+  return (conditions ?? []).map((condition) => (condition.type === type ? next : condition));
+}

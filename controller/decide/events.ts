@@ -1,0 +1,44 @@
+import type { SessionStatus } from '../../core/resources/session.ts';
+
+export interface EventFacts {
+  type: 'Normal' | 'Warning';
+  reason: string;
+  message: string;
+}
+
+/** Reasons of False conditions that a person has to do something about. */
+const WARNINGS = new Set([
+  'ClassNotFound',
+  'ClassInvalid',
+  'NotAllowed',
+  'InvalidSpec',
+  'StartFailed',
+  'ImageUnavailable',
+  'Unschedulable',
+  'PodForbidden',
+  'PodConfigError',
+  'QuotaExceeded',
+  'StateNotStored',
+  'StateKeyUnknown',
+  'StoreFull',
+  'ProtocolUnsupported',
+]);
+/** Milestones that help to follow a session; a turn that simply succeeds is none. */
+const MILESTONES = new Set(['AtCapacity', 'Suspended', 'Held']);
+
+/** The events that a change of status is worth. */
+export function noteworthy(before: SessionStatus | undefined, after: SessionStatus): EventFacts[] {
+  const events: EventFacts[] = [];
+  const seen = new Set<string>();
+  for (const condition of after.conditions ?? []) {
+    const old = before?.conditions?.find(({ type }) => type === condition.type);
+    if (old?.reason === condition.reason || seen.has(condition.reason)) continue;
+    const { reason, message } = condition;
+    if (condition.status === 'False' && WARNINGS.has(reason)) events.push({ type: 'Warning', reason, message });
+    else if (MILESTONES.has(reason) && (condition.status === 'True' || reason === 'AtCapacity')) {
+      events.push({ type: 'Normal', reason, message });
+    } else continue;
+    seen.add(reason);
+  }
+  return events;
+}

@@ -55,8 +55,8 @@ export interface Memory {
   confirmedGone?: { podUID: string } | undefined;
   /** The log of this ended pod has been read to its end. */
   logRead?: { podUID: string } | undefined;
-  /** The suspension under way: the state asked for has come, and the second look found nothing. */
-  suspension?: { podUID: string; snapshotAsked: boolean; verified?: StateRef | 'Unchanged' } | undefined;
+  /** The suspension under way: the state handed over is stored, and the second look found nothing. */
+  suspension?: { podUID: string; verified: StateRef | 'Unchanged' } | undefined;
 }
 
 /** Everything a decision about one Session depends on. */

@@ -23,7 +23,7 @@ export type Action =
   | { do: 'CloseLink' }
   | { do: 'Bind'; settings: Effective }
   | { do: 'StartTurn'; turn: CachedTurn; timeoutMs: number }
-  | { do: 'CancelTurn'; turn: CachedTurn; outcome: 'Cancelled' | 'TimedOut' }
+  | { do: 'CancelTurn'; turn: CachedTurn }
   /** Stores what is large, writes the terminal status, acknowledges. */
   | { do: 'Commit'; turn: CachedTurn; delivery: Delivery }
   | { do: 'Acknowledge'; through: number }

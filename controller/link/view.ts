@@ -1,4 +1,4 @@
-import type { Bound, FrameOf, Pong, Refused } from '../../core/frames/messages.ts';
+import type { Bound, FrameOf, Refused } from '../../core/frames/messages.ts';
 
 /** A result with what belongs to it, whole: ready to be committed. */
 export interface Delivery {
@@ -20,17 +20,21 @@ export interface LinkView {
   readonly bound?: Bound;
   /** Since when (milliseconds since the epoch) the runner has owed an answer over an open attach. */
   readonly silentSince?: number;
-  /** UIDs of turns sent over this link, or reported by the runner as its own. */
-  readonly dispatched: ReadonlySet<string>;
-  /** Turns sent to this pod by somebody unknown: the link was opened to a runner that was bound already. */
+  /** UIDs of all turns ever sent over this link, or reported by the runner as its own. */
+  readonly sent: ReadonlySet<string>;
+  /** UID of the turn that the runner is taken to have; a pong without it shows that its line was lost. */
+  readonly active?: string;
+  /** The runner was bound already when the link was opened: others may have sent it turns. */
   readonly resumed: boolean;
   readonly started?: { turn: string; at: string };
   readonly delivery?: Delivery;
   /** The answer to `snapshot`. */
   readonly snapshot?: FrameOf<'state'>;
   readonly refused?: Refused;
-  readonly pong?: Pong;
+  /** The runner was asked over this link to suspend. */
   readonly suspendSent: boolean;
+  /** The runner says that it refuses turns. */
+  readonly suspended: boolean;
   /** Milliseconds since the epoch. */
   readonly cancelSent?: { turn: string; at: number };
 }

@@ -76,7 +76,7 @@ function afterLoss(draft: Draft, now: number) {
   const turn = draft.turns.running;
   if (!turn) throw new Error('no turn is running');
   const unseen =
-    (link !== undefined && link.podUID === turn.status.podUID && !link.resumed && !link.dispatched.has(turn.metadata.uid)) ||
+    (link !== undefined && link.podUID === turn.status.podUID && !link.resumed && !link.sent.has(turn.metadata.uid)) ||
     (pod !== undefined && !startedContainer(pod));
   if (unseen) return queued(turn, turn.status.index ?? draft.turns.lastIndex, 'Queued', now);
   const why = pod?.status?.reason ?? pod?.status?.containerStatuses?.[0]?.state?.terminated?.reason;
@@ -91,11 +91,19 @@ function afterLoss(draft: Draft, now: number) {
   );
 }
 
+/** Whether the status says that this pod has been bound once, perhaps by an earlier leader. */
+function boundBefore({ world: { session, pod, link } }: Draft): boolean {
+  if (link?.resumed) return true;
+  const ready = session.status?.conditions?.find((condition) => condition.type === 'Ready');
+  const was = ready?.status === 'True' || ready?.reason === 'Suspending';
+  return was && session.status?.podUID === pod?.metadata.uid;
+}
+
 /** A container that ended by itself before it was ever bound cannot work; one that was killed from outside can. */
 function startFailure(draft: Draft): string | undefined {
   const { pod, link } = draft.world;
   if (!pod || pod.metadata.deletionTimestamp || pod.status?.reason) return undefined;
-  if (link?.resumed || link?.bound || (link?.dispatched.size ?? 0) > 0) return undefined;
+  if (boundBefore(draft) || link?.bound || (link?.sent.size ?? 0) > 0) return undefined;
   const terminated = pod.status?.containerStatuses?.[0]?.state?.terminated;
   if (!terminated || terminated.exitCode === 137 || terminated.exitCode === 143) return undefined;
   const words = [terminated.reason, terminated.message].filter(Boolean).join(': ');
@@ -118,7 +126,7 @@ function failLive(draft: Draft, message: string): void {
 /** A pod that is not bound within `timeouts.start` is given up, and the turns that waited for it fail. */
 export const slowStart: Policy = (draft) => {
   const { pod, link, now, memory } = draft.world;
-  if (!pod || pod.metadata.deletionTimestamp || link?.phase === 'Bound' || link?.resumed) return undefined;
+  if (!pod || pod.metadata.deletionTimestamp || link?.phase === 'Bound' || boundBefore(draft)) return undefined;
   draft.problem = podProblem(pod) ?? memory.startProblem;
   const startMs = isProblem(draft.settings) ? DEFAULT_START_MS : draft.settings.startMs;
   const deadline = Date.parse(pod.metadata.creationTimestamp) + startMs;
@@ -149,7 +157,7 @@ export const silent: Policy = (draft) => {
     draft.actions.push({ do: 'CloseLink' }, { do: 'DeletePod', pod, why: 'state not restored' });
     return 'Stop';
   }
-  if (link.silentSince === undefined || link.phase === 'Opening') return undefined;
+  if (link.silentSince === undefined || (link.phase === 'Opening' && !boundBefore(draft))) return undefined;
   const deadline = link.silentSince + installation.unresponsiveMs;
   if (now < deadline) {
     wake(draft, deadline);

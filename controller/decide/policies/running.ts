@@ -1,7 +1,8 @@
 import type { Draft, Policy } from '../draft.ts';
 import { wake } from '../draft.ts';
-import { DEFAULT_TURN_MS, isProblem, turnTimeout } from '../effective.ts';
+import { DEFAULT_START_MS, DEFAULT_TURN_MS, isProblem, turnTimeout } from '../effective.ts';
 import { ended } from '../turn-status.ts';
+import type { CachedTurn } from '../../world.ts';
 
 /** The running turn: its result, its cancellation, its time-out. */
 
@@ -28,13 +29,20 @@ export function timeoutOf(draft: Draft, own: string | undefined): number {
   return turnTimeout(own, draft.settings, draft.world.class);
 }
 
+/** When the turn was started at the latest: where the runner has not said so, its pod may still have had to start. */
+function startOf({ world, settings }: Draft, turn: CachedTurn): number {
+  const { started } = world.link ?? {};
+  if (started?.turn === turn.metadata.uid) return Date.parse(started.at);
+  const given = turn.status.conditions?.find((condition) => condition.type === 'Running')?.lastTransitionTime;
+  return Date.parse(given ?? turn.metadata.creationTimestamp) + (isProblem(settings) ? DEFAULT_START_MS : settings.startMs);
+}
+
 /** The runner keeps the time-out; a pod that is past it and its grace is deleted. */
 export const overdue: Policy = (draft) => {
   const { pod, link, now } = draft.world;
   const turn = draft.turns.running;
   if (!turn || !pod || turn.status.podUID !== pod.metadata.uid || !link) return undefined;
-  if (link.started?.turn !== turn.metadata.uid) return undefined;
-  const deadline = Date.parse(link.started.at) + timeoutOf(draft, turn.spec.timeout) + STOP_GRACE_MS;
+  const deadline = startOf(draft, turn) + timeoutOf(draft, turn.spec.timeout) + STOP_GRACE_MS;
   if (now < deadline) {
     wake(draft, deadline);
     return undefined;
@@ -54,13 +62,13 @@ export const cancel: Policy = (draft) => {
   if (!turn?.spec.cancel || !pod) return undefined;
   const cancelled = (message: string) =>
     ended(turn, { phase: 'Cancelled', reason: 'Cancelled', message }, now);
-  if (link && link.podUID === pod.metadata.uid && !link.resumed && !link.dispatched.has(turn.metadata.uid)) {
+  if (link && link.podUID === pod.metadata.uid && !link.resumed && !link.sent.has(turn.metadata.uid)) {
     draft.actions.push({ do: 'WriteTurn', turn, status: cancelled('The turn was cancelled before it ran.') });
     return 'Stop';
   }
   if (link?.phase !== 'Bound') return undefined;
   if (link.cancelSent?.turn !== turn.metadata.uid) {
-    draft.actions.push({ do: 'CancelTurn', turn, outcome: 'Cancelled' });
+    draft.actions.push({ do: 'CancelTurn', turn });
     return undefined;
   }
   const deadline = link.cancelSent.at + STOP_GRACE_MS;

@@ -80,7 +80,7 @@ export const dispatch: Policy = (draft) => {
     return undefined;
   }
   const bound = link?.phase === 'Bound' || link?.phase === 'Binding' || draft.actions.some((a) => a.do === 'Bind');
-  if (bound && link?.podUID === podUID && !link.dispatched.has(turn.metadata.uid)) {
+  if (bound && link?.podUID === podUID && link.active !== turn.metadata.uid) {
     draft.actions.push({ do: 'StartTurn', turn, timeoutMs: timeoutOf(draft, turn.spec.timeout) });
   }
   return undefined;

@@ -22,7 +22,7 @@ export const suspend: Policy = (draft) => {
   const { pod, link } = world;
   if (!pod || pod.metadata.deletionTimestamp) return undefined;
   if (!wantsSuspension(draft)) {
-    if (link?.phase === 'Bound' && link.suspendSent) draft.actions.push({ do: 'ResumeRunner' });
+    if (link?.phase === 'Bound' && (link.suspendSent || link.suspended)) draft.actions.push({ do: 'ResumeRunner' });
     return undefined;
   }
   const heldBack = world.session.spec.suspend;

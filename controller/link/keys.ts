@@ -1,0 +1,77 @@
+import type { KubeApi, KubeObject, Resource } from '../../core/kube/types.ts';
+import { isAlreadyExists, isNotFound } from '../../core/kube/errors.ts';
+import { KEY_BYTES } from '../../core/frames/seal.ts';
+import type { Random } from '../../core/runtime.ts';
+
+/** The installation's master keys; everything sealed names the one it was derived from. */
+export interface MasterKeys {
+  /** Derives the keys of what is sealed from now on. */
+  current: { id: string; key: Buffer };
+  byId: ReadonlyMap<string, Buffer>;
+}
+
+interface Secret extends KubeObject {
+  type?: string;
+  data?: Record<string, string>;
+}
+const secrets: Resource<Secret> = { group: '', version: 'v1', plural: 'secrets', kind: 'Secret', namespaced: true };
+
+/** The key of the Secret's data that names the current master key. */
+const CURRENT = 'current';
+
+/** The Secret of the master keys cannot be used. */
+export class MasterKeyError extends Error {
+  readonly code = 'MasterKeyInvalid';
+}
+
+/**
+ * The master keys from Secret `namespace/name`. When there is none it is created with a random key: by the controller,
+ * never by a chart, so that rendering a chart again changes nothing. It is kept on uninstall, as the sealed states are.
+ */
+export async function loadMasterKeys(
+  api: KubeApi,
+  random: Random,
+  where: { namespace: string; name: string },
+  signal: AbortSignal,
+): Promise<MasterKeys> {
+  const found = await api.get(secrets, where, { signal }).catch((error) => {
+    if (isNotFound(error)) return undefined;
+    throw error;
+  });
+  if (found) return parse(found, where);
+  const id = random.bytes(4).toString('hex');
+  const secret: Secret = {
+    apiVersion: 'v1',
+    kind: 'Secret',
+    metadata: { ...where, labels: { 'app.kubernetes.io/managed-by': 'berth' } },
+    type: 'berth.dev/master-key',
+    data: {
+      [CURRENT]: Buffer.from(id).toString('base64'),
+      [id]: random.bytes(KEY_BYTES).toString('base64'),
+    },
+  };
+  try {
+    return parse(await api.create(secrets, secret, { signal }), where);
+  } catch (error) {
+    if (!isAlreadyExists(error)) throw error;
+    return parse(await api.get(secrets, where, { signal }), where); // another controller was faster
+  }
+}
+
+function parse(secret: Secret, { namespace, name }: { namespace: string; name: string }): MasterKeys {
+  const byId = new Map<string, Buffer>();
+  for (const [id, data] of Object.entries(secret.data ?? {})) {
+    if (id === CURRENT) continue;
+    const key = Buffer.from(data, 'base64');
+    if (key.length !== KEY_BYTES) {
+      throw new MasterKeyError(`Secret ${namespace}/${name}: key "${id}" has ${key.length} bytes, not ${KEY_BYTES}; put the original back`);
+    }
+    byId.set(id, key);
+  }
+  const id = Buffer.from(secret.data?.[CURRENT] ?? '', 'base64').toString();
+  const key = byId.get(id);
+  if (!key) {
+    throw new MasterKeyError(`Secret ${namespace}/${name}: "${CURRENT}" names the key "${id}", which is not in it; put it back`);
+  }
+  return { current: { id, key }, byId };
+}

@@ -1,0 +1,366 @@
+import { FrameDecoder, type FrameEvent } from '../../core/frames/decode.ts';
+import { ASK_READY, bindText, controlText } from '../../core/frames/encode.ts';
+import type { Bind, ControlKind, ControlMessages, Frame, FrameOf, Pong, Ready } from '../../core/frames/messages.ts';
+import { frameKeys } from '../../core/frames/seal.ts';
+import { validateFrame } from '../../core/frames/validate.ts';
+import type { KubeApi, PodStream } from '../../core/kube/types.ts';
+import { CONTAINER } from '../../core/resources/names.ts';
+import type { Clock, Logger, Random } from '../../core/runtime.ts';
+import { Inbox } from './inbox.ts';
+import type { MasterKeys } from './keys.ts';
+import { AttachSchedule } from './schedule.ts';
+import type { LinkView } from './view.ts';
+
+export interface LinkOptions {
+  api: Pick<KubeApi, 'attach'>;
+  clock: Clock;
+  random: Random;
+  log: Logger;
+  pod: { namespace: string; name: string; uid: string };
+  session: string;
+  incarnation: number;
+  keys: MasterKeys;
+  /** The present leadership. */
+  epoch(): number;
+  /** A number that grows with every call, over all links of the process. */
+  nextNumber(): number;
+  onChange(): void;
+  /** The runner has obeyed a later leader than this one. */
+  onLaterEpoch(epoch: number): void;
+}
+
+const PING_MS = 30_000;
+/** An open attach on which an answer is owed for this long is closed and tried again. */
+const ANSWER_MS = 5_000;
+
+/**
+ * The controller's end of one pod's boundary: keeps an attach open, asks for what was missed, and shows what the runner
+ * has said as a `LinkView`. It decides nothing. The attach is always drained: a stalled reader would block the container.
+ */
+export class Link {
+  view: LinkView;
+  readonly #options: LinkOptions;
+  readonly #decoder = new FrameDecoder({ validate: validateFrame });
+  readonly #schedule: AttachSchedule;
+  readonly #closed = new AbortController();
+  readonly #inbox = new Inbox();
+  #stream: PodStream | undefined;
+  #writing: Promise<void> = Promise.resolve();
+  #boot: string | undefined;
+  #down: Buffer | undefined;
+  #acked = 0;
+  /** The number of the control line that gave the last turn. */
+  #turnNumber = 0;
+  #cancelPing: () => void = () => {};
+  #cancelAnswer: () => void = () => {};
+
+  constructor(options: LinkOptions) {
+    this.#options = options;
+    this.#schedule = new AttachSchedule(options.clock);
+    this.view = {
+      podUID: options.pod.uid,
+      phase: 'Opening',
+      sent: new Set(),
+      resumed: false,
+      suspendSent: false,
+      suspended: false,
+    };
+  }
+
+  /** UID of the session that the pod was made for. */
+  get session(): string {
+    return this.#options.session;
+  }
+
+  /** Begins to attach; `scheduled` and `running` say what is known of the pod already. */
+  open(pod: { scheduled: boolean; running: boolean }): void {
+    if (pod.running) this.#schedule.opened();
+    else if (pod.scheduled) this.#schedule.scheduled();
+    void this.#keepAttached();
+  }
+
+  podChanged(pod: { scheduled: boolean }): void {
+    if (pod.scheduled) this.#schedule.scheduled();
+    else this.#schedule.changed();
+  }
+
+  close(): void {
+    this.#closed.abort();
+    this.#cancelPing();
+    this.#cancelAnswer();
+    this.#stream?.close();
+  }
+
+  // -------------------------------------------------------------------------------------------------------- down
+
+  /** Answers `ready` of an unbound runner; `restore` follows at once where there is a state. */
+  bind(bind: Omit<Bind, 'keys'>, sealedState?: { digest: string; keyId: string; sealed: Buffer }): void {
+    const boot = this.#boot;
+    if (!boot) return;
+    const { up, down } = this.#keys(boot);
+    const message: Bind = { ...bind, keys: { up: up.toString('base64'), down: down.toString('base64') } };
+    this.#write(bindText(boot, this.#position(), message));
+    this.#useKeys(boot, up, down);
+    this.#change({ phase: 'Binding' });
+    if (sealedState) {
+      const { sealed, ...facts } = sealedState;
+      this.#send('restore', facts, sealed);
+    }
+    this.#expectAnswer();
+  }
+
+  startTurn(turn: ControlMessages['turn']): void {
+    if (!this.#down) return;
+    this.view = { ...this.view, sent: new Set([...this.view.sent, turn.turn]), active: turn.turn };
+    this.#turnNumber = this.#send('turn', turn);
+    this.#expectAnswer();
+  }
+
+  cancel(turn: string): void {
+    this.#change({ cancelSent: { turn, at: this.#options.clock.now() } });
+    this.#send('cancel', { turn, outcome: 'Cancelled' });
+    this.#expectAnswer();
+  }
+
+  /** The runner refuses turns from now on and hands over its state, which appears as `view.snapshot`. */
+  suspend(): void {
+    this.#change({ suspendSent: true });
+    this.#send('suspend', {});
+    this.#send('snapshot', {});
+    this.#expectAnswer();
+  }
+
+  resume(): void {
+    const { snapshot, ...rest } = this.view;
+    this.view = { ...rest, suspendSent: false, suspended: false };
+    this.#send('resume', {});
+    if (snapshot) this.acknowledge(snapshot.seq);
+    this.#options.onChange();
+  }
+
+  /** Everything up to this frame is stored: the runner may forget it. */
+  acknowledge(through: number): void {
+    this.#acked = Math.max(this.#acked, through);
+    this.#inbox.forget(through);
+    const { delivery, snapshot, ...rest } = this.view;
+    this.view = {
+      ...rest,
+      ...(delivery && delivery.result.seq > through ? { delivery } : {}),
+      ...(snapshot && snapshot.seq > through ? { snapshot } : {}),
+    };
+    this.#send('ack', { through });
+    const next = this.#inbox.delivery();
+    if (next) this.#change({ delivery: next });
+  }
+
+  /** Takes in what an ended container printed, from its log: lines of other streams may stand between the frames'. */
+  takeLog(text: Buffer): void {
+    const boot = /"boot":"([0-9a-f]+)"/.exec(text.toString('latin1'))?.[1];
+    if (!this.#boot && boot) {
+      const { up, down } = this.#keys(boot);
+      this.#useKeys(boot, up, down);
+    }
+    const lines = text.toString('latin1').split('\n');
+    const ours = lines.filter((line) => line.startsWith('<<<BERTH_') || /^[A-Za-z0-9+/]+={0,2}$/.test(line));
+    this.#take(this.#decoder.push(Buffer.from(`${ours.join('\n')}\n`, 'latin1')));
+  }
+
+  // ---------------------------------------------------------------------------------------------------- attach
+
+  async #keepAttached(): Promise<void> {
+    const { api, pod, log } = this.#options;
+    const { signal } = this.#closed;
+    for (;;) {
+      await this.#schedule.wait(signal);
+      if (signal.aborted) return;
+      try {
+        this.#stream = await api.attach(pod, {
+          container: CONTAINER,
+          stdin: true,
+          stdout: true,
+          signal,
+          onStdout: (chunk) => this.#take(this.#decoder.push(chunk)),
+        });
+      } catch (error) {
+        log.debug({ pod: pod.name, err: error }, 'attach failed');
+        continue;
+      }
+      this.#write([ASK_READY]);
+      this.#expectAnswer();
+      const end = await this.#stream.closed;
+      this.#stream = undefined;
+      this.#cancelPing();
+      this.#cancelAnswer();
+      if (end.by !== 'local') {
+        const { silentSince: _, ...rest } = this.view;
+        this.view = rest;
+      }
+      log.debug({ pod: pod.name, by: end.by, message: end.message }, 'attach ended');
+      if (!signal.aborted) this.#options.onChange();
+    }
+  }
+
+  #send<K extends Exclude<ControlKind, 'bind'>>(kind: K, message: ControlMessages[K], binary?: Buffer): number {
+    const position = this.#position();
+    if (!this.#down || !this.#boot) return position.n;
+    const { session, incarnation, random } = this.#options;
+    const channel = { session, incarnation, boot: this.#boot, key: this.#down, random };
+    this.#write(controlText(channel, position, kind, message, binary));
+    return position.n;
+  }
+
+  /** Messages go out one after the other, each whole; what cannot be written is asked for again after the next attach. */
+  #write(texts: Iterable<string>): void {
+    const stream = this.#stream;
+    if (!stream) return;
+    this.#writing = this.#writing
+      .then(async () => {
+        for (const text of texts) await stream.write(text);
+      })
+      .catch((error: unknown) => {
+        this.#options.log.debug({ pod: this.#options.pod.name, err: error }, 'write to a pod failed');
+        stream.close();
+      });
+  }
+
+  #position(): { epoch: number; n: number } {
+    return { epoch: this.#options.epoch(), n: this.#options.nextNumber() };
+  }
+
+  #expectAnswer(): void {
+    const { clock } = this.#options;
+    if (!this.#stream) return;
+    this.#cancelAnswer();
+    const stream = this.#stream;
+    if (this.view.silentSince === undefined) this.view = { ...this.view, silentSince: clock.now() };
+    this.#cancelAnswer = clock.setTimer(ANSWER_MS, () => {
+      stream.close();
+      this.#options.onChange();
+    });
+  }
+
+  #answered(): void {
+    this.#cancelAnswer();
+    if (this.view.silentSince !== undefined) {
+      const { silentSince: _, ...rest } = this.view;
+      this.view = rest;
+    }
+    this.#cancelPing();
+    this.#cancelPing = this.#options.clock.setTimer(PING_MS, () => {
+      this.#send('ping', {});
+      this.#expectAnswer();
+    });
+  }
+
+  // -------------------------------------------------------------------------------------------------------- up
+
+  #take(events: FrameEvent[]): void {
+    for (const event of events) {
+      if (event.type === 'ready') this.#ready(event.ready);
+      else if (event.type === 'gap') this.#send('resend', { from: event.from });
+      else if (event.type === 'frame') this.#frame(event.frame);
+      else if (event.type === 'malformed') {
+        const { seq, kind, problem } = event;
+        this.#options.log.warn({ pod: this.#options.pod.name, seq, kind, problem }, 'a pod sent what is no message');
+      }
+    }
+  }
+
+  /** In clear, so nothing is believed because of it: who it is shows in whether its frames open. */
+  #ready(ready: Ready): void {
+    const { session, incarnation, pod } = this.#options;
+    this.#answered();
+    if (ready.epoch > this.#options.epoch()) this.#options.onLaterEpoch(ready.epoch);
+    const facts = { protocol: ready.protocol, runnerVersion: ready.runnerVersion };
+    if (ready.podUID !== pod.uid || (this.#boot !== undefined && this.#boot !== ready.boot)) {
+      return this.#change({ ...facts, phase: 'Foreign' });
+    }
+    if (ready.session === undefined) {
+      this.#boot = ready.boot;
+      return this.#change({ ...facts, phase: 'Unbound' });
+    }
+    if (ready.session !== session || ready.incarnation !== incarnation) return this.#change({ ...facts, phase: 'Foreign' });
+    if (this.#boot === undefined) {
+      const { up, down } = this.#keys(ready.boot);
+      this.#useKeys(ready.boot, up, down);
+      this.view = { ...this.view, resumed: true };
+    }
+    if (this.#acked > 0) this.#send('ack', { through: this.#acked });
+    this.#send('resend', { from: this.#decoder.next });
+    // What was asked for over an attach that broke may not have arrived; asking again changes nothing.
+    const { cancelSent, suspendSent, snapshot } = this.view;
+    if (cancelSent) this.#send('cancel', { turn: cancelSent.turn, outcome: 'Cancelled' });
+    if (suspendSent && !snapshot) {
+      this.#send('suspend', {});
+      this.#send('snapshot', {});
+    }
+    this.#send('ping', {});
+    this.#expectAnswer();
+    this.#change(facts);
+  }
+
+  #frame(frame: Frame): void {
+    this.#answered();
+    switch (frame.kind) {
+      case 'bound':
+        return this.#change({ phase: 'Bound', bound: frame.message });
+      case 'started':
+        return this.#change({ started: { turn: frame.message.turn, at: frame.message.at } });
+      case 'log':
+      case 'state':
+      case 'result':
+        return this.#keep(frame);
+      case 'pong':
+        return this.#pong(frame.message);
+      case 'refused':
+        this.#options.log.warn({ pod: this.#options.pod.name, ...frame.message }, 'runner refused a control line');
+        if (frame.message.code === 'StaleEpoch') this.#send('ping', {});
+        return this.#change({ refused: frame.message });
+      case 'bye':
+        return this.#change({ phase: 'Ended' });
+      default:
+        return undefined;
+    }
+  }
+
+  #pong(pong: Pong): void {
+    const { turn } = pong;
+    const { active: _, ...rest } = this.view;
+    // A pong to a ping from before the turn was sent says nothing of it.
+    const active = turn?.uid ?? (pong.n < this.#turnNumber ? this.view.active : undefined);
+    const started = turn?.startedAt ? { turn: turn.uid, at: turn.startedAt } : this.view.started;
+    this.view = {
+      ...rest,
+      phase: 'Bound',
+      sent: turn ? new Set([...this.view.sent, turn.uid]) : this.view.sent,
+      ...(active ? { active } : {}),
+      ...(started ? { started } : {}),
+      suspended: pong.suspended,
+    };
+    this.#options.onChange();
+  }
+
+  #keep(frame: FrameOf<'log'> | FrameOf<'state'> | FrameOf<'result'>): void {
+    this.#inbox.add(frame);
+    if (frame.kind === 'state' && frame.message.turn === undefined) return this.#change({ snapshot: frame });
+    const delivery = this.#inbox.delivery();
+    if (delivery) this.#change({ delivery });
+  }
+
+  #keys(boot: string): { up: Buffer; down: Buffer } {
+    const { keys, session, pod } = this.#options;
+    return frameKeys(keys.current.key, { session, podUID: pod.uid, boot });
+  }
+
+  #useKeys(boot: string, up: Buffer, down: Buffer): void {
+    const { session, incarnation } = this.#options;
+    this.#boot = boot;
+    this.#down = down;
+    this.#decoder.setChannel({ session, incarnation, boot, key: up });
+  }
+
+  #change(patch: Partial<LinkView>): void {
+    this.view = { ...this.view, ...patch };
+    this.#options.onChange();
+  }
+}

@@ -1,0 +1,84 @@
+import type { Clock } from '../../core/runtime.ts';
+
+/** When to try an attach, from what was measured on kind: see `docs/decisions/attach.md`. */
+const FIRST_MS = 120;
+const FAST_MS = 25;
+const FAST_FOR_MS = 1000;
+const SLOW_MS = 2000;
+const SLOWEST_MS = 15_000;
+
+/**
+ * Paces the attempts to attach to one pod: from 120 ms after it was scheduled every 25 ms for a second, since the process
+ * answers long before the kubelet says so; then at least every 2 s, backing off to 15 s, and whenever the pod changes.
+ */
+export class AttachSchedule {
+  readonly #clock: Clock;
+  #scheduledAt: number | undefined;
+  #slowMs = SLOW_MS;
+  #changed = false;
+  #poke: (() => void) | undefined;
+
+  constructor(clock: Clock) {
+    this.#clock = clock;
+  }
+
+  /** The pod has a node since about now; only the first call counts. */
+  scheduled(): void {
+    this.#scheduledAt ??= this.#clock.monotonic();
+    this.changed();
+  }
+
+  /** The pod has changed: worth an attempt, unless attempts are fast anyway. */
+  changed(): void {
+    this.#changed = true;
+    this.#poke?.();
+  }
+
+  /** An attach was open: the next attempts start over. */
+  opened(): void {
+    this.#scheduledAt = this.#clock.monotonic() - FIRST_MS;
+    this.#slowMs = SLOW_MS;
+  }
+
+  /** Resolves when the next attempt is due; at once when the signal aborts. */
+  async wait(signal: AbortSignal): Promise<void> {
+    while (!signal.aborted) {
+      if (this.#scheduledAt === undefined) {
+        await this.#sleep(SLOW_MS, signal);
+        if (this.#scheduledAt === undefined) return; // no news of a node: the cache may be late, try
+        continue;
+      }
+      const since = this.#clock.monotonic() - this.#scheduledAt;
+      if (since < FIRST_MS) {
+        await this.#sleep(FIRST_MS - since, signal, false);
+        return;
+      }
+      if (since < FIRST_MS + FAST_FOR_MS) {
+        await this.#sleep(FAST_MS, signal, false);
+        return;
+      }
+      await this.#sleep(this.#slowMs, signal);
+      this.#slowMs = Math.min(this.#slowMs * 2, SLOWEST_MS);
+      return;
+    }
+  }
+
+  #sleep(ms: number, signal: AbortSignal, wakeable = true): Promise<void> {
+    return new Promise((resolve) => {
+      const done = () => {
+        cancel();
+        signal.removeEventListener('abort', done);
+        this.#poke = undefined;
+        resolve();
+      };
+      const cancel = this.#clock.setTimer(ms, done);
+      signal.addEventListener('abort', done);
+      if (!wakeable) return;
+      this.#poke = () => {
+        this.#changed = false;
+        done();
+      };
+      if (this.#changed) this.#poke();
+    });
+  }
+}

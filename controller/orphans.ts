@@ -1,0 +1,40 @@
+import { turns } from '../core/resources/kinds.ts';
+import { isTerminal } from '../core/resources/turn.ts';
+import type { Effects } from './act/context.ts';
+import { writeStatus } from './act/write-status.ts';
+import { DEFAULT_START_MS } from './decide/effective.ts';
+import { ended, queued } from './decide/turn-status.ts';
+
+/** What is applied together comes in any order: this long nothing is said. */
+const GRACE_MS = 2000;
+
+/**
+ * Turns that name a session which does not exist: they wait for it, then fail. One with an owner is left to the cluster's
+ * garbage collector, as its session is gone. Resolves with the milliseconds after which to look again.
+ */
+export async function reconcileOrphans(
+  { api, caches, clock }: Effects,
+  namespace: string,
+  session: string,
+  signal: AbortSignal,
+): Promise<number | undefined> {
+  const now = clock.now();
+  let wakeAt = Number.POSITIVE_INFINITY;
+  for (const turn of caches.turnsNaming(namespace, session)) {
+    if (isTerminal(turn.status.phase) || turn.metadata.ownerReferences?.length) continue;
+    const age = now - Date.parse(turn.metadata.creationTimestamp);
+    const message = `There is no Session "${session}" in namespace "${namespace}"; create it, or correct spec.session in a new Turn.`;
+    if (turn.spec.cancel) {
+      const status = ended(turn, { phase: 'Cancelled', reason: 'Cancelled', message: 'The turn was cancelled before it ran.' }, now);
+      caches.sawTurn(await writeStatus(api, turns, turn.metadata, status, signal));
+    } else if (age >= DEFAULT_START_MS) {
+      const status = ended(turn, { phase: 'Failed', reason: 'SessionNotFound', message }, now);
+      caches.sawTurn(await writeStatus(api, turns, turn.metadata, status, signal));
+    } else if (turn.status.phase === undefined && age >= GRACE_MS) {
+      const { index: _none, ...status } = queued(turn, 0, 'SessionNotFound', now, message);
+      caches.sawTurn(await writeStatus(api, turns, turn.metadata, status, signal));
+    }
+    wakeAt = Math.min(wakeAt, turn.status.phase === undefined && age < GRACE_MS ? now + GRACE_MS - age : now + DEFAULT_START_MS - age);
+  }
+  return Number.isFinite(wakeAt) ? Math.max(wakeAt - now, 1) : undefined;
+}

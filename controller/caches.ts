@@ -4,11 +4,11 @@ import type { KubeApi, KubeObject, Stored } from '../core/kube/types.ts';
 import {
   type Session,
   type SessionClass,
-  sessionclasses,
-  sessions,
   type StoredSession,
   type StoredSessionClass,
   type StoredTurn,
+  sessionclasses,
+  sessions,
   type Turn,
   turns,
 } from '../core/resources/kinds.ts';
@@ -29,6 +29,8 @@ export interface Caches {
   class(name: string): StoredSessionClass | undefined;
   allSessions(): CachedSession[];
   allPods(): StoredPod[];
+  /** `namespace/name` of every session that exists, or that a turn names. */
+  keys(): Set<string>;
   /** Milliseconds since the oldest of the caches was last known to be right. */
   staleness(): number;
   /** Results of own writes, seen before their events come. */
@@ -71,7 +73,11 @@ function canonical(value: unknown): string {
 }
 
 function slimMeta<T extends KubeObject>(object: Stored<T>): Stored<T>['metadata'] {
-  const { managedFields: _m, annotations: _a, ...rest } = object.metadata as Stored<T>['metadata'] & { managedFields?: unknown };
+  const {
+    managedFields: _m,
+    annotations: _a,
+    ...rest
+  } = object.metadata as Stored<T>['metadata'] & { managedFields?: unknown };
   return rest as Stored<T>['metadata'];
 }
 
@@ -85,7 +91,8 @@ export function slimSession(session: StoredSession): StoredSession {
 }
 
 export function slimTurn(turn: StoredTurn): StoredTurn {
-  const { name, namespace, uid, resourceVersion, creationTimestamp, deletionTimestamp, ownerReferences } = turn.metadata;
+  const { name, namespace, uid, resourceVersion, creationTimestamp, deletionTimestamp, ownerReferences } =
+    turn.metadata;
   const status = turn.status ?? {};
   const slim = isTerminal(status.phase)
     ? {
@@ -97,7 +104,9 @@ export function slimTurn(turn: StoredTurn): StoredTurn {
         finishedAt: status.finishedAt,
         state: status.state,
         // For the session's status, until the turn is counted there.
-        ...(status.output !== undefined && jsonBytes(status.output) <= MAX_LAST_OUTPUT_BYTES ? { output: status.output } : {}),
+        ...(status.output !== undefined && jsonBytes(status.output) <= MAX_LAST_OUTPUT_BYTES
+          ? { output: status.output }
+          : {}),
       }
     : status;
   const cached = {
@@ -161,6 +170,11 @@ export function informerCaches(options: CachesOptions): Caches {
     class: (name) => classInformer.get(undefined, name),
     allSessions: () => sessionInformer.list() as unknown as CachedSession[],
     allPods: () => podInformer.list(),
+    keys: () =>
+      new Set([
+        ...sessionInformer.list().map(({ metadata }) => `${metadata.namespace}/${metadata.name}`),
+        ...turnInformer.list().map(({ metadata, spec }) => `${metadata.namespace}/${spec.session}`),
+      ]),
     staleness: () => Math.max(...all.map((informer) => informer.staleness)),
     sawSession: (object) => sessionInformer.apply(object),
     sawTurn: (object) => turnInformer.apply(object),

@@ -25,7 +25,11 @@ export async function reconcileOrphans(
     const age = now - Date.parse(turn.metadata.creationTimestamp);
     const message = `There is no Session "${session}" in namespace "${namespace}"; create it, or correct spec.session in a new Turn.`;
     if (turn.spec.cancel) {
-      const status = ended(turn, { phase: 'Cancelled', reason: 'Cancelled', message: 'The turn was cancelled before it ran.' }, now);
+      const status = ended(
+        turn,
+        { phase: 'Cancelled', reason: 'Cancelled', message: 'The turn was cancelled before it ran.' },
+        now,
+      );
       caches.sawTurn(await writeStatus(api, turns, turn.metadata, status, signal));
     } else if (age >= DEFAULT_START_MS) {
       const status = ended(turn, { phase: 'Failed', reason: 'SessionNotFound', message }, now);
@@ -34,7 +38,10 @@ export async function reconcileOrphans(
       const { index: _none, ...status } = queued(turn, 0, 'SessionNotFound', now, message);
       caches.sawTurn(await writeStatus(api, turns, turn.metadata, status, signal));
     }
-    wakeAt = Math.min(wakeAt, turn.status.phase === undefined && age < GRACE_MS ? now + GRACE_MS - age : now + DEFAULT_START_MS - age);
+    wakeAt = Math.min(
+      wakeAt,
+      turn.status.phase === undefined && age < GRACE_MS ? now + GRACE_MS - age : now + DEFAULT_START_MS - age,
+    );
   }
   return Number.isFinite(wakeAt) ? Math.max(wakeAt - now, 1) : undefined;
 }

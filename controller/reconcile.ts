@@ -1,7 +1,7 @@
 import { isDeepStrictEqual } from 'node:util';
 import { refOf } from '../core/kube/cache.ts';
 import { isConflict, isNotFound } from '../core/kube/errors.ts';
-import { sessions, type StoredSession } from '../core/resources/kinds.ts';
+import { type StoredSession, sessions } from '../core/resources/kinds.ts';
 import type { SessionStatus } from '../core/resources/session.ts';
 import { isTerminal } from '../core/resources/turn.ts';
 import type { Effects, Pass, SessionMemory } from './act/context.ts';
@@ -103,7 +103,8 @@ export class Reconciler {
     if (isDeepStrictEqual(plain, JSON.parse(JSON.stringify(before)))) return;
     const { api, caches, log } = this.#options.effects;
     const written: StoredSession = await writeStatus(api, sessions, session.metadata, status, signal);
-    if (status.phase !== before.phase) log.info({ session: key, phase: status.phase, was: before.phase }, 'session phase');
+    if (status.phase !== before.phase)
+      log.info({ session: key, phase: status.phase, was: before.phase }, 'session phase');
     caches.sawSession(written);
     for (const event of noteworthy(before, status)) this.#options.notify(session, event);
   }

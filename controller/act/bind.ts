@@ -37,7 +37,11 @@ export async function bindRunner(pass: Pass, settings: Effective): Promise<void>
   link.bind(
     {
       protocol: PROTOCOL_VERSION,
-      session: { name: session.metadata.name, namespace: session.metadata.namespace as string, uid: session.metadata.uid },
+      session: {
+        name: session.metadata.name,
+        namespace: session.metadata.namespace as string,
+        uid: session.metadata.uid,
+      },
       incarnation: session.status?.incarnation ?? 0,
       state: { keyId, key: stateKey(master, session.metadata.uid).toString('base64') },
       agent: settings.agent,
@@ -46,7 +50,10 @@ export async function bindRunner(pass: Pass, settings: Effective): Promise<void>
     },
     state && sealed ? { digest: state.digest, keyId: state.keyId, sealed } : undefined,
   );
-  effects.log.info({ session: key, incarnation: session.status?.incarnation, restored: Boolean(state) }, 'runner bound');
+  effects.log.info(
+    { session: key, incarnation: session.status?.incarnation, restored: Boolean(state) },
+    'runner bound',
+  );
 }
 
 async function load({ effects: { store }, world: { session }, signal }: Pass, state: StateRef): Promise<Buffer> {

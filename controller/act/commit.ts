@@ -55,7 +55,9 @@ async function end(pass: Pass, turn: CachedTurn, status: TurnStatus) {
 
 /** Too large for etcd comes as 500 with this text from the API server. */
 function isRejected(error: unknown): boolean {
-  return isInvalid(error) || isTooLarge(error) || (error instanceof ApiError && /request is too large/.test(error.message));
+  return (
+    isInvalid(error) || isTooLarge(error) || (error instanceof ApiError && /request is too large/.test(error.message))
+  );
 }
 
 function rejected(turn: CachedTurn, error: Error, now: number): TurnStatus {

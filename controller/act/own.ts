@@ -46,8 +46,16 @@ export function waitingSince(session: CachedSession): number {
 function owned({ session, class: sessionClass, now }: World, incarnation: number, pod: string): SessionStatus {
   const { podUID: _p, queue: _q, currentTurn: _c, ...rest } = session.status ?? {};
   const generation = session.metadata.generation;
-  const admitted = { status: 'True', reason: 'Admitted', message: `Incarnation ${incarnation} holds a running place.` } as const;
-  const starting = { status: 'False', reason: 'Starting', message: `Pod ${pod} is created and its runner is awaited.` } as const;
+  const admitted = {
+    status: 'True',
+    reason: 'Admitted',
+    message: `Incarnation ${incarnation} holds a running place.`,
+  } as const;
+  const starting = {
+    status: 'False',
+    reason: 'Starting',
+    message: `Pod ${pod} is created and its runner is awaited.`,
+  } as const;
   let conditions = withCondition(rest.conditions, 'Admitted', admitted, now, generation);
   conditions = withCondition(conditions, 'Ready', starting, now, generation);
   conditions = withCondition(conditions, 'Suspended', starting, now, generation);

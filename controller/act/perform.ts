@@ -1,5 +1,12 @@
-import { isAlreadyExists, isConflict, isForbidden, isInvalid, isNotFound, TransportError } from '../../core/kube/errors.ts';
-import { ownedBy, sessions, type StoredSession, type StoredTurn, turns } from '../../core/resources/kinds.ts';
+import {
+  isAlreadyExists,
+  isConflict,
+  isForbidden,
+  isInvalid,
+  isNotFound,
+  TransportError,
+} from '../../core/kube/errors.ts';
+import { ownedBy, type StoredSession, type StoredTurn, sessions, turns } from '../../core/resources/kinds.ts';
 import { firstTurnName, podName } from '../../core/resources/names.ts';
 import { isTerminal } from '../../core/resources/turn.ts';
 import type { Action } from '../decide/draft.ts';
@@ -82,7 +89,10 @@ export async function perform(action: Action, pass: Pass): Promise<void> {
       const { uid, name } = action.turn.metadata;
       const live = memory.inputs.has(uid) ? undefined : await api.get(turns, { namespace, name }, { signal });
       const input = live ? (live.spec.input ?? null) : memory.inputs.get(uid);
-      const { index = 0, attempt = 1 } = live?.status ?? (caches.turnsNaming(namespace, session.metadata.name).find((turn) => turn.metadata.uid === uid)?.status ?? {});
+      const { index = 0, attempt = 1 } =
+        live?.status ??
+        caches.turnsNaming(namespace, session.metadata.name).find((turn) => turn.metadata.uid === uid)?.status ??
+        {};
       current?.startTurn({ turn: uid, name, index, attempt, input, timeoutMs: action.timeoutMs });
       memory.inputs.delete(uid);
       return;
@@ -149,7 +159,9 @@ async function createPod(pass: Pass, { settings }: Extract<Action, { do: 'Create
   } catch (error) {
     if (isAlreadyExists(error)) {
       // Made by an earlier leader of the same incarnation, or by this one when the answer was lost.
-      caches.sawPod(await api.get(pods, { namespace: pod.metadata.namespace as string, name: pod.metadata.name }, { signal }));
+      caches.sawPod(
+        await api.get(pods, { namespace: pod.metadata.namespace as string, name: pod.metadata.name }, { signal }),
+      );
       return;
     }
     if (isForbidden(error) || isInvalid(error)) {

@@ -28,7 +28,10 @@ export async function storeDelivery(pass: Pass, delivery: Delivery): Promise<Sto
         stored.state = await storeState(pass, state);
       });
     } else {
-      stored.problems.push({ reason: 'StateNotStored', message: 'The runner did not deliver the state that the result names.' });
+      stored.problems.push({
+        reason: 'StateNotStored',
+        message: 'The runner did not deliver the state that the result names.',
+      });
     }
   }
 

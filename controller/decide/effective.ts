@@ -82,7 +82,11 @@ export function effective(
 }
 
 /** The time-out of one turn: its own, at most the class's ceiling. */
-export function turnTimeout(own: string | undefined, settings: Effective, sessionClass: StoredSessionClass | undefined): number {
+export function turnTimeout(
+  own: string | undefined,
+  settings: Effective,
+  sessionClass: StoredSessionClass | undefined,
+): number {
   const ceiling = sessionClass?.spec.maxTimeouts?.turn;
   const wanted = own ? parseDuration(own) : settings.turnMs;
   return ceiling ? Math.min(wanted, parseDuration(ceiling)) : wanted;
@@ -169,6 +173,8 @@ function environment(...lists: EnvVar[][]): Pick<Effective, 'secrets'> & { env: 
 /** Later amounts replace earlier ones. */
 function amounts(...layers: (Record<string, string | undefined> | undefined)[]): Record<string, string> {
   return Object.fromEntries(
-    layers.flatMap((layer) => Object.entries(layer ?? {})).filter((entry): entry is [string, string] => Boolean(entry[1])),
+    layers
+      .flatMap((layer) => Object.entries(layer ?? {}))
+      .filter((entry): entry is [string, string] => Boolean(entry[1])),
   );
 }

@@ -25,9 +25,7 @@ export function ownTurns(session: CachedSession, turns: CachedTurn[]): OwnTurns 
   return {
     live,
     running: live.find((turn) => turn.status.phase === 'Running'),
-    uncounted: own
-      .filter((turn) => isTerminal(turn.status.phase) && (turn.status.index ?? 0) > counted)
-      .sort(byOrder),
+    uncounted: own.filter((turn) => isTerminal(turn.status.phase) && (turn.status.index ?? 0) > counted).sort(byOrder),
     ownerless: turns.filter((turn) => !owner(turn) && !isTerminal(turn.status.phase)).sort(byOrder),
     lastIndex: Math.max(counted, ...own.map((turn) => turn.status.index ?? 0)),
   };

@@ -4,9 +4,9 @@ import type { StateRef } from '../../core/resources/schema.ts';
 import type { SessionPhase, SessionStatus } from '../../core/resources/session.ts';
 import { type ConditionValue, withCondition } from './conditions.ts';
 import type { Draft } from './draft.ts';
+import { wake } from './draft.ts';
 import { isProblem } from './effective.ts';
 import { isFinished, suspendRequest, wantsSuspension } from './hold.ts';
-import { wake } from './draft.ts';
 
 /** A turn shows in the session once it has run this long; shorter ones cost no write of their own. */
 export const SHOW_TURN_MS = 1000;
@@ -144,7 +144,11 @@ function phaseOf(draft: Draft, next: SessionStatus): SessionPhase {
 function conditionsOf(draft: Draft, next: SessionStatus, phase: SessionPhase): SessionStatus['conditions'] {
   const { session, now, memory } = draft.world;
   const generation = session.metadata.generation;
-  const say = (status: ConditionValue['status'], reason: Reason, message: string = reasons[reason]): ConditionValue => ({
+  const say = (
+    status: ConditionValue['status'],
+    reason: Reason,
+    message: string = reasons[reason],
+  ): ConditionValue => ({
     status,
     reason,
     message,
@@ -157,8 +161,13 @@ function conditionsOf(draft: Draft, next: SessionStatus, phase: SessionPhase): S
   const { problem } = draft;
   set('Admitted', admitted());
   set('Ready', ready());
-  const stored = say('True', 'StateStored', next.state ? `Incarnation ${next.state.incarnation}, ${next.state.bytes} bytes.` : '');
-  if (memory.commitProblem) set('StatePersisted', say('False', memory.commitProblem.reason, memory.commitProblem.message));
+  const stored = say(
+    'True',
+    'StateStored',
+    next.state ? `Incarnation ${next.state.incarnation}, ${next.state.bytes} bytes.` : '',
+  );
+  if (memory.commitProblem)
+    set('StatePersisted', say('False', memory.commitProblem.reason, memory.commitProblem.message));
   else set('StatePersisted', next.state ? stored : say('Unknown', 'NoState'));
   const suspended = !next.podName && phase === 'Suspended';
   set('Suspended', suspended ? say('True', session.spec.suspend ? 'Held' : 'Suspended') : say('False', ready().reason));
@@ -184,7 +193,8 @@ function conditionsOf(draft: Draft, next: SessionStatus, phase: SessionPhase): S
       return say('False', succeeded ? 'RunSucceeded' : 'RunFailed');
     }
     if (phase === 'Suspending') return say('False', 'Suspending');
-    if (isReady(draft)) return next.currentTurn ? say('True', 'Running', `Turn ${next.currentTurn} runs.`) : say('True', 'Ready');
+    if (isReady(draft))
+      return next.currentTurn ? say('True', 'Running', `Turn ${next.currentTurn} runs.`) : say('True', 'Ready');
     if (problem) return say('False', problem.reason, problem.message);
     if (next.podName) return say('False', 'Starting');
     // Why the last start failed stays to be read until the next one.

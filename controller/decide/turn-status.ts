@@ -25,7 +25,11 @@ export function running(
   facts: { index: number; incarnation: number; podUID: string },
   now: number,
 ): TurnStatus {
-  const value = { status: 'True', reason: 'Running', message: `The turn was given to incarnation ${facts.incarnation}.` } as const;
+  const value = {
+    status: 'True',
+    reason: 'Running',
+    message: `The turn was given to incarnation ${facts.incarnation}.`,
+  } as const;
   return {
     ...turn.status,
     ...facts,

@@ -1,6 +1,6 @@
-import type { KubeApi, KubeObject, Resource } from '../../core/kube/types.ts';
-import { isAlreadyExists, isNotFound } from '../../core/kube/errors.ts';
 import { KEY_BYTES } from '../../core/frames/seal.ts';
+import { isAlreadyExists, isNotFound } from '../../core/kube/errors.ts';
+import type { KubeApi, KubeObject, Resource } from '../../core/kube/types.ts';
 import type { Random } from '../../core/runtime.ts';
 
 /** The installation's master keys; everything sealed names the one it was derived from. */
@@ -64,14 +64,18 @@ function parse(secret: Secret, { namespace, name }: { namespace: string; name: s
     if (id === CURRENT) continue;
     const key = Buffer.from(data, 'base64');
     if (key.length !== KEY_BYTES) {
-      throw new MasterKeyError(`Secret ${namespace}/${name}: key "${id}" has ${key.length} bytes, not ${KEY_BYTES}; put the original back`);
+      throw new MasterKeyError(
+        `Secret ${namespace}/${name}: key "${id}" has ${key.length} bytes, not ${KEY_BYTES}; put the original back`,
+      );
     }
     byId.set(id, key);
   }
   const id = Buffer.from(secret.data?.[CURRENT] ?? '', 'base64').toString();
   const key = byId.get(id);
   if (!key) {
-    throw new MasterKeyError(`Secret ${namespace}/${name}: "${CURRENT}" names the key "${id}", which is not in it; put it back`);
+    throw new MasterKeyError(
+      `Secret ${namespace}/${name}: "${CURRENT}" names the key "${id}", which is not in it; put it back`,
+    );
   }
   return { current: { id, key }, byId };
 }

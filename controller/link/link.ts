@@ -3,12 +3,11 @@ import { ASK_READY, bindText, controlText } from '../../core/frames/encode.ts';
 import type { Bind, ControlKind, ControlMessages, Frame, FrameOf, Pong, Ready } from '../../core/frames/messages.ts';
 import { frameKeys } from '../../core/frames/seal.ts';
 import { validateFrame } from '../../core/frames/validate.ts';
-import type { KubeApi, PodStream } from '../../core/kube/types.ts';
-import { CONTAINER } from '../../core/resources/names.ts';
+import type { KubeApi } from '../../core/kube/types.ts';
 import type { Clock, Logger, Random } from '../../core/runtime.ts';
+import { Attachment } from './attachment.ts';
 import { Inbox } from './inbox.ts';
 import type { MasterKeys } from './keys.ts';
-import { AttachSchedule } from './schedule.ts';
 import type { LinkView } from './view.ts';
 
 export interface LinkOptions {
@@ -30,33 +29,33 @@ export interface LinkOptions {
 }
 
 const PING_MS = 30_000;
-/** An open attach on which an answer is owed for this long is closed and tried again. */
-const ANSWER_MS = 5_000;
-
 /**
- * The controller's end of one pod's boundary: keeps an attach open, asks for what was missed, and shows what the runner
- * has said as a `LinkView`. It decides nothing. The attach is always drained: a stalled reader would block the container.
+ * The controller's end of one pod's boundary: asks for what was missed, and shows what the runner has said as a
+ * `LinkView`. It decides nothing.
  */
 export class Link {
   view: LinkView;
   readonly #options: LinkOptions;
   readonly #decoder = new FrameDecoder({ validate: validateFrame });
-  readonly #schedule: AttachSchedule;
-  readonly #closed = new AbortController();
+  readonly #attachment: Attachment;
   readonly #inbox = new Inbox();
-  #stream: PodStream | undefined;
-  #writing: Promise<void> = Promise.resolve();
   #boot: string | undefined;
   #down: Buffer | undefined;
   #acked = 0;
   /** The number of the control line that gave the last turn. */
   #turnNumber = 0;
   #cancelPing: () => void = () => {};
-  #cancelAnswer: () => void = () => {};
 
   constructor(options: LinkOptions) {
     this.#options = options;
-    this.#schedule = new AttachSchedule(options.clock);
+    this.#attachment = new Attachment({
+      ...options,
+      onBytes: (chunk) => this.#take(this.#decoder.push(chunk)),
+      onChange: () => {
+        this.#silence();
+        options.onChange();
+      },
+    });
     this.view = {
       podUID: options.pod.uid,
       phase: 'Opening',
@@ -74,21 +73,16 @@ export class Link {
 
   /** Begins to attach; `scheduled` and `running` say what is known of the pod already. */
   open(pod: { scheduled: boolean; running: boolean }): void {
-    if (pod.running) this.#schedule.opened();
-    else if (pod.scheduled) this.#schedule.scheduled();
-    void this.#keepAttached();
+    this.#attachment.open(pod);
   }
 
   podChanged(pod: { scheduled: boolean }): void {
-    if (pod.scheduled) this.#schedule.scheduled();
-    else this.#schedule.changed();
+    this.#attachment.podChanged(pod);
   }
 
   close(): void {
-    this.#closed.abort();
     this.#cancelPing();
-    this.#cancelAnswer();
-    this.#stream?.close();
+    this.#attachment.close();
   }
 
   // -------------------------------------------------------------------------------------------------------- down
@@ -99,7 +93,7 @@ export class Link {
     if (!boot) return;
     const { up, down } = this.#keys(boot);
     const message: Bind = { ...bind, keys: { up: up.toString('base64'), down: down.toString('base64') } };
-    this.#write(bindText(boot, this.#position(), message));
+    this.#attachment.write(bindText(boot, this.#position(), message));
     this.#useKeys(boot, up, down);
     this.#change({ phase: 'Binding' });
     if (sealedState) {
@@ -165,62 +159,13 @@ export class Link {
     this.#take(this.#decoder.push(Buffer.from(`${ours.join('\n')}\n`, 'latin1')));
   }
 
-  // ---------------------------------------------------------------------------------------------------- attach
-
-  async #keepAttached(): Promise<void> {
-    const { api, pod, log } = this.#options;
-    const { signal } = this.#closed;
-    for (;;) {
-      await this.#schedule.wait(signal);
-      if (signal.aborted) return;
-      try {
-        this.#stream = await api.attach(pod, {
-          container: CONTAINER,
-          stdin: true,
-          stdout: true,
-          signal,
-          onStdout: (chunk) => this.#take(this.#decoder.push(chunk)),
-        });
-      } catch (error) {
-        log.debug({ pod: pod.name, err: error }, 'attach failed');
-        continue;
-      }
-      this.#write([ASK_READY]);
-      this.#expectAnswer();
-      const end = await this.#stream.closed;
-      this.#stream = undefined;
-      this.#cancelPing();
-      this.#cancelAnswer();
-      if (end.by !== 'local') {
-        const { silentSince: _, ...rest } = this.view;
-        this.view = rest;
-      }
-      log.debug({ pod: pod.name, by: end.by, message: end.message }, 'attach ended');
-      if (!signal.aborted) this.#options.onChange();
-    }
-  }
-
   #send<K extends Exclude<ControlKind, 'bind'>>(kind: K, message: ControlMessages[K], binary?: Buffer): number {
     const position = this.#position();
     if (!this.#down || !this.#boot) return position.n;
     const { session, incarnation, random } = this.#options;
     const channel = { session, incarnation, boot: this.#boot, key: this.#down, random };
-    this.#write(controlText(channel, position, kind, message, binary));
+    this.#attachment.write(controlText(channel, position, kind, message, binary));
     return position.n;
-  }
-
-  /** Messages go out one after the other, each whole; what cannot be written is asked for again after the next attach. */
-  #write(texts: Iterable<string>): void {
-    const stream = this.#stream;
-    if (!stream) return;
-    this.#writing = this.#writing
-      .then(async () => {
-        for (const text of texts) await stream.write(text);
-      })
-      .catch((error: unknown) => {
-        this.#options.log.debug({ pod: this.#options.pod.name, err: error }, 'write to a pod failed');
-        stream.close();
-      });
   }
 
   #position(): { epoch: number; n: number } {
@@ -228,28 +173,25 @@ export class Link {
   }
 
   #expectAnswer(): void {
-    const { clock } = this.#options;
-    if (!this.#stream) return;
-    this.#cancelAnswer();
-    const stream = this.#stream;
-    if (this.view.silentSince === undefined) this.view = { ...this.view, silentSince: clock.now() };
-    this.#cancelAnswer = clock.setTimer(ANSWER_MS, () => {
-      stream.close();
-      this.#options.onChange();
-    });
+    this.#attachment.expectAnswer();
+    this.#silence();
   }
 
   #answered(): void {
-    this.#cancelAnswer();
-    if (this.view.silentSince !== undefined) {
-      const { silentSince: _, ...rest } = this.view;
-      this.view = rest;
-    }
+    this.#attachment.answered();
+    this.#silence();
     this.#cancelPing();
     this.#cancelPing = this.#options.clock.setTimer(PING_MS, () => {
       this.#send('ping', {});
       this.#expectAnswer();
     });
+  }
+
+  #silence(): void {
+    const { silentSince } = this.#attachment;
+    if (this.view.silentSince === silentSince) return;
+    const { silentSince: _, ...rest } = this.view;
+    this.view = silentSince === undefined ? rest : { ...rest, silentSince };
   }
 
   // -------------------------------------------------------------------------------------------------------- up
@@ -273,13 +215,18 @@ export class Link {
     if (ready.epoch > this.#options.epoch()) this.#options.onLaterEpoch(ready.epoch);
     const facts = { protocol: ready.protocol, runnerVersion: ready.runnerVersion };
     if (ready.podUID !== pod.uid || (this.#boot !== undefined && this.#boot !== ready.boot)) {
-      return this.#change({ ...facts, phase: 'Foreign' });
+      this.#change({ ...facts, phase: 'Foreign' });
+      return;
     }
     if (ready.session === undefined) {
       this.#boot = ready.boot;
-      return this.#change({ ...facts, phase: 'Unbound' });
+      this.#change({ ...facts, phase: 'Unbound' });
+      return;
     }
-    if (ready.session !== session || ready.incarnation !== incarnation) return this.#change({ ...facts, phase: 'Foreign' });
+    if (ready.session !== session || ready.incarnation !== incarnation) {
+      this.#change({ ...facts, phase: 'Foreign' });
+      return;
+    }
     if (this.#boot === undefined) {
       const { up, down } = this.#keys(ready.boot);
       this.#useKeys(ready.boot, up, down);
@@ -303,23 +250,30 @@ export class Link {
     this.#answered();
     switch (frame.kind) {
       case 'bound':
-        return this.#change({ phase: 'Bound', bound: frame.message });
+        this.#change({ phase: 'Bound', bound: frame.message });
+        break;
       case 'started':
-        return this.#change({ started: { turn: frame.message.turn, at: frame.message.at } });
+        this.#change({ started: { turn: frame.message.turn, at: frame.message.at } });
+        break;
       case 'log':
       case 'state':
       case 'result':
-        return this.#keep(frame);
+        this.#keep(frame);
+        break;
       case 'pong':
-        return this.#pong(frame.message);
+        this.#pong(frame.message);
+        break;
       case 'refused':
         this.#options.log.warn({ pod: this.#options.pod.name, ...frame.message }, 'runner refused a control line');
-        if (frame.message.code === 'StaleEpoch') this.#send('ping', {});
-        return this.#change({ refused: frame.message });
+        // Its `ready` says which epoch it obeys.
+        if (frame.message.code === 'StaleEpoch') this.#attachment.write([ASK_READY]);
+        this.#change({ refused: frame.message });
+        break;
       case 'bye':
-        return this.#change({ phase: 'Ended' });
+        this.#change({ phase: 'Ended' });
+        break;
       default:
-        return undefined;
+        break;
     }
   }
 
@@ -342,9 +296,9 @@ export class Link {
 
   #keep(frame: FrameOf<'log'> | FrameOf<'state'> | FrameOf<'result'>): void {
     this.#inbox.add(frame);
-    if (frame.kind === 'state' && frame.message.turn === undefined) return this.#change({ snapshot: frame });
     const delivery = this.#inbox.delivery();
-    if (delivery) this.#change({ delivery });
+    if (frame.kind === 'state' && frame.message.turn === undefined) this.#change({ snapshot: frame });
+    else if (delivery) this.#change({ delivery });
   }
 
   #keys(boot: string): { up: Buffer; down: Buffer } {

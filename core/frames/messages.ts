@@ -130,7 +130,8 @@ export type RefusalCode =
   | 'StaleEpoch'
   | 'UnknownTurn'
   | 'Malformed'
-  | 'RestoreFailed';
+  | 'RestoreFailed'
+  | 'SnapshotFailed';
 
 export interface Bye {
   reason: 'Shutdown' | 'Signal' | 'Fault';

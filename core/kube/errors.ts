@@ -31,12 +31,17 @@ export class ApiError extends Error {
   }
 }
 
-/** No answer came: the connection failed or the deadline passed. A write may or may not have happened. */
+/**
+ * No answer came: the connection failed or the deadline passed. A write may or may not have happened, unless `sent` is
+ * false: then the request never left this process.
+ */
 export class TransportError extends Error {
   readonly code = 'TransportError';
-  constructor(message: string, options?: ErrorOptions) {
+  readonly sent: boolean;
+  constructor(message: string, options: ErrorOptions & { sent?: boolean } = {}) {
     super(message, options);
     this.name = 'TransportError';
+    this.sent = options.sent ?? true;
   }
 }
 

@@ -80,6 +80,8 @@ export interface ListOptions extends CallOptions {
   continue?: string;
   /** '0' may be served from the API server's cache; absent is a consistent read. */
   resourceVersion?: string;
+  /** The objects come with nothing but their metadata, whatever their type says. */
+  metadataOnly?: boolean;
 }
 
 export interface DeleteOptions extends CallOptions {

@@ -40,7 +40,7 @@ export const sessionclasses = resource<SessionClass>('sessionclasses', 'SessionC
 export const blobs = resource<Blob>('blobs', 'Blob', true);
 
 /** Name and uid as an owner reference; the owner's deletion takes the object with it. */
-export function ownedBy(session: StoredSession): {
+export function ownedBy(session: { metadata: { name: string; uid: string } }): {
   apiVersion: string;
   kind: string;
   name: string;

@@ -3,12 +3,16 @@
 export const LABEL_SESSION = 'berth.dev/session';
 export const LABEL_SESSION_UID = 'berth.dev/session-uid';
 export const LABEL_INCARNATION = 'berth.dev/incarnation';
+export const LABEL_SEQ = 'berth.dev/seq';
 export const LABEL_CLASS = 'berth.dev/class';
 export const LABEL_MANAGED_BY = 'app.kubernetes.io/managed-by';
 export const MANAGED_BY = 'berth';
 
 /** The digest of the request that an Idempotency-Key was first used with. */
 export const ANNOTATION_IDEMPOTENCY = 'berth.dev/idempotency-digest';
+
+/** Bytes of a Blob's data, so that a list of metadata tells how full the store is. */
+export const ANNOTATION_BLOB_BYTES = 'berth.dev/blob-bytes';
 
 /** The container that holds the runner. */
 export const CONTAINER = 'session';
@@ -26,4 +30,9 @@ export function firstTurnName(session: string): string {
 /** Key of something in the store. */
 export function storeKey(sessionUID: string, incarnation: number, seq: number): string {
   return `${sessionUID}/${incarnation}/${seq}`;
+}
+
+/** Blob of one part (from 1) of what `storeKey` names. */
+export function blobName(key: { sessionUID: string; incarnation: number; seq: number }, part: number): string {
+  return `b-${key.sessionUID}-${key.incarnation}-${key.seq}-${part}`;
 }

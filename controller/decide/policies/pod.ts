@@ -75,9 +75,9 @@ function afterLoss(draft: Draft, now: number) {
   const { link, pod } = draft.world;
   const turn = draft.turns.running;
   if (!turn) throw new Error('no turn is running');
-  const unseen =
-    (link !== undefined && link.podUID === turn.status.podUID && !link.resumed && !link.sent.has(turn.metadata.uid)) ||
-    (pod !== undefined && !startedContainer(pod));
+  const sameLink = link !== undefined && link.podUID === turn.status.podUID;
+  const sent = sameLink && link.sent.has(turn.metadata.uid);
+  const unseen = !sent && ((sameLink && !link.resumed) || (pod?.status?.phase === 'Pending' && !startedContainer(pod)));
   if (unseen) return queued(turn, turn.status.index ?? draft.turns.lastIndex, 'Queued', now);
   const why = pod?.status?.reason ?? pod?.status?.containerStatuses?.[0]?.state?.terminated?.reason;
   return ended(
@@ -117,7 +117,9 @@ function failLive(draft: Draft, message: string): void {
       turn,
       status: {
         ...ended(turn, { phase: 'Failed', reason: 'StartFailed', message }, draft.world.now),
-        index: turn.status.index ?? draft.turns.lastIndex + 1 + draft.turns.live.filter((t) => !t.status.index).indexOf(turn),
+        index:
+          turn.status.index ??
+          draft.turns.lastIndex + 1 + draft.turns.live.filter((t) => !t.status.index).indexOf(turn),
       },
     });
   }

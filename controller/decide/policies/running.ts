@@ -1,8 +1,8 @@
+import type { CachedTurn } from '../../world.ts';
 import type { Draft, Policy } from '../draft.ts';
 import { wake } from '../draft.ts';
 import { DEFAULT_START_MS, DEFAULT_TURN_MS, isProblem, turnTimeout } from '../effective.ts';
 import { ended } from '../turn-status.ts';
-import type { CachedTurn } from '../../world.ts';
 
 /** The running turn: its result, its cancellation, its time-out. */
 
@@ -34,7 +34,9 @@ function startOf({ world, settings }: Draft, turn: CachedTurn): number {
   const { started } = world.link ?? {};
   if (started?.turn === turn.metadata.uid) return Date.parse(started.at);
   const given = turn.status.conditions?.find((condition) => condition.type === 'Running')?.lastTransitionTime;
-  return Date.parse(given ?? turn.metadata.creationTimestamp) + (isProblem(settings) ? DEFAULT_START_MS : settings.startMs);
+  return (
+    Date.parse(given ?? turn.metadata.creationTimestamp) + (isProblem(settings) ? DEFAULT_START_MS : settings.startMs)
+  );
 }
 
 /** The runner keeps the time-out; a pod that is past it and its grace is deleted. */
@@ -60,8 +62,7 @@ export const cancel: Policy = (draft) => {
   const { pod, link, now } = draft.world;
   const turn = draft.turns.running;
   if (!turn?.spec.cancel || !pod) return undefined;
-  const cancelled = (message: string) =>
-    ended(turn, { phase: 'Cancelled', reason: 'Cancelled', message }, now);
+  const cancelled = (message: string) => ended(turn, { phase: 'Cancelled', reason: 'Cancelled', message }, now);
   if (link && link.podUID === pod.metadata.uid && !link.resumed && !link.sent.has(turn.metadata.uid)) {
     draft.actions.push({ do: 'WriteTurn', turn, status: cancelled('The turn was cancelled before it ran.') });
     return 'Stop';

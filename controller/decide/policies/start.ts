@@ -3,8 +3,8 @@ import { isProblem } from '../effective.ts';
 import { isFinished, suspendRequest } from '../hold.ts';
 import { isOver } from '../pod-status.ts';
 import { running } from '../turn-status.ts';
-import { timeoutOf } from './running.ts';
 import { knownPodUID } from './pod.ts';
+import { timeoutOf } from './running.ts';
 
 /** From a wish to run to a running turn: a place, a pod, a link, a binding, the turn. */
 

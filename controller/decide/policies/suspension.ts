@@ -39,8 +39,7 @@ export const suspend: Policy = (draft) => {
     draft.actions.push({ do: 'SuspendRunner' });
     return 'Stop';
   }
-  const verified =
-    world.memory.suspension?.podUID === pod.metadata.uid ? world.memory.suspension.verified : undefined;
+  const verified = world.memory.suspension?.podUID === pod.metadata.uid ? world.memory.suspension.verified : undefined;
   if (!verified) {
     if (link.snapshot) draft.actions.push({ do: 'VerifySuspension' });
     return 'Stop';

@@ -1,0 +1,66 @@
+# Everything a person or a machine does with this repository. `make` alone lists it.
+NODE := node_modules/node/bin/node
+CC ?= cc
+# A machine without a C compiler gets along without the keeper; the programs say so.
+KEEPER := $(if $(shell command -v $(CC)),keeper)
+KEEPER_SOURCES := $(wildcard runner/keeper/*.c runner/keeper/*.h)
+INSTALLED := node_modules/.installed
+
+# $(call suite,NAME,FILES,SECONDS,OPTIONS): runs a test suite; what it counted goes to build/reports/NAME.json.
+define suite
+@mkdir -p build/reports
+$(NODE) --disable-warning=ExperimentalWarning --test --test-timeout=$(3)000 $(4) \
+  --test-reporter=spec --test-reporter-destination=stdout \
+  --test-reporter=./test/support/reporter.ts --test-reporter-destination=build/reports/$(1).json $(2)
+endef
+
+.PHONY: help install generate check test unit integration e2e demo images keeper bench cluster-up cluster-down clean
+
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+install: $(INSTALLED) ## install the dependencies of package-lock.json
+
+$(INSTALLED): package.json package-lock.json
+	npm ci --no-audit --no-fund
+	@touch $@
+
+generate: $(INSTALLED) ## write every generated file from its source
+	$(NODE) scripts/generate.ts
+
+check: $(INSTALLED) ## types, style, generated files
+	$(NODE) node_modules/typescript/bin/tsc -p .
+	$(NODE) node_modules/@biomejs/biome/bin/biome check .
+	$(NODE) scripts/generate.ts --check
+
+test: check unit integration ## all that needs no Kubernetes
+
+unit: $(INSTALLED) $(KEEPER) ## the parts, each for itself
+	$(call suite,unit,'test/unit/**/*.test.ts',300,--test-concurrency=2)
+
+integration: $(INSTALLED) $(KEEPER) ## the programs on the embedded cluster
+	$(call suite,integration,'test/integration/**/*.test.ts',600,--test-concurrency=2)
+
+e2e: $(INSTALLED) keeper ## the Helm chart on a real kind cluster; KEEP=1 keeps the cluster
+	test/e2e/run
+
+demo: $(INSTALLED) $(KEEPER) ## a session from its first turn to waking up again, on the embedded cluster
+	$(NODE) scripts/demo.ts
+
+images: $(INSTALLED) keeper ## the container images as archives under build/images
+	$(NODE) --disable-warning=ExperimentalWarning images/build.ts
+
+keeper: build/keeper ## the helper that starts and reaps an agent's processes
+
+build/keeper: $(KEEPER_SOURCES)
+	@mkdir -p build
+	$(MAKE) --no-print-directory -C runner/keeper OUT=$(CURDIR)/build/keeper CC=$(CC)
+
+cluster-up: $(INSTALLED) ## bring up the kind cluster; NODES=2 for two nodes
+	test/cluster/up --nodes $(or $(NODES),1)
+
+cluster-down: ## remove it without a trace
+	test/cluster/down
+
+clean: ## remove what was built in the checkout
+	rm -rf build

@@ -1,0 +1,44 @@
+import * as z from 'zod';
+import { parseDuration } from '../core/resources/duration.ts';
+import { DEFAULT_STORE_CEILING_BYTES } from '../core/resources/limits.ts';
+import { duration } from '../core/resources/schema.ts';
+
+const milliseconds = (fallback: string) => duration().default(fallback).transform(parseDuration);
+
+/** The controller's environment. Everything else is in the cluster. */
+export const controllerConfig = z.object({
+  /** The image that contains the runner, for classes that name none. */
+  BERTH_RUNNER_IMAGE: z.string().min(1),
+  /** Namespaces to work in, separated by commas; all when empty. Needs rights in just these. */
+  BERTH_NAMESPACES: z
+    .string()
+    .default('')
+    .transform((text) =>
+      text
+        .split(',')
+        .map((name) => name.trim())
+        .filter(Boolean),
+    ),
+  /** The controller's own namespace: its lease and master key are there. Default: that of its service account. */
+  BERTH_NAMESPACE: z.string().min(1).optional(),
+  /** How many sessions may have a pod at once, over everything; no limit when empty. */
+  BERTH_MAX_RUNNING: z.coerce.number().int().min(0).optional(),
+  /** Bytes of all Blobs together. */
+  BERTH_STORE_CEILING_BYTES: z.coerce.number().int().min(0).default(DEFAULT_STORE_CEILING_BYTES),
+  /** The Secret of the master keys; made when there is none. */
+  BERTH_MASTER_KEY_SECRET: z.string().min(1).default('berth-master-key'),
+  /** The Lease of leader election. */
+  BERTH_LEASE_NAME: z.string().min(1).default('berth-controller'),
+  /** A leader that was killed is replaced after this time. */
+  BERTH_LEASE_DURATION: milliseconds('15s'),
+  /** A bound runner that owes an answer for this long is given up with its pod. */
+  BERTH_UNRESPONSIVE: milliseconds('30s'),
+  /** Sessions looked at at the same time. */
+  BERTH_WORKERS: z.coerce.number().int().min(1).max(256).default(32),
+  /** Port of /healthz and /readyz; 0 takes any, which is logged. */
+  BERTH_HEALTH_PORT: z.coerce.number().int().min(0).max(65535).default(8081),
+  /** Address that the health port listens on; all when empty. */
+  BERTH_HEALTH_HOST: z.string().optional(),
+  BERTH_LOG_LEVEL: z.enum(['debug', 'info', 'warn', 'error']).default('info'),
+});
+export type ControllerConfig = z.infer<typeof controllerConfig>;

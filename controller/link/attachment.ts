@@ -1,0 +1,118 @@
+import { ASK_READY } from '../../core/frames/encode.ts';
+import type { KubeApi, PodStream } from '../../core/kube/types.ts';
+import { CONTAINER } from '../../core/resources/names.ts';
+import type { Clock, Logger } from '../../core/runtime.ts';
+import { AttachSchedule } from './schedule.ts';
+
+export interface AttachmentOptions {
+  api: Pick<KubeApi, 'attach'>;
+  clock: Clock;
+  log: Logger;
+  pod: { namespace: string; name: string };
+  /** Every piece as it comes: the stream is always drained, as a stalled reader would block the container. */
+  onBytes(chunk: Buffer): void;
+  /** An answer has become overdue, or the attach has ended. */
+  onChange(): void;
+}
+
+/** An open attach on which an answer is owed for this long is closed and tried again. */
+const ANSWER_MS = 5_000;
+
+/** Keeps one pod attached until closed, writes to it in order, and watches whether it answers. */
+export class Attachment {
+  readonly #options: AttachmentOptions;
+  readonly #schedule: AttachSchedule;
+  readonly #closed = new AbortController();
+  #stream: PodStream | undefined;
+  #writing: Promise<void> = Promise.resolve();
+  #silentSince: number | undefined;
+  #cancelAnswer: () => void = () => {};
+
+  constructor(options: AttachmentOptions) {
+    this.#options = options;
+    this.#schedule = new AttachSchedule(options.clock);
+  }
+
+  /** Since when (milliseconds since the epoch) the pod has owed an answer over an open attach. */
+  get silentSince(): number | undefined {
+    return this.#silentSince;
+  }
+
+  open(pod: { scheduled: boolean; running: boolean }): void {
+    if (pod.running) this.#schedule.opened();
+    else if (pod.scheduled) this.#schedule.scheduled();
+    void this.#keep();
+  }
+
+  podChanged(pod: { scheduled: boolean }): void {
+    if (pod.scheduled) this.#schedule.scheduled();
+    else this.#schedule.changed();
+  }
+
+  close(): void {
+    this.#closed.abort();
+    this.#cancelAnswer();
+    this.#stream?.close();
+  }
+
+  /** Texts go out one after the other; what cannot be written is lost, and asked for again after the next attach. */
+  write(texts: Iterable<string>): void {
+    const stream = this.#stream;
+    if (!stream) return;
+    this.#writing = this.#writing
+      .then(async () => {
+        for (const text of texts) await stream.write(text);
+      })
+      .catch((error: unknown) => {
+        this.#options.log.debug({ pod: this.#options.pod.name, err: error }, 'write to a pod failed');
+        stream.close();
+      });
+  }
+
+  expectAnswer(): void {
+    const stream = this.#stream;
+    if (!stream) return;
+    const { clock, onChange } = this.#options;
+    this.#cancelAnswer();
+    this.#silentSince ??= clock.now();
+    this.#cancelAnswer = clock.setTimer(ANSWER_MS, () => {
+      stream.close();
+      onChange();
+    });
+  }
+
+  answered(): void {
+    this.#cancelAnswer();
+    this.#silentSince = undefined;
+  }
+
+  async #keep(): Promise<void> {
+    const { api, pod, log, onBytes, onChange } = this.#options;
+    const { signal } = this.#closed;
+    for (;;) {
+      await this.#schedule.wait(signal);
+      if (signal.aborted) return;
+      try {
+        this.#stream = await api.attach(pod, {
+          container: CONTAINER,
+          stdin: true,
+          stdout: true,
+          signal,
+          onStdout: onBytes,
+        });
+      } catch (error) {
+        log.debug({ pod: pod.name, err: error }, 'attach failed');
+        continue;
+      }
+      this.write([ASK_READY]);
+      this.expectAnswer();
+      const end = await this.#stream.closed;
+      this.#stream = undefined;
+      this.#cancelAnswer();
+      // A connection that broke is not the pod's silence; one that we closed for want of an answer is.
+      if (end.by !== 'local') this.#silentSince = undefined;
+      log.debug({ pod: pod.name, by: end.by, message: end.message }, 'attach ended');
+      if (!signal.aborted) onChange();
+    }
+  }
+}

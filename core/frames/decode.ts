@@ -1,0 +1,226 @@
+/** The controller's side of a pod's stdout: bytes in, in any pieces; frames out, in order. */
+import { Assembly } from './assembly.ts';
+import { LineSplitter } from './lines.ts';
+import { type Dropped, type Frame, type FrameKind, MAX_MESSAGE_BYTES, type Ready } from './messages.ts';
+import { open } from './seal.ts';
+import {
+  type Address,
+  CLOSE,
+  END,
+  type FrameHeader,
+  isCount,
+  MAX_BODY_CHARS,
+  MAX_HEADER_BYTES,
+  MAX_LINE_BYTES,
+  PART_BYTES,
+  parseFrameHeader,
+  START,
+  sameAddress,
+  unpackMessage,
+} from './wire.ts';
+
+export type FrameEvent =
+  /** The next frame. */
+  | { type: 'frame'; frame: Frame }
+  /** The runner no longer holds from..to; the next frame is `to + 1`. `from` can lie before what was expected. */
+  | { type: 'dropped'; dropped: Dropped }
+  /** A later frame came and from..to did not: ask `resend {from}`. Told again whenever a later frame comes again. */
+  | { type: 'gap'; from: number; to: number }
+  /** In clear and unauthenticated: nothing may be done because of it alone. */
+  | { type: 'ready'; ready: Ready }
+  /** The runner sealed what is no message of this protocol. The cursor has moved past it. */
+  | { type: 'malformed'; seq: number; kind: string; problem: string };
+
+/** Returns the checked message, without what is unknown, or says what is wrong with it. */
+export type Validate = (kind: string, message: Record<string, unknown>) => { message: object } | { problem: string };
+
+/** How many pieces had no effect, and why. Only ever grows. */
+export interface DecoderCounters {
+  /** Without its header, body or end. */
+  torn: number;
+  repeated: number;
+  /** Not sealed with the key of this pod, or with another header. */
+  forged: number;
+  /** Of another session, incarnation or boot. */
+  foreign: number;
+  tooLarge: number;
+  /** Came before the keys were known. */
+  unkeyed: number;
+  /** Came while an earlier frame was missing. */
+  early: number;
+  malformed: number;
+  /** Bytes of lines that are no part of a frame. */
+  junkBytes: number;
+}
+
+interface Piece {
+  header: FrameHeader;
+  /** The header as it was written. */
+  associated: Buffer;
+}
+
+/**
+ * One for each (pod, boot nonce): its cursor outlives the connections that the bytes come from. Frames come out in the
+ * order of their numbers without a gap; one that cannot be had yet is reported, and later ones are left to the resend.
+ * Never throws on any bytes. Holds one line and the parts of one message.
+ */
+export class FrameDecoder {
+  readonly counters: DecoderCounters = {
+    torn: 0,
+    repeated: 0,
+    forged: 0,
+    foreign: 0,
+    tooLarge: 0,
+    unkeyed: 0,
+    early: 0,
+    malformed: 0,
+    junkBytes: 0,
+  };
+  readonly #validate: Validate;
+  readonly #maxParts: number;
+  readonly #lines = new LineSplitter(MAX_LINE_BYTES, MAX_HEADER_BYTES);
+  readonly #assembly: Assembly;
+  #channel: (Address & { key: Buffer }) | undefined;
+  #next = 1;
+  #piece: Piece | undefined;
+  #body: Buffer | undefined;
+  /** The last part that came early: the same or one before it means that the frame is being sent again. */
+  #early = { seq: 0, part: 0 };
+  #events: FrameEvent[] = [];
+
+  constructor(options: { validate: Validate; maxMessageBytes?: number }) {
+    const maxBytes = options.maxMessageBytes ?? MAX_MESSAGE_BYTES;
+    this.#validate = options.validate;
+    this.#maxParts = Math.ceil(maxBytes / PART_BYTES);
+    this.#assembly = new Assembly(maxBytes);
+  }
+
+  /** The number of the frame that comes next; `resend {from: next}` asks for all that is missing. */
+  get next(): number {
+    return this.#next;
+  }
+
+  /** Whose frames count, and the key of the direction up. Until then only `ready` is delivered. */
+  setChannel(channel: Address & { key: Buffer }): void {
+    this.#channel = channel;
+  }
+
+  push(chunk: Buffer): FrameEvent[] {
+    this.#lines.push(chunk, (line, lost) => this.#line(line, lost));
+    const events = this.#events;
+    this.#events = [];
+    return events;
+  }
+
+  #line(line: Buffer, lost: number): void {
+    // A frame may begin behind junk that has no line feed, and in place of the torn rest of another.
+    const at = line.lastIndexOf(START);
+    if (at !== -1) {
+      if (this.#piece) this.#torn();
+      this.counters.junkBytes += at + lost;
+      this.#begin(line.subarray(at + START.length));
+    } else if (this.#piece && !this.#body) {
+      if (lost > 0 || line.length > MAX_BODY_CHARS) this.#torn();
+      else this.#body = Buffer.from(line.toString('latin1'), 'base64');
+    } else if (this.#piece && this.#body) {
+      const { seq, part } = this.#piece.header;
+      if (lost === 0 && line.toString('latin1') === `${END}${seq}/${part}${CLOSE}`) {
+        this.#take(this.#piece, this.#body);
+        this.#piece = undefined;
+        this.#body = undefined;
+      } else {
+        this.#torn();
+      }
+    } else {
+      this.counters.junkBytes += line.length + lost + 1;
+    }
+  }
+
+  #torn(): void {
+    this.counters.torn += 1;
+    this.#piece = undefined;
+    this.#body = undefined;
+  }
+
+  #begin(rest: Buffer): void {
+    const text = rest.toString('utf8');
+    const header = text.endsWith(CLOSE) ? parseFrameHeader(text.slice(0, -CLOSE.length)) : undefined;
+    if (header) this.#piece = { header, associated: Buffer.from(rest.subarray(0, -CLOSE.length)) };
+    else this.#torn();
+  }
+
+  #take({ header, associated }: Piece, body: Buffer): void {
+    const channel = this.#channel;
+    if (header.kind === 'ready') this.#ready(header, body);
+    else if (!channel) this.counters.unkeyed += 1;
+    else if (!sameAddress(header, channel)) this.counters.foreign += 1;
+    else if (header.seq < this.#next) this.counters.repeated += 1;
+    else if (header.parts > this.#maxParts) this.counters.tooLarge += 1;
+    else {
+      const plain = open(channel.key, body, associated);
+      if (!plain) this.counters.forged += 1;
+      else if (header.kind === 'dropped') this.#dropped(header, plain);
+      else if (header.seq > this.#next) this.#missing(header, header.seq - 1);
+      else this.#add(header, plain);
+    }
+  }
+
+  #ready(header: FrameHeader, body: Buffer): void {
+    const checked = header.parts === 1 ? this.#check('ready', unpackMessage(body)?.message) : { problem: 'parts' };
+    if ('problem' in checked) this.counters.malformed += 1;
+    else this.#events.push({ type: 'ready', ready: checked.message as Ready });
+  }
+
+  /** Its number is that of the last frame it stands for. */
+  #dropped(header: FrameHeader, plain: Buffer): void {
+    const checked = this.#check('dropped', unpackMessage(plain)?.message);
+    const dropped = 'message' in checked ? (checked.message as Dropped) : undefined;
+    if (!dropped || header.parts !== 1 || !isCount(dropped.from) || dropped.to !== header.seq) {
+      this.#malformed(header, 'problem' in checked ? checked.problem : 'from or to does not fit the header');
+    } else if (dropped.from > this.#next) {
+      this.#missing(header, dropped.from - 1);
+    } else {
+      this.#assembly.clear();
+      this.#next = dropped.to + 1;
+      this.#events.push({ type: 'dropped', dropped });
+    }
+  }
+
+  #missing({ seq, part }: FrameHeader, to: number): void {
+    this.counters.early += 1;
+    const goesOn = seq === this.#early.seq && part > this.#early.part;
+    this.#early = { seq, part };
+    if (!goesOn) this.#events.push({ type: 'gap', from: this.#next, to });
+  }
+
+  #add(header: FrameHeader, plain: Buffer): void {
+    const { seq, kind, part, parts } = header;
+    const whole = this.#assembly.add(`${seq} ${kind} ${parts}`, part, parts, plain);
+    if (whole === 'Repeated') this.counters.repeated += 1;
+    else if (whole === 'TooLarge') this.counters.tooLarge += 1;
+    else if (whole !== 'Incomplete') {
+      const unpacked = unpackMessage(whole);
+      const checked = this.#check(kind, unpacked?.message);
+      if ('problem' in checked) {
+        this.#malformed(header, checked.problem);
+      } else {
+        this.#next = seq + 1;
+        const frame = { seq, kind: kind as FrameKind, message: checked.message, binary: unpacked?.binary } as Frame;
+        this.#events.push({ type: 'frame', frame });
+      }
+    }
+  }
+
+  #check(kind: string, message: Record<string, unknown> | undefined): ReturnType<Validate> {
+    return message ? this.#validate(kind, message) : { problem: 'it does not begin with a JSON object' };
+  }
+
+  /** Asking again would bring the same, so the cursor moves. */
+  #malformed({ seq, kind }: FrameHeader, problem: string): void {
+    this.counters.malformed += 1;
+    if (seq !== this.#next) return;
+    this.#next = seq + 1;
+    this.#assembly.clear();
+    this.#events.push({ type: 'malformed', seq, kind, problem });
+  }
+}

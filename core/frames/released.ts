@@ -1,0 +1,56 @@
+import type { Dropped, FrameKind } from './messages.ts';
+
+/**
+ * The numbers of frames that are no longer held, as ranges with a count for each kind. There is at most one range more
+ * than there are frames held between them.
+ */
+export class ReleasedRanges {
+  /** Ascending; never adjacent. */
+  readonly #ranges: Dropped[] = [];
+
+  add(seq: number, kind: FrameKind): void {
+    const index = this.#firstFrom(seq);
+    const before = this.#ranges[index - 1];
+    const after = this.#ranges[index];
+    const joinsBefore = before?.to === seq - 1;
+    const joinsAfter = after?.from === seq + 1;
+    if (before && joinsBefore) {
+      before.to = seq;
+      count(before, kind, 1);
+      if (after && joinsAfter) {
+        before.to = after.to;
+        for (const [name, n] of Object.entries(after.counts)) count(before, name as FrameKind, n);
+        this.#ranges.splice(index, 1);
+      }
+    } else if (after && joinsAfter) {
+      after.from = seq;
+      count(after, kind, 1);
+    } else {
+      this.#ranges.splice(index, 0, { from: seq, to: seq, counts: { [kind]: 1 } });
+    }
+  }
+
+  /** The range that holds this number, whole. Throws a RangeError when it was never released. */
+  covering(seq: number): Dropped {
+    const index = this.#firstFrom(seq + 1) - 1;
+    const range = this.#ranges[index];
+    if (!range || range.to < seq) throw new RangeError(`frame ${seq} was not released`);
+    return range;
+  }
+
+  /** Index of the first range that begins at `seq` or later. */
+  #firstFrom(seq: number): number {
+    let low = 0;
+    let high = this.#ranges.length;
+    while (low < high) {
+      const middle = (low + high) >> 1;
+      if ((this.#ranges[middle] as Dropped).from < seq) low = middle + 1;
+      else high = middle;
+    }
+    return low;
+  }
+}
+
+function count(range: Dropped, kind: FrameKind, n: number): void {
+  range.counts[kind] = (range.counts[kind] ?? 0) + n;
+}

@@ -1,0 +1,72 @@
+/** The one primitive: AES-256-GCM, and the keys it is used with. */
+import { createCipheriv, createDecipheriv, hkdfSync } from 'node:crypto';
+import type { Random } from '../runtime.ts';
+
+const IV_BYTES = 12;
+const TAG_BYTES = 16;
+export const KEY_BYTES = 32;
+
+/** IV, ciphertext and tag. `random` gives a fresh IV: one key must not seal more than 2^32 times. */
+export function seal(key: Buffer, plain: Buffer, associated: Buffer, random: Random): Buffer {
+  const iv = random.bytes(IV_BYTES);
+  const cipher = createCipheriv('aes-256-gcm', key, iv, { authTagLength: TAG_BYTES }).setAAD(associated);
+  return Buffer.concat([iv, cipher.update(plain), cipher.final(), cipher.getAuthTag()]);
+}
+
+/** The plain bytes; undefined when they were not sealed with this key and this associated data. */
+export function open(key: Buffer, sealed: Buffer, associated: Buffer): Buffer | undefined {
+  if (sealed.length < IV_BYTES + TAG_BYTES) return undefined;
+  const iv = sealed.subarray(0, IV_BYTES);
+  const decipher = createDecipheriv('aes-256-gcm', key, iv, { authTagLength: TAG_BYTES })
+    .setAAD(associated)
+    .setAuthTag(sealed.subarray(-TAG_BYTES));
+  const plain = decipher.update(sealed.subarray(IV_BYTES, -TAG_BYTES));
+  try {
+    decipher.final();
+    return plain;
+  } catch {
+    return undefined;
+  }
+}
+
+/** What a pod's frame keys depend on. `boot` is the nonce of `ready`, hex as the runner wrote it. */
+export interface PodIdentity {
+  session: string;
+  podUID: string;
+  boot: string;
+}
+
+/** One key for each direction, so that what was said in one is nothing in the other. */
+export function frameKeys(master: Buffer, pod: PodIdentity): { up: Buffer; down: Buffer } {
+  const key = (direction: 'up' | 'down') =>
+    derive(master, pod.boot, `berth/v1/${direction}/${pod.session}/${pod.podUID}`);
+  return { up: key('up'), down: key('down') };
+}
+
+/** The key of a session's state; outlives incarnations. */
+export function stateKey(master: Buffer, session: string): Buffer {
+  return derive(master, session, 'berth/v1/state');
+}
+
+/** Names what a sealed state belongs to. `keyId` names the master key. */
+export interface StateLabel {
+  session: string;
+  keyId: string;
+}
+
+export function sealState(key: Buffer, plain: Buffer, label: StateLabel, random: Random): Buffer {
+  return seal(key, plain, stateAssociated(label), random);
+}
+
+/** undefined when it is not this session's state, sealed with this key. */
+export function openState(key: Buffer, sealed: Buffer, label: StateLabel): Buffer | undefined {
+  return open(key, sealed, stateAssociated(label));
+}
+
+function stateAssociated({ session, keyId }: StateLabel): Buffer {
+  return Buffer.from(JSON.stringify({ v: 1, sid: session, keyId }));
+}
+
+function derive(master: Buffer, salt: string, info: string): Buffer {
+  return Buffer.from(hkdfSync('sha256', master, salt, info, KEY_BYTES));
+}

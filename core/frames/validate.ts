@@ -1,0 +1,139 @@
+/**
+ * Checks what a pod sends up: its frames are sealed, but its runner shares a machine with its agent. Apart from the
+ * decoder because the runner, which shares the other files, must start without loading a schema library.
+ */
+import * as z from 'zod';
+import type { Validate } from './decode.ts';
+import type { FrameKind, FrameMessages } from './messages.ts';
+
+const count = () => z.int().min(0);
+const uid = () => z.string().min(1).max(64);
+const digest = () => z.string().regex(/^[0-9a-f]{64}$/);
+const time = () => z.iso.datetime({ precision: 3 });
+/** Room for the marks of escaping above what the kinds allow; the commit cuts what is too long for a status. */
+const text = () => z.string().max(64 * 1024);
+
+const turn = { turn: uid(), attempt: count() };
+
+const FRAME_KINDS = [
+  'ready',
+  'bound',
+  'started',
+  'log',
+  'state',
+  'result',
+  'pong',
+  'dropped',
+  'refused',
+  'bye',
+] as const satisfies readonly FrameKind[];
+
+const ready = z.object({
+  boot: z.string().regex(/^[0-9a-f]{16,128}$/),
+  protocol: count(),
+  runnerVersion: z.string().max(64),
+  podUID: z.string().max(64),
+  session: uid().exactOptional(),
+  incarnation: count().exactOptional(),
+  lastSeq: count(),
+  epoch: count(),
+});
+
+const bound = z.object({
+  runnerVersion: z.string().max(64),
+  protocol: count(),
+  containment: z.enum(['Keeper', 'ProcessGroup']),
+  hardened: z.boolean(),
+});
+
+const started = z.object({ ...turn, at: time(), pid: count() });
+
+const log = z.object({
+  ...turn,
+  text: z.string().max(1024 * 1024),
+  bytes: count(),
+  truncated: z.boolean(),
+});
+
+const state = z.object({
+  turn: uid().exactOptional(),
+  digest: digest(),
+  keyId: z.string().min(1).max(64),
+  bytes: count(),
+});
+
+const result = z.object({
+  ...turn,
+  outcome: z.enum(['Succeeded', 'Failed', 'Cancelled', 'TimedOut']),
+  output: z.unknown().exactOptional(),
+  error: z.object({ code: z.string().min(1).max(64), message: text() }).exactOptional(),
+  exitCode: z.int32().exactOptional(),
+  signal: z.string().max(32).exactOptional(),
+  metadata: z.record(z.string(), z.unknown()).exactOptional(),
+  turnCount: count().exactOptional(),
+  startedAt: time(),
+  finishedAt: time(),
+  state: z.union([z.object({ seq: count().min(1), digest: digest() }), z.literal('Unchanged')]),
+  logSeq: count().min(1).exactOptional(),
+  leftRunning: z.array(z.object({ pid: count(), command: text() })).max(4096),
+});
+
+const pong = z.object({
+  n: count(),
+  incarnation: count(),
+  turn: z
+    .object({
+      uid: uid(),
+      attempt: count(),
+      phase: z.enum(['Running', 'Collecting', 'Finished']),
+      startedAt: time().exactOptional(),
+    })
+    .exactOptional(),
+  lastActivityAt: time(),
+  suspended: z.boolean(),
+});
+
+const dropped = z
+  .object({
+    from: count().min(1),
+    to: count().min(1),
+    counts: z.partialRecord(z.enum(FRAME_KINDS), count()),
+  })
+  .refine(({ from, to }) => from <= to, { message: 'from is above to' });
+
+const refused = z.object({
+  n: count(),
+  code: z.enum([
+    'NotBound',
+    'AlreadyBound',
+    'NotRestored',
+    'Busy',
+    'Suspended',
+    'AlreadyDone',
+    'StaleEpoch',
+    'UnknownTurn',
+    'Malformed',
+    'RestoreFailed',
+    'SnapshotFailed',
+  ]),
+  message: text(),
+});
+
+const bye = z.object({ reason: z.enum(['Shutdown', 'Signal', 'Fault']), message: text() });
+
+const SCHEMAS = { ready, bound, started, log, state, result, pong, dropped, refused, bye };
+
+/** Fails to compile where a schema and `messages.ts` say different things. */
+type Same<A, B> = [A, keyof A] extends [B, keyof B] ? ([B, keyof B] extends [A, keyof A] ? true : false) : false;
+type Agreement = { [K in FrameKind]: Same<z.output<(typeof SCHEMAS)[K]>, FrameMessages[K]> };
+const agreement: { [K in FrameKind]: true } = {} as Agreement;
+void agreement;
+
+/** The decoder's `validate`: what a message of a newer runner has besides is left out. */
+export const validateFrame: Validate = (kind, message) => {
+  if (!Object.hasOwn(SCHEMAS, kind)) return { problem: `there is no message "${kind}"` };
+  const checked = SCHEMAS[kind as FrameKind].safeParse(message);
+  if (checked.success) return { message: checked.data };
+  const issue = checked.error.issues[0];
+  return { problem: `${issue?.path.join('.') || kind}: ${issue?.message ?? 'not valid'}` };
+};

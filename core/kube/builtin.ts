@@ -1,0 +1,205 @@
+/** The kinds of Kubernetes itself that Berth uses, with the fields it uses. */
+import type { KubeObject } from './types.ts';
+
+export interface Pod extends KubeObject {
+  spec: PodSpec;
+  status?: PodStatus;
+}
+
+export interface PodSpec {
+  containers: Container[];
+  initContainers?: Container[];
+  volumes?: Volume[];
+  restartPolicy?: 'Always' | 'OnFailure' | 'Never';
+  serviceAccountName?: string;
+  automountServiceAccountToken?: boolean;
+  enableServiceLinks?: boolean;
+  terminationGracePeriodSeconds?: number;
+  activeDeadlineSeconds?: number;
+  nodeName?: string;
+  nodeSelector?: Record<string, string>;
+  runtimeClassName?: string;
+  priorityClassName?: string;
+  imagePullSecrets?: { name: string }[];
+  tolerations?: object[];
+  affinity?: object;
+  securityContext?: object;
+}
+
+export interface Container {
+  name: string;
+  image?: string;
+  imagePullPolicy?: 'Always' | 'IfNotPresent' | 'Never';
+  command?: string[];
+  args?: string[];
+  workingDir?: string;
+  env?: EnvVar[];
+  resources?: { requests?: Record<string, string>; limits?: Record<string, string> };
+  volumeMounts?: { name: string; mountPath: string; subPath?: string; readOnly?: boolean }[];
+  stdin?: boolean;
+  stdinOnce?: boolean;
+  tty?: boolean;
+  securityContext?: object;
+}
+
+export interface EnvVar {
+  name: string;
+  value?: string;
+  valueFrom?: {
+    secretKeyRef?: { name: string; key: string; optional?: boolean };
+    fieldRef?: { fieldPath: string };
+  };
+}
+
+export interface Volume {
+  name: string;
+  emptyDir?: { medium?: '' | 'Memory'; sizeLimit?: string };
+  secret?: { secretName: string; items?: { key: string; path: string; mode?: number }[]; defaultMode?: number };
+  persistentVolumeClaim?: { claimName: string };
+  image?: { reference: string; pullPolicy?: 'Always' | 'IfNotPresent' | 'Never' };
+}
+
+export interface PodStatus {
+  phase?: 'Pending' | 'Running' | 'Succeeded' | 'Failed' | 'Unknown';
+  reason?: string;
+  message?: string;
+  podIP?: string;
+  startTime?: string;
+  conditions?: Condition[];
+  containerStatuses?: ContainerStatus[];
+  initContainerStatuses?: ContainerStatus[];
+}
+
+export interface ContainerStatus {
+  name: string;
+  ready: boolean;
+  restartCount: number;
+  image?: string;
+  containerID?: string;
+  state?: ContainerState;
+  lastState?: ContainerState;
+}
+
+export interface ContainerState {
+  waiting?: { reason?: string; message?: string };
+  running?: { startedAt?: string };
+  terminated?: {
+    exitCode: number;
+    signal?: number;
+    reason?: string;
+    message?: string;
+    startedAt?: string;
+    finishedAt?: string;
+  };
+}
+
+export interface Condition {
+  type: string;
+  status: 'True' | 'False' | 'Unknown';
+  reason?: string;
+  message?: string;
+  lastTransitionTime?: string;
+  observedGeneration?: number;
+}
+
+export interface Secret extends KubeObject {
+  type?: string;
+  immutable?: boolean;
+  /** Values in base64. */
+  data?: Record<string, string>;
+  /** Write-only: plain values. */
+  stringData?: Record<string, string>;
+}
+
+export interface ConfigMap extends KubeObject {
+  data?: Record<string, string>;
+  binaryData?: Record<string, string>;
+}
+
+export interface Namespace extends KubeObject {
+  status?: { phase?: 'Active' | 'Terminating' };
+}
+
+export interface Node extends KubeObject {
+  spec?: { unschedulable?: boolean };
+  status?: { conditions?: Condition[] };
+}
+
+export type ServiceAccount = KubeObject;
+
+export interface Lease extends KubeObject {
+  spec?: LeaseSpec;
+}
+
+export interface LeaseSpec {
+  holderIdentity?: string;
+  leaseDurationSeconds?: number;
+  leaseTransitions?: number;
+  /** RFC 3339 with microseconds. */
+  acquireTime?: string;
+  renewTime?: string;
+}
+
+export interface ObjectReference {
+  apiVersion?: string;
+  kind?: string;
+  namespace?: string;
+  name?: string;
+  uid?: string;
+  resourceVersion?: string;
+  fieldPath?: string;
+}
+
+export interface Event extends KubeObject {
+  involvedObject: ObjectReference;
+  type: 'Normal' | 'Warning';
+  reason: string;
+  message: string;
+  count: number;
+  firstTimestamp: string;
+  lastTimestamp: string;
+  source?: { component?: string };
+  reportingComponent?: string;
+  reportingInstance?: string;
+}
+
+export interface UserInfo {
+  username?: string;
+  uid?: string;
+  groups?: string[];
+  extra?: Record<string, string[]>;
+}
+
+export interface TokenReview extends KubeObject {
+  spec: { token: string; audiences?: string[] };
+  status?: { authenticated?: boolean; user?: UserInfo; audiences?: string[]; error?: string };
+}
+
+export interface SubjectAccessReview extends KubeObject {
+  spec: {
+    user?: string;
+    uid?: string;
+    groups?: string[];
+    extra?: Record<string, string[]>;
+    resourceAttributes?: {
+      namespace?: string;
+      verb: string;
+      group?: string;
+      version?: string;
+      resource: string;
+      subresource?: string;
+      name?: string;
+    };
+  };
+  status?: { allowed: boolean; denied?: boolean; reason?: string; evaluationError?: string };
+}
+
+export interface CustomResourceDefinition extends KubeObject {
+  spec: {
+    group: string;
+    scope: 'Namespaced' | 'Cluster';
+    names: { plural: string; singular?: string; kind: string; shortNames?: string[]; categories?: string[] };
+    versions: { name: string; served: boolean; storage: boolean; schema?: object }[];
+  };
+  status?: { conditions?: Condition[]; storedVersions?: string[] };
+}

@@ -1,0 +1,147 @@
+import type { KubeObject, ObjectRef, Stored } from './types.ts';
+import { compareVersions } from './versions.ts';
+
+/** `namespace/name`, or `name` of a cluster-scoped object. */
+export function keyOf({ namespace, name }: ObjectRef): string {
+  return namespace ? `${namespace}/${name}` : name;
+}
+
+/** The reference that `keyOf` made a key of. */
+export function refOf(key: string): ObjectRef {
+  const slash = key.indexOf('/');
+  return slash === -1 ? { name: key } : { namespace: key.slice(0, slash), name: key.slice(slash + 1) };
+}
+
+export type IndexFunction<T extends KubeObject> = (object: Stored<T>) => readonly string[];
+
+export type Change<T extends KubeObject> =
+  | { type: 'add'; object: Stored<T> }
+  | { type: 'update'; object: Stored<T>; old: Stored<T> }
+  | { type: 'delete'; object: Stored<T> };
+
+/**
+ * What is known of a set of objects that one list and watch covers. An object only moves forward: a result of one's own
+ * write may come before or after its event. Every method that changes something returns what changed.
+ */
+export class ObjectCache<T extends KubeObject> {
+  readonly #items = new Map<string, Stored<T>>();
+  readonly #indexes = new Map<string, { of: IndexFunction<T>; keys: Map<string, Set<string>> }>();
+  /** The newest version that the server has shown by list or watch. */
+  #position: string | undefined;
+
+  constructor(indexes: Record<string, IndexFunction<T>> = {}) {
+    for (const [name, of] of Object.entries(indexes)) this.#indexes.set(name, { of, keys: new Map() });
+  }
+
+  get position(): string | undefined {
+    return this.#position;
+  }
+
+  get size(): number {
+    return this.#items.size;
+  }
+
+  get(key: string): Stored<T> | undefined {
+    return this.#items.get(key);
+  }
+
+  values(): IterableIterator<Stored<T>> {
+    return this.#items.values();
+  }
+
+  byIndex(name: string, value: string): Stored<T>[] {
+    const index = this.#indexes.get(name);
+    if (index === undefined) throw new TypeError(`there is no index ${JSON.stringify(name)}`);
+    return [...(index.keys.get(value) ?? [])].map((key) => this.#items.get(key)!);
+  }
+
+  /** True when `version` is older than what the server has shown: it was restored, or is another. */
+  isBehind(version: string): boolean {
+    return (compareVersions(version, this.#position) ?? 0) < 0;
+  }
+
+  /** The server's history has reached `version`. */
+  advance(version: string): void {
+    this.#position = version;
+  }
+
+  /** The whole set as listed at `version`. What is not in it is gone, unless our own write made it after the list. */
+  replaceAll(objects: readonly Stored<T>[], version: string): Change<T>[] {
+    const restarted = this.isBehind(version);
+    const listed = new Set(objects.map((object) => keyOf(object.metadata)));
+    this.#position = version;
+    const changes: Change<T>[] = [];
+    for (const [key, known] of [...this.#items]) {
+      const later = !restarted && (compareVersions(known.metadata.resourceVersion, version) ?? -1) > 0;
+      if (!listed.has(key) && !later) changes.push(...this.#remove(key, known));
+    }
+    for (const object of objects) changes.push(...(restarted ? this.#set(object) : this.#forward(object)));
+    return changes;
+  }
+
+  /** An ADDED or MODIFIED event. */
+  observe(object: Stored<T>): Change<T>[] {
+    this.#position = object.metadata.resourceVersion;
+    return this.#forward(object);
+  }
+
+  /** A DELETED event; its object carries the version of the deletion. */
+  observeDeleted(object: Stored<T>): Change<T>[] {
+    this.#position = object.metadata.resourceVersion;
+    const key = keyOf(object.metadata);
+    const known = this.#items.get(key);
+    // Of another uid and newer: made by our own write after the deletion.
+    const successor =
+      known !== undefined &&
+      known.metadata.uid !== object.metadata.uid &&
+      (compareVersions(known.metadata.resourceVersion, object.metadata.resourceVersion) ?? -1) > 0;
+    return known === undefined || successor ? [] : this.#remove(key, known);
+  }
+
+  /** The result of one's own write. An unknown object that the watch has already passed was deleted since. */
+  apply(object: Stored<T>): Change<T>[] {
+    const known = this.#items.has(keyOf(object.metadata));
+    const passed = (compareVersions(object.metadata.resourceVersion, this.#position) ?? 1) <= 0;
+    return !known && passed ? [] : this.#forward(object);
+  }
+
+  #forward(object: Stored<T>): Change<T>[] {
+    const known = this.#items.get(keyOf(object.metadata));
+    const order = compareVersions(object.metadata.resourceVersion, known?.metadata.resourceVersion) ?? 1;
+    return order > 0 ? this.#set(object) : [];
+  }
+
+  #set(object: Stored<T>): Change<T>[] {
+    const key = keyOf(object.metadata);
+    const old = this.#items.get(key);
+    if (old !== undefined && old.metadata.uid !== object.metadata.uid) {
+      return [...this.#remove(key, old), ...this.#set(object)];
+    }
+    if (old !== undefined) this.#unindex(key, old);
+    this.#items.set(key, object);
+    for (const { of, keys } of this.#indexes.values()) {
+      for (const value of of(object)) {
+        const set = keys.get(value);
+        if (set === undefined) keys.set(value, new Set([key]));
+        else set.add(key);
+      }
+    }
+    if (old === undefined) return [{ type: 'add', object }];
+    return old.metadata.resourceVersion === object.metadata.resourceVersion ? [] : [{ type: 'update', object, old }];
+  }
+
+  #remove(key: string, known: Stored<T>): Change<T>[] {
+    this.#unindex(key, known);
+    this.#items.delete(key);
+    return [{ type: 'delete', object: known }];
+  }
+
+  #unindex(key: string, object: Stored<T>): void {
+    for (const { of, keys } of this.#indexes.values()) {
+      for (const value of of(object)) {
+        const set = keys.get(value);
+        if (set?.delete(key) && set.size === 0) keys.delete(value);
+      }
+    }
+  }
+}

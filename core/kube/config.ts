@@ -1,0 +1,99 @@
+import { existsSync, readFileSync, statSync } from 'node:fs';
+import { homedir } from 'node:os';
+import { delimiter, join } from 'node:path';
+
+/** How to reach one API server. */
+export interface Connection {
+  /** Base URL, with a path where the server is behind a prefix. */
+  server: string;
+  tls: {
+    ca?: Buffer | string;
+    cert?: Buffer | string;
+    key?: Buffer | string;
+    servername?: string;
+    rejectUnauthorized?: boolean;
+  };
+  /** Headers that authenticate a request, asked for at every request: tokens are renewed while a program runs. */
+  headers(): Record<string, string> | Promise<Record<string, string>>;
+  /** The namespace to use when none is named. */
+  namespace: string;
+}
+
+/** The configuration could not be used; the text names the file and what is wrong in it. */
+export class KubeConfigError extends Error {
+  readonly code = 'KubeConfigError';
+  constructor(message: string, options?: ErrorOptions) {
+    super(message, options);
+    this.name = 'KubeConfigError';
+  }
+}
+
+const SERVICE_ACCOUNT = '/var/run/secrets/kubernetes.io/serviceaccount';
+
+export interface ConnectionOptions {
+  /** A kubeconfig file; default: those in $KUBECONFIG, else the service account of the pod, else ~/.kube/config. */
+  path?: string;
+  /** A context of the kubeconfig; default: its current one. */
+  context?: string;
+  env?: Record<string, string | undefined>;
+  /** Where a pod's service account is mounted. */
+  serviceAccountDir?: string;
+}
+
+/** Finds out how to reach the cluster. Rejects with a KubeConfigError that says what was looked at. */
+export async function loadConnection(options: ConnectionOptions = {}): Promise<Connection> {
+  const env = options.env ?? process.env;
+  const serviceAccount = options.serviceAccountDir ?? SERVICE_ACCOUNT;
+  const inPod = Boolean(env.KUBERNETES_SERVICE_HOST) && existsSync(join(serviceAccount, 'token'));
+  const home = join(env.HOME || homedir(), '.kube', 'config');
+
+  let files: string[];
+  if (options.path !== undefined) files = [options.path];
+  else if (env.KUBECONFIG) files = env.KUBECONFIG.split(delimiter).filter((file) => file !== '' && existsSync(file));
+  else if (inPod) return inClusterConnection(serviceAccount, env);
+  else files = existsSync(home) ? [home] : [];
+
+  if (files.length === 0) {
+    throw new KubeConfigError(
+      env.KUBECONFIG
+        ? `no file named in KUBECONFIG exists: ${env.KUBECONFIG}`
+        : `no cluster is configured: KUBECONFIG is not set, ${home} does not exist and this is not a pod`,
+    );
+  }
+  // Imported only here: in a pod neither YAML nor exec plugins are needed, and they cost 8 MB.
+  const { kubeconfigConnection } = await import('./kubeconfig.ts');
+  return kubeconfigConnection(files, options.context);
+}
+
+/** The connection of a pod by its service account. The kubelet renews the token file; it is read again when it changed. */
+function inClusterConnection(dir: string, env: Record<string, string | undefined>): Connection {
+  const host = env.KUBERNETES_SERVICE_HOST as string;
+  const port = env.KUBERNETES_SERVICE_PORT ?? '443';
+  const namespaceFile = join(dir, 'namespace');
+  const token = tokenFile(join(dir, 'token'));
+  return {
+    server: `https://${host.includes(':') ? `[${host}]` : host}:${port}`,
+    tls: { ca: readFileSync(join(dir, 'ca.crt')) },
+    headers: () => ({ authorization: `Bearer ${token()}` }),
+    namespace: existsSync(namespaceFile) ? readFileSync(namespaceFile, 'utf8').trim() : 'default',
+  };
+}
+
+/** Reads a token file when it is another than at the last call. A file that is gone for a moment keeps the last token. */
+export function tokenFile(path: string): () => string {
+  let token: string | undefined;
+  let version = '';
+  return () => {
+    try {
+      const { mtimeMs, ino, size } = statSync(path);
+      const current = `${mtimeMs}/${ino}/${size}`;
+      if (token === undefined || current !== version) {
+        token = readFileSync(path, 'utf8').trim();
+        version = current;
+      }
+    } catch (error) {
+      if (token === undefined) throw new KubeConfigError(`token file ${path} cannot be read`, { cause: error });
+    }
+    return token as string;
+  };
+}

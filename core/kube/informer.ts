@@ -1,0 +1,190 @@
+import type { Clock, Logger, Random } from '../runtime.ts';
+import { type Change, type IndexFunction, keyOf, ObjectCache } from './cache.ts';
+import { Reflector } from './reflector.ts';
+import type { KubeApi, KubeObject, Resource, Stored } from './types.ts';
+
+export interface InformerOptions<T extends KubeObject> {
+  api: KubeApi;
+  clock: Clock;
+  random: Random;
+  log: Logger;
+  resource: Resource<T>;
+  /** Absent: all namespaces with one watch; else one watch for each of these, for rights that are granted by namespace. */
+  namespaces?: readonly string[];
+  labelSelector?: string;
+  fieldSelector?: string;
+  /** Makes of an object what is kept of it, so that bodies nobody looks at take no memory. */
+  transform?: (object: Stored<T>) => Stored<T>;
+  indexes?: Record<string, IndexFunction<T>>;
+  /** A watch without any event or bookmark for this long is taken for dead; milliseconds, default 120 s. */
+  silentMs?: number;
+}
+
+/** Called after the cache has changed. One that throws is logged and has no other effect. */
+export interface Handler<T extends KubeObject> {
+  add?(object: Stored<T>): void;
+  update?(object: Stored<T>, old: Stored<T>): void;
+  delete?(object: Stored<T>): void;
+}
+
+/** The API server sends a bookmark about once a minute. */
+const SILENT_MS = 120_000;
+
+interface Scope<T extends KubeObject> {
+  cache: ObjectCache<T>;
+  reflector: Reflector<T>;
+  synced: boolean;
+}
+
+/** A cache of one resource that follows the API server until stopped. Objects in it are shared: never change one. */
+export class Informer<T extends KubeObject> {
+  readonly #options: InformerOptions<T>;
+  readonly #handlers: Handler<T>[] = [];
+  readonly #scopes = new Map<string | undefined, Scope<T>>();
+  readonly #transform: (object: Stored<T>) => Stored<T>;
+  readonly #stopped = new AbortController();
+  #waiting: { resolve: () => void; reject: (reason: unknown) => void }[] = [];
+  #running: Promise<unknown> = Promise.resolve();
+
+  constructor(options: InformerOptions<T>) {
+    this.#options = options;
+    this.#transform = this.#guarded('transform', options.transform ?? ((object) => object), (object) => object);
+    for (const namespace of options.namespaces ?? [undefined]) this.#scopes.set(namespace, this.#scope(namespace));
+  }
+
+  /** Handlers added after the start hear of later changes only. */
+  addHandler(handler: Handler<T>): void {
+    this.#handlers.push(handler);
+  }
+
+  start(): void {
+    this.#running = Promise.all([...this.#scopes.values()].map(({ reflector }) => reflector.run(this.#stopped.signal)));
+  }
+
+  /** Ends the watches; resolves when nothing runs any more. The cache stays readable. */
+  async stop(): Promise<void> {
+    const reason = new Error(`the informer of ${this.#options.resource.plural} was stopped`);
+    this.#stopped.abort(reason);
+    for (const { reject } of this.#waiting.splice(0)) reject(reason);
+    await this.#running;
+  }
+
+  get isSynced(): boolean {
+    return [...this.#scopes.values()].every(({ synced }) => synced);
+  }
+
+  /** Resolves once the whole set has been listed; rejects when the informer is stopped or the signal aborts before. */
+  synced(signal?: AbortSignal): Promise<void> {
+    if (this.isSynced) return Promise.resolve();
+    if (this.#stopped.signal.aborted) return Promise.reject(this.#stopped.signal.reason);
+    return new Promise((resolve, reject) => {
+      if (signal?.aborted) return reject(signal.reason);
+      signal?.addEventListener('abort', () => reject(signal.reason), { once: true });
+      this.#waiting.push({ resolve, reject });
+    });
+  }
+
+  /** Milliseconds since the cache was last known to be the server's state; Infinity before the first list. */
+  get staleness(): number {
+    const oldest = Math.min(...[...this.#scopes.values()].map(({ reflector }) => reflector.freshAt));
+    return this.#options.clock.monotonic() - oldest;
+  }
+
+  /** What keeps it from following the server, if anything does: for a readiness check or a person. */
+  get problem(): Error | undefined {
+    for (const { reflector } of this.#scopes.values()) if (reflector.problem) return reflector.problem;
+    return undefined;
+  }
+
+  get size(): number {
+    let size = 0;
+    for (const { cache } of this.#scopes.values()) size += cache.size;
+    return size;
+  }
+
+  get(namespace: string | undefined, name: string): Stored<T> | undefined {
+    return this.#scopeOf(namespace)?.cache.get(keyOf(namespace === undefined ? { name } : { namespace, name }));
+  }
+
+  list(namespace?: string): Stored<T>[] {
+    const all = [...this.#scopes.values()].flatMap(({ cache }) => [...cache.values()]);
+    return namespace === undefined ? all : all.filter(({ metadata }) => metadata.namespace === namespace);
+  }
+
+  /** The objects for which the index function `name` gave `value`. */
+  byIndex(name: string, value: string): Stored<T>[] {
+    return [...this.#scopes.values()].flatMap(({ cache }) => cache.byIndex(name, value));
+  }
+
+  /** Takes in the result of one's own write, so that the writer sees it before its event comes. */
+  apply(object: Stored<T>): void {
+    const scope = this.#scopeOf(object.metadata.namespace);
+    if (scope !== undefined) this.#emit(scope.cache.apply(this.#transform(object)));
+  }
+
+  #scopeOf(namespace: string | undefined): Scope<T> | undefined {
+    return this.#options.namespaces === undefined ? this.#scopes.get(undefined) : this.#scopes.get(namespace);
+  }
+
+  #scope(namespace: string | undefined): Scope<T> {
+    const { api, clock, random, log, resource, labelSelector, fieldSelector, silentMs = SILENT_MS } = this.#options;
+    const indexes = Object.entries(this.#options.indexes ?? {}).map(
+      ([name, of]) => [name, this.#guarded(`index ${name}`, of, () => [])] as const,
+    );
+    const cache = new ObjectCache<T>(Object.fromEntries(indexes));
+    const reflector = new Reflector<T>({
+      api,
+      clock,
+      random,
+      log,
+      resource,
+      ...(namespace === undefined ? {} : { namespace }),
+      ...(labelSelector === undefined ? {} : { labelSelector }),
+      ...(fieldSelector === undefined ? {} : { fieldSelector }),
+      transform: this.#transform,
+      cache,
+      silentMs,
+      onChanges: (changes) => this.#emit(changes),
+      onSynced: () => {
+        scope.synced = true;
+        if (this.isSynced) for (const { resolve } of this.#waiting.splice(0)) resolve();
+      },
+    });
+    const scope = { cache, reflector, synced: false };
+    return scope;
+  }
+
+  #emit(changes: Change<T>[]): void {
+    for (const change of changes) {
+      for (const handler of this.#handlers) {
+        try {
+          if (change.type === 'add') handler.add?.(change.object);
+          else if (change.type === 'update') handler.update?.(change.object, change.old);
+          else handler.delete?.(change.object);
+        } catch (error) {
+          const { namespace, name } = change.object.metadata;
+          const facts = { resource: this.#options.resource.plural, namespace, name, change: change.type, err: error };
+          this.#options.log.error(facts, 'handler of an informer failed');
+        }
+      }
+    }
+  }
+
+  /** One object that a caller's function cannot cope with must not end the watch of all others. */
+  #guarded<R>(
+    what: string,
+    fn: (object: Stored<T>) => R,
+    otherwise: (object: Stored<T>) => R,
+  ): (object: Stored<T>) => R {
+    return (object) => {
+      try {
+        return fn(object);
+      } catch (error) {
+        const { namespace, name } = object.metadata;
+        const facts = { resource: this.#options.resource.plural, namespace, name, what, err: error };
+        this.#options.log.error(facts, 'function of an informer failed');
+        return otherwise(object);
+      }
+    };
+  }
+}

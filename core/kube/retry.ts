@@ -1,0 +1,27 @@
+import type { Random } from '../runtime.ts';
+import { backoffMs } from './backoff.ts';
+import { ApiError, TransportError } from './errors.ts';
+
+const BACKOFF = { baseMs: 100, maxMs: 5_000 };
+/** Spread over those whom an overloaded server told to come back at the same second. */
+const RETRY_AFTER_SPREAD_MS = 250;
+
+/**
+ * Whether the same request may be sent again after `error`. Reads: after any failure that can pass. Writes: only when
+ * the server surely did nothing, which is what 429, 503 with Retry-After and a request that never left say.
+ */
+export function mayRetry(error: unknown, readOnly: boolean): boolean {
+  if (error instanceof TransportError) return readOnly || !error.sent;
+  if (!(error instanceof ApiError)) return false;
+  if (error.code === 429) return true;
+  if (readOnly) return error.code >= 500 && error.code !== 501;
+  return error.code === 503 && error.retryAfterMs !== undefined;
+}
+
+/** Milliseconds to wait before the next attempt after `failures` failed ones. */
+export function retryWaitMs(error: unknown, failures: number, random: Random): number {
+  if (error instanceof ApiError && error.retryAfterMs !== undefined) {
+    return error.retryAfterMs + random.uniform() * RETRY_AFTER_SPREAD_MS;
+  }
+  return backoffMs(failures, BACKOFF, random);
+}

@@ -1,0 +1,222 @@
+import type { Dispatcher, Pool as PoolType } from 'undici';
+import Pool from 'undici/lib/dispatcher/pool.js';
+import type { Clock } from '../runtime.ts';
+import type { Connection } from './config.ts';
+import { TransportError } from './errors.ts';
+
+export interface Request {
+  method: string;
+  /** Path and query as sent. */
+  path: string;
+  headers: Record<string, string>;
+  body?: string;
+  signal?: AbortSignal | undefined;
+  /** Limit for the headers of the answer (stream) or the whole answer (fetch), milliseconds; absent: none. */
+  timeoutMs?: number;
+}
+
+export interface Answer<B> {
+  status: number;
+  headers: Record<string, string | string[] | undefined>;
+  body: B;
+}
+
+/** A body is read ahead of its reader up to this size; then the socket is left alone until the reader comes. */
+const READ_AHEAD_BYTES = 1024 * 1024;
+/** Below the API server's own 90 s: a connection the server is about to close would fail the request sent on it. */
+const KEEP_ALIVE_MS = 60_000;
+const CONNECT_TIMEOUT_MS = 10_000;
+
+/**
+ * HTTP/1.1 exchanges with one server over kept-alive connections. Streams (watches, log follows) have connections of
+ * their own, so that however many are open, requests find one of the `maxConnections` for them.
+ */
+export class Transport {
+  readonly #requests: PoolType;
+  readonly #streams: PoolType;
+  readonly #origin: string;
+  readonly #basePath: string;
+  readonly #clock: Clock;
+
+  constructor(connection: Connection, options: { clock: Clock; maxConnections: number }) {
+    const url = new URL(connection.server);
+    this.#origin = url.origin;
+    this.#basePath = url.pathname.replace(/\/+$/, '');
+    this.#clock = options.clock;
+    const shared = {
+      allowH2: false,
+      pipelining: 1,
+      headersTimeout: 0,
+      bodyTimeout: 0,
+      keepAliveTimeout: KEEP_ALIVE_MS,
+      keepAliveMaxTimeout: KEEP_ALIVE_MS,
+      connect: { ...connection.tls, timeout: CONNECT_TIMEOUT_MS, keepAlive: true, keepAliveInitialDelay: 30_000 },
+    };
+    this.#requests = new Pool(this.#origin, { ...shared, connections: options.maxConnections });
+    this.#streams = new Pool(this.#origin, shared);
+  }
+
+  /** The whole answer. Rejects with a TransportError or the signal's reason. */
+  async fetch(request: Request): Promise<Answer<Buffer>> {
+    const exchange = new Exchange(this.#requests, this.#origin, this.#basePath, request, this.#clock);
+    try {
+      const { status, headers, body } = await exchange.answer;
+      const chunks: Buffer[] = [];
+      for await (const chunk of body) chunks.push(chunk);
+      return { status, headers, body: chunks.length === 1 ? chunks[0]! : Buffer.concat(chunks) };
+    } finally {
+      exchange.settle();
+    }
+  }
+
+  /** The answer's head, and its body as it comes; the reader must iterate it, or abort the signal. */
+  async stream(request: Request): Promise<Answer<AsyncIterable<Buffer>>> {
+    const exchange = new Exchange(this.#streams, this.#origin, this.#basePath, request, this.#clock);
+    const answer = await exchange.answer;
+    exchange.stopTimer();
+    return answer;
+  }
+
+  /** Ends every connection; what is under way fails. */
+  async close(): Promise<void> {
+    const closed = new TransportError(`the client of ${this.#origin} was closed`);
+    await Promise.all([this.#requests.destroy(closed), this.#streams.destroy(closed)]);
+  }
+}
+
+/** One request and its answer. */
+class Exchange implements Dispatcher.DispatchHandler {
+  readonly answer: Promise<Answer<AsyncIterable<Buffer>>>;
+  readonly #request: Request;
+  readonly #where: string;
+  #resolve!: (answer: Answer<AsyncIterable<Buffer>>) => void;
+  #reject!: (error: unknown) => void;
+  #controller: Dispatcher.DispatchController | undefined;
+  #sent = false;
+  #ended = false;
+  #failed = false;
+  #failure: unknown;
+  #queue: Buffer[] = [];
+  #queued = 0;
+  #wake: (() => void) | undefined;
+  #cancelTimer: (() => void) | undefined;
+  readonly #onAbort = () => this.#fail(this.#request.signal?.reason);
+
+  constructor(pool: PoolType, origin: string, basePath: string, request: Request, clock: Clock) {
+    this.#request = request;
+    this.#where = `${request.method} ${origin}${basePath}${request.path.replace(/\?.*/s, '')}`;
+    this.answer = new Promise((resolve, reject) => {
+      this.#resolve = resolve;
+      this.#reject = reject;
+    });
+    const { signal, timeoutMs } = request;
+    if (signal?.aborted) {
+      this.#fail(signal.reason);
+      return;
+    }
+    signal?.addEventListener('abort', this.#onAbort, { once: true });
+    if (timeoutMs !== undefined) {
+      this.#cancelTimer = clock.setTimer(timeoutMs, () =>
+        this.#fail(
+          new TransportError(`${this.#where}: no answer within ${Math.round(timeoutMs)} ms`, { sent: this.#sent }),
+        ),
+      );
+    }
+    pool.dispatch(
+      {
+        method: request.method as Dispatcher.HttpMethod,
+        path: basePath + request.path,
+        headers: request.headers,
+        ...(request.body === undefined ? {} : { body: request.body }),
+      },
+      this,
+    );
+  }
+
+  onRequestStart(controller: Dispatcher.DispatchController): void {
+    this.#controller = controller;
+    // Given up while it waited for a connection: nothing has been written yet, and nothing will be.
+    if (this.#failed) controller.abort(new Error('given up'));
+    else this.#sent = true;
+  }
+
+  onResponseStart(
+    _controller: Dispatcher.DispatchController,
+    status: number,
+    headers: Answer<unknown>['headers'],
+  ): void {
+    this.#resolve({ status, headers, body: this.#body() });
+  }
+
+  onResponseData(controller: Dispatcher.DispatchController, chunk: Buffer): void {
+    this.#queue.push(chunk);
+    this.#queued += chunk.length;
+    if (this.#queued > READ_AHEAD_BYTES) controller.pause();
+    this.#wake?.();
+  }
+
+  onResponseEnd(): void {
+    this.#ended = true;
+    this.settle();
+    this.#wake?.();
+  }
+
+  onResponseError(_controller: Dispatcher.DispatchController, error: Error): void {
+    if (this.#failed) return;
+    this.#fail(
+      error instanceof TransportError
+        ? error
+        : new TransportError(`${this.#where}: ${describe(error)}`, { cause: error, sent: this.#sent }),
+    );
+  }
+
+  /** Forgets timer and signal. */
+  settle(): void {
+    this.stopTimer();
+    this.#request.signal?.removeEventListener('abort', this.#onAbort);
+  }
+
+  stopTimer(): void {
+    this.#cancelTimer?.();
+    this.#cancelTimer = undefined;
+  }
+
+  async *#body(): AsyncGenerator<Buffer> {
+    try {
+      for (;;) {
+        const chunk = this.#queue.shift();
+        if (chunk !== undefined) {
+          this.#queued -= chunk.length;
+          if (this.#queued <= READ_AHEAD_BYTES / 2) this.#controller?.resume();
+          yield chunk;
+        } else if (this.#failed) {
+          throw this.#failure;
+        } else if (this.#ended) {
+          return;
+        } else {
+          await new Promise<void>((resolve) => {
+            this.#wake = resolve;
+          });
+        }
+      }
+    } finally {
+      if (!this.#ended && !this.#failed) this.#fail(new Error('the reader left'));
+    }
+  }
+
+  #fail(error: unknown): void {
+    if (this.#failed || this.#ended) return;
+    this.#failed = true;
+    this.#failure = error;
+    this.settle();
+    this.#reject(error);
+    this.#wake?.();
+    this.#controller?.abort(error instanceof Error ? error : new Error('aborted'));
+  }
+}
+
+function describe(error: Error & { code?: string }): string {
+  if (error instanceof AggregateError) return error.errors.map((inner) => describe(inner as Error)).join('; ');
+  const text = error.message || error.name;
+  return error.code && !text.includes(error.code) ? `${text} (${error.code})` : text;
+}

@@ -1,0 +1,28 @@
+import type { KubeClient } from './client.ts';
+
+/** The oldest Kubernetes that Berth is tested on; attach over WebSockets and selectable fields need it anyway. */
+export const OLDEST_SUPPORTED = { major: 1, minor: 34 };
+
+/** The cluster is older than what Berth is tested on. */
+export class UnsupportedVersionError extends Error {
+  readonly code = 'KubernetesUnsupported';
+}
+
+/** Resolves with the server's version, `v1.35.4`; rejects with an UnsupportedVersionError when it is too old. */
+export async function requireSupportedVersion(client: Pick<KubeClient, 'raw'>, signal?: AbortSignal): Promise<string> {
+  const version = (await client.raw('GET', '/version', signal ? { signal } : {})) as {
+    major: string;
+    minor: string;
+    gitVersion: string;
+  };
+  // Providers write the minor version as `35+`.
+  const major = Number.parseInt(version.major, 10);
+  const minor = Number.parseInt(version.minor, 10);
+  const { major: oldestMajor, minor: oldestMinor } = OLDEST_SUPPORTED;
+  if (major < oldestMajor || (major === oldestMajor && minor < oldestMinor)) {
+    throw new UnsupportedVersionError(
+      `the cluster runs Kubernetes ${version.gitVersion}; Berth needs ${oldestMajor}.${oldestMinor} or newer`,
+    );
+  }
+  return version.gitVersion;
+}

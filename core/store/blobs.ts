@@ -1,0 +1,103 @@
+import { isAlreadyExists, isNotFound } from '../kube/errors.ts';
+import type { KubeApi, ObjectRef } from '../kube/types.ts';
+import { type Blob, blobs, type StoredBlob } from '../resources/kinds.ts';
+import { Ceiling, type CeilingOptions } from './ceiling.ts';
+import { blobLabels, isSameContent, toBlobs } from './chunks.ts';
+import { inGroups } from './groups.ts';
+import { readStored } from './read.ts';
+import { type Store, StoreConflictError, StoreFullError, type StoreKey, type StoreOwner } from './store.ts';
+
+/** Of a create that finds its name taken and then free. */
+const ATTEMPTS = 3;
+
+export interface BlobStoreOptions extends CeilingOptions {
+  api: KubeApi;
+}
+
+/** The default store: Blob objects beside the Session, which owns them. */
+export class BlobStore implements Store {
+  readonly #api: KubeApi;
+  readonly #ceiling: Ceiling;
+  readonly #ceilingBytes: number;
+
+  constructor(options: BlobStoreOptions) {
+    this.#api = options.api;
+    this.#ceiling = new Ceiling(options);
+    this.#ceilingBytes = options.ceilingBytes;
+  }
+
+  async put(key: StoreKey, data: Buffer, owner: StoreOwner, signal: AbortSignal): Promise<void> {
+    let parts = await toBlobs(key, data, owner);
+    try {
+      await this.#ceiling.reserve(sizeOf(parts), signal);
+    } catch (error) {
+      if (!(error instanceof StoreFullError)) throw error;
+      // Parts of an earlier attempt need no room.
+      const missing = await inGroups(parts, (blob) => this.#isMissing(blob, signal));
+      parts = parts.filter((_, index) => missing[index]);
+      await this.#ceiling.reserve(sizeOf(parts), signal);
+    }
+    await inGroups(parts, (blob) => this.#create(blob, signal));
+  }
+
+  get(key: StoreKey, signal: AbortSignal): Promise<Buffer> {
+    return readStored(this.#api, key, signal);
+  }
+
+  async delete(key: StoreKey, signal: AbortSignal): Promise<void> {
+    const labelSelector = Object.entries(blobLabels(key))
+      .map(([name, value]) => `${name}=${value}`)
+      .join(',');
+    const { namespace } = key;
+    const { items } = await this.#api.list(blobs, { namespace, labelSelector, metadataOnly: true, signal });
+    await inGroups(items, ({ metadata: { name, uid } }) => this.#remove({ namespace, name }, uid, signal));
+  }
+
+  async usage(signal: AbortSignal): Promise<{ bytes: number; ceiling: number }> {
+    return { bytes: await this.#ceiling.count(signal), ceiling: this.#ceilingBytes };
+  }
+
+  async #create(blob: Blob, signal: AbortSignal): Promise<void> {
+    for (let attempt = 1; ; attempt++) {
+      try {
+        await this.#api.create(blobs, blob, { signal });
+        return;
+      } catch (error) {
+        // By another leader, by an earlier attempt, or by our own request whose answer was lost.
+        if (!isAlreadyExists(error) || attempt === ATTEMPTS) throw error;
+        if (!(await this.#isMissing(blob, signal))) return;
+      }
+    }
+  }
+
+  /** Rejects with a StoreConflictError when other content has the name. */
+  async #isMissing(blob: Blob, signal: AbortSignal): Promise<boolean> {
+    const { name, namespace } = blob.metadata as { name: string; namespace: string };
+    let existing: StoredBlob;
+    try {
+      existing = await this.#api.get(blobs, { namespace, name }, { signal });
+    } catch (error) {
+      if (isNotFound(error)) return true;
+      throw error;
+    }
+    const { digest, bytes, data } = existing.spec;
+    if (isSameContent(existing.spec, blob.spec) && data === blob.spec.data) return false;
+    if (digest !== blob.spec.digest || bytes !== blob.spec.bytes)
+      throw new StoreConflictError(`Blob ${namespace}/${name}`);
+    // The same content as another version of zlib compresses it: parts of both would not fit together.
+    await this.#remove({ namespace, name }, existing.metadata.uid, signal);
+    return true;
+  }
+
+  async #remove(ref: ObjectRef, uid: string, signal: AbortSignal): Promise<void> {
+    try {
+      await this.#api.delete(blobs, ref, { uid, signal });
+    } catch (error) {
+      if (!isNotFound(error)) throw error;
+    }
+  }
+}
+
+function sizeOf(parts: readonly Blob[]): number {
+  return parts.reduce((sum, { spec }) => sum + spec.data.length, 0);
+}

@@ -1,0 +1,36 @@
+import { isNotFound } from '../kube/errors.ts';
+import type { KubeApi } from '../kube/types.ts';
+import { blobs, type StoredBlob } from '../resources/kinds.ts';
+import { blobName } from '../resources/names.ts';
+import { fromBlobs } from './chunks.ts';
+import { inGroups } from './groups.ts';
+import { StoreCorruptError, type StoreKey, StoreMissingError } from './store.ts';
+
+/** The largest content that the kinds allow, in parts. */
+const MAX_PARTS = 256;
+
+/**
+ * What is stored under a key, read with the rights of `api`: it takes `get` on blobs, nothing else. Rejects with
+ * StoreMissingError, StoreCorruptError or an ApiError.
+ */
+export async function readStored(api: Pick<KubeApi, 'get'>, key: StoreKey, signal?: AbortSignal): Promise<Buffer> {
+  const options = signal ? { signal } : {};
+  const read = async (part: number): Promise<StoredBlob> => {
+    const name = blobName(key, part);
+    try {
+      return await api.get(blobs, { namespace: key.namespace, name }, options);
+    } catch (error) {
+      if (isNotFound(error)) throw new StoreMissingError(`Blob ${key.namespace}/${name}`, { cause: error });
+      throw error;
+    }
+  };
+  const first = await read(1);
+  const what = `Blob ${key.namespace}/${first.metadata.name}`;
+  const { sessionUID, incarnation, seq, kind, parts } = first.spec;
+  if (sessionUID !== key.sessionUID || incarnation !== key.incarnation || seq !== key.seq || kind !== key.kind) {
+    throw new StoreCorruptError(what, `it holds ${kind} ${sessionUID}/${incarnation}/${seq}`);
+  }
+  if (parts > MAX_PARTS) throw new StoreCorruptError(what, `it says that it has ${parts} parts`);
+  const others = Array.from({ length: parts - 1 }, (_, index) => index + 2);
+  return fromBlobs(what, [first, ...(await inGroups(others, read))]);
+}

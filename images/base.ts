@@ -1,0 +1,39 @@
+/** The lowest layer of every image: Node, the libraries it needs, certificate authorities, one user that is not root. */
+import { execFile } from 'node:child_process';
+import { chmod, copyFile, mkdir, writeFile } from 'node:fs/promises';
+import { dirname, join } from 'node:path';
+import { rootCertificates } from 'node:tls';
+import { promisify } from 'node:util';
+import type { Modes } from './layer.ts';
+import { copyLibraries, makeRoot } from './libraries.ts';
+
+const run = promisify(execFile);
+
+/** The user and group that every image runs as. */
+export const user = 65532;
+export const nodePath = '/usr/local/bin/node';
+
+/**
+ * Node can be run but not read: the kernel then keeps the process's memory, environment and descriptors from others of its uid,
+ * which is what stands between the runner and its own agent.
+ */
+export const baseModes: Modes = { [nodePath]: 0o711, '/tmp': 0o1777 };
+
+export async function stageBase(root: string, nodeBinary: string): Promise<void> {
+  await makeRoot(root);
+  const target = join(root, nodePath);
+  await mkdir(dirname(target), { recursive: true });
+  await copyFile(nodeBinary, target);
+  await chmod(target, 0o755);
+  await run('strip', [target]);
+  await copyLibraries(target, root);
+  await chmod(target, baseModes[nodePath]!);
+  for (const folder of ['tmp', 'berth', 'etc/ssl/certs']) await mkdir(join(root, folder), { recursive: true });
+  await chmod(join(root, 'tmp'), baseModes['/tmp']!);
+  const etc = (name: string, text: string) => writeFile(join(root, 'etc', name), text);
+  await etc('passwd', `root:x:0:0:root:/:/sbin/nologin\nagent:x:${user}:${user}:agent:/berth/home:/bin/sh\n`);
+  await etc('group', `root:x:0:\nagent:x:${user}:\n`);
+  await etc('nsswitch.conf', 'passwd: files\ngroup: files\nhosts: files dns\n');
+  // For programs that are not Node: Node's own list, so that the image does not depend on the machine that makes it.
+  await etc('ssl/certs/ca-certificates.crt', `${rootCertificates.join('\n')}\n`);
+}

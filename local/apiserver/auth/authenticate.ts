@@ -1,0 +1,37 @@
+import { createHash, timingSafeEqual } from 'node:crypto';
+import { unauthorized } from '../errors.ts';
+import type { TokenEntry, UserInfo } from '../types.ts';
+import { apiAudience, type ServiceTokens, type Verified } from './service-tokens.ts';
+
+const digest = (token: string) => createHash('sha256').update(token).digest();
+
+/** Tells who a bearer token belongs to. */
+export class Authenticator {
+  readonly #known: { digest: Buffer; user: UserInfo }[] = [];
+  readonly #serviceTokens: ServiceTokens;
+
+  constructor(tokens: TokenEntry[], serviceTokens: ServiceTokens) {
+    this.#serviceTokens = serviceTokens;
+    for (const entry of tokens) this.add(entry);
+  }
+
+  add({ token, user }: TokenEntry): void {
+    const groups = [...new Set([...user.groups, 'system:authenticated'])];
+    this.#known.push({ digest: digest(token), user: { ...user, groups } });
+  }
+
+  /** The user of a request; 401 without a token that is good for this server. */
+  authenticate(authorization: string | undefined): UserInfo {
+    const token = /^Bearer\s+(\S+)$/i.exec(authorization ?? '')?.[1];
+    const verified = token === undefined ? undefined : this.verify(token);
+    if (!verified?.audiences.includes(apiAudience)) throw unauthorized();
+    return verified.user;
+  }
+
+  /** Whose token it is and for which audiences; undefined when it is nobody's. Tokens known from the start are for the API server. */
+  verify(token: string): Verified | undefined {
+    const wanted = digest(token);
+    const known = this.#known.find((entry) => timingSafeEqual(entry.digest, wanted));
+    return known ? { user: known.user, audiences: [apiAudience] } : this.#serviceTokens.verify(token);
+  }
+}

@@ -1,0 +1,113 @@
+import { createHash } from 'node:crypto';
+import type { Catalogue } from '../registry/catalogue.ts';
+import { groupVersion, type ResourceType } from '../registry/types.ts';
+import type { Schema } from '../validation/schema.ts';
+import { metadataSchema } from './metadata-schema.ts';
+
+const pathOf = (group: string, version: string) => (group === '' ? `api/${version}` : `apis/${group}/${version}`);
+
+/** OpenAPI v3 of what is served: what `kubectl explain` shows and what `kubectl apply` looks at before it validates. */
+export class OpenApi {
+  readonly #catalogue: Catalogue;
+  #cache = new Map<string, object>();
+
+  constructor(catalogue: Catalogue) {
+    this.#catalogue = catalogue;
+    catalogue.onChange(() => {
+      this.#cache = new Map();
+    });
+  }
+
+  /** `/openapi/v3`: where the document of each group and version is. */
+  index(): object {
+    const paths = new Set(this.#catalogue.all().map((type) => pathOf(type.group, type.version)));
+    return {
+      paths: Object.fromEntries(
+        [...paths].sort().map((path) => {
+          const hash = createHash('sha256')
+            .update(JSON.stringify(this.document(path)))
+            .digest('hex')
+            .slice(0, 32);
+          return [path, { serverRelativeURL: `/openapi/v3/${path}?hash=${hash.toUpperCase()}` }];
+        }),
+      ),
+    };
+  }
+
+  /** The document at `api/v1` or `apis/GROUP/VERSION`; undefined when nothing is served there. */
+  document(path: string): object | undefined {
+    const known = this.#cache.get(path);
+    if (known) return known;
+    const types = this.#catalogue.all().filter((type) => pathOf(type.group, type.version) === path);
+    if (types.length === 0) return undefined;
+    const document = {
+      openapi: '3.0.0',
+      info: { title: 'Kubernetes', version: 'v1.35.4' },
+      paths: Object.assign({}, ...types.map((type) => paths(type, path))),
+      components: { schemas: Object.assign({}, ...types.map((type) => ({ [schemaName(type)]: schemaOf(type) }))) },
+    };
+    this.#cache.set(path, document);
+    return document;
+  }
+}
+
+const schemaName = (type: ResourceType) =>
+  type.group === ''
+    ? `io.k8s.api.core.${type.version}.${type.kind}`
+    : `${type.group.split('.').reverse().join('.')}.${type.version}.${type.kind}`;
+
+const gvk = ({ group, version, kind }: ResourceType) => ({ group, version, kind });
+
+function schemaOf(type: ResourceType): object {
+  const { properties, ...schema }: Schema = type.schema ?? {
+    type: 'object',
+    'x-kubernetes-preserve-unknown-fields': true,
+  };
+  return {
+    ...schema,
+    properties: {
+      apiVersion: {
+        type: 'string',
+        description: 'APIVersion defines the versioned schema of this representation of an object.',
+      },
+      kind: {
+        type: 'string',
+        description: 'Kind is a string value representing the REST resource this object represents.',
+      },
+      metadata: metadataSchema,
+      ...withoutMetadata(properties),
+    },
+    'x-kubernetes-group-version-kind': [gvk(type)],
+  };
+}
+
+function withoutMetadata(properties: Schema['properties']): Schema['properties'] {
+  if (!properties) return {};
+  const { metadata: _, ...rest } = properties;
+  return rest;
+}
+
+const query = (name: string) => ({ name, in: 'query', schema: { type: 'string', uniqueItems: true } });
+const writeParameters = ['dryRun', 'fieldManager', 'fieldValidation'].map(query);
+
+function paths(type: ResourceType, base: string): object {
+  const scope = type.namespaced ? '/namespaces/{namespace}' : '';
+  const collection = `/${base}${scope}/${type.plural}`;
+  const reference = { $ref: `#/components/schemas/${schemaName(type)}` };
+  const operation = (action: string, parameters: object[] = []) => ({
+    operationId: `${action}${type.kind}${groupVersion(type).replaceAll(/\W/g, '')}`,
+    parameters,
+    responses: { 200: { description: 'OK', content: { 'application/json': { schema: reference } } } },
+    'x-kubernetes-action': action,
+    'x-kubernetes-group-version-kind': gvk(type),
+  });
+  return {
+    [collection]: { get: operation('list'), post: operation('post', writeParameters) },
+    [`${collection}/{name}`]: {
+      get: operation('get'),
+      put: operation('put', writeParameters),
+      patch: operation('patch', [...writeParameters, query('force')]),
+      delete: operation('delete', [query('dryRun')]),
+    },
+  };
+}

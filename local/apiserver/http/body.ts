@@ -1,0 +1,59 @@
+import type { IncomingMessage } from 'node:http';
+import { gunzipSync } from 'node:zlib';
+import { badRequest, tooLarge, unsupportedMediaType } from '../errors.ts';
+import { applyType } from '../patch/patch.ts';
+
+/** The API server's limit on a body; bytes. */
+const maxBody = 3 * 1024 * 1024;
+
+/** Reads the body of a request; 413 beyond the limit, which is noticed before all of it is read. */
+export async function readBody(req: IncomingMessage): Promise<Buffer> {
+  if (Number(req.headers['content-length'] ?? 0) > maxBody) throw tooLarge(maxBody);
+  const chunks: Buffer[] = [];
+  let size = 0;
+  for await (const chunk of req as AsyncIterable<Buffer>) {
+    size += chunk.length;
+    if (size > maxBody) throw tooLarge(maxBody);
+    chunks.push(chunk);
+  }
+  const body = Buffer.concat(chunks);
+  return req.headers['content-encoding'] === 'gzip' ? gunzipSync(body, { maxOutputLength: maxBody }) : body;
+}
+
+export const mediaType = (req: IncomingMessage) =>
+  (req.headers['content-type'] ?? '').split(';')[0]?.trim().toLowerCase() ?? '';
+
+const objectTypes = ['application/json', 'application/yaml'];
+
+/** The object in a body; 415 for other encodings (protobuf among them), 400 for what cannot be parsed. */
+export async function parseObject(bytes: Buffer, type: string): Promise<unknown> {
+  if (type === 'application/yaml') return parseYaml(bytes);
+  if (type !== '' && type !== 'application/json') throw unsupportedMediaType(objectTypes);
+  return parseJson(bytes);
+}
+
+/** The patch in a body; an apply is YAML, all others are JSON. */
+export const parsePatch = async (bytes: Buffer, type: string): Promise<unknown> =>
+  type === applyType ? parseYaml(bytes) : parseJson(bytes);
+
+function parseJson(bytes: Buffer): unknown {
+  const text = bytes.toString('utf8');
+  // A key of this name would be a way to other objects' prototypes once merged.
+  if (text.includes('"__proto__"')) throw badRequest('the key "__proto__" is not accepted');
+  try {
+    return JSON.parse(text);
+  } catch (error) {
+    throw badRequest(`couldn't get version/kind; json parse error: ${(error as Error).message}`);
+  }
+}
+
+async function parseYaml(bytes: Buffer): Promise<unknown> {
+  // What kubectl sends as YAML is JSON nearly always.
+  if (bytes[0] === 0x7b) return parseJson(bytes);
+  const { load } = await import('js-yaml');
+  try {
+    return parseJson(Buffer.from(JSON.stringify(load(bytes.toString('utf8')) ?? null)));
+  } catch (error) {
+    throw badRequest(`error decoding YAML: ${(error as Error).message}`);
+  }
+}

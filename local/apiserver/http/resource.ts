@@ -1,0 +1,223 @@
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import { badRequest, methodNotAllowed } from '../errors.ts';
+import { clone, isObject, type Json } from '../object.ts';
+import { patcher } from '../patch/patch.ts';
+import { scaleOf, withReplicas } from '../registry/crd/custom.ts';
+import type { FieldValidation } from '../registry/decode.ts';
+import { type DeleteRequest, deleteObject } from '../registry/deletion.ts';
+import { listObjects, selectorOf } from '../registry/listing.ts';
+import type { Registry, WriteRequest } from '../registry/registry.ts';
+import { groupVersion, type ResourceType, type Verb } from '../registry/types.ts';
+import type { UserInfo } from '../types.ts';
+import { mediaType, parseObject, parsePatch, readBody } from './body.ts';
+import type { ResourceRequest } from './request.ts';
+import { addWarning, sendJson } from './respond.ts';
+import { partial, render, table, viewOf } from './table.ts';
+import { Watch, type WatchHub } from './watch.ts';
+
+/** A request for a resource that is known and allowed. */
+export interface Call {
+  req: IncomingMessage;
+  res: ServerResponse;
+  query: URLSearchParams;
+  user: UserInfo;
+  verb: string;
+  request: ResourceRequest;
+  type: ResourceType;
+}
+
+/** The verbs on objects themselves and on their status and scale. */
+export async function handleResource(call: Call, registry: Registry, hub: WatchHub): Promise<void> {
+  const { type, verb, request } = call;
+  if (!type.verbs.includes(verb as Verb)) throw methodNotAllowed();
+  if (request.subresource === 'scale') return handleScale(call, registry);
+  switch (verb) {
+    case 'get':
+      return sendObject(call, registry, 200, registry.get(type, request.namespace, request.name as string));
+    case 'list':
+      return list(call, registry);
+    case 'watch':
+      return watch(call, hub);
+    case 'create':
+      return create(call, registry);
+    case 'update':
+    case 'patch':
+      return update(call, registry);
+    case 'delete':
+      return remove(call, registry);
+    case 'deletecollection':
+      return removeAll(call, registry);
+    default:
+      throw methodNotAllowed();
+  }
+}
+
+function sendObject(call: Call, registry: Registry, code: number, object: Parameters<typeof render>[0]): void {
+  const view = viewOf(call.req.headers.accept, call.query);
+  sendJson(call.res, code, render(object, call.type, view, registry.clock.now()));
+}
+
+/** A single object is watched or listed through its name. */
+function selectorFor({ type, query, request }: Call) {
+  const fields = query.get('fieldSelector');
+  const byName = request.name === undefined ? undefined : `metadata.name=${request.name}`;
+  return selectorOf(type, query.get('labelSelector'), byName ? [byName, fields].filter(Boolean).join(',') : fields);
+}
+
+function list(call: Call, registry: Registry) {
+  const { type, query, request, res, req } = call;
+  const limit = Number(query.get('limit') ?? 0);
+  const result = listObjects(registry, type, request.namespace, {
+    selector: selectorFor(call),
+    limit: limit > 0 ? limit : undefined,
+    continue: query.get('continue') ?? undefined,
+    resourceVersion: query.get('resourceVersion') ?? undefined,
+    resourceVersionMatch: query.get('resourceVersionMatch') ?? undefined,
+  });
+  if (query.get('labelSelector') || query.get('fieldSelector')) delete result.metadata.remainingItemCount;
+  const view = viewOf(req.headers.accept, query);
+  if (view.as === 'table') {
+    return sendJson(res, 200, table(type, result.items, result.metadata, view, registry.clock.now()));
+  }
+  const whole = { kind: type.listKind, apiVersion: groupVersion(type), metadata: result.metadata, items: result.items };
+  const metadataOnly = {
+    ...whole,
+    kind: 'PartialObjectMetadataList',
+    apiVersion: 'meta.k8s.io/v1',
+    items: result.items.map(partial),
+  };
+  sendJson(res, 200, view.as === 'metadata' ? metadataOnly : whole);
+}
+
+function watch(call: Call, hub: WatchHub): void {
+  const selector = selectorFor(call);
+  const view = viewOf(call.req.headers.accept, call.query);
+  new Watch(hub, call.type, view, call.res).start(call.request.namespace, selector, call.query);
+}
+
+/** What the query says about how to write. 422 for values that mean nothing. */
+export function writeRequest({ query, user, res }: Call): WriteRequest {
+  const fieldValidation = query.get('fieldValidation') || 'Warn';
+  const dryRun = query.getAll('dryRun');
+  if (!['Strict', 'Warn', 'Ignore'].includes(fieldValidation)) {
+    throw badRequest(`fieldValidation: Unsupported value: ${JSON.stringify(fieldValidation)}`);
+  }
+  if (dryRun.some((value) => value !== 'All' && value !== '')) {
+    throw badRequest(`dryRun: Unsupported value: ${JSON.stringify(dryRun)}: supported values: "All"`);
+  }
+  return {
+    user,
+    fieldValidation: fieldValidation as FieldValidation,
+    dryRun: dryRun.includes('All'),
+    warn: (text) => addWarning(res, text),
+  };
+}
+
+async function create(call: Call, registry: Registry): Promise<void> {
+  const { type, request, req } = call;
+  if (request.name !== undefined) throw methodNotAllowed();
+  const body = await parseObject(await readBody(req), mediaType(req));
+  sendObject(call, registry, 201, registry.create(type, request.namespace, body, writeRequest(call)));
+}
+
+async function update(call: Call, registry: Registry): Promise<void> {
+  const { type, request, req, verb } = call;
+  const name = request.name as string;
+  const subresource = request.subresource === 'status' ? 'status' : undefined;
+  const bytes = await readBody(req);
+  if (verb === 'update') {
+    const body = await parseObject(bytes, mediaType(req));
+    const options = { subresource, requireVersion: true } as const;
+    const object = registry.update(type, request.namespace, name, () => body, writeRequest(call), options);
+    return sendObject(call, registry, 200, object);
+  }
+  const patch = patcher(type, mediaType(req), await parsePatch(bytes, mediaType(req)));
+  const object = registry.update(type, request.namespace, name, patch, writeRequest(call), { subresource });
+  sendObject(call, registry, 200, object);
+}
+
+async function deleteRequest(call: Call): Promise<DeleteRequest> {
+  const { req, query } = call;
+  const bytes = await readBody(req);
+  const body = bytes.length > 0 ? await parseObject(bytes, mediaType(req)) : {};
+  if (!isObject(body)) throw badRequest('the body must be DeleteOptions');
+  const { preconditions, gracePeriodSeconds, propagationPolicy, orphanDependents, dryRun } = body as Json;
+  const seconds =
+    gracePeriodSeconds ?? (query.has('gracePeriodSeconds') ? Number(query.get('gracePeriodSeconds')) : undefined);
+  const policy =
+    propagationPolicy ?? query.get('propagationPolicy') ?? (orphanDependents === true ? 'Orphan' : undefined);
+  if (policy !== undefined && !['Background', 'Foreground', 'Orphan'].includes(policy as string)) {
+    throw badRequest(`propagationPolicy: Unsupported value: ${JSON.stringify(policy)}`);
+  }
+  return {
+    preconditions: preconditions as DeleteRequest['preconditions'],
+    gracePeriodSeconds: seconds as number | undefined,
+    propagationPolicy: policy as DeleteRequest['propagationPolicy'],
+    dryRun: query.get('dryRun') === 'All' || (Array.isArray(dryRun) && dryRun.includes('All')),
+  };
+}
+
+async function remove(call: Call, registry: Registry): Promise<void> {
+  const { type, request, res } = call;
+  if (request.subresource !== undefined) throw methodNotAllowed();
+  const { gone, object } = deleteObject(
+    registry,
+    type,
+    request.namespace,
+    request.name as string,
+    await deleteRequest(call),
+  );
+  if (!gone || type.returnsDeleted) return sendObject(call, registry, 200, object);
+  sendJson(res, 200, {
+    kind: 'Status',
+    apiVersion: 'v1',
+    metadata: {},
+    status: 'Success',
+    details: {
+      name: object.metadata.name,
+      ...(type.group ? { group: type.group } : {}),
+      kind: type.plural,
+      uid: object.metadata.uid,
+    },
+  });
+}
+
+async function removeAll(call: Call, registry: Registry): Promise<void> {
+  const { type, request, res } = call;
+  const options = await deleteRequest(call);
+  const { items, metadata } = listObjects(registry, type, request.namespace, { selector: selectorFor(call) });
+  for (const { metadata: each } of items) deleteObject(registry, type, each.namespace, each.name, options);
+  sendJson(res, 200, { kind: type.listKind, apiVersion: groupVersion(type), metadata, items });
+}
+
+async function handleScale(call: Call, registry: Registry): Promise<void> {
+  const { type, request, req, res, verb } = call;
+  const name = request.name as string;
+  const current = registry.get(type, request.namespace, name);
+  if (verb === 'get') return sendJson(res, 200, scaleOf(current, type));
+  if (verb !== 'update' && verb !== 'patch') throw methodNotAllowed();
+  const bytes = await readBody(req);
+  const body = await (verb === 'update' ? parseObject : parsePatch)(bytes, mediaType(req));
+  const produce = verb === 'update' ? () => body : patcher(type, mediaType(req), body);
+  const object = registry.update(
+    type,
+    request.namespace,
+    name,
+    (stored) => {
+      const scale = produce(scaleOf(stored, type));
+      const replicas = isObject(scale) && isObject(scale.spec) ? (scale.spec.replicas ?? 0) : 0;
+      if (!Number.isInteger(replicas) || (replicas as number) < 0) {
+        throw badRequest(
+          `spec.replicas: Invalid value: ${JSON.stringify(replicas)}: must be greater than or equal to 0`,
+        );
+      }
+      const changed = clone(stored);
+      const version = isObject(scale) && isObject(scale.metadata) ? scale.metadata.resourceVersion : undefined;
+      if (typeof version === 'string') changed.metadata.resourceVersion = version;
+      withReplicas(changed, type, replicas as number);
+      return changed;
+    },
+    writeRequest(call),
+  );
+  sendJson(res, 200, scaleOf(object, type));
+}

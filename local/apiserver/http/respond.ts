@@ -1,0 +1,47 @@
+import type { ServerResponse } from 'node:http';
+import { gzipSync } from 'node:zlib';
+import { ApiError } from '../../../core/kube/errors.ts';
+import { internal, statusObject } from '../errors.ts';
+
+/** Smaller answers are not worth compressing; bytes. The API server uses the same bound. */
+const gzipFrom = 128 * 1024;
+
+export function sendJson(res: ServerResponse, code: number, body: unknown, contentType = 'application/json'): void {
+  if (res.headersSent || res.destroyed) return;
+  let bytes = Buffer.from(`${JSON.stringify(body)}\n`);
+  const acceptsGzip = String(res.req.headers['accept-encoding'] ?? '').includes('gzip');
+  if (acceptsGzip && bytes.length >= gzipFrom) {
+    bytes = gzipSync(bytes, { level: 1 });
+    res.setHeader('Content-Encoding', 'gzip');
+    res.setHeader('Vary', 'Accept-Encoding');
+  }
+  res.writeHead(code, {
+    'Content-Type': contentType,
+    'Content-Length': bytes.length,
+    'Cache-Control': 'no-cache, private',
+  });
+  res.end(bytes);
+}
+
+export function sendText(res: ServerResponse, code: number, text: string): void {
+  res.writeHead(code, { 'Content-Type': 'text/plain; charset=utf-8' });
+  res.end(text);
+}
+
+/** What any thrown thing is to a client: an `ApiError` as it is, everything else a 500. */
+export const asApiError = (error: unknown): ApiError =>
+  error instanceof ApiError ? error : internal(error instanceof Error ? error.message : String(error));
+
+export function sendError(res: ServerResponse, error: unknown): void {
+  const { status } = asApiError(error);
+  if (status.details?.retryAfterSeconds !== undefined) {
+    res.setHeader('Retry-After', String(status.details.retryAfterSeconds));
+  }
+  sendJson(res, status.code, statusObject(status));
+}
+
+/** Warnings are told in headers: `299 - "text"`. */
+export function addWarning(res: ServerResponse, text: string): void {
+  const safe = text.replaceAll(/[\r\n]/g, ' ').replaceAll(/["\\]/g, '\\$&');
+  res.appendHeader('Warning', `299 - "${safe}"`);
+}

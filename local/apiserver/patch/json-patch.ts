@@ -1,0 +1,88 @@
+import { badRequest, failure } from '../errors.ts';
+import { clone, equal, isObject } from '../object.ts';
+
+interface Operation {
+  op: 'add' | 'remove' | 'replace' | 'move' | 'copy' | 'test';
+  path: string;
+  from?: string;
+  value?: unknown;
+}
+
+const unprocessable = (message: string) =>
+  failure(422, 'Invalid', `the server rejected our request due to an error in our request: ${message}`);
+
+/** JSON Patch (RFC 6902). 400 for what is no patch, 422 for one that does not fit the object. */
+export function jsonPatch(target: unknown, patch: unknown): unknown {
+  if (!Array.isArray(patch) || !patch.every(isObject)) throw badRequest('a JSON patch is a list of operations');
+  let document = clone(target);
+  for (const operation of patch as unknown as Operation[]) document = apply(document, operation);
+  return document;
+}
+
+function apply(document: unknown, { op, path, from, value }: Operation): unknown {
+  if (typeof path !== 'string') throw badRequest('a JSON patch operation needs a path');
+  switch (op) {
+    case 'add':
+      return write(document, pointer(path), clone(value), true);
+    case 'replace':
+      read(document, pointer(path));
+      return write(document, pointer(path), clone(value), false);
+    case 'remove':
+      return remove(document, pointer(path));
+    case 'copy':
+      return write(document, pointer(path), clone(read(document, pointer(from ?? ''))), true);
+    case 'move': {
+      const moved = read(document, pointer(from ?? ''));
+      return write(remove(document, pointer(from ?? '')), pointer(path), moved, true);
+    }
+    case 'test':
+      if (!equal(read(document, pointer(path)), value)) throw unprocessable(`testing value ${path} failed`);
+      return document;
+    default:
+      throw badRequest(`unknown JSON patch operation ${JSON.stringify(op)}`);
+  }
+}
+
+const pointer = (path: string) =>
+  path === ''
+    ? []
+    : path
+        .slice(1)
+        .split('/')
+        .map((step) => step.replaceAll('~1', '/').replaceAll('~0', '~'));
+
+const missing = (steps: string[]) => unprocessable(`unable to find path /${steps.join('/')}`);
+
+function read(document: unknown, steps: string[]): unknown {
+  let here = document;
+  for (const step of steps) {
+    if (Array.isArray(here) && /^\d+$/.test(step) && Number(step) < here.length) here = here[Number(step)];
+    else if (isObject(here) && Object.hasOwn(here, step)) here = here[step];
+    else throw missing(steps);
+  }
+  return here;
+}
+
+/** Changes `document` in place, apart from the root. */
+function write(document: unknown, steps: string[], value: unknown, insert: boolean): unknown {
+  const last = steps.at(-1);
+  if (last === undefined) return value;
+  const parent = read(document, steps.slice(0, -1));
+  if (Array.isArray(parent)) {
+    const index = last === '-' ? parent.length : Number(last);
+    if (!Number.isInteger(index) || index < 0 || index > parent.length) throw missing(steps);
+    parent.splice(index, insert ? 0 : 1, value);
+  } else if (isObject(parent)) parent[last] = value;
+  else throw missing(steps);
+  return document;
+}
+
+function remove(document: unknown, steps: string[]): unknown {
+  read(document, steps);
+  const last = steps.at(-1);
+  if (last === undefined) return null;
+  const parent = read(document, steps.slice(0, -1));
+  if (Array.isArray(parent)) parent.splice(Number(last), 1);
+  else if (isObject(parent)) delete parent[last];
+  return document;
+}

@@ -1,0 +1,37 @@
+import { badRequest, unsupportedMediaType } from '../errors.ts';
+import { isObject } from '../object.ts';
+import type { ResourceType } from '../registry/types.ts';
+import { jsonPatch } from './json-patch.ts';
+import { mergePatch } from './merge.ts';
+import { strategicMerge } from './strategic.ts';
+
+export const applyType = 'application/apply-patch+yaml';
+const strategicType = 'application/strategic-merge-patch+json';
+
+/** The patch types a resource takes, in the order the API server lists them. */
+export const patchTypes = (type: ResourceType) => [
+  'application/json-patch+json',
+  'application/merge-patch+json',
+  applyType,
+  ...(type.custom ? [] : [strategicType]),
+];
+
+/** A function from the current object to the patched one; 415 for a patch type the resource does not take. */
+export function patcher(type: ResourceType, mediaType: string, patch: unknown): (current: unknown) => unknown {
+  switch (mediaType) {
+    case 'application/json-patch+json':
+      return (current) => jsonPatch(current, patch);
+    case 'application/merge-patch+json':
+      checkObject(patch);
+      return (current) => mergePatch(current, patch);
+    case strategicType:
+      if (type.custom) break;
+      checkObject(patch);
+      return (current) => strategicMerge(current, patch);
+  }
+  throw unsupportedMediaType(patchTypes(type));
+}
+
+function checkObject(patch: unknown): void {
+  if (!isObject(patch)) throw badRequest('a patch of this type is an object');
+}

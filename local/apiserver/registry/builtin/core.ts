@@ -1,0 +1,230 @@
+import { type FieldError, forbiddenField, invalid, required } from '../../fields.ts';
+import { type ApiObject, at, equal, isObject } from '../../object.ts';
+import type { ResourceType } from '../types.ts';
+import { ageColumn, builtin, field, fieldColumn, nameColumn } from './define.ts';
+
+const dataKey = /^[-._a-zA-Z0-9]+$/;
+const keyMessage =
+  "a valid config key must consist of alphanumeric characters, '-', '_' or '.' (e.g. 'key.name',  or 'KEY_NAME',  or 'key-name', regex used for validation is '[-._a-zA-Z0-9]+')";
+
+const size = (value: unknown) => (isObject(value) ? Object.keys(value).length : 0);
+
+function keyErrors(data: unknown, path: string): FieldError[] {
+  if (!isObject(data)) return [];
+  return Object.keys(data)
+    .filter((key) => !dataKey.test(key))
+    .map((key) => invalid(`${path}[${key}]`, key, keyMessage));
+}
+
+/** An object that says it is immutable keeps its data. */
+function immutableErrors(object: ApiObject, old: ApiObject | undefined, fields: string[]): FieldError[] {
+  if (old?.immutable !== true) return [];
+  const errors = fields
+    .filter((name) => !equal(object[name], old[name]))
+    .map((name) => forbiddenField(name, 'field is immutable when `immutable` is set'));
+  if (object.immutable !== true) errors.push(forbiddenField('immutable', 'field is immutable when `immutable` is set'));
+  return errors;
+}
+
+const secrets = builtin({
+  plural: 'secrets',
+  kind: 'Secret',
+  selectable: { type: field('type') },
+  columns: [
+    nameColumn,
+    fieldColumn('Type', 'type'),
+    { name: 'Data', type: 'string', cell: (object) => size(object.data) },
+    ageColumn,
+  ],
+  prepareCreate: secretData,
+  prepareUpdate: secretData,
+  validate(object, old) {
+    const errors = [...keyErrors(object.data, 'data'), ...immutableErrors(object, old, ['data', 'type'])];
+    for (const [key, value] of Object.entries(isObject(object.data) ? object.data : {})) {
+      if (typeof value !== 'string' || !/^[A-Za-z0-9+/\s]*={0,2}$/.test(value)) {
+        errors.push(invalid(`data[${key}]`, '', 'must be base64'));
+      }
+    }
+    if (old && old.type !== object.type) errors.push(invalid('type', object.type, 'field is immutable'));
+    return errors;
+  },
+});
+
+/** `stringData` is a way to write `data` and is never stored. */
+function secretData(secret: ApiObject): void {
+  if (isObject(secret.stringData)) {
+    const data = isObject(secret.data) ? secret.data : {};
+    for (const [key, value] of Object.entries(secret.stringData))
+      data[key] = Buffer.from(String(value)).toString('base64');
+    secret.data = data;
+  }
+  delete secret.stringData;
+  secret.type ||= 'Opaque';
+}
+
+const configMaps = builtin({
+  plural: 'configmaps',
+  kind: 'ConfigMap',
+  shortNames: ['cm'],
+  columns: [
+    nameColumn,
+    { name: 'Data', type: 'string', cell: (object) => size(object.data) + size(object.binaryData) },
+    ageColumn,
+  ],
+  validate: (object, old) => [
+    ...keyErrors(object.data, 'data'),
+    ...keyErrors(object.binaryData, 'binaryData'),
+    ...immutableErrors(object, old, ['data', 'binaryData']),
+  ],
+});
+
+const namespaces = builtin({
+  plural: 'namespaces',
+  kind: 'Namespace',
+  shortNames: ['ns'],
+  namespaced: false,
+  nameRule: 'label',
+  status: true,
+  selectable: { 'status.phase': field('status', 'phase') },
+  columns: [nameColumn, fieldColumn('Status', 'status', 'phase'), ageColumn],
+  prepareCreate(object) {
+    object.metadata.labels = { ...object.metadata.labels, 'kubernetes.io/metadata.name': object.metadata.name };
+    object.spec = { finalizers: ['kubernetes'] };
+    object.status = { phase: 'Active' };
+  },
+  prepareUpdate(object, old) {
+    object.metadata.labels = { ...object.metadata.labels, 'kubernetes.io/metadata.name': object.metadata.name };
+    object.spec = old.spec;
+    object.status = old.status;
+  },
+  holdsDeletion(object) {
+    object.status = { ...(object.status as object), phase: 'Terminating' };
+    return true;
+  },
+});
+
+const serviceAccounts = builtin({
+  plural: 'serviceaccounts',
+  kind: 'ServiceAccount',
+  shortNames: ['sa'],
+  columns: [
+    nameColumn,
+    { name: 'Secrets', type: 'string', cell: (object) => (Array.isArray(object.secrets) ? object.secrets.length : 0) },
+    ageColumn,
+  ],
+});
+
+const nodes = builtin({
+  plural: 'nodes',
+  kind: 'Node',
+  shortNames: ['no'],
+  namespaced: false,
+  status: true,
+  selectable: { 'spec.unschedulable': field('spec', 'unschedulable') },
+  columns: [
+    nameColumn,
+    { name: 'Status', type: 'string', cell: nodeStatus },
+    { name: 'Roles', type: 'string', cell: () => '<none>' },
+    ageColumn,
+    fieldColumn('Version', 'status', 'nodeInfo', 'kubeletVersion'),
+  ],
+  prepareUpdate(object, old) {
+    object.status = old.status;
+  },
+});
+
+function nodeStatus(node: ApiObject): string {
+  const conditions = at(node, 'status', 'conditions');
+  const ready = Array.isArray(conditions) && conditions.find((c: { type: string }) => c.type === 'Ready');
+  if (!ready) return 'Unknown';
+  return ready.status === 'True' ? 'Ready' : 'NotReady';
+}
+
+const leases = builtin({
+  group: 'coordination.k8s.io',
+  plural: 'leases',
+  kind: 'Lease',
+  columns: [nameColumn, fieldColumn('Holder', 'spec', 'holderIdentity'), ageColumn],
+  validate(object) {
+    const duration = at(object, 'spec', 'leaseDurationSeconds');
+    const transitions = at(object, 'spec', 'leaseTransitions');
+    const errors: FieldError[] = [];
+    if (typeof duration === 'number' && duration <= 0) {
+      errors.push(invalid('spec.leaseDurationSeconds', duration, 'must be greater than 0'));
+    }
+    if (typeof transitions === 'number' && transitions < 0) {
+      errors.push(invalid('spec.leaseTransitions', transitions, 'must be greater than or equal to 0'));
+    }
+    return errors;
+  },
+});
+
+const bindingErrors = (object: ApiObject, old: ApiObject | undefined): FieldError[] => {
+  const errors: FieldError[] = [];
+  if (!at(object, 'roleRef', 'name')) errors.push(required('roleRef.name'));
+  if (old && !equal(object.roleRef, old.roleRef)) {
+    errors.push(invalid('roleRef', object.roleRef, 'cannot change roleRef'));
+  }
+  return errors;
+};
+
+const rbac = { group: 'rbac.authorization.k8s.io', nameRule: 'path' as const };
+const createdAt = {
+  name: 'Created At',
+  type: 'date' as const,
+  cell: (object: ApiObject) => object.metadata.creationTimestamp,
+};
+const roleColumn = {
+  name: 'Role',
+  type: 'string' as const,
+  cell: (object: ApiObject) => `${at(object, 'roleRef', 'kind')}/${at(object, 'roleRef', 'name')}`,
+};
+
+const roles = builtin({ ...rbac, plural: 'roles', kind: 'Role', columns: [nameColumn, createdAt] });
+const clusterRoles = builtin({
+  ...rbac,
+  plural: 'clusterroles',
+  kind: 'ClusterRole',
+  namespaced: false,
+  columns: [nameColumn, createdAt],
+});
+const roleBindings = builtin({
+  ...rbac,
+  plural: 'rolebindings',
+  kind: 'RoleBinding',
+  columns: [nameColumn, roleColumn, ageColumn],
+  prepareCreate: bindingDefaults,
+  prepareUpdate: bindingDefaults,
+  validate: bindingErrors,
+});
+const clusterRoleBindings = builtin({
+  ...rbac,
+  plural: 'clusterrolebindings',
+  kind: 'ClusterRoleBinding',
+  namespaced: false,
+  columns: [nameColumn, roleColumn, ageColumn],
+  prepareCreate: bindingDefaults,
+  prepareUpdate: bindingDefaults,
+  validate: bindingErrors,
+});
+
+function bindingDefaults(binding: ApiObject): void {
+  if (isObject(binding.roleRef)) binding.roleRef.apiGroup ||= rbac.group;
+  if (!Array.isArray(binding.subjects)) return;
+  for (const subject of binding.subjects) {
+    if (isObject(subject) && subject.kind !== 'ServiceAccount') subject.apiGroup ||= rbac.group;
+  }
+}
+
+export const coreResources: ResourceType[] = [
+  namespaces,
+  secrets,
+  configMaps,
+  serviceAccounts,
+  nodes,
+  leases,
+  roles,
+  clusterRoles,
+  roleBindings,
+  clusterRoleBindings,
+];

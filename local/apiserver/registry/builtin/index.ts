@@ -1,0 +1,8 @@
+import { definitions } from '../crd/definition.ts';
+import type { ResourceType } from '../types.ts';
+import { coreResources } from './core.ts';
+import { events } from './events.ts';
+import { pods } from './pods.ts';
+
+/** Every resource that is served from the start. */
+export const builtinResources: ResourceType[] = [...coreResources, events, pods, definitions];

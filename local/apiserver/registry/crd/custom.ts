@@ -1,0 +1,166 @@
+import { type ApiObject, at, isObject, type Json } from '../../object.ts';
+import { celErrors } from '../../validation/cel.ts';
+import { duplicateItems } from '../../validation/lists.ts';
+import type { Schema } from '../../validation/schema.ts';
+import { age } from '../duration.ts';
+import { compileJsonPath } from '../jsonpath.ts';
+import { type Column, type ResourceType, storageName, type Verb } from '../types.ts';
+import type { Crd, CrdVersion } from './types.ts';
+
+const allVerbs: Verb[] = ['delete', 'deletecollection', 'get', 'list', 'patch', 'create', 'update', 'watch'];
+
+/** The resources that a CustomResourceDefinition makes: one for each served version. */
+export function customResources(crd: Crd): ResourceType[] {
+  return crd.spec.versions.filter((version) => version.served).map((version) => customResource(crd, version));
+}
+
+function customResource(crd: Crd, version: CrdVersion): ResourceType {
+  const { group, names, scope } = crd.spec;
+  const schema: Schema = version.schema?.openAPIV3Schema ?? {};
+  const status = version.subresources?.status !== undefined;
+  const scale = version.subresources?.scale;
+  return {
+    group,
+    version: version.name,
+    plural: names.plural,
+    singular: names.singular || names.kind.toLowerCase(),
+    kind: names.kind,
+    listKind: names.listKind || `${names.kind}List`,
+    namespaced: scope === 'Namespaced',
+    shortNames: names.shortNames ?? [],
+    categories: names.categories ?? [],
+    verbs: allVerbs,
+    storage: storageName(group, names.plural),
+    custom: true,
+    schema: withoutRootMetadata(schema),
+    columns: columns(version),
+    selectable: Object.fromEntries(
+      (version.selectableFields ?? []).map(({ jsonPath }) => {
+        const read = compileJsonPath(jsonPath);
+        return [jsonPath.replace(/^\./, ''), (object: ApiObject) => text(read(object)[0])];
+      }),
+    ),
+    status,
+    ...(scale
+      ? {
+          scale: {
+            specReplicas: steps(scale.specReplicasPath),
+            statusReplicas: steps(scale.statusReplicasPath),
+            ...(scale.labelSelectorPath ? { labelSelector: steps(scale.labelSelectorPath) } : {}),
+          },
+        }
+      : {}),
+    generation: true,
+    prepareCreate(object) {
+      if (status) delete object.status;
+    },
+    prepareUpdate(object, old) {
+      if (!status) return;
+      if (old.status === undefined) delete object.status;
+      else object.status = old.status;
+    },
+    validate(object, old) {
+      if (old && duplicateItems(old, schema).length > 0) return [];
+      return duplicateItems(object, schema);
+    },
+    validateLate: (object, old) => celErrors(object, schema, old),
+  };
+}
+
+const steps = (path: string) => path.replace(/^\./, '').split('.');
+const text = (value: unknown) => (value === undefined || value === null ? '' : String(value));
+
+/** Metadata is checked by its own rules: what a CRD says of it (limits on the name) is kept, its type is not. */
+function withoutRootMetadata(schema: Schema): Schema {
+  const { apiVersion: _, kind: __, ...properties } = schema.properties ?? {};
+  return { ...schema, ...(schema.properties ? { properties } : {}) };
+}
+
+function columns(version: CrdVersion): Column[] {
+  const name: Column = {
+    name: 'Name',
+    type: 'string',
+    format: 'name',
+    description:
+      'Name must be unique within a namespace. Is required when creating resources, although some resources may allow a client to request the generation of an appropriate name automatically. Name is primarily intended for creation idempotence and configuration definition. Cannot be updated. More info: https://kubernetes.io/docs/concepts/overview/working-with-objects/names#names',
+    cell: (object) => object.metadata.name,
+  };
+  const defined = version.additionalPrinterColumns;
+  if (!defined) {
+    const description = 'CreationTimestamp is a timestamp representing the server time when this object was created.';
+    return [
+      name,
+      { name: 'Age', type: 'date', description, cell: (object, now) => age(object.metadata.creationTimestamp, now) },
+    ];
+  }
+  return [
+    name,
+    ...defined.map((column): Column => {
+      const read = compileJsonPath(column.jsonPath);
+      return {
+        name: column.name,
+        type: column.type,
+        ...(column.format ? { format: column.format } : {}),
+        description: column.description || `Custom resource definition column (in JSONPath format): ${column.jsonPath}`,
+        ...(column.priority ? { priority: column.priority } : {}),
+        cell: (object, now) => cell(read(object), column.type, now),
+      };
+    }),
+  ];
+}
+
+/** The value in the form the column's type wants; null where it is of another type or missing. */
+function cell(values: unknown[], type: Column['type'], now: number): unknown {
+  const value = values[0];
+  if (value === undefined || value === null) return null;
+  switch (type) {
+    case 'integer':
+      return typeof value === 'number' ? Math.trunc(value) : null;
+    case 'number':
+      return typeof value === 'number' ? value : null;
+    case 'boolean':
+      return typeof value === 'boolean' ? value : null;
+    case 'date':
+      return age(value, now);
+    default:
+      return values.map((v) => (typeof v === 'object' ? JSON.stringify(v) : String(v))).join(',');
+  }
+}
+
+/** The Scale object of a custom resource. */
+export function scaleOf(object: ApiObject, type: ResourceType): ApiObject {
+  const paths = type.scale;
+  if (!paths) throw new Error(`${type.plural} has no scale subresource`);
+  const number = (path: string[]) => (at(object, ...path) as number | undefined) ?? 0;
+  const selector = paths.labelSelector ? (at(object, ...paths.labelSelector) as string | undefined) : undefined;
+  const { name, namespace, uid, resourceVersion, creationTimestamp } = object.metadata;
+  return {
+    kind: 'Scale',
+    apiVersion: 'autoscaling/v1',
+    metadata: {
+      name,
+      ...(namespace ? { namespace } : {}),
+      ...(uid ? { uid } : {}),
+      ...(resourceVersion ? { resourceVersion } : {}),
+      ...(creationTimestamp ? { creationTimestamp } : {}),
+    },
+    spec: { replicas: number(paths.specReplicas) },
+    status: { replicas: number(paths.statusReplicas), ...(selector ? { selector } : {}) },
+  };
+}
+
+/** Writes the replicas of a Scale into a copy of the object. */
+export function withReplicas(object: ApiObject, type: ResourceType, replicas: number): void {
+  const path = type.scale?.specReplicas ?? [];
+  let here: Json = object;
+  for (const step of path.slice(0, -1)) {
+    const next = here[step];
+    if (isObject(next)) here = next;
+    else {
+      const made: Json = {};
+      here[step] = made;
+      here = made;
+    }
+  }
+  here[path.at(-1) as string] = replicas;
+}

@@ -1,0 +1,149 @@
+import type { IncomingMessage } from 'node:http';
+import { createServer } from 'node:https';
+import type { AddressInfo } from 'node:net';
+import type { Duplex } from 'node:stream';
+import { Authenticator } from './auth/authenticate.ts';
+import { serverKeys } from './auth/keys.ts';
+import { Rbac } from './auth/rbac.ts';
+import { reviews as reviewsOf } from './auth/reviews.ts';
+import { ServiceTokens } from './auth/service-tokens.ts';
+import { bootstrap } from './bootstrap.ts';
+import { Controllers } from './controllers/controllers.ts';
+import { garbageCollector } from './controllers/garbage.ts';
+import { namespaceController } from './controllers/namespaces.ts';
+import { Discovery } from './discovery/discovery.ts';
+import { OpenApi } from './discovery/openapi.ts';
+import { statusObject } from './errors.ts';
+import { FaultInjection } from './faults.ts';
+import { Api } from './http/api.ts';
+import { asApiError } from './http/respond.ts';
+import type { WatchHub } from './http/watch.ts';
+import { InProcessApi } from './inprocess.ts';
+import { builtinResources } from './registry/builtin/index.ts';
+import { Catalogue } from './registry/catalogue.ts';
+import { crdStorage } from './registry/crd/types.ts';
+import { Registry } from './registry/registry.ts';
+import { Journal } from './store/journal.ts';
+import { VersionedStore } from './store/versioned.ts';
+import type { ApiServer, ApiServerOptions, Kubeconfig } from './types.ts';
+
+const snapshotIntervalMs = 60_000;
+
+/** Starts the API server; resolves once it answers. Rejects when its data cannot be read or its port cannot be had. */
+export async function startApiServer(options: ApiServerOptions): Promise<ApiServer> {
+  const { clock, random, logger, dataDir } = options;
+  const persisted = dataDir === undefined ? undefined : Journal.open(dataDir);
+  const store = new VersionedStore({
+    historyLength: options.historyLength ?? 2000,
+    ...(persisted ? { contents: persisted.contents, sink: persisted.journal } : {}),
+  });
+  const catalogue = new Catalogue(builtinResources);
+  for (const object of store.list(crdStorage)) catalogue.apply({ storage: crdStorage, type: 'ADDED', object });
+  store.subscribe((change) => catalogue.apply(change));
+  const registry = new Registry({ store, catalogue, clock, random });
+
+  const controllers = new Controllers(logger);
+  bootstrap(registry, controllers);
+  namespaceController(registry, controllers);
+  garbageCollector(registry, controllers);
+
+  const keys = serverKeys(clock.now(), dataDir);
+  const serviceTokens = new ServiceTokens({ keys, store, clock, random });
+  const authenticator = new Authenticator(options.tokens, serviceTokens);
+  const rbac = new Rbac(store);
+  const reviews = reviewsOf(authenticator, rbac);
+  const hub: WatchHub = {
+    registry,
+    clock,
+    bookmarkIntervalMs: options.bookmarkIntervalMs ?? 30_000,
+    open: new Set(),
+    stalled: false,
+  };
+  const faults = new FaultInjection(hub);
+  const api = new Api({
+    registry,
+    authenticator,
+    rbac,
+    reviews,
+    documents: { discovery: new Discovery(catalogue, reviews), openapi: new OpenApi(catalogue) },
+    pods: { registry, handlers: options.pods },
+    tokens: { registry, serviceTokens },
+    hub,
+    faults,
+  });
+
+  const server = createServer(
+    { key: keys.privateKey.export({ type: 'pkcs8', format: 'pem' }), cert: keys.certificate, keepAliveTimeout: 60_000 },
+    (req, res) => void api.handle(req, res),
+  );
+  const upgraded = new Set<Duplex>();
+  server.on('upgrade', (req: IncomingMessage, socket: Duplex, head: Buffer) => {
+    upgraded.add(socket);
+    socket.once('close', () => upgraded.delete(socket));
+    // A connection that breaks before anybody listens must not end the server.
+    socket.on('error', () => socket.destroy());
+    api.upgrade(req, socket, head).catch((error: unknown) => refuseUpgrade(socket, error));
+  });
+  server.on('tlsClientError', (_error, socket) => socket.destroy());
+  await new Promise<void>((resolve, reject) => {
+    server.once('error', reject);
+    server.listen(options.port ?? 0, '127.0.0.1', resolve);
+  });
+
+  let cancelSnapshot = () => {};
+  const scheduleSnapshot = () => {
+    cancelSnapshot = clock.setTimer(snapshotIntervalMs, () => {
+      persisted?.journal.snapshotIfLarge(store.contents());
+      scheduleSnapshot();
+    });
+  };
+  if (persisted) scheduleSnapshot();
+
+  const { port } = server.address() as AddressInfo;
+  const url = `https://127.0.0.1:${port}`;
+  logger.info({ url }, 'API server is ready');
+  return {
+    url,
+    port,
+    ca: keys.certificate,
+    store: new InProcessApi(registry),
+    faults,
+    mintToken(user) {
+      const token = random.bytes(32).toString('base64url');
+      authenticator.add({ token, user });
+      return token;
+    },
+    kubeconfig: (token) => kubeconfig(url, keys.certificate, token),
+    async close() {
+      cancelSnapshot();
+      controllers.close();
+      for (const watch of hub.open) watch.end();
+      for (const socket of upgraded) socket.destroy();
+      const closed = new Promise<void>((resolve) => server.close(() => resolve()));
+      server.closeAllConnections();
+      await closed;
+      persisted?.journal.close();
+    },
+  };
+}
+
+function kubeconfig(url: string, ca: string, token: string): Kubeconfig {
+  const name = 'berth-local';
+  return {
+    apiVersion: 'v1',
+    kind: 'Config',
+    'current-context': name,
+    clusters: [{ name, cluster: { server: url, 'certificate-authority-data': Buffer.from(ca).toString('base64') } }],
+    users: [{ name, user: { token } }],
+    contexts: [{ name, context: { cluster: name, user: name, namespace: 'default' } }],
+  };
+}
+
+/** Answers an upgrade that is refused as any other request: with a Status. */
+function refuseUpgrade(socket: Duplex, error: unknown): void {
+  const { status } = asApiError(error);
+  const body = JSON.stringify(statusObject(status));
+  socket.end(
+    `HTTP/1.1 ${status.code} ${status.reason || 'Error'}\r\nContent-Type: application/json\r\nContent-Length: ${Buffer.byteLength(body)}\r\nConnection: close\r\n\r\n${body}`,
+  );
+}

@@ -1,0 +1,161 @@
+import { expired } from '../errors.ts';
+import { type ApiObject, freeze } from '../object.ts';
+
+/** One write: what is stored for a key from `version` on. `object` of a deletion is the last state, at its new version. */
+export interface Change {
+  version: number;
+  type: 'ADDED' | 'MODIFIED' | 'DELETED';
+  /** Which collection: `<plural>.<group>`. */
+  storage: string;
+  key: string;
+  object: ApiObject;
+  previous?: ApiObject;
+}
+
+/** Where writes go before they count; throws when they cannot be kept. */
+export interface Sink {
+  append(change: Change): void;
+}
+
+export interface StoreContents {
+  version: number;
+  collections: Map<string, Map<string, ApiObject>>;
+}
+
+export const keyOf = (namespace: string | undefined, name: string) => `${namespace ?? ''}/${name}`;
+
+/**
+ * The objects of all kinds under one version counter, with the latest changes kept as history. Everything is synchronous:
+ * a check and the write that follows it cannot be separated by another request.
+ */
+export class VersionedStore {
+  #version: number;
+  readonly #collections: Map<string, Map<string, ApiObject>>;
+  #history: Change[] = [];
+  /** Changes after this version are in the history. */
+  #horizon: number;
+  readonly #historyLength: number;
+  readonly #sink: Sink | undefined;
+  readonly #listeners = new Set<(change: Change) => void>();
+
+  constructor(options: { historyLength: number; contents?: StoreContents; sink?: Sink }) {
+    this.#historyLength = options.historyLength;
+    this.#collections = options.contents?.collections ?? new Map();
+    this.#version = options.contents?.version ?? 1;
+    this.#horizon = this.#version;
+    this.#sink = options.sink;
+    for (const collection of this.#collections.values()) for (const object of collection.values()) freeze(object);
+  }
+
+  get version(): number {
+    return this.#version;
+  }
+
+  contents(): StoreContents {
+    return { version: this.#version, collections: this.#collections };
+  }
+
+  get(storage: string, namespace: string | undefined, name: string): ApiObject | undefined {
+    return this.#collections.get(storage)?.get(keyOf(namespace, name));
+  }
+
+  /** Sorted by namespace and name. */
+  list(storage: string, namespace?: string): ApiObject[] {
+    return sorted(this.#collections.get(storage) ?? new Map(), namespace);
+  }
+
+  /** As it was at `version`; 410 when that is no longer known. */
+  listAt(storage: string, namespace: string | undefined, version: number): ApiObject[] {
+    if (version === this.#version) return this.list(storage, namespace);
+    if (version < this.#horizon) throw tooOld(version, this.#horizon);
+    const collection = new Map(this.#collections.get(storage) ?? []);
+    for (let i = this.#history.length - 1; i >= 0; i--) {
+      const change = this.#history[i]!;
+      if (change.version <= version) break;
+      if (change.storage !== storage) continue;
+      if (change.previous) collection.set(change.key, change.previous);
+      else collection.delete(change.key);
+    }
+    return sorted(collection, namespace);
+  }
+
+  /** Every storage that holds something in this namespace. */
+  storagesIn(namespace: string): string[] {
+    const prefix = `${namespace}/`;
+    return [...this.#collections].flatMap(([storage, objects]) =>
+      [...objects.keys()].some((key) => key.startsWith(prefix)) ? [storage] : [],
+    );
+  }
+
+  /** Stores the object under a new version, which is written into its metadata. */
+  put(storage: string, object: ApiObject): ApiObject {
+    const key = keyOf(object.metadata.namespace, object.metadata.name);
+    const previous = this.#collections.get(storage)?.get(key);
+    return this.#commit({
+      type: previous ? 'MODIFIED' : 'ADDED',
+      storage,
+      key,
+      object,
+      ...(previous ? { previous } : {}),
+    });
+  }
+
+  remove(storage: string, object: ApiObject): ApiObject {
+    const key = keyOf(object.metadata.namespace, object.metadata.name);
+    const previous = this.#collections.get(storage)?.get(key);
+    return this.#commit({ type: 'DELETED', storage, key, object, ...(previous ? { previous } : {}) });
+  }
+
+  /** Changes of a collection after `version`, oldest first; 410 when they are not all known. */
+  changesSince(storage: string, version: number): Change[] {
+    if (version < this.#horizon) throw tooOld(version, this.#horizon);
+    return this.#history.filter((change) => change.version > version && change.storage === storage);
+  }
+
+  /** Calls `listener` for every change, in order, within the write. Returns what ends it. */
+  subscribe(listener: (change: Change) => void): () => void {
+    this.#listeners.add(listener);
+    return () => this.#listeners.delete(listener);
+  }
+
+  /** Forgets the history. */
+  compact(): void {
+    this.#history = [];
+    this.#horizon = this.#version;
+  }
+
+  #commit(write: Omit<Change, 'version'>): ApiObject {
+    const version = this.#version + 1;
+    const object = freeze({
+      ...write.object,
+      metadata: { ...write.object.metadata, resourceVersion: String(version) },
+    });
+    const change: Change = { ...write, version, object };
+    this.#sink?.append(change);
+    this.#version = version;
+    let collection = this.#collections.get(write.storage);
+    if (!collection) {
+      collection = new Map();
+      this.#collections.set(write.storage, collection);
+    }
+    if (write.type === 'DELETED') collection.delete(write.key);
+    else collection.set(write.key, object);
+    this.#history.push(change);
+    if (this.#history.length > this.#historyLength * 2) {
+      this.#history = this.#history.slice(-this.#historyLength);
+      this.#horizon = this.#history[0]!.version - 1;
+    }
+    for (const listener of this.#listeners) listener(change);
+    return object;
+  }
+}
+
+function sorted(collection: Map<string, ApiObject>, namespace: string | undefined): ApiObject[] {
+  const prefix = namespace === undefined ? '' : `${namespace}/`;
+  return [...collection]
+    .filter(([key]) => key.startsWith(prefix))
+    .sort(([a], [b]) => (a < b ? -1 : 1))
+    .map(([, object]) => object);
+}
+
+const tooOld = (version: number, oldest: number) => expired(`too old resource version: ${version} (${oldest})`);

@@ -1,0 +1,120 @@
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { Duplex } from 'node:stream';
+import type { ApiStatus } from '../../core/kube/errors.ts';
+import type { KubeApi, KubeObject, Stored } from '../../core/kube/types.ts';
+import type { Clock, Logger, Random } from '../../core/runtime.ts';
+
+/** Who makes a request, as authentication tells it. */
+export interface UserInfo {
+  username: string;
+  uid?: string;
+  groups: string[];
+  extra?: Record<string, string[]>;
+}
+
+/** A bearer token that is known from the start. The group `system:masters` may do everything. */
+export interface TokenEntry {
+  token: string;
+  user: UserInfo;
+}
+
+export interface ApiServerOptions {
+  /** Where objects, the certificate and the signing key are kept between starts. Absent: in memory only. */
+  dataDir?: string;
+  /** Default: any free port. The server listens on 127.0.0.1 only. */
+  port?: number;
+  clock: Clock;
+  random: Random;
+  logger: Logger;
+  tokens: TokenEntry[];
+  /** Serves log, attach and exec of pods. Absent: these answer 503. */
+  pods?: PodHandlers;
+  /** How many changes a watch can go back before it is answered 410. */
+  historyLength?: number;
+  /** How often a watch that allows bookmarks gets one; milliseconds. */
+  bookmarkIntervalMs?: number;
+}
+
+/** The object of a pod as far as the API server itself looks at it. */
+export type PodObject = Stored<
+  KubeObject & {
+    spec: { nodeName?: string; containers: { name: string }[]; initContainers?: { name: string }[] };
+    status?: { phase?: string };
+  }
+>;
+
+/**
+ * What runs the pods. Called with authenticated and authorised requests for pods that exist.
+ * An `ApiError` that is thrown before anything was sent becomes the answer.
+ */
+export interface PodHandlers {
+  /** Answers `GET …/log`; `signal` aborts when the client has gone or the server closes. */
+  log(pod: PodObject, query: URLSearchParams, res: ServerResponse, signal: AbortSignal): void | Promise<void>;
+  /** Takes over the connection of a WebSocket upgrade of attach or exec. */
+  stream(
+    kind: 'attach' | 'exec',
+    pod: PodObject,
+    query: URLSearchParams,
+    upgrade: { req: IncomingMessage; socket: Duplex; head: Buffer },
+  ): void;
+}
+
+/**
+ * The API without HTTP and without authorisation, for the kubelet in the same process. Validation, defaults and
+ * versions are those of every other client. Objects are frozen and shared: copy before changing one.
+ */
+export type Store = Pick<KubeApi, 'get' | 'list' | 'create' | 'replace' | 'patch' | 'delete' | 'watch'>;
+
+/** What a request is, as far as a fault can be aimed at it. */
+export interface RequestFacts {
+  method: string;
+  /** Path without query. */
+  path: string;
+  verb: string;
+  resource?: string;
+  subresource?: string;
+  namespace?: string;
+  name?: string;
+  user: string;
+}
+
+/** Misbehaviour on demand, for tests. Affects HTTP clients only. */
+export interface Faults {
+  /** Every answer is delayed by this many milliseconds. */
+  delayMs: number;
+  /** Ends every watch connection abruptly. */
+  dropWatches(): void;
+  /** Makes watches deliver nothing, as on a silent connection, until called with false. */
+  stallWatches(stalled: boolean): void;
+  /** Answers the next `times` (default 1) requests that match with this Status; nothing is executed. */
+  failNext(match: (request: RequestFacts) => boolean, status: ApiStatus, times?: number): void;
+  /** Executes the next `times` (default 1) requests that match and then drops the connection without an answer. */
+  loseAnswer(match: (request: RequestFacts) => boolean, times?: number): void;
+  /** Forgets the history: watches and continued lists from before now are answered 410. */
+  compact(): void;
+}
+
+/** What `kubeconfig` returns: the JSON form of a kubeconfig file. */
+export interface Kubeconfig {
+  apiVersion: 'v1';
+  kind: 'Config';
+  'current-context': string;
+  clusters: { name: string; cluster: { server: string; 'certificate-authority-data': string } }[];
+  users: { name: string; user: { token: string } }[];
+  contexts: { name: string; context: { cluster: string; user: string; namespace: string } }[];
+}
+
+export interface ApiServer {
+  /** `https://127.0.0.1:<port>` */
+  url: string;
+  port: number;
+  /** The certificate clients have to trust, PEM. */
+  ca: string;
+  store: Store;
+  /** A new token for this user, valid as long as the server runs. */
+  mintToken(user: UserInfo): string;
+  kubeconfig(token: string): Kubeconfig;
+  faults: Faults;
+  /** Ends all connections and writes what is not yet written. */
+  close(): Promise<void>;
+}

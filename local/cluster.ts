@@ -1,0 +1,164 @@
+/** A running embedded cluster: the API server and the kubelet in this process, the programs as its children. */
+
+import { join } from 'node:path';
+import { isNotFound } from '../core/kube/errors.ts';
+import { leases } from '../core/kube/resources.ts';
+import type { Clock, Logger, Random } from '../core/runtime.ts';
+import { startApiServer } from './apiserver/server.ts';
+import type { ApiServer } from './apiserver/types.ts';
+import type { LocalConfig } from './config.ts';
+import type { ClusterState, Home } from './home.ts';
+import { repository } from './kubelet/images.ts';
+import { Kubelet } from './kubelet/kubelet.ts';
+import { installManifests } from './manifests.ts';
+import { freePort, Program } from './program.ts';
+
+/** Every child has this in its environment: the home it belongs to. */
+export const MARKER_HOME = 'BERTH_LOCAL_HOME';
+
+/** The namespace of the service accounts of controller and API. */
+const SYSTEM_NAMESPACE = 'berth-system';
+
+/** How long pods get to end in good order when the cluster stops, milliseconds. */
+const POD_GRACE_MS = 5_000;
+
+/** The name under which the kubelet knows the runner of this repository. */
+const RUNNER_IMAGE = 'berth.local/runner:local';
+/** The controller's lease, by the name it has when nothing else is configured. */
+const CONTROLLER_LEASE = 'berth-controller';
+
+const REPOSITORY = join(import.meta.dirname, '..');
+
+/** How Node runs a program of this repository. */
+const NODE = [process.execPath, '--disable-warning=ExperimentalWarning'];
+
+export interface ClusterDeps {
+  clock: Clock;
+  random: Random;
+  logger: Logger;
+}
+
+export class Cluster {
+  readonly #home: Home;
+  readonly #config: LocalConfig;
+  readonly #deps: ClusterDeps;
+  readonly #kubelet: Kubelet;
+  readonly #programs: Program[] = [];
+  #server: ApiServer | undefined;
+  #kubeletStarted = false;
+
+  /** `home` is locked by the caller. */
+  constructor(home: Home, config: LocalConfig, deps: ClusterDeps) {
+    this.#home = home;
+    this.#config = config;
+    this.#deps = deps;
+    this.#kubelet = new Kubelet({ home: home.path, images: this.#images(), ...deps });
+  }
+
+  /** Resolves when everything is ready. After a rejection `stop` has to be called all the same. */
+  async start(): Promise<ClusterState> {
+    const home = this.#home;
+    const server = await startApiServer({
+      ...this.#deps,
+      dataDir: home.cluster,
+      port: this.#config.port,
+      tokens: [],
+      pods: this.#kubelet.handlers,
+    });
+    this.#server = server;
+    const admin = server.mintToken({ username: 'admin', groups: ['system:masters', 'system:authenticated'] });
+    home.write(home.kubeconfig, `${JSON.stringify(server.kubeconfig(admin), null, 2)}\n`);
+    const folders = [join(REPOSITORY, 'manifests'), join(REPOSITORY, 'manifests', 'embedded')];
+    await Promise.all([this.#startKubelet(server), installManifests(server.store, folders)]);
+    const apiUrl = await this.#startPrograms(server);
+    const startedAt = new Date(this.#deps.clock.now()).toISOString();
+    return { pid: process.pid, url: server.url, apiUrl, startedAt };
+  }
+
+  /** Stops the programs, then the pods, then the API. */
+  async stop(): Promise<void> {
+    await Promise.all(this.#programs.map((program) => program.stop()));
+    if (this.#kubeletStarted) await this.#kubelet.stop(POD_GRACE_MS);
+    await this.#server?.close();
+  }
+
+  async #startKubelet(server: ApiServer): Promise<void> {
+    this.#kubeletStarted = true;
+    await this.#kubelet.start(server.store);
+  }
+
+  /** Returns the URL of the HTTP API. */
+  async #startPrograms(server: ApiServer): Promise<string> {
+    const health = await freePort();
+    const apiPort = this.#config.apiPort || (await freePort());
+    const apiUrl = `http://127.0.0.1:${apiPort}`;
+    const controller = this.#program(server, 'controller', {
+      readyUrl: `http://127.0.0.1:${health}/readyz`,
+      env: {
+        BERTH_RUNNER_IMAGE: RUNNER_IMAGE,
+        BERTH_HEALTH_HOST: '127.0.0.1',
+        BERTH_HEALTH_PORT: String(health),
+      },
+      // The only controller there can be is gone: its successor need not wait for its lease to run out.
+      prepare: () => this.#removeLease(server),
+    });
+    const api = this.#program(server, 'api', {
+      readyUrl: `${apiUrl}/readyz`,
+      env: { BERTH_API_HOST: '127.0.0.1', BERTH_API_PORT: String(apiPort) },
+    });
+    this.#programs.push(controller, api);
+    await Promise.all(this.#programs.map((program) => program.start()));
+    this.#deps.logger.info({ apiUrl }, 'programs are ready');
+    return apiUrl;
+  }
+
+  #program(
+    server: ApiServer,
+    name: 'controller' | 'api',
+    { env, readyUrl, prepare }: { env: Record<string, string>; readyUrl: string; prepare?: () => Promise<void> },
+  ): Program {
+    const home = this.#home;
+    const token = server.mintToken({
+      username: `system:serviceaccount:${SYSTEM_NAMESPACE}:berth-${name}`,
+      groups: ['system:serviceaccounts', `system:serviceaccounts:${SYSTEM_NAMESPACE}`, 'system:authenticated'],
+    });
+    const kubeconfig = home.programKubeconfig(name);
+    home.write(kubeconfig, JSON.stringify(server.kubeconfig(token)));
+    return new Program(
+      {
+        name,
+        argv: [...NODE, join(REPOSITORY, name, 'main.ts')],
+        env: {
+          ...process.env,
+          ...this.#compileCache(),
+          KUBECONFIG: kubeconfig,
+          BERTH_NAMESPACE: SYSTEM_NAMESPACE,
+          [MARKER_HOME]: home.path,
+          ...env,
+        },
+        logPath: home.log(name),
+        readyUrl,
+        ...(prepare ? { prepare } : {}),
+      },
+      this.#deps,
+    );
+  }
+
+  async #removeLease({ store }: ApiServer): Promise<void> {
+    try {
+      await store.delete(leases, { namespace: SYSTEM_NAMESPACE, name: CONTROLLER_LEASE });
+    } catch (error) {
+      if (!isNotFound(error)) throw error;
+    }
+  }
+
+  #images() {
+    const entrypoint = [...NODE, '--disable-sigusr1', join(REPOSITORY, 'runner', 'main.ts')];
+    return { [repository(RUNNER_IMAGE)]: { entrypoint, env: this.#compileCache() } };
+  }
+
+  /** Saves every start of a program the work of reading TypeScript. */
+  #compileCache() {
+    return { NODE_COMPILE_CACHE: join(this.#home.path, 'cache') };
+  }
+}

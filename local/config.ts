@@ -1,0 +1,83 @@
+/** What the program `local` can be told: one schema, from flags and environment. */
+
+import { homedir } from 'node:os';
+import { isAbsolute, join, resolve } from 'node:path';
+import { parseArgs } from 'node:util';
+import { z } from 'zod';
+
+/** Wrong flags or environment; the text lists every problem. */
+export class UsageError extends Error {
+  readonly code = 'Usage';
+}
+
+const port = z.coerce.number().int().min(0).max(65_535);
+
+const schema = z.strictObject({
+  command: z.enum(['up', 'down', 'status', 'kubeconfig']),
+  /** BERTH_HOME: the folder of everything that the embedded cluster keeps. Default: berth in the user's data folder. */
+  home: z.string().min(1),
+  /** --port: of the Kubernetes API, on 127.0.0.1. Default 0: any free one. */
+  port: port.default(0),
+  /** --api-port: of the HTTP API, on 127.0.0.1. Default 0: any free one. */
+  'api-port': port.default(0),
+  /** --detach: go on in the background; return when everything is ready. */
+  detach: z.boolean().default(false),
+});
+
+export interface LocalConfig {
+  command: 'up' | 'down' | 'status' | 'kubeconfig';
+  home: string;
+  port: number;
+  apiPort: number;
+  detach: boolean;
+}
+
+export const USAGE = `The embedded cluster: the Kubernetes API, the controller and the HTTP API on this machine, pods as processes.
+
+  local up [--detach] [--port N] [--api-port N]   start it; stays in the foreground unless --detach
+  local down                                      stop it and everything that runs in it
+  local status                                    what runs, as JSON; exit code 1 when nothing does
+  local kubeconfig                                the path of the kubeconfig
+
+BERTH_HOME is the folder that holds all of it (default: berth in the user's data folder).
+Its pods are processes of this machine: they are NOT isolated from it or from one another.
+
+Example: local up --detach
+`;
+
+/** `$BERTH_HOME`, or `berth` in the user's data folder; always absolute. */
+export function homeFolder(env: NodeJS.ProcessEnv): string {
+  if (env.BERTH_HOME) return resolve(env.BERTH_HOME);
+  // The XDG specification: a path that is not absolute is to be ignored.
+  const data = env.XDG_DATA_HOME && isAbsolute(env.XDG_DATA_HOME) ? env.XDG_DATA_HOME : undefined;
+  return join(data ?? join(homedir(), '.local', 'share'), 'berth');
+}
+
+/** Rejects everything that is not understood, with a `UsageError`. `undefined`: help was asked for. */
+export function readConfig(args: string[], env: NodeJS.ProcessEnv): LocalConfig | undefined {
+  let parsed: { values: Record<string, unknown>; positionals: string[] };
+  try {
+    parsed = parseArgs({
+      args,
+      allowPositionals: true,
+      options: {
+        port: { type: 'string' },
+        'api-port': { type: 'string' },
+        detach: { type: 'boolean' },
+        help: { type: 'boolean' },
+      },
+    });
+  } catch (error) {
+    throw new UsageError((error as Error).message);
+  }
+  const { help, ...values } = parsed.values;
+  if (help) return undefined;
+  if (parsed.positionals.length !== 1) throw new UsageError('exactly one of up, down, status, kubeconfig is needed');
+  const result = schema.safeParse({ ...values, command: parsed.positionals[0], home: homeFolder(env) });
+  if (!result.success) {
+    const problems = result.error.issues.map((issue) => `${issue.path.join('.')}: ${issue.message}`);
+    throw new UsageError(problems.join('\n'));
+  }
+  const { command, home, detach } = result.data;
+  return { command, home, detach, port: result.data.port, apiPort: result.data['api-port'] };
+}

@@ -1,0 +1,159 @@
+/**
+ * The server side of attach and exec over WebSocket, protocols v5.channel.k8s.io and v4.channel.k8s.io: every message
+ * begins with the number of its channel.
+ */
+
+import type { IncomingMessage } from 'node:http';
+import type { Duplex } from 'node:stream';
+import { type RawData, WebSocket, WebSocketServer } from 'ws';
+import type { StreamName } from './log-file.ts';
+import type { OutputSink } from './output.ts';
+
+const CHANNEL = { stdin: 0, stdout: 1, stderr: 2, error: 3, resize: 4, close: 255 } as const;
+const PROTOCOLS = ['v5.channel.k8s.io', 'v4.channel.k8s.io'];
+
+/** Output waiting for a reader beyond this blocks the stream; bytes. */
+const MAX_BUFFERED = 256 * 1024;
+
+export interface Upgrade {
+  req: IncomingMessage;
+  socket: Duplex;
+  head: Buffer;
+}
+
+/** The Status that ends a stream. */
+export type StreamStatus =
+  | { status: 'Success' }
+  | {
+      status: 'Failure';
+      message: string;
+      reason: string;
+      code?: number;
+      details?: { causes: { reason: string; message: string }[] };
+    };
+
+/** How a command's end is told: as the real API server words it. */
+export function exitStatus(exitCode: number): StreamStatus {
+  if (exitCode === 0) return { status: 'Success' };
+  return {
+    status: 'Failure',
+    message: `command terminated with non-zero exit code: exit status ${exitCode}`,
+    reason: 'NonZeroExitCode',
+    details: { causes: [{ reason: 'ExitCode', message: String(exitCode) }] },
+  };
+}
+
+export function internalError(message: string): StreamStatus {
+  return { status: 'Failure', message: `Internal error occurred: ${message}`, reason: 'InternalError', code: 500 };
+}
+
+const server = new WebSocketServer({
+  noServer: true,
+  clientTracking: false,
+  perMessageDeflate: false,
+  handleProtocols: (offered) => PROTOCOLS.find((protocol) => offered.has(protocol)) ?? false,
+});
+
+/** Whether the client offers a protocol that is spoken here. */
+export function speaksProtocol(req: IncomingMessage): boolean {
+  const offered = (req.headers['sec-websocket-protocol'] ?? '').split(',').map((protocol) => protocol.trim());
+  return PROTOCOLS.some((protocol) => offered.includes(protocol));
+}
+
+/** Where a stream's stdin goes. */
+export interface StdinTarget {
+  /** Returns false when `onDrain` is to be waited for before the next write. */
+  write(data: Buffer): boolean;
+  /** Returns how to stop that. */
+  onDrain(listener: () => void): () => void;
+  /** The client half-closed its stdin. */
+  close(): void;
+}
+
+/** One accepted connection. */
+export class ChannelStream implements OutputSink {
+  readonly wants: ReadonlySet<StreamName>;
+  /** Settles when the connection has gone, whoever ended it. */
+  readonly closed: Promise<void>;
+  /** Whether the client wants to send stdin. */
+  readonly stdin: boolean;
+  readonly #socket: WebSocket;
+  #waiting: (() => void)[] = [];
+
+  /** Answers the upgrade; `query` names the streams that are wanted. */
+  static accept({ req, socket, head }: Upgrade, query: URLSearchParams, opened: (stream: ChannelStream) => void): void {
+    server.handleUpgrade(req, socket, head, (webSocket) => opened(new ChannelStream(webSocket, query)));
+  }
+
+  private constructor(socket: WebSocket, query: URLSearchParams) {
+    this.#socket = socket;
+    const wanted = (['stdout', 'stderr'] as const).filter((name) => isTrue(query.get(name)));
+    this.wants = new Set(wanted);
+    socket.on('error', () => {});
+    this.closed = new Promise((resolve) =>
+      socket.once('close', () => {
+        this.#room();
+        resolve();
+      }),
+    );
+    this.stdin = isTrue(query.get('stdin'));
+    if (this.stdin) socket.pause();
+    // Tells the client that the streams are there, as the real API server does.
+    this.#send(CHANNEL[wanted[0] ?? 'error'], Buffer.alloc(0));
+  }
+
+  get full(): boolean {
+    return this.#socket.readyState === WebSocket.OPEN && this.#socket.bufferedAmount > MAX_BUFFERED;
+  }
+
+  onRoom(listener: () => void): void {
+    this.#waiting.push(listener);
+  }
+
+  write(stream: StreamName, chunk: Buffer): void {
+    this.#send(CHANNEL[stream], chunk);
+  }
+
+  /** Passes on what comes on stdin, no faster than it is taken. Until then it is not read from the connection. */
+  readStdin(target: StdinTarget): void {
+    const off = target.onDrain(() => this.#socket.resume());
+    this.closed.then(off);
+    this.#socket.resume();
+    this.#socket.on('message', (data: RawData) => {
+      const message = data as Buffer;
+      if (message[0] === CHANNEL.stdin && message.length > 1) {
+        if (!target.write(message.subarray(1))) this.#socket.pause();
+      } else if (message[0] === CHANNEL.close && message[1] === CHANNEL.stdin) target.close();
+    });
+  }
+
+  end(): void {
+    this.finish({ status: 'Success' });
+  }
+
+  /** Sends the final Status and closes. */
+  finish(status: StreamStatus): void {
+    if (this.#socket.readyState !== WebSocket.OPEN) return;
+    this.#send(CHANNEL.error, Buffer.from(JSON.stringify({ metadata: {}, ...status })));
+    this.#socket.resume();
+    this.#socket.close(1000);
+  }
+
+  #send(channel: number, data: Buffer): void {
+    if (this.#socket.readyState !== WebSocket.OPEN) return;
+    this.#socket.send(Buffer.concat([Buffer.of(channel), data]), () => {
+      if (!this.full) this.#room();
+    });
+  }
+
+  #room(): void {
+    const waiting = this.#waiting;
+    this.#waiting = [];
+    for (const listener of waiting) listener();
+  }
+}
+
+/** As the real API server reads booleans in queries. */
+export function isTrue(value: string | null): boolean {
+  return value !== null && ['1', 't', 'true'].includes(value.toLowerCase());
+}

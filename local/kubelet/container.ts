@@ -1,0 +1,172 @@
+/** One run of a container: a child process with a session of its own, its streams, its log and its end. */
+
+import { type ChildProcess, spawn } from 'node:child_process';
+import { mkdirSync, statSync } from 'node:fs';
+import { constants as osConstants } from 'node:os';
+import { dirname } from 'node:path';
+import type { Clock } from '../../core/runtime.ts';
+import { LogFile } from './log-file.ts';
+import { Output } from './output.ts';
+import type { PipeFactory, StandardStreams } from './pipes.ts';
+import {
+  type Belonging,
+  identify,
+  killBelonging,
+  type ProcessIdentity,
+  type ProcessTable,
+  sendSignal,
+} from './processes.ts';
+
+/** How long the pipes may stay open after the last process has gone, milliseconds. */
+const DRAIN_MS = 1_000;
+
+/** What a pod's processes have in their environment, to be found by. The values hold no blanks. */
+export const MARKER_POD = 'BERTH_POD_UID';
+export const MARKER_CONTAINER = 'BERTH_CONTAINER';
+export const MARKER_ROOT = 'BERTH_LOCAL_ROOT';
+
+/** The process could not be started, and never will be as it is configured. */
+export class StartError extends Error {
+  readonly code = 'StartError';
+}
+
+export interface Launch {
+  /** Program and arguments. */
+  argv: string[];
+  workingDir: string;
+  env: Record<string, string>;
+}
+
+export interface Exit {
+  /** 128 + the signal's number for a process that a signal ended. */
+  exitCode: number;
+  /** Milliseconds since the epoch. */
+  finishedAt: number;
+}
+
+export interface ContainerDeps {
+  table: ProcessTable;
+  pipes: PipeFactory;
+  clock: Clock;
+}
+
+/**
+ * Starts a process that leads a session of its own; resolves when the program runs. Rejects with a `StartError` that
+ * reads like a container runtime's.
+ */
+export async function launch(
+  { argv, workingDir, env }: Launch,
+  streams: StandardStreams,
+): Promise<{ child: ChildProcess; pid: number }> {
+  const [program, ...args] = argv;
+  try {
+    if (!program) throw new StartError('no command specified');
+    if (!statSync(workingDir, { throwIfNoEntry: false })?.isDirectory()) {
+      throw new StartError(`chdir to cwd ("${workingDir}") failed: no such directory on this machine`);
+    }
+    const child = spawn(program, args, { cwd: workingDir, env, stdio: streams.childFds, detached: true });
+    await new Promise<void>((resolve, reject) => {
+      child.once('spawn', resolve);
+      child.once('error', (error: NodeJS.ErrnoException) => {
+        const cause = error.code === 'ENOENT' ? 'executable file not found on this machine' : error.message;
+        reject(new StartError(`unable to start container process: exec: "${program}": ${cause}`));
+      });
+    });
+    return { child, pid: child.pid! };
+  } finally {
+    streams.closeChildEnds();
+  }
+}
+
+function exitCode(code: number | null, signal: NodeJS.Signals | null): number {
+  return code ?? 128 + (signal ? osConstants.signals[signal] : 0);
+}
+
+/** Resolves with the exit code of a child that runs. */
+export function exitOf(child: ChildProcess): Promise<number> {
+  return new Promise((resolve) => child.once('exit', (code, signal) => resolve(exitCode(code, signal))));
+}
+
+export class RunningContainer {
+  readonly identity: ProcessIdentity;
+  readonly startedAt: number;
+  readonly launch: Launch;
+  readonly log: LogFile;
+  readonly output: Output;
+  readonly stdin: StandardStreams['stdin'];
+  /** Settles once no process of the container is left and all it printed is in the log. */
+  readonly ended: Promise<Exit>;
+  /** False from the moment its first process has ended. */
+  running = true;
+  readonly #deps: ContainerDeps;
+
+  private constructor(
+    deps: ContainerDeps,
+    how: Launch,
+    identity: ProcessIdentity,
+    streams: StandardStreams,
+    log: LogFile,
+    exited: Promise<number>,
+  ) {
+    this.#deps = deps;
+    this.launch = how;
+    this.identity = identity;
+    this.startedAt = deps.clock.now();
+    this.log = log;
+    this.stdin = streams.stdin;
+    this.output = new Output(streams.stdout, streams.stderr, log);
+    this.ended = this.#untilEnd(exited, streams);
+  }
+
+  /** Rejects with a `StartError`. The log at `logPath` is begun anew. */
+  static async start(deps: ContainerDeps, how: Launch, withStdin: boolean, logPath: string): Promise<RunningContainer> {
+    mkdirSync(dirname(logPath), { recursive: true, mode: 0o700 });
+    const streams = await deps.pipes.open(withStdin);
+    const log = new LogFile(logPath, deps.clock);
+    try {
+      const { child, pid } = await launch(how, streams);
+      const exited = exitOf(child);
+      const identity = identify(deps.table, pid) ?? { pid, start: -1, bootId: deps.table.bootId() };
+      return new RunningContainer(deps, how, identity, streams, log, exited);
+    } catch (error) {
+      streams.destroy();
+      log.close();
+      throw error;
+    }
+  }
+
+  /** Signals the container's first process, as a runtime does: the rest is up to that. */
+  terminate(): void {
+    if (this.running) sendSignal(this.identity.pid, 'SIGTERM');
+  }
+
+  /** Kills all of the container's processes; `ended` settles soon after. */
+  async kill(): Promise<void> {
+    await killBelonging(this.#deps.table, this.#belonging());
+  }
+
+  #belonging(): Belonging {
+    const root = this.launch.env[MARKER_ROOT];
+    const name = this.launch.env[MARKER_CONTAINER];
+    return {
+      leaders: [this.identity],
+      marked: (environment) => environment.get(MARKER_ROOT) === root && environment.get(MARKER_CONTAINER) === name,
+    };
+  }
+
+  async #untilEnd(exited: Promise<number>, streams: StandardStreams): Promise<Exit> {
+    const code = await exited;
+    const finishedAt = this.#deps.clock.now();
+    this.running = false;
+    // In a real container nothing survives its first process.
+    await this.kill();
+    const drained = () => Promise.race([this.output.ended, new Promise((resolve) => setTimeout(resolve, DRAIN_MS))]);
+    await drained();
+    this.output.dropStalled();
+    await drained();
+    this.log.close();
+    this.output.close();
+    streams.destroy();
+    return { exitCode: code, finishedAt };
+  }
+}

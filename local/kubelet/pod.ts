@@ -1,0 +1,299 @@
+/** One pod of this node, from its scheduling to its removal. */
+
+import { isConflict, isNotFound } from '../../core/kube/errors.ts';
+import type { Clock, Logger } from '../../core/runtime.ts';
+import type { Store } from '../apiserver/types.ts';
+import { type ContainerDeps, MARKER_CONTAINER, MARKER_POD, MARKER_ROOT } from './container.ts';
+import { ContainerLoop, type LoopDeps } from './container-loop.ts';
+import { ContainerConfigError, commandLine, containerEnvironment } from './environment.ts';
+import type { PodEvents } from './events.ts';
+import type { PodFolders, PodRecord } from './records.ts';
+import { podStatus, restarts, timestamp } from './status.ts';
+import { type Container, type ContainerStatus, type Images, type Pod, pods } from './types.ts';
+import { makeVolumes, underRoot, workingDirectory } from './volumes.ts';
+
+/** A pod that was removed by force still gets this long between TERM and KILL, milliseconds; as in a real kubelet. */
+const FORCED_GRACE_MS = 1_000;
+
+export interface PodDeps {
+  store: Store;
+  folders: PodFolders;
+  images: Images;
+  nodeName: string;
+  container: ContainerDeps;
+  clock: Clock;
+  logger: Logger;
+  events: PodEvents;
+}
+
+interface Ended {
+  reason: string;
+  message: string;
+}
+
+const LOST: Ended = {
+  reason: 'NodeRestart',
+  message: 'The embedded cluster stopped while the pod ran; its processes are gone.',
+};
+
+const STOPPED: Ended = {
+  reason: 'Terminated',
+  message: 'Pod was terminated because the embedded cluster was stopped.',
+};
+
+export class PodWorker {
+  readonly uid: string;
+  readonly loops: ContainerLoop[];
+  readonly #deps: PodDeps;
+  readonly #record: PodRecord;
+  readonly #stopping = new AbortController();
+  readonly #startTime: string;
+  #pod: Pod;
+  #ended: Ended | undefined;
+  /** The object is gone: nothing is written any more. */
+  #removed = false;
+  #running: Promise<void> = Promise.resolve();
+  #terminating: Promise<void> | undefined;
+  #killAt = Number.POSITIVE_INFINITY;
+  #cancelKill = () => {};
+  #dirty = false;
+  #writing: Promise<void> | undefined;
+
+  /** `record` is what an earlier kubelet left about the pod: its processes are gone by now. */
+  constructor(deps: PodDeps, pod: Pod, record: PodRecord | undefined) {
+    this.uid = pod.metadata.uid;
+    this.#deps = deps;
+    this.#pod = pod;
+    this.#record = record ?? { uid: this.uid, containers: {} };
+    this.#startTime = pod.status?.startTime ?? timestamp(deps.clock.now());
+    const statuses = new Map((pod.status?.containerStatuses ?? []).map((status) => [status.name, status]));
+    this.loops = pod.spec.containers.map(
+      (spec) => new ContainerLoop(this.#loopDeps(), spec, this.#before(statuses.get(spec.name), record !== undefined)),
+    );
+  }
+
+  get pod(): Pod {
+    return this.#pod;
+  }
+
+  /** Starts what is to run. A pod that had run under an earlier kubelet and may not restart becomes Failed. */
+  start(): void {
+    const phase = this.#pod.status?.phase;
+    if (phase === 'Succeeded' || phase === 'Failed') return;
+    const hadRun = Object.keys(this.#record.containers).length > 0;
+    if (hadRun && !restarts(this.#pod.spec.restartPolicy, 137)) {
+      this.#ended = LOST;
+      this.#publish();
+      return;
+    }
+    if (!this.#pod.metadata.deletionTimestamp) this.#running = this.#run();
+  }
+
+  /** Takes a newer version of the object. */
+  update(pod: Pod): void {
+    if (!this.#writing) this.#pod = pod;
+    if (pod.metadata.deletionTimestamp) {
+      const first = this.#terminating === undefined;
+      const stopped = this.terminate((pod.metadata.deletionGracePeriodSeconds ?? 30) * 1_000);
+      if (first) stopped.then(() => this.#delete());
+    }
+  }
+
+  /** The object is gone: ends what still runs and removes the pod's folders. */
+  async removed(): Promise<void> {
+    this.#removed = true;
+    await this.terminate(FORCED_GRACE_MS);
+    try {
+      this.#deps.folders.remove(this.uid);
+    } catch (error) {
+      this.#deps.logger.warn({ pod: this.#pod.metadata.name, uid: this.uid, err: error }, 'pod folder not removed');
+    }
+  }
+
+  /** The node stops: ends what runs. A pod that may not restart is then Failed, any other goes on at the next start. */
+  async shutdown(graceMs: number): Promise<void> {
+    const asked = (this.#pod.spec.terminationGracePeriodSeconds ?? 30) * 1_000;
+    const interrupted = this.loops.some((loop) => loop.current?.running);
+    if (interrupted && !restarts(this.#pod.spec.restartPolicy, 143)) this.#ended = STOPPED;
+    await this.terminate(Math.min(asked, graceMs));
+  }
+
+  /** TERM, and KILL after `graceMs`; a later call can only bring the KILL forward. Resolves when nothing runs. */
+  terminate(graceMs: number): Promise<void> {
+    const { clock } = this.#deps;
+    const killAt = clock.monotonic() + graceMs;
+    if (killAt < this.#killAt) {
+      this.#killAt = killAt;
+      this.#cancelKill();
+      this.#cancelKill = clock.setTimer(graceMs, () => {
+        for (const loop of this.loops) loop.kill();
+      });
+    }
+    this.#terminating ??= this.#terminate();
+    return this.#terminating;
+  }
+
+  async #terminate(): Promise<void> {
+    for (const loop of this.loops) {
+      if (loop.current?.running) this.#event('Normal', 'Killing', `Stopping container ${loop.spec.name}`);
+    }
+    this.#stopping.abort();
+    for (const loop of this.loops) loop.terminate();
+    await this.#running;
+    this.#cancelKill();
+    await this.#flush();
+  }
+
+  async #run(): Promise<void> {
+    const { logger } = this.#deps;
+    try {
+      await this.#bind();
+      if (this.#removed) return;
+      this.#publish();
+      await Promise.all(this.loops.map((loop) => loop.run(this.#stopping.signal)));
+      await this.#flush();
+    } catch (error) {
+      logger.error({ pod: this.#pod.metadata.name, uid: this.uid, err: error }, 'pod could not be run');
+    }
+  }
+
+  /** What a scheduler does: the pod gets its node. */
+  async #bind(): Promise<void> {
+    const { store, nodeName } = this.#deps;
+    const { namespace, name } = this.#pod.metadata;
+    while (!this.#pod.spec.nodeName && !this.#removed) {
+      const { uid, resourceVersion } = this.#pod.metadata;
+      const patch = { metadata: { uid, resourceVersion }, spec: { nodeName } };
+      try {
+        this.#pod = await store.patch(pods, { namespace: namespace!, name }, patch, { type: 'merge' });
+        this.#event('Normal', 'Scheduled', `Successfully assigned ${namespace}/${name} to ${nodeName}`);
+      } catch (error) {
+        await this.#reread(error);
+      }
+    }
+  }
+
+  #loopDeps(): LoopDeps {
+    const { container, clock, images, folders } = this.#deps;
+    let volumes = false;
+    return {
+      container,
+      clock,
+      images,
+      restartPolicy: this.#pod.spec.restartPolicy,
+      logPath: (name, restartCount) => folders.log(this.uid, name, restartCount),
+      record: (name, restartCount, process) => {
+        this.#record.containers[name] = process ? { restartCount, process } : { restartCount };
+        folders.write(this.#record);
+      },
+      changed: () => this.#publish(),
+      event: (type, reason, message) => this.#event(type, reason, message),
+      prepare: async (spec, image) => {
+        this.#checkSupported(spec);
+        const root = folders.root(this.uid);
+        if (!volumes) makeVolumes(root, this.#pod.spec);
+        volumes = true;
+        const env = await this.#environment(spec, image.env ?? {}, root);
+        return {
+          argv: commandLine(spec, image.entrypoint, env),
+          workingDir: workingDirectory(root, this.#pod.spec, spec.workingDir ?? image.workingDir),
+          env,
+        };
+      },
+    };
+  }
+
+  #checkSupported(spec: Container): void {
+    if (spec.tty) throw new ContainerConfigError('the embedded cluster has no terminals: leave out tty');
+    if (this.#pod.spec.initContainers?.length) {
+      throw new ContainerConfigError('the embedded cluster has no init containers');
+    }
+  }
+
+  /** Nothing of this program's environment but the search path and the time zone. */
+  async #environment(spec: Container, image: Record<string, string>, root: string): Promise<Record<string, string>> {
+    const base = {
+      PATH: process.env.PATH ?? '/usr/local/bin:/usr/bin:/bin',
+      ...(process.env.TZ ? { TZ: process.env.TZ } : {}),
+      HOSTNAME: this.#pod.metadata.name,
+      HOME: underRoot(root, '/home'),
+      TMPDIR: underRoot(root, '/tmp'),
+      ...image,
+    };
+    const env = await containerEnvironment(this.#deps.store, this.#pod, spec, this.#deps.nodeName, base);
+    return { ...env, [MARKER_ROOT]: root, [MARKER_POD]: this.uid, [MARKER_CONTAINER]: spec.name };
+  }
+
+  /** A container's state as an earlier kubelet left it; one that had been started is gone. */
+  #before(status: ContainerStatus | undefined, hadRun: boolean) {
+    if (!status) return undefined;
+    const { restartCount, state, lastState } = status;
+    if (!hadRun || state.terminated) return { restartCount, state, lastState };
+    const now = timestamp(this.#deps.clock.now());
+    const startedAt = state.running?.startedAt ?? now;
+    const message = 'The container did not survive the stop of the embedded cluster.';
+    const terminated = { exitCode: 137, reason: 'ContainerStatusUnknown', message, startedAt, finishedAt: now };
+    return { restartCount, state: { terminated }, lastState };
+  }
+
+  #event(type: 'Normal' | 'Warning', reason: string, message: string): void {
+    this.#deps.events.emit(this.#pod, type, reason, message);
+  }
+
+  #publish(): void {
+    this.#dirty = true;
+    this.#writing ??= this.#write().finally(() => {
+      this.#writing = undefined;
+    });
+  }
+
+  async #flush(): Promise<void> {
+    while (this.#writing) await this.#writing;
+  }
+
+  async #write(): Promise<void> {
+    const { store, clock, logger } = this.#deps;
+    while (this.#dirty && !this.#removed) {
+      this.#dirty = false;
+      const views = this.loops.map((loop) => loop.view);
+      const status = podStatus(this.#pod, views, clock.now(), this.#startTime, this.#ended);
+      try {
+        this.#pod = await store.replace(pods, { ...this.#pod, status }, { subresource: 'status' });
+      } catch (error) {
+        try {
+          await this.#reread(error);
+          this.#dirty = true;
+        } catch (final) {
+          logger.warn({ pod: this.#pod.metadata.name, uid: this.uid, err: final }, 'pod status not written');
+        }
+      }
+    }
+  }
+
+  /** After a refused write: takes the object as it is now. Rethrows what is neither a conflict nor the object's end. */
+  async #reread(error: unknown): Promise<void> {
+    if (!isConflict(error) && !isNotFound(error)) throw error;
+    const { namespace, name } = this.#pod.metadata;
+    try {
+      const now = await this.#deps.store.get(pods, { namespace: namespace!, name });
+      if (now.metadata.uid === this.uid) this.#pod = now;
+      else this.#removed = true;
+    } catch (gone) {
+      if (!isNotFound(gone)) throw gone;
+      this.#removed = true;
+    }
+  }
+
+  /** Takes the object away once nothing runs any more. */
+  async #delete(): Promise<void> {
+    if (this.#removed) return;
+    const { namespace, name } = this.#pod.metadata;
+    try {
+      const options = { uid: this.uid, gracePeriodSeconds: 0 };
+      await this.#deps.store.delete(pods, { namespace: namespace!, name }, options);
+    } catch (error) {
+      if (isNotFound(error) || isConflict(error)) return;
+      this.#deps.logger.warn({ pod: name, uid: this.uid, err: error }, 'ended pod not deleted');
+    }
+  }
+}

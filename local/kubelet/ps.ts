@@ -1,0 +1,44 @@
+/** The process table by way of `ps`, for machines without /proc (macOS). */
+
+import { execFileSync } from 'node:child_process';
+import type { ProcessInfo, ProcessTable } from './processes.ts';
+
+function ps(args: string[]): string {
+  try {
+    return execFileSync('ps', args, { encoding: 'latin1', env: { ...process.env, LC_ALL: 'C' }, maxBuffer: 64 << 20 });
+  } catch (error) {
+    // `ps -p` ends with 1 when there is no such process.
+    return (error as { stdout?: string }).stdout ?? '';
+  }
+}
+
+/** Columns: pid, ppid, sess, state, lstart (five words in the C locale). */
+const COLUMNS = 'pid=,ppid=,pgid=,stat=,lstart=';
+
+function parse(text: string): ProcessInfo[] {
+  const processes: ProcessInfo[] = [];
+  for (const line of text.split('\n')) {
+    const [pid, ppid, pgid, state, ...start] = line.trim().split(/\s+/);
+    if (pid === undefined || state === undefined || state.startsWith('Z')) continue;
+    // `sess` is an address on macOS; every container's first process leads a group of the same number as its session.
+    processes.push({ pid: Number(pid), ppid: Number(ppid), sid: Number(pgid), start: Date.parse(start.join(' ')) });
+  }
+  return processes;
+}
+
+export const psTable: ProcessTable = {
+  list: () => parse(ps(['-A', '-o', COLUMNS])),
+  find: (pid) => parse(ps(['-p', String(pid), '-o', COLUMNS]))[0],
+  environment(pid) {
+    // The environment follows the command, separated by blanks: enough to see markers, whose values hold none.
+    const words = ps(['eww', '-p', String(pid), '-o', 'command=']).split(/\s+/);
+    const variables = new Map<string, string>();
+    for (const word of words) {
+      const equals = word.indexOf('=');
+      if (equals > 0) variables.set(word.slice(0, equals), word.slice(equals + 1));
+    }
+    return variables.size === 0 ? undefined : variables;
+  },
+  // Start times are wall-clock here and differ between boots by themselves.
+  bootId: () => 'wall-clock',
+};

@@ -1,0 +1,98 @@
+/**
+ * What the kubelet keeps on disk about pods it has started, so that its successor neither starts one twice nor leaves
+ * processes behind.
+ */
+
+import { mkdirSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { z } from 'zod';
+import type { ProcessIdentity } from './processes.ts';
+
+const record = z.object({
+  uid: z.string(),
+  containers: z.record(
+    z.string(),
+    z.object({
+      restartCount: z.number(),
+      /** Absent: about to be started. */
+      process: z.object({ pid: z.number(), start: z.number(), bootId: z.string() }).optional(),
+    }),
+  ),
+});
+
+export type PodRecord = z.infer<typeof record>;
+
+/** Folders under the home of the embedded cluster: `pods/<uid>` belongs to the pod, `kubelet/<uid>` to the kubelet. */
+export class PodFolders {
+  readonly #home: string;
+
+  constructor(home: string) {
+    this.#home = home;
+    for (const folder of [this.roots, join(home, 'kubelet')]) mkdirSync(folder, { recursive: true, mode: 0o700 });
+  }
+
+  /** The folder above all pods' roots. */
+  get roots(): string {
+    return join(this.#home, 'pods');
+  }
+
+  root(uid: string): string {
+    return join(this.roots, uid);
+  }
+
+  log(uid: string, container: string, restartCount: number): string {
+    return join(this.#folder(uid), 'logs', container, `${restartCount}.log`);
+  }
+
+  /** undefined: nothing of that pod was ever started here. */
+  read(uid: string): PodRecord | undefined {
+    let text: string;
+    try {
+      text = readFileSync(this.#record(uid), 'utf8');
+    } catch {
+      return undefined;
+    }
+    return record.parse(JSON.parse(text));
+  }
+
+  /** Written before a process is started, and again once its identity is known. */
+  write(pod: PodRecord): void {
+    mkdirSync(this.#folder(pod.uid), { recursive: true, mode: 0o700 });
+    const path = this.#record(pod.uid);
+    writeFileSync(`${path}.new`, JSON.stringify(pod), { mode: 0o600 });
+    renameSync(`${path}.new`, path);
+  }
+
+  /** Pods that have a folder of either kind. */
+  known(): string[] {
+    const list = (folder: string) =>
+      readdirSync(folder, { withFileTypes: true }).filter((entry) => entry.isDirectory());
+    const names = [...list(this.roots), ...list(join(this.#home, 'kubelet'))].map((entry) => entry.name);
+    return [...new Set(names)];
+  }
+
+  /** Every first process that was ever recorded. */
+  processes(): ProcessIdentity[] {
+    return this.known().flatMap((uid) =>
+      Object.values(this.read(uid)?.containers ?? {}).flatMap((container) => container.process ?? []),
+    );
+  }
+
+  /** Where named pipes are made. */
+  get pipes(): string {
+    return join(this.#home, 'pipes');
+  }
+
+  /** Removes all that a pod left on disk. */
+  remove(uid: string): void {
+    for (const folder of [this.root(uid), this.#folder(uid)]) rmSync(folder, { recursive: true, force: true });
+  }
+
+  #folder(uid: string): string {
+    return join(this.#home, 'kubelet', uid);
+  }
+
+  #record(uid: string): string {
+    return join(this.#folder(uid), 'pod.json');
+  }
+}

@@ -1,0 +1,127 @@
+/** Pods and what they name, as far as the kubelet looks at them; and what the kubelet is made of. */
+
+import type { KubeObject, Resource, Stored } from '../../core/kube/types.ts';
+
+export interface KeySelector {
+  name: string;
+  key: string;
+  optional?: boolean;
+}
+
+export interface EnvVar {
+  name: string;
+  value?: string;
+  valueFrom?: {
+    secretKeyRef?: KeySelector;
+    configMapKeyRef?: KeySelector;
+    fieldRef?: { fieldPath: string };
+    resourceFieldRef?: object;
+  };
+}
+
+export interface Container {
+  name: string;
+  image?: string;
+  command?: string[];
+  args?: string[];
+  workingDir?: string;
+  env?: EnvVar[];
+  envFrom?: { prefix?: string; secretRef?: NamedSource; configMapRef?: NamedSource }[];
+  volumeMounts?: { name: string; mountPath: string; subPath?: string }[];
+  stdin?: boolean;
+  stdinOnce?: boolean;
+  tty?: boolean;
+}
+
+interface NamedSource {
+  name: string;
+  optional?: boolean;
+}
+
+export interface Volume {
+  name: string;
+  emptyDir?: object;
+  [kind: string]: unknown;
+}
+
+export interface PodSpec {
+  nodeName?: string;
+  restartPolicy?: 'Always' | 'OnFailure' | 'Never';
+  terminationGracePeriodSeconds?: number;
+  containers: Container[];
+  initContainers?: Container[];
+  volumes?: Volume[];
+  serviceAccountName?: string;
+}
+
+export interface TerminatedState {
+  exitCode: number;
+  reason: string;
+  message?: string;
+  startedAt: string;
+  finishedAt: string;
+  containerID?: string;
+}
+
+export interface ContainerState {
+  waiting?: { reason: string; message?: string };
+  running?: { startedAt: string };
+  terminated?: TerminatedState;
+}
+
+export interface ContainerStatus {
+  name: string;
+  image: string;
+  imageID: string;
+  containerID?: string;
+  ready: boolean;
+  started: boolean;
+  restartCount: number;
+  state: ContainerState;
+  lastState: ContainerState;
+}
+
+export interface PodCondition {
+  type: string;
+  status: 'True' | 'False';
+  lastTransitionTime: string;
+  reason?: string;
+  message?: string;
+}
+
+export type PodPhase = 'Pending' | 'Running' | 'Succeeded' | 'Failed';
+
+export interface PodStatus {
+  phase?: PodPhase;
+  reason?: string;
+  message?: string;
+  startTime?: string;
+  podIP?: string;
+  podIPs?: { ip: string }[];
+  hostIP?: string;
+  hostIPs?: { ip: string }[];
+  qosClass?: string;
+  conditions?: PodCondition[];
+  containerStatuses?: ContainerStatus[];
+}
+
+export interface PodObject extends KubeObject {
+  spec: PodSpec;
+  status?: PodStatus;
+}
+
+export type Pod = Stored<PodObject>;
+
+/** Typed by what the kubelet reads and writes of a pod. */
+export const pods: Resource<PodObject> = { group: '', version: 'v1', plural: 'pods', kind: 'Pod', namespaced: true };
+
+/** What an image name stands for on this machine. */
+export interface Image {
+  /** The program and its first arguments, used where a container names no command of its own. */
+  entrypoint: string[];
+  env?: Record<string, string>;
+  workingDir?: string;
+}
+
+/** Images by name without tag and digest. */
+export type Images = Record<string, Image>;

@@ -1,0 +1,50 @@
+/**
+ * A pod's directories. Processes have no mounts, so an emptyDir mounted at /x is the directory <root>/x, where <root>
+ * is the pod's own folder, told to its processes in BERTH_LOCAL_ROOT. A program that is to work in a container and
+ * here puts that variable's value, if set, before the absolute paths it writes to.
+ */
+
+import { mkdirSync, symlinkSync } from 'node:fs';
+import { dirname, join, normalize } from 'node:path';
+import { ContainerConfigError } from './environment.ts';
+import type { PodSpec } from './types.ts';
+
+/** The path of `mountPath` under the root; what leaves the root is brought back into it. */
+export function underRoot(root: string, mountPath: string): string {
+  return join(root, normalize(join('/', mountPath)));
+}
+
+/** Makes the root, home and tmp in it, and the mounts of all containers. Volumes shared by mounts share a directory. */
+export function makeVolumes(root: string, spec: PodSpec): void {
+  for (const folder of [root, join(root, 'home'), join(root, 'tmp')])
+    mkdirSync(folder, { recursive: true, mode: 0o700 });
+  for (const volume of spec.volumes ?? []) {
+    if (volume.emptyDir === undefined) {
+      throw new ContainerConfigError(`volume "${volume.name}": the embedded cluster has emptyDir volumes only`);
+    }
+  }
+  const mounts = spec.containers.flatMap((container) => container.volumeMounts ?? []);
+  const known = new Map<string, string>();
+  // Parents before what is mounted inside them.
+  for (const mount of mounts.toSorted((a, b) => a.mountPath.length - b.mountPath.length)) {
+    if (mount.subPath)
+      throw new ContainerConfigError(`volume mount "${mount.name}": the embedded cluster has no subPath`);
+    if (!spec.volumes?.some((volume) => volume.name === mount.name)) {
+      throw new ContainerConfigError(`volume mount "${mount.name}": the pod has no such volume`);
+    }
+    const path = underRoot(root, mount.mountPath);
+    const first = known.get(mount.name);
+    mkdirSync(first ? dirname(path) : path, { recursive: true, mode: 0o700 });
+    if (first && first !== path) symlinkSync(first, path);
+    known.set(mount.name, first ?? path);
+  }
+}
+
+/** A container's working directory: one inside a mount is in the pod's root, any other is this machine's. */
+export function workingDirectory(root: string, spec: PodSpec, workingDir: string | undefined): string {
+  if (!workingDir) return root;
+  const inside = (mountPath: string) =>
+    workingDir === mountPath || workingDir.startsWith(`${mountPath.replace(/\/$/, '')}/`);
+  const mounts = spec.containers.flatMap((container) => container.volumeMounts ?? []);
+  return mounts.some((mount) => inside(mount.mountPath)) ? underRoot(root, workingDir) : workingDir;
+}

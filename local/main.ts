@@ -1,0 +1,69 @@
+/** The program `local`: see `config.ts` for what it can be told. */
+
+import { pino } from 'pino';
+import { systemClock, systemRandom } from '../core/system.ts';
+import { down, LocalError, status, up, upDetached } from './commands.ts';
+import { type LocalConfig, readConfig, USAGE, UsageError } from './config.ts';
+import { AlreadyRunning, Home } from './home.ts';
+import { ProgramFailed } from './program.ts';
+
+const NOT_ISOLATED = 'Its pods are processes of this machine: they are not isolated from it.';
+
+async function run(config: LocalConfig): Promise<number> {
+  const { kubeconfig } = new Home(config.home);
+  switch (config.command) {
+    case 'kubeconfig':
+      console.log(kubeconfig);
+      return 0;
+    case 'status': {
+      const state = status(config);
+      if (state) console.log(JSON.stringify(state));
+      else console.error(`no embedded cluster runs in ${config.home}`);
+      return state ? 0 : 1;
+    }
+    case 'down': {
+      const ran = await down(config);
+      console.error(ran ? 'The embedded cluster is stopped.' : `No embedded cluster ran in ${config.home}.`);
+      return 0;
+    }
+    case 'up':
+      if (config.detach) {
+        await upDetached(config, import.meta.filename);
+        console.log(kubeconfig);
+      } else await foreground(config, kubeconfig);
+      return 0;
+  }
+}
+
+async function foreground(config: LocalConfig, kubeconfig: string): Promise<void> {
+  const stop = new AbortController();
+  for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal, () => stop.abort());
+  const logger = pino({ level: 'warn' }, pino.destination({ fd: 2, sync: true }));
+  await up({
+    config,
+    deps: { clock: systemClock, random: systemRandom, logger },
+    signal: stop.signal,
+    onReady({ url, apiUrl }) {
+      console.log(`The embedded cluster is ready. ${NOT_ISOLATED}`);
+      console.log(`  Kubernetes API  ${url}\n  HTTP API        ${apiUrl}\n  kubeconfig      ${kubeconfig}`);
+    },
+  });
+}
+
+function isExpected(error: unknown): error is Error {
+  return error instanceof AlreadyRunning || error instanceof LocalError || error instanceof ProgramFailed;
+}
+
+try {
+  const config = readConfig(process.argv.slice(2), process.env);
+  if (config) process.exitCode = await run(config);
+  else process.stdout.write(USAGE);
+} catch (error) {
+  if (error instanceof UsageError) {
+    console.error(`${error.message}\n\n${USAGE}`);
+    process.exitCode = 2;
+  } else {
+    console.error(isExpected(error) ? error.message : error);
+    process.exitCode = 1;
+  }
+}

@@ -1,0 +1,158 @@
+/** A program of the cluster as a child process: started, watched, started again when it dies, stopped. */
+
+import { type ChildProcess, spawn } from 'node:child_process';
+import { closeSync, openSync, readFileSync, renameSync, statSync } from 'node:fs';
+import { get } from 'node:http';
+import { type AddressInfo, createServer } from 'node:net';
+import { type Clock, delay, type Logger } from '../core/runtime.ts';
+
+const FIRST_BACKOFF_MS = 200;
+const MAX_BACKOFF_MS = 10_000;
+/** One that has run so long begins with the first backoff again, milliseconds. */
+const STEADY_MS = 60_000;
+/** Between TERM and KILL, milliseconds. */
+const STOP_GRACE_MS = 10_000;
+/** From its start until it says that it is ready, milliseconds. */
+const READY_MS = 30_000;
+const POLL_MS = 10;
+const MAX_LOG = 10 * 1024 * 1024;
+
+/** The program ended before it was ready; the text holds the end of its log. */
+export class ProgramFailed extends Error {
+  readonly code = 'ProgramFailed';
+}
+
+export interface ProgramSpec {
+  name: string;
+  /** Program and arguments. */
+  argv: string[];
+  env: Record<string, string | undefined>;
+  logPath: string;
+  /** Answers 200 once the program serves. */
+  readyUrl: string;
+  /** Done before every start: no earlier run of the program lives then. */
+  prepare?: () => Promise<void>;
+}
+
+export class Program {
+  readonly #spec: ProgramSpec;
+  readonly #deps: { clock: Clock; logger: Logger };
+  readonly #stopping = new AbortController();
+  #child: ChildProcess | undefined;
+  #supervising: Promise<void> | undefined;
+
+  constructor(spec: ProgramSpec, deps: { clock: Clock; logger: Logger }) {
+    this.#spec = spec;
+    this.#deps = { clock: deps.clock, logger: deps.logger.child({ program: spec.name }) };
+  }
+
+  /** Starts it and resolves when it is ready. Rejects with `ProgramFailed`. From then on it is watched. */
+  async start(): Promise<void> {
+    const { logPath, name, readyUrl, prepare } = this.#spec;
+    const size = statSync(logPath, { throwIfNoEntry: false })?.size ?? 0;
+    if (size > MAX_LOG) renameSync(logPath, `${logPath}.1`);
+    const offset = size > MAX_LOG ? 0 : size;
+    await prepare?.();
+    const ended = untilEnd(this.#spawn());
+    const settled = new AbortController();
+    const problem = await Promise.race([
+      this.#untilReady(readyUrl, settled.signal),
+      ended.then((how) => `ended before it was ready (${how})`),
+    ]);
+    settled.abort();
+    if (problem) {
+      const tail = readFileSync(logPath).subarray(offset).toString('utf8').trim().slice(-2_000);
+      throw new ProgramFailed(`${name} ${problem}; its log (${logPath}) says:\n${tail || '(nothing)'}`);
+    }
+    this.#supervising = this.#supervise(ended);
+  }
+
+  /** TERM, KILL after a grace. Resolves when it is gone. */
+  async stop(): Promise<void> {
+    this.#stopping.abort();
+    const child = this.#child;
+    if (child && child.exitCode === null && child.signalCode === null) {
+      const ended = untilEnd(child);
+      child.kill('SIGTERM');
+      const cancel = this.#deps.clock.setTimer(STOP_GRACE_MS, () => child.kill('SIGKILL'));
+      await ended;
+      cancel();
+    }
+    await this.#supervising;
+  }
+
+  /** Resolves with undefined when it is ready, else with what is wrong. */
+  async #untilReady(url: string, signal: AbortSignal): Promise<string | undefined> {
+    const { clock } = this.#deps;
+    const deadline = clock.monotonic() + READY_MS;
+    while (!signal.aborted && !this.#stopping.signal.aborted && clock.monotonic() < deadline) {
+      if ((await statusOf(url)) === 200) return undefined;
+      await delay(clock, POLL_MS, signal).catch(() => {});
+    }
+    return this.#stopping.signal.aborted ? 'was stopped' : `was not ready within ${READY_MS / 1_000} s`;
+  }
+
+  #spawn(): ChildProcess {
+    const { argv, env, logPath } = this.#spec;
+    const log = openSync(logPath, 'a', 0o600);
+    try {
+      // A session of its own: Ctrl-C in a terminal reaches this program only, which then stops the others in order.
+      const child = spawn(argv[0]!, argv.slice(1), { env, stdio: ['ignore', log, log], detached: true });
+      child.on('error', (error) => this.#deps.logger.error({ err: error }, 'program could not be started'));
+      this.#child = child;
+      return child;
+    } finally {
+      closeSync(log);
+    }
+  }
+
+  async #supervise(first: Promise<string>): Promise<void> {
+    const { clock, logger } = this.#deps;
+    const { signal } = this.#stopping;
+    let ended = first;
+    let startedAt = clock.monotonic();
+    for (let backoff = FIRST_BACKOFF_MS; ; backoff = Math.min(backoff * 2, MAX_BACKOFF_MS)) {
+      const how = await ended;
+      if (signal.aborted) return;
+      if (clock.monotonic() - startedAt > STEADY_MS) backoff = FIRST_BACKOFF_MS;
+      logger.warn({ ended: how, backoffMs: backoff }, 'program ended, starting it again');
+      await delay(clock, backoff, signal).catch(() => {});
+      if (signal.aborted) return;
+      await this.#spec.prepare?.().catch((error) => logger.warn({ err: error }, 'program not prepared'));
+      startedAt = clock.monotonic();
+      ended = untilEnd(this.#spawn());
+    }
+  }
+}
+
+/** Resolves with how the child ended; never rejects. */
+function untilEnd(child: ChildProcess): Promise<string> {
+  return new Promise((resolve) => {
+    child.once('error', (error) => resolve(error.message));
+    child.once('exit', (code, signal) => resolve(signal ? `signal ${signal}` : `exit code ${code}`));
+  });
+}
+
+/** The status code of a GET; undefined when there is no answer. */
+function statusOf(url: string): Promise<number | undefined> {
+  return new Promise((resolve) => {
+    const request = get(url, { agent: false, timeout: 1_000 }, (answer) => {
+      answer.resume();
+      resolve(answer.statusCode);
+    });
+    request.on('timeout', () => request.destroy());
+    request.on('error', () => resolve(undefined));
+  });
+}
+
+/** A port of 127.0.0.1 that nobody uses now. */
+export async function freePort(): Promise<number> {
+  const server = createServer();
+  await new Promise<void>((resolve, reject) => {
+    server.once('error', reject);
+    server.listen(0, '127.0.0.1', resolve);
+  });
+  const { port } = server.address() as AddressInfo;
+  await new Promise((resolve) => server.close(resolve));
+  return port;
+}

@@ -1,0 +1,41 @@
+import { type Bind, PROTOCOL_VERSION } from '../core/frames/messages.ts';
+import { KEY_BYTES } from '../core/frames/seal.ts';
+
+export interface Keys {
+  up: Buffer;
+  down: Buffer;
+  state: Buffer;
+}
+
+/** What is wrong with a bind that cannot be obeyed; undefined when nothing is. It came in clear: nothing is trusted. */
+export function bindProblem(bind: Bind): string | undefined {
+  if (!Number.isInteger(bind.protocol) || Math.abs(bind.protocol - PROTOCOL_VERSION) > 1) {
+    return `it speaks protocol ${bind.protocol}, this runner ${PROTOCOL_VERSION}`;
+  }
+  if (typeof bind.session?.uid !== 'string' || !Number.isSafeInteger(bind.incarnation)) {
+    return 'it names no session and incarnation';
+  }
+  const keys = keysOf(bind);
+  if (Object.values(keys).some((key) => key.length !== KEY_BYTES)) return `its keys are not of ${KEY_BYTES} bytes`;
+  const { agent } = bind;
+  if (agent?.driver !== 'Command') return `it names the driver ${agent?.driver}, which this runner does not have`;
+  if (!Array.isArray(agent.command) || agent.command.length === 0) return 'agent.command is empty';
+  return undefined;
+}
+
+export function keysOf(bind: Bind): Keys {
+  const decode = (text: unknown) => Buffer.from(typeof text === 'string' ? text : '', 'base64');
+  return { up: decode(bind.keys?.up), down: decode(bind.keys?.down), state: decode(bind.state?.key) };
+}
+
+/** Whether a repeated bind is the one that was obeyed. */
+export function isSameBind(a: Bind, b: Bind): boolean {
+  const [x, y] = [keysOf(a), keysOf(b)];
+  return (
+    a.session.uid === b.session?.uid &&
+    a.incarnation === b.incarnation &&
+    x.up.equals(y.up) &&
+    x.down.equals(y.down) &&
+    x.state.equals(y.state)
+  );
+}

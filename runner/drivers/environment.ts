@@ -1,0 +1,54 @@
+import type { Directories } from '../directories.ts';
+import { TurnFailure } from '../errors.ts';
+import type { SessionFacts } from './driver.ts';
+import { expand } from './placeholders.ts';
+
+/**
+ * The whole environment of an agent: what is listed here and what the session's `agent.env` sets. Nothing of the runner's
+ * own gets through but the image's PATH.
+ */
+export function agentEnvironment(
+  facts: SessionFacts,
+  directories: Directories,
+  path: string,
+  berth: Record<string, string>,
+): Record<string, string> {
+  const env: Record<string, string> = {
+    PATH: path,
+    HOME: directories.home,
+    TMPDIR: directories.tmp,
+    USER: 'agent',
+    LOGNAME: 'agent',
+    SHELL: '/bin/sh',
+    LANG: 'C.UTF-8',
+    LC_ALL: 'C.UTF-8',
+    PYTHONUNBUFFERED: '1',
+    PYTHONDONTWRITEBYTECODE: '1',
+    PYTHONIOENCODING: 'utf-8',
+  };
+  const variables = standardVariables(facts, directories);
+  for (const entry of facts.agent.env) {
+    env[entry.name] = 'secret' in entry ? secretValue(facts, entry.name, entry.secret) : expand(entry.value, variables);
+  }
+  return { ...env, ...berth };
+}
+
+/** What `$(NAME)` stands for in `agent.args` and `agent.env`. */
+export function standardVariables(facts: SessionFacts, directories: Directories): (name: string) => string | undefined {
+  return (name) => {
+    if (name === 'BERTH_STATE_DIR') return directories.state;
+    if (name === 'SESSION_UID') return facts.uid;
+    return undefined;
+  };
+}
+
+function secretValue(facts: SessionFacts, name: string, variable: string): string {
+  const value = facts.secrets.get(variable);
+  if (value === undefined) {
+    throw new TurnFailure(
+      'PodConfigError',
+      `agent.env ${name}: its secret was not given to the pod (variable ${variable})`,
+    );
+  }
+  return value;
+}

@@ -1,0 +1,108 @@
+import { closeSync, constants, fstatSync, openSync, readSync } from 'node:fs';
+import type { AgentSpec } from '../../core/frames/messages.ts';
+import { TurnFailure } from '../errors.ts';
+import { type Block, MarkerScanner } from '../text/markers.ts';
+import { type Envelope, parseEnvelope } from './envelope.ts';
+import { MAX_OUTPUT_BYTES, MAX_RAW_BYTES, parseJson, tooLarge } from './output.ts';
+
+/** Takes the agent's stdout and finds its result. */
+export interface ResultReader {
+  push(bytes: Buffer): void;
+  /**
+   * The agent's stdout has ended, as far as it is waited for. undefined when there is no result; throws a TurnFailure
+   * when what there is cannot be one.
+   */
+  finish(): Envelope | undefined;
+}
+
+export interface ReaderOptions {
+  markers: { start: string; end: string };
+  /** Where an envelope can be left instead of between the markers. */
+  file: string;
+  secrets: readonly string[];
+  /** Takes what is on stdout and not part of the result. */
+  onLog: (bytes: Buffer) => void;
+}
+
+export function resultReader(kind: AgentSpec['result'], options: ReaderOptions): ResultReader {
+  if (kind === 'Envelope') return new EnvelopeReader(options);
+  if (kind === 'Json') {
+    return new WholeReader(MAX_RAW_BYTES, (text) => parseJson(text, 'stdout', options.secrets));
+  }
+  return new WholeReader(MAX_OUTPUT_BYTES, (text) => text);
+}
+
+/** An envelope in the result file, which nobody leaves there by accident, or else between the markers. */
+class EnvelopeReader implements ResultReader {
+  readonly #options: ReaderOptions;
+  readonly #scanner: MarkerScanner;
+
+  constructor(options: ReaderOptions) {
+    this.#options = options;
+    this.#scanner = new MarkerScanner({ ...options.markers, maxBytes: MAX_RAW_BYTES, onLog: options.onLog });
+  }
+
+  push(bytes: Buffer): void {
+    this.#scanner.push(bytes);
+  }
+
+  finish(): Envelope | undefined {
+    const printed = this.#scanner.end();
+    const filed = readResultFile(this.#options.file);
+    const block = filed.type === 'None' ? printed : filed;
+    if (block.type === 'None') return undefined;
+    if (block.type === 'TooLarge') throw tooLarge(block.bytes);
+    const where = block === printed ? 'the result between the markers' : 'the result in BERTH_RESULT_FILE';
+    return parseEnvelope(block.bytes.toString('utf8'), where, this.#options.secrets);
+  }
+}
+
+/** All of stdout is the result. */
+class WholeReader implements ResultReader {
+  readonly #maxBytes: number;
+  readonly #parse: (text: string) => unknown;
+  #pieces: Buffer[] = [];
+  #bytes = 0;
+
+  constructor(maxBytes: number, parse: (text: string) => unknown) {
+    this.#maxBytes = maxBytes;
+    this.#parse = parse;
+  }
+
+  push(bytes: Buffer): void {
+    this.#bytes += bytes.length;
+    if (this.#bytes <= this.#maxBytes) this.#pieces.push(bytes);
+    else this.#pieces = [];
+  }
+
+  finish(): Envelope {
+    if (this.#bytes > this.#maxBytes) throw tooLarge(this.#bytes);
+    return { status: 'success', output: this.#parse(Buffer.concat(this.#pieces, this.#bytes).toString('utf8')) };
+  }
+}
+
+/** The agent made the file: it may be a link, a pipe or of any size. */
+function readResultFile(path: string): Block {
+  let fd: number;
+  try {
+    fd = openSync(path, constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK);
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return { type: 'None' };
+    throw unreadable((error as NodeJS.ErrnoException).code);
+  }
+  try {
+    const { size } = fstatSync(fd);
+    if (!fstatSync(fd).isFile()) throw unreadable('it is not a regular file');
+    if (size > MAX_RAW_BYTES) return { type: 'TooLarge', bytes: size };
+    const bytes = Buffer.alloc(size);
+    let length = 0;
+    for (let n = -1; n !== 0 && length < size; length += n) n = readSync(fd, bytes, length, size - length, length);
+    return length ? { type: 'Found', bytes: bytes.subarray(0, length) } : { type: 'None' };
+  } finally {
+    closeSync(fd);
+  }
+}
+
+function unreadable(why: string | undefined): TurnFailure {
+  return new TurnFailure('InvalidResult', `BERTH_RESULT_FILE cannot be read: ${why ?? 'unknown error'}`);
+}

@@ -1,0 +1,29 @@
+import type { Reason } from '../core/resources/reasons.ts';
+
+/** Why a turn did not succeed, in words for the person who sent it. */
+export class TurnFailure extends Error {
+  readonly code: Reason;
+  constructor(code: Reason, message: string) {
+    super(message);
+    this.name = 'TurnFailure';
+    this.code = code;
+  }
+}
+
+/** A program could not be started. `code` is the name of an errno, `step` what was being done. */
+export class StartError extends Error {
+  readonly code: string;
+  readonly step: string;
+  constructor(step: string, code: string) {
+    super(`${step} failed: ${code}`);
+    this.name = 'StartError';
+    this.code = code;
+    this.step = step;
+  }
+}
+
+/** The name of what was thrown, for a message: an errno's where there is one. */
+export function errorCode(error: unknown): string {
+  const code = (error as { code?: unknown } | undefined)?.code;
+  return typeof code === 'string' ? code : error instanceof Error ? error.message : String(error);
+}

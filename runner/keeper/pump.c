@@ -1,0 +1,69 @@
+#define _GNU_SOURCE
+#include "pump.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <unistd.h>
+
+void pump_open(struct pump *p, int from, int to) {
+  p->from = from;
+  p->to = to;
+  p->start = p->end = 0;
+  fcntl(from, F_SETFL, fcntl(from, F_GETFL) | O_NONBLOCK);
+  fcntl(to, F_SETFL, fcntl(to, F_GETFL) | O_NONBLOCK);
+}
+
+static void close_fd(int *fd) {
+  if (*fd >= 0) close(*fd);
+  *fd = -1;
+}
+
+void pump_wants(const struct pump *p, struct pollfd wants[2]) {
+  int pending = p->end > p->start;
+  /* poll reports a hang-up whether asked or not: an entry that is not wanted must have no descriptor, or it spins. */
+  wants[0] = (struct pollfd){.fd = pending ? -1 : p->from, .events = POLLIN};
+  wants[1] = (struct pollfd){.fd = pending ? p->to : -1, .events = POLLOUT};
+}
+
+static int again(void) { return errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR; }
+
+int pump_run(struct pump *p) {
+  int moved = 0;
+  if (p->end == p->start && p->from >= 0) {
+    ssize_t n = read(p->from, p->bytes, sizeof p->bytes);
+    if (n > 0) {
+      p->start = 0;
+      p->end = (size_t)n;
+      moved = 1;
+    } else if (n == 0 || !again()) {
+      close_fd(&p->from);
+    }
+  }
+  while (p->end > p->start) {
+    if (p->to < 0) {
+      p->start = p->end;
+      break;
+    }
+    ssize_t n = write(p->to, p->bytes + p->start, p->end - p->start);
+    if (n > 0) {
+      p->start += (size_t)n;
+      moved = 1;
+    } else if (n < 0 && again()) {
+      break;
+    } else {
+      close_fd(&p->to);
+    }
+  }
+  if (p->from < 0 && p->end == p->start) close_fd(&p->to);
+  return moved;
+}
+
+void pump_finish(struct pump *p) {
+  while (pump_run(p)) continue;
+  if (p->end == p->start) {
+    close_fd(&p->from);
+    close_fd(&p->to);
+  }
+}
+
+int pump_done(const struct pump *p) { return p->from < 0 && p->to < 0; }

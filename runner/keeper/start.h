@@ -1,0 +1,17 @@
+/* Starts the agent's process. */
+#ifndef START_H
+#define START_H
+
+#include <sys/types.h>
+
+struct started {
+  pid_t pid;       /* -1 when it could not be started */
+  int error;       /* errno then */
+  const char *step; /* which step failed: pipe, fork, exec */
+  int in, out, err; /* our ends of its standard streams */
+};
+
+/* `file` is executed with `argv` and this process's environment, in a session of its own, killed when this one dies. */
+struct started start_process(const char *file, char *const argv[]);
+
+#endif

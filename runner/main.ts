@@ -1,0 +1,108 @@
+#!/usr/bin/env node
+/**
+ * The runner: PID 1 of a session pod, or a plain process of the embedded cluster. stdin carries control lines, stdout
+ * frames and nothing else, stderr the agent's readable text. An end of stdin means that an attach closed: another comes.
+ */
+import { dirname } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import type { Bind, Bye } from '../core/frames/messages.ts';
+import { systemClock, systemRandom } from '../core/system.ts';
+import { directoriesUnder, makeDirectories } from './directories.ts';
+import { CommandDriver } from './drivers/command.ts';
+import { isHardened } from './hardening.ts';
+import { findContainment } from './process/containment.ts';
+import { type Equipment, Runner } from './runner.ts';
+import { packDirectory } from './state/pack.ts';
+import { unpackDirectory } from './state/unpack.ts';
+import { secretForms } from './text/redact.ts';
+import { TextSink } from './text/sink.ts';
+
+/** A kubelet that stops the pod gives it ten seconds (terminationGracePeriodSeconds). */
+const SIGNAL_GRACE_MS = 4000;
+/** After the agent's grace: to kill, pack the state and write what is left. */
+const EXIT_MS = 4000;
+const FLUSH_MS = 1000;
+
+/** The runner's environment holds the session's secrets: it is taken out of `process.env`, which nothing reads again. */
+function takeEnvironment(): Record<string, string | undefined> {
+  const taken = { ...process.env };
+  for (const name of Object.keys(taken)) delete process.env[name];
+  return taken;
+}
+
+function start(): void {
+  const environment = takeEnvironment();
+  const clock = systemClock;
+  const directories = directoriesUnder(environment.BERTH_LOCAL_ROOT);
+  makeDirectories(directories);
+  const here = dirname(fileURLToPath(import.meta.url));
+  const { containment, start: startProcess } = findContainment(environment.BERTH_KEEPER, here, clock);
+  const text = new TextSink(process.stderr, clock);
+
+  const equip = (bind: Bind): Equipment => {
+    const secrets = new Map<string, string>();
+    for (const entry of bind.agent.env) {
+      const value = 'secret' in entry ? environment[entry.secret] : undefined;
+      if ('secret' in entry && value !== undefined) secrets.set(entry.secret, value);
+    }
+    const { session, incarnation, agent } = bind;
+    const facts = { name: session.name, uid: session.uid, incarnation, agent, secrets };
+    const path = environment.PATH ?? '/usr/local/bin:/usr/bin:/bin';
+    return {
+      driver: new CommandDriver({ facts, directories, path, start: startProcess, flow: text, clock }),
+      state: {
+        pack: () => packDirectory(directories.state),
+        unpack: (packed, digest) => unpackDirectory(directories.state, packed, digest),
+      },
+      secrets: secretForms(secrets.values()),
+      containment,
+      hardened: isHardened(),
+    };
+  };
+
+  const runner = new Runner({
+    podUID: environment.BERTH_POD_UID ?? '',
+    clock,
+    random: systemRandom,
+    writeFrames: (frames) => process.stdout.write(frames),
+    writeText: (line) => text.write(line),
+    equip,
+  });
+  process.stdout.on('drain', () => runner.drained());
+  // Nobody reads any more; the frames that matter are held until they are acknowledged.
+  process.stdout.on('error', () => {});
+  process.stdin.on('error', () => {});
+  process.stdin.on('data', (chunk: Buffer) => runner.push(chunk));
+  // An end of stdin must not end the process.
+  setInterval(() => {}, 2 ** 30);
+
+  let ending = false;
+  const end = (reason: Bye['reason'], message: string, graceMs: number, code: number) => {
+    if (ending) return;
+    ending = true;
+    setTimeout(() => process.exit(code), graceMs + EXIT_MS);
+    runner
+      .stop(reason, message, graceMs)
+      .then(flushed)
+      .finally(() => process.exit(code));
+  };
+  for (const signal of ['SIGTERM', 'SIGINT', 'SIGHUP'] as const) {
+    process.on(signal, () => end('Signal', `the runner was ended by ${signal}`, SIGNAL_GRACE_MS, 0));
+  }
+  runner.onShutdown((graceMs) => end('Shutdown', 'the controller asked for the end', graceMs, 0));
+  process.on('uncaughtException', (error) => {
+    // Only where, not what: the message can hold anything.
+    text.write(`[berth: the runner failed]\n${error.stack?.split('\n').slice(1).join('\n') ?? ''}\n`);
+    end('Fault', `the runner failed: ${error.name}`, 0, 1);
+  });
+}
+
+/** Waits until stdout has taken everything, as far as somebody reads it. */
+async function flushed(): Promise<void> {
+  const deadline = systemClock.monotonic() + FLUSH_MS;
+  while (process.stdout.writableLength > 0 && systemClock.monotonic() < deadline) {
+    await new Promise((resolve) => setTimeout(resolve, 5));
+  }
+}
+
+start();

@@ -1,0 +1,49 @@
+import type { Readable, Writable } from 'node:stream';
+
+export interface ProcessSpec {
+  /** The program's path; `argv0` is the name it is given. */
+  file: string;
+  argv0: string;
+  args: string[];
+  cwd: string;
+  /** All of its environment. */
+  env: Record<string, string>;
+}
+
+export interface Exit {
+  /** null when a signal ended it. */
+  code: number | null;
+  signal: string | null;
+}
+
+export interface Survivor {
+  pid: number;
+  command: string;
+}
+
+/**
+ * A process and everything that descends from it. Its streams end when the last of the family has closed them, which can
+ * be long after the process itself ended.
+ */
+export interface Contained {
+  readonly pid: number;
+  readonly stdin: Writable;
+  readonly stdout: Readable;
+  readonly stderr: Readable;
+  /** The process itself has ended. Never rejects. */
+  readonly exited: Promise<Exit>;
+  /** Nobody of the family is left. Never rejects. */
+  readonly gone: Promise<void>;
+  /** SIGTERM to the whole family. */
+  terminate(): void;
+  /** SIGKILL to the whole family, until nobody is left. */
+  kill(): void;
+  /** Who is left, without the process itself. */
+  survivors(): Promise<Survivor[]>;
+}
+
+/** Rejects with a StartError when the program cannot be executed. */
+export type StartProcess = (spec: ProcessSpec) => Promise<Contained>;
+
+/** How descendants are held. */
+export type Containment = 'Keeper' | 'ProcessGroup';

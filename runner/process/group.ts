@@ -1,0 +1,98 @@
+import { type ChildProcess, spawn } from 'node:child_process';
+import { readdirSync, readFileSync } from 'node:fs';
+import type { Readable, Writable } from 'node:stream';
+import type { Clock } from '../../core/runtime.ts';
+import type { Contained, Exit, StartProcess, Survivor } from './contained.ts';
+import { spawnFailure } from './spawn.ts';
+
+const LOOK_AGAIN_MS = 50;
+
+/**
+ * Stands in where no keeper can be had: the family is the process's group. A descendant that makes a session of its own
+ * gets away, and the runner says so by `containment` in `bound`.
+ */
+export function groupStart(clock: Clock): StartProcess {
+  return (spec) =>
+    new Promise((resolve, reject) => {
+      let child: ChildProcess;
+      try {
+        child = spawn(spec.file, spec.args, { argv0: spec.argv0, cwd: spec.cwd, env: spec.env, detached: true });
+      } catch (error) {
+        reject(spawnFailure(error));
+        return;
+      }
+      child.once('error', (error) => reject(spawnFailure(error)));
+      child.once('spawn', () => resolve(new Group(child, clock)));
+    });
+}
+
+class Group implements Contained {
+  readonly pid: number;
+  readonly stdin: Writable;
+  readonly stdout: Readable;
+  readonly stderr: Readable;
+  readonly exited: Promise<Exit>;
+  readonly gone: Promise<void>;
+  readonly #clock: Clock;
+
+  constructor(child: ChildProcess, clock: Clock) {
+    this.#clock = clock;
+    this.pid = child.pid as number;
+    this.stdin = child.stdin as Writable;
+    this.stdout = child.stdout as Readable;
+    this.stderr = child.stderr as Readable;
+    this.exited = new Promise((resolve) => child.once('exit', (code, signal) => resolve({ code, signal })));
+    this.gone = this.exited.then(() => this.#emptied());
+  }
+
+  terminate(): void {
+    this.#signal('SIGTERM');
+    this.#signal('SIGCONT');
+  }
+
+  kill(): void {
+    this.#signal('SIGKILL');
+  }
+
+  async survivors(): Promise<Survivor[]> {
+    if (!this.#signal(0)) return [];
+    return groupMembers(this.pid).filter(({ pid }) => pid !== this.pid);
+  }
+
+  /** Whether anybody of the group is left to signal. */
+  #signal(signal: NodeJS.Signals | 0): boolean {
+    try {
+      process.kill(-this.pid, signal);
+      return true;
+    } catch {
+      return false;
+    }
+  }
+
+  async #emptied(): Promise<void> {
+    while (this.#signal(0)) await new Promise<void>((resolve) => this.#clock.setTimer(LOOK_AGAIN_MS, resolve));
+  }
+}
+
+/** Where there is no /proc only the group itself can be named. */
+function groupMembers(group: number): Survivor[] {
+  let pids: number[];
+  try {
+    pids = readdirSync('/proc').map(Number).filter(Number.isInteger);
+  } catch {
+    return [{ pid: group, command: 'process group' }];
+  }
+  const members: Survivor[] = [];
+  for (const pid of pids) {
+    try {
+      const stat = readFileSync(`/proc/${pid}/stat`, 'utf8');
+      const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
+      if (Number(fields[2]) !== group || fields[0] === 'Z') continue;
+      const command = readFileSync(`/proc/${pid}/cmdline`, 'utf8').replaceAll('\0', ' ').trim();
+      members.push({ pid, command: command.slice(0, 250) });
+    } catch {
+      // It ended meanwhile.
+    }
+  }
+  return members;
+}

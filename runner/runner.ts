@@ -1,0 +1,194 @@
+import { ControlDecoder, type ControlEvent } from '../core/frames/control.ts';
+import { readyText } from '../core/frames/encode.ts';
+import { type Bind, type Bound, type Bye, type Control, PROTOCOL_VERSION } from '../core/frames/messages.ts';
+import { FrameSender } from '../core/frames/sender.ts';
+import type { Clock, Random } from '../core/runtime.ts';
+import { bindProblem, isSameBind, keysOf } from './bind.ts';
+import type { Driver } from './drivers/driver.ts';
+import { BoundSession, type Refusal } from './session.ts';
+import type { StateDirectory } from './state/archive.ts';
+import { RUNNER_VERSION } from './version.ts';
+
+/** What serves a session once it is known. */
+export interface Equipment {
+  driver: Driver;
+  state: StateDirectory;
+  /** Forms of the secrets that must not show, as `secretForms` gives them. */
+  secrets: readonly string[];
+  containment: Bound['containment'];
+  hardened: boolean;
+}
+
+export interface RunnerOptions {
+  podUID: string;
+  clock: Clock;
+  random: Random;
+  /** stdout; false asks to wait for `drained`. */
+  writeFrames: (text: string) => boolean;
+  /** stderr: readable text without secrets. */
+  writeText: (text: string) => void;
+  equip: (bind: Bind) => Equipment;
+}
+
+/** Obeys control lines and answers in frames, from an unbound pod to its end. */
+export class Runner {
+  readonly #options: RunnerOptions;
+  readonly #boot: string;
+  readonly #control: ControlDecoder;
+  #sender: FrameSender | undefined;
+  #session: BoundSession | undefined;
+  #bound: Bound | undefined;
+  #blocked = false;
+  #readyOwed = false;
+  #onShutdown: ((graceMs: number) => void) | undefined;
+
+  constructor(options: RunnerOptions) {
+    this.#options = options;
+    this.#boot = options.random.bytes(16).toString('hex');
+    this.#control = new ControlDecoder({ boot: this.#boot });
+  }
+
+  /** Calls back when the controller asks for the end. */
+  onShutdown(fn: (graceMs: number) => void): void {
+    this.#onShutdown = fn;
+  }
+
+  /** Bytes of stdin. */
+  push(chunk: Buffer): void {
+    this.#control.push(chunk, (event) => this.#event(event));
+  }
+
+  /** stdout takes more. */
+  drained(): void {
+    this.#blocked = false;
+    if (this.#readyOwed) this.#ready();
+    this.#sender?.drained();
+  }
+
+  /** Stops the agent and says goodbye. Resolves when all frames are given to stdout. */
+  async stop(reason: Bye['reason'], message: string, graceMs: number): Promise<void> {
+    await this.#session?.stop(graceMs);
+    this.#sender?.send('bye', { reason, message });
+  }
+
+  #event(event: ControlEvent): void {
+    if (event.type === 'empty') this.#ready();
+    else if (event.type === 'stale') {
+      const message = `epoch ${event.epoch} is over; this runner obeys ${this.#control.epoch}`;
+      this.#refuse(event.n, { code: 'StaleEpoch', message });
+    } else if (event.type === 'malformed') this.#refuse(event.n, { code: 'Malformed', message: event.problem });
+    else this.#obey(event.control);
+  }
+
+  #ready(): void {
+    this.#readyOwed = this.#blocked;
+    if (this.#blocked) return;
+    const { session, incarnation } = this.#session?.bind ?? {};
+    this.#write(
+      readyText({
+        boot: this.#boot,
+        protocol: PROTOCOL_VERSION,
+        runnerVersion: RUNNER_VERSION,
+        podUID: this.#options.podUID,
+        ...(session && { session: session.uid }),
+        ...(incarnation !== undefined && { incarnation }),
+        lastSeq: this.#sender?.lastSeq ?? 0,
+        epoch: this.#control.epoch,
+      }),
+    );
+  }
+
+  #obey(control: Control): void {
+    let refusal: Refusal | undefined;
+    try {
+      if (control.kind === 'bind') refusal = this.#bind(control.message, control);
+      else if (this.#session) refusal = this.#carryOut(this.#session, control);
+    } catch (error) {
+      refusal = { code: 'Malformed', message: `"${control.kind}" failed: ${(error as Error).message}` };
+    }
+    if (refusal) this.#refuse(control.n, refusal);
+  }
+
+  #carryOut(session: BoundSession, control: Exclude<Control, { kind: 'bind' }>): Refusal | undefined {
+    const refuseLater = (refusal: Refusal) => this.#refuse(control.n, refusal);
+    switch (control.kind) {
+      case 'restore':
+        return session.restore(control.message, control.binary, refuseLater);
+      case 'turn':
+        return session.turn(control.message, refuseLater);
+      case 'cancel':
+        return session.cancel(control.message);
+      case 'snapshot':
+        return session.snapshot(refuseLater);
+      case 'ack':
+        session.ack(control.message.through);
+        break;
+      case 'resend':
+        this.#sender?.resend(control.message.from);
+        break;
+      case 'suspend':
+        session.suspend(true);
+        break;
+      case 'resume':
+        session.suspend(false);
+        break;
+      case 'ping':
+        this.#sender?.send('pong', session.ping(control.n));
+        break;
+      case 'shutdown':
+        this.#onShutdown?.(control.message.graceMs);
+    }
+    return undefined;
+  }
+
+  #bind(bind: Bind, position: { epoch: number; n: number }): Refusal | undefined {
+    if (this.#session) {
+      if (!isSameBind(this.#session.bind, bind)) {
+        const message = `this pod belongs to session ${this.#session.bind.session.uid}`;
+        return { code: 'AlreadyBound', message };
+      }
+      this.#sayBound();
+      return undefined;
+    }
+    const problem = bindProblem(bind);
+    if (problem) this.#options.writeText(`[berth: the session cannot be bound: ${problem}]\n`);
+    else this.#accept(bind, position);
+    return undefined;
+  }
+
+  #accept(bind: Bind, position: { epoch: number; n: number }): void {
+    const { clock, random, writeText, equip } = this.#options;
+    const keys = keysOf(bind);
+    const address = { session: bind.session.uid, incarnation: bind.incarnation };
+    const { driver, state, secrets, containment, hardened } = equip(bind);
+    const write = (text: string) => this.#write(text);
+    const sender = new FrameSender({ ...address, boot: this.#boot, key: keys.up, random, write });
+    this.#control.bound({ ...address, key: keys.down }, position);
+    this.#sender = sender;
+    this.#bound = { runnerVersion: RUNNER_VERSION, protocol: PROTOCOL_VERSION, containment, hardened };
+    this.#session = new BoundSession(bind, {
+      driver,
+      sender,
+      state,
+      stateKey: { session: bind.session.uid, keyId: bind.state.keyId, key: keys.state },
+      secrets,
+      write: writeText,
+      clock,
+      random,
+    });
+    this.#sayBound();
+  }
+
+  #sayBound(): void {
+    if (this.#bound) this.#sender?.send('bound', this.#bound);
+  }
+
+  #write(text: string): boolean {
+    this.#blocked = !this.#options.writeFrames(text);
+    return !this.#blocked;
+  }
+
+  #refuse(n: number, refusal: Refusal): void {
+    this.#sender?.send('refused', { n, ...refusal });
+  }
+}

@@ -1,0 +1,357 @@
+import assert from 'node:assert/strict';
+import { describe, test } from 'node:test';
+import { type Connect, useBench } from './target.ts';
+
+/** A spec, and what the API server says of it. */
+const refusals: { name: string; spec: object; message: string; field: string; reason: string }[] = [
+  {
+    name: 'a missing required field',
+    spec: {},
+    message: 'spec.size: Required value',
+    field: 'spec.size',
+    reason: 'FieldValueRequired',
+  },
+  {
+    name: 'a wrong type',
+    spec: { size: 'big' },
+    message: 'spec.size: Invalid value: "string": spec.size in body must be of type integer: "string"',
+    field: 'spec.size',
+    reason: 'FieldValueTypeInvalid',
+  },
+  {
+    name: 'a fraction for an integer',
+    spec: { size: 1.5 },
+    message: 'spec.size: Invalid value: "number": spec.size in body must be of type integer: "number"',
+    field: 'spec.size',
+    reason: 'FieldValueTypeInvalid',
+  },
+  {
+    name: 'a value outside the enum',
+    spec: { size: 1, color: 'blue' },
+    message: 'spec.color: Unsupported value: "blue": supported values: "red", "green"',
+    field: 'spec.color',
+    reason: 'FieldValueNotSupported',
+  },
+  {
+    name: 'a number below the minimum',
+    spec: { size: -1 },
+    message: 'spec.size: Invalid value: -1: spec.size in body should be greater than or equal to 0',
+    field: 'spec.size',
+    reason: 'FieldValueInvalid',
+  },
+  {
+    name: 'a number above the maximum',
+    spec: { size: 101 },
+    message: 'spec.size: Invalid value: 101: spec.size in body should be less than or equal to 100',
+    field: 'spec.size',
+    reason: 'FieldValueInvalid',
+  },
+  {
+    name: 'a string that is too long',
+    spec: { size: 1, label: 'abcdefghijk' },
+    message: 'spec.label: Too long: may not be more than 10 bytes',
+    field: 'spec.label',
+    reason: 'FieldValueTooLong',
+  },
+  {
+    name: 'a string that is too short',
+    spec: { size: 1, label: 'a' },
+    message: 'spec.label: Invalid value: "a": spec.label in body should be at least 2 chars long',
+    field: 'spec.label',
+    reason: 'FieldValueInvalid',
+  },
+  {
+    name: 'a string that does not match the pattern',
+    spec: { size: 1, code: 'ABC' },
+    message: 'spec.code: Invalid value: "ABC": spec.code in body should match \'^[a-z]{3}$\'',
+    field: 'spec.code',
+    reason: 'FieldValueInvalid',
+  },
+  {
+    name: 'a string that is no date-time',
+    spec: { size: 1, when: 'yesterday' },
+    message: 'spec.when: Invalid value: "yesterday": spec.when in body must be of type date-time: "yesterday"',
+    field: 'spec.when',
+    reason: 'FieldValueTypeInvalid',
+  },
+  {
+    name: 'a list that is too long',
+    spec: { size: 1, tags: ['a', 'b', 'c', 'd'] },
+    message: 'spec.tags: Too many: 4: must have at most 3 items',
+    field: 'spec.tags',
+    reason: 'FieldValueTooMany',
+  },
+  {
+    name: 'a map with too many keys',
+    spec: { size: 1, options: { a: '1', b: '2', c: '3', d: '4' } },
+    message: 'spec.options: Too many: 4: must have at most 3 items',
+    field: 'spec.options',
+    reason: 'FieldValueTooMany',
+  },
+  {
+    name: 'a wrong type in a map',
+    spec: { size: 1, options: { a: 1 } },
+    message: 'spec.options.a: Invalid value: "integer": spec.options.a in body must be of type string: "integer"',
+    field: 'spec.options.a',
+    reason: 'FieldValueTypeInvalid',
+  },
+  {
+    name: 'a missing field in a list',
+    spec: { size: 1, parts: [{ count: 1 }] },
+    message: 'spec.parts[0].name: Required value',
+    field: 'spec.parts[0].name',
+    reason: 'FieldValueRequired',
+  },
+  {
+    name: 'a key that occurs twice in a list map',
+    spec: { size: 1, parts: [{ name: 'a' }, { name: 'a' }] },
+    message: 'spec.parts[1]: Duplicate value: {"name":"a"}',
+    field: 'spec.parts[1]',
+    reason: 'FieldValueDuplicate',
+  },
+  {
+    name: 'a value that occurs twice in a set',
+    spec: { size: 1, tags: ['a', 'a'] },
+    message: 'spec.tags[1]: Duplicate value: "a"',
+    field: 'spec.tags[1]',
+    reason: 'FieldValueDuplicate',
+  },
+  {
+    name: 'neither integer nor string',
+    spec: { size: 1, port: true },
+    message: 'spec.port: Invalid value: "boolean": spec.port in body must be of type integer,string: "boolean"',
+    field: 'spec.port',
+    reason: 'FieldValueTypeInvalid',
+  },
+  {
+    name: 'an object where a string belongs',
+    spec: { size: 1, code: { a: 1 } },
+    message: 'spec.code: Invalid value: "object": spec.code in body must be of type string: "object"',
+    field: 'spec.code',
+    reason: 'FieldValueTypeInvalid',
+  },
+  {
+    name: 'a CEL rule with a field path',
+    spec: { size: 1, min: 5 },
+    message: 'spec.min: Invalid value: min must not be above size',
+    field: 'spec.min',
+    reason: 'FieldValueInvalid',
+  },
+  {
+    name: 'a CEL rule with a message expression',
+    spec: { size: 1, label: 'AB' },
+    message: 'spec: Invalid value: label AB must be lower case letters',
+    field: 'spec',
+    reason: 'FieldValueInvalid',
+  },
+  {
+    name: 'a CEL rule with a reason',
+    spec: { size: 13 },
+    message: 'spec: Forbidden: 13 is unlucky',
+    field: 'spec',
+    reason: 'FieldValueForbidden',
+  },
+];
+
+const skippedRules =
+  '<nil>: Invalid value: null: some validation rules were not checked because the object was invalid; correct the existing errors to complete validation';
+
+/** Errors after which CEL rules are not looked at. */
+const blocking = [
+  'FieldValueRequired',
+  'FieldValueTypeInvalid',
+  'FieldValueNotSupported',
+  'FieldValueTooLong',
+  'FieldValueTooMany',
+];
+
+export function schemaContract(connect: Connect): void {
+  describe('schemas', () => {
+    const bench = useBench(connect);
+
+    for (const { name, spec, message, field, reason } of refusals) {
+      test(`${name} is 422 with its path and what is wrong`, async () => {
+        const widget = bench.widget({ spec });
+        const { status, body } = await bench.api.post(bench.widgets, widget);
+        assert.equal(status, 422);
+        assert.equal(body.reason, 'Invalid');
+        const all = blocking.includes(reason) ? `[${message}, ${skippedRules}]` : message;
+        assert.equal(body.message, `Widget.contract.berth.dev "${widget.metadata.name}" is invalid: ${all}`);
+        assert.deepEqual(body.details.causes[0], { reason, message: message.slice(field.length + 2), field });
+        assert.equal(body.details.kind, 'Widget');
+        assert.equal(body.details.group, 'contract.berth.dev');
+      });
+    }
+
+    test('several errors are told at once', async () => {
+      const { body } = await bench.api.post(bench.widgets, bench.widget({ spec: { size: 101, label: 'a' } }));
+      assert.match(body.message, /is invalid: \[.*spec\.size in body.*\]/s);
+      assert.match(body.message, /spec\.label in body/);
+      assert.equal(body.details.causes.length, 2);
+    });
+
+    test('unknown fields are dropped and warned of', async () => {
+      const answer = await bench.api.post(
+        bench.widgets,
+        bench.widget({ spec: { size: 1, colour: 'red', nested: { deep: 1 }, parts: [{ name: 'a', x: 1 }] }, extra: 1 }),
+      );
+      assert.equal(answer.status, 201);
+      assert.equal(answer.body.extra, undefined);
+      assert.equal(answer.body.spec.colour, undefined);
+      assert.deepEqual(answer.body.spec.nested, { level: 'low' });
+      assert.deepEqual(answer.body.spec.parts, [{ name: 'a', mode: 'auto' }]);
+      const warnings = [answer.headers.warning].flat().join('\n');
+      for (const path of ['extra', 'spec.colour', 'spec.nested.deep', 'spec.parts[0].x']) {
+        assert.ok(warnings.includes(`299 - "unknown field \\"${path}\\""`), `${path} in ${warnings}`);
+      }
+    });
+
+    test('unknown fields are refused with strict field validation', async () => {
+      const body = bench.widget({ spec: { size: 1, colour: 'red', nested: { deep: 1 } } });
+      const answer = await bench.api.post(`${bench.widgets}?fieldValidation=Strict`, body);
+      assert.equal(answer.status, 400);
+      assert.equal(answer.body.reason, 'BadRequest');
+      assert.match(
+        answer.body.message,
+        /^Widget in version "v1" cannot be handled as a Widget: strict decoding error: /,
+      );
+      assert.match(answer.body.message, /unknown field "spec\.colour"/);
+      assert.match(answer.body.message, /unknown field "spec\.nested\.deep"/);
+    });
+
+    test('unknown metadata is refused with strict field validation', async () => {
+      const answer = await bench.api.post(
+        `${bench.widgets}?fieldValidation=Strict`,
+        bench.widget({ spec: { size: 1 } }, { label: { a: 'b' } }),
+      );
+      assert.equal(answer.status, 400);
+      assert.match(answer.body.message, /unknown field "metadata\.label"/);
+    });
+
+    test('unknown fields are dropped silently when validation ignores them', async () => {
+      const answer = await bench.api.post(
+        `${bench.widgets}?fieldValidation=Ignore`,
+        bench.widget({ spec: { size: 1, colour: 'red' } }),
+      );
+      assert.equal(answer.status, 201);
+      assert.equal(answer.body.spec.colour, undefined);
+      assert.equal(answer.headers.warning, undefined);
+    });
+
+    test('strict field validation holds for patches', async () => {
+      const made = await bench.make();
+      const answer = await bench.api.call('PATCH', `${bench.at(made)}?fieldValidation=Strict`, {
+        body: { spec: { colour: 'red' } },
+        contentType: 'application/merge-patch+json',
+      });
+      assert.equal(answer.status, 422);
+      assert.match(answer.body.message, /unknown field "spec\.colour"/);
+    });
+
+    test('unknown fields of a built-in kind are refused with strict field validation', async () => {
+      const { status, body } = await bench.api.post(`${bench.core}/configmaps?fieldValidation=Strict`, {
+        metadata: { name: bench.name('cm') },
+        dataa: {},
+      });
+      assert.equal(status, 400);
+      assert.equal(
+        body.message,
+        'ConfigMap in version "v1" cannot be handled as a ConfigMap: strict decoding error: unknown field "dataa"',
+      );
+    });
+
+    test('defaults are filled in, explicit values stay', async () => {
+      const made = await bench.make({ spec: { size: 1, enabled: false, nested: {} } });
+      assert.equal(made.spec.replicas, 1);
+      assert.equal(made.spec.enabled, false);
+      assert.deepEqual(made.spec.nested, { level: 'low' });
+    });
+
+    test('a null is a default, or kept where allowed, or as if it were not there', async () => {
+      const made = await bench.make({ spec: { size: 1, enabled: null, note: null, code: null } });
+      assert.equal(made.spec.enabled, true);
+      assert.equal(made.spec.note, null);
+      assert.ok(!('code' in made.spec));
+    });
+
+    test('fields marked to be kept are kept whatever they hold', async () => {
+      const any = { a: [1, { b: null }], c: 'd' };
+      const made = await bench.make({ spec: { size: 1, any, free: [1, 'x', { y: true }], port: 'http', ratio: 2 } });
+      assert.deepEqual(made.spec.any, any);
+      assert.deepEqual(made.spec.free, [1, 'x', { y: true }]);
+      assert.equal(made.spec.port, 'http');
+      assert.equal(made.spec.ratio, 2);
+    });
+
+    test('a transition rule compares with what is stored, on updates only', async () => {
+      const made = await bench.make({ spec: { size: 1, color: 'red' } });
+      const { status, body } = await bench.api.patch(bench.at(made), { spec: { color: 'green' } });
+      assert.equal(status, 422);
+      assert.equal(
+        body.message,
+        `Widget.contract.berth.dev "${made.metadata.name}" is invalid: spec.color: Invalid value: "green": color cannot change`,
+      );
+      const other = await bench.api.patch(bench.at(made), { spec: { size: 2 } });
+      assert.equal(other.status, 200);
+      const without = await bench.make({ spec: { size: 1 } });
+      const set = await bench.api.patch(bench.at(without), { spec: { color: 'green' } });
+      assert.equal(set.status, 200, set.text);
+    });
+
+    test('a transition rule within a list map finds the old item by its key', async () => {
+      const made = await bench.make({
+        spec: {
+          size: 1,
+          parts: [
+            { name: 'a', count: 5 },
+            { name: 'b', count: 1 },
+          ],
+        },
+      });
+      const parts = [
+        { name: 'c', count: 0 },
+        { name: 'b', count: 2 },
+        { name: 'a', count: 4 },
+      ];
+      const { status, body } = await bench.api.patch(bench.at(made), { spec: { parts } });
+      assert.equal(status, 422);
+      assert.equal(body.details.causes.length, 1);
+      assert.deepEqual(body.details.causes[0], {
+        reason: 'FieldValueInvalid',
+        message: 'Invalid value: 4: count only grows',
+        field: 'spec.parts[2].count',
+      });
+    });
+
+    test('a terminal status cannot be left', async () => {
+      const made = await bench.make();
+      const status = `${bench.at(made)}/status`;
+      assert.equal((await bench.api.patch(status, { status: { phase: 'Done' } })).status, 200);
+      const back = await bench.api.patch(status, { status: { phase: 'Running' } });
+      assert.equal(back.status, 422);
+      assert.equal(
+        back.body.message,
+        `Widget.contract.berth.dev "${made.metadata.name}" is invalid: status: Invalid value: a finished widget stays finished`,
+      );
+      assert.equal((await bench.api.patch(status, { status: { replicas: 3 } })).status, 200);
+    });
+
+    test('a wrong status is 422 with its path', async () => {
+      const made = await bench.make();
+      const { status, body } = await bench.api.patch(`${bench.at(made)}/status`, { status: { phase: 'Flying' } });
+      assert.equal(status, 422);
+      assert.match(
+        body.message,
+        /status\.phase: Unsupported value: "Flying": supported values: "Waiting", "Running", "Done"/,
+      );
+    });
+
+    test('a value that was stored before its rule existed does not block other changes', async () => {
+      const made = await bench.make({ spec: { size: 1, label: 'ab' } });
+      const { status, body } = await bench.api.patch(bench.at(made), { spec: { label: 'toolonglabel' } });
+      assert.equal(status, 422);
+      assert.match(body.message, /Too long/);
+      assert.equal((await bench.api.patch(bench.at(made), { spec: { size: 3 } })).status, 200);
+    });
+  });
+}

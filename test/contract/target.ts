@@ -1,0 +1,88 @@
+import assert from 'node:assert/strict';
+import { after, before } from 'node:test';
+import { eventually } from '../support/eventually.ts';
+import { type Connection, RawApi } from '../support/raw-api.ts';
+import { widgetDefinition } from './widget.ts';
+
+/** A cluster the suite runs against: somebody who may do everything there. */
+export interface ContractTarget {
+  connection: Connection;
+  close(): Promise<void>;
+}
+
+export type Connect = () => Promise<ContractTarget>;
+
+/** What the tests of one topic share: the API, a namespace of their own, and the test's custom resource. */
+export class Bench {
+  #target: ContractTarget | undefined;
+  #api: RawApi | undefined;
+  namespace = '';
+  #count = 0;
+
+  get api(): RawApi {
+    assert.ok(this.#api, 'the bench is used in tests only');
+    return this.#api;
+  }
+
+  async open(connect: Connect): Promise<void> {
+    this.#target = await connect();
+    this.#api = new RawApi(this.#target.connection);
+    const made = await this.api.post('/api/v1/namespaces', { metadata: { generateName: 'contract-' } });
+    assert.equal(made.status, 201, made.text);
+    this.namespace = made.body.metadata.name;
+    const definition = await this.api.post('/apis/apiextensions.k8s.io/v1/customresourcedefinitions', widgetDefinition);
+    assert.ok(definition.status === 201 || definition.status === 409, definition.text);
+    await eventually(async () => (await this.api.get(this.widgets)).status === 200, { what: 'widgets are served' });
+    await eventually(async () => (await this.api.get(`${this.core}/serviceaccounts/default`)).status === 200, {
+      what: 'the namespace has its service account',
+    });
+  }
+
+  async close(): Promise<void> {
+    await this.#api?.delete(`/api/v1/namespaces/${this.namespace}`);
+    await this.#api?.close();
+    await this.#target?.close();
+  }
+
+  /** A name nobody else uses. */
+  name(base = 'w'): string {
+    this.#count += 1;
+    return `${base}-${this.#count}`;
+  }
+
+  get core(): string {
+    return `/api/v1/namespaces/${this.namespace}`;
+  }
+
+  get widgets(): string {
+    return `/apis/contract.berth.dev/v1/namespaces/${this.namespace}/widgets`;
+  }
+
+  widget(fields: object = {}, metadata: object = {}): { apiVersion: string; kind: string; metadata: { name: string } } {
+    return {
+      apiVersion: 'contract.berth.dev/v1',
+      kind: 'Widget',
+      metadata: { name: this.name(), ...metadata },
+      ...fields,
+    };
+  }
+
+  /** Creates a widget; the test fails when that is refused. */
+  async make(fields: object = { spec: { size: 1 } }, metadata: object = {}) {
+    const made = await this.api.post(this.widgets, this.widget(fields, metadata));
+    assert.equal(made.status, 201, made.text);
+    return made.body;
+  }
+
+  at(object: { metadata: { name: string } }): string {
+    return `${this.widgets}/${object.metadata.name}`;
+  }
+}
+
+/** Opens a bench around the tests of the enclosing `describe`. */
+export function useBench(connect: Connect): Bench {
+  const bench = new Bench();
+  before(() => bench.open(connect));
+  after(() => bench.close());
+  return bench;
+}

@@ -1,0 +1,154 @@
+import type { LinkView } from '../../controller/link/view.ts';
+import type { StoredPod } from '../../controller/pod-types.ts';
+import type { CachedSession, CachedTurn, World } from '../../controller/world.ts';
+import type { FrameOf, Result } from '../../core/frames/messages.ts';
+import type { StoredSessionClass } from '../../core/resources/kinds.ts';
+import type { TurnStatus } from '../../core/resources/turn.ts';
+
+/** Builders of observed worlds for tables of decisions: plain defaults, and what a case is about. */
+
+export const NOW = Date.parse('2026-01-01T12:00:00Z');
+export const SESSION_UID = 'f0000000-0000-4000-8000-000000000001';
+export const POD_UID = 'p-1';
+
+const ago = (seconds: number) => new Date(NOW - seconds * 1000).toISOString();
+
+export function aSession(
+  change: { spec?: Partial<CachedSession['spec']>; status?: CachedSession['status']; deleting?: boolean } = {},
+): CachedSession {
+  return {
+    metadata: {
+      name: 'notes',
+      namespace: 'team',
+      uid: SESSION_UID,
+      resourceVersion: '100',
+      generation: 1,
+      creationTimestamp: ago(60),
+      ...(change.deleting ? { deletionTimestamp: ago(1) } : {}),
+    },
+    spec: {
+      class: 'default',
+      suspend: false,
+      persistence: { state: true },
+      turns: 'Many',
+      agent: { command: ['agent'] },
+      ...change.spec,
+    },
+    ...(change.status ? { status: change.status } : {}),
+  } as CachedSession;
+}
+
+/** A session whose first incarnation has its pod. */
+export const RUNNING_STATUS: NonNullable<CachedSession['status']> = {
+  phase: 'Ready',
+  incarnation: 1,
+  podName: `s-${SESSION_UID}-1`,
+  podUID: POD_UID,
+  observedGeneration: 1,
+};
+
+let turnNumber = 0;
+export function aTurn(
+  change: {
+    name?: string;
+    status?: TurnStatus;
+    spec?: Partial<CachedTurn['spec']>;
+    bytes?: number;
+    owner?: string | null;
+    age?: number;
+  } = {},
+): CachedTurn {
+  turnNumber++;
+  const owner = change.owner === undefined ? SESSION_UID : change.owner;
+  return {
+    metadata: {
+      name: change.name ?? `turn-${turnNumber}`,
+      namespace: 'team',
+      uid: `t-${change.name ?? turnNumber}`,
+      resourceVersion: String(200 + turnNumber),
+      creationTimestamp: ago(change.age ?? 10),
+      ...(owner
+        ? { ownerReferences: [{ apiVersion: 'berth.dev/v1alpha1', kind: 'Session', name: 'notes', uid: owner }] }
+        : {}),
+    },
+    spec: { session: 'notes', cancel: false, ...change.spec },
+    status: change.status ?? {},
+    input: { digest: 'd'.repeat(64), bytes: change.bytes ?? 7 },
+  };
+}
+
+/** A turn that the present pod runs. */
+export const runningTurn = (name: string, change: Parameters<typeof aTurn>[0] = {}) =>
+  aTurn({
+    name,
+    ...change,
+    status: { index: 1, phase: 'Running', attempt: 1, incarnation: 1, podUID: POD_UID, ...change.status },
+  });
+
+export function aPod(
+  change: { status?: StoredPod['status']; deleting?: boolean; uid?: string; name?: string; age?: number } = {},
+): StoredPod {
+  return {
+    metadata: {
+      name: change.name ?? `s-${SESSION_UID}-1`,
+      namespace: 'team',
+      uid: change.uid ?? POD_UID,
+      resourceVersion: '300',
+      creationTimestamp: ago(change.age ?? 5),
+      ...(change.deleting ? { deletionTimestamp: ago(1) } : {}),
+    },
+    spec: { nodeName: 'node', containers: [{ name: 'session', image: 'runner:1' }] },
+    status: change.status ?? { phase: 'Running' },
+  };
+}
+
+export const aLink = (change: Partial<LinkView> = {}): LinkView => ({
+  podUID: POD_UID,
+  phase: 'Bound',
+  sent: new Set(),
+  resumed: false,
+  suspendSent: false,
+  suspended: false,
+  ...change,
+});
+
+export function aResult(turn: string, change: Partial<Result> = {}): FrameOf<'result'> {
+  return {
+    seq: 7,
+    kind: 'result',
+    binary: Buffer.alloc(0),
+    message: {
+      turn,
+      attempt: 1,
+      outcome: 'Succeeded',
+      output: { ok: true },
+      startedAt: ago(2),
+      finishedAt: ago(1),
+      state: 'Unchanged',
+      leftRunning: [],
+      ...change,
+    },
+  };
+}
+
+export const aClass = (spec: Partial<StoredSessionClass['spec']> = {}): StoredSessionClass => ({
+  metadata: { name: 'default', uid: 'c', resourceVersion: '1', creationTimestamp: ago(1000), generation: 1 },
+  spec: { runner: 'Embedded', overrides: ['agent.command', 'agent.env', 'timeouts'], secrets: [], ...spec },
+});
+
+export function aWorld(change: Partial<World> = {}): World {
+  const session = change.session ?? aSession();
+  return {
+    now: NOW,
+    session,
+    turns: [],
+    class: aClass(),
+    pod: undefined,
+    strays: [],
+    link: undefined,
+    memory: {},
+    place: session.status?.podName ? 'Held' : 'Available',
+    installation: { runnerImage: 'runner:1', unresponsiveMs: 30_000 },
+    ...change,
+  };
+}

@@ -1,0 +1,71 @@
+import assert from 'node:assert/strict';
+import { describe, test } from 'node:test';
+import fc from 'fast-check';
+import { validateFrame } from '../../../core/frames/validate.ts';
+import { parseFrameHeader } from '../../../core/frames/wire.ts';
+import { sent } from './support.ts';
+
+const at = '2026-01-02T03:04:05.678Z';
+const result = {
+  turn: 't',
+  attempt: 1,
+  outcome: 'Succeeded',
+  startedAt: at,
+  finishedAt: at,
+  state: { seq: 4, digest: 'a'.repeat(64) },
+  leftRunning: [{ pid: 7, command: 'sleep' }],
+};
+
+describe('messages from a pod', () => {
+  test('every message that a runner sends passes unchanged', () => {
+    fc.assert(
+      fc.property(sent, ({ kind, message }) => {
+        assert.deepEqual(validateFrame(kind, message as Record<string, unknown>), { message });
+      }),
+    );
+  });
+
+  const wrong: [string, Record<string, unknown>, RegExp][] = [
+    ['a kind that does not exist', { kind: 'gossip' }, /no message "gossip"/],
+    ['a missing field', { ...result, turn: undefined }, /^turn: /],
+    ['a wrong enum', { ...result, outcome: 'Fine' }, /^outcome: /],
+    ['a time that is none', { ...result, startedAt: 'yesterday' }, /^startedAt: /],
+    ['a digest that is none', { ...result, state: { seq: 4, digest: 'abc' } }, /^state/],
+    ['a sequence number that is none', { ...result, logSeq: 0 }, /^logSeq: /],
+    ['an exit code beyond 32 bits', { ...result, exitCode: 2 ** 40 }, /^exitCode: /],
+    ['an endless error', { ...result, error: { code: 'X', message: 'x'.repeat(70_000) } }, /^error.message: /],
+    ['a dropped range that runs backwards', { kind: 'dropped', from: 5, to: 4, counts: {} }, /from is above to/],
+    ['counts of a kind that does not exist', { kind: 'dropped', from: 4, to: 5, counts: { x: 1 } }, /^counts/],
+  ];
+  for (const [name, { kind = 'result', ...message }, problem] of wrong) {
+    test(`${name} is refused, and the field named`, () => {
+      const checked = validateFrame(kind as string, message);
+      assert.ok('problem' in checked);
+      assert.match(checked.problem, problem);
+    });
+  }
+});
+
+describe('headers', () => {
+  const good = { v: 1, sid: 's', inc: 3, boot: 'b', seq: 1, kind: 'log', part: 1, parts: 2 };
+  test('a whole header is understood', () => {
+    const { session, incarnation } = parseFrameHeader(JSON.stringify(good)) ?? {};
+    assert.deepEqual({ session, incarnation }, { session: 's', incarnation: 3 });
+  });
+  for (const wrong of [
+    { v: 2 },
+    { sid: 1 },
+    { inc: -1 },
+    { boot: null },
+    { seq: 1.5 },
+    { seq: 2 ** 60 },
+    { kind: 7 },
+    { part: 0 },
+    { part: 3 },
+    { parts: '2' },
+  ]) {
+    test(`a header with ${JSON.stringify(wrong)} is none`, () => {
+      assert.equal(parseFrameHeader(JSON.stringify({ ...good, ...wrong })), undefined);
+    });
+  }
+});

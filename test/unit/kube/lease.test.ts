@@ -1,0 +1,385 @@
+import assert from 'node:assert/strict';
+import { describe, test } from 'node:test';
+import fc from 'fast-check';
+import type { Lease } from '../../../core/kube/builtin.ts';
+import { ApiError, TransportError } from '../../../core/kube/errors.ts';
+import { LeaderElector, type LeaderElectorOptions, type Leadership } from '../../../core/kube/lease.ts';
+import type { CallOptions, KubeApi, Stored } from '../../../core/kube/types.ts';
+import { type Clock, delay } from '../../../core/runtime.ts';
+import { silentLogger, systemClock } from '../../../core/system.ts';
+import { eventually } from '../../support/eventually.ts';
+import { seededRandom } from '../../support/random.ts';
+import { VirtualClock } from '../../support/virtual-clock.ts';
+import { serverAndClient } from './support.ts';
+
+const LEASE = '/apis/coordination.k8s.io/v1/namespaces/ns/leases';
+const REF = { namespace: 'ns', name: 'controller' };
+const refused = (code: number, reason: string) => new ApiError({ code, reason, message: reason });
+
+/** One lease on a virtual clock, behind a network that can be slow, cut, or lose answers. */
+class LeaseStore {
+  lease: Stored<Lease> | undefined;
+  readonly #clock: Clock;
+  #version = 1;
+
+  constructor(clock: Clock) {
+    this.#clock = clock;
+  }
+
+  /** The API as one elector reaches it. `before` and `after` are milliseconds, or 'lost'. */
+  reached(net: () => { before: number | 'lost'; after: number | 'lost' } = () => ({ before: 0, after: 0 })): KubeApi {
+    const through = async <R>(call: CallOptions | undefined, fn: () => R): Promise<R> => {
+      const end = this.#clock.monotonic() + (call?.deadlineMs ?? 15_000);
+      const lost = async () => {
+        await delay(this.#clock, Math.max(0, end - this.#clock.monotonic()));
+        throw new TransportError('no answer');
+      };
+      const { before, after } = net();
+      if (before === 'lost') return lost();
+      const arrives = this.#clock.monotonic() + before;
+      await delay(this.#clock, Math.min(before, end - this.#clock.monotonic()));
+      // The server does not know that the caller has given up meanwhile.
+      if (arrives > end) {
+        this.#clock.setTimer(arrives - end, () => attempt(fn));
+        throw new TransportError('no answer');
+      }
+      const result = attempt(fn);
+      if (after === 'lost' || this.#clock.monotonic() + after > end) return lost();
+      await delay(this.#clock, after);
+      if ('error' in result) throw result.error;
+      return result.value;
+    };
+    const api = {
+      get: (_resource: unknown, _ref: unknown, call: CallOptions) => through(call, () => this.#get()),
+      create: (_resource: unknown, object: Lease, call: CallOptions) =>
+        through(call, () => {
+          if (this.lease !== undefined) throw refused(409, 'AlreadyExists');
+          return this.#put(object);
+        }),
+      replace: (_resource: unknown, object: Lease, call: CallOptions) =>
+        through(call, () => {
+          const { resourceVersion } = this.#get().metadata;
+          if (object.metadata.resourceVersion !== resourceVersion) throw refused(409, 'Conflict');
+          return this.#put(object);
+        }),
+    };
+    return api as unknown as KubeApi;
+  }
+
+  #get(): Stored<Lease> {
+    if (this.lease === undefined) throw refused(404, 'NotFound');
+    return structuredClone(this.lease);
+  }
+
+  #put(object: Lease): Stored<Lease> {
+    const metadata = { uid: 'u', creationTimestamp: '', ...object.metadata, resourceVersion: String(++this.#version) };
+    this.lease = structuredClone({ ...object, metadata });
+    return this.#get();
+  }
+}
+
+function attempt<R>(fn: () => R): { value: R } | { error: unknown } {
+  try {
+    return { value: fn() };
+  } catch (error) {
+    return { error };
+  }
+}
+
+function elector(api: KubeApi, clock: Clock, holder: string, options: Partial<LeaderElectorOptions> = {}, seed = 1) {
+  const started: Leadership[] = [];
+  const stopped: string[] = [];
+  const it = new LeaderElector({
+    api,
+    clock,
+    random: seededRandom(seed + holder.charCodeAt(0)),
+    log: silentLogger,
+    ...REF,
+    holder,
+    onStartedLeading: (leadership) => started.push(leadership),
+    onStoppedLeading: (reason) => stopped.push(reason),
+    ...options,
+  });
+  return { it, started, stopped };
+}
+
+function two() {
+  const clock = new VirtualClock();
+  const store = new LeaseStore(clock);
+  return { clock, store, a: elector(store.reached(), clock, 'a'), b: elector(store.reached(), clock, 'b') };
+}
+
+describe('leader election', () => {
+  test('a missing lease is created with the seconds of today as its epoch', async () => {
+    const { clock, store, a } = two();
+    a.it.start();
+    await clock.advance(0);
+    assert.equal(a.it.epoch, Math.floor(clock.now() / 1000));
+    assert.equal(a.started[0]?.takenOver, false);
+    assert.equal(store.lease?.spec?.leaseTransitions, a.it.epoch);
+    assert.match(store.lease?.spec?.renewTime ?? '', /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z$/);
+    assert.equal(store.lease?.spec?.leaseDurationSeconds, 15);
+    assert.match(store.lease?.spec?.holderIdentity ?? '', /^a_[0-9a-f]{16}$/);
+  });
+
+  test('the second waits while the first renews and takes over, raised and saying so, when it stops doing so', async () => {
+    const { clock, store } = two();
+    let cut = false;
+    const a = elector(
+      store.reached(() => ({ before: cut ? 'lost' : 0, after: 0 })),
+      clock,
+      'a',
+    );
+    const b = elector(store.reached(), clock, 'b');
+    a.it.start();
+    await clock.advance(0);
+    b.it.start();
+    await clock.advance(120_000);
+    assert.deepEqual([a.it.leading, b.it.leading], [true, false]);
+    cut = true;
+    await clock.advance(12_000);
+    assert.deepEqual([a.it.leading, b.it.leading], [false, false]);
+    assert.match(a.stopped[0] ?? '', /not renewed within 10000 ms/);
+    assert.ok(a.started[0]?.signal.aborted);
+    assert.equal(a.it.epoch, undefined);
+    await clock.advance(8_000);
+    assert.ok(b.it.leading);
+    assert.equal(b.started[0]?.takenOver, true);
+    assert.equal(b.started[0]?.epoch, a.started[0]!.epoch + 1);
+  });
+
+  test('a released lease is taken at the next look and is not taken over', async () => {
+    const { clock, store, a, b } = two();
+    a.it.start();
+    await clock.advance(0);
+    b.it.start();
+    await clock.advance(5_000);
+    await a.it.release();
+    assert.equal(store.lease?.spec?.holderIdentity, '');
+    assert.deepEqual(a.stopped, ['released']);
+    await clock.advance(2_200);
+    assert.deepEqual([a.it.leading, b.it.leading], [false, true]);
+    assert.equal(b.started[0]?.takenOver, false);
+    assert.equal(b.started[0]?.epoch, a.started[0]!.epoch + 1);
+    await clock.advance(60_000);
+    assert.equal(a.started.length, 1);
+  });
+
+  test('times in the record and jumps of the wall clock decide nothing', async () => {
+    const { clock, store, a } = two();
+    const other = new VirtualClock(0);
+    // A clock that runs with the first but believes it is 1970, then 2090.
+    const skewed: Clock = {
+      now: () => other.now(),
+      monotonic: () => clock.monotonic(),
+      setTimer: (ms, fn) => clock.setTimer(ms, fn),
+    };
+    const b = elector(store.reached(), skewed, 'b');
+    a.it.start();
+    await clock.advance(0);
+    b.it.start();
+    await clock.advance(60_000);
+    clock.jump(3_600_000);
+    other.jump(4_000_000_000_000);
+    await clock.advance(60_000);
+    clock.jump(-9_000_000);
+    await clock.advance(60_000);
+    assert.deepEqual([a.it.leading, b.it.leading, a.started.length], [true, false, 1]);
+  });
+
+  test('the epoch is raised also when the same process acquires again', async () => {
+    const clock = new VirtualClock();
+    const store = new LeaseStore(clock);
+    let cut = false;
+    const a = elector(
+      store.reached(() => ({ before: cut ? 'lost' : 0, after: 0 })),
+      clock,
+      'a',
+    );
+    a.it.start();
+    await clock.advance(10_000);
+    cut = true;
+    await clock.advance(12_000);
+    cut = false;
+    await clock.advance(15_000);
+    assert.deepEqual([a.started.length, a.it.leading], [2, true]);
+    assert.ok(a.started[1]!.epoch > a.started[0]!.epoch);
+    assert.equal(a.started[1]?.takenOver, false);
+  });
+
+  test('a take-over whose answer was lost is still a take-over', async () => {
+    const clock = new VirtualClock();
+    const store = new LeaseStore(clock);
+    const gone = elector(store.reached(), clock, 'g');
+    gone.it.start();
+    await clock.advance(0);
+    // The holder vanishes without a word: its timers no longer reach the store.
+    const record = store.lease?.spec?.leaseTransitions ?? 0;
+    let lose = false;
+    const api = store.reached(() => ({ before: 0, after: lose ? 'lost' : 0 }));
+    const replace = api.replace.bind(api);
+    let writes = 0;
+    api.replace = ((...args: Parameters<typeof replace>) => {
+      lose = writes++ === 0;
+      return replace(...args).finally(() => {
+        lose = false;
+      });
+    }) as typeof api.replace;
+    const b = elector(api, clock, 'b');
+    const held = structuredClone(store.lease);
+    await gone.it.release();
+    store.lease = held;
+    b.it.start();
+    await clock.advance(60_000);
+    assert.equal(writes > 1, true);
+    assert.deepEqual(
+      b.started.map(({ takenOver, epoch }) => [takenOver, epoch]),
+      [[true, record + 2]],
+    );
+  });
+
+  test('a renewal whose answer was lost costs no leadership', async () => {
+    const clock = new VirtualClock();
+    const store = new LeaseStore(clock);
+    let calls = 0;
+    const a = elector(
+      store.reached(() => ({ before: 0, after: ++calls === 5 ? 3_000_000 : 0 })),
+      clock,
+      'a',
+      {
+        renewDeadlineMs: 10_000,
+      },
+    );
+    // The client of this one gives up a call after 3 s, as with a deadline of its own.
+    a.it.start();
+    await clock.advance(300_000);
+    assert.ok(a.it.leading);
+  });
+
+  test('a leader below an epoch that somebody has seen re-acquires above it and stays the leader', async () => {
+    const { clock, store, a } = two();
+    a.it.start();
+    await clock.advance(3_000);
+    const seen = a.started[0]!.epoch + 50;
+    const raised = a.it.reacquireAbove(seen);
+    await clock.advance(0);
+    assert.equal(await raised, seen + 1);
+    assert.equal(a.it.epoch, seen + 1);
+    assert.equal(store.lease?.spec?.leaseTransitions, seen + 1);
+    await clock.advance(60_000);
+    assert.equal(store.lease?.spec?.leaseTransitions, seen + 1);
+    assert.deepEqual([a.it.leading, a.started.length], [true, 1]);
+    await assert.rejects(a.it.reacquireAbove(2 ** 31 - 1), RangeError);
+    await a.it.release();
+    await assert.rejects(a.it.reacquireAbove(1), /not the leader/);
+  });
+
+  test('a leader whose lease is deleted or taken stops at its next renewal', async () => {
+    const { clock, store, a } = two();
+    a.it.start();
+    await clock.advance(1_000);
+    store.lease = undefined;
+    await clock.advance(2_000);
+    assert.equal(a.stopped[0], 'the lease was deleted');
+    await clock.advance(3_000);
+    assert.ok(a.it.leading && a.started[1]!.epoch > a.started[0]!.epoch);
+    store.lease = {
+      ...store.lease!,
+      metadata: { ...store.lease!.metadata, resourceVersion: 'x' },
+      spec: { holderIdentity: 'thief' },
+    };
+    await clock.advance(2_300);
+    assert.equal(a.stopped[1], 'the lease is held by thief');
+  });
+
+  test('the time left for requests of the leader ends with the leadership', async () => {
+    const clock = new VirtualClock();
+    const store = new LeaseStore(clock);
+    let cut = false;
+    const a = elector(
+      store.reached(() => ({ before: cut ? 'lost' : 100, after: 100 })),
+      clock,
+      'a',
+    );
+    assert.equal(a.it.deadlineLeftMs(), 0);
+    a.it.start();
+    await clock.advance(400);
+    // Counted from when the renewal was sent, not from when its answer came.
+    assert.equal(a.it.deadlineLeftMs(), 9_800);
+    cut = true;
+    await clock.advance(9_799);
+    assert.equal(a.it.deadlineLeftMs(), 1);
+    await clock.advance(1);
+    assert.deepEqual([a.it.deadlineLeftMs(), a.it.leading, a.stopped.length], [0, false, 1]);
+  });
+
+  test('callbacks that throw do not end the election', async () => {
+    const clock = new VirtualClock();
+    const fail = () => {
+      throw new Error('callback is broken');
+    };
+    const a = elector(new LeaseStore(clock).reached(), clock, 'a', { onStartedLeading: fail, onStoppedLeading: fail });
+    a.it.start();
+    await clock.advance(60_000);
+    assert.ok(a.it.leading);
+    await a.it.release();
+  });
+
+  test('times that cannot work are refused', () => {
+    const clock = new VirtualClock();
+    const api = new LeaseStore(clock).reached();
+    assert.throws(() => elector(api, clock, 'a', { renewDeadlineMs: 15_000 }), RangeError);
+  });
+
+  test('over any network there are never two leaders and every epoch is greater than all before', async () => {
+    const trouble = fc.record({
+      lost: fc.double({ min: 0, max: 0.5, noNaN: true }),
+      answerLost: fc.double({ min: 0, max: 0.3, noNaN: true }),
+      slowMs: fc.integer({ min: 0, max: 20_000 }),
+    });
+    await fc.assert(
+      fc.asyncProperty(fc.array(trouble, { minLength: 2, maxLength: 3 }), fc.nat(), async (networks, seed) => {
+        const clock = new VirtualClock();
+        const store = new LeaseStore(clock);
+        const random = seededRandom(seed);
+        const epochs: number[] = [];
+        const electors = networks.map(({ lost, answerLost, slowMs }, i) => {
+          const net = () => ({
+            before: random.uniform() < lost ? ('lost' as const) : random.uniform() ** 3 * slowMs,
+            after: random.uniform() < answerLost ? ('lost' as const) : random.uniform() ** 3 * slowMs,
+          });
+          const options = { onStartedLeading: ({ epoch }: Leadership) => void epochs.push(epoch) };
+          return elector(store.reached(net), clock, String.fromCharCode(97 + i), options, seed).it;
+        });
+        for (const it of electors) it.start();
+        for (let at = 0; at < 300_000; at += 500) {
+          await clock.advance(500);
+          assert.ok(electors.filter(({ leading }) => leading).length <= 1, 'two leaders');
+        }
+        assert.deepEqual(
+          epochs,
+          [...new Set(epochs)].sort((a, b) => a - b),
+          'an epoch was given twice',
+        );
+      }),
+      { numRuns: 15 },
+    );
+  });
+
+  test('it works against a server over HTTP', async (t) => {
+    const { server, client } = await serverAndClient(t);
+    const times = { leaseDurationMs: 3_000, renewDeadlineMs: 2_000, retryMs: 20 };
+    const a = elector(client, systemClock, 'a', times);
+    const b = elector(client, systemClock, 'b', times);
+    a.it.start();
+    await eventually(() => a.it.leading);
+    b.it.start();
+    await eventually(() => server.requests.filter(({ method }) => method === 'PUT').length > 3);
+    await a.it.release();
+    await eventually(() => b.it.leading);
+    const lease = server.objects.get(`${LEASE}/controller`) as Stored<Lease>;
+    assert.equal(lease.spec?.holderIdentity, b.it.identity);
+    assert.equal(lease.spec?.leaseTransitions, a.started[0]!.epoch + 1);
+    await b.it.release();
+  });
+});

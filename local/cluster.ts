@@ -10,11 +10,9 @@ import type { LocalConfig } from './config.ts';
 import type { ClusterState, Home } from './home.ts';
 import { repository } from './kubelet/images.ts';
 import { Kubelet } from './kubelet/kubelet.ts';
+import { MARKER_HOME } from './leftovers.ts';
 import { installManifests } from './manifests.ts';
 import { freePort, Program } from './program.ts';
-
-/** Every child has this in its environment: the home it belongs to. */
-export const MARKER_HOME = 'BERTH_LOCAL_HOME';
 
 /** The namespace of the service accounts of controller and API. */
 const SYSTEM_NAMESPACE = 'berth-system';
@@ -55,9 +53,10 @@ export class Cluster {
     this.#kubelet = new Kubelet({ home: home.path, images: this.#images(), ...deps });
   }
 
-  /** Resolves when everything is ready. After a rejection `stop` has to be called all the same. */
-  async start(): Promise<ClusterState> {
+  /** Resolves when everything is ready; `signal` gives it up. After a rejection `stop` has to be called all the same. */
+  async start(signal: AbortSignal): Promise<ClusterState> {
     const home = this.#home;
+    signal.addEventListener('abort', () => this.#stopPrograms(), { once: true });
     const server = await startApiServer({
       ...this.#deps,
       dataDir: home.cluster,
@@ -70,16 +69,21 @@ export class Cluster {
     home.write(home.kubeconfig, `${JSON.stringify(server.kubeconfig(admin), null, 2)}\n`);
     const folders = [join(REPOSITORY, 'manifests'), join(REPOSITORY, 'manifests', 'embedded')];
     await Promise.all([this.#startKubelet(server), installManifests(server.store, folders)]);
-    const apiUrl = await this.#startPrograms(server);
+    signal.throwIfAborted();
+    const apiUrl = await this.#startPrograms(server, signal);
     const startedAt = new Date(this.#deps.clock.now()).toISOString();
     return { pid: process.pid, url: server.url, apiUrl, startedAt };
   }
 
   /** Stops the programs, then the pods, then the API. */
   async stop(): Promise<void> {
-    await Promise.all(this.#programs.map((program) => program.stop()));
+    await this.#stopPrograms();
     if (this.#kubeletStarted) await this.#kubelet.stop(POD_GRACE_MS);
     await this.#server?.close();
+  }
+
+  async #stopPrograms(): Promise<void> {
+    await Promise.all(this.#programs.map((program) => program.stop()));
   }
 
   async #startKubelet(server: ApiServer): Promise<void> {
@@ -88,7 +92,7 @@ export class Cluster {
   }
 
   /** Returns the URL of the HTTP API. */
-  async #startPrograms(server: ApiServer): Promise<string> {
+  async #startPrograms(server: ApiServer, signal: AbortSignal): Promise<string> {
     const health = await freePort();
     const apiPort = this.#config.apiPort || (await freePort());
     const apiUrl = `http://127.0.0.1:${apiPort}`;
@@ -106,6 +110,7 @@ export class Cluster {
       readyUrl: `${apiUrl}/readyz`,
       env: { BERTH_API_HOST: '127.0.0.1', BERTH_API_PORT: String(apiPort) },
     });
+    signal.throwIfAborted();
     this.#programs.push(controller, api);
     await Promise.all(this.#programs.map((program) => program.start()));
     this.#deps.logger.info({ apiUrl }, 'programs are ready');
@@ -130,7 +135,7 @@ export class Cluster {
         argv: [...NODE, join(REPOSITORY, name, 'main.ts')],
         env: {
           ...process.env,
-          ...this.#compileCache(),
+          NODE_COMPILE_CACHE: home.cache,
           KUBECONFIG: kubeconfig,
           BERTH_NAMESPACE: SYSTEM_NAMESPACE,
           [MARKER_HOME]: home.path,
@@ -154,11 +159,6 @@ export class Cluster {
 
   #images() {
     const entrypoint = [...NODE, '--disable-sigusr1', join(REPOSITORY, 'runner', 'main.ts')];
-    return { [repository(RUNNER_IMAGE)]: { entrypoint, env: this.#compileCache() } };
-  }
-
-  /** Saves every start of a program the work of reading TypeScript. */
-  #compileCache() {
-    return { NODE_COMPILE_CACHE: join(this.#home.path, 'cache') };
+    return { [repository(RUNNER_IMAGE)]: { entrypoint, env: { NODE_COMPILE_CACHE: this.#home.cache } } };
   }
 }

@@ -1,9 +1,8 @@
 /** What the program `local` can be told: one schema, from flags and environment. */
 
-import { homedir } from 'node:os';
-import { isAbsolute, join, resolve } from 'node:path';
 import { parseArgs } from 'node:util';
 import { z } from 'zod';
+import { homeFolder } from '../core/embedded.ts';
 
 /** Wrong flags or environment; the text lists every problem. */
 export class UsageError extends Error {
@@ -44,14 +43,6 @@ Its pods are processes of this machine: they are NOT isolated from it or from on
 
 Example: local up --detach
 `;
-
-/** `$BERTH_HOME`, or `berth` in the user's data folder; always absolute. */
-export function homeFolder(env: NodeJS.ProcessEnv): string {
-  if (env.BERTH_HOME) return resolve(env.BERTH_HOME);
-  // The XDG specification: a path that is not absolute is to be ignored.
-  const data = env.XDG_DATA_HOME && isAbsolute(env.XDG_DATA_HOME) ? env.XDG_DATA_HOME : undefined;
-  return join(data ?? join(homedir(), '.local', 'share'), 'berth');
-}
 
 /** Rejects everything that is not understood, with a `UsageError`. `undefined`: help was asked for. */
 export function readConfig(args: string[], env: NodeJS.ProcessEnv): LocalConfig | undefined {

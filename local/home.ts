@@ -3,10 +3,10 @@
 import { linkSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { z } from 'zod';
-import { identify, isAlive, processTable } from './kubelet/processes.ts';
+import { embeddedKubeconfig } from '../core/embedded.ts';
+import { identify, isAlive, type ProcessIdentity, processTable } from './kubelet/processes.ts';
 
 const identity = z.object({ pid: z.number(), start: z.number(), bootId: z.string() });
-type Identity = z.infer<typeof identity>;
 
 const stateSchema = z.object({
   pid: z.number(),
@@ -51,7 +51,7 @@ export class Home {
 
   /** For people and the CLI: all rights. */
   get kubeconfig(): string {
-    return join(this.path, 'kubeconfig');
+    return embeddedKubeconfig(this.path);
   }
 
   /** What the API server keeps. */
@@ -68,6 +68,11 @@ export class Home {
     return join(this.path, 'logs', `${program}.log`);
   }
 
+  /** Compiled code of all programs: saves every start the work of reading TypeScript. */
+  get cache(): string {
+    return join(this.path, 'cache');
+  }
+
   get #state(): string {
     return join(this.path, 'state.json');
   }
@@ -77,7 +82,7 @@ export class Home {
   }
 
   make(): void {
-    for (const folder of ['', 'programs', 'logs', 'cache']) {
+    for (const folder of ['', 'programs', 'logs']) {
       mkdirSync(join(this.path, folder), { recursive: true, mode: 0o700 });
     }
   }
@@ -100,18 +105,18 @@ export class Home {
   /** The state of the cluster that runs here and is ready, if one does. */
   state(): ClusterState | undefined {
     const state = readJson(this.#state, stateSchema);
-    return state && this.runner() === state.pid ? state : undefined;
+    return state && this.runner()?.pid === state.pid ? state : undefined;
   }
 
-  /** The process that holds the lock, if it lives. */
-  runner(): number | undefined {
+  /** The process that runs a cluster here, ready or not, if it lives. */
+  runner(): ProcessIdentity | undefined {
     const holder = readJson(this.#lock, identity);
-    return holder && isAlive(processTable, holder) ? holder.pid : undefined;
+    return holder && isAlive(processTable, holder) ? holder : undefined;
   }
 
   /** Makes this process the one that runs the cluster. Throws `AlreadyRunning`. */
   lock(): void {
-    const own = identify(processTable, process.pid) as Identity;
+    const own = identify(processTable, process.pid);
     const temporary = `${this.#lock}.${process.pid}`;
     writeFileSync(temporary, JSON.stringify(own), { mode: 0o600 });
     try {
@@ -124,7 +129,7 @@ export class Home {
           if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error;
         }
         const holder = this.runner();
-        if (holder !== undefined) throw new AlreadyRunning(this.path, holder);
+        if (holder !== undefined) throw new AlreadyRunning(this.path, holder.pid);
         this.#removeStale();
       }
     } finally {

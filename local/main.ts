@@ -1,11 +1,9 @@
 /** The program `local`: see `config.ts` for what it can be told. */
 
-import { pino } from 'pino';
-import { systemClock, systemRandom } from '../core/system.ts';
-import { down, LocalError, status, up, upDetached } from './commands.ts';
+import { down, status, upDetached } from './background.ts';
 import { type LocalConfig, readConfig, USAGE, UsageError } from './config.ts';
 import { AlreadyRunning, Home } from './home.ts';
-import { ProgramFailed } from './program.ts';
+import { LocalError } from './leftovers.ts';
 
 const NOT_ISOLATED = 'Its pods are processes of this machine: they are not isolated from it.';
 
@@ -36,6 +34,12 @@ async function run(config: LocalConfig): Promise<number> {
 }
 
 async function foreground(config: LocalConfig, kubeconfig: string): Promise<void> {
+  // Only here is all of it needed: the other commands answer without waiting for the imports.
+  const [{ pino }, { systemClock, systemRandom }, { up }] = await Promise.all([
+    import('pino'),
+    import('../core/system.ts'),
+    import('./up.ts'),
+  ]);
   const stop = new AbortController();
   for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal, () => stop.abort());
   const logger = pino({ level: 'warn' }, pino.destination({ fd: 2, sync: true }));
@@ -51,7 +55,7 @@ async function foreground(config: LocalConfig, kubeconfig: string): Promise<void
 }
 
 function isExpected(error: unknown): error is Error {
-  return error instanceof AlreadyRunning || error instanceof LocalError || error instanceof ProgramFailed;
+  return error instanceof AlreadyRunning || error instanceof LocalError;
 }
 
 try {

@@ -5,6 +5,7 @@ import { closeSync, openSync, readFileSync, renameSync, statSync } from 'node:fs
 import { get } from 'node:http';
 import { type AddressInfo, createServer } from 'node:net';
 import { type Clock, delay, type Logger } from '../core/runtime.ts';
+import { LocalError } from './leftovers.ts';
 
 const FIRST_BACKOFF_MS = 200;
 const MAX_BACKOFF_MS = 10_000;
@@ -16,11 +17,6 @@ const STOP_GRACE_MS = 10_000;
 const READY_MS = 30_000;
 const POLL_MS = 10;
 const MAX_LOG = 10 * 1024 * 1024;
-
-/** The program ended before it was ready; the text holds the end of its log. */
-export class ProgramFailed extends Error {
-  readonly code = 'ProgramFailed';
-}
 
 export interface ProgramSpec {
   name: string;
@@ -46,13 +42,14 @@ export class Program {
     this.#deps = { clock: deps.clock, logger: deps.logger.child({ program: spec.name }) };
   }
 
-  /** Starts it and resolves when it is ready. Rejects with `ProgramFailed`. From then on it is watched. */
+  /** Starts it and resolves when it is ready. Rejects with a `LocalError` that holds the end of its log. From then on it is watched. */
   async start(): Promise<void> {
     const { logPath, name, readyUrl, prepare } = this.#spec;
     const size = statSync(logPath, { throwIfNoEntry: false })?.size ?? 0;
     if (size > MAX_LOG) renameSync(logPath, `${logPath}.1`);
     const offset = size > MAX_LOG ? 0 : size;
     await prepare?.();
+    if (this.#stopping.signal.aborted) throw new LocalError(`${name} was stopped before it began`);
     const ended = untilEnd(this.#spawn());
     const settled = new AbortController();
     const problem = await Promise.race([
@@ -62,7 +59,7 @@ export class Program {
     settled.abort();
     if (problem) {
       const tail = readFileSync(logPath).subarray(offset).toString('utf8').trim().slice(-2_000);
-      throw new ProgramFailed(`${name} ${problem}; its log (${logPath}) says:\n${tail || '(nothing)'}`);
+      throw new LocalError(`${name} ${problem}; its log (${logPath}) says:\n${tail || '(nothing)'}`);
     }
     this.#supervising = this.#supervise(ended);
   }
@@ -119,6 +116,7 @@ export class Program {
       await delay(clock, backoff, signal).catch(() => {});
       if (signal.aborted) return;
       await this.#spec.prepare?.().catch((error) => logger.warn({ err: error }, 'program not prepared'));
+      if (signal.aborted) return;
       startedAt = clock.monotonic();
       ended = untilEnd(this.#spawn());
     }

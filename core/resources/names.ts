@@ -32,6 +32,12 @@ export function storeKey(sessionUID: string, incarnation: number, seq: number): 
   return `${sessionUID}/${incarnation}/${seq}`;
 }
 
+/** The inverse of `storeKey`; undefined for a text that is none. */
+export function parseStoreKey(ref: string): { sessionUID: string; incarnation: number; seq: number } | undefined {
+  const [, sessionUID, incarnation, seq] = /^([^/]+)\/(\d+)\/(\d+)$/.exec(ref) ?? [];
+  return sessionUID ? { sessionUID, incarnation: Number(incarnation), seq: Number(seq) } : undefined;
+}
+
 /** Blob of one part (from 1) of what `storeKey` names. */
 export function blobName(key: { sessionUID: string; incarnation: number; seq: number }, part: number): string {
   return `b-${key.sessionUID}-${key.incarnation}-${key.seq}-${part}`;

@@ -28,16 +28,21 @@ export class BlobStore implements Store {
 
   async put(key: StoreKey, data: Buffer, owner: StoreOwner, signal: AbortSignal): Promise<void> {
     let parts = await toBlobs(key, data, owner);
+    let ended: () => void;
     try {
-      await this.#ceiling.reserve(sizeOf(parts), signal);
+      ended = await this.#ceiling.reserve(sizeOf(parts), signal);
     } catch (error) {
       if (!(error instanceof StoreFullError)) throw error;
       // Parts of an earlier attempt need no room.
       const missing = await inGroups(parts, (blob) => this.#isMissing(blob, signal));
       parts = parts.filter((_, index) => missing[index]);
-      await this.#ceiling.reserve(sizeOf(parts), signal);
+      ended = await this.#ceiling.reserve(sizeOf(parts), signal);
     }
-    await inGroups(parts, (blob) => this.#create(blob, signal));
+    try {
+      await inGroups(parts, (blob) => this.#create(blob, signal));
+    } finally {
+      ended();
+    }
   }
 
   get(key: StoreKey, signal: AbortSignal): Promise<Buffer> {

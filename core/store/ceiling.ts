@@ -20,71 +20,91 @@ const PAGE_SIZE = 500;
 const UNKNOWN_BYTES = 720_000;
 
 /**
- * Keeps the sum of all Blobs below the ceiling. The sum is what a list of their metadata said, and what was reserved
- * since that list began: deletions show at the next list, so the sum is never too low by our own doing.
+ * Keeps the sum of all Blobs below the ceiling. The sum is what a list of their metadata said, and what has been written
+ * since that list began or is being written: never too low by our own doing, too high at most until the next list.
  */
 export class Ceiling {
   readonly #options: CeilingOptions;
   #listed = 0;
   #listedAt = -Infinity;
-  /** Reservations since the list began that made `#listed`. */
-  #reserved = 0;
+  /** Written, or perhaps written, since the list began. */
+  #written = 0;
+  #beingWritten = 0;
   #counting: Promise<void> | undefined;
 
   constructor(options: CeilingOptions) {
     this.#options = options;
   }
 
-  get bytes(): number {
-    return this.#listed + this.#reserved;
-  }
-
   /** Bytes counted within the last minute. */
   async count(signal: AbortSignal): Promise<number> {
     if (this.#options.clock.monotonic() - this.#listedAt > RECOUNT_MS) await this.#recount(signal);
-    return this.bytes;
+    return this.#bytes;
   }
 
-  /** Makes room for `bytes` more, or rejects with a StoreFullError after having counted anew. */
-  async reserve(bytes: number, signal: AbortSignal): Promise<void> {
+  /**
+   * Makes room for `bytes` more, or rejects with a StoreFullError after having counted anew. The returned function is to
+   * be called when the write has ended, well or not.
+   */
+  async reserve(bytes: number, signal: AbortSignal): Promise<() => void> {
     const { ceilingBytes } = this.#options;
     await this.count(signal);
-    if (this.bytes + bytes > ceilingBytes) await this.#recount(signal);
-    if (this.bytes + bytes > ceilingBytes) throw new StoreFullError(bytes, this.bytes, ceilingBytes);
-    this.#reserved += bytes;
+    if (this.#bytes + bytes > ceilingBytes) await this.#recount(signal);
+    if (this.#bytes + bytes > ceilingBytes) throw new StoreFullError(bytes, this.#bytes, ceilingBytes);
+    this.#beingWritten += bytes;
+    return () => {
+      this.#beingWritten -= bytes;
+      this.#written += bytes;
+    };
   }
 
-  /** Those who ask at once share one list, which may have begun before they asked. */
+  get #bytes(): number {
+    return this.#listed + this.#written + this.#beingWritten;
+  }
+
+  /** Those who ask at once share one list; who does not want to wait any longer leaves it to the others. */
   async #recount(signal: AbortSignal): Promise<void> {
-    this.#counting ??= this.#list(signal).finally(() => {
+    this.#counting ??= this.#list().finally(() => {
       this.#counting = undefined;
     });
-    await this.#counting;
+    await unlessAborted(this.#counting, signal);
   }
 
-  async #list(signal: AbortSignal): Promise<void> {
-    const { api, clock, namespaces } = this.#options;
+  async #list(): Promise<void> {
+    const { clock, namespaces } = this.#options;
     const startedAt = clock.monotonic();
-    const before = this.#reserved;
+    const before = this.#written;
     let sum = 0;
-    for (const namespace of namespaces ?? [undefined]) {
-      let token: string | undefined;
-      do {
-        const page = await api.list(blobs, {
-          ...(namespace === undefined ? {} : { namespace }),
-          ...(token === undefined ? {} : { continue: token }),
-          limit: PAGE_SIZE,
-          metadataOnly: true,
-          signal,
-        });
-        token = page.metadata.continue || undefined;
-        for (const { metadata } of page.items) {
-          sum += Number(metadata.annotations?.[ANNOTATION_BLOB_BYTES] ?? UNKNOWN_BYTES) || UNKNOWN_BYTES;
-        }
-      } while (token !== undefined);
-    }
+    for (const namespace of namespaces ?? [undefined]) sum += await this.#sum(namespace);
     this.#listed = sum;
     this.#listedAt = startedAt;
-    this.#reserved -= before;
+    this.#written -= before;
   }
+
+  async #sum(namespace: string | undefined): Promise<number> {
+    let sum = 0;
+    let token: string | undefined;
+    do {
+      const page = await this.#options.api.list(blobs, {
+        ...(namespace === undefined ? {} : { namespace }),
+        ...(token === undefined ? {} : { continue: token }),
+        limit: PAGE_SIZE,
+        metadataOnly: true,
+      });
+      token = page.metadata.continue || undefined;
+      for (const { metadata } of page.items) {
+        sum += Number(metadata.annotations?.[ANNOTATION_BLOB_BYTES]) || UNKNOWN_BYTES;
+      }
+    } while (token !== undefined);
+    return sum;
+  }
+}
+
+function unlessAborted<T>(promise: Promise<T>, signal: AbortSignal): Promise<T> {
+  return new Promise((resolve, reject) => {
+    const onAbort = () => reject(signal.reason);
+    if (signal.aborted) onAbort();
+    signal.addEventListener('abort', onAbort, { once: true });
+    promise.then(resolve, reject).finally(() => signal.removeEventListener('abort', onAbort));
+  });
 }

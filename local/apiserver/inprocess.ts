@@ -126,12 +126,12 @@ export class InProcessApi implements Store {
     ref: ObjectRef,
     produce: (current: ApiObject) => unknown,
     options: WriteOptions | undefined,
-    requireVersion: boolean,
+    replace: boolean,
   ): Stored<T> {
     const subresource = options?.subresource === 'status' ? 'status' : undefined;
     const object = this.#registry.update(this.#type(resource), ref.namespace, ref.name, produce, this.#request, {
       subresource,
-      requireVersion,
+      replace,
     });
     return object as unknown as Stored<T>;
   }

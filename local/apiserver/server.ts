@@ -44,6 +44,8 @@ export async function startApiServer(options: ApiServerOptions): Promise<ApiServ
 
   const controllers = new Controllers(logger);
   bootstrap(registry, controllers);
+  // Nobody can have seen a version from before the start.
+  store.compact();
   namespaceController(registry, controllers);
   garbageCollector(registry, controllers);
 

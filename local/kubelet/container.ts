@@ -6,6 +6,7 @@ import { constants as osConstants } from 'node:os';
 import { dirname } from 'node:path';
 import type { Clock } from '../../core/runtime.ts';
 import { LogFile } from './log-file.ts';
+import { MARKER_CONTAINER, MARKER_ROOT } from './markers.ts';
 import { Output } from './output.ts';
 import type { PipeFactory, StandardStreams } from './pipes.ts';
 import {
@@ -19,11 +20,6 @@ import {
 
 /** How long the pipes may stay open after the last process has gone, milliseconds. */
 const DRAIN_MS = 1_000;
-
-/** What a pod's processes have in their environment, to be found by. The values hold no blanks. */
-export const MARKER_POD = 'BERTH_POD_UID';
-export const MARKER_CONTAINER = 'BERTH_CONTAINER';
-export const MARKER_ROOT = 'BERTH_LOCAL_ROOT';
 
 /** The process could not be started, and never will be as it is configured. */
 export class StartError extends Error {

@@ -29,7 +29,7 @@ export class PodEvents {
       type,
       reason,
       message,
-      source: { component: 'kubelet', host: nodeName },
+      source: { component: 'kubelet' },
       reportingComponent: 'kubelet',
       reportingInstance: nodeName,
       firstTimestamp: now,

@@ -3,10 +3,11 @@
 import { isConflict, isNotFound } from '../../core/kube/errors.ts';
 import type { Clock, Logger } from '../../core/runtime.ts';
 import type { Store } from '../apiserver/types.ts';
-import { type ContainerDeps, MARKER_CONTAINER, MARKER_POD, MARKER_ROOT } from './container.ts';
+import type { ContainerDeps } from './container.ts';
 import { ContainerLoop, type LoopDeps } from './container-loop.ts';
 import { ContainerConfigError, commandLine, containerEnvironment } from './environment.ts';
 import type { PodEvents } from './events.ts';
+import { MARKER_CONTAINER, MARKER_POD, MARKER_ROOT } from './markers.ts';
 import type { PodFolders, PodRecord } from './records.ts';
 import { podStatus, restarts, timestamp } from './status.ts';
 import { type Container, type ContainerStatus, type Images, type Pod, pods } from './types.ts';

@@ -7,13 +7,14 @@ import { keeperStart } from './keeper.ts';
 
 /**
  * The keeper where there is one: at `configured`, beside the runner's own file, or where `make keeper` puts it in a
- * checkout. A configured one that cannot be executed is an error, not a reason to do without.
+ * checkout. `none` does without; any other that cannot be executed is an error, not a reason to do without.
  */
 export function findContainment(
   configured: string | undefined,
   runnerDir: string,
   clock: Clock,
 ): { containment: Containment; start: StartProcess } {
+  if (configured === 'none') return { containment: 'ProcessGroup', start: groupStart(clock) };
   if (configured && !isExecutable(configured)) {
     throw new Error(`BERTH_KEEPER names ${configured}, which cannot be executed`);
   }

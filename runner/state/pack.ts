@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import { once } from 'node:events';
 import { closeSync, constants, fstatSync, openSync, readSync } from 'node:fs';
 import { createZstdCompress, constants as zlib, zstdCompressSync } from 'node:zlib';
-import type { Pack, Sink } from 'tar-stream';
+import type { Pack } from 'tar-stream';
 import { TurnFailure } from '../errors.ts';
 import { EMPTY_ARCHIVE, EMPTY_DIGEST, type PackedState } from './archive.ts';
 import { MAX_PACKED_BYTES, MAX_PLAIN_BYTES } from './limits.ts';
@@ -87,14 +87,14 @@ async function add(archive: Pack, entry: Entry): Promise<void> {
   }
 }
 
-async function copyFile(fd: number, size: number, sink: Sink): Promise<void> {
+async function copyFile(fd: number, size: number, sink: ReturnType<Pack['entry']>): Promise<void> {
   for (let at = 0; at < size; ) {
     const chunk = Buffer.alloc(Math.min(CHUNK_BYTES, size - at));
     readSync(fd, chunk, 0, chunk.length, at);
     at += chunk.length;
     if (!sink.write(chunk)) await once(sink, 'drain');
   }
-  sink.end();
+  sink.end(null);
 }
 
 function tooLarge(size: string, limit: number): TurnFailure {

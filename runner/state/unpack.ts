@@ -13,7 +13,7 @@ import {
 } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { createZstdDecompress } from 'node:zlib';
-import type { Entry } from 'tar-stream';
+import type { Header } from 'tar-stream';
 import { MAX_PLAIN_BYTES } from './limits.ts';
 
 /**
@@ -53,7 +53,7 @@ async function unpackInto(directory: string, packed: Buffer): Promise<string> {
   const made = new Set(['.']);
   const modes: [path: string, mode: number][] = [];
   for await (const entry of extract) {
-    const { name, type, mode = 0o600 } = entry.header;
+    const { name, type, mode, linkname } = entry.header;
     const relative = checkedName(name, made);
     const path = join(directory, relative);
     if (type === 'directory') {
@@ -62,10 +62,10 @@ async function unpackInto(directory: string, packed: Buffer): Promise<string> {
       modes.push([path, mode]);
       entry.resume();
     } else if (type === 'symlink') {
-      symlinkSync(entry.header.linkname ?? '', path);
+      symlinkSync(linkname, path);
       entry.resume();
     } else if (type === 'file') {
-      await writeFile(path, entry);
+      await writeFile(path, entry.header, entry as AsyncIterable<Buffer>);
     } else {
       throw new Error(`the state holds ${JSON.stringify(name)} of type ${type}`);
     }
@@ -85,17 +85,16 @@ function checkedName(name: string, made: Set<string>): string {
   return relative;
 }
 
-async function writeFile(path: string, entry: Entry): Promise<void> {
-  const { mode = 0o600, mtime } = entry.header;
+async function writeFile(path: string, { mode, mtime }: Header, content: AsyncIterable<Buffer>): Promise<void> {
   const flags = constants.O_WRONLY | constants.O_CREAT | constants.O_EXCL | constants.O_NOFOLLOW;
   const fd = openSync(path, flags, 0o600);
   try {
-    for await (const chunk of entry as AsyncIterable<Buffer>) {
+    for await (const chunk of content) {
       for (let at = 0; at < chunk.length; ) at += writeSync(fd, chunk, at);
     }
   } finally {
     closeSync(fd);
   }
   chmodSync(path, mode & 0o777);
-  if (mtime) utimesSync(path, mtime, mtime);
+  utimesSync(path, mtime, mtime);
 }

@@ -28,6 +28,8 @@ export class MarkerScanner {
   #last: Block = { type: 'None' };
   /** What follows an open start marker. */
   #inside: { pieces: Buffer[]; bytes: number } | undefined;
+  /** The line feed that ends the line of an end marker is no log. */
+  #afterEnd = false;
 
   constructor(options: MarkerScannerOptions) {
     this.#start = Buffer.from(options.start);
@@ -48,6 +50,7 @@ export class MarkerScanner {
       } else if (start !== -1) {
         this.#take(rest.subarray(0, start));
         this.#giveBack();
+        this.#afterEnd = false;
         this.#inside = { pieces: [], bytes: 0 };
         rest = rest.subarray(start + this.#start.length);
       } else {
@@ -71,7 +74,9 @@ export class MarkerScanner {
     if (bytes.length === 0) return;
     const inside = this.#inside;
     if (!inside) {
-      this.#onLog(bytes);
+      const log = this.#afterEnd && bytes[0] === 0x0a ? bytes.subarray(1) : bytes;
+      this.#afterEnd = false;
+      if (log.length) this.#onLog(log);
       return;
     }
     inside.bytes += bytes.length;
@@ -84,6 +89,7 @@ export class MarkerScanner {
     this.#last =
       bytes > this.#maxBytes ? { type: 'TooLarge', bytes } : { type: 'Found', bytes: Buffer.concat(pieces, bytes) };
     this.#inside = undefined;
+    this.#afterEnd = true;
   }
 
   #giveBack(): void {

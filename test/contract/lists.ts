@@ -47,6 +47,12 @@ export function listContract(connect: Connect): void {
       await bench.api.delete(bench.at(late));
     });
 
+    test('a version that is no number is 400', async () => {
+      const { status, body } = await bench.api.get(`${bench.widgets}?resourceVersion=abc`);
+      assert.equal(status, 400);
+      assert.match(body.message, /^invalid resource version: /);
+    });
+
     test('a continue token that is none is 400', async () => {
       const { status } = await bench.api.get(`${bench.widgets}?limit=1&continue=garbage`);
       assert.equal(status, 400);
@@ -98,7 +104,7 @@ export function listContract(connect: Connect): void {
       const { status, body } = await bench.api.get(`${bench.widgets}?resourceVersion=999999999`);
       assert.equal(status, 504);
       assert.equal(body.reason, 'Timeout');
-      assert.match(body.message, /^Too large resource version: 999999999, current: \d+$/);
+      assert.match(body.message, /^Timeout: Too large resource version: 999999999, current: \d+$/);
       assert.equal(body.details.causes[0].reason, 'ResourceVersionTooLarge');
     });
 

@@ -115,9 +115,10 @@ export function objectContract(connect: Connect): void {
       );
     });
 
-    test('another kind or version in the object than in the path is 400', async () => {
+    test('another kind in the object than in the path is 422, another version 400', async () => {
       const kind = await bench.api.post(bench.widgets, { ...bench.widget({ spec: { size: 1 } }), kind: 'Gadget' });
-      assert.equal(kind.status, 400);
+      assert.equal(kind.status, 422);
+      assert.match(kind.body.message, /kind: Invalid value: "Gadget": must be Widget/);
       const version = await bench.api.post(bench.widgets, { ...bench.widget(), apiVersion: 'contract.berth.dev/v2' });
       assert.equal(version.status, 400);
       assert.match(version.body.message, /does not match the expected API version \(contract\.berth\.dev\/v1\)/);

@@ -50,9 +50,9 @@ function parseJson(bytes: Buffer): unknown {
 async function parseYaml(bytes: Buffer): Promise<unknown> {
   // What kubectl sends as YAML is JSON nearly always.
   if (bytes[0] === 0x7b) return parseJson(bytes);
-  const { load } = await import('js-yaml');
+  const { parse } = await import('yaml');
   try {
-    return parseJson(Buffer.from(JSON.stringify(load(bytes.toString('utf8')) ?? null)));
+    return parseJson(Buffer.from(JSON.stringify(parse(bytes.toString('utf8')) ?? null)));
   } catch (error) {
     throw badRequest(`error decoding YAML: ${(error as Error).message}`);
   }

@@ -1,4 +1,5 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
+import { EMBEDDED_VERSION_SUFFIX } from '../../../core/embedded.ts';
 import type { Discovery } from '../discovery/discovery.ts';
 import type { OpenApi } from '../discovery/openapi.ts';
 import { failure, methodNotAllowed, unknownPath } from '../errors.ts';
@@ -16,7 +17,7 @@ export const serverVersion = {
   emulationMinor: '35',
   minCompatibilityMajor: '1',
   minCompatibilityMinor: '34',
-  gitVersion: 'v1.35.4+berth-embedded',
+  gitVersion: `v1.35.4${EMBEDDED_VERSION_SUFFIX}`,
   gitCommit: '',
   gitTreeState: 'clean',
   buildDate: '1970-01-01T00:00:00Z',

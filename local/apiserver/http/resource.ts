@@ -127,7 +127,7 @@ async function update(call: Call, registry: Registry): Promise<void> {
   const bytes = await readBody(req);
   if (verb === 'update') {
     const body = await parseObject(bytes, mediaType(req));
-    const options = { subresource, requireVersion: true } as const;
+    const options = { subresource, replace: true } as const;
     const object = registry.update(type, request.namespace, name, () => body, writeRequest(call), options);
     return sendObject(call, registry, 200, object);
   }

@@ -1,7 +1,7 @@
 import type { ServerResponse } from 'node:http';
 import type { Clock } from '../../../core/runtime.ts';
 import { statusObject } from '../errors.ts';
-import { invalid, invalidObject } from '../fields.ts';
+import { forbiddenField, invalidObject } from '../fields.ts';
 import type { ApiObject } from '../object.ts';
 import { listObjects, parseVersion } from '../registry/listing.ts';
 import type { Registry } from '../registry/registry.ts';
@@ -47,7 +47,7 @@ export class Watch {
   start(namespace: string | undefined, selector: Selector, query: URLSearchParams): void {
     const { registry, clock, open } = this.#hub;
     const version = query.get('resourceVersion');
-    const initial = initialEvents(query, this.#type);
+    const initial = initialEvents(query);
     const after = !version || version === '0' || initial ? registry.store.version : parseVersion(version);
     open.add(this);
     this.#res.once('close', () => this.#stop());
@@ -160,31 +160,21 @@ export class Watch {
   }
 }
 
-/** `sendInitialEvents`: undefined when it is not asked for. 422 when what it needs is not asked for too. */
-function initialEvents(query: URLSearchParams, type: ResourceType): boolean | undefined {
+const listOptions = { group: 'meta.k8s.io', kind: 'ListOptions' };
+
+/** `sendInitialEvents`: undefined when it is not asked for. 422 when it comes without what it needs, or that without it. */
+function initialEvents(query: URLSearchParams): boolean | undefined {
   const asked = query.get('sendInitialEvents');
   const match = query.get('resourceVersionMatch');
-  const options = { group: 'meta.k8s.io', kind: 'ListOptions' };
+  const field = 'resourceVersionMatch';
   if (asked === null) {
-    if (match !== null && match !== '') {
-      throw invalidObject(options, '', [
-        {
-          reason: 'FieldValueForbidden',
-          field: 'resourceVersionMatch',
-          message: 'Forbidden: resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided',
-        },
-      ]);
-    }
-    return undefined;
+    if (!match) return undefined;
+    const why = 'resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided';
+    throw invalidObject(listOptions, '', [forbiddenField(field, why)]);
   }
   if (match !== 'NotOlderThan') {
-    throw invalidObject({ ...options, group: type.group || options.group }, '', [
-      invalid(
-        'resourceVersionMatch',
-        match ?? '',
-        'sendInitialEvents requires setting resourceVersionMatch to NotOlderThan',
-      ),
-    ]);
+    const why = 'sendInitialEvents requires setting resourceVersionMatch to NotOlderThan';
+    throw invalidObject(listOptions, '', [forbiddenField(field, why)]);
   }
-  return asked === 'true' || asked === '1';
+  return isTrue(asked);
 }

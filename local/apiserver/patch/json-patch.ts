@@ -8,19 +8,20 @@ interface Operation {
   value?: unknown;
 }
 
-const unprocessable = (message: string) =>
-  failure(422, 'Invalid', `the server rejected our request due to an error in our request: ${message}`);
+/** The API server does not say which operation failed. */
+const unprocessable = () => failure(422, 'Invalid', 'the server rejected our request due to an error in our request');
 
 /** JSON Patch (RFC 6902). 400 for what is no patch, 422 for one that does not fit the object. */
 export function jsonPatch(target: unknown, patch: unknown): unknown {
-  if (!Array.isArray(patch) || !patch.every(isObject)) throw badRequest('a JSON patch is a list of operations');
+  if (!Array.isArray(patch) || !patch.every(isObject))
+    throw badRequest('error decoding patch: a JSON patch is a list of operations');
   let document = clone(target);
   for (const operation of patch as unknown as Operation[]) document = apply(document, operation);
   return document;
 }
 
 function apply(document: unknown, { op, path, from, value }: Operation): unknown {
-  if (typeof path !== 'string') throw badRequest('a JSON patch operation needs a path');
+  if (typeof path !== 'string') throw unprocessable();
   switch (op) {
     case 'add':
       return write(document, pointer(path), clone(value), true);
@@ -36,10 +37,10 @@ function apply(document: unknown, { op, path, from, value }: Operation): unknown
       return write(remove(document, pointer(from ?? '')), pointer(path), moved, true);
     }
     case 'test':
-      if (!equal(read(document, pointer(path)), value)) throw unprocessable(`testing value ${path} failed`);
+      if (!equal(read(document, pointer(path)), value)) throw unprocessable();
       return document;
     default:
-      throw badRequest(`unknown JSON patch operation ${JSON.stringify(op)}`);
+      throw unprocessable();
   }
 }
 
@@ -51,14 +52,12 @@ const pointer = (path: string) =>
         .split('/')
         .map((step) => step.replaceAll('~1', '/').replaceAll('~0', '~'));
 
-const missing = (steps: string[]) => unprocessable(`unable to find path /${steps.join('/')}`);
-
 function read(document: unknown, steps: string[]): unknown {
   let here = document;
   for (const step of steps) {
     if (Array.isArray(here) && /^\d+$/.test(step) && Number(step) < here.length) here = here[Number(step)];
     else if (isObject(here) && Object.hasOwn(here, step)) here = here[step];
-    else throw missing(steps);
+    else throw unprocessable();
   }
   return here;
 }
@@ -70,10 +69,10 @@ function write(document: unknown, steps: string[], value: unknown, insert: boole
   const parent = read(document, steps.slice(0, -1));
   if (Array.isArray(parent)) {
     const index = last === '-' ? parent.length : Number(last);
-    if (!Number.isInteger(index) || index < 0 || index > parent.length) throw missing(steps);
+    if (!Number.isInteger(index) || index < 0 || index > parent.length) throw unprocessable();
     parent.splice(index, insert ? 0 : 1, value);
   } else if (isObject(parent)) parent[last] = value;
-  else throw missing(steps);
+  else throw unprocessable();
   return document;
 }
 

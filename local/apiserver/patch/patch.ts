@@ -33,5 +33,5 @@ export function patcher(type: ResourceType, mediaType: string, patch: unknown): 
 }
 
 function checkObject(patch: unknown): void {
-  if (!isObject(patch)) throw badRequest('a patch of this type is an object');
+  if (!isObject(patch)) throw badRequest('error decoding patch: a patch of this type is an object');
 }

@@ -1,6 +1,10 @@
-import { badRequest, failure } from '../errors.ts';
-import { type ApiObject, clone, equal, isObject, type Json } from '../object.ts';
+import type { ApiError } from '../../../core/kube/errors.ts';
+import { badRequest } from '../errors.ts';
+import { invalid, invalidObject } from '../fields.ts';
+import { type ApiObject, at, clone, equal, isObject, type Json } from '../object.ts';
+import type { Schema } from '../validation/schema.ts';
 import { applyDefaults, dropNulls, prune } from '../validation/shape.ts';
+import { validateValue } from '../validation/values.ts';
 import { metadataShapeError } from './metadata.ts';
 import { groupVersion, type ResourceType } from './types.ts';
 
@@ -24,22 +28,34 @@ const metadataFields = new Set([
   'selfLink',
 ]);
 
+/** How a request is told that its object cannot be understood: a patched object is shown as a whole. */
+type Refuse = (text: string) => ApiError;
+
+const refusal =
+  (type: ResourceType): Refuse =>
+  (text) =>
+    badRequest(`${type.kind} in version "${type.version}" cannot be handled as a ${type.kind}: ${text}`);
+
+const patchRefusal =
+  (patched: string): Refuse =>
+  (text) =>
+    invalidObject({ group: '', kind: '' }, '', [invalid('patch', patched, text)]);
+
 /**
- * Makes an object of the resource out of a request's body: right kind, unknown fields dropped (or refused, or warned
- * of), defaults filled in. Changes `body`.
+ * Makes an object of the resource out of a request's body, or of the outcome of a patch: right kind, unknown fields dropped (or
+ * refused, or warned of), defaults filled in. Changes `body`.
  */
 export function decode(
   body: unknown,
   type: ResourceType,
-  fieldValidation: FieldValidation,
-  warn: (text: string) => void,
+  options: { fieldValidation: FieldValidation; warn: (text: string) => void; patched?: boolean },
 ): ApiObject {
-  if (!isObject(body)) throw badRequest(`the body must be an object of kind ${type.kind}`);
-  checkKind(body, type);
+  if (!isObject(body)) throw badRequest(`the object provided is unrecognized (must be of type ${type.kind})`);
+  const refuse = options.patched ? patchRefusal(JSON.stringify(body)) : refusal(type);
+  checkKind(body, type, refuse);
   body.metadata ??= {};
   const shape = metadataShapeError(body.metadata);
-  if (shape)
-    throw badRequest(`${type.kind} in version "${type.version}" cannot be handled as a ${type.kind}: ${shape}`);
+  if (shape) throw refuse(shape);
   const metadata = body.metadata as Json;
   const unknown: string[] = [];
   for (const key of Object.keys(metadata)) {
@@ -51,40 +67,45 @@ export function decode(
   if (schema) {
     dropNulls(body, schema);
     unknown.push(...prune(body, schema));
+    if (!type.custom) checkTypes(body, schema, refuse);
   }
-  report(unknown, type, fieldValidation, warn);
+  const texts = unknown.map((path) => `unknown field ${JSON.stringify(path)}`);
+  if (texts.length > 0 && options.fieldValidation === 'Strict') {
+    throw refuse(`strict decoding error: ${texts.join(', ')}`);
+  }
+  if (options.fieldValidation === 'Warn') for (const text of texts) options.warn(text);
   if (schema) applyDefaults(body, schema);
   return body as unknown as ApiObject;
 }
 
-function report(unknown: string[], type: ResourceType, mode: FieldValidation, warn: (text: string) => void): void {
-  if (unknown.length === 0 || mode === 'Ignore') return;
-  const texts = unknown.map((path) => `unknown field ${JSON.stringify(path)}`);
-  if (mode === 'Warn') {
-    for (const text of texts) warn(text);
-    return;
-  }
-  throw badRequest(
-    `${type.kind} in version "${type.version}" cannot be handled as a ${type.kind}: strict decoding error: ${texts.join(', ')}`,
-  );
+/** A built-in kind is decoded into a struct, so a wrong type is an error of decoding there. */
+function checkTypes(body: Json, schema: Schema, refuse: Refuse): void {
+  const [error] = validateValue(body, schema).filter(({ reason }) => reason === 'FieldValueTypeInvalid');
+  if (error) throw refuse(`json: cannot unmarshal ${error.field}: ${error.message}`);
 }
 
-function checkKind(body: Json, type: ResourceType): void {
+function checkKind(body: Json, type: ResourceType, refuse: Refuse): void {
   const { apiVersion, kind } = body;
   const expected = groupVersion(type);
-  if (type.custom && !kind) throw badRequest(`Object 'Kind' is missing in '${JSON.stringify(body)}'`);
-  if (type.custom && !apiVersion) throw badRequest(`Object 'apiVersion' is missing in '${JSON.stringify(body)}'`);
-  if (apiVersion !== undefined && apiVersion !== '' && apiVersion !== expected) {
+  const given = (value: unknown) => value !== undefined && value !== null && value !== '';
+  if (type.custom && !given(kind)) {
     throw badRequest(
-      `the API version in the data (${apiVersion}) does not match the expected API version (${expected})`,
+      `the object provided is unrecognized (must be of type ${type.kind}): Object 'Kind' is missing in '${JSON.stringify(body)}'`,
     );
   }
-  if (kind !== undefined && kind !== '' && kind !== type.kind) {
-    throw failure(
-      400,
-      'BadRequest',
-      `${kind} in version "${type.version}" cannot be handled as a ${type.kind}: no kind "${kind}" is registered for version "${expected}"`,
-    );
+  if ((type.custom || given(apiVersion)) && apiVersion !== expected) {
+    throw type.custom || String(apiVersion).includes('/') !== expected.includes('/')
+      ? badRequest(
+          `the API version in the data (${apiVersion ?? ''}) does not match the expected API version (${expected})`,
+        )
+      : refuse(`no kind ${JSON.stringify(type.kind)} is registered for version ${JSON.stringify(apiVersion)}`);
+  }
+  if (given(kind) && kind !== type.kind) {
+    if (!type.custom) throw refuse(`converting (${kind}) to (${type.kind}): unknown conversion`);
+    const name = at(body, 'metadata', 'name');
+    throw invalidObject({ group: type.group, kind: String(kind) }, typeof name === 'string' ? name : '', [
+      invalid('kind', kind, `must be ${type.kind}`),
+    ]);
   }
   body.apiVersion = expected;
   body.kind = type.kind;

@@ -70,12 +70,16 @@ function listVersion(request: ListRequest, current: number): number {
 
 /** 400 for what is no version. */
 export function parseVersion(text: string): number {
-  if (!/^\d{1,15}$/.test(text)) throw badRequest(`invalid resource version ${JSON.stringify(text)}: not a number`);
+  if (!/^\d{1,15}$/.test(text)) {
+    throw badRequest(
+      `invalid resource version: resourceVersion: Invalid value: ${JSON.stringify(text)}: strconv.ParseUint: parsing ${JSON.stringify(text)}: invalid syntax`,
+    );
+  }
   return Number(text);
 }
 
 const tooLargeVersion = (version: number, current: number) =>
-  failure(504, 'Timeout', `Too large resource version: ${version}, current: ${current}`, {
+  failure(504, 'Timeout', `Timeout: Too large resource version: ${version}, current: ${current}`, {
     causes: [{ reason: 'ResourceVersionTooLarge', message: 'Too large resource version' }],
     retryAfterSeconds: 1,
   });
@@ -95,5 +99,5 @@ function decodeContinue(token: string): Page {
   } catch {
     // Falls through to the refusal.
   }
-  throw badRequest('continue key is not valid');
+  throw badRequest('invalid continue token: continue key is not valid');
 }

@@ -30,8 +30,8 @@ const maxObject = 1.5 * 1024 * 1024;
 
 export interface UpdateOptions {
   subresource?: 'status' | undefined;
-  /** A PUT of a custom resource has to name the version it replaces; a PATCH has not. */
-  requireVersion?: boolean;
+  /** A PUT: of a custom resource it has to name the version it replaces. Otherwise the object is a patched one. */
+  replace?: boolean;
 }
 
 /** Create, read and update with the rules of the API server. All synchronous, and each either happens or has no effect. */
@@ -56,7 +56,7 @@ export class Registry {
   }
 
   create(type: ResourceType, namespace: string | undefined, body: unknown, request: WriteRequest): ApiObject {
-    const object = decode(body, type, request.fieldValidation, request.warn);
+    const object = decode(body, type, request);
     this.#settleNamespace(object, type, namespace);
     if (object.metadata.resourceVersion) {
       throw failure(500, '', 'resourceVersion should not be set on objects to be created');
@@ -66,6 +66,7 @@ export class Registry {
     fillNewMetadata(object, type, this.random, now);
     delete object.metadata.resourceVersion;
     type.prepareCreate?.(object, { user: request.user, now });
+    type.admit?.(object, (storage, name) => this.store.get(storage, namespace, name));
     this.#validate(type, object, undefined, undefined);
     if (this.store.get(type.storage, object.metadata.namespace, object.metadata.name)) {
       throw alreadyExists(type, object.metadata.name);
@@ -86,7 +87,7 @@ export class Registry {
     options: UpdateOptions = {},
   ): ApiObject {
     const current = this.get(type, namespace, name);
-    const object = decode(produce(clone(current)), type, request.fieldValidation, request.warn);
+    const object = decode(produce(clone(current)), type, { ...request, patched: options.replace !== true });
     this.#settleNamespace(object, type, namespace);
     if (object.metadata.name === undefined) object.metadata.name = '';
     if (object.metadata.name !== name) {
@@ -164,7 +165,7 @@ export class Registry {
       );
     }
     if (!resourceVersion || resourceVersion === '0') {
-      if (!options.requireVersion || !type.custom) return;
+      if (!options.replace || !type.custom) return;
       throw invalidObject({ group: type.group, kind: type.plural }, name, [
         invalid('metadata.resourceVersion', 0, 'must be specified for an update'),
       ]);

@@ -60,6 +60,8 @@ export interface ResourceType {
   nameRule?: 'subdomain' | 'label' | 'path';
   prepareCreate?(object: ApiObject, context: WriteContext): void;
   prepareUpdate?(object: ApiObject, old: ApiObject, context: WriteContext): void;
+  /** Refuses what does not fit the rest of the cluster; `lookup` finds objects in the same namespace. */
+  admit?(object: ApiObject, lookup: (storage: string, name: string) => ApiObject | undefined): void;
   validate?(object: ApiObject, old: ApiObject | undefined): FieldError[];
   /** CEL rules and what else is checked only when the rest is right; on the status subresource too. */
   validateLate?(object: ApiObject, old: ApiObject | undefined): FieldError[];

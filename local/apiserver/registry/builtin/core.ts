@@ -2,6 +2,7 @@ import { type FieldError, forbiddenField, invalid, required } from '../../fields
 import { type ApiObject, at, equal, isObject } from '../../object.ts';
 import type { ResourceType } from '../types.ts';
 import { ageColumn, builtin, field, fieldColumn, nameColumn } from './define.ts';
+import { builtinSchema } from './schemas.ts';
 
 const dataKey = /^[-._a-zA-Z0-9]+$/;
 const keyMessage =
@@ -29,6 +30,7 @@ function immutableErrors(object: ApiObject, old: ApiObject | undefined, fields: 
 const secrets = builtin({
   plural: 'secrets',
   kind: 'Secret',
+  schema: builtinSchema('V1Secret'),
   selectable: { type: field('type') },
   columns: [
     nameColumn,
@@ -65,6 +67,7 @@ function secretData(secret: ApiObject): void {
 const configMaps = builtin({
   plural: 'configmaps',
   kind: 'ConfigMap',
+  schema: builtinSchema('V1ConfigMap'),
   shortNames: ['cm'],
   columns: [
     nameColumn,
@@ -81,6 +84,7 @@ const configMaps = builtin({
 const namespaces = builtin({
   plural: 'namespaces',
   kind: 'Namespace',
+  schema: builtinSchema('V1Namespace'),
   shortNames: ['ns'],
   namespaced: false,
   nameRule: 'label',
@@ -106,6 +110,7 @@ const namespaces = builtin({
 const serviceAccounts = builtin({
   plural: 'serviceaccounts',
   kind: 'ServiceAccount',
+  schema: builtinSchema('V1ServiceAccount'),
   shortNames: ['sa'],
   columns: [
     nameColumn,
@@ -117,6 +122,7 @@ const serviceAccounts = builtin({
 const nodes = builtin({
   plural: 'nodes',
   kind: 'Node',
+  schema: builtinSchema('V1Node'),
   shortNames: ['no'],
   namespaced: false,
   status: true,
@@ -144,6 +150,7 @@ const leases = builtin({
   group: 'coordination.k8s.io',
   plural: 'leases',
   kind: 'Lease',
+  schema: builtinSchema('V1Lease'),
   columns: [nameColumn, fieldColumn('Holder', 'spec', 'holderIdentity'), ageColumn],
   validate(object) {
     const duration = at(object, 'spec', 'leaseDurationSeconds');
@@ -180,11 +187,18 @@ const roleColumn = {
   cell: (object: ApiObject) => `${at(object, 'roleRef', 'kind')}/${at(object, 'roleRef', 'name')}`,
 };
 
-const roles = builtin({ ...rbac, plural: 'roles', kind: 'Role', columns: [nameColumn, createdAt] });
+const roles = builtin({
+  ...rbac,
+  plural: 'roles',
+  kind: 'Role',
+  schema: builtinSchema('V1Role'),
+  columns: [nameColumn, createdAt],
+});
 const clusterRoles = builtin({
   ...rbac,
   plural: 'clusterroles',
   kind: 'ClusterRole',
+  schema: builtinSchema('V1ClusterRole'),
   namespaced: false,
   columns: [nameColumn, createdAt],
 });
@@ -192,6 +206,7 @@ const roleBindings = builtin({
   ...rbac,
   plural: 'rolebindings',
   kind: 'RoleBinding',
+  schema: builtinSchema('V1RoleBinding'),
   columns: [nameColumn, roleColumn, ageColumn],
   prepareCreate: bindingDefaults,
   prepareUpdate: bindingDefaults,
@@ -201,6 +216,7 @@ const clusterRoleBindings = builtin({
   ...rbac,
   plural: 'clusterrolebindings',
   kind: 'ClusterRoleBinding',
+  schema: builtinSchema('V1ClusterRoleBinding'),
   namespaced: false,
   columns: [nameColumn, roleColumn, ageColumn],
   prepareCreate: bindingDefaults,

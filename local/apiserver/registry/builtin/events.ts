@@ -2,6 +2,7 @@ import { invalid } from '../../fields.ts';
 import { type ApiObject, at } from '../../object.ts';
 import { age } from '../duration.ts';
 import { builtin, field, fieldColumn, text } from './define.ts';
+import { builtinSchema } from './schemas.ts';
 
 /** When an event was last seen: by series, by its own times, by its creation. */
 function lastSeen(event: ApiObject): unknown {
@@ -20,6 +21,7 @@ const involved = (event: ApiObject) =>
 export const events = builtin({
   plural: 'events',
   kind: 'Event',
+  schema: builtinSchema('CoreV1Event'),
   shortNames: ['ev'],
   selectable: {
     'involvedObject.kind': field('involvedObject', 'kind'),

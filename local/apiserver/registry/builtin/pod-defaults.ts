@@ -31,6 +31,10 @@ function defaultContainer(container: Container): void {
   container.terminationMessagePath ??= '/dev/termination-log';
   container.terminationMessagePolicy ??= 'File';
   container.resources ??= {};
+  for (const amounts of [container.resources.limits, container.resources.requests]) {
+    for (const [name, amount] of Object.entries(amounts ?? {}))
+      Object.assign(amounts as object, { [name]: String(amount) });
+  }
   const { limits } = container.resources;
   if (limits) container.resources.requests = { ...limits, ...container.resources.requests };
   for (const port of container.ports ?? []) port.protocol ??= 'TCP';

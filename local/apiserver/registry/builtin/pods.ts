@@ -1,14 +1,17 @@
+import { forbidden } from '../../errors.ts';
 import { isObject } from '../../object.ts';
 import { ageColumn, builtin, field, nameColumn, text } from './define.ts';
 import { defaultPodSpec, qosClass } from './pod-defaults.ts';
 import type { ContainerStatus, Pod } from './pod-types.ts';
 import { podErrors } from './pod-validation.ts';
+import { builtinSchema } from './schemas.ts';
 
 const orNone = (value: unknown) => text(value) || '<none>';
 
 export const pods = builtin({
   plural: 'pods',
   kind: 'Pod',
+  schema: builtinSchema('V1Pod'),
   shortNames: ['po'],
   categories: ['all'],
   status: true,
@@ -42,6 +45,13 @@ export const pods = builtin({
     const pod = object as Pod;
     defaultPodSpec(pod.spec);
     pod.status = (old as Pod).status as NonNullable<Pod['status']>;
+  },
+  admit(object, lookup) {
+    const account = (object as Pod).spec.serviceAccountName as string;
+    if (lookup('serviceaccounts', account)) return;
+    const { name, namespace } = object.metadata;
+    const why = `error looking up service account ${namespace}/${account}: serviceaccount "${account}" not found`;
+    throw forbidden({ group: '', plural: 'pods' }, name, why);
   },
   validate: (object, old) => podErrors(object as Pod, old as Pod | undefined),
   graceSeconds(object, requested) {

@@ -2,6 +2,7 @@ import { type FieldError, invalid, required } from '../../fields.ts';
 import { type ApiObject, equal, timestamp } from '../../object.ts';
 import { celRuleErrors } from '../../validation/cel.ts';
 import type { Schema } from '../../validation/schema.ts';
+import { builtinSchema } from '../builtin/schemas.ts';
 import { age } from '../duration.ts';
 import { compileJsonPath } from '../jsonpath.ts';
 import type { ResourceType } from '../types.ts';
@@ -21,6 +22,7 @@ export const definitions: ResourceType = {
   verbs: ['create', 'delete', 'deletecollection', 'get', 'list', 'patch', 'update', 'watch'],
   storage: crdStorage,
   custom: false,
+  schema: builtinSchema('V1CustomResourceDefinition'),
   columns: [
     { name: 'Name', type: 'string', format: 'name', cell: (object) => object.metadata.name },
     { name: 'Created At', type: 'date', cell: (object) => object.metadata.creationTimestamp },

@@ -1,0 +1,41 @@
+/** Runs a cluster in this process. */
+
+import { Cluster, type ClusterDeps } from './cluster.ts';
+import type { LocalConfig } from './config.ts';
+import { type ClusterState, Home } from './home.ts';
+import { endLeftovers } from './leftovers.ts';
+
+export interface UpOptions {
+  config: LocalConfig;
+  deps: ClusterDeps;
+  /** Ends the cluster in good order. */
+  signal: AbortSignal;
+  onReady(state: ClusterState): void;
+}
+
+/** Runs a cluster until the signal aborts. Rejects with `AlreadyRunning`, or with what kept it from starting. */
+export async function up({ config, deps, signal, onReady }: UpOptions): Promise<void> {
+  const home = new Home(config.home);
+  home.make();
+  home.lock();
+  try {
+    home.removeState();
+    await endLeftovers(home);
+    const cluster = new Cluster(home, config, deps);
+    try {
+      const state = await cluster.start(signal);
+      home.writeState(state);
+      onReady(state);
+      await new Promise((resolve) => signal.addEventListener('abort', resolve, { once: true }));
+    } catch (error) {
+      // Told to stop while it started: that is no failure.
+      if (!signal.aborted) throw error;
+    } finally {
+      home.removeState();
+      await cluster.stop();
+      await endLeftovers(home);
+    }
+  } finally {
+    home.unlock();
+  }
+}

@@ -1,0 +1,187 @@
+import { type ChildProcess, spawn } from 'node:child_process';
+import { createWriteStream, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { KubeClient } from '../../core/kube/client.ts';
+import { loadConnection } from '../../core/kube/config.ts';
+import { pods } from '../../core/kube/resources.ts';
+import { sessions, type Session, type StoredSession, type StoredTurn, type Turn, turns } from '../../core/resources/kinds.ts';
+import { LABEL_SESSION } from '../../core/resources/names.ts';
+import { isTerminal } from '../../core/resources/turn.ts';
+import { silentLogger, systemClock, systemRandom } from '../../core/system.ts';
+import { startApiServer } from '../../local/apiserver/server.ts';
+import type { ApiServer } from '../../local/apiserver/types.ts';
+import { Kubelet } from '../../local/kubelet/kubelet.ts';
+import { installManifests } from '../../local/manifests.ts';
+import { eventually } from './eventually.ts';
+
+const ROOT = join(import.meta.dirname, '..', '..');
+const NODE = [process.execPath, '--disable-warning=ExperimentalWarning'];
+
+/** A controller process that a test may kill. */
+export interface ControllerProcess {
+  child: ChildProcess;
+  kill(signal: NodeJS.Signals): Promise<void>;
+  log(): string;
+}
+
+/**
+ * The embedded API server and kubelet in this process, with controllers as processes of their own and the rights they get
+ * in an installation: what a test of the controller needs to kill it at any moment.
+ */
+export class Installation {
+  readonly home: string;
+  readonly server: ApiServer;
+  readonly client: KubeClient;
+  readonly #kubelet: Kubelet;
+  readonly #env: Record<string, string>;
+  readonly #controllers: ControllerProcess[] = [];
+  #started = 0;
+
+  private constructor(home: string, server: ApiServer, kubelet: Kubelet, client: KubeClient, env: Record<string, string>) {
+    this.home = home;
+    this.server = server;
+    this.#kubelet = kubelet;
+    this.client = client;
+    this.#env = env;
+  }
+
+  static async start(env: Record<string, string> = {}): Promise<Installation> {
+    const home = mkdtempSync(join(tmpdir(), 'berth-installation-'));
+    const deps = { clock: systemClock, random: systemRandom, logger: silentLogger };
+    const runner = { entrypoint: [...NODE, '--disable-sigusr1', join(ROOT, 'runner', 'main.ts')] };
+    const kubelet = new Kubelet({ home, images: { 'berth.local/runner': runner }, ...deps });
+    const server = await startApiServer({ ...deps, tokens: [], pods: kubelet.handlers });
+    await kubelet.start(server.store);
+    await installManifests(server.store, [join(ROOT, 'manifests'), join(ROOT, 'manifests', 'embedded')]);
+    const admin = join(home, 'admin.json');
+    const token = server.mintToken({ username: 'admin', groups: ['system:masters', 'system:authenticated'] });
+    writeFileSync(admin, JSON.stringify(server.kubeconfig(token)));
+    const client = new KubeClient({
+      connection: await loadConnection({ path: admin }),
+      clock: systemClock,
+      random: systemRandom,
+      log: silentLogger,
+      userAgent: 'test',
+    });
+    return new Installation(home, server, kubelet, client, env);
+  }
+
+  get kubeconfig(): string {
+    return join(this.home, 'admin.json');
+  }
+
+  /** Starts a controller and returns at once; the first leads within a second. */
+  startController(env: Record<string, string> = {}): ControllerProcess {
+    const number = ++this.#started;
+    const kubeconfig = join(this.home, 'controller.json');
+    const groups = ['system:serviceaccounts', 'system:serviceaccounts:berth-system', 'system:authenticated'];
+    const token = this.server.mintToken({ username: 'system:serviceaccount:berth-system:berth-controller', groups });
+    writeFileSync(kubeconfig, JSON.stringify(this.server.kubeconfig(token)));
+    const child = spawn(NODE[0] as string, [...NODE.slice(1), join(ROOT, 'controller', 'main.ts')], {
+      env: {
+        PATH: process.env.PATH,
+        KUBECONFIG: kubeconfig,
+        NODE_COMPILE_CACHE: join(tmpdir(), 'berth-test-compile-cache'),
+        BERTH_NAMESPACE: 'berth-system',
+        BERTH_RUNNER_IMAGE: 'berth.local/runner',
+        BERTH_HEALTH_PORT: '0',
+        BERTH_HEALTH_HOST: '127.0.0.1',
+        BERTH_LEASE_DURATION: '2s',
+        ...this.#env,
+        ...env,
+      },
+      stdio: ['ignore', 'pipe', 'pipe'],
+    });
+    const logPath = join(this.home, `controller-${number}.log`);
+    const out = createWriteStream(logPath);
+    child.stdout.pipe(out);
+    child.stderr.pipe(out);
+    const controller: ControllerProcess = {
+      child,
+      log: () => readFileSync(logPath, 'utf8'),
+      kill: (signal) =>
+        new Promise((resolve) => {
+          if (child.exitCode !== null || child.signalCode !== null) return resolve();
+          child.once('exit', () => resolve());
+          child.kill(signal);
+        }),
+    };
+    this.#controllers.push(controller);
+    return controller;
+  }
+
+  async stop(): Promise<void> {
+    await Promise.all(this.#controllers.map((controller) => controller.kill('SIGKILL')));
+    await this.client.close();
+    await this.#kubelet.stop(2_000);
+    await this.server.close();
+    rmSync(this.home, { recursive: true, force: true });
+  }
+
+  /** Everything that the controllers have logged. */
+  logs(): string {
+    return this.#controllers.map((controller) => controller.log()).join('');
+  }
+
+  create(name: string, spec: Partial<Session['spec']>, namespace = 'default'): Promise<StoredSession> {
+    const object = { apiVersion: 'berth.dev/v1alpha1', kind: 'Session', metadata: { name, namespace }, spec };
+    return this.client.create(sessions, object as Session);
+  }
+
+  session(name: string): Promise<StoredSession> {
+    return this.client.get(sessions, { namespace: 'default', name });
+  }
+
+  turn(session: string, name: string, input: unknown, spec: Partial<Turn['spec']> = {}): Promise<StoredTurn> {
+    const object = {
+      apiVersion: 'berth.dev/v1alpha1',
+      kind: 'Turn',
+      metadata: { name, namespace: 'default' },
+      spec: { session, input, ...spec },
+    };
+    return this.client.create(turns, object as Turn);
+  }
+
+  /** The turn once it has ended. */
+  ended(name: string, timeoutMs = 20_000): Promise<StoredTurn> {
+    return eventually(
+      async () => {
+        const turn = await this.client.get(turns, { namespace: 'default', name });
+        return isTerminal(turn.status?.phase) ? turn : undefined;
+      },
+      { timeoutMs, what: `turn ${name} ended` },
+    );
+  }
+
+  /** The session once `check` holds. */
+  async until(name: string, what: string, check: (session: StoredSession) => boolean, timeoutMs = 20_000) {
+    return eventually(
+      async () => {
+        const session = await this.session(name);
+        return check(session) ? session : undefined;
+      },
+      { timeoutMs, what: `session ${name} ${what}` },
+    );
+  }
+
+  async podsOf(session: string) {
+    const { items } = await this.client.list(pods, { namespace: 'default', labelSelector: `${LABEL_SESSION}=${session}` });
+    return items;
+  }
+}
+
+/** A program of the test's own that answers each turn with an envelope: `code` sees `request` and gives the envelope. */
+export function pythonAgent(code: string): { command: string[] } {
+  const program = `
+import json, os, sys, time
+request = json.loads(sys.stdin.readline())
+state = os.environ['BERTH_STATE_DIR']
+def answer(output=None, **rest):
+    print(os.environ['BERTH_RESULT_START_MARKER'])
+    print(json.dumps({'status': 'success', 'output': output, **rest}))
+    print(os.environ['BERTH_RESULT_END_MARKER'])
+${code}
+`;
+  return { command: ['python3', '-c', program] };
+}

@@ -4,7 +4,6 @@
  * frames and nothing else, stderr the agent's readable text. An end of stdin means that an attach closed: another comes.
  */
 import { dirname } from 'node:path';
-import { fileURLToPath } from 'node:url';
 import type { Bind, Bye } from '../core/frames/messages.ts';
 import { systemClock, systemRandom } from '../core/system.ts';
 import { directoriesUnder, makeDirectories } from './directories.ts';
@@ -35,7 +34,7 @@ function start(): void {
   const clock = systemClock;
   const directories = directoriesUnder(environment.BERTH_LOCAL_ROOT);
   makeDirectories(directories);
-  const here = dirname(fileURLToPath(import.meta.url));
+  const here = dirname(process.argv[1] ?? '');
   const { containment, start: startProcess } = findContainment(environment.BERTH_KEEPER, here, clock);
   const text = new TextSink(process.stderr, clock);
 

@@ -4,15 +4,27 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { KubeClient } from '../../core/kube/client.ts';
 import { loadConnection } from '../../core/kube/config.ts';
-import { pods } from '../../core/kube/resources.ts';
-import { sessions, type Session, type StoredSession, type StoredTurn, type Turn, turns } from '../../core/resources/kinds.ts';
-import { LABEL_SESSION } from '../../core/resources/names.ts';
+import { events, pods } from '../../core/kube/resources.ts';
+import type { Stored } from '../../core/kube/types.ts';
+import {
+  type Session,
+  type SessionClass,
+  type StoredSession,
+  type StoredTurn,
+  sessionclasses,
+  sessions,
+  type Turn,
+  turns,
+} from '../../core/resources/kinds.ts';
+import { LABEL_SESSION, parseStoreKey } from '../../core/resources/names.ts';
 import { isTerminal } from '../../core/resources/turn.ts';
+import { readStored } from '../../core/store/read.ts';
 import { silentLogger, systemClock, systemRandom } from '../../core/system.ts';
 import { startApiServer } from '../../local/apiserver/server.ts';
 import type { ApiServer } from '../../local/apiserver/types.ts';
 import { Kubelet } from '../../local/kubelet/kubelet.ts';
 import { installManifests } from '../../local/manifests.ts';
+import { processesWith } from '../integration/kubelet/cluster.ts';
 import { eventually } from './eventually.ts';
 
 const ROOT = join(import.meta.dirname, '..', '..');
@@ -38,7 +50,13 @@ export class Installation {
   readonly #controllers: ControllerProcess[] = [];
   #started = 0;
 
-  private constructor(home: string, server: ApiServer, kubelet: Kubelet, client: KubeClient, env: Record<string, string>) {
+  private constructor(
+    home: string,
+    server: ApiServer,
+    kubelet: Kubelet,
+    client: KubeClient,
+    env: Record<string, string>,
+  ) {
     this.home = home;
     this.server = server;
     this.#kubelet = kubelet;
@@ -165,8 +183,79 @@ export class Installation {
     );
   }
 
+  async turnUntil(name: string, what: string, check: (turn: StoredTurn) => boolean) {
+    return eventually(
+      async () => {
+        const turn = await this.client.get(turns, { namespace: 'default', name });
+        return check(turn) ? turn : undefined;
+      },
+      { timeoutMs: 20_000, what: `turn ${name} ${what}` },
+    );
+  }
+
+  patch(name: string, spec: Partial<Session['spec']>): Promise<StoredSession> {
+    return this.client.patch(sessions, { namespace: 'default', name }, { spec });
+  }
+
+  cancel(turn: string): Promise<StoredTurn> {
+    return this.client.patch(turns, { namespace: 'default', name: turn }, { spec: { cancel: true } });
+  }
+
+  createClass(name: string, spec: Partial<SessionClass['spec']>): Promise<unknown> {
+    const object = { apiVersion: 'berth.dev/v1alpha1', kind: 'SessionClass', metadata: { name }, spec };
+    return this.client.create(sessionclasses, object as SessionClass);
+  }
+
+  delete(session: string): Promise<void> {
+    return this.client.delete(sessions, { namespace: 'default', name: session });
+  }
+
+  /** The turn's output, wherever it is kept. */
+  async output<T = unknown>(turn: StoredTurn): Promise<T> {
+    if (turn.status?.outputRef === undefined) return turn.status?.output as T;
+    const key = parseStoreKey(turn.status.outputRef);
+    if (!key) throw new Error(`outputRef ${turn.status.outputRef} is no key`);
+    const data = await readStored(this.client, { namespace: 'default', kind: 'Output', ...key });
+    return JSON.parse(data.toString()) as T;
+  }
+
+  /** Kills the processes of a pod, as a machine that fails does. */
+  async kill(pod: Stored): Promise<void> {
+    const marker = `BERTH_POD_UID=${pod.metadata.uid}`;
+    for (const pid of processesWith(marker)) process.kill(pid, 'SIGKILL');
+  }
+
+  /** Resolves once the session's turns, pod and processes are gone. */
+  async gone(session: string, pod: Stored): Promise<void> {
+    const what = `everything of session ${session} gone`;
+    await eventually(
+      async () => {
+        const left = await this.client.list(turns, { namespace: 'default', fieldSelector: `spec.session=${session}` });
+        return left.items.length === 0 && (await this.podsOf(session)).length === 0;
+      },
+      { what },
+    );
+    await eventually(() => processesWith(`BERTH_POD_UID=${pod.metadata.uid}`).length === 0, { what });
+  }
+
+  event(session: string, reason: string): Promise<unknown> {
+    return eventually(
+      async () => {
+        const { items } = await this.client.list(events, {
+          namespace: 'default',
+          fieldSelector: `involvedObject.name=${session}`,
+        });
+        return items.find((event) => (event as unknown as { reason: string }).reason === reason);
+      },
+      { what: `event ${reason} of session ${session}` },
+    );
+  }
+
   async podsOf(session: string) {
-    const { items } = await this.client.list(pods, { namespace: 'default', labelSelector: `${LABEL_SESSION}=${session}` });
+    const { items } = await this.client.list(pods, {
+      namespace: 'default',
+      labelSelector: `${LABEL_SESSION}=${session}`,
+    });
     return items;
   }
 }

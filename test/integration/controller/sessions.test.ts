@@ -27,4 +27,231 @@ describe('sessions on the embedded cluster', () => {
     assert.deepEqual(turn.status?.output, { count: 1, input: { n: 3 }, incarnation: 1 });
     assert.equal(turn.status?.log?.inline, 'some noise\nmore noise\n');
   });
+
+  test('a suspended session has no process, and its next turn wakes it with its state', async () => {
+    await cluster.create('sleeper', { agent: COUNTER });
+    await cluster.turn('sleeper', 'sleeper-1', null);
+    await cluster.ended('sleeper-1');
+    await cluster.patch('sleeper', { suspendRequest: 'now' });
+    const suspended = await cluster.until('sleeper', 'suspended', (session) => session.status?.phase === 'Suspended');
+    assert.deepEqual(suspended.status?.suspendHandled, { id: 'now', afterTurn: 1 });
+    assert.equal(suspended.status?.podName, undefined);
+    assert.deepEqual(await cluster.podsOf('sleeper'), []);
+    await cluster.turn('sleeper', 'sleeper-2', null);
+    const turn = await cluster.ended('sleeper-2');
+    assert.deepEqual(turn.status?.output, { count: 2, input: null, incarnation: 2 });
+    // The request was for the turns given before it: this one is not suspended again.
+    assert.equal((await cluster.session('sleeper')).status?.phase, 'Ready');
+  });
+
+  test('looking at a suspended session does not wake it', async () => {
+    await cluster.create('looked-at', { agent: COUNTER, suspendRequest: 'x' });
+    await cluster.turn('looked-at', 'looked-at-1', null);
+    await cluster.ended('looked-at-1');
+    await cluster.patch('looked-at', { suspendRequest: 'y' });
+    const before = await cluster.until('looked-at', 'suspended', (session) => session.status?.phase === 'Suspended');
+    for (let i = 0; i < 20; i++)
+      assert.equal((await cluster.session('looked-at')).metadata.resourceVersion, before.metadata.resourceVersion);
+  });
+
+  test('under a hold turns queue, and run when it is lifted', async () => {
+    await cluster.create('held', { agent: COUNTER, suspend: true });
+    await cluster.turn('held', 'held-1', 'a');
+    const queued = await cluster.turnUntil('held-1', 'queued', (turn) => turn.status?.phase === 'Queued');
+    assert.equal(queued.status?.conditions?.find(({ type }) => type === 'Finished')?.reason, 'Held');
+    assert.deepEqual(await cluster.podsOf('held'), []);
+    await cluster.patch('held', { suspend: false });
+    assert.equal((await cluster.ended('held-1')).status?.phase, 'Succeeded');
+  });
+
+  test('a session of one turn is a whole run in one object, and gives up its pod', async () => {
+    await cluster.create('whole', { agent: COUNTER, turns: 'One', input: { nested: { nothing: null } } });
+    const turn = await cluster.ended('whole');
+    assert.deepEqual(turn.status?.output, { count: 1, input: { nested: { nothing: null } }, incarnation: 1 });
+    const session = await cluster.until(
+      'whole',
+      'without a pod',
+      ({ status }) => status?.phase === 'Finished' && !status.podName,
+    );
+    assert.equal(session.status?.conditions?.find(({ type }) => type === 'Finished')?.status, 'True');
+    await cluster.turn('whole', 'whole-2', null);
+    assert.equal((await cluster.ended('whole-2')).status?.error?.code, 'SessionFinished');
+  });
+
+  test('turns run one after the other in the order in which they were given', async () => {
+    await cluster.create('ordered', { agent: COUNTER });
+    for (let i = 1; i <= 6; i++) await cluster.turn('ordered', `ordered-${i}`, i);
+    const outputs = [];
+    for (let i = 1; i <= 6; i++) outputs.push((await cluster.ended(`ordered-${i}`)).status?.output);
+    assert.deepEqual(
+      outputs.map((output) => (output as { count: number }).count),
+      [1, 2, 3, 4, 5, 6],
+    );
+    const session = await cluster.until('ordered', 'counted', ({ status }) => status?.turns?.total === 6);
+    assert.equal(session.status?.lastTurn?.name, 'ordered-6');
+  });
+
+  test('an output beyond 16 KiB and a state beyond 8 KiB arrive whole', async () => {
+    const big = pythonAgent(`
+path = state + '/data'
+if request['input'] == 'write':
+    open(path, 'wb').write(os.urandom(300000))
+import hashlib
+answer({'digest': hashlib.sha256(open(path, 'rb').read()).hexdigest(), 'text': 'x' * 200000})
+`);
+    await cluster.create('big', { agent: big });
+    await cluster.turn('big', 'big-1', 'write');
+    const first = await cluster.ended('big-1');
+    assert.equal(first.status?.phase, 'Succeeded', first.status?.error?.message);
+    assert.ok(first.status?.outputRef && first.status.state?.ref);
+    await cluster.patch('big', { suspendRequest: 'x' });
+    await cluster.until('big', 'suspended', (session) => session.status?.phase === 'Suspended');
+    await cluster.turn('big', 'big-2', 'read');
+    const second = await cluster.ended('big-2');
+    assert.deepEqual(await cluster.output(second), await cluster.output(first));
+    assert.equal((await cluster.output<{ text: string }>(second)).text.length, 200000);
+  });
+});
+
+describe('what goes wrong', () => {
+  let cluster: Installation;
+  before(async () => {
+    cluster = await Installation.start();
+    cluster.startController();
+  });
+  after(() => cluster.stop());
+  const SLOW = pythonAgent(`
+if request['input'] == 'slow':
+    open(state + '/started', 'w').write('x')
+    time.sleep(60)
+answer(sorted(os.listdir(state)))
+`);
+
+  test('a pod that is killed in a turn gives PodLost, and the next turn goes on from the last stored state', async () => {
+    await cluster.create('lossy', { agent: SLOW });
+    await cluster.turn('lossy', 'lossy-1', 'quick');
+    await cluster.ended('lossy-1');
+    await cluster.turn('lossy', 'lossy-2', 'slow');
+    await cluster.until('lossy', 'running', ({ status }) => status?.phase === 'Running');
+    const [pod] = await cluster.podsOf('lossy');
+    await cluster.kill(pod!);
+    const lost = await cluster.ended('lossy-2');
+    assert.equal(lost.status?.error?.code, 'PodLost');
+    await cluster.turn('lossy', 'lossy-3', 'quick');
+    const next = await cluster.ended('lossy-3');
+    assert.deepEqual(next.status?.output, []);
+    assert.equal(next.status?.incarnation, 2);
+  });
+
+  test('a running turn is cancelled', async () => {
+    await cluster.create('cancelled', { agent: SLOW });
+    await cluster.turn('cancelled', 'cancelled-1', 'slow');
+    await cluster.until('cancelled', 'running', ({ status }) => status?.phase === 'Running');
+    await cluster.cancel('cancelled-1');
+    const turn = await cluster.ended('cancelled-1');
+    assert.equal(turn.status?.phase, 'Cancelled');
+    await cluster.turn('cancelled', 'cancelled-2', 'quick');
+    assert.equal((await cluster.ended('cancelled-2')).status?.incarnation, 1);
+  });
+
+  test('a queued turn is cancelled without having run', async () => {
+    await cluster.create('cancelled-early', { agent: SLOW, suspend: true });
+    await cluster.turn('cancelled-early', 'cancelled-early-1', null);
+    await cluster.cancel('cancelled-early-1');
+    const turn = await cluster.ended('cancelled-early-1');
+    assert.equal(turn.status?.phase, 'Cancelled');
+    assert.equal(turn.status?.startedAt, undefined);
+  });
+
+  test('a turn is stopped at its time-out', async () => {
+    await cluster.create('late', { agent: SLOW, timeouts: { turn: '1s' } });
+    await cluster.turn('late', 'late-1', 'slow');
+    assert.equal((await cluster.ended('late-1')).status?.phase, 'TimedOut');
+    await cluster.turn('late', 'late-2', 'slow', { timeout: '500ms' });
+    assert.match((await cluster.ended('late-2')).status?.error?.message ?? '', /500/);
+  });
+
+  const broken: [string, Parameters<Installation['create']>[1], string, RegExp][] = [
+    [
+      'a program that does not exist',
+      { agent: { command: ['/no/such/program'] } },
+      'CommandNotFound',
+      /no\/such\/program/,
+    ],
+    [
+      'a program that is not executable',
+      { agent: { command: ['/etc/hostname'] } },
+      'CommandNotExecutable',
+      /\/etc\/hostname/,
+    ],
+    [
+      'a working directory that is a file',
+      { agent: { command: ['true'], workingDir: '/etc/hostname' } },
+      'WorkingDirInvalid',
+      /\/etc\/hostname/,
+    ],
+    ['an agent that says nothing', { agent: { command: ['true'] } }, 'MissingEnvelope', /missing result envelope/],
+    [
+      'an agent that ends with an exit code',
+      { agent: { command: ['sh', '-c', 'echo token=abc >&2; exit 3'] } },
+      'AgentFailed',
+      /exit code 3.*\[REDACTED\]/s,
+    ],
+    [
+      'a setting that the class does not allow',
+      { class: 'strict', agent: { command: ['true'] } },
+      'NotAllowed',
+      /spec\.agent\.command/,
+    ],
+  ];
+  test('what cannot work fails with the field or file and what is wrong', async () => {
+    await cluster.createClass('strict', { overrides: [] });
+    for (const [what, spec, code, message] of broken) {
+      const name = `broken-${code.toLowerCase()}`;
+      await cluster.create(name, spec);
+      await cluster.turn(name, name, null);
+      const { error } = (await cluster.ended(name)).status ?? {};
+      assert.equal(error?.code, code, `${what}: ${error?.message}`);
+      assert.match(error?.message ?? '', message, what);
+    }
+  });
+
+  test('a class that does not exist is said in a condition and an event, and may still come', async () => {
+    await cluster.create('early', { class: 'later', agent: SLOW });
+    await cluster.turn('early', 'early-1', 'quick');
+    const session = await cluster.until('early', 'judged', ({ status }) => status?.phase === 'Queued');
+    const admitted = session.status?.conditions?.find(({ type }) => type === 'Admitted');
+    assert.equal(admitted?.reason, 'ClassNotFound');
+    await cluster.event('early', 'ClassNotFound');
+    await cluster.createClass('later', { overrides: ['agent.command'] });
+    assert.equal((await cluster.ended('early-1')).status?.phase, 'Succeeded');
+  });
+
+  test('an image that cannot be had is said in a condition and an event, and ends with the time-out', async () => {
+    await cluster.create('imageless', { image: 'no.such/image:1', agent: SLOW, timeouts: { start: '2s' } });
+    await cluster.turn('imageless', 'imageless-1', 'quick');
+    const turn = await cluster.ended('imageless-1');
+    assert.equal(turn.status?.error?.code, 'StartFailed');
+    assert.match(turn.status?.error?.message ?? '', /no\.such\/image:1/);
+    await cluster.event('imageless', 'ImageUnavailable');
+    const session = await cluster.until('imageless', 'without a pod', ({ status }) => !status?.podName);
+    assert.equal(session.status?.conditions?.find(({ type }) => type === 'Ready')?.reason, 'StartFailed');
+  });
+
+  test('a deleted session takes its turns, its pod and its processes with it', async () => {
+    await cluster.create('deleted', { agent: SLOW });
+    await cluster.turn('deleted', 'deleted-1', 'slow');
+    await cluster.until('deleted', 'running', ({ status }) => status?.phase === 'Running');
+    const [pod] = await cluster.podsOf('deleted');
+    await cluster.delete('deleted');
+    await cluster.gone('deleted', pod!);
+  });
+
+  test('a turn without a session waits and says so', async () => {
+    await cluster.turn('nobody', 'orphan', null);
+    const turn = await cluster.turnUntil('orphan', 'queued', ({ status }) => status?.phase === 'Queued');
+    assert.equal(turn.status?.conditions?.[0]?.reason, 'SessionNotFound');
+    await cluster.cancel('orphan');
+    assert.equal((await cluster.ended('orphan')).status?.phase, 'Cancelled');
+  });
 });

@@ -157,6 +157,12 @@ describe('the store of Blobs', () => {
     await store.delete(key, signal);
   });
 
+  test('two deletes at once both succeed', async () => {
+    await store.put(key, three(), owner, signal);
+    await Promise.all([store.delete(key, signal), storeOf().delete(key, signal)]);
+    assert.deepEqual(await stored(), []);
+  });
+
   test('what is not there is told by name', async () => {
     await assert.rejects(
       store.get(key, signal),

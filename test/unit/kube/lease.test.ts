@@ -37,7 +37,7 @@ class LeaseStore {
       const { before, after } = net();
       if (before === 'lost') return lost();
       const arrives = this.#clock.monotonic() + before;
-      await delay(this.#clock, Math.min(before, end - this.#clock.monotonic()));
+      if (before > 0) await delay(this.#clock, Math.min(before, end - this.#clock.monotonic()));
       // The server does not know that the caller has given up meanwhile.
       if (arrives > end) {
         this.#clock.setTimer(arrives - end, () => attempt(fn));
@@ -45,7 +45,7 @@ class LeaseStore {
       }
       const result = attempt(fn);
       if (after === 'lost' || this.#clock.monotonic() + after > end) return lost();
-      await delay(this.#clock, after);
+      if (after > 0) await delay(this.#clock, after);
       if ('error' in result) throw result.error;
       return result.value;
     };

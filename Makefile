@@ -7,9 +7,10 @@ KEEPER_SOURCES := $(wildcard runner/keeper/*.c runner/keeper/*.h)
 INSTALLED := node_modules/.installed
 
 # $(call suite,NAME,FILES,SECONDS,OPTIONS): runs a test suite; what it counted goes to build/reports/NAME.json.
+# The time limit is for what the runner itself does not end: a test file that never lets go of something.
 define suite
 @mkdir -p build/reports
-$(NODE) --disable-warning=ExperimentalWarning --test --test-timeout=$(3)000 $(4) \
+timeout --kill-after=10 $(3) $(NODE) --test --test-timeout=$(3)000 $(4) \
   --test-reporter=spec --test-reporter-destination=stdout \
   --test-reporter=./test/support/reporter.ts --test-reporter-destination=build/reports/$(1).json $(2)
 endef

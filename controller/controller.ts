@@ -7,7 +7,7 @@ import { BlobStore } from '../core/store/blobs.ts';
 import { type Caches, informerCaches } from './caches.ts';
 import type { ControllerConfig } from './config.ts';
 import { Leading } from './leadership.ts';
-import { leasedApi } from './leased-api.ts';
+import { leasedApi, WRITE_DEADLINE_MS } from './leased-api.ts';
 import { loadMasterKeys } from './link/keys.ts';
 
 export interface ControllerOptions {
@@ -124,7 +124,8 @@ export class Controller {
       },
       maxRunning: config.BERTH_MAX_RUNNING,
       workers: config.BERTH_WORKERS,
-      takenOver: leadership.takenOver,
+      // A write of the old leader ended with its lease at the latest, and was never under way for longer than this.
+      admitAfterMs: leadership.takenOver ? Math.min(WRITE_DEADLINE_MS, config.BERTH_LEASE_DURATION) : 0,
       signal: leadership.signal,
       epoch: () => this.#elector.epoch ?? 0,
       onLaterEpoch: (epoch) => {

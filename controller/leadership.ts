@@ -6,7 +6,6 @@ import type { Store } from '../core/store/store.ts';
 import type { Effects } from './act/context.ts';
 import type { Caches } from './caches.ts';
 import type { EventFacts } from './decide/events.ts';
-import { WRITE_DEADLINE_MS } from './leased-api.ts';
 import { Ledger } from './ledger.ts';
 import type { MasterKeys } from './link/keys.ts';
 import { Links } from './link/links.ts';
@@ -26,8 +25,8 @@ export interface LeadershipOptions {
   installation: Installation;
   maxRunning: number | undefined;
   workers: number;
-  /** The holder before let its lease expire: its last requests may still be under way. */
-  takenOver: boolean;
+  /** Milliseconds until the last request of the leader before is dead; 0 when it let go of the lease. */
+  admitAfterMs: number;
   /** Aborts when the leadership ends. */
   signal: AbortSignal;
   epoch(): number;
@@ -92,14 +91,14 @@ export class Leading {
 
   /** Looks at everything there is. New sessions are admitted at once, or when a deposed leader's requests are dead. */
   start(): void {
-    const { caches, takenOver, clock } = this.#options;
+    const { caches, admitAfterMs, clock } = this.#options;
     for (const session of caches.allSessions()) {
       const since = session.status?.queue?.since;
       const key = `${session.metadata.namespace}/${session.metadata.name}`;
       if (since) this.#ledger.wait({ key, class: session.spec.class, since: Date.parse(since) });
     }
     for (const key of caches.keys()) this.#queue.add(key);
-    if (takenOver) this.#cancelOpening = clock.setTimer(WRITE_DEADLINE_MS, () => this.#open());
+    if (admitAfterMs > 0) this.#cancelOpening = clock.setTimer(admitAfterMs, () => this.#open());
     else this.#open();
     this.#queue.start();
   }
@@ -119,6 +118,7 @@ export class Leading {
   }
 
   classChanged(name: string): void {
+    this.#ledger.vacancy();
     for (const session of this.#options.caches.allSessions()) {
       if (session.spec.class === name) this.#queue.add(`${session.metadata.namespace}/${session.metadata.name}`);
     }

@@ -54,7 +54,7 @@ export class Reconciler {
     const decision = decide(world);
     const applicant = { key, class: session.spec.class, since: waitingSince(session) };
     if (decision.waiting) ledger.wait(applicant);
-    else ledger.leave(key);
+    else if (!decision.actions.some((action) => action.do === 'OwnIncarnation')) ledger.leave(key);
     // Links to pods of earlier incarnations are of no use any more.
     const current = world.pod?.metadata.uid ?? session.status?.podUID;
     if (current) links.closeOthers(session.metadata.uid, current);
@@ -106,6 +106,7 @@ export class Reconciler {
     if (status.phase !== before.phase)
       log.info({ session: key, phase: status.phase, was: before.phase }, 'session phase');
     caches.sawSession(written);
+    if (before.podName && !status.podName) this.#options.effects.ledger.vacancy();
     for (const event of noteworthy(before, status)) this.#options.notify(session, event);
   }
 
@@ -123,5 +124,6 @@ export class Reconciler {
     this.#memories.delete(key);
     this.#options.effects.links.closeOthers(uid);
     this.#options.effects.ledger.leave(key);
+    this.#options.effects.ledger.vacancy();
   }
 }

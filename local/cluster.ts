@@ -10,7 +10,7 @@ import type { LocalConfig } from './config.ts';
 import type { ClusterState, Home } from './home.ts';
 import { repository } from './kubelet/images.ts';
 import { Kubelet } from './kubelet/kubelet.ts';
-import { MARKER_HOME } from './leftovers.ts';
+import { LocalError, MARKER_HOME } from './leftovers.ts';
 import { installManifests } from './manifests.ts';
 import { freePort, Program } from './program.ts';
 
@@ -63,6 +63,9 @@ export class Cluster {
       port: this.#config.port,
       tokens: [],
       pods: this.#kubelet.handlers,
+    }).catch((error: NodeJS.ErrnoException) => {
+      if (error.code !== 'EADDRINUSE') throw error;
+      throw new LocalError(`port ${this.#config.port} of 127.0.0.1 is taken by another program: name another, or none`);
     });
     this.#server = server;
     const admin = server.mintToken({ username: 'admin', groups: ['system:masters', 'system:authenticated'] });

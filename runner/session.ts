@@ -156,8 +156,9 @@ export class BoundSession {
     this.#stopping = true;
     const message = 'the pod was told to stop while the turn ran; the agent was stopped';
     this.#current?.stop({ outcome: 'Failed', error: { code: 'PodLost', message }, graceMs });
-    await this.#work;
-    await this.#surroundings.driver.stop(graceMs);
+    await Promise.all([this.#work, this.#surroundings.driver.stop(graceMs)]);
+    // A process that was being started at that moment.
+    await this.#surroundings.driver.stop(0);
   }
 
   async #run(run: TurnRun, refuse: Refuse): Promise<void> {

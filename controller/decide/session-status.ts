@@ -196,10 +196,10 @@ function conditionsOf(draft: Draft, next: SessionStatus, phase: SessionPhase): S
     if (isReady(draft))
       return next.currentTurn ? say('True', 'Running', `Turn ${next.currentTurn} runs.`) : say('True', 'Ready');
     if (problem) return say('False', problem.reason, problem.message);
-    if (next.podName) return say('False', 'Starting');
-    // Why the last start failed stays to be read until the next one.
+    // Why the last start failed stays to be read until the next one, which begins with owning an incarnation.
     const last = session.status?.conditions?.find((condition) => condition.type === 'Ready');
     if (last?.reason === 'StartFailed') return say('False', 'StartFailed', last.message);
+    if (next.podName) return say('False', 'Starting');
     return say('False', session.spec.suspend ? 'Held' : 'Suspended');
   }
 }

@@ -9,6 +9,8 @@ export interface AttachmentOptions {
   clock: Clock;
   log: Logger;
   pod: { namespace: string; name: string };
+  /** A new attach is open; `ready` is asked for next. */
+  onOpen(): void;
   /** Every piece as it comes: the stream is always drained, as a stalled reader would block the container. */
   onBytes(chunk: Buffer): void;
   /** An answer has become overdue, or the attach has ended. */
@@ -104,6 +106,7 @@ export class Attachment {
         log.debug({ pod: pod.name, err: error }, 'attach failed');
         continue;
       }
+      this.#options.onOpen();
       this.write([ASK_READY]);
       this.expectAnswer();
       const end = await this.#stream.closed;

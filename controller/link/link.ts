@@ -42,6 +42,8 @@ export class Link {
   #boot: string | undefined;
   #down: Buffer | undefined;
   #acked = 0;
+  /** This attach has had its `ready`; the line ends that begin an attach can ask for more than one. */
+  #greeted = false;
   /** The number of the control line that gave the last turn. */
   #turnNumber = 0;
   #cancelPing: () => void = () => {};
@@ -50,6 +52,9 @@ export class Link {
     this.#options = options;
     this.#attachment = new Attachment({
       ...options,
+      onOpen: () => {
+        this.#greeted = false;
+      },
       onBytes: (chunk) => this.#take(this.#decoder.push(chunk)),
       onChange: () => {
         this.#silence();
@@ -213,6 +218,8 @@ export class Link {
     const { session, incarnation, pod } = this.#options;
     this.#answered();
     if (ready.epoch > this.#options.epoch()) this.#options.onLaterEpoch(ready.epoch);
+    if (this.#greeted) return;
+    this.#greeted = true;
     const facts = { protocol: ready.protocol, runnerVersion: ready.runnerVersion };
     if (ready.podUID !== pod.uid || (this.#boot !== undefined && this.#boot !== ready.boot)) {
       this.#change({ ...facts, phase: 'Foreign' });

@@ -223,7 +223,7 @@ export class KubeClient implements KubeApi {
         { method, path, failures, waitMs: Math.round(waitMs), err: (error as Error).message },
         'call is tried again',
       );
-      await delay(clock, waitMs, call.signal);
+      await held(delay(clock, waitMs, call.signal));
     }
   }
 
@@ -264,6 +264,12 @@ export class KubeClient implements KubeApi {
       userAgent: this.#options.userAgent,
     });
   }
+}
+
+/** A call that waits for its next try has no socket: without this a program with nothing else to do would just end. */
+async function held(wait: Promise<void>): Promise<void> {
+  const hold = setInterval(() => {}, 2 ** 30);
+  await wait.finally(() => clearInterval(hold));
 }
 
 /** The body as sent: the server insists on apiVersion and kind. */

@@ -50,7 +50,7 @@ export async function loadConnection(options: ConnectionOptions = {}): Promise<C
   let files: string[];
   if (options.path !== undefined) files = [options.path];
   else if (env.KUBECONFIG) files = env.KUBECONFIG.split(delimiter).filter((file) => file !== '' && existsSync(file));
-  else if (inPod) return inClusterConnection(serviceAccount, env);
+  else if (inPod && options.context === undefined) return inClusterConnection(serviceAccount, env);
   else files = existsSync(home) ? [home] : [];
 
   if (files.length === 0) {

@@ -171,7 +171,9 @@ export class LeaderElector {
     try {
       const acquireTime = this.#seen?.lease.spec?.acquireTime;
       const spec = { ...this.#record(term.epoch), ...(acquireTime === undefined ? {} : { acquireTime }) };
-      this.#renewed(term, await this.#write(spec, this.deadlineLeftMs()), sentAt);
+      // A lost answer must leave time for another try.
+      const limitMs = Math.min(this.deadlineLeftMs(), this.#renewDeadlineMs / 3);
+      this.#renewed(term, await this.#write(spec, limitMs), sentAt);
     } catch (error) {
       if (isNotFound(error)) return this.#lose('the lease was deleted');
       if (!isConflict(error)) throw error;

@@ -11,11 +11,19 @@ const RETRY_AFTER_SPREAD_MS = 250;
  * the server surely did nothing, which is what 429, 503 with Retry-After and a request that never left say.
  */
 export function mayRetry(error: unknown, readOnly: boolean): boolean {
-  if (error instanceof TransportError) return readOnly || !error.sent;
+  if (error instanceof TransportError) return !isWrongCertificate(error.cause) && (readOnly || !error.sent);
   if (!(error instanceof ApiError)) return false;
   if (error.code === 429) return true;
   if (readOnly) return error.code >= 500 && error.code !== 501;
   return error.code === 503 && error.retryAfterMs !== undefined;
+}
+
+/** Such a refusal is one of configuration and does not pass. */
+function isWrongCertificate(cause: unknown): boolean {
+  const { code } = (cause ?? {}) as { code?: unknown };
+  return (
+    typeof code === 'string' && /^(ERR_TLS_|ERR_SSL_|ERR_OSSL_|CERT_|DEPTH_ZERO_|SELF_SIGNED_|UNABLE_TO_)/.test(code)
+  );
 }
 
 /** Milliseconds to wait before the next attempt after `failures` failed ones. */

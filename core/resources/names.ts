@@ -8,6 +8,8 @@ export const LABEL_CLASS = 'berth.dev/class';
 export const LABEL_MANAGED_BY = 'app.kubernetes.io/managed-by';
 export const MANAGED_BY = 'berth';
 
+/** Digest of the Idempotency-Key that an object was created with, and of its user. */
+export const LABEL_IDEMPOTENCY_KEY = 'berth.dev/idempotency-key';
 /** The digest of the request that an Idempotency-Key was first used with. */
 export const ANNOTATION_IDEMPOTENCY = 'berth.dev/idempotency-digest';
 

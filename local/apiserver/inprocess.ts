@@ -35,6 +35,7 @@ export class InProcessApi implements Store {
     user: { username: 'system:node:local', groups: ['system:masters', 'system:nodes'] },
     fieldValidation: 'Strict',
     dryRun: false,
+    fieldManager: 'kubelet',
     warn() {},
   };
 

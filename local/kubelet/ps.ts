@@ -12,7 +12,7 @@ function ps(args: string[]): string {
   }
 }
 
-/** Columns: pid, ppid, sess, state, lstart (five words in the C locale). */
+/** The last is five words in the C locale. */
 const COLUMNS = 'pid=,ppid=,pgid=,stat=,lstart=';
 
 function parse(text: string): ProcessInfo[] {
@@ -26,18 +26,33 @@ function parse(text: string): ProcessInfo[] {
   return processes;
 }
 
-export const psTable: ProcessTable = {
-  list: () => parse(ps(['-A', '-o', COLUMNS])),
-  find: (pid) => parse(ps(['-p', String(pid), '-o', COLUMNS]))[0],
-  environment(pid) {
+/** Of all processes, taken at once when first asked for after a `list`: starting `ps` is slow. */
+let environments: Map<number, Map<string, string>> | undefined;
+
+function readEnvironments(): Map<number, Map<string, string>> {
+  const all = new Map<number, Map<string, string>>();
+  for (const line of ps(['eww', '-A', '-o', 'pid=,command=']).split('\n')) {
     // The environment follows the command, separated by blanks: enough to see markers, whose values hold none.
-    const words = ps(['eww', '-p', String(pid), '-o', 'command=']).split(/\s+/);
+    const [pid, ...words] = line.trim().split(/\s+/);
     const variables = new Map<string, string>();
     for (const word of words) {
       const equals = word.indexOf('=');
       if (equals > 0) variables.set(word.slice(0, equals), word.slice(equals + 1));
     }
-    return variables.size === 0 ? undefined : variables;
+    all.set(Number(pid), variables);
+  }
+  return all;
+}
+
+export const psTable: ProcessTable = {
+  list() {
+    environments = undefined;
+    return parse(ps(['-A', '-o', COLUMNS]));
+  },
+  find: (pid) => parse(ps(['-p', String(pid), '-o', COLUMNS]))[0],
+  environment(pid) {
+    environments ??= readEnvironments();
+    return environments.get(pid);
   },
   // Start times are wall-clock here and differ between boots by themselves.
   bootId: () => 'wall-clock',

@@ -133,6 +133,10 @@ export class CommandDriver implements Driver {
   async #execute(plan: Plan, hooks: TurnHooks): Promise<Completion> {
     const { facts, start, flow, clock } = this.#options;
     const { file, args, cwd, env } = plan;
+    if (hooks.signal.aborted) {
+      const { outcome, error } = hooks.signal.reason as StopReason;
+      return { outcome, error, leftRunning: [] };
+    }
     const argv0 = facts.agent.command[0] ?? file;
     const family = await start({ file, argv0, args, cwd, env }).catch((error) => {
       throw startFailure(error, file);

@@ -33,9 +33,10 @@ export async function packDirectory(directory: string): Promise<PackedState> {
   // Only now: a session without state never pays for it.
   const tar = await import('tar-stream');
   const archive = tar.pack();
-  const collected = collect(archive);
+  const progress = { packed: 0 };
+  const collected = collect(archive, progress);
   try {
-    for (const entry of entries) await add(archive, entry);
+    for (const entry of entries) await add(archive, entry, progress);
     archive.finalize();
   } catch (error) {
     archive.destroy();
@@ -45,30 +46,37 @@ export async function packDirectory(directory: string): Promise<PackedState> {
   return { ...(await collected), skipped };
 }
 
-async function collect(archive: Pack): Promise<Omit<PackedState, 'skipped'>> {
+/** How far packing has come: over its limit it ends early. */
+interface Progress {
+  packed: number;
+}
+
+async function collect(archive: Pack, progress: Progress): Promise<Omit<PackedState, 'skipped'>> {
   const hash = createHash('sha256');
   const compress = createZstdCompress({ params: { [zlib.ZSTD_c_compressionLevel]: 1 } });
   const pieces: Buffer[] = [];
   let bytes = 0;
-  let packed = 0;
   compress.on('data', (piece: Buffer) => {
-    packed += piece.length;
-    if (packed <= MAX_PACKED_BYTES) pieces.push(piece);
+    progress.packed += piece.length;
+    if (progress.packed <= MAX_PACKED_BYTES) pieces.push(piece);
   });
   const finished = once(compress, 'end');
   for await (const chunk of archive as AsyncIterable<Buffer>) {
     hash.update(chunk);
     bytes += chunk.length;
-    if (packed > MAX_PACKED_BYTES) break;
     if (!compress.write(chunk)) await once(compress, 'drain');
   }
   compress.end();
   await finished;
-  if (packed > MAX_PACKED_BYTES) throw tooLarge(`more than ${MAX_PACKED_BYTES} bytes packed`, MAX_PACKED_BYTES);
-  return { digest: hash.digest('hex'), bytes, packed: Buffer.concat(pieces, packed) };
+  checkPacked(progress);
+  return { digest: hash.digest('hex'), bytes, packed: Buffer.concat(pieces, progress.packed) };
 }
 
-async function add(archive: Pack, entry: Entry): Promise<void> {
+function checkPacked({ packed }: Progress): void {
+  if (packed > MAX_PACKED_BYTES) throw tooLarge(`more than ${MAX_PACKED_BYTES} bytes packed`, MAX_PACKED_BYTES);
+}
+
+async function add(archive: Pack, entry: Entry, progress: Progress): Promise<void> {
   // Owner and the times of directories differ from one incarnation to the next and say nothing.
   const common = { name: entry.name, mode: entry.stats.mode & 0o777, uid: 0, gid: 0 };
   const mtime = new Date(Math.floor(entry.stats.mtimeMs / 1000) * 1000);
@@ -80,15 +88,16 @@ async function add(archive: Pack, entry: Entry): Promise<void> {
     if (fd === undefined) return;
     try {
       const { size } = fstatSync(fd);
-      await copyFile(fd, size, archive.entry({ ...common, type: 'file', size, mtime }));
+      await copyFile(fd, size, archive.entry({ ...common, type: 'file', size, mtime }), progress);
     } finally {
       closeSync(fd);
     }
   }
 }
 
-async function copyFile(fd: number, size: number, sink: ReturnType<Pack['entry']>): Promise<void> {
+async function copyFile(fd: number, size: number, sink: ReturnType<Pack['entry']>, progress: Progress): Promise<void> {
   for (let at = 0; at < size; ) {
+    checkPacked(progress);
     const chunk = Buffer.alloc(Math.min(CHUNK_BYTES, size - at));
     readSync(fd, chunk, 0, chunk.length, at);
     at += chunk.length;

@@ -1,6 +1,10 @@
 import { describe } from 'node:test';
+import { accessContract } from './access.ts';
+import { deletionContract } from './deletions.ts';
+import { discoveryContract } from './discovery.ts';
 import { listContract } from './lists.ts';
 import { objectContract } from './objects.ts';
+import { patchContract } from './patches.ts';
 import { schemaContract } from './schemas.ts';
 import type { Connect } from './target.ts';
 import { watchContract } from './watches.ts';
@@ -15,5 +19,9 @@ export function contractSuite(name: string, connect: Connect): void {
     schemaContract(connect);
     listContract(connect);
     watchContract(connect);
+    patchContract(connect);
+    deletionContract(connect);
+    accessContract(connect);
+    discoveryContract(connect);
   });
 }

@@ -1,5 +1,5 @@
 import { type ChildProcess, spawn } from 'node:child_process';
-import { createWriteStream, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { createWriteStream, existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { KubeClient } from '../../core/kube/client.ts';
@@ -117,7 +117,7 @@ export class Installation {
     child.stderr.pipe(out);
     const controller: ControllerProcess = {
       child,
-      log: () => readFileSync(logPath, 'utf8'),
+      log: () => (existsSync(logPath) ? readFileSync(logPath, 'utf8') : ''),
       kill: (signal) =>
         new Promise((resolve) => {
           if (child.exitCode !== null || child.signalCode !== null) return resolve();

@@ -1,13 +1,22 @@
 import type { TestEvent } from 'node:test/reporters';
 
-/** A reporter for `node --test`: one line of JSON with what the whole run counted, for `.ci/run` to add up. */
+/**
+ * A reporter for `node --test`, for `.ci/run` to add up: after each file, one line of JSON with what was counted so far, and at the
+ * end one for the whole run, which knows of files that failed before their first test too. Where the run is ended from outside, the
+ * line before is the last.
+ */
 export default async function* report(source: AsyncIterable<TestEvent>): AsyncGenerator<string> {
+  const sum = { tests: 0, passed: 0, skipped: 0, todo: 0 };
+  let seconds = 0;
   for await (const event of source) {
-    // A summary with a file is that file's alone; the last one, without, is the run's.
-    if (event.type !== 'test:summary' || event.data.file !== undefined) continue;
-    const { tests, passed, skipped, todo } = event.data.counts;
+    if (event.type !== 'test:summary') continue;
+    const whole = event.data.file === undefined;
+    for (const name of ['tests', 'passed', 'skipped', 'todo'] as const) {
+      sum[name] = (whole ? 0 : sum[name]) + event.data.counts[name];
+    }
+    seconds = (whole ? 0 : seconds) + event.data.duration_ms / 1000;
+    const { tests, passed, skipped, todo } = sum;
     const failed = tests - passed - skipped - todo;
-    const seconds = Math.round(event.data.duration_ms / 1000);
-    yield `${JSON.stringify({ passed, failed, skipped: skipped + todo, seconds })}\n`;
+    yield `${JSON.stringify({ passed, failed, skipped: skipped + todo, seconds: Math.round(seconds) })}\n`;
   }
 }

@@ -94,9 +94,12 @@ capabilities:
 {{- /* The API acts for callers that it has authenticated and authorised with the cluster's own RBAC. */ -}}
 {{- define "berth.apiRules" -}}
 - apiGroups: [berth.dev]
-  resources: [sessions, turns]
-  verbs: [get, list, watch, create, update, patch, delete]
+  resources: [sessions]
+  verbs: [get, list, create, patch, delete]
+- apiGroups: [berth.dev]
+  resources: [turns]
+  verbs: [get, list, watch, create, patch]
 - apiGroups: [berth.dev]
   resources: [blobs]
-  verbs: [get, list]
+  verbs: [get]
 {{- end }}

@@ -17,6 +17,7 @@ export class Controllers {
     user: { username: 'system:kube-controller-manager', groups: ['system:masters'] },
     fieldValidation: 'Ignore',
     dryRun: false,
+    fieldManager: 'kube-controller-manager',
     warn() {},
   };
 

@@ -1,7 +1,9 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
+import { applyConfiguration, checkConfiguration, firstManagers } from '../apply/apply.ts';
 import { badRequest, methodNotAllowed } from '../errors.ts';
-import { clone, isObject, type Json } from '../object.ts';
-import { patcher } from '../patch/patch.ts';
+import { invalidObject, notSupported } from '../fields.ts';
+import { type ApiObject, clone, isObject, type Json } from '../object.ts';
+import { applyType, patcher } from '../patch/patch.ts';
 import { scaleOf, withReplicas } from '../registry/crd/custom.ts';
 import type { FieldValidation } from '../registry/decode.ts';
 import { type DeleteRequest, deleteObject } from '../registry/deletion.ts';
@@ -10,7 +12,7 @@ import type { Registry, WriteRequest } from '../registry/registry.ts';
 import { groupVersion, type ResourceType, type Verb } from '../registry/types.ts';
 import type { UserInfo } from '../types.ts';
 import { mediaType, parseObject, parsePatch, readBody } from './body.ts';
-import type { ResourceRequest } from './request.ts';
+import { isTrue, type ResourceRequest } from './request.ts';
 import { addWarning, sendJson } from './respond.ts';
 import { partial, render, table, viewOf } from './table.ts';
 import { Watch, type WatchHub } from './watch.ts';
@@ -30,6 +32,9 @@ export interface Call {
 export async function handleResource(call: Call, registry: Registry, hub: WatchHub): Promise<void> {
   const { type, verb, request } = call;
   if (!type.verbs.includes(verb as Verb)) throw methodNotAllowed();
+  if (request.name === undefined && (verb === 'update' || verb === 'patch')) {
+    throw type.custom ? badRequest('name must be provided') : methodNotAllowed();
+  }
   if (request.subresource === 'scale') return handleScale(call, registry);
   switch (verb) {
     case 'get':
@@ -95,20 +100,24 @@ function watch(call: Call, hub: WatchHub): void {
   new Watch(hub, call.type, view, call.res).start(call.request.namespace, selector, call.query);
 }
 
+const invalidOptions = (field: string, value: unknown, supported: string[], kind = 'CreateOptions') =>
+  invalidObject({ group: 'meta.k8s.io', kind }, '', [notSupported(field, value, supported)]);
+
 /** What the query says about how to write. 422 for values that mean nothing. */
-export function writeRequest({ query, user, res }: Call): WriteRequest {
+export function writeRequest({ query, user, req, res }: Call): WriteRequest {
   const fieldValidation = query.get('fieldValidation') || 'Warn';
   const dryRun = query.getAll('dryRun');
   if (!['Strict', 'Warn', 'Ignore'].includes(fieldValidation)) {
-    throw badRequest(`fieldValidation: Unsupported value: ${JSON.stringify(fieldValidation)}`);
+    throw invalidOptions('fieldValidation', fieldValidation, ['', 'Ignore', 'Strict', 'Warn']);
   }
   if (dryRun.some((value) => value !== 'All' && value !== '')) {
-    throw badRequest(`dryRun: Unsupported value: ${JSON.stringify(dryRun)}: supported values: "All"`);
+    throw invalidOptions('dryRun', dryRun, ['All']);
   }
   return {
     user,
     fieldValidation: fieldValidation as FieldValidation,
     dryRun: dryRun.includes('All'),
+    fieldManager: query.get('fieldManager') || (req.headers['user-agent'] ?? 'unknown').split('/')[0] || 'unknown',
     warn: (text) => addWarning(res, text),
   };
 }
@@ -131,9 +140,35 @@ async function update(call: Call, registry: Registry): Promise<void> {
     const object = registry.update(type, request.namespace, name, () => body, writeRequest(call), options);
     return sendObject(call, registry, 200, object);
   }
+  if (mediaType(req) === applyType) return apply(call, registry, await parsePatch(bytes, applyType), subresource);
   const patch = patcher(type, mediaType(req), await parsePatch(bytes, mediaType(req)));
   const object = registry.update(type, request.namespace, name, patch, writeRequest(call), { subresource });
   sendObject(call, registry, 200, object);
+}
+
+/** Server-side apply: creates what is not there. */
+function apply(call: Call, registry: Registry, body: unknown, subresource: 'status' | undefined) {
+  const { type, request, query } = call;
+  const name = request.name as string;
+  const fieldManager = query.get('fieldManager');
+  const configuration = checkConfiguration(body, type, name, fieldManager);
+  const manager = { name: fieldManager as string, operation: 'Apply', subresource } as const;
+  const options = { manager, force: isTrue(query.get('force')), now: registry.clock.now() };
+  const exists = registry.store.get(type.storage, request.namespace, name) !== undefined;
+  if (!exists && subresource === undefined) {
+    if (configuration.metadata.name !== name) {
+      const given = configuration.metadata.name;
+      throw badRequest(`the name of the object (${given}) does not match the name on the URL (${name})`);
+    }
+    const first = firstManagers(configuration, type, options);
+    return sendObject(call, registry, 201, registry.create(type, request.namespace, first, writeRequest(call)));
+  }
+  const produce = (current: ApiObject) => applyConfiguration(current, configuration, type, options);
+  const updated = registry.update(type, request.namespace, name, produce, writeRequest(call), {
+    subresource,
+    applied: true,
+  });
+  sendObject(call, registry, 200, updated);
 }
 
 async function deleteRequest(call: Call): Promise<DeleteRequest> {
@@ -147,7 +182,8 @@ async function deleteRequest(call: Call): Promise<DeleteRequest> {
   const policy =
     propagationPolicy ?? query.get('propagationPolicy') ?? (orphanDependents === true ? 'Orphan' : undefined);
   if (policy !== undefined && !['Background', 'Foreground', 'Orphan'].includes(policy as string)) {
-    throw badRequest(`propagationPolicy: Unsupported value: ${JSON.stringify(policy)}`);
+    const policies = ['Foreground', 'Background', 'Orphan', 'nil'];
+    throw invalidOptions('propagationPolicy', policy, policies, 'DeleteOptions');
   }
   return {
     preconditions: preconditions as DeleteRequest['preconditions'],

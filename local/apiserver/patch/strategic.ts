@@ -1,27 +1,5 @@
 import { equal, isObject, type Json } from '../object.ts';
-
-/** By which field the items of a list are told apart, for the lists of the built-in kinds that are merged. */
-const mergeKeys: Record<string, string> = {
-  addresses: 'type',
-  conditions: 'type',
-  containers: 'name',
-  env: 'name',
-  ephemeralContainers: 'name',
-  hostAliases: 'ip',
-  imagePullSecrets: 'name',
-  initContainers: 'name',
-  ownerReferences: 'uid',
-  podIPs: 'ip',
-  ports: 'containerPort',
-  secrets: 'name',
-  topologySpreadConstraints: 'topologyKey',
-  volumeDevices: 'devicePath',
-  volumeMounts: 'mountPath',
-  volumes: 'name',
-};
-
-/** Lists of plain values that are merged as sets. */
-const mergedSets = new Set(['finalizers']);
+import { mergedSets, mergeKeys } from './merge-keys.ts';
 
 /** A merge patch that knows lists: what `kubectl apply`, `edit` and `patch` send for built-in kinds. */
 export function strategicMerge(target: unknown, patch: unknown): unknown {

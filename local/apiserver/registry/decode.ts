@@ -69,7 +69,7 @@ export function decode(
     unknown.push(...prune(body, schema));
     if (!type.custom) checkTypes(body, schema, refuse);
   }
-  const texts = unknown.map((path) => `unknown field ${JSON.stringify(path)}`);
+  const texts = unknown.sort().map((path) => `unknown field ${JSON.stringify(path)}`);
   if (texts.length > 0 && options.fieldValidation === 'Strict') {
     throw refuse(`strict decoding error: ${texts.join(', ')}`);
   }

@@ -1,4 +1,5 @@
 import type { Clock, Random } from '../../../core/runtime.ts';
+import { trackUpdate } from '../apply/managers.ts';
 import { alreadyExists, badRequest, conflict, failure, forbidden, modified, notFound } from '../errors.ts';
 import { type FieldError, invalid, invalidObject } from '../fields.ts';
 import { type ApiObject, clone, equal } from '../object.ts';
@@ -21,6 +22,8 @@ export interface WriteRequest {
   user: UserInfo;
   fieldValidation: FieldValidation;
   dryRun: boolean;
+  /** Under whose name a change is noted where fields have managers. */
+  fieldManager: string;
   /** Told of what is odd but no error. */
   warn(text: string): void;
 }
@@ -32,6 +35,8 @@ export interface UpdateOptions {
   subresource?: 'status' | undefined;
   /** A PUT: of a custom resource it has to name the version it replaces. Otherwise the object is a patched one. */
   replace?: boolean;
+  /** The outcome of a server-side apply, which has noted its manager itself. */
+  applied?: boolean;
 }
 
 /** Create, read and update with the rules of the API server. All synchronous, and each either happens or has no effect. */
@@ -96,6 +101,7 @@ export class Registry {
     this.#checkPreconditions(type, object, current, options);
     const now = this.clock.now();
     const updated = options.subresource === 'status' ? withStatus(current, object) : object;
+    updated.metadata.managedFields ??= current.metadata.managedFields ?? [];
     keepSystemMetadata(updated, current);
     updated.metadata.resourceVersion = current.metadata.resourceVersion as string;
     if (options.subresource !== 'status') {
@@ -106,6 +112,10 @@ export class Registry {
     }
     this.#validate(type, updated, current, options.subresource);
     if (equal(updated, current)) return current;
+    if (!options.applied) {
+      const manager = { name: request.fieldManager, operation: 'Update', subresource: options.subresource } as const;
+      trackUpdate(updated, current, type, manager, now);
+    }
     if (request.dryRun) return updated;
     if (isFinished(updated) && !isFinished(current)) return this.store.remove(type.storage, updated);
     return present(this.#put(type, updated), type);

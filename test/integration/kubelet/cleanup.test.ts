@@ -42,7 +42,7 @@ describe('the end of a pod', () => {
     const following = cluster.follow('orderly', pieces);
     await cluster.delete('orderly');
     assert.ok((await cluster.get('orderly')).metadata.deletionTimestamp);
-    await following.done;
+    await following;
     assert.equal(pieces.join(''), 'up\nbye\n');
     await cluster.gone('orderly');
   });

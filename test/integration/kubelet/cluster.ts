@@ -3,15 +3,15 @@
 import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { setTimeout as sleep } from 'node:timers/promises';
-import { Agent, fetch } from 'undici';
-import { WebSocket } from 'ws';
+import { Agent, request } from 'undici';
 import { silentLogger, systemClock, systemRandom } from '../../../core/system.ts';
-import { startApiServer } from '../../../local/apiserver/server.ts';
-import type { ApiServer, Store } from '../../../local/apiserver/types.ts';
+import type { Store } from '../../../local/apiserver/types.ts';
 import { Kubelet } from '../../../local/kubelet/kubelet.ts';
 import { type Container, type Pod, type PodObject, type PodSpec, pods } from '../../../local/kubelet/types.ts';
+import { type TestServer, testServer } from '../../support/api-server.ts';
+import { Channels } from '../../support/channels.ts';
 import { eventually } from '../../support/eventually.ts';
+import { type Connection, RawApi } from '../../support/raw-api.ts';
 
 export const SHELL_IMAGE = 'test.local/shell';
 
@@ -23,89 +23,31 @@ export interface LogQuery {
   [name: string]: string;
 }
 
-/** What came over one attach or exec. */
-export class Channels {
-  readonly stdout: Buffer[] = [];
-  readonly stderr: Buffer[] = [];
-  status:
-    | { status: string; message?: string; reason?: string; details?: { causes: { message: string }[] } }
-    | undefined;
-  closed = false;
-  readonly #socket: WebSocket;
-
-  constructor(socket: WebSocket) {
-    this.#socket = socket;
-    socket.on('message', (data: Buffer) => {
-      if (data[0] === 1) this.stdout.push(data.subarray(1));
-      else if (data[0] === 2) this.stderr.push(data.subarray(1));
-      else if (data[0] === 3 && data.length > 1) this.status = JSON.parse(data.toString('utf8', 1));
-    });
-    socket.on('error', () => {});
-    socket.on('close', () => {
-      this.closed = true;
-    });
-  }
-
-  get out(): string {
-    return Buffer.concat(this.stdout).toString();
-  }
-
-  get err(): string {
-    return Buffer.concat(this.stderr).toString();
-  }
-
-  get outBytes(): number {
-    return this.stdout.reduce((sum, piece) => sum + piece.length, 0);
-  }
-
-  send(text: string): void {
-    this.#socket.send(Buffer.concat([Buffer.of(0), Buffer.from(text)]));
-  }
-
-  closeStdin(): void {
-    this.#socket.send(Buffer.of(255, 0));
-  }
-
-  stopReading(): void {
-    this.#socket.pause();
-  }
-
-  readAgain(): void {
-    this.#socket.resume();
-  }
-
-  close(): void {
-    this.#socket.terminate();
-  }
-}
-
 export class TestCluster {
   readonly home: string;
-  readonly server: ApiServer;
+  readonly server: TestServer;
   kubelet: Kubelet;
-  readonly #token: string;
+  readonly #api: RawApi;
   readonly #dispatcher: Agent;
 
-  private constructor(home: string, server: ApiServer, kubelet: Kubelet) {
+  private constructor(home: string, server: TestServer, kubelet: Kubelet) {
     this.home = home;
     this.server = server;
     this.kubelet = kubelet;
-    this.#token = server.mintToken({ username: 'test', groups: ['system:masters'] });
+    this.#api = new RawApi(server.connection);
     this.#dispatcher = new Agent({ connect: { ca: server.ca } });
   }
 
   static async start(): Promise<TestCluster> {
     const home = mkdtempSync(join(tmpdir(), 'berth-kubelet-'));
     const kubelet = newKubelet(home);
-    const server = await startApiServer({
-      clock: systemClock,
-      random: systemRandom,
-      logger: silentLogger,
-      tokens: [],
-      pods: kubelet.handlers,
-    });
+    const server = await testServer({ pods: kubelet.handlers });
     await kubelet.start(server.store);
     return new TestCluster(home, server, kubelet);
+  }
+
+  get connection(): Connection {
+    return this.server.connection;
   }
 
   get store(): Store {
@@ -115,7 +57,8 @@ export class TestCluster {
   async stop(): Promise<void> {
     await this.kubelet.stop(1_000);
     await this.server.close();
-    await this.#dispatcher.close();
+    await this.#api.close();
+    await this.#dispatcher.destroy();
     rmSync(this.home, { recursive: true, force: true });
   }
 
@@ -165,55 +108,34 @@ export class TestCluster {
   }
 
   async log(name: string, query: LogQuery = {}): Promise<{ status: number; text: string }> {
-    const answer = await fetch(this.#url(name, 'log', new URLSearchParams(query)), {
-      headers: { authorization: `Bearer ${this.#token}` },
-      dispatcher: this.#dispatcher,
-    });
-    return { status: answer.status, text: await answer.text() };
+    return this.#api.get(this.#path(name, 'log', new URLSearchParams(query)));
   }
 
-  /** The log from now on, piece by piece into `pieces`, until it ends. */
-  follow(name: string, pieces: string[]): { done: Promise<void>; stop: () => void } {
-    const abort = new AbortController();
-    const run = async () => {
-      const answer = await fetch(this.#url(name, 'log', new URLSearchParams({ follow: 'true' })), {
-        headers: { authorization: `Bearer ${this.#token}` },
+  /** The log from now on, piece by piece into `pieces`; resolves when it ends. */
+  async follow(name: string, pieces: string[]): Promise<void> {
+    const { body } = await request(
+      this.connection.url + this.#path(name, 'log', new URLSearchParams({ follow: 'true' })),
+      {
+        headers: { authorization: `Bearer ${this.connection.token}` },
         dispatcher: this.#dispatcher,
-        signal: abort.signal,
-      });
-      for await (const piece of answer.body!) pieces.push(Buffer.from(piece).toString());
-    };
-    return { done: run(), stop: () => abort.abort() };
+      },
+    );
+    for await (const piece of body) pieces.push(Buffer.from(piece).toString());
   }
 
   attach(name: string, query: Record<string, string> = {}, protocol = 'v5.channel.k8s.io'): Promise<Channels> {
     const all = new URLSearchParams({ stdin: 'true', stdout: 'true', stderr: 'true', ...query });
-    return this.#connect(this.#url(name, 'attach', all), protocol);
+    return Channels.open(this.connection, this.#path(name, 'attach', all), protocol);
   }
 
   exec(name: string, command: string[], query: Record<string, string> = {}): Promise<Channels> {
     const all = new URLSearchParams({ stdout: 'true', stderr: 'true', ...query });
     for (const word of command) all.append('command', word);
-    return this.#connect(this.#url(name, 'exec', all), 'v5.channel.k8s.io');
+    return Channels.open(this.connection, this.#path(name, 'exec', all));
   }
 
-  #url(name: string, what: string, query: URLSearchParams): string {
-    return `${this.server.url}/api/v1/namespaces/default/pods/${name}/${what}?${query}`;
-  }
-
-  /** Rejects with an Error whose message is the HTTP status when the upgrade is refused. */
-  #connect(url: string, protocol: string): Promise<Channels> {
-    const socket = new WebSocket(url.replace('http', 'ws'), [protocol], {
-      ca: this.server.ca,
-      headers: { authorization: `Bearer ${this.#token}` },
-      perMessageDeflate: false,
-    });
-    const channels = new Channels(socket);
-    return new Promise((resolve, reject) => {
-      socket.once('open', () => resolve(channels));
-      socket.once('unexpected-response', (_req, res) => reject(new Error(String(res.statusCode))));
-      socket.once('error', reject);
-    });
+  #path(name: string, what: string, query: URLSearchParams): string {
+    return `/api/v1/namespaces/default/pods/${name}/${what}?${query}`;
   }
 }
 
@@ -242,5 +164,3 @@ export function exists(pid: number): boolean {
     return false;
   }
 }
-
-export { sleep };

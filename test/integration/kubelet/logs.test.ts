@@ -17,7 +17,7 @@ describe('the log of a pod', () => {
     const following = cluster.follow('follow', pieces);
     await eventually(() => pieces.join('') === 'one\n');
     (await cluster.attach('follow')).send('\n');
-    await following.done;
+    await following;
     assert.equal(pieces.join(''), 'one\ntwo\n');
   });
 
@@ -47,7 +47,7 @@ describe('the log of a pod', () => {
     const pieces: string[] = [];
     const following = cluster.follow('big', pieces);
     (await cluster.attach('big', { stdout: 'false', stderr: 'false' })).send('\n');
-    await following.done;
+    await following;
     const followed = pieces.join('');
     assert.ok(followed.endsWith('0000000000001000000\nend\n'));
     const { text } = await cluster.log('big');

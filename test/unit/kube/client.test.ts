@@ -1,6 +1,8 @@
 import assert from 'node:assert/strict';
+import { execFile } from 'node:child_process';
 import { createServer } from 'node:net';
 import { describe, test } from 'node:test';
+import { promisify } from 'node:util';
 import { KubeClient } from '../../../core/kube/client.ts';
 import { ApiError, isConflict, isNotFound, TransportError } from '../../../core/kube/errors.ts';
 import { pods, secrets, subjectAccessReviews } from '../../../core/kube/resources.ts';
@@ -229,6 +231,24 @@ describe('retries', () => {
     await server.start();
     assert.equal((await created).metadata.name, 'a');
     assert.equal(server.requests.length, 1);
+  });
+});
+
+describe('a program that only calls', () => {
+  test('stays alive while a call waits for its next try', async (t) => {
+    const { server } = await serverAndClient(t);
+    await server.stop();
+    const program = `
+      import { KubeClient } from './core/kube/client.ts';
+      import * as system from './core/system.ts';
+      const client = new KubeClient({
+        connection: { server: '${server.connection.server}', tls: {}, headers: () => ({}), namespace: 'default' },
+        clock: system.systemClock, random: system.systemRandom, log: system.silentLogger, userAgent: 'test',
+      });
+      await client.raw('GET', '/version', { deadlineMs: 400 }).catch((error) => console.log(error.code));
+    `;
+    const { stdout } = await promisify(execFile)(process.execPath, ['--input-type=module', '--eval', program]);
+    assert.equal(stdout, 'TransportError\n');
   });
 });
 

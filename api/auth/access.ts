@@ -1,0 +1,94 @@
+/** Who calls, by TokenReview, and whether they may, by SubjectAccessReview: the cluster's own users and RBAC. */
+import { createHash } from 'node:crypto';
+import { subjectAccessReviews, tokenReviews } from '../../core/kube/resources.ts';
+import type { KubeApi } from '../../core/kube/types.ts';
+import { API_GROUP, API_VERSION } from '../../core/resources/schema.ts';
+import type { Clock } from '../../core/runtime.ts';
+import { Problem } from '../problems.ts';
+import { TtlCache } from './ttl-cache.ts';
+
+export interface Caller {
+  username: string;
+  uid?: string;
+  groups: string[];
+  extra?: Record<string, string[]>;
+}
+
+/** One right on a resource of berth.dev. */
+export interface Right {
+  verb: 'create' | 'get' | 'list' | 'patch' | 'delete';
+  resource: 'sessions' | 'turns' | 'blobs';
+  namespace: string;
+  /** Absent: all of them. */
+  name?: string;
+}
+
+/** How long an answer of the cluster is good: a withdrawn right or token works on for that long. */
+const CACHE_MS = 10_000;
+const CACHE_ENTRIES = 10_000;
+const MAX_TOKEN_LENGTH = 16 * 1024;
+
+export class Access {
+  readonly #api: Pick<KubeApi, 'create'>;
+  readonly #audiences: readonly string[];
+  readonly #callers: TtlCache<Caller | string>;
+  readonly #rights: TtlCache<{ allowed: boolean; reason: string }>;
+
+  constructor(options: { api: Pick<KubeApi, 'create'>; clock: Clock; audiences: readonly string[] }) {
+    this.#api = options.api;
+    this.#audiences = options.audiences;
+    this.#callers = new TtlCache(options.clock, CACHE_MS, CACHE_ENTRIES);
+    this.#rights = new TtlCache(options.clock, CACHE_MS, CACHE_ENTRIES);
+  }
+
+  /** Whose token an Authorization header holds. Rejects with a Problem. */
+  async authenticate(authorization: string | undefined): Promise<Caller> {
+    const token = /^bearer +(\S+)$/i.exec(authorization ?? '')?.[1];
+    if (token === undefined || token.length > MAX_TOKEN_LENGTH) {
+      throw new Problem('Unauthenticated', `Send the header "Authorization: Bearer TOKEN". ${this.#howTo()}`);
+    }
+    // The cache holds no tokens.
+    const key = createHash('sha256').update(token).digest('base64');
+    const caller = await this.#callers.get(key, () => this.#review(token));
+    if (typeof caller === 'string') throw new Problem('Unauthenticated', `${caller} ${this.#howTo()}`);
+    return caller;
+  }
+
+  /** Rejects with a Problem when the caller lacks the right. */
+  async authorize(caller: Caller, right: Right): Promise<void> {
+    const { verb, resource, namespace, name } = right;
+    const { username: user, uid, groups, extra } = caller;
+    const spec = {
+      user,
+      groups,
+      ...(uid ? { uid } : {}),
+      ...(extra ? { extra } : {}),
+      resourceAttributes: { group: API_GROUP, version: API_VERSION, verb, resource, namespace, ...(name && { name }) },
+    };
+    const { allowed, reason } = await this.#rights.get(JSON.stringify(spec), async () => {
+      const { status } = await this.#api.create(subjectAccessReviews, { metadata: { name: '' }, spec });
+      return { allowed: status?.allowed === true && status.denied !== true, reason: status?.reason ?? '' };
+    });
+    if (allowed) return;
+    const what = `${verb} ${resource}.${API_GROUP}${name ? ` "${name}"` : ''} in namespace "${namespace}"`;
+    const why = reason ? ` (${reason})` : '';
+    throw new Problem('Forbidden', `User "${user}" may not ${what}${why}. Ask for a Role that allows it.`);
+  }
+
+  /** The caller, or why there is none. */
+  async #review(token: string): Promise<Caller | string> {
+    const audiences = [...this.#audiences];
+    const { status } = await this.#api.create(tokenReviews, { metadata: { name: '' }, spec: { token, audiences } });
+    if (!status?.authenticated || !status.user?.username) return 'The cluster does not accept the token.';
+    // An authenticator that knows of no audiences leaves them out: then the token is for the API server, not for us.
+    if (!status.audiences?.some((audience) => audiences.includes(audience))) {
+      return `The token was not issued for ${audiences.join(' or ')}.`;
+    }
+    const { username, uid, groups, extra } = status.user;
+    return { username, groups: groups ?? [], ...(uid ? { uid } : {}), ...(extra ? { extra } : {}) };
+  }
+
+  #howTo(): string {
+    return `A token comes for example from: kubectl create token SERVICE_ACCOUNT --audience ${this.#audiences[0]}`;
+  }
+}

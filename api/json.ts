@@ -1,0 +1,45 @@
+import { Problem } from './problems.ts';
+
+/** Deeper than any real input, and far from where recursive code runs out of stack. */
+const MAX_DEPTH = 100;
+
+/** The value of a JSON text; undefined for an empty one. Throws a Problem. */
+export function parseJson(text: string): unknown {
+  if (text.trim() === '') return undefined;
+  let value: unknown;
+  try {
+    value = JSON.parse(text);
+  } catch (error) {
+    throw new Problem('InvalidJson', `The body is no JSON: ${(error as Error).message}`);
+  }
+  if (depthOf(text) > MAX_DEPTH) {
+    throw new Problem('InvalidJson', `The body is nested more than ${MAX_DEPTH} levels deep. Flatten it.`);
+  }
+  return value;
+}
+
+/** How deep arrays and objects of a valid JSON text are nested. */
+function depthOf(text: string): number {
+  let depth = 0;
+  let deepest = 0;
+  let inString = false;
+  for (let at = 0; at < text.length; at++) {
+    const char = text[at];
+    if (inString) {
+      if (char === '\\') at++;
+      else if (char === '"') inString = false;
+    } else if (char === '"') inString = true;
+    else if (char === '{' || char === '[') deepest = Math.max(deepest, ++depth);
+    else if (char === '}' || char === ']') depth--;
+  }
+  return deepest;
+}
+
+/** The same text for the same value, whatever the order of its keys. */
+export function canonicalJson(value: unknown): string {
+  return JSON.stringify(value, (_, inner) =>
+    typeof inner === 'object' && inner !== null && !Array.isArray(inner)
+      ? Object.fromEntries(Object.entries(inner).sort(([a], [b]) => (a < b ? -1 : 1)))
+      : inner,
+  );
+}

@@ -1,0 +1,144 @@
+/** The OpenAPI 3.1 document, from the same routes and schemas that the server checks requests with. */
+import * as z from 'zod';
+import { problemSchema } from './problems.ts';
+import type { Route } from './route.ts';
+import { routes } from './routes/index.ts';
+import {
+  idempotencyKey,
+  run,
+  runCreate,
+  session,
+  sessionCreate,
+  sessionList,
+  suspendBody,
+  turn,
+  turnCreate,
+  turnList,
+} from './schemas.ts';
+
+type Json = Record<string, unknown>;
+
+const VERSION = 'v1';
+
+/** Schemas with a name of their own: requests may leave out what has a default, answers have it. */
+const inputs = z.registry<{ id: string }>();
+inputs.add(sessionCreate, { id: 'SessionCreate' });
+inputs.add(turnCreate, { id: 'TurnCreate' });
+inputs.add(runCreate, { id: 'RunCreate' });
+inputs.add(suspendBody, { id: 'Suspend' });
+const outputs = z.registry<{ id: string }>();
+outputs.add(session, { id: 'Session' });
+outputs.add(sessionList, { id: 'SessionList' });
+outputs.add(turn, { id: 'Turn' });
+outputs.add(turnList, { id: 'TurnList' });
+outputs.add(run, { id: 'Run' });
+outputs.add(problemSchema, { id: 'Problem' });
+
+export function openApiDocument(): Json {
+  const paths: Record<string, Json> = {};
+  for (const route of routes) {
+    paths[route.path] = { ...paths[route.path], [route.method.toLowerCase()]: operation(route) };
+  }
+  return {
+    openapi: '3.1.0',
+    info: {
+      title: 'Berth',
+      version: VERSION,
+      description:
+        'Sessions, turns and runs over HTTP, on the same resources that kubectl shows. Every right is one of the cluster’s own RBAC on berth.dev.',
+      license: { name: 'Apache-2.0', identifier: 'Apache-2.0' },
+    },
+    security: [{ bearer: [] }],
+    paths,
+    components: {
+      securitySchemes: {
+        bearer: {
+          type: 'http',
+          scheme: 'bearer',
+          description: 'A token of the cluster, issued for the audience berth.',
+        },
+      },
+      schemas: { ...registered(inputs, 'input'), ...registered(outputs, 'output') },
+      responses: {
+        Problem: {
+          description: 'Anything but success; the code says what.',
+          content: { 'application/problem+json': { schema: ref('Problem') } },
+        },
+      },
+    },
+  };
+}
+
+function operation(route: Route): Json {
+  const rights = route.rights.map(({ verb, resource }) => `${verb} ${resource}`).join(', ');
+  const responses: Json = {};
+  for (const [status, { description, schema }] of Object.entries(route.responses)) {
+    responses[status] = { description, ...content(status, schema) };
+  }
+  return {
+    operationId: route.operationId,
+    summary: route.summary,
+    description: `${route.description ? `${route.description} ` : ''}Takes the right to ${rights}.`,
+    parameters: [
+      ...parameters(route.params, 'path'),
+      ...parameters(route.query, 'query'),
+      ...(route.creates ? [header('Idempotency-Key', idempotencyKey)] : []),
+    ],
+    ...(route.body
+      ? { requestBody: { required: !route.body.safeParse(undefined).success, content: json(schemaOf(route.body)) } }
+      : {}),
+    responses: { ...responses, default: { $ref: '#/components/responses/Problem' } },
+  };
+}
+
+function content(status: string, schema: z.ZodType | 'Text' | undefined): Json {
+  if (status === '204') return {};
+  if (schema === 'Text') return { content: { 'text/plain': { schema: { type: 'string' } } } };
+  return { content: json(schema ? schemaOf(schema) : {}) };
+}
+
+function parameters(schema: z.ZodObject, where: 'path' | 'query'): Json[] {
+  return Object.entries(schema.shape).map(([name, field]) => {
+    const { description, ...rest } = inline(field as z.ZodType);
+    const required = where === 'path' ? { required: true } : {};
+    return { name, in: where, ...required, ...(description ? { description } : {}), schema: rest };
+  });
+}
+
+function header(name: string, field: z.ZodType): Json {
+  const { description, ...schema } = inline(field);
+  return { name, in: 'header', description, schema };
+}
+
+function schemaOf(schema: z.ZodType): Json {
+  const name = (inputs.get(schema) ?? outputs.get(schema))?.id;
+  return name ? ref(name) : inline(schema);
+}
+
+function registered(registry: typeof inputs, io: 'input' | 'output'): Json {
+  const uri = (id: string) => `#/components/schemas/${id}`;
+  const { schemas } = z.toJSONSchema(registry, { ...options(io), uri });
+  return Object.fromEntries(Object.entries(schemas).map(([name, { $id, $schema, ...schema }]) => [name, schema]));
+}
+
+function inline(schema: z.ZodType): Json {
+  const { $schema, ...rest } = z.toJSONSchema(schema, options('input'));
+  return rest;
+}
+
+function options(io: 'input' | 'output') {
+  return {
+    target: 'draft-2020-12',
+    io,
+    unrepresentable: 'any',
+    override: ({ jsonSchema }: { jsonSchema: Json }) => {
+      // Rules for the Kubernetes API server; it is the one that checks them.
+      for (const key of Object.keys(jsonSchema)) if (key.startsWith('x-kubernetes-')) delete jsonSchema[key];
+      // A later version may say more.
+      if (io === 'output' && jsonSchema.additionalProperties === false) delete jsonSchema.additionalProperties;
+    },
+  } as const;
+}
+
+const ref = (name: string): Json => ({ $ref: `#/components/schemas/${name}` });
+const json = (schema: Json): Json => ({ 'application/json': { schema } });

@@ -1,0 +1,57 @@
+/** Kubernetes objects → what the API shows of them. */
+import type { ServerMeta } from '../core/kube/types.ts';
+import type { StoredSession, StoredTurn } from '../core/resources/kinds.ts';
+import type { Shown } from './schemas.ts';
+
+/** Written by kubectl with the whole object in it. */
+const HIDDEN_ANNOTATIONS = new Set(['kubectl.kubernetes.io/last-applied-configuration']);
+
+export function showSession({ metadata, spec, status }: StoredSession, inList = false): object {
+  const { input, ...rest } = spec;
+  return {
+    metadata: showMeta(metadata),
+    spec: inList ? rest : { ...rest, ...(input === undefined ? {} : { input }) },
+    ...(status ? { status: withoutSealed(status) } : {}),
+  };
+}
+
+export function showTurn({ metadata, spec, status }: StoredTurn, inList = false): object {
+  if (!inList) return { metadata: showMeta(metadata), spec, ...(status ? { status: withoutSealed(status) } : {}) };
+  const { input: _input, ...rest } = spec;
+  if (!status) return { metadata: showMeta(metadata), spec: rest };
+  const { output: _output, log, ...short } = withoutSealed(status);
+  const { inline: _inline, ...logFacts } = log ?? {};
+  return { metadata: showMeta(metadata), spec: rest, status: { ...short, ...(log ? { log: logFacts } : {}) } };
+}
+
+function showMeta(metadata: ServerMeta): Shown {
+  const {
+    name,
+    namespace = '',
+    uid,
+    resourceVersion,
+    generation,
+    creationTimestamp,
+    deletionTimestamp,
+    labels,
+  } = metadata;
+  const annotations = Object.entries(metadata.annotations ?? {}).filter(([key]) => !HIDDEN_ANNOTATIONS.has(key));
+  return {
+    name,
+    namespace,
+    uid,
+    resourceVersion,
+    ...(generation === undefined ? {} : { generation }),
+    creationTimestamp,
+    ...(deletionTimestamp ? { deletionTimestamp } : {}),
+    ...(labels ? { labels } : {}),
+    ...(annotations.length > 0 ? { annotations: Object.fromEntries(annotations) } : {}),
+  };
+}
+
+/** The sealed state is of use to a runner only. */
+function withoutSealed<T extends { state?: { inline?: string | undefined } | undefined }>(status: T): T {
+  if (!status.state) return status;
+  const { inline: _inline, ...state } = status.state;
+  return { ...status, state };
+}

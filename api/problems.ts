@@ -1,0 +1,84 @@
+/** Every error that the API answers with: problem+json (RFC 9457) with a stable `code`. */
+import * as z from 'zod';
+
+/** Code → status and title. Codes are only ever added. */
+export const PROBLEMS = {
+  Unauthenticated: [401, 'The bearer token is missing or not valid here.'],
+  Forbidden: [403, 'The caller may not do this.'],
+  NotFound: [404, 'There is no such object or page.'],
+  NamespaceNotServed: [404, 'This installation does not serve the namespace.'],
+  MethodNotAllowed: [405, 'The page exists, the method does not.'],
+  InvalidJson: [400, 'The body is no JSON.'],
+  InvalidParameter: [400, 'A part of the URL or a header is not valid.'],
+  BodyTooLarge: [413, 'The body is too large.'],
+  UnsupportedMediaType: [415, 'The body is not of the type application/json.'],
+  Invalid: [422, 'The body is not valid.'],
+  InputTooLarge: [422, 'The input is too large.'],
+  ClassNotFound: [422, 'The SessionClass does not exist.'],
+  IdempotencyKeyReused: [422, 'The Idempotency-Key was used with another request.'],
+  AlreadyExists: [409, 'An object of this name exists.'],
+  Conflict: [409, 'The object has changed meanwhile.'],
+  SessionTerminating: [409, 'The session is being deleted.'],
+  SessionTakesOneTurn: [409, 'The session takes one turn only.'],
+  TurnNotFinished: [409, 'The turn has not ended.'],
+  NoOutput: [404, 'The turn has no output.'],
+  NoLog: [404, 'The turn has no log.'],
+  StoredDataMissing: [502, 'Stored data is missing or damaged.'],
+  Overloaded: [503, 'Too many requests at once.'],
+  ClusterUnavailable: [503, 'The Kubernetes API does not answer.'],
+  ShuttingDown: [503, 'The server is being stopped.'],
+  Internal: [500, 'The server has a fault.'],
+} as const satisfies Record<string, readonly [number, string]>;
+
+export type ProblemCode = keyof typeof PROBLEMS;
+
+export interface FieldError {
+  /** Path of the field, as in `spec.agent.env[0].name`; a header's or parameter's name. */
+  field: string;
+  message: string;
+}
+
+/** An answer other than success. `detail` says what was wrong, where, and what to do. */
+export class Problem extends Error {
+  readonly code: ProblemCode;
+  readonly status: number;
+  readonly fields: FieldError[];
+  readonly retryAfterSeconds: number | undefined;
+
+  constructor(code: ProblemCode, detail: string, more: { fields?: FieldError[]; retryAfterSeconds?: number } = {}) {
+    super(detail);
+    this.name = 'Problem';
+    this.code = code;
+    this.status = PROBLEMS[code][0];
+    this.fields = more.fields ?? [];
+    this.retryAfterSeconds = more.retryAfterSeconds;
+  }
+
+  /** The body of the answer. */
+  toJSON(): z.infer<typeof problemSchema> {
+    return {
+      type: `urn:berth:problem:${this.code}`,
+      title: PROBLEMS[this.code][1],
+      status: this.status,
+      code: this.code,
+      detail: this.message,
+      ...(this.fields.length > 0 ? { errors: this.fields } : {}),
+    };
+  }
+}
+
+const codes = Object.keys(PROBLEMS) as [ProblemCode, ...ProblemCode[]];
+
+export const problemSchema = z
+  .strictObject({
+    type: z.string(),
+    title: z.string().describe('What kind of problem it is; the same for all with this code.'),
+    status: z.int(),
+    code: z.enum(codes).describe('For programs; never changes its meaning.'),
+    detail: z.string().describe('What was wrong, where, and what to do.'),
+    errors: z
+      .array(z.strictObject({ field: z.string(), message: z.string() }))
+      .optional()
+      .describe('The fields that are wrong.'),
+  })
+  .describe('An answer other than success, as application/problem+json.');

@@ -1,0 +1,33 @@
+import type { KubeClient } from '../core/kube/client.ts';
+import type { Clock } from '../core/runtime.ts';
+
+const CHECK_MS = 2_000;
+
+/** Whether the server can do anything useful: it is not stopping, and the Kubernetes API answers. */
+export class Readiness {
+  readonly #api: Pick<KubeClient, 'raw'>;
+  readonly #clock: Clock;
+  readonly #stopping: AbortSignal;
+  #checkedAt = -Infinity;
+  #checking: Promise<string | undefined> = Promise.resolve(undefined);
+
+  constructor(api: Pick<KubeClient, 'raw'>, clock: Clock, stopping: AbortSignal) {
+    this.#api = api;
+    this.#clock = clock;
+    this.#stopping = stopping;
+  }
+
+  /** What is missing, at most two seconds old; undefined when nothing is. */
+  async problem(): Promise<string | undefined> {
+    if (this.#stopping.aborted) return 'the server is being stopped';
+    const now = this.#clock.monotonic();
+    if (now - this.#checkedAt > CHECK_MS) {
+      this.#checkedAt = now;
+      this.#checking = this.#api.raw('GET', '/version', { deadlineMs: CHECK_MS }).then(
+        () => undefined,
+        (error: Error) => `the Kubernetes API does not answer: ${error.message}`,
+      );
+    }
+    return this.#checking;
+  }
+}

@@ -1,0 +1,99 @@
+import { parseDuration } from '../../core/resources/duration.ts';
+import { type Session, type StoredSession, type StoredTurn, sessions } from '../../core/resources/kinds.ts';
+import { firstTurnName } from '../../core/resources/names.ts';
+import { isTerminal } from '../../core/resources/turn.ts';
+import { checkClass, checkInput } from '../checks.ts';
+import { createOnce } from '../idempotency.ts';
+import { showSession, showTurn } from '../present.ts';
+import { Problem } from '../problems.ts';
+import { outputText } from '../results.ts';
+import { type Call, type Route, route, type Services } from '../route.ts';
+import { namespaceParams, run, runCreate, runQuery } from '../schemas.ts';
+import { metaOf } from './sessions.ts';
+
+export const runRoutes: Route[] = [
+  route({
+    method: 'POST',
+    path: '/v1/namespaces/{namespace}/runs',
+    operationId: 'createRun',
+    summary: 'Run one input in a session of its own and wait for the result',
+    description:
+      'The run goes on when the time to wait is over or the client goes away: repeat the request with the same Idempotency-Key, or follow Location. A run that failed is answered 200 as well: look at phase.',
+    rights: [
+      { verb: 'create', resource: 'sessions' },
+      { verb: 'get', resource: 'sessions' },
+      { verb: 'get', resource: 'turns' },
+    ],
+    params: namespaceParams,
+    query: runQuery,
+    body: runCreate,
+    creates: true,
+    responses: {
+      200: { description: 'The run has ended.', schema: run },
+      202: { description: 'The run goes on; Location is its turn.', schema: run },
+    },
+    async handle({ params: { namespace }, query, body, caller, key, signal }, services) {
+      checkInput(body.spec.input);
+      await checkClass(services, body.spec.class);
+      const { object } = await createOnce<Session>({
+        ...services,
+        resource: sessions,
+        namespace,
+        scope: `${caller.username} runs`,
+        key,
+        body,
+        prefix: 'run-',
+        build: (name) => ({
+          metadata: { ...metaOf(body.metadata), name, namespace },
+          spec: { ...body.spec, turns: 'One', suspend: false, requester: caller.username },
+        }),
+      });
+      const turn = await endOf(object, parseDuration(query.wait), signal, services);
+      return answer(object, turn, { caller, signal }, services);
+    },
+  }),
+];
+
+/** The only turn of the session, ended or as it is when the time is over. */
+function endOf(session: StoredSession, waitMs: number, signal: AbortSignal, { waits }: Services) {
+  const { name, namespace, uid } = session.metadata;
+  const isOurs = (turn: StoredTurn) => turn.metadata.ownerReferences?.some((owner) => owner.uid === uid) ?? false;
+  const isDone = (turn: StoredTurn) => isOurs(turn) && isTerminal(turn.status?.phase);
+  return waits
+    .forTurn(namespace as string, firstTurnName(name), isDone, waitMs, signal)
+    .then((turn) => (turn && isOurs(turn) ? turn : undefined));
+}
+
+async function answer(
+  created: StoredSession,
+  turn: StoredTurn | undefined,
+  reader: Pick<Call, 'caller' | 'signal'>,
+  services: Services,
+) {
+  const { name, namespace } = created.metadata;
+  // Read after the turn, so that it is not behind it; not with the signal, which a stop has aborted.
+  const session = await services.api.get(sessions, { namespace: namespace as string, name });
+  const phase = turn?.status?.phase ?? 'Queued';
+  const output = isTerminal(phase) && turn ? await outputOf(turn, reader, services) : undefined;
+  return {
+    status: isTerminal(phase) ? 200 : 202,
+    headers: { location: `/v1/namespaces/${namespace}/sessions/${name}/turns/${firstTurnName(name)}` },
+    body: {
+      session: showSession(session),
+      ...(turn ? { turn: showTurn(turn) } : {}),
+      phase,
+      ...(output === undefined ? {} : { output }),
+      ...(turn?.status?.error ? { error: turn.status.error } : {}),
+    },
+  };
+}
+
+/** undefined where there is none, or where the caller may not read it from the store: status.outputRef is shown then. */
+async function outputOf(turn: StoredTurn, reader: Pick<Call, 'caller' | 'signal'>, services: Services) {
+  try {
+    return JSON.parse(await outputText(turn, reader, services));
+  } catch (error) {
+    if (error instanceof Problem && (error.code === 'NoOutput' || error.code === 'Forbidden')) return undefined;
+    throw error;
+  }
+}

@@ -1,0 +1,163 @@
+import { type Session, sessions } from '../../core/resources/kinds.ts';
+import { checkClass, checkInput } from '../checks.ts';
+import { createOnce } from '../idempotency.ts';
+import { showSession } from '../present.ts';
+import { type Route, route } from '../route.ts';
+import {
+  listQuery,
+  namespaceParams,
+  noBody,
+  noQuery,
+  session,
+  sessionCreate,
+  sessionList,
+  sessionParams,
+  suspendBody,
+} from '../schemas.ts';
+
+const PATH = '/v1/namespaces/{namespace}/sessions';
+const ONE = `${PATH}/{session}`;
+
+export const sessionRoutes: Route[] = [
+  route({
+    method: 'POST',
+    path: PATH,
+    operationId: 'createSession',
+    summary: 'Create a session',
+    rights: [{ verb: 'create', resource: 'sessions' }],
+    params: namespaceParams,
+    query: noQuery,
+    body: sessionCreate,
+    creates: true,
+    responses: {
+      201: { description: 'Created.', schema: session },
+      200: { description: 'Created by an earlier request with this Idempotency-Key.', schema: session },
+    },
+    async handle({ params: { namespace }, body, caller, key }, services) {
+      checkInput(body.spec.input ?? null);
+      await checkClass(services, body.spec.class);
+      const { metadata, spec } = body;
+      const { object, created } = await createOnce<Session>({
+        ...services,
+        resource: sessions,
+        namespace,
+        scope: caller.username,
+        key,
+        body,
+        prefix: 's-',
+        build: (name) => ({
+          metadata: { ...metaOf(metadata), name, namespace },
+          spec: { ...spec, requester: caller.username },
+        }),
+      });
+      const location = ONE.replace('{namespace}', namespace).replace('{session}', object.metadata.name);
+      return { status: created ? 201 : 200, body: showSession(object), headers: { location } };
+    },
+  }),
+  route({
+    method: 'GET',
+    path: PATH,
+    operationId: 'listSessions',
+    summary: 'List sessions',
+    rights: [{ verb: 'list', resource: 'sessions' }],
+    params: namespaceParams,
+    query: listQuery,
+    responses: { 200: { description: 'A page of sessions.', schema: sessionList } },
+    async handle({ params: { namespace }, query, signal }, { api }) {
+      const { items, metadata } = await api.list(sessions, { ...listOptions(query), namespace, signal });
+      const next = metadata.continue ? { continue: metadata.continue } : {};
+      return { status: 200, body: { items: items.map((item) => showSession(item, true)), ...next } };
+    },
+  }),
+  route({
+    method: 'GET',
+    path: ONE,
+    operationId: 'getSession',
+    summary: 'Look at a session',
+    description: 'Looking never wakes a session.',
+    rights: [{ verb: 'get', resource: 'sessions', nameParam: 'session' }],
+    params: sessionParams,
+    query: noQuery,
+    responses: { 200: { description: 'The session.', schema: session } },
+    async handle({ params, signal }, { api }) {
+      const { namespace, session: name } = params;
+      return { status: 200, body: showSession(await api.get(sessions, { namespace, name }, { signal })) };
+    },
+  }),
+  route({
+    method: 'DELETE',
+    path: ONE,
+    operationId: 'deleteSession',
+    summary: 'Delete a session',
+    description: 'Its pod, turns, state and logs go with it.',
+    rights: [{ verb: 'delete', resource: 'sessions', nameParam: 'session' }],
+    params: sessionParams,
+    query: noQuery,
+    responses: { 204: { description: 'Deleted, or being deleted.' } },
+    async handle({ params }, { api }) {
+      const { namespace, session: name } = params;
+      await api.delete(sessions, { namespace, name }, { propagationPolicy: 'Background' });
+      return { status: 204 };
+    },
+  }),
+  route({
+    method: 'POST',
+    path: `${ONE}/suspend`,
+    operationId: 'suspendSession',
+    summary: 'Suspend a session',
+    description:
+      'After the turns given so far the state is stored and the pod is given up. A later turn wakes the session, unless it is on hold.',
+    rights: [{ verb: 'patch', resource: 'sessions', nameParam: 'session' }],
+    params: sessionParams,
+    query: noQuery,
+    body: suspendBody,
+    creates: true,
+    responses: { 202: { description: 'The session will be suspended.', schema: session } },
+    async handle({ params, body, key }, { api, random }) {
+      const { namespace, session: name } = params;
+      const id = key === undefined ? random.bytes(8).toString('hex') : key.slice(0, 128);
+      const spec = body.hold ? { suspend: true } : { suspendRequest: id };
+      return { status: 202, body: showSession(await api.patch(sessions, { namespace, name }, { spec })) };
+    },
+  }),
+  route({
+    method: 'POST',
+    path: `${ONE}/resume`,
+    operationId: 'resumeSession',
+    summary: 'Take back a suspension or hold',
+    description: 'Starts no pod by itself: the next turn does, or one that was held.',
+    rights: [{ verb: 'patch', resource: 'sessions', nameParam: 'session' }],
+    params: sessionParams,
+    query: noQuery,
+    body: noBody,
+    responses: { 200: { description: 'The session takes turns.', schema: session } },
+    async handle({ params }, { api }) {
+      const { namespace, session: name } = params;
+      const patch = { spec: { suspend: false, suspendRequest: null } };
+      return { status: 200, body: showSession(await api.patch(sessions, { namespace, name }, patch)) };
+    },
+  }),
+];
+
+/** Without what the client left out. */
+export function metaOf({
+  labels,
+  annotations,
+}: {
+  labels?: Record<string, string> | undefined;
+  annotations?: Record<string, string> | undefined;
+}): { labels?: Record<string, string>; annotations?: Record<string, string> } {
+  return { ...(labels ? { labels } : {}), ...(annotations ? { annotations } : {}) };
+}
+
+export function listOptions(query: {
+  limit: number;
+  continue?: string | undefined;
+  labelSelector?: string | undefined;
+}): { limit: number; continue?: string; labelSelector?: string } {
+  return {
+    limit: query.limit,
+    ...(query.continue ? { continue: query.continue } : {}),
+    ...(query.labelSelector ? { labelSelector: query.labelSelector } : {}),
+  };
+}

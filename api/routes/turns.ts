@@ -1,0 +1,179 @@
+import { parseDuration } from '../../core/resources/duration.ts';
+import {
+  ownedBy,
+  type StoredSession,
+  type StoredTurn,
+  sessions,
+  type Turn,
+  turns,
+} from '../../core/resources/kinds.ts';
+import { isTerminal } from '../../core/resources/turn.ts';
+import { checkInput, sessionForTurn } from '../checks.ts';
+import { createOnce } from '../idempotency.ts';
+import { showTurn } from '../present.ts';
+import { Problem } from '../problems.ts';
+import { logText, outputText } from '../results.ts';
+import { type Route, route, type Services } from '../route.ts';
+import {
+  listQuery,
+  noBody,
+  noQuery,
+  sessionParams,
+  turn,
+  turnCreate,
+  turnList,
+  turnParams,
+  waitQuery,
+} from '../schemas.ts';
+import { listOptions, metaOf } from './sessions.ts';
+
+const PATH = '/v1/namespaces/{namespace}/sessions/{session}/turns';
+const ONE = `${PATH}/{turn}`;
+
+export const turnRoutes: Route[] = [
+  route({
+    method: 'POST',
+    path: PATH,
+    operationId: 'createTurn',
+    summary: 'Give a session a turn',
+    description: 'It runs after those given before it, and wakes the session where that is suspended.',
+    rights: [{ verb: 'create', resource: 'turns' }],
+    params: sessionParams,
+    query: noQuery,
+    body: turnCreate,
+    creates: true,
+    responses: {
+      201: { description: 'Created.', schema: turn },
+      200: { description: 'Created by an earlier request with this Idempotency-Key.', schema: turn },
+    },
+    async handle({ params, body, caller, key }, services) {
+      const { namespace, session: name } = params;
+      checkInput(body.spec.input ?? null);
+      const session = await sessionForTurn(services, namespace, name);
+      const { object, created } = await createOnce<Turn>({
+        ...services,
+        resource: turns,
+        namespace,
+        scope: `${caller.username} ${session.metadata.uid}`,
+        key,
+        body,
+        prefix: `${name}-`,
+        build: (turnName) => ({
+          metadata: { ...metaOf(body.metadata), name: turnName, namespace, ownerReferences: [ownedBy(session)] },
+          spec: { ...body.spec, session: name, cancel: false, requester: caller.username },
+        }),
+      });
+      const location = `${PATH.replace('{namespace}', namespace).replace('{session}', name)}/${object.metadata.name}`;
+      return { status: created ? 201 : 200, body: showTurn(object), headers: { location } };
+    },
+  }),
+  route({
+    method: 'GET',
+    path: PATH,
+    operationId: 'listTurns',
+    summary: 'List the turns of a session',
+    rights: [{ verb: 'list', resource: 'turns' }],
+    params: sessionParams,
+    query: listQuery,
+    responses: { 200: { description: 'A page of turns.', schema: turnList } },
+    async handle({ params: { namespace, session: name }, query, signal }, { api }) {
+      const session = await api.get(sessions, { namespace, name }, { signal });
+      const fieldSelector = `spec.session=${name}`;
+      const { items, metadata } = await api.list(turns, { ...listOptions(query), namespace, fieldSelector, signal });
+      const own = items.filter((item) => belongsTo(item, session)).map((item) => showTurn(item, true));
+      return { status: 200, body: { items: own, ...(metadata.continue ? { continue: metadata.continue } : {}) } };
+    },
+  }),
+  route({
+    method: 'GET',
+    path: ONE,
+    operationId: 'getTurn',
+    summary: 'Look at a turn, or wait for its end',
+    description:
+      'With wait the answer comes when the turn has ended or the time is over, whichever is first: look at status.phase. A client that goes away changes nothing.',
+    rights: [{ verb: 'get', resource: 'turns', nameParam: 'turn' }],
+    params: turnParams,
+    query: waitQuery,
+    responses: { 200: { description: 'The turn.', schema: turn } },
+    async handle({ params, query, signal }, services) {
+      const found = await turnOf(services, params, signal);
+      if (query.wait === undefined || isTerminal(found.status?.phase)) return { status: 200, body: showTurn(found) };
+      const { namespace, turn: name } = params;
+      const isDone = (one: StoredTurn) => isTerminal(one.status?.phase);
+      const last = await services.waits.forTurn(namespace, name, isDone, parseDuration(query.wait), signal);
+      if (last?.metadata.uid !== found.metadata.uid) throw new Problem('NotFound', `Turn "${name}" was deleted.`);
+      return { status: 200, body: showTurn(last) };
+    },
+  }),
+  route({
+    method: 'GET',
+    path: `${ONE}/output`,
+    operationId: 'getOutput',
+    summary: 'The output of a turn, whole',
+    description: 'An output that is too large for the Turn takes the right to get blobs as well.',
+    rights: [{ verb: 'get', resource: 'turns', nameParam: 'turn' }],
+    params: turnParams,
+    query: noQuery,
+    responses: { 200: { description: 'The output as JSON.' } },
+    async handle({ params, caller, signal }, services) {
+      const found = await turnOf(services, params, signal);
+      const body = await outputText(found, { caller, signal }, services);
+      return { status: 200, body, headers: { 'content-type': 'application/json; charset=utf-8' } };
+    },
+  }),
+  route({
+    method: 'GET',
+    path: `${ONE}/log`,
+    operationId: 'getLog',
+    summary: 'What the agent printed beside its result',
+    description:
+      'After redaction, the last 1 MiB. A log that is too large for the Turn takes the right to get blobs as well.',
+    rights: [{ verb: 'get', resource: 'turns', nameParam: 'turn' }],
+    params: turnParams,
+    query: noQuery,
+    responses: { 200: { description: 'The text.', schema: 'Text' } },
+    async handle({ params, caller, signal }, services) {
+      const found = await turnOf(services, params, signal);
+      const body = await logText(found, { caller, signal }, services);
+      return { status: 200, body, headers: { 'content-type': 'text/plain; charset=utf-8' } };
+    },
+  }),
+  route({
+    method: 'POST',
+    path: `${ONE}/cancel`,
+    operationId: 'cancelTurn',
+    summary: 'Cancel a turn, queued or running',
+    description: 'One that has ended stays as it ended.',
+    rights: [{ verb: 'patch', resource: 'turns', nameParam: 'turn' }],
+    params: turnParams,
+    query: noQuery,
+    body: noBody,
+    responses: { 202: { description: 'The turn will be cancelled, or has ended already.', schema: turn } },
+    async handle({ params, signal }, services) {
+      const { namespace, turn: name } = params;
+      const found = await turnOf(services, params, signal);
+      if (isTerminal(found.status?.phase)) return { status: 202, body: showTurn(found) };
+      // The uid keeps the patch from a turn that was made in its place.
+      const patch = { metadata: { uid: found.metadata.uid }, spec: { cancel: true } };
+      return { status: 202, body: showTurn(await services.api.patch(turns, { namespace, name }, patch)) };
+    },
+  }),
+];
+
+/** A turn of this session. Rejects with a Problem where it is another's. */
+async function turnOf(
+  { api }: Services,
+  params: { namespace: string; session: string; turn: string },
+  signal: AbortSignal,
+): Promise<StoredTurn> {
+  const { namespace, session, turn: name } = params;
+  const found = await api.get(turns, { namespace, name }, { signal });
+  if (found.spec.session === session) return found;
+  throw new Problem('NotFound', `Session "${session}" has no turn "${name}".`);
+}
+
+/** Not one that was left by an earlier session of the same name. */
+function belongsTo({ metadata }: StoredTurn, session: StoredSession): boolean {
+  const owner = metadata.ownerReferences?.find(({ kind }) => kind === 'Session');
+  return owner === undefined || owner.uid === session.metadata.uid;
+}

@@ -1,0 +1,131 @@
+/** What the API takes and gives, made of the kinds' own schemas. */
+import * as z from 'zod';
+import { parseDuration } from '../core/resources/duration.ts';
+import { anyJson, dnsLabel, dnsSubdomain, duration, stateRef, timestamp } from '../core/resources/schema.ts';
+import { sessionSpec, sessionStatus } from '../core/resources/session.ts';
+import { turnPhase, turnSpec, turnStatus } from '../core/resources/turn.ts';
+
+const MAX_WAIT_MS = 60_000;
+const MAX_PAGE = 100;
+
+export const namespaceParams = z.strictObject({ namespace: dnsLabel().describe('A namespace.') });
+export const sessionParams = namespaceParams.extend({ session: dnsLabel().describe('Name of a session.') });
+export const turnParams = sessionParams.extend({ turn: dnsSubdomain().describe('Name of a turn of the session.') });
+
+export const noQuery = z.strictObject({});
+export const listQuery = z.strictObject({
+  limit: z.coerce.number().int().min(1).max(MAX_PAGE).default(MAX_PAGE).describe('Objects on a page.'),
+  continue: z.string().max(4096).optional().describe('From the page before.'),
+  labelSelector: z.string().max(4096).optional().describe('As for kubectl, for example team=blue.'),
+});
+const wait = () =>
+  duration()
+    .refine((text) => parseDuration(text) <= MAX_WAIT_MS, 'must not be longer than 60s; ask again when it is over')
+    .describe('How long to wait for the turn’s end, at most 60s.');
+export const waitQuery = z.strictObject({ wait: wait().optional() });
+export const runQuery = z.strictObject({ wait: wait().default('30s') });
+
+/** 1 to 255 printable characters. */
+export const idempotencyKey = z
+  .string()
+  .regex(/^[\x21-\x7e]{1,255}$/, 'must have 1 to 255 printable ASCII characters and no spaces')
+  .describe('A repeat with the same key and body returns the object that the first made. A UUID is a good one.');
+
+const metaKey = z
+  .string()
+  .max(317)
+  .refine(
+    (name) => !name.startsWith('berth.dev/'),
+    'begins with berth.dev/, which is Berth’s own; choose another prefix',
+  );
+const labels = z.record(metaKey, z.string().max(63)).optional();
+const annotations = z.record(metaKey, z.string().max(262_144)).optional();
+const givenMeta = <T extends z.ZodType>(name: T) =>
+  z.strictObject({ name: name.optional().describe('Default: given by the server.'), labels, annotations });
+const typeMeta = (kind: string) => ({
+  apiVersion: z.literal('berth.dev/v1alpha1').optional(),
+  kind: z.literal(kind).optional(),
+});
+
+export const sessionCreate = z
+  .strictObject({
+    ...typeMeta('Session'),
+    metadata: givenMeta(dnsLabel()).default({}),
+    spec: sessionSpec.omit({ requester: true }).prefault({}),
+  })
+  .describe('A Session to create; what is left out has the default of its class.');
+
+export const turnCreate = z
+  .strictObject({
+    ...typeMeta('Turn'),
+    metadata: givenMeta(dnsSubdomain()).default({}),
+    spec: turnSpec.omit({ requester: true, session: true, cancel: true }).prefault({}),
+  })
+  .describe('A Turn to create in the session.');
+
+export const runCreate = z
+  .strictObject({
+    metadata: givenMeta(dnsLabel()).default({}),
+    spec: sessionSpec
+      .omit({ requester: true, turns: true, suspend: true, suspendRequest: true })
+      .extend({ input: anyJson().describe('Input of the only turn. Any JSON, up to 128 KiB.') }),
+  })
+  .describe('A session for one turn: it is created, run, and finished.');
+
+export const suspendBody = z
+  .strictObject({
+    hold: z
+      .boolean()
+      .default(false)
+      .describe('true: turns queue until the session is resumed. false: a turn wakes it.'),
+  })
+  .prefault({});
+export const noBody = z.strictObject({}).prefault({});
+
+const shownMeta = z.strictObject({
+  name: z.string(),
+  namespace: z.string(),
+  uid: z.string(),
+  resourceVersion: z.string(),
+  generation: z.int().optional(),
+  creationTimestamp: timestamp(),
+  deletionTimestamp: timestamp().optional(),
+  labels: z.record(z.string(), z.string()).optional(),
+  annotations: z.record(z.string(), z.string()).optional(),
+});
+const shownState = stateRef.omit({ inline: true }).describe('The committed state, without its sealed bytes.');
+
+export const session = z
+  .strictObject({
+    metadata: shownMeta,
+    spec: sessionSpec,
+    status: sessionStatus.extend({ state: shownState.optional() }).optional(),
+  })
+  .describe('A Session as it is; spec.input is left out of lists.');
+
+export const turn = z
+  .strictObject({
+    metadata: shownMeta,
+    spec: turnSpec,
+    status: turnStatus.extend({ state: shownState.optional() }).optional(),
+  })
+  .describe('A Turn as it is; spec.input, status.output and the log’s text are left out of lists.');
+
+export const run = z
+  .strictObject({
+    session,
+    turn: turn.optional().describe('Absent until the session was taken up.'),
+    phase: turnPhase,
+    output: anyJson().optional().describe('The whole output, also where it is too large for the Turn itself.'),
+    error: turnStatus.shape.error,
+  })
+  .describe('A run and, where it has ended, its result.');
+
+const listOf = <T extends z.ZodType>(item: T, what: string) =>
+  z
+    .strictObject({ items: z.array(item), continue: z.string().optional().describe('Asks for the next page.') })
+    .describe(`A page of ${what}, in the order of their names.`);
+export const sessionList = listOf(session, 'sessions');
+export const turnList = listOf(turn, 'turns');
+
+export type Shown = z.infer<typeof shownMeta>;

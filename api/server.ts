@@ -1,0 +1,173 @@
+import { randomUUID } from 'node:crypto';
+import Fastify, { type FastifyInstance, type FastifyReply, type FastifyRequest } from 'fastify';
+import type { KubeClient } from '../core/kube/client.ts';
+import type { Clock, Logger, Random } from '../core/runtime.ts';
+import { Access, type Caller } from './auth/access.ts';
+import type { ApiConfig } from './config.ts';
+import { invalid, toProblem } from './errors.ts';
+import { parseJson } from './json.ts';
+import { openApiDocument } from './openapi.ts';
+import { Problem } from './problems.ts';
+import { Readiness } from './readiness.ts';
+import type { Answer, Route, Services } from './route.ts';
+import { routes } from './routes/index.ts';
+import { idempotencyKey } from './schemas.ts';
+import { Waits } from './waits.ts';
+
+export interface ServerOptions {
+  api: KubeClient;
+  config: ApiConfig;
+  clock: Clock;
+  random: Random;
+  log: Logger;
+}
+
+const BODY_LIMIT = 1024 * 1024;
+
+/** The server, not yet listening. Closing it ends waits with what is known and then the connections. */
+export function buildServer(options: ServerOptions): FastifyInstance {
+  const { api, config, clock, random, log } = options;
+  const access = new Access({ api, clock, audiences: config.BERTH_AUDIENCES });
+  const services: Services = { api, access, clock, random, waits: new Waits(api, clock, config.BERTH_API_MAX_WAITS) };
+  const stopping = new AbortController();
+
+  const app = Fastify({
+    bodyLimit: BODY_LIMIT,
+    genReqId: () => randomUUID(),
+    forceCloseConnections: 'idle',
+    // Longer names than Kubernetes allows reach the schemas, which say so.
+    routerOptions: { maxParamLength: 1024 },
+    // A listener that waits for a slow client's headers or body holds a connection.
+    requestTimeout: 30_000,
+    handlerTimeout: 0,
+  });
+  app.removeAllContentTypeParsers();
+  app.addContentTypeParser('application/json', { parseAs: 'string' }, (_, body, done) => {
+    try {
+      done(null, parseJson(body as string));
+    } catch (error) {
+      done(error as Error);
+    }
+  });
+  app.addHook('onSend', async (request, reply) => {
+    reply
+      .header('x-request-id', request.id)
+      .header('cache-control', 'no-store')
+      .header('x-content-type-options', 'nosniff');
+  });
+  app.addHook('onResponse', async (request, reply) => {
+    const facts = { method: request.method, path: request.url.split('?')[0], status: reply.statusCode };
+    const user = callers.get(request)?.username;
+    log.info({ ...facts, user, ms: Math.round(reply.elapsedTime), requestId: request.id }, 'request answered');
+  });
+  app.addHook('preClose', async () =>
+    stopping.abort(new Problem('ShuttingDown', 'The server is being stopped. Try again.')),
+  );
+  app.setErrorHandler((error, request, reply) => {
+    const problem = toProblem(error);
+    if (problem.code === 'Internal') log.error({ err: error, requestId: request.id }, 'request failed');
+    return sendProblem(reply, problem);
+  });
+  app.setNotFoundHandler((request, reply) => {
+    const path = request.url.split('?')[0];
+    const methods = routes.filter((route) => pattern(route).test(path as string)).map(({ method }) => method);
+    if (methods.length === 0) {
+      return sendProblem(reply, new Problem('NotFound', `There is no page ${path}. GET /openapi.json lists them.`));
+    }
+    reply.header('allow', methods.join(', '));
+    return sendProblem(reply, new Problem('MethodNotAllowed', `${path} takes ${methods.join(' and ')}.`));
+  });
+
+  const readiness = new Readiness(api, clock, stopping.signal);
+  app.get('/healthz', async (_, reply) => reply.type('text/plain').send('ok\n'));
+  app.get('/readyz', async (_, reply) => {
+    const problem = await readiness.problem();
+    return reply
+      .code(problem ? 503 : 200)
+      .type('text/plain')
+      .send(`${problem ?? 'ok'}\n`);
+  });
+  const document = JSON.stringify(openApiDocument());
+  app.get('/openapi.json', async (_, reply) => reply.type('application/json').send(document));
+
+  const callers = new WeakMap<FastifyRequest, Caller>();
+  for (const route of routes) {
+    app.route({
+      method: route.method,
+      url: route.path.replaceAll(/\{(\w+)\}/g, ':$1'),
+      // Before the body is read: nobody without rights can send one.
+      onRequest: async (request) => {
+        const caller = await access.authenticate(request.headers.authorization);
+        callers.set(request, caller);
+        const params = checked('InvalidParameter', route.params, request.params) as Record<string, string>;
+        const namespace = params.namespace as string;
+        for (const { verb, resource, nameParam } of route.rights) {
+          const name = nameParam === undefined ? undefined : params[nameParam];
+          await access.authorize(caller, { verb, resource, namespace, ...(name === undefined ? {} : { name }) });
+        }
+        checkServed(namespace, config.BERTH_NAMESPACES);
+      },
+      handler: async (request, reply) => {
+        const gone = new AbortController();
+        reply.raw.once('close', () => gone.abort(new Error('the client has gone')));
+        const answer = await route.handle(
+          {
+            caller: callers.get(request) as Caller,
+            params: checked('InvalidParameter', route.params, request.params),
+            query: checked('InvalidParameter', route.query, request.query),
+            body: route.body && checked('Invalid', route.body, request.body),
+            key: route.creates && keyOf(request),
+            signal: AbortSignal.any([gone.signal, stopping.signal]),
+          },
+          services,
+        );
+        return send(reply, answer);
+      },
+    });
+  }
+  return app;
+}
+
+function checked(
+  code: 'Invalid' | 'InvalidParameter',
+  schema: Route['params'] | NonNullable<Route['body']>,
+  value: unknown,
+): unknown {
+  const parsed = schema.safeParse(value);
+  if (parsed.success) return parsed.data;
+  throw invalid(code, parsed.error);
+}
+
+function checkServed(namespace: string, served: readonly string[]): void {
+  if (served.length === 0 || served.includes(namespace)) return;
+  const text = `This installation does not serve namespace "${namespace}"; it serves ${served.join(', ')}.`;
+  throw new Problem('NamespaceNotServed', text);
+}
+
+function keyOf(request: FastifyRequest): string | undefined {
+  const value = request.headers['idempotency-key'];
+  if (value === undefined) return undefined;
+  const parsed = idempotencyKey.safeParse(value);
+  if (parsed.success) return parsed.data;
+  const message = parsed.error.issues[0]?.message ?? '';
+  throw new Problem('InvalidParameter', `Idempotency-Key ${message}.`, {
+    fields: [{ field: 'Idempotency-Key', message }],
+  });
+}
+
+function send(reply: FastifyReply, { status, body, headers }: Answer): FastifyReply {
+  reply
+    .code(status)
+    .headers({ ...(body === undefined ? {} : { 'content-type': 'application/json; charset=utf-8' }), ...headers });
+  return reply.send(body === undefined || typeof body === 'string' ? body : JSON.stringify(body));
+}
+
+function sendProblem(reply: FastifyReply, problem: Problem): FastifyReply {
+  if (problem.status === 401) reply.header('www-authenticate', 'Bearer');
+  if (problem.retryAfterSeconds !== undefined) reply.header('retry-after', String(problem.retryAfterSeconds));
+  return reply.code(problem.status).type('application/problem+json').send(JSON.stringify(problem));
+}
+
+function pattern({ path }: Route): RegExp {
+  return new RegExp(`^${path.replaceAll(/\{\w+\}/g, '[^/]+')}$`);
+}

@@ -1,0 +1,80 @@
+import { isExpired } from '../core/kube/errors.ts';
+import type { KubeApi } from '../core/kube/types.ts';
+import { type StoredTurn, turns } from '../core/resources/kinds.ts';
+import { type Clock, delay } from '../core/runtime.ts';
+import { Problem } from './problems.ts';
+
+/** Between a watch that the server ended and the next; milliseconds. */
+const PAUSE_MS = 200;
+
+/** Requests that wait for a turn, each with a watch of that one object, up to a number of them. */
+export class Waits {
+  readonly #api: Pick<KubeApi, 'list' | 'watch'>;
+  readonly #clock: Clock;
+  readonly #max: number;
+  #waiting = 0;
+
+  constructor(api: Pick<KubeApi, 'list' | 'watch'>, clock: Clock, max: number) {
+    this.#api = api;
+    this.#clock = clock;
+    this.#max = max;
+  }
+
+  /**
+   * The turn once `isDone` says so of it, or as it is after `timeoutMs` or when the signal aborts; undefined when there
+   * is none by then. Rejects with a Problem when too many wait.
+   */
+  async forTurn(
+    namespace: string,
+    name: string,
+    isDone: (turn: StoredTurn) => boolean,
+    timeoutMs: number,
+    signal: AbortSignal,
+  ): Promise<StoredTurn | undefined> {
+    if (this.#waiting >= this.#max) {
+      throw new Problem('Overloaded', `${this.#max} requests wait for turns already. Try again, or ask without wait.`, {
+        retryAfterSeconds: 1,
+      });
+    }
+    this.#waiting += 1;
+    const timer = new AbortController();
+    const cancelTimer = this.#clock.setTimer(timeoutMs, () => timer.abort());
+    const over = AbortSignal.any([signal, timer.signal]);
+    const seen: { turn: StoredTurn | undefined } = { turn: undefined };
+    try {
+      while (!over.aborted) {
+        try {
+          if (await this.#follow(namespace, name, isDone, over, seen)) break;
+          await delay(this.#clock, PAUSE_MS, over);
+        } catch (error) {
+          if (!over.aborted && !isExpired(error)) throw error;
+        }
+      }
+      return seen.turn;
+    } finally {
+      cancelTimer();
+      this.#waiting -= 1;
+    }
+  }
+
+  /** Lists, then watches until it is done or the server ends the watch. */
+  async #follow(
+    namespace: string,
+    name: string,
+    isDone: (turn: StoredTurn) => boolean,
+    signal: AbortSignal,
+    seen: { turn: StoredTurn | undefined },
+  ): Promise<boolean> {
+    const one = { namespace, fieldSelector: `metadata.name=${name}` };
+    const { items, metadata } = await this.#api.list(turns, { ...one, signal });
+    seen.turn = items[0];
+    if (seen.turn && isDone(seen.turn)) return true;
+    const events = this.#api.watch(turns, { ...one, resourceVersion: metadata.resourceVersion, signal });
+    for await (const event of events) {
+      if (event.type === 'BOOKMARK') continue;
+      seen.turn = event.type === 'DELETED' ? undefined : event.object;
+      if (event.type === 'DELETED' || isDone(event.object)) return true;
+    }
+    return false;
+  }
+}

@@ -1,0 +1,71 @@
+import type { Agent, EnvVar } from '../core/resources/agent.ts';
+import type { Cli } from './cli.ts';
+import { refused } from './errors.ts';
+import { findProgram, findWorkingDirectory } from './program-path.ts';
+
+export interface AgentFlags {
+  env?: string[];
+  workdir?: string;
+  inputAs?: 'stdin' | 'text' | 'file' | 'args';
+  result?: 'envelope' | 'json' | 'text';
+}
+
+const INPUT = { stdin: 'Stdin', text: 'Text', file: 'File', args: 'Args' } as const;
+const RESULT = { envelope: 'Envelope', json: 'Json', text: 'Text' } as const;
+
+/**
+ * `spec.agent` of a session: what the flags and `-- PROGRAM ARGS…` say, the rest is left to the class. On the embedded
+ * cluster the program runs on this machine: then program and directory are resolved as the caller's shell would.
+ */
+export function agentFrom(
+  words: string[],
+  flags: AgentFlags,
+  { embedded, ...cli }: Pick<Cli, 'cwd' | 'env'> & { embedded: boolean },
+): Agent | undefined {
+  const [program, ...args] = words;
+  const agent: Agent = {
+    ...(program === undefined ? {} : { command: [embedded ? findProgram(program, cli) : program], args }),
+    ...workingDir(flags, program !== undefined, { embedded, cwd: cli.cwd }),
+    ...(flags.env ? { env: environment(flags.env, cli.env) } : {}),
+    ...(flags.inputAs ? { input: INPUT[flags.inputAs] } : {}),
+    ...(flags.result ? { result: RESULT[flags.result] } : {}),
+  };
+  return Object.keys(agent).length > 0 ? agent : undefined;
+}
+
+function workingDir(
+  { workdir }: AgentFlags,
+  hasProgram: boolean,
+  { embedded, cwd }: { embedded: boolean; cwd: string },
+): Pick<Agent, 'workingDir'> {
+  if (embedded) {
+    if (workdir === undefined && !hasProgram) return {};
+    return { workingDir: findWorkingDirectory(workdir ?? '.', cwd) };
+  }
+  if (workdir === undefined) return {};
+  if (!workdir.startsWith('/')) {
+    throw refused(
+      `--workdir: ${workdir} is not absolute; on a cluster it is a directory of the image, for example /work`,
+    );
+  }
+  return { workingDir: workdir };
+}
+
+/** `NAME=VALUE`, or `NAME` alone for the caller's own value. A later one replaces an earlier one of the same name. */
+function environment(texts: string[], own: NodeJS.ProcessEnv): EnvVar[] {
+  const byName = new Map<string, EnvVar>();
+  for (const text of texts) {
+    const [, name, value = own[text]] = /^([^=]*)(?:=(.*))?$/s.exec(text) as unknown as [string, string, string?];
+    if (!/^[A-Za-z_][A-Za-z0-9_]*$/.test(name)) {
+      throw refused(`--env ${text}: "${name}" is no variable name; write NAME=VALUE, or NAME for your own value`);
+    }
+    if (name.startsWith('BERTH_')) {
+      throw refused(`--env ${name}: names that begin with BERTH_ are Berth's own; choose another name`);
+    }
+    if (value === undefined) {
+      throw refused(`--env ${name}: it is not set in your environment; write --env ${name}=VALUE`);
+    }
+    byName.set(name, { name, value });
+  }
+  return [...byName.values()];
+}

@@ -1,0 +1,38 @@
+import { turns } from '../../core/resources/kinds.ts';
+import { isTerminal } from '../../core/resources/turn.ts';
+import type { Cli, ClusterFlags } from '../cli.ts';
+import { withCluster } from '../cluster.ts';
+import { failed, refused } from '../errors.ts';
+import { getSession, turnsOf } from '../stored.ts';
+import { cancelTurn } from '../wait.ts';
+
+export interface CancelFlags extends ClusterFlags {
+  turn?: string;
+  wait: boolean;
+}
+
+/** Cancels the session's running and queued turns, or one of them. */
+export async function cancel(name: string, flags: CancelFlags, cli: Cli): Promise<number> {
+  return withCluster(flags, cli, async (cluster) => {
+    const session = await getSession(cluster, name, cli.interrupted);
+    const own = await turnsOf(cluster, session, cli.interrupted);
+    const named = flags.turn === undefined ? own : own.filter(({ metadata }) => metadata.name === flags.turn);
+    if (flags.turn !== undefined && named.length === 0) throw refused(`session ${name} has no turn "${flags.turn}"`);
+    const live = named.filter(({ status }) => !isTerminal(status?.phase));
+    if (live.length === 0) {
+      cli.say(flags.turn ? `turn ${flags.turn} has already ended` : `session ${name} has no turn to cancel`);
+      return 0;
+    }
+    // The last one first: none of them starts because the one before it has ended.
+    for (const { metadata } of live.toReversed()) {
+      const ref = { namespace: cluster.namespace, name: metadata.name };
+      await cluster.api.patch(turns, ref, { spec: { cancel: true } }, { signal: cli.interrupted });
+    }
+    for (const turn of live) {
+      const ended = flags.wait ? await cancelTurn(turn, cluster, cli) : undefined;
+      if (flags.wait && !ended) throw failed(`turn ${turn.metadata.name} has not ended yet; it is asked to`);
+      await cli.out(`turn.berth.dev/${turn.metadata.name} ${ended ? ended.status?.phase : 'asked to end'}\n`);
+    }
+    return 0;
+  });
+}

@@ -1,0 +1,25 @@
+import { sessions } from '../../core/resources/kinds.ts';
+import type { Cli, ClusterFlags } from '../cli.ts';
+import { withCluster } from '../cluster.ts';
+import { createSession, type SessionFlags, sessionSpec } from '../create.ts';
+import { formatObject, nameOf } from '../print.ts';
+
+export interface CreateFlags extends ClusterFlags, SessionFlags {
+  timeout?: string;
+  output?: 'json' | 'yaml' | 'name';
+}
+
+/** A session that waits for turns. */
+export async function create(name: string, words: string[], flags: CreateFlags, cli: Cli): Promise<number> {
+  return withCluster(flags, cli, async (cluster) => {
+    const spec = await sessionSpec(words, flags, 'Many', cluster, cli);
+    const timeouts = flags.timeout === undefined ? {} : { timeouts: { turn: flags.timeout } };
+    const session = await createSession(name, { ...spec, ...timeouts }, cluster, cli);
+    if (flags.output === 'json' || flags.output === 'yaml') await cli.out(await formatObject(session, flags.output));
+    else {
+      const id = nameOf({ kind: sessions.kind, metadata: session.metadata });
+      await cli.out(flags.output === 'name' ? `${id}\n` : `${id} created\n`);
+    }
+    return 0;
+  });
+}

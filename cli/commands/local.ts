@@ -1,0 +1,31 @@
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { join } from 'node:path';
+import { embeddedIsRunning, embeddedKubeconfig, homeFolder } from '../../core/embedded.ts';
+import type { Cli } from '../cli.ts';
+import { unreachable } from '../errors.ts';
+
+const PROGRAM = join(import.meta.dirname, '..', '..', 'local', 'main.ts');
+
+/** Runs the program `local`, which is the embedded cluster, and returns its exit code. */
+export async function local(args: string[], cli: Cli): Promise<number> {
+  const child = spawn(process.execPath, [...process.execArgv, PROGRAM, ...args], { stdio: 'inherit', env: cli.env });
+  const forward = () => child.kill('SIGTERM');
+  // Ctrl-C reaches the child by itself, as a member of the terminal's process group; a kill of this process does not.
+  cli.interrupted.addEventListener('abort', forward, { once: true });
+  const [code, signal] = (await once(child, 'exit')) as [number | null, NodeJS.Signals | null];
+  if (args.includes('up') && args.includes('--detach') && code === 0 && cli.env.KUBECONFIG) {
+    cli.say(`KUBECONFIG is set: ${cli.name} goes on using it. To use this cluster: unset KUBECONFIG, or --kubeconfig`);
+  }
+  return code ?? (signal === 'SIGINT' ? 130 : 1);
+}
+
+/** The path of the running embedded cluster's kubeconfig. */
+export async function localKubeconfig(cli: Cli): Promise<number> {
+  const home = homeFolder(cli.env);
+  if (!embeddedIsRunning(home)) {
+    throw unreachable(`no embedded cluster runs in ${home}; start one with: ${cli.name} local up --detach`);
+  }
+  await cli.out(`${embeddedKubeconfig(home)}\n`);
+  return 0;
+}

@@ -1,0 +1,36 @@
+import { type Cli, type ClusterFlags, randomSuffix } from '../cli.ts';
+import { withCluster } from '../cluster.ts';
+import { createTurn } from '../create.ts';
+import { refused } from '../errors.ts';
+import { type InputFlags, readInput } from '../input.ts';
+import { getSession } from '../stored.ts';
+import { finishTurn } from '../wait.ts';
+
+export interface TurnFlags extends ClusterFlags, InputFlags {
+  name?: string;
+  timeout?: string;
+  wait: boolean;
+  output?: 'json' | 'yaml';
+}
+
+/** Gives a session a turn and waits for its end. */
+export async function turn(sessionName: string, flags: TurnFlags, cli: Cli): Promise<number> {
+  const input = await readInput(flags, cli);
+  return withCluster(flags, cli, async (cluster) => {
+    const session = await getSession(cluster, sessionName, cli.interrupted);
+    if (session.spec.turns === 'One') {
+      throw refused(`session ${sessionName} takes one turn only, the one it was made with; create one that takes many`);
+    }
+    if (session.metadata.deletionTimestamp) throw refused(`session ${sessionName} is being deleted`);
+    const name = flags.name ?? `${sessionName.slice(0, 57)}-${randomSuffix(cli.random, 5)}`;
+    const given = await createTurn({ name, input, timeout: flags.timeout }, session, cluster, cli);
+    if (!flags.wait) {
+      await cli.out(`${name}\n`);
+      return 0;
+    }
+    if (session.spec.suspend) {
+      cli.say(`session ${sessionName} is held: the turn waits until: ${cli.name} resume ${sessionName}`);
+    }
+    return finishTurn(given, cluster, cli, flags.output);
+  });
+}

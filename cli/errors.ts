@@ -1,0 +1,84 @@
+import type { ApiError } from '../core/kube/errors.ts';
+
+/** What the exit code tells a script. */
+export const EXIT = { ok: 0, failed: 1, refused: 2, unreachable: 3, timedOut: 124, interrupted: 130 } as const;
+
+/** An end of a command that is told to its user as one message. */
+export class CliError extends Error {
+  readonly code: string;
+  readonly exitCode: number;
+  constructor(code: string, exitCode: number, message: string) {
+    super(message);
+    this.name = 'CliError';
+    this.code = code;
+    this.exitCode = exitCode;
+  }
+}
+
+/** Wrong usage or refused input, found out before anything was created. */
+export const refused = (message: string) => new CliError('Refused', EXIT.refused, message);
+
+export const failed = (message: string) => new CliError('Failed', EXIT.failed, message);
+
+export const unreachable = (message: string) => new CliError('Unreachable', EXIT.unreachable, message);
+
+/** Ctrl-C, or a signal that means the same. */
+export class Interrupted extends CliError {
+  constructor(signal: 'SIGINT' | 'SIGTERM' | 'SIGHUP') {
+    super('Interrupted', { SIGINT: EXIT.interrupted, SIGTERM: 143, SIGHUP: 129 }[signal], 'interrupted');
+  }
+}
+
+/**
+ * What to tell, and the exit code, for anything that a command threw. Errors are told apart by their names, so that
+ * commands that talk to no cluster need not load the client.
+ */
+export function describeError(error: unknown, cli: { name: string }): { message: string; exitCode: number } {
+  if (error instanceof CliError) return { message: error.message, exitCode: error.exitCode };
+  if (!(error instanceof Error)) return { message: String(error), exitCode: EXIT.failed };
+  switch (error.name) {
+    case 'ApiError':
+      return describeApiError(error as ApiError);
+    case 'TransportError':
+      return {
+        message: `the cluster does not answer: ${error.message}\n${howToGetACluster(cli.name)}`,
+        exitCode: EXIT.unreachable,
+      };
+    case 'KubeConfigError':
+      return { message: `${error.message}\n${howToGetACluster(cli.name)}`, exitCode: EXIT.unreachable };
+    case 'StoreMissingError':
+    case 'StoreCorruptError':
+      return { message: error.message, exitCode: EXIT.failed };
+    default:
+      return { message: error.stack ?? error.message, exitCode: EXIT.failed };
+  }
+}
+
+export function howToGetACluster(name: string): string {
+  return `Start one on this machine with: ${name} local up --detach\nOr name one with --kubeconfig, --context or KUBECONFIG.`;
+}
+
+function describeApiError(error: ApiError): { message: string; exitCode: number } {
+  if (error.code === 401) {
+    return { message: `the cluster does not know who you are: ${error.message}`, exitCode: EXIT.unreachable };
+  }
+  if (error.code === 404 && error.status.details?.name === undefined) {
+    return {
+      message:
+        'Berth is not installed in this cluster: it has no such resource. docs/install.md says how to install it.',
+      exitCode: EXIT.unreachable,
+    };
+  }
+  if (error.code === 429 || error.code >= 500) {
+    return { message: `the cluster has a problem: ${error.message}`, exitCode: EXIT.unreachable };
+  }
+  const causes = error.status.details?.causes ?? [];
+  const lines = causes.map(({ field, message }) => `  ${field ? `${field}: ` : ''}${message}`);
+  const message = causes.length > 1 ? `${firstLine(error.message)}\n${lines.join('\n')}` : error.message;
+  return { message, exitCode: EXIT.refused };
+}
+
+/** The server's own sentence without its list of causes, which follow one by one. */
+function firstLine(message: string): string {
+  return message.replace(/: \[.*$/s, ':');
+}

@@ -1,0 +1,93 @@
+import { createReadStream, existsSync, statSync } from 'node:fs';
+import { resolve } from 'node:path';
+import { jsonBytes, KiB, MAX_INPUT_BYTES } from '../core/resources/limits.ts';
+import type { Cli } from './cli.ts';
+import { refused } from './errors.ts';
+import { findJsonProblem } from './json-problem.ts';
+
+export interface InputFlags {
+  input?: string;
+  inputFile?: string;
+}
+
+/** Text beyond this is no input of 128 KiB, however it is indented. */
+const MAX_TEXT_BYTES = 64 * MAX_INPUT_BYTES;
+
+/**
+ * The turn's input from `--input` or `--input-file`; undefined without either. Throws what is wrong with it, and where.
+ * With `asText` only a string will do.
+ */
+export async function readInput(flags: InputFlags, cli: Pick<Cli, 'cwd' | 'stdin'>, asText = false): Promise<unknown> {
+  const value = await readAny(flags, cli);
+  if (asText && typeof value !== 'string') {
+    throw refused(`--input-as text: the input has to be a JSON string, for example --input '"hello"'`);
+  }
+  return value;
+}
+
+async function readAny(flags: InputFlags, cli: Pick<Cli, 'cwd' | 'stdin'>): Promise<unknown> {
+  if (flags.input !== undefined && flags.inputFile !== undefined) {
+    throw refused('--input and --input-file are both given; give one of them');
+  }
+  if (flags.input !== undefined) return checked(parse(flags.input, '--input', hint(flags.input, cli.cwd)), '--input');
+  if (flags.inputFile === undefined) return undefined;
+  const what = flags.inputFile === '-' ? 'stdin (--input-file -)' : `--input-file ${flags.inputFile}`;
+  return checked(parse(await readText(flags.inputFile, what, cli), what), what);
+}
+
+async function readText(path: string, what: string, cli: Pick<Cli, 'cwd' | 'stdin'>): Promise<string> {
+  const source = path === '-' ? cli.stdin : openFile(resolve(cli.cwd, path), what);
+  const chunks: Buffer[] = [];
+  let bytes = 0;
+  try {
+    for await (const chunk of source) {
+      chunks.push(chunk);
+      bytes += chunk.length;
+      if (bytes > MAX_TEXT_BYTES) throw tooLarge(what, `more than ${MAX_TEXT_BYTES / KiB} KiB`);
+    }
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).syscall === undefined) throw error;
+    throw refused(`${what} cannot be read: ${(error as Error).message}`);
+  }
+  try {
+    return new TextDecoder('utf-8', { fatal: true }).decode(Buffer.concat(chunks));
+  } catch {
+    throw refused(`${what} is not UTF-8 text; JSON has to be`);
+  }
+}
+
+function openFile(path: string, what: string): AsyncIterable<Buffer> {
+  const facts = statSync(path, { throwIfNoEntry: false });
+  if (!facts) throw refused(`${what}: there is no file ${path}`);
+  if (facts.isDirectory()) throw refused(`${what}: ${path} is a directory; name a file with JSON in it`);
+  return createReadStream(path);
+}
+
+function parse(text: string, what: string, advice = ''): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    const { line, column, problem } = findJsonProblem(text);
+    throw refused(`${what} is not JSON: line ${line}, column ${column}: ${problem}${advice}`);
+  }
+}
+
+function checked(value: unknown, what: string): unknown {
+  const bytes = jsonBytes(value);
+  if (bytes > MAX_INPUT_BYTES) throw tooLarge(what, `${bytes} bytes`);
+  return value;
+}
+
+function tooLarge(what: string, size: string) {
+  return refused(
+    `${what}: the input has ${size} as JSON; at most ${MAX_INPUT_BYTES} bytes (128 KiB) are allowed. Pass a path or URL to the data instead`,
+  );
+}
+
+/** What somebody who wrote this probably meant. */
+function hint(text: string, cwd: string): string {
+  if (text !== '' && existsSync(resolve(cwd, text))) return `\nTo read the file ${text}: --input-file ${text}`;
+  if (/^[\p{L}_][^"'{}[\]]*$/u.test(text)) return `\nA string is written with its quotes: --input '"${text}"'`;
+  if (/^[{[]/.test(text) && !text.includes('"')) return `\nKeys and strings need double quotes: --input '{"n": 3}'`;
+  return '';
+}

@@ -1,0 +1,26 @@
+import type { KubeObject } from '../core/kube/types.ts';
+
+/** An object as kubectl prints it. */
+export async function formatObject(object: object, format: 'json' | 'yaml'): Promise<string> {
+  if (format === 'json') return `${JSON.stringify(object, null, 2)}\n`;
+  const { stringify } = await import('yaml');
+  return stringify(object);
+}
+
+/** `session.berth.dev/notes`: what kubectl takes for a name. */
+export function nameOf(object: KubeObject): string {
+  const group = object.apiVersion?.split('/')[0] ?? 'berth.dev';
+  return `${object.kind?.toLowerCase()}.${group}/${object.metadata.name}`;
+}
+
+/** Columns wide enough for their cells, three spaces between them, as kubectl aligns. */
+export function table(rows: string[][]): string {
+  const widths = rows.reduce<number[]>(
+    (widest, row) => row.map((cell, column) => Math.max(cell.length, widest[column] ?? 0)),
+    [],
+  );
+  const lines = rows.map((row) =>
+    row.map((cell, column) => (column === row.length - 1 ? cell : cell.padEnd((widths[column] ?? 0) + 3))).join(''),
+  );
+  return lines.map((line) => `${line.trimEnd()}\n`).join('');
+}

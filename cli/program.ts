@@ -1,0 +1,276 @@
+import { Argument, Command, CommanderError, Option } from 'commander';
+import type { Cli, ClusterFlags } from './cli.ts';
+import type { CancelFlags } from './commands/cancel.ts';
+import type { CreateFlags } from './commands/create.ts';
+import type { GetFlags } from './commands/get.ts';
+import type { ListFlags } from './commands/list.ts';
+import type { LogsFlags } from './commands/logs.ts';
+import type { RunFlags } from './commands/run.ts';
+import type { SuspendFlags } from './commands/suspend.ts';
+import type { TurnFlags } from './commands/turn.ts';
+import { describeError, EXIT } from './errors.ts';
+import { duration, name, several } from './flags.ts';
+import { systemCli } from './system.ts';
+
+/**
+ * Every command and flag. What a command does is imported when it is called, so that `--help` costs nothing.
+ * Resolves with the exit code.
+ */
+export async function main(args: string[]): Promise<number> {
+  const cli = systemCli();
+  let exitCode: number = EXIT.ok;
+  const program = define(cli, (code) => {
+    exitCode = code;
+  });
+  try {
+    await program.parseAsync(args, { from: 'user' });
+    return exitCode;
+  } catch (error) {
+    if (error instanceof CommanderError) return error.exitCode === 0 ? EXIT.ok : EXIT.refused;
+    const told = describeError(error, cli);
+    cli.say(`${cli.name}: ${told.message}`);
+    return told.exitCode;
+  }
+}
+
+function define(cli: Cli, done: (exitCode: number) => void): Command {
+  const program = new Command(cli.name)
+    .description('Runs agent sessions on Kubernetes.')
+    .exitOverride()
+    .configureHelp({ showGlobalOptions: true })
+    .helpCommand(false)
+    .option('-n, --namespace <namespace>', 'the namespace; default: the kubeconfig’s')
+    .option(
+      '--kubeconfig <file>',
+      'the kubeconfig; default: $KUBECONFIG, the running embedded cluster’s, ~/.kube/config',
+    )
+    .option('--context <name>', 'the context of the kubeconfig');
+
+  /** Adds a command; `action` gets its arguments and all flags. */
+  const command = <Words extends unknown[], Flags>(
+    usage: string,
+    description: string,
+    examples: string[],
+    action: (words: Words, flags: Flags) => Promise<number>,
+  ): Command => {
+    const [word = '', ...rest] = usage.split(' ');
+    const added = program
+      .command(word)
+      .usage(['[flags]', ...rest].join(' '))
+      .description(description)
+      .addHelpText('after', `\nExample:\n${examples.map((example) => `  ${cli.name} ${example}`).join('\n')}`)
+      .showHelpAfterError(`See: ${cli.name} ${word} --help`)
+      .action(async (...parameters) => {
+        const self = parameters.at(-1) as Command;
+        done(await action(self.processedArgs as Words, self.optsWithGlobals() as Flags));
+      });
+    return added;
+  };
+
+  program.addHelpText(
+    'after',
+    `\nExample:\n  ${cli.name} local up --detach\n  ${cli.name} run --input '{"n": 3}' --result json -- python3 agent.py`,
+  );
+  program.showHelpAfterError(`See: ${cli.name} --help`);
+
+  const run = command(
+    'run -- PROGRAM ARGS…',
+    'Runs one input through a program and prints the output.',
+    [
+      `run --input '{"n": 3}' --result json -- python3 agent.py`,
+      'run --input-file req.json --timeout 5s -o json -- ./agent.sh',
+    ],
+    async ([words]: [string[]], flags: RunFlags) => (await import('./commands/run.ts')).run(words, flags, cli),
+  )
+    .argument('[program...]', 'the program and its arguments, after --')
+    .addOption(inputOption())
+    .addOption(inputFileOption())
+    .option('--name <name>', 'the session’s name; default: run- and something random', name)
+    .option('--timeout <duration>', 'how long the turn may run, for example 90s', duration)
+    .addOption(formatOption('json', 'yaml'));
+  agentOptions(run);
+
+  const create = command(
+    'create NAME -- PROGRAM ARGS…',
+    'Creates a session that takes turns and keeps its state.',
+    ['create notes -- python3 notes.py', 'create coder --class coding-agent'],
+    async ([sessionName, words]: [string, string[]], flags: CreateFlags) =>
+      (await import('./commands/create.ts')).create(sessionName, words, flags, cli),
+  )
+    .argument('<name>', 'the session’s name', name)
+    .argument('[program...]', 'the program and its arguments, after --')
+    .option('--timeout <duration>', 'how long each turn may run, for example 90s', duration)
+    .addOption(formatOption('json', 'yaml', 'name'));
+  agentOptions(create);
+
+  command(
+    'turn SESSION',
+    'Gives a session a turn, waits for it and prints the output.',
+    [`turn notes --input '"hello"'`, 'turn notes --input-file - < question.json'],
+    async ([sessionName]: [string], flags: TurnFlags) =>
+      (await import('./commands/turn.ts')).turn(sessionName, flags, cli),
+  )
+    .argument('<session>', 'the session’s name', name)
+    .addOption(inputOption())
+    .addOption(inputFileOption())
+    .option('--name <name>', 'the turn’s name; default: the session’s and something random', name)
+    .option('--timeout <duration>', 'how long the turn may run, for example 90s', duration)
+    .option('--no-wait', 'print the turn’s name and do not wait for its end')
+    .addOption(formatOption('json', 'yaml'));
+
+  command(
+    'list [sessions|turns]',
+    'Lists sessions or turns.',
+    ['list', 'list turns --session notes -o wide', 'list -A'],
+    async ([what]: ['sessions' | 'turns'], flags: ListFlags) =>
+      (await import('./commands/list.ts')).list(what, flags, cli),
+  )
+    .addArgument(new Argument('[what]', 'sessions or turns').choices(['sessions', 'turns']).default('sessions'))
+    .option('-A, --all-namespaces', 'of all namespaces')
+    .option('-l, --selector <labels>', 'only those with these labels, for example team=red')
+    .option('--session <name>', 'with turns: only those of this session', name)
+    .addOption(formatOption('json', 'yaml', 'wide', 'name'));
+
+  command(
+    'get [session|turn] NAME',
+    'Shows a session with its conditions and turns, or a turn with its output and log.',
+    ['get notes', 'get turn notes-x7k2p', 'get notes -o yaml'],
+    async ([words]: [string[]], flags: GetFlags) => (await import('./commands/get.ts')).get(words, flags, cli),
+  )
+    .argument('<name...>', 'a session’s name, or a kind and a name')
+    .addOption(formatOption('json', 'yaml', 'name'));
+
+  command(
+    'logs SESSION',
+    'Prints what the agent printed beside its result, in its newest turn.',
+    ['logs notes', 'logs notes --turn notes-x7k2p', 'logs -f notes'],
+    async ([sessionName]: [string], flags: LogsFlags) =>
+      (await import('./commands/logs.ts')).logs(sessionName, flags, cli),
+  )
+    .argument('<session>', 'the session’s name', name)
+    .option('--turn <name>', 'of this turn')
+    .option('-f, --follow', 'live, until the session (with --turn: the turn) ends');
+
+  command(
+    'suspend SESSION',
+    'Gives up the session’s pod once its turns have ended and its state is stored. The next turn wakes it.',
+    ['suspend notes', 'suspend notes --hold'],
+    async ([sessionName]: [string], flags: SuspendFlags) =>
+      (await import('./commands/suspend.ts')).suspend(sessionName, flags, cli),
+  )
+    .argument('<session>', 'the session’s name', name)
+    .option('--hold', 'let turns queue until: resume')
+    .option('--no-wait', 'do not wait until the pod is gone');
+
+  command(
+    'resume SESSION',
+    'Takes back a hold. The session starts with its next turn.',
+    ['resume notes'],
+    async ([sessionName]: [string], flags: ClusterFlags) =>
+      (await import('./commands/resume.ts')).resume(sessionName, flags, cli),
+  ).argument('<session>', 'the session’s name', name);
+
+  command(
+    'cancel SESSION',
+    'Cancels the session’s running and queued turns.',
+    ['cancel notes', 'cancel notes --turn notes-x7k2p'],
+    async ([sessionName]: [string], flags: CancelFlags) =>
+      (await import('./commands/cancel.ts')).cancel(sessionName, flags, cli),
+  )
+    .argument('<session>', 'the session’s name', name)
+    .option('--turn <name>', 'this turn alone')
+    .option('--no-wait', 'do not wait for their end');
+
+  command(
+    'delete SESSION…',
+    'Deletes sessions with their turns, pods and stored state.',
+    ['delete notes'],
+    async ([names]: [string[]], flags: ClusterFlags) =>
+      (await import('./commands/delete.ts')).remove(names, flags, cli),
+  ).argument('<session...>', 'their names', (text: string, before: string[] = []) => [...before, name(text)]);
+
+  defineLocal(program, cli, done);
+  return program;
+}
+
+/** The embedded cluster is a program of its own: its flags are passed on. */
+function defineLocal(program: Command, cli: Cli, done: (exitCode: number) => void): void {
+  const local = program
+    .command('local')
+    .usage('up|down|kubeconfig')
+    .description('The embedded cluster: Kubernetes’ API, Berth and its pods as processes of this machine.')
+    .addHelpText(
+      'after',
+      `\nExample:\n  ${cli.name} local up --detach\n  kubectl --kubeconfig "$(${cli.name} local kubeconfig)" get sessions,turns`,
+    );
+  const add = (
+    word: string,
+    description: string,
+    example: string,
+    run: (flags: Record<string, unknown>) => Promise<number>,
+  ) =>
+    local
+      .command(word)
+      .description(description)
+      .addHelpText('after', `\nExample:\n  ${example}`)
+      .showHelpAfterError(`See: ${cli.name} local ${word} --help`)
+      .action(async (flags) => done(await run(flags)));
+  const start = async (args: string[]) => (await import('./commands/local.ts')).local(args, cli);
+
+  add('up', 'Starts it; stays in the foreground unless --detach.', `${cli.name} local up --detach`, (flags) =>
+    start([
+      'up',
+      ...(flags.detach ? ['--detach'] : []),
+      ...(flags.port ? ['--port', String(flags.port)] : []),
+      ...(flags.apiPort ? ['--api-port', String(flags.apiPort)] : []),
+    ]),
+  )
+    .option('--detach', 'return when it is ready, and print the path of its kubeconfig')
+    .option('--port <port>', 'of the Kubernetes API on 127.0.0.1; default: any free one')
+    .option('--api-port <port>', 'of the HTTP API on 127.0.0.1; default: any free one');
+  add(
+    'down',
+    'Stops it and everything that runs in it; sessions and their state are kept.',
+    `${cli.name} local down`,
+    () => start(['down']),
+  );
+  add(
+    'kubeconfig',
+    'Prints the path of its kubeconfig.',
+    `kubectl --kubeconfig "$(${cli.name} local kubeconfig)" get sessions`,
+    async () => (await import('./commands/local.ts')).localKubeconfig(cli),
+  );
+}
+
+const inputOption = () => new Option('--input <json>', 'the input as JSON; a string with its quotes: \'"hello"\'');
+const inputFileOption = () => new Option('--input-file <file>', 'a file with the input as JSON; - for stdin');
+
+const formatOption = (...formats: string[]) =>
+  new Option('-o, --output <format>', 'another form of what is printed').choices(formats);
+
+/** How the agent is run. */
+function agentOptions(command: Command): void {
+  command
+    .option('--class <name>', 'the SessionClass', 'default')
+    .addOption(
+      new Option(
+        '--result <kind>',
+        'what counts as the result: an envelope between markers, or all of stdout; default: the class’s, or envelope',
+      ).choices(['envelope', 'json', 'text']),
+    )
+    .addOption(
+      new Option('--input-as <kind>', 'how the input reaches the program; default: the class’s, or stdin').choices([
+        'stdin',
+        'text',
+        'file',
+        'args',
+      ]),
+    )
+    .option(
+      '--env <name[=value]>',
+      'a variable for the program, NAME alone with your own value; may be repeated',
+      several,
+    )
+    .option('--workdir <dir>', 'the program’s directory; on the embedded cluster yours by default')
+    .option('--image <image>', 'another image than the class’s');
+}

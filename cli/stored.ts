@@ -1,0 +1,71 @@
+import { isNotFound } from '../core/kube/errors.ts';
+import type { KubeApi } from '../core/kube/types.ts';
+import { type StoredSession, type StoredTurn, sessions, turns } from '../core/resources/kinds.ts';
+import { parseStoreKey } from '../core/resources/names.ts';
+import { readStored } from '../core/store/read.ts';
+import type { Cluster } from './cluster.ts';
+import { failed, refused } from './errors.ts';
+
+/** Objects and what belongs to them, with errors that say what to do. */
+
+export async function getSession({ api, namespace }: Cluster, name: string, signal: AbortSignal) {
+  try {
+    return await api.get(sessions, { namespace, name }, { signal });
+  } catch (error) {
+    if (!isNotFound(error)) throw error;
+    // A cluster without Berth answers 404 too, and says so to a list.
+    await api.list(sessions, { namespace, limit: 1, signal });
+    throw refused(`there is no session "${name}" in namespace "${namespace}"; berth list -A shows those there are`);
+  }
+}
+
+export async function getTurn({ api, namespace }: Cluster, name: string, signal: AbortSignal) {
+  try {
+    return await api.get(turns, { namespace, name }, { signal });
+  } catch (error) {
+    if (!isNotFound(error)) throw error;
+    await api.list(turns, { namespace, limit: 1, signal });
+    throw refused(`there is no turn "${name}" in namespace "${namespace}"; berth list turns shows those there are`);
+  }
+}
+
+/** The turns of a session, in their order; those without an index yet come last. */
+export async function turnsOf({ api }: Cluster, session: StoredSession, signal: AbortSignal): Promise<StoredTurn[]> {
+  const { namespace = '', name, uid } = session.metadata;
+  const { items } = await api.list(turns, { namespace, fieldSelector: `spec.session=${name}`, signal });
+  const own = items.filter(({ metadata: { ownerReferences = [] } }) =>
+    ownerReferences.length === 0 ? true : ownerReferences.some((owner) => owner.uid === uid),
+  );
+  const place = (turn: StoredTurn) => turn.status?.index ?? Number.MAX_SAFE_INTEGER;
+  const created = (turn: StoredTurn) => Date.parse(turn.metadata.creationTimestamp);
+  return own.sort((a, b) => place(a) - place(b) || created(a) - created(b));
+}
+
+/** The turn's output, wherever it is; undefined when it has none. */
+export async function outputOf(turn: StoredTurn, api: Pick<KubeApi, 'get'>, signal: AbortSignal): Promise<unknown> {
+  const { outputRef, output } = turn.status ?? {};
+  if (outputRef === undefined) return output;
+  return JSON.parse((await readRef(turn, outputRef, 'Output', api, signal)).toString('utf8'));
+}
+
+/** The text that an ended turn's agent printed beside its result. */
+export async function logOf(turn: StoredTurn, api: Pick<KubeApi, 'get'>, signal: AbortSignal): Promise<string> {
+  const { log } = turn.status ?? {};
+  if (!log) return '';
+  const text = log.ref ? (await readRef(turn, log.ref, 'Log', api, signal)).toString('utf8') : (log.inline ?? '');
+  const missing = log.bytes - Buffer.byteLength(text);
+  return log.truncated && missing > 0 ? `[the first ${missing} bytes were not kept]\n${text}` : text;
+}
+
+async function readRef(
+  turn: StoredTurn,
+  ref: string,
+  kind: 'Output' | 'Log',
+  api: Pick<KubeApi, 'get'>,
+  signal: AbortSignal,
+): Promise<Buffer> {
+  const key = parseStoreKey(ref);
+  if (!key)
+    throw failed(`turn ${turn.metadata.name}: its reference "${ref}" is none that this version of berth can read`);
+  return readStored(api, { namespace: turn.metadata.namespace ?? '', ...key, kind }, signal);
+}

@@ -1,0 +1,44 @@
+import { once } from 'node:events';
+import type { Clock } from '../core/runtime.ts';
+import { systemClock, systemRandom } from '../core/system.ts';
+import type { Cli } from './cli.ts';
+import { Interrupted } from './errors.ts';
+
+/** A command that waits must stay alive while it waits. */
+const clock: Clock = {
+  ...systemClock,
+  setTimer(ms, fn) {
+    const timer = setTimeout(fn, ms);
+    return () => clearTimeout(timer);
+  },
+};
+
+/** This process as the surroundings of a command. */
+export function systemCli(): Cli {
+  const interruption = new AbortController();
+  for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) {
+    process.on(signal, () => {
+      const reason = new Interrupted(signal);
+      if (interruption.signal.aborted) process.exit(reason.exitCode);
+      interruption.abort(reason);
+    });
+  }
+  // `berth list | head`: the reader has what it wanted.
+  process.stdout.on('error', (error: NodeJS.ErrnoException) => process.exit(error.code === 'EPIPE' ? 0 : 1));
+  process.stderr.on('error', () => {});
+  return {
+    name: process.env.BERTH_INVOKED_AS || 'berth',
+    env: process.env,
+    cwd: process.cwd(),
+    stdin: process.stdin,
+    async out(text) {
+      if (!process.stdout.write(text)) await once(process.stdout, 'drain');
+    },
+    say(line) {
+      process.stderr.write(`${line}\n`);
+    },
+    clock,
+    random: systemRandom,
+    interrupted: interruption.signal,
+  };
+}

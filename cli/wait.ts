@@ -1,0 +1,160 @@
+import { type StoredSession, type StoredTurn, sessions, turns } from '../core/resources/kinds.ts';
+import { isTerminal } from '../core/resources/turn.ts';
+import type { Cli } from './cli.ts';
+import type { Cluster } from './cluster.ts';
+import { CliError, EXIT, failed } from './errors.ts';
+import { follow } from './follow.ts';
+import { formatObject } from './print.ts';
+import { outputOf } from './stored.ts';
+
+/** A turn that does not run by then gets an explanation, milliseconds. */
+const EXPLAIN_AFTER_MS = 3_000;
+const EXPLAIN_EVERY_MS = 2_000;
+/** How long a cancelled turn is waited for, milliseconds. */
+const CANCEL_WAIT_MS = 15_000;
+
+/** Waits until the turn has ended. Says on stderr why it does not start, once it takes longer than usual. */
+export async function waitForTurn(turn: StoredTurn, cluster: Cluster, cli: Cli, signal: AbortSignal) {
+  const { name, uid } = turn.metadata;
+  const { namespace } = cluster;
+  let started = false;
+  const done = new AbortController();
+  const explaining = explainWaiting(turn, cluster, cli, AbortSignal.any([signal, done.signal]), () => started);
+  try {
+    for await (const now of follow(cluster.api, turns, { namespace, name }, { clock: cli.clock, signal })) {
+      if (now?.metadata.uid !== uid) throw failed(`turn ${name} was deleted before it ended`);
+      started = now.status?.phase === 'Running';
+      if (isTerminal(now.status?.phase)) return now;
+    }
+    throw new Error('following a turn ended without its end');
+  } finally {
+    done.abort();
+    await explaining;
+  }
+}
+
+/** Tells each new reason why a turn waits. Its own failures are nobody's concern: the wait itself reports them. */
+async function explainWaiting(
+  turn: StoredTurn,
+  cluster: Cluster,
+  cli: Cli,
+  signal: AbortSignal,
+  started: () => boolean,
+): Promise<void> {
+  let told = '';
+  for (let wait = EXPLAIN_AFTER_MS; await pause(cli, wait, signal); wait = EXPLAIN_EVERY_MS) {
+    if (started()) continue;
+    try {
+      const ref = { namespace: cluster.namespace, name: turn.spec.session };
+      const reason = whyWaiting(await cluster.api.get(sessions, ref, { signal }));
+      if (reason !== told) cli.say(`waiting: ${reason}`);
+      told = reason;
+    } catch {
+      // Tried again with the next turn of the loop.
+    }
+  }
+}
+
+/** false when the signal aborts first. */
+function pause({ clock }: Cli, ms: number, signal: AbortSignal): Promise<boolean> {
+  return new Promise((resolve) => {
+    if (signal.aborted) return resolve(false);
+    const end = (value: boolean) => {
+      cancel();
+      signal.removeEventListener('abort', aborted);
+      resolve(value);
+    };
+    const aborted = () => end(false);
+    const cancel = clock.setTimer(ms, () => end(true));
+    signal.addEventListener('abort', aborted, { once: true });
+  });
+}
+
+/** The first condition that says why the session does not take the turn. */
+export function whyWaiting(session: StoredSession): string {
+  const { conditions, currentTurn } = session.status ?? {};
+  if (!conditions) {
+    return `no controller has seen session ${session.metadata.name} yet; is Berth's controller running in this cluster?`;
+  }
+  if (currentTurn) return `turn ${currentTurn} of the session is running`;
+  if (session.spec.suspend) return `the session is held; to let it go on: berth resume ${session.metadata.name}`;
+  for (const type of ['Admitted', 'Ready']) {
+    const condition = conditions.find((one) => one.type === type);
+    if (condition && condition.status !== 'True') return `${condition.reason}: ${condition.message}`;
+  }
+  return 'the session is ready and takes the turn next';
+}
+
+/** Asks for the turn's cancellation and waits a while for its end; undefined when that does not come. */
+export async function cancelTurn(turn: StoredTurn, cluster: Cluster, cli: Cli): Promise<StoredTurn | undefined> {
+  const signal = AbortSignal.timeout(CANCEL_WAIT_MS);
+  const ref = { namespace: cluster.namespace, name: turn.metadata.name };
+  try {
+    await cluster.api.patch(turns, ref, { spec: { cancel: true } }, { signal });
+    return await waitForTurn(turn, cluster, cli, signal);
+  } catch (error) {
+    if (signal.aborted || error instanceof CliError) return undefined;
+    throw error;
+  }
+}
+
+/**
+ * Waits for the turn, prints its output on stdout (a string as it is, anything else as JSON; the whole Turn with
+ * `-o json`) and its error on stderr, and returns the exit code. Ctrl-C cancels the turn.
+ */
+export async function finishTurn(
+  turn: StoredTurn,
+  cluster: Cluster,
+  cli: Cli,
+  output?: 'json' | 'yaml',
+): Promise<number> {
+  let ended: StoredTurn;
+  try {
+    ended = await waitForTurn(turn, cluster, cli, cli.interrupted);
+  } catch (error) {
+    if (!cli.interrupted.aborted) throw error;
+    cli.say(`cancelling turn ${turn.metadata.name}`);
+    const cancelled = await cancelTurn(turn, cluster, cli);
+    if (cancelled?.status?.phase !== 'Succeeded') {
+      if (!cancelled) cli.say(`turn ${turn.metadata.name} has not ended yet; it is asked to`);
+      throw cli.interrupted.reason;
+    }
+    ended = cancelled;
+  }
+  await printTurn(ended, cluster, cli, output);
+  return exitCodeOf(ended);
+}
+
+export function exitCodeOf(turn: StoredTurn): number {
+  switch (turn.status?.phase) {
+    case 'Succeeded':
+      return EXIT.ok;
+    case 'TimedOut':
+      return EXIT.timedOut;
+    default:
+      return EXIT.failed;
+  }
+}
+
+async function printTurn(turn: StoredTurn, cluster: Cluster, cli: Cli, format?: 'json' | 'yaml'): Promise<void> {
+  const signal = AbortSignal.timeout(60_000);
+  const { name } = turn.metadata;
+  const { phase, error } = turn.status ?? {};
+  const value = await outputOf(turn, cluster.api, signal);
+  if (format) {
+    await cli.out(
+      await formatObject(value === undefined ? turn : { ...turn, status: { ...turn.status, output: value } }, format),
+    );
+  } else if (phase === 'Succeeded' || value !== undefined) {
+    await cli.out(asText(value ?? null));
+  }
+  if (phase === 'Succeeded') return;
+  cli.say(`turn ${name} ${phase}: ${error ? `${error.code}: ${error.message}` : 'without an error message'}`);
+  if (turn.status?.log) cli.say(`what it printed: ${cli.name} logs ${turn.spec.session} --turn ${name}`);
+}
+
+/** A string as it is, anything else as JSON; ends with a line feed. */
+export function asText(value: unknown): string {
+  const text = typeof value === 'string' ? value : JSON.stringify(value);
+  return text.endsWith('\n') ? text : `${text}\n`;
+}

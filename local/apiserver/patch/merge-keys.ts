@@ -1,0 +1,22 @@
+/** By which field the items of a list are told apart, for the lists of the built-in kinds that are merged. */
+export const mergeKeys: Record<string, string> = {
+  addresses: 'type',
+  conditions: 'type',
+  containers: 'name',
+  env: 'name',
+  ephemeralContainers: 'name',
+  hostAliases: 'ip',
+  imagePullSecrets: 'name',
+  initContainers: 'name',
+  ownerReferences: 'uid',
+  podIPs: 'ip',
+  ports: 'containerPort',
+  secrets: 'name',
+  topologySpreadConstraints: 'topologyKey',
+  volumeDevices: 'devicePath',
+  volumeMounts: 'mountPath',
+  volumes: 'name',
+};
+
+/** Lists of plain values that are merged as sets. */
+export const mergedSets = new Set(['finalizers']);

@@ -1,0 +1,111 @@
+import assert from 'node:assert/strict';
+import { after, before, describe, test } from 'node:test';
+import { routes } from '../../../api/routes/index.ts';
+import { sessions } from '../../../core/resources/kinds.ts';
+import { ApiCluster, EVERYTHING } from './support.ts';
+
+const SESSIONS = '/v1/namespaces/default/sessions';
+
+describe('access to the API', () => {
+  let api: ApiCluster;
+  let all: { name: string; token: string };
+  before(async () => {
+    api = await ApiCluster.start();
+    all = await api.user(EVERYTHING);
+  });
+  after(() => api.close());
+
+  test('a call without a token, with a wrong one, or with one for another audience is answered 401', async () => {
+    const other = await api.user(EVERYTHING, 'somebody-else');
+    const cluster = api.cluster.server.mintToken({ username: 'root', groups: ['system:masters'] });
+    for (const token of [undefined, 'nonsense', other.token, cluster]) {
+      const answer = await api.call('GET', SESSIONS, token ? { token } : {});
+      assert.equal(answer.status, 401);
+      assert.equal(answer.problem.code, 'Unauthenticated');
+      assert.equal(answer.headers.get('www-authenticate'), 'Bearer');
+      assert.match(answer.headers.get('content-type') ?? '', /^application\/problem\+json/);
+    }
+    assert.equal((await api.call('GET', SESSIONS, { token: all.token })).status, 200);
+  });
+
+  test('every route refuses a caller without rights, and names the right that is missing', async () => {
+    const { token } = await api.user([]);
+    for (const { method, path } of routes) {
+      const url = path.replace('{namespace}', 'default').replaceAll(/\{\w+\}/g, 'some');
+      const answer = await api.call(method, url, { token });
+      assert.equal(answer.status, 403, `${method} ${path}`);
+      assert.equal(answer.problem.code, 'Forbidden');
+      assert.match(answer.problem.detail, /may not (create|get|list|patch|delete) (sessions|turns)\.berth\.dev/);
+    }
+  });
+
+  test('a right to look gives no right to change', async () => {
+    const { token } = await api.user([{ verbs: ['get', 'list'], resources: ['sessions', 'turns'] }]);
+    assert.equal((await api.call('GET', SESSIONS, { token })).status, 200);
+    assert.equal((await api.call('POST', SESSIONS, { token, body: {} })).status, 403);
+    assert.equal((await api.call('DELETE', `${SESSIONS}/some`, { token })).status, 403);
+    assert.equal((await api.call('POST', `${SESSIONS}/some/suspend`, { token })).status, 403);
+    assert.equal((await api.call('POST', '/v1/namespaces/default/runs', { token, body: {} })).status, 403);
+  });
+
+  test('rights end at their namespace', async () => {
+    const answer = await api.call('GET', '/v1/namespaces/berth-system/sessions', { token: all.token });
+    assert.equal(answer.status, 403);
+  });
+
+  test('what a caller without rights sends is not even read', async () => {
+    const { token } = await api.user([]);
+    const answer = await api.call('POST', SESSIONS, { token, body: 'no JSON' });
+    assert.equal(answer.status, 403);
+  });
+
+  test('who asked is stamped on the object, and nobody can say another', async () => {
+    const made = await api.call('POST', SESSIONS, { token: all.token, body: { metadata: { name: 'stamped' } } });
+    assert.equal(made.status, 201, made.text);
+    const stored = await api.cluster.client.get(sessions, { namespace: 'default', name: 'stamped' });
+    assert.equal(stored.spec.requester, all.name);
+    const forged = await api.call('POST', SESSIONS, { token: all.token, body: { spec: { requester: 'root' } } });
+    assert.equal(forged.status, 422);
+    assert.deepEqual(forged.problem.errors?.[0]?.field, 'spec.requester');
+  });
+
+  test('the cluster is asked once for many calls of the same caller', async () => {
+    const { token } = await api.user(EVERYTHING);
+    let asked = 0;
+    const { faults } = api.cluster.server;
+    const count = ({ resource = '' }: { resource?: string }) => {
+      if (resource.endsWith('reviews')) asked += 1;
+      return false;
+    };
+    faults.failNext(count, { code: 500, reason: 'InternalError', message: 'never used' });
+    const answers = await Promise.all(Array.from({ length: 20 }, () => api.call('GET', SESSIONS, { token })));
+    for (const { status } of answers) assert.equal(status, 200);
+    assert.equal(asked, 2);
+  });
+
+  test('while the cluster does not answer, a call is answered 503 and never let through', async () => {
+    const { token } = await api.user(EVERYTHING);
+    const { faults } = api.cluster.server;
+    const reviews = ({ resource = '' }: { resource?: string }) => resource === 'subjectaccessreviews';
+    faults.failNext(reviews, { code: 403, reason: 'Forbidden', message: 'induced' });
+    const refused = await api.call('GET', SESSIONS, { token });
+    assert.equal(refused.status, 503);
+    assert.equal(refused.problem.code, 'ClusterUnavailable');
+    assert.equal((await api.call('GET', SESSIONS, { token })).status, 200);
+  });
+
+  test('health, readiness and the OpenAPI document need no token', async () => {
+    assert.equal((await api.call('GET', '/healthz')).text, 'ok\n');
+    assert.equal((await api.call('GET', '/readyz')).text, 'ok\n');
+    assert.equal((await api.call('GET', '/openapi.json')).body.openapi, '3.1.0');
+  });
+});
+
+test('an installation for some namespaces serves no others', async (t) => {
+  const api = await ApiCluster.start({ BERTH_NAMESPACES: 'team-a, team-b' });
+  t.after(() => api.close());
+  const { token } = await api.user(EVERYTHING);
+  const answer = await api.call('GET', SESSIONS, { token });
+  assert.equal(answer.status, 404);
+  assert.equal(answer.problem.code, 'NamespaceNotServed');
+});

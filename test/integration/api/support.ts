@@ -1,0 +1,130 @@
+import type { AddressInfo } from 'node:net';
+import { apiConfig } from '../../../api/config.ts';
+import type { Problem } from '../../../api/problems.ts';
+import { buildServer } from '../../../api/server.ts';
+import { parseConfig } from '../../../core/config.ts';
+import { KubeClient } from '../../../core/kube/client.ts';
+import { loadConnection } from '../../../core/kube/config.ts';
+import { serviceAccounts } from '../../../core/kube/resources.ts';
+import type { Resource } from '../../../core/kube/types.ts';
+import { silentLogger, systemClock, systemRandom } from '../../../core/system.ts';
+import { Installation } from '../../support/installation.ts';
+
+const rbac = (plural: string, kind: string): Resource => ({
+  group: 'rbac.authorization.k8s.io',
+  version: 'v1',
+  plural,
+  kind,
+  namespaced: true,
+});
+const roles = rbac('roles', 'Role');
+const roleBindings = rbac('rolebindings', 'RoleBinding');
+const BERTH_API = 'system:serviceaccount:berth-system:berth-api';
+
+export interface Rule {
+  verbs: string[];
+  resources: string[];
+}
+
+/** May do all that the API offers. */
+export const EVERYTHING: Rule[] = [{ verbs: ['*'], resources: ['sessions', 'turns', 'blobs'] }];
+
+// biome-ignore lint/suspicious/noExplicitAny: answers are looked at by the tests
+export type Body = any;
+
+export interface Reply {
+  status: number;
+  headers: Headers;
+  body: Body;
+  problem: ReturnType<Problem['toJSON']>;
+  text: string;
+}
+
+export interface Ask {
+  token?: string;
+  body?: unknown;
+  headers?: Record<string, string>;
+  signal?: AbortSignal;
+}
+
+/** The HTTP API with the rights it has in an installation, on an embedded cluster; callers are service accounts. */
+export class ApiCluster {
+  readonly cluster: Installation;
+  readonly url: string;
+  readonly close: () => Promise<void>;
+  readonly #closeServer: () => Promise<void>;
+  #users = 0;
+
+  private constructor(cluster: Installation, url: string, closeServer: () => Promise<void>) {
+    this.cluster = cluster;
+    this.url = url;
+    this.#closeServer = closeServer;
+    this.close = async () => {
+      await this.#closeServer();
+      await cluster.stop();
+    };
+  }
+
+  static async start(env: Record<string, string> = {}): Promise<ApiCluster> {
+    const cluster = await Installation.start();
+    const connection = await loadConnection({ path: cluster.kubeconfig });
+    const groups = ['system:serviceaccounts', 'system:serviceaccounts:berth-system', 'system:authenticated'];
+    const own = cluster.server.mintToken({ username: BERTH_API, groups });
+    const api = new KubeClient({
+      connection: { ...connection, headers: () => ({ authorization: `Bearer ${own}` }) },
+      clock: systemClock,
+      random: systemRandom,
+      log: silentLogger,
+      userAgent: 'berth-api',
+    });
+    const config = parseConfig(apiConfig, env);
+    const server = buildServer({ api, config, clock: systemClock, random: systemRandom, log: silentLogger });
+    await server.listen({ port: 0, host: '127.0.0.1' });
+    const { port } = server.server.address() as AddressInfo;
+    return new ApiCluster(cluster, `http://127.0.0.1:${port}`, async () => {
+      await server.close();
+      await api.close();
+    });
+  }
+
+  /** Stops the API server alone. */
+  stopServer(): Promise<void> {
+    return this.#closeServer();
+  }
+
+  /** A token of a new service account of `default` with these rights there. */
+  async user(rules: Rule[], audience = 'berth'): Promise<{ name: string; token: string }> {
+    const name = `user-${++this.#users}`;
+    const { client } = this.cluster;
+    const metadata = { name, namespace: 'default' };
+    await client.create(serviceAccounts, { metadata });
+    const apiGroups = ['berth.dev'];
+    await client.create(roles, { metadata, rules: rules.map((rule) => ({ ...rule, apiGroups })) } as never);
+    await client.create(roleBindings, {
+      metadata,
+      roleRef: { apiGroup: 'rbac.authorization.k8s.io', kind: 'Role', name },
+      subjects: [{ kind: 'ServiceAccount', ...metadata }],
+    } as never);
+    const path = `/api/v1/namespaces/default/serviceaccounts/${name}/token`;
+    const body = { apiVersion: 'authentication.k8s.io/v1', kind: 'TokenRequest', spec: { audiences: [audience] } };
+    const { status } = (await client.raw('POST', path, { body })) as { status: { token: string } };
+    return { name: `system:serviceaccount:default:${name}`, token: status.token };
+  }
+
+  async call(method: string, path: string, { token, body, headers, signal }: Ask = {}): Promise<Reply> {
+    const answer = await fetch(this.url + path, {
+      method,
+      headers: {
+        ...(token ? { authorization: `Bearer ${token}` } : {}),
+        ...(body === undefined ? {} : { 'content-type': 'application/json' }),
+        ...headers,
+      },
+      ...(body === undefined ? {} : { body: typeof body === 'string' ? body : JSON.stringify(body) }),
+      ...(signal ? { signal } : {}),
+    });
+    const text = await answer.text();
+    const isJson = answer.headers.get('content-type')?.includes('json');
+    const parsed = isJson ? JSON.parse(text) : undefined;
+    return { status: answer.status, headers: answer.headers, body: parsed, problem: parsed, text };
+  }
+}

@@ -1,0 +1,165 @@
+import assert from 'node:assert/strict';
+import { readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
+import { createServer } from 'node:net';
+import { join } from 'node:path';
+import { after, before, describe, test } from 'node:test';
+import { eventually } from '../../support/eventually.ts';
+import { exists, processesWith } from '../kubelet/cluster.ts';
+import { LocalProgram } from './program.ts';
+
+describe('the program local', () => {
+  let local: LocalProgram;
+  before(() => {
+    local = new LocalProgram();
+  });
+  after(() => local.remove());
+
+  test('up --detach prints one line, the path of a kubeconfig that works, and nothing else', async () => {
+    const { code, stdout, stderr } = await local.run('up', '--detach');
+    assert.deepEqual([code, stdout, stderr], [0, `${local.home}/kubeconfig\n`, '']);
+    assert.equal(statSync(join(local.home, 'kubeconfig')).mode & 0o777, 0o600);
+    const api = await local.api();
+    assert.equal((await api.get('/api/v1/nodes/embedded')).status, 200);
+    const classes = await api.get('/apis/berth.dev/v1alpha1/sessionclasses/default');
+    assert.equal(classes.status, 200, classes.text);
+    const { apiUrl } = await local.status();
+    assert.equal((await fetch(`${apiUrl}/readyz`)).status, 200);
+  });
+
+  test('its programs have the rights of their service accounts and no more', async () => {
+    const config = JSON.parse(readFileSync(join(local.home, 'programs', 'controller.kubeconfig'), 'utf8'));
+    const api = await local.api();
+    const token = config.users[0].user.token;
+    assert.equal((await api.get('/apis/berth.dev/v1alpha1/sessions', { token })).status, 200);
+    assert.equal((await api.get('/api/v1/secrets', { token })).status, 403);
+    assert.equal((await api.get('/api/v1/namespaces', { token })).status, 403);
+  });
+
+  test('a second up in the same home is refused in clear words and disturbs nothing', async () => {
+    const before = await local.status();
+    const { code, stderr } = await local.run('up');
+    assert.equal(code, 1);
+    assert.match(stderr, new RegExp(`already runs in ${local.home} \\(process ${before.pid}\\).*local down`));
+    assert.deepEqual(await local.status(), before);
+  });
+
+  test('a second up --detach finds the cluster that runs', async () => {
+    const before = await local.status();
+    const { code, stdout } = await local.run('up', '--detach');
+    assert.deepEqual([code, stdout], [0, `${local.home}/kubeconfig\n`]);
+    assert.deepEqual(await local.status(), before);
+  });
+
+  test('a program that is killed is started again', async () => {
+    const { apiUrl } = await local.status();
+    const pids = processesWith(`BERTH_LOCAL_HOME=${local.home}`);
+    assert.equal(pids.length, 2);
+    for (const pid of pids) process.kill(pid, 'SIGKILL');
+    await eventually(() => {
+      const now = processesWith(`BERTH_LOCAL_HOME=${local.home}`);
+      return now.length === 2 && !now.some((pid) => pids.includes(pid));
+    });
+    await eventually(async () => (await fetch(`${apiUrl}/readyz`)).status === 200);
+  });
+
+  test('after a kill -9 the next up ends what was left, fails its pods and starts none twice', async () => {
+    const starts = join(local.home, 'starts');
+    await local.pod('lost', `echo x >> ${starts}; echo begun; env -i sleep 1000 & echo $!; wait`);
+    const log = await eventually(async () => {
+      const text = await local.podLog('lost');
+      return text.split('\n').length === 3 ? text : undefined;
+    });
+    const orphan = Number(log.split('\n')[1]);
+    const before = await local.status();
+    process.kill(before.pid, 'SIGKILL');
+    await eventually(() => !exists(before.pid));
+    assert.equal((await local.run('status')).code, 1);
+    const left = local.processes();
+    assert.ok(left.length >= 3, 'controller, API and pod outlive a kill -9');
+    assert.ok(exists(orphan));
+
+    assert.equal((await local.run('up', '--detach')).code, 0);
+    assert.deepEqual([...left, orphan].filter(exists), []);
+    await local.api();
+    const status = await local.podStatus('lost');
+    assert.deepEqual([status.phase, status.reason], ['Failed', 'NodeRestart']);
+    assert.equal(status.containerStatuses?.[0]?.state.terminated?.reason, 'ContainerStatusUnknown');
+    assert.equal(await local.podLog('lost'), log);
+    assert.equal(readFileSync(starts, 'utf8'), 'x\n');
+  });
+
+  test('down ends pods in good order, leaves no process, and a second down is no error', async () => {
+    await local.pod('orderly', 'trap "echo bye; exit 0" TERM; while :; do sleep 0.05; done');
+    assert.equal((await local.run('down')).code, 0);
+    assert.deepEqual(local.processes(), []);
+    assert.deepEqual(
+      readdirSync(local.home).filter((name) => /lock|state/.test(name)),
+      [],
+    );
+    assert.equal((await local.run('down')).code, 0);
+
+    await local.run('up', '--detach');
+    await local.api();
+    const status = await local.podStatus('orderly');
+    assert.deepEqual([status.phase, status.reason], ['Failed', 'Terminated']);
+    assert.equal(await local.podLog('orderly'), 'bye\n');
+  });
+
+  test('down also ends what a killed cluster left', async () => {
+    await local.pod('left', 'sleep 1000');
+    process.kill((await local.status()).pid, 'SIGKILL');
+    assert.equal((await local.run('down')).code, 0);
+    assert.deepEqual(local.processes(), []);
+  });
+
+  test('the lock of a dead process is taken over, also when its pid is another process by now', async () => {
+    const lock = { pid: process.pid, start: 1, bootId: readFileSync('/proc/sys/kernel/random/boot_id', 'utf8').trim() };
+    writeFileSync(join(local.home, 'lock'), JSON.stringify(lock));
+    assert.equal((await local.run('up', '--detach')).code, 0);
+    assert.equal((await local.run('down')).code, 0);
+  });
+
+  test('of several started at once one runs, the others are refused', async () => {
+    const all = Array.from({ length: 4 }, () => local.start('up'));
+    const { pid } = await eventually(() => local.status(), { timeoutMs: 20_000 });
+    const others = all.filter(({ child }) => child.pid !== pid);
+    assert.equal(others.length, 3);
+    for (const { ended } of others) assert.match((await ended).stderr, /already runs/);
+    const one = all.find(({ child }) => child.pid === pid)!;
+    assert.match(one.stdout(), /not isolated/);
+    one.child.kill('SIGINT');
+    assert.equal((await one.ended).code, 0);
+    assert.deepEqual(local.processes(), []);
+  });
+
+  test('a signal while it starts ends it and leaves nothing', async () => {
+    // Moments all over the start, from the first import to the last program.
+    for (const ms of [150, 300, 500, 700]) {
+      const { child, ended } = local.start('up');
+      await new Promise((resolve) => setTimeout(resolve, ms));
+      child.kill('SIGTERM');
+      await ended;
+      assert.deepEqual(local.processes(), [], `stopped after ${ms} ms`);
+    }
+  });
+
+  test('a port that is taken is told, and nothing is left', async () => {
+    const server = createServer().listen(0, '127.0.0.1');
+    await new Promise((resolve) => server.once('listening', resolve));
+    const { port } = server.address() as { port: number };
+    const { code, stderr } = await local.run('up', '--detach', '--port', String(port));
+    server.close();
+    assert.equal(code, 1);
+    assert.match(stderr, new RegExp(`port ${port}`));
+    assert.deepEqual(local.processes(), []);
+  });
+
+  test('wrong flags are refused with exit code 2 and the usage', async () => {
+    for (const args of [['up', '--port', 'http'], ['up', '--detached'], ['sideways'], []]) {
+      const { code, stderr } = await local.run(...args);
+      assert.equal(code, 2, args.join(' '));
+      assert.match(stderr, /Example: local up --detach/);
+    }
+    assert.equal((await local.run('--help')).code, 0);
+  });
+});

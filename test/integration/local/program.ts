@@ -1,0 +1,98 @@
+/** Runs the program `local` as a person would, in a home of its own. */
+
+import { type ChildProcess, spawn } from 'node:child_process';
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import type { Kubeconfig } from '../../../local/apiserver/types.ts';
+import type { PodObject, PodStatus } from '../../../local/kubelet/types.ts';
+import { eventually } from '../../support/eventually.ts';
+import { RawApi } from '../../support/raw-api.ts';
+import { processesWith } from '../kubelet/cluster.ts';
+
+const MAIN = join(import.meta.dirname, '..', '..', '..', 'local', 'main.ts');
+
+export interface Ended {
+  code: number | null;
+  stdout: string;
+  stderr: string;
+}
+
+export class LocalProgram {
+  readonly home = mkdtempSync(join(tmpdir(), 'berth-local-'));
+  #api: RawApi | undefined;
+
+  /** Starts it without waiting. */
+  start(...args: string[]): { child: ChildProcess; ended: Promise<Ended>; stdout: () => string } {
+    const child = spawn(process.execPath, ['--disable-warning=ExperimentalWarning', MAIN, ...args], {
+      env: { ...process.env, BERTH_HOME: this.home },
+      stdio: ['ignore', 'pipe', 'pipe'],
+    });
+    let stdout = '';
+    let stderr = '';
+    child.stdout.on('data', (piece) => {
+      stdout += piece;
+    });
+    child.stderr.on('data', (piece) => {
+      stderr += piece;
+    });
+    const ended = new Promise<Ended>((resolve) => child.once('close', (code) => resolve({ code, stdout, stderr })));
+    return { child, ended, stdout: () => stdout };
+  }
+
+  run(...args: string[]): Promise<Ended> {
+    return this.start(...args).ended;
+  }
+
+  /** What `status` prints. */
+  async status(): Promise<{ pid: number; url: string; apiUrl: string; startedAt: string }> {
+    return JSON.parse((await this.run('status')).stdout);
+  }
+
+  /** The API as the kubeconfig now says. */
+  async api(): Promise<RawApi> {
+    await this.#api?.close();
+    const config = JSON.parse(readFileSync(join(this.home, 'kubeconfig'), 'utf8')) as Kubeconfig;
+    const { server, 'certificate-authority-data': ca } = config.clusters[0]!.cluster;
+    this.#api = new RawApi({
+      url: server,
+      ca: Buffer.from(ca, 'base64').toString(),
+      token: config.users[0]!.user.token,
+    });
+    return this.#api;
+  }
+
+  /** A pod that runs the script by a shell, once it runs. */
+  async pod(name: string, script: string): Promise<void> {
+    const api = await this.api();
+    const object: PodObject = {
+      metadata: { name },
+      spec: {
+        restartPolicy: 'Never',
+        containers: [{ name: 'main', image: 'berth.local/runner', command: ['/bin/sh', '-c', script] }],
+      },
+    };
+    const made = await api.post('/api/v1/namespaces/default/pods', object);
+    if (made.status !== 201) throw new Error(made.text);
+    await eventually(async () => (await this.podStatus(name)).phase === 'Running');
+  }
+
+  async podStatus(name: string): Promise<PodStatus> {
+    return (await this.#api!.get(`/api/v1/namespaces/default/pods/${name}`)).body.status;
+  }
+
+  async podLog(name: string): Promise<string> {
+    return (await this.#api!.get(`/api/v1/namespaces/default/pods/${name}/log`)).text;
+  }
+
+  /** Pids of everything that belongs to this home. */
+  processes(): number[] {
+    return processesWith(this.home).filter((pid) => pid !== process.pid);
+  }
+
+  async remove(): Promise<void> {
+    await this.run('down');
+    await this.#api?.close();
+    rmSync(this.home, { recursive: true, force: true });
+  }
+}

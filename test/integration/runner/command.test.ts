@@ -1,0 +1,299 @@
+import assert from 'node:assert/strict';
+import { mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { describe, test } from 'node:test';
+import { eventually } from '../../support/eventually.ts';
+import { hasKeeper, RunnerHarness } from '../../support/runner-harness.ts';
+
+const NODE = { command: [process.execPath, '-e'] };
+
+describe('one request, one process', () => {
+  test('stray prints around and within lines never corrupt the result, and are kept as log', async () => {
+    const script = `
+const request = JSON.parse(require('fs').readFileSync(0, 'utf8'));
+const { BERTH_RESULT_START_MARKER: start, BERTH_RESULT_END_MARKER: end } = process.env;
+process.stdout.write('starting up\\nno line feed here: ');
+const envelope = { status: 'success', output: request.input.n * 2, turn_count: 1 };
+process.stdout.write(start + JSON.stringify(envelope, null, 1) + end + ' and after\\n');
+console.error('warning: é');`;
+    await using runner = await RunnerHarness.bound({ agent: { ...NODE, args: [script] } });
+    const result = await runner.runTurn({ n: 21 });
+    assert.deepEqual([result.outcome, result.output, result.turnCount], ['Succeeded', 42, 1]);
+    const log = (await runner.frame('log')).message.text;
+    assert.ok(log.includes('starting up\n') && log.includes('no line feed here:  and after\n'), log);
+    assert.match(log, /warning: é/);
+    assert.ok(!log.includes('turn_count'));
+  });
+
+  test('a marker split over two writes is found', async () => {
+    const args = [
+      'm=$BERTH_RESULT_START_MARKER; printf %s "${m:0:9}"; sleep 0.1; printf %s "${m:9}{\\"status\\":\\"success\\",\\"output\\":7}${BERTH_RESULT_END_MARKER:0:5}"; sleep 0.1; printf %s "${BERTH_RESULT_END_MARKER:5}"',
+    ];
+    await using runner = await RunnerHarness.bound({ agent: { args } });
+    assert.equal((await runner.runTurn()).output, 7);
+  });
+
+  test('every turn has markers of its own', async () => {
+    const args = ['echo "$BERTH_RESULT_START_MARKER" >> $BERTH_STATE_DIR/markers'];
+    await using runner = await RunnerHarness.bound({ agent: { args } });
+    await runner.runTurn();
+    await runner.runTurn();
+    const markers = readFileSync(join(runner.directory('state'), 'markers'), 'utf8')
+      .trim()
+      .split('\n');
+    assert.equal(new Set(markers).size, 2);
+  });
+
+  test('no markers is the error missing result envelope, what was printed is the log', async () => {
+    await using runner = await RunnerHarness.bound({ agent: { args: ['echo hello'] } });
+    const result = await runner.runTurn();
+    assert.deepEqual(
+      [result.outcome, result.error],
+      ['Failed', { code: 'MissingEnvelope', message: 'missing result envelope' }],
+    );
+    assert.equal((await runner.frame('log')).message.text, 'hello\n');
+  });
+
+  test('the envelope can be left in BERTH_RESULT_FILE, which is gone afterwards', async () => {
+    const args = [`echo '{"status":"success","output":"filed"}' > "$BERTH_RESULT_FILE"`];
+    await using runner = await RunnerHarness.bound({ agent: { args } });
+    assert.equal((await runner.runTurn()).output, 'filed');
+    assert.deepEqual(readdirSync(runner.directory('run')), []);
+  });
+
+  test('a result file that is a link or a pipe is refused', async () => {
+    const args = [
+      'if [ "$1" = link ]; then ln -s /etc/passwd "$BERTH_RESULT_FILE"; else mkfifo "$BERTH_RESULT_FILE"; fi',
+      'x',
+      '$(INPUT)',
+    ];
+    await using runner = await RunnerHarness.bound({ agent: { args, input: 'Args' } });
+    for (const kind of ['link', 'pipe']) assert.equal((await runner.runTurn(kind)).error?.code, 'InvalidResult');
+    assert.deepEqual(readdirSync(runner.directory('run')), []);
+  });
+
+  test('a non-zero exit without an envelope is exit code N and the redacted tail of stderr', async () => {
+    const agent = { args: ['head -c 5000 /dev/zero | tr "\\0" y >&2; echo " token=abc last words" >&2; exit 7'] };
+    await using runner = await RunnerHarness.bound({ agent });
+    const { error, exitCode } = await runner.runTurn();
+    assert.equal(exitCode, 7);
+    assert.match(error?.message ?? '', /^exit code 7\ny+ \[REDACTED\] last words$/);
+  });
+
+  test('an agent that crashes is told by its signal', async () => {
+    await using runner = await RunnerHarness.bound({ agent: { args: ['kill -SEGV $$'] } });
+    const { error, signal } = await runner.runTurn();
+    assert.deepEqual([signal, error?.message], ['SIGSEGV', 'killed by SIGSEGV']);
+  });
+
+  test('a fresh process serves every turn', async () => {
+    await using runner = await RunnerHarness.bound({ agent: { result: 'Json', args: ['echo $$'] } });
+    assert.notEqual((await runner.runTurn()).output, (await runner.runTurn()).output);
+  });
+});
+
+describe('inputs and results', () => {
+  test('Text gives a string on stdin as it is, and stdout back as a string', async () => {
+    await using runner = await RunnerHarness.bound({ agent: { input: 'Text', result: 'Text', args: ['cat'] } });
+    const text = 'a "quoted" $(line)\n\0 é\n';
+    assert.equal((await runner.runTurn(text)).output, text);
+    assert.equal((await runner.runTurn({ not: 'a string' })).error?.code, 'InvalidInput');
+    assert.equal(runner.frames('log').length, 0);
+  });
+
+  test('a program may open /dev/stdin, /dev/stdout and /dev/stderr', { skip: !hasKeeper }, async () => {
+    const agent = {
+      input: 'Text' as const,
+      result: 'Text' as const,
+      args: ['cat /dev/stdin > /dev/stdout; echo err > /dev/stderr'],
+    };
+    await using runner = await RunnerHarness.bound({ agent });
+    assert.equal((await runner.runTurn('through')).output, 'through');
+    assert.equal((await runner.frame('log')).message.text, 'err\n');
+  });
+
+  test('File gives the request in a file of mode 0600 that is gone afterwards', async () => {
+    const args = ['stat -c "\\"%a\\"" $BERTH_INPUT_FILE; grep -c \'"input":{"k":"v"}\' $BERTH_INPUT_FILE >&2'];
+    await using runner = await RunnerHarness.bound({ agent: { input: 'File', result: 'Json', args } });
+    assert.equal((await runner.runTurn({ k: 'v' })).output, '600');
+    assert.equal((await runner.frame('log')).message.text, '1\n');
+    assert.deepEqual(readdirSync(runner.directory('run')), []);
+  });
+
+  test('the input file is gone when the program cannot be started or is killed', async () => {
+    await using runner = await RunnerHarness.bound({ agent: { input: 'File', args: ['sleep 60'] } });
+    const turn = runner.startTurn({}, 300);
+    await runner.frame('started');
+    assert.equal(readdirSync(runner.directory('run')).length, 1);
+    await runner.result(turn);
+    assert.deepEqual(readdirSync(runner.directory('run')), []);
+    await using broken = await RunnerHarness.bound({ agent: { input: 'File', command: ['/etc/passwd'] } });
+    assert.equal((await broken.runTurn({})).error?.code, 'CommandNotExecutable');
+    assert.deepEqual(readdirSync(broken.directory('run')), []);
+  });
+
+  test('Args gives the input as single arguments that no shell sees', async () => {
+    const args = [
+      '-c',
+      'import sys, json; print(json.dumps(sys.argv[1:]))',
+      '$(INPUT.q)',
+      '--all=$(INPUT)',
+      '$(SESSION_UID)',
+    ];
+    await using runner = await RunnerHarness.bound({
+      agent: { command: [process.execPath], args, input: 'Args', result: 'Json' },
+    });
+    const input = { q: '"; touch /tmp/berth-pwned; $(id) `id` *' };
+    assert.deepEqual((await runner.runTurn(input)).output, [
+      input.q,
+      `--all=${JSON.stringify(input)}`,
+      runner.session.uid,
+    ]);
+    const missing = await runner.runTurn({});
+    assert.deepEqual([missing.error?.code, missing.error?.message.includes('$(INPUT.q)')], ['InvalidInput', true]);
+    assert.equal((await runner.runTurn({ q: 'x'.repeat(131_072) })).error?.code, 'InvalidInput');
+  });
+
+  test('arguments that are together too large for a process are refused, not a crash', async () => {
+    const args = Array(40).fill('$(INPUT)');
+    await using runner = await RunnerHarness.bound({ agent: { command: ['/bin/true'], args, input: 'Args' } });
+    const { error } = await runner.runTurn('x'.repeat(131_000));
+    assert.deepEqual([error?.code, /too large/.test(error?.message ?? '')], ['InvalidInput', true]);
+  });
+
+  test('an agent that does not read its input is no error', async () => {
+    await using runner = await RunnerHarness.bound({ agent: { result: 'Text', args: ['exec 0<&-; echo done'] } });
+    assert.equal((await runner.runTurn('x'.repeat(120_000))).output, 'done\n');
+  });
+
+  test('a method with its parameters reaches the agent, a wrong one does not start it', async () => {
+    await using runner = await RunnerHarness.bound({ agent: { result: 'Json', args: ['cat'] } });
+    const { output } = await runner.runTurn({ method: 'add', parameters: { a: 1 } });
+    assert.deepEqual((output as Record<string, unknown>).parameters, { a: 1 });
+    const before = runner.frames('started').length;
+    assert.match((await runner.runTurn({ method: '' })).error?.message ?? '', /^input\.method/);
+    assert.match((await runner.runTurn({ method: 'm', parameters: [] })).error?.message ?? '', /^input\.parameters/);
+    assert.equal(runner.frames('started').length, before);
+  });
+
+  test('Json that is none is InvalidResult that says so', async () => {
+    await using runner = await RunnerHarness.bound({ agent: { result: 'Json', args: ['echo "{oops"'] } });
+    const { error } = await runner.runTurn();
+    assert.equal(error?.code, 'InvalidResult');
+    assert.match(error?.message ?? '', /stdout is not valid JSON/);
+  });
+
+  test('NUL and invalid UTF-8 arrive as text', async () => {
+    await using runner = await RunnerHarness.bound({ agent: { result: 'Text', args: ["printf 'a\\0\\377b'"] } });
+    assert.equal((await runner.runTurn()).output, 'a\0\ufffdb');
+  });
+
+  test('an output of 8 MiB arrives whole, one byte more is refused with the numbers', async () => {
+    const args = ['head -c "$1" /dev/zero | tr "\\0" x', 'x', '$(INPUT)'];
+    await using runner = await RunnerHarness.bound({ agent: { input: 'Args', result: 'Text', args } });
+    const most = 8 * 1024 * 1024 - 2;
+    assert.equal(((await runner.runTurn(String(most))).output as string).length, most);
+    const { error } = await runner.runTurn(String(most + 1));
+    assert.deepEqual(
+      [error?.code, /8388609 bytes; at most 8388608/.test(error?.message ?? '')],
+      ['OutputTooLarge', true],
+    );
+  });
+});
+
+describe('surroundings', () => {
+  test('the environment is by allow-list: nothing else of the runner’s own', async () => {
+    const env = { ...process.env, LEAK: 'x', API_KEY: 'k', BERTH_SECRET_1: 's3cret-value' } as Record<string, string>;
+    const agent = {
+      result: 'Text' as const,
+      command: ['env'],
+      args: ['-0'],
+      env: [
+        { name: 'MINE', value: '1' },
+        { name: 'TOKEN', secret: 'BERTH_SECRET_1' },
+      ],
+    };
+    await using runner = await RunnerHarness.bound({ agent, env });
+    const names = ((await runner.runTurn()).output as string).split('\0').map((entry) => entry.split('=')[0]);
+    const expected =
+      'BERTH_SESSION BERTH_STATE_DIR BERTH_TURN HOME LANG LC_ALL LOGNAME MINE PATH PYTHONDONTWRITEBYTECODE ' +
+      'PYTHONIOENCODING PYTHONUNBUFFERED SHELL TMPDIR TOKEN USER';
+    assert.equal(names.sort().join(' ').trim(), expected);
+  });
+
+  test('secrets are replaced wherever the agent shows them, also straddling two writes', async () => {
+    const script = `
+const { TOKEN, BERTH_RESULT_START_MARKER: start, BERTH_RESULT_END_MARKER: end } = process.env;
+process.stderr.write(TOKEN.slice(0, 6));
+setTimeout(() => process.stderr.write(TOKEN.slice(6) + '\\n'), 150);
+console.log('Authorization: Bearer abc.def');
+const output = { t: TOKEN, k: 'sk-0123456789abc' };
+console.log(start + JSON.stringify({ status: 'success', output, metadata: { m: TOKEN } }) + end);`;
+    const env = [{ name: 'TOKEN', secret: 'BERTH_SECRET_1' }];
+    const options = { agent: { ...NODE, args: [script], env }, env: { BERTH_SECRET_1: 'correct horse battery' } };
+    await using runner = await RunnerHarness.bound(options);
+    const result = await runner.runTurn();
+    assert.deepEqual(result.output, { t: '[REDACTED]', k: '[REDACTED]' });
+    assert.deepEqual(result.metadata, { m: '[REDACTED]' });
+    const log = (await runner.frame('log')).message.text;
+    assert.equal(log.split('[REDACTED]').length, 3);
+    for (const text of [log, runner.stderr, runner.stdout]) assert.ok(!/horse|abc\.def|0123456789abc/.test(text));
+  });
+
+  test('HOME, TMPDIR and the working directory are writable, the working directory is the session’s', async () => {
+    const args = ['touch ~/a $TMPDIR/b c && pwd'];
+    await using runner = await RunnerHarness.bound({ agent: { result: 'Text', args } });
+    assert.equal((await runner.runTurn()).output, `${runner.directory('work')}\n`);
+  });
+
+  test('a working directory that is missing or a file is refused before anything starts', async () => {
+    await using runner = await RunnerHarness.bound({ agent: { workingDir: '/nowhere/at/all' } });
+    assert.equal((await runner.runTurn()).error?.code, 'WorkingDirInvalid');
+    await using other = await RunnerHarness.bound({ agent: { workingDir: '/etc/passwd' } });
+    const { error, exitCode } = await other.runTurn();
+    assert.deepEqual([error?.code, exitCode], ['WorkingDirInvalid', undefined]);
+    assert.match(error?.message ?? '', /\/etc\/passwd is not a directory/);
+    assert.equal(other.frames('started').length, 0);
+  });
+
+  test('a program that does not exist, or cannot be executed, is told apart', async () => {
+    await using missing = await RunnerHarness.bound({ agent: { command: ['no-such-program'] } });
+    assert.equal((await missing.runTurn()).error?.code, 'CommandNotFound');
+    await using plain = await RunnerHarness.bound({ agent: { command: ['/etc/passwd'] } });
+    assert.equal((await plain.runTurn()).error?.code, 'CommandNotExecutable');
+  });
+
+  test('a script with a missing interpreter is CommandNotFound, one without any is CommandNotExecutable', {
+    skip: !hasKeeper,
+  }, async () => {
+    for (const [name, text, code] of [
+      ['missing', '#!/no/such/interpreter\n', 'CommandNotFound'],
+      ['none', 'echo hello\n', 'CommandNotExecutable'],
+    ] as const) {
+      await using runner = new RunnerHarness({ agent: { command: [`./${name}`], args: [] } });
+      await runner.ready();
+      mkdirSync(runner.directory('work'), { recursive: true });
+      writeFileSync(join(runner.directory('work'), name), text, { mode: 0o755 });
+      runner.bind();
+      assert.equal((await runner.runTurn()).error?.code, code, name);
+    }
+  });
+
+  test('100 MB without a line feed are read in bounded memory, the log keeps the last 1 MiB', async () => {
+    const args = ['head -c 100000000 /dev/zero | tr "\\0" x; head -c 10000000 /dev/zero >&2'];
+    await using runner = await RunnerHarness.bound({ agent: { args } });
+    let peak = 0;
+    const turn = runner.startTurn();
+    await eventually(
+      () => {
+        const rss = Number(/VmHWM:\s+(\d+)/.exec(readFileSync(`/proc/${runner.pid}/status`, 'utf8'))?.[1]) / 1024;
+        peak = Math.max(peak, rss);
+        return runner.frames('result').some((frame) => frame.message.turn === turn);
+      },
+      { timeoutMs: 60_000 },
+    );
+    const log = (await runner.frame('log')).message;
+    assert.deepEqual([log.bytes, log.truncated, Buffer.byteLength(log.text)], [110_000_000, true, 1024 * 1024]);
+    assert.ok(peak < 250, `peak memory ${peak} MiB`);
+  });
+});

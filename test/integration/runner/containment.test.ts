@@ -1,0 +1,190 @@
+import assert from 'node:assert/strict';
+import { spawn } from 'node:child_process';
+import { chmodSync, copyFileSync, existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { describe, test } from 'node:test';
+import { fileURLToPath } from 'node:url';
+import { eventually } from '../../support/eventually.ts';
+import { hasKeeper, RunnerHarness } from '../../support/runner-harness.ts';
+
+/** A daemon as they are made: a session of its own, its parent gone. */
+const DAEMON = '(setsid setsid sleep 300 >/dev/null 2>&1 &)';
+const TEXT = { result: 'Text' as const };
+
+for (const processGroup of hasKeeper ? [false, true] : [true]) {
+  const by = processGroup ? 'process group' : 'keeper';
+
+  describe(`stopping, by ${by}`, () => {
+    test('on time-out the whole group is stopped, TERM first', async () => {
+      const args = ['trap "echo got TERM >&2; exit 1" TERM; sleep 300 & sleep 300 & wait'];
+      await using runner = await RunnerHarness.bound({ processGroup, agent: { args } });
+      const result = await runner.runTurn(null, 300);
+      assert.deepEqual([result.outcome, result.error?.code, result.exitCode], ['TimedOut', 'TurnTimedOut', 1]);
+      assert.match(result.error?.message ?? '', /300 ms/);
+      assert.match((await runner.frame('log')).message.text, /got TERM/);
+      assert.deepEqual(runner.processes(), []);
+    });
+
+    test('on cancel an agent that ignores SIGTERM is killed after its grace, with all of its children', async () => {
+      const args = ['trap "" TERM; sleep 300 & sleep 300; sleep 300'];
+      await using runner = await RunnerHarness.bound({ processGroup, agent: { args } });
+      const turn = runner.startTurn();
+      await runner.frame('started');
+      await eventually(() => runner.processes().some(({ command }) => command.startsWith('sleep')));
+      runner.send('cancel', { turn, outcome: 'Cancelled' });
+      const result = await runner.result(turn);
+      assert.deepEqual([result.outcome, result.error?.code, result.signal], ['Cancelled', 'Cancelled', 'SIGKILL']);
+      assert.deepEqual(runner.processes(), []);
+    });
+
+    test('a turn that was stopped is followed by the next', async () => {
+      const args = ['[ "$1" = slow ] && sleep 300; echo ok', 'x', '$(INPUT)'];
+      await using runner = await RunnerHarness.bound({ processGroup, agent: { ...TEXT, args, input: 'Args' } });
+      assert.equal((await runner.runTurn('slow', 200)).outcome, 'TimedOut');
+      assert.equal((await runner.runTurn('fast')).output, 'ok\n');
+    });
+  });
+
+  describe(`a background child, by ${by}`, () => {
+    test('that holds stdout does not keep the turn; what it printed is in the result, what it left is named', async () => {
+      const args = ['(echo one; sleep 300) & echo two; sleep 0.1'];
+      await using runner = await RunnerHarness.bound({ processGroup, agent: { ...TEXT, args } });
+      const result = await runner.runTurn();
+      assert.deepEqual((result.output as string).split('\n').sort(), ['', 'one', 'two']);
+      assert.ok(result.leftRunning.some(({ pid, command }) => pid > 1 && command === 'sleep 300'));
+      assert.equal(result.outcome, 'Succeeded');
+    });
+
+    test('that never stops printing delays the turn by its drain only, and later text goes to the log', async () => {
+      const args = ['(while :; do echo tick; sleep 0.02; done) & echo done'];
+      await using runner = await RunnerHarness.bound({ processGroup, agent: { ...TEXT, args } });
+      const result = await runner.runTurn();
+      assert.match(result.output as string, /done\n/);
+      await eventually(() => runner.stderr.includes('tick\n'), { what: 'later text on stderr' });
+    });
+
+    test('goes on into the next turn and is stopped with its session', async () => {
+      const args = ['sleep 300 >/dev/null 2>&1 & echo $!'];
+      await using runner = await RunnerHarness.bound({ processGroup, agent: { ...TEXT, args } });
+      const first = (await runner.runTurn()).output as string;
+      await runner.runTurn();
+      assert.ok(runner.processes().some(({ pid }) => pid === Number(first)));
+      runner.send('shutdown', { graceMs: 1000 });
+      await runner.exited;
+      assert.deepEqual(runner.processes(), []);
+    });
+  });
+}
+
+describe('the keeper', { skip: !hasKeeper && 'there is no build/keeper: run make keeper' }, () => {
+  test('finds a daemon that left its session and group, names it, and stops it with the session', async () => {
+    await using runner = await RunnerHarness.bound({ agent: { ...TEXT, args: [`${DAEMON}; sleep 0.1`] } });
+    const { leftRunning } = await runner.runTurn();
+    assert.deepEqual(
+      leftRunning.map(({ command }) => command),
+      ['sleep 300'],
+    );
+    runner.send('shutdown', { graceMs: 1000 });
+    await runner.exited;
+    assert.deepEqual(runner.processes(), []);
+  });
+
+  test('on time-out a daemon is stopped too', async () => {
+    await using runner = await RunnerHarness.bound({ agent: { args: [`${DAEMON}; ${DAEMON}; sleep 300`] } });
+    assert.equal((await runner.runTurn(null, 400)).outcome, 'TimedOut');
+    assert.deepEqual(runner.processes(), []);
+  });
+
+  test('beats processes that fork faster than one can look', async () => {
+    const script = `
+const { spawn } = require('child_process');
+process.on('SIGTERM', () => {});
+process.on('SIGHUP', () => {});
+const again = () => spawn(process.execPath, ['-e', 'setInterval(() => {}, 1000)'], { detached: true, stdio: 'ignore' });
+again(); again(); setInterval(() => spawn('sh', ['-c', 'trap "" TERM; for i in 1 2 3 4 5 6 7 8; do (sleep 300 &) ; done; sleep 300'], { detached: true, stdio: 'ignore' }), 50);`;
+    await using runner = await RunnerHarness.bound({ agent: { command: [process.execPath, '-e'], args: [script] } });
+    assert.equal((await runner.runTurn(null, 400)).outcome, 'TimedOut');
+    assert.deepEqual(runner.processes(), []);
+  });
+
+  test('leaves nobody when the runner is killed', async () => {
+    await using runner = await RunnerHarness.bound({ agent: { args: [`trap "" TERM; ${DAEMON}; sleep 300`] } });
+    runner.startTurn();
+    await eventually(() => runner.processes().filter(({ command }) => command === 'sleep 300').length === 2);
+    runner.child.kill('SIGKILL');
+    await runner.exited;
+    await eventually(() => runner.processes().length === 0, { what: 'no process is left' });
+  });
+
+  test('that its agent kills or stops fails the turn and takes the agent with it', async () => {
+    for (const signal of ['KILL', 'STOP']) {
+      const args = [`kill -${signal} $PPID; sleep 300`];
+      await using runner = await RunnerHarness.bound({ agent: { args } });
+      const result = await runner.runTurn(null, 200);
+      assert.ok(result.outcome === 'Failed' || result.outcome === 'TimedOut', signal);
+      await eventually(() => runner.processes().length === 0, { what: `nobody is left after SIG${signal}` });
+    }
+  });
+
+  test('gives the agent no descriptor of the runner’s, no new privileges and default signals', async () => {
+    const args = ['ls /proc/self/fd; grep -E "NoNewPrivs|SigIgn|SigBlk" /proc/self/status'];
+    await using runner = await RunnerHarness.bound({ agent: { ...TEXT, args } });
+    const output = (await runner.runTurn()).output as string;
+    assert.match(output, /^0\n1\n2\n3\nSig/);
+    assert.match(output, /SigBlk:\s+0+\nSigIgn:\s+0+\nNoNewPrivs:\s+1\n/);
+  });
+});
+
+/** As in an image: Node and keeper root-owned, Node executable but not readable, and another uid. */
+describe('hardening', { skip: process.getuid?.() !== 0 && 'needs root to start a runner of another uid' }, () => {
+  test('an agent of the same uid can open neither the runner’s memory nor its descriptors, and bound says hardened', async () => {
+    const place = mkdtempSync(join(tmpdir(), 'berth-hardened-'));
+    chmodSync(place, 0o755);
+    const bundle = join(place, 'runner.cjs');
+    const checkout = fileURLToPath(new URL('../../..', import.meta.url));
+    const built = spawn(join(checkout, 'node_modules/.bin/esbuild'), [
+      join(checkout, 'runner/main.ts'),
+      '--bundle',
+      '--platform=node',
+      '--format=cjs',
+      '--log-level=error',
+      `--outfile=${bundle}`,
+    ]);
+    assert.equal(await new Promise((resolve) => built.once('exit', resolve)), 0);
+    copyFileSync(process.execPath, join(place, 'node'));
+    chmodSync(join(place, 'node'), 0o711);
+    const keeper = join(checkout, 'build', 'keeper');
+    if (existsSync(keeper)) copyFileSync(keeper, join(place, 'keeper'));
+    const args = [
+      'p=$(ps -o ppid= $PPID 2>/dev/null || grep PPid /proc/$PPID/status | cut -f2); p=$(echo $p); for f in mem environ fd/0 fd/1; do if (exec 3</proc/$p/$f) 2>/dev/null; then echo open $f; else echo closed $f; fi; done; cut -d" " -f2 /proc/$p/stat',
+    ];
+    const command = [
+      'setpriv',
+      '--reuid=65534',
+      '--regid=65534',
+      '--clear-groups',
+      join(place, 'node'),
+      '--disable-sigusr1',
+      bundle,
+    ];
+    const home = mkdtempSync(join(tmpdir(), 'berth-hardened-root-'));
+    chmodSync(home, 0o777);
+    try {
+      await using runner = new RunnerHarness({
+        command,
+        agent: { ...TEXT, args },
+        env: { BERTH_LOCAL_ROOT: join(home, 'r') },
+      });
+      await runner.ready();
+      runner.bind();
+      assert.equal((await runner.frame('bound')).message.hardened, true);
+      const output = (await runner.runTurn()).output as string;
+      const closed = output.split('\n').slice(0, 4);
+      if (hasKeeper) assert.deepEqual(closed, ['closed mem', 'closed environ', 'closed fd/0', 'closed fd/1']);
+    } finally {
+      rmSync(place, { recursive: true });
+      rmSync(home, { recursive: true });
+    }
+  });
+});

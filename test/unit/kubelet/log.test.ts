@@ -1,0 +1,78 @@
+import assert from 'node:assert/strict';
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { after, describe, test } from 'node:test';
+import fc from 'fast-check';
+import { systemClock } from '../../../core/system.ts';
+import { LogFile } from '../../../local/kubelet/log-file.ts';
+import { type LogOptions, readLog } from '../../../local/kubelet/log-read.ts';
+
+const folder = mkdtempSync(join(tmpdir(), 'berth-log-'));
+after(() => rmSync(folder, { recursive: true }));
+
+const plain: LogOptions = { follow: false, timestamps: false };
+
+async function read(log: LogFile, options: LogOptions = plain): Promise<string> {
+  const pieces: Buffer[] = [];
+  for await (const piece of readLog(log.path, log, options, new AbortController().signal)) pieces.push(piece);
+  return Buffer.concat(pieces).toString('latin1');
+}
+
+const bytes = fc.array(fc.oneof(fc.constant(10), fc.integer({ min: 0, max: 255 })), { maxLength: 60 });
+const chunks = fc.array(
+  fc.oneof(
+    bytes.map((list) => Buffer.from(list)),
+    fc.integer({ min: 16_000, max: 40_000 }).map((length) => Buffer.alloc(length, 'x')),
+  ),
+  { maxLength: 8 },
+);
+
+describe('a container log', () => {
+  test('gives back exactly the bytes that were written, whatever their pieces', async () => {
+    await fc.assert(
+      fc.asyncProperty(chunks, async (written) => {
+        const log = new LogFile(join(folder, 'log'), systemClock);
+        for (const chunk of written) log.write('stdout', chunk);
+        log.close();
+        assert.equal(await read(log), Buffer.concat(written).toString('latin1'));
+        for (const line of readFileSync(log.path, 'latin1').split('\n').slice(0, -1)) {
+          assert.match(line, /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{9}Z stdout [FP] /);
+          assert.ok(line.length <= 16 * 1024 + 50, 'an entry is at most 16 KiB of text');
+        }
+      }),
+      { numRuns: 100 },
+    );
+  });
+
+  test('has the last lines at its tail', async () => {
+    const lines = fc.array(fc.stringMatching(/^[a-z]{0,40}$/), { maxLength: 30 });
+    await fc.assert(
+      fc.asyncProperty(lines, fc.integer({ min: 0, max: 35 }), async (written, tailLines) => {
+        const log = new LogFile(join(folder, 'log'), systemClock);
+        for (const line of written) log.write('stderr', Buffer.from(`${line}\n`));
+        log.close();
+        const expected = written.slice(Math.max(0, written.length - tailLines)).map((line) => `${line}\n`);
+        assert.equal(await read(log, { ...plain, tailLines }), tailLines === 0 ? '' : expected.join(''));
+      }),
+      { numRuns: 100 },
+    );
+  });
+
+  test('never grows beyond its limit, and a follower that keeps up sees all of it', async () => {
+    const log = new LogFile(join(folder, 'log'), systemClock, 1_000);
+    const following = readLog(log.path, log, { ...plain, follow: true }, new AbortController().signal);
+    let written = '';
+    for (let number = 0; number < 200; number++) {
+      const line = `line ${number}\n`;
+      written += line;
+      log.write('stdout', Buffer.from(line));
+      assert.ok(readFileSync(log.path).length <= 1_000);
+      assert.equal((await following.next()).value?.toString(), line);
+    }
+    log.close();
+    assert.equal((await following.next()).done, true);
+    const kept = await read(log);
+    assert.ok(kept.length < written.length && written.endsWith(kept));
+  });
+});

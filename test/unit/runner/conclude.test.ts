@@ -1,0 +1,128 @@
+import assert from 'node:assert/strict';
+import { describe, test } from 'node:test';
+import { conclude, type Ending, turnError } from '../../../runner/drivers/conclude.ts';
+import { parseEnvelope } from '../../../runner/drivers/envelope.ts';
+import { parseJson } from '../../../runner/drivers/output.ts';
+import { TurnFailure } from '../../../runner/errors.ts';
+
+const ok = { code: 0, signal: null };
+const end = (ending: Partial<Ending>) =>
+  conclude({ exit: ok, stopped: undefined, result: undefined, errorTail: '', secrets: [], ...ending });
+const envelope = (value: unknown) => parseEnvelope(JSON.stringify(value), 'the result', []);
+
+describe('what a turn came to', () => {
+  test('a success envelope with exit code 0 succeeds', () => {
+    const result = envelope({ status: 'success', output: { a: 1 }, turn_count: 2, metadata: { m: true } });
+    assert.deepEqual(end({ result }), {
+      outcome: 'Succeeded',
+      output: { a: 1 },
+      turnCount: 2,
+      metadata: { m: true },
+      exitCode: 0,
+    });
+  });
+  test('no markers is the error missing result envelope', () => {
+    assert.deepEqual(end({}).error, { code: 'MissingEnvelope', message: 'missing result envelope' });
+  });
+  test('with a non-zero exit an error envelope wins over stderr', () => {
+    const result = envelope({ status: 'error', error: 'quota used up' });
+    const ended = end({ exit: { code: 3, signal: null }, result, errorTail: 'Traceback' });
+    assert.deepEqual(ended.error, { code: 'AgentFailed', message: 'quota used up' });
+    assert.equal(ended.exitCode, 3);
+  });
+  test('with exit code 0 an error envelope fails the turn with its text, its output kept', () => {
+    const ended = end({ result: envelope({ status: 'error', error: 'no', output: 'part' }) });
+    assert.deepEqual(
+      [ended.outcome, ended.error, ended.output],
+      ['Failed', { code: 'AgentFailed', message: 'no' }, 'part'],
+    );
+  });
+  test('a non-zero exit without an envelope is exit code N and the tail of stderr', () => {
+    const ended = end({ exit: { code: 7, signal: null }, errorTail: 'boom' });
+    assert.deepEqual(ended.error, { code: 'AgentFailed', message: 'exit code 7\nboom' });
+  });
+  test('a signal is named', () => {
+    const ended = end({ exit: { code: null, signal: 'SIGSEGV' } });
+    assert.deepEqual([ended.error?.message, ended.signal], ['killed by SIGSEGV', 'SIGSEGV']);
+  });
+  test('a non-zero exit after a success envelope fails, the output kept', () => {
+    const result = envelope({ status: 'success', output: 1 });
+    const ended = end({ exit: { code: 1, signal: null }, result });
+    assert.deepEqual([ended.outcome, ended.error?.message, ended.output], ['Failed', 'exit code 1', 1]);
+  });
+  test('invalid JSON between the markers is an error that says so, exit code or not', () => {
+    const result = new TurnFailure('InvalidResult', 'the result is not valid JSON');
+    assert.deepEqual(end({ result }).error, { code: 'InvalidResult', message: 'the result is not valid JSON' });
+    assert.equal(
+      end({ exit: { code: 2, signal: null }, result }).error?.message,
+      'exit code 2; the result is not valid JSON',
+    );
+  });
+  test('a stopped turn keeps its reason, and what the agent said before as information', () => {
+    const stopped = { outcome: 'TimedOut' as const, error: { code: 'TurnTimedOut', message: 'late' }, graceMs: 1 };
+    const ended = end({ stopped, result: envelope({ status: 'success', output: 'part' }) });
+    assert.deepEqual([ended.outcome, ended.error?.code, ended.output], ['TimedOut', 'TurnTimedOut', 'part']);
+  });
+  test('an output over 8 MiB is refused with the numbers', () => {
+    const ended = end({ result: { status: 'success', output: 'x'.repeat(8 * 1024 * 1024 - 1) } });
+    assert.equal(ended.error?.code, 'OutputTooLarge');
+    assert.match(ended.error?.message ?? '', /8388609 bytes; at most 8388608/);
+    assert.equal(ended.output, undefined);
+    assert.equal(end({ result: { status: 'success', output: 'x'.repeat(8 * 1024 * 1024 - 2) } }).outcome, 'Succeeded');
+  });
+  test('metadata over 4 KiB is refused with the numbers, the output kept', () => {
+    const ended = end({ result: envelope({ status: 'success', output: 1, metadata: { m: 'x'.repeat(4096) } }) });
+    assert.deepEqual([ended.error?.code, ended.output], ['ResultRejected', 1]);
+    assert.match(ended.error?.message ?? '', /4104 bytes as JSON; at most 4096/);
+  });
+  test('an error message is cut at 4 KiB between characters', () => {
+    const { message } = turnError('AgentFailed', `a${'é'.repeat(4000)}`, []);
+    assert.equal(Buffer.byteLength(message), 4095);
+    assert.ok(message.isWellFormed() && message.endsWith('é'));
+  });
+  test('secrets are redacted from output, its keys, metadata and error messages', () => {
+    const secrets = ['hunter2'];
+    const text = 'x hunter2 sk-0123456789';
+    const result = { status: 'success' as const, output: { [text]: [text] }, metadata: { m: text } };
+    const ended = end({ result, secrets });
+    const clean = 'x [REDACTED] [REDACTED]';
+    assert.deepEqual([ended.output, ended.metadata], [{ [clean]: [clean] }, { m: clean }]);
+    assert.equal(end({ result: { status: 'error', error: text }, secrets }).error?.message, clean);
+  });
+});
+
+describe('the envelope', () => {
+  const wrong: [value: unknown, message: RegExp][] = [
+    [[], /must be an object; it is an array/],
+    ['x', /must be an object; it is a string/],
+    [{}, /"status" must be "success" or "error"; it is absent/],
+    [{ status: 'done' }, /"status" must be "success" or "error"; it is "done"/],
+    [{ status: 'error', error: {} }, /"error" must be a string; it is an object/],
+    [{ status: 'success', turn_count: -1 }, /"turn_count" must be a whole number/],
+    [{ status: 'success', turn_count: '1' }, /"turn_count" must be a whole number/],
+    [{ status: 'success', metadata: [] }, /"metadata" must be an object; it is an array/],
+  ];
+  for (const [value, message] of wrong) {
+    test(`names what is wrong: ${JSON.stringify(value)}`, () => {
+      assert.throws(() => envelope(value), { code: 'InvalidResult', message });
+    });
+  }
+  test('null stands for absent, unknown fields are no error', () => {
+    const value = { status: 'success', output: null, error: null, turn_count: null, metadata: null, extra: 1 };
+    assert.deepEqual(envelope(value), { status: 'success', output: null });
+  });
+});
+
+describe('JSON from an agent', () => {
+  test('that is none is quoted from its redacted beginning', () => {
+    assert.throws(() => parseJson('Error: hunter2', 'stdout', ['hunter2']), {
+      code: 'InvalidResult',
+      message: 'stdout is not valid JSON; it begins "Error: [REDACTED]"',
+    });
+  });
+  test('that is empty is told so', () => assert.throws(() => parseJson(' \n', 'stdout', []), /stdout is empty/));
+  test('nested too deep is refused, not a crash', () => {
+    const deep = '['.repeat(100_000) + ']'.repeat(100_000);
+    assert.throws(() => parseJson(deep, 'stdout', []), { code: 'InvalidResult', message: /nested deeper than 256/ });
+  });
+});

@@ -1,0 +1,94 @@
+import assert from 'node:assert/strict';
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { after, describe, test } from 'node:test';
+import { agentEnvironment } from '../../../runner/drivers/environment.ts';
+import { checkWorkingDirectory, findProgram } from '../../../runner/process/program.ts';
+import { RUNNER_VERSION } from '../../../runner/version.ts';
+
+const root = mkdtempSync(join(tmpdir(), 'berth-program-'));
+after(() => rmSync(root, { recursive: true, force: true }));
+mkdirSync(join(root, 'bin'));
+writeFileSync(join(root, 'bin', 'tool'), '', { mode: 0o755 });
+writeFileSync(join(root, 'plain'), '', { mode: 0o644 });
+
+describe('the program', () => {
+  test('is found in PATH, by a path from the working directory, and by an absolute path', () => {
+    const tool = join(root, 'bin', 'tool');
+    assert.equal(findProgram('tool', `/nowhere:${root}/bin`, '/'), tool);
+    assert.equal(findProgram('./bin/tool', '', root), tool);
+    assert.equal(findProgram(tool, '', '/'), tool);
+  });
+  test('that does not exist is CommandNotFound with where it was looked for', () => {
+    assert.throws(() => findProgram('nope', '/bin:/x', '/'), {
+      code: 'CommandNotFound',
+      message: /"nope" .*\/bin:\/x/,
+    });
+    assert.throws(() => findProgram('./nope', '', root), { code: 'CommandNotFound', message: /nope does not exist/ });
+  });
+  test('without permission to execute, or a directory, is CommandNotExecutable', () => {
+    assert.throws(() => findProgram('./plain', '', root), { code: 'CommandNotExecutable', message: /chmod \+x/ });
+    assert.throws(() => findProgram('plain', root, '/'), { code: 'CommandNotExecutable' });
+    assert.throws(() => findProgram('./bin', '', root), { code: 'CommandNotExecutable', message: /is a directory/ });
+  });
+});
+
+describe('the working directory', () => {
+  test('has to exist and be a directory', () => {
+    checkWorkingDirectory(root);
+    const check = (path: string, message: RegExp) =>
+      assert.throws(() => checkWorkingDirectory(path), { code: 'WorkingDirInvalid', message });
+    check(join(root, 'nope'), /does not exist/);
+    check(join(root, 'plain'), /is not a directory/);
+    check(join(root, 'plain', 'x'), /below something that is not a directory/);
+  });
+});
+
+describe('the environment', () => {
+  const directories = { home: '/h', state: '/s', work: '/w', tmp: '/t', run: '/r' };
+  const agent = {
+    driver: 'Command' as const,
+    command: ['x'],
+    args: [],
+    input: 'Stdin' as const,
+    result: 'Text' as const,
+  };
+  const facts = { name: 'n', uid: 'u-1', incarnation: 1, secrets: new Map([['V', 's3cret']]) };
+
+  test('is exactly the list, and what the session sets', () => {
+    const env = [
+      { name: 'A', value: '$(BERTH_STATE_DIR)/$(SESSION_UID)' },
+      { name: 'S', secret: 'V' },
+      { name: 'LANG', value: 'de_DE.UTF-8' },
+    ];
+    assert.deepEqual(agentEnvironment({ ...facts, agent: { ...agent, env } }, directories, '/bin', { BERTH_X: '1' }), {
+      PATH: '/bin',
+      HOME: '/h',
+      TMPDIR: '/t',
+      USER: 'agent',
+      LOGNAME: 'agent',
+      SHELL: '/bin/sh',
+      LANG: 'de_DE.UTF-8',
+      LC_ALL: 'C.UTF-8',
+      PYTHONUNBUFFERED: '1',
+      PYTHONDONTWRITEBYTECODE: '1',
+      PYTHONIOENCODING: 'utf-8',
+      A: '/s/u-1',
+      S: 's3cret',
+      BERTH_X: '1',
+    });
+  });
+  test('a secret that the pod was not given fails the turn by name', () => {
+    const env = [{ name: 'S', secret: 'MISSING' }];
+    assert.throws(() => agentEnvironment({ ...facts, agent: { ...agent, env } }, directories, '/bin', {}), {
+      code: 'PodConfigError',
+      message: /agent\.env S: .*MISSING/,
+    });
+  });
+});
+
+test('the runner tells the version of the package', () => {
+  const { version } = JSON.parse(readFileSync(new URL('../../../package.json', import.meta.url), 'utf8'));
+  assert.equal(RUNNER_VERSION, version);
+});

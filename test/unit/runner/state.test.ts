@@ -1,0 +1,174 @@
+import assert from 'node:assert/strict';
+import { createHash, randomBytes } from 'node:crypto';
+import {
+  chmodSync,
+  existsSync,
+  lstatSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  readlinkSync,
+  rmSync,
+  statSync,
+  symlinkSync,
+  utimesSync,
+  writeFileSync,
+} from 'node:fs';
+import { createServer } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { after, describe, test } from 'node:test';
+import { zstdCompressSync } from 'node:zlib';
+import { pack } from 'tar-stream';
+import { EMPTY_DIGEST } from '../../../runner/state/archive.ts';
+import { packDirectory } from '../../../runner/state/pack.ts';
+import { unpackDirectory } from '../../../runner/state/unpack.ts';
+
+const root = mkdtempSync(join(tmpdir(), 'berth-state-'));
+after(() => rmSync(root, { recursive: true, force: true }));
+let count = 0;
+function directory(): string {
+  count += 1;
+  const path = join(root, `d${count}`);
+  mkdirSync(path);
+  return path;
+}
+
+function fill(path: string): string {
+  mkdirSync(join(path, 'sub', 'deep'), { recursive: true });
+  writeFileSync(join(path, 'a'), 'one');
+  writeFileSync(join(path, 'sub', 'line\nfeed'), Buffer.from([0, 255, 10]));
+  writeFileSync(join(path, 'sub', `${'long'.repeat(50)}é`), 'x'.repeat(700_000), { mode: 0o751 });
+  writeFileSync(join(path, 'sub', 'deep', 'empty'), '');
+  symlinkSync('/etc/passwd', join(path, 'link'));
+  utimesSync(join(path, 'a'), 1000, 1000);
+  return path;
+}
+
+async function tarOf(
+  entries: Parameters<ReturnType<typeof pack>['entry']>[0][],
+): Promise<{ packed: Buffer; digest: string }> {
+  const archive = pack();
+  for (const entry of entries) archive.entry(entry, 'x'.repeat(entry.size ?? 0));
+  archive.finalize();
+  const chunks = [];
+  for await (const chunk of archive as AsyncIterable<Buffer>) chunks.push(chunk);
+  const plain = Buffer.concat(chunks);
+  return { packed: zstdCompressSync(plain), digest: createHash('sha256').update(plain).digest('hex') };
+}
+
+describe('state', () => {
+  test('a directory is restored with names, contents, modes, times and links', async () => {
+    const from = fill(directory());
+    const { packed, digest } = await packDirectory(from);
+    const to = directory();
+    writeFileSync(join(to, 'stale'), '');
+    await unpackDirectory(to, packed, digest);
+    assert.deepEqual(readdirSync(to, { recursive: true }).sort(), readdirSync(from, { recursive: true }).sort());
+    assert.deepEqual(readFileSync(join(to, 'sub', 'line\nfeed')), Buffer.from([0, 255, 10]));
+    assert.equal(statSync(join(to, 'sub', `${'long'.repeat(50)}é`)).mode & 0o777, 0o751);
+    assert.equal(statSync(join(to, 'a')).mtimeMs, 1_000_000);
+    assert.equal(readlinkSync(join(to, 'link')), '/etc/passwd');
+    assert.ok(lstatSync(join(to, 'link')).isSymbolicLink());
+  });
+
+  test('the digest of a restored directory is that of the original, so nothing counts as changed', async () => {
+    const { packed, digest } = await packDirectory(fill(directory()));
+    const to = directory();
+    await unpackDirectory(to, packed, digest);
+    assert.equal((await packDirectory(to)).digest, digest);
+  });
+
+  test('a changed byte changes the digest', async () => {
+    const path = fill(directory());
+    const before = await packDirectory(path);
+    writeFileSync(join(path, 'a'), 'two');
+    utimesSync(join(path, 'a'), 1000, 1000);
+    assert.notEqual((await packDirectory(path)).digest, before.digest);
+  });
+
+  test('an empty directory has the empty digest and can be restored', async () => {
+    const { packed, digest } = await packDirectory(directory());
+    assert.equal(digest, EMPTY_DIGEST);
+    const to = fill(directory());
+    await unpackDirectory(to, packed, digest);
+    assert.deepEqual(readdirSync(to), []);
+  });
+
+  test('a directory that its owner cannot write is restored with what is in it', async () => {
+    const from = directory();
+    mkdirSync(join(from, 'closed'));
+    writeFileSync(join(from, 'closed', 'f'), 'x');
+    chmodSync(join(from, 'closed'), 0o555);
+    const { packed, digest } = await packDirectory(from);
+    const to = directory();
+    await unpackDirectory(to, packed, digest);
+    assert.equal(statSync(join(to, 'closed')).mode & 0o777, 0o555);
+    assert.equal(readFileSync(join(to, 'closed', 'f'), 'utf8'), 'x');
+  });
+
+  test('sockets are left out by name', async () => {
+    const path = directory();
+    const server = createServer().listen(join(path, 'sock'));
+    writeFileSync(join(path, 'f'), '');
+    assert.deepEqual((await packDirectory(path)).skipped, ['sock']);
+    server.close();
+  });
+
+  test('a state over 32 MiB packed is refused with the numbers', async () => {
+    const path = directory();
+    writeFileSync(join(path, 'noise'), randomBytes(33 * 1024 * 1024));
+    await assert.rejects(packDirectory(path), { code: 'StateNotStored', message: /at most 33554432 can be stored/ });
+    rmSync(path, { recursive: true });
+  });
+
+  test('an archive with another digest leaves the directory as it was', async () => {
+    const { packed } = await packDirectory(fill(directory()));
+    const to = directory();
+    writeFileSync(join(to, 'kept'), '');
+    await assert.rejects(unpackDirectory(to, packed, '0'.repeat(64)), /digest/);
+    assert.deepEqual(readdirSync(to), ['kept']);
+    assert.ok(!existsSync(`${to}.restoring`));
+  });
+
+  test('a truncated or alien archive leaves the directory as it was', async () => {
+    const { packed, digest } = await packDirectory(fill(directory()));
+    for (const bad of [packed.subarray(0, packed.length / 2), Buffer.from('no archive'), Buffer.alloc(0)]) {
+      const to = directory();
+      writeFileSync(join(to, 'kept'), '');
+      await assert.rejects(unpackDirectory(to, bad, digest));
+      assert.deepEqual(readdirSync(to), ['kept']);
+    }
+  });
+
+  const escapes: [sentence: string, entries: Parameters<typeof tarOf>[0]][] = [
+    ['an absolute path', [{ name: '/tmp/berth-escape', size: 1 }]],
+    ['a path with ..', [{ name: '../escape', size: 1 }]],
+    [
+      'a path through a link',
+      [
+        { name: 'l', type: 'symlink', linkname: '/tmp' },
+        { name: 'l/berth-escape', size: 1 },
+      ],
+    ],
+    [
+      'a file in place of another',
+      [
+        { name: 'f', size: 1 },
+        { name: 'f', size: 1 },
+      ],
+    ],
+    ['a device', [{ name: 'd', type: 'character-device' }]],
+    ['a hard link', [{ name: 'h', type: 'link', linkname: '/etc/passwd' }]],
+  ];
+  for (const [sentence, entries] of escapes) {
+    test(`${sentence} is refused`, async () => {
+      const { packed, digest } = await tarOf(entries);
+      const to = directory();
+      await assert.rejects(unpackDirectory(to, packed, digest));
+      assert.deepEqual(readdirSync(to), []);
+      assert.ok(!existsSync('/tmp/berth-escape') && !existsSync(join(root, 'escape')));
+    });
+  }
+});

@@ -65,11 +65,26 @@ function openFile(path: string, what: string): AsyncIterable<Buffer> {
 
 function parse(text: string, what: string, advice = ''): unknown {
   try {
-    return JSON.parse(text);
-  } catch {
+    return JSON.parse(text, exactNumbers);
+  } catch (error) {
+    if (error instanceof InexactNumber) {
+      throw refused(
+        `${what}: the number ${error.message} cannot be kept exactly; write it as a string: "${error.message}"`,
+      );
+    }
     const { line, column, problem } = findJsonProblem(text);
     throw refused(`${what} is not JSON: line ${line}, column ${column}: ${problem}${advice}`);
   }
+}
+
+class InexactNumber extends Error {}
+
+/** A number that would arrive as another one, or as null, without anybody having been told. */
+function exactNumbers(_key: string, value: unknown, context: { source?: string }): unknown {
+  if (typeof value !== 'number' || Number.isSafeInteger(value) || context.source === undefined) return value;
+  const changed = Number.isInteger(value) && /^-?\d+$/.test(context.source) && BigInt(context.source) !== BigInt(value);
+  if (!Number.isFinite(value) || changed) throw new InexactNumber(context.source);
+  return value;
 }
 
 function checked(value: unknown, what: string): unknown {

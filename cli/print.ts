@@ -2,9 +2,11 @@ import type { KubeObject } from '../core/kube/types.ts';
 
 /** An object as kubectl prints it. */
 export async function formatObject(object: object, format: 'json' | 'yaml'): Promise<string> {
-  if (format === 'json') return `${JSON.stringify(object, null, 2)}\n`;
+  const { apiVersion, kind, metadata, spec, ...rest } = object as Partial<KubeObject> & { spec?: unknown };
+  const ordered = { apiVersion, kind, metadata, spec, ...rest };
+  if (format === 'json') return `${JSON.stringify(ordered, null, 2)}\n`;
   const { stringify } = await import('yaml');
-  return stringify(object);
+  return stringify(ordered, { keepUndefined: false });
 }
 
 /** `session.berth.dev/notes`: what kubectl takes for a name. */

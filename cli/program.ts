@@ -39,7 +39,7 @@ function define(cli: Cli, done: (exitCode: number) => void): Command {
     .exitOverride()
     .configureHelp({ showGlobalOptions: true })
     .helpCommand(false)
-    .option('-n, --namespace <namespace>', 'the namespace; default: the kubeconfig’s')
+    .option('-n, --namespace <namespace>', 'the namespace; default: the kubeconfig’s', name)
     .option(
       '--kubeconfig <file>',
       'the kubeconfig; default: $KUBECONFIG, the running embedded cluster’s, ~/.kube/config',
@@ -59,7 +59,9 @@ function define(cli: Cli, done: (exitCode: number) => void): Command {
       .usage(['[flags]', ...rest].join(' '))
       .description(description)
       .addHelpText('after', `\nExample:\n${examples.map((example) => `  ${cli.name} ${example}`).join('\n')}`)
-      .showHelpAfterError(`See: ${cli.name} ${word} --help`)
+      .showHelpAfterError(
+        `${usage.includes('--') ? 'The program and its arguments stand after --. ' : ''}See: ${cli.name} ${word} --help`,
+      )
       .action(async (...parameters) => {
         const self = parameters.at(-1) as Command;
         done(await action(self.processedArgs as Words, self.optsWithGlobals() as Flags));

@@ -9,10 +9,14 @@ import { waitingSince } from './act/own.ts';
 import { perform } from './act/perform.ts';
 import { writeStatus } from './act/write-status.ts';
 import { decide } from './decide/decide.ts';
+import type { Action } from './decide/draft.ts';
 import { type EventFacts, noteworthy } from './decide/events.ts';
 import { observe } from './observe.ts';
 import { reconcileOrphans } from './orphans.ts';
 import type { CachedSession, Installation } from './world.ts';
+
+/** Actions that find something out, which is for the next pass to decide upon. */
+const LEARNING: ReadonlySet<Action['do']> = new Set(['ConfirmGone', 'ReadLog', 'VerifySuspension']);
 
 export interface ReconcilerOptions {
   effects: Effects;
@@ -85,6 +89,8 @@ export class Reconciler {
       if (isConflict(error)) return 20;
       throw error;
     }
+    // What only memory has learnt comes with no event: look again at once.
+    if (decision.actions.some((action) => LEARNING.has(action.do))) return 1;
     return Number.isFinite(decision.wakeAt) ? Math.max(1, decision.wakeAt - clock.now()) : undefined;
   }
 

@@ -49,7 +49,7 @@ export class Access {
     }
     // The cache holds no tokens.
     const key = createHash('sha256').update(token).digest('base64');
-    const caller = await this.#callers.get(key, () => this.#review(token));
+    const caller = await this.#callers.get(key, () => this.#review(token)).catch(notAsked);
     if (typeof caller === 'string') throw new Problem('Unauthenticated', `${caller} ${this.#howTo()}`);
     return caller;
   }
@@ -65,10 +65,11 @@ export class Access {
       ...(extra ? { extra } : {}),
       resourceAttributes: { group: API_GROUP, version: API_VERSION, verb, resource, namespace, ...(name && { name }) },
     };
-    const { allowed, reason } = await this.#rights.get(JSON.stringify(spec), async () => {
+    const ask = async () => {
       const { status } = await this.#api.create(subjectAccessReviews, { metadata: { name: '' }, spec });
       return { allowed: status?.allowed === true && status.denied !== true, reason: status?.reason ?? '' };
-    });
+    };
+    const { allowed, reason } = await this.#rights.get(JSON.stringify(spec), ask).catch(notAsked);
     if (allowed) return;
     const what = `${verb} ${resource}.${API_GROUP}${name ? ` "${name}"` : ''} in namespace "${namespace}"`;
     const why = reason ? ` (${reason})` : '';
@@ -91,4 +92,12 @@ export class Access {
   #howTo(): string {
     return `A token comes for example from: kubectl create token SERVICE_ACCOUNT --audience ${this.#audiences[0]}`;
   }
+}
+
+/** Whatever the cluster said, it was said to this server, not to the caller. */
+function notAsked(error: unknown): never {
+  const why = error instanceof Error ? error.message : String(error);
+  throw new Problem('ClusterUnavailable', `The cluster could not be asked who may do this: ${why}. Try again.`, {
+    retryAfterSeconds: 1,
+  });
 }

@@ -45,9 +45,9 @@ export const forbidden = (type: Named, name: string, why: string, details?: Part
   });
 
 export const methodNotAllowed = () =>
-  failure(405, 'MethodNotAllowed', 'the server does not allow this method on the requested resource');
+  failure(405, 'MethodNotAllowed', 'the server does not allow this method on the requested resource', {});
 
-export const unknownPath = () => failure(404, 'NotFound', 'the server could not find the requested resource');
+export const unknownPath = () => failure(404, 'NotFound', 'the server could not find the requested resource', {});
 
 export const unsupportedMediaType = (accepted: string[]) =>
   failure(

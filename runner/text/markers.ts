@@ -57,7 +57,7 @@ export class MarkerScanner {
         break;
       }
     }
-    const hold = Math.min(rest.length, Math.max(this.#start.length, this.#end.length) - 1);
+    const hold = Math.max(begun(rest, this.#start), begun(rest, this.#end));
     this.#take(rest.subarray(0, rest.length - hold));
     this.#carry = Buffer.from(rest.subarray(rest.length - hold));
   }
@@ -96,4 +96,11 @@ export class MarkerScanner {
     for (const piece of this.#inside?.pieces ?? []) this.#onLog(piece);
     this.#inside = undefined;
   }
+}
+
+/** How many bytes at the end of `bytes` the marker can begin with: only those have to wait for what follows. */
+function begun(bytes: Buffer, marker: Buffer): number {
+  let count = Math.min(bytes.length, marker.length - 1);
+  while (count > 0 && !bytes.subarray(bytes.length - count).equals(marker.subarray(0, count))) count--;
+  return count;
 }

@@ -32,6 +32,6 @@ export class Authenticator {
   verify(token: string): Verified | undefined {
     const wanted = digest(token);
     const known = this.#known.find((entry) => timingSafeEqual(entry.digest, wanted));
-    return known ? { user: known.user, audiences: [apiAudience] } : this.#serviceTokens.verify(token);
+    return known ? { user: known.user, audiences: [apiAudience], fixed: true } : this.#serviceTokens.verify(token);
   }
 }

@@ -85,6 +85,7 @@ function reviewToken(authenticator: Authenticator, body: Json): Json {
   const verified = authenticator.verify(token);
   if (!verified) return { user: {}, error: 'invalid bearer token' };
   const common = audiences.filter((audience) => verified.audiences.includes(audience));
+  if (common.length === 0 && verified.fixed) return { user: {}, error: 'invalid bearer token' };
   if (common.length === 0) {
     const list = (values: string[]) => `[${values.map((value) => JSON.stringify(value)).join(' ')}]`;
     const error = `[invalid bearer token, token audiences ${list(verified.audiences)} is invalid for the target audiences ${list(audiences)}]`;
@@ -96,7 +97,7 @@ function reviewToken(authenticator: Authenticator, body: Json): Json {
 /** Who a SubjectAccessReview asks about. 422 when it says nobody or nothing. */
 function subjectOf(body: Json): UserInfo {
   const spec = isObject(body.spec) ? body.spec : {};
-  const type = { group: authorization.group, kind: 'SubjectAccessReview' };
+  const type = { group: authorization.group, kind: '' };
   const user = typeof spec.user === 'string' ? spec.user : '';
   const groups = Array.isArray(spec.groups) ? (spec.groups as string[]) : [];
   if (!spec.resourceAttributes === !spec.nonResourceAttributes) {

@@ -23,6 +23,8 @@ interface Claims {
 export interface Verified {
   user: UserInfo;
   audiences: string[];
+  /** Known from the start and not made for an audience. */
+  fixed?: boolean;
 }
 
 /** Makes and checks the tokens of service accounts: JWTs signed with the server's key. */

@@ -11,7 +11,7 @@ import type { RequestFacts, UserInfo } from '../types.ts';
 import { mediaType, parseObject, readBody } from './body.ts';
 import type { Documents } from './documents.ts';
 import { handleDocument } from './documents.ts';
-import { openStream, type PodRequests, sendLog } from './pods.ts';
+import { openStream, type PodRequests, sendLog, streamablePod } from './pods.ts';
 import { factsOf, parseResourcePath, type ResourceRequest, verbOf } from './request.ts';
 import { handleResource } from './resource.ts';
 import { sendError, sendJson } from './respond.ts';
@@ -120,6 +120,7 @@ export class Api {
     if (type.storage === 'serviceaccounts' && subresource === 'token' && verb === 'create')
       return createToken(tokens, call);
     if (type.storage === 'pods' && (subresource === 'attach' || subresource === 'exec')) {
+      streamablePod(pods, request, url.searchParams);
       throw failure(400, 'BadRequest', 'unable to upgrade: only WebSocket connections are supported');
     }
     throw unknownPath();

@@ -1,6 +1,6 @@
 import type { IncomingMessage } from 'node:http';
 import type { Duplex } from 'node:stream';
-import { failure } from '../errors.ts';
+import { badRequest, failure } from '../errors.ts';
 import type { Registry } from '../registry/registry.ts';
 import type { PodHandlers, PodObject } from '../types.ts';
 import type { ResourceRequest } from './request.ts';
@@ -22,9 +22,26 @@ function handlersOf({ handlers }: PodRequests): PodHandlers {
   return handlers;
 }
 
+/** The container that is meant: the only one, or the one that is named. 400 when that cannot be told. */
+function checkContainer({ metadata, spec }: PodObject, query: URLSearchParams): void {
+  const named = query.get('container');
+  const names = [...(spec.initContainers ?? []), ...spec.containers].map(({ name }) => name);
+  if (named && !names.includes(named)) throw badRequest(`container ${named} is not valid for pod ${metadata.name}`);
+  if (!named && names.length > 1) {
+    throw badRequest(
+      `a container name must be specified for pod ${metadata.name}, choose one of: [${names.join(' ')}]`,
+    );
+  }
+}
+
 /** The log of a pod that exists, by whoever runs the pods. */
 export async function sendLog(pods: PodRequests, { request, query, res }: Call): Promise<void> {
   const pod = podOf(pods, request);
+  checkContainer(pod, query);
+  if (!pod.spec.nodeName) {
+    res.writeHead(204).end();
+    return;
+  }
   const gone = new AbortController();
   res.once('close', () => gone.abort());
   await handlersOf(pods).log(pod, query, res, gone.signal);
@@ -38,5 +55,13 @@ export function openStream(
   query: URLSearchParams,
   upgrade: { req: IncomingMessage; socket: Duplex; head: Buffer },
 ): void {
-  handlersOf(pods).stream(kind, podOf(pods, request), query, upgrade);
+  handlersOf(pods).stream(kind, streamablePod(pods, request, query), query, upgrade);
+}
+
+/** A pod that attach and exec can go to. 400 while it has no node. */
+export function streamablePod(pods: PodRequests, request: ResourceRequest, query: URLSearchParams): PodObject {
+  const pod = podOf(pods, request);
+  checkContainer(pod, query);
+  if (!pod.spec.nodeName) throw badRequest(`pod ${pod.metadata.name} does not have a host assigned`);
+  return pod;
 }

@@ -84,7 +84,12 @@ function list(call: Call, registry: Registry) {
   if (view.as === 'table') {
     return sendJson(res, 200, table(type, result.items, result.metadata, view, registry.clock.now()));
   }
-  const whole = { kind: type.listKind, apiVersion: groupVersion(type), metadata: result.metadata, items: result.items };
+  const whole = {
+    kind: type.listKind,
+    apiVersion: groupVersion(type),
+    metadata: result.metadata,
+    items: result.items.map((item) => asListItem(item, type)),
+  };
   const metadataOnly = {
     ...whole,
     kind: 'PartialObjectMetadataList',
@@ -92,6 +97,13 @@ function list(call: Call, registry: Registry) {
     items: result.items.map(partial),
   };
   sendJson(res, 200, view.as === 'metadata' ? metadataOnly : whole);
+}
+
+/** Items of a list of a built-in kind do not repeat the kind. */
+function asListItem(object: ApiObject, type: ResourceType): object {
+  if (type.custom) return object;
+  const { kind: _, apiVersion: __, ...rest } = object;
+  return rest;
 }
 
 function watch(call: Call, hub: WatchHub): void {
@@ -223,7 +235,12 @@ async function removeAll(call: Call, registry: Registry): Promise<void> {
   const options = await deleteRequest(call);
   const { items, metadata } = listObjects(registry, type, request.namespace, { selector: selectorFor(call) });
   for (const { metadata: each } of items) deleteObject(registry, type, each.namespace, each.name, options);
-  sendJson(res, 200, { kind: type.listKind, apiVersion: groupVersion(type), metadata, items });
+  sendJson(res, 200, {
+    kind: type.listKind,
+    apiVersion: groupVersion(type),
+    metadata,
+    items: items.map((item) => asListItem(item, type)),
+  });
 }
 
 async function handleScale(call: Call, registry: Registry): Promise<void> {

@@ -1,8 +1,8 @@
 import type { ApiError } from '../../../core/kube/errors.ts';
 import { badRequest } from '../errors.ts';
 import { invalid, invalidObject } from '../fields.ts';
-import { type ApiObject, at, clone, equal, isObject, type Json } from '../object.ts';
-import type { Schema } from '../validation/schema.ts';
+import { type ApiObject, at, clone, equal, isObject, type Json, timestamp } from '../object.ts';
+import { fieldSchema, type Schema } from '../validation/schema.ts';
 import { applyDefaults, dropNulls, prune } from '../validation/shape.ts';
 import { validateValue } from '../validation/values.ts';
 import { metadataShapeError } from './metadata.ts';
@@ -67,7 +67,10 @@ export function decode(
   if (schema) {
     dropNulls(body, schema);
     unknown.push(...prune(body, schema));
-    if (!type.custom) checkTypes(body, schema, refuse);
+    if (!type.custom) {
+      checkTypes(body, schema, refuse);
+      wholeSeconds(body, schema);
+    }
   }
   const texts = unknown.sort().map((path) => `unknown field ${JSON.stringify(path)}`);
   if (texts.length > 0 && options.fieldValidation === 'Strict') {
@@ -76,6 +79,21 @@ export function decode(
   if (options.fieldValidation === 'Warn') for (const text of texts) options.warn(text);
   if (schema) applyDefaults(body, schema);
   return body as unknown as ApiObject;
+}
+
+/** Times of built-in kinds are kept in whole seconds, in place. */
+function wholeSeconds(value: unknown, schema: Schema): void {
+  if (Array.isArray(value)) {
+    if (schema.items) for (const item of value) wholeSeconds(item, schema.items);
+    return;
+  }
+  if (!isObject(value)) return;
+  for (const [key, child] of Object.entries(value)) {
+    const childSchema = fieldSchema(schema, key);
+    if (!childSchema) continue;
+    if (childSchema.format === 'date-time' && typeof child === 'string') value[key] = timestamp(Date.parse(child));
+    else wholeSeconds(child, childSchema);
+  }
 }
 
 /** A built-in kind is decoded into a struct, so a wrong type is an error of decoding there. */

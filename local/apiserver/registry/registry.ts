@@ -104,7 +104,8 @@ export class Registry {
     updated.metadata.managedFields ??= current.metadata.managedFields ?? [];
     keepSystemMetadata(updated, current);
     updated.metadata.resourceVersion = current.metadata.resourceVersion as string;
-    if (options.subresource !== 'status') {
+    if (options.subresource === 'status') type.prepareStatus?.(updated);
+    else {
       type.prepareUpdate?.(updated, current, { user: request.user, now });
       if (type.generation && !sameSpec(updated, current)) {
         updated.metadata.generation = (current.metadata.generation ?? 0) + 1;

@@ -59,6 +59,8 @@ export interface ResourceType {
   /** What names may be; DNS subdomains by default. */
   nameRule?: 'subdomain' | 'label' | 'path';
   prepareCreate?(object: ApiObject, context: WriteContext): void;
+  /** As `prepareUpdate`, of a write to the status subresource. */
+  prepareStatus?(object: ApiObject): void;
   prepareUpdate?(object: ApiObject, old: ApiObject, context: WriteContext): void;
   /** Refuses what does not fit the rest of the cluster; `lookup` finds objects in the same namespace. */
   admit?(object: ApiObject, lookup: (storage: string, name: string) => ApiObject | undefined): void;

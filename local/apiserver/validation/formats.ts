@@ -1,4 +1,5 @@
 import { isIP, isIPv4, isIPv6 } from 'node:net';
+import { parseQuantity } from './quantity.ts';
 
 const unit = '(ns|us|µs|μs|ms|s|m|h)';
 const goDuration = new RegExp(`^[-+]?(0|(\\d+(\\.\\d*)?|\\.\\d+)${unit}((\\d+(\\.\\d*)?|\\.\\d+)${unit})*)$`);
@@ -26,6 +27,9 @@ export function parseDuration(text: string): number | undefined {
   return text.startsWith('-') ? -total : total;
 }
 
+/** Microseconds, always all six digits: a shorter fraction is refused. */
+const microTime = /^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}\.\d{6}(Z|[+-]\d{2}:\d{2})$/;
+
 const isDate = (text: string) => !Number.isNaN(Date.parse(text));
 
 /** The formats that the API server checks on strings; others are ignored by it. */
@@ -45,6 +49,9 @@ const formats: Record<string, (text: string) => boolean> = {
   },
   uri: (text) => URL.canParse(text),
   email: (text) => /^[^\s@]+@[^\s@]+$/.test(text),
+  // Of built-in kinds, where these are types of their own.
+  'k8s-micro-time': (text) => microTime.test(text),
+  'k8s-quantity': (text) => parseQuantity(text) !== undefined,
   hostname: (text) => /^[a-zA-Z0-9]([a-zA-Z0-9.-]*[a-zA-Z0-9])?$/.test(text),
 };
 

@@ -1,4 +1,4 @@
-import { type FieldError, forbiddenField, invalid, required } from '../../fields.ts';
+import { type FieldError, forbiddenField, invalid, notSupported, required } from '../../fields.ts';
 import { type ApiObject, at, equal, isObject } from '../../object.ts';
 import type { ResourceType } from '../types.ts';
 import { ageColumn, builtin, field, fieldColumn, nameColumn } from './define.ts';
@@ -42,11 +42,6 @@ const secrets = builtin({
   prepareUpdate: secretData,
   validate(object, old) {
     const errors = [...keyErrors(object.data, 'data'), ...immutableErrors(object, old, ['data', 'type'])];
-    for (const [key, value] of Object.entries(isObject(object.data) ? object.data : {})) {
-      if (typeof value !== 'string' || !/^[A-Za-z0-9+/\s]*={0,2}$/.test(value)) {
-        errors.push(invalid(`data[${key}]`, '', 'must be base64'));
-      }
-    }
     if (old && old.type !== object.type) errors.push(invalid('type', object.type, 'field is immutable'));
     return errors;
   },
@@ -169,11 +164,41 @@ const leases = builtin({
 const bindingErrors = (object: ApiObject, old: ApiObject | undefined): FieldError[] => {
   const errors: FieldError[] = [];
   if (!at(object, 'roleRef', 'name')) errors.push(required('roleRef.name'));
+  const subjects = Array.isArray(object.subjects) ? object.subjects : [];
+  subjects.forEach((subject: { kind?: string; name?: string; namespace?: string }, i) => {
+    if (!subject.name) errors.push(required(`subjects[${i}].name`));
+    if (!subjectKinds.includes(subject.kind ?? '')) {
+      errors.push(notSupported(`subjects[${i}].kind`, subject.kind ?? '', subjectKinds));
+    } else if (subject.kind === 'ServiceAccount' && !subject.namespace) {
+      errors.push(required(`subjects[${i}].namespace`));
+    }
+  });
   if (old && !equal(object.roleRef, old.roleRef)) {
     errors.push(invalid('roleRef', object.roleRef, 'cannot change roleRef'));
   }
   return errors;
 };
+
+const subjectKinds = ['ServiceAccount', 'User', 'Group'];
+
+function roleErrors(object: ApiObject): FieldError[] {
+  const rules = Array.isArray(object.rules) ? object.rules : [];
+  return rules.flatMap(
+    (rule: { verbs?: unknown[]; resources?: unknown[]; apiGroups?: unknown[]; nonResourceURLs?: unknown[] }, i) => {
+      const at = `rules[${i}]`;
+      const errors: FieldError[] = [];
+      if (!rule.verbs?.length) errors.push(required(`${at}.verbs`, 'verbs must contain at least one value'));
+      if (rule.nonResourceURLs?.length) return errors;
+      if (!rule.apiGroups?.length) {
+        errors.push(required(`${at}.apiGroups`, 'resource rules must supply at least one api group'));
+      }
+      if (!rule.resources?.length) {
+        errors.push(required(`${at}.resources`, 'resource rules must supply at least one resource'));
+      }
+      return errors;
+    },
+  );
+}
 
 const rbac = { group: 'rbac.authorization.k8s.io', nameRule: 'path' as const };
 const createdAt = {
@@ -193,6 +218,7 @@ const roles = builtin({
   kind: 'Role',
   schema: builtinSchema('V1Role'),
   columns: [nameColumn, createdAt],
+  validate: roleErrors,
 });
 const clusterRoles = builtin({
   ...rbac,
@@ -201,6 +227,7 @@ const clusterRoles = builtin({
   schema: builtinSchema('V1ClusterRole'),
   namespaced: false,
   columns: [nameColumn, createdAt],
+  validate: roleErrors,
 });
 const roleBindings = builtin({
   ...rbac,

@@ -1,6 +1,7 @@
-import { invalid } from '../../fields.ts';
+import { type FieldError, invalid, required } from '../../fields.ts';
 import { type ApiObject, at } from '../../object.ts';
 import { age } from '../duration.ts';
+import { qualifiedNameErrors } from '../names.ts';
 import { builtin, field, fieldColumn, text } from './define.ts';
 import { builtinSchema } from './schemas.ts';
 
@@ -46,9 +47,32 @@ export const events = builtin({
     { name: 'Count', type: 'string', priority: 1, cell: (event) => text(event.count ?? 1) },
     { name: 'Name', type: 'string', format: 'name', priority: 1, cell: (event) => event.metadata.name },
   ],
-  validate(event, old) {
-    const namespace = at(event, 'involvedObject', 'namespace');
-    if (old || !namespace || namespace === event.metadata.namespace) return [];
-    return [invalid('involvedObject.namespace', namespace, 'does not match event.namespace')];
-  },
+  prepareCreate: nullTime,
+  prepareUpdate: nullTime,
+  validate: eventErrors,
 });
+
+/** An event of the old form says that it has no eventTime. */
+function nullTime(event: ApiObject): void {
+  event.eventTime ??= null;
+}
+
+const maxText = 1024;
+
+function eventErrors(event: ApiObject): FieldError[] {
+  const errors: FieldError[] = [];
+  const namespace = text(at(event, 'involvedObject', 'namespace'));
+  const own = event.metadata.namespace ?? '';
+  // Events about what has no namespace are in `default`.
+  const fits = namespace === '' ? own === 'default' : namespace === own || event.eventTime;
+  if (!fits) errors.push(invalid('involvedObject.namespace', namespace, 'does not match event.namespace'));
+  if (!event.eventTime) return errors;
+  const component = text(event.reportingComponent);
+  if (!component) errors.push(required('reportingComponent'));
+  errors.push(...qualifiedNameErrors(component).map((message) => invalid('reportingComponent', component, message)));
+  for (const name of ['reportingInstance', 'action', 'reason']) if (!event[name]) errors.push(required(name));
+  if (text(event.message).length > maxText) {
+    errors.push(invalid('message', '', `can have at most ${maxText} characters`));
+  }
+  return errors;
+}

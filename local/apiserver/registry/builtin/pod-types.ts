@@ -42,6 +42,7 @@ export interface ContainerStatus {
   ready: boolean;
   restartCount: number;
   state?: ContainerState;
+  lastState?: ContainerState;
 }
 
 export type Pod = ApiObject & {
@@ -51,7 +52,7 @@ export type Pod = ApiObject & {
     reason?: string;
     qosClass?: string;
     podIP?: string;
-    conditions?: { type: string; status: string }[];
+    conditions?: { type: string; status: string; lastProbeTime?: string | null; lastTransitionTime?: string | null }[];
     containerStatuses?: ContainerStatus[];
   };
 };

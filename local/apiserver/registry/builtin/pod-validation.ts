@@ -87,13 +87,6 @@ function containerErrors(container: Container, path: string, names: Set<string>,
 
 function resourceErrors({ resources }: Container, path: string): FieldError[] {
   const errors: FieldError[] = [];
-  for (const kind of ['limits', 'requests'] as const) {
-    for (const [name, amount] of Object.entries(resources?.[kind] ?? {})) {
-      if (parseQuantity(String(amount)) === undefined) {
-        errors.push(invalid(`${path}.resources.${kind}[${name}]`, amount, 'must be a quantity such as 100m or 64Mi'));
-      }
-    }
-  }
   for (const [name, amount] of Object.entries(resources?.requests ?? {})) {
     const limit = resources?.limits?.[name];
     if (limit === undefined) continue;

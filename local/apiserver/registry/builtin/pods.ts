@@ -46,6 +46,14 @@ export const pods = builtin({
     defaultPodSpec(pod.spec);
     pod.status = (old as Pod).status as NonNullable<Pod['status']>;
   },
+  prepareStatus(object) {
+    const { status } = object as Pod;
+    for (const condition of status?.conditions ?? []) {
+      condition.lastProbeTime ??= null;
+      condition.lastTransitionTime ??= null;
+    }
+    for (const container of status?.containerStatuses ?? []) container.lastState ??= {};
+  },
   admit(object, lookup) {
     const account = (object as Pod).spec.serviceAccountName as string;
     if (lookup('serviceaccounts', account)) return;

@@ -1,0 +1,124 @@
+/** What the end-to-end tests share: the cluster's tools, a namespace per test, and words for what they wait for. */
+import { execFile } from 'node:child_process';
+import { randomBytes } from 'node:crypto';
+import { join } from 'node:path';
+import type { TestContext } from 'node:test';
+import { eventually } from '../../support/eventually.ts';
+import { tools } from '../../support/tools.ts';
+
+export const checkout = join(import.meta.dirname, '..', '..', '..');
+export const release = 'berth';
+export const releaseNamespace = 'berth-system';
+
+export interface Finished {
+  code: number;
+  stdout: string;
+  stderr: string;
+}
+
+export interface RunOptions {
+  input?: string;
+  env?: Record<string, string>;
+  timeoutMs?: number;
+}
+
+/** Runs a program to its end, whatever its exit code. */
+export function finish(file: string, args: readonly string[], options: RunOptions = {}): Promise<Finished> {
+  return new Promise((resolve, reject) => {
+    const env = { ...process.env, ...options.env };
+    const settings = { env, cwd: checkout, timeout: options.timeoutMs ?? 180_000, maxBuffer: 64 * 1024 * 1024 };
+    const child = execFile(file, args, settings, (error, stdout, stderr) => {
+      if (error?.killed) reject(new Error(`${file} ${args.join(' ')} took too long\n${stderr}`, { cause: error }));
+      else if (error && typeof error.code !== 'number') reject(error);
+      else resolve({ code: error ? Number(error.code) : 0, stdout, stderr });
+    });
+    // A program that needs no input may be gone before it is written.
+    child.stdin?.on('error', () => {});
+    child.stdin?.end(options.input ?? '');
+  });
+}
+
+async function succeed(file: string, args: readonly string[], options?: RunOptions): Promise<string> {
+  const { code, stdout, stderr } = await finish(file, args, options);
+  if (code !== 0) throw new Error(`${file} ${args.join(' ')} ended with ${code}\n${stderr}${stdout}`);
+  return stdout;
+}
+
+/** stdout of kubectl; rejects with its stderr when it fails. */
+export async function kubectl(args: readonly string[], options?: RunOptions): Promise<string> {
+  return succeed((await tools()).kubectl, args, options);
+}
+
+export async function helm(args: readonly string[], options?: RunOptions): Promise<string> {
+  return succeed((await tools()).helm, args, options);
+}
+
+/** The CLI as people run it, on the cluster of KUBECONFIG. */
+export function berth(args: readonly string[], options?: RunOptions): Promise<Finished> {
+  return finish(join(checkout, 'bin/berth'), args, options);
+}
+
+// biome-ignore lint/suspicious/noExplicitAny: objects of any kind, looked at field by field
+export type Any = any;
+
+export async function get(args: readonly string[]): Promise<Any> {
+  return JSON.parse(await kubectl(['get', ...args, '-o', 'json']));
+}
+
+export async function apply(...objects: object[]): Promise<void> {
+  await kubectl(['apply', '-f', '-'], { input: JSON.stringify({ apiVersion: 'v1', kind: 'List', items: objects }) });
+}
+
+/** A namespace of the test's own, gone with the test. */
+export async function makeNamespace(t: TestContext): Promise<string> {
+  const name = `e2e-${randomBytes(4).toString('hex')}`;
+  await kubectl(['create', 'namespace', name]);
+  t.after(() => kubectl(['delete', 'namespace', name, '--wait=false']));
+  return name;
+}
+
+/** A Session of `namespace`; without an agent it runs a shell that answers with its input. */
+export function session(namespace: string, name: string, spec: object = {}): object {
+  const agent = { command: ['sh', '-c', 'cat'], input: 'Text', result: 'Text' };
+  return { apiVersion: 'berth.dev/v1alpha1', kind: 'Session', metadata: { namespace, name }, spec: { agent, ...spec } };
+}
+
+export function turn(namespace: string, name: string, of: string, input: unknown, spec: object = {}): object {
+  const metadata = { namespace, name };
+  return { apiVersion: 'berth.dev/v1alpha1', kind: 'Turn', metadata, spec: { session: of, input, ...spec } };
+}
+
+/** The turn once it has ended. */
+export function ended(namespace: string, name: string, timeoutMs = 90_000): Promise<Any> {
+  return until(namespace, 'turn', name, (found) => found.status?.finishedAt !== undefined, timeoutMs);
+}
+
+/** The object once `check` holds; rejects with how it last looked. */
+export async function until(
+  namespace: string,
+  kind: string,
+  name: string,
+  check: (object: Any) => unknown,
+  timeoutMs = 60_000,
+): Promise<Any> {
+  let last: Any;
+  try {
+    return await eventually(
+      async () => {
+        last = await get([kind, name, '-n', namespace]);
+        return check(last) ? last : undefined;
+      },
+      { timeoutMs, what: `${kind} ${namespace}/${name}` },
+    );
+  } catch (error) {
+    throw new Error(`${(error as Error).message}; last seen:\n${JSON.stringify(last?.status, null, 2)}`, {
+      cause: error,
+    });
+  }
+}
+
+/** Names of the pods of a component of the release, those that are being deleted left out. */
+export async function programPods(component: 'controller' | 'api'): Promise<string[]> {
+  const { items } = await get(['pods', '-n', releaseNamespace, '-l', `app.kubernetes.io/component=${component}`]);
+  return items.filter(({ metadata }: Any) => !metadata.deletionTimestamp).map(({ metadata }: Any) => metadata.name);
+}

@@ -1,0 +1,459 @@
+import assert from 'node:assert/strict';
+import { request as httpRequest } from 'node:http';
+import { after, before, describe, test } from 'node:test';
+import { sessions, turns } from '../../../core/resources/kinds.ts';
+import { BlobStore } from '../../../core/store/blobs.ts';
+import { systemClock } from '../../../core/system.ts';
+import { eventually } from '../../support/eventually.ts';
+import { ApiCluster, type Ask, EVERYTHING, type Reply } from './support.ts';
+
+const SESSIONS = '/v1/namespaces/default/sessions';
+const RUNS = '/v1/namespaces/default/runs';
+
+/** No controller runs here: what it would write, the tests write. */
+describe('sessions and turns over HTTP', () => {
+  let api: ApiCluster;
+  let token: string;
+  before(async () => {
+    api = await ApiCluster.start({ BERTH_API_MAX_WAITS: '3' });
+    ({ token } = await api.user(EVERYTHING));
+  });
+  after(() => api.close());
+
+  const call = (method: string, path: string, ask: Ask = {}): Promise<Reply> =>
+    api.call(method, path, { token, ...ask });
+  const create = async (name: string, spec: object = {}) => {
+    const answer = await call('POST', SESSIONS, { body: { metadata: { name }, spec } });
+    assert.equal(answer.status, 201, answer.text);
+    return answer.body;
+  };
+  const end = (name: string, status: object) =>
+    api.cluster.client.patch(
+      turns,
+      { namespace: 'default', name },
+      { status: { phase: 'Succeeded', ...status } },
+      { subresource: 'status' },
+    );
+
+  test('a session is created, looked at, listed and deleted', async () => {
+    const made = await create('life', { timeouts: { turn: '5m' } });
+    assert.equal(made.spec.class, 'default');
+    const seen = await call('GET', `${SESSIONS}/life`);
+    assert.equal(seen.status, 200);
+    assert.equal(seen.body.metadata.uid, made.metadata.uid);
+    assert.deepEqual(seen.body.spec.timeouts, { turn: '5m' });
+    const list = await call('GET', SESSIONS);
+    assert.ok(list.body.items.some((item: { metadata: { name: string } }) => item.metadata.name === 'life'));
+    assert.equal((await call('DELETE', `${SESSIONS}/life`)).status, 204);
+    const gone = await call('GET', `${SESSIONS}/life`);
+    assert.equal(gone.status, 404);
+    assert.equal(gone.problem.code, 'NotFound');
+  });
+
+  test('without a name the server gives one, and Location leads to it', async () => {
+    const made = await call('POST', SESSIONS, { body: {} });
+    assert.equal(made.status, 201, made.text);
+    assert.equal((await call('GET', made.headers.get('location') ?? '')).body.metadata.name, made.body.metadata.name);
+  });
+
+  test('a second session of the same name is answered 409', async () => {
+    await create('twin');
+    const second = await call('POST', SESSIONS, { body: { metadata: { name: 'twin' } } });
+    assert.equal(second.status, 409);
+    assert.equal(second.problem.code, 'AlreadyExists');
+  });
+
+  test('a long list comes in pages', async () => {
+    for (const name of ['page-1', 'page-2', 'page-3']) await create(name);
+    const first = await call('GET', `${SESSIONS}?limit=2`);
+    assert.equal(first.body.items.length, 2);
+    const seen = [...first.body.items];
+    let next = first.body.continue;
+    while (next) {
+      const page = await call('GET', `${SESSIONS}?limit=2&continue=${encodeURIComponent(next)}`);
+      assert.equal(page.status, 200, page.text);
+      seen.push(...page.body.items);
+      next = page.body.continue;
+    }
+    const names = seen.map(({ metadata }) => metadata.name);
+    assert.equal(new Set(names).size, names.length);
+    assert.ok(['page-1', 'page-2', 'page-3'].every((name) => names.includes(name)));
+  });
+
+  test('a turn belongs to its session by uid, and only there it is found', async () => {
+    const session = await create('owner');
+    await create('other');
+    const made = await call('POST', `${SESSIONS}/owner/turns`, {
+      body: { metadata: { name: 't1' }, spec: { input: 7 } },
+    });
+    assert.equal(made.status, 201, made.text);
+    const stored = await api.cluster.client.get(turns, { namespace: 'default', name: 't1' });
+    assert.equal(stored.metadata.ownerReferences?.[0]?.uid, session.metadata.uid);
+    assert.equal((await call('GET', `${SESSIONS}/owner/turns/t1`)).body.spec.input, 7);
+    assert.equal((await call('GET', `${SESSIONS}/other/turns/t1`)).status, 404);
+    assert.equal((await call('POST', `${SESSIONS}/other/turns/t1/cancel`)).status, 404);
+    assert.deepEqual((await call('GET', `${SESSIONS}/other/turns`)).body.items, []);
+    const [item] = (await call('GET', `${SESSIONS}/owner/turns`)).body.items;
+    assert.equal(item.metadata.name, 't1');
+    assert.equal(item.spec.input, undefined);
+  });
+
+  test('a turn for a session that does not exist, goes away or takes only one is refused', async () => {
+    const missing = await call('POST', `${SESSIONS}/nobody/turns`, { body: {} });
+    assert.equal(missing.status, 404);
+    await create('single', { turns: 'One', input: 1 });
+    const second = await call('POST', `${SESSIONS}/single/turns`, { body: {} });
+    assert.equal(second.status, 409);
+    assert.equal(second.problem.code, 'SessionTakesOneTurn');
+    await create('leaving');
+    await api.cluster.client.patch(
+      sessions,
+      { namespace: 'default', name: 'leaving' },
+      { metadata: { finalizers: ['test.example/hold'] } },
+    );
+    await call('DELETE', `${SESSIONS}/leaving`);
+    const late = await call('POST', `${SESSIONS}/leaving/turns`, { body: {} });
+    assert.equal(late.problem.code, 'SessionTerminating');
+    await api.cluster.client.patch(
+      sessions,
+      { namespace: 'default', name: 'leaving' },
+      { metadata: { finalizers: null } },
+    );
+  });
+
+  test('cancel sets spec.cancel; on a turn that has ended it changes nothing', async () => {
+    await create('canceller');
+    await call('POST', `${SESSIONS}/canceller/turns`, { body: { metadata: { name: 'c1' } } });
+    const cancelled = await call('POST', `${SESSIONS}/canceller/turns/c1/cancel`);
+    assert.equal(cancelled.status, 202);
+    assert.equal(cancelled.body.spec.cancel, true);
+    await call('POST', `${SESSIONS}/canceller/turns`, { body: { metadata: { name: 'c2' } } });
+    await end('c2', {});
+    assert.equal((await call('POST', `${SESSIONS}/canceller/turns/c2/cancel`)).body.spec.cancel, false);
+  });
+
+  test('suspend writes one suspension with an id, or a hold; resume takes both back', async () => {
+    await create('sleeper');
+    const once = await call('POST', `${SESSIONS}/sleeper/suspend`, { headers: { 'idempotency-key': 'night-1' } });
+    assert.equal(once.status, 202, once.text);
+    assert.equal(once.body.spec.suspendRequest, 'night-1');
+    assert.equal(once.body.spec.suspend, false);
+    const hold = await call('POST', `${SESSIONS}/sleeper/suspend`, { body: { hold: true } });
+    assert.equal(hold.body.spec.suspend, true);
+    const resumed = await call('POST', `${SESSIONS}/sleeper/resume`);
+    assert.equal(resumed.status, 200);
+    assert.deepEqual([resumed.body.spec.suspend, resumed.body.spec.suspendRequest], [false, undefined]);
+    const [first, second] = [
+      await call('POST', `${SESSIONS}/sleeper/suspend`),
+      await call('POST', `${SESSIONS}/sleeper/suspend`),
+    ];
+    assert.notEqual(first.body.spec.suspendRequest, second.body.spec.suspendRequest);
+  });
+
+  describe('Idempotency-Key', () => {
+    const headers = { 'idempotency-key': 'a-key' };
+
+    test('a repeat returns the object of the first, also when all are sent at once', async () => {
+      const body = { spec: { timeouts: { turn: '1m' } } };
+      const answers = await Promise.all(Array.from({ length: 5 }, () => call('POST', SESSIONS, { body, headers })));
+      assert.deepEqual(answers.map(({ status }) => status).sort(), [200, 200, 200, 200, 201]);
+      assert.equal(new Set(answers.map(({ body }) => body.metadata.uid)).size, 1);
+      const reordered = await call('POST', SESSIONS, {
+        body: `{"spec":{"timeouts":{"turn":"1m"}},"metadata":{}}`,
+        headers,
+      });
+      assert.equal(reordered.status, 200);
+    });
+
+    test('another body with the same key is refused, with or without a name', async () => {
+      const key = { 'idempotency-key': 'other-key' };
+      await call('POST', SESSIONS, { body: { metadata: { name: 'named' } }, headers: key });
+      for (const body of [{ spec: { turns: 'One' } }, { metadata: { name: 'renamed' } }]) {
+        const answer = await call('POST', SESSIONS, { body: { ...body, metadata: { name: 'renamed' } }, headers: key });
+        assert.equal(answer.status, 422, answer.text);
+        assert.equal(answer.problem.code, 'IdempotencyKeyReused');
+      }
+      const unnamed = await call('POST', SESSIONS, { body: { spec: { turns: 'One' } }, headers });
+      assert.equal(unnamed.problem.code, 'IdempotencyKeyReused');
+      assert.equal((await call('GET', `${SESSIONS}/renamed`)).status, 404);
+    });
+
+    test('another user’s key is another key', async () => {
+      const other = await api.user(EVERYTHING);
+      const key = { 'idempotency-key': 'shared' };
+      const mine = await call('POST', SESSIONS, { body: {}, headers: key });
+      const theirs = await call('POST', SESSIONS, { body: {}, headers: key, token: other.token });
+      assert.deepEqual([mine.status, theirs.status], [201, 201]);
+      assert.notEqual(mine.body.metadata.uid, theirs.body.metadata.uid);
+    });
+
+    test('a name that is taken by an object of another request is 409, key or not', async () => {
+      await create('taken');
+      const answer = await call('POST', SESSIONS, {
+        body: { metadata: { name: 'taken' } },
+        headers: { 'idempotency-key': 'k3' },
+      });
+      assert.equal(answer.problem.code, 'AlreadyExists');
+    });
+
+    test('a create whose answer was lost is found by the repeat', async () => {
+      const key = { 'idempotency-key': 'lost' };
+      api.cluster.server.faults.loseAnswer(({ verb, resource }) => verb === 'create' && resource === 'sessions');
+      const lost = await call('POST', SESSIONS, { body: {}, headers: key });
+      assert.equal(lost.status, 503);
+      assert.ok(Number(lost.headers.get('retry-after')) >= 1);
+      assert.equal((await call('POST', SESSIONS, { body: {}, headers: key })).status, 200);
+    });
+
+    test('turns and runs take one too', async () => {
+      await create('keyed');
+      const ask = { body: { spec: { input: 1 } }, headers };
+      const [first, second] = [
+        await call('POST', `${SESSIONS}/keyed/turns`, ask),
+        await call('POST', `${SESSIONS}/keyed/turns`, ask),
+      ];
+      assert.deepEqual([first.status, second.status], [201, 200]);
+      assert.equal(first.body.metadata.uid, second.body.metadata.uid);
+      const runs = [await call('POST', `${RUNS}?wait=0s`, ask), await call('POST', `${RUNS}?wait=0s`, ask)];
+      assert.deepEqual(
+        runs.map(({ status }) => status),
+        [202, 202],
+      );
+      assert.equal(runs[0]?.body.session.metadata.uid, runs[1]?.body.session.metadata.uid);
+    });
+
+    test('one that is no key is refused', async () => {
+      const answer = await call('POST', SESSIONS, { body: {}, headers: { 'idempotency-key': 'with space' } });
+      assert.equal(answer.status, 400);
+      assert.equal(answer.problem.errors?.[0]?.field, 'Idempotency-Key');
+    });
+  });
+
+  describe('wait', () => {
+    const turnOf = async (name: string) => {
+      await create(name);
+      await call('POST', `${SESSIONS}/${name}/turns`, { body: { metadata: { name: `${name}-1` } } });
+      return `${SESSIONS}/${name}/turns/${name}-1`;
+    };
+
+    test('the answer comes when the turn ends', async () => {
+      const path = await turnOf('awaited');
+      const waiting = call('GET', `${path}?wait=30s`);
+      await eventually(() => api.cluster.server.faults.dropWatches() === undefined, {});
+      await end('awaited-1', { output: { done: true } });
+      assert.deepEqual((await waiting).body.status.output, { done: true });
+      assert.equal((await call('GET', `${path}?wait=30s`)).body.status.phase, 'Succeeded');
+    });
+
+    test('when the time is over the turn is answered as it is', async () => {
+      const path = await turnOf('slow');
+      const answer = await call('GET', `${path}?wait=50ms`);
+      assert.equal(answer.status, 200);
+      assert.equal(answer.body.status?.phase, undefined);
+    });
+
+    test('a turn that is deleted meanwhile is answered 404', async () => {
+      const path = await turnOf('deleted');
+      const waiting = call('GET', `${path}?wait=30s`);
+      await api.cluster.client.delete(turns, { namespace: 'default', name: 'deleted-1' });
+      assert.equal((await waiting).status, 404);
+    });
+
+    test('a wait beyond 60s or that is no duration is refused', async () => {
+      for (const wait of ['61s', '2h', 'soon', '-1s']) {
+        const answer = await call('GET', `${SESSIONS}/x/turns/y?wait=${wait}`);
+        assert.equal(answer.status, 400, wait);
+        assert.equal(answer.problem.errors?.[0]?.field, 'wait');
+      }
+    });
+
+    test('more waits than allowed are answered 503, and a client that goes away frees its place', async () => {
+      const path = await turnOf('crowd');
+      const clients = Array.from({ length: 3 }, () => new AbortController());
+      const waiting = clients.map(({ signal }) => call('GET', `${path}?wait=30s`, { signal }).catch(() => undefined));
+      const full = await eventually(async () => {
+        const answer = await call('GET', `${path}?wait=0s`);
+        return answer.status === 503 ? answer : undefined;
+      });
+      assert.equal(full.problem.code, 'Overloaded');
+      assert.equal(full.headers.get('retry-after'), '1');
+      for (const client of clients) client.abort();
+      await Promise.all(waiting);
+      await eventually(async () => (await call('GET', `${path}?wait=0s`)).status === 200, { what: 'places are free' });
+    });
+  });
+
+  describe('output and log', () => {
+    const ended = async (name: string, status: object) => {
+      await create(name);
+      await call('POST', `${SESSIONS}/${name}/turns`, { body: { metadata: { name: `${name}-1` } } });
+      await end(`${name}-1`, status);
+      return `${SESSIONS}/${name}/turns/${name}-1`;
+    };
+
+    test('come from the turn itself where they are small', async () => {
+      const path = await ended('small', { output: 'text', log: { inline: 'a line\n', bytes: 7, truncated: false } });
+      assert.equal((await call('GET', `${path}/output`)).text, '"text"');
+      const log = await call('GET', `${path}/log`);
+      assert.equal(log.text, 'a line\n');
+      assert.match(log.headers.get('content-type') ?? '', /^text\/plain/);
+    });
+
+    test('come whole from the store where they are large, for those who may read Blobs', async () => {
+      const session = await create('large');
+      const owner = { name: 'large', uid: session.metadata.uid };
+      const output = { text: 'x'.repeat(1_500_000) };
+      const store = new BlobStore({ api: api.cluster.client, clock: systemClock, ceilingBytes: 1e9 });
+      const at = { namespace: 'default', sessionUID: owner.uid, incarnation: 1 };
+      const signal = new AbortController().signal;
+      await store.put({ ...at, seq: 5, kind: 'Output' }, Buffer.from(JSON.stringify(output)), owner, signal);
+      await store.put({ ...at, seq: 4, kind: 'Log' }, Buffer.from('long log'), owner, signal);
+      await call('POST', `${SESSIONS}/large/turns`, { body: { metadata: { name: 'large-1' } } });
+      const log = { ref: `${owner.uid}/1/4`, bytes: 8, truncated: false };
+      await end('large-1', { outputRef: `${owner.uid}/1/5`, log });
+      const path = `${SESSIONS}/large/turns/large-1`;
+      assert.deepEqual((await call('GET', `${path}/output`)).body, output);
+      assert.equal((await call('GET', `${path}/log`)).text, 'long log');
+      const reader = await api.user([{ verbs: ['get'], resources: ['turns'] }]);
+      const refused = await call('GET', `${path}/output`, { token: reader.token });
+      assert.equal(refused.status, 403);
+      assert.match(refused.problem.detail, /get blobs\.berth\.dev/);
+    });
+
+    test('of a turn that has not ended, or had none, say so', async () => {
+      const path = await ended('silent', {});
+      assert.equal((await call('GET', `${path}/output`)).problem.code, 'NoOutput');
+      assert.equal((await call('GET', `${path}/log`)).problem.code, 'NoLog');
+      await call('POST', `${SESSIONS}/silent/turns`, { body: { metadata: { name: 'silent-2' } } });
+      const queued = await call('GET', `${SESSIONS}/silent/turns/silent-2/output`);
+      assert.equal(queued.status, 409);
+      assert.equal(queued.problem.code, 'TurnNotFinished');
+    });
+
+    test('that the store has lost are told as such', async () => {
+      const path = await ended('lost', { outputRef: 'aaaa-bbbb/1/5' });
+      const answer = await call('GET', `${path}/output`);
+      assert.equal(answer.status, 502);
+      assert.equal(answer.problem.code, 'StoredDataMissing');
+    });
+  });
+
+  describe('bad input', () => {
+    const cases: [string, string, string, Ask['body'], number, string, string?][] = [
+      ['an unknown field', 'POST', SESSIONS, { spec: { colour: 'red' } }, 422, 'Invalid', 'spec.colour'],
+      ['a wrong enum', 'POST', SESSIONS, { spec: { turns: 'Some' } }, 422, 'Invalid', 'spec.turns'],
+      ['a wrong type', 'POST', SESSIONS, { spec: { suspend: 'yes' } }, 422, 'Invalid', 'spec.suspend'],
+      [
+        'a name that is no DNS label',
+        'POST',
+        SESSIONS,
+        { metadata: { name: 'My_Session' } },
+        422,
+        'Invalid',
+        'metadata.name',
+      ],
+      ['a path that is no DNS label', 'GET', `${SESSIONS}/My_Session`, undefined, 400, 'InvalidParameter', 'session'],
+      [
+        'a name that is too long',
+        'GET',
+        `${SESSIONS}/${'a'.repeat(400)}`,
+        undefined,
+        400,
+        'InvalidParameter',
+        'session',
+      ],
+      [
+        'a namespace that is no DNS label',
+        'GET',
+        '/v1/namespaces/a.b/sessions',
+        undefined,
+        400,
+        'InvalidParameter',
+        'namespace',
+      ],
+      ['a query that does not exist', 'GET', `${SESSIONS}?colour=red`, undefined, 400, 'InvalidParameter', 'colour'],
+      ['a limit that is none', 'GET', `${SESSIONS}?limit=many`, undefined, 400, 'InvalidParameter', 'limit'],
+      ['a body that is no JSON', 'POST', SESSIONS, '{"spec":', 400, 'InvalidJson'],
+      ['a body that is no object', 'POST', SESSIONS, '[]', 422, 'Invalid'],
+      [
+        'a body that is too deep',
+        'POST',
+        SESSIONS,
+        `{"spec":{"input":${'['.repeat(500)}${']'.repeat(500)}}}`,
+        400,
+        'InvalidJson',
+      ],
+      ['a run without an input', 'POST', RUNS, { spec: {} }, 422, 'Invalid', 'spec.input'],
+      [
+        'an input above its limit',
+        'POST',
+        SESSIONS,
+        { spec: { input: 'x'.repeat(140_000) } },
+        422,
+        'InputTooLarge',
+        'spec.input',
+      ],
+      [
+        'a class that does not exist',
+        'POST',
+        SESSIONS,
+        { spec: { class: 'gold' } },
+        422,
+        'ClassNotFound',
+        'spec.class',
+      ],
+      [
+        'a rule of the kind itself',
+        'POST',
+        SESSIONS,
+        { spec: { agent: { env: [{ name: 'A' }] } } },
+        422,
+        'Invalid',
+        'spec.agent.env[0]',
+      ],
+      [
+        'a label of Berth’s own',
+        'POST',
+        SESSIONS,
+        { metadata: { labels: { 'berth.dev/x': 'y' } } },
+        422,
+        'Invalid',
+        'metadata.labels.berth.dev/x',
+      ],
+      ['a page that does not exist', 'GET', '/v2/sessions', undefined, 404, 'NotFound'],
+      ['a method that a page does not take', 'PUT', SESSIONS, {}, 405, 'MethodNotAllowed'],
+    ];
+    for (const [what, method, path, body, status, code, field] of cases) {
+      test(`${what} is answered ${status} ${code}${field ? ` and ${field} named` : ''}`, async () => {
+        const answer = await call(method, path, body === undefined ? {} : { body });
+        assert.equal(answer.status, status, answer.text);
+        assert.equal(answer.problem.code, code);
+        assert.match(answer.headers.get('content-type') ?? '', /^application\/problem\+json/);
+        if (field) assert.equal(answer.problem.errors?.[0]?.field, field);
+      });
+    }
+
+    test('a body above 1 MiB is answered 413, one that is no JSON by its type 415', async () => {
+      const large = await call('POST', SESSIONS, { body: JSON.stringify({ x: 'x'.repeat(1_100_000) }) });
+      assert.deepEqual([large.status, large.problem.code], [413, 'BodyTooLarge']);
+      const yaml = await call('POST', SESSIONS, { body: 'spec: {}', headers: { 'content-type': 'application/yaml' } });
+      assert.deepEqual([yaml.status, yaml.problem.code], [415, 'UnsupportedMediaType']);
+    });
+
+    test('nothing of what was refused is left', async () => {
+      const { items } = await api.cluster.client.list(sessions, { namespace: 'default' });
+      const colours = items.filter(({ spec }) => 'colour' in spec || spec.class === 'gold');
+      assert.deepEqual(colours, []);
+    });
+
+    test('a path that cannot be decoded is answered 400', async () => {
+      const status = await new Promise((resolve, reject) => {
+        const { port } = new URL(api.url);
+        httpRequest({ port, host: '127.0.0.1', path: '/v1/%zz' }, (answer) => resolve(answer.resume().statusCode))
+          .on('error', reject)
+          .end();
+      });
+      assert.equal(status, 400);
+    });
+  });
+});

@@ -7,19 +7,19 @@ const CHECK_MS = 2_000;
 export class Readiness {
   readonly #api: Pick<KubeClient, 'raw'>;
   readonly #clock: Clock;
-  readonly #stopping: AbortSignal;
+  readonly #isStopping: () => boolean;
   #checkedAt = -Infinity;
   #checking: Promise<string | undefined> = Promise.resolve(undefined);
 
-  constructor(api: Pick<KubeClient, 'raw'>, clock: Clock, stopping: AbortSignal) {
+  constructor(api: Pick<KubeClient, 'raw'>, clock: Clock, isStopping: () => boolean) {
     this.#api = api;
     this.#clock = clock;
-    this.#stopping = stopping;
+    this.#isStopping = isStopping;
   }
 
   /** What is missing, at most two seconds old; undefined when nothing is. */
   async problem(): Promise<string | undefined> {
-    if (this.#stopping.aborted) return 'the server is being stopped';
+    if (this.#isStopping()) return 'the server is being stopped';
     const now = this.#clock.monotonic();
     if (now - this.#checkedAt > CHECK_MS) {
       this.#checkedAt = now;

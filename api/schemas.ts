@@ -20,7 +20,10 @@ export const listQuery = z.strictObject({
 });
 const wait = () =>
   duration()
-    .refine((text) => parseDuration(text) <= MAX_WAIT_MS, 'must not be longer than 60s; ask again when it is over')
+    .refine(
+      (text) => !duration().safeParse(text).success || parseDuration(text) <= MAX_WAIT_MS,
+      'must not be longer than 60s; ask again when it is over',
+    )
     .describe('How long to wait for the turn’s end, at most 60s.');
 export const waitQuery = z.strictObject({ wait: wait().optional() });
 export const runQuery = z.strictObject({ wait: wait().default('30s') });

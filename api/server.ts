@@ -23,13 +23,16 @@ export interface ServerOptions {
 }
 
 const BODY_LIMIT = 1024 * 1024;
+/** How long requests under way may take once the server is being closed. */
+const DRAIN_MS = 5_000;
 
 /** The server, not yet listening. Closing it ends waits with what is known and then the connections. */
 export function buildServer(options: ServerOptions): FastifyInstance {
   const { api, config, clock, random, log } = options;
   const access = new Access({ api, clock, audiences: config.BERTH_AUDIENCES });
   const services: Services = { api, access, clock, random, waits: new Waits(api, clock, config.BERTH_API_MAX_WAITS) };
-  const stopping = new AbortController();
+  let isStopping = false;
+  const underWay = new Set<AbortController>();
 
   const app = Fastify({
     bodyLimit: BODY_LIMIT,
@@ -60,12 +63,16 @@ export function buildServer(options: ServerOptions): FastifyInstance {
     const user = callers.get(request)?.username;
     log.info({ ...facts, user, ms: Math.round(reply.elapsedTime), requestId: request.id }, 'request answered');
   });
-  app.addHook('preClose', async () =>
-    stopping.abort(new Problem('ShuttingDown', 'The server is being stopped. Try again.')),
-  );
+  app.addHook('preClose', async () => {
+    isStopping = true;
+    const reason = new Problem('ShuttingDown', 'The server is being stopped. Try again.');
+    for (const request of underWay) request.abort(reason);
+    setTimeout(() => app.server.closeAllConnections(), DRAIN_MS).unref();
+  });
   app.setErrorHandler((error, request, reply) => {
     const problem = toProblem(error);
-    if (problem.code === 'Internal') log.error({ err: error, requestId: request.id }, 'request failed');
+    if (problem.code === 'Internal' && !reply.raw.destroyed)
+      log.error({ err: error, requestId: request.id }, 'request failed');
     return sendProblem(reply, problem);
   });
   app.setNotFoundHandler((request, reply) => {
@@ -78,7 +85,7 @@ export function buildServer(options: ServerOptions): FastifyInstance {
     return sendProblem(reply, new Problem('MethodNotAllowed', `${path} takes ${methods.join(' and ')}.`));
   });
 
-  const readiness = new Readiness(api, clock, stopping.signal);
+  const readiness = new Readiness(api, clock, () => isStopping);
   app.get('/healthz', async (_, reply) => reply.type('text/plain').send('ok\n'));
   app.get('/readyz', async (_, reply) => {
     const problem = await readiness.problem();
@@ -108,8 +115,12 @@ export function buildServer(options: ServerOptions): FastifyInstance {
         checkServed(namespace, config.BERTH_NAMESPACES);
       },
       handler: async (request, reply) => {
-        const gone = new AbortController();
-        reply.raw.once('close', () => gone.abort(new Error('the client has gone')));
+        const ended = new AbortController();
+        underWay.add(ended);
+        reply.raw.once('close', () => {
+          underWay.delete(ended);
+          ended.abort(new Error('the client has gone'));
+        });
         const answer = await route.handle(
           {
             caller: callers.get(request) as Caller,
@@ -117,7 +128,7 @@ export function buildServer(options: ServerOptions): FastifyInstance {
             query: checked('InvalidParameter', route.query, request.query),
             body: route.body && checked('Invalid', route.body, request.body),
             key: route.creates && keyOf(request),
-            signal: AbortSignal.any([gone.signal, stopping.signal]),
+            signal: ended.signal,
           },
           services,
         );
@@ -163,6 +174,8 @@ function send(reply: FastifyReply, { status, body, headers }: Answer): FastifyRe
 }
 
 function sendProblem(reply: FastifyReply, problem: Problem): FastifyReply {
+  // What is left of the body is not worth reading.
+  if (!reply.request.raw.complete) reply.header('connection', 'close');
   if (problem.status === 401) reply.header('www-authenticate', 'Bearer');
   if (problem.retryAfterSeconds !== undefined) reply.header('retry-after', String(problem.retryAfterSeconds));
   return reply.code(problem.status).type('application/problem+json').send(JSON.stringify(problem));

@@ -21,12 +21,11 @@ export class Waits {
   }
 
   /**
-   * The turn once `isDone` says so of it, or as it is after `timeoutMs` or when the signal aborts; undefined when there
-   * is none by then. Rejects with a Problem when too many wait.
+   * The turn once `isDone` says so of it, or as it was last seen after `timeoutMs` or when the signal aborts; undefined
+   * when it is gone, or not there by then. Rejects with a Problem when too many wait.
    */
   async forTurn(
-    namespace: string,
-    name: string,
+    { namespace, name, known }: { namespace: string; name: string; known?: StoredTurn },
     isDone: (turn: StoredTurn) => boolean,
     timeoutMs: number,
     signal: AbortSignal,
@@ -40,7 +39,7 @@ export class Waits {
     const timer = new AbortController();
     const cancelTimer = this.#clock.setTimer(timeoutMs, () => timer.abort());
     const over = AbortSignal.any([signal, timer.signal]);
-    const seen: { turn: StoredTurn | undefined } = { turn: undefined };
+    const seen = { turn: known };
     try {
       while (!over.aborted) {
         try {
@@ -67,8 +66,9 @@ export class Waits {
   ): Promise<boolean> {
     const one = { namespace, fieldSelector: `metadata.name=${name}` };
     const { items, metadata } = await this.#api.list(turns, { ...one, signal });
+    const isGone = seen.turn !== undefined && items.length === 0;
     seen.turn = items[0];
-    if (seen.turn && isDone(seen.turn)) return true;
+    if (isGone || (seen.turn && isDone(seen.turn))) return true;
     const events = this.#api.watch(turns, { ...one, resourceVersion: metadata.resourceVersion, signal });
     for await (const event of events) {
       if (event.type === 'BOOKMARK') continue;

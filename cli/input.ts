@@ -80,8 +80,8 @@ function parse(text: string, what: string, advice = ''): unknown {
 class InexactNumber extends Error {}
 
 /** A number that would arrive as another one, or as null, without anybody having been told. */
-function exactNumbers(_key: string, value: unknown, context: { source?: string }): unknown {
-  if (typeof value !== 'number' || Number.isSafeInteger(value) || context.source === undefined) return value;
+function exactNumbers(_key: string, value: unknown, context?: { source?: string }): unknown {
+  if (typeof value !== 'number' || Number.isSafeInteger(value) || context?.source === undefined) return value;
   const changed = Number.isInteger(value) && /^-?\d+$/.test(context.source) && BigInt(context.source) !== BigInt(value);
   if (!Number.isFinite(value) || changed) throw new InexactNumber(context.source);
   return value;

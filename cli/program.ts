@@ -8,7 +8,7 @@ import type { LogsFlags } from './commands/logs.ts';
 import type { RunFlags } from './commands/run.ts';
 import type { SuspendFlags } from './commands/suspend.ts';
 import type { TurnFlags } from './commands/turn.ts';
-import { describeError, EXIT } from './errors.ts';
+import { describeError, EXIT, Interrupted } from './errors.ts';
 import { duration, name, several } from './flags.ts';
 import { systemCli } from './system.ts';
 
@@ -28,7 +28,8 @@ export async function main(args: string[]): Promise<number> {
   } catch (error) {
     if (error instanceof CommanderError) return error.exitCode === 0 ? EXIT.ok : EXIT.refused;
     const told = describeError(error, cli);
-    cli.say(`${cli.name}: ${told.message}`);
+    // Whoever pressed Ctrl-C need not be told so.
+    if (!(error instanceof Interrupted)) cli.say(`${cli.name}: ${told.message}`);
     return told.exitCode;
   }
 }

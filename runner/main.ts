@@ -104,4 +104,9 @@ async function flushed(): Promise<void> {
   }
 }
 
-start();
+try {
+  start();
+} catch (error) {
+  process.stderr.write(`[berth: the runner cannot start: ${(error as Error).message}]\n`);
+  process.exit(1);
+}

@@ -60,7 +60,7 @@ function endOf(session: StoredSession, waitMs: number, signal: AbortSignal, { wa
   const isOurs = (turn: StoredTurn) => turn.metadata.ownerReferences?.some((owner) => owner.uid === uid) ?? false;
   const isDone = (turn: StoredTurn) => isOurs(turn) && isTerminal(turn.status?.phase);
   return waits
-    .forTurn(namespace as string, firstTurnName(name), isDone, waitMs, signal)
+    .forTurn({ namespace: namespace as string, name: firstTurnName(name) }, isDone, waitMs, signal)
     .then((turn) => (turn && isOurs(turn) ? turn : undefined));
 }
 

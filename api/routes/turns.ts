@@ -100,7 +100,12 @@ export const turnRoutes: Route[] = [
       if (query.wait === undefined || isTerminal(found.status?.phase)) return { status: 200, body: showTurn(found) };
       const { namespace, turn: name } = params;
       const isDone = (one: StoredTurn) => isTerminal(one.status?.phase);
-      const last = await services.waits.forTurn(namespace, name, isDone, parseDuration(query.wait), signal);
+      const last = await services.waits.forTurn(
+        { namespace, name, known: found },
+        isDone,
+        parseDuration(query.wait),
+        signal,
+      );
       if (last?.metadata.uid !== found.metadata.uid) throw new Problem('NotFound', `Turn "${name}" was deleted.`);
       return { status: 200, body: showTurn(last) };
     },

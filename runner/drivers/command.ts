@@ -79,7 +79,7 @@ export class CommandDriver implements Driver {
     const cwd = agent.workingDir ?? directories.work;
     checkWorkingDirectory(cwd);
     const nonce = randomBytes(12).toString('hex');
-    const markers = { start: `<<<BERTH_RESULT_START ${nonce}>>>`, end: `<<<BERTH_RESULT_END ${nonce}>>>` };
+    const markers = { start: `<<<BERTH_RESULT_START:${nonce}>>>`, end: `<<<BERTH_RESULT_END:${nonce}>>>` };
     const resultFile = join(directories.run, `result-${nonce}.json`);
     const inputFile = `input-${nonce}.json`;
     const env = agentEnvironment(facts, directories, path, {

@@ -7,6 +7,8 @@ import { StartError } from '../errors.ts';
 import type { Contained, Exit, ProcessSpec, StartProcess, Survivor } from './contained.ts';
 import { spawnFailure } from './spawn.ts';
 
+/** A keeper that has not said by then whether the program runs was stopped by that program. */
+const START_DEADLINE_MS = 30_000;
 /** A keeper that has not killed its family by then was itself stopped by it. */
 const KILL_DEADLINE_MS = 3000;
 
@@ -29,6 +31,7 @@ class Kept implements Contained {
   readonly #onFail: (error: StartError) => void;
   #onExit!: (exit: Exit) => void;
   #onGone!: () => void;
+  readonly #cancelDeadline: () => void;
   #isGone = false;
   #line = '';
   #listed: Survivor[] = [];
@@ -69,6 +72,7 @@ class Kept implements Contained {
     this.#control.on('error', () => {});
     this.#child.on('error', (error) => this.#onFail(spawnFailure(error)));
     this.#control.on('close', () => this.#ended());
+    this.#cancelDeadline = clock.setTimer(START_DEADLINE_MS, () => this.#child.kill('SIGKILL'));
   }
 
   terminate(): void {
@@ -114,6 +118,7 @@ class Kept implements Contained {
     const [word, first = '', ...rest] = line.split(' ');
     const value = Number(first);
     if (word === 'start') {
+      this.#cancelDeadline();
       this.pid = value;
       this.#onStart(this);
     } else if (word === 'fail') {
@@ -133,6 +138,7 @@ class Kept implements Contained {
   }
 
   #ended(): void {
+    this.#cancelDeadline();
     this.#onFail(new StartError('keeper', 'ended'));
     this.#onExit({ code: null, signal: 'SIGKILL' });
     this.#end();

@@ -41,18 +41,27 @@ export function withoutIdentity(fields: FieldSet): FieldSet {
 export const isEntryOf = (entry: Owner['entry'], manager: Manager) =>
   entry.manager === manager.name && entry.operation === manager.operation && entry.subresource === manager.subresource;
 
+/** By this name kubectl finds what it applied from its side, to take it over when it applies on the server's. */
+const clientSideApply = 'kubectl-client-side-apply';
+
+/** A new object has managers only where they are asked for later: kubectl asks for its own. */
+export function trackCreate(object: ApiObject, type: ResourceType, fieldManager: string, now: number): void {
+  if (fieldManager !== clientSideApply || object.metadata.managedFields) return;
+  const fields = withoutIdentity(fieldsOf(object, typedSchema(type), true));
+  const entry = newEntry({ name: fieldManager, operation: 'Update' }, type, now);
+  object.metadata.managedFields = toManagedFields([{ entry, fields }]);
+}
+
 /** An object that nobody ever applied has no managers here: all its fields then belong to whoever wrote it before. */
 export function ownersOf(object: ApiObject, type: ResourceType): Owner[] {
   const entries = object.metadata.managedFields;
   if (entries?.length) {
     return entries.map(({ fieldsV1, ...entry }) => ({ entry, fields: fromFieldsV1(fieldsV1) }));
   }
-  const applied = object.metadata.annotations?.['kubectl.kubernetes.io/last-applied-configuration'] !== undefined;
   return [
     {
       entry: {
-        // kubectl moves what it applied from its side over to the server's by this name.
-        manager: applied ? 'kubectl-client-side-apply' : 'before-first-apply',
+        manager: 'before-first-apply',
         operation: 'Update',
         apiVersion: groupVersion(type),
         time: object.metadata.creationTimestamp as string,

@@ -2,6 +2,7 @@ import type { IncomingMessage } from 'node:http';
 import { gunzipSync } from 'node:zlib';
 import { badRequest, tooLarge, unsupportedMediaType } from '../errors.ts';
 import { applyType } from '../patch/patch.ts';
+import { decodeProtobuf, protobufType } from './protobuf.ts';
 
 /** The API server's limit on a body; bytes. */
 const maxBody = 3 * 1024 * 1024;
@@ -23,11 +24,12 @@ export async function readBody(req: IncomingMessage): Promise<Buffer> {
 export const mediaType = (req: IncomingMessage) =>
   (req.headers['content-type'] ?? '').split(';')[0]?.trim().toLowerCase() ?? '';
 
-const objectTypes = ['application/json', 'application/yaml'];
+const objectTypes = ['application/json', 'application/yaml', protobufType];
 
-/** The object in a body; 415 for other encodings (protobuf among them), 400 for what cannot be parsed. */
+/** The object in a body; 415 for other encodings, 400 for what cannot be parsed. */
 export async function parseObject(bytes: Buffer, type: string): Promise<unknown> {
   if (type === 'application/yaml') return parseYaml(bytes);
+  if (type === protobufType) return decodeProtobuf(bytes);
   if (type !== '' && type !== 'application/json') throw unsupportedMediaType(objectTypes);
   return parseJson(bytes);
 }

@@ -1,5 +1,5 @@
 import type { Clock, Random } from '../../../core/runtime.ts';
-import { trackUpdate } from '../apply/managers.ts';
+import { trackCreate, trackUpdate } from '../apply/managers.ts';
 import { alreadyExists, badRequest, conflict, failure, forbidden, modified, notFound } from '../errors.ts';
 import { type FieldError, invalid, invalidObject } from '../fields.ts';
 import { type ApiObject, clone, equal } from '../object.ts';
@@ -72,6 +72,7 @@ export class Registry {
     delete object.metadata.resourceVersion;
     type.prepareCreate?.(object, { user: request.user, now });
     type.admit?.(object, (storage, name) => this.store.get(storage, namespace, name));
+    trackCreate(object, type, request.fieldManager, now);
     this.#validate(type, object, undefined, undefined);
     if (this.store.get(type.storage, object.metadata.namespace, object.metadata.name)) {
       throw alreadyExists(type, object.metadata.name);

@@ -69,10 +69,11 @@ export async function apply(...objects: object[]): Promise<void> {
   await kubectl(['apply', '-f', '-'], { input: JSON.stringify({ apiVersion: 'v1', kind: 'List', items: objects }) });
 }
 
-/** A namespace of the test's own, gone with the test. */
+/** A namespace of the test's own, gone with the test. It refuses every pod that is not as the restricted standard wants it. */
 export async function makeNamespace(t: TestContext): Promise<string> {
   const name = `e2e-${randomBytes(4).toString('hex')}`;
-  await kubectl(['create', 'namespace', name]);
+  const labels = { 'pod-security.kubernetes.io/enforce': 'restricted' };
+  await apply({ apiVersion: 'v1', kind: 'Namespace', metadata: { name, labels } });
   t.after(() => kubectl(['delete', 'namespace', name, '--wait=false']));
   return name;
 }

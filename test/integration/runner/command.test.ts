@@ -26,10 +26,12 @@ console.error('warning: é');`;
   });
 
   test('a marker split over two writes is found', async () => {
-    const args = [
-      'm=$BERTH_RESULT_START_MARKER; printf %s "${m:0:9}"; sleep 0.1; printf %s "${m:9}{\\"status\\":\\"success\\",\\"output\\":7}${BERTH_RESULT_END_MARKER:0:5}"; sleep 0.1; printf %s "${BERTH_RESULT_END_MARKER:5}"',
-    ];
-    await using runner = await RunnerHarness.bound({ agent: { args } });
+    const script = `
+const { BERTH_RESULT_START_MARKER: start, BERTH_RESULT_END_MARKER: end } = process.env;
+const pieces = [start.slice(0, 9), start.slice(9) + '{"status":"success","output":7}' + end.slice(0, 5), end.slice(5)];
+const next = () => pieces.length && process.stdout.write(pieces.shift(), () => setTimeout(next, 100));
+next();`;
+    await using runner = await RunnerHarness.bound({ agent: { ...NODE, args: [script] } });
     assert.equal((await runner.runTurn()).output, 7);
   });
 
@@ -134,15 +136,15 @@ describe('inputs and results', () => {
 
   test('Args gives the input as single arguments that no shell sees', async () => {
     const args = [
-      '-c',
-      'import sys, json; print(json.dumps(sys.argv[1:]))',
+      '-p',
+      'JSON.stringify(process.argv.slice(1))',
+      '--',
       '$(INPUT.q)',
       '--all=$(INPUT)',
       '$(SESSION_UID)',
     ];
-    await using runner = await RunnerHarness.bound({
-      agent: { command: [process.execPath], args, input: 'Args', result: 'Json' },
-    });
+    const command = [process.execPath];
+    await using runner = await RunnerHarness.bound({ agent: { command, args, input: 'Args', result: 'Json' } });
     const input = { q: '"; touch /tmp/berth-pwned; $(id) `id` *' };
     assert.deepEqual((await runner.runTurn(input)).output, [
       input.q,
@@ -205,20 +207,20 @@ describe('surroundings', () => {
   test('the environment is by allow-list: nothing else of the runner’s own', async () => {
     const env = { ...process.env, LEAK: 'x', API_KEY: 'k', BERTH_SECRET_1: 's3cret-value' } as Record<string, string>;
     const agent = {
-      result: 'Text' as const,
-      command: ['env'],
-      args: ['-0'],
+      result: 'Json' as const,
+      command: [process.execPath, '-p'],
+      args: ['JSON.stringify(Object.keys(process.env))'],
       env: [
         { name: 'MINE', value: '1' },
         { name: 'TOKEN', secret: 'BERTH_SECRET_1' },
       ],
     };
     await using runner = await RunnerHarness.bound({ agent, env });
-    const names = ((await runner.runTurn()).output as string).split('\0').map((entry) => entry.split('=')[0]);
+    const names = (await runner.runTurn()).output as string[];
     const expected =
       'BERTH_SESSION BERTH_STATE_DIR BERTH_TURN HOME LANG LC_ALL LOGNAME MINE PATH PYTHONDONTWRITEBYTECODE ' +
       'PYTHONIOENCODING PYTHONUNBUFFERED SHELL TMPDIR TOKEN USER';
-    assert.equal(names.sort().join(' ').trim(), expected);
+    assert.equal(names.sort().join(' '), expected);
   });
 
   test('secrets are replaced wherever the agent shows them, also straddling two writes', async () => {

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
-import { chmodSync, copyFileSync, existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { chmodSync, copyFileSync, existsSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, test } from 'node:test';
@@ -119,9 +119,9 @@ again(); again(); setInterval(() => spawn('sh', ['-c', 'trap "" TERM; for i in 1
 
   test('that its agent kills or stops fails the turn and takes the agent with it', async () => {
     for (const signal of ['KILL', 'STOP']) {
-      const args = [`kill -${signal} $PPID; sleep 300`];
+      const args = [`sleep 0.2; kill -${signal} $PPID; sleep 300`];
       await using runner = await RunnerHarness.bound({ agent: { args } });
-      const result = await runner.runTurn(null, 200);
+      const result = await runner.runTurn(null, 400);
       assert.ok(result.outcome === 'Failed' || result.outcome === 'TimedOut', signal);
       await eventually(() => runner.processes().length === 0, { what: `nobody is left after SIG${signal}` });
     }
@@ -164,6 +164,11 @@ describe('hardening', { skip: process.getuid?.() !== 0 && 'needs root to start a
       '--reuid=65534',
       '--regid=65534',
       '--clear-groups',
+      // setpriv itself still has the capability to read any file; what it starts has not.
+      'sh',
+      '-c',
+      'exec "$@"',
+      'sh',
       join(place, 'node'),
       '--disable-sigusr1',
       bundle,
@@ -180,8 +185,8 @@ describe('hardening', { skip: process.getuid?.() !== 0 && 'needs root to start a
       runner.bind();
       assert.equal((await runner.frame('bound')).message.hardened, true);
       const output = (await runner.runTurn()).output as string;
-      const closed = output.split('\n').slice(0, 4);
-      if (hasKeeper) assert.deepEqual(closed, ['closed mem', 'closed environ', 'closed fd/0', 'closed fd/1']);
+      const expected = ['closed mem', 'closed environ', 'closed fd/0', 'closed fd/1', '(node)', ''];
+      if (hasKeeper) assert.deepEqual(output.split('\n'), expected);
     } finally {
       rmSync(place, { recursive: true });
       rmSync(home, { recursive: true });

@@ -75,7 +75,7 @@ describe('object cache', () => {
               take(type === 'DELETED' ? cache.observeDeleted(object) : cache.observe(object));
             } else if (move === 'list') {
               // Read before our latest writes, answered after them.
-            at += n % (done - at + 1);
+              at += n % (done - at + 1);
               take(
                 cache.replaceAll(
                   [...stateAfter(history.slice(0, at)).values()],

@@ -1,0 +1,94 @@
+import { type Pod, pods } from '../../controller/pod-types.ts';
+import { KubeClient } from '../../core/kube/client.ts';
+import { loadConnection } from '../../core/kube/config.ts';
+import type { KubeObject, Resource, Stored } from '../../core/kube/types.ts';
+import { silentLogger, systemClock, systemRandom } from '../../core/system.ts';
+
+/** The cluster as a stopwatch needs it: one connection, and watches that tell the moment something is seen. */
+export class BenchCluster {
+  readonly client: KubeClient;
+  readonly namespace: string;
+
+  private constructor(client: KubeClient, namespace: string) {
+    this.client = client;
+    this.namespace = namespace;
+  }
+
+  static async connect(namespace: string): Promise<BenchCluster> {
+    const connection = await loadConnection();
+    const surroundings = { clock: systemClock, random: systemRandom, log: silentLogger };
+    return new BenchCluster(new KubeClient({ connection, ...surroundings, userAgent: 'berth-bench' }), namespace);
+  }
+
+  /** Milliseconds from just before `create` until an object named `name` satisfies `check`, as a watch shows it. */
+  async timed<T extends KubeObject>(
+    resource: Resource<T>,
+    name: string,
+    create: () => Promise<unknown>,
+    check: (object: Stored<T>) => boolean,
+    timeoutMs = 60_000,
+  ): Promise<{ ms: number; object: Stored<T> }> {
+    const { namespace, client } = this;
+    const fieldSelector = `metadata.name=${name}`;
+    const { metadata } = await client.list(resource, { namespace, fieldSelector });
+    const signal = AbortSignal.timeout(timeoutMs);
+    const events = client.watch(resource, {
+      namespace,
+      fieldSelector,
+      resourceVersion: metadata.resourceVersion,
+      signal,
+    });
+    const iterator = events[Symbol.asyncIterator]();
+    let next = iterator.next();
+    const started = performance.now();
+    await create();
+    for (;;) {
+      const { value, done } = await next;
+      if (done) throw new Error(`the watch of ${resource.plural} ${name} ended`);
+      if (value.type !== 'BOOKMARK' && check(value.object)) {
+        const ms = performance.now() - started;
+        await iterator.return?.(undefined);
+        return { ms, object: value.object };
+      }
+      next = iterator.next();
+    }
+  }
+
+  /** Resolves when no pod of the namespace is left, so that one measurement does not weigh on the next. */
+  async noPods(): Promise<void> {
+    const { namespace, client } = this;
+    const deadline = performance.now() + 60_000;
+    for (;;) {
+      const { items, metadata } = await client.list<Pod>(pods, { namespace });
+      if (items.length === 0) return;
+      if (performance.now() > deadline) throw new Error(`pods are left in ${namespace}`);
+      const signal = AbortSignal.timeout(10_000);
+      const events = client.watch(pods, { namespace, resourceVersion: metadata.resourceVersion, signal });
+      for await (const event of events) if (event.type === 'DELETED') break;
+    }
+  }
+
+  /** Writes that the API server has answered so far, by resource, from its own metrics. */
+  async writes(): Promise<Map<string, number>> {
+    const text = String(await this.client.raw('GET', '/metrics', { accept: 'text/plain' }));
+    const counts = new Map<string, number>();
+    for (const line of text.split('\n')) {
+      if (!line.startsWith('apiserver_request_total{')) continue;
+      const label = (name: string) => new RegExp(`[{,]${name}="([^"]*)"`).exec(line)?.[1] ?? '';
+      if (!['POST', 'PUT', 'PATCH', 'DELETE'].includes(label('verb')) || !label('code').startsWith('2')) continue;
+      const sub = label('subresource');
+      const key = `${label('verb')} ${label('resource')}${sub ? `/${sub}` : ''}`;
+      counts.set(key, (counts.get(key) ?? 0) + Number(line.slice(line.lastIndexOf(' ') + 1)));
+    }
+    return counts;
+  }
+
+  /** Memory of a pod's container in bytes as its node's kubelet says: resident set. */
+  async memory(pod: Stored<Pod>, container: string): Promise<number | undefined> {
+    const summary = (await this.client.raw('GET', `/api/v1/nodes/${pod.spec.nodeName}/proxy/stats/summary`)) as {
+      pods: { podRef: { uid: string }; containers: { name: string; memory?: { rssBytes?: number } }[] }[];
+    };
+    const stats = summary.pods.find(({ podRef }) => podRef.uid === pod.metadata.uid);
+    return stats?.containers.find(({ name }) => name === container)?.memory?.rssBytes;
+  }
+}

@@ -1,0 +1,66 @@
+import assert from 'node:assert/strict';
+import { describe, test } from 'node:test';
+import {
+  apply,
+  ended,
+  get,
+  kubectl,
+  makeNamespace,
+  programPods,
+  releaseNamespace,
+  session,
+  turn,
+  until,
+} from './support/cluster.ts';
+import { pythonAgent, pythonImage } from './support/images.ts';
+import { killOnNode } from './support/node.ts';
+
+const agent = { image: pythonImage, agent: { command: pythonAgent } };
+const running = (namespace: string, name: string) =>
+  until(namespace, 'turn', name, ({ status }) => status?.phase === 'Running');
+
+describe('what breaks in the middle of a turn', () => {
+  test('a pod that is killed gives PodLost, and the next turn goes on from the last committed state', async (t) => {
+    const namespace = await makeNamespace(t);
+    await apply(session(namespace, 'py', agent), turn(namespace, 'py-1', 'py', { note: 'kept' }));
+    await ended(namespace, 'py-1');
+    await apply(turn(namespace, 'py-2', 'py', { note: 'lost', sleep: 60 }));
+    await running(namespace, 'py-2');
+    const { items } = await get(['pods', '-n', namespace]);
+    await kubectl(['delete', 'pod', items[0].metadata.name, '-n', namespace, '--force', '--grace-period=0']);
+    const lost = await ended(namespace, 'py-2');
+    assert.equal(lost.status.phase, 'Failed');
+    assert.equal(lost.status.error.code, 'PodLost');
+    await apply(turn(namespace, 'py-3', 'py', { note: 'next' }));
+    const { status } = await ended(namespace, 'py-3');
+    assert.equal(status.phase, 'Succeeded', JSON.stringify(status));
+    assert.deepEqual(status.output.notes, ['kept', 'next']);
+  });
+
+  test('a turn ends exactly once when the controller is killed with SIGKILL under it', async (t) => {
+    const namespace = await makeNamespace(t);
+    await apply(session(namespace, 'py', agent), turn(namespace, 'py-1', 'py', { note: 'one', sleep: 5 }));
+    const begun = await running(namespace, 'py-1');
+    await killOnNode('/opt/berth/controller.mjs');
+    const { status } = await ended(namespace, 'py-1');
+    assert.equal(status.phase, 'Succeeded', JSON.stringify(status));
+    assert.equal(status.attempt, 1);
+    assert.equal(status.podUID, begun.status.podUID);
+    await apply(turn(namespace, 'py-2', 'py', {}));
+    const next = await ended(namespace, 'py-2');
+    assert.deepEqual(next.status.output.notes, ['one'], 'the agent ran once');
+    assert.equal(next.status.podUID, begun.status.podUID);
+  });
+
+  test('a turn goes on while the controller’s pod is deleted and another takes over', async (t) => {
+    const namespace = await makeNamespace(t);
+    await apply(session(namespace, 'py', agent), turn(namespace, 'py-1', 'py', { note: 'one', sleep: 5 }));
+    await running(namespace, 'py-1');
+    const [pod] = await programPods('controller');
+    await kubectl(['delete', 'pod', pod as string, '-n', releaseNamespace, '--wait=false']);
+    const { status } = await ended(namespace, 'py-1');
+    assert.equal(status.phase, 'Succeeded', JSON.stringify(status));
+    assert.deepEqual(status.output.notes, ['one']);
+    assert.equal(status.attempt, 1);
+  });
+});

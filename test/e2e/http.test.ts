@@ -1,0 +1,98 @@
+import assert from 'node:assert/strict';
+import { spawn } from 'node:child_process';
+import { after, before, describe, test } from 'node:test';
+import { tools } from '../support/tools.ts';
+import { type Any, apply, kubectl, makeNamespace, release, releaseNamespace } from './support/cluster.ts';
+
+/** A service account that may do `role` in the namespace; resolves to a token for the API. */
+async function caller(namespace: string, name: string, role: 'view' | 'edit' | undefined, audience = 'berth') {
+  await apply({ apiVersion: 'v1', kind: 'ServiceAccount', metadata: { namespace, name } });
+  if (role) {
+    await apply({
+      apiVersion: 'rbac.authorization.k8s.io/v1',
+      kind: 'RoleBinding',
+      metadata: { namespace, name },
+      roleRef: { apiGroup: 'rbac.authorization.k8s.io', kind: 'ClusterRole', name: role },
+      subjects: [{ kind: 'ServiceAccount', namespace, name }],
+    });
+  }
+  return (await kubectl(['create', 'token', name, '-n', namespace, '--audience', audience])).trim();
+}
+
+describe('the HTTP API', () => {
+  let forward: ReturnType<typeof spawn>;
+  let url = '';
+
+  before(async () => {
+    const { kubectl: program } = await tools();
+    forward = spawn(program, ['port-forward', '-n', releaseNamespace, `service/${release}-api`, ':80']);
+    url = await new Promise((resolve, reject) => {
+      let text = '';
+      forward.stdout?.on('data', (chunk) => {
+        text += chunk;
+        const port = /127\.0\.0\.1:(\d+)/.exec(text)?.[1];
+        if (port) resolve(`http://127.0.0.1:${port}`);
+      });
+      forward.once('exit', (code) => reject(new Error(`port-forward ended with ${code}: ${text}`)));
+    });
+  });
+  after(() => forward.kill());
+
+  async function call(method: string, path: string, token?: string, body?: unknown, headers = {}) {
+    const response = await fetch(`${url}${path}`, {
+      method,
+      headers: {
+        ...(token ? { authorization: `Bearer ${token}` } : {}),
+        ...(body === undefined ? {} : { 'content-type': 'application/json' }),
+        ...headers,
+      },
+      ...(body === undefined ? {} : { body: JSON.stringify(body) }),
+    });
+    const text = await response.text();
+    return { status: response.status, body: (text === '' ? undefined : JSON.parse(text)) as Any };
+  }
+  const agent = { command: ['sh', '-c', 'echo "hello $(cat)"'], input: 'Text', result: 'Text' };
+
+  test('a run is created, waited for and answered with its output', async (t) => {
+    const namespace = await makeNamespace(t);
+    const token = await caller(namespace, 'editor', 'edit');
+    const path = `/v1/namespaces/${namespace}/runs?wait=60s`;
+    const { status, body } = await call('POST', path, token, { spec: { agent, input: 'http' } });
+    assert.equal(status, 200, JSON.stringify(body));
+    assert.equal(body.phase, 'Succeeded');
+    assert.equal(body.output, 'hello http\n');
+    assert.equal(body.session.spec.requester, `system:serviceaccount:${namespace}:editor`);
+  });
+
+  test('a repeated create with the same Idempotency-Key is one session, and its turn can be waited for', async (t) => {
+    const namespace = await makeNamespace(t);
+    const token = await caller(namespace, 'editor', 'edit');
+    const sessions = `/v1/namespaces/${namespace}/sessions`;
+    const key = { 'idempotency-key': 'once' };
+    const first = await call('POST', sessions, token, { spec: { agent } }, key);
+    const again = await call('POST', sessions, token, { spec: { agent } }, key);
+    assert.equal(first.status, 201, JSON.stringify(first.body));
+    assert.equal(again.body.metadata.uid, first.body.metadata.uid);
+    const turns = `${sessions}/${first.body.metadata.name}/turns`;
+    const made = await call('POST', turns, token, { spec: { input: 'again' } });
+    assert.equal(made.status, 201, JSON.stringify(made.body));
+    const done = await call('GET', `${turns}/${made.body.metadata.name}?wait=60s`, token);
+    assert.equal(done.body.status.phase, 'Succeeded', JSON.stringify(done.body.status));
+  });
+
+  test('nobody comes in without a token, with one for another audience, or without the right', async (t) => {
+    const namespace = await makeNamespace(t);
+    const sessions = `/v1/namespaces/${namespace}/sessions`;
+    assert.equal((await call('GET', sessions)).status, 401);
+    assert.equal((await call('GET', sessions, 'garbage')).status, 401);
+    const elsewhere = await caller(namespace, 'elsewhere', 'edit', 'another');
+    assert.equal((await call('GET', sessions, elsewhere)).status, 401);
+    const nobody = await caller(namespace, 'nobody', undefined);
+    const refused = await call('GET', sessions, nobody);
+    assert.equal(refused.status, 403);
+    assert.equal(refused.body.code, 'Forbidden');
+    const viewer = await caller(namespace, 'viewer', 'view');
+    assert.equal((await call('GET', sessions, viewer)).status, 200);
+    assert.equal((await call('POST', sessions, viewer, { spec: { agent } })).status, 403);
+  });
+});

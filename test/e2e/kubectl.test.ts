@@ -1,0 +1,85 @@
+import assert from 'node:assert/strict';
+import { describe, test } from 'node:test';
+import { tools } from '../support/tools.ts';
+import { apply, finish, get, kubectl, makeNamespace, session, turn, until } from './support/cluster.ts';
+
+describe('kubectl alone', () => {
+  test('one YAML is a whole run, and kubectl wait sees its end', async (t) => {
+    const namespace = await makeNamespace(t);
+    const agent = { command: ['sh', '-c', 'echo "hello $(cat)"'], input: 'Text', result: 'Text' };
+    await apply(session(namespace, 'hello', { turns: 'One', input: 'world', agent }));
+    await kubectl(['wait', '-n', namespace, '--for=condition=Finished', 'session/hello', '--timeout=60s']);
+    const { status } = await get(['turn', 'hello', '-n', namespace]);
+    assert.equal(status.phase, 'Succeeded');
+    assert.equal(status.output, 'hello world\n');
+    const table = await kubectl(['get', 'sessions,turns', '-n', namespace]);
+    assert.match(table, /session\.berth\.dev\/hello +Finished/);
+    assert.match(table, /turn\.berth\.dev\/hello +hello +1 +Succeeded/);
+    // The pod goes with the run.
+    await until(namespace, 'session', 'hello', async () => {
+      const { items } = await get(['pods', '-n', namespace]);
+      return items.length === 0;
+    });
+  });
+
+  test('a run that fails ends kubectl wait as well, and says why', async (t) => {
+    const namespace = await makeNamespace(t);
+    const agent = { command: ['sh', '-c', 'echo broken >&2; exit 3'], input: 'Text', result: 'Text' };
+    await apply(session(namespace, 'broken', { turns: 'One', input: '', agent }));
+    await kubectl(['wait', '-n', namespace, '--for=condition=Finished', 'session/broken', '--timeout=60s']);
+    const { status } = await get(['turn', 'broken', '-n', namespace]);
+    assert.equal(status.phase, 'Failed');
+    assert.equal(status.exitCode, 3);
+    assert.match(status.error.message, /exit code 3[\s\S]*broken/);
+  });
+
+  test('what the schema forbids is refused with the path of the field, and nothing is made', async (t) => {
+    const namespace = await makeNamespace(t);
+    const { kubectl: program } = await tools();
+    const wrong: [object, RegExp][] = [
+      [session(namespace, 'x', { turns: 'Three' }), /spec\.turns/],
+      [session(namespace, 'x', { inputs: 1 }), /spec\.inputs/],
+      [session(namespace, 'Not_A_Label'), /metadata\.name|must consist of/],
+      [turn(namespace, 'x', 'some_thing', 1), /spec\.session/],
+    ];
+    for (const [object, path] of wrong) {
+      const { code, stderr } = await finish(program, ['create', '-f', '-'], { input: JSON.stringify(object) });
+      assert.notEqual(code, 0, JSON.stringify(object));
+      assert.match(stderr, path);
+    }
+    const { items } = await get(['sessions,turns', '-n', namespace]);
+    assert.deepEqual(items, []);
+  });
+
+  test('a class that does not exist is a condition that names it', async (t) => {
+    const namespace = await makeNamespace(t);
+    await apply(session(namespace, 'lost', { class: 'no-such-class' }));
+    const { status } = await until(namespace, 'session', 'lost', ({ status }) => status?.conditions?.length > 0);
+    const text = JSON.stringify(status.conditions);
+    assert.match(text, /no-such-class/);
+  });
+
+  test('an agent writes to its home and finds no token of the cluster', async (t) => {
+    const namespace = await makeNamespace(t);
+    const script = 'cd; echo kept > file; cat file; id -u; ls /var/run/secrets 2>&1; touch /etc/x 2>&1';
+    const agent = { command: ['sh', '-c', script], input: 'Text', result: 'Text' };
+    await apply(session(namespace, 'where', { turns: 'One', input: '', agent }));
+    await kubectl(['wait', '-n', namespace, '--for=condition=Finished', 'session/where', '--timeout=60s']);
+    const { status } = await get(['turn', 'where', '-n', namespace]);
+    const text: string = status.output ?? status.log.inline;
+    assert.match(text, /^kept\n65532\n/);
+    assert.match(text, /secrets: No such file/);
+    assert.match(text, /Read-only file system/);
+  });
+
+  test('an agent cannot open its runner’s memory, environment or descriptors', async (t) => {
+    const namespace = await makeNamespace(t);
+    const script =
+      'for f in mem environ fd/0 fd/1 maps; do cat /proc/1/$f >/dev/null 2>&1 && echo "opened $f"; done; echo done';
+    const agent = { command: ['sh', '-c', script], input: 'Text', result: 'Text' };
+    await apply(session(namespace, 'curious', { turns: 'One', input: '', agent }));
+    await kubectl(['wait', '-n', namespace, '--for=condition=Finished', 'session/curious', '--timeout=60s']);
+    const { status } = await get(['turn', 'curious', '-n', namespace]);
+    assert.equal(status.output, 'done\n');
+  });
+});

@@ -1,0 +1,150 @@
+import assert from 'node:assert/strict';
+import { spawn } from 'node:child_process';
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { after, before, describe, test } from 'node:test';
+import { run, session, sessionList, turn } from '../../../api/schemas.ts';
+import { eventually } from '../../support/eventually.ts';
+import { pythonAgent } from '../../support/installation.ts';
+import { ApiCluster, type Ask, EVERYTHING } from './support.ts';
+
+const ROOT = join(import.meta.dirname, '..', '..', '..');
+const ECHO = pythonAgent("answer({'got': request['input']})");
+const RUNS = '/v1/namespaces/default/runs';
+const SESSIONS = '/v1/namespaces/default/sessions';
+
+describe('the API beside a controller', () => {
+  let api: ApiCluster;
+  let token: string;
+  before(async () => {
+    api = await ApiCluster.start();
+    api.cluster.startController();
+    ({ token } = await api.user(EVERYTHING));
+  });
+  after(() => api.close());
+  const call = (method: string, path: string, ask: Ask = {}) => api.call(method, path, { token, ...ask });
+
+  test('a run is answered with its result', async () => {
+    const body = { spec: { agent: ECHO, input: { n: 3 } } };
+    const answer = await call('POST', `${RUNS}?wait=20s`, { body });
+    assert.equal(answer.status, 200, answer.text);
+    run.parse(answer.body);
+    assert.equal(answer.body.phase, 'Succeeded');
+    assert.deepEqual(answer.body.output, { got: { n: 3 } });
+    const followed = await call('GET', answer.headers.get('location') ?? '');
+    assert.deepEqual(followed.body.status.output, { got: { n: 3 } });
+  });
+
+  test('a run whose output is beyond 16 KiB is answered with all of it', async () => {
+    const input = 'x'.repeat(50_000);
+    const answer = await call('POST', `${RUNS}?wait=20s`, { body: { spec: { agent: ECHO, input } } });
+    assert.equal(answer.status, 200, answer.text);
+    assert.equal(answer.body.turn.status.output, undefined);
+    assert.deepEqual(answer.body.output, { got: input });
+  });
+
+  test('a run that fails is answered 200 with its phase and error', async () => {
+    const agent = pythonAgent("print('oh no', file=sys.stderr)\nsys.exit(3)");
+    const answer = await call('POST', `${RUNS}?wait=20s`, { body: { spec: { agent, input: null } } });
+    assert.equal(answer.status, 200, answer.text);
+    run.parse(answer.body);
+    assert.equal(answer.body.phase, 'Failed');
+    assert.ok(answer.body.error.code);
+  });
+
+  test('a run whose time to wait is over goes on, and a repeat with its key brings the result', async () => {
+    const ask = { body: { spec: { agent: ECHO, input: 'late' } }, headers: { 'idempotency-key': 'run-1' } };
+    const early = await call('POST', `${RUNS}?wait=0s`, ask);
+    assert.equal(early.status, 202, early.text);
+    const late = await call('POST', `${RUNS}?wait=20s`, ask);
+    assert.equal(late.status, 200, late.text);
+    assert.deepEqual(late.body.output, { got: 'late' });
+    assert.equal(late.body.session.metadata.uid, early.body.session.metadata.uid);
+  });
+
+  test('a run goes on when its client goes away', async () => {
+    const client = new AbortController();
+    const body = { metadata: { name: 'abandoned' }, spec: { agent: ECHO, input: 'alone' } };
+    const asked = call('POST', `${RUNS}?wait=20s`, { body, signal: client.signal });
+    await eventually(async () => (await call('GET', `${SESSIONS}/abandoned`)).status === 200, {
+      what: 'it is created',
+    });
+    client.abort();
+    await assert.rejects(asked);
+    const turns = `${SESSIONS}/abandoned/turns/abandoned`;
+    const ended = await eventually(async () => {
+      const answer = await call('GET', `${turns}?wait=20s`);
+      return answer.body.status?.phase === 'Succeeded' && answer.body;
+    });
+    assert.deepEqual(ended.status.output, { got: 'alone' });
+  });
+
+  test('a session takes turns, is suspended, and is woken by the next; what is shown fits the schemas', async () => {
+    const made = await call('POST', SESSIONS, { body: { metadata: { name: 'whole' }, spec: { agent: ECHO } } });
+    assert.equal(made.status, 201, made.text);
+    const give = async (input: unknown) => {
+      const given = await call('POST', `${SESSIONS}/whole/turns`, { body: { spec: { input } } });
+      assert.equal(given.status, 201, given.text);
+      const path = given.headers.get('location') ?? '';
+      const ended = await call('GET', `${path}?wait=20s`);
+      turn.parse(ended.body);
+      assert.equal(ended.body.status.phase, 'Succeeded', ended.text);
+      return (await call('GET', `${path}/output`)).body;
+    };
+    assert.deepEqual(await give(1), { got: 1 });
+    assert.equal((await call('POST', `${SESSIONS}/whole/suspend`)).status, 202);
+    const asleep = await eventually(async () => {
+      const { body } = await call('GET', `${SESSIONS}/whole`);
+      return body.status.phase === 'Suspended' && body;
+    });
+    session.parse(asleep);
+    assert.deepEqual(await give(2), { got: 2 });
+    sessionList.parse((await call('GET', SESSIONS)).body);
+    assert.equal((await call('GET', `${SESSIONS}/whole`)).body.status.incarnation, 2);
+  });
+
+  test('the program listens, answers waits when it is told to stop, and ends in order', async () => {
+    const groups = ['system:serviceaccounts', 'system:serviceaccounts:berth-system', 'system:authenticated'];
+    const own = api.cluster.server.mintToken({ username: 'system:serviceaccount:berth-system:berth-api', groups });
+    const kubeconfig = join(api.cluster.home, 'api.json');
+    writeFileSync(kubeconfig, JSON.stringify(api.cluster.server.kubeconfig(own)));
+    const child = spawn(process.execPath, [join(ROOT, 'api', 'main.ts')], {
+      env: { PATH: process.env.PATH, KUBECONFIG: kubeconfig, BERTH_API_HOST: '127.0.0.1', BERTH_API_PORT: '0' },
+      stdio: ['ignore', 'pipe', 'inherit'],
+    });
+    let out = '';
+    child.stdout.on('data', (chunk) => {
+      out += chunk;
+    });
+    const exited = new Promise<number | null>((resolve) => child.once('exit', resolve));
+    const port = await eventually(() => /"port":(\d+),"msg":"API started"/.exec(out)?.[1], { timeoutMs: 20_000 });
+    const url = `http://127.0.0.1:${port}`;
+    assert.equal(await (await fetch(`${url}/readyz`)).text(), 'ok\n');
+    await call('POST', SESSIONS, { body: { metadata: { name: 'held' }, spec: { agent: ECHO, suspend: true } } });
+    await call('POST', `${SESSIONS}/held/turns`, { body: { metadata: { name: 'held-1' } } });
+    const headers = { authorization: `Bearer ${token}` };
+    const waiting = fetch(`${url}${SESSIONS}/held/turns/held-1?wait=60s`, { headers });
+    // Under way once the request before it is answered and its watch is open: a stop before that is answered as well.
+    await fetch(`${url}${SESSIONS}/held`, { headers });
+    child.kill('SIGTERM');
+    const answer = await waiting;
+    assert.equal(answer.status, 200);
+    assert.equal(((await answer.json()) as { metadata: { name: string } }).metadata.name, 'held-1');
+    assert.equal(await exited, 0);
+    assert.match(out, /"msg":"API stopped"/);
+    assert.ok(!out.includes(token), 'no token is logged');
+  });
+});
+
+test('a configuration that cannot be used is refused with every problem named', async () => {
+  const child = spawn(process.execPath, [join(ROOT, 'api', 'main.ts')], {
+    env: { PATH: process.env.PATH, BERTH_API_PORT: 'http', BERTH_LOG_LEVEL: 'loud' },
+  });
+  let err = '';
+  child.stderr.on('data', (chunk) => {
+    err += chunk;
+  });
+  assert.equal(await new Promise((resolve) => child.once('exit', resolve)), 1);
+  assert.match(err, /BERTH_API_PORT: "http"/);
+  assert.match(err, /BERTH_LOG_LEVEL: "loud"/);
+});

@@ -132,8 +132,10 @@ function options(io: 'input' | 'output') {
     io,
     unrepresentable: 'any',
     override: ({ jsonSchema }: { jsonSchema: Json }) => {
-      // Rules for the Kubernetes API server; it is the one that checks them.
-      for (const key of Object.keys(jsonSchema)) if (key.startsWith('x-kubernetes-')) delete jsonSchema[key];
+      // For the Kubernetes API server; it is the one that checks them.
+      for (const key of Object.keys(jsonSchema)) {
+        if (key.startsWith('x-kubernetes-') || key === 'nullable') delete jsonSchema[key];
+      }
       // A later version may say more.
       if (io === 'output' && jsonSchema.additionalProperties === false) delete jsonSchema.additionalProperties;
     },

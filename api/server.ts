@@ -32,6 +32,7 @@ export function buildServer(options: ServerOptions): FastifyInstance {
   const access = new Access({ api, clock, audiences: config.BERTH_AUDIENCES });
   const services: Services = { api, access, clock, random, waits: new Waits(api, clock, config.BERTH_API_MAX_WAITS) };
   let isStopping = false;
+  let draining: NodeJS.Timeout | undefined;
   const underWay = new Set<AbortController>();
 
   const app = Fastify({
@@ -67,8 +68,13 @@ export function buildServer(options: ServerOptions): FastifyInstance {
     isStopping = true;
     const reason = new Problem('ShuttingDown', 'The server is being stopped. Try again.');
     for (const request of underWay) request.abort(reason);
-    setTimeout(() => app.server.closeAllConnections(), DRAIN_MS).unref();
+    // Node counts a connection that has not sent anything yet as busy, for a minute.
+    const limit = clock.monotonic() + DRAIN_MS;
+    draining = setInterval(() => {
+      if (underWay.size === 0 || clock.monotonic() > limit) app.server.closeAllConnections();
+    }, 20);
   });
+  app.addHook('onClose', async () => clearInterval(draining));
   app.setErrorHandler((error, request, reply) => {
     const problem = toProblem(error);
     if (problem.code === 'Internal' && !reply.raw.destroyed)

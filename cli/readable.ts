@@ -1,7 +1,7 @@
+import { END, START } from '../core/frames/wire.ts';
+
 /** Longer lines without an end are handed on before it comes. */
 const MAX_LINE = 64 * 1024;
-const FRAME_START = '<<<BERTH_START {';
-const FRAME_END = '<<<BERTH_END ';
 /** The shortest body of a frame: IV, tag and two bytes, in base64. */
 const BODY = /^[A-Za-z0-9+/]{38,}={0,2}$/;
 
@@ -36,11 +36,11 @@ export class ReadableText {
   }
 
   #isText(line: string): boolean {
-    if (line.startsWith(FRAME_START)) {
+    if (line.startsWith(`${START}{`)) {
       this.#inFrame = true;
       return false;
     }
-    if (line.startsWith(FRAME_END)) {
+    if (line.startsWith(END)) {
       this.#inFrame = false;
       return false;
     }

@@ -4,6 +4,7 @@
 import { mkdir, readFile, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { stringify } from 'yaml';
+import { openApiDocument } from '../api/openapi.ts';
 import { customResourceDefinition, kinds } from '../core/resources/crd.ts';
 import { reasons } from '../core/resources/reasons.ts';
 
@@ -42,6 +43,7 @@ function generatedFiles(): Map<string, string> {
     );
   }
   files.set('docs/reference/reasons.md', reasonsPage());
+  files.set('docs/reference/openapi.json', `${JSON.stringify(openApiDocument(), null, 2)}\n`);
   return files;
 }
 

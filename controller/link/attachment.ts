@@ -57,6 +57,11 @@ export class Attachment {
     this.#stream?.close();
   }
 
+  /** Ends the present attach; the next one begins anew. */
+  reattach(): void {
+    this.#stream?.close();
+  }
+
   /** Texts go out one after the other; what cannot be written is lost, and asked for again after the next attach. */
   write(texts: Iterable<string>): void {
     const stream = this.#stream;

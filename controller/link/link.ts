@@ -1,5 +1,5 @@
 import { FrameDecoder, type FrameEvent } from '../../core/frames/decode.ts';
-import { ASK_READY, bindText, controlText } from '../../core/frames/encode.ts';
+import { bindText, controlText } from '../../core/frames/encode.ts';
 import type { Bind, ControlKind, ControlMessages, Frame, FrameOf, Pong, Ready } from '../../core/frames/messages.ts';
 import { frameKeys } from '../../core/frames/seal.ts';
 import { validateFrame } from '../../core/frames/validate.ts';
@@ -217,7 +217,12 @@ export class Link {
   #ready(ready: Ready): void {
     const { session, incarnation, pod } = this.#options;
     this.#answered();
-    if (ready.epoch > this.#options.epoch()) this.#options.onLaterEpoch(ready.epoch);
+    if (ready.epoch > this.#options.epoch()) {
+      // It would refuse everything; once the epoch is raised, a later attach is obeyed.
+      this.#options.onLaterEpoch(ready.epoch);
+      this.#attachment.reattach();
+      return;
+    }
     if (this.#greeted) return;
     this.#greeted = true;
     const facts = { protocol: ready.protocol, runnerVersion: ready.runnerVersion };
@@ -273,7 +278,7 @@ export class Link {
       case 'refused':
         this.#options.log.warn({ pod: this.#options.pod.name, ...frame.message }, 'runner refused a control line');
         // Its `ready` says which epoch it obeys.
-        if (frame.message.code === 'StaleEpoch') this.#attachment.write([ASK_READY]);
+        if (frame.message.code === 'StaleEpoch') this.#attachment.reattach();
         this.#change({ refused: frame.message });
         break;
       case 'bye':

@@ -86,11 +86,14 @@ export class KubeClient implements KubeApi {
     return this.#json('GET', objectPath(resource, ref), options);
   }
 
-  list<T extends KubeObject>(resource: Resource<T>, options: ListOptions = {}): Promise<KubeList<T>> {
+  async list<T extends KubeObject>(resource: Resource<T>, options: ListOptions = {}): Promise<KubeList<T>> {
     const { namespace, labelSelector, fieldSelector, limit, resourceVersion } = options;
     const query = { labelSelector, fieldSelector, limit, continue: options.continue, resourceVersion };
     const accept = options.metadataOnly ? METADATA_LIST : undefined;
-    return this.#json('GET', collectionPath(resource, namespace), options, { query, ...(accept && { accept }) });
+    const path = collectionPath(resource, namespace);
+    const list = await this.#json<KubeList<T>>('GET', path, options, { query, ...(accept && { accept }) });
+    // A real API server writes an empty list of metadata as null.
+    return list.items ? list : { ...list, items: [] };
   }
 
   async create<T extends KubeObject>(resource: Resource<T>, object: T, options: WriteOptions = {}): Promise<Stored<T>> {

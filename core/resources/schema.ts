@@ -21,8 +21,8 @@ export function rules(...list: Rule[]): { 'x-kubernetes-validations': Rule[] } {
   return { 'x-kubernetes-validations': list };
 }
 
-/** Any JSON value. The API server sees neither its type nor its size: whoever reads it checks both. */
-export const anyJson = () => z.unknown().meta({ 'x-kubernetes-preserve-unknown-fields': true });
+/** Any JSON value. The API server sees neither its type nor its size: whoever reads it checks both. Not nullable it would lose a null. */
+export const anyJson = () => z.unknown().meta({ 'x-kubernetes-preserve-unknown-fields': true, nullable: true });
 
 export const dnsLabel = () =>
   z

@@ -9,6 +9,7 @@ import { reviews as reviewsOf } from './auth/reviews.ts';
 import { ServiceTokens } from './auth/service-tokens.ts';
 import { bootstrap } from './bootstrap.ts';
 import { Controllers } from './controllers/controllers.ts';
+import { eventSweeper } from './controllers/events.ts';
 import { garbageCollector } from './controllers/garbage.ts';
 import { namespaceController } from './controllers/namespaces.ts';
 import { Discovery } from './discovery/discovery.ts';
@@ -48,6 +49,7 @@ export async function startApiServer(options: ApiServerOptions): Promise<ApiServ
   store.compact();
   namespaceController(registry, controllers);
   garbageCollector(registry, controllers);
+  const stopSweeping = eventSweeper(registry, clock);
 
   const keys = serverKeys(clock.now(), dataDir);
   const serviceTokens = new ServiceTokens({ keys, store, clock, random });
@@ -119,6 +121,7 @@ export async function startApiServer(options: ApiServerOptions): Promise<ApiServ
     async close() {
       cancelSnapshot();
       controllers.close();
+      stopSweeping();
       for (const watch of hub.open) watch.end();
       for (const socket of upgraded) socket.destroy();
       const closed = new Promise<void>((resolve) => server.close(() => resolve()));

@@ -40,12 +40,11 @@ export class TurnLog {
   readonly #errorTail = new Tail(ERROR_TAIL_BYTES);
   readonly #stdout: TextStream;
   readonly #stderr: TextStream;
-  #closed = false;
 
   constructor(secrets: readonly string[], write: (text: string) => void) {
     const keep = (text: string, tails: Tail[]) => {
       write(text);
-      if (!this.#closed) for (const tail of tails) tail.push(text);
+      for (const tail of tails) tail.push(text);
     };
     this.#stdout = new TextStream(secrets, (text) => keep(text, [this.#tail]));
     this.#stderr = new TextStream(secrets, (text) => keep(text, [this.#tail, this.#errorTail]));
@@ -68,7 +67,6 @@ export class TurnLog {
   /** The turn's text ends here. */
   close(): { text: string; bytes: number; truncated: boolean } {
     this.flush();
-    this.#closed = true;
     const text = this.#tail.text();
     return { text, bytes: this.#tail.bytes, truncated: Buffer.byteLength(text) < this.#tail.bytes };
   }

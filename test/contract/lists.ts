@@ -153,12 +153,13 @@ export function listContract(connect: Connect): void {
     });
 
     test('metadata alone can be asked for', async () => {
-      const { body } = await bench.api.get(bench.widgets, {
-        accept: 'application/json;as=PartialObjectMetadataList;v=v1;g=meta.k8s.io',
-      });
+      const accept = 'application/json;as=PartialObjectMetadataList;v=v1;g=meta.k8s.io';
+      const { body } = await bench.api.get(bench.widgets, { accept });
       assert.equal(body.kind, 'PartialObjectMetadataList');
       assert.equal(body.items[0].spec, undefined);
       assert.equal(body.items[0].metadata.name, 'a');
+      const none = await bench.api.get(`${bench.widgets}?labelSelector=no%3Dbody`, { accept });
+      assert.equal(none.body.items, null, 'an empty list of metadata is null');
     });
 
     test('a collection is deleted by selector', async () => {

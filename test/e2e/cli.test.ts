@@ -18,7 +18,7 @@ describe('the CLI', () => {
     const flags = ['run', '-n', namespace, '--input', '""', '--input-as', 'text', '--result', 'text'];
     const failed = await berth([...flags, '--', 'sh', '-c', 'exit 4']);
     assert.equal(failed.code, 1);
-    assert.equal(failed.stdout, '');
+    assert.equal(failed.stdout.trim(), '');
     assert.match(failed.stderr, /exit code 4/);
     const late = await berth([...flags, '--timeout', '1s', '--', 'sleep', '30']);
     assert.equal(late.code, 124, late.stderr);

@@ -16,6 +16,7 @@ import {
   stepsOf,
   valueAt,
 } from './field-set.ts';
+import { refreshLastApplied, takenOver } from './last-applied.ts';
 import {
   isEntryOf,
   type Manager,
@@ -87,8 +88,9 @@ export function applyConfiguration(
       return current !== undefined && !isItem(path) && !equal(current, valueAt(configuration, schema, path));
     }),
   );
+  const allowed = takenOver(live, schema, manager.name);
   const contested = others
-    .map((owner) => ({ owner, paths: owner.fields.intersection(differing) }))
+    .map((owner) => ({ owner, paths: owner.fields.intersection(differing).difference(allowed) }))
     .filter(({ paths }) => paths.size > 0);
   if (contested.length > 0 && !force) throw conflicts(contested);
 
@@ -98,6 +100,7 @@ export function applyConfiguration(
   // Parents first: an item goes as a whole, unless somebody else has set something in it.
   for (const path of [...dropped].sort()) if (!isKeptBelow(path, kept)) removeField(merged, schema, path, kept);
 
+  refreshLastApplied(merged, live, configuration, manager.name);
   const remaining = others.map((owner) => ({ ...owner, fields: owner.fields.difference(differing) }));
   const unchanged = own !== undefined && equal(own.fields, wanted) && equal(merged, live);
   const entry = unchanged ? own.entry : newEntry(manager, type, now);

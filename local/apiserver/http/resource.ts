@@ -94,7 +94,8 @@ function list(call: Call, registry: Registry) {
     ...whole,
     kind: 'PartialObjectMetadataList',
     apiVersion: 'meta.k8s.io/v1',
-    items: result.items.map(partial),
+    // The real one writes null when there is none.
+    items: result.items.length === 0 ? null : result.items.map(partial),
   };
   sendJson(res, 200, view.as === 'metadata' ? metadataOnly : whole);
 }

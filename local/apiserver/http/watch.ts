@@ -146,7 +146,12 @@ export class Watch {
   #send(type: string, object: ApiObject): void {
     const view = this.#view.as === 'table' ? { ...this.#view, headers: this.#first } : this.#view;
     this.#first = false;
-    this.#write({ type, object: render(object, this.#type, view, this.#hub.clock.now()) });
+    try {
+      this.#write({ type, object: render(object, this.#type, view, this.#hub.clock.now()) });
+    } catch {
+      // Whoever wrote the object must not hear of a watcher's trouble: that one reconnects and lists.
+      this.drop();
+    }
   }
 
   #write(event: object): void {

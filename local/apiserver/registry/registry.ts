@@ -8,14 +8,7 @@ import type { UserInfo } from '../types.ts';
 import { validateValue } from '../validation/values.ts';
 import type { Catalogue } from './catalogue.ts';
 import { decode, type FieldValidation, present } from './decode.ts';
-import {
-  fillNewMetadata,
-  keepSystemMetadata,
-  metadataErrors,
-  metadataUpdateErrors,
-  newUid,
-  sameSpec,
-} from './metadata.ts';
+import { fillNewMetadata, keepSystemMetadata, metadataErrors, metadataUpdateErrors, sameSpec } from './metadata.ts';
 import type { ResourceType } from './types.ts';
 
 export interface WriteRequest {
@@ -125,17 +118,13 @@ export class Registry {
 
   /** Writes an object that a controller of this server changed, without further checks. */
   force(type: ResourceType, object: ApiObject): ApiObject {
-    return this.store.put(type.storage, object);
-  }
-
-  newUid(): string {
-    return newUid(this.random);
+    return this.store.put(type.storage, object, sizeOf(object));
   }
 
   #put(type: ResourceType, object: ApiObject): ApiObject {
-    const size = Buffer.byteLength(JSON.stringify(object));
+    const size = sizeOf(object);
     if (size > maxObject) throw failure(500, '', 'etcdserver: request is too large');
-    return this.store.put(type.storage, object);
+    return this.store.put(type.storage, object, size);
   }
 
   #settleNamespace(object: ApiObject, type: ResourceType, namespace: string | undefined): void {
@@ -210,6 +199,8 @@ export class Registry {
     if (errors.length > 0) throw invalidObject(type, object.metadata.name ?? '', errors);
   }
 }
+
+const sizeOf = (object: ApiObject) => Buffer.byteLength(JSON.stringify(object));
 
 /** Errors after which CEL rules are not looked at. */
 const blocking = new Set<FieldError['reason']>([

@@ -10,12 +10,17 @@ export interface Change {
   key: string;
   object: ApiObject;
   previous?: ApiObject;
+  /** Of the object as JSON, bytes. */
+  size: number;
 }
 
 /** Where writes go before they count; throws when they cannot be kept. */
 export interface Sink {
   append(change: Change): void;
 }
+
+/** However few changes it is, no more than this is kept of the past; bytes. */
+const maxHistoryBytes = 64 * 1024 * 1024;
 
 export interface StoreContents {
   version: number;
@@ -32,6 +37,8 @@ export class VersionedStore {
   #version: number;
   readonly #collections: Map<string, Map<string, ApiObject>>;
   #history: Change[] = [];
+  #historyBytes = 0;
+  readonly #sizes = new WeakMap<ApiObject, number>();
   /** Changes after this version are in the history. */
   #horizon: number;
   readonly #historyLength: number;
@@ -87,8 +94,8 @@ export class VersionedStore {
     );
   }
 
-  /** Stores the object under a new version, which is written into its metadata. */
-  put(storage: string, object: ApiObject): ApiObject {
+  /** Stores the object under a new version, which is written into its metadata. `size` is that of its JSON, bytes. */
+  put(storage: string, object: ApiObject, size: number): ApiObject {
     const key = keyOf(object.metadata.namespace, object.metadata.name);
     const previous = this.#collections.get(storage)?.get(key);
     return this.#commit({
@@ -96,6 +103,7 @@ export class VersionedStore {
       storage,
       key,
       object,
+      size,
       ...(previous ? { previous } : {}),
     });
   }
@@ -103,7 +111,8 @@ export class VersionedStore {
   remove(storage: string, object: ApiObject): ApiObject {
     const key = keyOf(object.metadata.namespace, object.metadata.name);
     const previous = this.#collections.get(storage)?.get(key);
-    return this.#commit({ type: 'DELETED', storage, key, object, ...(previous ? { previous } : {}) });
+    const size = (previous && this.#sizes.get(previous)) ?? 0;
+    return this.#commit({ type: 'DELETED', storage, key, object, size, ...(previous ? { previous } : {}) });
   }
 
   /** Changes of a collection after `version`, oldest first; 410 when they are not all known. */
@@ -121,6 +130,7 @@ export class VersionedStore {
   /** Forgets the history. */
   compact(): void {
     this.#history = [];
+    this.#historyBytes = 0;
     this.#horizon = this.#version;
   }
 
@@ -140,13 +150,20 @@ export class VersionedStore {
     }
     if (write.type === 'DELETED') collection.delete(write.key);
     else collection.set(write.key, object);
-    this.#history.push(change);
-    if (this.#history.length > this.#historyLength * 2) {
-      this.#history = this.#history.slice(-this.#historyLength);
-      this.#horizon = this.#history[0]!.version - 1;
-    }
+    this.#sizes.set(object, write.size);
+    this.#remember(change);
     for (const listener of this.#listeners) listener(change);
     return object;
+  }
+
+  #remember(change: Change): void {
+    this.#history.push(change);
+    this.#historyBytes += change.size;
+    if (this.#history.length <= this.#historyLength * 2 && this.#historyBytes <= maxHistoryBytes) return;
+    // Half of it goes at once, so that most writes move nothing.
+    this.#history = this.#history.slice(Math.ceil(this.#history.length / 2));
+    this.#historyBytes = this.#history.reduce((sum, { size }) => sum + size, 0);
+    this.#horizon = (this.#history[0]?.version ?? change.version + 1) - 1;
   }
 }
 

@@ -97,9 +97,9 @@ describe('input as arguments', () => {
 });
 
 describe('placeholders', () => {
-  const value = (name: string) => (name === 'A' ? '$(A)' : undefined);
+  const value = (name: string) => (name === 'A' ? '<$(A)>' : undefined);
   test('known ones are replaced once, unknown ones are kept, doubled ones are plain', () => {
-    assert.equal(expand('$(A) $(B) $$(A) $A $(', value), '$(A) $(B) $(A) $A $(');
+    assert.equal(expand('$(A) $(B) $$(A) $A $(', value), '<$(A)> $(B) $(A) $A $(');
   });
 });
 

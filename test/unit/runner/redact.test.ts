@@ -93,6 +93,13 @@ describe('redaction', () => {
     }
   });
 
+  test('a match longer than what is held back is replaced once', () => {
+    const redactor = new Redactor([]);
+    let result = '';
+    for (const piece of ['a token=', ...Array<string>(50).fill('x'.repeat(100)), ' b']) result += redactor.push(piece);
+    assert.equal(result + redactor.end(), `a ${R} b`);
+  });
+
   test('a line without an end is held back no further than the longest secret', () => {
     const redactor = new Redactor(secretForms(['s'.repeat(200)]));
     let released = 0;

@@ -43,6 +43,7 @@ function fill(path: string): string {
   writeFileSync(join(path, 'sub', 'deep', 'empty'), '');
   symlinkSync('/etc/passwd', join(path, 'link'));
   utimesSync(join(path, 'a'), 1000, 1000);
+  utimesSync(join(path, 'sub'), 1000, 1000);
   return path;
 }
 
@@ -118,7 +119,7 @@ describe('state', () => {
 
   test('a state over 32 MiB packed is refused with the numbers', async () => {
     const path = directory();
-    writeFileSync(join(path, 'noise'), randomBytes(33 * 1024 * 1024));
+    writeFileSync(join(path, 'noise'), randomBytes(32 * 1024 * 1024));
     await assert.rejects(packDirectory(path), { code: 'StateNotStored', message: /at most 33554432 can be stored/ });
     rmSync(path, { recursive: true });
   });

@@ -1,0 +1,22 @@
+import type { Clock } from '../../../core/runtime.ts';
+import { deleteObject } from '../registry/deletion.ts';
+import type { Registry } from '../registry/registry.ts';
+
+/** As long as the API server keeps events by default. */
+const keepMs = 3_600_000;
+const intervalMs = 60_000;
+
+/** Removes old events, now and then; returns what ends it. */
+export function eventSweeper(registry: Registry, clock: Clock): () => void {
+  let cancel = () => {};
+  const sweep = () => {
+    const type = registry.catalogue.byStorage('events');
+    for (const { metadata } of type ? registry.store.list('events') : []) {
+      if (clock.now() - Date.parse(metadata.creationTimestamp as string) < keepMs || !type) continue;
+      deleteObject(registry, type, metadata.namespace, metadata.name, { dryRun: false });
+    }
+    cancel = clock.setTimer(intervalMs, sweep);
+  };
+  sweep();
+  return () => cancel();
+}

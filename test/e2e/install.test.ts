@@ -1,0 +1,112 @@
+import assert from 'node:assert/strict';
+import { readdir } from 'node:fs/promises';
+import { join } from 'node:path';
+import { describe, test } from 'node:test';
+import { tools } from '../support/tools.ts';
+import {
+  type Any,
+  apply,
+  checkout,
+  ended,
+  finish,
+  get,
+  helm,
+  kubectl,
+  makeNamespace,
+  release,
+  releaseNamespace,
+  session,
+  turn,
+} from './support/cluster.ts';
+import { install } from './support/release.ts';
+
+const chart = join(checkout, 'charts/berth');
+
+describe('the Helm chart', () => {
+  test('the API server takes the CRDs without a complaint', async () => {
+    for (const file of await readdir(join(checkout, 'manifests'))) {
+      const { kubectl: program } = await tools();
+      const path = join(checkout, 'manifests', file);
+      const { code, stderr } = await finish(program, [
+        'apply',
+        '--dry-run=server',
+        '--server-side',
+        '--force-conflicts',
+        '-f',
+        path,
+      ]);
+      assert.equal(code, 0, stderr);
+      assert.doesNotMatch(stderr, /Warning/);
+    }
+    const { items } = await get(['crds']);
+    const ours = items.filter(({ spec }: Any) => spec.group === 'berth.dev');
+    assert.deepEqual(
+      ours.map(({ spec }: Any) => spec.names.plural),
+      ['blobs', 'sessionclasses', 'sessions', 'turns'],
+    );
+    for (const { metadata, status } of ours) {
+      const state = Object.fromEntries(status.conditions.map(({ type, status }: Any) => [type, status]));
+      assert.deepEqual(state, { NamesAccepted: 'True', Established: 'True' }, metadata.name);
+      assert.equal(metadata.annotations['helm.sh/resource-policy'], 'keep');
+    }
+  });
+
+  test('it renders the same bytes twice, and holds no Secret', async () => {
+    const render = () => helm(['template', release, chart, '--namespace', releaseNamespace]);
+    const first = await render();
+    assert.equal(await render(), first);
+    assert.doesNotMatch(first, /^kind: Secret$/m);
+  });
+
+  test('a value that it does not know is refused', async () => {
+    const { helm: program } = await tools();
+    for (const value of [
+      'controller.replica=1',
+      'namespace=x',
+      'api.service.type=Cluster',
+      'controller.image.digest=latest',
+    ]) {
+      const { code, stderr } = await finish(program, ['template', release, chart, '--set', value]);
+      assert.notEqual(code, 0, value);
+      assert.match(stderr, /additional properties|must be one of|does not match/, value);
+    }
+  });
+
+  test('its programs run as the restricted standard wants it', async () => {
+    const { kubectl: program } = await tools();
+    // Asked like this, the API server checks the pods that are there and answers with warnings.
+    const label = 'pod-security.kubernetes.io/enforce=restricted';
+    const { code, stderr } = await finish(program, ['label', 'namespace', releaseNamespace, '--dry-run=server', label]);
+    assert.equal(code, 0, stderr);
+    assert.doesNotMatch(stderr, /violate/);
+  });
+
+  test('an upgrade that changes nothing restarts nothing and keeps the master key', async () => {
+    const facts = async () => {
+      const { items } = await get(['pods', '-n', releaseNamespace]);
+      const secret = await get(['secret', `${release}-master-key`, '-n', releaseNamespace]);
+      return {
+        pods: items.map(({ metadata }: Any) => metadata.uid).sort(),
+        key: secret.metadata.uid,
+        data: secret.data,
+      };
+    };
+    const before = await facts();
+    await install();
+    assert.deepEqual(await facts(), before);
+  });
+
+  test('sessions and their state outlive the release', async (t) => {
+    const namespace = await makeNamespace(t);
+    const script = 'cat >> "$BERTH_STATE_DIR/notes"; cat "$BERTH_STATE_DIR/notes"';
+    const agent = { command: ['sh', '-c', script], input: 'Text', result: 'Text' };
+    await apply(session(namespace, 'notes', { agent }), turn(namespace, 'one', 'notes', '1'));
+    await ended(namespace, 'one');
+    await helm(['uninstall', release, '--namespace', releaseNamespace, '--wait']);
+    await get(['sessionclass', 'default']);
+    await install();
+    await apply(turn(namespace, 'two', 'notes', '2'));
+    const { status } = await ended(namespace, 'two');
+    assert.equal(status.output, '12');
+  });
+});

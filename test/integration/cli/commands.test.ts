@@ -1,0 +1,274 @@
+import assert from 'node:assert/strict';
+import { join } from 'node:path';
+import { after, before, describe, test } from 'node:test';
+import { parse } from 'yaml';
+import type { StoredSession, StoredTurn } from '../../../core/resources/kinds.ts';
+import { eventually } from '../../support/eventually.ts';
+import { Caller } from './support.ts';
+
+const EXAMPLES = join(import.meta.dirname, '..', '..', '..', 'examples');
+const NODE = process.execPath;
+const caller = new Caller(EXAMPLES);
+/** A program that prints what the JavaScript expression gives. */
+const js = (expression: string) => ['--', NODE, '-e', `process.stdout.write(${expression})`];
+
+let kubeconfig: string;
+before(async () => {
+  kubeconfig = await caller.ok('local', 'up', '--detach');
+});
+after(async () => {
+  await caller.berth(['local', 'down']);
+  caller.remove();
+});
+
+describe('berth local', () => {
+  test('up --detach prints one line, the path of the kubeconfig, and so does kubeconfig', async () => {
+    assert.equal(kubeconfig, `${join(caller.home, 'kubeconfig')}\n`);
+    assert.equal(await caller.ok('local', 'kubeconfig'), kubeconfig);
+  });
+  test('up --detach says so where KUBECONFIG hides the cluster from later commands', async () => {
+    const { code, stderr } = await caller.berth(['local', 'up', '--detach'], { env: { KUBECONFIG: '/elsewhere' } });
+    assert.equal(code, 0);
+    assert.match(stderr, /KUBECONFIG is set/);
+  });
+});
+
+describe('berth run', () => {
+  test('prints the answer between the markers as JSON, and nothing else on stdout', async () => {
+    const { code, stdout } = await caller.berth(['run', '--input', '{"n": 3}', '--', 'python3', 'agent.py']);
+    assert.deepEqual({ code, stdout }, { code: 0, stdout: '{"n":3,"square":9}\n' });
+  });
+  test('takes all of stdout as JSON with --result json', async () => {
+    assert.equal(await caller.ok('run', '--result', 'json', ...js(`'{"a": [1, "é"]}'`)), '{"a":[1,"é"]}\n');
+  });
+  test('prints a string as it is', async () => {
+    assert.equal(await caller.ok('run', '--result', 'text', ...js(`'two\\nlines'`)), 'two\nlines\n');
+  });
+  test('prints null where an agent has no output', async () => {
+    assert.equal(await caller.ok('run', '--result', 'json', ...js(`'null'`)), 'null\n');
+  });
+  test('prints an output beyond 16 KiB whole', async () => {
+    assert.equal(await caller.ok('run', '--result', 'text', ...js(`'é'.repeat(400_000)`)), `${'é'.repeat(400_000)}\n`);
+  });
+  test('-o json prints the whole Turn, with an output from the store in it', async () => {
+    const small = JSON.parse(
+      await caller.ok('run', '-o', 'json', '--input', '{"n": 2}', '--', './agent.py'),
+    ) as StoredTurn;
+    assert.equal(small.kind, 'Turn');
+    assert.equal(small.status?.phase, 'Succeeded');
+    assert.deepEqual([small.spec.input, small.status?.output], [{ n: 2 }, { n: 2, square: 4 }]);
+    const large = JSON.parse(await caller.ok('run', '-o', 'json', '--result', 'text', ...js(`'x'.repeat(50_000)`)));
+    assert.equal(large.status.output, 'x'.repeat(50_000));
+  });
+  test('reads the input from a file and from stdin', async () => {
+    const { stdout } = await caller.berth(['run', '--input-file', '-', '--', './agent.py'], { stdin: '{"n": 5}' });
+    assert.equal(stdout, '{"n":5,"square":25}\n');
+  });
+  test('hands the input over as text, as a file and in the arguments', async () => {
+    const as = (kind: string, input: string, ...words: string[]) =>
+      caller.ok('run', '--result', 'text', '--input-as', kind, '--input', input, '--', ...words);
+    assert.equal(await as('text', '"a\\"b"', 'cat'), 'a"b\n');
+    assert.match(await as('file', '[1]', 'sh', '-c', 'cat "$BERTH_INPUT_FILE"'), /"input":\[1\]/);
+    assert.equal(await as('args', '{"who": "Ann; ls"}', 'echo', 'hello', '$(INPUT.who)'), 'hello Ann; ls\n');
+  });
+  test('takes program and variables from the caller’s environment and runs in the caller’s directory', async () => {
+    const args = [
+      'run',
+      '--result',
+      'text',
+      '--env',
+      'FOO',
+      '--env',
+      'BAR=1=2',
+      '--',
+      'sh',
+      '-c',
+      'echo "$FOO $BAR $PWD"',
+    ];
+    const { stdout } = await caller.berth(args, { env: { FOO: 'from me' } });
+    assert.equal(stdout, `from me 1=2 ${EXAMPLES}\n`);
+    assert.equal(
+      await caller.ok('run', '--result', 'text', '--workdir', '..', '--', 'pwd'),
+      `${join(EXAMPLES, '..')}\n`,
+    );
+  });
+  test('ends with 1 when the agent fails, the error on stderr', async () => {
+    const { code, stdout, stderr } = await caller.berth(['run', '--', 'sh', '-c', 'echo it broke >&2; exit 3']);
+    assert.deepEqual({ code, stdout }, { code: 1, stdout: '' });
+    assert.match(stderr, /AgentFailed: exit code 3.*it broke/s);
+  });
+  test('ends with 124 when the turn times out', async () => {
+    const { code, stderr } = await caller.berth(['run', '--timeout', '200ms', '--', 'sleep', '60']);
+    assert.equal(code, 124);
+    assert.match(stderr, /TurnTimedOut/);
+  });
+  test('ends with 130 on Ctrl-C, and the turn is cancelled', async () => {
+    const { child, ended } = caller.start(['run', '--name', 'interrupted', '--', 'sleep', '60']);
+    await eventually(async () => (await turnNamed('interrupted'))?.status?.phase === 'Running', {
+      what: 'the turn runs',
+    });
+    child.kill('SIGINT');
+    assert.equal((await ended).code, 130);
+    assert.equal((await turnNamed('interrupted'))?.status?.phase, 'Cancelled');
+  });
+  test('runs what its flags ask for under the name they give', async () => {
+    await caller.ok('run', '--name', 'named', '--result', 'text', '--', 'true');
+    const session = JSON.parse(await caller.ok('get', 'named', '-o', 'json')) as StoredSession;
+    assert.equal(session.spec.turns, 'One');
+    assert.equal(session.status?.phase, 'Finished');
+    const again = await caller.berth(['run', '--name', 'named', '--', 'true']);
+    assert.equal(again.code, 2);
+    assert.match(again.stderr, /"named" already exists/);
+  });
+});
+
+describe('a session', () => {
+  test('remembers over turns, a suspension and a hold', async () => {
+    assert.match(
+      await caller.ok('create', 'notes', '--class', 'default', '--', 'python3', 'notes.py'),
+      /notes created/,
+    );
+    assert.equal(await caller.ok('turn', 'notes', '--input', '"hello"'), '{"notes":["hello"]}\n');
+    await caller.ok('suspend', 'notes');
+    assert.equal((await sessionNamed('notes')).status?.podName, undefined);
+    assert.equal(await caller.ok('turn', 'notes', '--input', '"again"'), '{"notes":["hello","again"]}\n');
+    assert.equal((await sessionNamed('notes')).status?.incarnation, 2);
+
+    await caller.ok('suspend', 'notes', '--hold');
+    const queued = (await caller.ok('turn', 'notes', '--no-wait', '--input', '"held"')).trim();
+    await eventually(async () => (await turnNamed(queued))?.status?.phase === 'Queued', { what: 'the turn is held' });
+    await caller.ok('resume', 'notes');
+    await eventually(async () => (await turnNamed(queued))?.status?.phase === 'Succeeded', { what: 'the turn ran' });
+  });
+  test('takes a turn that comes at once after a suspension that was not waited for', async () => {
+    await caller.ok('suspend', 'notes', '--no-wait');
+    assert.match(await caller.ok('turn', 'notes', '--input', '"quick"'), /"quick"\]/);
+  });
+  test('is shown with its conditions and turns, and as kubectl does', async () => {
+    const text = await caller.ok('get', 'notes');
+    assert.match(text, /program +.*python3 notes\.py\n/);
+    assert.match(text, /StatePersisted +True +StateStored/);
+    assert.match(text, /\n1 +notes-\w{5} +Succeeded +\S+ +\{"notes":\["hello"\]\}\n2 /);
+    assert.equal(parse(await caller.ok('get', 'session', 'notes', '-o', 'yaml')).metadata.name, 'notes');
+    assert.equal(await caller.ok('get', 'session/notes', '-o', 'name'), 'session.berth.dev/notes\n');
+  });
+  test('is listed with the columns that kubectl shows', async () => {
+    assert.match(await caller.ok('list', '-A'), /^NAMESPACE +NAME +PHASE +.*\ndefault +\S+ /);
+    const turns = await caller.ok('list', 'turns', '--session', 'notes');
+    assert.match(turns, /^NAME +SESSION +INDEX +PHASE/);
+    assert.equal(turns.trim().split('\n').length, 1 + 4);
+    assert.match((await caller.berth(['list', '-l', 'no=such'])).stderr, /no sessions in namespace default/);
+  });
+  test('has its turns’ logs: of the newest, of one by name, and one of 100 KiB whole', async () => {
+    assert.match(await caller.ok('logs', 'notes'), /^turn 4 in incarnation \d+\n$/);
+    const [first] = JSON.parse(await caller.ok('list', 'turns', '--session', 'notes', '-o', 'json')).items.filter(
+      (turn: StoredTurn) => turn.status?.index === 1,
+    );
+    assert.equal(await caller.ok('logs', 'notes', '--turn', first.metadata.name), 'turn 1 in incarnation 1\n');
+    assert.match(await caller.ok('get', 'turn', first.metadata.name), /LOG\n {2}turn 1 in incarnation 1\n/);
+    const noisy = `console.log('n'.repeat(100_000)); process.exit(1)`;
+    await caller.berth(['run', '--name', 'noisy', '--', NODE, '-e', noisy]);
+    assert.equal(await caller.ok('logs', 'noisy'), `${'n'.repeat(100_000)}\n`);
+  });
+  test('has its log followed live, and the follow of a turn ends with it', async () => {
+    // The agent goes on only when its first line has been seen.
+    const go = join(caller.root, 'go');
+    await caller.ok(
+      'create',
+      'live',
+      '--result',
+      'text',
+      '--env',
+      `GO=${go}`,
+      '--',
+      'sh',
+      '-c',
+      'echo begin >&2; until [ -e "$GO" ]; do sleep 0.05; done; echo end >&2',
+    );
+    const turn = (await caller.ok('turn', 'live', '--no-wait')).trim();
+    const { child, ended } = caller.start(['logs', '-f', 'live', '--turn', turn]);
+    const { stdout } = child;
+    assert.ok(stdout);
+    let seen = '';
+    stdout.on('data', (chunk) => {
+      seen += chunk;
+    });
+    await eventually(() => seen === 'begin\n', { what: 'the first line is printed while the turn runs' });
+    await caller.ok('run', '--result', 'text', '--', 'touch', go);
+    assert.deepEqual([(await ended).code, seen], [0, 'begin\nend\n']);
+  });
+  test('has its turns cancelled', async () => {
+    await caller.ok('create', 'sleepy', '--', 'sleep', '60');
+    const [first, second] = [
+      await caller.ok('turn', 'sleepy', '--no-wait'),
+      await caller.ok('turn', 'sleepy', '--no-wait'),
+    ];
+    assert.deepEqual(
+      (await caller.ok('cancel', 'sleepy')).split('\n').sort(),
+      ['', `turn.berth.dev/${first.trim()} Cancelled`, `turn.berth.dev/${second.trim()} Cancelled`].sort(),
+    );
+  });
+  test('is deleted with its turns', async () => {
+    assert.equal(
+      await caller.ok('delete', 'sleepy', 'live'),
+      'session.berth.dev/sleepy deleted\nsession.berth.dev/live deleted\n',
+    );
+    await eventually(async () => (await caller.ok('list', 'turns', '--session', 'live', '-o', 'name')) === '', {
+      what: 'its turns go',
+    });
+  });
+});
+
+describe('what cannot work is refused with 2 and leaves nothing behind:', () => {
+  const cases: [what: string, args: string[], message: RegExp][] = [
+    ['an unknown flag', ['run', '--nope', '--', 'true'], /unknown option '--nope'[\s\S]*berth run --help/],
+    ['an unknown kind of result', ['run', '--result', 'xml', '--', 'true'], /envelope, json, text/],
+    [
+      'a class that does not exist',
+      ['run', '--class', 'none', '--', 'true'],
+      /no SessionClass "none"; there is default/,
+    ],
+    ['a name that is no DNS label', ['create', 'My_Notes', '--', 'true'], /a DNS label/],
+    ['a program that does not exist', ['run', '--', './none'], /none does not exist/],
+    ['a program that is not executable', ['run', '--', './run.yaml'], /is not executable.*chmod \+x/],
+    ['no program at all', ['run'], /no program to run/],
+    ['a working directory that is a file', ['run', '--workdir', 'run.yaml', '--', 'true'], /is not a directory/],
+    ['an input that is no JSON', ['run', '--input', '{n: 1}', '--', 'true'], /line 1, column 2/],
+    ['an input file that does not exist', ['run', '--input-file', 'none.json', '--', 'true'], /there is no file/],
+    ['a time-out that is none', ['run', '--timeout', '5', '--', 'true'], /"5" is not a duration/],
+    ['a namespace that does not exist', ['-n', 'none', 'run', '--', 'true'], /"none" not found/],
+    ['a turn of a session that does not exist', ['turn', 'none'], /there is no session "none"/],
+    ['a second turn of a run', ['turn', 'named'], /takes one turn only/],
+  ];
+  for (const [what, args, message] of cases) {
+    test(what, async () => {
+      const before = await everything();
+      const { code, stdout, stderr } = await caller.berth(args);
+      assert.deepEqual({ code, stdout }, { code: 2, stdout: '' });
+      assert.match(stderr, message);
+      assert.equal(await everything(), before);
+    });
+  }
+  test('a turn whose name is taken leaves no session', async () => {
+    await caller.ok('create', 'taken', '--', 'true');
+    await caller.ok('turn', 'taken', '--name', 'free', '--no-wait');
+    const before = await everything();
+    const { code, stderr } = await caller.berth(['run', '--name', 'free', '--', 'true']);
+    assert.equal(code, 2);
+    assert.match(stderr, /"free" already exists/);
+    assert.equal(await everything(), before);
+  });
+});
+
+async function sessionNamed(name: string): Promise<StoredSession> {
+  return JSON.parse(await caller.ok('get', 'session', name, '-o', 'json'));
+}
+
+async function turnNamed(name: string): Promise<StoredTurn | undefined> {
+  const { code, stdout } = await caller.berth(['get', 'turn', name, '-o', 'json']);
+  return code === 0 ? JSON.parse(stdout) : undefined;
+}
+
+async function everything(): Promise<string> {
+  return (await caller.ok('list', '-A', '-o', 'name')) + (await caller.ok('list', 'turns', '-A', '-o', 'name'));
+}

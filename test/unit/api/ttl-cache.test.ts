@@ -1,0 +1,44 @@
+import assert from 'node:assert/strict';
+import { describe, test } from 'node:test';
+import { TtlCache } from '../../../api/auth/ttl-cache.ts';
+import { VirtualClock } from '../../support/virtual-clock.ts';
+
+describe('answers that are good for a short time', () => {
+  const make = (max = 100) => {
+    const clock = new VirtualClock();
+    let asked = 0;
+    const cache = new TtlCache<number>(clock, 1000, max);
+    const get = (key: string) => cache.get(key, async () => ++asked);
+    return { clock, cache, get };
+  };
+
+  test('one answer serves all who ask within its time, and no one after it', async () => {
+    const { clock, get } = make();
+    assert.deepEqual(await Promise.all([get('a'), get('a')]), [1, 1]);
+    await clock.advance(999);
+    assert.equal(await get('a'), 1);
+    await clock.advance(1);
+    assert.equal(await get('a'), 2);
+  });
+
+  test('an answer to one is none to another', async () => {
+    const { get } = make();
+    assert.deepEqual([await get('a'), await get('b')], [1, 2]);
+  });
+
+  test('a failure is told to those who asked and not kept', async () => {
+    const { cache, get } = make();
+    await assert.rejects(cache.get('a', () => Promise.reject(new Error('no'))));
+    assert.equal(await get('a'), 1);
+  });
+
+  test('never more answers are kept than allowed, the oldest go first', async () => {
+    const { get } = make(2);
+    await get('a');
+    await get('b');
+    await get('c');
+    assert.equal(await get('c'), 3);
+    assert.equal(await get('b'), 2);
+    assert.equal(await get('a'), 4);
+  });
+});

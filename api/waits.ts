@@ -1,4 +1,3 @@
-import { isExpired } from '../core/kube/errors.ts';
 import type { KubeApi } from '../core/kube/types.ts';
 import { type StoredTurn, turns } from '../core/resources/kinds.ts';
 import { type Clock, delay } from '../core/runtime.ts';
@@ -42,13 +41,12 @@ export class Waits {
     const seen = { turn: known };
     try {
       while (!over.aborted) {
-        try {
-          if (await this.#follow(namespace, name, isDone, over, seen)) break;
-          await delay(this.#clock, PAUSE_MS, over);
-        } catch (error) {
-          if (!over.aborted && !isExpired(error)) throw error;
-        }
+        if (await this.#follow(namespace, name, isDone, over, seen)) break;
+        await delay(this.#clock, PAUSE_MS, over);
       }
+      return seen.turn;
+    } catch (error) {
+      if (!over.aborted) throw error;
       return seen.turn;
     } finally {
       cancelTimer();
@@ -56,7 +54,7 @@ export class Waits {
     }
   }
 
-  /** Lists, then watches until it is done or the server ends the watch. */
+  /** Lists, then watches until it is done or the watch ends, however it does: the next list tells whether that was bad. */
   async #follow(
     namespace: string,
     name: string,
@@ -70,11 +68,13 @@ export class Waits {
     seen.turn = items[0];
     if (isGone || (seen.turn && isDone(seen.turn))) return true;
     const events = this.#api.watch(turns, { ...one, resourceVersion: metadata.resourceVersion, signal });
-    for await (const event of events) {
-      if (event.type === 'BOOKMARK') continue;
-      seen.turn = event.type === 'DELETED' ? undefined : event.object;
-      if (event.type === 'DELETED' || isDone(event.object)) return true;
-    }
+    try {
+      for await (const event of events) {
+        if (event.type === 'BOOKMARK') continue;
+        seen.turn = event.type === 'DELETED' ? undefined : event.object;
+        if (event.type === 'DELETED' || isDone(event.object)) return true;
+      }
+    } catch {}
     return false;
   }
 }

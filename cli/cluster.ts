@@ -1,12 +1,15 @@
 import { EMBEDDED_VERSION_SUFFIX, embeddedIsRunning, embeddedKubeconfig, homeFolder } from '../core/embedded.ts';
 import { KubeClient } from '../core/kube/client.ts';
 import { type ConnectionOptions, loadConnection } from '../core/kube/config.ts';
+import { ApiError } from '../core/kube/errors.ts';
 import { silentLogger } from '../core/system.ts';
 import type { Cli, ClusterFlags } from './cli.ts';
 
 export interface Cluster {
   api: KubeClient;
   namespace: string;
+  /** Its pods are processes of this machine. */
+  embedded: boolean;
 }
 
 /** The context of the embedded cluster's kubeconfig. */
@@ -25,6 +28,9 @@ export function connectionOptions(flags: ClusterFlags, env: NodeJS.ProcessEnv): 
   return { ...context, env };
 }
 
+/** A server that can be reached answers a first question within this time, milliseconds. */
+const FIRST_ANSWER_MS = 10_000;
+
 /** Runs `use` with a client of the cluster that the flags choose. */
 export async function withCluster<R>(flags: ClusterFlags, cli: Cli, use: (cluster: Cluster) => Promise<R>): Promise<R> {
   const connection = await loadConnection(connectionOptions(flags, cli.env));
@@ -36,14 +42,22 @@ export async function withCluster<R>(flags: ClusterFlags, cli: Cli, use: (cluste
     userAgent: 'berth-cli',
   });
   try {
-    return await use({ api, namespace: flags.namespace ?? connection.namespace });
+    const embedded = await isEmbedded(api, cli.interrupted);
+    return await use({ api, embedded, namespace: flags.namespace ?? connection.namespace });
   } finally {
     await api.close();
   }
 }
 
-/** Whether pods of this cluster are processes of this machine. */
-export async function isEmbedded({ api }: Cluster, signal: AbortSignal): Promise<boolean> {
-  const version = (await api.raw('GET', '/version', { signal })) as { gitVersion?: string };
-  return version.gitVersion?.endsWith(EMBEDDED_VERSION_SUFFIX) ?? false;
+/** Also finds out, without the client's patience, whether the server answers at all. */
+async function isEmbedded(api: KubeClient, signal: AbortSignal): Promise<boolean> {
+  try {
+    const options = { signal, retry: false, deadlineMs: FIRST_ANSWER_MS };
+    const version = (await api.raw('GET', '/version', options)) as { gitVersion?: string };
+    return version.gitVersion?.endsWith(EMBEDDED_VERSION_SUFFIX) ?? false;
+  } catch (error) {
+    // Whoever may not ask for the version can still have rights on sessions.
+    if (error instanceof ApiError) return false;
+    throw error;
+  }
 }

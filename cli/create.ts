@@ -10,7 +10,7 @@ import {
 import type { SessionSpec } from '../core/resources/session.ts';
 import { type AgentFlags, agentFrom } from './agent.ts';
 import type { Cli } from './cli.ts';
-import { type Cluster, isEmbedded } from './cluster.ts';
+import type { Cluster } from './cluster.ts';
 import { refused } from './errors.ts';
 
 export interface SessionFlags extends AgentFlags {
@@ -26,11 +26,8 @@ export async function sessionSpec(
   cluster: Cluster,
   cli: Cli,
 ): Promise<SessionSpec> {
-  const [embedded, hasProgram] = await Promise.all([
-    isEmbedded(cluster, cli.interrupted),
-    classHasProgram(flags.class, cluster, cli),
-  ]);
-  const agent = agentFrom(words, flags, { embedded, cwd: cli.cwd, env: cli.env });
+  const agent = agentFrom(words, flags, { embedded: cluster.embedded, cwd: cli.cwd, env: cli.env });
+  const hasProgram = await classHasProgram(flags.class, cluster, cli);
   if (!agent?.command && hasProgram === false) {
     throw refused(
       `there is no program to run: class "${flags.class}" has none of its own; put it at the end: -- python3 agent.py`,

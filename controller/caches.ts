@@ -1,5 +1,7 @@
 import { createHash } from 'node:crypto';
+import type { Pod, StoredPod } from '../core/kube/builtin.ts';
 import { Informer } from '../core/kube/informer.ts';
+import { pods } from '../core/kube/resources.ts';
 import type { KubeApi, KubeObject, Stored } from '../core/kube/types.ts';
 import {
   type Session,
@@ -16,7 +18,6 @@ import { jsonBytes, MAX_LAST_OUTPUT_BYTES } from '../core/resources/limits.ts';
 import { LABEL_MANAGED_BY, LABEL_SESSION, LABEL_SESSION_UID, MANAGED_BY } from '../core/resources/names.ts';
 import { isTerminal } from '../core/resources/turn.ts';
 import type { Clock, Logger, Random } from '../core/runtime.ts';
-import { type Pod, pods, type StoredPod } from './pod-types.ts';
 import type { BodyFacts, CachedSession, CachedTurn } from './world.ts';
 
 /** What the controller has seen of the cluster: objects without their bodies, found by what decisions ask for. */
@@ -123,7 +124,10 @@ function slimPod(pod: StoredPod): StoredPod {
   const { phase, reason, message, conditions, containerStatuses } = pod.status ?? {};
   return {
     metadata: slimMeta(pod),
-    spec: { ...(nodeName ? { nodeName } : {}), containers: containers.map(({ name, image }) => ({ name, image })) },
+    spec: {
+      ...(nodeName ? { nodeName } : {}),
+      containers: containers.map(({ name, image = '' }) => ({ name, image })),
+    },
     status: { phase, reason, message, conditions, containerStatuses } as NonNullable<Pod['status']>,
   };
 }

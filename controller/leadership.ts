@@ -1,3 +1,4 @@
+import type { StoredPod } from '../core/kube/builtin.ts';
 import type { EventSubject } from '../core/kube/events.ts';
 import { WorkQueue } from '../core/kube/queue.ts';
 import type { KubeApi } from '../core/kube/types.ts';
@@ -9,7 +10,6 @@ import type { EventFacts } from './decide/events.ts';
 import { Ledger } from './ledger.ts';
 import type { MasterKeys } from './link/keys.ts';
 import { Links } from './link/links.ts';
-import type { StoredPod } from './pod-types.ts';
 import { Reconciler } from './reconcile.ts';
 import type { CachedSession, Installation } from './world.ts';
 

@@ -1,3 +1,4 @@
+import type { Pod } from '../core/kube/builtin.ts';
 import type { StoredSession } from '../core/resources/kinds.ts';
 import { ownedBy } from '../core/resources/kinds.ts';
 import {
@@ -11,7 +12,6 @@ import {
   podName,
 } from '../core/resources/names.ts';
 import type { Effective } from './decide/effective.ts';
-import type { Pod } from './pod-types.ts';
 import type { CachedSession } from './world.ts';
 
 /** Long enough for a runner to stop its agent and say `bye`. */

@@ -1,10 +1,10 @@
+import type { StoredPod } from '../core/kube/builtin.ts';
 import type { ServerMeta } from '../core/kube/types.ts';
 import type { StoredSession, StoredSessionClass } from '../core/resources/kinds.ts';
 import type { Reason } from '../core/resources/reasons.ts';
 import type { StateRef } from '../core/resources/schema.ts';
 import type { TurnSpec, TurnStatus } from '../core/resources/turn.ts';
 import type { LinkView } from './link/view.ts';
-import type { StoredPod } from './pod-types.ts';
 
 /** What a body was when it left the cache: enough to tell whether it is still the same, and too large. */
 export interface BodyFacts {

@@ -6,13 +6,13 @@ import {
   isNotFound,
   TransportError,
 } from '../../core/kube/errors.ts';
+import { pods } from '../../core/kube/resources.ts';
 import { ownedBy, type StoredSession, type StoredTurn, sessions, turns } from '../../core/resources/kinds.ts';
 import { firstTurnName, podName } from '../../core/resources/names.ts';
 import { isTerminal } from '../../core/resources/turn.ts';
 import type { Action } from '../decide/draft.ts';
 import { attachability } from '../link/links.ts';
 import { sessionPod } from '../pod.ts';
-import { pods } from '../pod-types.ts';
 import { bindRunner } from './bind.ts';
 import { commit } from './commit.ts';
 import type { Pass } from './context.ts';

@@ -1,6 +1,6 @@
+import type { StoredPod } from '../../core/kube/builtin.ts';
 import type { TurnStatus } from '../../core/resources/turn.ts';
 import type { Delivery } from '../link/view.ts';
-import type { StoredPod } from '../pod-types.ts';
 import type { CachedTurn, Problem, World } from '../world.ts';
 import type { Effective } from './effective.ts';
 import type { OwnTurns } from './own-turns.ts';

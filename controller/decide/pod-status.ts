@@ -1,4 +1,4 @@
-import type { Pod } from '../pod-types.ts';
+import type { Pod } from '../../core/kube/builtin.ts';
 import type { Problem } from '../world.ts';
 
 /** The one place that maps what Kubernetes reports of a pod to Berth's words. */

@@ -19,6 +19,7 @@ export interface AttachmentOptions {
 
 /** An open attach on which an answer is owed for this long is closed and tried again. */
 const ANSWER_MS = 5_000;
+const WORKED_MS = 10_000;
 
 /** Keeps one pod attached until closed, writes to it in order, and watches whether it answers. */
 export class Attachment {
@@ -94,7 +95,7 @@ export class Attachment {
   }
 
   async #keep(): Promise<void> {
-    const { api, pod, log, onBytes, onChange } = this.#options;
+    const { api, clock, pod, log, onBytes, onChange } = this.#options;
     const { signal } = this.#closed;
     for (;;) {
       await this.#schedule.wait(signal);
@@ -114,7 +115,10 @@ export class Attachment {
       this.#options.onOpen();
       this.write([ASK_READY]);
       this.expectAnswer();
+      const openedAt = clock.monotonic();
       const end = await this.#stream.closed;
+      // After one that worked the next is worth a quick try.
+      if (clock.monotonic() - openedAt > WORKED_MS) this.#schedule.opened();
       this.#stream = undefined;
       this.#cancelAnswer();
       // A connection that broke is not the pod's silence; one that we closed for want of an answer is.

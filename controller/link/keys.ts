@@ -1,6 +1,8 @@
 import { KEY_BYTES } from '../../core/frames/seal.ts';
+import type { Secret } from '../../core/kube/builtin.ts';
 import { isAlreadyExists, isNotFound } from '../../core/kube/errors.ts';
-import type { KubeApi, KubeObject, Resource } from '../../core/kube/types.ts';
+import { secrets } from '../../core/kube/resources.ts';
+import type { KubeApi } from '../../core/kube/types.ts';
 import type { Random } from '../../core/runtime.ts';
 
 /** The installation's master keys; everything sealed names the one it was derived from. */
@@ -9,12 +11,6 @@ export interface MasterKeys {
   current: { id: string; key: Buffer };
   byId: ReadonlyMap<string, Buffer>;
 }
-
-interface Secret extends KubeObject {
-  type?: string;
-  data?: Record<string, string>;
-}
-const secrets: Resource<Secret> = { group: '', version: 'v1', plural: 'secrets', kind: 'Secret', namespaced: true };
 
 /** The key of the Secret's data that names the current master key. */
 const CURRENT = 'current';

@@ -1,7 +1,7 @@
+import type { StoredPod } from '../../core/kube/builtin.ts';
 import type { KubeApi } from '../../core/kube/types.ts';
 import type { Clock, Logger, Random } from '../../core/runtime.ts';
 import { startedContainer } from '../decide/pod-status.ts';
-import type { StoredPod } from '../pod-types.ts';
 import type { MasterKeys } from './keys.ts';
 import { Link } from './link.ts';
 

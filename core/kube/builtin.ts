@@ -1,10 +1,12 @@
 /** The kinds of Kubernetes itself that Berth uses, with the fields it uses. */
-import type { KubeObject } from './types.ts';
+import type { KubeObject, Stored } from './types.ts';
 
 export interface Pod extends KubeObject {
   spec: PodSpec;
   status?: PodStatus;
 }
+
+export type StoredPod = Stored<Pod>;
 
 export interface PodSpec {
   containers: Container[];

@@ -103,6 +103,19 @@ export async function startApiServer(options: ApiServerOptions): Promise<ApiServ
   };
   if (persisted) scheduleSnapshot();
 
+  let closing: Promise<void> | undefined;
+  const close = async () => {
+    cancelSnapshot();
+    controllers.close();
+    stopSweeping();
+    for (const watch of hub.open) watch.end();
+    for (const socket of upgraded) socket.destroy();
+    const closed = new Promise<void>((resolve) => server.close(() => resolve()));
+    server.closeAllConnections();
+    await closed;
+    persisted?.journal.close();
+  };
+
   const { port } = server.address() as AddressInfo;
   const url = `https://127.0.0.1:${port}`;
   logger.info({ url }, 'API server is ready');
@@ -118,16 +131,9 @@ export async function startApiServer(options: ApiServerOptions): Promise<ApiServ
       return token;
     },
     kubeconfig: (token) => kubeconfig(url, keys.certificate, token),
-    async close() {
-      cancelSnapshot();
-      controllers.close();
-      stopSweeping();
-      for (const watch of hub.open) watch.end();
-      for (const socket of upgraded) socket.destroy();
-      const closed = new Promise<void>((resolve) => server.close(() => resolve()));
-      server.closeAllConnections();
-      await closed;
-      persisted?.journal.close();
+    close() {
+      closing ??= close();
+      return closing;
     },
   };
 }

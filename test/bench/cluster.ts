@@ -1,6 +1,7 @@
-import { type Pod, pods } from '../../controller/pod-types.ts';
+import type { Pod } from '../../core/kube/builtin.ts';
 import { KubeClient } from '../../core/kube/client.ts';
 import { loadConnection } from '../../core/kube/config.ts';
+import { pods } from '../../core/kube/resources.ts';
 import type { KubeObject, Resource, Stored } from '../../core/kube/types.ts';
 import { silentLogger, systemClock, systemRandom } from '../../core/system.ts';
 

@@ -6,6 +6,7 @@ import { listContract } from './lists.ts';
 import { objectContract } from './objects.ts';
 import { patchContract } from './patches.ts';
 import { schemaContract } from './schemas.ts';
+import { subresourceContract } from './subresources.ts';
 import type { Connect } from './target.ts';
 import { watchContract } from './watches.ts';
 
@@ -16,6 +17,7 @@ import { watchContract } from './watches.ts';
 export function contractSuite(name: string, connect: Connect): void {
   describe(`contract of the Kubernetes API: ${name}`, () => {
     objectContract(connect);
+    subresourceContract(connect);
     schemaContract(connect);
     listContract(connect);
     watchContract(connect);

@@ -11,7 +11,6 @@ import {
   finish,
   get,
   helm,
-  kubectl,
   makeNamespace,
   release,
   releaseNamespace,

@@ -11,7 +11,6 @@ import {
   release,
   releaseNamespace,
   session,
-  turn,
 } from './support/cluster.ts';
 import { install } from './support/release.ts';
 

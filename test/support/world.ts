@@ -1,7 +1,7 @@
 import type { LinkView } from '../../controller/link/view.ts';
-import type { StoredPod } from '../../controller/pod-types.ts';
 import type { CachedSession, CachedTurn, World } from '../../controller/world.ts';
 import type { FrameOf, Result } from '../../core/frames/messages.ts';
+import type { StoredPod } from '../../core/kube/builtin.ts';
 import type { StoredSessionClass } from '../../core/resources/kinds.ts';
 import type { TurnStatus } from '../../core/resources/turn.ts';
 

@@ -11,8 +11,10 @@ export function eventSweeper(registry: Registry, clock: Clock): () => void {
   let cancel = () => {};
   const sweep = () => {
     const type = registry.catalogue.byStorage('events');
-    for (const { metadata } of type ? registry.store.list('events') : []) {
-      if (clock.now() - Date.parse(metadata.creationTimestamp as string) < keepMs || !type) continue;
+    for (const event of registry.store.list('events')) {
+      const { metadata } = event;
+      const last = (event.lastTimestamp ?? event.eventTime ?? metadata.creationTimestamp) as string;
+      if (!type || clock.now() - Date.parse(last) < keepMs) continue;
       deleteObject(registry, type, metadata.namespace, metadata.name, { dryRun: false });
     }
     cancel = clock.setTimer(intervalMs, sweep);

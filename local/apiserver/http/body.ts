@@ -18,7 +18,17 @@ export async function readBody(req: IncomingMessage): Promise<Buffer> {
     chunks.push(chunk);
   }
   const body = Buffer.concat(chunks);
-  return req.headers['content-encoding'] === 'gzip' ? gunzipSync(body, { maxOutputLength: maxBody }) : body;
+  return req.headers['content-encoding'] === 'gzip' ? unzipped(body) : body;
+}
+
+function unzipped(body: Buffer): Buffer {
+  try {
+    return gunzipSync(body, { maxOutputLength: maxBody });
+  } catch (error) {
+    throw (error as NodeJS.ErrnoException).code === 'ERR_BUFFER_TOO_LARGE'
+      ? tooLarge(maxBody)
+      : badRequest(`the gzip of the body cannot be read: ${(error as Error).message}`);
+  }
 }
 
 export const mediaType = (req: IncomingMessage) =>

@@ -13,7 +13,7 @@ const magic = Buffer.from('k8s\0');
  */
 export function decodeProtobuf(bytes: Buffer): Json {
   try {
-    if (!bytes.subarray(0, magic.length).equals(magic)) throw new Error('the prefix is missing');
+    if (!bytes.subarray(0, magic.length).equals(magic)) throw new RangeError('the prefix is missing');
     const envelope = readMessage(bytes.subarray(magic.length), 'Unknown');
     const { apiVersion, kind } = (envelope.typeMeta ?? {}) as { apiVersion?: string; kind?: string };
     const message = kinds.find((known) => known === kind);

@@ -86,6 +86,18 @@ export class Journal implements Sink {
   }
 }
 
+/** A file of the store cannot be understood. Nothing is started on half of what was stored. */
+export class JournalDamaged extends Error {
+  readonly code = 'JournalDamaged';
+  constructor(path: string, line: number, options: ErrorOptions) {
+    super(
+      `${path}, line ${line}, is not what was written there; restore the file, or remove the folder to start with an empty cluster`,
+      options,
+    );
+    this.name = 'JournalDamaged';
+  }
+}
+
 /** Applies the lines of a file; returns how many bytes of it are whole lines. */
 function replay(path: string, contents: StoreContents): number {
   let bytes: Buffer;
@@ -97,11 +109,21 @@ function replay(path: string, contents: StoreContents): number {
   }
   const snapshotVersion = contents.version;
   let start = 0;
+  let count = 0;
   for (let end = bytes.indexOf(10); end >= 0; start = end + 1, end = bytes.indexOf(10, start)) {
-    const line = JSON.parse(bytes.toString('utf8', start, end)) as Line;
+    count += 1;
+    const line = parseLine(bytes.toString('utf8', start, end), path, count);
     if (line.object === undefined || line.version > snapshotVersion) apply(line, contents);
   }
   return start;
+}
+
+function parseLine(text: string, path: string, number: number): Line {
+  try {
+    return JSON.parse(text) as Line;
+  } catch (cause) {
+    throw new JournalDamaged(path, number, { cause });
+  }
 }
 
 function apply(line: Line, contents: StoreContents): void {

@@ -236,10 +236,19 @@ describe('sessions and turns over HTTP', () => {
       return `${SESSIONS}/${name}/turns/${name}-1`;
     };
 
-    test('the answer comes when the turn ends', async () => {
+    test('the answer comes when the turn ends, also when the watch breaks in between', async () => {
       const path = await turnOf('awaited');
+      const { faults } = api.cluster.server;
+      let watches = 0;
+      const count = ({ verb }: { verb: string }) => {
+        if (verb === 'watch') watches += 1;
+        return false;
+      };
+      faults.failNext(count, { code: 500, reason: 'InternalError', message: 'never used' });
       const waiting = call('GET', `${path}?wait=30s`);
-      await eventually(() => api.cluster.server.faults.dropWatches() === undefined, {});
+      await eventually(() => watches === 1, { what: 'it is watched' });
+      faults.dropWatches();
+      await eventually(() => watches === 2, { what: 'it is watched again' });
       await end('awaited-1', { output: { done: true } });
       assert.deepEqual((await waiting).body.status.output, { done: true });
       assert.equal((await call('GET', `${path}?wait=30s`)).body.status.phase, 'Succeeded');

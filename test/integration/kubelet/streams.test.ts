@@ -139,14 +139,22 @@ describe('exec', () => {
     assert.equal(stream.status?.details?.causes[0]?.message, '3');
   });
 
-  test('passes stdin, sent at once, and its end', async () => {
-    const stream = await cluster.exec('main', ['cat'], { stdin: 'true' });
-    stream.send('first ');
-    stream.send('second');
-    stream.closeStdin();
-    await eventually(() => stream.closed);
-    assert.equal(stream.out, 'first second');
-    assert.equal(stream.status?.status, 'Success');
+  test('passes stdin and its end, sent before the command runs, to each of many at once', async () => {
+    const words = Array.from({ length: 8 }, (_, number) => `word ${number}`);
+    const streams = await Promise.all(
+      words.map(async (word) => {
+        const stream = await cluster.exec('main', ['cat'], { stdin: 'true' });
+        stream.send('first ');
+        stream.send(word);
+        stream.closeStdin();
+        return stream;
+      }),
+    );
+    await eventually(() => streams.every((stream) => stream.closed));
+    assert.deepEqual(
+      streams.map((stream) => stream.out),
+      words.map((word) => `first ${word}`),
+    );
   });
 
   test('of a program that does not exist fails with a Status that names it', async () => {

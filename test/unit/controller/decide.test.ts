@@ -233,7 +233,9 @@ describe('a lost pod', () => {
   });
   test('that ended by itself before it was bound fails the turns with what the kubelet says', () => {
     const state = { terminated: { exitCode: 127, reason: 'StartError', message: 'no such file' } };
-    const pod = aPod({ status: { phase: 'Failed', containerStatuses: [{ name: 'session', state }] } });
+    const pod = aPod({
+      status: { phase: 'Failed', containerStatuses: [{ name: 'session', ready: false, restartCount: 0, state }] },
+    });
     const { podUID: _, ...owned } = RUNNING_STATUS;
     const world = {
       session: aSession({ status: { ...owned, phase: 'Starting' } }),
@@ -256,7 +258,10 @@ describe('clocks', () => {
     const waiting = { reason: 'ErrImagePull', message: 'no such image' };
     const pod = aPod({
       age: 601,
-      status: { phase: 'Pending', containerStatuses: [{ name: 'session', state: { waiting } }] },
+      status: {
+        phase: 'Pending',
+        containerStatuses: [{ name: 'session', ready: false, restartCount: 0, state: { waiting } }],
+      },
     });
     const { podUID: _, ...owned } = RUNNING_STATUS;
     const world = {

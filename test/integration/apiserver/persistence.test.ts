@@ -1,0 +1,91 @@
+import assert from 'node:assert/strict';
+import { appendFile, stat, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { describe, test } from 'node:test';
+import { systemClock } from '../../../core/system.ts';
+import { testServer } from '../../support/api-server.ts';
+import { eventually } from '../../support/eventually.ts';
+import { folder, start, widget, widgets, withWidgets } from './widgets.ts';
+
+describe('what is kept between starts', () => {
+  test('objects, versions, definitions, tokens and the certificate survive a restart', async () => {
+    const dataDir = await folder();
+    const first = await withWidgets({ dataDir });
+    const made = (await first.api.post(widgets, widget('kept'))).body;
+    await first.api.post(widgets, widget('deleted'));
+    await first.api.delete(`${widgets}/deleted`);
+    const account = '/api/v1/namespaces/default/serviceaccounts/default';
+    await eventually(async () => (await first.api.get(account)).status === 200);
+    const { token } = (await first.api.post(`${account}/token`, { spec: {} })).body.status;
+    const before = (await first.api.get(widgets)).body.metadata.resourceVersion;
+    await first.server.close();
+
+    const second = await start({ dataDir });
+    assert.deepEqual((await second.api.get(`${widgets}/kept`)).body, made);
+    assert.equal((await second.api.get(`${widgets}/deleted`)).status, 404);
+    assert.equal(second.server.ca, first.server.ca);
+    assert.equal((await second.api.get('/version', { token })).status, 200);
+    const after = (await second.api.post(widgets, widget('new'))).body.metadata.resourceVersion;
+    assert.ok(Number(after) > Number(before));
+  });
+
+  test('a half-written last line is a write that never was', async () => {
+    const dataDir = await folder();
+    const first = await withWidgets({ dataDir });
+    await first.api.post(widgets, widget('whole'));
+    await first.server.close();
+    await appendFile(join(dataDir, 'objects.journal.jsonl'), '{"version":99999,"storage":"widgets.con');
+    const second = await start({ dataDir });
+    assert.equal((await second.api.get(widgets)).body.items.length, 1);
+    await second.api.post(widgets, widget('next'));
+    await second.server.close();
+    const third = await start({ dataDir });
+    assert.equal((await third.api.get(widgets)).body.items.length, 2);
+  });
+
+  test('a damaged line within stops the start and names the file', async () => {
+    const dataDir = await folder();
+    await writeFile(join(dataDir, 'objects.journal.jsonl'), 'garbage\n{"version":2,"storage":"x"}\n');
+    await assert.rejects(testServer({ dataDir }), /objects\.journal\.jsonl/);
+  });
+
+  test('a grown journal gives way to a snapshot that holds the same', async () => {
+    const dataDir = await folder();
+    let sweep = () => {};
+    const clock = {
+      ...systemClock,
+      setTimer(ms: number, fn: () => void) {
+        if (ms === 60_000) sweep = fn;
+        return systemClock.setTimer(ms, fn);
+      },
+    };
+    const first = await withWidgets({ dataDir, clock });
+    const filler = 'x'.repeat(1_000_000);
+    for (let i = 0; i < 18; i++) {
+      await first.api.put('/api/v1/namespaces/default/configmaps/big', {
+        metadata: { name: 'big' },
+        data: { filler, i: `${i}` },
+      });
+      if (i === 0)
+        await first.api.post('/api/v1/namespaces/default/configmaps', { metadata: { name: 'big' }, data: { filler } });
+    }
+    await first.api.post(widgets, widget('kept'));
+    const journal = join(dataDir, 'objects.journal.jsonl');
+    assert.ok((await stat(journal)).size > 16 * 1024 * 1024);
+    sweep();
+    assert.equal((await stat(journal)).size, 0);
+    await first.api.post(widgets, widget('later'));
+    await first.server.close();
+    const second = await start({ dataDir });
+    assert.equal((await second.api.get(widgets)).body.items.length, 2);
+    assert.equal((await second.api.get('/api/v1/namespaces/default/configmaps/big')).body.data.i, '17');
+  });
+
+  test('private files are readable by their owner alone', async () => {
+    const dataDir = await folder();
+    await start({ dataDir });
+    for (const name of ['server.key', 'objects.journal.jsonl']) {
+      assert.equal((await stat(join(dataDir, name))).mode & 0o077, 0, name);
+    }
+  });
+});

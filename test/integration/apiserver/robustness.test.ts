@@ -1,0 +1,113 @@
+import assert from 'node:assert/strict';
+import { X509Certificate } from 'node:crypto';
+import { readFile } from 'node:fs/promises';
+import { request } from 'node:https';
+import { describe, test } from 'node:test';
+import { connect } from 'node:tls';
+import { testServer } from '../../support/api-server.ts';
+import { start, widget, widgets, withWidgets } from './widgets.ts';
+
+describe('the server stands what clients do', () => {
+  test('garbage of every kind is answered with a Status', async () => {
+    const { api } = await withWidgets();
+    const bodies = [
+      '',
+      'null',
+      '[]',
+      '"x"',
+      '{',
+      '{"a":',
+      '\u0000',
+      '{"metadata":1}',
+      '{"metadata":{"labels":1}}',
+      '{"kind":1}',
+    ];
+    const deep = `${'['.repeat(20_000)}${']'.repeat(20_000)}`;
+    for (const raw of [...bodies, deep, JSON.stringify({ ...widget('x'), metadata: { name: 1 } })]) {
+      for (const [method, path, contentType] of [
+        ['POST', widgets, 'application/json'],
+        ['PUT', `${widgets}/x`, 'application/json'],
+        ['PATCH', `${widgets}/x`, 'application/merge-patch+json'],
+        ['PATCH', `${widgets}/x`, 'application/json-patch+json'],
+        ['PATCH', `${widgets}/x?fieldManager=a`, 'application/apply-patch+yaml'],
+        ['POST', '/api/v1/namespaces/default/pods', 'application/json'],
+        ['POST', '/api/v1/namespaces/default/pods', 'application/vnd.kubernetes.protobuf'],
+        ['POST', '/apis/authorization.k8s.io/v1/subjectaccessreviews', 'application/json'],
+        ['POST', '/apis/apiextensions.k8s.io/v1/customresourcedefinitions', 'application/json'],
+      ] as const) {
+        const answer = await api.call(method, path, { raw, contentType });
+        // The API server itself answers an apply of a wrong type with 500.
+        const told = answer.status < 500 || /^failed to create typed patch object/.test(answer.body?.message);
+        assert.ok(answer.status >= 400 && told, `${method} ${path} ${raw.slice(0, 40)}: ${answer.text}`);
+        assert.equal(answer.body?.kind, 'Status');
+      }
+    }
+    assert.equal((await api.get('/readyz')).text, 'ok');
+  });
+
+  test('a key that would reach the prototype of objects is refused', async () => {
+    const { api } = await withWidgets();
+    const raw = '{"spec":{"any":{"__proto__":{"polluted":true}}}}';
+    const { status } = await api.call('PATCH', `${widgets}/x`, { raw, contentType: 'application/merge-patch+json' });
+    assert.equal(status, 400);
+    assert.equal(({} as { polluted?: boolean }).polluted, undefined);
+  });
+
+  test('objects whose fields are called like methods of objects are stored as they are', async () => {
+    const { api } = await withWidgets();
+    const any = { constructor: 'a', toString: 'b', hasOwnProperty: 'c' };
+    const { body, text } = await api.post(widgets, widget('odd', { size: 1, any, options: { constructor: 'd' } }));
+    assert.deepEqual(body.spec?.any, any, text);
+    assert.deepEqual(body.spec.options, { constructor: 'd' });
+  });
+
+  test('a client that goes away in the middle of a request or a watch leaves nothing behind', async () => {
+    const { server, api } = await withWidgets();
+    const watch = await api.watch(`${widgets}?watch=true`);
+    watch.close();
+    await new Promise<void>((resolve) => {
+      const broken = request(`${server.url}${widgets}`, {
+        method: 'POST',
+        ca: server.ca,
+        headers: { authorization: 'Bearer test-admin', 'content-length': 100_000 },
+      });
+      broken.on('error', () => resolve());
+      broken.write('{"kind":');
+      setImmediate(() => broken.destroy(new Error('gone')));
+    });
+    await new Promise<void>((resolve) => {
+      const plain = connect({ port: server.port, host: '127.0.0.1', rejectUnauthorized: false }, () =>
+        plain.end('nonsense\r\n\r\n'),
+      );
+      plain.on('close', () => resolve());
+      plain.resume();
+    });
+    assert.equal((await api.post(widgets, widget('after'))).status, 201);
+  });
+
+  test('closing ends open watches in good order and frees the port', async () => {
+    const { server, api } = await withWidgets();
+    const watch = await api.watch(`${widgets}?watch=true`);
+    await server.close();
+    assert.equal(await watch.next().catch(() => undefined), undefined);
+    const again = await testServer({ port: server.port });
+    await again.close();
+  });
+
+  test('the certificate is for the loopback addresses and is its own authority', async () => {
+    const { server } = await start();
+    const certificate = new X509Certificate(server.ca);
+    assert.equal(certificate.checkIP('127.0.0.1'), '127.0.0.1');
+    assert.equal(certificate.checkIP('::1'), '::1');
+    assert.equal(certificate.checkHost('localhost'), 'localhost');
+    assert.ok(certificate.ca);
+    assert.ok(certificate.verify(certificate.publicKey));
+    assert.equal(certificate.checkHost('example.com'), undefined);
+  });
+});
+
+test('the types of the built-in kinds are those of the client library', async () => {
+  const { builtinTypes } = await import('../../../scripts/builtin-types.ts');
+  const path = new URL('../../../local/apiserver/registry/builtin/types.json', import.meta.url);
+  assert.deepEqual(JSON.parse(await readFile(path, 'utf8')), builtinTypes());
+});

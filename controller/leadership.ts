@@ -72,12 +72,9 @@ export class Leading {
       clock,
       random,
       log,
-    };
-    const reconciler = new Reconciler({
-      effects,
-      installation: options.installation,
       notify: (session, event) => this.#notify(session, event),
-    });
+    };
+    const reconciler = new Reconciler({ effects, installation: options.installation });
     this.#queue = new WorkQueue({
       clock,
       random,

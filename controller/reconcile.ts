@@ -10,7 +10,7 @@ import { perform } from './act/perform.ts';
 import { writeStatus } from './act/write-status.ts';
 import { decide } from './decide/decide.ts';
 import type { Action } from './decide/draft.ts';
-import { type EventFacts, noteworthy } from './decide/events.ts';
+import { noteworthy } from './decide/events.ts';
 import { observe } from './observe.ts';
 import { reconcileOrphans } from './orphans.ts';
 import type { CachedSession, Installation } from './world.ts';
@@ -21,8 +21,6 @@ const LEARNING: ReadonlySet<Action['do']> = new Set(['ConfirmGone', 'ReadLog', '
 export interface ReconcilerOptions {
   effects: Effects;
   installation: Installation;
-  /** Tells people by a Kubernetes Event. */
-  notify(session: CachedSession, event: EventFacts): void;
 }
 
 /** Brings one session closer to what is asked of it: observe, decide, act, one status write. */
@@ -113,7 +111,7 @@ export class Reconciler {
       log.info({ session: key, phase: status.phase, was: before.phase }, 'session phase');
     caches.sawSession(written);
     if (before.podName && !status.podName) this.#options.effects.ledger.vacancy();
-    for (const event of noteworthy(before, status)) this.#options.notify(session, event);
+    for (const event of noteworthy(before, status)) this.#options.effects.notify(session, event);
   }
 
   #memory(key: string, uid: string): SessionMemory {

@@ -86,9 +86,6 @@ export class BoundSession {
     if ((this.#done.get(turn) ?? 0) >= attempt) return refusal('AlreadyDone', `attempt ${attempt} has ended before`);
     if (this.#stopping) return refusal('Suspended', 'the runner is about to end');
     if (this.#suspended) return refusal('Suspended', 'the session is suspended');
-    if (!this.#isRestored && this.#restoring === undefined) {
-      return refusal('NotRestored', `the state ${this.bind.restores?.digest} has to be restored first`);
-    }
     const run = new TurnRun(message, this.#surroundings, this.#known);
     this.#current = run;
     this.#queue(() => this.#run(run, refuse));
@@ -116,8 +113,8 @@ export class BoundSession {
 
   snapshot(refuse: Refuse): Refusal | undefined {
     if (this.#current) return refusal('Busy', `turn ${this.#current.message.turn} runs; its end brings the state`);
-    if (!this.#isRestored && this.#restoring === undefined) return refusal('NotRestored', 'there is no state yet');
     this.#queue(async () => {
+      if (!this.#isRestored) return refuse(refusal('NotRestored', 'there is no state before it is restored'));
       try {
         await sendState(this.#surroundings, this.#known, undefined);
       } catch (error) {
@@ -164,7 +161,7 @@ export class BoundSession {
   async #run(run: TurnRun, refuse: Refuse): Promise<void> {
     if (!this.#isRestored) {
       this.#current = undefined;
-      refuse(refusal('NotRestored', 'the state could not be restored'));
+      refuse(refusal('NotRestored', `the state ${this.bind.restores?.digest} has to be restored first`));
       return;
     }
     try {

@@ -2,10 +2,11 @@ import type { KubeApi } from '../../core/kube/types.ts';
 import type { Clock, Logger, Random } from '../../core/runtime.ts';
 import type { Store } from '../../core/store/store.ts';
 import type { Caches } from '../caches.ts';
+import type { EventFacts } from '../decide/events.ts';
 import type { Ledger } from '../ledger.ts';
 import type { MasterKeys } from '../link/keys.ts';
 import type { Links } from '../link/links.ts';
-import type { Memory, World } from '../world.ts';
+import type { CachedSession, Memory, World } from '../world.ts';
 
 /** Everything that effects are made with; the same for all sessions. */
 export interface Effects {
@@ -18,6 +19,8 @@ export interface Effects {
   clock: Clock;
   random: Random;
   log: Logger;
+  /** Tells people by a Kubernetes Event on the session. */
+  notify(session: CachedSession, event: EventFacts): void;
 }
 
 /** One pass over one session. */

@@ -20,6 +20,9 @@ import { ownIncarnation } from './own.ts';
 import { verifySuspension } from './suspension.ts';
 import { writeStatus } from './write-status.ts';
 
+/** Ends of turns that are nobody's wish and no agent's doing. */
+const NOTEWORTHY: ReadonlySet<string> = new Set(['PodLost', 'StartFailed', 'TurnTimedOut']);
+
 /**
  * Carries out one action. Rejects with a retryable error when it could not; what a person must know becomes a problem in
  * the session's memory instead, which the next decision shows.
@@ -47,6 +50,13 @@ export async function perform(action: Action, pass: Pass): Promise<void> {
       if (action.status.error) {
         const { code, message } = action.status.error;
         log.info({ session: pass.key, turn: written.metadata.name, code, message }, 'turn ended without a result');
+        if (NOTEWORTHY.has(code)) {
+          effects.notify(session, {
+            type: 'Warning',
+            reason: code,
+            message: `Turn ${written.metadata.name}: ${message}`,
+          });
+        }
       }
       caches.sawTurn(written);
       return;

@@ -142,8 +142,10 @@ export class Link {
     this.#acked = Math.max(this.#acked, through);
     this.#inbox.forget(through);
     const { delivery, snapshot, ...rest } = this.view;
+    const ended = delivery && delivery.result.seq <= through ? delivery.result.message.turn : undefined;
     this.view = {
       ...rest,
+      sent: new Set([...rest.sent].filter((turn) => turn !== ended)),
       ...(delivery && delivery.result.seq > through ? { delivery } : {}),
       ...(snapshot && snapshot.seq > through ? { snapshot } : {}),
     };

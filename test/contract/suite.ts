@@ -1,10 +1,12 @@
 import { describe } from 'node:test';
 import { accessContract } from './access.ts';
+import { builtinContract } from './builtins.ts';
 import { deletionContract } from './deletions.ts';
 import { discoveryContract } from './discovery.ts';
 import { listContract } from './lists.ts';
 import { objectContract } from './objects.ts';
 import { patchContract } from './patches.ts';
+import { ruleContract } from './rules.ts';
 import { schemaContract } from './schemas.ts';
 import { subresourceContract } from './subresources.ts';
 import type { Connect } from './target.ts';
@@ -19,9 +21,11 @@ export function contractSuite(name: string, connect: Connect): void {
     objectContract(connect);
     subresourceContract(connect);
     schemaContract(connect);
+    ruleContract(connect);
     listContract(connect);
     watchContract(connect);
     patchContract(connect);
+    builtinContract(connect);
     deletionContract(connect);
     accessContract(connect);
     discoveryContract(connect);

@@ -1,13 +1,28 @@
 import { contractSuite } from '../contract/suite.ts';
-import { kubectl } from './support/cluster.ts';
+import { apply, kubectl } from './support/cluster.ts';
 
 const decode = (text: string) => Buffer.from(text, 'base64').toString();
+const name = 'contract-admin';
+const namespace = 'kube-system';
+
+/** An administrator with a token: a client certificate, which kind's kubeconfig has, would go before every other token that a test sends. */
+async function adminToken(): Promise<string> {
+  await apply(
+    { apiVersion: 'v1', kind: 'ServiceAccount', metadata: { namespace, name } },
+    {
+      apiVersion: 'rbac.authorization.k8s.io/v1',
+      kind: 'ClusterRoleBinding',
+      metadata: { name },
+      roleRef: { apiGroup: 'rbac.authorization.k8s.io', kind: 'ClusterRole', name: 'cluster-admin' },
+      subjects: [{ kind: 'ServiceAccount', namespace, name }],
+    },
+  );
+  return (await kubectl(['create', 'token', name, '-n', namespace])).trim();
+}
 
 contractSuite('a real kube-apiserver', async () => {
-  const { clusters, users } = JSON.parse(await kubectl(['config', 'view', '--raw', '-o', 'json']));
+  const { clusters } = JSON.parse(await kubectl(['config', 'view', '--raw', '-o', 'json']));
   const { cluster } = clusters[0];
-  const { user } = users[0];
-  const certificate = { cert: decode(user['client-certificate-data']), key: decode(user['client-key-data']) };
-  const connection = { url: cluster.server, ca: decode(cluster['certificate-authority-data']), certificate };
-  return { connection, close: async () => {} };
+  const ca = decode(cluster['certificate-authority-data']);
+  return { connection: { url: cluster.server, ca, token: await adminToken() }, close: async () => {} };
 });

@@ -34,7 +34,8 @@ export function celValue(value: unknown, schema: Schema): unknown {
   const result: Json = {};
   for (const key of Object.keys(value)) {
     const child = fieldSchema(schema, key);
-    if (!child) continue;
+    // A null is as if the field were not there.
+    if (!child || value[key] === null) continue;
     const isField = schema.properties !== undefined && Object.hasOwn(schema.properties, key);
     result[isField ? celName(key) : key] = celValue(value[key], child);
   }

@@ -65,14 +65,3 @@ export function dropNulls(object: unknown, schema: Schema): void {
     else dropNulls(object[key], child);
   }
 }
-
-/** Whether any default of the schema would be filled in. */
-export function hasDefaults(schema: Schema | undefined): boolean {
-  if (!schema) return false;
-  if (schema.default !== undefined) return true;
-  return (
-    Object.values(schema.properties ?? {}).some(hasDefaults) ||
-    hasDefaults(schema.items) ||
-    (typeof schema.additionalProperties === 'object' && hasDefaults(schema.additionalProperties))
-  );
-}

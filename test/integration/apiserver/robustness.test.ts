@@ -1,6 +1,5 @@
 import assert from 'node:assert/strict';
 import { X509Certificate } from 'node:crypto';
-import { readFile } from 'node:fs/promises';
 import { request } from 'node:https';
 import { describe, test } from 'node:test';
 import { connect } from 'node:tls';
@@ -104,10 +103,4 @@ describe('the server stands what clients do', () => {
     assert.ok(certificate.verify(certificate.publicKey));
     assert.equal(certificate.checkHost('example.com'), undefined);
   });
-});
-
-test('the types of the built-in kinds are those of the client library', async () => {
-  const { builtinTypes } = await import('../../../scripts/builtin-types.ts');
-  const path = new URL('../../../local/apiserver/registry/builtin/types.json', import.meta.url);
-  assert.deepEqual(JSON.parse(await readFile(path, 'utf8')), builtinTypes());
 });

@@ -137,6 +137,7 @@ answer(sorted(os.listdir(state)))
     await cluster.kill(pod!);
     const lost = await cluster.ended('lossy-2');
     assert.equal(lost.status?.error?.code, 'PodLost');
+    await cluster.event('lossy', 'PodLost');
     await cluster.turn('lossy', 'lossy-3', 'quick');
     const next = await cluster.ended('lossy-3');
     assert.deepEqual(next.status?.output, []);

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:net';
 import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
@@ -78,8 +78,11 @@ describe('the program local', () => {
     assert.ok(left.length >= 3, 'controller, API and pod outlive a kill -9');
     assert.ok(exists(orphan));
 
+    const unknown = join(local.home, 'pods', 'of-no-pod');
+    mkdirSync(unknown);
     assert.equal((await local.run('up', '--detach')).code, 0);
     assert.deepEqual([...left, orphan].filter(exists), []);
+    assert.equal(existsSync(unknown), false);
     await local.api();
     const status = await local.podStatus('lost');
     assert.deepEqual([status.phase, status.reason], ['Failed', 'NodeRestart']);

@@ -65,7 +65,7 @@ next();`;
 
   test('a result file that is a link or a pipe is refused', async () => {
     const args = [
-      'if [ "$1" = link ]; then ln -s /etc/passwd "$BERTH_RESULT_FILE"; else mkfifo "$BERTH_RESULT_FILE"; fi',
+      'if [ "$1" = link ]; then echo \'{"status":"success"}\' > e; ln -s $PWD/e "$BERTH_RESULT_FILE"; else mkfifo "$BERTH_RESULT_FILE"; fi',
       'x',
       '$(INPUT)',
     ];

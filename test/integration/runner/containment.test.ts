@@ -56,12 +56,19 @@ for (const processGroup of hasKeeper ? [false, true] : [true]) {
       assert.equal(result.outcome, 'Succeeded');
     });
 
-    test('that never stops printing delays the turn by its drain only, and later text goes to the log', async () => {
-      const args = ['(while :; do echo tick; sleep 0.02; done) & echo done'];
+    test('that prints after the turn is done is in the log only', async () => {
+      const args = ['(sleep 0.8; echo late) & echo now'];
       await using runner = await RunnerHarness.bound({ processGroup, agent: { ...TEXT, args } });
-      const result = await runner.runTurn();
-      assert.match(result.output as string, /done\n/);
-      await eventually(() => runner.stderr.includes('tick\n'), { what: 'later text on stderr' });
+      assert.equal((await runner.runTurn()).output, 'now\n');
+      await eventually(() => runner.stderr === 'late\n', { what: 'later text on stderr' });
+    });
+
+    test('that never stops printing delays the turn by its drain only', async () => {
+      const args = [
+        'yes tick & printf \'%s{"status":"success"}%s\' "$BERTH_RESULT_START_MARKER" "$BERTH_RESULT_END_MARKER"',
+      ];
+      await using runner = await RunnerHarness.bound({ processGroup, agent: { args } });
+      assert.equal((await runner.runTurn()).outcome, 'Succeeded');
     });
 
     test('goes on into the next turn and is stopped with its session', async () => {
@@ -92,6 +99,13 @@ describe('the keeper', { skip: !hasKeeper && 'there is no build/keeper: run make
 
   test('on time-out a daemon is stopped too', async () => {
     await using runner = await RunnerHarness.bound({ agent: { args: [`${DAEMON}; ${DAEMON}; sleep 300`] } });
+    assert.equal((await runner.runTurn(null, 400)).outcome, 'TimedOut');
+    assert.deepEqual(runner.processes(), []);
+  });
+
+  test('on time-out a daemon that ignores SIGTERM is waited for and killed', async () => {
+    const args = [`(trap "" TERM; ${DAEMON}); sleep 300`];
+    await using runner = await RunnerHarness.bound({ agent: { args } });
     assert.equal((await runner.runTurn(null, 400)).outcome, 'TimedOut');
     assert.deepEqual(runner.processes(), []);
   });

@@ -3,6 +3,7 @@ import type { ResourceType } from '../types.ts';
 import { coreResources } from './core.ts';
 import { events } from './events.ts';
 import { pods } from './pods.ts';
+import { rbacResources } from './rbac.ts';
 
 /** Every resource that is served from the start. */
-export const builtinResources: ResourceType[] = [...coreResources, events, pods, definitions];
+export const builtinResources: ResourceType[] = [...coreResources, ...rbacResources, events, pods, definitions];

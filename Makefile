@@ -6,11 +6,12 @@ KEEPER := $(if $(shell command -v $(CC)),keeper)
 KEEPER_SOURCES := $(wildcard runner/keeper/*.c runner/keeper/*.h)
 INSTALLED := node_modules/.installed
 
-# $(call suite,NAME,FILES,SECONDS,OPTIONS): runs a test suite; what it counted goes to build/reports/NAME.json.
+# $(call suite,NAME,FILES,SECONDS,OPTIONS,WRAPPER): runs a test suite; what it counted goes to build/reports/NAME.json.
 # The time limit is for what the runner itself does not end: a test file that never lets go of something.
 define suite
 @mkdir -p build/reports
-timeout --kill-after=10 $(3) $(NODE) --test --test-timeout=$(3)000 $(4) \
+@rm -f build/reports/$(1).json
+$(5) timeout --kill-after=10 $(3) $(NODE) --test --test-timeout=$(3)000 $(4) \
   --test-reporter=spec --test-reporter-destination=stdout \
   --test-reporter=./test/support/reporter.ts --test-reporter-destination=build/reports/$(1).json $(2)
 endef
@@ -43,7 +44,10 @@ integration: $(INSTALLED) $(KEEPER) ## the programs on the embedded cluster
 	$(call suite,integration,'test/integration/**/*.test.ts',600,--test-concurrency=2)
 
 e2e: $(INSTALLED) keeper ## the Helm chart on a real kind cluster; KEEP=1 keeps the cluster
-	test/e2e/run
+	$(call suite,e2e,'test/e2e/*.test.ts',1800,--test-concurrency=1,test/e2e/with-cluster)
+
+bench: $(INSTALLED) keeper ## figures beside a bare pod on the kind cluster; KEEP=1 keeps it
+	test/e2e/with-cluster $(NODE) test/bench/bench.ts
 
 demo: $(INSTALLED) $(KEEPER) ## a session from its first turn to waking up again, on the embedded cluster
 	$(NODE) scripts/demo.ts

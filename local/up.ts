@@ -24,6 +24,7 @@ export async function up({ config, deps, signal, onReady }: UpOptions): Promise<
     const cluster = new Cluster(home, config, deps);
     try {
       const state = await cluster.start(signal);
+      signal.throwIfAborted();
       home.writeState(state);
       onReady(state);
       await new Promise((resolve) => signal.addEventListener('abort', resolve, { once: true }));
@@ -33,7 +34,6 @@ export async function up({ config, deps, signal, onReady }: UpOptions): Promise<
     } finally {
       home.removeState();
       await cluster.stop();
-      await endLeftovers(home);
     }
   } finally {
     home.unlock();

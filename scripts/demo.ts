@@ -53,7 +53,7 @@ async function show(words: string, command: readonly string[]): Promise<string> 
   const start = performance.now();
   const { stdout, stderr, code } = await capture(command);
   console.log(`         ${bold(`$ ${words}`)}${dim(`   # ${Math.round(performance.now() - start)} ms`)}`);
-  if (stdout) console.log(stdout.trimEnd().replace(/^/gm, '         '));
+  if (stdout) console.log(stdout.trimEnd().replace(/^(?=.)/gm, '         '));
   if (code !== 0) throw new Error(`"${words}" ended with exit code ${code}:\n${stderr}`);
   return stdout;
 }

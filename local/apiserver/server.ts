@@ -63,6 +63,11 @@ export async function startApiServer(options: ApiServerOptions): Promise<ApiServ
     open: new Set(),
     stalled: false,
   };
+  // Watches of a kind that changed end, as on a real server, but not before its objects are gone when it was deleted.
+  const endStale = () => {
+    for (const watch of hub.open) if (!catalogue.serves(watch.type)) watch.end();
+  };
+  catalogue.onChange(() => controllers.soon(() => controllers.soon(endStale)));
   const faults = new FaultInjection(hub);
   const api = new Api({
     registry,
@@ -74,6 +79,7 @@ export async function startApiServer(options: ApiServerOptions): Promise<ApiServ
     tokens: { registry, serviceTokens },
     hub,
     faults,
+    logger,
   });
 
   const server = createServer(

@@ -97,15 +97,9 @@ class Kept implements Contained {
     if (!this.#isGone) this.#control.write(command);
   }
 
-  /** The agent has the runner's uid and can stop its keeper. It dies with it, as far as it has not detached. */
+  /** The agent has the runner's uid and can stop its keeper. */
   #killKeeper(): void {
-    if (this.#isGone) return;
-    try {
-      process.kill(-this.pid, 'SIGKILL');
-    } catch {
-      // Its process group has ended.
-    }
-    this.#child.kill('SIGKILL');
+    if (!this.#isGone) this.#child.kill('SIGKILL');
   }
 
   #read(text: string): void {
@@ -137,8 +131,16 @@ class Kept implements Contained {
     }
   }
 
+  /** The keeper is gone. When it was killed, those of the family that have not detached are killed here. */
   #ended(): void {
     this.#cancelDeadline();
+    if (!this.#isGone && this.pid) {
+      try {
+        process.kill(-this.pid, 'SIGKILL');
+      } catch {
+        // Nobody of its process group is left.
+      }
+    }
     this.#onFail(new StartError('keeper', 'ended'));
     this.#onExit({ code: null, signal: 'SIGKILL' });
     this.#end();

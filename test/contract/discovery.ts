@@ -151,7 +151,14 @@ export function discoveryContract(connect: Connect): void {
         timeoutMs: 30_000,
         what: 'what was stored before is shown with the new default',
       });
+      // A watch of it ends with its objects.
+      const watch = await bench.api.watch(`${base}?watch=true`);
+      assert.equal((await watch.next())?.type, 'ADDED');
       await bench.api.delete(`${definitions}/${plural}.contract.berth.dev`);
+      let event = await watch.next();
+      while (event?.type === 'MODIFIED') event = await watch.next();
+      assert.equal(event?.type, 'DELETED');
+      assert.equal(await watch.next(), undefined);
       await eventually(async () => (await bench.api.get(base)).status === 404, {
         timeoutMs: 30_000,
         what: 'it is gone',

@@ -1,6 +1,5 @@
 import assert from 'node:assert/strict';
 import { before, describe, test } from 'node:test';
-import { eventually } from '../support/eventually.ts';
 import { type Connect, useBench } from './target.ts';
 
 const text = { type: 'string', maxLength: 50 };
@@ -203,14 +202,7 @@ export function ruleContract(connect: Connect): void {
       metadata: { name },
       ...fields,
     });
-    before(async () => {
-      const made = await bench.api.post(
-        '/apis/apiextensions.k8s.io/v1/customresourcedefinitions',
-        definition('probes'),
-      );
-      assert.ok(made.status === 201 || made.status === 409, made.text);
-      await eventually(async () => (await bench.api.get(probes())).status === 200, { what: 'probes are served' });
-    });
+    before(() => bench.define(definition('probes'), probes()));
 
     rules.forEach(({ rule, good, bad }, i) => {
       test(`the rule ${rule} accepts and refuses what it should`, async () => {

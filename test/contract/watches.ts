@@ -88,16 +88,19 @@ export function watchContract(connect: Connect): void {
     test('a watch ends in good order after timeoutSeconds, with a bookmark where allowed', async () => {
       const made = await bench.make();
       const from = made.metadata.resourceVersion;
-      const watch = await bench.api.watch(
-        `${bench.widgets}?watch=true&resourceVersion=${from}&timeoutSeconds=3&allowWatchBookmarks=true`,
-      );
-      const bookmark = await watch.next();
-      assert.equal(bookmark?.type, 'BOOKMARK');
-      assert.equal(bookmark.object.kind, 'Widget');
-      assert.ok(Number(bookmark.object.metadata.resourceVersion) >= Number(from));
-      let event = await watch.next();
-      while (event?.type === 'BOOKMARK') event = await watch.next();
-      assert.equal(event, undefined);
+      const query = `watch=true&resourceVersion=${from}&timeoutSeconds=3&allowWatchBookmarks=true`;
+      const bookmarks: RawEvent[] = [];
+      // A bookmark is never promised: a busy server leaves it out.
+      for (let attempt = 0; attempt < 5 && bookmarks.length === 0; attempt += 1) {
+        const watch = await bench.api.watch(`${bench.widgets}?${query}`);
+        for (let event = await watch.next(); event; event = await watch.next()) bookmarks.push(event);
+      }
+      assert.ok(bookmarks.length > 0, 'a bookmark in one of five watches');
+      for (const { type, object } of bookmarks) {
+        assert.equal(type, 'BOOKMARK');
+        assert.equal(object.kind, 'Widget');
+        assert.ok(Number(object.metadata.resourceVersion) >= Number(from));
+      }
     });
 
     test('a version from before the history is answered with an event of 410 Expired', async () => {

@@ -52,7 +52,9 @@ export class RunnerHarness {
   readonly decoder = new FrameDecoder({ validate: validateFrame });
   readonly readies: Ready[] = [];
   stdout = '';
+  /** The first 10 MB of it. */
   stderr = '';
+  stderrBytes = 0;
   /** Bytes of stdout are handed to the decoder only while this holds: what is not is lost. */
   listening = true;
   epoch = 1;
@@ -88,6 +90,7 @@ export class RunnerHarness {
       }
     });
     this.child.stderr?.on('data', (chunk: Buffer) => {
+      this.stderrBytes += chunk.length;
       if (this.stderr.length < 10_000_000) this.stderr += chunk.toString('utf8');
     });
   }

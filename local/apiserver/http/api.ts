@@ -1,5 +1,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Duplex } from 'node:stream';
+import { ApiError } from '../../../core/kube/errors.ts';
+import type { Logger } from '../../../core/runtime.ts';
 import type { Authenticator } from '../auth/authenticate.ts';
 import { type Attributes, denial, type Rbac } from '../auth/rbac.ts';
 import type { Review } from '../auth/reviews.ts';
@@ -28,6 +30,7 @@ export interface ApiParts {
   tokens: TokenRequests;
   hub: WatchHub;
   faults: FaultInjection;
+  logger: Logger;
 }
 
 interface Admitted {
@@ -53,6 +56,12 @@ export class Api {
       if (this.#parts.faults.losesAnswer(admitted.facts)) loseAnswer(res);
       await this.#answer(req, res, admitted);
     } catch (error) {
+      if (!(error instanceof ApiError)) {
+        this.#parts.logger.error(
+          { err: error, method: req.method, url: req.url },
+          'a request failed for a reason of our own',
+        );
+      }
       sendError(res, error);
     } finally {
       // What was not read of a refused body is not read later.

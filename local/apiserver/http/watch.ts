@@ -30,7 +30,7 @@ export interface WatchHub {
 export class Watch {
   readonly #res: ServerResponse;
   readonly #hub: WatchHub;
-  readonly #type: ResourceType;
+  readonly type: ResourceType;
   readonly #view: View;
   #first = true;
   #ends: (() => void)[] = [];
@@ -39,7 +39,7 @@ export class Watch {
 
   constructor(hub: WatchHub, type: ResourceType, view: View, res: ServerResponse) {
     this.#hub = hub;
-    this.#type = type;
+    this.type = type;
     this.#view = view;
     this.#res = res;
   }
@@ -55,15 +55,12 @@ export class Watch {
     this.#res.flushHeaders();
 
     if (initial || ((!version || version === '0') && initial !== false)) {
-      for (const object of listObjects(registry, this.#type, namespace, { selector }).items)
-        this.#send('ADDED', object);
+      for (const object of listObjects(registry, this.type, namespace, { selector }).items) this.#send('ADDED', object);
       if (initial) this.#bookmark({ 'k8s.io/initial-events-end': 'true' });
     }
     try {
       this.#ends.push(
-        watchObjects(registry.store, this.#type, namespace, selector, after, (type, object) =>
-          this.#send(type, object),
-        ),
+        watchObjects(registry.store, this.type, namespace, selector, after, (type, object) => this.#send(type, object)),
       );
     } catch (error) {
       // Once the parameters are right, errors come as an event and not as the answer.
@@ -121,8 +118,8 @@ export class Watch {
 
   #bookmark(annotations?: Record<string, string>): void {
     const object = {
-      kind: this.#type.kind,
-      apiVersion: groupVersion(this.#type),
+      kind: this.type.kind,
+      apiVersion: groupVersion(this.type),
       metadata: {
         resourceVersion: String(this.#hub.registry.store.version),
         creationTimestamp: null,
@@ -139,7 +136,7 @@ export class Watch {
       apiVersion: 'meta.k8s.io/v1',
       metadata: (object as { metadata: object }).metadata,
       columnDefinitions: null,
-      rows: [{ cells: this.#type.columns.map(() => null), object }],
+      rows: [{ cells: this.type.columns.map(() => null), object }],
     };
   }
 
@@ -147,7 +144,7 @@ export class Watch {
     const view = this.#view.as === 'table' ? { ...this.#view, headers: this.#first } : this.#view;
     this.#first = false;
     try {
-      this.#write({ type, object: render(object, this.#type, view, this.#hub.clock.now()) });
+      this.#write({ type, object: render(object, this.type, view, this.#hub.clock.now()) });
     } catch {
       // Whoever wrote the object must not hear of a watcher's trouble: that one reconnects and lists.
       this.drop();

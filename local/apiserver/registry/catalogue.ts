@@ -29,6 +29,11 @@ export class Catalogue {
     return this.all().find((type) => type.kind === kind && groupVersion(type) === apiVersion);
   }
 
+  /** Whether this very type is served: an updated definition makes another one. */
+  serves(type: ResourceType): boolean {
+    return this.find(type.group, type.version, type.plural) === type;
+  }
+
   all(): ResourceType[] {
     return [...this.#index.values()];
   }

@@ -1,6 +1,9 @@
 import assert from 'node:assert/strict';
+import { once } from 'node:events';
 import { request as httpRequest } from 'node:http';
+import { connect } from 'node:net';
 import { after, before, describe, test } from 'node:test';
+import { Waits } from '../../../api/waits.ts';
 import { sessions, turns } from '../../../core/resources/kinds.ts';
 import { BlobStore } from '../../../core/store/blobs.ts';
 import { systemClock } from '../../../core/system.ts';
@@ -93,9 +96,20 @@ describe('sessions and turns over HTTP', () => {
     assert.equal((await call('GET', `${SESSIONS}/other/turns/t1`)).status, 404);
     assert.equal((await call('POST', `${SESSIONS}/other/turns/t1/cancel`)).status, 404);
     assert.deepEqual((await call('GET', `${SESSIONS}/other/turns`)).body.items, []);
-    const [item] = (await call('GET', `${SESSIONS}/owner/turns`)).body.items;
-    assert.equal(item.metadata.name, 't1');
-    assert.equal(item.spec.input, undefined);
+    // Left by an earlier session of the name.
+    const elder = await create('elder');
+    const kind = { apiVersion: 'berth.dev/v1alpha1', kind: 'Session' };
+    const ownerReferences = [{ ...kind, name: 'elder', uid: elder.metadata.uid }];
+    await api.cluster.client.create(turns, {
+      metadata: { name: 'left', namespace: 'default', ownerReferences },
+      spec: { session: 'owner', cancel: false },
+    });
+    const { items } = (await call('GET', `${SESSIONS}/owner/turns`)).body;
+    assert.deepEqual(
+      items.map((item: { metadata: { name: string } }) => item.metadata.name),
+      ['t1'],
+    );
+    assert.equal(items[0].spec.input, undefined);
   });
 
   test('a turn for a session that does not exist, goes away or takes only one is refused', async () => {
@@ -266,6 +280,18 @@ describe('sessions and turns over HTTP', () => {
       const waiting = call('GET', `${path}?wait=30s`);
       await api.cluster.client.delete(turns, { namespace: 'default', name: 'deleted-1' });
       assert.equal((await waiting).status, 404);
+    });
+
+    test('a turn that was deleted before it is watched is not waited for', async () => {
+      await turnOf('early');
+      const { client } = api.cluster;
+      const known = await client.get(turns, { namespace: 'default', name: 'early-1' });
+      await client.delete(turns, { namespace: 'default', name: 'early-1' });
+      const waits = new Waits(client, systemClock, 1);
+      const limit = AbortSignal.timeout(20_000);
+      const place = { namespace: 'default', name: 'early-1', known };
+      assert.equal(await waits.forTurn(place, () => false, 60_000, limit), undefined);
+      assert.equal(limit.aborted, false);
     });
 
     test('a wait beyond 60s or that is no duration is refused', async () => {
@@ -447,6 +473,22 @@ describe('sessions and turns over HTTP', () => {
       assert.deepEqual([large.status, large.problem.code], [413, 'BodyTooLarge']);
       const yaml = await call('POST', SESSIONS, { body: 'spec: {}', headers: { 'content-type': 'application/yaml' } });
       assert.deepEqual([yaml.status, yaml.problem.code], [415, 'UnsupportedMediaType']);
+    });
+
+    test('who is refused before the end of a body loses the connection', async () => {
+      const socket = connect(Number(new URL(api.url).port), '127.0.0.1');
+      const closed = new Promise((resolve) => socket.once('close', resolve));
+      const lines = [
+        `POST ${SESSIONS} HTTP/1.1`,
+        'Host: berth',
+        'Content-Type: application/json',
+        'Content-Length: 1000',
+      ];
+      socket.write(`${lines.join('\r\n')}\r\n\r\n{"spec":`);
+      const [first] = await once(socket, 'data');
+      assert.match(String(first), /^HTTP\/1.1 401 /);
+      assert.match(String(first), /connection: close/i);
+      await closed;
     });
 
     test('nothing of what was refused is left', async () => {

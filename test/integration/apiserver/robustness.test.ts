@@ -3,6 +3,7 @@ import { X509Certificate } from 'node:crypto';
 import { request } from 'node:https';
 import { describe, test } from 'node:test';
 import { connect } from 'node:tls';
+import { gunzipSync, gzipSync } from 'node:zlib';
 import { testServer } from '../../support/api-server.ts';
 import { start, widget, widgets, withWidgets } from './widgets.ts';
 
@@ -82,6 +83,31 @@ describe('the server stands what clients do', () => {
       plain.resume();
     });
     assert.equal((await api.post(widgets, widget('after'))).status, 201);
+  });
+
+  test('large answers are compressed for those who take that, and bodies may come compressed', async () => {
+    const { server, api } = await withWidgets();
+    const configMap = { metadata: { name: 'large' }, data: { x: 'x'.repeat(500_000) } };
+    const headers = { authorization: 'Bearer test-admin', 'accept-encoding': 'gzip', 'content-encoding': 'gzip' };
+    const exchange = (method: string, path: string, body?: Buffer) =>
+      new Promise<{ encoding: string | undefined; body: Buffer; status: number | undefined }>((resolve, reject) => {
+        const req = request(`${server.url}${path}`, { method, ca: server.ca, headers }, async (res) => {
+          const chunks: Buffer[] = [];
+          for await (const chunk of res) chunks.push(chunk as Buffer);
+          resolve({ encoding: res.headers['content-encoding'], body: Buffer.concat(chunks), status: res.statusCode });
+        });
+        req.on('error', reject);
+        req.end(body);
+      });
+    const path = '/api/v1/namespaces/default/configmaps';
+    const made = await exchange('POST', path, gzipSync(JSON.stringify(configMap)));
+    assert.equal(made.status, 201);
+    assert.equal(made.encoding, 'gzip');
+    assert.ok(made.body.length < 10_000);
+    assert.deepEqual(JSON.parse(gunzipSync(made.body).toString()).data, configMap.data);
+    assert.equal((await exchange('POST', path, Buffer.from('no gzip'))).status, 400);
+    assert.equal((await exchange('POST', path, gzipSync(Buffer.alloc(4_000_000)))).status, 413);
+    assert.equal((await api.get('/readyz')).text, 'ok');
   });
 
   test('closing ends open watches in good order and frees the port', async () => {

@@ -146,6 +146,15 @@ describe('the program local', () => {
     }
   });
 
+  test('a signal while its programs start ends them, and it ends as it was told to', async () => {
+    const { child, ended, stdout } = local.start('up');
+    await eventually(() => processesWith(`BERTH_LOCAL_HOME=${local.home}`).length > 0);
+    child.kill('SIGTERM');
+    assert.equal((await ended).code, 0);
+    assert.equal(stdout(), '', 'it never said that it was ready');
+    assert.deepEqual(local.processes(), []);
+  });
+
   test('a port that is taken is told, and nothing is left', async () => {
     const server = createServer().listen(0, '127.0.0.1');
     await new Promise((resolve) => server.once('listening', resolve));

@@ -133,7 +133,7 @@ again(); again(); setInterval(() => spawn('sh', ['-c', 'trap "" TERM; for i in 1
 
   test('that its agent kills or stops fails the turn and takes the agent with it', async () => {
     for (const signal of ['KILL', 'STOP']) {
-      const args = [`sleep 0.2; kill -${signal} $PPID; sleep 300`];
+      const args = [`sleep 300 & sleep 0.2; kill -${signal} $PPID; wait`];
       await using runner = await RunnerHarness.bound({ agent: { args } });
       const result = await runner.runTurn(null, 400);
       assert.ok(result.outcome === 'Failed' || result.outcome === 'TimedOut', signal);

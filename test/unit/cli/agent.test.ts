@@ -12,6 +12,7 @@ mkdirSync(join(root, 'work', 'sub'), { recursive: true });
 writeFileSync(join(root, 'bin', 'tool'), '');
 chmodSync(join(root, 'bin', 'tool'), 0o755);
 symlinkSync('tool', join(root, 'bin', 'link'));
+symlinkSync('loop', join(root, 'bin', 'loop'));
 writeFileSync(join(root, 'bin', 'plain.py'), '');
 writeFileSync(join(root, 'work', 'agent.sh'), '');
 chmodSync(join(root, 'work', 'agent.sh'), 0o755);
@@ -51,10 +52,11 @@ describe('the agent of a session on the embedded cluster', () => {
   test('is refused with ./ where it is in the directory but not in PATH', () => {
     refuses(() => agentFrom(['agent.sh'], {}, local), /write \.\/agent\.sh/);
   });
-  test('is refused when it does not exist, is a directory or lies below a file', () => {
+  test('is refused when it does not exist, is a directory, lies below a file or is a link to itself', () => {
     refuses(() => agentFrom(['./none'], {}, local), /does not exist/);
     refuses(() => agentFrom(['./sub'], {}, local), /is a directory/);
     refuses(() => agentFrom(['./agent.sh/x'], {}, local), /does not exist/);
+    refuses(() => agentFrom(['../bin/loop'], {}, local), /does not exist/);
   });
   test('is refused when it is not executable, with what makes it so and its interpreter', () => {
     refuses(

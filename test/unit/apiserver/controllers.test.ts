@@ -1,0 +1,71 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { silentLogger, systemRandom } from '../../../core/system.ts';
+import { bootstrap } from '../../../local/apiserver/bootstrap.ts';
+import { Controllers } from '../../../local/apiserver/controllers/controllers.ts';
+import { eventSweeper } from '../../../local/apiserver/controllers/events.ts';
+import { builtinResources } from '../../../local/apiserver/registry/builtin/index.ts';
+import { Catalogue } from '../../../local/apiserver/registry/catalogue.ts';
+import { Registry } from '../../../local/apiserver/registry/registry.ts';
+import type { ResourceType } from '../../../local/apiserver/registry/types.ts';
+import { VersionedStore } from '../../../local/apiserver/store/versioned.ts';
+
+const hour = 3_600_000;
+
+test('events go an hour after they were last seen', () => {
+  let now = Date.parse('2026-01-01T00:00:00Z');
+  let tick = () => {};
+  const clock = {
+    now: () => now,
+    monotonic: () => now,
+    setTimer: (_ms: number, fn: () => void) => {
+      tick = fn;
+      return () => {};
+    },
+  };
+  const store = new VersionedStore({ historyLength: 100 });
+  const registry = new Registry({ store, catalogue: new Catalogue(builtinResources), clock, random: systemRandom });
+  const controllers = new Controllers(silentLogger);
+  bootstrap(registry, controllers);
+  const events = registry.catalogue.byStorage('events') as ResourceType;
+  const event = (name: string, lastTimestamp?: string) =>
+    registry.create(
+      events,
+      'default',
+      { metadata: { name }, involvedObject: {}, ...(lastTimestamp ? { lastTimestamp } : {}) },
+      controllers.request,
+    );
+  const left = () => store.list('events').map(({ metadata }) => metadata.name);
+
+  const stop = eventSweeper(registry, clock);
+  event('once');
+  event('again', '2026-01-01T00:50:00Z');
+  now += hour - 1000;
+  tick();
+  assert.deepEqual(left(), ['again', 'once']);
+  now += 1000;
+  tick();
+  assert.deepEqual(left(), ['again']);
+  now += hour;
+  tick();
+  assert.deepEqual(left(), []);
+  stop();
+});
+
+test('a controller’s failure is logged and the next piece of work is done', async () => {
+  const told: string[] = [];
+  const logger = {
+    ...silentLogger,
+    error: (_fields: object, message: string) => told.push(message),
+    child: () => logger,
+  };
+  const controllers = new Controllers(logger);
+  const done = new Promise<void>((resolve) => {
+    controllers.soon(() => {
+      throw new Error('broken');
+    });
+    controllers.soon(resolve);
+  });
+  await done;
+  assert.deepEqual(told, ['a controller of the embedded cluster failed']);
+});

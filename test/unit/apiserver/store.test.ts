@@ -1,0 +1,182 @@
+import assert from 'node:assert/strict';
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { describe, test } from 'node:test';
+import fc from 'fast-check';
+import type { ApiObject } from '../../../local/apiserver/object.ts';
+import { Journal } from '../../../local/apiserver/store/journal.ts';
+import { type Change, VersionedStore } from '../../../local/apiserver/store/versioned.ts';
+
+interface Write {
+  namespace: string;
+  name: string;
+  remove: boolean;
+  value: number;
+}
+
+const writes = fc.array(
+  fc.record({
+    namespace: fc.constantFrom('a', 'b'),
+    name: fc.constantFrom('x', 'y', 'z'),
+    remove: fc.boolean(),
+    value: fc.nat(),
+  }),
+  { maxLength: 40 },
+);
+
+const objectOf = ({ namespace, name, value }: Write): ApiObject => ({
+  apiVersion: 'v1',
+  kind: 'Thing',
+  metadata: { name, namespace },
+  value,
+});
+
+function apply(store: VersionedStore, write: Write): void {
+  const present = store.get('things', write.namespace, write.name);
+  if (!write.remove) store.put('things', objectOf(write), 10);
+  else if (present) store.remove('things', present);
+}
+
+const names = (objects: ApiObject[]) =>
+  objects.map(({ metadata, value }) => `${metadata.namespace}/${metadata.name}=${value}`);
+
+describe('the versioned store', () => {
+  test('shows the state of any version that its history reaches', () => {
+    fc.assert(
+      fc.property(writes, (sequence) => {
+        const store = new VersionedStore({ historyLength: 1000 });
+        const states = new Map([[store.version, names(store.list('things'))]]);
+        for (const write of sequence) {
+          apply(store, write);
+          states.set(store.version, names(store.list('things')));
+        }
+        for (const [version, state] of states) {
+          assert.deepEqual(names(store.listAt('things', undefined, version)), state);
+          const inA = state.filter((name) => name.startsWith('a/'));
+          assert.deepEqual(names(store.listAt('things', 'a', version)), inA);
+        }
+      }),
+    );
+  });
+
+  test('tells the changes after any version so that a follower ends with the same objects', () => {
+    fc.assert(
+      fc.property(writes, fc.nat(40), (sequence, start) => {
+        const store = new VersionedStore({ historyLength: 1000 });
+        for (const write of sequence.slice(0, start)) apply(store, write);
+        const from = store.version;
+        const copy = new Map(store.list('things').map((o) => [`${o.metadata.namespace}/${o.metadata.name}`, o]));
+        for (const write of sequence.slice(start)) apply(store, write);
+        let last = from;
+        for (const change of store.changesSince('things', from)) {
+          assert.ok(change.version > last);
+          last = change.version;
+          if (change.type === 'DELETED') copy.delete(change.key);
+          else copy.set(change.key, change.object);
+        }
+        assert.deepEqual(
+          [...copy.values()].map((o) => o.value).sort(),
+          store
+            .list('things')
+            .map((o) => o.value)
+            .sort(),
+        );
+      }),
+    );
+  });
+
+  test('answers 410 for what its history has lost, and never a wrong state', () => {
+    fc.assert(
+      fc.property(writes, fc.integer({ min: 1, max: 8 }), (sequence, historyLength) => {
+        const store = new VersionedStore({ historyLength });
+        const states = new Map<number, string[]>();
+        for (const write of sequence) {
+          apply(store, write);
+          states.set(store.version, names(store.list('things')));
+        }
+        for (const [version, state] of states) {
+          try {
+            assert.deepEqual(names(store.listAt('things', undefined, version)), state);
+          } catch (error) {
+            assert.equal((error as { code?: number }).code, 410);
+          }
+        }
+      }),
+    );
+  });
+
+  test('does not count a write that could not be kept', () => {
+    const sink = {
+      append() {
+        throw new Error('the disk is full');
+      },
+    };
+    const store = new VersionedStore({ historyLength: 10, sink });
+    const before = store.version;
+    assert.throws(
+      () => store.put('things', objectOf({ namespace: 'a', name: 'x', remove: false, value: 1 }), 10),
+      /full/,
+    );
+    assert.equal(store.version, before);
+    assert.deepEqual(store.list('things'), []);
+  });
+
+  test('hands out objects that cannot be changed', () => {
+    const store = new VersionedStore({ historyLength: 10 });
+    const object = store.put('things', objectOf({ namespace: 'a', name: 'x', remove: false, value: 1 }), 10);
+    assert.throws(() => {
+      object.metadata.labels = { a: 'b' };
+    }, TypeError);
+  });
+});
+
+describe('the journal', () => {
+  test('cut off anywhere it yields the writes that were whole, and goes on from there', () => {
+    fc.assert(
+      fc.property(writes, fc.double({ min: 0, max: 1, noNaN: true }), fc.boolean(), (sequence, where, snapshot) => {
+        const dir = mkdtempSync(join(tmpdir(), 'berth-journal-'));
+        try {
+          const { journal, contents } = Journal.open(dir);
+          const store = new VersionedStore({ historyLength: 1000, contents, sink: journal });
+          const changes: Change[] = [];
+          store.subscribe((change) => changes.push(change));
+          const half = Math.floor(sequence.length / 2);
+          for (const write of sequence.slice(0, half)) apply(store, write);
+          if (snapshot) journal.snapshot(store.contents());
+          const kept = snapshot ? changes.length : 0;
+          for (const write of sequence.slice(half)) apply(store, write);
+          journal.close();
+
+          const path = join(dir, 'objects.journal.jsonl');
+          const bytes = readFileSync(path);
+          const cut = bytes.subarray(0, Math.floor(bytes.length * where));
+          writeFileSync(path, cut);
+          const whole = kept + cut.toString('utf8').split('\n').length - 1;
+          const expected = new VersionedStore({ historyLength: 1000 });
+          for (const { type, object } of changes.slice(0, whole)) {
+            if (type === 'DELETED') expected.remove('things', object);
+            else expected.put('things', object, 10);
+          }
+
+          const reopened = Journal.open(dir);
+          const again = new VersionedStore({
+            historyLength: 1000,
+            contents: reopened.contents,
+            sink: reopened.journal,
+          });
+          assert.deepEqual(names(again.list('things')), names(expected.list('things')));
+          assert.equal(again.version, expected.version);
+          again.put('things', objectOf({ namespace: 'a', name: 'last', remove: false, value: 1 }), 10);
+          reopened.journal.close();
+          const third = Journal.open(dir);
+          third.journal.close();
+          assert.equal(third.contents.version, expected.version + 1);
+        } finally {
+          rmSync(dir, { recursive: true, force: true });
+        }
+      }),
+      { numRuns: 60 },
+    );
+  });
+});

@@ -1,11 +1,11 @@
 /**
  * Takes secrets out of text that comes in pieces. What counts (requirements R1): `sk-` with ten or more letters, digits,
- * `-`, `_`; `key=`, `token=`, `secret=`, `password=` in any case with optional space, up to the next space; `Bearer` up to
+ * `-`, `_`, not within a word such as task-management; `key=`, `token=`, `secret=`, `password=` in any case with optional space, up to the next space; `Bearer` up to
  * the next space; and the exact value of every secret given to the session. Whatever lies in one or in several that
  * overlap is replaced by one `[REDACTED]`.
  *
  * Whether a match begins at a place depends on a bounded number of characters after it, and how far it goes on the
- * characters that follow; nothing looks back. So the same text gives the same result however it is cut into pieces, in
+ * characters that follow, and on the one before it. So the same text gives the same result however it is cut into pieces, in
  * linear time, with no more held back than the longest secret.
  */
 
@@ -18,6 +18,7 @@ const API_KEY = /sk-(?=[A-Za-z0-9_-]{10})/g;
 /** More than the longest text that decides whether one of the three begins. */
 const PATTERN_CHARS = 64;
 
+const WORD = /^[A-Za-z0-9]$/;
 const SPACE = /\s/g;
 const NOT_API_KEY = /[^A-Za-z0-9_-]/g;
 
@@ -53,6 +54,8 @@ export class Redactor {
   #covered = -1;
   /** Such a match goes on until a character of this kind. */
   #open: RegExp[] = [];
+  /** The character before `#pending`. */
+  #before = '';
 
   /** `secrets` as `secretForms` gives them. */
   constructor(secrets: readonly string[]) {
@@ -76,6 +79,7 @@ export class Redactor {
     const rest = this.#release(this.#pending.length);
     this.#open = [];
     this.#covered = -1;
+    this.#before = '';
     return rest;
   }
 
@@ -98,6 +102,7 @@ export class Redactor {
     }
     result += text.slice(at, cut);
     this.#pending = text.slice(cut);
+    this.#before = text[cut - 1] ?? '';
     this.#covered = covered < cut ? -1 : covered - cut;
     this.#open = open;
     return result;
@@ -110,6 +115,7 @@ export class Redactor {
       let reach = 0;
       prefix.lastIndex = 0;
       for (let found = prefix.exec(text); found && found.index < cut; found = prefix.exec(text)) {
+        if (prefix === API_KEY && WORD.test(text[found.index - 1] ?? this.#before)) continue;
         // One inside the former ends where the former does: looking for that again would make it quadratic.
         if (prefix.lastIndex < reach) continue;
         const stop = search(end, text, prefix.lastIndex);

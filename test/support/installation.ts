@@ -24,8 +24,8 @@ import { startApiServer } from '../../local/apiserver/server.ts';
 import type { ApiServer } from '../../local/apiserver/types.ts';
 import { Kubelet } from '../../local/kubelet/kubelet.ts';
 import { installManifests } from '../../local/manifests.ts';
-import { processesWith } from '../integration/kubelet/cluster.ts';
 import { eventually } from './eventually.ts';
+import { processesWith } from './processes.ts';
 
 const ROOT = join(import.meta.dirname, '..', '..');
 const NODE = [process.execPath, '--disable-warning=ExperimentalWarning'];

@@ -2,7 +2,8 @@ import assert from 'node:assert/strict';
 import { existsSync } from 'node:fs';
 import { after, before, describe, test } from 'node:test';
 import { eventually } from '../../support/eventually.ts';
-import { exists, processesWith, TestCluster } from './cluster.ts';
+import { exists, processesWith } from '../../support/processes.ts';
+import { TestCluster } from './cluster.ts';
 
 /** Prints the pids of what it leaves behind: a child, a daemon of its own session, one without any environment. */
 const LEFTOVERS = [

@@ -1,6 +1,6 @@
 /** An API server and a kubelet in this process, with a home of their own, and a client for what goes over the wire. */
 
-import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
+import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Agent, request } from 'undici';
@@ -141,26 +141,4 @@ export class TestCluster {
 
 export function newKubelet(home: string): Kubelet {
   return new Kubelet({ home, images, clock: systemClock, random: systemRandom, logger: silentLogger });
-}
-
-/** Pids of processes whose environment holds this text. */
-export function processesWith(text: string): number[] {
-  return readdirSync('/proc')
-    .filter((entry) => /^\d+$/.test(entry))
-    .filter((pid) => {
-      try {
-        return readFileSync(`/proc/${pid}/environ`, 'latin1').includes(text);
-      } catch {
-        return false;
-      }
-    })
-    .map(Number);
-}
-
-export function exists(pid: number): boolean {
-  try {
-    return !/^State:\s+Z/m.test(readFileSync(`/proc/${pid}/status`, 'utf8'));
-  } catch {
-    return false;
-  }
 }

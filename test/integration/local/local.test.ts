@@ -4,7 +4,7 @@ import { createServer } from 'node:net';
 import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
 import { eventually } from '../../support/eventually.ts';
-import { exists, processesWith } from '../kubelet/cluster.ts';
+import { exists, processesWith } from '../../support/processes.ts';
 import { LocalProgram } from './program.ts';
 
 describe('the program local', () => {

@@ -7,8 +7,8 @@ import { join } from 'node:path';
 import type { Kubeconfig } from '../../../local/apiserver/types.ts';
 import type { PodObject, PodStatus } from '../../../local/kubelet/types.ts';
 import { eventually } from '../../support/eventually.ts';
+import { processesWith } from '../../support/processes.ts';
 import { RawApi } from '../../support/raw-api.ts';
-import { processesWith } from '../kubelet/cluster.ts';
 
 const MAIN = join(import.meta.dirname, '..', '..', '..', 'local', 'main.ts');
 

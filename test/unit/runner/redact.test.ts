@@ -10,7 +10,11 @@ describe('redaction', () => {
     ['sk- with ten characters is replaced', 'use sk-abc_DEF-90 now', `use ${R} now`],
     ['sk- with nine characters is kept', 'use sk-abcdefghi now', 'use sk-abcdefghi now'],
     ['sk- ends at the first other character', '"sk-0123456789"', `"${R}"`],
-    ['sk- inside a word is kept', 'a task-management and risk-assessment plan', 'a task-management and risk-assessment plan'],
+    [
+      'sk- inside a word is kept',
+      'a task-management and risk-assessment plan',
+      'a task-management and risk-assessment plan',
+    ],
     ['key= is replaced up to the next space', 'api_key=a"b,c d', `api_${R} d`],
     ['TOKEN = is replaced in any case with space around', 'x TOKEN = abc def', `x ${R} def`],
     ['secret= is replaced', 'secret=1', R],

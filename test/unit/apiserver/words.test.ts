@@ -215,6 +215,20 @@ describe('protobuf', () => {
     );
   });
 
+  test('strings of every length around the limits of a length’s own encoding are read', () => {
+    for (const length of [1, 126, 127, 128, 129, 300, 16_383, 16_384]) {
+      const name = 'x'.repeat(length);
+      assert.deepEqual(decodeProtobuf(envelope('Namespace', bytes(1, bytes(1, name)))).metadata, { name });
+    }
+  });
+
+  test('a body that ends too early is 400', () => {
+    const whole = envelope('Namespace', bytes(1, bytes(1, 'name')));
+    for (let missing = 1; missing < 'name'.length + 4; missing++) {
+      assert.throws(() => decodeProtobuf(whole.subarray(0, whole.length - missing)), { code: 400 });
+    }
+  });
+
   test('any bytes are read or refused, never more', () => {
     fc.assert(
       fc.property(fc.uint8Array({ maxLength: 60 }), fc.boolean(), (noise, framed) => {

@@ -41,6 +41,19 @@ describe('result markers', () => {
   test('markers of another turn are log', () => {
     assert.deepEqual(scanText('<<<START 2>>>x<<<END 2>>>').block, { type: 'None' });
   });
+  test('text that no marker can begin with is handed on at once', () => {
+    let log = '';
+    const onLog = (bytes: Buffer) => {
+      log += bytes;
+    };
+    const scanner = new MarkerScanner({ start: START, end: END, maxBytes: 1000, onLog });
+    scanner.push(Buffer.from('short\n'));
+    assert.equal(log, 'short\n');
+    scanner.push(Buffer.from('a < b <<<STA'));
+    assert.equal(log, 'short\na < b ');
+    scanner.push(Buffer.from('Y'));
+    assert.equal(log, 'short\na < b <<<STAY');
+  });
   test('a result longer than may be held is told with its length', () => {
     const { block } = scan([Buffer.from(`${START}${'x'.repeat(2000)}${END}`)]);
     assert.deepEqual(block, { type: 'TooLarge', bytes: 2000 });

@@ -21,9 +21,12 @@ export type Program = (typeof programs)[number];
 /** Node's flags: SIGUSR1 must not open an inspector in a process that others can signal. */
 const nodeFlags = ['--disable-sigusr1', '--disable-warning=ExperimentalWarning'];
 
+/** The runner starts with every session: as CommonJS it takes 5 MiB less than as an ES module. */
+const bundleOf = (program: Program) => (program === 'runner' ? 'runner.cjs' : `${program}.mjs`);
+
 function config(program: Program): ImageConfig {
   return {
-    Entrypoint: [nodePath, ...nodeFlags, `/opt/berth/${program}.mjs`],
+    Entrypoint: [nodePath, ...nodeFlags, `/opt/berth/${bundleOf(program)}`],
     Env: ['PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin', 'LANG=C.UTF-8'],
     User: `${user}:${user}`,
     WorkingDir: '/',
@@ -34,7 +37,7 @@ function config(program: Program): ImageConfig {
 async function stageProgram(program: Program, root: string): Promise<void> {
   const folder = join(root, 'opt/berth');
   await mkdir(folder, { recursive: true });
-  const packages = await bundle(checkout, `${program}/main.ts`, join(folder, `${program}.mjs`));
+  const packages = await bundle(checkout, `${program}/main.ts`, join(folder, bundleOf(program)));
   await writeFile(join(folder, 'LICENCES'), await licences(checkout, packages));
   if (program === 'runner') await stageAgentTools(root);
 }

@@ -3,8 +3,12 @@ import { readdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { build } from 'esbuild';
 
-/** Bundles `entry` (relative to `checkout`) into the ES module `outfile`; resolves to the npm packages inside, sorted. */
+/**
+ * Bundles `entry` (relative to `checkout`) into `outfile`, a CommonJS module if it ends in .cjs, else an ES module; resolves
+ * to the npm packages inside, sorted.
+ */
 export async function bundle(checkout: string, entry: string, outfile: string): Promise<string[]> {
+  const commonjs = outfile.endsWith('.cjs');
   const result = await build({
     absWorkingDir: checkout,
     entryPoints: [entry],
@@ -12,13 +16,13 @@ export async function bundle(checkout: string, entry: string, outfile: string): 
     bundle: true,
     platform: 'node',
     target: 'node24',
-    format: 'esm',
+    format: commonjs ? 'cjs' : 'esm',
     minifySyntax: true,
     minifyWhitespace: true,
     // Several dependencies are CommonJS and call require for Node's own modules.
-    banner: {
-      js: "import{createRequire as berthRequire}from'node:module';const require=berthRequire(import.meta.url);",
-    },
+    banner: commonjs
+      ? {}
+      : { js: "import{createRequire as berthRequire}from'node:module';const require=berthRequire(import.meta.url);" },
     legalComments: 'none',
     metafile: true,
     logLevel: 'warning',

@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import type { Pod, StoredPod } from '../core/kube/builtin.ts';
 import { Informer } from '../core/kube/informer.ts';
 import { pods } from '../core/kube/resources.ts';
-import type { KubeApi, KubeObject, Stored } from '../core/kube/types.ts';
+import type { KubeApi, KubeObject, ListOptions, Resource, Stored } from '../core/kube/types.ts';
 import {
   type Session,
   type SessionClass,
@@ -16,7 +16,7 @@ import {
 } from '../core/resources/kinds.ts';
 import { jsonBytes, MAX_LAST_OUTPUT_BYTES } from '../core/resources/limits.ts';
 import { LABEL_MANAGED_BY, LABEL_SESSION, LABEL_SESSION_UID, MANAGED_BY } from '../core/resources/names.ts';
-import { isTerminal } from '../core/resources/turn.ts';
+import { isTerminal, TERMINAL_PHASES } from '../core/resources/turn.ts';
 import type { Clock, Logger, Random } from '../core/runtime.ts';
 import type { BodyFacts, CachedSession, CachedTurn } from './world.ts';
 
@@ -32,8 +32,8 @@ export interface Caches {
   allPods(): StoredPod[];
   /** `namespace/name` of every session that exists, or that a turn names. */
   keys(): Set<string>;
-  /** Milliseconds since the oldest of the caches was last known to be right. */
-  staleness(): number;
+  /** Takes in what an earlier leader has written and these caches may not show yet: sessions, pods and live turns. */
+  refresh(signal: AbortSignal): Promise<void>;
   /** Results of own writes, seen before their events come. */
   sawSession(object: StoredSession): void;
   sawTurn(object: StoredTurn): void;
@@ -55,6 +55,24 @@ export interface CachesOptions {
   onPod(pod: StoredPod, gone: boolean): void;
   /** A class was made, changed or removed. */
   onClass(name: string): void;
+}
+
+const OURS = `${LABEL_MANAGED_BY}=${MANAGED_BY},${LABEL_SESSION_UID}`;
+const LIVE = TERMINAL_PHASES.map((phase) => `status.phase!=${phase}`).join(',');
+const PAGE = 500;
+
+async function everyPage<T extends KubeObject>(
+  api: KubeApi,
+  resource: Resource<T>,
+  options: ListOptions,
+  take: (object: Stored<T>) => void,
+): Promise<void> {
+  let next: string | undefined;
+  do {
+    const page = await api.list(resource, { ...options, limit: PAGE, ...(next ? { continue: next } : {}) });
+    for (const object of page.items) take(object);
+    next = page.metadata.continue;
+  } while (next);
 }
 
 const NAMING = 'naming';
@@ -146,7 +164,7 @@ export function informerCaches(options: CachesOptions): Caches {
   const podInformer = new Informer<Pod>({
     ...common,
     resource: pods,
-    labelSelector: `${LABEL_MANAGED_BY}=${MANAGED_BY},${LABEL_SESSION_UID}`,
+    labelSelector: OURS,
     transform: slimPod,
     indexes: { [OF_SESSION]: (pod) => [pod.metadata.labels?.[LABEL_SESSION_UID] ?? ''] },
   });
@@ -179,7 +197,14 @@ export function informerCaches(options: CachesOptions): Caches {
         ...sessionInformer.list().map(({ metadata }) => `${metadata.namespace}/${metadata.name}`),
         ...turnInformer.list().map(({ metadata, spec }) => `${metadata.namespace}/${spec.session}`),
       ]),
-    staleness: () => Math.max(...all.map((informer) => informer.staleness)),
+    refresh: async (signal) => {
+      for (const namespace of namespaces ?? [undefined]) {
+        const scope = { ...(namespace === undefined ? {} : { namespace }), signal };
+        await everyPage(api, sessions, scope, (session) => sessionInformer.apply(session));
+        await everyPage(api, turns, { ...scope, fieldSelector: LIVE }, (turn) => turnInformer.apply(turn));
+        await everyPage(api, pods, { ...scope, labelSelector: OURS }, (pod) => podInformer.apply(pod));
+      }
+    },
     sawSession: (object) => sessionInformer.apply(object),
     sawTurn: (object) => turnInformer.apply(object),
     sawPod: (object) => podInformer.apply(object),

@@ -2,13 +2,14 @@ import { hostname } from 'node:os';
 import type { KubeClient } from '../core/kube/client.ts';
 import { EventRecorder } from '../core/kube/events.ts';
 import { LeaderElector, type Leadership } from '../core/kube/lease.ts';
-import type { Clock, Logger, Random } from '../core/runtime.ts';
+import type { KubeApi } from '../core/kube/types.ts';
+import { type Clock, delay, type Logger, type Random } from '../core/runtime.ts';
 import { BlobStore } from '../core/store/blobs.ts';
 import { type Caches, informerCaches } from './caches.ts';
 import type { ControllerConfig } from './config.ts';
 import { Leading } from './leadership.ts';
 import { leasedApi, WRITE_DEADLINE_MS } from './leased-api.ts';
-import { loadMasterKeys } from './link/keys.ts';
+import { loadMasterKeys, type MasterKeys } from './link/keys.ts';
 
 export interface ControllerOptions {
   api: KubeClient;
@@ -23,6 +24,8 @@ export interface ControllerOptions {
 /** How long running effects may take when the controller is told to stop, so that it is out within its grace period. */
 const STOP_MS = 5_000;
 
+const KEYS_AGAIN_MS = 2_000;
+
 /** Watches always, so that it can take over at once; acts while it holds the lease. */
 export class Controller {
   readonly #options: ControllerOptions;
@@ -33,6 +36,7 @@ export class Controller {
   #leading: Leading | undefined;
   #changing: Promise<void> = Promise.resolve();
   #synced = false;
+  #keyProblem: string | undefined;
 
   constructor(options: ControllerOptions) {
     const { api, config, clock, random, log, namespace } = options;
@@ -75,7 +79,7 @@ export class Controller {
 
   /** What keeps the controller from being ready; undefined when nothing does. */
   get problem(): string | undefined {
-    return this.#synced ? undefined : 'the caches have not been filled yet';
+    return this.#synced ? this.#keyProblem : 'the caches have not been filled yet';
   }
 
   get isLeading(): boolean {
@@ -100,11 +104,11 @@ export class Controller {
   }
 
   async #start(leadership: Leadership): Promise<void> {
-    const { api, config, namespace, clock, random, log } = this.#options;
+    const { api, config, clock, random, log } = this.#options;
     if (leadership.signal.aborted || this.#stopped.signal.aborted) return;
     const leased = leasedApi(api, () => this.#elector.deadlineLeftMs());
-    const secret = { namespace, name: config.BERTH_MASTER_KEY_SECRET };
-    const keys = await loadMasterKeys(leased, random, secret, leadership.signal);
+    const keys = await this.#masterKeys(leased, leadership.signal);
+    await this.#caches.refresh(leadership.signal);
     this.#leading = new Leading({
       api: leased,
       caches: this.#caches,
@@ -137,6 +141,23 @@ export class Controller {
     });
     this.#leading.start();
     log.info({ epoch: leadership.epoch, takenOver: leadership.takenOver }, 'leading');
+  }
+
+  /** A leader without its keys can do nothing: it tries until it has them or leads no more, and says so. */
+  async #masterKeys(api: KubeApi, signal: AbortSignal): Promise<MasterKeys> {
+    const { config, namespace, clock, random, log } = this.#options;
+    for (;;) {
+      try {
+        const keys = await loadMasterKeys(api, random, { namespace, name: config.BERTH_MASTER_KEY_SECRET }, signal);
+        this.#keyProblem = undefined;
+        return keys;
+      } catch (error) {
+        signal.throwIfAborted();
+        this.#keyProblem = `the master keys cannot be had: ${error instanceof Error ? error.message : error}`;
+        log.error({ err: error }, 'master keys cannot be had');
+        await delay(clock, KEYS_AGAIN_MS, signal);
+      }
+    }
   }
 
   async #stop(reason: string): Promise<void> {

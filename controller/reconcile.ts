@@ -16,7 +16,13 @@ import { reconcileOrphans } from './orphans.ts';
 import type { CachedSession, Installation } from './world.ts';
 
 /** Actions that find something out, which is for the next pass to decide upon. */
-const LEARNING: ReadonlySet<Action['do']> = new Set(['ConfirmGone', 'ReadLog', 'VerifySuspension']);
+const LEARNING: ReadonlySet<Action['do']> = new Set([
+  'ConfirmGone',
+  'ReadLog',
+  'VerifySuspension',
+  'AbortSuspension',
+  'NoteFailedStart',
+]);
 
 export interface ReconcilerOptions {
   effects: Effects;
@@ -39,7 +45,10 @@ export class Reconciler {
     const session = effects.caches.session(namespace, name);
     const known = this.#memories.get(key);
     if (known && known.uid !== session?.metadata.uid) this.#forget(key, known.uid);
-    if (!session) return reconcileOrphans(effects, namespace, name, signal);
+    if (!session) {
+      effects.ledger.leave(key);
+      return reconcileOrphans(effects, namespace, name, signal);
+    }
     const memory = this.#memory(key, session.metadata.uid);
     return this.#pass(key, session, memory, signal);
   }
@@ -72,7 +81,9 @@ export class Reconciler {
     } catch (error) {
       if (isConflict(error)) return 20; // the cache is behind: its event comes
       if (!signal.aborted && (memory.startProblem || memory.commitProblem)) {
-        const status = decide({ ...world, memory, now: clock.now() }).status;
+        const { status } = decide({ ...world, memory, now: clock.now() });
+        // Only what went wrong: letting go of the pod comes after what must precede it.
+        if (status.podName !== session.status?.podName) throw error;
         await this.#write(key, session, status, false, signal).catch(() => undefined);
       }
       throw error;

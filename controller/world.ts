@@ -53,8 +53,16 @@ export interface Memory {
   commitProblem?: (Problem & { since: number }) | undefined;
   /** Live GETs found that this pod is gone. */
   confirmedGone?: { podUID: string } | undefined;
-  /** The log of this ended pod has been read to its end. */
+  /** The log of this ended pod has been read to its end, or cannot be. */
   logRead?: { podUID: string } | undefined;
+  /** Failed attempts to read it. */
+  logFailures?: number;
+  /** Containers that ended before they were bound, one after the other, and when the last did. */
+  failedStarts?: { count: number; at: number } | undefined;
+  /** This pod holds a state that was not stored and never will be: it cannot be gone on from. */
+  unstored?: { podUID: string } | undefined;
+  /** A suspension failed: not again before this time. */
+  suspendAgainAt?: number | undefined;
   /** The suspension under way: the state handed over is stored, and the second look found nothing. */
   suspension?: { podUID: string; verified: StateRef | 'Unchanged' } | undefined;
 }

@@ -176,7 +176,8 @@ export async function sendState(
   const { session, keyId, key } = stateKey;
   const sealed = sealState(key, packed, { session, keyId }, random);
   const seq = sender.send('state', { ...(turn && { turn }), digest, keyId, bytes }, sealed);
-  known.digest = digest;
+  // A snapshot may be taken and never stored; a turn's state is stored with its result, or the pod is given up.
+  if (turn !== undefined) known.digest = digest;
   return { seq, digest };
 }
 

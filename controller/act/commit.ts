@@ -22,6 +22,10 @@ export async function commit(pass: Pass, turn: CachedTurn, delivery: Delivery): 
   const status = ended(turn, outcomeOf(delivery, stored), effects.clock.now());
   const written = await end(pass, turn, status);
   memory.commitProblem = undefined;
+  memory.failedStarts = undefined;
+  // The runner takes what it sent for stored: its pod cannot be gone on from.
+  const unstored = stored.problems.some(({ reason }) => reason === 'StateNotStored');
+  if (unstored && turn.status.podUID) memory.unstored = { podUID: turn.status.podUID };
   effects.links.get(turn.status.podUID)?.acknowledge(delivery.result.seq);
   effects.log.info({ session: key, turn: turn.metadata.name, phase: status.phase }, 'turn committed');
   // Last: whoever sees the turn ended may count on everything before.

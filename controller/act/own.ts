@@ -27,6 +27,9 @@ export async function ownIncarnation({ effects, world, key, signal, memory }: Pa
     memory.confirmedGone = undefined;
     memory.logRead = undefined;
     memory.suspension = undefined;
+    memory.startProblem = undefined;
+    memory.unstored = undefined;
+    memory.suspendAgainAt = undefined;
     log.info({ session: key, uid: session.metadata.uid, incarnation }, 'session admitted');
   } catch (error) {
     if (error instanceof TransportError) {

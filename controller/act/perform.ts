@@ -1,4 +1,5 @@
 import {
+  ApiError,
   isAlreadyExists,
   isConflict,
   isForbidden,
@@ -13,12 +14,16 @@ import { isTerminal } from '../../core/resources/turn.ts';
 import type { Action } from '../decide/draft.ts';
 import { attachability } from '../link/links.ts';
 import { sessionPod } from '../pod.ts';
+import { acknowledgeStray } from './acknowledge.ts';
 import { bindRunner } from './bind.ts';
 import { commit } from './commit.ts';
 import type { Pass } from './context.ts';
 import { ownIncarnation } from './own.ts';
-import { verifySuspension } from './suspension.ts';
+import { abortSuspension, verifySuspension } from './suspension.ts';
 import { writeStatus } from './write-status.ts';
+
+/** Of reading the log of an ended container, before its turn counts as lost. */
+const LOG_ATTEMPTS = 5;
 
 /** Ends of turns that are nobody's wish and no agent's doing. */
 const NOTEWORTHY: ReadonlySet<string> = new Set(['PodLost', 'StartFailed', 'TurnTimedOut']);
@@ -77,11 +82,9 @@ export async function perform(action: Action, pass: Pass): Promise<void> {
       return confirmGone(pass, action.podUID);
     case 'ReadLog': {
       const opened = links.open(action.pod, linkSession(pass));
-      const pieces: Buffer[] = [];
-      const ref = { namespace, name: action.pod.metadata.name };
-      for await (const piece of api.podLog(ref, { signal })) pieces.push(piece);
+      const log = await readLog(pass, action.pod.metadata.name);
       memory.logRead = { podUID: action.pod.metadata.uid };
-      opened.takeLog(Buffer.concat(pieces));
+      if (log) opened.takeLog(log);
       return;
     }
     case 'OpenLink':
@@ -90,6 +93,8 @@ export async function perform(action: Action, pass: Pass): Promise<void> {
     case 'CloseLink':
       links.closeOthers(session.metadata.uid);
       memory.suspension = undefined;
+      memory.commitProblem = undefined;
+      memory.logFailures = 0;
       memory.inputs.clear();
       return;
     case 'Bind':
@@ -108,13 +113,18 @@ export async function perform(action: Action, pass: Pass): Promise<void> {
       return;
     }
     case 'CancelTurn':
-      link?.cancel(action.turn.metadata.uid);
+      link?.cancel(action.turn);
+      return;
+    case 'NoteFailedStart':
+      memory.failedStarts = { count: (memory.failedStarts?.count ?? 0) + 1, at: effects.clock.now() };
+      return;
+    case 'AbortSuspension':
+      abortSuspension(pass, action.message);
       return;
     case 'Commit':
       return commit(pass, action.turn, action.delivery);
     case 'Acknowledge':
-      link?.acknowledge(action.through);
-      return;
+      return acknowledgeStray(pass, action.delivery);
     case 'SuspendRunner':
       memory.suspension = undefined;
       link?.suspend();
@@ -133,7 +143,8 @@ function linkSession({ key, world: { session } }: Pass) {
 }
 
 /** From the live Session: the cached one has no input. Repeating it finds the turn there. */
-async function createFirstTurn({ effects: { api, caches }, world: { session }, signal }: Pass): Promise<void> {
+async function createFirstTurn({ effects, world: { session }, signal }: Pass): Promise<void> {
+  const { api, caches, notify } = effects;
   const namespace = session.metadata.namespace as string;
   const live = await api.get(sessions, { namespace, name: session.metadata.name }, { signal });
   if (live.metadata.uid !== session.metadata.uid || live.status?.phase !== undefined) return;
@@ -152,6 +163,31 @@ async function createFirstTurn({ effects: { api, caches }, world: { session }, s
     caches.sawTurn(await api.create(turns, turn, { signal }));
   } catch (error) {
     if (!isAlreadyExists(error)) throw error;
+    const ref = { namespace, name: turn.metadata.name };
+    const present = await api.get(turns, ref, { signal });
+    const owner = present.metadata.ownerReferences?.find(({ kind }) => kind === 'Session')?.uid;
+    if (owner === session.metadata.uid) return;
+    // That of a deleted session goes by itself; anything else is for a person to move.
+    const message = `Turn "${ref.name}", which spec.input would become, exists and is not this session's; delete it.`;
+    notify(session, { type: 'Warning', reason: 'InvalidSpec', message });
+    throw new Error(message);
+  }
+}
+
+/** What an ended container printed; undefined when there is nothing to be had. */
+async function readLog({ effects: { api }, world, memory, signal }: Pass, name: string): Promise<Buffer | undefined> {
+  const pieces: Buffer[] = [];
+  try {
+    const ref = { namespace: world.session.metadata.namespace as string, name };
+    for await (const piece of api.podLog(ref, { signal })) pieces.push(piece);
+    return Buffer.concat(pieces);
+  } catch (error) {
+    if (signal.aborted) throw error;
+    // A pod that the kubelet refused has no log and never will; a node that is gone does not answer for it.
+    memory.logFailures = (memory.logFailures ?? 0) + 1;
+    const never = error instanceof ApiError && error.code < 500;
+    if (!never && memory.logFailures < LOG_ATTEMPTS) throw error;
+    return undefined;
   }
 }
 
@@ -164,7 +200,7 @@ async function createPod(pass: Pass, { settings }: Extract<Action, { do: 'Create
     const created = await api.create(pods, pod, { signal });
     memory.startProblem = undefined;
     log.info({ session: key, pod: created.metadata.name, incarnation }, 'pod created');
-    links.open(created, linkSession(pass)).open(attachability(created));
+    links.open(created, linkSession(pass)).open({ ...attachability(created), fresh: true });
     caches.sawPod(created);
   } catch (error) {
     if (isAlreadyExists(error)) {
@@ -187,7 +223,8 @@ async function createPod(pass: Pass, { settings }: Extract<Action, { do: 'Create
 async function confirmGone({ effects: { api, caches }, world, memory, signal }: Pass, podUID: string): Promise<void> {
   const { session } = world;
   const namespace = session.metadata.namespace as string;
-  const name = session.status?.podName ?? podName(session.metadata.uid, session.status?.incarnation ?? 0);
+  const ran = world.turns.find(({ status }) => status.podUID === podUID)?.status.incarnation;
+  const name = podName(session.metadata.uid, ran ?? session.status?.incarnation ?? 0);
   try {
     const pod = await api.get(pods, { namespace, name }, { signal });
     if (pod.metadata.uid === podUID) {

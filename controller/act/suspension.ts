@@ -1,5 +1,7 @@
 import { sessions, turns } from '../../core/resources/kinds.ts';
+import type { StateRef } from '../../core/resources/schema.ts';
 import { isTerminal } from '../../core/resources/turn.ts';
+import { StoreFullError } from '../../core/store/store.ts';
 import type { Pass } from './context.ts';
 import { storeState } from './store-delivery.ts';
 
@@ -17,7 +19,14 @@ export async function verifySuspension(pass: Pass): Promise<void> {
   const namespace = session.metadata.namespace as string;
 
   const same = session.status?.state?.digest === snapshot.message.digest;
-  const state = same ? 'Unchanged' : await storeState(pass, snapshot);
+  let state: StateRef | 'Unchanged' = 'Unchanged';
+  try {
+    if (!same) state = await storeState(pass, snapshot);
+  } catch (error) {
+    if (!(error instanceof StoreFullError)) throw error;
+    abortSuspension(pass, error.message);
+    return;
+  }
 
   const live = await api.get(sessions, { namespace, name: session.metadata.name }, { signal });
   const fieldSelector = `spec.session=${session.metadata.name}`;
@@ -36,4 +45,16 @@ export async function verifySuspension(pass: Pass): Promise<void> {
   }
   link.acknowledge(snapshot.seq);
   memory.suspension = { podUID: world.link.podUID, verified: state };
+}
+
+/** Between two attempts to suspend a session whose state cannot be stored. */
+const SUSPEND_AGAIN_MS = 60_000;
+
+/** The state cannot be had or stored: the runner takes turns again, people are told, and it is tried again later. */
+export function abortSuspension({ effects, world, memory, key }: Pass, message: string): void {
+  effects.links.get(world.link?.podUID)?.resume();
+  memory.suspension = undefined;
+  memory.suspendAgainAt = effects.clock.now() + SUSPEND_AGAIN_MS;
+  memory.commitProblem = { reason: 'StateNotStored', message, since: effects.clock.now() };
+  effects.log.warn({ session: key, why: message }, 'suspension aborted');
 }

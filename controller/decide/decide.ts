@@ -4,7 +4,7 @@ import type { Action, Draft, Policy } from './draft.ts';
 import { effective, isProblem } from './effective.ts';
 import { ownTurns } from './own-turns.ts';
 import { gone, over, silent, slowStart, strays } from './policies/pod.ts';
-import { cancel, collect, overdue } from './policies/running.ts';
+import { cancel, collect, overdue, unwanted } from './policies/running.ts';
 import { admit, bind, connect, create, dispatch } from './policies/start.ts';
 import { finish, suspend } from './policies/suspension.ts';
 import { adopt, firstTurn, order } from './policies/turns.ts';
@@ -32,6 +32,7 @@ const policies: readonly Policy[] = [
   order,
   cancel,
   overdue,
+  unwanted,
   silent,
   slowStart,
   connect,

@@ -23,15 +23,21 @@ export type Action =
   | { do: 'CloseLink' }
   | { do: 'Bind'; settings: Effective }
   | { do: 'StartTurn'; turn: CachedTurn; timeoutMs: number }
-  | { do: 'CancelTurn'; turn: CachedTurn }
+  /** By uid: the turn's object may be gone. */
+  | { do: 'CancelTurn'; turn: string }
   /** Stores what is large, writes the terminal status, acknowledges. */
   | { do: 'Commit'; turn: CachedTurn; delivery: Delivery }
-  | { do: 'Acknowledge'; through: number }
+  /** A result that fits no running turn: let go of after a live look. */
+  | { do: 'Acknowledge'; delivery: Delivery }
+  /** A container ended before it was bound. */
+  | { do: 'NoteFailedStart' }
   /** Asks the runner to refuse turns and to hand over its state. */
   | { do: 'SuspendRunner' }
   | { do: 'ResumeRunner' }
   /** Stores the state handed over and looks again, live, whether anything came in between. */
-  | { do: 'VerifySuspension' };
+  | { do: 'VerifySuspension' }
+  /** The state could not be had or stored: the runner goes on, and the suspension is tried again later. */
+  | { do: 'AbortSuspension'; message: string };
 
 /** What the policies add up to. */
 export interface Draft {

@@ -20,5 +20,10 @@ export function wantsSuspension(draft: Draft): boolean {
 /** A session of one turn that has had it. */
 export function isFinished(draft: Draft): boolean {
   const { session } = draft.world;
-  return session.spec.turns === 'One' && (session.status?.lastTurn !== undefined || draft.turns.uncounted.length > 0);
+  if (session.spec.turns !== 'One') return false;
+  if (session.status?.lastTurn !== undefined) return true;
+  // A later turn is refused while the first one waits or runs: that ends nothing.
+  const [ended] = draft.turns.uncounted;
+  const [live] = draft.turns.live;
+  return ended !== undefined && (!live || (ended.status.index ?? 0) < (live.status.index ?? 1));
 }

@@ -57,12 +57,13 @@ export function sessionStatus(draft: Draft): SessionStatus {
 /** Counts ended turns up to the first gap that may still fill: lastTurn.index says which ones are in. */
 function counted(draft: Draft): Partial<SessionStatus> {
   const { session } = draft.world;
+  const takesOne = session.spec.turns === 'One';
   const totals = { total: 0, succeeded: 0, failed: 0, ...session.status?.turns };
   let last = session.status?.lastTurn;
   const firstLive = Math.min(...draft.turns.live.map((turn) => turn.status.index ?? Number.MAX_SAFE_INTEGER));
   for (const turn of draft.turns.uncounted) {
     const index = turn.status.index ?? 0;
-    if (index > firstLive) break;
+    if (index > firstLive || (takesOne && last)) break;
     totals.total++;
     if (turn.status.phase === 'Succeeded') totals.succeeded++;
     if (turn.status.phase === 'Failed' || turn.status.phase === 'TimedOut') totals.failed++;
@@ -77,20 +78,30 @@ function counted(draft: Draft): Partial<SessionStatus> {
 }
 
 /** The highest state by (incarnation, seq) among the status, the turns that ended since, and a verified suspension. */
-export function committedState(draft: Draft): StateRef | undefined {
+function committedState(draft: Draft): StateRef | undefined {
   const verified = draft.world.memory.suspension?.verified;
-  const candidates = [
-    draft.world.session.status?.state,
-    ...draft.turns.uncounted.map((turn) => turn.status.state),
-    verified === 'Unchanged' ? undefined : verified,
-  ].filter((state) => state !== undefined);
+  return highest([stateOfTurns(draft), verified === 'Unchanged' ? undefined : verified]);
+}
+
+/** The highest state that ended turns and the status know of. */
+function stateOfTurns(draft: Draft): StateRef | undefined {
+  return highest([draft.world.session.status?.state, ...draft.turns.uncounted.map((turn) => turn.status.state)]);
+}
+
+/** Whether the status has the last committed state: before any bind and any end of a pod it must. */
+export function stateIsWritten(draft: Draft): boolean {
+  const last = stateOfTurns(draft);
+  const written = draft.world.session.status?.state;
+  return last?.incarnation === written?.incarnation && last?.seq === written?.seq;
+}
+
+function highest(states: (StateRef | undefined)[]): StateRef | undefined {
+  const candidates = states.filter((state) => state !== undefined);
   return candidates.reduce<StateRef | undefined>(
-    (highest, state) =>
-      !highest ||
-      state.incarnation > highest.incarnation ||
-      (state.incarnation === highest.incarnation && state.seq > highest.seq)
+    (top, state) =>
+      !top || state.incarnation > top.incarnation || (state.incarnation === top.incarnation && state.seq > top.seq)
         ? state
-        : highest,
+        : top,
     undefined,
   );
 }
@@ -198,7 +209,9 @@ function conditionsOf(draft: Draft, next: SessionStatus, phase: SessionPhase): S
     if (problem) return say('False', problem.reason, problem.message);
     // Why the last start failed stays to be read until the next one, which begins with owning an incarnation.
     const last = session.status?.conditions?.find((condition) => condition.type === 'Ready');
-    if (last?.reason === 'StartFailed') return say('False', 'StartFailed', last.message);
+    if (last?.reason === 'StartFailed' || last?.reason === 'PodForbidden') {
+      return say('False', last.reason, last.message);
+    }
     if (next.podName) return say('False', 'Starting');
     return say('False', session.spec.suspend ? 'Held' : 'Suspended');
   }

@@ -94,6 +94,11 @@ export class Attachment {
     this.#silentSince = undefined;
   }
 
+  /** Something came, but not the answer that is owed. */
+  heard(): void {
+    this.#cancelAnswer();
+  }
+
   async #keep(): Promise<void> {
     const { api, clock, pod, log, onBytes, onChange } = this.#options;
     const { signal } = this.#closed;

@@ -44,6 +44,9 @@ export class Link {
   #acked = 0;
   /** This attach has had its `ready`; the line ends that begin an attach can ask for more than one. */
   #greeted = false;
+  /** A frame has opened: the keys are the right ones. */
+  #opened = false;
+  #tries = 0;
   /** The number of the control line that gave the last turn. */
   #turnNumber = 0;
   #cancelPing: () => void = () => {};
@@ -66,6 +69,7 @@ export class Link {
       phase: 'Opening',
       sent: new Set(),
       resumed: false,
+      fresh: false,
       suspendSent: false,
       suspended: false,
     };
@@ -77,7 +81,8 @@ export class Link {
   }
 
   /** Begins to attach; `scheduled` and `running` say what is known of the pod already. */
-  open(pod: { scheduled: boolean; running: boolean }): void {
+  open(pod: { scheduled: boolean; running: boolean; fresh?: boolean }): void {
+    if (pod.fresh) this.view = { ...this.view, fresh: true };
     this.#attachment.open(pod);
   }
 
@@ -123,7 +128,8 @@ export class Link {
 
   /** The runner refuses turns from now on and hands over its state, which appears as `view.snapshot`. */
   suspend(): void {
-    this.#change({ suspendSent: true });
+    const { refused: _, snapshot: __, ...rest } = this.view;
+    this.view = { ...rest, suspendSent: true };
     this.#send('suspend', {});
     this.#send('snapshot', {});
     this.#expectAnswer();
@@ -141,17 +147,18 @@ export class Link {
   acknowledge(through: number): void {
     this.#acked = Math.max(this.#acked, through);
     this.#inbox.forget(through);
-    const { delivery, snapshot, ...rest } = this.view;
+    const { delivery, snapshot, active, ...rest } = this.view;
     const ended = delivery && delivery.result.seq <= through ? delivery.result.message.turn : undefined;
     this.view = {
       ...rest,
       sent: new Set([...rest.sent].filter((turn) => turn !== ended)),
+      ...(active !== undefined && active !== ended ? { active } : {}),
       ...(delivery && delivery.result.seq > through ? { delivery } : {}),
       ...(snapshot && snapshot.seq > through ? { snapshot } : {}),
     };
     this.#send('ack', { through });
     const next = this.#inbox.delivery();
-    if (next) this.#change({ delivery: next });
+    this.#change(next ? { delivery: next } : {});
   }
 
   /** Takes in what an ended container printed, from its log: lines of other streams may stand between the frames'. */
@@ -163,7 +170,10 @@ export class Link {
     }
     const lines = text.toString('latin1').split('\n');
     const ours = lines.filter((line) => line.startsWith('<<<BERTH_') || /^[A-Za-z0-9+/]+={0,2}$/.test(line));
-    this.#take(this.#decoder.push(Buffer.from(`${ours.join('\n')}\n`, 'latin1')));
+    const events = this.#decoder.push(Buffer.from(`${ours.join('\n')}\n`, 'latin1'));
+    // A log with sealed frames in it is that of a runner that was bound.
+    if (events.some(({ type }) => type !== 'ready')) this.view = { ...this.view, resumed: true };
+    this.#take(events);
   }
 
   #send<K extends Exclude<ControlKind, 'bind'>>(kind: K, message: ControlMessages[K], binary?: Buffer): number {
@@ -218,7 +228,9 @@ export class Link {
   /** In clear, so nothing is believed because of it: who it is shows in whether its frames open. */
   #ready(ready: Ready): void {
     const { session, incarnation, pod } = this.#options;
-    this.#answered();
+    // In clear: it shows that somebody is there, not that it is still the one with our keys.
+    if (ready.session === undefined) this.#answered();
+    else this.#attachment.heard();
     if (ready.epoch > this.#options.epoch()) {
       // It would refuse everything; once the epoch is raised, a later attach is obeyed.
       this.#options.onLaterEpoch(ready.epoch);
@@ -241,10 +253,12 @@ export class Link {
       this.#change({ ...facts, phase: 'Foreign' });
       return;
     }
-    if (this.#boot === undefined) {
-      const { up, down } = this.#keys(ready.boot);
+    if (!this.#opened) {
+      // Which master key its keys were derived from shows in whether its frames open.
+      const resumed = this.view.resumed || this.#boot === undefined;
+      const { up, down } = this.#keys(ready.boot, resumed ? this.#tries++ : 0);
       this.#useKeys(ready.boot, up, down);
-      this.view = { ...this.view, resumed: true };
+      this.view = { ...this.view, resumed };
     }
     if (this.#acked > 0) this.#send('ack', { through: this.#acked });
     this.#send('resend', { from: this.#decoder.next });
@@ -261,13 +275,17 @@ export class Link {
   }
 
   #frame(frame: Frame): void {
+    this.#opened = true;
     this.#answered();
     switch (frame.kind) {
       case 'bound':
         this.#change({ phase: 'Bound', bound: frame.message });
         break;
       case 'started':
-        this.#change({ started: { turn: frame.message.turn, at: frame.message.at } });
+        this.#change({
+          started: { turn: frame.message.turn, at: frame.message.at },
+          sent: new Set([...this.view.sent, frame.message.turn]),
+        });
         break;
       case 'log':
       case 'state':
@@ -315,9 +333,13 @@ export class Link {
     else if (delivery) this.#change({ delivery });
   }
 
-  #keys(boot: string): { up: Buffer; down: Buffer } {
+  /** From the current master key, or at further tries from the others in turn. */
+  #keys(boot: string, attempt = 0): { up: Buffer; down: Buffer } {
     const { keys, session, pod } = this.#options;
-    return frameKeys(keys.current.key, { session, podUID: pod.uid, boot });
+    const others = [...keys.byId].filter(([id]) => id !== keys.current.id).map(([, key]) => key);
+    const masters = [keys.current.key, ...others];
+    const master = masters[attempt % masters.length] as Buffer;
+    return frameKeys(master, { session, podUID: pod.uid, boot });
   }
 
   #useKeys(boot: string, up: Buffer, down: Buffer): void {

@@ -26,6 +26,8 @@ export interface LinkView {
   readonly active?: string;
   /** The runner was bound already when the link was opened: others may have sent it turns. */
   readonly resumed: boolean;
+  /** This leader created the pod and opened the link at once: nobody else can have sent it anything. */
+  readonly fresh: boolean;
   readonly started?: { turn: string; at: string };
   readonly delivery?: Delivery;
   /** The answer to `snapshot`. */

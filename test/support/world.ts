@@ -86,7 +86,14 @@ export const runningTurn = (name: string, change: Parameters<typeof aTurn>[0] = 
   });
 
 export function aPod(
-  change: { status?: StoredPod['status']; deleting?: boolean; uid?: string; name?: string; age?: number } = {},
+  change: {
+    status?: StoredPod['status'];
+    deleting?: boolean;
+    uid?: string;
+    name?: string;
+    age?: number;
+    incarnation?: number;
+  } = {},
 ): StoredPod {
   return {
     metadata: {
@@ -95,6 +102,7 @@ export function aPod(
       uid: change.uid ?? POD_UID,
       resourceVersion: '300',
       creationTimestamp: ago(change.age ?? 5),
+      labels: { 'berth.dev/incarnation': String(change.incarnation ?? 1) },
       ...(change.deleting ? { deletionTimestamp: ago(1) } : {}),
     },
     spec: { nodeName: 'node', containers: [{ name: 'session', image: 'runner:1' }] },
@@ -107,6 +115,7 @@ export const aLink = (change: Partial<LinkView> = {}): LinkView => ({
   phase: 'Bound',
   sent: new Set(),
   resumed: false,
+  fresh: true,
   suspendSent: false,
   suspended: false,
   ...change,

@@ -1,15 +1,27 @@
+import type { StoredPod } from '../../../core/kube/builtin.ts';
+import { LABEL_INCARNATION } from '../../../core/resources/names.ts';
 import type { Draft, Policy } from '../draft.ts';
 import { wake } from '../draft.ts';
 import { DEFAULT_START_MS, isProblem } from '../effective.ts';
 import { isOver, podProblem, startedContainer } from '../pod-status.ts';
 import { ended, queued } from '../turn-status.ts';
 
+/** How often a container may be killed before it is bound. */
+const MAX_FAILED_STARTS = 3;
+
 /** The pod of the present incarnation: lost, ended, slow to start, silent. */
 
-/** Pods of earlier incarnations that are still there. */
+/**
+ * Pods of earlier incarnations that are still there, also of the present one when the status has let go of it. A pod of a
+ * later incarnation means that the cache of sessions is behind.
+ */
 export const strays: Policy = (draft) => {
+  const { incarnation = 0, podName } = draft.world.session.status ?? {};
   for (const pod of draft.world.strays) {
-    if (!pod.metadata.deletionTimestamp) draft.actions.push({ do: 'DeletePod', pod, why: 'earlier incarnation' });
+    const ofPod = Number(pod.metadata.labels?.[LABEL_INCARNATION] ?? 0);
+    const earlier = ofPod < incarnation || (ofPod === incarnation && !podName);
+    if (earlier && !pod.metadata.deletionTimestamp)
+      draft.actions.push({ do: 'DeletePod', pod, why: 'earlier incarnation' });
   }
   return undefined;
 };
@@ -26,23 +38,31 @@ export function knownPodUID(draft: Draft): string | undefined {
 
 /** A pod that was there and is not: what ran in it is lost, once live reads have confirmed it. */
 export const gone: Policy = (draft) => {
-  const { world } = draft;
-  const { session, memory, now } = world;
-  const known = knownPodUID(draft);
-  if (!session.status?.podName || !known) return undefined;
-  if (world.pod && world.pod.metadata.uid === known) return undefined;
-  if (memory.confirmedGone?.podUID !== known) {
-    draft.actions.push({ do: 'ConfirmGone', podUID: known });
+  const { world, turns } = draft;
+  const { pod, memory, now } = world;
+  const lost = lostPodUID(draft);
+  if (!lost) return undefined;
+  if (memory.confirmedGone?.podUID !== lost) {
+    draft.actions.push({ do: 'ConfirmGone', podUID: lost });
     return 'Stop';
   }
-  const { running } = draft.turns;
-  if (running) {
-    draft.actions.push({ do: 'WriteTurn', turn: running, status: afterLoss(draft, now) });
+  const turn = turns.running?.status.podUID === lost ? turns.running : undefined;
+  if (turn) draft.actions.push({ do: 'WriteTurn', turn, status: afterLoss(draft, now) });
+  if (!pod) {
+    draft.actions.push({ do: 'CloseLink' });
+    draft.released = true;
   }
-  draft.actions.push({ do: 'CloseLink' });
-  draft.released = true;
   return 'Stop';
 };
+
+/** The pod of the running turn, or else of the incarnation, where it is not the one that is there. */
+function lostPodUID(draft: Draft): string | undefined {
+  const { session, pod } = draft.world;
+  const ran = draft.turns.running?.status.podUID;
+  if (ran && ran !== pod?.metadata.uid) return ran;
+  const known = session.status?.podName ? knownPodUID(draft) : undefined;
+  return known !== pod?.metadata.uid ? known : undefined;
+}
 
 /**
  * The container has ended. What it printed last may not have come over the attach: its log has it. Then the pod goes.
@@ -58,15 +78,17 @@ export const over: Policy = (draft) => {
     draft.actions.push({ do: 'ReadLog', pod });
     return 'Stop';
   }
-  const failedStart = startFailure(draft);
-  if (failedStart) {
-    draft.problem = { reason: 'StartFailed', message: failedStart };
-    failLive(draft, failedStart);
+  const unbound = !wasBound(draft) && !pod.metadata.deletionTimestamp;
+  if (unbound && (endedByItself(pod) || (memory.failedStarts?.count ?? 0) >= MAX_FAILED_STARTS)) {
+    const message = startFailure(pod);
+    draft.problem = { reason: 'StartFailed', message };
+    failLive(draft, 'StartFailed', message);
   } else if (ours) {
     draft.actions.push({ do: 'WriteTurn', turn: ours, status: afterLoss(draft, now) });
   }
-  draft.actions.push({ do: 'CloseLink' });
-  if (!pod.metadata.deletionTimestamp) draft.actions.push({ do: 'DeletePod', pod, why: 'its container ended' });
+  if (pod.metadata.deletionTimestamp) return 'Stop';
+  if (unbound) draft.actions.push({ do: 'NoteFailedStart' });
+  draft.actions.push({ do: 'CloseLink' }, { do: 'DeletePod', pod, why: 'its container ended' });
   return 'Stop';
 };
 
@@ -77,7 +99,9 @@ function afterLoss(draft: Draft, now: number) {
   if (!turn) throw new Error('no turn is running');
   const sameLink = link !== undefined && link.podUID === turn.status.podUID;
   const sent = sameLink && link.sent.has(turn.metadata.uid);
-  const unseen = !sent && ((sameLink && !link.resumed) || (pod?.status?.phase === 'Pending' && !startedContainer(pod)));
+  // A link that has not heard of the runner yet knows nothing, unless nobody else can have.
+  const knows = sameLink && !link.resumed && (link.fresh || link.phase !== 'Opening');
+  const unseen = !sent && (knows || (pod?.status?.phase === 'Pending' && !startedContainer(pod)));
   if (unseen) return queued(turn, turn.status.index ?? draft.turns.lastIndex, 'Queued', now);
   const why = pod?.status?.reason ?? pod?.status?.containerStatuses?.[0]?.state?.terminated?.reason;
   return ended(
@@ -99,29 +123,31 @@ function boundBefore({ world: { session, pod, link } }: Draft): boolean {
   return was && session.status?.podUID === pod?.metadata.uid;
 }
 
-/** A container that ended by itself before it was ever bound cannot work; one that was killed from outside can. */
-function startFailure(draft: Draft): string | undefined {
-  const { pod, link } = draft.world;
-  if (!pod || pod.metadata.deletionTimestamp || pod.status?.reason) return undefined;
-  if (boundBefore(draft) || link?.bound || (link?.sent.size ?? 0) > 0) return undefined;
-  const terminated = pod.status?.containerStatuses?.[0]?.state?.terminated;
-  if (!terminated || terminated.exitCode === 137 || terminated.exitCode === 143) return undefined;
-  const words = [terminated.reason, terminated.message].filter(Boolean).join(': ');
-  return `The container ended with exit code ${terminated.exitCode} before it took a turn${words ? ` (${words})` : ''}; is the runner in the image?`;
+function wasBound(draft: Draft): boolean {
+  const { link } = draft.world;
+  return boundBefore(draft) || link?.bound !== undefined || (link?.sent.size ?? 0) > 0;
 }
 
-function failLive(draft: Draft, message: string): void {
+/** A container that ended by itself before it was bound cannot work; one that was killed from outside may. */
+function endedByItself(pod: StoredPod): boolean {
+  const terminated = pod.status?.containerStatuses?.[0]?.state?.terminated;
+  return !pod.status?.reason && terminated !== undefined && terminated.exitCode !== 137 && terminated.exitCode !== 143;
+}
+
+function startFailure(pod: StoredPod): string {
+  const terminated = pod.status?.containerStatuses?.[0]?.state?.terminated;
+  const words = [pod.status?.reason, pod.status?.message, terminated?.reason, terminated?.message].filter(Boolean);
+  const code = terminated ? ` with exit code ${terminated.exitCode}` : '';
+  const why = words.length > 0 ? ` (${words.join(': ')})` : '';
+  return `The container ended${code} before it took a turn${why}; is the runner in the image, and has it enough memory?`;
+}
+
+/** Ends every waiting turn, each with an index. */
+export function failLive(draft: Draft, reason: 'StartFailed' | 'PodForbidden', message: string): void {
+  let last = draft.turns.lastIndex;
   for (const turn of draft.turns.live) {
-    draft.actions.push({
-      do: 'WriteTurn',
-      turn,
-      status: {
-        ...ended(turn, { phase: 'Failed', reason: 'StartFailed', message }, draft.world.now),
-        index:
-          turn.status.index ??
-          draft.turns.lastIndex + 1 + draft.turns.live.filter((t) => !t.status.index).indexOf(turn),
-      },
-    });
+    const status = ended(turn, { phase: 'Failed', reason, message }, draft.world.now);
+    draft.actions.push({ do: 'WriteTurn', turn, status: { ...status, index: turn.status.index ?? ++last } });
   }
 }
 
@@ -139,7 +165,7 @@ export const slowStart: Policy = (draft) => {
   const cause = draft.problem?.message ?? 'its runner did not answer';
   const message = `The pod did not take turns within timeouts.start (${Math.round(startMs / 1000)} s): ${cause}`;
   draft.problem = { reason: 'StartFailed', message };
-  failLive(draft, message);
+  failLive(draft, 'StartFailed', message);
   draft.actions.push({ do: 'CloseLink' }, { do: 'DeletePod', pod, why: 'timeouts.start' });
   return 'Stop';
 };
@@ -155,8 +181,12 @@ export const silent: Policy = (draft) => {
   if (link.refused?.code === 'RestoreFailed') {
     const message = `The stored state could not be restored: ${link.refused.message}`;
     draft.problem = { reason: 'StartFailed', message };
-    failLive(draft, message);
+    failLive(draft, 'StartFailed', message);
     draft.actions.push({ do: 'CloseLink' }, { do: 'DeletePod', pod, why: 'state not restored' });
+    return 'Stop';
+  }
+  if (draft.world.memory.unstored?.podUID === pod.metadata.uid && !draft.turns.running) {
+    draft.actions.push({ do: 'CloseLink' }, { do: 'DeletePod', pod, why: 'its state was not stored' });
     return 'Stop';
   }
   if (link.silentSince === undefined || (link.phase === 'Opening' && !boundBefore(draft))) return undefined;

@@ -19,8 +19,8 @@ export const collect: Policy = (draft) => {
     draft.actions.push({ do: 'Commit', turn, delivery });
     return 'Stop';
   }
-  draft.actions.push({ do: 'Acknowledge', through: delivery.result.seq });
-  return undefined;
+  draft.actions.push({ do: 'Acknowledge', delivery });
+  return 'Stop';
 };
 
 /** Milliseconds that the turn may run. */
@@ -51,8 +51,8 @@ export const overdue: Policy = (draft) => {
   }
   const message = 'The turn ran past its time-out and its pod did not stop it; the pod was deleted.';
   draft.actions.push(
-    { do: 'WriteTurn', turn, status: ended(turn, { phase: 'TimedOut', reason: 'TurnTimedOut', message }, now) },
     { do: 'DeletePod', pod, why: 'turn past its time-out' },
+    { do: 'WriteTurn', turn, status: ended(turn, { phase: 'TimedOut', reason: 'TurnTimedOut', message }, now) },
   );
   return 'Stop';
 };
@@ -63,13 +63,15 @@ export const cancel: Policy = (draft) => {
   const turn = draft.turns.running;
   if (!turn?.spec.cancel || !pod) return undefined;
   const cancelled = (message: string) => ended(turn, { phase: 'Cancelled', reason: 'Cancelled', message }, now);
-  if (link && link.podUID === pod.metadata.uid && !link.resumed && !link.sent.has(turn.metadata.uid)) {
+  const knows = link?.podUID === pod.metadata.uid && !link.resumed && (link.fresh || link.phase !== 'Opening');
+  const never = knows && !link.sent.has(turn.metadata.uid);
+  if (never || (link?.refused?.code === 'UnknownTurn' && link.cancelSent?.turn === turn.metadata.uid)) {
     draft.actions.push({ do: 'WriteTurn', turn, status: cancelled('The turn was cancelled before it ran.') });
     return 'Stop';
   }
   if (link?.phase !== 'Bound') return undefined;
   if (link.cancelSent?.turn !== turn.metadata.uid) {
-    draft.actions.push({ do: 'CancelTurn', turn });
+    draft.actions.push({ do: 'CancelTurn', turn: turn.metadata.uid });
     return undefined;
   }
   const deadline = link.cancelSent.at + STOP_GRACE_MS;
@@ -78,8 +80,24 @@ export const cancel: Policy = (draft) => {
     return undefined;
   }
   draft.actions.push(
-    { do: 'WriteTurn', turn, status: cancelled('The turn did not stop when it was cancelled; its pod was deleted.') },
     { do: 'DeletePod', pod, why: 'turn not cancelled in time' },
+    { do: 'WriteTurn', turn, status: cancelled('The turn did not stop when it was cancelled; its pod was deleted.') },
   );
+  return 'Stop';
+};
+
+/** What the runner works on although its Turn is gone, or has ended without it, is stopped. */
+export const unwanted: Policy = (draft) => {
+  const { pod, link, now } = draft.world;
+  const active = link?.phase === 'Bound' ? link.active : undefined;
+  if (!pod || pod.metadata.deletionTimestamp || !active) return undefined;
+  if (draft.turns.live.some((turn) => turn.metadata.uid === active)) return undefined;
+  if (link?.cancelSent?.turn !== active) {
+    draft.actions.push({ do: 'CancelTurn', turn: active });
+    return 'Stop';
+  }
+  const deadline = link.cancelSent.at + STOP_GRACE_MS;
+  if (now >= deadline) draft.actions.push({ do: 'DeletePod', pod, why: 'it works on a turn that is gone' });
+  else wake(draft, deadline);
   return 'Stop';
 };

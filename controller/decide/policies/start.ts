@@ -1,10 +1,13 @@
-import type { Draft, Policy } from '../draft.ts';
+import { type Draft, type Policy, wake } from '../draft.ts';
 import { isProblem } from '../effective.ts';
 import { isFinished, suspendRequest } from '../hold.ts';
 import { isOver } from '../pod-status.ts';
+import { stateIsWritten } from '../session-status.ts';
 import { running } from '../turn-status.ts';
-import { knownPodUID } from './pod.ts';
+import { failLive, knownPodUID } from './pod.ts';
 import { timeoutOf } from './running.ts';
+
+const START_BACKOFF_MS = 500;
 
 /** From a wish to run to a running turn: a place, a pod, a link, a binding, the turn. */
 
@@ -12,6 +15,11 @@ import { timeoutOf } from './running.ts';
 export const admit: Policy = (draft) => {
   const { session, place } = draft.world;
   if (session.status?.podName || !needsPod(draft)) return undefined;
+  const again = nextStart(draft);
+  if (draft.world.now < again) {
+    wake(draft, again);
+    return undefined;
+  }
   if (place === 'Available') {
     draft.actions.push({ do: 'OwnIncarnation' });
     return 'Stop';
@@ -20,6 +28,12 @@ export const admit: Policy = (draft) => {
   if (typeof place === 'object') draft.problem = { reason: place.waiting, message: place.message };
   return undefined;
 };
+
+/** After a container that ended before it was bound the next is not tried at once. */
+function nextStart({ world: { memory } }: Draft): number {
+  const { failedStarts } = memory;
+  return failedStarts ? failedStarts.at + START_BACKOFF_MS * 2 ** failedStarts.count : 0;
+}
 
 /** A new session gets its pod at once; a suspended one only for a turn that is not held. */
 function needsPod(draft: Draft): boolean {
@@ -41,6 +55,16 @@ export const create: Policy = (draft) => {
     return 'Stop';
   }
   draft.problem = memory.startProblem;
+  if (memory.startProblem?.reason === 'PodForbidden') {
+    // It would be refused again and again: the turns that wait for it end, and the place is free.
+    failLive(draft, 'PodForbidden', memory.startProblem.message);
+    draft.released = true;
+    return 'Stop';
+  }
+  if (memory.startProblem?.reason === 'QuotaExceeded' && session.spec.suspend) {
+    draft.released = true;
+    return 'Stop';
+  }
   draft.actions.push({ do: 'CreatePod', settings: draft.settings });
   return 'Stop';
 };
@@ -57,7 +81,7 @@ export const connect: Policy = (draft) => {
 export const bind: Policy = (draft) => {
   const { pod, link, memory } = draft.world;
   if (!pod || pod.metadata.deletionTimestamp || link?.phase !== 'Unbound') return undefined;
-  if (draft.turns.uncounted.length > 0) return undefined;
+  if (!stateIsWritten(draft)) return undefined;
   if (memory.startProblem) draft.problem = memory.startProblem;
   if (!isProblem(draft.settings)) draft.actions.push({ do: 'Bind', settings: draft.settings });
   return undefined;
@@ -76,7 +100,7 @@ export const dispatch: Policy = (draft) => {
     const index = turn.status.index ?? draft.turns.lastIndex + 1;
     const incarnation = session.status?.incarnation ?? 0;
     draft.actions.push({ do: 'WriteTurn', turn, status: running(turn, { index, incarnation, podUID }, now) });
-  } else if (turn.status.podUID !== podUID) {
+  } else if (turn.status.podUID !== podUID || turn.spec.cancel) {
     return undefined;
   }
   const bound = link?.phase === 'Bound' || link?.phase === 'Binding' || draft.actions.some((a) => a.do === 'Bind');

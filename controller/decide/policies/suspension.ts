@@ -1,6 +1,7 @@
 import type { StateRef } from '../../../core/resources/schema.ts';
-import type { Policy } from '../draft.ts';
+import { type Policy, wake } from '../draft.ts';
 import { isFinished, wantsSuspension } from '../hold.ts';
+import { stateIsWritten } from '../session-status.ts';
 
 /** Giving up the pod: because the session has had its only turn, or because it is suspended. */
 
@@ -8,7 +9,7 @@ import { isFinished, wantsSuspension } from '../hold.ts';
 export const finish: Policy = (draft) => {
   if (!isFinished(draft)) return undefined;
   const { pod } = draft.world;
-  if (draft.turns.uncounted.length > 0) return undefined; // first let the status say how it ended
+  if (!draft.world.session.status?.lastTurn) return undefined; // first let the status say how it ended
   if (pod && !pod.metadata.deletionTimestamp) draft.actions.push({ do: 'DeletePod', pod, why: 'session finished' });
   return 'Stop';
 };
@@ -26,7 +27,12 @@ export const suspend: Policy = (draft) => {
     return undefined;
   }
   const heldBack = world.session.spec.suspend;
-  if (turns.running || (!heldBack && turns.live.length > 0) || turns.uncounted.length > 0) return undefined;
+  if (turns.running || (!heldBack && turns.live.length > 0) || !stateIsWritten(draft)) return undefined;
+  const again = world.memory.suspendAgainAt;
+  if (again !== undefined && world.now < again) {
+    wake(draft, again);
+    return undefined;
+  }
 
   if (!link || link.phase === 'Opening' || link.phase === 'Binding' || link.phase === 'Ended') return undefined;
   draft.suspending = true;
@@ -37,6 +43,10 @@ export const suspend: Policy = (draft) => {
   }
   if (!link.suspendSent) {
     draft.actions.push({ do: 'SuspendRunner' });
+    return 'Stop';
+  }
+  if (link.refused?.code === 'SnapshotFailed') {
+    draft.actions.push({ do: 'AbortSuspension', message: link.refused.message });
     return 'Stop';
   }
   const verified = world.memory.suspension?.podUID === pod.metadata.uid ? world.memory.suspension.verified : undefined;

@@ -61,7 +61,7 @@ describe('a place and a pod', () => {
     assert.deepEqual(does({ session: aSession({ deleting: true }), turns: [aTurn()] }), []);
   });
   test('pods of earlier incarnations are deleted', () => {
-    const stray = aPod({ name: 's-old-0', uid: 'p-0' });
+    const stray = aPod({ name: 's-old-0', uid: 'p-0', incarnation: 0 });
     assert.deepEqual(does({ ...bound, strays: [stray] }), ['DeletePod']);
   });
 });
@@ -197,6 +197,87 @@ describe('a result', () => {
   });
 });
 
+describe('what a new leader does not know yet', () => {
+  const opening = aLink({ phase: 'Opening', fresh: false });
+  test('a turn of a pod that it has not heard of is not taken for one that never ran', () => {
+    const memory = { confirmedGone: { podUID: POD_UID } };
+    const world = { session: aSession({ status: RUNNING_STATUS }), memory, link: opening, turns: [runningTurn('a')] };
+    assert.equal(written(decide(aWorld(world)).actions)[0]?.phase, 'Failed');
+  });
+  test('a cancelled turn of such a pod is not ended before the runner was asked', () => {
+    const turn = runningTurn('a', { spec: { cancel: true } });
+    const session = aSession({ status: { ...RUNNING_STATUS, conditions: [] } });
+    assert.deepEqual(does({ ...bound, session, link: opening, turns: [turn] }), []);
+  });
+  test('a pod of a later incarnation than the cache shows is left alone', () => {
+    const later = aPod({ name: 's-later', uid: 'p-2', incarnation: 2 });
+    assert.deepEqual(does({ ...bound, strays: [later] }), []);
+  });
+});
+
+describe('turns that end out of order', () => {
+  const refused = (name: string) => aTurn({ name, status: { index: 2, phase: 'Cancelled' } });
+  test('do not keep the first one from being bound', () => {
+    const turns = [runningTurn('a'), refused('b')];
+    assert.deepEqual(does({ ...bound, link: aLink({ phase: 'Unbound' }), turns }), ['Bind', 'StartTurn']);
+  });
+  test('do not finish a session that takes one turn, nor change how it finished', () => {
+    const one = aSession({ spec: { turns: 'One' }, status: RUNNING_STATUS });
+    const first = decide(
+      aWorld({ ...bound, session: one, link: aLink({ active: 't-a' }), turns: [runningTurn('a'), refused('b')] }),
+    );
+    assert.notEqual(first.status.phase, 'Finished');
+    const done = { ...RUNNING_STATUS, lastTurn: { name: 'a', index: 1, phase: 'Succeeded' as const } };
+    const later = decide(
+      aWorld({ session: aSession({ spec: { turns: 'One' }, status: done }), turns: [refused('b')] }),
+    );
+    assert.equal(later.status.lastTurn?.name, 'a');
+  });
+});
+
+describe('what must not get stuck', () => {
+  test('a runner that works on a turn that is gone is stopped, then given up with its pod', () => {
+    assert.deepEqual(does({ ...bound, link: aLink({ active: 't-gone' }) }), ['CancelTurn']);
+    const cancelSent = { turn: 't-gone', at: NOW - 21_000 };
+    assert.deepEqual(does({ ...bound, link: aLink({ active: 't-gone', cancelSent }) }), ['DeletePod']);
+  });
+  test('a state that cannot be had aborts the suspension, which is tried again later', () => {
+    const held = aSession({ spec: { suspend: true }, status: RUNNING_STATUS });
+    const refused = { n: 1, code: 'SnapshotFailed' as const, message: 'too large' };
+    assert.deepEqual(does({ ...bound, session: held, link: aLink({ suspendSent: true, refused }) }), [
+      'AbortSuspension',
+    ]);
+    const waiting = decide(aWorld({ ...bound, session: held, memory: { suspendAgainAt: NOW + 60_000 } }));
+    assert.deepEqual([waiting.actions, waiting.wakeAt], [[], NOW + 60_000]);
+  });
+  test('a pod that the API server forbids fails the turns and frees the place', () => {
+    const { podUID: _, ...owned } = RUNNING_STATUS;
+    const memory = { startProblem: { reason: 'PodForbidden' as const, message: 'violates PodSecurity' } };
+    const decision = decide(aWorld({ session: aSession({ status: owned }), memory, turns: [aTurn()] }));
+    assert.equal(written(decision.actions)[0]?.error?.code, 'PodForbidden');
+    assert.equal(decision.status.podName, undefined);
+  });
+  test('a container that is killed before it is bound is tried again with growing delay, and not for ever', () => {
+    const state = { terminated: { exitCode: 137, reason: 'OOMKilled' } };
+    const pod = aPod({
+      status: { phase: 'Failed', containerStatuses: [{ name: 'session', ready: false, restartCount: 0, state }] },
+    });
+    const { podUID: _, ...owned } = RUNNING_STATUS;
+    const world = {
+      session: aSession({ status: { ...owned, phase: 'Starting' } }),
+      pod,
+      link: aLink({ phase: 'Opening' }),
+      turns: [runningTurn('a')],
+    };
+    const logRead = { podUID: POD_UID };
+    const again = decide(aWorld({ ...world, memory: { logRead } }));
+    assert.equal(written(again.actions)[0]?.phase, 'Queued');
+    assert.ok(again.actions.some((action) => action.do === 'NoteFailedStart'));
+    const last = decide(aWorld({ ...world, memory: { logRead, failedStarts: { count: 3, at: NOW } } }));
+    assert.match(written(last.actions)[0]?.error?.message ?? '', /137.*OOMKilled/);
+  });
+});
+
 describe('a lost pod', () => {
   const status = RUNNING_STATUS;
   test('counts as lost only after live reads', () => {
@@ -278,7 +359,7 @@ describe('clocks', () => {
     const decision = decide(aWorld({ ...bound, link: aLink({ started, active: 't-a' }), turns: [runningTurn('a')] }));
     assert.deepEqual(
       decision.actions.map((action) => action.do),
-      ['WriteTurn', 'DeletePod'],
+      ['DeletePod', 'WriteTurn'],
     );
     assert.equal(written(decision.actions)[0]?.phase, 'TimedOut');
   });

@@ -2,6 +2,7 @@ import type { StoredPod } from '../core/kube/builtin.ts';
 import type { EventSubject } from '../core/kube/events.ts';
 import { WorkQueue } from '../core/kube/queue.ts';
 import type { KubeApi } from '../core/kube/types.ts';
+import { API_GROUP_VERSION, LABEL_CLASS, LABEL_SESSION } from '../core/resources/names.ts';
 import type { Clock, Logger, Random } from '../core/runtime.ts';
 import type { Store } from '../core/store/store.ts';
 import type { Effects } from './act/context.ts';
@@ -131,7 +132,7 @@ export class Leading {
 
   #notify(session: CachedSession, event: EventFacts): void {
     const { name, namespace, uid } = session.metadata;
-    const subject = { apiVersion: 'berth.dev/v1alpha1', kind: 'Session', name, namespace: namespace as string, uid };
+    const subject = { apiVersion: API_GROUP_VERSION, kind: 'Session', name, namespace: namespace as string, uid };
     this.#options.record(subject, event.type, event.reason, event.message);
   }
 }
@@ -142,8 +143,8 @@ function* holders(caches: Caches) {
     if (status?.podName) yield { pod: status.podName, namespace: metadata.namespace as string, class: spec.class };
   }
   for (const { metadata } of caches.allPods()) {
-    const session = caches.session(metadata.namespace as string, metadata.labels?.['berth.dev/session'] ?? '');
-    const ofClass = session?.spec.class ?? metadata.labels?.['berth.dev/class'] ?? '';
+    const session = caches.session(metadata.namespace as string, metadata.labels?.[LABEL_SESSION] ?? '');
+    const ofClass = session?.spec.class ?? metadata.labels?.[LABEL_CLASS] ?? '';
     yield { pod: metadata.name, namespace: metadata.namespace as string, class: ofClass };
   }
 }

@@ -2,7 +2,7 @@
 import { createHash } from 'node:crypto';
 import { subjectAccessReviews, tokenReviews } from '../../core/kube/resources.ts';
 import type { KubeApi } from '../../core/kube/types.ts';
-import { API_GROUP, API_VERSION } from '../../core/resources/schema.ts';
+import { API_GROUP, API_VERSION } from '../../core/resources/names.ts';
 import type { Clock } from '../../core/runtime.ts';
 import { Problem } from '../problems.ts';
 import { TtlCache } from './ttl-cache.ts';

@@ -9,7 +9,7 @@ import {
 } from '../../core/kube/errors.ts';
 import { pods } from '../../core/kube/resources.ts';
 import { ownedBy, type StoredSession, type StoredTurn, sessions, turns } from '../../core/resources/kinds.ts';
-import { firstTurnName, podName } from '../../core/resources/names.ts';
+import { API_GROUP_VERSION, firstTurnName, podName } from '../../core/resources/names.ts';
 import { isTerminal } from '../../core/resources/turn.ts';
 import type { Action } from '../decide/draft.ts';
 import { attachability } from '../link/links.ts';
@@ -149,7 +149,7 @@ async function createFirstTurn({ effects, world: { session }, signal }: Pass): P
   const live = await api.get(sessions, { namespace, name: session.metadata.name }, { signal });
   if (live.metadata.uid !== session.metadata.uid || live.status?.phase !== undefined) return;
   const turn = {
-    apiVersion: 'berth.dev/v1alpha1',
+    apiVersion: API_GROUP_VERSION,
     kind: 'Turn',
     metadata: { namespace, name: firstTurnName(live.metadata.name), ownerReferences: [ownedBy(live)] },
     spec: {

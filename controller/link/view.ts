@@ -7,6 +7,15 @@ export interface Delivery {
   log?: FrameOf<'log'>;
 }
 
+/**
+ * Whether the pod's runner was surely never given the turn. A link that has not heard of the runner yet knows nothing,
+ * unless nobody else can have.
+ */
+export function wasNeverSent(link: LinkView | undefined, podUID: string | undefined, turn: string): boolean {
+  if (!link || link.podUID !== podUID || link.resumed || link.sent.has(turn)) return false;
+  return link.fresh || link.phase !== 'Opening';
+}
+
 /** What is known of a pod's runner at this moment; read by decisions, changed by the link alone. */
 export interface LinkView {
   readonly podUID: string;

@@ -1,6 +1,7 @@
 import * as z from 'zod';
 import { blobSpec } from './blob.ts';
-import { API_GROUP, API_VERSION, rules } from './schema.ts';
+import { API_GROUP, API_VERSION } from './names.ts';
+import { rules } from './schema.ts';
 import { sessionSpec, sessionStatus } from './session.ts';
 import { sessionClassSpec } from './sessionclass.ts';
 import { turnRules, turnSpec, turnStatus } from './turn.ts';

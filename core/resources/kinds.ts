@@ -1,11 +1,9 @@
 import type { KubeObject, Resource, Stored } from '../kube/types.ts';
 import type { BlobSpec } from './blob.ts';
+import { API_GROUP, API_GROUP_VERSION, API_VERSION } from './names.ts';
 import type { SessionSpec, SessionStatus } from './session.ts';
 import type { SessionClassSpec } from './sessionclass.ts';
 import type { TurnSpec, TurnStatus } from './turn.ts';
-
-const GROUP = 'berth.dev';
-const VERSION = 'v1alpha1';
 
 export interface Session extends KubeObject {
   spec: SessionSpec;
@@ -27,8 +25,8 @@ export type StoredSessionClass = Stored<SessionClass>;
 export type StoredBlob = Stored<Blob>;
 
 const resource = <T extends KubeObject>(plural: string, kind: string, namespaced: boolean): Resource<T> => ({
-  group: GROUP,
-  version: VERSION,
+  group: API_GROUP,
+  version: API_VERSION,
   plural,
   kind,
   namespaced,
@@ -48,7 +46,7 @@ export function ownedBy(session: { metadata: { name: string; uid: string } }): {
   controller: boolean;
 } {
   return {
-    apiVersion: `${GROUP}/${VERSION}`,
+    apiVersion: API_GROUP_VERSION,
     kind: 'Session',
     name: session.metadata.name,
     uid: session.metadata.uid,

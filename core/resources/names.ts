@@ -1,4 +1,8 @@
-/** Every name that Berth gives: labels, annotations, pods, blobs. */
+/** Every name that Berth gives: its API group, labels, annotations, pods, blobs. */
+
+export const API_GROUP = 'berth.dev';
+export const API_VERSION = 'v1alpha1';
+export const API_GROUP_VERSION = `${API_GROUP}/${API_VERSION}` as const;
 
 export const LABEL_SESSION = 'berth.dev/session';
 export const LABEL_SESSION_UID = 'berth.dev/session-uid';

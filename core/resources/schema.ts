@@ -3,10 +3,6 @@ import { DURATION_PATTERN } from './duration.ts';
 
 /** The pieces that the kinds share. Descriptions become the CRD's and OpenAPI's. */
 
-export const API_GROUP = 'berth.dev';
-export const API_VERSION = 'v1alpha1';
-export const API_GROUP_VERSION = `${API_GROUP}/${API_VERSION}`;
-
 /** A validation rule in CEL, checked by the API server. The message says what to do. */
 export interface Rule {
   rule: string;

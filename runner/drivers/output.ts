@@ -1,8 +1,8 @@
+import { MAX_OUTPUT_BYTES } from '../../core/resources/limits.ts';
 import { TurnFailure } from '../errors.ts';
 import { redact } from '../text/redact.ts';
 import { headOf } from '../text/utf8.ts';
 
-export const MAX_OUTPUT_BYTES = 8 * 1024 * 1024;
 /** JSON may be laid out widely; this much of it is read. */
 export const MAX_RAW_BYTES = 2 * MAX_OUTPUT_BYTES;
 export const MAX_METADATA_BYTES = 4096;

@@ -1,9 +1,10 @@
 import { closeSync, constants, fstatSync, openSync, readSync } from 'node:fs';
 import type { AgentSpec } from '../../core/frames/messages.ts';
+import { MAX_OUTPUT_BYTES } from '../../core/resources/limits.ts';
 import { TurnFailure } from '../errors.ts';
 import { type Block, MarkerScanner } from '../text/markers.ts';
 import { type Envelope, parseEnvelope } from './envelope.ts';
-import { MAX_OUTPUT_BYTES, MAX_RAW_BYTES, parseJson, tooLarge } from './output.ts';
+import { MAX_RAW_BYTES, parseJson, tooLarge } from './output.ts';
 
 /** Takes the agent's stdout and finds its result. */
 export interface ResultReader {

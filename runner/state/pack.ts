@@ -3,9 +3,10 @@ import { once } from 'node:events';
 import { closeSync, constants, fstatSync, openSync, readSync } from 'node:fs';
 import { createZstdCompress, constants as zlib, zstdCompressSync } from 'node:zlib';
 import type { Pack } from 'tar-stream';
+import { MAX_STATE_BYTES } from '../../core/resources/limits.ts';
 import { TurnFailure } from '../errors.ts';
 import { EMPTY_ARCHIVE, EMPTY_DIGEST, type PackedState } from './archive.ts';
-import { MAX_PACKED_BYTES, MAX_PLAIN_BYTES } from './limits.ts';
+import { MAX_PLAIN_BYTES } from './limits.ts';
 import { type Entry, ifThere, walk } from './walk.ts';
 
 const CHUNK_BYTES = 256 * 1024;
@@ -58,7 +59,7 @@ async function collect(archive: Pack, progress: Progress): Promise<Omit<PackedSt
   let bytes = 0;
   compress.on('data', (piece: Buffer) => {
     progress.packed += piece.length;
-    if (progress.packed <= MAX_PACKED_BYTES) pieces.push(piece);
+    if (progress.packed <= MAX_STATE_BYTES) pieces.push(piece);
   });
   const finished = once(compress, 'end');
   for await (const chunk of archive as AsyncIterable<Buffer>) {
@@ -73,7 +74,7 @@ async function collect(archive: Pack, progress: Progress): Promise<Omit<PackedSt
 }
 
 function checkPacked({ packed }: Progress): void {
-  if (packed > MAX_PACKED_BYTES) throw tooLarge(`more than ${MAX_PACKED_BYTES} bytes packed`, MAX_PACKED_BYTES);
+  if (packed > MAX_STATE_BYTES) throw tooLarge(`more than ${MAX_STATE_BYTES} bytes packed`, MAX_STATE_BYTES);
 }
 
 async function add(archive: Pack, entry: Entry, progress: Progress): Promise<void> {

@@ -1,9 +1,8 @@
 import { StringDecoder } from 'node:string_decoder';
+import { MAX_LOG_BYTES } from '../../core/resources/limits.ts';
 import { Redactor } from './redact.ts';
 import { Tail } from './tail.ts';
 
-/** The part of a turn's text that is sent to the controller. */
-const LOG_BYTES = 1024 * 1024;
 /** The part of the agent's stderr that an error message quotes. */
 const ERROR_TAIL_BYTES = 2048;
 
@@ -36,7 +35,7 @@ class TextStream {
  * turn's `log` message. After `close` text still goes to stderr: a background process may write long after the turn.
  */
 export class TurnLog {
-  readonly #tail = new Tail(LOG_BYTES);
+  readonly #tail = new Tail(MAX_LOG_BYTES);
   readonly #errorTail = new Tail(ERROR_TAIL_BYTES);
   readonly #stdout: TextStream;
   readonly #stderr: TextStream;

@@ -1,5 +1,6 @@
 import type { StoredPod } from '../../../core/kube/builtin.ts';
 import { LABEL_INCARNATION } from '../../../core/resources/names.ts';
+import { wasNeverSent } from '../../link/view.ts';
 import type { Draft, Policy } from '../draft.ts';
 import { wake } from '../draft.ts';
 import { DEFAULT_START_MS, isProblem } from '../effective.ts';
@@ -97,11 +98,9 @@ function afterLoss(draft: Draft, now: number) {
   const { link, pod } = draft.world;
   const turn = draft.turns.running;
   if (!turn) throw new Error('no turn is running');
-  const sameLink = link !== undefined && link.podUID === turn.status.podUID;
-  const sent = sameLink && link.sent.has(turn.metadata.uid);
-  // A link that has not heard of the runner yet knows nothing, unless nobody else can have.
-  const knows = sameLink && !link.resumed && (link.fresh || link.phase !== 'Opening');
-  const unseen = !sent && (knows || (pod?.status?.phase === 'Pending' && !startedContainer(pod)));
+  const sent = link?.podUID === turn.status.podUID && link?.sent.has(turn.metadata.uid);
+  const neverStarted = pod?.status?.phase === 'Pending' && !startedContainer(pod) && !sent;
+  const unseen = neverStarted || wasNeverSent(link, turn.status.podUID, turn.metadata.uid);
   if (unseen) return queued(turn, turn.status.index ?? draft.turns.lastIndex, 'Queued', now);
   const why = pod?.status?.reason ?? pod?.status?.containerStatuses?.[0]?.state?.terminated?.reason;
   return ended(

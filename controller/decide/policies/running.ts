@@ -1,3 +1,4 @@
+import { wasNeverSent } from '../../link/view.ts';
 import type { CachedTurn } from '../../world.ts';
 import type { Draft, Policy } from '../draft.ts';
 import { wake } from '../draft.ts';
@@ -63,8 +64,7 @@ export const cancel: Policy = (draft) => {
   const turn = draft.turns.running;
   if (!turn?.spec.cancel || !pod) return undefined;
   const cancelled = (message: string) => ended(turn, { phase: 'Cancelled', reason: 'Cancelled', message }, now);
-  const knows = link?.podUID === pod.metadata.uid && !link.resumed && (link.fresh || link.phase !== 'Opening');
-  const never = knows && !link.sent.has(turn.metadata.uid);
+  const never = wasNeverSent(link, pod.metadata.uid, turn.metadata.uid);
   if (never || (link?.refused?.code === 'UnknownTurn' && link.cancelSent?.turn === turn.metadata.uid)) {
     draft.actions.push({ do: 'WriteTurn', turn, status: cancelled('The turn was cancelled before it ran.') });
     return 'Stop';

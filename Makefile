@@ -4,6 +4,7 @@ CC ?= cc
 # A machine without a C compiler gets along without the keeper; the programs say so.
 KEEPER := $(if $(shell command -v $(CC)),keeper)
 KEEPER_SOURCES := $(wildcard runner/keeper/*.c runner/keeper/*.h)
+AGENT_SOURCES := $(wildcard runner/agent/*.c)
 INSTALLED := node_modules/.installed
 
 # $(call suite,NAME,FILES,SECONDS,OPTIONS,WRAPPER): runs a test suite; what it counted goes to build/reports/NAME.json.
@@ -16,7 +17,7 @@ $(5) timeout --kill-after=10 $(3) $(NODE) --test --test-timeout=$(3)000 $(4) \
   --test-reporter=./test/support/reporter.ts --test-reporter-destination=build/reports/$(1).json $(2)
 endef
 
-.PHONY: help install generate check test unit integration e2e demo images keeper bench cluster-up cluster-down clean
+.PHONY: help install generate check test unit sim sim-long sim-figures integration e2e demo images keeper agents bench bench-runner cluster-up cluster-down clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -35,19 +36,39 @@ check: $(INSTALLED) ## types, style, generated files
 	$(NODE) node_modules/@biomejs/biome/bin/biome check .
 	$(NODE) scripts/generate.ts --check
 
-test: check unit integration ## all that needs no Kubernetes
+test: check unit sim integration ## all that needs no Kubernetes
 
 unit: $(INSTALLED) $(KEEPER) ## the parts, each for itself
 	$(call suite,unit,'test/unit/**/*.test.ts',300,--test-concurrency=2)
 
+# SEED=123 runs one seed; TRACE=1 shows everything that happens in it.
+sim: $(INSTALLED) ## the controller and the runner in a simulated cluster; SEED=123 TRACE=1 replays a failure
+ifdef SEED
+	$(NODE) test/sim/main.ts --seed $(SEED) $(if $(TRACE),--trace)
+else
+	$(call suite,sim,'test/sim/**/*.test.ts',900,--test-concurrency=1)
+endif
+
+sim-long: $(INSTALLED) ## many more seeds; SEEDS=20000 FROM=1
+	$(NODE) test/sim/main.ts --seeds $(or $(SEEDS),20000) --from $(or $(FROM),1)
+
+sim-figures: $(INSTALLED) ## what the simulator costs, covers and finds; SEEDS=300
+	$(NODE) test/sim/main.ts --figures --seeds $(or $(SEEDS),300)
+
 integration: $(INSTALLED) $(KEEPER) ## the programs on the embedded cluster
-	$(call suite,integration,'test/integration/**/*.test.ts',600,--test-concurrency=2)
+	$(call suite,integration,'test/integration/**/*.test.ts',1500,--test-concurrency=2)
 
 e2e: $(INSTALLED) keeper ## the Helm chart on a real kind cluster; KEEP=1 keeps the cluster
-	$(call suite,e2e,'test/e2e/*.test.ts',1800,--test-concurrency=1,test/e2e/with-cluster)
+	$(call suite,e2e,'test/e2e/*.test.ts',1800,--test-concurrency=1,NODES=2 test/e2e/with-cluster)
 
-bench: $(INSTALLED) keeper ## figures beside a bare pod on the kind cluster; KEEP=1 keeps it
-	test/e2e/with-cluster $(NODE) test/bench/bench.ts
+agents: $(INSTALLED) $(KEEPER) ## Claude Code, Codex CLI and Gemini CLI beside a stand-in for their models; installs them, 740 MB, into the user's cache
+	$(call suite,agents,'test/agents/*.test.ts',900,--test-concurrency=1)
+
+bench: $(INSTALLED) keeper ## all figures, on the kind cluster beside a bare pod; KEEP=1 keeps it
+	test/e2e/with-cluster $(NODE) --disable-warning=ExperimentalWarning test/bench/bench.ts
+
+bench-runner: $(INSTALLED) keeper ## the figures that need no Kubernetes: turns beside bare spawns, throughput, corpora
+	$(NODE) --disable-warning=ExperimentalWarning test/bench/runner.ts
 
 demo: $(INSTALLED) $(KEEPER) ## a session from its first turn to waking up again, on the embedded cluster
 	$(NODE) scripts/demo.ts
@@ -55,7 +76,10 @@ demo: $(INSTALLED) $(KEEPER) ## a session from its first turn to waking up again
 images: $(INSTALLED) keeper ## the container images as archives under build/images
 	$(NODE) --disable-warning=ExperimentalWarning images/build.ts
 
-keeper: build/keeper ## the helper that starts and reaps an agent's processes
+keeper: build/keeper build/bin/berth-agent ## the helpers: what starts and reaps an agent's processes, and what these call
+
+build/bin/berth-agent: $(AGENT_SOURCES)
+	$(MAKE) --no-print-directory -C runner/agent OUT=$(CURDIR)/build/bin/berth-agent CC=$(CC)
 
 build/keeper: $(KEEPER_SOURCES)
 	@mkdir -p build

@@ -1,7 +1,10 @@
 /** What can be refused before an object is created, beyond its schema. */
 import { isNotFound } from '../core/kube/errors.ts';
+import { notAllowed } from '../core/resources/allowed.ts';
 import { type StoredSession, sessionclasses, sessions } from '../core/resources/kinds.ts';
 import { jsonBytes, MAX_INPUT_BYTES } from '../core/resources/limits.ts';
+import type { SessionSpec } from '../core/resources/session.ts';
+import type { SessionClassSpec } from '../core/resources/sessionclass.ts';
 import { Problem } from './problems.ts';
 import type { Services } from './route.ts';
 
@@ -12,9 +15,21 @@ export function checkInput(input: unknown): void {
   throw new Problem('InputTooLarge', `spec.input ${message}.`, { fields: [{ field: 'spec.input', message }] });
 }
 
-export async function checkClass({ api }: Services, name: string): Promise<void> {
+/** Refuses a class that is not there, and what the class does not let the session set. */
+export async function checkClass(
+  { api }: Services,
+  spec: Pick<SessionSpec, 'class'> & Partial<Omit<SessionSpec, 'input'>>,
+): Promise<void> {
+  const refused = notAllowed(spec, await readClass(api, spec.class));
+  if (!refused) return;
+  throw new Problem('NotAllowed', `${refused.field}: ${refused.message} (class "${spec.class}").`, {
+    fields: [refused],
+  });
+}
+
+async function readClass(api: Services['api'], name: string): Promise<SessionClassSpec> {
   try {
-    await api.get(sessionclasses, { name });
+    return (await api.get(sessionclasses, { name })).spec;
   } catch (error) {
     if (!isNotFound(error)) throw error;
     const message = `there is no SessionClass "${name}"; kubectl get sessionclasses lists them`;

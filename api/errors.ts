@@ -61,8 +61,16 @@ export function fieldErrors(error: z.ZodError): FieldError[] {
         message: 'there is no such field; remove it (GET /openapi.json lists the fields)',
       }));
     }
-    return [{ field: pathText(issue.path), message: issue.message }];
+    return [{ field: pathText(issue.path), message: inWords(issue) }];
   });
+}
+
+/** zod's own words for a type name what JavaScript calls it. */
+function inWords({ code, message }: z.core.$ZodIssue): string {
+  const [, expected, received] = /^Invalid input: expected (\S+), received (\S+)$/.exec(message) ?? [];
+  if (code !== 'invalid_type' || !expected) return message;
+  if (received === 'undefined') return 'it is missing';
+  return `it must be of type ${expected === 'record' ? 'object' : expected}, not ${received}`;
 }
 
 function pathText(path: readonly PropertyKey[]): string {

@@ -1,11 +1,15 @@
 import type { AddressInfo } from 'node:net';
-import { pino } from 'pino';
-import { ConfigError, parseConfig } from '../core/config.ts';
+import { parseConfig } from '../core/config.ts';
 import { KubeClient } from '../core/kube/client.ts';
 import { loadConnection } from '../core/kube/config.ts';
 import { requireSupportedVersion } from '../core/kube/version.ts';
+import { programLog } from '../core/log.ts';
+import { measureProcess } from '../core/metrics.ts';
+import { startFailure } from '../core/start-failure.ts';
 import { systemClock, systemRandom } from '../core/system.ts';
+import { VERSION } from '../core/version.ts';
 import { apiConfig } from './config.ts';
+import { ApiMetrics } from './metrics.ts';
 import { buildServer } from './server.ts';
 
 /** Requests that take longer than this after a stop are cut. */
@@ -13,18 +17,20 @@ const STOP_LIMIT_MS = 9_000;
 
 async function main(): Promise<void> {
   const config = parseConfig(apiConfig, process.env);
-  const log = pino({ level: config.BERTH_LOG_LEVEL, base: null, timestamp: pino.stdTimeFunctions.isoTime });
+  const log = programLog(1, config.BERTH_LOG_LEVEL);
+  const metrics = new ApiMetrics();
+  measureProcess(metrics.registry);
   const api = new KubeClient({
     connection: await loadConnection(),
     clock: systemClock,
     random: systemRandom,
     log,
-    userAgent: 'berth-api/0.1',
+    userAgent: `berth-api/${VERSION}`,
+    onRequest: metrics.onRequest,
   });
   const version = await requireSupportedVersion(api);
-  const server = buildServer({ api, config, clock: systemClock, random: systemRandom, log });
+  const server = buildServer({ api, config, clock: systemClock, random: systemRandom, log, metrics });
   await server.listen({ port: config.BERTH_API_PORT, host: config.BERTH_API_HOST ?? '::' });
-  log.info({ kubernetes: version, port: (server.server.address() as AddressInfo).port }, 'API started');
 
   const stop = async (signal: NodeJS.Signals) => {
     log.info({ signal }, 'stopping');
@@ -36,10 +42,14 @@ async function main(): Promise<void> {
   };
   process.once('SIGTERM', stop);
   process.once('SIGINT', stop);
+  // Whoever reads this may stop it.
+  log.info(
+    { version: VERSION, kubernetes: version, port: (server.server.address() as AddressInfo).port },
+    'API started',
+  );
 }
 
 main().catch((error) => {
-  if (error instanceof ConfigError) console.error(error.message);
-  else console.error(`berth-api: ${error instanceof Error ? (error.stack ?? error.message) : error}`);
+  console.error(startFailure('berth-api', error));
   process.exit(1);
 });

@@ -4,6 +4,9 @@ import { problemSchema } from './problems.ts';
 import type { Route } from './route.ts';
 import { routes } from './routes/index.ts';
 import {
+  approval,
+  approvalCreate,
+  approvalList,
   idempotencyKey,
   run,
   runCreate,
@@ -24,6 +27,7 @@ const VERSION = 'v1';
 const inputs = z.registry<{ id: string }>();
 inputs.add(sessionCreate, { id: 'SessionCreate' });
 inputs.add(turnCreate, { id: 'TurnCreate' });
+inputs.add(approvalCreate, { id: 'ApprovalCreate' });
 inputs.add(runCreate, { id: 'RunCreate' });
 inputs.add(suspendBody, { id: 'Suspend' });
 const outputs = z.registry<{ id: string }>();
@@ -31,6 +35,8 @@ outputs.add(session, { id: 'Session' });
 outputs.add(sessionList, { id: 'SessionList' });
 outputs.add(turn, { id: 'Turn' });
 outputs.add(turnList, { id: 'TurnList' });
+outputs.add(approval, { id: 'Approval' });
+outputs.add(approvalList, { id: 'ApprovalList' });
 outputs.add(run, { id: 'Run' });
 outputs.add(problemSchema, { id: 'Problem' });
 
@@ -91,8 +97,9 @@ function operation(route: Route): Json {
   };
 }
 
-function content(status: string, schema: z.ZodType | 'Text' | undefined): Json {
+function content(status: string, schema: z.ZodType | 'Text' | 'Events' | undefined): Json {
   if (status === '204') return {};
+  if (schema === 'Events') return { content: { 'text/event-stream': { schema: { type: 'string' } } } };
   if (schema === 'Text') return { content: { 'text/plain': { schema: { type: 'string' } } } };
   return { content: json(schema ? schemaOf(schema) : {}) };
 }

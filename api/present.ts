@@ -1,6 +1,6 @@
 /** Kubernetes objects → what the API shows of them. */
 import type { ServerMeta } from '../core/kube/types.ts';
-import type { StoredSession, StoredTurn } from '../core/resources/kinds.ts';
+import type { StoredApproval, StoredSession, StoredTurn } from '../core/resources/kinds.ts';
 import type { Shown } from './schemas.ts';
 
 /** Written by kubectl with the whole object in it. */
@@ -22,6 +22,10 @@ export function showTurn({ metadata, spec, status }: StoredTurn, inList = false)
   const { output: _output, log, ...short } = withoutSealed(status);
   const { inline: _inline, ...logFacts } = log ?? {};
   return { metadata: showMeta(metadata), spec: rest, status: { ...short, ...(log ? { log: logFacts } : {}) } };
+}
+
+export function showApproval({ metadata, spec }: StoredApproval): object {
+  return { metadata: showMeta(metadata), spec };
 }
 
 function showMeta(metadata: ServerMeta): Shown {

@@ -22,6 +22,8 @@ export interface Call<P = unknown, Q = unknown, B = unknown> {
   body: B;
   /** The Idempotency-Key, where the route takes one and the client sent one. */
   key: string | undefined;
+  /** The Last-Event-ID that the client sent. */
+  lastEventId: string | undefined;
   /** Aborts when the client has gone or the server stops: for reads and waits, not for writes. */
   signal: AbortSignal;
 }
@@ -30,6 +32,8 @@ export interface Answer {
   status: number;
   /** Sent as JSON; a string as plain text. */
   body?: unknown;
+  /** Sent piece by piece instead, as fast as it is taken. Ends when the request's signal aborts. */
+  stream?: AsyncIterable<string>;
   headers?: Record<string, string>;
 }
 
@@ -48,7 +52,7 @@ export interface RouteInfo {
   /** Whether it takes an Idempotency-Key. */
   creates?: true;
   /** Answers other than problems, by status. `Text` is text/plain. */
-  responses: Record<number, { description: string; schema?: z.ZodType | 'Text' }>;
+  responses: Record<number, { description: string; schema?: z.ZodType | 'Text' | 'Events' }>;
 }
 
 export interface Route extends RouteInfo {

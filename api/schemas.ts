@@ -1,5 +1,6 @@
 /** What the API takes and gives, made of the kinds' own schemas. */
 import * as z from 'zod';
+import { approvalSpec } from '../core/resources/approval.ts';
 import { parseDuration } from '../core/resources/duration.ts';
 import { anyJson, dnsLabel, dnsSubdomain, duration, stateRef, timestamp } from '../core/resources/schema.ts';
 import { sessionSpec, sessionStatus } from '../core/resources/session.ts';
@@ -66,6 +67,14 @@ export const turnCreate = z
   })
   .describe('A Turn to create in the session.');
 
+export const approvalCreate = z
+  .strictObject({
+    ...typeMeta('Approval'),
+    metadata: z.strictObject({ labels, annotations }).default({}),
+    spec: approvalSpec.omit({ requester: true, turn: true }),
+  })
+  .describe('A decision on what the turn asks: status.approval.id of the Turn is spec.requestId.');
+
 export const runCreate = z
   .strictObject({
     metadata: givenMeta(dnsLabel()).default({}),
@@ -114,6 +123,10 @@ export const turn = z
   })
   .describe('A Turn as it is; spec.input, status.output and the log’s text are left out of lists.');
 
+export const approval = z
+  .strictObject({ metadata: shownMeta, spec: approvalSpec })
+  .describe('A decision. Whether it was taken stands in status.approval.decided of the Turn.');
+
 export const run = z
   .strictObject({
     session,
@@ -129,6 +142,7 @@ const listOf = <T extends z.ZodType>(item: T, what: string) =>
     .strictObject({ items: z.array(item), continue: z.string().optional().describe('Asks for the next page.') })
     .describe(`A page of ${what}, in the order of their names.`);
 export const sessionList = listOf(session, 'sessions');
+export const approvalList = listOf(approval, 'approvals');
 export const turnList = listOf(turn, 'turns');
 
 export type Shown = z.infer<typeof shownMeta>;

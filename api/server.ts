@@ -1,4 +1,5 @@
 import { randomUUID } from 'node:crypto';
+import { Readable } from 'node:stream';
 import Fastify, { type FastifyInstance, type FastifyReply, type FastifyRequest } from 'fastify';
 import type { KubeClient } from '../core/kube/client.ts';
 import type { Clock, Logger, Random } from '../core/runtime.ts';
@@ -6,6 +7,7 @@ import { Access, type Caller } from './auth/access.ts';
 import type { ApiConfig } from './config.ts';
 import { invalid, toProblem } from './errors.ts';
 import { parseJson } from './json.ts';
+import { ApiMetrics } from './metrics.ts';
 import { openApiDocument } from './openapi.ts';
 import { Problem } from './problems.ts';
 import { Readiness } from './readiness.ts';
@@ -20,15 +22,19 @@ export interface ServerOptions {
   clock: Clock;
   random: Random;
   log: Logger;
+  /** Default: its own. */
+  metrics?: ApiMetrics;
 }
 
 const BODY_LIMIT = 1024 * 1024;
+/** What proxies write down for a client that left before its answer began. */
+const CLIENT_LEFT = 499;
 /** How long requests under way may take once the server is being closed. */
 const DRAIN_MS = 5_000;
 
 /** The server, not yet listening. Closing it ends waits with what is known and then the connections. */
 export function buildServer(options: ServerOptions): FastifyInstance {
-  const { api, config, clock, random, log } = options;
+  const { api, config, clock, random, log, metrics = new ApiMetrics() } = options;
   const access = new Access({ api, clock, audiences: config.BERTH_AUDIENCES });
   const services: Services = { api, access, clock, random, waits: new Waits(api, clock, config.BERTH_API_MAX_WAITS) };
   let isStopping = false;
@@ -58,6 +64,14 @@ export function buildServer(options: ServerOptions): FastifyInstance {
       .header('x-request-id', request.id)
       .header('cache-control', 'no-store')
       .header('x-content-type-options', 'nosniff');
+  });
+  app.addHook('onRequest', async (request, reply) => {
+    // Also of a client that leaves first, which is how one that follows something ends.
+    reply.raw.once('close', () => {
+      const route = request.routeOptions.url?.replaceAll(/:(\w+)/g, '{$1}') ?? '';
+      const code = reply.raw.headersSent ? reply.raw.statusCode : CLIENT_LEFT;
+      metrics.answered({ method: request.method, route, code, seconds: reply.elapsedTime / 1000 });
+    });
   });
   app.addHook('onResponse', async (request, reply) => {
     const facts = { method: request.method, path: request.url.split('?')[0], status: reply.statusCode };
@@ -104,14 +118,25 @@ export function buildServer(options: ServerOptions): FastifyInstance {
   app.get('/openapi.json', async (_, reply) => reply.type('application/json').send(document));
 
   const callers = new WeakMap<FastifyRequest, Caller>();
+  const authenticate = async (request: FastifyRequest) => {
+    const caller = await access.authenticate(request.headers.authorization);
+    callers.set(request, caller);
+    return caller;
+  };
+  app.route({
+    method: 'GET',
+    url: '/metrics',
+    // As Kubernetes' own programs do it: a right on the path, and none on anything that it tells of.
+    onRequest: async (request) => access.authorizePath(await authenticate(request), '/metrics'),
+    handler: async (_, reply) => reply.type(metrics.registry.contentType).send(await metrics.registry.metrics()),
+  });
   for (const route of routes) {
     app.route({
       method: route.method,
       url: route.path.replaceAll(/\{(\w+)\}/g, ':$1'),
       // Before the body is read: nobody without rights can send one.
       onRequest: async (request) => {
-        const caller = await access.authenticate(request.headers.authorization);
-        callers.set(request, caller);
+        const caller = await authenticate(request);
         const params = checked('InvalidParameter', route.params, request.params) as Record<string, string>;
         const namespace = params.namespace as string;
         for (const { verb, resource, nameParam } of route.rights) {
@@ -134,6 +159,7 @@ export function buildServer(options: ServerOptions): FastifyInstance {
             query: checked('InvalidParameter', route.query, request.query),
             body: route.body && checked('Invalid', route.body, request.body),
             key: route.creates && keyOf(request),
+            lastEventId: request.headers['last-event-id']?.toString(),
             signal: ended.signal,
           },
           services,
@@ -172,7 +198,12 @@ function keyOf(request: FastifyRequest): string | undefined {
   });
 }
 
-function send(reply: FastifyReply, { status, body, headers }: Answer): FastifyReply {
+function send(reply: FastifyReply, { status, body, stream, headers }: Answer): FastifyReply {
+  if (stream)
+    return reply
+      .code(status)
+      .headers(headers ?? {})
+      .send(Readable.from(stream));
   reply
     .code(status)
     .headers({ ...(body === undefined ? {} : { 'content-type': 'application/json; charset=utf-8' }), ...headers });

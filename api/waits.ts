@@ -6,7 +6,7 @@ import { Problem } from './problems.ts';
 /** Between a watch that the server ended and the next; milliseconds. */
 const PAUSE_MS = 200;
 
-/** Requests that wait for a turn, each with a watch of that one object, up to a number of them. */
+/** Requests that last, up to a number of them; those that wait for a turn each with a watch of that one object. */
 export class Waits {
   readonly #api: Pick<KubeApi, 'list' | 'watch'>;
   readonly #clock: Clock;
@@ -29,12 +29,7 @@ export class Waits {
     timeoutMs: number,
     signal: AbortSignal,
   ): Promise<StoredTurn | undefined> {
-    if (this.#waiting >= this.#max) {
-      throw new Problem('Overloaded', `${this.#max} requests wait for turns already. Try again, or ask without wait.`, {
-        retryAfterSeconds: 1,
-      });
-    }
-    this.#waiting += 1;
+    const end = this.begin();
     const timer = new AbortController();
     const cancelTimer = this.#clock.setTimer(timeoutMs, () => timer.abort());
     const over = AbortSignal.any([signal, timer.signal]);
@@ -50,8 +45,22 @@ export class Waits {
       return seen.turn;
     } finally {
       cancelTimer();
-      this.#waiting -= 1;
+      end();
     }
+  }
+
+  /** Counts a request that lasts; returns what ends it. Throws a Problem when too many last already. */
+  begin(): () => void {
+    if (this.#waiting >= this.#max) {
+      const text = `${this.#max} requests wait or follow already; try again later.`;
+      throw new Problem('Overloaded', text, { retryAfterSeconds: 1 });
+    }
+    this.#waiting += 1;
+    let isOver = false;
+    return () => {
+      if (!isOver) this.#waiting -= 1;
+      isOver = true;
+    };
   }
 
   /** Lists, then watches until it is done or the watch ends, however it does: the next list tells whether that was bad. */

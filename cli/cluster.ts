@@ -28,8 +28,8 @@ export function connectionOptions(flags: ClusterFlags, env: NodeJS.ProcessEnv): 
   return { ...context, env };
 }
 
-/** A server that can be reached answers a first question within this time, milliseconds. */
-const FIRST_ANSWER_MS = 10_000;
+/** A server that can be reached answers a first question within this time, milliseconds; as long as kubectl gives a connection. */
+const FIRST_ANSWER_MS = 30_000;
 
 /** Runs `use` with a client of the cluster that the flags choose. */
 export async function withCluster<R>(flags: ClusterFlags, cli: Cli, use: (cluster: Cluster) => Promise<R>): Promise<R> {

@@ -1,4 +1,5 @@
 import { isNotFound } from '../core/kube/errors.ts';
+import { notAllowed } from '../core/resources/allowed.ts';
 import {
   ownedBy,
   type StoredSession,
@@ -8,6 +9,7 @@ import {
   turns,
 } from '../core/resources/kinds.ts';
 import type { SessionSpec } from '../core/resources/session.ts';
+import type { SessionClassSpec } from '../core/resources/sessionclass.ts';
 import { type AgentFlags, agentFrom } from './agent.ts';
 import type { Cli } from './cli.ts';
 import type { Cluster } from './cluster.ts';
@@ -22,32 +24,61 @@ export interface SessionFlags extends AgentFlags {
 export async function sessionSpec(
   words: string[],
   flags: SessionFlags,
-  turnsWanted: SessionSpec['turns'],
+  own: Pick<SessionSpec, 'turns' | 'timeouts'>,
   cluster: Cluster,
   cli: Cli,
 ): Promise<SessionSpec> {
-  const agent = agentFrom(words, flags, { embedded: cluster.embedded, cwd: cli.cwd, env: cli.env });
-  const hasProgram = await classHasProgram(flags.class, cluster, cli);
-  if (!agent?.command && hasProgram === false) {
+  const { embedded } = cluster;
+  const agent = agentFrom(words, flags, { embedded, cwd: cli.cwd, env: cli.env });
+  const allowed = await readClass(flags.class, cluster, cli);
+  // The caller's directory is an offer where no other is asked for.
+  if (agent && flags.workdir === undefined && allowed && !allowed.overrides.includes('agent.workingDir')) {
+    delete agent.workingDir;
+  }
+  if (!agent?.command && allowed && needsProgram(allowed)) {
     throw refused(
       `there is no program to run: class "${flags.class}" has none of its own; put it at the end: -- python3 agent.py`,
     );
   }
-  return {
+  const spec: SessionSpec = {
     class: flags.class,
     ...(agent ? { agent } : {}),
     ...(flags.image === undefined ? {} : { image: flags.image }),
     suspend: false,
-    persistence: { state: true },
-    turns: turnsWanted,
+    ...own,
   };
+  const problem = allowed && notAllowed(spec, allowed);
+  if (problem) throw refused(`${flagOf(problem.field)}${problem.field}: ${problem.message} (class "${flags.class}")`);
+  return spec;
 }
 
-/** Whether the class names a program; undefined where the caller may not read classes. Refuses a class that is not there. */
-async function classHasProgram(name: string, { api }: Cluster, cli: Cli): Promise<boolean | undefined> {
+const FLAGS: Record<string, string> = {
+  'spec.agent.command': '-- PROGRAM',
+  'spec.agent.args': '-- PROGRAM',
+  'spec.agent.env': '--env',
+  'spec.agent.input': '--input-as',
+  'spec.agent.result': '--result',
+  'spec.agent.workingDir': '--workdir',
+  'spec.image': '--image',
+  'spec.timeouts': '--timeout',
+};
+
+/** What of the command line sets the field, before its path. */
+function flagOf(field: string): string {
+  const flag = Object.entries(FLAGS).find(([path]) => `${field}.`.startsWith(`${path}.`))?.[1];
+  return flag ? `${flag} sets ` : '';
+}
+
+/** Whether sessions of the class have to bring a program: without a runner the image has one, Shell and Tools need none. */
+function needsProgram({ agent, runner }: SessionClassSpec): boolean {
+  const { command, driver = 'Command' } = agent ?? {};
+  return command === undefined && runner !== 'None' && (driver === 'Command' || driver === 'Server');
+}
+
+/** The class; undefined where the caller may not read classes. Refuses one that is not there. */
+async function readClass(name: string, { api }: Cluster, cli: Cli): Promise<SessionClassSpec | undefined> {
   try {
-    const found = await api.get(sessionclasses, { name }, { signal: cli.interrupted });
-    return found.spec.agent?.command !== undefined;
+    return (await api.get(sessionclasses, { name }, { signal: cli.interrupted })).spec;
   } catch (error) {
     if ((error as { code?: unknown }).code === 403) return undefined;
     if (!isNotFound(error)) throw error;
@@ -64,9 +95,16 @@ export function createSession(name: string, spec: SessionSpec, cluster: Cluster,
   return api.create(sessions, { metadata: { name, namespace }, spec }, { signal: cli.interrupted });
 }
 
+export interface GivenTurn {
+  name: string;
+  input: unknown;
+  timeout?: string | undefined;
+  attempts?: number | undefined;
+}
+
 /** A turn that goes with its session when that is deleted. */
 export function createTurn(
-  { name, input, timeout }: { name: string; input: unknown; timeout?: string | undefined },
+  { name, input, timeout, attempts }: GivenTurn,
   session: StoredSession,
   cluster: Cluster,
   cli: Cli,
@@ -76,6 +114,7 @@ export function createTurn(
     cancel: false,
     ...(input === undefined ? {} : { input }),
     ...(timeout === undefined ? {} : { timeout }),
+    ...(attempts === undefined ? {} : { retry: { maxAttempts: attempts } }),
   };
   const { namespace } = cluster;
   const metadata = { name, namespace, ownerReferences: [ownedBy(session)] };

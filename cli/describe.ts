@@ -2,6 +2,8 @@ import { formatDuration } from '../core/resources/duration.ts';
 import type { StoredSession, StoredTurn } from '../core/resources/kinds.ts';
 import { clip } from '../core/resources/limits.ts';
 import type { Condition } from '../core/resources/schema.ts';
+import type { SessionStatus } from '../core/resources/session.ts';
+import { isTerminal } from '../core/resources/turn.ts';
 import { table } from './print.ts';
 
 /** Sessions and turns for people: what is it doing, since when, why not. */
@@ -23,7 +25,7 @@ export function describeSession(session: StoredSession, turns: StoredTurn[], now
     ['directory', agent.workingDir],
     ['pod', status.podName ?? 'none'],
     ['incarnation', status.incarnation === undefined ? undefined : String(status.incarnation)],
-    ['waiting', status.queue ? `${status.queue.reason}, for ${since(status.queue.since, now)}` : undefined],
+    ['waiting', status.queue && waiting(status.queue, now)],
     ['state', state ? `${state.bytes} bytes, stored by incarnation ${state.incarnation}` : 'none yet'],
     ['turns', counts ? `${counts.total} ended: ${counts.succeeded} succeeded, ${counts.failed} failed` : undefined],
     ['active', status.lastActiveAt ? `${since(status.lastActiveAt, now)} ago` : undefined],
@@ -37,15 +39,31 @@ export function describeSession(session: StoredSession, turns: StoredTurn[], now
   ].join('');
 }
 
+/** What it waits for, since when, where in the queue it is, and who has what it waits for. */
+function waiting(
+  { reason, since: from, position, holders = [] }: NonNullable<SessionStatus['queue']>,
+  now: number,
+): string {
+  const place = position === undefined ? '' : `, number ${position} in the queue`;
+  const held = holders.map((holder) => `${holder.name} (for ${since(holder.since, now)})`).join(', ');
+  return `${reason}, for ${since(from, now)}${place}${held && `; places are held by ${held}`}`;
+}
+
 export function describeTurn(turn: StoredTurn, { output, log }: { output: unknown; log: string }, now: number): string {
   const { spec, status = {}, metadata } = turn;
   const facts: [string, string | undefined][] = [
     ['session', spec.session],
     ['index', status.index === undefined ? undefined : String(status.index)],
-    ['phase', `${status.phase ?? 'not seen by a controller yet'}${spec.cancel ? ' (cancellation asked for)' : ''}`],
+    [
+      'phase',
+      `${status.phase ?? 'not seen by a controller yet'}${spec.cancel && !isTerminal(status.phase) ? ' (cancellation asked for)' : ''}`,
+    ],
+    ['attempt', attempt(turn)],
     ['took', took(turn, now)],
+    ...asks(turn, now),
     ['error', status.error ? `${status.error.code}: ${status.error.message}` : undefined],
     ['exit code', status.exitCode === undefined ? undefined : String(status.exitCode)],
+    ['used', status.usage && `${used(status.usage)}${isTerminal(status.phase) ? '' : ' so far'}`],
     ['incarnation', status.incarnation === undefined ? undefined : String(status.incarnation)],
     ['age', since(metadata.creationTimestamp, now)],
   ];
@@ -58,6 +76,30 @@ export function describeTurn(turn: StoredTurn, { output, log }: { output: unknow
     block('OUTPUT', output === undefined ? '' : typeof output === 'string' ? output : JSON.stringify(output, null, 2)),
     block('LOG', log),
   ].join('');
+}
+
+/** What it asked last, and what was decided. */
+function asks({ metadata, status }: StoredTurn, now: number): [string, string | undefined][] {
+  const { approval, phase } = status ?? {};
+  if (!approval) return [];
+  const { decided } = approval;
+  const facts: [string, string | undefined][] = [
+    ['asks', `${approval.prompt} (request ${approval.id}, ${since(approval.since, now)} ago)`],
+    ['shows', approval.payload === undefined ? undefined : JSON.stringify(approval.payload)],
+  ];
+  if (decided) {
+    const answer = decided.response === undefined ? '' : ` ${JSON.stringify(decided.response)}`;
+    const who = `${decided.by ? `by ${decided.by}, ` : ''}Approval ${decided.approval}`;
+    return [...facts, ['decided', `${decided.decision}${answer}${decided.note ? `: ${decided.note}` : ''} (${who})`]];
+  }
+  if (phase === 'AwaitingApproval') facts.push(['decide', `berth approve ${metadata.name} [--deny]`]);
+  return facts;
+}
+
+/** Where there was, or can be, more than one. */
+function attempt({ spec, status }: StoredTurn): string | undefined {
+  const most = spec.retry?.maxAttempts ?? 1;
+  return most > 1 ? `${status?.attempt ?? 0} of ${most}` : undefined;
 }
 
 function lines(facts: [string, string | undefined][]): string[] {
@@ -95,10 +137,27 @@ function result({ status }: StoredTurn): string {
   return clip(oneLine(JSON.stringify(status.output)), OUTPUT_BYTES);
 }
 
+/** Until now where it runs. */
 function took({ status }: StoredTurn, now: number): string | undefined {
-  if (!status?.startedAt) return undefined;
-  const end = status.finishedAt ? Date.parse(status.finishedAt) : now;
-  return formatDuration(Math.max(0, end - Date.parse(status.startedAt)));
+  const runs = status?.conditions?.find((one) => one.type === 'Running' && one.status === 'True');
+  const start = status?.startedAt ?? runs?.lastTransitionTime;
+  if (start === undefined) return undefined;
+  const end = status?.finishedAt ? Date.parse(status.finishedAt) : now;
+  return formatDuration(Math.max(0, end - Date.parse(start)));
+}
+
+/** For example `1.2 s of CPU, at most 41.3 MiB and 3 processes, in 4.5 s`. */
+function used({
+  wall,
+  cpuSeconds,
+  peakMemoryBytes,
+  processes,
+}: NonNullable<NonNullable<StoredTurn['status']>['usage']>) {
+  const seconds = (amount: number) => `${Number(amount.toFixed(amount < 10 ? 2 : 0))} s`;
+  if (cpuSeconds === undefined || peakMemoryBytes === undefined) return seconds(wall);
+  const memory = `${(peakMemoryBytes / 2 ** 20).toFixed(1)} MiB`;
+  const count = processes === 1 ? '1 process' : `${processes} processes`;
+  return `${seconds(cpuSeconds)} of CPU, at most ${memory} and ${count}, in ${seconds(wall)}`;
 }
 
 const since = (at: string, now: number) => formatDuration(Math.max(0, now - Date.parse(at)));

@@ -1,5 +1,6 @@
 import { InvalidArgumentError } from 'commander';
 import { parseDuration } from '../core/resources/duration.ts';
+import { MAX_ATTEMPTS } from '../core/resources/limits.ts';
 
 /** Values of flags, checked as they are read: the message says what is wrong and shows what is right. */
 
@@ -29,6 +30,22 @@ export function duration(text: string): string {
   if (text.length > 32) throw new InvalidArgumentError('it is longer than 32 characters.');
   if (ms < 1) throw new InvalidArgumentError('it must be longer than 0.');
   return text;
+}
+
+/** How often a turn may be begun. */
+export function attempts(text: string): number {
+  const count = Number(text);
+  if (!Number.isInteger(count) || count < 1 || count > MAX_ATTEMPTS) {
+    throw new InvalidArgumentError(`it must be a whole number from 1 to ${MAX_ATTEMPTS}.`);
+  }
+  return count;
+}
+
+/** A TCP port; 0 is any free one. */
+export function port(text: string): number {
+  const number = Number(text);
+  if (!/^\d+$/.test(text) || number > 65_535) throw new InvalidArgumentError('it must be a port, from 1 to 65535.');
+  return number;
 }
 
 /** Gathers the values of a flag that may be given several times. */

@@ -17,19 +17,24 @@ const MAX_TEXT_BYTES = 64 * MAX_INPUT_BYTES;
  * The turn's input from `--input` or `--input-file`; undefined without either. Throws what is wrong with it, and where.
  * With `asText` only a string will do.
  */
-export async function readInput(flags: InputFlags, cli: Pick<Cli, 'cwd' | 'stdin'>, asText = false): Promise<unknown> {
-  const value = await readAny(flags, cli);
+export async function readInput(
+  flags: InputFlags,
+  cli: Pick<Cli, 'cwd' | 'stdin'>,
+  asText = false,
+  flag = '--input',
+): Promise<unknown> {
+  const value = await readAny(flags, cli, flag);
   if (asText && typeof value !== 'string') {
     throw refused(`--input-as text: the input has to be a JSON string, for example --input '"hello"'`);
   }
   return value;
 }
 
-async function readAny(flags: InputFlags, cli: Pick<Cli, 'cwd' | 'stdin'>): Promise<unknown> {
+async function readAny(flags: InputFlags, cli: Pick<Cli, 'cwd' | 'stdin'>, flag: string): Promise<unknown> {
   if (flags.input !== undefined && flags.inputFile !== undefined) {
     throw refused('--input and --input-file are both given; give one of them');
   }
-  if (flags.input !== undefined) return checked(parse(flags.input, '--input', hint(flags.input, cli.cwd)), '--input');
+  if (flags.input !== undefined) return checked(parse(flags.input, flag, hint(flags.input, cli.cwd, flag)), flag);
   if (flags.inputFile === undefined) return undefined;
   const what = flags.inputFile === '-' ? 'stdin (--input-file -)' : `--input-file ${flags.inputFile}`;
   return checked(parse(await readText(flags.inputFile, what, cli), what), what);
@@ -100,9 +105,10 @@ function tooLarge(what: string, size: string) {
 }
 
 /** What somebody who wrote this probably meant. */
-function hint(text: string, cwd: string): string {
-  if (text !== '' && existsSync(resolve(cwd, text))) return `\nTo read the file ${text}: --input-file ${text}`;
-  if (/^[\p{L}_][^"'{}[\]]*$/u.test(text)) return `\nA string is written with its quotes: --input '"${text}"'`;
-  if (/^[{[]/.test(text) && !text.includes('"')) return `\nKeys and strings need double quotes: --input '{"n": 3}'`;
+function hint(text: string, cwd: string, flag: string): string {
+  if (flag === '--input' && text !== '' && existsSync(resolve(cwd, text)))
+    return `\nTo read the file ${text}: --input-file ${text}`;
+  if (/^[\p{L}_][^"'{}[\]]*$/u.test(text)) return `\nA string is written with its quotes: ${flag} '"${text}"'`;
+  if (/^[{[]/.test(text) && !text.includes('"')) return `\nKeys and strings need double quotes: ${flag} '{"n": 3}'`;
   return '';
 }

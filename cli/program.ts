@@ -1,5 +1,7 @@
 import { Argument, Command, CommanderError, Option } from 'commander';
+import { VERSION } from '../core/version.ts';
 import type { Cli, ClusterFlags } from './cli.ts';
+import type { ApproveFlags } from './commands/approve.ts';
 import type { CancelFlags } from './commands/cancel.ts';
 import type { CreateFlags } from './commands/create.ts';
 import type { GetFlags } from './commands/get.ts';
@@ -9,7 +11,7 @@ import type { RunFlags } from './commands/run.ts';
 import type { SuspendFlags } from './commands/suspend.ts';
 import type { TurnFlags } from './commands/turn.ts';
 import { describeError, EXIT, Interrupted } from './errors.ts';
-import { duration, name, several } from './flags.ts';
+import { attempts, duration, name, port, several } from './flags.ts';
 import { systemCli } from './system.ts';
 
 /**
@@ -40,6 +42,7 @@ function define(cli: Cli, done: (exitCode: number) => void): Command {
     .exitOverride()
     .configureHelp({ showGlobalOptions: true })
     .helpCommand(false)
+    .version(VERSION, '--version', 'print the version')
     .option('-n, --namespace <namespace>', 'the namespace; default: the kubeconfig’s', name)
     .option(
       '--kubeconfig <file>',
@@ -90,6 +93,7 @@ function define(cli: Cli, done: (exitCode: number) => void): Command {
     .addOption(inputFileOption())
     .option('--name <name>', 'the session’s name; default: run- and something random', name)
     .option('--timeout <duration>', 'how long the turn may run, for example 90s', duration)
+    .addOption(attemptsOption())
     .addOption(formatOption('json', 'yaml'));
   agentOptions(run);
 
@@ -118,6 +122,7 @@ function define(cli: Cli, done: (exitCode: number) => void): Command {
     .addOption(inputFileOption())
     .option('--name <name>', 'the turn’s name; default: the session’s and something random', name)
     .option('--timeout <duration>', 'how long the turn may run, for example 90s', duration)
+    .addOption(attemptsOption())
     .option('--no-wait', 'print the turn’s name and do not wait for its end')
     .addOption(formatOption('json', 'yaml'));
 
@@ -185,6 +190,22 @@ function define(cli: Cli, done: (exitCode: number) => void): Command {
     .option('--no-wait', 'do not wait for their end');
 
   command(
+    'approve SESSION|TURN',
+    'Decides on what a turn asks; the first decision counts.',
+    [
+      'approve notes',
+      `approve notes --deny --note 'not on a Friday'`,
+      `approve notes-x7k2p --response '{"budget": 5}'`,
+    ],
+    async ([what]: [string], flags: ApproveFlags) => (await import('./commands/approve.ts')).approve(what, flags, cli),
+  )
+    .argument('<session|turn>', 'the session whose turn asks, or the turn')
+    .option('--deny', 'the answer is no')
+    .option('--response <json>', 'what the agent is told besides, as JSON')
+    .option('--note <text>', 'why, in words')
+    .option('--request <id>', 'only if this is what it asks');
+
+  command(
     'delete SESSION…',
     'Deletes sessions with their turns, pods and stored state.',
     ['delete notes'],
@@ -201,6 +222,8 @@ function defineLocal(program: Command, cli: Cli, done: (exitCode: number) => voi
   const local = program
     .command('local')
     .usage('up|down|kubeconfig')
+    .helpCommand(false)
+    .showHelpAfterError(`See: ${cli.name} local --help`)
     .description('The embedded cluster: Kubernetes’ API, Berth and its pods as processes of this machine.')
     .addHelpText(
       'after',
@@ -229,8 +252,8 @@ function defineLocal(program: Command, cli: Cli, done: (exitCode: number) => voi
     ]),
   )
     .option('--detach', 'return when it is ready, and print the path of its kubeconfig')
-    .option('--port <port>', 'of the Kubernetes API on 127.0.0.1; default: any free one')
-    .option('--api-port <port>', 'of the HTTP API on 127.0.0.1; default: any free one');
+    .option('--port <port>', 'of the Kubernetes API on 127.0.0.1; default: any free one', port)
+    .option('--api-port <port>', 'of the HTTP API on 127.0.0.1; default: any free one', port);
   add(
     'down',
     'Stops it and everything that runs in it; sessions and their state are kept.',
@@ -247,6 +270,12 @@ function defineLocal(program: Command, cli: Cli, done: (exitCode: number) => voi
 
 const inputOption = () => new Option('--input <json>', 'the input as JSON; a string with its quotes: \'"hello"\'');
 const inputFileOption = () => new Option('--input-file <file>', 'a file with the input as JSON; - for stdin');
+
+const attemptsOption = () =>
+  new Option(
+    '--attempts <number>',
+    'how often the turn may be begun where its pod is lost; for what may run twice',
+  ).argParser(attempts);
 
 const formatOption = (...formats: string[]) =>
   new Option('-o, --output <format>', 'another form of what is printed').choices(formats);

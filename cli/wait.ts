@@ -1,9 +1,9 @@
+import { follow } from '../core/kube/follow.ts';
 import { type StoredSession, type StoredTurn, sessions, turns } from '../core/resources/kinds.ts';
-import { isTerminal } from '../core/resources/turn.ts';
+import { isTerminal, type TurnPhase } from '../core/resources/turn.ts';
 import type { Cli } from './cli.ts';
 import type { Cluster } from './cluster.ts';
 import { CliError, EXIT, failed } from './errors.ts';
-import { follow } from './follow.ts';
 import { formatObject } from './print.ts';
 import { outputOf } from './stored.ts';
 
@@ -17,14 +17,14 @@ const CANCEL_WAIT_MS = 15_000;
 export async function waitForTurn(turn: StoredTurn, cluster: Cluster, cli: Cli, signal: AbortSignal) {
   const { name, uid } = turn.metadata;
   const { namespace } = cluster;
-  let started = false;
+  let phase: TurnPhase | undefined;
   const done = new AbortController();
-  const explaining = explainWaiting(turn, cluster, cli, AbortSignal.any([signal, done.signal]), () => started);
+  const explaining = explainWaiting(turn, cluster, cli, AbortSignal.any([signal, done.signal]), () => phase);
   try {
     for await (const now of follow(cluster.api, turns, { namespace, name }, { clock: cli.clock, signal })) {
       if (now?.metadata.uid !== uid) throw failed(`turn ${name} was deleted before it ended`);
-      started = now.status?.phase === 'Running';
-      if (isTerminal(now.status?.phase)) return now;
+      phase = now.status?.phase;
+      if (isTerminal(phase)) return now;
     }
     throw new Error('following a turn ended without its end');
   } finally {
@@ -39,14 +39,20 @@ async function explainWaiting(
   cluster: Cluster,
   cli: Cli,
   signal: AbortSignal,
-  started: () => boolean,
+  phase: () => string | undefined,
 ): Promise<void> {
   let told = '';
+  let begun = false;
   for (let wait = EXPLAIN_AFTER_MS; await pause(cli, wait, signal); wait = EXPLAIN_EVERY_MS) {
-    if (started()) continue;
+    if (phase() !== 'Running') begun = false;
+    if (begun) continue;
     try {
       const ref = { namespace: cluster.namespace, name: turn.spec.session };
-      const reason = whyWaiting(await cluster.api.get(sessions, ref, { signal }));
+      const session = await cluster.api.get(sessions, ref, { signal });
+      // A turn is Running from the moment it has a pod, which may still wait for its image or for a node.
+      begun = phase() === 'Running' && isReady(session);
+      if (begun) continue;
+      const reason = whyWaiting(session, cli.name);
       if (reason !== told) cli.say(`waiting: ${reason}`);
       told = reason;
     } catch {
@@ -70,14 +76,19 @@ function pause({ clock }: Cli, ms: number, signal: AbortSignal): Promise<boolean
   });
 }
 
+const isReady = ({ status }: StoredSession) =>
+  status?.conditions?.some((one) => one.type === 'Ready' && one.status === 'True') ?? false;
+
 /** The first condition that says why the session does not take the turn. */
-export function whyWaiting(session: StoredSession): string {
+export function whyWaiting(session: StoredSession, cliName: string): string {
   const { conditions, currentTurn } = session.status ?? {};
   if (!conditions) {
     return `no controller has seen session ${session.metadata.name} yet; is Berth's controller running in this cluster?`;
   }
+  const asks = conditions.find(({ type, status }) => type === 'ApprovalPending' && status === 'True');
+  if (asks) return `${asks.message}; to decide: ${cliName} approve ${session.metadata.name} [--deny]`;
   if (currentTurn) return `turn ${currentTurn} of the session is running`;
-  if (session.spec.suspend) return `the session is held; to let it go on: berth resume ${session.metadata.name}`;
+  if (session.spec.suspend) return `the session is held; to let it go on: ${cliName} resume ${session.metadata.name}`;
   for (const type of ['Admitted', 'Ready']) {
     const condition = conditions.find((one) => one.type === type);
     if (condition && condition.status !== 'True') return `${condition.reason}: ${condition.message}`;

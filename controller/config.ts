@@ -9,6 +9,8 @@ const milliseconds = (fallback: string) => duration().default(fallback).transfor
 export const controllerConfig = z.object({
   /** The image that contains the runner, for classes that name none. */
   BERTH_RUNNER_IMAGE: z.string().min(1),
+  /** Whether pods are processes of the machine, as on the embedded cluster: Injected then runs the runner image itself. */
+  BERTH_IMAGES_ARE_PROGRAMS: z.stringbool().default(false),
   /** Namespaces to work in, separated by commas; all when empty. Needs rights in just these. */
   BERTH_NAMESPACES: z
     .string()
@@ -33,9 +35,15 @@ export const controllerConfig = z.object({
   BERTH_LEASE_DURATION: milliseconds('15s'),
   /** A bound runner that owes an answer for this long is given up with its pod. */
   BERTH_UNRESPONSIVE: milliseconds('30s'),
+  /** The pace of garbage collection: at least between two looks at the history and the store of one session. */
+  BERTH_GARBAGE_INTERVAL: milliseconds('1m'),
+  /** A node that has not answered for this long is given up with its pods, as is a bound pod that nobody could attach to. */
+  BERTH_NODE_GRACE: milliseconds('60s'),
+  /** Whether nodes are watched, so that sessions leave a cordoned or dead one; needs that right. Never with listed namespaces. */
+  BERTH_WATCH_NODES: z.stringbool().default(true),
   /** Sessions looked at at the same time. */
   BERTH_WORKERS: z.coerce.number().int().min(1).max(256).default(32),
-  /** Port of /healthz and /readyz; 0 takes any, which is logged. */
+  /** Port of /healthz, /readyz and /metrics; 0 takes any, which is logged. */
   BERTH_HEALTH_PORT: z.coerce.number().int().min(0).max(65535).default(8081),
   /** Address that the health port listens on; all when empty. */
   BERTH_HEALTH_HOST: z.string().optional(),

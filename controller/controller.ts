@@ -1,30 +1,45 @@
-import { hostname } from 'node:os';
-import type { KubeClient } from '../core/kube/client.ts';
 import { EventRecorder } from '../core/kube/events.ts';
 import { LeaderElector, type Leadership } from '../core/kube/lease.ts';
 import type { KubeApi } from '../core/kube/types.ts';
+import type { StoredTurn } from '../core/resources/kinds.ts';
 import { type Clock, delay, type Logger, type Random } from '../core/runtime.ts';
 import { BlobStore } from '../core/store/blobs.ts';
+import { boundedApi } from './bounded-api.ts';
 import { type Caches, informerCaches } from './caches.ts';
 import type { ControllerConfig } from './config.ts';
 import { Leading } from './leadership.ts';
 import { leasedApi, WRITE_DEADLINE_MS } from './leased-api.ts';
 import { loadMasterKeys, type MasterKeys } from './link/keys.ts';
+import { type Inventory, type Meter, meteredApi } from './meter.ts';
 
 export interface ControllerOptions {
-  api: KubeClient;
+  api: KubeApi;
   config: ControllerConfig;
   /** The controller's own namespace. */
   namespace: string;
+  /** Who holds the lease, for people; never needs to be unique. */
+  holder: string;
+  /** The API server's time where it is known; see `ServerClock`. */
   clock: Clock;
+  /** By our own clock, milliseconds since the epoch. */
+  ownTime(): number;
   random: Random;
   log: Logger;
+  meter?: Meter;
 }
 
 /** How long running effects may take when the controller is told to stop, so that it is out within its grace period. */
-const STOP_MS = 5_000;
+const STOP_MS = 4_000;
+/** How long giving the lease free may take then; it expires otherwise. */
+const RELEASE_MS = 2_000;
+/** Longer than any single call or result that is stored may take: sessions that wait for so long wait for ever. */
+const WEDGED_MS = 5 * 60_000;
 
-const KEYS_AGAIN_MS = 2_000;
+/** Under way at once: half of what the client has connections for. */
+const STORE_CALLS = 16;
+
+/** Between two tries to get what a leader cannot do without. */
+const AGAIN_MS = 2_000;
 
 /** Watches always, so that it can take over at once; acts while it holds the lease. */
 export class Controller {
@@ -34,12 +49,14 @@ export class Controller {
   readonly #events: EventRecorder;
   readonly #stopped = new AbortController();
   #leading: Leading | undefined;
+  /** No request of the last leadership was cut off: nothing of it can take effect any more. */
+  #finished = true;
   #changing: Promise<void> = Promise.resolve();
   #synced = false;
   #keyProblem: string | undefined;
 
   constructor(options: ControllerOptions) {
-    const { api, config, clock, random, log, namespace } = options;
+    const { api, config, clock, random, log, namespace, holder } = options;
     this.#options = options;
     this.#events = new EventRecorder({ api, clock, log, component: 'berth-controller' });
     this.#caches = informerCaches({
@@ -48,9 +65,12 @@ export class Controller {
       random,
       log,
       ...(config.BERTH_NAMESPACES.length > 0 ? { namespaces: config.BERTH_NAMESPACES } : {}),
+      nodes: config.BERTH_WATCH_NODES && config.BERTH_NAMESPACES.length === 0,
       onSession: (key) => this.#leading?.sessionChanged(key),
       onPod: (pod, gone) => this.#leading?.podChanged(pod, gone),
       onClass: (name) => this.#leading?.classChanged(name),
+      onNetworkPolicy: (namespace, name) => this.#leading?.networkPolicyChanged(namespace, name),
+      onNamespaces: () => this.#leading?.namespacesChanged(),
     });
     const leaseDurationMs = config.BERTH_LEASE_DURATION;
     this.#elector = new LeaderElector({
@@ -60,7 +80,7 @@ export class Controller {
       log,
       namespace,
       name: config.BERTH_LEASE_NAME,
-      holder: hostname(),
+      holder,
       leaseDurationMs,
       renewDeadlineMs: Math.round((leaseDurationMs * 2) / 3),
       retryMs: Math.round(leaseDurationMs / 8),
@@ -72,7 +92,12 @@ export class Controller {
   /** Starts to watch and to stand for election. */
   async start(): Promise<void> {
     this.#caches.start();
-    await this.#caches.synced(this.#stopped.signal);
+    try {
+      await this.#caches.synced(this.#stopped.signal);
+    } catch (error) {
+      if (this.#stopped.signal.aborted) return;
+      throw error;
+    }
     this.#synced = true;
     this.#elector.start();
   }
@@ -82,15 +107,36 @@ export class Controller {
     return this.#synced ? this.#keyProblem : 'the caches have not been filled yet';
   }
 
+  /** Namespaces that are left out, as they cannot be read. */
+  get note(): string | undefined {
+    const closed = this.#options.config.BERTH_NAMESPACES.flatMap((namespace) => {
+      const why = this.#caches.closed(namespace);
+      return why === undefined ? [] : [`namespace "${namespace}" cannot be read: ${why}`];
+    });
+    return closed.length > 0 ? closed.join('; ') : undefined;
+  }
+
+  /** What only a new start of the process can mend; undefined when nothing has to be mended. */
+  get wedged(): string | undefined {
+    const seconds = Math.round((this.#leading?.stalledMs ?? 0) / 1000);
+    return seconds * 1000 > WEDGED_MS ? `sessions have waited for ${seconds} s and none was looked at` : undefined;
+  }
+
   get isLeading(): boolean {
     return this.#leading !== undefined;
+  }
+
+  /** What there is, as the leader sees it; undefined where another leads. */
+  get inventory(): Inventory | undefined {
+    return this.#leading?.inventory;
   }
 
   /** Stops acting, gives the lease free, stops watching. */
   async stop(): Promise<void> {
     this.#stopped.abort(new Error('the controller is stopping'));
     await this.#change(() => this.#stop('the controller is stopping'));
-    await this.#elector.release();
+    const { clock } = this.#options;
+    await Promise.race([this.#elector.release(this.#finished), delay(clock, RELEASE_MS)]);
     await this.#events.stop(1000);
     await this.#caches.stop();
   }
@@ -104,28 +150,36 @@ export class Controller {
   }
 
   async #start(leadership: Leadership): Promise<void> {
-    const { api, config, clock, random, log } = this.#options;
-    if (leadership.signal.aborted || this.#stopped.signal.aborted) return;
+    const { api, config, clock, random, log, meter } = this.#options;
+    const signal = AbortSignal.any([leadership.signal, this.#stopped.signal]);
+    if (signal.aborted) return;
     const leased = leasedApi(api, () => this.#elector.deadlineLeftMs());
-    const keys = await this.#masterKeys(leased, leadership.signal);
-    await this.#caches.refresh(leadership.signal);
+    const keys = await this.#masterKeys(leased, signal);
+    await this.#refreshed(signal);
+    if (signal.aborted) return;
     this.#leading = new Leading({
-      api: leased,
+      api: meter ? meteredApi(leased, (turn) => meter.turnEnded(turn, this.#classOf(turn))) : leased,
+      ...(meter ? { meter } : {}),
       caches: this.#caches,
       store: new BlobStore({
-        api: leased,
+        api: boundedApi(leased, STORE_CALLS),
         clock,
         ceilingBytes: config.BERTH_STORE_CEILING_BYTES,
         ...(config.BERTH_NAMESPACES.length > 0 ? { namespaces: config.BERTH_NAMESPACES } : {}),
       }),
       keys,
       clock,
+      ownTime: this.#options.ownTime,
       random,
       log,
       installation: {
         runnerImage: config.BERTH_RUNNER_IMAGE,
+        imagesArePrograms: config.BERTH_IMAGES_ARE_PROGRAMS,
         unresponsiveMs: config.BERTH_UNRESPONSIVE,
+        nodeGraceMs: config.BERTH_NODE_GRACE,
       },
+      ...(config.BERTH_NAMESPACES.length > 0 ? { namespaces: config.BERTH_NAMESPACES } : {}),
+      garbageIntervalMs: config.BERTH_GARBAGE_INTERVAL,
       maxRunning: config.BERTH_MAX_RUNNING,
       workers: config.BERTH_WORKERS,
       // A write of the old leader ended with its lease at the latest, and was never under way for longer than this.
@@ -143,6 +197,12 @@ export class Controller {
     log.info({ epoch: leadership.epoch, takenOver: leadership.takenOver }, 'leading');
   }
 
+  /** The class of a turn's session; empty where there is none of that name, as anybody may write any. */
+  #classOf({ metadata, spec }: StoredTurn): string {
+    const name = this.#caches.session(metadata.namespace as string, spec.session)?.spec.class ?? '';
+    return this.#caches.class(name) ? name : '';
+  }
+
   /** A leader without its keys can do nothing: it tries until it has them or leads no more, and says so. */
   async #masterKeys(api: KubeApi, signal: AbortSignal): Promise<MasterKeys> {
     const { config, namespace, clock, random, log } = this.#options;
@@ -155,7 +215,21 @@ export class Controller {
         signal.throwIfAborted();
         this.#keyProblem = `the master keys cannot be had: ${error instanceof Error ? error.message : error}`;
         log.error({ err: error }, 'master keys cannot be had');
-        await delay(clock, KEYS_AGAIN_MS, signal);
+        await delay(clock, AGAIN_MS, signal);
+      }
+    }
+  }
+
+  /** Who does not know what was written before must not act, but still leads: it tries until it knows or leads no more. */
+  async #refreshed(signal: AbortSignal): Promise<void> {
+    const { clock, log } = this.#options;
+    for (;;) {
+      try {
+        return await this.#caches.refresh(signal);
+      } catch (error) {
+        signal.throwIfAborted();
+        log.warn({ err: error }, 'what there is cannot be read');
+        await delay(clock, AGAIN_MS, signal);
       }
     }
   }
@@ -165,6 +239,6 @@ export class Controller {
     this.#leading = undefined;
     if (!leading) return;
     this.#options.log.info({ reason }, 'no longer leading');
-    await leading.stop(STOP_MS);
+    this.#finished = await leading.stop(STOP_MS);
   }
 }

@@ -1,24 +1,61 @@
-import { createServer, type Server } from 'node:http';
+import { createServer, type Server, type ServerResponse } from 'node:http';
+import type { Registry } from 'prom-client';
+
+/** What keeps the program from being well, in words; undefined when nothing does. */
+export interface Health {
+  /** Nothing but a new start can help. */
+  wedged(): string | undefined;
+  /** It does not do its work (yet). */
+  problem(): string | undefined;
+  /** What it does without while it works. */
+  note?(): string | undefined;
+}
 
 /**
- * `/healthz` answers while the event loop turns, which is what a liveness probe has to know; `/readyz` answers 200 once
- * the caches follow the API server, else 503 with what is missing.
+ * `/healthz` answers only while the event loop turns, and 503 when nothing moves although it does; `/readyz` answers 200
+ * once the caches follow the API server, with what is left out, else 503 with what is missing. `/metrics` is for Prometheus: it names no session.
  */
 export function serveHealth(
   where: { port: number; host?: string | undefined },
-  problem: () => string | undefined,
+  health: Health,
+  metrics: Pick<Registry, 'metrics' | 'contentType'>,
 ): Promise<Server> {
+  const checks = new Map([
+    ['/healthz', () => health.wedged()],
+    ['/readyz', () => health.problem()],
+  ]);
   const server = createServer((request, response) => {
-    const path = request.url?.split('?')[0];
-    if (path !== '/healthz' && path !== '/readyz') {
+    const path = request.url?.split('?')[0] ?? '';
+    if (path === '/metrics') {
+      void sendMetrics(response, metrics);
+      return;
+    }
+    const check = checks.get(path);
+    if (!check) {
       response.writeHead(404).end();
       return;
     }
-    const text = path === '/readyz' ? problem() : undefined;
-    response.writeHead(text ? 503 : 200, { 'content-type': 'text/plain' }).end(`${text ?? 'ok'}\n`);
+    const text = check();
+    const note = health.note?.();
+    const fine = note ? `ok, but ${note}` : 'ok';
+    response.writeHead(text ? 503 : 200, { 'content-type': 'text/plain' }).end(`${text ?? fine}\n`);
   });
   return new Promise((resolve, reject) => {
     server.once('error', reject);
     server.listen(where.port, where.host, () => resolve(server));
   });
+}
+
+async function sendMetrics(
+  response: ServerResponse,
+  metrics: Pick<Registry, 'metrics' | 'contentType'>,
+): Promise<void> {
+  try {
+    const text = await metrics.metrics();
+    response.writeHead(200, { 'content-type': metrics.contentType }).end(text);
+  } catch (error) {
+    response
+      .writeHead(500, { 'content-type': 'text/plain' })
+      .end(`${error instanceof Error ? error.message : error}\n`);
+  }
 }

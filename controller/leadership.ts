@@ -1,18 +1,23 @@
 import type { StoredPod } from '../core/kube/builtin.ts';
+import { isTooLarge } from '../core/kube/errors.ts';
 import type { EventSubject } from '../core/kube/events.ts';
 import { WorkQueue } from '../core/kube/queue.ts';
 import type { KubeApi } from '../core/kube/types.ts';
-import { API_GROUP_VERSION, LABEL_CLASS, LABEL_SESSION } from '../core/resources/names.ts';
+import { API_GROUP_VERSION } from '../core/resources/names.ts';
 import type { Clock, Logger, Random } from '../core/runtime.ts';
 import type { Store } from '../core/store/store.ts';
 import type { Effects } from './act/context.ts';
 import type { Caches } from './caches.ts';
+import { Ledger } from './capacity/ledger.ts';
+import { Opening } from './capacity/opening.ts';
 import type { EventFacts } from './decide/events.ts';
-import { Ledger } from './ledger.ts';
+import { Garbage } from './garbage/garbage.ts';
 import type { MasterKeys } from './link/keys.ts';
 import { Links } from './link/links.ts';
+import type { Inventory, Meter, ReconcileResult } from './meter.ts';
+import { NetworkPolicies } from './network/policies.ts';
 import { Reconciler } from './reconcile.ts';
-import type { CachedSession, Installation } from './world.ts';
+import type { CachedTurn, Installation } from './world.ts';
 
 export interface LeadershipOptions {
   /** Writes through it end with the lease. */
@@ -21,9 +26,15 @@ export interface LeadershipOptions {
   store: Store;
   keys: MasterKeys;
   clock: Clock;
+  /** By our own clock, milliseconds since the epoch. */
+  ownTime(): number;
   random: Random;
   log: Logger;
   installation: Installation;
+  /** Absent: all namespaces are served. */
+  namespaces?: readonly string[];
+  /** Between two looks for garbage of the same session; milliseconds. */
+  garbageIntervalMs: number;
   maxRunning: number | undefined;
   workers: number;
   /** Milliseconds until the last request of the leader before is dead; 0 when it let go of the lease. */
@@ -34,6 +45,7 @@ export interface LeadershipOptions {
   /** A runner has obeyed a later leader. */
   onLaterEpoch(epoch: number): void;
   record(subject: EventSubject, type: 'Normal' | 'Warning', reason: string, message: string): void;
+  meter?: Meter;
 }
 
 /** What a controller does while it leads: everything but watching. */
@@ -42,7 +54,13 @@ export class Leading {
   readonly #queue: WorkQueue;
   readonly #links: Links;
   readonly #ledger: Ledger;
-  #cancelOpening: () => void = () => {};
+  readonly #opening: Opening;
+  readonly #garbage: Garbage;
+  readonly #networkPolicies: NetworkPolicies;
+  readonly #closing = new AbortController();
+  #cutOff = false;
+  /** The last request of the leader before is dead. */
+  #isOpen = false;
 
   constructor(options: LeadershipOptions) {
     const { api, caches, clock, random, log, keys, signal } = options;
@@ -56,12 +74,36 @@ export class Leading {
       epoch: options.epoch,
       onChange: (key) => this.#queue.add(key),
       onLaterEpoch: options.onLaterEpoch,
+      refused: options.meter?.refused,
     });
     this.#ledger = new Ledger({
-      holders: () => holders(caches),
+      caches,
+      clock,
       maxRunning: options.maxRunning,
-      classLimit: (name) => caches.class(name)?.spec.limits?.maxRunning,
-      onVacancy: (key) => this.#queue.add(key),
+      epoch: options.epoch,
+      suspendAgainAt: (key) => reconciler.suspendAgainAt(key),
+      onChange: (key) => this.#queue.add(key),
+    });
+    this.#opening = new Opening({
+      caches,
+      clock,
+      log,
+      afterMs: options.admitAfterMs,
+      inLine: () => this.#ledger.waiting(),
+      inGroups: () => this.#ledger.groups.waiting(),
+      look: (key) => this.#queue.add(key),
+      keep: (key, ms) => this.#ledger.keep(key, ms),
+      open: () => this.#open(),
+      signal: AbortSignal.any([signal, this.#closing.signal]),
+    });
+    this.#networkPolicies = new NetworkPolicies({
+      api,
+      caches,
+      clock,
+      random,
+      log,
+      intervalMs: options.garbageIntervalMs * 10,
+      signal: AbortSignal.any([signal, this.#closing.signal]),
     });
     const effects: Effects = {
       api,
@@ -69,82 +111,135 @@ export class Leading {
       store: options.store,
       links: this.#links,
       ledger: this.#ledger,
+      networkPolicies: this.#networkPolicies,
       keys,
       clock,
+      ownTime: options.ownTime,
       random,
       log,
-      notify: (session, event) => this.#notify(session, event),
+      aside: (work) => this.#queue.aside(work),
+      notify: (object, event, kind) => this.#notify(object, event, kind),
     };
-    const reconciler = new Reconciler({ effects, installation: options.installation });
+    this.#garbage = new Garbage({
+      api,
+      caches,
+      store: options.store,
+      clock,
+      ownTime: options.ownTime,
+      random,
+      log,
+      ...(options.namespaces ? { namespaces: options.namespaces } : {}),
+      record: options.record,
+      intervalMs: options.garbageIntervalMs,
+      nodeGraceMs: options.installation.nodeGraceMs,
+      signal: AbortSignal.any([signal, this.#closing.signal]),
+    });
+    const reconciler = new Reconciler({
+      effects,
+      installation: options.installation,
+      closing: this.#closing.signal,
+      onNoPlace: (key) => this.#opening.looked(key),
+    });
     this.#queue = new WorkQueue({
       clock,
       random,
       log,
       name: 'sessions',
       workers: options.workers,
-      process: (key, stopped) => reconciler.reconcile(key, AbortSignal.any([signal, stopped])),
+      process: async (key, stopped) => {
+        const begun = clock.monotonic();
+        const met = (result: ReconcileResult, error?: unknown) =>
+          options.meter?.reconciled(result, (clock.monotonic() - begun) / 1000, error);
+        try {
+          const again = await reconciler.reconcile(key, AbortSignal.any([signal, stopped]));
+          this.#opening.looked(key);
+          met(again === undefined ? 'success' : 'requeue_after');
+          return again;
+        } catch (error) {
+          if (isTooLarge(error)) this.#opening.refused(key);
+          met(signal.aborted || stopped.aborted || this.#closing.signal.aborted ? 'stopped' : 'error', error);
+          throw error;
+        } finally {
+          if (stopped.aborted) this.#cutOff = true;
+        }
+      },
       backoff: { baseMs: 50, maxMs: 30_000 },
     });
   }
 
   /** Looks at everything there is. New sessions are admitted at once, or when a deposed leader's requests are dead. */
   start(): void {
-    const { caches, admitAfterMs, clock } = this.#options;
-    for (const session of caches.allSessions()) {
-      const since = session.status?.queue?.since;
-      const key = `${session.metadata.namespace}/${session.metadata.name}`;
-      if (since) this.#ledger.wait({ key, class: session.spec.class, since: Date.parse(since) });
-    }
-    for (const key of caches.keys()) this.#queue.add(key);
-    if (admitAfterMs > 0) this.#cancelOpening = clock.setTimer(admitAfterMs, () => this.#open());
-    else this.#open();
+    for (const key of this.#options.caches.keys()) this.#queue.add(key);
+    this.#opening.start();
     this.#queue.start();
+    this.#garbage.start();
+    this.#networkPolicies.start();
   }
 
   #open(): void {
+    this.#isOpen = true;
     this.#ledger.open();
     for (const key of this.#options.caches.keys()) this.#queue.add(key);
   }
 
+  /** Milliseconds for which sessions have waited while none was looked at. */
+  get stalledMs(): number {
+    return this.#queue.stalledMs;
+  }
+
+  get inventory(): Inventory {
+    const { caches, maxRunning } = this.#options;
+    const [sessions, pods] = [caches.allSessions(), caches.allPods()];
+    return { sessions, pods, tally: this.#ledger.tally, maxRunning, class: (name) => caches.class(name) };
+  }
+
   sessionChanged(key: string): void {
+    this.#ledger.sessionChanged(key);
     this.#queue.add(key);
+    this.#garbage.sessionChanged(key);
   }
 
   podChanged(pod: StoredPod, gone: boolean): void {
     this.#links.podChanged(pod, gone);
-    if (gone) this.#ledger.vacancy();
+    this.#ledger.podChanged(pod, gone);
   }
 
   classChanged(name: string): void {
-    this.#ledger.vacancy();
+    this.#ledger.limitsChanged();
+    this.#networkPolicies.classChanged(name);
     for (const session of this.#options.caches.allSessions()) {
-      if (session.spec.class === name) this.#queue.add(`${session.metadata.namespace}/${session.metadata.name}`);
+      if (session.spec.class === name) this.sessionChanged(`${session.metadata.namespace}/${session.metadata.name}`);
     }
   }
 
-  /** No new effects; running ones are finished within `graceMs`, or left for the successor to find. */
-  async stop(graceMs: number): Promise<void> {
-    this.#cancelOpening();
+  networkPolicyChanged(namespace: string, name: string): void {
+    this.#networkPolicies.policyChanged(namespace, name);
+  }
+
+  /** The labels of namespaces, by which classes may select and limit them. */
+  namespacesChanged(): void {
+    const { caches } = this.#options;
+    this.#ledger.limitsChanged();
+    for (const { metadata, spec } of caches.allSessions()) {
+      if (caches.class(spec.class)?.spec.namespaceSelector) this.#queue.add(`${metadata.namespace}/${metadata.name}`);
+    }
+  }
+
+  /**
+   * No new effects; running ones are finished within `graceMs`, or left for the successor to find. Resolves with whether
+   * all were finished: a request that was cut off, or one of the leader before, may take effect yet.
+   */
+  async stop(graceMs: number): Promise<boolean> {
+    this.#closing.abort(new Error('the controller is stopping'));
     this.#ledger.close();
-    await this.#queue.stop(graceMs);
+    await Promise.all([this.#queue.stop(graceMs), this.#garbage.stop(graceMs), this.#networkPolicies.stop(graceMs)]);
     this.#links.closeAll();
+    return this.#isOpen && !this.#cutOff;
   }
 
-  #notify(session: CachedSession, event: EventFacts): void {
-    const { name, namespace, uid } = session.metadata;
-    const subject = { apiVersion: API_GROUP_VERSION, kind: 'Session', name, namespace: namespace as string, uid };
+  #notify({ metadata }: Pick<CachedTurn, 'metadata'>, event: EventFacts, kind = 'Session'): void {
+    const { name, namespace, uid } = metadata;
+    const subject = { apiVersion: API_GROUP_VERSION, kind, name, namespace: namespace as string, uid };
     this.#options.record(subject, event.type, event.reason, event.message);
-  }
-}
-
-/** A pod counts until it is gone, and so does a session from its admission on. */
-function* holders(caches: Caches) {
-  for (const { metadata, spec, status } of caches.allSessions()) {
-    if (status?.podName) yield { pod: status.podName, namespace: metadata.namespace as string, class: spec.class };
-  }
-  for (const { metadata } of caches.allPods()) {
-    const session = caches.session(metadata.namespace as string, metadata.labels?.[LABEL_SESSION] ?? '');
-    const ofClass = session?.spec.class ?? metadata.labels?.[LABEL_CLASS] ?? '';
-    yield { pod: metadata.name, namespace: metadata.namespace as string, class: ofClass };
   }
 }

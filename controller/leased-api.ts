@@ -4,7 +4,7 @@ import type { CallOptions, KubeApi } from '../core/kube/types.ts';
 export const WRITE_DEADLINE_MS = 5_000;
 
 /**
- * The API for a leader: its writes end before its lease can have passed to somebody else.
+ * The API for a leader: its writes end before its lease can have passed to somebody else, and no pod is told anything after that.
  * `leftMs` is what is left of the lease for certain; 0 refuses the write.
  */
 export function leasedApi(api: KubeApi, leftMs: () => number): KubeApi {
@@ -18,7 +18,14 @@ export function leasedApi(api: KubeApi, leftMs: () => number): KubeApi {
     list: (resource, options) => api.list(resource, options),
     watch: (resource, options) => api.watch(resource, options),
     podLog: (ref, options) => api.podLog(ref, options),
-    attach: (ref, options) => api.attach(ref, options),
+    attach: async (ref, options) => {
+      const stream = await api.attach(ref, options);
+      const write = async (data: Buffer | string) => {
+        if (leftMs() <= 0) throw new NotLeadingError();
+        return stream.write(data);
+      };
+      return { write, closeStdin: () => stream.closeStdin(), close: () => stream.close(), closed: stream.closed };
+    },
     exec: (ref, options) => api.exec(ref, options),
     create: async (resource, object, options) => api.create(resource, object, leased(options)),
     replace: async (resource, object, options) => api.replace(resource, object, leased(options)),

@@ -1,41 +1,56 @@
-import { pino } from 'pino';
-import { ConfigError, parseConfig } from '../core/config.ts';
+import { hostname } from 'node:os';
+import { parseConfig } from '../core/config.ts';
 import { KubeClient } from '../core/kube/client.ts';
 import { loadConnection } from '../core/kube/config.ts';
+import { ServerClock } from '../core/kube/server-clock.ts';
 import { requireSupportedVersion } from '../core/kube/version.ts';
+import { programLog } from '../core/log.ts';
+import { measureProcess } from '../core/metrics.ts';
+import { startFailure } from '../core/start-failure.ts';
 import { systemClock, systemRandom } from '../core/system.ts';
+import { VERSION } from '../core/version.ts';
 import { controllerConfig } from './config.ts';
 import { Controller } from './controller.ts';
 import { serveHealth } from './health.ts';
+import { ControllerMetrics } from './metrics.ts';
 
 /** A stop that takes longer is ended: what it was doing, a successor finds and goes on with. */
 const STOP_LIMIT_MS = 9_000;
 
 async function main(): Promise<void> {
   const config = parseConfig(controllerConfig, process.env);
-  const log = pino({ level: config.BERTH_LOG_LEVEL, base: null, timestamp: pino.stdTimeFunctions.isoTime });
+  const log = programLog(1, config.BERTH_LOG_LEVEL);
   const connection = await loadConnection();
+  const clock = new ServerClock(systemClock, log);
+  const metrics = new ControllerMetrics();
+  measureProcess(metrics.registry);
   const api = new KubeClient({
     connection,
     clock: systemClock,
     random: systemRandom,
     log,
-    userAgent: 'berth-controller/0.1',
+    userAgent: `berth-controller/${VERSION}`,
+    onAnswer: (time) => clock.answered(time),
+    onRequest: metrics.onRequest,
   });
   const version = await requireSupportedVersion(api);
   const controller = new Controller({
     api,
     config,
     namespace: config.BERTH_NAMESPACE ?? connection.namespace,
-    clock: systemClock,
+    holder: hostname(),
+    clock,
+    ownTime: systemClock.now,
     random: systemRandom,
     log,
+    meter: metrics,
   });
+  metrics.measured = controller;
   const health = await serveHealth(
     { port: config.BERTH_HEALTH_PORT, host: config.BERTH_HEALTH_HOST },
-    () => controller.problem,
+    { wedged: () => controller.wedged, problem: () => controller.problem, note: () => controller.note },
+    metrics.registry,
   );
-  log.info({ kubernetes: version, health: health.address() }, 'controller started');
 
   const stop = (signal: NodeJS.Signals) => {
     log.info({ signal }, 'stopping');
@@ -50,11 +65,12 @@ async function main(): Promise<void> {
   };
   process.once('SIGTERM', stop);
   process.once('SIGINT', stop);
+  // Whoever reads this may stop it.
+  log.info({ version: VERSION, kubernetes: version, health: health.address() }, 'controller started');
   await controller.start();
 }
 
 main().catch((error) => {
-  if (error instanceof ConfigError) console.error(error.message);
-  else console.error(`berth-controller: ${error instanceof Error ? (error.stack ?? error.message) : error}`);
+  console.error(startFailure('berth-controller', error));
   process.exit(1);
 });

@@ -1,6 +1,10 @@
+import type { StoredPod } from '../core/kube/builtin.ts';
+import { podName } from '../core/resources/names.ts';
 import type { Effects, SessionMemory } from './act/context.ts';
-import { waitingSince } from './act/own.ts';
-import type { CachedSession, Installation, World } from './world.ts';
+import { applicantOf } from './capacity/applicant.ts';
+import { highestState } from './decide/highest-state.ts';
+import { isOwn, ownTurns } from './decide/own-turns.ts';
+import type { CachedSession, CachedTurn, Installation, NodeFacts, World } from './world.ts';
 
 /** Gathers what a decision about the session depends on, from caches and memory alone. */
 export function observe(
@@ -13,20 +17,63 @@ export function observe(
   const { caches, links, ledger, clock } = effects;
   const { uid, name } = session.metadata;
   const namespace = session.metadata.namespace as string;
-  const podName = session.status?.podName;
+  const present = session.status?.podName;
   const pods = caches.podsOf(uid);
-  const pod = podName ? pods.find(({ metadata }) => metadata.name === podName) : undefined;
-  const applicant = { key, class: session.spec.class, since: waitingSince(session) };
+  const known = session.status?.podUID;
+  // A pod's name can be had again; it is the incarnation's own as long as its uid is not known to be another.
+  const isPresent = ({ metadata }: StoredPod) => metadata.name === present && (known ?? metadata.uid) === metadata.uid;
+  const pod = pods.find(isPresent);
+  if (pod) memory.lastPod = pod;
+  const turns = turnsOf(session, caches.turnsNaming(namespace, name), memory);
+  const { live } = ownTurns(session, turns);
+  const groupSince = Date.parse((live[0] ?? session).metadata.creationTimestamp);
+  const applicant = applicantOf(session, live);
+  const nodes = nodesOf(effects, pods);
+  const node = pod && nodes.get(pod.metadata.uid);
+  const namespaceLabels = caches.namespaceLabels(namespace);
+  const giveWay = present ? ledger.giveWay(key) : undefined;
   return {
     now: clock.now(),
     session,
-    turns: caches.turnsNaming(namespace, name),
+    turns,
+    approvals: turns.flatMap(({ metadata }) => caches.approvalsNaming(namespace, metadata.name)),
     class: caches.class(session.spec.class),
+    ...(namespaceLabels ? { namespaceLabels } : {}),
     pod,
-    strays: pods.filter(({ metadata }) => metadata.name !== podName),
+    strays: pods.filter((other) => other !== pod),
     link: links.get(pod?.metadata.uid ?? session.status?.podUID)?.view,
     memory,
-    place: podName ? 'Held' : ledger.place(applicant),
+    applicant,
+    place: present ? 'Held' : ledger.place(applicant, nextPod(session)),
+    groupSince,
+    group: ledger.groups.look(key, groupSince),
+    ...(giveWay ? { giveWay } : {}),
+    ...(node ? { node } : {}),
+    nodes,
     installation,
   };
+}
+
+/** A turn that has ended and is deleted before its session counts it has had its place, and left its state, all the same. */
+function turnsOf(session: CachedSession, present: CachedTurn[], memory: SessionMemory): CachedTurn[] {
+  const uids = new Set(present.map(({ metadata }) => metadata.uid));
+  const deleted = ownTurns(session, memory.uncounted ?? []).uncounted.filter(({ metadata }) => !uids.has(metadata.uid));
+  const turns = [...present, ...deleted];
+  memory.uncounted = ownTurns(session, turns).uncounted;
+  const own = present.filter((turn) => isOwn(session, turn));
+  const written = session.status?.state;
+  const last = highestState([written, memory.committed, ...own.map(({ status }) => status.state)]);
+  memory.committed = last === written ? undefined : last;
+  return turns;
+}
+
+const nextPod = ({ metadata, status }: CachedSession) => podName(metadata.uid, (status?.incarnation ?? 0) + 1);
+
+function nodesOf({ caches }: Effects, pods: StoredPod[]): Map<string, NodeFacts> {
+  const known = new Map<string, NodeFacts>();
+  for (const { metadata, spec } of pods) {
+    const facts = caches.node(spec.nodeName);
+    if (facts) known.set(metadata.uid, facts);
+  }
+  return known;
 }

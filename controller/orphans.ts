@@ -1,6 +1,7 @@
-import { turns } from '../core/resources/kinds.ts';
-import { isTerminal } from '../core/resources/turn.ts';
+import { sessionOwner, turns } from '../core/resources/kinds.ts';
+import { isTerminal, type TurnStatus } from '../core/resources/turn.ts';
 import type { Effects } from './act/context.ts';
+import { writingTurn } from './act/too-large.ts';
 import { writeStatus } from './act/write-status.ts';
 import { DEFAULT_START_MS } from './decide/effective.ts';
 import { ended, queued } from './decide/turn-status.ts';
@@ -13,30 +14,33 @@ const GRACE_MS = 2000;
  * garbage collector, as its session is gone. Resolves with the milliseconds after which to look again.
  */
 export async function reconcileOrphans(
-  { api, caches, clock }: Effects,
+  effects: Effects,
   namespace: string,
   session: string,
   signal: AbortSignal,
 ): Promise<number | undefined> {
+  const { api, caches, clock } = effects;
   const now = clock.now();
   let wakeAt = Number.POSITIVE_INFINITY;
   for (const turn of caches.turnsNaming(namespace, session)) {
-    if (isTerminal(turn.status.phase) || turn.metadata.ownerReferences?.length) continue;
+    if (isTerminal(turn.status.phase) || sessionOwner(turn.metadata)) continue;
     const age = now - Date.parse(turn.metadata.creationTimestamp);
-    const message = `There is no Session "${session}" in namespace "${namespace}"; create it, or correct spec.session in a new Turn.`;
+    const message = `There is no Session "${session}" in namespace "${namespace}"; create it, then give the turn again under another name: a Session never takes a turn that is older than it.`;
+    const write = async (status: TurnStatus) =>
+      caches.sawTurn(await writingTurn(effects, turn, () => writeStatus(api, turns, turn.metadata, status, signal)));
     if (turn.spec.cancel) {
       const status = ended(
         turn,
         { phase: 'Cancelled', reason: 'Cancelled', message: 'The turn was cancelled before it ran.' },
         now,
       );
-      caches.sawTurn(await writeStatus(api, turns, turn.metadata, status, signal));
+      await write(status);
     } else if (age >= DEFAULT_START_MS) {
       const status = ended(turn, { phase: 'Failed', reason: 'SessionNotFound', message }, now);
-      caches.sawTurn(await writeStatus(api, turns, turn.metadata, status, signal));
+      await write(status);
     } else if (turn.status.phase === undefined && age >= GRACE_MS) {
       const { index: _none, ...status } = queued(turn, 0, 'SessionNotFound', now, message);
-      caches.sawTurn(await writeStatus(api, turns, turn.metadata, status, signal));
+      await write(status);
     }
     wakeAt = Math.min(
       wakeAt,

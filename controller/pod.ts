@@ -1,4 +1,4 @@
-import type { Pod } from '../core/kube/builtin.ts';
+import type { Pod, Volume } from '../core/kube/builtin.ts';
 import type { StoredSession } from '../core/resources/kinds.ts';
 import { ownedBy } from '../core/resources/kinds.ts';
 import {
@@ -6,12 +6,17 @@ import {
   LABEL_CLASS,
   LABEL_INCARNATION,
   LABEL_MANAGED_BY,
+  LABEL_NETWORK,
   LABEL_SESSION,
   LABEL_SESSION_UID,
   MANAGED_BY,
+  networkKey,
   podName,
+  SECRETS_DIRECTORY,
+  workspaceName,
 } from '../core/resources/names.ts';
 import type { Effective } from './decide/effective.ts';
+import { withRunner } from './injection.ts';
 import type { CachedSession } from './world.ts';
 
 /** Long enough for a runner to stop its agent and say `bye`. */
@@ -25,23 +30,30 @@ const UID = 65532;
  */
 export function sessionPod(session: CachedSession, incarnation: number, settings: Effective): Pod {
   const { metadata, spec } = session;
-  return {
+  const { workspace } = settings.kept;
+  const { labels, annotations, readOnlyRootFilesystem, placement } = settings.template;
+  const pod: Pod = {
     apiVersion: 'v1',
     kind: 'Pod',
     metadata: {
       name: podName(metadata.uid, incarnation),
       namespace: metadata.namespace as string,
       labels: {
+        ...labels,
         [LABEL_MANAGED_BY]: MANAGED_BY,
         [LABEL_SESSION]: metadata.name,
         [LABEL_SESSION_UID]: metadata.uid,
         [LABEL_INCARNATION]: String(incarnation),
+        // Its NetworkPolicy selects it by this.
+        [LABEL_NETWORK]: networkKey(spec.class),
         // A class's name can be longer than a label's value.
         ...(spec.class.length <= 63 ? { [LABEL_CLASS]: spec.class } : {}),
       },
+      ...(Object.keys(annotations).length > 0 ? { annotations } : {}),
       ownerReferences: [ownedBy(session as unknown as StoredSession)],
     },
     spec: {
+      ...placement,
       restartPolicy: 'Never',
       automountServiceAccountToken: false,
       enableServiceLinks: false,
@@ -52,6 +64,8 @@ export function sessionPod(session: CachedSession, incarnation: number, settings
         runAsUser: UID,
         runAsGroup: UID,
         fsGroup: UID,
+        // A large volume need not be walked at every start.
+        fsGroupChangePolicy: 'OnRootMismatch',
         seccompProfile: { type: 'RuntimeDefault' },
       },
       containers: [
@@ -72,19 +86,34 @@ export function sessionPod(session: CachedSession, incarnation: number, settings
           resources: settings.resources,
           securityContext: {
             allowPrivilegeEscalation: false,
-            readOnlyRootFilesystem: true,
+            readOnlyRootFilesystem,
             capabilities: { drop: ['ALL'] },
           },
           volumeMounts: [
             { name: 'berth', mountPath: '/berth' },
             { name: 'tmp', mountPath: '/tmp' },
+            ...(workspace ? [{ name: 'workspace', mountPath: workspace.mountPath }] : []),
+            ...(settings.secretFiles.length > 0
+              ? [{ name: 'secrets', mountPath: SECRETS_DIRECTORY, readOnly: true }]
+              : []),
           ],
         },
       ],
       volumes: [
         { name: 'berth', emptyDir: {} },
         { name: 'tmp', emptyDir: {} },
+        ...(workspace
+          ? [{ name: 'workspace', persistentVolumeClaim: { claimName: workspaceName(metadata.uid) } }]
+          : []),
+        ...(settings.secretFiles.length > 0 ? [secretsVolume(settings.secretFiles)] : []),
       ],
     },
   };
+  return settings.runner === 'Injected' ? withRunner(pod, settings.runnerImage) : pod;
+}
+
+/** Read by the group, which is the pod's own: the files belong to root. */
+function secretsVolume(files: Effective['secretFiles']): Volume {
+  const sources = files.map(({ name, key, path }) => ({ secret: { name, items: [{ key, path }] } }));
+  return { name: 'secrets', projected: { sources, defaultMode: 0o440 } };
 }

@@ -5,15 +5,16 @@ import { type StoredSession, sessions } from '../core/resources/kinds.ts';
 import type { SessionStatus } from '../core/resources/session.ts';
 import { isTerminal } from '../core/resources/turn.ts';
 import type { Effects, Pass, SessionMemory } from './act/context.ts';
-import { waitingSince } from './act/own.ts';
 import { perform } from './act/perform.ts';
+import { writingSession } from './act/too-large.ts';
 import { writeStatus } from './act/write-status.ts';
+import { changedAt } from './decide/conditions.ts';
 import { decide } from './decide/decide.ts';
 import type { Action } from './decide/draft.ts';
 import { noteworthy } from './decide/events.ts';
 import { observe } from './observe.ts';
 import { reconcileOrphans } from './orphans.ts';
-import type { CachedSession, Installation } from './world.ts';
+import type { CachedSession, CachedTurn, Installation } from './world.ts';
 
 /** Actions that find something out, which is for the next pass to decide upon. */
 const LEARNING: ReadonlySet<Action['do']> = new Set([
@@ -21,12 +22,29 @@ const LEARNING: ReadonlySet<Action['do']> = new Set([
   'ReadLog',
   'VerifySuspension',
   'AbortSuspension',
-  'NoteFailedStart',
+  'Acknowledge',
+  'AcknowledgeRequest',
 ]);
+
+/** No event of the session's own tells that the name of its first turn is free. */
+const NAME_TAKEN_MS = 30_000;
+
+const BEHIND_MS = 20;
+const LONG_BEHIND_MS = 2_000;
+
+/** The cache is behind: its event comes, and has the session looked at. Milliseconds after which to look all the same. */
+function behind(memory: SessionMemory): number {
+  memory.conflicts = (memory.conflicts ?? 0) + 1;
+  return Math.min(BEHIND_MS * 2 ** (memory.conflicts - 1), LONG_BEHIND_MS);
+}
 
 export interface ReconcilerOptions {
   effects: Effects;
   installation: Installation;
+  /** Aborts when the controller is told to stop: the action under way is the last. */
+  closing: AbortSignal;
+  /** It was decided that the session asks for no place, whatever becomes of what is done for it besides. */
+  onNoPlace(key: string): void;
 }
 
 /** Brings one session closer to what is asked of it: observe, decide, act, one status write. */
@@ -49,8 +67,28 @@ export class Reconciler {
       effects.ledger.leave(key);
       return reconcileOrphans(effects, namespace, name, signal);
     }
-    const memory = this.#memory(key, session.metadata.uid);
+    const memory = this.#memory(key, session);
+    try {
+      await this.#learn(session, memory, signal);
+    } catch (error) {
+      // Until it is tried again it holds up nobody.
+      effects.ledger.leave(key);
+      throw error;
+    }
     return this.#pass(key, session, memory, signal);
+  }
+
+  /**
+   * An earlier leader may have ended turns of which the watch has yet to tell, and which the list of the live ones left
+   * out. Whoever gives the next index must know the last.
+   */
+  async #learn({ metadata }: CachedSession, memory: SessionMemory, signal: AbortSignal): Promise<void> {
+    const { caches } = this.#options.effects;
+    const namespace = metadata.namespace as string;
+    const isNew = ({ status }: CachedTurn) => status.index === undefined && !isTerminal(status.phase);
+    if (memory.knowsTurns || !caches.turnsNaming(namespace, metadata.name).some(isNew)) return;
+    await caches.refreshTurns(namespace, metadata.name, signal);
+    memory.knowsTurns = true;
   }
 
   async #pass(
@@ -63,24 +101,38 @@ export class Reconciler {
     const { caches, ledger, links, clock } = effects;
     const world = observe(effects, installation, key, session, memory);
     const decision = decide(world);
-    const applicant = { key, class: session.spec.class, since: waitingSince(session) };
-    if (decision.waiting) ledger.wait(applicant);
-    else if (!decision.actions.some((action) => action.do === 'OwnIncarnation')) ledger.leave(key);
+    const startable = decision.settled || decision.status.podName !== undefined;
+    memory.unsettledSince = startable ? undefined : (memory.unsettledSince ?? world.now);
+    // In the same step as the look on which it was decided: nobody has taken a place or a part in a group in between.
+    if (decision.waiting) ledger.wait(world.applicant);
+    else if (!decision.actions.some((action) => action.do === 'OwnIncarnation')) {
+      ledger.leave(key);
+      this.#options.onNoPlace(key);
+    }
+    if (decision.group === 'Begins') ledger.groups.promise(key);
+    else if (decision.group === 'Waits') ledger.groups.wait(key, world.groupSince);
+    else ledger.groups.leave(key);
     // Links to pods of earlier incarnations are of no use any more.
     const current = world.pod?.metadata.uid ?? session.status?.podUID;
     if (current) links.closeOthers(session.metadata.uid, current);
 
     const pass: Pass = { effects, key, world, memory, signal };
+    const knewProblem = memory.firstTurnProblem;
     try {
       for (const action of decision.actions) {
         signal.throwIfAborted();
+        this.#options.closing.throwIfAborted();
         await perform(action, pass);
         // The write that owns an incarnation is the pass's one write of the session.
         if (action.do === 'OwnIncarnation') return undefined;
+        if (action.do === 'CreateFirstTurn' && memory.firstTurnProblem && !knewProblem) return 1;
       }
     } catch (error) {
-      if (isConflict(error)) return 20; // the cache is behind: its event comes
-      if (!signal.aborted && (memory.startProblem || memory.commitProblem)) {
+      if (isConflict(error)) return behind(memory);
+      // Until it is tried again it holds up nobody.
+      ledger.leave(key);
+      const { startProblem, commitProblem, suspensionFailed } = memory;
+      if (!signal.aborted && (startProblem || commitProblem || suspensionFailed)) {
         const { status } = decide({ ...world, memory, now: clock.now() });
         // Only what went wrong: letting go of the pod comes after what must precede it.
         if (status.podName !== session.status?.podName) throw error;
@@ -88,19 +140,22 @@ export class Reconciler {
       }
       throw error;
     }
-    const hasLive = caches
-      .turnsNaming(session.metadata.namespace as string, session.metadata.name)
-      .some((turn) => !isTerminal(turn.status.phase));
+    const isLive = (turn: CachedTurn) => !isTerminal(turn.status.phase);
+    const present = caches.turnsNaming(session.metadata.namespace as string, session.metadata.name);
+    // One that this pass has ended is counted by the next, with a write of its own.
+    const hasLive = world.turns.some(isLive) || present.some(isLive);
     try {
       await this.#write(key, session, decision.status, hasLive, signal);
     } catch (error) {
       if (isNotFound(error)) return undefined;
-      if (isConflict(error)) return 20;
+      if (isConflict(error)) return behind(memory);
       throw error;
     }
+    memory.conflicts = 0;
     // What only memory has learnt comes with no event: look again at once.
     if (decision.actions.some((action) => LEARNING.has(action.do))) return 1;
-    return Number.isFinite(decision.wakeAt) ? Math.max(1, decision.wakeAt - clock.now()) : undefined;
+    const wakeAt = memory.firstTurnProblem ? Math.min(decision.wakeAt, clock.now() + NAME_TAKEN_MS) : decision.wakeAt;
+    return Number.isFinite(wakeAt) ? Math.max(1, wakeAt - clock.now()) : undefined;
   }
 
   /** The one status write of a pass, if anything changed. Activity alone is written with whatever comes next. */
@@ -116,19 +171,24 @@ export class Reconciler {
     // As the API server would store it: without fields that are undefined.
     const plain = JSON.parse(JSON.stringify(compared)) as SessionStatus;
     if (isDeepStrictEqual(plain, JSON.parse(JSON.stringify(before)))) return;
-    const { api, caches, log } = this.#options.effects;
-    const written: StoredSession = await writeStatus(api, sessions, session.metadata, status, signal);
+    this.#options.closing.throwIfAborted();
+    const { api, caches, log, clock } = this.#options.effects;
+    const conditions = changedAt(status.conditions ?? [], before.conditions, clock.now());
+    const write = () => writeStatus(api, sessions, session.metadata, { ...status, conditions }, signal);
+    const written: StoredSession = await writingSession(this.#options.effects, session, write);
     if (status.phase !== before.phase)
       log.info({ session: key, phase: status.phase, was: before.phase }, 'session phase');
     caches.sawSession(written);
-    if (before.podName && !status.podName) this.#options.effects.ledger.vacancy();
+    const memory = this.#memory(key, session);
+    if (!isDeepStrictEqual(before.queue, plain.queue)) memory.queueWrittenAt = this.#options.effects.clock.now();
     for (const event of noteworthy(before, status)) this.#options.effects.notify(session, event);
   }
 
-  #memory(key: string, uid: string): SessionMemory {
+  #memory(key: string, { metadata, status }: CachedSession): SessionMemory {
     let entry = this.#memories.get(key);
     if (!entry) {
-      entry = { uid, memory: { inputs: new Map() } };
+      // Before its first status nobody can have given its turns anything.
+      entry = { uid: metadata.uid, memory: { inputs: new Map(), knowsTurns: status?.phase === undefined } };
       this.#memories.set(key, entry);
     }
     return entry.memory;
@@ -139,6 +199,10 @@ export class Reconciler {
     this.#memories.delete(key);
     this.#options.effects.links.closeOthers(uid);
     this.#options.effects.ledger.leave(key);
-    this.#options.effects.ledger.vacancy();
+  }
+
+  /** When a suspension of the session may be tried again, after one that failed. */
+  suspendAgainAt(key: string): number | undefined {
+    return this.#memories.get(key)?.memory.suspensionFailed?.againAt;
   }
 }

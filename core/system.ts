@@ -6,7 +6,8 @@ export const systemClock: Clock = {
   now: () => Date.now(),
   monotonic: () => performance.now(),
   setTimer(ms, fn) {
-    const timer = setTimeout(fn, ms);
+    // Node warns of a time that is past.
+    const timer = setTimeout(fn, Math.max(ms, 0));
     timer.unref();
     return () => clearTimeout(timer);
   },

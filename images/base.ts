@@ -4,6 +4,7 @@ import { chmod, copyFile, mkdir, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { rootCertificates } from 'node:tls';
 import { promisify } from 'node:util';
+import { INJECTOR } from '../core/resources/names.ts';
 import type { Modes } from './layer.ts';
 import { copyLibraries, makeRoot } from './libraries.ts';
 
@@ -15,25 +16,27 @@ export const nodePath = '/usr/local/bin/node';
 
 /**
  * Node can be run but not read: the kernel then keeps the process's memory, environment and descriptors from others of its uid,
- * which is what stands between the runner and its own agent.
+ * which is what stands between the runner and its own agent. Only who copies it into other pods reads it.
  */
-export const baseModes: Modes = { [nodePath]: 0o711, '/tmp': 0o1777 };
+export const baseModes: Modes = { [nodePath]: { mode: 0o751, gid: INJECTOR }, '/tmp': { mode: 0o1777 } };
 
-export async function stageBase(root: string, nodeBinary: string): Promise<void> {
+/** Resolves to the names and the places of the libraries in the image. */
+export async function stageBase(root: string, nodeBinary: string): Promise<Map<string, string>> {
   await makeRoot(root);
   const target = join(root, nodePath);
   await mkdir(dirname(target), { recursive: true });
   await copyFile(nodeBinary, target);
   await chmod(target, 0o755);
   await run('strip', [target]);
-  await copyLibraries(target, root);
-  await chmod(target, baseModes[nodePath]!);
+  const libraries = await copyLibraries(target, root);
+  await chmod(target, baseModes[nodePath]!.mode);
   for (const folder of ['tmp', 'berth', 'etc/ssl/certs']) await mkdir(join(root, folder), { recursive: true });
-  await chmod(join(root, 'tmp'), baseModes['/tmp']!);
+  await chmod(join(root, 'tmp'), baseModes['/tmp']!.mode);
   const etc = (name: string, text: string) => writeFile(join(root, 'etc', name), text);
-  await etc('passwd', `root:x:0:0:root:/:/sbin/nologin\nagent:x:${user}:${user}:agent:/berth/home:/bin/sh\n`);
+  await etc('passwd', `root:x:0:0:root:/:/sbin/nologin\nagent:x:${user}:${user}:agent:/tmp:/bin/sh\n`);
   await etc('group', `root:x:0:\nagent:x:${user}:\n`);
   await etc('nsswitch.conf', 'passwd: files\ngroup: files\nhosts: files dns\n');
   // For programs that are not Node: Node's own list, so that the image does not depend on the machine that makes it.
   await etc('ssl/certs/ca-certificates.crt', `${rootCertificates.join('\n')}\n`);
+  return libraries;
 }

@@ -3,30 +3,30 @@
  * build/images.json: `node images/build.ts [runner] [controller] [api]` (all without arguments).
  */
 import { execFile } from 'node:child_process';
-import { access, chmod, constants, copyFile, mkdir, readFile, rm, symlink, writeFile } from 'node:fs/promises';
+import { access, chmod, constants, copyFile, mkdir, readdir, readFile, rm, symlink, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
+import { NODE_FLAGS } from '../core/node-flags.ts';
 import { type ArchiveResult, type Image, type ImageConfig, writeArchive } from './archive.ts';
 import { baseModes, nodePath, stageBase, user } from './base.ts';
 import { bundle, licences } from './bundle.ts';
+import { copyRestOfGlibc } from './libraries.ts';
 
 const run = promisify(execFile);
 const checkout = join(import.meta.dirname, '..');
 const out = join(checkout, 'build', 'images');
 const busybox = '/bin/busybox';
+const nodeBinary = join(checkout, 'node_modules/node/bin/node');
 
 export const programs = ['runner', 'controller', 'api'] as const;
 export type Program = (typeof programs)[number];
-
-/** Node's flags: SIGUSR1 must not open an inspector in a process that others can signal. */
-const nodeFlags = ['--disable-sigusr1', '--disable-warning=ExperimentalWarning'];
 
 /** The runner starts with every session: as CommonJS it takes 5 MiB less than as an ES module. */
 const bundleOf = (program: Program) => (program === 'runner' ? 'runner.cjs' : `${program}.mjs`);
 
 function config(program: Program): ImageConfig {
   return {
-    Entrypoint: [nodePath, ...nodeFlags, `/opt/berth/${bundleOf(program)}`],
+    Entrypoint: [nodePath, ...NODE_FLAGS, `/opt/berth/${bundleOf(program)}`],
     Env: ['PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin', 'LANG=C.UTF-8'],
     User: `${user}:${user}`,
     WorkingDir: '/',
@@ -34,17 +34,36 @@ function config(program: Program): ImageConfig {
   };
 }
 
-async function stageProgram(program: Program, root: string): Promise<void> {
+async function stageProgram(program: Program, root: string, libraries: Map<string, string>): Promise<void> {
   const folder = join(root, 'opt/berth');
   await mkdir(folder, { recursive: true });
   const packages = await bundle(checkout, `${program}/main.ts`, join(folder, bundleOf(program)));
   await writeFile(join(folder, 'LICENCES'), await licences(checkout, packages));
-  if (program === 'runner') await stageAgentTools(root);
+  if (program === 'runner') {
+    await stageAgentTools(root);
+    await stageInjection(root, libraries);
+  }
 }
 
-/** What an agent finds beside Node: the keeper that starts it and a POSIX shell with the usual commands. */
+/** `/opt/berth/inject` copies the folder beside it, which is made of links, into a volume of another image's pod. */
+async function stageInjection(root: string, libraries: Map<string, string>): Promise<void> {
+  const own = join(root, 'opt/berth');
+  const runner = (await readdir(own)).filter(
+    (name) => name.endsWith('.cjs') || name === 'keeper' || name === 'LICENCES',
+  );
+  await mkdir(join(own, 'injected/lib'), { recursive: true });
+  for (const name of [...runner, 'bin']) await symlink(`../${name}`, join(own, 'injected', name));
+  await symlink(nodePath, join(own, 'injected/node'));
+  for (const [name, place] of libraries) await symlink(place, join(own, 'injected/lib', name));
+  await copyFile(join(import.meta.dirname, 'inject.sh'), join(own, 'inject'));
+  await chmod(join(own, 'inject'), 0o755);
+}
+
+/** What an agent finds beside Node: the keeper that starts it, a POSIX shell with the usual commands, and all of glibc. */
 async function stageAgentTools(root: string): Promise<void> {
   await copyFile(join(checkout, 'build/keeper'), join(root, 'opt/berth/keeper'));
+  await mkdir(join(root, 'opt/berth/bin'));
+  await copyFile(join(checkout, 'build/bin/berth-agent'), join(root, 'opt/berth/bin/berth-agent'));
   await access(busybox, constants.X_OK).catch(() => {
     throw new Error(
       `${busybox} is missing: install Debian's package busybox-static, the runner image takes its shell from it`,
@@ -58,6 +77,7 @@ async function stageAgentTools(root: string): Promise<void> {
   for (const name of stdout.split('\n')) {
     if (name !== '' && name !== 'busybox') await symlink('busybox', join(bin, name));
   }
+  await copyRestOfGlibc(nodeBinary, root);
 }
 
 /** The image of `program`, staged: `base` and its own layer. */
@@ -74,10 +94,10 @@ export async function buildImages(wanted: readonly Program[]): Promise<ArchiveRe
   const { version } = JSON.parse(await readFile(join(checkout, 'package.json'), 'utf8'));
   await rm(out, { recursive: true, force: true });
   await mkdir(join(out, 'base'), { recursive: true });
-  await stageBase(join(out, 'base'), join(checkout, 'node_modules/node/bin/node'));
+  const libraries = await stageBase(join(out, 'base'), nodeBinary);
   const results: ArchiveResult[] = [];
   for (const program of wanted) {
-    await stageProgram(program, join(out, program));
+    await stageProgram(program, join(out, program), libraries);
     results.push(await writeArchive(image(program, version), join(out, `${program}.tar`)));
   }
   await writeFile(join(checkout, 'build/images.json'), `${JSON.stringify(results, null, 2)}\n`);

@@ -1,14 +1,16 @@
 /** One program as one file, and the licences of everything that went into it. */
 import { readdir, readFile } from 'node:fs/promises';
-import { join } from 'node:path';
-import { build } from 'esbuild';
+import { dirname, join, relative } from 'node:path';
+import { build, type Plugin } from 'esbuild';
 
 /**
  * Bundles `entry` (relative to `checkout`) into `outfile`, a CommonJS module if it ends in .cjs, else an ES module; resolves
- * to the npm packages inside, sorted.
+ * to the npm packages inside, sorted. What a CommonJS module imports by `import()` becomes a file of its own beside it, so
+ * that its start does not pay for it.
  */
 export async function bundle(checkout: string, entry: string, outfile: string): Promise<string[]> {
   const commonjs = outfile.endsWith('.cjs');
+  const apart = new Map<string, string>();
   const result = await build({
     absWorkingDir: checkout,
     entryPoints: [entry],
@@ -25,6 +27,7 @@ export async function bundle(checkout: string, entry: string, outfile: string): 
       : { js: "import{createRequire as berthRequire}from'node:module';const require=berthRequire(import.meta.url);" },
     legalComments: 'none',
     metafile: true,
+    plugins: commonjs ? [setApart(checkout, apart)] : [],
     logLevel: 'warning',
   });
   const packages = new Set<string>();
@@ -32,7 +35,26 @@ export async function bundle(checkout: string, entry: string, outfile: string): 
     const [, name] = /.*node_modules\/((?:@[^/]+\/)?[^/]+)\//.exec(input) ?? [];
     if (name !== undefined) packages.add(name);
   }
+  for (const [source, file] of apart) {
+    for (const name of await bundle(checkout, source, join(dirname(outfile), file))) packages.add(name);
+  }
   return [...packages].sort();
+}
+
+/** Leaves modules of the checkout that are imported by `import()` out of the bundle and notes the file that each becomes. */
+function setApart(checkout: string, apart: Map<string, string>): Plugin {
+  return {
+    name: 'set-apart',
+    setup: ({ onResolve }) => {
+      onResolve({ filter: /^\.\.?\// }, ({ kind, path, resolveDir }) => {
+        if (kind !== 'dynamic-import') return undefined;
+        const source = relative(checkout, join(resolveDir, path));
+        const file = source.replaceAll('/', '-').replace(/\.ts$/, '.cjs');
+        apart.set(source, file);
+        return { path: `./${file}`, external: true };
+      });
+    },
+  };
 }
 
 /** The licence texts of `packages`, one after the other. Rejects when a package names no licence at all. */

@@ -1,6 +1,6 @@
 /**
  * One layer of a container image: a folder as a tar whose bytes depend on the folder's content alone.
- * Entries are sorted, belong to root and are dated 1970, so that two checkouts give the same digest.
+ * Entries are sorted, belong to root unless told otherwise, and are dated 1970, so that two checkouts give the same digest.
  */
 import { createHash } from 'node:crypto';
 import { createReadStream, createWriteStream, type Stats } from 'node:fs';
@@ -10,8 +10,8 @@ import { Transform } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { type Header, type Pack, pack } from 'tar-stream';
 
-/** Permission bits of single paths (absolute inside the image) that differ from the usual 0755 and 0644. */
-export type Modes = Readonly<Record<string, number>>;
+/** What single paths (absolute inside the image) have else than root and the usual 0755 and 0644. */
+export type Modes = Readonly<Record<string, { mode: number; gid?: number }>>;
 
 /** `digest` is `sha256:<hex>` of the tar, `size` its length in bytes. */
 export interface Layer {
@@ -41,7 +41,8 @@ async function addChildren(tar: Pack, root: string, path: string, modes: Modes):
     const child = path === '' ? name : `${path}/${name}`;
     const source = join(root, child);
     const stats = await lstat(source);
-    const entry = { name: child, uid: 0, gid: 0, mtime: new Date(0), mode: modes[`/${child}`] ?? usualMode(stats) };
+    const { mode = usualMode(stats), gid = 0 } = modes[`/${child}`] ?? {};
+    const entry = { name: child, uid: 0, gid, mtime: new Date(0), mode };
     if (stats.isDirectory()) {
       await addEntry(tar, { ...entry, type: 'directory' });
       await addChildren(tar, root, child, modes);

@@ -9,20 +9,32 @@ import { isAlive, processTable, sendSignal } from './kubelet/processes.ts';
 import { endLeftovers, LocalError } from './leftovers.ts';
 
 /** Limit for a start in the background, milliseconds. */
-const UP_MS = 60_000;
+const UP_MS = 120_000;
 /** Limit for a stop in good order, milliseconds. */
 const DOWN_MS = 30_000;
 const POLL_MS = 20;
 
+/** Rejects a port that the running cluster does not have; 0 is any. */
+function requirePort(flag: string, port: number, url: string): void {
+  if (port === 0 || url.endsWith(`:${port}`)) return;
+  throw new LocalError(
+    `the embedded cluster already runs, at ${url}: leave ${flag} out, or stop it first with "berth local down"`,
+  );
+}
+
 /**
- * Starts a cluster in the background and resolves when it is ready; one that already runs is as good.
+ * Starts a cluster in the background and resolves when it is ready; one that already runs, at the same ports, is as good.
  * Rejects with a `LocalError` that holds what the cluster's process said.
  */
 export async function upDetached(config: LocalConfig, mainPath: string): Promise<ClusterState> {
   const home = new Home(config.home);
   home.make();
   const running = home.state();
-  if (running) return running;
+  if (running) {
+    requirePort('--port', config.port, running.url);
+    requirePort('--api-port', config.apiPort, running.apiUrl);
+    return running;
+  }
   const logPath = home.log('local');
   const offset = statSync(logPath, { throwIfNoEntry: false })?.size ?? 0;
   const log = openSync(logPath, 'a', 0o600);

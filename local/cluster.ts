@@ -3,6 +3,7 @@
 import { join } from 'node:path';
 import { isNotFound } from '../core/kube/errors.ts';
 import { leases } from '../core/kube/resources.ts';
+import { NODE_FLAGS } from '../core/node-flags.ts';
 import type { Clock, Logger, Random } from '../core/runtime.ts';
 import { startApiServer } from './apiserver/server.ts';
 import type { ApiServer } from './apiserver/types.ts';
@@ -12,7 +13,7 @@ import { repository } from './kubelet/images.ts';
 import { Kubelet } from './kubelet/kubelet.ts';
 import { LocalError, MARKER_HOME } from './leftovers.ts';
 import { installManifests } from './manifests.ts';
-import { freePort, Program } from './program.ts';
+import { freePort, Program, type ProgramSpec } from './program.ts';
 
 /** The namespace of the service accounts of controller and API. */
 const SYSTEM_NAMESPACE = 'berth-system';
@@ -22,6 +23,8 @@ const POD_GRACE_MS = 5_000;
 
 /** The name under which the kubelet knows the runner of this repository. */
 const RUNNER_IMAGE = 'berth.local/runner:local';
+/** This machine's programs as an image: a container of it names its command. */
+const MACHINE_IMAGE = 'berth.local/machine';
 /** The controller's lease, by the name it has when nothing else is configured. */
 const CONTROLLER_LEASE = 'berth-controller';
 
@@ -73,9 +76,9 @@ export class Cluster {
     const folders = [join(REPOSITORY, 'manifests'), join(REPOSITORY, 'manifests', 'embedded')];
     await Promise.all([this.#startKubelet(server), installManifests(server.store, folders)]);
     signal.throwIfAborted();
-    const apiUrl = await this.#startPrograms(server, signal);
+    const urls = await this.#startPrograms(server, signal);
     const startedAt = new Date(this.#deps.clock.now()).toISOString();
-    return { pid: process.pid, url: server.url, apiUrl, startedAt };
+    return { pid: process.pid, url: server.url, ...urls, startedAt };
   }
 
   /** Stops the programs, then the pods, then the API. */
@@ -94,36 +97,41 @@ export class Cluster {
     await this.#kubelet.start(server.store);
   }
 
-  /** Returns the URL of the HTTP API. */
-  async #startPrograms(server: ApiServer, signal: AbortSignal): Promise<string> {
-    const health = await freePort();
-    const apiPort = this.#config.apiPort || (await freePort());
-    const apiUrl = `http://127.0.0.1:${apiPort}`;
+  async #startPrograms(server: ApiServer, signal: AbortSignal): Promise<{ apiUrl: string; metricsUrl: string }> {
+    let [apiUrl, metricsUrl] = ['', ''];
     const controller = this.#program(server, 'controller', {
-      readyUrl: `http://127.0.0.1:${health}/readyz`,
       env: {
         BERTH_RUNNER_IMAGE: RUNNER_IMAGE,
+        BERTH_IMAGES_ARE_PROGRAMS: 'true',
         BERTH_HEALTH_HOST: '127.0.0.1',
-        BERTH_HEALTH_PORT: String(health),
+      },
+      place: async () => {
+        const port = await freePort();
+        metricsUrl = `http://127.0.0.1:${port}/metrics`;
+        return { env: { BERTH_HEALTH_PORT: String(port) }, readyUrl: `http://127.0.0.1:${port}/readyz` };
       },
       // The only controller there can be is gone: its successor need not wait for its lease to run out.
       prepare: () => this.#removeLease(server),
     });
     const api = this.#program(server, 'api', {
-      readyUrl: `${apiUrl}/readyz`,
-      env: { BERTH_API_HOST: '127.0.0.1', BERTH_API_PORT: String(apiPort) },
+      env: { BERTH_API_HOST: '127.0.0.1' },
+      place: async () => {
+        const port = this.#config.apiPort || (await freePort());
+        apiUrl = `http://127.0.0.1:${port}`;
+        return { env: { BERTH_API_PORT: String(port) }, readyUrl: `${apiUrl}/readyz` };
+      },
     });
     signal.throwIfAborted();
     this.#programs.push(controller, api);
     await Promise.all(this.#programs.map((program) => program.start()));
     this.#deps.logger.info({ apiUrl }, 'programs are ready');
-    return apiUrl;
+    return { apiUrl, metricsUrl };
   }
 
   #program(
     server: ApiServer,
     name: 'controller' | 'api',
-    { env, readyUrl, prepare }: { env: Record<string, string>; readyUrl: string; prepare?: () => Promise<void> },
+    { env, place, prepare }: Pick<ProgramSpec, 'place' | 'prepare'> & { env: Record<string, string> },
   ): Program {
     const home = this.#home;
     const token = server.mintToken({
@@ -145,7 +153,7 @@ export class Cluster {
           ...env,
         },
         logPath: home.log(name),
-        readyUrl,
+        place,
         ...(prepare ? { prepare } : {}),
       },
       this.#deps,
@@ -161,7 +169,10 @@ export class Cluster {
   }
 
   #images() {
-    const entrypoint = [...NODE, '--disable-sigusr1', join(REPOSITORY, 'runner', 'main.ts')];
-    return { [repository(RUNNER_IMAGE)]: { entrypoint, env: { NODE_COMPILE_CACHE: this.#home.cache } } };
+    const entrypoint = [process.execPath, ...NODE_FLAGS, join(REPOSITORY, 'runner', 'main.ts')];
+    return {
+      [MACHINE_IMAGE]: { entrypoint: [] },
+      [repository(RUNNER_IMAGE)]: { entrypoint, env: { NODE_COMPILE_CACHE: this.#home.cache } },
+    };
   }
 }

@@ -3,6 +3,7 @@
 import { parseArgs } from 'node:util';
 import { z } from 'zod';
 import { homeFolder } from '../core/embedded.ts';
+import { VERSION } from '../core/version.ts';
 
 /** Wrong flags or environment; the text lists every problem. */
 export class UsageError extends Error {
@@ -44,8 +45,8 @@ Its pods are processes of this machine: they are NOT isolated from it or from on
 Example: local up --detach
 `;
 
-/** Rejects everything that is not understood, with a `UsageError`. `undefined`: help was asked for. */
-export function readConfig(args: string[], env: NodeJS.ProcessEnv): LocalConfig | undefined {
+/** Rejects everything that is not understood, with a `UsageError`. A string is what was asked to be printed. */
+export function readConfig(args: string[], env: NodeJS.ProcessEnv): LocalConfig | string {
   let parsed: { values: Record<string, unknown>; positionals: string[] };
   try {
     parsed = parseArgs({
@@ -56,13 +57,15 @@ export function readConfig(args: string[], env: NodeJS.ProcessEnv): LocalConfig 
         'api-port': { type: 'string' },
         detach: { type: 'boolean' },
         help: { type: 'boolean' },
+        version: { type: 'boolean' },
       },
     });
   } catch (error) {
     throw new UsageError((error as Error).message);
   }
-  const { help, ...values } = parsed.values;
-  if (help) return undefined;
+  const { help, version, ...values } = parsed.values;
+  if (help) return USAGE;
+  if (version) return `${VERSION}\n`;
   if (parsed.positionals.length !== 1) throw new UsageError('exactly one of up, down, status, kubeconfig is needed');
   const result = schema.safeParse({ ...values, command: parsed.positionals[0], home: homeFolder(env) });
   if (!result.success) {

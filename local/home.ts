@@ -14,6 +14,8 @@ const stateSchema = z.object({
   url: z.string(),
   /** Of the HTTP API. */
   apiUrl: z.string(),
+  /** Of what the controller tells Prometheus. */
+  metricsUrl: z.string().optional(),
   /** RFC 3339. */
   startedAt: z.string(),
 });
@@ -31,6 +33,14 @@ export class AlreadyRunning extends Error {
         'or set BERTH_HOME to another folder for a second one',
     );
     this.pid = pid;
+  }
+}
+
+/** The folder cannot be made. */
+export class HomeUnusable extends Error {
+  readonly code = 'HomeUnusable';
+  constructor(home: string, cause: Error) {
+    super(`${home} cannot hold the embedded cluster: ${cause.message}; set BERTH_HOME to another folder`, { cause });
   }
 }
 
@@ -82,8 +92,12 @@ export class Home {
   }
 
   make(): void {
-    for (const folder of ['', 'programs', 'logs']) {
-      mkdirSync(join(this.path, folder), { recursive: true, mode: 0o700 });
+    try {
+      for (const folder of ['', 'programs', 'logs']) {
+        mkdirSync(join(this.path, folder), { recursive: true, mode: 0o700 });
+      }
+    } catch (error) {
+      throw new HomeUnusable(this.path, error as Error);
     }
   }
 

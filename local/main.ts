@@ -2,7 +2,7 @@
 
 import { down, status, upDetached } from './background.ts';
 import { type LocalConfig, readConfig, USAGE, UsageError } from './config.ts';
-import { AlreadyRunning, Home } from './home.ts';
+import { AlreadyRunning, Home, HomeUnusable } from './home.ts';
 import { LocalError } from './leftovers.ts';
 
 const NOT_ISOLATED = 'Its pods are processes of this machine: they are not isolated from it.';
@@ -35,33 +35,34 @@ async function run(config: LocalConfig): Promise<number> {
 
 async function foreground(config: LocalConfig, kubeconfig: string): Promise<void> {
   // Only here is all of it needed: the other commands answer without waiting for the imports.
-  const [{ pino }, { systemClock, systemRandom }, { up }] = await Promise.all([
-    import('pino'),
+  const [{ programLog }, { systemClock, systemRandom }, { up }] = await Promise.all([
+    import('../core/log.ts'),
     import('../core/system.ts'),
     import('./up.ts'),
   ]);
   const stop = new AbortController();
   for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal, () => stop.abort());
-  const logger = pino({ level: 'warn' }, pino.destination({ fd: 2, sync: true }));
+  const logger = programLog(2, 'warn');
   await up({
     config,
     deps: { clock: systemClock, random: systemRandom, logger },
     signal: stop.signal,
-    onReady({ url, apiUrl }) {
+    onReady({ url, apiUrl, metricsUrl }) {
       console.log(`The embedded cluster is ready. ${NOT_ISOLATED}`);
       console.log(`  Kubernetes API  ${url}\n  HTTP API        ${apiUrl}\n  kubeconfig      ${kubeconfig}`);
+      console.log(`  metrics         ${metricsUrl}`);
     },
   });
 }
 
 function isExpected(error: unknown): error is Error {
-  return error instanceof AlreadyRunning || error instanceof LocalError;
+  return error instanceof AlreadyRunning || error instanceof HomeUnusable || error instanceof LocalError;
 }
 
 try {
   const config = readConfig(process.argv.slice(2), process.env);
-  if (config) process.exitCode = await run(config);
-  else process.stdout.write(USAGE);
+  if (typeof config === 'string') process.stdout.write(config);
+  else process.exitCode = await run(config);
 } catch (error) {
   if (error instanceof UsageError) {
     console.error(`${error.message}\n\n${USAGE}`);

@@ -14,9 +14,18 @@ const STEADY_MS = 60_000;
 /** Between TERM and KILL, milliseconds. */
 const STOP_GRACE_MS = 10_000;
 /** From its start until it says that it is ready, milliseconds. */
-const READY_MS = 30_000;
+const READY_MS = 60_000;
+/** A free port may be somebody else's by the time that the program listens: then it gets another one, this often in all. */
+const PORTS = 5;
 const POLL_MS = 10;
 const MAX_LOG = 10 * 1024 * 1024;
+
+export interface Place {
+  /** What tells the program. */
+  env: Record<string, string>;
+  /** Answers 200 once the program serves. */
+  readyUrl: string;
+}
 
 export interface ProgramSpec {
   name: string;
@@ -24,8 +33,8 @@ export interface ProgramSpec {
   argv: string[];
   env: Record<string, string | undefined>;
   logPath: string;
-  /** Answers 200 once the program serves. */
-  readyUrl: string;
+  /** Where it is to listen. Asked again when that port was taken. */
+  place(): Promise<Place>;
   /** Done before every start: no earlier run of the program lives then. */
   prepare?: () => Promise<void>;
 }
@@ -35,6 +44,7 @@ export class Program {
   readonly #deps: { clock: Clock; logger: Logger };
   readonly #stopping = new AbortController();
   #child: ChildProcess | undefined;
+  #place: Place = { env: {}, readyUrl: '' };
   #supervising: Promise<void> | undefined;
 
   constructor(spec: ProgramSpec, deps: { clock: Clock; logger: Logger }) {
@@ -44,24 +54,32 @@ export class Program {
 
   /** Starts it and resolves when it is ready. Rejects with a `LocalError` that holds the end of its log. From then on it is watched. */
   async start(): Promise<void> {
-    const { logPath, name, readyUrl, prepare } = this.#spec;
+    const { logPath, name, prepare } = this.#spec;
     const size = statSync(logPath, { throwIfNoEntry: false })?.size ?? 0;
     if (size > MAX_LOG) renameSync(logPath, `${logPath}.1`);
     const offset = size > MAX_LOG ? 0 : size;
-    await prepare?.();
-    if (this.#stopping.signal.aborted) throw new LocalError(`${name} was stopped before it began`);
-    const ended = untilEnd(this.#spawn());
-    const settled = new AbortController();
-    const problem = await Promise.race([
-      this.#untilReady(readyUrl, settled.signal),
-      ended.then((how) => `ended before it was ready (${how})`),
-    ]);
-    settled.abort();
-    if (problem) {
-      const tail = readFileSync(logPath).subarray(offset).toString('utf8').trim().slice(-2_000);
-      throw new LocalError(`${name} ${problem}; its log (${logPath}) says:\n${tail || '(nothing)'}`);
+    for (let left = PORTS; ; left--) {
+      await prepare?.();
+      const { readyUrl: before } = this.#place;
+      this.#place = await this.#spec.place();
+      if (this.#stopping.signal.aborted) throw new LocalError(`${name} was stopped before it began`);
+      const begun = statSync(logPath, { throwIfNoEntry: false })?.size ?? 0;
+      const ended = untilEnd(this.#spawn());
+      const settled = new AbortController();
+      const problem = await Promise.race([
+        this.#untilReady(this.#place.readyUrl, settled.signal),
+        ended.then((how) => `ended before it was ready (${how})`),
+      ]);
+      settled.abort();
+      if (!problem) {
+        this.#supervising = this.#supervise(ended);
+        return;
+      }
+      const said = (from: number) => readFileSync(logPath).subarray(from).toString('utf8').trim().slice(-2_000);
+      const isTaken = said(begun).includes('EADDRINUSE') && this.#place.readyUrl !== before;
+      if (isTaken && left > 1) continue;
+      throw new LocalError(`${name} ${problem}; its log (${logPath}) says:\n${said(offset) || '(nothing)'}`);
     }
-    this.#supervising = this.#supervise(ended);
   }
 
   /** TERM, KILL after a grace. Resolves when it is gone. */
@@ -90,7 +108,8 @@ export class Program {
   }
 
   #spawn(): ChildProcess {
-    const { argv, env, logPath } = this.#spec;
+    const { argv, logPath } = this.#spec;
+    const env = { ...this.#spec.env, ...this.#place.env };
     const log = openSync(logPath, 'a', 0o600);
     try {
       // A session of its own: Ctrl-C in a terminal reaches this program only, which then stops the others in order.

@@ -1,5 +1,6 @@
 import { type Bind, PROTOCOL_VERSION } from '../core/frames/messages.ts';
 import { KEY_BYTES } from '../core/frames/seal.ts';
+import { isDriver } from './drivers/make.ts';
 
 export interface Keys {
   up: Buffer;
@@ -18,8 +19,9 @@ export function bindProblem(bind: Bind): string | undefined {
   const keys = keysOf(bind);
   if (Object.values(keys).some((key) => key.length !== KEY_BYTES)) return `its keys are not of ${KEY_BYTES} bytes`;
   const { agent } = bind;
-  if (agent?.driver !== 'Command') return `it names the driver ${agent?.driver}, which this runner does not have`;
-  if (!Array.isArray(agent.command) || agent.command.length === 0) return 'agent.command is empty';
+  if (!isDriver(agent?.driver)) return `it names the driver ${agent?.driver}, which this runner does not have`;
+  if (!Array.isArray(agent.command)) return 'agent.command is no list';
+  if (agent.command.length === 0 && ['Command', 'Server'].includes(agent.driver)) return 'agent.command is empty';
   return undefined;
 }
 

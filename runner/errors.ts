@@ -1,15 +1,3 @@
-import type { Reason } from '../core/resources/reasons.ts';
-
-/** Why a turn did not succeed, in words for the person who sent it. */
-export class TurnFailure extends Error {
-  readonly code: Reason;
-  constructor(code: Reason, message: string) {
-    super(message);
-    this.name = 'TurnFailure';
-    this.code = code;
-  }
-}
-
 /** A program could not be started. `code` is the name of an errno, `step` what was being done. */
 export class StartError extends Error {
   readonly code: string;

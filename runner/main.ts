@@ -3,17 +3,29 @@
  * The runner: PID 1 of a session pod, or a plain process of the embedded cluster. stdin carries control lines, stdout
  * frames and nothing else, stderr the agent's readable text. An end of stdin means that an attach closed: another comes.
  */
-import { dirname } from 'node:path';
+import { readFileSync } from 'node:fs';
+import { dirname, join } from 'node:path';
 import type { Bind, Bye } from '../core/frames/messages.ts';
 import { systemClock, systemRandom } from '../core/system.ts';
-import { directoriesUnder, makeDirectories } from './directories.ts';
-import { CommandDriver } from './drivers/command.ts';
+import { Pattern } from '../core/text/pattern.ts';
+import { secretForms } from '../core/text/redact.ts';
+import { answerFor } from './agent-socket/answer.ts';
+import { listenForAgent } from './agent-socket/socket.ts';
+import { directoriesUnder, located, makeDirectories, socketPath } from './directories.ts';
+import { together } from './drivers/drain.ts';
+import { makeDriver } from './drivers/make.ts';
 import { isHardened } from './hardening.ts';
+import { ContainerMemory } from './limits/container-memory.ts';
+import { Meter } from './limits/meter.ts';
+import { patient } from './patient-clock.ts';
 import { findContainment } from './process/containment.ts';
+import { findTools } from './process/tools.ts';
 import { type Equipment, Runner } from './runner.ts';
+import { linesOf, secretsIn } from './secret-files.ts';
+import { NO_STATE } from './state/archive.ts';
 import { packDirectory } from './state/pack.ts';
 import { unpackDirectory } from './state/unpack.ts';
-import { secretForms } from './text/redact.ts';
+import { Pressure } from './text/pressure.ts';
 import { TextSink } from './text/sink.ts';
 
 /** A kubelet that stops the pod gives it ten seconds (terminationGracePeriodSeconds). */
@@ -31,29 +43,51 @@ function takeEnvironment(): Record<string, string | undefined> {
 
 function start(): void {
   const environment = takeEnvironment();
-  const clock = systemClock;
+  const clock = patient(systemClock);
   const directories = directoriesUnder(environment.BERTH_LOCAL_ROOT);
   makeDirectories(directories);
   const here = dirname(process.argv[1] ?? '');
   const { containment, start: startProcess } = findContainment(environment.BERTH_KEEPER, here, clock);
   const text = new TextSink(process.stderr, clock);
+  const frames = new Pressure(clock);
+  // Several runners of one machine share its cgroup.
+  const memory = environment.BERTH_LOCAL_ROOT === undefined ? ContainerMemory.find() : undefined;
 
   const equip = (bind: Bind): Equipment => {
     const secrets = new Map<string, string>();
+    const hide = (texts: string[]) => {
+      for (const text of texts) secrets.set(`text ${secrets.size}`, text);
+    };
     for (const entry of bind.agent.env) {
       const value = 'secret' in entry ? environment[entry.secret] : undefined;
-      if ('secret' in entry && value !== undefined) secrets.set(entry.secret, value);
+      if (!('secret' in entry) || value === undefined) continue;
+      secrets.set(entry.secret, value);
+      // It may be shown line by line: indented, with other ends of lines, or in part.
+      hide(linesOf(value));
     }
-    const { session, incarnation, agent } = bind;
-    const facts = { name: session.name, uid: session.uid, incarnation, agent, secrets };
-    const path = environment.PATH ?? '/usr/local/bin:/usr/bin:/bin';
+    for (const { path } of bind.agent.secretFiles ?? []) hide(secretsIn(readFileSync(join(directories.secrets, path))));
+    const { session, incarnation, persistence } = bind;
+    const mountPath = bind.workspace?.mountPath;
+    const locate = (path: string) => located(path, mountPath, environment.BERTH_LOCAL_ROOT);
+    const { workingDir } = bind.agent;
+    const agent = workingDir ? { ...bind.agent, workingDir: locate(workingDir) } : bind.agent;
+    const patterns = (bind.redact ?? []).map((source) => new Pattern(source));
+    const facts = { name: session.name, uid: session.uid, incarnation, agent, secrets, patterns };
+    const own = mountPath ? { ...directories, work: locate(mountPath) } : directories;
+    const tools = findTools(here);
+    const path = [environment.PATH ?? '/usr/local/bin:/usr/bin:/bin', ...tools].join(':');
+    const { limits = { required: false } } = bind;
+    const meter = new Meter({ limits, memory, together: agent.driver !== 'Tools', clock });
+    const start = meter.wrap(startProcess(limits));
     return {
-      driver: new CommandDriver({ facts, directories, path, start: startProcess, flow: text, clock }),
+      driver: makeDriver({ facts, directories: own, path, start, flow: together(text.pressure, frames), clock }),
+      meter,
       state: {
-        pack: () => packDirectory(directories.state),
+        pack: async (maxBytes = persistence?.maxStateBytes) =>
+          persistence?.state === false ? NO_STATE : packDirectory(directories.state, maxBytes),
         unpack: (packed, digest) => unpackDirectory(directories.state, packed, digest),
       },
-      secrets: secretForms(secrets.values()),
+      secrets: secretForms(secrets.values(), patterns),
       containment,
       hardened: isHardened(),
     };
@@ -63,11 +97,20 @@ function start(): void {
     podUID: environment.BERTH_POD_UID ?? '',
     clock,
     random: systemRandom,
-    writeFrames: (frames) => process.stdout.write(frames),
+    writeFrames: (text) => {
+      const taken = process.stdout.write(text);
+      if (!taken) frames.hold();
+      return taken;
+    },
     writeText: (line) => text.write(line),
     equip,
+    onSession: (session, secrets) => {
+      listenForAgent(socketPath(directories), secrets, answerFor(session)).catch((error: Error) => {
+        text.write(`[berth: BERTH_SOCKET cannot be had: ${error.message}]\n`);
+      });
+    },
   });
-  process.stdout.on('drain', () => runner.drained());
+  process.stdout.on('drain', () => frames.release(() => runner.drained()));
   // Nobody reads any more; the frames that matter are held until they are acknowledged.
   process.stdout.on('error', () => {});
   process.stdin.on('error', () => {});

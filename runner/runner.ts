@@ -3,18 +3,22 @@ import { readyText } from '../core/frames/encode.ts';
 import { type Bind, type Bound, type Bye, type Control, PROTOCOL_VERSION } from '../core/frames/messages.ts';
 import { FrameSender } from '../core/frames/sender.ts';
 import type { Clock, Random } from '../core/runtime.ts';
+import type { Hidden } from '../core/text/redact.ts';
+import { VERSION } from '../core/version.ts';
 import { bindProblem, isSameBind, keysOf } from './bind.ts';
 import type { Driver } from './drivers/driver.ts';
+import type { Meter } from './limits/meter.ts';
 import { BoundSession, type Refusal } from './session.ts';
 import type { StateDirectory } from './state/archive.ts';
-import { RUNNER_VERSION } from './version.ts';
 
 /** What serves a session once it is known. */
 export interface Equipment {
   driver: Driver;
+  /** Of the driver's processes. */
+  meter: Meter;
   state: StateDirectory;
   /** Forms of the secrets that must not show, as `secretForms` gives them. */
-  secrets: readonly string[];
+  secrets: Hidden;
   containment: Bound['containment'];
   hardened: boolean;
 }
@@ -28,6 +32,8 @@ export interface RunnerOptions {
   /** stderr: readable text without secrets. */
   writeText: (text: string) => void;
   equip: (bind: Bind) => Equipment;
+  /** The runner is bound: from now on the session's processes may ask it. */
+  onSession?: (session: BoundSession, secrets: Hidden) => void;
 }
 
 /** Obeys control lines and answers in frames, from an unbound pod to its end. */
@@ -88,7 +94,7 @@ export class Runner {
       readyText({
         boot: this.#boot,
         protocol: PROTOCOL_VERSION,
-        runnerVersion: RUNNER_VERSION,
+        runnerVersion: VERSION,
         podUID: this.#options.podUID,
         ...(session && { session: session.uid }),
         ...(incarnation !== undefined && { incarnation }),
@@ -104,7 +110,9 @@ export class Runner {
       if (control.kind === 'bind') refusal = this.#bind(control.message, control);
       else if (this.#session) refusal = this.#carryOut(this.#session, control);
     } catch (error) {
-      refusal = { code: 'Malformed', message: `"${control.kind}" failed: ${(error as Error).message}` };
+      const { message } = error as Error;
+      refusal = { code: 'Malformed', message: `"${control.kind}" failed: ${message}` };
+      if (!this.#session) this.#sayUnbound(message);
     }
     if (refusal) this.#refuse(control.n, refusal);
   }
@@ -115,11 +123,12 @@ export class Runner {
       case 'restore':
         return session.restore(control.message, control.binary, refuseLater);
       case 'turn':
+      case 'approval':
         return session.turn(control.message, refuseLater);
       case 'cancel':
         return session.cancel(control.message);
       case 'snapshot':
-        return session.snapshot(refuseLater);
+        return session.snapshot(control.message, refuseLater);
       case 'ack':
         session.ack(control.message.through);
         break;
@@ -151,23 +160,29 @@ export class Runner {
       return undefined;
     }
     const problem = bindProblem(bind);
-    if (problem) this.#options.writeText(`[berth: the session cannot be bound: ${problem}]\n`);
+    if (problem) this.#sayUnbound(problem);
     else this.#accept(bind, position);
     return undefined;
+  }
+
+  /** In the pod's log: without a session nothing can be sealed. */
+  #sayUnbound(problem: string): void {
+    this.#options.writeText(`[berth: the session cannot be bound: ${problem}]\n`);
   }
 
   #accept(bind: Bind, position: { epoch: number; n: number }): void {
     const { clock, random, writeText, equip } = this.#options;
     const keys = keysOf(bind);
     const address = { session: bind.session.uid, incarnation: bind.incarnation };
-    const { driver, state, secrets, containment, hardened } = equip(bind);
+    const { driver, meter, state, secrets, containment, hardened } = equip(bind);
     const write = (text: string) => this.#write(text);
     const sender = new FrameSender({ ...address, boot: this.#boot, key: keys.up, random, write });
     this.#control.bound({ ...address, key: keys.down }, position);
     this.#sender = sender;
-    this.#bound = { runnerVersion: RUNNER_VERSION, protocol: PROTOCOL_VERSION, containment, hardened };
+    this.#bound = { runnerVersion: VERSION, protocol: PROTOCOL_VERSION, containment, hardened };
     this.#session = new BoundSession(bind, {
       driver,
+      meter,
       sender,
       state,
       stateKey: { session: bind.session.uid, keyId: bind.state.keyId, key: keys.state },
@@ -176,6 +191,7 @@ export class Runner {
       clock,
       random,
     });
+    this.#options.onSession?.(this.#session, secrets);
     this.#sayBound();
   }
 

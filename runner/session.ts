@@ -1,8 +1,19 @@
-import type { Bind, CancelTurn, Pong, RefusalCode, Restore, StartTurn } from '../core/frames/messages.ts';
+import type {
+  Bind,
+  CancelTurn,
+  ControlMessages,
+  Pong,
+  RefusalCode,
+  Restore,
+  ResumeTurn,
+  StartTurn,
+} from '../core/frames/messages.ts';
 import { openState } from '../core/frames/seal.ts';
 import { errorCode } from './errors.ts';
+import { PastTurns } from './past-turns.ts';
 import { EMPTY_DIGEST } from './state/archive.ts';
-import { type KnownState, STOP_GRACE_MS, sendState, TurnRun, type TurnSurroundings } from './turn.ts';
+import { legOf, STOP_GRACE_MS, TurnRun, type TurnSurroundings } from './turn.ts';
+import { type KnownState, sendState } from './turn-frames.ts';
 
 /** Why a control line is not carried out. */
 export interface Refusal {
@@ -15,8 +26,7 @@ export type Refuse = (refusal: Refusal) => void;
 
 /**
  * The session that the runner is bound to: takes its state and its turns, one at a time. Every request may come again,
- * from the same controller or from its successor. What is not carried
- * out returns, or later gives, a Refusal.
+ * from the same controller or from its successor. What is not carried out returns, or later gives, a Refusal.
  */
 export class BoundSession {
   readonly bind: Bind;
@@ -29,8 +39,7 @@ export class BoundSession {
   #restored: Bind['restored'];
   #current: TurnRun | undefined;
   #last: TurnRun | undefined;
-  /** The highest attempt that ended, by turn. */
-  readonly #done = new Map<string, number>();
+  readonly #past = new PastTurns();
   #acknowledged = 0;
   #suspended = false;
   #stopping = false;
@@ -43,7 +52,7 @@ export class BoundSession {
     this.#surroundings = surroundings;
     this.#isRestored = bind.restores === undefined;
     this.#restored = bind.restored;
-    this.#lastActivity = surroundings.clock.now();
+    this.#lastActivity = surroundings.clock.monotonic();
   }
 
   restore({ digest, keyId }: Restore, sealed: Buffer, refuse: Refuse): Refusal | undefined {
@@ -69,22 +78,27 @@ export class BoundSession {
     return undefined;
   }
 
-  turn(message: StartTurn, refuse: Refuse): Refusal | undefined {
+  /** A turn, or its decision: told to the process that waits for it, else the turn goes on in a new one. */
+  turn(message: StartTurn | ResumeTurn, refuse: Refuse): Refusal | undefined {
     const { turn, attempt } = message;
-    if (this.#current) {
-      if (!isAttempt(this.#current, turn, attempt)) {
-        return refusal('Busy', `turn ${this.#current.message.turn} runs`);
+    const leg = legOf(message);
+    const current = this.#current;
+    if (current && !(current.parked && 'approval' in message)) {
+      if (!isAttempt(current, turn, attempt)) return refusal('Busy', `turn ${current.message.turn} runs`);
+      if ('approval' in message && legOf(current.message) !== leg && !current.decide(message.approval)) {
+        return refusal('UnknownRequest', `the turn does not wait for ${message.approval.requestId}`);
       }
-      this.#current.sayStarted();
+      current.sayStarted();
       return undefined;
     }
-    const { frames } = this.#last ?? {};
-    if (frames && frames.last > this.#acknowledged && isAttempt(this.#last, turn, attempt)) {
-      this.#surroundings.sender.resend(frames.first);
+    const last = this.#last;
+    if (last?.frames && last.frames.last > this.#acknowledged && legOf(last.message) === leg) {
+      this.#surroundings.sender.resend(last.frames.first);
       return undefined;
     }
-    if ((this.#done.get(turn) ?? 0) >= attempt) return refusal('AlreadyDone', `attempt ${attempt} has ended before`);
-    if (this.#stopping) return refusal('Suspended', 'the runner is about to end');
+    const problem = this.#past.problem(message);
+    if (problem) return refusal('AlreadyDone', problem);
+    if (this.#stopping) return refusal('Busy', 'the runner is about to end');
     if (this.#suspended) return refusal('Suspended', 'the session is suspended');
     const run = new TurnRun(message, this.#surroundings, this.#known);
     this.#current = run;
@@ -92,16 +106,18 @@ export class BoundSession {
     return undefined;
   }
 
-  cancel({ turn, outcome }: CancelTurn): Refusal | undefined {
+  cancel({ turn, outcome, reason }: CancelTurn): Refusal | undefined {
     if (this.#current?.message.turn !== turn) {
-      return this.#done.has(turn)
+      return this.#past.hasEnded(turn)
         ? refusal('AlreadyDone', 'the turn has ended')
         : refusal('UnknownTurn', 'the turn was never started here');
     }
     const error =
-      outcome === 'TimedOut'
-        ? { code: 'TurnTimedOut', message: 'the turn ran longer than its time-out and was stopped' }
-        : { code: 'Cancelled', message: 'the turn was cancelled' };
+      reason === 'LifetimeExceeded'
+        ? { code: reason, message: 'timeouts.lifetime of the session is over; the turn was stopped' }
+        : outcome === 'TimedOut'
+          ? { code: 'TurnTimedOut', message: 'the turn ran longer than its time-out and was stopped' }
+          : { code: 'Cancelled', message: 'the turn was cancelled' };
     this.#current.stop({ outcome, error, graceMs: STOP_GRACE_MS });
     return undefined;
   }
@@ -111,12 +127,14 @@ export class BoundSession {
     this.#surroundings.sender.ack(through);
   }
 
-  snapshot(refuse: Refuse): Refusal | undefined {
-    if (this.#current) return refusal('Busy', `turn ${this.#current.message.turn} runs; its end brings the state`);
+  snapshot({ maxStateBytes }: ControlMessages['snapshot'], refuse: Refuse): Refusal | undefined {
+    if (this.#current && !this.#current.parked) {
+      return refusal('Busy', `turn ${this.#current.message.turn} runs; its end brings the state`);
+    }
     this.#queue(async () => {
       if (!this.#isRestored) return refuse(refusal('NotRestored', 'there is no state before it is restored'));
       try {
-        await sendState(this.#surroundings, this.#known, undefined);
+        await sendState(this.#surroundings, this.#known, undefined, maxStateBytes);
       } catch (error) {
         refuse(refusal('SnapshotFailed', (error as Error).message));
       }
@@ -124,14 +142,29 @@ export class BoundSession {
     return undefined;
   }
 
-  /** While suspended no turn is begun. */
+  /** While suspended no turn is begun. A process that waits for a decision is stopped: another is told it. */
   suspend(suspended: boolean): void {
     this.#suspended = suspended;
+    if (suspended && this.#current?.waits) this.#current.park(STOP_GRACE_MS);
+  }
+
+  /** What the session's processes may ask of the runner goes to the turn that runs, where one does. */
+  get running(): TurnRun | undefined {
+    const run = this.#current;
+    return run?.phase === 'Running' && !run.parked ? run : undefined;
+  }
+
+  /** Somebody works in the session. */
+  touch(): void {
+    this.#lastActivity = this.#surroundings.clock.monotonic();
+    if (this.#current) this.#current.lastActivity = this.#lastActivity;
   }
 
   ping(n: number): Pong {
-    const run = this.#current ?? (this.#last && !this.#isAcknowledged(this.#last) ? this.#last : undefined);
-    const lastActivity = Math.max(this.#lastActivity, run?.lastActivity ?? 0);
+    const unread = this.#last?.frames && !this.#isAcknowledged(this.#last) ? this.#last : undefined;
+    const run = this.#current && !this.#current.parked ? this.#current : unread;
+    const { clock } = this.#surroundings;
+    const idleMs = Math.round(clock.monotonic() - Math.max(this.#lastActivity, run?.lastActivity ?? 0));
     return {
       n,
       incarnation: this.bind.incarnation,
@@ -140,10 +173,15 @@ export class BoundSession {
           uid: run.message.turn,
           attempt: run.message.attempt,
           phase: run.phase,
-          ...(run.started && { startedAt: run.started.at }),
+          ...(run.told && { told: run.told }),
+          ...(run.started && {
+            startedAt: run.started.at,
+            runningMs: Math.round(clock.monotonic() - run.startedAt),
+          }),
+          ...(run.started && run === this.#current && { usage: run.usage }),
         },
       }),
-      lastActivityAt: new Date(lastActivity).toISOString(),
+      idleMs,
       suspended: this.#suspended,
     };
   }
@@ -152,7 +190,9 @@ export class BoundSession {
   async stop(graceMs: number): Promise<void> {
     this.#stopping = true;
     const message = 'the pod was told to stop while the turn ran; the agent was stopped';
-    this.#current?.stop({ outcome: 'Failed', error: { code: 'PodLost', message }, graceMs });
+    // One that waits for a decision is not lost: it goes on elsewhere.
+    if (this.#current?.waits) this.#current.park(graceMs);
+    else this.#current?.stop({ outcome: 'Failed', error: { code: 'PodLost', message }, graceMs });
     await Promise.all([this.#work, this.#surroundings.driver.stop(graceMs)]);
     // A process that was being started at that moment.
     await this.#surroundings.driver.stop(0);
@@ -160,18 +200,22 @@ export class BoundSession {
 
   async #run(run: TurnRun, refuse: Refuse): Promise<void> {
     if (!this.#isRestored) {
-      this.#current = undefined;
+      if (this.#current === run) this.#current = undefined;
       refuse(refusal('NotRestored', `the state ${this.bind.restores?.digest} has to be restored first`));
       return;
     }
     try {
-      await run.run(this.#restored);
+      const { turn, attempt } = run.message;
+      const before = isAttempt(this.#last, turn, attempt) ? this.#last?.written : undefined;
+      // Who is told a decision is not told of a restoration, but with the next turn.
+      await run.run('approval' in run.message ? undefined : this.#restored, before);
     } finally {
-      if (run.started) this.#restored = undefined;
+      if (run.started && !('approval' in run.message)) this.#restored = undefined;
       this.#lastActivity = run.lastActivity;
-      this.#done.set(run.message.turn, run.message.attempt);
+      if (run.asked) this.#past.asked(run.message);
+      else if (!run.parked) this.#past.ended(run.message);
       this.#last = run;
-      this.#current = undefined;
+      if (this.#current === run) this.#current = undefined;
     }
   }
 

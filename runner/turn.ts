@@ -1,54 +1,144 @@
-import type { Log, Result, Started, StartTurn } from '../core/frames/messages.ts';
-import { sealState } from '../core/frames/seal.ts';
-import type { FrameSender } from '../core/frames/sender.ts';
-import type { Clock, Random } from '../core/runtime.ts';
-import { turnError } from './drivers/conclude.ts';
-import type { Completion, Driver, StopReason } from './drivers/driver.ts';
-import { errorCode, TurnFailure } from './errors.ts';
-import type { StateDirectory } from './state/archive.ts';
-import { TurnLog } from './text/log.ts';
+import { eventLine } from '../core/agent-events.ts';
+import type { Decided, Question, Result, ResumeTurn, Started, StartTurn, Usage } from '../core/frames/messages.ts';
+import { formatDuration } from '../core/resources/duration.ts';
+import { MAX_LEFT_RUNNING } from '../core/resources/limits.ts';
+import { turnError } from '../core/result/conclude.ts';
+import type { Envelope } from '../core/result/envelope.ts';
+import type { TurnFailure } from '../core/result/failure.ts';
+import type { Hidden } from '../core/text/redact.ts';
+import type { Completion, Driver, StopReason, TurnRequest } from './drivers/driver.ts';
+import { errorCode } from './errors.ts';
+import type { Meter } from './limits/meter.ts';
+import { Questions } from './questions.ts';
+import { StallWatch } from './stall.ts';
+import { TurnLog, type WrittenText } from './text/log.ts';
+import { TimeLimit } from './time-limit.ts';
+import { type FrameSurroundings, type KnownState, TurnFrames } from './turn-frames.ts';
 
 /** From SIGTERM to SIGKILL when a turn is cancelled or runs too long. */
 export const STOP_GRACE_MS = 5000;
-/** A timer of more milliseconds would fire at once. */
-const MAX_TIMER_MS = 2 ** 31 - 1;
 
 /** What the runner is bound to, as far as its turns need it. */
-export interface TurnSurroundings {
+export interface TurnSurroundings extends FrameSurroundings {
   driver: Driver;
-  sender: FrameSender;
-  state: StateDirectory;
-  stateKey: { session: string; keyId: string; key: Buffer };
-  secrets: readonly string[];
-  /** Takes readable, redacted text. */
-  write: (text: string) => void;
-  clock: Clock;
-  random: Random;
+  meter: Meter;
 }
 
-/** The state that the controller has, or is about to have. */
-export interface KnownState {
-  /** Of the last one sent or restored; of an empty directory at first. */
-  digest: string;
+/** What an attempt at a turn is made of: up to its first question, and from each decision on. */
+export function legOf(message: StartTurn | ResumeTurn): string {
+  return [message.turn, message.attempt, 'approval' in message ? message.approval.requestId : ''].join(' ');
 }
 
-/** One attempt at a turn, from its line to its result frame. */
+/** One leg of an attempt at a turn, from its line to the frame that ends it: a process that runs. */
 export class TurnRun {
-  readonly message: StartTurn;
+  readonly message: StartTurn | ResumeTurn;
   phase: 'Running' | 'Collecting' | 'Finished' = 'Running';
   started: Started | undefined;
+  /** Monotonic milliseconds. */
+  startedAt = 0;
+  /** Monotonic milliseconds. */
   lastActivity: number;
   /** Its frames that are kept until they are acknowledged; set once it is finished. */
   frames: { first: number; last: number } | undefined;
+  /** It ended by asking: the turn goes on with the decision. */
+  asked = false;
+  /** Its process was stopped while it waited for a decision: nothing is sent, the turn goes on in another. */
+  parked = false;
+  /** What it wrote; set once it is finished. */
+  written: WrittenText | undefined;
   readonly #surroundings: TurnSurroundings;
-  readonly #known: KnownState;
+  readonly #frames: TurnFrames;
   readonly #abort = new AbortController();
+  readonly #limit: TimeLimit;
+  readonly #stall: StallWatch;
+  readonly #questions: Questions;
+  readonly #log: TurnLog;
+  #given: Envelope | undefined;
+  /** Somebody waits for a decision. */
+  #waiting = false;
 
-  constructor(message: StartTurn, surroundings: TurnSurroundings, known: KnownState) {
+  constructor(message: StartTurn | ResumeTurn, surroundings: TurnSurroundings, known: KnownState) {
     this.message = message;
-    this.lastActivity = surroundings.clock.now();
+    this.lastActivity = surroundings.clock.monotonic();
     this.#surroundings = surroundings;
-    this.#known = known;
+    this.#frames = new TurnFrames(message, surroundings, known);
+    const { clock, secrets, write } = surroundings;
+    const ranMs = 'approval' in message ? message.ranMs : 0;
+    this.#limit = new TimeLimit(clock, message.timeoutMs, ranMs, () => this.stop(timedOut(message.timeoutMs)));
+    const { stallMs } = message;
+    this.#stall = new StallWatch({
+      clock,
+      stallMs,
+      lastActivity: () => this.lastActivity,
+      onStall: () => this.stop(stalled(stallMs ?? 0)),
+    });
+    this.#log = new TurnLog(secrets, write);
+    this.#questions = new Questions({
+      newId: () => this.#newId(),
+      ask: (id, question) => this.#ask(id, question),
+      onWaiting: (waiting) => {
+        this.#waiting = waiting;
+        if (waiting) this.#timeStands();
+        else if (this.started && this.phase === 'Running') this.#timeRuns();
+      },
+    });
+  }
+
+  #timeRuns(): void {
+    this.#limit.start();
+    this.#stall.start();
+  }
+
+  #timeStands(): void {
+    this.#limit.pause();
+    this.#stall.pause();
+  }
+
+  /** Waits for a decision that the controller knows of. */
+  get waits(): boolean {
+    return this.#questions.open !== undefined;
+  }
+
+  /** So far. */
+  get usage(): Usage {
+    return { wallMs: this.#limit.ranMs, ...this.#surroundings.meter.read() };
+  }
+
+  /** The request whose decision the agent was told last. */
+  get told(): string | undefined {
+    return this.#questions.told ?? ('approval' in this.message ? this.message.approval.requestId : undefined);
+  }
+
+  /** Asks a person on behalf of the running process. Rejects with an UnansweredError. */
+  ask(question: Question, gone: AbortSignal): Promise<Decided> {
+    this.lastActivity = this.#surroundings.clock.monotonic();
+    return this.#questions.ask(question, gone);
+  }
+
+  /** Whether the decision is, or was, for a request of the running process. */
+  decide(decided: Decided): boolean {
+    return this.#questions.decide(decided);
+  }
+
+  /** The result, whatever the agent prints. The last one counts. */
+  give(result: Envelope): void {
+    this.lastActivity = this.#surroundings.clock.monotonic();
+    this.#given = result;
+  }
+
+  /** What the agent tells while it works: a frame, and a line of the readable text. Throws when it is too large or nested too deep. */
+  event(event: unknown): void {
+    this.lastActivity = this.#surroundings.clock.monotonic();
+    const at = this.#time();
+    const { seq, event: redacted } = this.#frames.event(event, at);
+    this.#log.lines(eventLine({ seq, turn: this.message.name, at, event: redacted }));
+  }
+
+  /** The process that waits for a decision is stopped; the decision comes with the request of another. */
+  park(graceMs: number): void {
+    if (this.#abort.signal.aborted) return;
+    this.parked = true;
+    this.stop({ outcome: 'Cancelled', error: { code: 'Suspended', message: 'the session is suspended' }, graceMs });
   }
 
   /** Stops the agent. Only the first reason counts. */
@@ -56,53 +146,109 @@ export class TurnRun {
     if (!this.#abort.signal.aborted) this.#abort.abort(reason);
   }
 
-  /** Runs the agent, then sends log, state and result. Rejects only when the result cannot be sent. */
-  async run(restored: { workspaceReset: boolean; note: string } | undefined): Promise<void> {
-    const { clock, sender, secrets, write } = this.#surroundings;
-    const log = new TurnLog(secrets, write);
+  /**
+   * Runs the agent, then sends log, state and result. `before`: what an earlier leg of the turn wrote here. Rejects only
+   * when the result cannot be sent.
+   */
+  async run(restored: TurnRequest['restored'], before: WrittenText | undefined): Promise<void> {
+    const { clock, secrets } = this.#surroundings;
+    this.#log.goOn(before);
+    this.#surroundings.meter.begin();
     const startedAt = this.#time();
-    const completion = await this.#complete(restored, log);
+    const { asks, ...completion } = await this.#complete(restored);
+    const { usage } = this;
+    // A request that is being made known comes before the end.
+    await this.#questions.end();
     const finishedAt = this.#time();
     this.phase = 'Collecting';
-    const first = sender.lastSeq + 1;
-    const { turn, attempt } = this.message;
-    const logSeq = this.#sendLog({ turn, attempt, ...log.close() });
-    const { state, problem } = await this.#sendState();
-    this.lastActivity = clock.now();
-    const result: Result = {
-      turn,
-      attempt,
-      ...completion,
-      ...(problem && withProblem(completion, problem, secrets)),
-      startedAt: this.started?.at ?? startedAt,
-      finishedAt,
-      state,
-      ...(logSeq !== undefined && { logSeq }),
-    };
+    const first = this.#frames.next;
+    this.written = this.#log.close();
+    if (this.parked) {
+      this.phase = 'Finished';
+      return;
+    }
+    const logSeq = this.#frames.log(this.written);
+    const { state, problem } = await this.#frames.state();
+    const sent = { state, ...(logSeq !== undefined && { logSeq }) };
+    this.lastActivity = clock.monotonic();
     this.phase = 'Finished';
-    this.frames = { first, last: this.#sendResult(result) };
+    if (asks && !problem) {
+      const last = this.#sendRequest('Ended', this.#newId(), asks, sent);
+      this.asked = true;
+      this.frames = { first, last };
+      return;
+    }
+    const last = this.#frames.result({
+      ...completion,
+      leftRunning: completion.leftRunning.slice(0, MAX_LEFT_RUNNING),
+      ...(problem && withProblem(completion, problem, secrets)),
+      startedAt: this.#startedAt ?? startedAt,
+      finishedAt,
+      usage,
+      ...sent,
+    });
+    this.frames = { first, last };
   }
 
-  async #complete(restored: { workspaceReset: boolean; note: string } | undefined, log: TurnLog): Promise<Completion> {
+  /** The state as it is, then the request. */
+  async #ask(id: string, question: Question): Promise<void> {
+    const { state, problem } = await this.#frames.state();
+    if (problem) throw problem;
+    this.#sendRequest('Alive', id, question, { state });
+  }
+
+  #sendRequest(
+    process: 'Ended' | 'Alive',
+    id: string,
+    question: Question,
+    sent: { state: Result['state']; logSeq?: number },
+  ): number {
+    const at = this.#time();
+    const { ranMs } = this.#limit;
+    return this.#frames.request(id, question, { process, at, startedAt: this.#startedAt ?? at, ranMs, ...sent });
+  }
+
+  #newId(): string {
+    return this.#surroundings.random.bytes(8).toString('hex');
+  }
+
+  /** Of the whole turn. */
+  get #startedAt(): string | undefined {
+    return ('approval' in this.message ? this.message.startedAt : undefined) ?? this.started?.at;
+  }
+
+  async #complete(restored: TurnRequest['restored']): Promise<Completion> {
     const { driver, clock, secrets } = this.#surroundings;
-    let cancelTimeout = () => {};
+    const log = this.#log;
+    const approval = 'approval' in this.message ? this.message.approval : undefined;
     try {
       return await driver.run(
-        { turn: this.message, restored },
+        { turn: this.message, restored, approval },
         {
           log,
           signal: this.#abort.signal,
           started: (pid) => {
-            const { turn, attempt, timeoutMs } = this.message;
+            const { turn, attempt } = this.message;
             this.started = { turn, attempt, at: this.#time(), pid };
+            this.startedAt = clock.monotonic();
             this.sayStarted();
-            cancelTimeout = clock.setTimer(Math.min(timeoutMs, MAX_TIMER_MS), () => this.stop(timedOut(timeoutMs)));
+            // It may have asked before this was known.
+            if (!this.#waiting) this.#timeRuns();
           },
           active: () => {
-            this.lastActivity = clock.now();
+            this.lastActivity = clock.monotonic();
           },
           collecting: () => {
             this.phase = 'Collecting';
+            this.#timeStands();
+          },
+          given: () => this.#given,
+          event: (event) => {
+            try {
+              this.event(event);
+            } catch (error) {
+              log.lines(`[berth: an event is left out: ${(error as Error).message}]\n`);
+            }
           },
         },
       );
@@ -110,50 +256,13 @@ export class TurnRun {
       const message = `the runner failed: ${errorCode(error)}`;
       return { outcome: 'Failed', error: turnError('InternalError', message, secrets), leftRunning: [] };
     } finally {
-      cancelTimeout();
+      this.#timeStands();
     }
   }
 
   /** Sends `started`, as often as asked. Nothing before the agent's process runs. */
   sayStarted(): void {
-    if (this.started) this.#surroundings.sender.send('started', this.started);
-  }
-
-  /** undefined when the turn wrote nothing, or more than can wait for acknowledgement. */
-  #sendLog(log: Log): number | undefined {
-    if (log.bytes === 0) return undefined;
-    try {
-      return this.#surroundings.sender.send('log', log);
-    } catch {
-      return undefined;
-    }
-  }
-
-  /** The state that goes with the result, or why it cannot be stored. */
-  async #sendState(): Promise<{ state: Result['state']; problem?: TurnFailure }> {
-    try {
-      return { state: await sendState(this.#surroundings, this.#known, this.message.turn) };
-    } catch (error) {
-      const problem =
-        error instanceof TurnFailure
-          ? error
-          : new TurnFailure('StateNotStored', `the state could not be sent: ${errorCode(error)}`);
-      return { state: 'Unchanged', problem };
-    }
-  }
-
-  #sendResult(result: Result): number {
-    try {
-      return this.#surroundings.sender.send('result', result);
-    } catch (error) {
-      const { output: _output, ...rest } = result;
-      const message = `the result could not be sent: ${errorCode(error)}`;
-      return this.#surroundings.sender.send('result', {
-        ...rest,
-        outcome: 'Failed',
-        error: { code: 'ResultRejected', message },
-      });
-    }
+    if (this.started) this.#frames.started(this.started);
   }
 
   #time(): string {
@@ -161,39 +270,24 @@ export class TurnRun {
   }
 }
 
-/**
- * Packs, seals and sends the state. After a turn 'Unchanged' when it is the known one; a snapshot is always sent. Throws a TurnFailure
- * or FrameError when it cannot be stored.
- */
-export async function sendState(
-  { state, stateKey, sender, random, write }: TurnSurroundings,
-  known: KnownState,
-  turn: string | undefined,
-): Promise<{ seq: number; digest: string } | 'Unchanged'> {
-  const { digest, bytes, packed, skipped } = await state.pack();
-  if (turn !== undefined && digest === known.digest) return 'Unchanged';
-  if (skipped.length) write(`[berth: not stored, as neither file nor directory nor link: ${skipped.join(', ')}]\n`);
-  const { session, keyId, key } = stateKey;
-  const sealed = sealState(key, packed, { session, keyId }, random);
-  const seq = sender.send('state', { ...(turn && { turn }), digest, keyId, bytes }, sealed);
-  // A snapshot may be taken and never stored; a turn's state is stored with its result, or the pod is given up.
-  if (turn !== undefined) known.digest = digest;
-  return { seq, digest };
-}
-
 function timedOut(timeoutMs: number): StopReason {
   return {
     outcome: 'TimedOut',
     error: {
       code: 'TurnTimedOut',
-      message: `the turn ran longer than its time-out of ${timeoutMs} ms and was stopped`,
+      message: `the turn ran longer than its time-out of ${formatDuration(timeoutMs)} and was stopped`,
     },
     graceMs: STOP_GRACE_MS,
   };
 }
 
+function stalled(stallMs: number): StopReason {
+  const message = `the turn wrote nothing and told nothing for ${formatDuration(stallMs)} and was stopped`;
+  return { outcome: 'Failed', error: { code: 'Stalled', message }, graceMs: STOP_GRACE_MS };
+}
+
 /** A turn whose state is not stored has not succeeded; one that failed anyway keeps its own reason. */
-function withProblem(completion: Completion, problem: TurnFailure, secrets: readonly string[]) {
+function withProblem(completion: Completion, problem: TurnFailure, secrets: Hidden) {
   if (completion.outcome === 'Succeeded') {
     return { outcome: 'Failed' as const, error: turnError(problem.code, problem.message, secrets) };
   }

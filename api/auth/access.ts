@@ -17,7 +17,7 @@ export interface Caller {
 /** One right on a resource of berth.dev. */
 export interface Right {
   verb: 'create' | 'get' | 'list' | 'patch' | 'delete';
-  resource: 'sessions' | 'turns' | 'blobs';
+  resource: 'sessions' | 'turns' | 'approvals' | 'blobs';
   namespace: string;
   /** Absent: all of them. */
   name?: string;
@@ -55,25 +55,29 @@ export class Access {
   }
 
   /** Rejects with a Problem when the caller lacks the right. */
-  async authorize(caller: Caller, right: Right): Promise<void> {
-    const { verb, resource, namespace, name } = right;
+  async authorize(caller: Caller, { verb, resource, namespace, name }: Right): Promise<void> {
+    const what = `${verb} ${resource}.${API_GROUP}${name ? ` "${name}"` : ''} in namespace "${namespace}"`;
+    const asked = { group: API_GROUP, version: API_VERSION, verb, resource, namespace, ...(name && { name }) };
+    await this.#mustBeAllowed(caller, { resourceAttributes: asked }, what, 'Ask for a Role that allows it.');
+  }
+
+  /** As `authorize`, for reading a path that stands for no object. */
+  async authorizePath(caller: Caller, path: string): Promise<void> {
+    const asked = { nonResourceAttributes: { path, verb: 'get' } };
+    await this.#mustBeAllowed(caller, asked, `get ${path}`, 'Ask for a ClusterRole that allows it on this URL.');
+  }
+
+  async #mustBeAllowed(caller: Caller, asked: object, what: string, howTo: string): Promise<void> {
     const { username: user, uid, groups, extra } = caller;
-    const spec = {
-      user,
-      groups,
-      ...(uid ? { uid } : {}),
-      ...(extra ? { extra } : {}),
-      resourceAttributes: { group: API_GROUP, version: API_VERSION, verb, resource, namespace, ...(name && { name }) },
-    };
+    const spec = { user, groups, ...(uid ? { uid } : {}), ...(extra ? { extra } : {}), ...asked };
     const ask = async () => {
       const { status } = await this.#api.create(subjectAccessReviews, { metadata: { name: '' }, spec });
       return { allowed: status?.allowed === true && status.denied !== true, reason: status?.reason ?? '' };
     };
     const { allowed, reason } = await this.#rights.get(JSON.stringify(spec), ask).catch(notAsked);
     if (allowed) return;
-    const what = `${verb} ${resource}.${API_GROUP}${name ? ` "${name}"` : ''} in namespace "${namespace}"`;
     const why = reason ? ` (${reason})` : '';
-    throw new Problem('Forbidden', `User "${user}" may not ${what}${why}. Ask for a Role that allows it.`);
+    throw new Problem('Forbidden', `User "${user}" may not ${what}${why}. ${howTo}`);
   }
 
   /** The caller, or why there is none. */

@@ -1,6 +1,16 @@
 import type { Route } from '../route.ts';
+import { approvalRoutes } from './approvals.ts';
+import { eventRoutes } from './events.ts';
+import { logRoutes } from './logs.ts';
 import { runRoutes } from './runs.ts';
 import { sessionRoutes } from './sessions.ts';
 import { turnRoutes } from './turns.ts';
 
-export const routes: Route[] = [...sessionRoutes, ...turnRoutes, ...runRoutes];
+export const routes: Route[] = [
+  ...sessionRoutes,
+  ...turnRoutes,
+  ...approvalRoutes,
+  ...eventRoutes,
+  ...logRoutes,
+  ...runRoutes,
+];

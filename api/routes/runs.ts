@@ -34,7 +34,7 @@ export const runRoutes: Route[] = [
     },
     async handle({ params: { namespace }, query, body, caller, key, signal }, services) {
       checkInput(body.spec.input);
-      await checkClass(services, body.spec.class);
+      await checkClass(services, body.spec);
       const { object } = await createOnce<Session>({
         ...services,
         resource: sessions,

@@ -1,4 +1,5 @@
 import { type Session, sessions } from '../../core/resources/kinds.ts';
+import { ANNOTATION_TOUCHED_AT } from '../../core/resources/names.ts';
 import { checkClass, checkInput } from '../checks.ts';
 import { createOnce } from '../idempotency.ts';
 import { showSession } from '../present.ts';
@@ -35,7 +36,7 @@ export const sessionRoutes: Route[] = [
     },
     async handle({ params: { namespace }, body, caller, key }, services) {
       checkInput(body.spec.input ?? null);
-      await checkClass(services, body.spec.class);
+      await checkClass(services, body.spec);
       const { metadata, spec } = body;
       const { object, created } = await createOnce<Session>({
         ...services,
@@ -134,6 +135,24 @@ export const sessionRoutes: Route[] = [
     async handle({ params }, { api }) {
       const { namespace, session: name } = params;
       const patch = { spec: { suspend: false, suspendRequest: null } };
+      return { status: 200, body: showSession(await api.patch(sessions, { namespace, name }, patch)) };
+    },
+  }),
+  route({
+    method: 'POST',
+    path: `${ONE}/touch`,
+    operationId: 'touchSession',
+    summary: 'Say that a session is in use',
+    description:
+      'It counts as activity: timeouts.idle begins anew, and a suspension for want of activity is undone. It wakes no session.',
+    rights: [{ verb: 'patch', resource: 'sessions', nameParam: 'session' }],
+    params: sessionParams,
+    query: noQuery,
+    body: noBody,
+    responses: { 200: { description: 'The session counts as active now.', schema: session } },
+    async handle({ params }, { api, clock }) {
+      const { namespace, session: name } = params;
+      const patch = { metadata: { annotations: { [ANNOTATION_TOUCHED_AT]: new Date(clock.now()).toISOString() } } };
       return { status: 200, body: showSession(await api.patch(sessions, { namespace, name }, patch)) };
     },
   }),

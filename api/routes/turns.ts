@@ -3,6 +3,7 @@ import {
   ownedBy,
   type StoredSession,
   type StoredTurn,
+  sessionOwner,
   sessions,
   type Turn,
   turns,
@@ -166,7 +167,7 @@ export const turnRoutes: Route[] = [
 ];
 
 /** A turn of this session. Rejects with a Problem where it is another's. */
-async function turnOf(
+export async function turnOf(
   { api }: Services,
   params: { namespace: string; session: string; turn: string },
   signal: AbortSignal,
@@ -179,6 +180,6 @@ async function turnOf(
 
 /** Not one that was left by an earlier session of the same name. */
 function belongsTo({ metadata }: StoredTurn, session: StoredSession): boolean {
-  const owner = metadata.ownerReferences?.find(({ kind }) => kind === 'Session');
+  const owner = sessionOwner(metadata);
   return owner === undefined || owner.uid === session.metadata.uid;
 }

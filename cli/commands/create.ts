@@ -12,9 +12,9 @@ export interface CreateFlags extends ClusterFlags, SessionFlags {
 /** A session that waits for turns. */
 export async function create(name: string, words: string[], flags: CreateFlags, cli: Cli): Promise<number> {
   return withCluster(flags, cli, async (cluster) => {
-    const spec = await sessionSpec(words, flags, 'Many', cluster, cli);
     const timeouts = flags.timeout === undefined ? {} : { timeouts: { turn: flags.timeout } };
-    const session = await createSession(name, { ...spec, ...timeouts }, cluster, cli);
+    const spec = await sessionSpec(words, flags, { turns: 'Many', ...timeouts }, cluster, cli);
+    const session = await createSession(name, spec, cluster, cli);
     if (flags.output === 'json' || flags.output === 'yaml') await cli.out(await formatObject(session, flags.output));
     else {
       const id = nameOf({ kind: sessions.kind, metadata: session.metadata });

@@ -1,13 +1,11 @@
-import { ApiError } from '../../core/kube/errors.ts';
-import { type StoredTurn, sessions, turns } from '../../core/resources/kinds.ts';
-import { CONTAINER } from '../../core/resources/names.ts';
+import { follow } from '../../core/kube/follow.ts';
+import { type StoredSession, type StoredTurn, sessions, turns } from '../../core/resources/kinds.ts';
 import { isTerminal } from '../../core/resources/turn.ts';
 import { delay } from '../../core/runtime.ts';
+import { podText, sessionText } from '../../core/session-text.ts';
 import type { Cli, ClusterFlags } from '../cli.ts';
 import { type Cluster, withCluster } from '../cluster.ts';
 import { failed, refused } from '../errors.ts';
-import { follow } from '../follow.ts';
-import { ReadableText } from '../readable.ts';
 import { getSession, getTurn, logOf, turnsOf } from '../stored.ts';
 
 export interface LogsFlags extends ClusterFlags {
@@ -15,10 +13,10 @@ export interface LogsFlags extends ClusterFlags {
   follow?: boolean;
 }
 
-/** The log of a pod that has just started is not to be had yet, milliseconds. */
-const RETRY_MS = 250;
-/** What was printed just before a turn's end may still be on its way, milliseconds. */
+/** What was printed just before a turn's end may still be on its way into the log, milliseconds. */
 const LAST_LINES_MS = 300;
+/** A follow that is behind the log and brings nothing for this long is not waited for any more, milliseconds. */
+const BEHIND_MS = 10_000;
 
 /** What a turn's agent printed beside its result: of the turn named, or the newest. With `follow` live. */
 export async function logs(name: string, flags: LogsFlags, cli: Cli): Promise<number> {
@@ -40,7 +38,7 @@ export async function logs(name: string, flags: LogsFlags, cli: Cli): Promise<nu
       return 0;
     }
     if (turn && session.status?.phase === 'Finished') await printLog(turn, cluster, cli);
-    else await followPods(name, session.metadata.uid, startOf(turn), cluster, cli, cli.interrupted);
+    else await print(liveText(session, turn, cluster, cli, cli.interrupted), cli);
     return 0;
   });
 }
@@ -54,7 +52,9 @@ async function printLog(turn: StoredTurn, cluster: Cluster, cli: Cli): Promise<v
   }
   const session = await getSession(cluster, turn.spec.session, cli.interrupted);
   const { podName } = session.status ?? {};
-  if (podName) await printPodLog(podName, { follow: false, ...startOf(turn) }, cluster, cli, cli.interrupted);
+  if (!podName) return;
+  const options = { ...startOf(turn), signal: cli.interrupted };
+  await print(podText(cluster.api, { namespace: cluster.namespace, name: podName }, options), cli);
 }
 
 /** Until the turn ends. */
@@ -63,11 +63,16 @@ async function followTurn(turn: StoredTurn, cluster: Cluster, cli: Cli): Promise
   const ended = new AbortController();
   const signal = AbortSignal.any([cli.interrupted, ended.signal]);
   const session = await getSession(cluster, turn.spec.session, signal);
-  const printing = followPods(turn.spec.session, session.metadata.uid, startOf(turn), cluster, cli, signal).catch(
-    (error) => {
-      if (!ended.signal.aborted) throw error;
-    },
-  );
+  let printed = 0;
+  const counted = async function* (text: AsyncIterable<string>) {
+    for await (const piece of text) {
+      yield piece;
+      printed += piece.length;
+    }
+  };
+  const printing = print(counted(liveText(session, turn, cluster, cli, signal)), cli).catch((error) => {
+    if (!ended.signal.aborted) throw error;
+  });
   const watching = (async () => {
     const ref = { namespace: cluster.namespace, name };
     for await (const now of follow(cluster.api, turns, ref, { clock: cli.clock, signal: cli.interrupted })) {
@@ -75,6 +80,13 @@ async function followTurn(turn: StoredTurn, cluster: Cluster, cli: Cli): Promise
       if (isTerminal(now.status?.phase)) break;
     }
     await delay(cli.clock, LAST_LINES_MS, cli.interrupted);
+    // However slow the follow is: it ends when it has brought all that the log holds by now.
+    const length = await textLength(turn, cluster, cli);
+    for (let seen = printed, since = cli.clock.monotonic(); printed < length; ) {
+      if (printed > seen) [seen, since] = [printed, cli.clock.monotonic()];
+      else if (cli.clock.monotonic() - since > BEHIND_MS) break;
+      await delay(cli.clock, 20, cli.interrupted);
+    }
     ended.abort();
   })();
   await Promise.all([watching, printing]);
@@ -82,51 +94,33 @@ async function followTurn(turn: StoredTurn, cluster: Cluster, cli: Cli): Promise
   cli.say(`turn ${name} ${status?.phase}`);
 }
 
-/** The text of the session's pods, one after the other, until the session is finished or deleted. */
-async function followPods(
-  name: string,
-  uid: string,
-  since: { sinceTime?: string },
-  cluster: Cluster,
-  cli: Cli,
-  signal: AbortSignal,
-): Promise<void> {
-  const ref = { namespace: cluster.namespace, name };
-  let printed: string | undefined;
-  for await (const session of follow(cluster.api, sessions, ref, { clock: cli.clock, signal })) {
-    if (session?.metadata.uid !== uid || session.status?.phase === 'Finished') return;
-    const { podName } = session.status ?? {};
-    if (!podName || podName === printed) continue;
-    // Of the first pod what the turn under way printed so far, of later ones everything.
-    const from = printed === undefined ? since : {};
-    printed = podName;
-    await printPodLog(podName, { follow: true, ...from }, cluster, cli, signal);
+/** How much a follow of the turn has to print of what its pod has written; 0 once that is gone or cannot be had. */
+async function textLength(turn: StoredTurn, { api, namespace }: Cluster, cli: Cli): Promise<number> {
+  let length = 0;
+  try {
+    const { status } = await api.get(sessions, { namespace, name: turn.spec.session }, { signal: cli.interrupted });
+    if (!status?.podName) return 0;
+    const options = { ...startOf(turn), signal: cli.interrupted };
+    for await (const piece of podText(api, { namespace, name: status.podName }, options)) length += piece.length;
+  } catch (error) {
+    if (cli.interrupted.aborted) throw error;
   }
+  return length;
 }
 
-/** Until the pod's log ends; a pod that is gone has none. */
-async function printPodLog(
-  name: string,
-  options: { follow: boolean; sinceTime?: string },
+/** From the turn's beginning on, or the session's. */
+function liveText(
+  { metadata: { name, uid } }: StoredSession,
+  turn: StoredTurn | undefined,
   { api, namespace }: Cluster,
   cli: Cli,
   signal: AbortSignal,
-): Promise<void> {
-  for (;;) {
-    const text = new ReadableText();
-    try {
-      for await (const chunk of api.podLog({ namespace, name }, { container: CONTAINER, ...options, signal })) {
-        const readable = text.push(chunk);
-        if (readable) await cli.out(readable);
-      }
-      await cli.out(text.end());
-      return;
-    } catch (error) {
-      if (!(error instanceof ApiError) || (error.code !== 400 && error.code !== 404)) throw error;
-      if (error.code === 404 || !options.follow) return;
-    }
-    await delay(cli.clock, RETRY_MS, signal);
-  }
+): AsyncGenerator<string> {
+  return sessionText(api, cli.clock, { namespace, name, uid }, { ...startOf(turn), signal });
+}
+
+async function print(text: AsyncIterable<string>, cli: Cli): Promise<void> {
+  for await (const piece of text) await cli.out(piece);
 }
 
 /** When the turn was begun, as far as known: from then on the pod's log is this turn's. */

@@ -3,13 +3,14 @@ import { firstTurnName } from '../../core/resources/names.ts';
 import type { SessionSpec } from '../../core/resources/session.ts';
 import { type Cli, type ClusterFlags, randomSuffix } from '../cli.ts';
 import { type Cluster, withCluster } from '../cluster.ts';
-import { createSession, createTurn, type SessionFlags, sessionSpec } from '../create.ts';
+import { createSession, createTurn, type GivenTurn, type SessionFlags, sessionSpec } from '../create.ts';
 import { type InputFlags, readInput } from '../input.ts';
 import { finishTurn } from '../wait.ts';
 
 export interface RunFlags extends ClusterFlags, SessionFlags, InputFlags {
   name?: string;
   timeout?: string;
+  attempts?: number;
   output?: 'json' | 'yaml';
 }
 
@@ -17,9 +18,9 @@ export interface RunFlags extends ClusterFlags, SessionFlags, InputFlags {
 export async function run(words: string[], flags: RunFlags, cli: Cli): Promise<number> {
   const input = await readInput(flags, cli, flags.inputAs === 'text');
   return withCluster(flags, cli, async (cluster) => {
-    const spec = await sessionSpec(words, flags, 'One', cluster, cli);
+    const spec = await sessionSpec(words, flags, { turns: 'One' }, cluster, cli);
     const name = flags.name ?? `run-${randomSuffix(cli.random, 8)}`;
-    const turn = await begin({ name, spec, input, timeout: flags.timeout }, cluster, cli);
+    const turn = await begin({ name, spec, input, timeout: flags.timeout, attempts: flags.attempts }, cluster, cli);
     cli.say(`session ${name}`);
     return finishTurn(turn, cluster, cli, flags.output);
   });
@@ -27,7 +28,7 @@ export async function run(words: string[], flags: RunFlags, cli: Cli): Promise<n
 
 /** Session and turn, or neither. */
 async function begin(
-  { name, spec, ...turn }: { name: string; spec: SessionSpec; input: unknown; timeout: string | undefined },
+  { name, spec, ...turn }: GivenTurn & { spec: SessionSpec },
   cluster: Cluster,
   cli: Cli,
 ): Promise<StoredTurn> {

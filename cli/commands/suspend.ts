@@ -1,9 +1,10 @@
+import { follow } from '../../core/kube/follow.ts';
 import type { StoredSession } from '../../core/resources/kinds.ts';
 import { sessions } from '../../core/resources/kinds.ts';
+import type { SessionStatus } from '../../core/resources/session.ts';
 import { type Cli, type ClusterFlags, randomSuffix } from '../cli.ts';
 import { type Cluster, withCluster } from '../cluster.ts';
 import { failed } from '../errors.ts';
-import { follow } from '../follow.ts';
 import { getSession } from '../stored.ts';
 
 export interface SuspendFlags extends ClusterFlags {
@@ -11,7 +12,10 @@ export interface SuspendFlags extends ClusterFlags {
   wait: boolean;
 }
 
-/** Gives up the session's pod once its turns have ended and its state is stored; with `hold`, turns queue from then on. */
+/**
+ * Gives up the session's pod once its turns have ended, or wait for an approval, and its state is stored; with `hold`,
+ * turns queue from then on.
+ */
 export async function suspend(name: string, flags: SuspendFlags, cli: Cli): Promise<number> {
   return withCluster(flags, cli, async (cluster) => {
     const session = await getSession(cluster, name, cli.interrupted);
@@ -21,9 +25,19 @@ export async function suspend(name: string, flags: SuspendFlags, cli: Cli): Prom
     const asked = await cluster.api.patch(sessions, ref, { spec }, { signal: cli.interrupted });
     if (flags.wait) await waitSuspended(asked, flags.hold ? undefined : request, cluster, cli);
     await cli.out(`session.berth.dev/${name} ${flags.wait ? 'suspended' : 'asked to suspend'}\n`);
-    if (session.status?.currentTurn && !flags.wait) cli.say(`turn ${session.status.currentTurn} ends first`);
+    const first = endsFirst(session);
+    if (first && !flags.wait) cli.say(`turn ${first} ends first`);
     return 0;
   });
+}
+
+/** The turn that keeps the pod for now. One that waits for an approval does not. */
+function endsFirst({ status = {} }: StoredSession): string | undefined {
+  return isTrue(status, 'ApprovalPending') ? undefined : status.currentTurn;
+}
+
+function isTrue({ conditions }: SessionStatus, type: 'ApprovalPending' | 'Suspended'): boolean {
+  return conditions?.some((condition) => condition.type === type && condition.status === 'True') ?? false;
 }
 
 /** `request` undefined: until the hold has taken effect. */
@@ -46,17 +60,17 @@ async function waitSuspended(
     if (request ? spec.suspendRequest !== request : !spec.suspend) {
       throw failed(`the suspension of session ${name} was taken back by another request`);
     }
-    const { suspendHandled, lastTurn, currentTurn, conditions } = status;
-    const after = suspendHandled?.afterTurn ?? 0;
-    const last = lastTurn?.index ?? 0;
-    const handled = request === undefined || (suspendHandled?.id === request && last >= after);
-    const suspended = conditions?.some((condition) => condition.type === 'Suspended' && condition.status === 'True');
-    if (status.phase === 'Finished' || (handled && suspended)) return;
-    if (request && handled && last > after) {
+    const handled = status.suspendHandled?.id === request ? status.suspendHandled : undefined;
+    if (status.phase === 'Finished') return;
+    if (request ? handled?.done : isTrue(status, 'Suspended')) return;
+    // With a hold beside it the turns in line stay where they are, so the request is never done.
+    if (handled && spec.suspend && isTrue(status, 'Suspended')) return;
+    if (handled && (status.lastTurn?.index ?? 0) > handled.afterTurn) {
       cli.say(`session ${name} went on: a turn was given after the suspension was asked for`);
       return;
     }
-    if (currentTurn && currentTurn !== told) cli.say(`waiting for turn ${currentTurn} to end`);
-    told = currentTurn ?? told;
+    const first = endsFirst(session);
+    if (first && first !== told) cli.say(`waiting for turn ${first} to end`);
+    told = first ?? told;
   }
 }

@@ -9,6 +9,7 @@ import { finishTurn } from '../wait.ts';
 export interface TurnFlags extends ClusterFlags, InputFlags {
   name?: string;
   timeout?: string;
+  attempts?: number;
   wait: boolean;
   output?: 'json' | 'yaml';
 }
@@ -23,7 +24,12 @@ export async function turn(sessionName: string, flags: TurnFlags, cli: Cli): Pro
     }
     if (session.metadata.deletionTimestamp) throw refused(`session ${sessionName} is being deleted`);
     const name = flags.name ?? `${sessionName.slice(0, 57)}-${randomSuffix(cli.random, 5)}`;
-    const given = await createTurn({ name, input, timeout: flags.timeout }, session, cluster, cli);
+    const given = await createTurn(
+      { name, input, timeout: flags.timeout, attempts: flags.attempts },
+      session,
+      cluster,
+      cli,
+    );
     if (!flags.wait) {
       await cli.out(`${name}\n`);
       return 0;

@@ -2,11 +2,19 @@ import { PROTOCOL_VERSION } from '../../core/frames/messages.ts';
 import { stateKey } from '../../core/frames/seal.ts';
 import type { StateRef } from '../../core/resources/schema.ts';
 import type { Effective } from '../decide/effective.ts';
+import type { Kept } from '../decide/persistence.ts';
+import { timeoutMs } from '../decide/timeouts.ts';
+import { boundedWait } from './bounded-wait.ts';
 import type { Pass } from './context.ts';
+import { keepsWorkspace } from './workspace.ts';
 
-/** Why the runner is told that it was restored, in words for the agent. */
-const RESTORE_NOTE =
-  'This session goes on in a new pod: the state directory is as the last turn left it, everything else was reset.';
+/** What the agent of a later incarnation finds again, in words for it. */
+function restoreNote({ state }: Kept, workspaceReset: boolean): string {
+  const found = [...(state ? ['the state directory'] : []), ...(workspaceReset ? [] : ['the working directory'])];
+  if (found.length === 0) return 'This session goes on in a new pod: nothing of the former one was kept.';
+  const are = found.length === 1 ? 'is as the last turn left it' : 'are as the last turn left them';
+  return `This session goes on in a new pod: ${found.join(' and ')} ${are}, everything else was reset.`;
+}
 
 /** Binds an unbound runner to the session and gives it the committed state, sealed as it is. */
 export async function bindRunner(pass: Pass, settings: Effective): Promise<void> {
@@ -33,7 +41,16 @@ export async function bindRunner(pass: Pass, settings: Effective): Promise<void>
     return;
   }
   memory.startProblem = undefined;
+  const { kept } = settings;
+  const incarnation = session.status?.incarnation ?? 0;
+  const workspaceReset = incarnation > 1 && !(kept.workspace && (await keepsWorkspace(pass)));
   const sealed = state ? await load(pass, state) : undefined;
+  // A pod that never became one's own leaves nothing to be restored from.
+  const ranBefore =
+    session.status?.lastTurn !== undefined ||
+    world.turns.some(
+      ({ status: { attempt = 0, approval } }) => attempt > 1 || (approval?.incarnation ?? incarnation) < incarnation,
+    );
   link.bind(
     {
       protocol: PROTOCOL_VERSION,
@@ -42,11 +59,24 @@ export async function bindRunner(pass: Pass, settings: Effective): Promise<void>
         namespace: session.metadata.namespace as string,
         uid: session.metadata.uid,
       },
-      incarnation: session.status?.incarnation ?? 0,
+      incarnation,
       state: { keyId, key: stateKey(master, session.metadata.uid).toString('base64') },
       agent: settings.agent,
+      limits: settings.limits,
+      ...(settings.redact.length > 0 ? { redact: settings.redact } : {}),
       ...(state ? { restores: { digest: state.digest, incarnation: state.incarnation, seq: state.seq } } : {}),
-      ...((session.status?.incarnation ?? 0) > 1 ? { restored: { workspaceReset: true, note: RESTORE_NOTE } } : {}),
+      ...(kept.state && kept.maxStateBytes === undefined
+        ? {}
+        : {
+            persistence: {
+              state: kept.state,
+              ...(kept.maxStateBytes === undefined ? {} : { maxStateBytes: kept.maxStateBytes }),
+            },
+          }),
+      ...(kept.workspace ? { workspace: { mountPath: kept.workspace.mountPath } } : {}),
+      ...(incarnation > 1 && (ranBefore || state)
+        ? { restored: { workspaceReset, note: restoreNote(kept, workspaceReset) } }
+        : {}),
     },
     state && sealed ? { digest: state.digest, keyId: state.keyId, sealed } : undefined,
   );
@@ -56,11 +86,18 @@ export async function bindRunner(pass: Pass, settings: Effective): Promise<void>
   );
 }
 
-async function load({ effects: { store }, world: { session }, signal }: Pass, state: StateRef): Promise<Buffer> {
+/** Without its state a session does not start: the reason is told while it is tried again. */
+async function load({ effects, world, memory, signal }: Pass, state: StateRef): Promise<Buffer> {
   if (state.inline !== undefined) return Buffer.from(state.inline, 'base64');
-  const { uid, namespace } = session.metadata;
-  return store.get(
-    { sessionUID: uid, namespace: namespace as string, incarnation: state.incarnation, seq: state.seq, kind: 'State' },
-    signal,
-  );
+  const { uid, namespace } = world.session.metadata;
+  const { incarnation, seq } = state;
+  try {
+    const key = { sessionUID: uid, namespace: namespace as string, incarnation, seq, kind: 'State' as const };
+    const deadline = effects.clock.now() + timeoutMs('persist', world.session.spec, world.class);
+    return await boundedWait({ effects, deadline, signal }, (waiting) => effects.store.get(key, waiting));
+  } catch (error) {
+    const message = `The stored state cannot be read: ${(error as Error).message}`;
+    if (!signal.aborted) memory.startProblem = { reason: 'StateUnavailable', message };
+    throw error;
+  }
 }

@@ -1,48 +1,88 @@
+import { isDeepStrictEqual } from 'node:util';
 import { ApiError, isConflict, isInvalid, isTooLarge } from '../../core/kube/errors.ts';
 import type { Stored } from '../../core/kube/types.ts';
-import { turns } from '../../core/resources/kinds.ts';
+import { type StoredTurn, type Turn, turns } from '../../core/resources/kinds.ts';
 import { isTerminal, type TurnStatus } from '../../core/resources/turn.ts';
+import { slimTurn } from '../caches.ts';
+import { highestState } from '../decide/highest-state.ts';
 import { outcomeOf } from '../decide/outcome.ts';
 import { ended } from '../decide/turn-status.ts';
 import type { Delivery } from '../link/view.ts';
-import type { CachedTurn } from '../world.ts';
+import type { CachedTurn, Problem } from '../world.ts';
 import type { Pass } from './context.ts';
-import { storeDelivery } from './store-delivery.ts';
+import { type Deliverable, storeDelivery } from './store-delivery.ts';
 import { writeStatus } from './write-status.ts';
 
 type Version = Pick<Stored['metadata'], 'namespace' | 'name' | 'uid' | 'resourceVersion'>;
 
 /**
  * Makes a result durable: first what is large goes into the store, then one status write ends the turn, at the version
- * decided upon; only then the runner may forget. Repeating any part of it is harmless.
+ * decided upon; only then the runner may forget. Repeating any part of it is harmless. `lost` is what Kubernetes says of
+ * an agent that was stopped with its pod.
  */
-export async function commit(pass: Pass, turn: CachedTurn, delivery: Delivery): Promise<void> {
+export async function commit(pass: Pass, turn: CachedTurn, delivery: Delivery, lost?: Problem): Promise<void> {
   const { effects, memory, key, signal } = pass;
   const stored = await storeDelivery(pass, delivery);
-  const status = ended(turn, outcomeOf(delivery, stored), effects.clock.now());
-  const written = await end(pass, turn, status);
-  memory.commitProblem = undefined;
-  memory.failedStarts = undefined;
-  // The runner takes what it sent for stored: its pod cannot be gone on from.
-  const unstored = stored.problems.some(({ reason }) => reason === 'StateNotStored');
-  if (unstored && turn.status.podUID) memory.unstored = { podUID: turn.status.podUID };
-  effects.links.get(turn.status.podUID)?.acknowledge(delivery.result.seq);
+  const outcome = { ...outcomeOf(delivery, stored), ...lost };
+  const status = ended(turn, outcome, effects.clock.now());
+  const written = await writeAtVersion(pass, turn, status);
+  memory.suspensionFailed = undefined;
+  letGo(pass, delivery, written);
   effects.log.info({ session: key, turn: turn.metadata.name, phase: status.phase }, 'turn committed');
   // Last: whoever sees the turn ended may count on everything before.
-  if (written && !signal.aborted) effects.caches.sawTurn(written);
+  if (!signal.aborted) remember(pass, turn, written);
 }
 
-async function end(pass: Pass, turn: CachedTurn, status: TurnStatus) {
+/** What is committed counts, also where its turn has been deleted before anybody looks at it again. */
+export function remember({ effects, memory }: Pass, turn: CachedTurn, written: StoredTurn): void {
+  const { metadata, status } = written;
+  effects.caches.sawTurn(written);
+  if (metadata.uid !== turn.metadata.uid) return;
+  memory.committed = highestState([memory.committed, status?.state]);
+  if (!isTerminal(status?.phase)) return;
+  const others = (memory.uncounted ?? []).filter((other) => other.metadata.uid !== metadata.uid);
+  memory.uncounted = [...others, slimTurn(written) as unknown as CachedTurn];
+}
+
+/**
+ * The runner may forget what is durable. A state that is not, it goes on from: its pod is given up instead, and as nothing
+ * is acknowledged a successor that does not know this finds it out again.
+ */
+export function letGo({ effects, memory, world }: Pass, delivery: Deliverable, turn: Turn | undefined): void {
+  // The time for storing it is over, or was not needed.
+  memory.commitProblem = undefined;
+  const { state } = delivery.result.message;
+  const podUID = world.link?.podUID;
+  const kept = state === 'Unchanged' || turn?.status?.state?.digest === state.digest;
+  if (kept) effects.links.get(podUID)?.acknowledge(delivery.result.seq);
+  else if (podUID) memory.doomed = { podUID, why: 'its state was not stored', accepted: false };
+}
+
+/** One write of what a runner has said, at the version decided upon; what the API server does not take ends the turn. */
+export async function writeAtVersion(pass: Pass, turn: CachedTurn, status: TurnStatus) {
   const { effects, signal, key } = pass;
   const { api, log } = effects;
   const write = async (version: Version, next: TurnStatus) => {
+    let rejection: Error;
     try {
       return await writeStatus(api, turns, version, next, signal);
     } catch (error) {
       if (!isRejected(error)) throw error;
       log.warn({ session: key, turn: turn.metadata.name, err: error }, 'result rejected by the API server');
-      return await writeStatus(api, turns, version, rejected(turn, error as Error, effects.clock.now()), signal);
+      rejection = error as Error;
     }
+    // What is small first goes with it; the state is in the store already.
+    const { startedAt, finishedAt, exitCode, state } = next;
+    for (const fields of [{ startedAt, finishedAt, exitCode, state }, {}]) {
+      const status = rejected(turn, rejection, fields, effects.clock.now());
+      try {
+        return await writeStatus(api, turns, version, status, signal);
+      } catch (error) {
+        if (!isRejected(error)) throw error;
+        rejection = error as Error;
+      }
+    }
+    throw rejection;
   };
   try {
     return await write(turn.metadata, status);
@@ -53,18 +93,19 @@ async function end(pass: Pass, turn: CachedTurn, status: TurnStatus) {
     const live = await api.get(turns, ref, { signal });
     if (live.metadata.uid !== turn.metadata.uid || isTerminal(live.status?.phase)) return live;
     if (live.status?.podUID !== turn.status.podUID || live.status?.attempt !== turn.status.attempt) throw error;
+    // A request that has been committed since, or decided upon, is not asked again.
+    const isRequest = status.phase === 'AwaitingApproval';
+    if (isRequest && !isDeepStrictEqual(live.status?.approval, turn.status.approval)) throw error;
     return await write(live.metadata, status);
   }
 }
 
-/** Too large for etcd comes as 500 with this text from the API server. */
+/** Sent again it would be refused again: 400 is what the API server cannot decode. */
 function isRejected(error: unknown): boolean {
-  return (
-    isInvalid(error) || isTooLarge(error) || (error instanceof ApiError && /request is too large/.test(error.message))
-  );
+  return isInvalid(error) || isTooLarge(error) || (error instanceof ApiError && error.code === 400);
 }
 
-function rejected(turn: CachedTurn, error: Error, now: number): TurnStatus {
-  const message = `The API server did not take the result: ${error.message}`;
-  return ended(turn, { phase: 'Failed', reason: 'ResultRejected', message }, now);
+function rejected(turn: CachedTurn, error: Error, fields: object, now: number): TurnStatus {
+  const message = `The API server did not take the result: ${error.message}. Have the agent return less, or write it to a file or service.`;
+  return ended(turn, { phase: 'Failed', reason: 'ResultRejected', message, fields }, now);
 }

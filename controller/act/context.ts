@@ -2,11 +2,12 @@ import type { KubeApi } from '../../core/kube/types.ts';
 import type { Clock, Logger, Random } from '../../core/runtime.ts';
 import type { Store } from '../../core/store/store.ts';
 import type { Caches } from '../caches.ts';
+import type { Ledger } from '../capacity/ledger.ts';
 import type { EventFacts } from '../decide/events.ts';
-import type { Ledger } from '../ledger.ts';
 import type { MasterKeys } from '../link/keys.ts';
 import type { Links } from '../link/links.ts';
-import type { CachedSession, Memory, World } from '../world.ts';
+import type { NetworkPolicies } from '../network/policies.ts';
+import type { CachedTurn, Memory, World } from '../world.ts';
 
 /** Everything that effects are made with; the same for all sessions. */
 export interface Effects {
@@ -15,12 +16,18 @@ export interface Effects {
   store: Store;
   links: Links;
   ledger: Ledger;
+  networkPolicies: NetworkPolicies;
   keys: MasterKeys;
+  /** The API server's time, which timestamps are compared with. */
   clock: Clock;
+  /** By our own clock, milliseconds since the epoch: for what both have to agree upon. */
+  ownTime(): number;
   random: Random;
   log: Logger;
-  /** Tells people by a Kubernetes Event on the session. */
-  notify(session: CachedSession, event: EventFacts): void;
+  /** Waits for a store without keeping other sessions from being looked at. */
+  aside<R>(work: () => Promise<R>): Promise<R>;
+  /** Tells people by a Kubernetes Event on the object, a session unless said otherwise. */
+  notify(object: Pick<CachedTurn, 'metadata'>, event: EventFacts, kind?: 'Session' | 'Turn'): void;
 }
 
 /** One pass over one session. */
@@ -37,4 +44,6 @@ export interface Pass {
 export interface SessionMemory extends Memory {
   /** Inputs of turns that are written Running and not yet sent, by uid. */
   inputs: Map<string, unknown>;
+  /** Passes in a row that ended because somebody else had written what they were about to. */
+  conflicts?: number;
 }

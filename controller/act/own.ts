@@ -1,10 +1,12 @@
-import { TransportError } from '../../core/kube/errors.ts';
+import { ApiError, isConflict, isTooLarge } from '../../core/kube/errors.ts';
 import { sessions } from '../../core/resources/kinds.ts';
 import { podName } from '../../core/resources/names.ts';
 import type { SessionStatus } from '../../core/resources/session.ts';
+import type { Ledger } from '../capacity/ledger.ts';
 import { withCondition } from '../decide/conditions.ts';
-import type { CachedSession, World } from '../world.ts';
+import type { World } from '../world.ts';
 import type { Pass } from './context.ts';
+import { writingSession } from './too-large.ts';
 import { writeStatus } from './write-status.ts';
 
 /**
@@ -14,36 +16,71 @@ import { writeStatus } from './write-status.ts';
 export async function ownIncarnation({ effects, world, key, signal, memory }: Pass): Promise<void> {
   const { api, caches, ledger, log } = effects;
   const { session } = world;
-  const { namespace, name } = session.metadata;
+  const { namespace = '', name } = session.metadata;
   const incarnation = (session.status?.incarnation ?? 0) + 1;
   const pod = podName(session.metadata.uid, incarnation);
-  const applicant = { key, class: session.spec.class, since: waitingSince(session) };
-  if (!ledger.reserve(applicant, pod)) {
-    ledger.wait(applicant);
+  if (!ledger.reserve(world.applicant, pod)) {
+    ledger.wait(world.applicant);
     return;
   }
   try {
-    caches.sawSession(await writeStatus(api, sessions, session.metadata, owned(world, incarnation, pod), signal));
+    const write = () => writeStatus(api, sessions, session.metadata, owned(world, incarnation, pod), signal);
+    caches.sawSession(await writingSession(effects, session, write));
     memory.confirmedGone = undefined;
     memory.logRead = undefined;
     memory.suspension = undefined;
     memory.startProblem = undefined;
-    memory.unstored = undefined;
-    memory.suspendAgainAt = undefined;
+    memory.lastPod = undefined;
+    memory.createFailingSince = undefined;
+    memory.suspensionFailed = undefined;
+    memory.suspensionAsked = undefined;
     log.info({ session: key, uid: session.metadata.uid, incarnation }, 'session admitted');
   } catch (error) {
-    if (error instanceof TransportError) {
-      // Whether it was written is not known; only a live read tells, and until then the place stays taken.
-      caches.sawSession(await api.get(sessions, { namespace: namespace as string, name }, { signal }));
+    // Until it is known whether this write or an earlier one of ours took effect the place stays taken.
+    failed(ledger, namespace, pod, error);
+    if (isConflict(error)) {
+      // Nothing that was decided upon this version can take effect any more: a live read tells what has.
+      caches.sawSession(await api.get(sessions, { namespace, name }, { signal }));
+      // It is still its turn: nobody else is to have the place that is given back.
+      ledger.wait(world.applicant);
+      ledger.settle(namespace, pod);
     }
-    ledger.settle(key);
     throw error;
   }
-  ledger.settle(key);
+  ledger.settle(namespace, pod);
 }
 
-export function waitingSince(session: CachedSession): number {
-  return Date.parse(session.status?.queue?.since ?? session.metadata.creationTimestamp);
+/**
+ * Makes the pod of a place that is held. Its session may be gone by the time at which the pod is there: both count. Where
+ * it is gone already its place may be another's.
+ */
+export async function withPlaceHeld(
+  { effects, world, key }: Pass,
+  pod: string,
+  make: () => Promise<void>,
+): Promise<void> {
+  const { ledger } = effects;
+  const { namespace = '' } = world.session.metadata;
+  if (!ledger.hasPlace(namespace, pod)) return;
+  ledger.hold({ key, namespace, class: world.session.spec.class }, pod);
+  try {
+    await make();
+  } catch (error) {
+    failed(ledger, namespace, pod, error);
+    throw error;
+  }
+  ledger.settle(namespace, pod);
+}
+
+/** A refusal is known to have had no effect, as long as nothing is under way from an earlier attempt. */
+function failed(ledger: Ledger, namespace: string, pod: string, error: unknown): void {
+  if (isRefusal(error) && !isConflict(error) && !ledger.isUnsure(namespace, pod)) ledger.settle(namespace, pod);
+  else ledger.settleLater(namespace, pod);
+}
+
+/** The API server has said no: the request has had no effect and will have none. */
+export function isRefusal(error: unknown): boolean {
+  return isTooLarge(error) || (error instanceof ApiError && error.code < 500 && error.code !== 408);
 }
 
 function owned({ session, class: sessionClass, now }: World, incarnation: number, pod: string): SessionStatus {

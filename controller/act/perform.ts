@@ -1,32 +1,39 @@
-import {
-  ApiError,
-  isAlreadyExists,
-  isConflict,
-  isForbidden,
-  isInvalid,
-  isNotFound,
-  TransportError,
-} from '../../core/kube/errors.ts';
+import { isAlreadyExists, isConflict, isNotFound } from '../../core/kube/errors.ts';
 import { pods } from '../../core/kube/resources.ts';
-import { ownedBy, type StoredSession, type StoredTurn, sessions, turns } from '../../core/resources/kinds.ts';
-import { API_GROUP_VERSION, firstTurnName, podName } from '../../core/resources/names.ts';
-import { isTerminal } from '../../core/resources/turn.ts';
+import { ownedBy, sessionOwner, sessions, turns } from '../../core/resources/kinds.ts';
+import { API_GROUP_VERSION, CONTAINER, firstTurnName } from '../../core/resources/names.ts';
 import type { Action } from '../decide/draft.ts';
+import { awaitsFirstTurn } from '../decide/policies/turns.ts';
 import { attachability } from '../link/links.ts';
-import { sessionPod } from '../pod.ts';
 import { acknowledgeStray } from './acknowledge.ts';
+import { acknowledgeRequest, adoptApproval, commitRequest, consume } from './approval.ts';
 import { bindRunner } from './bind.ts';
 import { commit } from './commit.ts';
+import { commitLog } from './commit-log.ts';
+import { confirmGone } from './confirm-gone.ts';
 import type { Pass } from './context.ts';
-import { ownIncarnation } from './own.ts';
-import { abortSuspension, verifySuspension } from './suspension.ts';
-import { writeStatus } from './write-status.ts';
-
-/** Of reading the log of an ended container, before its turn counts as lost. */
-const LOG_ATTEMPTS = 5;
+import { createPod } from './create-pod.ts';
+import { expire } from './expire.ts';
+import { adoptTurn, endReplaced } from './former-session.ts';
+import { linkSession } from './link-session.ts';
+import { ownIncarnation, withPlaceHeld } from './own.ts';
+import { giveInput, letRun } from './plain.ts';
+import { showUsage } from './show-usage.ts';
+import { startTurn } from './start-turn.ts';
+import { abortSuspension, askForSuspension, undoSuspension, verifySuspension } from './suspension.ts';
+import { writingSession } from './too-large.ts';
+import { isUnreadable } from './unreadable-log.ts';
+import { writeTurn } from './write-turn.ts';
 
 /** Ends of turns that are nobody's wish and no agent's doing. */
-const NOTEWORTHY: ReadonlySet<string> = new Set(['PodLost', 'StartFailed', 'TurnTimedOut']);
+const NOTEWORTHY: ReadonlySet<string> = new Set([
+  'PodLost',
+  'OOMKilled',
+  'Evicted',
+  'StartFailed',
+  'TurnTimedOut',
+  'ApprovalTimeout',
+]);
 
 /**
  * Carries out one action. Rejects with a retryable error when it could not; what a person must know becomes a problem in
@@ -40,17 +47,14 @@ export async function perform(action: Action, pass: Pass): Promise<void> {
   const link = links.get(world.link?.podUID);
 
   switch (action.do) {
-    case 'AdoptTurn': {
-      const { name, uid, resourceVersion } = action.turn.metadata;
-      const owner = ownedBy(session as unknown as StoredSession);
-      const patch = { metadata: { uid, resourceVersion, ownerReferences: [owner] } };
-      caches.sawTurn(await api.patch(turns, { namespace, name }, patch, { type: 'merge', signal }));
-      return;
-    }
+    case 'AdoptTurn':
+      return adoptTurn(pass, action.turn);
+    case 'EndReplaced':
+      return endReplaced(pass, action.turn, action.status);
     case 'CreateFirstTurn':
       return createFirstTurn(pass);
     case 'WriteTurn': {
-      const written = await writeStatus(api, turns, action.turn.metadata, action.status, signal);
+      const written = await writeTurn(pass, action.turn, action.status);
       if (action.status.phase === 'Running') memory.inputs.set(written.metadata.uid, written.spec.input ?? null);
       if (action.status.error) {
         const { code, message } = action.status.error;
@@ -69,13 +73,22 @@ export async function perform(action: Action, pass: Pass): Promise<void> {
     case 'OwnIncarnation':
       return ownIncarnation(pass);
     case 'CreatePod':
-      return createPod(pass, action);
+      return withPlaceHeld(pass, world.session.status?.podName as string, () =>
+        createPod(pass, action.settings, action.turn),
+      );
     case 'DeletePod': {
       const { name, uid } = action.pod.metadata;
-      log.info({ session: pass.key, pod: name, why: action.why }, 'pod deleted');
-      await api.delete(pods, { namespace, name }, { uid, signal }).catch((error) => {
+      log.info(
+        { session: pass.key, pod: name, why: action.why },
+        action.force ? 'pod removed without its node' : 'pod deleted',
+      );
+      const ours = uid === world.pod?.metadata.uid;
+      if (ours) memory.doomed = { podUID: uid, why: action.why };
+      const force = action.force ? { gracePeriodSeconds: 0 } : {};
+      await api.delete(pods, { namespace, name }, { uid, signal, ...force }).catch((error) => {
         if (!isNotFound(error) && !isConflict(error)) throw error;
       });
+      if (ours) memory.doomed = { podUID: uid, why: action.why, accepted: true };
       return;
     }
     case 'ConfirmGone':
@@ -99,55 +112,57 @@ export async function perform(action: Action, pass: Pass): Promise<void> {
       return;
     case 'Bind':
       return bindRunner(pass, action.settings);
-    case 'StartTurn': {
-      const current = links.get(session.status?.podUID) ?? link;
-      const { uid, name } = action.turn.metadata;
-      const live = memory.inputs.has(uid) ? undefined : await api.get(turns, { namespace, name }, { signal });
-      const input = live ? (live.spec.input ?? null) : memory.inputs.get(uid);
-      const { index = 0, attempt = 1 } =
-        live?.status ??
-        caches.turnsNaming(namespace, session.metadata.name).find((turn) => turn.metadata.uid === uid)?.status ??
-        {};
-      current?.startTurn({ turn: uid, name, index, attempt, input, timeoutMs: action.timeoutMs });
-      memory.inputs.delete(uid);
-      return;
-    }
+    case 'StartTurn':
+      return startTurn(pass, action.turn, action.timeoutMs);
     case 'CancelTurn':
-      link?.cancel(action.turn);
-      return;
-    case 'NoteFailedStart':
-      memory.failedStarts = { count: (memory.failedStarts?.count ?? 0) + 1, at: effects.clock.now() };
+      link?.cancel(action.turn, action.why);
       return;
     case 'AbortSuspension':
       abortSuspension(pass, action.message);
       return;
     case 'Commit':
-      return commit(pass, action.turn, action.delivery);
+      return commit(pass, action.turn, action.delivery, action.lost);
     case 'Acknowledge':
       return acknowledgeStray(pass, action.delivery);
+    case 'CommitLog':
+      return commitLog(pass, action);
+    case 'LetRun':
+      return letRun(pass, action);
+    case 'GiveInput':
+      return giveInput(pass, action);
+    case 'CommitRequest':
+      return commitRequest(pass, action.turn, action.asking);
+    case 'AcknowledgeRequest':
+      return acknowledgeRequest(pass, action.asking);
+    case 'AdoptApproval':
+      return adoptApproval(pass, action.approval, action.turn);
+    case 'Consume':
+      return consume(pass, action.turn, action.approval, action);
     case 'SuspendRunner':
-      memory.suspension = undefined;
-      link?.suspend();
+      askForSuspension(pass, action.snapshot);
       return;
     case 'ResumeRunner':
-      memory.suspension = undefined;
-      link?.resume();
+      undoSuspension(pass);
       return;
+    case 'ShowUsage':
+      return showUsage(pass, action);
+    case 'Expire':
+      return expire(pass, action.expiry);
     case 'VerifySuspension':
-      return verifySuspension(pass);
+      return verifySuspension(pass, action.reason);
   }
 }
 
-function linkSession({ key, world: { session } }: Pass) {
-  return { key, uid: session.metadata.uid, incarnation: session.status?.incarnation ?? 0 };
-}
-
-/** From the live Session: the cached one has no input. Repeating it finds the turn there. */
-async function createFirstTurn({ effects, world: { session }, signal }: Pass): Promise<void> {
-  const { api, caches, notify } = effects;
+/**
+ * From the live Session: the cached one has no input. Repeating it finds the turn there. A name that is another's is
+ * remembered as the problem, and nothing else is to be done before the next decision.
+ */
+async function createFirstTurn({ effects, world: { session }, memory, signal }: Pass): Promise<void> {
+  const { api, caches } = effects;
   const namespace = session.metadata.namespace as string;
   const live = await api.get(sessions, { namespace, name: session.metadata.name }, { signal });
-  if (live.metadata.uid !== session.metadata.uid || live.status?.phase !== undefined) return;
+  memory.firstTurnProblem = undefined;
+  if (live.metadata.uid !== session.metadata.uid || !awaitsFirstTurn(live.status)) return;
   const turn = {
     apiVersion: API_GROUP_VERSION,
     kind: 'Turn',
@@ -160,17 +175,15 @@ async function createFirstTurn({ effects, world: { session }, signal }: Pass): P
     },
   };
   try {
-    caches.sawTurn(await api.create(turns, turn, { signal }));
+    caches.sawTurn(await writingSession(effects, session, () => api.create(turns, turn, { signal })));
   } catch (error) {
     if (!isAlreadyExists(error)) throw error;
     const ref = { namespace, name: turn.metadata.name };
     const present = await api.get(turns, ref, { signal });
-    const owner = present.metadata.ownerReferences?.find(({ kind }) => kind === 'Session')?.uid;
-    if (owner === session.metadata.uid) return;
+    if (sessionOwner(present.metadata)?.uid === session.metadata.uid) return;
     // That of a deleted session goes by itself; anything else is for a person to move.
     const message = `Turn "${ref.name}", which spec.input would become, exists and is not this session's; delete it.`;
-    notify(session, { type: 'Warning', reason: 'InvalidSpec', message });
-    throw new Error(message);
+    memory.firstTurnProblem = { reason: 'TurnExists', message };
   }
 }
 
@@ -179,65 +192,11 @@ async function readLog({ effects: { api }, world, memory, signal }: Pass, name: 
   const pieces: Buffer[] = [];
   try {
     const ref = { namespace: world.session.metadata.namespace as string, name };
-    for await (const piece of api.podLog(ref, { signal })) pieces.push(piece);
+    for await (const piece of api.podLog(ref, { container: CONTAINER, signal })) pieces.push(piece);
     return Buffer.concat(pieces);
   } catch (error) {
     if (signal.aborted) throw error;
-    // A pod that the kubelet refused has no log and never will; a node that is gone does not answer for it.
-    memory.logFailures = (memory.logFailures ?? 0) + 1;
-    const never = error instanceof ApiError && error.code < 500;
-    if (!never && memory.logFailures < LOG_ATTEMPTS) throw error;
+    if (!isUnreadable(memory, error)) throw error;
     return undefined;
   }
-}
-
-async function createPod(pass: Pass, { settings }: Extract<Action, { do: 'CreatePod' }>): Promise<void> {
-  const { effects, world, memory, signal, key } = pass;
-  const { api, caches, links, log } = effects;
-  const incarnation = world.session.status?.incarnation ?? 0;
-  const pod = sessionPod(world.session, incarnation, settings);
-  try {
-    const created = await api.create(pods, pod, { signal });
-    memory.startProblem = undefined;
-    log.info({ session: key, pod: created.metadata.name, incarnation }, 'pod created');
-    links.open(created, linkSession(pass)).open({ ...attachability(created), fresh: true });
-    caches.sawPod(created);
-  } catch (error) {
-    if (isAlreadyExists(error)) {
-      // Made by an earlier leader of the same incarnation, or by this one when the answer was lost.
-      caches.sawPod(
-        await api.get(pods, { namespace: pod.metadata.namespace as string, name: pod.metadata.name }, { signal }),
-      );
-      return;
-    }
-    if (isForbidden(error) || isInvalid(error)) {
-      const message = (error as Error).message;
-      const quota = isForbidden(error) && /exceeded quota/.test(message);
-      memory.startProblem = { reason: quota ? 'QuotaExceeded' : 'PodForbidden', message };
-    }
-    throw error;
-  }
-}
-
-/** A pod counts as gone when a live read says so and no turn was committed meanwhile. */
-async function confirmGone({ effects: { api, caches }, world, memory, signal }: Pass, podUID: string): Promise<void> {
-  const { session } = world;
-  const namespace = session.metadata.namespace as string;
-  const ran = world.turns.find(({ status }) => status.podUID === podUID)?.status.incarnation;
-  const name = podName(session.metadata.uid, ran ?? session.status?.incarnation ?? 0);
-  try {
-    const pod = await api.get(pods, { namespace, name }, { signal });
-    if (pod.metadata.uid === podUID) {
-      caches.sawPod(pod);
-      throw new TransportError(`the cache does not show pod ${name}, which exists; looking again`);
-    }
-  } catch (error) {
-    if (!isNotFound(error)) throw error;
-  }
-  for (const turn of world.turns) {
-    if (isTerminal(turn.status.phase) || turn.status.podUID !== podUID) continue;
-    const live: StoredTurn = await api.get(turns, { namespace, name: turn.metadata.name }, { signal });
-    caches.sawTurn(live);
-  }
-  memory.confirmedGone = { podUID };
 }

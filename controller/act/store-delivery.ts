@@ -1,4 +1,4 @@
-import type { FrameOf } from '../../core/frames/messages.ts';
+import type { FrameOf, Result } from '../../core/frames/messages.ts';
 import {
   jsonBytes,
   MAX_INLINE_LOG_BYTES,
@@ -10,22 +10,30 @@ import { storeKey } from '../../core/resources/names.ts';
 import type { StateRef } from '../../core/resources/schema.ts';
 import { StoreFullError } from '../../core/store/store.ts';
 import type { StoredDelivery } from '../decide/outcome.ts';
+import { timeoutMs } from '../decide/timeouts.ts';
 import type { Delivery } from '../link/view.ts';
+import type { World } from '../world.ts';
+import { boundedWait } from './bounded-wait.ts';
 import type { Pass } from './context.ts';
 
-/** How long a failing store may hold a result, and with it a running place. */
-export const PERSIST_MS = 5 * 60_000;
+/** What a part gets although the time for storing is over: the store may have refused another part only. */
+const LAST_CHANCE_MS = 10_000;
+
+/** A result, or a request, with what belongs to it. */
+export interface Deliverable extends Pick<Delivery, 'state' | 'log'> {
+  result: { seq: number; message: Pick<Result, 'state' | 'output'> };
+}
 
 /** Stores what is too large for a status; a store that is full or keeps failing costs that part, never the turn. */
-export async function storeDelivery(pass: Pass, delivery: Delivery): Promise<StoredDelivery> {
+export async function storeDelivery(pass: Pass, delivery: Deliverable): Promise<StoredDelivery> {
   const { message, seq } = delivery.result;
   const stored: StoredDelivery = { problems: [] };
 
   if (message.state !== 'Unchanged') {
     if (delivery.state?.message.digest === message.state.digest) {
       const { state } = delivery;
-      await attempt(pass, stored, 'StateNotStored', async () => {
-        stored.state = await storeState(pass, state);
+      await attempt(pass, stored, 'StateNotStored', async (bounded) => {
+        stored.state = await storeState(bounded, state);
       });
     } else {
       stored.problems.push({
@@ -43,8 +51,8 @@ export async function storeDelivery(pass: Pass, delivery: Delivery): Promise<Sto
       const text = `The output has ${bytes} bytes, more than the ${MAX_OUTPUT_BYTES} allowed; write it to a file or service instead.`;
       stored.problems.push({ reason: 'OutputTooLarge', message: text });
     } else {
-      await attempt(pass, stored, 'StoreFull', async () => {
-        stored.outputRef = await put(pass, 'Output', seq, Buffer.from(JSON.stringify(message.output)));
+      await attempt(pass, stored, 'StoreFull', async (bounded) => {
+        stored.outputRef = await put(bounded, 'Output', seq, Buffer.from(JSON.stringify(message.output)));
       });
     }
   }
@@ -56,8 +64,8 @@ export async function storeDelivery(pass: Pass, delivery: Delivery): Promise<Sto
     else {
       // A log that cannot be stored is no reason to fail a turn.
       const aside: StoredDelivery = { problems: [] };
-      await attempt(pass, aside, 'StoreFull', async () => {
-        stored.log = { ref: await put(pass, 'Log', log.seq, Buffer.from(text)), bytes, truncated };
+      await attempt(pass, aside, 'StoreFull', async (bounded) => {
+        stored.log = { ref: await put(bounded, 'Log', log.seq, Buffer.from(text)), bytes, truncated };
       });
       stored.log ??= { bytes, truncated: true };
     }
@@ -86,22 +94,34 @@ async function put({ effects, world, signal }: Pass, kind: 'State' | 'Output' | 
   return storeKey(metadata.uid, incarnation, seq);
 }
 
-/** Retried by the queue until the patience ends; a full store is an answer. */
+/** Since when (milliseconds since the epoch) it cannot be stored, by what a leader before this one has said; else now. */
+function toldSince({ session, link }: World, now: number): number {
+  const told = session.status?.conditions?.find(({ type }) => type === 'StatePersisted');
+  if (told?.reason !== 'StateNotStored') return now;
+  // It may have said so of the state of an earlier suspension.
+  const ended = link?.delivery?.result.message.finishedAt ?? link?.asking?.request.message.at;
+  return Math.min(now, Math.max(Date.parse(told.lastTransitionTime), Date.parse(ended ?? '') || 0));
+}
+
+/** Retried by the queue until `timeouts.persist` is over, however slow the store; a full one is an answer. */
 async function attempt(
   pass: Pass,
   stored: StoredDelivery,
   reason: 'StateNotStored' | 'StoreFull',
-  write: () => Promise<void>,
+  write: (bounded: Pass) => Promise<void>,
 ): Promise<void> {
-  const { memory, effects, signal } = pass;
+  const { memory, effects, signal, world } = pass;
+  const { clock } = effects;
+  const persistMs = timeoutMs('persist', world.session.spec, world.class);
+  const since = memory.commitProblem?.since ?? toldSince(world, clock.now());
+  const deadline = Math.max(since + persistMs, clock.now() + Math.min(persistMs, LAST_CHANCE_MS));
   try {
-    await write();
+    await boundedWait({ effects, deadline, signal }, (waiting) => write({ ...pass, signal: waiting }));
   } catch (error) {
     if (signal.aborted) throw error;
-    const now = effects.clock.now();
-    const since = memory.commitProblem?.since ?? now;
+    const now = clock.now();
     const message = error instanceof Error ? error.message : String(error);
-    if (!(error instanceof StoreFullError) && now - since < PERSIST_MS) {
+    if (!(error instanceof StoreFullError) && now - since < persistMs) {
       memory.commitProblem = { reason: 'StateNotStored', message, since };
       throw error;
     }

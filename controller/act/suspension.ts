@@ -1,60 +1,200 @@
-import { sessions, turns } from '../../core/resources/kinds.ts';
+import type { FrameOf } from '../../core/frames/messages.ts';
+import { approvals, type StoredTurn, sessions, turns } from '../../core/resources/kinds.ts';
 import type { StateRef } from '../../core/resources/schema.ts';
 import { isTerminal } from '../../core/resources/turn.ts';
 import { StoreFullError } from '../../core/store/store.ts';
+import { slimApproval } from '../caches.ts';
+import { touchedAt } from '../decide/activity.ts';
+import { decisionFor, isDecided } from '../decide/approvals.ts';
+import { isWish, type SuspensionReason } from '../decide/hold.ts';
+import { isOthers, isOwn } from '../decide/own-turns.ts';
+import { keptOf } from '../decide/persistence.ts';
+import { timeoutMs } from '../decide/timeouts.ts';
+import type { World } from '../world.ts';
+import { boundedWait } from './bounded-wait.ts';
 import type { Pass } from './context.ts';
 import { storeState } from './store-delivery.ts';
 
+/** Between two attempts to suspend a session whose state cannot be had or stored. */
+const FIRST_AGAIN_MS = 5_000;
+const LAST_AGAIN_MS = 10 * 60_000;
+
+/** The runner is to refuse turns, to say when it was last active, and to hand over its state. */
+export function askForSuspension({ effects, world, memory }: Pass, snapshot: boolean): void {
+  const link = effects.links.get(world.link?.podUID);
+  if (!link || !world.link) return;
+  memory.suspension = undefined;
+  memory.suspensionAsked = { podUID: world.link.podUID, at: effects.clock.now() };
+  link.suspend(snapshot ? stateLimit(world) : undefined);
+}
+
+/** A pod keeps the `maxState` that it was bound with. Who has raised it since wants that to be of use before it is gone. */
+function stateLimit({ session, class: sessionClass }: World): { maxStateBytes?: number } {
+  if (!sessionClass) return {};
+  return { maxStateBytes: keptOf(session.spec, sessionClass).maxStateBytes ?? Number.MAX_SAFE_INTEGER };
+}
+
+/** The runner takes turns again. */
+export function undoSuspension({ effects, world, memory }: Pass): void {
+  memory.suspension = undefined;
+  memory.suspensionAsked = undefined;
+  effects.links.get(world.link?.podUID)?.resume();
+}
+
 /**
  * The runner has refused turns since it was asked to and has handed over its state: it is stored where it differs from the
- * committed one. Then a second look, live and consistent: a turn that came in between, or a change of mind, undoes it.
+ * committed one. Then a second look, live and consistent: a turn that came in between, activity or a change of mind undoes
+ * it.
  */
-export async function verifySuspension(pass: Pass): Promise<void> {
-  const { effects, world, memory, key, signal } = pass;
-  const { api, caches, links, log } = effects;
-  const { session } = world;
-  const link = links.get(world.link?.podUID);
-  const snapshot = world.link?.snapshot;
-  if (!link || !snapshot || !world.link) return;
-  const namespace = session.metadata.namespace as string;
-
-  const same = session.status?.state?.digest === snapshot.message.digest;
-  let state: StateRef | 'Unchanged' = 'Unchanged';
-  try {
-    if (!same) state = await storeState(pass, snapshot);
-  } catch (error) {
-    if (!(error instanceof StoreFullError)) throw error;
-    abortSuspension(pass, error.message);
+export async function verifySuspension(pass: Pass, reason: SuspensionReason): Promise<void> {
+  const { effects, world, memory, key } = pass;
+  const link = effects.links.get(world.link?.podUID);
+  if (!link || !world.link) return;
+  const { snapshot, podUID } = world.link;
+  const state = snapshot ? await durable(pass, snapshot) : 'Unchanged';
+  if (state === 'Aborted') return;
+  const news = await whatCameInBetween(pass, reason);
+  if (news) {
+    effects.log.info({ session: key, news }, 'suspension undone: something came in between');
+    undoSuspension(pass);
     return;
   }
+  if (snapshot) link.acknowledge(snapshot.seq);
+  memory.suspension = { podUID, verified: state };
+  memory.suspensionFailed = undefined;
+}
 
+/**
+ * Where the state is stored, once it can be read from there. Rejects with a retryable error while there is time left, and
+ * gives up the suspension when there is none, when the store is full, or when the session is needed meanwhile.
+ */
+async function durable(pass: Pass, snapshot: FrameOf<'state'>): Promise<StateRef | 'Unchanged' | 'Aborted'> {
+  const { effects, world, memory, signal } = pass;
+  const { session } = world;
+  const { namespace, uid } = session.metadata;
+  const committed = session.status?.state;
+  const since = memory.suspensionAsked?.at ?? effects.clock.now();
+  const deadline = since + timeoutMs('persist', session.spec, world.class);
+  const wanted = () => !session.spec.suspend && isWanted(pass);
+  const read = (state: StateRef, waiting: AbortSignal) =>
+    state.ref === undefined
+      ? undefined
+      : effects.store.get(
+          {
+            namespace: namespace as string,
+            sessionUID: uid,
+            incarnation: state.incarnation,
+            seq: state.seq,
+            kind: 'State',
+          },
+          waiting,
+        );
+  try {
+    return await boundedWait({ effects, deadline, signal, unless: wanted }, async (waiting) => {
+      if (committed?.digest === snapshot.message.digest) {
+        const kept = await Promise.resolve(read(committed, waiting)).then(
+          () => true,
+          () => false,
+        );
+        waiting.throwIfAborted();
+        if (kept) return 'Unchanged';
+      }
+      const state = await storeState({ ...pass, signal: waiting }, snapshot);
+      await read(state, waiting);
+      return state;
+    });
+  } catch (error) {
+    if (signal.aborted) throw error;
+    if (wanted()) {
+      undoSuspension(pass);
+      return 'Aborted';
+    }
+    const message = error instanceof Error ? error.message : String(error);
+    if (!(error instanceof StoreFullError) && effects.clock.now() < deadline) throw error;
+    abortSuspension(pass, message);
+    return 'Aborted';
+  }
+}
+
+/** Whether something can be done for the session, by the caches. */
+function isWanted({ effects: { caches }, world }: Pass): boolean {
+  const { name, namespace = '' } = world.session.metadata;
+  const named = caches.turnsNaming(namespace, name);
+  const live = named.filter((turn) => !isTerminal(turn.status.phase) && !isOthers(world.session, turn));
+  const waiting = live.find((turn) => turn.status.phase === 'AwaitingApproval');
+  if (!waiting) return live.length > 0;
+  return isDecided({ approvals: caches.approvalsNaming(namespace, waiting.metadata.name) }, waiting);
+}
+
+/** What speaks against giving up the pod now, by live reads; undefined when nothing does. */
+async function whatCameInBetween(pass: Pass, reason: SuspensionReason): Promise<string | undefined> {
+  const { effects, world, memory, signal } = pass;
+  const { api, caches, clock } = effects;
+  const { session } = world;
+  const namespace = session.metadata.namespace as string;
   const live = await api.get(sessions, { namespace, name: session.metadata.name }, { signal });
   const fieldSelector = `spec.session=${session.metadata.name}`;
   const { items } = await api.list(turns, { namespace, fieldSelector, signal });
   caches.sawSession(live);
   for (const turn of items) caches.sawTurn(turn);
-  const changed =
-    live.metadata.uid !== session.metadata.uid ||
-    live.spec.suspend !== session.spec.suspend ||
-    live.spec.suspendRequest !== session.spec.suspendRequest;
-  const waiting = !live.spec.suspend && items.some((turn) => !isTerminal(turn.status?.phase));
-  if (changed || waiting) {
-    log.info({ session: key }, 'suspension undone: something came in between');
-    link.resume();
-    return;
+  if (live.metadata.uid !== session.metadata.uid) return 'another session has the name';
+  if (live.spec.suspend !== session.spec.suspend || live.spec.suspendRequest !== session.spec.suspendRequest) {
+    return 'it was asked for otherwise';
   }
-  link.acknowledge(snapshot.seq);
-  memory.suspension = { podUID: world.link.podUID, verified: state };
+  // One without an owner is about to be taken in; another session's is no business of this one.
+  const waiting = items.filter(
+    (turn) => !isTerminal(turn.status?.phase) && !isOthers(session, turn) && !caches.isLeftOut(turn.metadata),
+  );
+  const decided = await decisionCame(pass, waiting);
+  if (decided && !live.spec.suspend) return decided;
+  const [waits] = waiting;
+  const mayWait = reason === 'GivesWay' || isWish(reason);
+  const isParked = mayWait && waiting.some(({ status }) => status?.phase === 'AwaitingApproval');
+  if (waits && !isParked && !live.spec.suspend) return `turn ${waits.metadata.name}`;
+  if (isWish(reason)) return undefined;
+  if (live.metadata.generation !== session.metadata.generation) return 'the session was changed';
+  const asked = memory.suspensionAsked?.at ?? 0;
+  const now = clock.now();
+  // For an idle session what counts is the whole time; one that gives its place is only spared what is new.
+  const since = reason === 'Idle' ? now - timeoutMs('idle', session.spec, world.class) : asked;
+  // The end of a counted turn is part of what was decided upon.
+  const counted = live.status?.lastTurn?.index ?? 0;
+  const ended = items.filter((turn) => isOwn(session, turn) && (turn.status?.index ?? 0) > counted);
+  const active = Math.max(
+    touchedAt(live, now),
+    world.link?.lastActivity ?? 0,
+    ...ended.map(({ status }) => Date.parse(status?.finishedAt ?? '') || 0),
+  );
+  return active > since ? 'activity' : undefined;
 }
 
-/** Between two attempts to suspend a session whose state cannot be stored. */
-const SUSPEND_AGAIN_MS = 60_000;
+/** A decision on what one of the turns asks. */
+async function decisionCame(
+  { effects: { api, caches }, world, signal }: Pass,
+  turns: StoredTurn[],
+): Promise<string | undefined> {
+  const turn = turns.find(({ status }) => status?.phase === 'AwaitingApproval');
+  if (!turn) return undefined;
+  const namespace = world.session.metadata.namespace as string;
+  const fieldSelector = `spec.turn=${turn.metadata.name}`;
+  const { items } = await api.list(approvals, { namespace, fieldSelector, signal });
+  for (const approval of items) caches.sawApproval(approval);
+  const { metadata, status = {} } = turn;
+  const decided = status.approval?.decided ?? decisionFor(items.map(slimApproval), { metadata, status });
+  return decided && `the decision on request ${status.approval?.id}`;
+}
 
 /** The state cannot be had or stored: the runner takes turns again, people are told, and it is tried again later. */
-export function abortSuspension({ effects, world, memory, key }: Pass, message: string): void {
-  effects.links.get(world.link?.podUID)?.resume();
-  memory.suspension = undefined;
-  memory.suspendAgainAt = effects.clock.now() + SUSPEND_AGAIN_MS;
-  memory.commitProblem = { reason: 'StateNotStored', message, since: effects.clock.now() };
+export function abortSuspension(pass: Pass, message: string): void {
+  const { effects, memory, world, key } = pass;
+  undoSuspension(pass);
+  const count = (memory.suspensionFailed?.count ?? 0) + 1;
+  const pause = Math.min(FIRST_AGAIN_MS * 2 ** (count - 1), LAST_AGAIN_MS);
+  memory.suspensionFailed = {
+    problem: { reason: 'StateNotStored', message },
+    count,
+    generation: world.session.metadata.generation,
+    againAt: effects.clock.now() + pause,
+  };
   effects.log.warn({ session: key, why: message }, 'suspension aborted');
 }

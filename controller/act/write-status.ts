@@ -10,6 +10,7 @@ export function writeStatus<T extends KubeObject & { status?: object }>(
   metadata: Pick<Stored['metadata'], 'namespace' | 'name' | 'uid' | 'resourceVersion'>,
   status: NonNullable<T['status']>,
   signal: AbortSignal,
+  deadlineMs?: number,
 ): Promise<Stored<T>> {
   const { namespace, name, uid, resourceVersion } = metadata;
   const object = {
@@ -18,5 +19,9 @@ export function writeStatus<T extends KubeObject & { status?: object }>(
     metadata: { ...(namespace === undefined ? {} : { namespace }), name, uid, resourceVersion },
     status,
   };
-  return api.replace(resource, object as unknown as T, { subresource: 'status', signal });
+  return api.replace(resource, object as unknown as T, {
+    subresource: 'status',
+    signal,
+    ...(deadlineMs === undefined ? {} : { deadlineMs }),
+  });
 }

@@ -1,7 +1,14 @@
 import type { Reason } from '../../core/resources/reasons.ts';
 import type { Condition } from '../../core/resources/schema.ts';
 
-export type SessionConditionType = 'Admitted' | 'Ready' | 'StatePersisted' | 'Suspended' | 'Finished';
+export type SessionConditionType =
+  | 'Admitted'
+  | 'Ready'
+  | 'StatePersisted'
+  | 'ApprovalPending'
+  | 'Suspended'
+  | 'Outdated'
+  | 'Finished';
 export type TurnConditionType = 'Running' | 'Finished';
 
 export interface ConditionValue {
@@ -32,4 +39,15 @@ export function withCondition(
   };
   if (!before) return [...(conditions ?? []), next];
   return (conditions ?? []).map((condition) => (condition.type === type ? next : condition));
+}
+
+/**
+ * The conditions with those that differ in status from what was there before changed at this time: what else a pass has
+ * done since it was decided may have taken long, and from what is written here on times are counted.
+ */
+export function changedAt(conditions: Condition[], before: Condition[] | undefined, now: number): Condition[] {
+  return conditions.map((condition) => {
+    const isAsBefore = before?.find(({ type }) => type === condition.type)?.status === condition.status;
+    return isAsBefore ? condition : { ...condition, lastTransitionTime: new Date(now).toISOString() };
+  });
 }

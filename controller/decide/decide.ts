@@ -2,12 +2,23 @@ import type { SessionStatus } from '../../core/resources/session.ts';
 import type { World } from '../world.ts';
 import type { Action, Draft, Policy } from './draft.ts';
 import { effective, isProblem } from './effective.ts';
+import { groupPart } from './group.ts';
 import { ownTurns } from './own-turns.ts';
-import { gone, over, silent, slowStart, strays } from './policies/pod.ts';
+import { isPlain } from './plain.ts';
+import { adoptApprovals, cancelWaiting, consume, question, unanswered } from './policies/approval.ts';
+import { deadNode } from './policies/dead-node.ts';
+import { leave } from './policies/deletion.ts';
+import { doomed } from './policies/doomed.ts';
+import { expire } from './policies/expiry.ts';
+import { lifetime } from './policies/lifetime.ts';
+import { read, run, stop, unwanted as unwantedPod } from './policies/plain.ts';
+import { gone, over, silent, strays } from './policies/pod.ts';
 import { cancel, collect, overdue, unwanted } from './policies/running.ts';
-import { admit, bind, connect, create, dispatch } from './policies/start.ts';
+import { admit, bind, connect, create, dispatch, restore } from './policies/start.ts';
+import { slowStart } from './policies/starting.ts';
 import { finish, suspend } from './policies/suspension.ts';
-import { adopt, firstTurn, order } from './policies/turns.ts';
+import { adopt, firstTurn, order, replaced } from './policies/turns.ts';
+import { showStart, showUsage } from './policies/usage.ts';
 import { sessionStatus } from './session-status.ts';
 
 export interface Decision {
@@ -16,37 +27,82 @@ export interface Decision {
   status: SessionStatus;
   /** The session wants a place and has none. */
   waiting: boolean;
+  /** It has settings that it could start with. */
+  settled: boolean;
+  /** What its next turn asks of its concurrency group. */
+  group: ReturnType<typeof groupPart>;
   /** Milliseconds since the epoch; Infinity: nothing to wait for. */
   wakeAt: number;
 }
 
 /** Read from top to bottom: each looks at one concern, the first that says 'Stop' ends the pass. */
 const policies: readonly Policy[] = [
-  deleting,
   adopt,
+  replaced,
   firstTurn,
   strays,
   collect,
+  question,
+  adoptApprovals,
+  deadNode,
   gone,
   over,
   order,
+  doomed,
+  cancelWaiting,
+  unanswered,
   cancel,
+  lifetime,
   overdue,
   unwanted,
   silent,
   slowStart,
   connect,
+  restore,
+  expire,
   finish,
   suspend,
   admit,
   create,
   bind,
+  consume,
   dispatch,
+  showUsage,
 ];
+
+/** The same for a session whose pods have no runner. */
+const plainPolicies: readonly Policy[] = [
+  adopt,
+  replaced,
+  firstTurn,
+  strays,
+  adoptApprovals,
+  deadNode,
+  gone,
+  read,
+  order,
+  doomed,
+  cancelWaiting,
+  unanswered,
+  stop,
+  unwantedPod,
+  slowStart,
+  expire,
+  finish,
+  admit,
+  create,
+  dispatch,
+  run,
+  showStart,
+];
+
+/** Nothing new is started under a deletionTimestamp. */
+const lastPolicies: readonly Policy[] = [strays, collect, deadNode, gone, over, doomed, connect, leave];
+const lastPlainPolicies: readonly Policy[] = [strays, deadNode, gone, read, doomed, leave];
 
 /** What to do for one session, from what is observed and the clock; pure. */
 export function decide(world: World): Decision {
-  const settings = effective(world.session, world.class, world.installation);
+  const settings = effective(world.session, world.class, world.installation, world.namespaceLabels);
   const draft: Draft = {
     world,
     turns: ownTurns(world.session, world.turns),
@@ -55,16 +111,20 @@ export function decide(world: World): Decision {
     waiting: false,
     released: false,
     suspending: false,
+    startFailed: undefined,
     problem: isProblem(settings) && !world.session.status?.podName ? settings : undefined,
     wakeAt: Number.POSITIVE_INFINITY,
   };
-  for (const policy of policies) {
+  for (const policy of policiesOf(draft)) {
     if (policy(draft) === 'Stop') break;
   }
-  return { actions: draft.actions, status: sessionStatus(draft), waiting: draft.waiting, wakeAt: draft.wakeAt };
+  const { actions, waiting } = draft;
+  const status = sessionStatus(draft);
+  return { actions, status, waiting, settled: !isProblem(settings), group: groupPart(draft), wakeAt: draft.wakeAt };
 }
 
-/** Nothing new is started under a deletionTimestamp; owner references take everything else with the session. */
-function deleting(draft: Draft): 'Stop' | undefined {
-  return draft.world.session.metadata.deletionTimestamp ? 'Stop' : undefined;
+function policiesOf(draft: Draft): readonly Policy[] {
+  const leaves = draft.world.session.metadata.deletionTimestamp !== undefined;
+  if (isPlain(draft)) return leaves ? lastPlainPolicies : plainPolicies;
+  return leaves ? lastPolicies : policies;
 }

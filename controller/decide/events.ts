@@ -12,19 +12,24 @@ const WARNINGS = new Set([
   'ClassInvalid',
   'NotAllowed',
   'InvalidSpec',
+  'TurnExists',
   'StartFailed',
   'ImageUnavailable',
   'Unschedulable',
   'PodForbidden',
   'PodConfigError',
+  'PodStuck',
   'QuotaExceeded',
   'StateNotStored',
+  'StateTooLarge',
   'StateKeyUnknown',
+  'StateUnavailable',
+  'OOMKilled',
   'StoreFull',
   'ProtocolUnsupported',
 ]);
 /** Milestones that help to follow a session; a turn that simply succeeds is none. */
-const MILESTONES = new Set(['AtCapacity', 'Suspended', 'Held']);
+const MILESTONES = new Set(['AtCapacity', 'GaveWay', 'Suspended', 'Held']);
 
 /** The events that a change of status is worth. */
 export function noteworthy(before: SessionStatus | undefined, after: SessionStatus): EventFacts[] {

@@ -1,3 +1,4 @@
+import type { Usage } from '../../core/frames/messages.ts';
 import { clip, jsonBytes, MAX_ERROR_BYTES, MAX_METADATA_BYTES } from '../../core/resources/limits.ts';
 import { type Reason, reasons } from '../../core/resources/reasons.ts';
 import type { StateRef } from '../../core/resources/schema.ts';
@@ -18,7 +19,7 @@ export interface StoredDelivery {
 
 /** How a turn ended, from what its runner said and what could be stored of it. */
 export function outcomeOf({ result: { message } }: Delivery, stored: StoredDelivery): Ending {
-  const { startedAt, finishedAt, exitCode, turnCount, metadata } = message;
+  const { startedAt, finishedAt, exitCode, turnCount, metadata, usage } = message;
   const problems = [...stored.problems];
   const metadataFits = metadata === undefined || jsonBytes(metadata) <= MAX_METADATA_BYTES;
   if (!metadataFits) {
@@ -30,6 +31,7 @@ export function outcomeOf({ result: { message } }: Delivery, stored: StoredDeliv
     ...(exitCode === undefined ? {} : { exitCode }),
     ...(turnCount === undefined ? {} : { turnCount }),
     ...(metadata === undefined || !metadataFits ? {} : { metadata }),
+    ...(usage === undefined ? {} : { usage: used(usage) }),
     ...(stored.state ? { state: stored.state } : {}),
     ...(stored.output === undefined ? {} : { output: stored.output }),
     ...(stored.outputRef === undefined ? {} : { outputRef: stored.outputRef }),
@@ -54,6 +56,11 @@ export function outcomeOf({ result: { message } }: Delivery, stored: StoredDeliv
     message: say(message.error?.message ?? reasons[reason]),
     fields,
   };
+}
+
+/** As a status has it. */
+export function used({ wallMs, ...measured }: Usage): NonNullable<TurnStatus['usage']> {
+  return { wall: wallMs / 1000, ...measured };
 }
 
 const byOutcome = { Failed: 'AgentFailed', Cancelled: 'Cancelled', TimedOut: 'TurnTimedOut' } as const;

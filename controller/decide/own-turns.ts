@@ -1,3 +1,4 @@
+import { sessionOwner } from '../../core/resources/kinds.ts';
 import { isTerminal } from '../../core/resources/turn.ts';
 import type { CachedSession, CachedTurn } from '../world.ts';
 
@@ -11,23 +12,47 @@ export interface OwnTurns {
   uncounted: CachedTurn[];
   /** Without any owner, in order of creation. */
   ownerless: CachedTurn[];
-  /** The highest index ever given. */
+  /** Not ended, and another session's. */
+  replaced: CachedTurn[];
+  /** The highest index that is known to have been given. */
   lastIndex: number;
 }
 
-const owner = (turn: CachedTurn) => turn.metadata.ownerReferences?.find((reference) => reference.kind === 'Session');
+type Owned = Pick<CachedTurn, 'metadata'>;
+const owner = (turn: Owned) => sessionOwner(turn.metadata);
 
 /** A turn belongs to a session by the owner's uid alone, never by name. */
-export function ownTurns(session: CachedSession, turns: CachedTurn[]): OwnTurns {
-  const own = turns.filter((turn) => owner(turn)?.uid === session.metadata.uid);
+export function isOwn(session: CachedSession, turn: Owned): boolean {
+  return owner(turn)?.uid === session.metadata.uid;
+}
+
+/** Owned by another session of this name: a former one, or one that the cache does not show yet. */
+export function isOthers(session: CachedSession, turn: Owned): boolean {
+  return owner(turn) !== undefined && !isOwn(session, turn);
+}
+
+/** An ownerless turn is the session's own unless it is older, or has had an index: then it was meant for a former one. */
+export function isToAdopt(session: CachedSession, { metadata, status }: CachedTurn): boolean {
+  const older = Date.parse(metadata.creationTimestamp) < Date.parse(session.metadata.creationTimestamp);
+  return !older && status.index === undefined;
+}
+
+export function ownTurns(session: CachedSession, turns: readonly CachedTurn[]): OwnTurns {
+  const own = turns.filter((turn) => isOwn(session, turn));
   const counted = session.status?.lastTurn?.index ?? 0;
   const live = own.filter((turn) => !isTerminal(turn.status.phase) && !turn.metadata.deletionTimestamp).sort(byOrder);
   return {
     live,
     running: live.find((turn) => turn.status.phase === 'Running'),
     uncounted: own.filter((turn) => isTerminal(turn.status.phase) && (turn.status.index ?? 0) > counted).sort(byOrder),
+    replaced: turns.filter((turn) => isOthers(session, turn) && !isTerminal(turn.status.phase)),
     ownerless: turns.filter((turn) => !owner(turn) && !isTerminal(turn.status.phase)).sort(byOrder),
-    lastIndex: Math.max(counted, ...own.map((turn) => turn.status.index ?? 0)),
+    // A turn can be deleted before it is counted: a request to suspend after it knows its index all the same.
+    lastIndex: Math.max(
+      counted,
+      session.status?.suspendHandled?.afterTurn ?? 0,
+      ...own.map((turn) => turn.status.index ?? 0),
+    ),
   };
 }
 

@@ -2,19 +2,41 @@ import type { Reason } from '../../core/resources/reasons.ts';
 import { reasons } from '../../core/resources/reasons.ts';
 import type { StateRef } from '../../core/resources/schema.ts';
 import type { SessionPhase, SessionStatus } from '../../core/resources/session.ts';
+import type { CachedTurn } from '../world.ts';
+import { lastActivityToWrite } from './activity.ts';
+import { isParked } from './approvals.ts';
 import { type ConditionValue, withCondition } from './conditions.ts';
 import type { Draft } from './draft.ts';
 import { wake } from './draft.ts';
 import { isProblem } from './effective.ts';
-import { isFinished, suspendRequest, wantsSuspension } from './hold.ts';
+import { highestState } from './highest-state.ts';
+import { hadItsTurn, hasNewTurn, isFinished, suspendRequest, suspensionReason, whySuspended } from './hold.ts';
+import { outdated } from './outdated.ts';
+import { isPlain, isPlainPod } from './plain.ts';
+import { ownContainer, startedContainer } from './pod-status.ts';
+import { queueStatus } from './queue.ts';
+import { withFailedStart } from './start-failures.ts';
+import { statePersisted } from './state-persisted.ts';
 
 /** A turn shows in the session once it has run this long; shorter ones cost no write of their own. */
 export const SHOW_TURN_MS = 1000;
 
+/** What can keep a pod from becoming ready. */
+const START_PROBLEMS: ReadonlySet<string> = new Set<Reason>([
+  'StartFailed',
+  'ImageUnavailable',
+  'Unschedulable',
+  'PodForbidden',
+  'PodConfigError',
+  'ProtocolUnsupported',
+  'StateKeyUnknown',
+  'StateUnavailable',
+]);
+
 /** The session's status after this pass, from what was observed and found out. */
 export function sessionStatus(draft: Draft): SessionStatus {
   const { world } = draft;
-  const { session, pod, now } = world;
+  const { session, pod } = world;
   const before = session.status ?? {};
   const next: SessionStatus = { ...before, ...counted(draft), observedGeneration: session.metadata.generation ?? 0 };
 
@@ -24,8 +46,16 @@ export function sessionStatus(draft: Draft): SessionStatus {
     delete next.classGeneration;
   } else if (pod) {
     next.podUID = pod.metadata.uid;
+  } else {
+    // Once counted a turn is forgotten, and with it that its incarnation has had a pod.
+    const ran = draft.turns.uncounted.find(({ status }) => status.podUID && status.incarnation === next.incarnation);
+    if (ran && next.podName) next.podUID ??= ran.status.podUID as string;
   }
   if (world.link?.runnerVersion && next.podName) next.runnerVersion = world.link.runnerVersion;
+
+  const failures = withFailedStart(draft);
+  if (failures) next.startFailures = failures;
+  else delete next.startFailures;
 
   const shown = shownTurn(draft);
   if (shown) next.currentTurn = shown;
@@ -34,19 +64,14 @@ export function sessionStatus(draft: Draft): SessionStatus {
   const committed = committedState(draft);
   if (committed) next.state = committed;
 
-  const lastActiveAt = lastActivity(draft);
-  if (lastActiveAt) next.lastActiveAt = lastActiveAt;
+  next.lastActiveAt = lastActivityToWrite(world);
 
-  if (suspendRequest(draft) === 'Unseen' && draft.turns.live.every((turn) => turn.status.index !== undefined)) {
-    next.suspendHandled = { id: session.spec.suspendRequest as string, afterTurn: draft.turns.lastIndex };
-  }
+  const handled = suspendHandled(draft, next);
+  if (handled) next.suspendHandled = handled;
 
-  if (draft.waiting) {
-    const reason = typeof world.place === 'object' ? world.place.waiting : 'AtCapacity';
-    next.queue = before.queue ?? { since: new Date(now).toISOString(), reason };
-  } else {
-    delete next.queue;
-  }
+  const queue = queueStatus(draft, failures);
+  if (queue) next.queue = queue;
+  else delete next.queue;
 
   const phase = phaseOf(draft, next);
   next.phase = phase;
@@ -57,13 +82,12 @@ export function sessionStatus(draft: Draft): SessionStatus {
 /** Counts ended turns up to the first gap that may still fill: lastTurn.index says which ones are in. */
 function counted(draft: Draft): Partial<SessionStatus> {
   const { session } = draft.world;
-  const takesOne = session.spec.turns === 'One';
   const totals = { total: 0, succeeded: 0, failed: 0, ...session.status?.turns };
   let last = session.status?.lastTurn;
   const firstLive = Math.min(...draft.turns.live.map((turn) => turn.status.index ?? Number.MAX_SAFE_INTEGER));
   for (const turn of draft.turns.uncounted) {
     const index = turn.status.index ?? 0;
-    if (index > firstLive || (takesOne && last)) break;
+    if (index > firstLive) break;
     totals.total++;
     if (turn.status.phase === 'Succeeded') totals.succeeded++;
     if (turn.status.phase === 'Failed' || turn.status.phase === 'TimedOut') totals.failed++;
@@ -80,12 +104,14 @@ function counted(draft: Draft): Partial<SessionStatus> {
 /** The highest state by (incarnation, seq) among the status, the turns that ended since, and a verified suspension. */
 function committedState(draft: Draft): StateRef | undefined {
   const verified = draft.world.memory.suspension?.verified;
-  return highest([stateOfTurns(draft), verified === 'Unchanged' ? undefined : verified]);
+  return highestState([stateOfTurns(draft), verified === 'Unchanged' ? undefined : verified]);
 }
 
-/** The highest state that ended turns and the status know of. */
-function stateOfTurns(draft: Draft): StateRef | undefined {
-  return highest([draft.world.session.status?.state, ...draft.turns.uncounted.map((turn) => turn.status.state)]);
+/** The highest state that turns have committed and the status knows of. */
+function stateOfTurns({ world, turns: { live, uncounted } }: Draft): StateRef | undefined {
+  // A turn that asks a person has committed its state too.
+  const states = [...live, ...uncounted].map(({ status }) => status.state);
+  return highestState([world.session.status?.state, world.memory.committed, ...states]);
 }
 
 /** Whether the status has the last committed state: before any bind and any end of a pod it must. */
@@ -95,44 +121,47 @@ export function stateIsWritten(draft: Draft): boolean {
   return last?.incarnation === written?.incarnation && last?.seq === written?.seq;
 }
 
-function highest(states: (StateRef | undefined)[]): StateRef | undefined {
-  const candidates = states.filter((state) => state !== undefined);
-  return candidates.reduce<StateRef | undefined>(
-    (top, state) =>
-      !top || state.incarnation > top.incarnation || (state.incarnation === top.incarnation && state.seq > top.seq)
-        ? state
-        : top,
-    undefined,
-  );
+/** A request to suspend is noted when it is seen, and done with the write that says that the pod is gone. */
+function suspendHandled(draft: Draft, next: SessionStatus): SessionStatus['suspendHandled'] {
+  const { spec, status } = draft.world.session;
+  const request = suspendRequest(draft);
+  const isSeen = request === 'Unseen' && !hasNewTurn(draft);
+  const handled = isSeen
+    ? { id: spec.suspendRequest as string, afterTurn: draft.turns.lastIndex }
+    : status?.suspendHandled;
+  if (!handled || !(isSeen || request === 'Active') || next.podName) return handled;
+  const [first] = draft.turns.live;
+  // The decision may have come when its pod was going already.
+  const wentAsking = status?.phase === 'Suspending' && first?.status.phase === 'AwaitingApproval';
+  return !first || isParked(draft) || wentAsking ? { ...handled, done: true } : handled;
+}
+
+function waitingTurn(draft: Draft) {
+  return draft.turns.live.find(({ status }) => status.phase === 'AwaitingApproval');
 }
 
 function shownTurn(draft: Draft): string | undefined {
+  const waiting = waitingTurn(draft);
+  if (waiting) return waiting.metadata.name;
   const turn = draft.turns.running;
-  const { link, now, session } = draft.world;
+  const { link, now, session, pod } = draft.world;
   if (!turn) return undefined;
   if (session.status?.currentTurn === turn.metadata.name) return turn.metadata.name;
-  if (link?.started?.turn !== turn.metadata.uid) return undefined;
-  const at = Date.parse(link.started.at) + SHOW_TURN_MS;
+  const alone = pod && isPlainPod(pod) ? ownContainer(pod)?.state?.running?.startedAt : undefined;
+  const startedAt = link?.started?.turn === turn.metadata.uid ? link.started.at : alone;
+  if (!startedAt) return undefined;
+  const at = Date.parse(startedAt) + SHOW_TURN_MS;
   if (now >= at) return turn.metadata.name;
   wake(draft, at);
   return undefined;
 }
 
-/** Moves when a turn is created, starts or finishes; by nothing else, and never back. */
-function lastActivity(draft: Draft): string | undefined {
-  const moments = [draft.world.session.status?.lastActiveAt ?? draft.world.session.metadata.creationTimestamp];
-  for (const turn of [...draft.turns.live, ...draft.turns.uncounted]) {
-    moments.push(turn.metadata.creationTimestamp);
-    if (turn.status.startedAt) moments.push(turn.status.startedAt);
-    if (turn.status.finishedAt) moments.push(turn.status.finishedAt);
-  }
-  return new Date(Math.max(...moments.map((moment) => Date.parse(moment)))).toISOString();
-}
-
 function isReady(draft: Draft): boolean {
   const { link, session, pod } = draft.world;
   if (!pod || draft.released || pod.metadata.deletionTimestamp) return false;
+  if (draft.world.memory.doomed?.podUID === pod.metadata.uid) return false;
   if (link?.phase === 'Bound') return true;
+  if (isPlainPod(pod)) return startedContainer(pod);
   // A link that is opened again to a pod that was ready does not make it unready.
   const wasReady = session.status?.conditions?.some((c) => c.type === 'Ready' && c.status === 'True');
   return Boolean(wasReady && session.status?.podUID === pod.metadata.uid && link?.phase !== 'Foreign');
@@ -141,19 +170,27 @@ function isReady(draft: Draft): boolean {
 function phaseOf(draft: Draft, next: SessionStatus): SessionPhase {
   const { session, pod } = draft.world;
   if (session.metadata.deletionTimestamp) return 'Terminating';
-  if (isFinished(draft)) return 'Finished';
+  if (isFinished(draft) && !draft.turns.running) return 'Finished';
   if (next.podName) {
-    if (draft.suspending || (wantsSuspension(draft) && pod?.metadata.deletionTimestamp)) return 'Suspending';
+    if (draft.suspending || (suspensionReason(draft) && pod?.metadata.deletionTimestamp)) return 'Suspending';
+    // Until the pod is known to be gone, whatever has come up meanwhile.
+    if (session.status?.phase === 'Suspending' && (!pod || pod.metadata.deletionTimestamp)) return 'Suspending';
+    if (isParked(draft)) return 'AwaitingApproval';
     if (next.currentTurn) return 'Running';
     return isReady(draft) ? 'Ready' : 'Starting';
   }
   if (session.spec.suspend) return 'Suspended';
-  if (draft.waiting || (next.incarnation ?? 0) === 0) return 'Queued';
+  if (isParked(draft)) return 'AwaitingApproval';
+  const { id, done } = next.suspendHandled ?? {};
+  const isSuspended = done && id === session.spec.suspendRequest && suspendRequest(draft) !== 'Void';
+  if (isSuspended && draft.turns.live.length === 0) return 'Suspended';
+  const rests = isPlain(draft) && draft.turns.live.length === 0;
+  if (next.queue || ((next.incarnation ?? 0) === 0 && !rests)) return 'Queued';
   return 'Suspended';
 }
 
 function conditionsOf(draft: Draft, next: SessionStatus, phase: SessionPhase): SessionStatus['conditions'] {
-  const { session, now, memory } = draft.world;
+  const { session, now } = draft.world;
   const generation = session.metadata.generation;
   const say = (
     status: ConditionValue['status'],
@@ -172,46 +209,81 @@ function conditionsOf(draft: Draft, next: SessionStatus, phase: SessionPhase): S
   const { problem } = draft;
   set('Admitted', admitted());
   set('Ready', ready());
-  const stored = say(
-    'True',
-    'StateStored',
-    next.state ? `Incarnation ${next.state.incarnation}, ${next.state.bytes} bytes.` : '',
-  );
-  if (memory.commitProblem)
-    set('StatePersisted', say('False', memory.commitProblem.reason, memory.commitProblem.message));
-  else set('StatePersisted', next.state ? stored : say('Unknown', 'NoState'));
-  const suspended = !next.podName && phase === 'Suspended';
-  set('Suspended', suspended ? say('True', session.spec.suspend ? 'Held' : 'Suspended') : say('False', ready().reason));
-  if (session.spec.turns === 'One') {
+  set('StatePersisted', statePersisted(draft, next));
+  const suspended = !next.podName && (phase === 'Suspended' || phase === 'AwaitingApproval');
+  set('Suspended', suspended ? suspendedNow() : phase === 'Suspending' ? suspending() : say('False', ready().reason));
+  const waiting = waitingTurn(draft);
+  if (waiting) set('ApprovalPending', say('True', 'AwaitingApproval', asks(waiting)));
+  else if (list?.some(({ type }) => type === 'ApprovalPending')) set('ApprovalPending', say('False', 'NoRequest'));
+  const old = outdated(draft.world, next);
+  if (old) set('Outdated', old);
+  const ends = session.spec.turns === 'One' || phase === 'Finished';
+  if (ends) {
     if (phase !== 'Finished') set('Finished', say('False', ready().reason));
+    else if (!hadItsTurn(draft)) set('Finished', say('True', 'LifetimeExceeded'));
     else if (next.lastTurn?.phase === 'Succeeded') set('Finished', say('True', 'RunSucceeded'));
     else set('Finished', say('True', 'RunFailed', `The turn ended ${next.lastTurn?.phase}.`));
   }
   return list;
 
+  /** Why it was stays to be read. */
+  function suspendedNow(): ConditionValue {
+    const { giveWay } = draft.world;
+    const before = session.status?.conditions?.find(({ type }) => type === 'Suspended');
+    const gaveWay = before?.status === 'True' ? before.reason === 'GaveWay' : giveWay !== undefined;
+    const reason = session.spec.suspend ? 'Held' : gaveWay ? 'GaveWay' : 'Suspended';
+    if (before?.status === 'True' && before.reason === reason) return say('True', reason, before.message);
+    if (reason === 'GaveWay') return say('True', reason, `${reasons.GaveWay} It gave way to ${giveWay?.for}.`);
+    const why = beforeSuspension()?.message.slice(reasons.Suspending.length) ?? '';
+    return say('True', reason, `${reasons[reason]}${why}`);
+  }
+
+  function asks({ metadata, status }: CachedTurn): string {
+    const { id, prompt } = status.approval ?? { id: '', prompt: '' };
+    return `Turn ${metadata.name} asks (request ${id}): ${prompt}`;
+  }
+
+  /** Also while `Ready` says that the pod does not end. */
+  function suspending(): ConditionValue {
+    const why = whySuspended(draft);
+    return say('False', 'Suspending', why ? `${reasons.Suspending} ${why}` : beforeSuspension()?.message);
+  }
+
+  function beforeSuspension() {
+    return session.status?.conditions?.find(({ type, reason }) => type === 'Suspended' && reason === 'Suspending');
+  }
+
   function admitted(): ConditionValue {
     if (next.podName) return say('True', 'Admitted');
     if (isProblem(draft.settings)) return say('False', draft.settings.reason, draft.settings.message);
-    if (draft.waiting) return say('False', 'AtCapacity', problem?.message);
+    if (problem && problem.reason === next.queue?.reason) {
+      return say('False', problem.reason, problem.message);
+    }
     if (session.spec.suspend) return say('False', 'Held');
+    if (next.startFailures) return say('False', next.startFailures.reason as Reason, next.startFailures.message);
     return say('False', 'NotNeeded');
   }
 
   function ready(): ConditionValue {
     if (phase === 'Terminating') return say('False', 'Terminating');
     if (phase === 'Finished') {
+      if (!hadItsTurn(draft)) return say('False', 'LifetimeExceeded');
       const succeeded = next.lastTurn?.phase === 'Succeeded';
       return say('False', succeeded ? 'RunSucceeded' : 'RunFailed');
     }
-    if (phase === 'Suspending') return say('False', 'Suspending');
+    if (problem?.reason === 'PodStuck') return say('False', problem.reason, problem.message);
+    if (phase === 'Suspending') return suspending();
+    const asking = isParked(draft) ? waitingTurn(draft) : undefined;
+    if (asking) return say(isReady(draft) ? 'True' : 'False', 'AwaitingApproval', asks(asking));
     if (isReady(draft))
       return next.currentTurn ? say('True', 'Running', `Turn ${next.currentTurn} runs.`) : say('True', 'Ready');
     if (problem) return say('False', problem.reason, problem.message);
+    if (!next.podName && next.startFailures) {
+      return say('False', next.startFailures.reason as Reason, next.startFailures.message);
+    }
     // Why the last start failed stays to be read until the next one, which begins with owning an incarnation.
     const last = session.status?.conditions?.find((condition) => condition.type === 'Ready');
-    if (last?.reason === 'StartFailed' || last?.reason === 'PodForbidden') {
-      return say('False', last.reason, last.message);
-    }
+    if (last && START_PROBLEMS.has(last.reason)) return say('False', last.reason as Reason, last.message);
     if (next.podName) return say('False', 'Starting');
     return say('False', session.spec.suspend ? 'Held' : 'Suspended');
   }

@@ -3,11 +3,14 @@ import { reasons } from '../../core/resources/reasons.ts';
 import type { TurnPhase, TurnStatus } from '../../core/resources/turn.ts';
 import type { CachedTurn } from '../world.ts';
 import { withCondition } from './conditions.ts';
+import { inClusterTime } from './runner-time.ts';
 
 /** Every status that a Turn can be given, built from the one it has. */
 
+/** One that is written Running, and that no runner has seen, goes back without having been begun. */
 export function queued(turn: CachedTurn, index: number, reason: Reason, now: number, message?: string): TurnStatus {
-  const { incarnation: _i, podUID: _p, attempt: _a, startedAt: _s, ...rest } = turn.status;
+  const { incarnation: _i, podUID: _p, attempt = 0, startedAt: _s, usage: _u, approval: _a, ...rest } = turn.status;
+  const begun = turn.status.phase === 'Running' ? attempt - 1 : attempt;
   let conditions = withCondition(
     rest.conditions,
     'Finished',
@@ -17,7 +20,31 @@ export function queued(turn: CachedTurn, index: number, reason: Reason, now: num
   if (turn.status.phase === 'Running') {
     conditions = withCondition(conditions, 'Running', { status: 'False', reason, message: reasons[reason] }, now);
   }
-  return { ...rest, index, phase: 'Queued', conditions };
+  return { ...rest, ...(begun > 0 ? { attempt: begun } : {}), index, phase: 'Queued', conditions };
+}
+
+/** A turn whose attempt was lost and that may be begun again: it keeps its place in the order. */
+export function lostAttempt(turn: CachedTurn, cause: { reason: Reason; message: string }, now: number): TurnStatus {
+  const { incarnation: _i, podUID: _p, startedAt: _s, usage: _u, approval: _a, ...rest } = turn.status;
+  const value = { status: 'False', message: cause.message } as const;
+  const conditions = withCondition(rest.conditions, 'Running', { ...value, reason: cause.reason }, now);
+  return {
+    ...rest,
+    phase: 'Queued',
+    conditions: withCondition(conditions, 'Finished', { ...value, reason: 'Retrying' }, now),
+  };
+}
+
+const RETRY_BACKOFF_MS = 1_000;
+const MAX_RETRY_BACKOFF_MS = 60_000;
+
+/** When the next attempt at a queued turn may begin, milliseconds since the epoch; 0 for one that was never begun. */
+export function nextAttemptAt(turn: CachedTurn): number {
+  const { attempt = 0, phase, conditions } = turn.status;
+  if (attempt === 0 || phase !== 'Queued') return 0;
+  const lostAt = conditions?.find(({ type }) => type === 'Running')?.lastTransitionTime;
+  if (!lostAt) return 0;
+  return Date.parse(lostAt) + Math.min(RETRY_BACKOFF_MS * 2 ** (attempt - 1), MAX_RETRY_BACKOFF_MS);
 }
 
 export function running(
@@ -34,7 +61,7 @@ export function running(
     ...turn.status,
     ...facts,
     phase: 'Running',
-    attempt: turn.status.attempt ?? 1,
+    attempt: turn.status.phase === 'Running' ? (turn.status.attempt ?? 1) : (turn.status.attempt ?? 0) + 1,
     inputDigest: turn.status.inputDigest ?? turn.input.digest,
     conditions: withCondition(
       withCondition(turn.status.conditions, 'Running', value, now),
@@ -68,7 +95,7 @@ export function ended(turn: CachedTurn, ending: Ending, now: number): TurnStatus
   return {
     ...turn.status,
     finishedAt: new Date(now).toISOString(),
-    ...ending.fields,
+    ...inClusterTime(turn, ending.fields ?? {}, now),
     phase: ending.phase,
     conditions,
     ...(ending.phase === 'Succeeded' ? {} : { error: { code: ending.reason, message } }),

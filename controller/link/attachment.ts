@@ -20,6 +20,7 @@ export interface AttachmentOptions {
 /** An open attach on which an answer is owed for this long is closed and tried again. */
 const ANSWER_MS = 5_000;
 const WORKED_MS = 10_000;
+const NOTABLE_MS = 1_000;
 
 /** Keeps one pod attached until closed, writes to it in order, and watches whether it answers. */
 export class Attachment {
@@ -29,6 +30,10 @@ export class Attachment {
   #stream: PodStream | undefined;
   #writing: Promise<void> = Promise.resolve();
   #silentSince: number | undefined;
+  /** Monotonic time of the first of the attempts in a row that have come to nothing, and how long they have lasted. */
+  #failing: { since: number; ms: number } | undefined;
+  /** The present attach has had an answer. */
+  #answered = false;
   #cancelAnswer: () => void = () => {};
 
   constructor(options: AttachmentOptions) {
@@ -39,6 +44,19 @@ export class Attachment {
   /** Since when (milliseconds since the epoch) the pod has owed an answer over an open attach. */
   get silentSince(): number | undefined {
     return this.#silentSince;
+  }
+
+  /**
+   * Milliseconds from the first to the last of the attempts in a row that have come to nothing: refused, cut off or not
+   * answered; 0 while there are none. Between attempts, so that a time in which none was made is not held against the pod.
+   */
+  get failingMs(): number {
+    return this.#failing?.ms ?? 0;
+  }
+
+  /** Monotonic milliseconds of the first of these attempts. */
+  get failingSince(): number | undefined {
+    return this.#failing?.since;
   }
 
   open(pod: { scheduled: boolean; running: boolean }): void {
@@ -92,11 +110,21 @@ export class Attachment {
   answered(): void {
     this.#cancelAnswer();
     this.#silentSince = undefined;
+    this.#answered = true;
+    this.#failing = undefined;
   }
 
   /** Something came, but not the answer that is owed. */
   heard(): void {
     this.#cancelAnswer();
+  }
+
+  #failed(): void {
+    const now = this.#options.clock.monotonic();
+    this.#failing ??= { since: now, ms: 0 };
+    this.#failing.ms = now - this.#failing.since;
+    // While attempts are fast nobody draws conclusions.
+    if (this.#failing.ms >= NOTABLE_MS) this.#options.onChange();
   }
 
   async #keep(): Promise<void> {
@@ -115,8 +143,10 @@ export class Attachment {
         });
       } catch (error) {
         log.debug({ pod: pod.name, err: error }, 'attach failed');
+        if (!signal.aborted) this.#failed();
         continue;
       }
+      this.#answered = false;
       this.#options.onOpen();
       this.write([ASK_READY]);
       this.expectAnswer();
@@ -129,7 +159,9 @@ export class Attachment {
       // A connection that broke is not the pod's silence; one that we closed for want of an answer is.
       if (end.by !== 'local') this.#silentSince = undefined;
       log.debug({ pod: pod.name, by: end.by, message: end.message }, 'attach ended');
-      if (!signal.aborted) onChange();
+      if (signal.aborted) return;
+      if (!this.#answered) this.#failed();
+      onChange();
     }
   }
 }

@@ -1,9 +1,9 @@
 import type { FrameOf } from '../../core/frames/messages.ts';
-import type { Delivery } from './view.ts';
+import type { Asking, Delivery } from './view.ts';
 
-type Kept = FrameOf<'log'> | FrameOf<'state'> | FrameOf<'result'>;
+type Kept = FrameOf<'log'> | FrameOf<'state'> | FrameOf<'result'> | FrameOf<'approval'>;
 
-/** Frames that wait for their commit: what belongs to a result is put together by its sequence numbers. */
+/** Frames that wait for their commit: what belongs together is put together by its sequence numbers. */
 export class Inbox {
   readonly #frames = new Map<number, Kept>();
 
@@ -11,23 +11,26 @@ export class Inbox {
     this.#frames.set(frame.seq, frame);
   }
 
-  /** The earliest result that is here, with its state and log. */
-  delivery(): Delivery | undefined {
+  /** The earliest result or request that is here, with its state and log. */
+  next(): { delivery?: Delivery; asking?: Asking } {
     for (const frame of this.#frames.values()) {
-      if (frame.kind !== 'result') continue;
-      const { state, logSeq } = frame.message;
-      const stateFrame = state === 'Unchanged' ? undefined : this.#frames.get(state.seq);
-      const logFrame = logSeq === undefined ? undefined : this.#frames.get(logSeq);
-      return {
-        result: frame,
-        ...(stateFrame?.kind === 'state' ? { state: stateFrame } : {}),
-        ...(logFrame?.kind === 'log' ? { log: logFrame } : {}),
-      };
+      if (frame.kind === 'result') return { delivery: { result: frame, ...this.#with(frame.message) } };
+      if (frame.kind === 'approval') return { asking: { request: frame, ...this.#with(frame.message) } };
     }
-    return undefined;
+    return {};
   }
 
   forget(through: number): void {
     for (const seq of [...this.#frames.keys()]) if (seq <= through) this.#frames.delete(seq);
+  }
+
+  #with(message: { state: { seq: number } | 'Unchanged'; logSeq?: number }): Omit<Delivery, 'result'> {
+    const { state, logSeq } = message;
+    const stateFrame = state === 'Unchanged' ? undefined : this.#frames.get(state.seq);
+    const logFrame = logSeq === undefined ? undefined : this.#frames.get(logSeq);
+    return {
+      ...(stateFrame?.kind === 'state' ? { state: stateFrame } : {}),
+      ...(logFrame?.kind === 'log' ? { log: logFrame } : {}),
+    };
   }
 }

@@ -1,13 +1,14 @@
-import { FrameDecoder, type FrameEvent } from '../../core/frames/decode.ts';
-import { bindText, controlText } from '../../core/frames/encode.ts';
-import type { Bind, ControlKind, ControlMessages, Frame, FrameOf, Pong, Ready } from '../../core/frames/messages.ts';
-import { frameKeys } from '../../core/frames/seal.ts';
+import { type DecoderCounters, FrameDecoder, type FrameEvent } from '../../core/frames/decode.ts';
+import { bindText } from '../../core/frames/encode.ts';
+import type { Bind, ControlKind, ControlMessages, Frame, Pong, Ready } from '../../core/frames/messages.ts';
 import { validateFrame } from '../../core/frames/validate.ts';
 import type { KubeApi } from '../../core/kube/types.ts';
 import type { Clock, Logger, Random } from '../../core/runtime.ts';
 import { Attachment } from './attachment.ts';
+import { Binding } from './binding.ts';
 import { Inbox } from './inbox.ts';
 import type { MasterKeys } from './keys.ts';
+import { acknowledged, answered, remembered, started, turnRefused } from './received.ts';
 import type { LinkView } from './view.ts';
 
 export interface LinkOptions {
@@ -24,11 +25,20 @@ export interface LinkOptions {
   /** A number that grows with every call, over all links of the process. */
   nextNumber(): number;
   onChange(): void;
+  /** A runner has answered, this or another: `at` in monotonic milliseconds. */
+  answers: { at: number };
   /** The runner has obeyed a later leader than this one. */
   onLaterEpoch(epoch: number): void;
+  /** Counts what is refused of all pods together. */
+  refused?: DecoderCounters | undefined;
 }
 
 const PING_MS = 30_000;
+/** A turn is asked for its figures first when it has run this long, then every `PING_MS`, also while it talks. */
+const FIRST_FIGURES_MS = 10_000;
+/** Frames that were on their way when a resend was asked for show the same gap again. */
+const RESEND_AGAIN_MS = 1_000;
+
 /**
  * The controller's end of one pod's boundary: asks for what was missed, and shows what the runner has said as a
  * `LinkView`. It decides nothing.
@@ -36,23 +46,35 @@ const PING_MS = 30_000;
 export class Link {
   view: LinkView;
   readonly #options: LinkOptions;
-  readonly #decoder = new FrameDecoder({ validate: validateFrame });
+  readonly #decoder: FrameDecoder;
   readonly #attachment: Attachment;
   readonly #inbox = new Inbox();
-  #boot: string | undefined;
-  #down: Buffer | undefined;
+  readonly #binding: Binding;
   #acked = 0;
   /** This attach has had its `ready`; the line ends that begin an attach can ask for more than one. */
   #greeted = false;
-  /** A frame has opened: the keys are the right ones. */
-  #opened = false;
-  #tries = 0;
+  /** Frames up to this number were sent before the present attach: they come late, or again. */
+  #past = 0;
   /** The number of the control line that gave the last turn. */
   #turnNumber = 0;
+  /** The state was asked for with the suspension, and how. */
+  #wanted: ControlMessages['snapshot'] | undefined;
   #cancelPing: () => void = () => {};
+  /** When something came last, and when the running turn's figures are to be asked for (monotonic). */
+  #heardAt = 0;
+  #figuresAt = Number.POSITIVE_INFINITY;
+  /** The last frame that was known to be missing when a resend was last asked for, and when that was (monotonic). */
+  #resent = { through: 0, at: 0 };
+  #cancelResend: () => void = () => {};
 
   constructor(options: LinkOptions) {
     this.#options = options;
+    this.#decoder = new FrameDecoder({ validate: validateFrame, counters: options.refused });
+    this.#binding = new Binding({
+      ...options,
+      podUID: options.pod.uid,
+      onKeys: (channel) => this.#decoder.setChannel(channel),
+    });
     this.#attachment = new Attachment({
       ...options,
       onOpen: () => {
@@ -66,6 +88,7 @@ export class Link {
     });
     this.view = {
       podUID: options.pod.uid,
+      openedAt: options.clock.now(),
       phase: 'Opening',
       sent: new Set(),
       resumed: false,
@@ -91,53 +114,90 @@ export class Link {
   }
 
   close(): void {
+    this.#figuresAt = Number.POSITIVE_INFINITY;
     this.#cancelPing();
+    this.#cancelResend();
     this.#attachment.close();
   }
 
   // -------------------------------------------------------------------------------------------------------- down
 
-  /** Answers `ready` of an unbound runner; `restore` follows at once where there is a state. */
+  /**
+   * Answers `ready` of an unbound runner; `restore` follows at once where there is a state. Repeated for one that was bound
+   * but has not got its whole state, which its refusal shows: what it refused since then is asked for again.
+   */
   bind(bind: Omit<Bind, 'keys'>, sealedState?: { digest: string; keyId: string; sealed: Buffer }): void {
-    const boot = this.#boot;
-    if (!boot) return;
-    const { up, down } = this.#keys(boot);
-    const message: Bind = { ...bind, keys: { up: up.toString('base64'), down: down.toString('base64') } };
-    this.#attachment.write(bindText(boot, this.#position(), message));
-    this.#useKeys(boot, up, down);
-    this.#change({ phase: 'Binding' });
+    const begun = this.#binding.begin();
+    if (!begun) return;
+    const { boot, keys } = begun;
+    const { refused: _, ...rest } = this.view;
+    this.view = { ...rest, phase: 'Binding', bindSentAt: this.#options.clock.now() };
+    this.#attachment.write(bindText(boot, this.#position(), { ...bind, keys }));
     if (sealedState) {
       const { sealed, ...facts } = sealedState;
       this.#send('restore', facts, sealed);
     }
+    if (rest.suspendSent && !rest.snapshot) this.#sendSuspend();
     this.#expectAnswer();
+    this.#options.onChange();
   }
 
   startTurn(turn: ControlMessages['turn']): void {
-    if (!this.#down) return;
-    this.view = { ...this.view, sent: new Set([...this.view.sent, turn.turn]), active: turn.turn };
-    this.#turnNumber = this.#send('turn', turn);
+    this.#give(turn.turn, undefined, () => this.#send('turn', turn));
+  }
+
+  /** Tells the decision to the process that waits for it, or goes on with the turn in a new one. */
+  resumeTurn(turn: ControlMessages['approval']): void {
+    this.#give(turn.turn, turn.approval.requestId, () => this.#send('approval', turn));
+  }
+
+  #give(turn: string, told: string | undefined, send: () => number): void {
+    if (!this.#binding.hasKeys) return;
+    const { told: _, ...rest } = this.view;
+    const sent = new Set([...rest.sent, turn]);
+    this.view = { ...rest, sent, active: turn, ...(told === undefined ? {} : { told }) };
+    this.#turnNumber = send();
     this.#expectAnswer();
   }
 
-  cancel(turn: string): void {
-    this.#change({ cancelSent: { turn, at: this.#options.clock.now() } });
-    this.#send('cancel', { turn, outcome: 'Cancelled' });
+  /** `why` where nobody asked for it. */
+  cancel(turn: string, why?: 'LifetimeExceeded'): void {
+    const { refused, ...rest } = this.view;
+    // That an earlier one was refused says nothing of this one.
+    if (refused?.code === 'UnknownTurn') this.view = rest;
+    const cancelled = [turn, { at: this.#options.clock.now(), ...(why ? { why } : {}) }] as const;
+    this.#change({ cancelSent: new Map([...(this.view.cancelSent ?? []), cancelled]) });
+    this.#sendCancel(...cancelled);
     this.#expectAnswer();
   }
 
-  /** The runner refuses turns from now on and hands over its state, which appears as `view.snapshot`. */
-  suspend(): void {
+  /**
+   * The runner refuses turns from now on, which `view.suspended` shows together with its last activity, and hands over its
+   * state where that is wanted, which appears as `view.snapshot`.
+   */
+  suspend(wanted: ControlMessages['snapshot'] | undefined): void {
+    this.#wanted = wanted;
     const { refused: _, snapshot: __, ...rest } = this.view;
-    this.view = { ...rest, suspendSent: true };
-    this.#send('suspend', {});
-    this.#send('snapshot', {});
+    this.view = { ...rest, suspendSent: true, suspended: false };
+    this.#sendSuspend();
     this.#expectAnswer();
+  }
+
+  #sendSuspend(): void {
+    this.#send('suspend', {});
+    this.#send('ping', {});
+    if (this.#wanted) this.#send('snapshot', this.#wanted);
+  }
+
+  #sendCancel(turn: string, { why }: { why?: 'LifetimeExceeded' }): void {
+    this.#send('cancel', why ? { turn, outcome: 'TimedOut', reason: why } : { turn, outcome: 'Cancelled' });
   }
 
   resume(): void {
-    const { snapshot, ...rest } = this.view;
-    this.view = { ...rest, suspendSent: false, suspended: false };
+    const { snapshot, active, ...rest } = this.view;
+    // A turn that was refused is sent again.
+    const kept = active !== undefined && rest.sent.has(active) ? { active } : {};
+    this.view = { ...rest, ...kept, suspendSent: false, suspended: false };
     this.#send('resume', {});
     if (snapshot) this.acknowledge(snapshot.seq);
     this.#options.onChange();
@@ -147,41 +207,32 @@ export class Link {
   acknowledge(through: number): void {
     this.#acked = Math.max(this.#acked, through);
     this.#inbox.forget(through);
-    const { delivery, snapshot, active, ...rest } = this.view;
-    const ended = delivery && delivery.result.seq <= through ? delivery.result.message.turn : undefined;
-    this.view = {
-      ...rest,
-      sent: new Set([...rest.sent].filter((turn) => turn !== ended)),
-      ...(active !== undefined && active !== ended ? { active } : {}),
-      ...(delivery && delivery.result.seq > through ? { delivery } : {}),
-      ...(snapshot && snapshot.seq > through ? { snapshot } : {}),
-    };
+    this.view = acknowledged(this.view, through);
     this.#send('ack', { through });
-    const next = this.#inbox.delivery();
-    this.#change(next ? { delivery: next } : {});
+    // For a turn that has ended nobody asks.
+    if (!this.view.started && Number.isFinite(this.#figuresAt)) this.#askForFigures(Number.POSITIVE_INFINITY);
+    this.#change(this.#inbox.next());
   }
 
-  /** Takes in what an ended container printed, from its log: lines of other streams may stand between the frames'. */
-  takeLog(text: Buffer): void {
-    const boot = /"boot":"([0-9a-f]+)"/.exec(text.toString('latin1'))?.[1];
-    if (!this.#boot && boot) {
-      const { up, down } = this.#keys(boot);
-      this.#useKeys(boot, up, down);
+  /** Takes in what an ended container printed, from its log. What is not in it comes no more. */
+  takeLog(log: Buffer): void {
+    const text = this.#binding.framesIn(log);
+    if (!text) return;
+    // Frames in a log are those of a runner that was bound.
+    this.view = { ...this.view, resumed: true };
+    this.#past = Number.POSITIVE_INFINITY;
+    for (let events = this.#decoder.push(text); ; events = this.#decoder.push(text)) {
+      const gap = events.find((event) => event.type === 'gap');
+      this.#take(events.filter((event) => event !== gap));
+      if (!gap) return;
+      this.#decoder.skipTo(gap.to + 1);
     }
-    const lines = text.toString('latin1').split('\n');
-    const ours = lines.filter((line) => line.startsWith('<<<BERTH_') || /^[A-Za-z0-9+/]+={0,2}$/.test(line));
-    const events = this.#decoder.push(Buffer.from(`${ours.join('\n')}\n`, 'latin1'));
-    // A log with sealed frames in it is that of a runner that was bound.
-    if (events.some(({ type }) => type !== 'ready')) this.view = { ...this.view, resumed: true };
-    this.#take(events);
   }
 
   #send<K extends Exclude<ControlKind, 'bind'>>(kind: K, message: ControlMessages[K], binary?: Buffer): number {
     const position = this.#position();
-    if (!this.#down || !this.#boot) return position.n;
-    const { session, incarnation, random } = this.#options;
-    const channel = { session, incarnation, boot: this.#boot, key: this.#down, random };
-    this.#attachment.write(controlText(channel, position, kind, message, binary));
+    const lines = this.#binding.seal(position, kind, message, binary);
+    if (lines) this.#attachment.write(lines);
     return position.n;
   }
 
@@ -196,19 +247,42 @@ export class Link {
 
   #answered(): void {
     this.#attachment.answered();
+    this.#options.answers.at = this.#options.clock.monotonic();
     this.#silence();
+    this.#heardAt = this.#options.clock.monotonic();
+    this.#pingLater();
+  }
+
+  #askForFigures(inMs: number): void {
+    this.#figuresAt = this.#options.clock.monotonic() + inMs;
+    this.#pingLater();
+  }
+
+  #pingLater(): void {
+    const { clock } = this.#options;
+    const at = Math.min(this.#heardAt + PING_MS, this.#figuresAt);
+    const forFigures = at < this.#heardAt + PING_MS;
     this.#cancelPing();
-    this.#cancelPing = this.#options.clock.setTimer(PING_MS, () => {
+    this.#cancelPing = clock.setTimer(Math.max(0, at - clock.monotonic()), () => {
+      // What comes before the answer must not have it asked again.
+      if (Number.isFinite(this.#figuresAt)) this.#figuresAt = clock.monotonic() + PING_MS;
       this.#send('ping', {});
-      this.#expectAnswer();
+      // For figures alone nobody is owed an answer: a machine that is busy with the turn may take its time.
+      if (forFigures) this.#pingLater();
+      else this.#expectAnswer();
     });
   }
 
+  /** How long nothing has come that should have. */
   #silence(): void {
-    const { silentSince } = this.#attachment;
-    if (this.view.silentSince === silentSince) return;
-    const { silentSince: _, ...rest } = this.view;
-    this.view = silentSince === undefined ? rest : { ...rest, silentSince };
+    const { silentSince, failingMs, failingSince = Number.POSITIVE_INFINITY } = this.#attachment;
+    const { silentSince: before, unreachableMs = 0, othersAnswer: _, ...rest } = this.view;
+    if (before === silentSince && unreachableMs === failingMs) return;
+    this.view = {
+      ...rest,
+      ...(silentSince === undefined ? {} : { silentSince }),
+      ...(failingMs === 0 ? {} : { unreachableMs: failingMs, othersAnswer: this.#options.answers.at >= failingSince }),
+    };
   }
 
   // -------------------------------------------------------------------------------------------------------- up
@@ -216,7 +290,7 @@ export class Link {
   #take(events: FrameEvent[]): void {
     for (const event of events) {
       if (event.type === 'ready') this.#ready(event.ready);
-      else if (event.type === 'gap') this.#send('resend', { from: event.from });
+      else if (event.type === 'gap') this.#missing(event);
       else if (event.type === 'frame') this.#frame(event.frame);
       else if (event.type === 'malformed') {
         const { seq, kind, problem } = event;
@@ -225,12 +299,27 @@ export class Link {
     }
   }
 
-  /** In clear, so nothing is believed because of it: who it is shows in whether its frames open. */
+  #missing({ from, to }: { from: number; to: number }): void {
+    const { clock } = this.#options;
+    const now = clock.monotonic();
+    const again = this.#resent.at + RESEND_AGAIN_MS;
+    this.#cancelResend();
+    if (from > this.#resent.through || now >= again) {
+      this.#resent = { through: to, at: now };
+      this.#send('resend', { from });
+      return;
+    }
+    // What was asked for comes, or it was torn as well.
+    this.#cancelResend = clock.setTimer(again - now, () => {
+      if (this.#decoder.next <= to) this.#missing({ from: this.#decoder.next, to });
+    });
+  }
+
+  /** Somebody is there; whether it is still the one with our keys shows in whether its frames open. */
   #ready(ready: Ready): void {
-    const { session, incarnation, pod } = this.#options;
-    // In clear: it shows that somebody is there, not that it is still the one with our keys.
     if (ready.session === undefined) this.#answered();
-    else this.#attachment.heard();
+    // A second one says nothing new: what was asked after the first is still owed.
+    else if (!this.#greeted) this.#attachment.heard();
     if (ready.epoch > this.#options.epoch()) {
       // It would refuse everything; once the epoch is raised, a later attach is obeyed.
       this.#options.onLaterEpoch(ready.epoch);
@@ -240,65 +329,55 @@ export class Link {
     if (this.#greeted) return;
     this.#greeted = true;
     const facts = { protocol: ready.protocol, runnerVersion: ready.runnerVersion };
-    if (ready.podUID !== pod.uid || (this.#boot !== undefined && this.#boot !== ready.boot)) {
-      this.#change({ ...facts, phase: 'Foreign' });
+    const whose = this.#binding.recognize(ready);
+    if (whose !== 'Ours') {
+      this.#change({ ...facts, phase: whose });
       return;
     }
-    if (ready.session === undefined) {
-      this.#boot = ready.boot;
-      this.#change({ ...facts, phase: 'Unbound' });
-      return;
-    }
-    if (ready.session !== session || ready.incarnation !== incarnation) {
-      this.#change({ ...facts, phase: 'Foreign' });
-      return;
-    }
-    if (!this.#opened) {
-      // Which master key its keys were derived from shows in whether its frames open.
-      const resumed = this.view.resumed || this.#boot === undefined;
-      const { up, down } = this.#keys(ready.boot, resumed ? this.#tries++ : 0);
-      this.#useKeys(ready.boot, up, down);
-      this.view = { ...this.view, resumed };
-    }
+    this.view = { ...this.view, resumed: this.#binding.resume(ready.boot, this.view.resumed) };
+    this.#past = ready.lastSeq;
     if (this.#acked > 0) this.#send('ack', { through: this.#acked });
     this.#send('resend', { from: this.#decoder.next });
     // What was asked for over an attach that broke may not have arrived; asking again changes nothing.
     const { cancelSent, suspendSent, snapshot } = this.view;
-    if (cancelSent) this.#send('cancel', { turn: cancelSent.turn, outcome: 'Cancelled' });
-    if (suspendSent && !snapshot) {
-      this.#send('suspend', {});
-      this.#send('snapshot', {});
-    }
+    for (const cancelled of cancelSent ?? []) this.#sendCancel(...cancelled);
+    if (suspendSent && !snapshot) this.#sendSuspend();
     this.#send('ping', {});
     this.#expectAnswer();
     this.#change(facts);
   }
 
   #frame(frame: Frame): void {
-    this.#opened = true;
+    this.#binding.proven();
     this.#answered();
     switch (frame.kind) {
       case 'bound':
+        // Its word on its activity: nobody else can say whether it is idle.
+        this.#send('ping', {});
         this.#change({ phase: 'Bound', bound: frame.message });
         break;
       case 'started':
-        this.#change({
-          started: { turn: frame.message.turn, at: frame.message.at },
-          sent: new Set([...this.view.sent, frame.message.turn]),
-        });
+        this.#begun();
+        this.#change(started(this.view, frame.message.turn, this.#options.clock.now()));
+        this.#askForFigures(FIRST_FIGURES_MS);
         break;
       case 'log':
       case 'state':
       case 'result':
+      case 'approval':
         this.#keep(frame);
         break;
       case 'pong':
-        this.#pong(frame.message);
+        // One of the past says nothing of now: whether the runner rests, and since when, least of all.
+        if (frame.seq <= this.#past) this.view = remembered(this.view, frame.message);
+        else this.#pong(frame.message);
+        this.#options.onChange();
         break;
       case 'refused':
         this.#options.log.warn({ pod: this.#options.pod.name, ...frame.message }, 'runner refused a control line');
         // Its `ready` says which epoch it obeys.
         if (frame.message.code === 'StaleEpoch') this.#attachment.reattach();
+        if (frame.message.n === this.#turnNumber) this.view = turnRefused(this.view, frame.message.code);
         this.#change({ refused: frame.message });
         break;
       case 'bye':
@@ -310,43 +389,22 @@ export class Link {
   }
 
   #pong(pong: Pong): void {
-    const { turn } = pong;
-    const { active: _, ...rest } = this.view;
-    // A pong to a ping from before the turn was sent says nothing of it.
-    const active = turn?.uid ?? (pong.n < this.#turnNumber ? this.view.active : undefined);
-    const started = turn?.startedAt ? { turn: turn.uid, at: turn.startedAt } : this.view.started;
-    this.view = {
-      ...rest,
-      phase: 'Bound',
-      sent: turn ? new Set([...this.view.sent, turn.uid]) : this.view.sent,
-      ...(active ? { active } : {}),
-      ...(started ? { started } : {}),
-      suspended: pong.suspended,
-    };
-    this.#options.onChange();
+    this.view = answered(this.view, pong, this.#turnNumber, this.#options.clock.now());
+    const { figures } = this.view;
+    const early = figures ? FIRST_FIGURES_MS - figures.runningMs : Number.POSITIVE_INFINITY;
+    this.#askForFigures(early > 0 ? early : PING_MS);
   }
 
-  #keep(frame: FrameOf<'log'> | FrameOf<'state'> | FrameOf<'result'>): void {
+  /** A runner that has begun a turn has its state: a successor is told again what it refused before. */
+  #begun(): void {
+    const { refused, ...rest } = this.view;
+    if (refused?.code === 'NotRestored') this.view = rest;
+  }
+
+  #keep(frame: Parameters<Inbox['add']>[0]): void {
     this.#inbox.add(frame);
-    const delivery = this.#inbox.delivery();
     if (frame.kind === 'state' && frame.message.turn === undefined) this.#change({ snapshot: frame });
-    else if (delivery) this.#change({ delivery });
-  }
-
-  /** From the current master key, or at further tries from the others in turn. */
-  #keys(boot: string, attempt = 0): { up: Buffer; down: Buffer } {
-    const { keys, session, pod } = this.#options;
-    const others = [...keys.byId].filter(([id]) => id !== keys.current.id).map(([, key]) => key);
-    const masters = [keys.current.key, ...others];
-    const master = masters[attempt % masters.length] as Buffer;
-    return frameKeys(master, { session, podUID: pod.uid, boot });
-  }
-
-  #useKeys(boot: string, up: Buffer, down: Buffer): void {
-    const { session, incarnation } = this.#options;
-    this.#boot = boot;
-    this.#down = down;
-    this.#decoder.setChannel({ session, incarnation, boot, key: up });
+    else this.#change(this.#inbox.next());
   }
 
   #change(patch: Partial<LinkView>): void {

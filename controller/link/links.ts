@@ -1,3 +1,4 @@
+import type { DecoderCounters } from '../../core/frames/decode.ts';
 import type { StoredPod } from '../../core/kube/builtin.ts';
 import type { KubeApi } from '../../core/kube/types.ts';
 import type { Clock, Logger, Random } from '../../core/runtime.ts';
@@ -14,12 +15,17 @@ export interface LinksOptions {
   epoch(): number;
   onChange(key: string): void;
   onLaterEpoch(epoch: number): void;
+  /** Counts what is refused of all pods together. */
+  refused?: DecoderCounters | undefined;
 }
 
 /** The links of this leader, one for each living pod, by the pod's uid. */
 export class Links {
   readonly #options: LinksOptions;
   readonly #links = new Map<string, Link>();
+  /** UID of a session → those of its pods that have a link. */
+  readonly #podsOf = new Map<string, Set<string>>();
+  readonly #answers = { at: Number.NEGATIVE_INFINITY };
   #number = 0;
 
   constructor(options: LinksOptions) {
@@ -42,29 +48,34 @@ export class Links {
       session: session.uid,
       incarnation: session.incarnation,
       nextNumber: () => ++this.#number,
+      answers: this.#answers,
       onChange: () => {
         if (this.#links.get(uid) === link) onChange(session.key);
       },
     });
     this.#links.set(uid, link);
+    this.#podsOf.set(session.uid, (this.#podsOf.get(session.uid) ?? new Set()).add(uid));
     return link;
   }
 
   podChanged(pod: StoredPod, gone: boolean): void {
     if (gone) return;
-    this.#links.get(pod.metadata.uid)?.podChanged({ scheduled: pod.spec.nodeName !== undefined });
+    this.#links.get(pod.metadata.uid)?.podChanged({ scheduled: isDue(pod) });
   }
 
   close(podUID: string): void {
-    this.#links.get(podUID)?.close();
+    const link = this.#links.get(podUID);
+    if (!link) return;
+    link.close();
     this.#links.delete(podUID);
+    const others = this.#podsOf.get(link.session);
+    others?.delete(podUID);
+    if (others?.size === 0) this.#podsOf.delete(link.session);
   }
 
   /** Closes every link of the session but the one to keep. */
   closeOthers(sessionUID: string, keep?: string): void {
-    for (const [uid, link] of [...this.#links]) {
-      if (link.session === sessionUID && uid !== keep) this.close(uid);
-    }
+    for (const uid of [...(this.#podsOf.get(sessionUID) ?? [])]) if (uid !== keep) this.close(uid);
   }
 
   closeAll(): void {
@@ -74,5 +85,12 @@ export class Links {
 
 /** What a link must know of its pod when it begins. */
 export function attachability(pod: StoredPod): { scheduled: boolean; running: boolean } {
-  return { scheduled: pod.spec.nodeName !== undefined, running: startedContainer(pod) };
+  return { scheduled: isDue(pod), running: startedContainer(pod) };
+}
+
+/** Its container starts now: the pod has a node, and what comes before the container has been done. Sidecars go on. */
+function isDue({ spec, status }: StoredPod): boolean {
+  const before = (spec.initContainers ?? []).filter(({ restartPolicy }) => restartPolicy !== 'Always');
+  const isDone = (name: string) => status?.initContainerStatuses?.find((one) => one.name === name)?.state?.terminated;
+  return spec.nodeName !== undefined && before.every(({ name }) => isDone(name));
 }

@@ -22,7 +22,7 @@ export class AttachSchedule {
     this.#clock = clock;
   }
 
-  /** The pod has a node since about now; only the first call counts. */
+  /** The pod’s container starts about now; only the first call counts. */
   scheduled(): void {
     this.#scheduledAt ??= this.#clock.monotonic();
     this.changed();

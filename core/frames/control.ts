@@ -21,6 +21,7 @@ const KINDS: Record<ControlKind, true> = {
   bind: true,
   restore: true,
   turn: true,
+  approval: true,
   cancel: true,
   ack: true,
   resend: true,

@@ -59,13 +59,8 @@ interface Piece {
   associated: Buffer;
 }
 
-/**
- * One for each (pod, boot nonce): its cursor outlives the connections that the bytes come from. Frames come out in the
- * order of their numbers without a gap; one that cannot be had yet is reported, and later ones are left to the resend.
- * Never throws on any bytes. Holds one line and the parts of one message.
- */
-export class FrameDecoder {
-  readonly counters: DecoderCounters = {
+export function noneRefused(): DecoderCounters {
+  return {
     torn: 0,
     repeated: 0,
     forged: 0,
@@ -76,6 +71,15 @@ export class FrameDecoder {
     malformed: 0,
     junkBytes: 0,
   };
+}
+
+/**
+ * One for each (pod, boot nonce): its cursor outlives the connections that the bytes come from. Frames come out in the
+ * order of their numbers without a gap; one that cannot be had yet is reported, and later ones are left to the resend.
+ * Never throws on any bytes. Holds one line and the parts of one message.
+ */
+export class FrameDecoder {
+  readonly counters: DecoderCounters;
   readonly #validate: Validate;
   readonly #maxParts: number;
   readonly #lines = new LineSplitter(MAX_LINE_BYTES, MAX_HEADER_BYTES);
@@ -88,8 +92,10 @@ export class FrameDecoder {
   #early = { seq: 0, part: 0 };
   #events: FrameEvent[] = [];
 
-  constructor(options: { validate: Validate; maxMessageBytes?: number }) {
+  /** `counters` may be shared with other decoders; default: its own. */
+  constructor(options: { validate: Validate; maxMessageBytes?: number; counters?: DecoderCounters | undefined }) {
     const maxBytes = options.maxMessageBytes ?? MAX_MESSAGE_BYTES;
+    this.counters = options.counters ?? noneRefused();
     this.#validate = options.validate;
     this.#maxParts = Math.ceil(maxBytes / PART_BYTES);
     this.#assembly = new Assembly(maxBytes);
@@ -103,6 +109,13 @@ export class FrameDecoder {
   /** Whose frames count, and the key of the direction up. Until then only `ready` is delivered. */
   setChannel(channel: Address & { key: Buffer }): void {
     this.#channel = channel;
+  }
+
+  /** What is before this number comes no more, and is not waited for. */
+  skipTo(seq: number): void {
+    if (seq <= this.#next) return;
+    this.#next = seq;
+    this.#assembly.clear();
   }
 
   push(chunk: Buffer): FrameEvent[] {

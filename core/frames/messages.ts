@@ -45,6 +45,17 @@ export interface Started {
   pid: number;
 }
 
+/** What a turn used; what nobody measured is absent. */
+export interface Usage {
+  /** Waiting for a decision does not count. */
+  wallMs: number;
+  cpuSeconds?: number;
+  /** The most that its processes had at once, as far as it was seen. */
+  peakMemoryBytes?: number;
+  /** The most that ran at once, as far as it was seen. */
+  processes?: number;
+}
+
 /** The turn's readable text after redaction. Sent before its result. */
 export interface Log {
   turn: string;
@@ -93,17 +104,64 @@ export interface Result {
   state: { seq: number; digest: string } | 'Unchanged';
   /** The log frame this result goes with; absent when the turn wrote nothing. */
   logSeq?: number;
+  usage?: Usage;
   /** Processes that the agent left running in the background. */
   leftRunning: { pid: number; command: string }[];
+}
+
+/** What an agent asks a person; strings are redacted. */
+export interface Question {
+  /** At most 4 KiB. */
+  prompt: string;
+  /** Any JSON, at most 16 KiB. */
+  payload?: unknown;
+}
+
+/** A turn waits for a decision. Its state and log are what they are for a result. */
+export interface ApprovalRequest extends Question {
+  turn: string;
+  attempt: number;
+  /** Random, given once: a repeated frame has the same. */
+  id: string;
+  /** Alive: the agent's process waits. Ended: the decision comes with the request of a new one. */
+  process: 'Ended' | 'Alive';
+  /** RFC 3339 with milliseconds, by the runner's clock. */
+  at: string;
+  startedAt: string;
+  /** Milliseconds that the turn has run so far; waiting does not count. */
+  ranMs: number;
+  state: { seq: number; digest: string } | 'Unchanged';
+  logSeq?: number;
+}
+
+/** What an agent tells while it works. */
+export interface AgentEvent {
+  turn: string;
+  attempt: number;
+  /** RFC 3339 with milliseconds, by the runner's clock. */
+  at: string;
+  /** Any JSON, redacted. */
+  event: unknown;
 }
 
 export interface Pong {
   /** The `n` of the ping answered. */
   n: number;
   incarnation: number;
-  turn?: { uid: string; attempt: number; phase: 'Running' | 'Collecting' | 'Finished'; startedAt?: string };
-  /** RFC 3339 with milliseconds: the last output or end of a turn. */
-  lastActivityAt: string;
+  turn?: {
+    uid: string;
+    attempt: number;
+    phase: 'Running' | 'Collecting' | 'Finished';
+    startedAt?: string;
+    /** Milliseconds since the start, which no clock that is set can change. */
+    runningMs?: number;
+    /** The request whose decision it was told last. */
+    told?: string;
+    /** So far. */
+    usage?: Usage;
+  };
+  /** Milliseconds since the last output or end of a turn, which no clock that is set can change. */
+  idleMs: number;
   suspended: boolean;
 }
 
@@ -129,6 +187,7 @@ export type RefusalCode =
   | 'AlreadyDone'
   | 'StaleEpoch'
   | 'UnknownTurn'
+  | 'UnknownRequest'
   | 'Malformed'
   | 'RestoreFailed'
   | 'SnapshotFailed';
@@ -145,6 +204,8 @@ export interface FrameMessages {
   log: Log;
   state: State;
   result: Result;
+  approval: ApprovalRequest;
+  event: AgentEvent;
   pong: Pong;
   dropped: Dropped;
   refused: Refused;
@@ -153,7 +214,7 @@ export interface FrameMessages {
 export type FrameKind = keyof FrameMessages;
 
 /** Kept by the runner until acknowledged; the rest lives in a 1 MiB ring. */
-export const DURABLE_KINDS: readonly FrameKind[] = ['log', 'result', 'state', 'bye'];
+export const DURABLE_KINDS: readonly FrameKind[] = ['log', 'result', 'state', 'approval', 'bye'];
 
 export type Frame = { [K in FrameKind]: FrameOf<K> }[FrameKind];
 export interface FrameOf<K extends FrameKind> {
@@ -166,16 +227,65 @@ export interface FrameOf<K extends FrameKind> {
 
 // -------------------------------------------------------------------------------------------------------------- down
 
+export interface ToolSpec {
+  name: string;
+  description: string;
+  /** JSON Schema of the arguments. */
+  parameters: Record<string, unknown>;
+  /** The program and its arguments; without it the agent's command gets the request, with this method. */
+  command?: string[];
+  method?: string;
+  timeoutMs: number;
+}
+
 export interface AgentSpec {
-  driver: 'Command';
-  /** Program and arguments; `args` may hold placeholders when `input` is `Args`. */
+  driver: 'Command' | 'Server' | 'Shell' | 'Tools';
+  /** Program and arguments, empty for the driver Shell; `args` may hold placeholders when `input` is `Args`. */
   command: string[];
   args: string[];
+  /** Instead of `args` once the state directory holds a file that `resumeWhen`, a glob, describes; without it, anything. */
+  resumeArgs?: string[];
+  resumeWhen?: string;
   workingDir?: string;
   /** Values, or the name of a variable of the runner's own environment that holds a Secret's value. */
   env: ({ name: string; value: string } | { name: string; secret: string })[];
   input: 'Stdin' | 'Text' | 'File' | 'Args';
-  result: 'Envelope' | 'Json' | 'Text';
+  /** Files that the kubelet makes from Secrets, by their paths in the folder of secrets. */
+  secretFiles?: { path: string }[];
+  result: 'Envelope' | 'Json' | 'Text' | 'JsonLines';
+  /** Where the result stands among lines of JSON. Each `…When` describes a line: what JSON pointers find in it, as text. */
+  jsonLines?: {
+    resultWhen: Record<string, string>;
+    /** Default: all of the line. */
+    output?: string;
+    /** Default: the line of the result. */
+    outputWhen?: Record<string, string>;
+    error?: string;
+    errorWhen?: Record<string, string>;
+    /** Numbers of the result's line, by the names they get. */
+    usage?: Record<string, string>;
+  };
+  /** Settings of the driver Server: whether a turn may be given to it while processes of an earlier turn run. */
+  server?: { leftovers: 'Restart' | 'Allow' };
+  /** Of the driver Tools, and how many of their calls run at once. */
+  tools?: ToolSpec[];
+  maxParallel?: number;
+  /** Settings of the driver Shell: whether `A && B &` is rewritten so that no subshell waits for B. */
+  shell?: { rewriteBackground: boolean };
+}
+
+/** What the processes of a session may use; what is absent is not limited. */
+export interface Limits {
+  /** Of each turn's or tool call's processes together. */
+  memoryBytes?: number;
+  cpuSeconds?: number;
+  fileSizeBytes?: number;
+  /** Of the session together; with the driver Tools of each call. */
+  processes?: number;
+  openFiles?: number;
+  coreBytes?: number;
+  /** Nothing is started where they cannot be set. */
+  required: boolean;
 }
 
 /** In clear (attach is TLS and no agent runs before it), accepted once. */
@@ -189,6 +299,14 @@ export interface Bind {
   agent: AgentSpec;
   /** The state that a `restore` will bring; a turn before it is refused. Absent: the session has none yet. */
   restores?: { digest: string; incarnation: number; seq: number };
+  /** The state directory is not stored at all, or not above this size of the archive; absent: as large as can be. */
+  persistence?: { state: boolean; maxStateBytes?: number };
+  /** Patterns of what must not show, besides the values of secrets: core/text/pattern.ts. */
+  redact?: string[];
+  /** Absent: the processes are not limited. */
+  limits?: Limits;
+  /** The volume that is the working directory unless the agent names its own. */
+  workspace?: { mountPath: string };
   /** Set for every incarnation but the first. */
   restored?: { workspaceReset: boolean; note: string };
 }
@@ -206,21 +324,45 @@ export interface StartTurn {
   attempt: number;
   input: unknown;
   timeoutMs: number;
+  /** How long it may be silent; absent: for ever. */
+  stallMs?: number;
+}
+
+/** What somebody decided on a request. */
+export interface Decided {
+  requestId: string;
+  decision: 'Approve' | 'Deny';
+  /** Any JSON. */
+  response?: unknown;
+  note?: string;
+}
+
+/** Tells the process that waits for it, or goes on with the turn in a new one. */
+export interface ResumeTurn extends StartTurn {
+  approval: Decided;
+  /** Of the turn, by the runner's clock that started it. */
+  startedAt?: string;
+  /** Milliseconds that the turn has run before. */
+  ranMs: number;
 }
 
 export interface CancelTurn {
   turn: string;
   outcome: 'Cancelled' | 'TimedOut';
+  /** Why, where it is neither a person's wish nor the turn's own time-out. */
+  reason?: 'LifetimeExceeded';
 }
 
 export interface ControlMessages {
   bind: Bind;
   restore: Restore;
   turn: StartTurn;
+  approval: ResumeTurn;
   cancel: CancelTurn;
   ack: { through: number };
   resend: { from: number };
-  snapshot: Record<string, never>;
+  /** `maxStateBytes`: the limit by now; without it the one of `bind`. */
+  snapshot: { maxStateBytes?: number };
   suspend: Record<string, never>;
   resume: Record<string, never>;
   ping: Record<string, never>;

@@ -1,15 +1,27 @@
 /** The one primitive: AES-256-GCM, and the keys it is used with. */
-import { createCipheriv, createDecipheriv, hkdfSync } from 'node:crypto';
+import { createCipheriv, createDecipheriv, createSecretKey, hkdfSync, type KeyObject } from 'node:crypto';
 import type { Random } from '../runtime.ts';
 
 const IV_BYTES = 12;
 const TAG_BYTES = 16;
 export const KEY_BYTES = 32;
 
+/** Node makes one of the bytes at every use, which takes longer than to seal a frame. Nobody changes a key's bytes. */
+const keyObjects = new WeakMap<Buffer, KeyObject>();
+
+function keyObject(key: Buffer): KeyObject {
+  let made = keyObjects.get(key);
+  if (!made) {
+    made = createSecretKey(key);
+    keyObjects.set(key, made);
+  }
+  return made;
+}
+
 /** IV, ciphertext and tag. `random` gives a fresh IV: one key must not seal more than 2^32 times. */
 export function seal(key: Buffer, plain: Buffer, associated: Buffer, random: Random): Buffer {
   const iv = random.bytes(IV_BYTES);
-  const cipher = createCipheriv('aes-256-gcm', key, iv, { authTagLength: TAG_BYTES }).setAAD(associated);
+  const cipher = createCipheriv('aes-256-gcm', keyObject(key), iv, { authTagLength: TAG_BYTES }).setAAD(associated);
   return Buffer.concat([iv, cipher.update(plain), cipher.final(), cipher.getAuthTag()]);
 }
 
@@ -17,7 +29,7 @@ export function seal(key: Buffer, plain: Buffer, associated: Buffer, random: Ran
 export function open(key: Buffer, sealed: Buffer, associated: Buffer): Buffer | undefined {
   if (sealed.length < IV_BYTES + TAG_BYTES) return undefined;
   const iv = sealed.subarray(0, IV_BYTES);
-  const decipher = createDecipheriv('aes-256-gcm', key, iv, { authTagLength: TAG_BYTES })
+  const decipher = createDecipheriv('aes-256-gcm', keyObject(key), iv, { authTagLength: TAG_BYTES })
     .setAAD(associated)
     .setAuthTag(sealed.subarray(-TAG_BYTES));
   const plain = decipher.update(sealed.subarray(IV_BYTES, -TAG_BYTES));

@@ -3,6 +3,13 @@
  * decoder because the runner, which shares the other files, must start without loading a schema library.
  */
 import * as z from 'zod';
+import {
+  jsonBytes,
+  MAX_EVENT_BYTES,
+  MAX_LEFT_RUNNING,
+  MAX_PAYLOAD_BYTES,
+  MAX_PROMPT_BYTES,
+} from '../resources/limits.ts';
 import type { Validate } from './decode.ts';
 import type { FrameKind, FrameMessages } from './messages.ts';
 
@@ -22,6 +29,8 @@ const FRAME_KINDS = [
   'log',
   'state',
   'result',
+  'approval',
+  'event',
   'pong',
   'dropped',
   'refused',
@@ -62,6 +71,13 @@ const state = z.object({
   bytes: count(),
 });
 
+const usage = z.object({
+  wallMs: count(),
+  cpuSeconds: z.number().min(0).exactOptional(),
+  peakMemoryBytes: count().exactOptional(),
+  processes: count().exactOptional(),
+});
+
 const result = z.object({
   ...turn,
   outcome: z.enum(['Succeeded', 'Failed', 'Cancelled', 'TimedOut']),
@@ -75,8 +91,30 @@ const result = z.object({
   finishedAt: time(),
   state: z.union([z.object({ seq: count().min(1), digest: digest() }), z.literal('Unchanged')]),
   logSeq: count().min(1).exactOptional(),
-  leftRunning: z.array(z.object({ pid: count(), command: text() })).max(4096),
+  usage: usage.exactOptional(),
+  leftRunning: z.array(z.object({ pid: count(), command: text() })).max(MAX_LEFT_RUNNING),
 });
+
+const json = (maxBytes: number) =>
+  z.unknown().refine((value) => jsonBytes(value) <= maxBytes, { message: `is larger than ${maxBytes} bytes as JSON` });
+
+const approval = z.object({
+  ...turn,
+  id: z.string().regex(/^[0-9a-f]{16}$/),
+  prompt: z
+    .string()
+    .min(1)
+    .refine((prompt) => Buffer.byteLength(prompt) <= MAX_PROMPT_BYTES, { message: 'is too long' }),
+  payload: json(MAX_PAYLOAD_BYTES).exactOptional(),
+  process: z.enum(['Ended', 'Alive']),
+  at: time(),
+  startedAt: time(),
+  ranMs: count(),
+  state: z.union([z.object({ seq: count().min(1), digest: digest() }), z.literal('Unchanged')]),
+  logSeq: count().min(1).exactOptional(),
+});
+
+const event = z.object({ ...turn, at: time(), event: json(2 * MAX_EVENT_BYTES) });
 
 const pong = z.object({
   n: count(),
@@ -87,9 +125,12 @@ const pong = z.object({
       attempt: count(),
       phase: z.enum(['Running', 'Collecting', 'Finished']),
       startedAt: time().exactOptional(),
+      runningMs: count().exactOptional(),
+      told: z.string().max(64).exactOptional(),
+      usage: usage.exactOptional(),
     })
     .exactOptional(),
-  lastActivityAt: time(),
+  idleMs: count(),
   suspended: z.boolean(),
 });
 
@@ -112,6 +153,7 @@ const refused = z.object({
     'AlreadyDone',
     'StaleEpoch',
     'UnknownTurn',
+    'UnknownRequest',
     'Malformed',
     'RestoreFailed',
     'SnapshotFailed',
@@ -121,7 +163,7 @@ const refused = z.object({
 
 const bye = z.object({ reason: z.enum(['Shutdown', 'Signal', 'Fault']), message: text() });
 
-const SCHEMAS = { ready, bound, started, log, state, result, pong, dropped, refused, bye };
+const SCHEMAS = { ready, bound, started, log, state, result, approval, event, pong, dropped, refused, bye };
 
 /** Fails to compile where a schema and `messages.ts` say different things. */
 type Same<A, B> = [A, keyof A] extends [B, keyof B] ? ([B, keyof B] extends [A, keyof A] ? true : false) : false;

@@ -19,12 +19,14 @@ export interface PodSpec {
   terminationGracePeriodSeconds?: number;
   activeDeadlineSeconds?: number;
   nodeName?: string;
+  /** The scheduler leaves the pod alone while there are any; they can only be taken away. */
+  schedulingGates?: { name: string }[];
   nodeSelector?: Record<string, string>;
   runtimeClassName?: string;
   priorityClassName?: string;
   imagePullSecrets?: { name: string }[];
   tolerations?: object[];
-  affinity?: object;
+  affinity?: unknown;
   securityContext?: object;
 }
 
@@ -32,6 +34,8 @@ export interface Container {
   name: string;
   image?: string;
   imagePullPolicy?: 'Always' | 'IfNotPresent' | 'Never';
+  /** Of an init container: a sidecar, which runs on beside the others. */
+  restartPolicy?: 'Always';
   command?: string[];
   args?: string[];
   workingDir?: string;
@@ -57,6 +61,11 @@ export interface Volume {
   name: string;
   emptyDir?: { medium?: '' | 'Memory'; sizeLimit?: string };
   secret?: { secretName: string; items?: { key: string; path: string; mode?: number }[]; defaultMode?: number };
+  /** Files from several sources in one folder, here of Secrets only. */
+  projected?: {
+    sources: { secret: { name: string; items: { key: string; path: string }[] } }[];
+    defaultMode?: number;
+  };
   persistentVolumeClaim?: { claimName: string };
   image?: { reference: string; pullPolicy?: 'Always' | 'IfNotPresent' | 'Never' };
 }
@@ -102,6 +111,39 @@ export interface Condition {
   message?: string;
   lastTransitionTime?: string;
   observedGeneration?: number;
+}
+
+export interface PersistentVolumeClaim extends KubeObject {
+  spec: {
+    accessModes: ('ReadWriteOnce' | 'ReadWriteOncePod' | 'ReadWriteMany' | 'ReadOnlyMany')[];
+    resources: { requests: { storage: string } };
+    storageClassName?: string;
+  };
+  status?: { phase?: 'Pending' | 'Bound' | 'Lost' };
+}
+
+export interface LabelSelector {
+  matchLabels?: Record<string, string>;
+  matchExpressions?: { key: string; operator: string; values?: string[] }[];
+}
+
+export interface NetworkPolicyPeer {
+  ipBlock?: { cidr: string; except?: string[] };
+  namespaceSelector?: LabelSelector;
+  podSelector?: LabelSelector;
+}
+
+export interface NetworkPolicyRule {
+  to?: NetworkPolicyPeer[];
+  ports?: { port: number; endPort?: number; protocol: 'TCP' | 'UDP' | 'SCTP' }[];
+}
+
+export interface NetworkPolicy extends KubeObject {
+  spec: {
+    podSelector: LabelSelector;
+    policyTypes: ('Ingress' | 'Egress')[];
+    egress?: NetworkPolicyRule[];
+  };
 }
 
 export interface Secret extends KubeObject {
@@ -192,6 +234,7 @@ export interface SubjectAccessReview extends KubeObject {
       subresource?: string;
       name?: string;
     };
+    nonResourceAttributes?: { path: string; verb: string };
   };
   status?: { allowed: boolean; denied?: boolean; reason?: string; evaluationError?: string };
 }

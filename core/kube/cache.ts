@@ -26,10 +26,15 @@ export type Change<T extends KubeObject> =
 export class ObjectCache<T extends KubeObject> {
   readonly #items = new Map<string, Stored<T>>();
   readonly #indexes = new Map<string, { of: IndexFunction<T>; keys: Map<string, Set<string>> }>();
+  readonly #keep: (object: Stored<T>) => boolean;
   /** The newest version that the server has shown by list or watch. */
   #position: string | undefined;
+  /** UID → version at which an object was dropped, until the server has shown that: what it shows before is of the past. */
+  readonly #dropped = new Map<string, string>();
 
-  constructor(indexes: Record<string, IndexFunction<T>> = {}) {
+  /** An object for which `keep` is false is as one that does not exist. */
+  constructor(indexes: Record<string, IndexFunction<T>> = {}, keep: (object: Stored<T>) => boolean = () => true) {
+    this.#keep = keep;
     for (const [name, of] of Object.entries(indexes)) this.#indexes.set(name, { of, keys: new Map() });
   }
 
@@ -63,13 +68,18 @@ export class ObjectCache<T extends KubeObject> {
   /** The server's history has reached `version`. */
   advance(version: string): void {
     this.#position = version;
+    for (const [uid, dropped] of this.#dropped) {
+      if ((compareVersions(dropped, version) ?? 0) > 0) break;
+      this.#dropped.delete(uid);
+    }
   }
 
   /** The whole set as listed at `version`. What is not in it is gone, unless our own write made it after the list. */
   replaceAll(objects: readonly Stored<T>[], version: string): Change<T>[] {
     const restarted = this.isBehind(version);
     const listed = new Set(objects.map((object) => keyOf(object.metadata)));
-    this.#position = version;
+    if (restarted) this.#dropped.clear();
+    this.advance(version);
     const changes: Change<T>[] = [];
     for (const [key, known] of [...this.#items]) {
       const later = !restarted && (compareVersions(known.metadata.resourceVersion, version) ?? -1) > 0;
@@ -81,13 +91,13 @@ export class ObjectCache<T extends KubeObject> {
 
   /** An ADDED or MODIFIED event. */
   observe(object: Stored<T>): Change<T>[] {
-    this.#position = object.metadata.resourceVersion;
+    this.advance(object.metadata.resourceVersion);
     return this.#forward(object);
   }
 
   /** A DELETED event; its object carries the version of the deletion. */
   observeDeleted(object: Stored<T>): Change<T>[] {
-    this.#position = object.metadata.resourceVersion;
+    this.advance(object.metadata.resourceVersion);
     const key = keyOf(object.metadata);
     const known = this.#items.get(key);
     // Of another uid and newer: made by our own write after the deletion.
@@ -105,9 +115,19 @@ export class ObjectCache<T extends KubeObject> {
     return !known && passed ? [] : this.#forward(object);
   }
 
+  /** Drops what `keep` does not want any more, of the objects that index `name` has under `value`; tells nobody. */
+  prune(name: string, value: string): void {
+    for (const object of this.byIndex(name, value)) {
+      if (!this.#keep(object)) this.#drop(keyOf(object.metadata), object);
+    }
+  }
+
   #forward(object: Stored<T>): Change<T>[] {
+    const { uid, resourceVersion } = object.metadata;
+    const dropped = this.#dropped.get(uid);
+    if (dropped !== undefined && (compareVersions(resourceVersion, dropped) ?? 1) <= 0) return [];
     const known = this.#items.get(keyOf(object.metadata));
-    const order = compareVersions(object.metadata.resourceVersion, known?.metadata.resourceVersion) ?? 1;
+    const order = compareVersions(resourceVersion, known?.metadata.resourceVersion) ?? 1;
     return order > 0 ? this.#set(object) : [];
   }
 
@@ -117,6 +137,7 @@ export class ObjectCache<T extends KubeObject> {
     if (old !== undefined && old.metadata.uid !== object.metadata.uid) {
       return [...this.#remove(key, old), ...this.#set(object)];
     }
+    if (!this.#keep(object)) return this.#drop(key, object);
     if (old !== undefined) this.#unindex(key, old);
     this.#items.set(key, object);
     for (const { of, keys } of this.#indexes.values()) {
@@ -128,6 +149,13 @@ export class ObjectCache<T extends KubeObject> {
     }
     if (old === undefined) return [{ type: 'add', object }];
     return old.metadata.resourceVersion === object.metadata.resourceVersion ? [] : [{ type: 'update', object, old }];
+  }
+
+  /** Nobody needs it any more, at this version. */
+  #drop(key: string, { metadata: { uid, resourceVersion } }: Stored<T>): Change<T>[] {
+    if ((compareVersions(resourceVersion, this.#position) ?? 0) > 0) this.#dropped.set(uid, resourceVersion);
+    const known = this.#items.get(key);
+    return known === undefined ? [] : this.#remove(key, known);
   }
 
   #remove(key: string, known: Stored<T>): Change<T>[] {

@@ -1,9 +1,10 @@
 import { type Clock, delay, type Logger, type Random } from '../runtime.ts';
-import type { Connection } from './config.ts';
+import type { Connection } from './connection.ts';
 import { ApiError, TransportError } from './errors.ts';
 import { apiVersionOf, collectionPath, objectPath, type Query, queryString } from './paths.ts';
 import { pods } from './resources.ts';
 import { mayRetry, retryWaitMs } from './retry.ts';
+import type { AnswerTime } from './server-clock.ts';
 import { toStatus } from './status.ts';
 import { type Answer, Transport } from './transport.ts';
 import type {
@@ -36,7 +37,26 @@ export interface KubeClientOptions {
   deadlineMs?: number;
   /** Requests under way at once, default 32; further ones wait. Watches, log follows and attaches do not count. */
   maxConnections?: number;
+  /** Hears when each answer was written, for a `ServerClock`. */
+  onAnswer?: (time: AnswerTime) => void;
+  /**
+   * Hears of every request what came of it: the HTTP status, or `error` where no answer came. Repeated ones count again; of
+   * one that its caller gave up nothing is heard.
+   */
+  onRequest?: (verb: RequestVerb, code: string) => void;
 }
+
+export type RequestVerb =
+  | 'get'
+  | 'list'
+  | 'watch'
+  | 'create'
+  | 'update'
+  | 'patch'
+  | 'delete'
+  | 'log'
+  | 'attach'
+  | 'exec';
 
 export interface RawOptions extends CallOptions {
   query?: Query;
@@ -45,10 +65,19 @@ export interface RawOptions extends CallOptions {
   accept?: string;
   /** True for a POST that changes nothing, so that it may be repeated. GET and HEAD always are. */
   readOnly?: boolean;
+  /** What it is counted as; default: by the method. */
+  verb?: RequestVerb;
 }
 
 const DEFAULT_DEADLINE_MS = 15_000;
 const ERROR_BODY_BYTES = 64 * 1024;
+
+const VERBS: Readonly<Record<string, RequestVerb>> = {
+  POST: 'create',
+  PUT: 'update',
+  PATCH: 'patch',
+  DELETE: 'delete',
+};
 
 const METADATA_LIST = 'application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1';
 
@@ -91,7 +120,11 @@ export class KubeClient implements KubeApi {
     const query = { labelSelector, fieldSelector, limit, continue: options.continue, resourceVersion };
     const accept = options.metadataOnly ? METADATA_LIST : undefined;
     const path = collectionPath(resource, namespace);
-    const list = await this.#json<KubeList<T>>('GET', path, options, { query, ...(accept && { accept }) });
+    const list = await this.#json<KubeList<T>>('GET', path, options, {
+      query,
+      verb: 'list',
+      ...(accept && { accept }),
+    });
     // A real API server writes an empty list of metadata as null.
     return list.items ? list : { ...list, items: [] };
   }
@@ -153,16 +186,16 @@ export class KubeClient implements KubeApi {
       timeoutSeconds,
     };
     const path = collectionPath(resource, namespace) + queryString(query);
-    const { body } = await this.#stream(path, { signal });
+    const { body } = await this.#stream('watch', path, { signal });
     yield* decodeWatch<T>(body);
   }
 
   async *podLog(ref: ObjectRef, options: Parameters<KubeApi['podLog']>[1]): AsyncGenerator<Buffer> {
-    const { container, follow, previous, sinceTime, tailLines, limitBytes, signal } = options;
-    const query = { container, follow, previous, sinceTime, tailLines, limitBytes };
+    const { container, follow, previous, sinceTime, tailLines, limitBytes, timestamps, signal } = options;
+    const query = { container, follow, previous, sinceTime, tailLines, limitBytes, timestamps };
     // A follow of a silent container gets no headers before its first byte.
-    const timeoutMs = follow ? undefined : (this.#options.deadlineMs ?? DEFAULT_DEADLINE_MS);
-    const { body } = await this.#stream(objectPath(pods, ref, 'log') + queryString(query), { signal, timeoutMs });
+    const limitMs = follow ? undefined : (this.#options.deadlineMs ?? DEFAULT_DEADLINE_MS);
+    const { body } = await this.#stream('log', objectPath(pods, ref, 'log') + queryString(query), { signal, limitMs });
     yield* body;
   }
 
@@ -196,13 +229,14 @@ export class KubeClient implements KubeApi {
     const end = clock.monotonic() + deadlineMs;
 
     for (let failures = 1; ; failures++) {
-      const left = end - clock.monotonic();
+      const sentAt = clock.monotonic();
+      const left = end - sentAt;
       let error: unknown;
       try {
         call.signal?.throwIfAborted();
         // A caller's deadline binds the server too: nothing may happen on its behalf once it has given up.
         const timeout = !readOnly && call.deadlineMs !== undefined ? `${Math.max(1, Math.floor(left))}ms` : undefined;
-        const answer = await this.#transport.fetch({
+        const sent = this.#transport.fetch({
           method,
           path: path + queryString({ ...request.query, timeout }),
           headers: {
@@ -215,6 +249,10 @@ export class KubeClient implements KubeApi {
           signal: call.signal,
           timeoutMs: left,
         });
+        const verb = request.verb ?? VERBS[method] ?? 'get';
+        const answer = await this.#counted(verb, call.signal, sent, ({ status }) => status);
+        const { date } = answer.headers;
+        this.#options.onAnswer?.({ date: String(date ?? ''), sentAt, receivedAt: clock.monotonic() });
         return parse(answer, `${method} ${path}`) as R;
       } catch (caught) {
         error = caught;
@@ -230,18 +268,20 @@ export class KubeClient implements KubeApi {
     }
   }
 
-  /** Opens an endless answer once: who follows it has to cope with its end in any case. */
+  /** Opens an answer that comes piece by piece, once. `limitMs`: for each wait for more of it; endless ones have none. */
   async #stream(
+    verb: RequestVerb,
     path: string,
-    options: { signal?: AbortSignal | undefined; timeoutMs?: number | undefined },
+    { signal, limitMs }: { signal?: AbortSignal | undefined; limitMs?: number | undefined },
   ): Promise<Answer<AsyncIterable<Buffer>>> {
-    const answer = await this.#transport.stream({
+    const opening = this.#transport.stream({
       method: 'GET',
       path,
       headers: { ...(await this.#options.connection.headers()), 'user-agent': this.#options.userAgent, accept: '*/*' },
-      signal: options.signal,
-      ...(options.timeoutMs === undefined ? {} : { timeoutMs: options.timeoutMs }),
+      signal,
+      ...(limitMs === undefined ? {} : { timeoutMs: limitMs, idleTimeoutMs: limitMs }),
     });
+    const answer = await this.#counted(verb, signal, opening, ({ status }) => status);
     if (answer.status === 200) return answer;
     const chunks: Buffer[] = [];
     let size = 0;
@@ -260,12 +300,27 @@ export class KubeClient implements KubeApi {
   ): Promise<PodStream> {
     // Imported at first use: ws costs 3 MB, and most commands of the CLI never attach.
     const { openPodStream } = await import('./stream.ts');
-    return openPodStream(objectPath(pods, ref, subresource), options, {
-      connection: this.#options.connection,
-      clock: this.#options.clock,
-      log: this.#options.log,
-      userAgent: this.#options.userAgent,
-    });
+    const { connection, clock, log, userAgent } = this.#options;
+    const opening = openPodStream(objectPath(pods, ref, subresource), options, { connection, clock, log, userAgent });
+    return this.#counted(subresource, options.signal, opening, () => 101);
+  }
+
+  async #counted<R>(
+    verb: RequestVerb,
+    signal: AbortSignal | undefined,
+    request: Promise<R>,
+    statusOf: (answer: R) => number,
+  ): Promise<R> {
+    const { onRequest } = this.#options;
+    if (!onRequest) return request;
+    try {
+      const answer = await request;
+      onRequest(verb, String(statusOf(answer)));
+      return answer;
+    } catch (error) {
+      if (!signal?.aborted) onRequest(verb, error instanceof ApiError ? String(error.code) : 'error');
+      throw error;
+    }
   }
 }
 
@@ -298,7 +353,7 @@ function parse(answer: Answer<Buffer>, what: string): unknown {
 }
 
 /** The error that an answer other than 2xx stands for. */
-export function apiError(answer: Answer<Buffer>, what: string): ApiError {
+function apiError(answer: Answer<Buffer>, what: string): ApiError {
   let body: unknown = answer.body.toString('utf8');
   try {
     body = JSON.parse(body as string);

@@ -1,32 +1,7 @@
-import { existsSync, readFileSync, statSync } from 'node:fs';
+import { existsSync, readFileSync } from 'node:fs';
 import { homedir } from 'node:os';
 import { delimiter, join } from 'node:path';
-
-/** How to reach one API server. */
-export interface Connection {
-  /** Base URL, with a path where the server is behind a prefix. */
-  server: string;
-  tls: {
-    ca?: Buffer | string;
-    cert?: Buffer | string;
-    key?: Buffer | string;
-    servername?: string;
-    rejectUnauthorized?: boolean;
-  };
-  /** Headers that authenticate a request, asked for at every request: tokens are renewed while a program runs. */
-  headers(): Record<string, string> | Promise<Record<string, string>>;
-  /** The namespace to use when none is named. */
-  namespace: string;
-}
-
-/** The configuration could not be used; the text names the file and what is wrong in it. */
-export class KubeConfigError extends Error {
-  readonly code = 'KubeConfigError';
-  constructor(message: string, options?: ErrorOptions) {
-    super(message, options);
-    this.name = 'KubeConfigError';
-  }
-}
+import { type Connection, KubeConfigError, tokenFile } from './connection.ts';
 
 const SERVICE_ACCOUNT = '/var/run/secrets/kubernetes.io/serviceaccount';
 
@@ -76,24 +51,5 @@ function inClusterConnection(dir: string, env: Record<string, string | undefined
     tls: { ca: readFileSync(join(dir, 'ca.crt')) },
     headers: () => ({ authorization: `Bearer ${token()}` }),
     namespace: existsSync(namespaceFile) ? readFileSync(namespaceFile, 'utf8').trim() : 'default',
-  };
-}
-
-/** Reads a token file when it is another than at the last call. A file that is gone for a moment keeps the last token. */
-export function tokenFile(path: string): () => string {
-  let token: string | undefined;
-  let version = '';
-  return () => {
-    try {
-      const { mtimeMs, ino, size } = statSync(path);
-      const current = `${mtimeMs}/${ino}/${size}`;
-      if (token === undefined || current !== version) {
-        token = readFileSync(path, 'utf8').trim();
-        version = current;
-      }
-    } catch (error) {
-      if (token === undefined) throw new KubeConfigError(`token file ${path} cannot be read`, { cause: error });
-    }
-    return token as string;
   };
 }

@@ -53,6 +53,10 @@ export const isAlreadyExists = is(409, 'AlreadyExists');
 export const isConflict = is(409, 'Conflict');
 export const isInvalid = is(422);
 export const isForbidden = is(403);
-export const isTooLarge = is(413);
+/** Rights in a namespace are missing, or the namespace is: to ask again at once is of no use. */
+export const isClosed = (error: unknown) => isForbidden(error) || isNotFound(error);
+/** For the API server itself, or for etcd: that comes as a 500 with this text. */
+export const isTooLarge = (error: unknown) =>
+  error instanceof ApiError && (error.code === 413 || /request is too large/.test(error.message));
 /** The watch or list position is no longer in the server's history. */
 export const isExpired = is(410);

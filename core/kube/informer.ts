@@ -16,6 +16,10 @@ export interface InformerOptions<T extends KubeObject> {
   /** Makes of an object what is kept of it, so that bodies nobody looks at take no memory. */
   transform?: (object: Stored<T>) => Stored<T>;
   indexes?: Record<string, IndexFunction<T>>;
+  /** False for an object that nobody needs (any more): it is taken for one that does not exist. */
+  keep?: (object: Stored<T>) => boolean;
+  /** One of the namespaces is taken for closed, by this error, or not any more: what it last showed stays in the cache. */
+  onClosed?: (namespace: string, closed: Error | undefined) => void;
   /** A watch without any event or bookmark for this long is taken for dead; milliseconds, default 120 s. */
   silentMs?: number;
 }
@@ -70,10 +74,15 @@ export class Informer<T extends KubeObject> {
   }
 
   get isSynced(): boolean {
-    return [...this.#scopes.values()].every(({ synced }) => synced);
+    return this.#open().every(({ synced }) => synced);
   }
 
-  /** Resolves once the whole set has been listed; rejects when the informer is stopped or the signal aborts before. */
+  /** Why the namespace is taken for closed, if it is: it may not be read, or does not exist. */
+  closed(namespace: string): Error | undefined {
+    return this.#scopeOf(namespace)?.reflector.closed;
+  }
+
+  /** Resolves once the whole set has been listed, without namespaces that are closed; rejects when the informer is stopped or the signal aborts before. */
   synced(signal?: AbortSignal): Promise<void> {
     if (this.isSynced) return Promise.resolve();
     if (this.#stopped.signal.aborted) return Promise.reject(this.#stopped.signal.reason);
@@ -84,10 +93,44 @@ export class Informer<T extends KubeObject> {
     });
   }
 
-  /** Milliseconds since the cache was last known to be the server's state; Infinity before the first list. */
+  /** Reads the whole set anew, whatever the watch has shown of it so far; resolves once that is in the cache. */
+  async relist(signal: AbortSignal): Promise<void> {
+    const aborted = Promise.withResolvers<never>();
+    const over = new AbortController();
+    for (const end of [signal, this.#stopped.signal]) {
+      end.throwIfAborted();
+      end.addEventListener('abort', () => aborted.reject(end.reason), { signal: over.signal });
+    }
+    try {
+      const lists = [...this.#scopes.values()].map(({ reflector }) => reflector.relist());
+      await Promise.race([Promise.all(lists), aborted.promise]);
+    } finally {
+      over.abort();
+    }
+  }
+
+  /**
+   * Milliseconds since the cache was last known to be the server's state; Infinity before the first list. Namespaces that
+   * are closed do not count, as long as others are open.
+   */
   get staleness(): number {
-    const oldest = Math.min(...[...this.#scopes.values()].map(({ reflector }) => reflector.freshAt));
-    return this.#options.clock.monotonic() - oldest;
+    return this.#stalenessOf(this.#open());
+  }
+
+  /** The same for what is in one namespace, closed or not. */
+  stalenessIn(namespace: string): number {
+    const scope = this.#scopeOf(namespace);
+    return this.#stalenessOf(scope ? [scope] : []);
+  }
+
+  #stalenessOf(scopes: Scope<T>[]): number {
+    return this.#options.clock.monotonic() - Math.min(...scopes.map(({ reflector }) => reflector.freshAt));
+  }
+
+  #open(): Scope<T>[] {
+    const all = [...this.#scopes.values()];
+    const open = all.filter(({ reflector }) => !reflector.closed);
+    return open.length > 0 ? open : all;
   }
 
   /** What keeps it from following the server, if anything does: for a readiness check or a person. */
@@ -116,6 +159,11 @@ export class Informer<T extends KubeObject> {
     return [...this.#scopes.values()].flatMap(({ cache }) => cache.byIndex(name, value));
   }
 
+  /** Drops, without a word to the handlers, what `keep` has stopped wanting of the objects under this value of an index. */
+  prune(name: string, value: string): void {
+    for (const { cache } of this.#scopes.values()) cache.prune(name, value);
+  }
+
   /** Takes in the result of one's own write, so that the writer sees it before its event comes. */
   apply(object: Stored<T>): void {
     const scope = this.#scopeOf(object.metadata.namespace);
@@ -131,7 +179,8 @@ export class Informer<T extends KubeObject> {
     const indexes = Object.entries(this.#options.indexes ?? {}).map(
       ([name, of]) => [name, this.#guarded(`index ${name}`, of, () => [])] as const,
     );
-    const cache = new ObjectCache<T>(Object.fromEntries(indexes));
+    const keep = this.#guarded('keep', this.#options.keep ?? (() => true), () => true);
+    const cache = new ObjectCache<T>(Object.fromEntries(indexes), keep);
     const reflector = new Reflector<T>({
       api,
       clock,
@@ -147,11 +196,19 @@ export class Informer<T extends KubeObject> {
       onChanges: (changes) => this.#emit(changes),
       onSynced: () => {
         scope.synced = true;
-        if (this.isSynced) for (const { resolve } of this.#waiting.splice(0)) resolve();
+        this.#tellSynced();
+      },
+      onClosed: (closed) => {
+        this.#tellSynced();
+        this.#options.onClosed?.(namespace as string, closed);
       },
     });
     const scope = { cache, reflector, synced: false };
     return scope;
+  }
+
+  #tellSynced(): void {
+    if (this.isSynced) for (const { resolve } of this.#waiting.splice(0)) resolve();
   }
 
   #emit(changes: Change<T>[]): void {

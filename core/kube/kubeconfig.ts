@@ -11,7 +11,7 @@ import {
 } from '@kubernetes/client-node/dist/config_types.js';
 import { ExecAuth } from '@kubernetes/client-node/dist/exec_auth.js';
 import { parse as parseYaml } from 'yaml';
-import { type Connection, KubeConfigError, tokenFile } from './config.ts';
+import { type Connection, KubeConfigError, tokenFile } from './connection.ts';
 
 interface Kubeconfig {
   'current-context'?: string;

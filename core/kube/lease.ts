@@ -1,14 +1,16 @@
 import { type Clock, delay, type Logger, type Random } from '../runtime.ts';
-import type { Lease, LeaseSpec } from './builtin.ts';
 import { isAlreadyExists, isConflict, isNotFound } from './errors.ts';
-import { leases } from './resources.ts';
-import type { KubeApi, Stored } from './types.ts';
+import { LeaseRecord } from './lease-record.ts';
+import type { KubeApi } from './types.ts';
 
 /** A time of being the leader. */
 export interface Leadership {
   /** Greater than that of every leadership before. `reacquireAbove` raises it; ask the elector for the current one. */
   epoch: number;
-  /** The holder before did not let go of the lease: its last requests may still be under way. */
+  /**
+   * The holder before, perhaps this one, did not let go of the lease, or it was deleted under another: its last requests
+   * may still be under way.
+   */
   takenOver: boolean;
   /** Aborts when the leadership ends, for whatever reason. */
   signal: AbortSignal;
@@ -27,7 +29,7 @@ export interface LeaderElectorOptions {
   leaseDurationMs?: number;
   /** The leader gives up when it could not renew for this long; default 10 s. Shorter than the duration by more than clocks drift. */
   renewDeadlineMs?: number;
-  /** Between two looks at the lease; default 2 s. */
+  /** Between two writes of the leader, and between two looks of others where the lease cannot be watched; default 2 s. */
   retryMs?: number;
   onStartedLeading(leadership: Leadership): void;
   onStoppedLeading(reason: string): void;
@@ -52,13 +54,11 @@ interface Term {
 export class LeaderElector {
   readonly identity: string;
   readonly #options: LeaderElectorOptions;
-  readonly #leaseDurationMs: number;
+  readonly #lease: LeaseRecord;
   readonly #renewDeadlineMs: number;
   readonly #retryMs: number;
   readonly #stopped = new AbortController();
   #term: Term | undefined;
-  /** The record as last seen, and when it was first seen like that. */
-  #seen: { lease: Stored<Lease>; at: number } | undefined;
   /** A take-over was begun whose answer may have been lost. */
   #takingOver = false;
   #lastEpoch = 0;
@@ -67,13 +67,16 @@ export class LeaderElector {
 
   constructor(options: LeaderElectorOptions) {
     this.#options = options;
-    this.#leaseDurationMs = options.leaseDurationMs ?? 15_000;
+    const { api, clock, namespace, name, leaseDurationMs = 15_000 } = options;
     this.#renewDeadlineMs = options.renewDeadlineMs ?? 10_000;
     this.#retryMs = options.retryMs ?? 2_000;
-    if (!(this.#retryMs < this.#renewDeadlineMs && this.#renewDeadlineMs < this.#leaseDurationMs)) {
+    if (!(this.#retryMs < this.#renewDeadlineMs && this.#renewDeadlineMs < leaseDurationMs)) {
       throw new RangeError('a lease needs retryMs < renewDeadlineMs < leaseDurationMs');
     }
-    this.identity = `${options.holder}_${options.random.bytes(8).toString('hex')}`;
+    const identity = `${options.holder}_${options.random.bytes(8).toString('hex')}`;
+    this.identity = identity;
+    const deadlineMs = this.#renewDeadlineMs;
+    this.#lease = new LeaseRecord({ api, clock, namespace, name, identity, leaseDurationMs, deadlineMs });
   }
 
   get leading(): boolean {
@@ -105,20 +108,23 @@ export class LeaderElector {
       if (term === undefined || !this.leading) throw new Error('not the leader');
       const next = Math.max(term.epoch, epoch) + 1;
       const sentAt = this.#options.clock.monotonic();
-      const lease = await this.#write({ ...this.#record(next), acquireTime: this.#timestamp() }, this.deadlineLeftMs());
-      this.#renewed(term, lease, sentAt);
+      await this.#lease.write(this.#lease.held(next), this.deadlineLeftMs());
+      this.#renewed(term, sentAt);
     });
     return this.#term?.epoch ?? Promise.reject(new Error('not the leader'));
   }
 
-  /** Ends the leadership and gives the lease free, so that a successor need not wait for it to expire. */
-  async release(): Promise<void> {
+  /**
+   * Ends the leadership and gives the lease free, so that a successor need not wait for it to expire; with `false` it is
+   * left to expire, as requests may still be under way.
+   */
+  async release(free = true): Promise<void> {
     const left = this.deadlineLeftMs();
     this.#stopped.abort(new Error('the elector was released'));
     this.#lose('released');
     await this.#running;
-    if (left === 0) return;
-    await this.#exclusive(() => this.#write({ ...this.#seen?.lease.spec, holderIdentity: '' }, left)).catch((error) =>
+    if (left === 0 || !free) return;
+    await this.#exclusive(() => this.#lease.write({ ...this.#lease.spec, holderIdentity: '' }, left)).catch((error) =>
       this.#options.log.info({ err: (error as Error).message }, 'lease could not be given free, it will expire'),
     );
   }
@@ -133,78 +139,114 @@ export class LeaderElector {
         if (!signal.aborted)
           log.warn({ leading: this.leading, err: (error as Error).message }, 'lease could not be read or written');
       }
-      await delay(clock, this.#retryMs * (0.9 + 0.2 * random.uniform()), signal).catch(() => {});
+      const pauseMs = this.#retryMs * (0.9 + 0.2 * random.uniform());
+      if (await this.#othersTurn()) continue;
+      await delay(clock, pauseMs, signal).catch(() => {});
     }
   }
 
+  /**
+   * While another holds the lease: resolves with true once it is given free or deleted, may have expired, or is silent for
+   * longer than a holder should be; with false when it cannot be watched.
+   */
+  async #othersTurn(): Promise<boolean> {
+    const { clock, log } = this.#options;
+    if (this.#term !== undefined || !this.#lease.otherHolder || this.#lease.expiresInMs <= 0) return false;
+    const silence = new AbortController();
+    const signal = AbortSignal.any([this.#stopped.signal, silence.signal]);
+    let wasSilent = false;
+    let cancel = () => {};
+    const listen = () => {
+      cancel();
+      const ms = Math.min(2 * this.#retryMs, this.#lease.expiresInMs);
+      cancel = clock.setTimer(Math.max(1, ms), () => silence.abort(new Error('the lease has not changed for a while')));
+    };
+    listen();
+    try {
+      for await (const change of this.#lease.changes(signal)) {
+        if (change === 'Gone') this.#missed();
+        if (!this.#lease.spec?.holderIdentity) return true;
+        listen();
+      }
+    } catch (error) {
+      if (!signal.aborted) log.debug({ err: error }, 'the lease cannot be watched');
+    } finally {
+      cancel();
+      wasSilent = silence.signal.aborted;
+      // Node keeps a signal of several that somebody listens to until it is aborted.
+      silence.abort();
+    }
+    return wasSilent;
+  }
+
+  /** The lease was deleted, perhaps under its holder, who has yet to notice. */
+  #missed(): void {
+    if (this.#lease.otherHolder) this.#takingOver = true;
+    this.#lease.forget();
+  }
+
   async #acquire(): Promise<void> {
-    const { clock, api, namespace, name } = this.#options;
-    const lease = await this.#read();
+    const { clock } = this.#options;
+    const isThere = await this.#lease.read();
+    if (!isThere) this.#missed();
     const sentAt = clock.monotonic();
-    if (lease === undefined) {
+    // A term of our own ended without giving the lease free: what it requested last may be under way, as anybody's.
+    const ledBefore = this.#lastEpoch > 0;
+    if (!isThere) {
       const epoch = Math.max(Math.floor(clock.now() / 1000), this.#lastEpoch + 1);
-      const spec = { ...this.#record(epoch), acquireTime: this.#timestamp() };
-      const created = await api
-        .create(leases, { metadata: { namespace, name }, spec }, { deadlineMs: this.#renewDeadlineMs })
-        .catch(ignore(isAlreadyExists));
-      if (created !== undefined) this.#lead(created, sentAt, false);
+      const isMade = await isWritten(this.#lease.create(this.#lease.held(epoch)), isAlreadyExists);
+      if (isMade) this.#lead(sentAt, ledBefore || this.#takingOver);
       return;
     }
 
-    const { holderIdentity, leaseTransitions = 0, leaseDurationSeconds = 0 } = lease.spec ?? {};
-    const patience = Math.max(this.#leaseDurationMs, leaseDurationSeconds * 1000);
+    const { holderIdentity, leaseTransitions = 0 } = this.#lease.spec ?? {};
     const mine = holderIdentity === this.identity;
     const free = !holderIdentity;
-    const expired = !mine && !free && sentAt - (this.#seen?.at ?? sentAt) >= patience;
+    const expired = !mine && !free && this.#lease.expiresInMs <= 0;
     if (!mine) this.#takingOver = expired;
     if (!mine && !free && !expired) return;
-    const spec = {
-      ...this.#record(Math.max(leaseTransitions, this.#lastEpoch) + 1),
-      acquireTime: this.#timestamp(),
-    };
-    const taken = await this.#write(spec, this.#renewDeadlineMs).catch(ignore(isConflict));
-    if (taken !== undefined) this.#lead(taken, sentAt, this.#takingOver);
+    const spec = this.#lease.held(Math.max(leaseTransitions, this.#lastEpoch) + 1);
+    const isTaken = await isWritten(this.#lease.write(spec, this.#renewDeadlineMs), isConflict);
+    if (isTaken) this.#lead(sentAt, this.#takingOver || (mine && ledBefore));
   }
 
   async #renew(term: Term): Promise<void> {
     const sentAt = this.#options.clock.monotonic();
     try {
-      const acquireTime = this.#seen?.lease.spec?.acquireTime;
-      const spec = { ...this.#record(term.epoch), ...(acquireTime === undefined ? {} : { acquireTime }) };
+      const spec = this.#lease.held(term.epoch, this.#lease.spec?.acquireTime);
       // A lost answer must leave time for another try.
-      const limitMs = Math.min(this.deadlineLeftMs(), this.#renewDeadlineMs / 3);
-      this.#renewed(term, await this.#write(spec, limitMs), sentAt);
+      await this.#lease.write(spec, Math.min(this.deadlineLeftMs(), this.#renewDeadlineMs / 3));
+      this.#renewed(term, sentAt);
     } catch (error) {
       if (isNotFound(error)) return this.#lose('the lease was deleted');
       if (!isConflict(error)) throw error;
       // Either somebody else took the lease, or the answer to a write of our own was lost.
-      const lease = await this.#read();
-      const holder = lease?.spec?.holderIdentity;
+      if (!(await this.#lease.read())) this.#missed();
+      const { holderIdentity: holder, leaseTransitions = 0 } = this.#lease.spec ?? {};
       if (holder !== this.identity) return this.#lose(`the lease is held by ${holder || 'nobody'}`);
-      term.epoch = Math.max(term.epoch, lease?.spec?.leaseTransitions ?? 0);
+      term.epoch = Math.max(term.epoch, leaseTransitions);
       if (this.#term === term) await this.#renew(term);
     }
   }
 
-  #lead(lease: Stored<Lease>, sentAt: number, takenOver: boolean): void {
+  #lead(sentAt: number, takenOver: boolean): void {
     const { clock, log, onStartedLeading } = this.#options;
     const abort = new AbortController();
-    const epoch = lease.spec?.leaseTransitions ?? 0;
+    const epoch = this.#lease.spec?.leaseTransitions ?? 0;
     // An answer that took longer than the deadline is of no use: the next look acquires again.
     if (this.#stopped.signal.aborted || clock.monotonic() - sentAt >= this.#renewDeadlineMs) return;
     this.#takingOver = false;
     const leadership = { epoch, takenOver, signal: abort.signal };
     const term = { leadership, abort, epoch, deadline: 0, cancelDeadline: () => {} };
     this.#term = term;
-    this.#renewed(term, lease, sentAt);
+    this.#renewed(term, sentAt);
     log.info({ epoch, takenOver, identity: this.identity }, 'started leading');
     this.#call(() => onStartedLeading(leadership));
   }
 
-  #renewed(term: Term, lease: Stored<Lease>, sentAt: number): void {
-    this.#observe(lease);
+  #renewed(term: Term, sentAt: number): void {
     if (this.#term !== term) return;
-    term.epoch = lease.spec?.leaseTransitions ?? term.epoch;
+    term.epoch = this.#lease.spec?.leaseTransitions ?? term.epoch;
     this.#lastEpoch = term.epoch;
     term.deadline = sentAt + this.#renewDeadlineMs;
     term.cancelDeadline();
@@ -223,42 +265,6 @@ export class LeaderElector {
     this.#call(() => this.#options.onStoppedLeading(reason));
   }
 
-  async #read(): Promise<Stored<Lease> | undefined> {
-    const { api, namespace, name } = this.#options;
-    const options = { deadlineMs: this.#renewDeadlineMs };
-    const lease = await api.get(leases, { namespace, name }, options).catch(ignore(isNotFound));
-    if (lease === undefined) this.#seen = undefined;
-    else this.#observe(lease);
-    return lease;
-  }
-
-  /** Replaces the lease as it was last seen: 409 when somebody else has written it since. */
-  async #write(spec: LeaseSpec, deadlineMs: number): Promise<Stored<Lease>> {
-    if (this.#seen === undefined) throw new Error('the lease has not been read yet');
-    const lease = await this.#options.api.replace(leases, { ...this.#seen.lease, spec }, { deadlineMs });
-    this.#observe(lease);
-    return lease;
-  }
-
-  #observe(lease: Stored<Lease>): void {
-    if (this.#seen?.lease.metadata.resourceVersion === lease.metadata.resourceVersion) return;
-    this.#seen = { lease, at: this.#options.clock.monotonic() };
-  }
-
-  #record(epoch: number): LeaseSpec {
-    return {
-      holderIdentity: this.identity,
-      leaseDurationSeconds: Math.ceil(this.#leaseDurationMs / 1000),
-      leaseTransitions: epoch,
-      renewTime: this.#timestamp(),
-    };
-  }
-
-  /** A MicroTime: six digits after the second, which the API server insists on. */
-  #timestamp(): string {
-    return new Date(this.#options.clock.now()).toISOString().replace('Z', '000Z');
-  }
-
   /** One read-and-write of the lease at a time. */
   #exclusive<R>(fn: () => Promise<R>): Promise<R> {
     const turn = this.#writing.then(fn);
@@ -275,10 +281,13 @@ export class LeaderElector {
   }
 }
 
-/** Turns one kind of failure into undefined. */
-function ignore(which: (error: unknown) => boolean): (error: unknown) => undefined {
-  return (error) => {
-    if (!which(error)) throw error;
-    return undefined;
-  };
+/** Whether the write has come about; false when it was refused in this way. */
+async function isWritten(write: Promise<void>, isRefusal: (error: unknown) => boolean): Promise<boolean> {
+  try {
+    await write;
+    return true;
+  } catch (error) {
+    if (!isRefusal(error)) throw error;
+    return false;
+  }
 }

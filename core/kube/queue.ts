@@ -7,7 +7,7 @@ export interface WorkQueueOptions {
   log: Logger;
   /** Names the queue in logs. */
   name: string;
-  /** Keys processed at the same time; one key never is. */
+  /** Keys processed at the same time, beside those that wait `aside`; one key never is. */
   workers: number;
   /**
    * Looks at one key. Resolves with the milliseconds after which to look again, if at all. A rejection is logged, and
@@ -27,6 +27,10 @@ interface Delayed {
   cancel: () => void;
 }
 
+/** So often a key is run again at once, then after this time. */
+const MOST_IN_A_ROW = 50;
+const BREATH_MS = 10;
+
 /**
  * Keys waiting to be looked at, never events: adding one twice is adding it once, and a key added while it is being
  * processed is processed again afterwards.
@@ -34,12 +38,18 @@ interface Delayed {
 export class WorkQueue {
   readonly #options: WorkQueueOptions;
   readonly #waiting = new Set<string>();
+  /** How often each key was run again at once, one time after the other. */
+  readonly #inARow = new Map<string, number>();
   readonly #running = new Map<string, { again: boolean }>();
   readonly #delayed = new Map<string, Delayed>();
   readonly #failures = new Map<string, number>();
   readonly #abort = new AbortController();
   #started = false;
   #stopping = false;
+  /** Of the running ones those that count as no worker. */
+  #aside = 0;
+  /** Monotonic time at which a key was last begun, or came into an empty queue. */
+  #movedAt = 0;
   #drained: (() => void) | undefined;
 
   constructor(options: WorkQueueOptions) {
@@ -60,8 +70,15 @@ export class WorkQueue {
     return this.#delayed.size;
   }
 
+  /** Milliseconds for which keys have waited while none was begun; 0 when none waits. */
+  get stalledMs(): number {
+    if (!this.#started || this.#stopping || this.#waiting.size === 0) return 0;
+    return this.#options.clock.monotonic() - this.#movedAt;
+  }
+
   start(): void {
     this.#started = true;
+    this.#moved();
     this.#pump();
   }
 
@@ -69,7 +86,10 @@ export class WorkQueue {
     if (this.#stopping) return;
     const running = this.#running.get(key);
     if (running !== undefined) running.again = true;
-    else this.#waiting.add(key);
+    else {
+      if (this.#waiting.size === 0) this.#moved();
+      this.#waiting.add(key);
+    }
     this.#pump();
   }
 
@@ -92,6 +112,20 @@ export class WorkQueue {
     const failures = (this.#failures.get(key) ?? 0) + 1;
     this.#failures.set(key, failures);
     this.addAfter(key, backoffMs(failures, this.#options.backoff ?? BACKOFF, this.#options.random));
+  }
+
+  /**
+   * Waits for something slow in the course of processing a key: another key has the worker meanwhile, so that however many
+   * wait they hold up nobody else.
+   */
+  async aside<R>(work: () => Promise<R>): Promise<R> {
+    this.#aside++;
+    this.#pump();
+    try {
+      return await work();
+    } finally {
+      this.#aside--;
+    }
   }
 
   /** The key's object is gone or well again: drops its failures and its later looks. */
@@ -130,8 +164,12 @@ export class WorkQueue {
     this.#delayed.set(key, { due, cancel });
   }
 
+  #moved(): void {
+    this.#movedAt = this.#options.clock.monotonic();
+  }
+
   #pump(): void {
-    while (this.#started && !this.#stopping && this.#running.size < this.#options.workers) {
+    while (this.#started && !this.#stopping && this.#running.size - this.#aside < this.#options.workers) {
       const next = this.#waiting.values().next();
       if (next.done) return;
       this.#waiting.delete(next.value);
@@ -139,9 +177,22 @@ export class WorkQueue {
     }
   }
 
+  /** A key that is added by its own process each time must not keep everything else of this program from running. */
+  #runAgain(key: string, again: boolean): void {
+    const inARow = again ? (this.#inARow.get(key) ?? 0) + 1 : 0;
+    if (again && inARow < MOST_IN_A_ROW) {
+      this.#inARow.set(key, inARow);
+      this.add(key);
+      return;
+    }
+    this.#inARow.delete(key);
+    if (again) this.addAfter(key, BREATH_MS);
+  }
+
   async #run(key: string): Promise<void> {
     const state = { again: false };
     this.#running.set(key, state);
+    this.#moved();
     try {
       const againMs = await this.#options.process(key, this.#abort.signal);
       this.#failures.delete(key);
@@ -157,7 +208,7 @@ export class WorkQueue {
       }
     } finally {
       this.#running.delete(key);
-      if (state.again) this.add(key);
+      this.#runAgain(key, state.again);
       if (this.#stopping && this.#running.size === 0) this.#drained?.();
       this.#pump();
     }

@@ -1,7 +1,7 @@
 import { type Clock, delay, type Logger, type Random } from '../runtime.ts';
 import { backoffMs } from './backoff.ts';
 import type { Change, ObjectCache } from './cache.ts';
-import { isExpired, TransportError } from './errors.ts';
+import { isClosed, isExpired, TransportError } from './errors.ts';
 import type { KubeApi, KubeObject, Resource, Stored } from './types.ts';
 
 export interface ReflectorOptions<T extends KubeObject> {
@@ -17,6 +17,8 @@ export interface ReflectorOptions<T extends KubeObject> {
   cache: ObjectCache<T>;
   onChanges: (changes: Change<T>[]) => void;
   onSynced: () => void;
+  /** A namespace of its own has been closed to it for long, by this error; undefined: it is open again. */
+  onClosed: (closed: Error | undefined) => void;
   /** A watch without any event or bookmark for this long is taken for dead; milliseconds. */
   silentMs: number;
 }
@@ -25,6 +27,8 @@ const PAGE_SIZE = 500;
 const BACKOFF = { baseMs: 200, maxMs: 30_000 };
 /** The server ends a watch after this time, spread so that not all come back at once; seconds. */
 const WATCH_SECONDS = 300;
+/** A namespace that answers 403 or 404 may just be being set up, or its rights be written anew. */
+const CLOSED_MS = 30_000;
 /** A watch that ended sooner, without an event, was no use: count it as a failure. */
 const USEFUL_WATCH_MS = 5_000;
 
@@ -37,6 +41,12 @@ export class Reflector<T extends KubeObject> {
   readonly #options: ReflectorOptions<T>;
   #freshAt = -Infinity;
   #problem: Error | undefined;
+  /** Monotonic milliseconds. */
+  #closingSince: number | undefined;
+  #closed: Error | undefined;
+  /** Those who wait for a list that begins after they have asked for it. */
+  readonly #asking: (() => void)[] = [];
+  #interrupt: () => void = () => {};
 
   constructor(options: ReflectorOptions<T>) {
     this.#options = options;
@@ -52,25 +62,46 @@ export class Reflector<T extends KubeObject> {
     return this.#problem;
   }
 
+  /** Why its namespace is taken for closed, if it is; it goes on trying. */
+  get closed(): Error | undefined {
+    return this.#closed;
+  }
+
+  /**
+   * Ends the watch, which may be late, and lists anew at once. Resolves when the cache has everything that was there at the
+   * time of the call, and nothing that was not, or when its namespace is taken for closed; a list that fails is tried
+   * again as ever.
+   */
+  relist(): Promise<void> {
+    return new Promise((resolve) => {
+      this.#asking.push(resolve);
+      this.#interrupt();
+    });
+  }
+
   /** Runs until the signal aborts; never rejects. */
   async run(signal: AbortSignal): Promise<void> {
     const { clock, random, log, resource, namespace } = this.#options;
     let failures = 0;
     let listed = false;
     while (!signal.aborted) {
+      const asked = new AbortController();
+      this.#interrupt = () => asked.abort(new Error(`a new list of ${resource.plural} was asked for`));
+      const either = AbortSignal.any([signal, asked.signal]);
       try {
-        if (!listed) await this.#list(signal);
+        if (!listed || this.#asking.length > 0) await this.#list(signal);
         listed = true;
-        const useful = await this.#watch(signal, () => {
+        const useful = await this.#watch(either, () => {
           failures = 0;
         });
         if (!useful) throw new TransportError(`the watch of ${resource.plural} ended at once`);
       } catch (error) {
         if (signal.aborted) return;
+        if (asked.signal.aborted) continue;
         listed = false;
         failures++;
         this.#problem = error as Error;
-        const waitMs = backoffMs(failures, BACKOFF, random);
+        const waitMs = Math.min(backoffMs(failures, BACKOFF, random), this.#closesIn(error));
         const facts = {
           resource: resource.plural,
           namespace,
@@ -78,15 +109,16 @@ export class Reflector<T extends KubeObject> {
           waitMs: Math.round(waitMs),
           err: (error as Error).message,
         };
-        if (isExpired(error) || failures < 3) log.info(facts, 'watch is started anew');
+        if (isExpired(error) || failures < 3 || this.#closed) log.info(facts, 'watch is started anew');
         else log.warn(facts, 'watch is started anew');
-        await delay(clock, waitMs, signal).catch(() => {});
+        await delay(clock, waitMs, either).catch(() => {});
       }
     }
   }
 
   async #list(signal: AbortSignal): Promise<void> {
     const startedAt = this.#options.clock.monotonic();
+    const asking = this.#asking.length;
     // A long list can outlive its continue token: then it is read in one piece.
     const { objects, version } = await this.#pages(PAGE_SIZE, signal).catch((error) => {
       if (!isExpired(error)) throw error;
@@ -96,8 +128,28 @@ export class Reflector<T extends KubeObject> {
     const changes = this.#options.cache.replaceAll(objects, version);
     this.#freshAt = startedAt;
     this.#problem = undefined;
+    this.#closingSince = undefined;
     this.#options.onChanges(changes);
     this.#options.onSynced();
+    if (this.#closed) {
+      this.#closed = undefined;
+      this.#options.onClosed(undefined);
+    }
+    for (const tell of this.#asking.splice(0, asking)) tell();
+  }
+
+  /** Milliseconds until its namespace is to be taken for closed, as far as that is in sight; it is when they are over. */
+  #closesIn(error: unknown): number {
+    const { clock, namespace } = this.#options;
+    if (namespace === undefined || !isClosed(error)) return Number.POSITIVE_INFINITY;
+    this.#closingSince ??= clock.monotonic();
+    const leftMs = this.#closingSince + CLOSED_MS - clock.monotonic();
+    if (leftMs > 0) return leftMs;
+    const isNew = !this.#closed;
+    this.#closed = error as Error;
+    if (isNew) this.#options.onClosed(this.#closed);
+    for (const tell of this.#asking.splice(0)) tell();
+    return Number.POSITIVE_INFINITY;
   }
 
   async #pages(limit: number | undefined, signal: AbortSignal): Promise<{ objects: Stored<T>[]; version: string }> {
@@ -122,6 +174,7 @@ export class Reflector<T extends KubeObject> {
   /** Resolves when the server ended the watch in order: with true if it was of use. */
   async #watch(signal: AbortSignal, onAlive: () => void): Promise<boolean> {
     const { api, cache, clock, random, resource, transform, onChanges, silentMs } = this.#options;
+    signal.throwIfAborted();
     const startedAt = clock.monotonic();
     const connection = new AbortController();
     const onAbort = () => connection.abort(signal.reason);

@@ -4,7 +4,9 @@ import type {
   Event,
   Lease,
   Namespace,
+  NetworkPolicy,
   Node,
+  PersistentVolumeClaim,
   Pod,
   Secret,
   ServiceAccount,
@@ -19,6 +21,7 @@ function core<T extends KubeObject>(plural: string, kind: string, namespaced = t
 
 export const pods = core<Pod>('pods', 'Pod');
 export const secrets = core<Secret>('secrets', 'Secret');
+export const persistentVolumeClaims = core<PersistentVolumeClaim>('persistentvolumeclaims', 'PersistentVolumeClaim');
 export const configMaps = core<ConfigMap>('configmaps', 'ConfigMap');
 export const events = core<Event>('events', 'Event');
 export const serviceAccounts = core<ServiceAccount>('serviceaccounts', 'ServiceAccount');
@@ -30,6 +33,14 @@ export const leases: Resource<Lease> = {
   version: 'v1',
   plural: 'leases',
   kind: 'Lease',
+  namespaced: true,
+};
+
+export const networkPolicies: Resource<NetworkPolicy> = {
+  group: 'networking.k8s.io',
+  version: 'v1',
+  plural: 'networkpolicies',
+  kind: 'NetworkPolicy',
   namespaced: true,
 };
 

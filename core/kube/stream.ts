@@ -1,7 +1,7 @@
 import type { IncomingMessage } from 'node:http';
 import WebSocket from 'ws';
 import type { Clock, Logger } from '../runtime.ts';
-import type { Connection } from './config.ts';
+import type { Connection } from './connection.ts';
 import { ApiError, type ApiStatus, TransportError } from './errors.ts';
 import { queryString } from './paths.ts';
 import { toStatus } from './status.ts';

@@ -1,7 +1,7 @@
 import type { Dispatcher, Pool as PoolType } from 'undici';
 import Pool from 'undici/lib/dispatcher/pool.js';
 import type { Clock } from '../runtime.ts';
-import type { Connection } from './config.ts';
+import type { Connection } from './connection.ts';
 import { TransportError } from './errors.ts';
 
 export interface Request {
@@ -13,6 +13,8 @@ export interface Request {
   signal?: AbortSignal | undefined;
   /** Limit for the headers of the answer (stream) or the whole answer (fetch), milliseconds; absent: none. */
   timeoutMs?: number;
+  /** For a stream that is not endless: limit for each wait for more of its body, milliseconds; absent: none. */
+  idleTimeoutMs?: number;
 }
 
 export interface Answer<B> {
@@ -89,6 +91,7 @@ class Exchange implements Dispatcher.DispatchHandler {
   readonly answer: Promise<Answer<AsyncIterable<Buffer>>>;
   readonly #request: Request;
   readonly #where: string;
+  readonly #clock: Clock;
   #resolve!: (answer: Answer<AsyncIterable<Buffer>>) => void;
   #reject!: (error: unknown) => void;
   #controller: Dispatcher.DispatchController | undefined;
@@ -104,6 +107,7 @@ class Exchange implements Dispatcher.DispatchHandler {
 
   constructor(pool: PoolType, origin: string, basePath: string, request: Request, clock: Clock) {
     this.#request = request;
+    this.#clock = clock;
     this.#where = `${request.method} ${origin}${basePath}${request.path.replace(/\?.*/s, '')}`;
     this.answer = new Promise((resolve, reject) => {
       this.#resolve = resolve;
@@ -115,13 +119,7 @@ class Exchange implements Dispatcher.DispatchHandler {
       return;
     }
     signal?.addEventListener('abort', this.#onAbort, { once: true });
-    if (timeoutMs !== undefined) {
-      this.#cancelTimer = clock.setTimer(timeoutMs, () =>
-        this.#fail(
-          new TransportError(`${this.#where}: no answer within ${Math.round(timeoutMs)} ms`, { sent: this.#sent }),
-        ),
-      );
-    }
+    if (timeoutMs !== undefined) this.#limit('no answer', timeoutMs);
     pool.dispatch(
       {
         method: request.method as Dispatcher.HttpMethod,
@@ -194,14 +192,23 @@ class Exchange implements Dispatcher.DispatchHandler {
         } else if (this.#ended) {
           return;
         } else {
+          const { idleTimeoutMs } = this.#request;
+          if (idleTimeoutMs !== undefined) this.#limit('no more of the answer', idleTimeoutMs);
           await new Promise<void>((resolve) => {
             this.#wake = resolve;
           });
+          if (idleTimeoutMs !== undefined) this.stopTimer();
         }
       }
     } finally {
       if (!this.#ended && !this.#failed) this.#fail(new Error('the reader left'));
     }
+  }
+
+  #limit(what: string, ms: number): void {
+    this.#cancelTimer = this.#clock.setTimer(ms, () =>
+      this.#fail(new TransportError(`${this.#where}: ${what} within ${Math.round(ms)} ms`, { sent: this.#sent })),
+    );
   }
 
   #fail(error: unknown): void {

@@ -134,16 +134,18 @@ export interface KubeApi {
   delete<T extends KubeObject>(resource: Resource<T>, ref: ObjectRef, options?: DeleteOptions): Promise<void>;
   /** One watch connection; ends when the server ends it. 410 is an `ApiError` with reason `Expired` or `Gone`. */
   watch<T extends KubeObject>(resource: Resource<T>, options: WatchOptions): AsyncIterable<WatchEvent<T>>;
-  /** The log of a pod's container, whole (`follow: false`) or live. */
+  /** The log of a pod's container, whole (`follow: false`) or live. Of several the API server wants one to be named. */
   podLog(
     ref: ObjectRef,
     options: {
-      container?: string;
+      container: string;
       follow?: boolean;
       previous?: boolean;
       sinceTime?: string;
       tailLines?: number;
       limitBytes?: number;
+      /** Each line begins with the time at which it was written, RFC 3339, and a space. */
+      timestamps?: boolean;
       signal?: AbortSignal;
     },
   ): AsyncIterable<Buffer>;

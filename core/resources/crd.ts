@@ -1,4 +1,5 @@
 import * as z from 'zod';
+import { approvalSpec } from './approval.ts';
 import { blobSpec } from './blob.ts';
 import { API_GROUP, API_VERSION } from './names.ts';
 import { rules } from './schema.ts';
@@ -33,6 +34,7 @@ interface Kind {
 }
 
 const reasonOf = (type: string) => `.status.conditions[?(@.type=="${type}")].reason`;
+const sinceOf = (type: string) => `.status.conditions[?(@.type=="${type}")].lastTransitionTime`;
 const messageOf = (type: string) => `.status.conditions[?(@.type=="${type}")].message`;
 
 const age: Column = {
@@ -64,6 +66,13 @@ export const kinds: Kind[] = [
       { name: 'Last', type: 'string', jsonPath: '.status.lastTurn.phase', description: 'How the last turn ended' },
       { name: 'Active', type: 'date', jsonPath: '.status.lastActiveAt', description: 'Since the last activity' },
       age,
+      {
+        name: 'Queue',
+        type: 'integer',
+        jsonPath: '.status.queue.position',
+        description: 'Its place in the queue, while it waits for capacity',
+      },
+      { name: 'Waits', type: 'date', jsonPath: '.status.queue.since', description: 'Since when', priority: 1 },
       { name: 'Class', type: 'string', jsonPath: '.spec.class', description: 'The SessionClass', priority: 1 },
       { name: 'Pod', type: 'string', jsonPath: '.status.podName', description: 'The present pod', priority: 1 },
       {
@@ -90,9 +99,37 @@ export const kinds: Kind[] = [
       { name: 'Index', type: 'integer', jsonPath: '.status.index', description: 'The order within the session' },
       { name: 'Phase', type: 'string', jsonPath: '.status.phase', description: 'What it is doing' },
       { name: 'Reason', type: 'string', jsonPath: reasonOf('Finished'), description: 'Why it ended, or waits' },
-      { name: 'Started', type: 'date', jsonPath: '.status.startedAt', description: 'Since the agent was started' },
-      { name: 'Finished', type: 'date', jsonPath: '.status.finishedAt', description: 'Since the turn ended' },
+      {
+        name: 'Request',
+        type: 'string',
+        jsonPath: '.status.approval.id',
+        description: 'What it asked last: spec.requestId of an Approval',
+        priority: 1,
+      },
+      {
+        name: 'Attempt',
+        type: 'integer',
+        jsonPath: '.status.attempt',
+        description: 'How often it was begun',
+        priority: 1,
+      },
+      // status.startedAt is not known at first: writing it at once would be one more write for every turn.
+      { name: 'Since', type: 'date', jsonPath: sinceOf('Running'), description: 'Since it runs, asks or has ended' },
       age,
+      {
+        name: 'Started',
+        type: 'date',
+        jsonPath: '.status.startedAt',
+        description: 'Since its agent was started',
+        priority: 1,
+      },
+      {
+        name: 'Finished',
+        type: 'date',
+        jsonPath: '.status.finishedAt',
+        description: 'Since it ended',
+        priority: 1,
+      },
       {
         name: 'Message',
         type: 'string',
@@ -100,6 +137,24 @@ export const kinds: Kind[] = [
         description: 'The reason, in words',
         priority: 1,
       },
+    ],
+  },
+  {
+    kind: 'Approval',
+    plural: 'approvals',
+    shortNames: [],
+    scope: 'Namespaced',
+    description:
+      'A decision on what a turn asks. It cannot be changed, and counts for the request that it names alone.',
+    spec: approvalSpec,
+    selectableFields: ['.spec.turn', '.spec.requestId'],
+    columns: [
+      { name: 'Turn', type: 'string', jsonPath: '.spec.turn', description: 'The turn that asked' },
+      { name: 'Request', type: 'string', jsonPath: '.spec.requestId', description: 'What it asked' },
+      { name: 'Decision', type: 'string', jsonPath: '.spec.decision', description: 'Approve or Deny' },
+      { name: 'By', type: 'string', jsonPath: '.spec.requester', description: 'Who decided, as far as known' },
+      age,
+      { name: 'Note', type: 'string', jsonPath: '.spec.note', description: 'Why', priority: 1 },
     ],
   },
   {
@@ -149,8 +204,11 @@ function structural(node: unknown, path: string): JsonSchema {
   for (const [key, value] of Object.entries(source)) {
     switch (key) {
       case '$schema':
-      case 'additionalProperties': // strictness is the API server's own: unknown fields are pruned or refused
       case 'propertyNames':
+        break;
+      case 'additionalProperties':
+        // Of a map its values; strictness is the API server's own: unknown fields are pruned or refused.
+        if (typeof value === 'object') out.additionalProperties = structural(value, `${path}{}`);
         break;
       case 'minimum':
         if (value !== -SAFE) out.minimum = value;
@@ -196,9 +254,10 @@ export function customResourceDefinition(kind: Kind): JsonSchema {
     apiVersion: { type: 'string' },
     kind: { type: 'string' },
     metadata: { type: 'object' },
-    spec: structuralSchema(kind.spec, `${kind.kind}.spec`),
+    spec: structuralSchema(kind.spec.describe('What is wanted.'), `${kind.kind}.spec`),
   };
-  if (kind.status) properties.status = structuralSchema(kind.status, `${kind.kind}.status`);
+  if (kind.status)
+    properties.status = structuralSchema(kind.status.describe('What is; written by Berth.'), `${kind.kind}.status`);
   return {
     apiVersion: 'apiextensions.k8s.io/v1',
     kind: 'CustomResourceDefinition',

@@ -1,4 +1,5 @@
-import type { KubeObject, Resource, Stored } from '../kube/types.ts';
+import type { KubeObject, ObjectMeta, OwnerReference, Resource, Stored } from '../kube/types.ts';
+import type { ApprovalSpec } from './approval.ts';
 import type { BlobSpec } from './blob.ts';
 import { API_GROUP, API_GROUP_VERSION, API_VERSION } from './names.ts';
 import type { SessionSpec, SessionStatus } from './session.ts';
@@ -13,6 +14,9 @@ export interface Turn extends KubeObject {
   spec: TurnSpec;
   status?: TurnStatus;
 }
+export interface Approval extends KubeObject {
+  spec: ApprovalSpec;
+}
 export interface SessionClass extends KubeObject {
   spec: SessionClassSpec;
 }
@@ -21,6 +25,7 @@ export interface Blob extends KubeObject {
 }
 export type StoredSession = Stored<Session>;
 export type StoredTurn = Stored<Turn>;
+export type StoredApproval = Stored<Approval>;
 export type StoredSessionClass = Stored<SessionClass>;
 export type StoredBlob = Stored<Blob>;
 
@@ -34,6 +39,7 @@ const resource = <T extends KubeObject>(plural: string, kind: string, namespaced
 
 export const sessions = resource<Session>('sessions', 'Session', true);
 export const turns = resource<Turn>('turns', 'Turn', true);
+export const approvals = resource<Approval>('approvals', 'Approval', true);
 export const sessionclasses = resource<SessionClass>('sessionclasses', 'SessionClass', false);
 export const blobs = resource<Blob>('blobs', 'Blob', true);
 
@@ -52,4 +58,20 @@ export function ownedBy(session: { metadata: { name: string; uid: string } }): {
     uid: session.metadata.uid,
     controller: true,
   };
+}
+
+/** The reference to the Session that owns the object, among whatever else owns it. */
+export function sessionOwner({ ownerReferences }: Pick<ObjectMeta, 'ownerReferences'>): OwnerReference | undefined {
+  return ownerReferences?.find(({ kind }) => kind === 'Session');
+}
+
+/** The references with one more; only one of all may be the controller. */
+export function withOwner(present: readonly OwnerReference[] | undefined, owner: OwnerReference): OwnerReference[] {
+  const others = (present ?? []).filter(({ uid }) => uid !== owner.uid);
+  return [...others, others.some(({ controller }) => controller) ? { ...owner, controller: false } : owner];
+}
+
+/** As `ownedBy`, of what goes with a Turn. */
+export function ownedByTurn(turn: { metadata: { name: string; uid: string } }): ReturnType<typeof ownedBy> {
+  return { ...ownedBy(turn), kind: 'Turn' };
 }

@@ -10,8 +10,18 @@ export const MAX_INLINE_OUTPUT_BYTES = 16 * KiB;
 export const MAX_OUTPUT_BYTES = 8 * MiB;
 /** The copy of the last turn's output in the Session. */
 export const MAX_LAST_OUTPUT_BYTES = 4 * KiB;
+/** How often one turn may be begun. */
+export const MAX_ATTEMPTS = 10;
 export const MAX_ERROR_BYTES = 4 * KiB;
 export const MAX_METADATA_BYTES = 4 * KiB;
+/** What an agent asks a person, in words. */
+export const MAX_PROMPT_BYTES = 4 * KiB;
+/** What it shows with that, and what it is answered besides the decision. */
+export const MAX_PAYLOAD_BYTES = 16 * KiB;
+/** One event of an agent. */
+export const MAX_EVENT_BYTES = 16 * KiB;
+/** Processes named that a turn left running. */
+export const MAX_LEFT_RUNNING = 4096;
 /** A log kept in the Turn itself. */
 export const MAX_INLINE_LOG_BYTES = 4 * KiB;
 /** The kept end of a turn's log. */

@@ -5,67 +5,120 @@
 export const reasons = {
   // Session: Admitted
   Admitted: 'The session holds one of the running places and has or gets a pod.',
-  AtCapacity: 'All running places of the installation or class are taken; the session waits, first come, first served.',
+  AtCapacity:
+    'All running places of the installation, the class or the namespace are taken; the session waits. The message names the limit and who holds the places.',
+  CapacityUnknown: 'Whether a running place is free is not known at the moment; the session waits.',
+  GroupLimit: 'As many turns of the concurrency group run as may; the turn waits for one of them to end.',
   Held: 'spec.suspend is true: turns queue until it is set to false.',
   ClassNotFound:
     'The SessionClass that spec.class names does not exist; create it, or create a new Session with another class.',
   ClassInvalid: 'The SessionClass cannot work as it is; the message names the field.',
-  NotAllowed: 'The session sets something that its SessionClass does not allow; the message names the field.',
+  NotAllowed:
+    'The session sets something that its SessionClass does not allow, or is in a namespace that the class is not for; the message names the field.',
   InvalidSpec: 'The session cannot work as it is specified; the message names the field.',
-  NotNeeded: 'The session has no pod because nothing needs one: it starts again with its next turn.',
+  TurnExists:
+    'The Turn that spec.input is to become cannot be created, as another of its name exists; delete that one, and the session starts.',
+  NotNeeded: 'The session has no pod because nothing needs one; unless it is finished, its next turn starts it again.',
 
   // Session: Ready
   Starting: 'The pod is created and its runner is awaited.',
   Ready: 'The runner is bound to the session and takes turns.',
   Running: 'A turn runs.',
   Suspending: 'The pod is about to be given up; its state is stored first.',
+  GaveWay:
+    'The session was idle and gave its running place to one that waited; its state is stored and its next turn wakes it.',
   Suspended: 'The session has no pod; its state is stored and its next turn wakes it.',
   Terminating: 'The session is being deleted.',
+
+  // Session: ApprovalPending
+  AwaitingApproval: 'A turn asks a person and waits for the decision; `berth approve` or an Approval gives it.',
+  NoRequest: 'No turn waits for a decision.',
+  ApprovalIgnored:
+    'An Approval counts for nothing: it names a request that its turn does not wait for, or is too large.',
 
   // Session: StatePersisted
   StateStored: 'The last state that the session reached is stored.',
   NoState: 'The session has not produced a state yet.',
   StateNotStored: 'A state could not be stored; the last one stored still stands.',
+  PersistenceOff: 'persistence.state is false: nothing is stored, and what the session knows ends with its pod.',
+  StateUnavailable:
+    'The stored state cannot be read, and the session does not start without it; the message says why. Mend the store, or restore the state from a backup of the same session.',
   StateKeyUnknown: 'The state was sealed with a master key that the controller does not have; put that key back.',
 
   // Session: Finished
   RunSucceeded: 'The only turn of the session succeeded.',
   RunFailed: 'The only turn of the session did not succeed.',
 
+  LifetimeExceeded: 'timeouts.lifetime is over: the session takes no more turns, and what ran was stopped.',
+
+  // Session: Outdated
+  ClassChanged:
+    'The class was edited after the pod was made; the edit takes effect with the session’s next incarnation.',
+  UpToDate: 'The session has no pod that was made from an older generation of its class.',
+
+  // The end of a session
+  Expired: 'The session was deleted as ttlAfterFinished or ttlAfterSuspended was over.',
+
   // What keeps a pod from starting
   StartFailed:
     'The pod did not become able to take turns within timeouts.start; the message says what Kubernetes reports.',
-  ImageUnavailable: 'The image cannot be pulled.',
-  Unschedulable: 'No node takes the pod.',
-  PodForbidden: 'The API server refused the pod; the message is the server’s own.',
-  QuotaExceeded: 'A resource quota has no room for the pod; the session waits.',
-  PodConfigError: 'The pod refers to something that does not exist, for example a Secret.',
+  ImageUnavailable:
+    'The image cannot be pulled. Correct the image or its pull secret, or let the node reach the registry; turns wait until timeouts.start, unless waiting cannot help.',
+  Unschedulable:
+    'No node takes the pod; the message is the scheduler’s. Add nodes or ask for less; turns wait until timeouts.start, as autoscalers need minutes.',
+  PodForbidden:
+    'The API server refused the pod, its workspace volume or its network policy; the message is the server’s own. Have the policy that it names allow the pod, or ask for something else.',
+  QuotaExceeded:
+    'A resource quota of the namespace has no room for the pod. The session waits without holding a place; raise the quota, or let other pods end.',
+  PodConfigError:
+    'The pod refers to something that does not exist, for example a Secret. Create it; turns wait until timeouts.start.',
+  PodStuck:
+    'The pod was told to end and its node has not confirmed that it has; its place stays taken. See whether the node is well; if it is gone for good, delete the Node, or the pod with --force.',
   ProtocolUnsupported: 'The runner in the image speaks another version of the protocol; use the image of this release.',
 
   // Turn: phase Queued
   Queued: 'The turn waits for the turns before it, and for its session to be ready.',
-  SessionNotFound: 'No session of that name exists in the namespace.',
+  Retrying: 'An attempt was lost with its pod; the next one that spec.retry allows begins after a pause.',
+  SessionNotFound:
+    'No session of that name exists in the namespace. Create it, then give the turn again: a session never takes a turn that is older than it.',
 
   // Turn: how it ended
   Succeeded: 'The agent’s result and state are stored.',
   Cancelled: 'The turn was cancelled before it had a result.',
+  ApprovalTimeout: 'Nobody decided within timeouts.approval.',
   TurnTimedOut: 'The turn ran longer than its time-out and was stopped.',
+  Stalled: 'The turn wrote nothing and told nothing for timeouts.stall, and was stopped.',
   AgentFailed: 'The agent said that it failed, or ended with a non-zero exit code.',
   MissingEnvelope: 'The agent ended without a result between the markers.',
   InvalidResult: 'The agent’s result is not what agent.result asks for.',
   InvalidInput: 'The input is not what agent.input can take; the message names the field.',
   InputTooLarge: 'The input is larger than 128 KiB.',
+  MemoryLimit:
+    'The processes used more memory than sandbox.limits.memory, or nearly all that the pod may use, and were stopped; the message has both numbers. Raise the limit, or give the agent less to do.',
+  CpuLimit: 'The processes used more CPU time than sandbox.limits.cpuSeconds and were stopped.',
+  FileSizeLimit: 'A process wrote a file larger than sandbox.limits.fileSize and was stopped.',
+  TooManyProcesses: 'More processes ran at once than sandbox.limits.processes; all of them were stopped.',
+  LimitNotSet:
+    'A limit of the sandbox cannot be set where the agent should run, so it was not started; the message names the limit.',
   CommandNotFound: 'The program in agent.command does not exist in the image.',
   CommandNotExecutable: 'The program in agent.command cannot be executed.',
   WorkingDirInvalid: 'agent.workingDir does not exist or is not a directory.',
   ResultRejected: 'The result cannot be stored: it is over a size limit.',
+  StateTooLarge:
+    'The state directory is larger than persistence.maxState, or than Berth can store; the last state stored still stands. Until it is smaller, or maxState is raised, the session keeps its pod; without the pod it goes on from that state.',
   OutputTooLarge: 'The output is larger than 8 MiB.',
   StoreFull: 'The blob store has reached its ceiling.',
   PodLost:
-    'The pod went away while the turn ran; what the turn did is unknown. The session goes on from its last stored state.',
-  SessionReplaced: 'The turn is older than the session that now has this name.',
+    'The pod went away while the turn ran; what the turn did is unknown. The session goes on from its last stored state. Give the turn again, or let spec.retry do it, if it may run twice.',
+  OOMKilled:
+    'The container used more memory than its limit and the kernel killed it. Raise resources.limits.memory, or give the agent less to do.',
+  Evicted:
+    'Kubernetes took the pod from its node while the turn ran; the message says why. Give the turn again, or let spec.retry do it, if it may run twice.',
+  InputChanged: 'spec.input is not what the turn was begun with; create a new Turn.',
+  SessionReplaced:
+    'The turn was meant for another session than the one that now has this name; create a new Turn for this one.',
   SessionFinished: 'The session takes one turn only and has had it.',
-  SessionDeleted: 'The session was deleted before the turn ran.',
+  SessionDeleted: 'The session was deleted before the turn had a result.',
   SessionBroken: 'The session cannot start; its conditions say why.',
   InternalError: 'The runner failed; the message says how.',
 } as const;

@@ -1,5 +1,6 @@
 import * as z from 'zod';
 import { DURATION_PATTERN } from './duration.ts';
+import { RUNNER_DIRECTORY, SECRETS_DIRECTORY } from './names.ts';
 
 /** The pieces that the kinds share. Descriptions become the CRD's and OpenAPI's. */
 
@@ -65,29 +66,139 @@ export const count = () => z.int32().min(0);
 
 const quantities = z
   .strictObject({
-    cpu: quantity().optional(),
-    memory: quantity().optional(),
-    'ephemeral-storage': quantity().optional(),
+    cpu: quantity().optional().describe('CPU in cores, for example 500m for half of one or 2.'),
+    memory: quantity().optional().describe('Memory in bytes, for example 512Mi.'),
+    'ephemeral-storage': quantity()
+      .optional()
+      .describe('What the pod writes to its node’s disk, in bytes, for example 2Gi; a volume does not count.'),
   })
   .describe('Amounts by resource name.');
 
 export const resourceRequirements = z.strictObject({
-  requests: quantities.optional().describe('What the scheduler reserves for the pod.'),
-  limits: quantities.optional().describe('What the pod may use at most.'),
+  requests: quantities
+    .optional()
+    .describe(
+      'What the scheduler reserves for the pod. One above a limit that is not given beside it raises that limit.',
+    ),
+  limits: quantities
+    .optional()
+    .describe('What the pod may use at most. One below a request that is not given beside it lowers that request.'),
 });
 
-export const timeouts = z.strictObject({
-  start: duration().optional().describe('From the creation of the pod until it takes turns. Default 10m.'),
-  turn: duration().optional().describe('From the start of a turn until its result. Default 30m.'),
+/** Of each time-out what is made of what it is and of its default. */
+const eachTimeout = <T>(make: (text: string, byDefault: string) => T) => ({
+  start: make('From the creation of the pod until it takes turns.', '10m'),
+  turn: make('From the start of a turn until its result.', '30m'),
+  stall: make('How long a running turn may be silent: no output, no event. Then it is stopped.', 'for ever'),
+  idle: make('How long after the last activity the pod is given up; the next turn wakes the session.', '2h'),
+  approval: make('How long a turn that asks waits for a decision; then it fails.', '24h'),
+  persist: make('How long a result or a suspension waits for a store that fails.', '5m'),
+  lifetime: make('From the creation of the session until it is finished, whatever runs.', 'for ever'),
 });
+
+export const timeouts = z.strictObject(
+  eachTimeout((text, byDefault) => duration().optional().describe(`${text} Default: ${byDefault}.`)),
+);
+
+export const maxTimeouts = z.strictObject(
+  eachTimeout((text) => duration().optional().describe(`The most that a session gets. ${text} Default: any.`)),
+);
+
+/** What is a session pod’s own, or its container runtime’s. */
+const TAKEN = ['/berth', RUNNER_DIRECTORY, SECRETS_DIRECTORY, '/tmp', '/proc', '/sys', '/dev', '/etc'];
+
+const workspace = z
+  .strictObject({
+    type: z
+      .enum(['None', 'Volume'])
+      .default('None')
+      .describe('Volume: a PersistentVolumeClaim of the session’s own. Default None.'),
+    size: quantity().optional().describe('Size of the volume in bytes, for example 10Gi.'),
+    storageClassName: z
+      .string()
+      .min(1)
+      .max(253)
+      .optional()
+      .describe('StorageClass of the volume. Default: the cluster’s.'),
+    mountPath: z
+      .string()
+      .max(512)
+      .regex(/^(\/[A-Za-z0-9_][A-Za-z0-9._-]*)+$/, 'must be an absolute path, for example /workspace')
+      .optional()
+      .describe('Where the volume is. Default /workspace.'),
+  })
+  .meta(
+    rules(
+      {
+        rule: "self.type != 'Volume' || has(self.size)",
+        message: 'a Volume needs a size, for example 10Gi',
+        fieldPath: '.size',
+      },
+      {
+        rule: `!has(self.mountPath) || !self.mountPath.matches('^(${TAKEN.join('|')})(/|$)')`,
+        message: 'lies in a directory that is not free; choose another one, for example /workspace',
+        fieldPath: '.mountPath',
+      },
+    ),
+  )
+  .describe('A volume that outlives the pod and goes with the Session. It is the working directory of the agent.');
+
+/** Of objects by their labels, as everywhere in Kubernetes; an empty one selects all. */
+export const labelSelector = z.strictObject({
+  matchLabels: z
+    .record(z.string().max(317), z.string().max(63))
+    .optional()
+    .describe('Labels that the object has, each with this value.'),
+  matchExpressions: z
+    .array(
+      z
+        .strictObject({
+          key: z.string().min(1).max(317).describe('The label.'),
+          operator: z
+            .enum(['In', 'NotIn', 'Exists', 'DoesNotExist'])
+            .describe('In: its value is one of values. NotIn: it is none of them, or there is no such label.'),
+          values: z.array(z.string().max(63)).max(64).optional().describe('With In and NotIn.'),
+        })
+        .meta(
+          rules({
+            rule: "(self.operator == 'In' || self.operator == 'NotIn') == (has(self.values) && size(self.values) > 0)",
+            message: 'In and NotIn need values, Exists and DoesNotExist have none',
+            fieldPath: '.values',
+          }),
+        ),
+    )
+    .max(16)
+    .optional()
+    .describe('What holds of its labels besides; all of it must.'),
+});
+export type LabelSelector = z.infer<typeof labelSelector>;
+
+/** What outlives the pod; every field is optional, the class has the defaults. */
+export const persistence = z.strictObject({
+  state: z
+    .boolean()
+    .optional()
+    .describe(
+      'The state directory outlives the pod. Default true. Where it is false an idle session keeps its pod, so timeouts.lifetime is needed.',
+    ),
+  maxState: quantity()
+    .optional()
+    .describe('The largest state, as an archive, in bytes, for example 10Mi. Default: all that Berth can store, 32Mi.'),
+  workspace: workspace.optional(),
+});
+export type Persistence = z.infer<typeof persistence>;
+
+/** Of a status or a condition. */
+export const observedGeneration = () =>
+  z.int().optional().describe('metadata.generation of the spec that this was said of.');
 
 export const condition = z.strictObject({
-  type: z.string().max(64),
-  status: z.enum(['True', 'False', 'Unknown']),
+  type: z.string().max(64).describe('What it is about, for example Ready or Finished.'),
+  status: z.enum(['True', 'False', 'Unknown']).describe('Whether it is so.'),
   reason: z.string().max(64).describe('One word for programs; docs/reference/reasons.md lists them all.'),
   message: z.string().max(4096).describe('A sentence for people.'),
-  lastTransitionTime: timestamp(),
-  observedGeneration: z.int().optional(),
+  lastTransitionTime: timestamp().describe('Since when the status is what it is.'),
+  observedGeneration: observedGeneration(),
 });
 export type Condition = z.infer<typeof condition>;
 
@@ -95,7 +206,9 @@ export const conditions = () =>
   z
     .array(condition)
     .max(16)
-    .meta({ 'x-kubernetes-list-type': 'map', 'x-kubernetes-list-map-keys': ['type'] });
+    .meta({ 'x-kubernetes-list-type': 'map', 'x-kubernetes-list-map-keys': ['type'] })
+    .optional()
+    .describe('What is so, why, and since when; for programs and `kubectl wait`.');
 
 /** Where a sealed state is, and its place in the order (incarnation, seq) in which states only move forward. */
 export const stateRef = z.strictObject({
@@ -103,8 +216,8 @@ export const stateRef = z.strictObject({
   ref: z.string().max(253).optional().describe('Key of the sealed state in the store.'),
   digest: digest().describe('sha256 of the plain state archive.'),
   keyId: z.string().max(64).describe('The master key that the state key is derived from.'),
-  bytes: z.int().min(0).describe('Size of the plain archive.'),
-  incarnation: z.int().min(0),
-  seq: z.int().min(0),
+  bytes: z.int().min(0).describe('Size of the plain archive in bytes.'),
+  incarnation: z.int().min(0).describe('The incarnation that it comes from.'),
+  seq: z.int().min(0).describe('Its number within that incarnation: a later state has a higher one.'),
 });
 export type StateRef = z.infer<typeof stateRef>;

@@ -1,22 +1,34 @@
 import { isAlreadyExists, isNotFound } from '../kube/errors.ts';
 import type { KubeApi, ObjectRef } from '../kube/types.ts';
 import { type Blob, blobs, type StoredBlob } from '../resources/kinds.ts';
+import { LABEL_SESSION_UID, storeKey } from '../resources/names.ts';
 import { Ceiling, type CeilingOptions } from './ceiling.ts';
-import { blobLabels, isSameContent, toBlobs } from './chunks.ts';
+import { blobLabels, entryOf, isSameContent, toBlobs } from './chunks.ts';
 import { inGroups } from './groups.ts';
 import { readStored } from './read.ts';
-import { type Store, StoreConflictError, StoreFullError, type StoreKey, type StoreOwner } from './store.ts';
+import {
+  type Store,
+  StoreConflictError,
+  type StoredEntry,
+  StoreFullError,
+  type StoreKey,
+  type StoreOwner,
+} from './store.ts';
 
 /** Of a create that finds its name taken and then free. */
 const ATTEMPTS = 3;
+const PAGE_SIZE = 500;
+
+/** What the store asks of the API server. */
+type BlobApi = Pick<KubeApi, 'get' | 'list' | 'create' | 'delete'>;
 
 export interface BlobStoreOptions extends CeilingOptions {
-  api: KubeApi;
+  api: BlobApi;
 }
 
 /** The default store: Blob objects beside the Session, which owns them. */
 export class BlobStore implements Store {
-  readonly #api: KubeApi;
+  readonly #api: BlobApi;
   readonly #ceiling: Ceiling;
   readonly #ceilingBytes: number;
 
@@ -56,6 +68,30 @@ export class BlobStore implements Store {
     const { namespace } = key;
     const { items } = await this.#api.list(blobs, { namespace, labelSelector, metadataOnly: true, signal });
     await inGroups(items, ({ metadata: { name, uid } }) => this.#remove({ namespace, name }, uid, signal));
+  }
+
+  async list({ namespace, sessionUID }: Parameters<Store['list']>[0], signal: AbortSignal): Promise<StoredEntry[]> {
+    const entries = new Map<string, StoredEntry>();
+    let next: string | undefined;
+    do {
+      const page = await this.#api.list(blobs, {
+        ...(namespace === undefined ? {} : { namespace }),
+        ...(sessionUID === undefined ? {} : { labelSelector: `${LABEL_SESSION_UID}=${sessionUID}` }),
+        ...(next === undefined ? {} : { continue: next }),
+        limit: PAGE_SIZE,
+        metadataOnly: true,
+        signal,
+      });
+      for (const { metadata } of page.items) {
+        const entry = entryOf(metadata);
+        if (!entry) continue;
+        const key = `${entry.namespace}/${storeKey(entry.sessionUID, entry.incarnation, entry.seq)}`;
+        const createdAt = Math.max(entry.createdAt, entries.get(key)?.createdAt ?? 0);
+        entries.set(key, { ...entry, createdAt });
+      }
+      next = page.metadata.continue || undefined;
+    } while (next !== undefined);
+    return [...entries.values()];
   }
 
   async usage(signal: AbortSignal): Promise<{ bytes: number; ceiling: number }> {

@@ -1,3 +1,4 @@
+import { isClosed } from '../kube/errors.ts';
 import type { KubeApi } from '../kube/types.ts';
 import { blobs } from '../resources/kinds.ts';
 import { ANNOTATION_BLOB_BYTES } from '../resources/names.ts';
@@ -31,6 +32,8 @@ export class Ceiling {
   #written = 0;
   #beingWritten = 0;
   #counting: Promise<void> | undefined;
+  /** What each of the listed namespaces held when it could last be read. */
+  readonly #held = new Map<string, number>();
 
   constructor(options: CeilingOptions) {
     this.#options = options;
@@ -75,10 +78,21 @@ export class Ceiling {
     const startedAt = clock.monotonic();
     const before = this.#written;
     let sum = 0;
-    for (const namespace of namespaces ?? [undefined]) sum += await this.#sum(namespace);
+    if (namespaces) for (const namespace of namespaces) sum += await this.#heldIn(namespace);
+    else sum = await this.#sum(undefined);
     this.#listed = sum;
     this.#listedAt = startedAt;
     this.#written -= before;
+  }
+
+  /** One namespace that cannot be read does not keep results of the others from being stored. */
+  async #heldIn(namespace: string): Promise<number> {
+    try {
+      this.#held.set(namespace, await this.#sum(namespace));
+    } catch (error) {
+      if (!isClosed(error)) throw error;
+    }
+    return this.#held.get(namespace) ?? 0;
   }
 
   async #sum(namespace: string | undefined): Promise<number> {

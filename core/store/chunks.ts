@@ -1,19 +1,24 @@
 import { createHash } from 'node:crypto';
 import { promisify } from 'node:util';
-import { gunzip, gzip } from 'node:zlib';
-import type { BlobSpec } from '../resources/blob.ts';
+import { gunzip, gunzipSync, gzip, gzipSync } from 'node:zlib';
+import type { ServerMeta } from '../kube/types.ts';
+import { type BlobSpec, blobKind } from '../resources/blob.ts';
 import type { Blob, StoredBlob } from '../resources/kinds.ts';
 import { ownedBy } from '../resources/kinds.ts';
-import { BLOB_CHUNK_BYTES } from '../resources/limits.ts';
+import { BLOB_CHUNK_BYTES, KiB } from '../resources/limits.ts';
 import {
   ANNOTATION_BLOB_BYTES,
   blobName,
+  LABEL_BLOB_KIND,
   LABEL_INCARNATION,
   LABEL_SEQ,
   LABEL_SESSION,
   LABEL_SESSION_UID,
 } from '../resources/names.ts';
-import { StoreCorruptError, type StoreKey, type StoreOwner } from './store.ts';
+import { StoreCorruptError, type StoredEntry, type StoreKey, type StoreOwner } from './store.ts';
+
+/** Up to this size the work takes less than handing it to a thread of the pool and back. */
+const SMALL_BYTES = 64 * KiB;
 
 /** The labels that all Blobs of one key have in common. */
 export function blobLabels(key: StoreKey): Record<string, string> {
@@ -26,7 +31,7 @@ export function blobLabels(key: StoreKey): Record<string, string> {
 
 /** The Blobs that hold `data`. Text is compressed where that helps; state is sealed, so nothing would. */
 export async function toBlobs(key: StoreKey, data: Buffer, owner: StoreOwner): Promise<Blob[]> {
-  const compressed = key.kind === 'State' ? data : await promisify(gzip)(data);
+  const compressed = key.kind === 'State' ? data : await compress(data);
   const encoding = compressed.length < data.length ? 'Gzip' : 'Identity';
   const content = encoding === 'Gzip' ? compressed : data;
   const parts = Math.max(1, Math.ceil(content.length / BLOB_CHUNK_BYTES));
@@ -38,13 +43,24 @@ export async function toBlobs(key: StoreKey, data: Buffer, owner: StoreOwner): P
       metadata: {
         name: blobName(key, index + 1),
         namespace,
-        labels: { ...blobLabels(key), [LABEL_SESSION]: owner.name },
+        labels: { ...blobLabels(key), [LABEL_SESSION]: owner.name, [LABEL_BLOB_KIND]: key.kind },
         annotations: { [ANNOTATION_BLOB_BYTES]: String(chunk.length) },
         ownerReferences: [ownedBy({ metadata: owner })],
       },
       spec: { ...common, part: index + 1, data: chunk },
     };
   });
+}
+
+/** What a Blob's metadata say that it is a part of; undefined for one that is not as `toBlobs` makes them. */
+export function entryOf({ name, namespace, labels = {}, creationTimestamp }: ServerMeta): StoredEntry | undefined {
+  const sessionUID = labels[LABEL_SESSION_UID] ?? '';
+  const incarnation = Number(labels[LABEL_INCARNATION]);
+  const seq = Number(labels[LABEL_SEQ]);
+  const part = Number(/-(\d+)$/.exec(name)?.[1]);
+  if (!namespace || name !== blobName({ sessionUID, incarnation, seq }, part)) return undefined;
+  const kind = blobKind.safeParse(labels[LABEL_BLOB_KIND]).data;
+  return { namespace, sessionUID, incarnation, seq, kind, createdAt: Date.parse(creationTimestamp) };
 }
 
 /** What the Blobs of one key hold, in the order of their parts. Rejects with a StoreCorruptError. */
@@ -69,10 +85,15 @@ export function isSameContent(a: BlobSpec, b: BlobSpec): boolean {
   return fields.every((field) => a[field] === b[field]);
 }
 
+async function compress(data: Buffer): Promise<Buffer> {
+  return data.length <= SMALL_BYTES ? gzipSync(data) : promisify(gzip)(data);
+}
+
 /** Never more than what was put, whatever the content says. */
 async function unpack(what: string, content: Buffer, bytes: number): Promise<Buffer> {
   try {
-    return await promisify(gunzip)(content, { maxOutputLength: Math.max(1, bytes) });
+    const limit = { maxOutputLength: Math.max(1, bytes) };
+    return bytes <= SMALL_BYTES ? gunzipSync(content, limit) : await promisify(gunzip)(content, limit);
   } catch (error) {
     throw new StoreCorruptError(what, 'it cannot be decompressed', { cause: error });
   }

@@ -9,6 +9,14 @@ export interface StoreKey {
   kind: BlobSpec['kind'];
 }
 
+/** Something that is stored, as garbage collection sees it. */
+export interface StoredEntry extends Omit<StoreKey, 'kind'> {
+  /** undefined where the store does not tell. */
+  kind: StoreKey['kind'] | undefined;
+  /** Milliseconds since the epoch, by the store's clock: when the last part of it was written. */
+  createdAt: number;
+}
+
 /** The session whose deletion takes what was stored with it. */
 export interface StoreOwner {
   name: string;
@@ -26,6 +34,8 @@ export interface Store {
   get(key: StoreKey, signal: AbortSignal): Promise<Buffer>;
   /** Removes what is there, also parts of a put that failed half-way; nothing there is a success. */
   delete(key: StoreKey, signal: AbortSignal): Promise<void>;
+  /** Everything there is, half-written things too; of one session where one is named. */
+  list(scope: { namespace?: string; sessionUID?: string }, signal: AbortSignal): Promise<StoredEntry[]>;
   /** Bytes used, by everything in the store, and the ceiling; up to a minute old. */
   usage(signal: AbortSignal): Promise<{ bytes: number; ceiling: number }>;
 }

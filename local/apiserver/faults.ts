@@ -23,6 +23,7 @@ export class FaultInjection implements Faults {
   readonly #hub: WatchHub;
   readonly #failures: (Armed & { status: ApiStatus })[] = [];
   readonly #losses: Armed[] = [];
+  readonly #delays: (Armed & { ms: number })[] = [];
 
   constructor(hub: WatchHub) {
     this.#hub = hub;
@@ -45,6 +46,10 @@ export class FaultInjection implements Faults {
     this.#losses.push({ match, left: times });
   }
 
+  delayNext(match: Match, ms: number, times = 1): void {
+    this.#delays.push({ match, ms, left: times });
+  }
+
   compact(): void {
     this.#hub.registry.store.compact();
   }
@@ -52,6 +57,8 @@ export class FaultInjection implements Faults {
   /** Called before a request is executed: waits, and throws what the request shall fail with. */
   async before(request: RequestFacts): Promise<void> {
     if (this.delayMs > 0) await delay(this.#hub.clock, this.delayMs);
+    const slow = take(this.#delays, request);
+    if (slow) await delay(this.#hub.clock, slow.ms);
     const failure = take(this.#failures, request);
     if (failure) throw new ApiError(failure.status);
   }

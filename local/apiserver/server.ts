@@ -103,7 +103,11 @@ export async function startApiServer(options: ApiServerOptions): Promise<ApiServ
   let cancelSnapshot = () => {};
   const scheduleSnapshot = () => {
     cancelSnapshot = clock.setTimer(snapshotIntervalMs, () => {
-      persisted?.journal.snapshotIfLarge(store.contents());
+      try {
+        persisted?.journal.snapshotIfLarge(store.contents());
+      } catch (error) {
+        logger.warn({ err: error }, 'objects not written to a snapshot, tried again');
+      }
       scheduleSnapshot();
     });
   };

@@ -86,6 +86,8 @@ export interface Faults {
   dropWatches(): void;
   /** Makes watches deliver nothing, as on a silent connection, until called with false. */
   stallWatches(stalled: boolean): void;
+  /** The next requests that match are executed only after this many milliseconds. */
+  delayNext(match: (request: RequestFacts) => boolean, ms: number, times?: number): void;
   /** Answers the next `times` (default 1) requests that match with this Status; nothing is executed. */
   failNext(match: (request: RequestFacts) => boolean, status: ApiStatus, times?: number): void;
   /** Executes the next `times` (default 1) requests that match and then drops the connection without an answer. */

@@ -9,14 +9,8 @@ import { LogFile } from './log-file.ts';
 import { MARKER_CONTAINER, MARKER_ROOT } from './markers.ts';
 import { Output } from './output.ts';
 import type { PipeFactory, StandardStreams } from './pipes.ts';
-import {
-  type Belonging,
-  identify,
-  killBelonging,
-  type ProcessIdentity,
-  type ProcessTable,
-  sendSignal,
-} from './processes.ts';
+import type { ProcessTable } from './process-table.ts';
+import { type Belonging, identify, killBelonging, type ProcessIdentity, sendSignal } from './processes.ts';
 
 /** How long the pipes may stay open after the last process has gone, milliseconds. */
 const DRAIN_MS = 1_000;

@@ -10,7 +10,7 @@ import type { ContainerLoop } from './container-loop.ts';
 import { type LogOptions, readLog } from './log-read.ts';
 import type { PipeFactory } from './pipes.ts';
 import type { PodWorker } from './pod.ts';
-import type { ProcessTable } from './processes.ts';
+import type { ProcessTable } from './process-table.ts';
 import type { PodFolders } from './records.ts';
 import { attach, exec, refuse } from './streams.ts';
 

@@ -8,13 +8,15 @@ import { nodes } from '../../core/kube/resources.ts';
 import type { Clock, Logger, Random } from '../../core/runtime.ts';
 import { delay } from '../../core/runtime.ts';
 import type { PodHandlers, Store } from '../apiserver/types.ts';
+import { Claims } from './claims.ts';
 import { PodEvents } from './events.ts';
 import { podHandlers } from './handlers.ts';
 import { MARKER_ROOT } from './markers.ts';
 import { nodeObject } from './node.ts';
 import { PipeFactory } from './pipes.ts';
 import { type PodDeps, PodWorker } from './pod.ts';
-import { findBelonging, killBelonging, type ProcessTable, processTable } from './processes.ts';
+import type { ProcessTable } from './process-table.ts';
+import { findBelonging, killBelonging, processTable } from './processes.ts';
 import { PodFolders } from './records.ts';
 import { type Images, type Pod, pods } from './types.ts';
 
@@ -75,9 +77,11 @@ export class Kubelet {
   async start(store: Store): Promise<void> {
     const { clock, random, logger, images } = this.#options;
     await Promise.all([this.#endLeftovers(), this.#pipes.prepare(), this.#registerNode(store)]);
+    const claims = new Claims({ folder: this.#folders.volumes, store, clock, logger });
     this.#deps = {
       store,
       folders: this.#folders,
+      claims,
       images,
       nodeName: NODE_NAME,
       container: { table: this.#table, pipes: this.#pipes, clock },
@@ -86,7 +90,8 @@ export class Kubelet {
       events: new PodEvents(store, { clock, random, logger, nodeName: NODE_NAME }),
     };
     const resourceVersion = await this.#list();
-    this.#watching = this.#watch(resourceVersion);
+    const { signal } = this.#stopping;
+    this.#watching = Promise.all([this.#watch(resourceVersion), claims.sweep(signal)]).then(() => {});
   }
 
   /** Ends all pods, each within its own grace period but `graceMs` at most, then stops. */

@@ -3,11 +3,13 @@
 import { isConflict, isNotFound } from '../../core/kube/errors.ts';
 import type { Clock, Logger } from '../../core/runtime.ts';
 import type { Store } from '../apiserver/types.ts';
+import type { Claims } from './claims.ts';
 import type { ContainerDeps } from './container.ts';
 import { ContainerLoop, type LoopDeps } from './container-loop.ts';
 import { ContainerConfigError, commandLine, containerEnvironment } from './environment.ts';
 import type { PodEvents } from './events.ts';
 import { MARKER_CONTAINER, MARKER_POD, MARKER_ROOT } from './markers.ts';
+import { writeProjected } from './projected.ts';
 import type { PodFolders, PodRecord } from './records.ts';
 import { podStatus, restarts, timestamp } from './status.ts';
 import { type Container, type ContainerStatus, type Images, type Pod, pods } from './types.ts';
@@ -19,6 +21,7 @@ const FORCED_GRACE_MS = 1_000;
 export interface PodDeps {
   store: Store;
   folders: PodFolders;
+  claims: Claims;
   images: Images;
   nodeName: string;
   container: ContainerDeps;
@@ -41,6 +44,9 @@ const STOPPED: Ended = {
   reason: 'Terminated',
   message: 'Pod was terminated because the embedded cluster was stopped.',
 };
+
+/** A scheduler leaves a pod with gates alone until they have been taken away. */
+const isHeldBack = ({ spec }: Pod) => Boolean(spec.schedulingGates?.length);
 
 export class PodWorker {
   readonly uid: string;
@@ -87,12 +93,14 @@ export class PodWorker {
       this.#publish();
       return;
     }
-    if (!this.#pod.metadata.deletionTimestamp) this.#running = this.#run();
+    if (!this.#pod.metadata.deletionTimestamp && !isHeldBack(this.#pod)) this.#running = this.#run();
   }
 
   /** Takes a newer version of the object. */
   update(pod: Pod): void {
+    const wasHeldBack = isHeldBack(this.#pod);
     if (!this.#writing) this.#pod = pod;
+    if (wasHeldBack && !isHeldBack(this.#pod)) this.start();
     if (pod.metadata.deletionTimestamp) {
       const first = this.#terminating === undefined;
       const stopped = this.terminate((pod.metadata.deletionGracePeriodSeconds ?? 30) * 1_000);
@@ -192,7 +200,8 @@ export class PodWorker {
       prepare: async (spec, image) => {
         this.#checkSupported(spec);
         const root = folders.root(this.uid);
-        if (!volumes) makeVolumes(root, this.#pod.spec);
+        if (!volumes) makeVolumes(root, this.#pod.spec, await this.#deps.claims.paths(this.#pod));
+        if (!volumes) await writeProjected(this.#deps.store, this.#pod, root);
         volumes = true;
         const env = await this.#environment(spec, image.env ?? {}, root);
         return {

@@ -6,29 +6,10 @@
  * cleared its environment, began a session of its own and lost its parent, all before anybody looked, is not found.
  */
 
-import { readdirSync, readFileSync } from 'node:fs';
 import { platform } from 'node:process';
+import { procTable } from './proc.ts';
+import type { ProcessTable } from './process-table.ts';
 import { psTable } from './ps.ts';
-
-export interface ProcessInfo {
-  pid: number;
-  ppid: number;
-  /** The session's id: the pid of the process that began it. */
-  sid: number;
-  /** When it began, in units that only compare within one boot of the machine. */
-  start: number;
-}
-
-export interface ProcessTable {
-  /** Every process that is not a zombie. */
-  list(): ProcessInfo[];
-  /** One process, or undefined when there is none of that pid (or only a zombie). */
-  find(pid: number): ProcessInfo | undefined;
-  /** The environment it was started with; undefined when it may not be read. */
-  environment(pid: number): Map<string, string> | undefined;
-  /** Differs after every boot of the machine, so that pids and starts recorded before it mean nothing. */
-  bootId(): string;
-}
 
 /** What identifies one process for good: a pid alone is given again. */
 export interface ProcessIdentity {
@@ -36,50 +17,6 @@ export interface ProcessIdentity {
   start: number;
   bootId: string;
 }
-
-function readOrUndefined(path: string): string | undefined {
-  try {
-    return readFileSync(path, 'latin1');
-  } catch {
-    return undefined;
-  }
-}
-
-/** `environ`-style text: NAME=value pairs ended by NUL. */
-function parseEnvironment(text: string): Map<string, string> {
-  const variables = new Map<string, string>();
-  for (const entry of text.split('\0')) {
-    const equals = entry.indexOf('=');
-    if (equals > 0) variables.set(entry.slice(0, equals), entry.slice(equals + 1));
-  }
-  return variables;
-}
-
-/** The table of Linux, read from /proc. */
-export const procTable: ProcessTable = {
-  list() {
-    const processes: ProcessInfo[] = [];
-    for (const entry of readdirSync('/proc')) {
-      if (!/^\d+$/.test(entry)) continue;
-      const info = this.find(Number(entry));
-      if (info) processes.push(info);
-    }
-    return processes;
-  },
-  find(pid) {
-    const stat = readOrUndefined(`/proc/${pid}/stat`);
-    if (stat === undefined) return undefined;
-    // The second field is the program's name in parentheses and may itself hold blanks and parentheses.
-    const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
-    if (fields[0] === 'Z' || fields[0] === 'X') return undefined;
-    return { pid, ppid: Number(fields[1]), sid: Number(fields[3]), start: Number(fields[19]) };
-  },
-  environment(pid) {
-    const text = readOrUndefined(`/proc/${pid}/environ`);
-    return text === undefined ? undefined : parseEnvironment(text);
-  },
-  bootId: () => (readOrUndefined('/proc/sys/kernel/random/boot_id') ?? '').trim(),
-};
 
 /** The table of this machine. */
 export const processTable: ProcessTable = platform === 'linux' ? procTable : psTable;
@@ -141,14 +78,14 @@ export function sendSignal(pid: number, signal: NodeJS.Signals): void {
 
 /**
  * Kills everything that belongs, looking again until nothing is left: a fork may slip past one look.
- * Returns the pids that still ran after `timeoutMs` (a process stuck in the kernel).
+ * Returns the pids that still ran after `timeoutMs` of waiting (a process stuck in the kernel): a pause of this process is none.
  */
 export async function killBelonging(table: ProcessTable, belonging: Belonging, timeoutMs = 5_000): Promise<number[]> {
-  const deadline = performance.now() + timeoutMs;
-  for (let wait = 2; ; wait = Math.min(wait * 2, 100)) {
+  for (let wait = 2, waited = 0; ; wait = Math.min(wait * 2, 100)) {
     const pids = findBelonging(table, belonging);
-    if (pids.length === 0 || performance.now() > deadline) return pids;
+    if (pids.length === 0 || waited > timeoutMs) return pids;
     for (const pid of pids) sendSignal(pid, 'SIGKILL');
     await new Promise((resolve) => setTimeout(resolve, wait));
+    waited += wait;
   }
 }

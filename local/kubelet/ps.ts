@@ -1,7 +1,7 @@
 /** The process table by way of `ps`, for machines without /proc (macOS). */
 
 import { execFileSync } from 'node:child_process';
-import type { ProcessInfo, ProcessTable } from './processes.ts';
+import type { ProcessInfo, ProcessTable } from './process-table.ts';
 
 function ps(args: string[]): string {
   try {

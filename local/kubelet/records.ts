@@ -36,6 +36,11 @@ export class PodFolders {
     return join(this.#home, 'pods');
   }
 
+  /** The folder above the directories of PersistentVolumeClaims, which outlive pods. */
+  get volumes(): string {
+    return join(this.#home, 'volumes');
+  }
+
   root(uid: string): string {
     return join(this.roots, uid);
   }

@@ -96,6 +96,7 @@ export function podStatus(
     podIPs: [{ ip: '127.0.0.1' }],
     qosClass: pod.status?.qosClass ?? 'BestEffort',
     conditions: [...conditions, ...foreign],
-    containerStatuses: containers.map(containerStatus),
+    // pkg/kubelet/types SortedContainerStatuses
+    containerStatuses: containers.map(containerStatus).sort((one, other) => (one.name < other.name ? -1 : 1)),
   };
 }

@@ -11,7 +11,8 @@ import {
 import { exitOf, launch, type RunningContainer } from './container.ts';
 import { Output } from './output.ts';
 import type { PipeFactory, StandardStreams } from './pipes.ts';
-import { identify, killBelonging, type ProcessTable } from './processes.ts';
+import type { ProcessTable } from './process-table.ts';
+import { identify, killBelonging } from './processes.ts';
 
 /** Answers the upgrade and at once says why there is nothing to connect to. */
 export function refuse(upgrade: Upgrade, query: URLSearchParams, status: StreamStatus): void {

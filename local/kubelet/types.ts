@@ -46,6 +46,8 @@ export interface Volume {
 
 export interface PodSpec {
   nodeName?: string;
+  /** No node takes the pod while there are any. */
+  schedulingGates?: { name: string }[];
   restartPolicy?: 'Always' | 'OnFailure' | 'Never';
   terminationGracePeriodSeconds?: number;
   containers: Container[];

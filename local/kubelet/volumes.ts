@@ -14,13 +14,17 @@ export function underRoot(root: string, mountPath: string): string {
   return join(root, normalize(join('/', mountPath)));
 }
 
-/** Makes the root, home and tmp in it, and the mounts of all containers. Volumes shared by mounts share a directory. */
-export function makeVolumes(root: string, spec: PodSpec): void {
+/**
+ * Makes the root, home and tmp in it, and the mounts of all containers. Volumes shared by mounts share a directory; `claims`
+ * says where those of PersistentVolumeClaims are, by the volume's name.
+ */
+export function makeVolumes(root: string, spec: PodSpec, claims: ReadonlyMap<string, string> = new Map()): void {
   for (const folder of [root, join(root, 'home'), join(root, 'tmp')])
     mkdirSync(folder, { recursive: true, mode: 0o700 });
   for (const volume of spec.volumes ?? []) {
-    if (volume.emptyDir === undefined) {
-      throw new ContainerConfigError(`volume "${volume.name}": the embedded cluster has emptyDir volumes only`);
+    if (volume.emptyDir === undefined && !volume.projected && !claims.has(volume.name)) {
+      const message = 'the embedded cluster has emptyDir, projected and persistentVolumeClaim volumes only';
+      throw new ContainerConfigError(`volume "${volume.name}": ${message}`);
     }
   }
   const mounts = spec.containers.flatMap((container) => container.volumeMounts ?? []);
@@ -33,7 +37,7 @@ export function makeVolumes(root: string, spec: PodSpec): void {
       throw new ContainerConfigError(`volume mount "${mount.name}": the pod has no such volume`);
     }
     const path = underRoot(root, mount.mountPath);
-    const first = known.get(mount.name);
+    const first = known.get(mount.name) ?? claims.get(mount.name);
     mkdirSync(first ? dirname(path) : path, { recursive: true, mode: 0o700 });
     if (first && first !== path) symlinkSync(first, path);
     known.set(mount.name, first ?? path);

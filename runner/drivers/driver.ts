@@ -1,6 +1,12 @@
-import type { AgentSpec, Outcome, StartTurn, TurnError } from '../../core/frames/messages.ts';
-import type { Survivor } from '../process/contained.ts';
+import type { AgentSpec, Decided, Outcome, StartTurn, TurnError } from '../../core/frames/messages.ts';
+import type { Conclusion } from '../../core/result/conclude.ts';
+import type { Envelope } from '../../core/result/envelope.ts';
+import type { Clock } from '../../core/runtime.ts';
+import type { Pattern } from '../../core/text/pattern.ts';
+import type { Directories } from '../directories.ts';
+import type { StartProcess, Survivor } from '../process/contained.ts';
 import type { TurnLog } from '../text/log.ts';
+import type { Flow } from './drain.ts';
 
 /** What the runner knows about the session that it is bound to. */
 export interface SessionFacts {
@@ -8,14 +14,29 @@ export interface SessionFacts {
   uid: string;
   incarnation: number;
   agent: AgentSpec;
-  /** Values of the secrets that `agent.env` names, by the name of the runner's variable. */
+  /** Values of the secrets that `agent.env` names, by the name of the runner's variable; what else must not show by names that are none. */
   secrets: ReadonlyMap<string, string>;
+  /** What must not show besides. */
+  patterns?: readonly Pattern[];
+}
+
+/** What every driver works with. */
+export interface DriverOptions {
+  facts: SessionFacts;
+  directories: Directories;
+  /** The image's. */
+  path: string;
+  start: StartProcess;
+  flow: Flow;
+  clock: Clock;
 }
 
 export interface TurnRequest {
   turn: StartTurn;
   /** Told to the agent in the first request of an incarnation that is not the session's first. */
   restored: { workspaceReset: boolean; note: string } | undefined;
+  /** The decision on what the turn asked before. */
+  approval: Decided | undefined;
 }
 
 /** Why a turn is stopped before its agent ended. */
@@ -33,20 +54,16 @@ export interface TurnHooks {
   active(): void;
   /** The agent ended; its output is being read to its end. */
   collecting(): void;
+  /** The agent told how far it is; not redacted yet. */
+  event(event: unknown): void;
+  /** The result that the agent gave over its socket: it wins over what it printed. */
+  given(): Envelope | undefined;
   log: TurnLog;
   /** Aborted with a StopReason. */
   signal: AbortSignal;
 }
 
-/** What a turn came to; strings are redacted. */
-export interface Completion {
-  outcome: Outcome;
-  output?: unknown;
-  error?: TurnError;
-  exitCode?: number;
-  signal?: string;
-  metadata?: Record<string, unknown>;
-  turnCount?: number;
+export interface Completion extends Conclusion {
   leftRunning: Survivor[];
 }
 

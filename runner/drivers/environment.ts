@@ -1,7 +1,7 @@
-import type { Directories } from '../directories.ts';
-import { TurnFailure } from '../errors.ts';
+import { TurnFailure } from '../../core/result/failure.ts';
+import { expand } from '../../core/text/placeholders.ts';
+import { type Directories, socketPath } from '../directories.ts';
 import type { SessionFacts } from './driver.ts';
-import { expand } from './placeholders.ts';
 
 /**
  * The whole environment of an agent: what is listed here and what the session's `agent.env` sets. Nothing of the runner's
@@ -15,7 +15,7 @@ export function agentEnvironment(
 ): Record<string, string> {
   const env: Record<string, string> = {
     PATH: path,
-    HOME: directories.home,
+    HOME: directories.tmp,
     TMPDIR: directories.tmp,
     USER: 'agent',
     LOGNAME: 'agent',
@@ -24,19 +24,26 @@ export function agentEnvironment(
     LC_ALL: 'C.UTF-8',
     PYTHONUNBUFFERED: '1',
     PYTHONDONTWRITEBYTECODE: '1',
+    PYTHONHASHSEED: 'random',
     PYTHONIOENCODING: 'utf-8',
   };
   const variables = standardVariables(facts, directories);
   for (const entry of facts.agent.env) {
     env[entry.name] = 'secret' in entry ? secretValue(facts, entry.name, entry.secret) : expand(entry.value, variables);
   }
-  return { ...env, ...berth };
+  return {
+    ...env,
+    BERTH_SOCKET: socketPath(directories),
+    ...(facts.agent.secretFiles && { BERTH_SECRETS_DIR: directories.secrets }),
+    ...berth,
+  };
 }
 
 /** What `$(NAME)` stands for in `agent.args` and `agent.env`. */
 export function standardVariables(facts: SessionFacts, directories: Directories): (name: string) => string | undefined {
   return (name) => {
     if (name === 'BERTH_STATE_DIR') return directories.state;
+    if (name === 'BERTH_SECRETS_DIR') return directories.secrets;
     if (name === 'SESSION_UID') return facts.uid;
     return undefined;
   };

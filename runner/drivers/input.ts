@@ -1,24 +1,33 @@
 import { mkdirSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { describe, isObject } from '../../core/result/describe.ts';
+import { TurnFailure } from '../../core/result/failure.ts';
 import type { Clock } from '../../core/runtime.ts';
-import { errorCode, TurnFailure } from '../errors.ts';
+import { expand, isInput, namesInput } from '../../core/text/placeholders.ts';
+import { errorCode } from '../errors.ts';
 import type { SessionFacts, TurnRequest } from './driver.ts';
-import { expand } from './placeholders.ts';
 
 /** The kernel refuses a single argument of this many bytes, its terminating NUL included. */
 const MAX_ARGUMENT_BYTES = 131_072;
 
-/** The request that an agent reads as one line of JSON. Throws a TurnFailure naming the field that is wrong. */
-export function requestOf(facts: SessionFacts, { turn, restored }: TurnRequest, clock: Clock): object {
-  return {
+/** The request that an agent reads as one line of JSON; its id is unique. Throws a TurnFailure naming the field that is wrong. */
+export function requestOf(
+  facts: SessionFacts,
+  { turn, restored, approval }: TurnRequest,
+  clock: Clock,
+): { id: string } {
+  const request = {
     type: 'request',
-    id: `${turn.turn}-${turn.attempt}`,
+    // A turn goes on with a request of its own: the answer to the former is not taken for its answer.
+    id: [turn.turn, turn.attempt, approval?.requestId].filter(Boolean).join('-'),
     input: turn.input,
     ...methodOf(turn.input),
     timestamp: new Date(clock.now()).toISOString(),
     session: { name: facts.name, uid: facts.uid, incarnation: facts.incarnation, ...(restored && { restored }) },
     turn: { name: turn.name, index: turn.index, attempt: turn.attempt },
+    ...(approval && { approval }),
   };
+  return request;
 }
 
 function methodOf(input: unknown): { method: string; parameters: object } | undefined {
@@ -39,55 +48,65 @@ export function textOf(input: unknown): string {
   throw new TurnFailure('InvalidInput', `input must be a string where agent.input is Text; it is ${describe(input)}`);
 }
 
+/** Where arguments are named, for errors; the first of them is number `from` there. */
+export interface ArgumentsPlace {
+  field: string;
+  from: number;
+  /** There is nothing in the input that they would have to name. */
+  inputNeedless?: boolean;
+}
+
+const AGENT_ARGS: ArgumentsPlace = { field: 'agent.args', from: 0 };
+
 /**
  * `$(INPUT)` in the arguments is the input, a string as it is and anything else as JSON; `$(INPUT.a.b)` a field of it.
- * Each stays within its argument: no shell, no word splitting.
+ * Each stays within its argument: no shell, no word splitting. Throws a TurnFailure naming the place.
  */
-export function argsWith(args: string[], input: unknown, standard: (name: string) => string | undefined): string[] {
-  let used = false;
-  const expanded = args.map((arg) =>
-    expand(arg, (name) => {
-      if (name !== 'INPUT' && !name.startsWith('INPUT.')) return standard(name);
-      used = true;
-      return argumentText(fieldOf(input, name), name);
-    }),
-  );
-  if (!used) {
-    throw new TurnFailure('InvalidInput', 'agent.input is Args and agent.args has no $(INPUT) or $(INPUT.field)');
+export function argsWith(
+  args: string[],
+  input: unknown,
+  standard: (name: string) => string | undefined,
+  { field, inputNeedless = false } = AGENT_ARGS,
+): string[] {
+  if (!inputNeedless && !namesInput(args)) {
+    throw new TurnFailure('InvalidInput', `agent.input is Args and ${field} has no $(INPUT) or $(INPUT.field)`);
   }
-  return expanded;
+  return args.map((arg) =>
+    expand(arg, (name) => (isInput(name) ? argumentText(fieldOf(input, name, field), name, field) : standard(name))),
+  );
 }
 
 /** Throws a TurnFailure for an argument that no process can be given. */
-export function checkArguments(args: string[]): void {
+export function checkArguments(args: string[], { field, from } = AGENT_ARGS): void {
   for (const [index, arg] of args.entries()) {
+    const where = `${field}[${from + index}]`;
     if (arg.includes('\0')) {
-      throw new TurnFailure('InvalidInput', `agent.args[${index}] holds a NUL character, which no argument can`);
+      throw new TurnFailure('InvalidInput', `${where} holds a NUL character, which no argument can`);
     }
     const bytes = Buffer.byteLength(arg) + 1;
     if (bytes > MAX_ARGUMENT_BYTES) {
       throw new TurnFailure(
         'InvalidInput',
-        `agent.args[${index}] has ${bytes - 1} bytes with the input in it; an argument can have ` +
+        `${where} has ${bytes - 1} bytes with the input in it; an argument can have ` +
           `${MAX_ARGUMENT_BYTES - 1}. Use agent.input Stdin or File`,
       );
     }
   }
 }
 
-function fieldOf(input: unknown, name: string): unknown {
+function fieldOf(input: unknown, name: string, field: string): unknown {
   let value = input;
   for (const key of name.split('.').slice(1)) {
     if (!isObject(value) || !Object.hasOwn(value, key)) {
-      throw new TurnFailure('InvalidInput', `the input has no field for $(${name}) in agent.args`);
+      throw new TurnFailure('InvalidInput', `the input has no field for $(${name}) in ${field}`);
     }
     value = value[key];
   }
   return value;
 }
 
-function argumentText(value: unknown, name: string): string {
-  if (value === undefined) throw new TurnFailure('InvalidInput', `there is no input for $(${name}) in agent.args`);
+function argumentText(value: unknown, name: string, field: string): string {
+  if (value === undefined) throw new TurnFailure('InvalidInput', `there is no input for $(${name}) in ${field}`);
   return typeof value === 'string' ? value : JSON.stringify(value);
 }
 
@@ -103,17 +122,4 @@ export function writeInputFile(directory: string, name: string, content: string)
     throw new TurnFailure('InternalError', `the input file could not be written: ${errorCode(error)}`);
   }
   return { path, remove };
-}
-
-export function isObject(value: unknown): value is Record<string, unknown> {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
-}
-
-/** What kind of value it is, for an error message; never the value, which can be a secret. */
-export function describe(value: unknown): string {
-  if (value === null) return 'null';
-  if (value === '') return 'an empty string';
-  if (Array.isArray(value)) return 'an array';
-  if (typeof value === 'object') return 'an object';
-  return value === undefined ? 'absent' : `a ${typeof value}`;
 }

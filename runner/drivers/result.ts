@@ -1,10 +1,12 @@
 import { closeSync, constants, fstatSync, openSync, readSync } from 'node:fs';
 import type { AgentSpec } from '../../core/frames/messages.ts';
 import { MAX_OUTPUT_BYTES } from '../../core/resources/limits.ts';
-import { TurnFailure } from '../errors.ts';
-import { type Block, MarkerScanner } from '../text/markers.ts';
-import { type Envelope, parseEnvelope } from './envelope.ts';
-import { MAX_RAW_BYTES, parseJson, tooLarge } from './output.ts';
+import { type Envelope, parseEnvelope } from '../../core/result/envelope.ts';
+import { TurnFailure } from '../../core/result/failure.ts';
+import { MAX_RAW_BYTES, parseJson, tooLarge } from '../../core/result/output.ts';
+import { type Block, MarkerScanner } from '../../core/text/markers.ts';
+import type { Hidden } from '../../core/text/redact.ts';
+import { JsonLinesReader } from './json-lines.ts';
 
 /** Takes the agent's stdout and finds its result. */
 export interface ResultReader {
@@ -20,14 +22,17 @@ export interface ReaderOptions {
   markers: { start: string; end: string };
   /** Where an envelope can be left instead of between the markers. */
   file: string;
-  secrets: readonly string[];
+  secrets: Hidden;
   /** Takes what is on stdout and not part of the result. */
   onLog: (bytes: Buffer) => void;
+  /** Takes the objects among JsonLines that are not the result. */
+  onEvent: (event: Record<string, unknown>) => void;
 }
 
-export function resultReader(kind: AgentSpec['result'], options: ReaderOptions): ResultReader {
-  if (kind === 'Envelope') return new EnvelopeReader(options);
-  if (kind === 'Json') {
+export function resultReader({ result, jsonLines }: AgentSpec, options: ReaderOptions): ResultReader {
+  if (result === 'Envelope') return new EnvelopeReader(options);
+  if (result === 'JsonLines') return new JsonLinesReader(jsonLines ?? { resultWhen: {} }, options);
+  if (result === 'Json') {
     return new WholeReader(MAX_RAW_BYTES, (text) => parseJson(text, 'stdout', options.secrets));
   }
   return new WholeReader(MAX_OUTPUT_BYTES, (text) => text);

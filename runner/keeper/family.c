@@ -3,28 +3,69 @@
 
 #include <ctype.h>
 #include <dirent.h>
+#include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/syscall.h>
+#include <time.h>
 #include <unistd.h>
 
-/* A fork bomb is stopped pass by pass; this many passes without an end mean that stopping alone does not win. */
-enum { MAX_PASSES = 64 };
+/* So long a shortage is waited out, less than the runner waits for an answer. */
+enum { PATIENCE_MS = 2000, SHORTAGE_PAUSE_MS = 20 };
+
+/*
+ * A fork bomb is stopped pass by pass. After some it is held as a whole, where that can be; this many without an end mean
+ * that stopping alone does not win.
+ */
+enum { SOME_PASSES = 4, MAX_PASSES = 64 };
 
 static struct member *table;
 static size_t table_room;
 
-static int read_text(const char *path, char *text, size_t size) {
-  int fd = open(path, O_RDONLY | O_CLOEXEC);
-  if (fd < 0) return -1;
-  ssize_t n = read(fd, text, size - 1);
-  close(fd);
-  if (n < 0) return -1;
-  text[n] = 0;
-  return (int)n;
+struct pids {
+  pid_t *pid; /* rising, as /proc lists them */
+  size_t count, room;
+};
+/* All processes there were at the last look. */
+static struct pids last;
+/* So many new ones at one look go on forking faster than they can be looked at one by one; 0: they cannot be held. */
+static size_t crowd;
+static int held;
+
+/* Milliseconds of the clock at which the present look could not go on; 0: it went on. */
+static long long blind_since;
+
+void wait_out(int error) {
+  struct timespec now, pause = {.tv_nsec = SHORTAGE_PAUSE_MS * 1000000L};
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  long long ms = now.tv_sec * 1000LL + now.tv_nsec / 1000000;
+  if (!blind_since) blind_since = ms;
+  if (ms - blind_since > PATIENCE_MS) give_up(error);
+  nanosleep(&pause, NULL);
+}
+
+void *resized(void *memory, size_t bytes) {
+  void *other;
+  while (!(other = realloc(memory, bytes))) wait_out(ENOMEM);
+  return other;
+}
+
+int read_text(const char *path, char *text, size_t size) {
+  for (;;) {
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    ssize_t n = fd < 0 ? -1 : read(fd, text, size - 1);
+    int error = errno;
+    if (fd >= 0) close(fd);
+    if (n >= 0) {
+      text[n] = 0;
+      return (int)n;
+    }
+    if (error != EMFILE && error != ENFILE && error != ENOMEM) return -1;
+    wait_out(error);
+  }
 }
 
 static int read_member(pid_t pid, struct member *m) {
@@ -33,15 +74,22 @@ static int read_member(pid_t pid, struct member *m) {
   if (read_text(path, text, sizeof text) <= 0) return -1;
   /* The name in parentheses may itself hold spaces and parentheses. */
   char *rest = strrchr(text, ')');
-  int parent;
+  int parent, group;
+  unsigned long long user, kernel, children_user, children_kernel;
   if (!rest) return -1;
-  if (sscanf(rest + 1, " %c %d %*d %*d %*d %*d %*u %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d %*d %*d %llu", &m->state,
-             &parent, &m->start) != 3)
+  if (sscanf(rest + 1, " %c %d %d %*d %*d %*d %*u %*u %*u %*u %*u %llu %llu %llu %llu %*d %*d %d %*d %llu", &m->state,
+             &parent, &group, &user, &kernel, &children_user, &children_kernel, &m->threads, &m->start) != 9)
     return -1;
   m->pid = pid;
+  m->own = user + kernel;
+  m->ticks = m->own + children_user + children_kernel;
   m->parent = (pid_t)parent;
+  m->group = (pid_t)group;
   return 0;
 }
+
+/* A zombie with more threads than the dead main one lives. */
+static int is_dead(const struct member *m) { return m->state == 'X' || (m->state == 'Z' && m->threads <= 1); }
 
 static int by_pid(const void *a, const void *b) {
   pid_t x = ((const struct member *)a)->pid, y = ((const struct member *)b)->pid;
@@ -60,23 +108,65 @@ static int is_descendant(const struct member *m, size_t n, pid_t self) {
   return 0;
 }
 
-size_t family(struct member **members) {
-  size_t n = 0;
-  DIR *proc = opendir("/proc");
-  *members = table;
-  if (!proc) return 0;
+static void list(struct pids *pids) {
+  DIR *proc;
+  while (!(proc = opendir("/proc"))) wait_out(errno);
+  pids->count = 0;
   for (struct dirent *e; (e = readdir(proc));) {
     if (!isdigit((unsigned char)e->d_name[0])) continue;
-    if (n == table_room) {
-      size_t room = table_room ? table_room * 2 : 256;
-      struct member *bigger = realloc(table, room * sizeof *table);
-      if (!bigger) break;
-      table = bigger;
-      table_room = room;
+    if (pids->count == pids->room) {
+      pids->room = pids->room ? pids->room * 2 : 256;
+      pids->pid = resized(pids->pid, pids->room * sizeof *pids->pid);
     }
-    if (read_member((pid_t)atoi(e->d_name), &table[n]) == 0) n++;
+    pids->pid[pids->count++] = (pid_t)atoi(e->d_name);
   }
   closedir(proc);
+}
+
+static size_t count_new(const struct pids *now) {
+  size_t new = 0;
+  for (size_t i = 0, j = 0; i < now->count; i++) {
+    while (j < last.count && last.pid[j] < now->pid[i]) j++;
+    if (j == last.count || last.pid[j] != now->pid[i]) new++;
+  }
+  return new;
+}
+
+void may_hold_all(size_t new_at_once) {
+  crowd = new_at_once;
+  list(&last);
+}
+
+/* In one step, however many there are, and no fork gets away: what a look at each takes grows with them, and they take its CPU. */
+static void hold_all(void) {
+  if (!crowd) return;
+  kill(-1, SIGSTOP);
+  held = 1;
+}
+
+void let_go(void) {
+  if (held) kill(-1, SIGCONT);
+  held = 0;
+}
+
+size_t family(struct member **members) {
+  blind_since = 0;
+  static struct pids now;
+  list(&now);
+  if (crowd && !held && count_new(&now) > crowd) {
+    hold_all();
+    list(&now);
+  }
+  struct pids before = last;
+  last = now;
+  now = before;
+  if (table_room < last.count) {
+    table = resized(table, last.count * sizeof *table);
+    table_room = last.count;
+  }
+  size_t n = 0;
+  for (size_t i = 0; i < last.count; i++)
+    if (read_member(last.pid[i], &table[n]) == 0) n++;
   qsort(table, n, sizeof *table, by_pid);
 
   static struct member *found;
@@ -84,13 +174,11 @@ size_t family(struct member **members) {
   size_t count = 0;
   pid_t self = getpid();
   if (found_room < n) {
-    struct member *bigger = realloc(found, n * sizeof *found);
-    if (!bigger) return 0;
-    found = bigger;
+    found = resized(found, n * sizeof *found);
     found_room = n;
   }
   for (size_t i = 0; i < n; i++)
-    if (table[i].state != 'Z' && table[i].state != 'X' && is_descendant(&table[i], n, self)) found[count++] = table[i];
+    if (!is_dead(&table[i]) && is_descendant(&table[i], n, self)) found[count++] = table[i];
   *members = found;
   return count;
 }
@@ -107,24 +195,35 @@ static void signal_member(const struct member *m, int sig) {
   close(fd);
 }
 
+/*
+ * A whole process group at once: the kernel lets no fork in it slip between, as it can between two looks at /proc. Groups of
+ * the agent's sessions have members of the family only.
+ */
+static void signal_group(pid_t group, int sig) {
+  if (group > 1 && group != getpgrp()) kill(-group, sig);
+}
+
 void signal_family(int sig) {
   struct member *seen = NULL;
   size_t seen_count = 0, seen_room = 0;
-  for (int pass = 0; pass < MAX_PASSES; pass++) {
+  /* What a program starts at SIGTERM saves its work: whoever is new at a second look is left alone. */
+  int passes = sig == SIGSTOP || sig == SIGKILL ? MAX_PASSES : 1;
+  for (int pass = 0; pass < passes; pass++) {
     struct member *members;
+    if (pass == SOME_PASSES) hold_all();
     size_t n = family(&members), fresh = 0;
+    pid_t group = 0;
     for (size_t i = 0; i < n; i++) {
       size_t known = 0;
       while (known < seen_count && (seen[known].pid != members[i].pid || seen[known].start != members[i].start)) known++;
       if (known < seen_count) continue;
+      /* Twice the same matters to a program that handles it; to stop or kill it does not. */
+      if ((sig == SIGSTOP || sig == SIGKILL) && members[i].group != group) signal_group(group = members[i].group, sig);
       signal_member(&members[i], sig);
       fresh++;
       if (seen_count == seen_room) {
-        size_t room = seen_room ? seen_room * 2 : 64;
-        struct member *bigger = realloc(seen, room * sizeof *seen);
-        if (!bigger) break;
-        seen = bigger;
-        seen_room = room;
+        seen_room = seen_room ? seen_room * 2 : 64;
+        seen = resized(seen, seen_room * sizeof *seen);
       }
       seen[seen_count++] = members[i];
     }

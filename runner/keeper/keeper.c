@@ -1,5 +1,5 @@
 /*
- * keeper FILE ARGV0 [ARG…]: runs one process and keeps everything that descends from it. See README.md for the protocol.
+ * keeper LIMITS FILE ARGV0 [ARG…]: runs one process and keeps everything that descends from it. See README.md for the protocol.
  *
  * Node can neither reap children that it did not start nor find a daemon that detached itself. This process is the
  * sub-reaper of all it starts: whoever loses its parent comes here, so nobody gets away, and the end of this process's
@@ -14,18 +14,24 @@
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/signalfd.h>
+#include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "family.h"
+#include "limits.h"
 #include "pump.h"
 #include "start.h"
+#include "usage.h"
 
-enum { CONTROL = 3, KILL_PAUSE_MS = 5, COMMAND_BYTES = 256 };
+enum { CONTROL = 3, KILL_PAUSE_MS = 5, FIRST_LOOK_MS = 50, COMMAND_BYTES = 4096, LEAST_CROWD = 256 };
 
 static struct pump in, out, err;
 static int control = CONTROL;
+static struct limits limits;
+static struct usage usage = {.processes = 1, .most_processes = 1};
 
 static void say(const char *format, ...) {
   char line[COMMAND_BYTES + 64];
@@ -42,6 +48,32 @@ static void say(const char *format, ...) {
   }
 }
 
+void give_up(int error) {
+  say("blind %d\n", error);
+  _exit(1);
+}
+
+static long long clock_us(clockid_t clock) {
+  struct timespec time;
+  clock_gettime(clock, &time);
+  return time.tv_sec * 1000000LL + time.tv_nsec / 1000;
+}
+
+static long long now_us(void) { return clock_us(CLOCK_MONOTONIC); }
+
+static void say_usage(void) {
+  say("use %lld %lld %lld %lld %lld\n", usage.cpu_us, usage.memory, usage.peak, usage.processes, usage.most_processes);
+}
+
+/* The process has ended: what it used is told before that. */
+static void use_at_end(void) {
+  siginfo_t other = {0};
+  struct member *members;
+  if (waitid(P_ALL, 0, &other, WEXITED | WNOHANG | WNOWAIT | __WALL) == 0) look(&usage, &members);
+  else sum_up(&usage);
+  say_usage();
+}
+
 /* Takes every dead child. Returns 1 while any child, living or not yet dead, is left. */
 static int reap(pid_t agent) {
   for (;;) {
@@ -50,16 +82,20 @@ static int reap(pid_t agent) {
     if (pid < 0) return errno != ECHILD;
     if (pid == 0) return 1;
     if (pid != agent) continue;
+    use_at_end();
+    /* Whoever waits for what it said last knows how much that is: it is on its way, and this word may be faster. */
+    long long said = pump_given(&out), complained = pump_given(&err);
     if (WIFSIGNALED(status))
-      say("signal %d\n", WTERMSIG(status));
+      say("signal %d %lld %lld\n", WTERMSIG(status), said, complained);
     else
-      say("exit %d\n", WEXITSTATUS(status));
+      say("exit %d %lld %lld\n", WEXITSTATUS(status), said, complained);
   }
 }
 
 static void list_family(void) {
   struct member *members;
-  size_t n = family(&members);
+  size_t n = look(&usage, &members);
+  say_usage();
   for (size_t i = 0; i < n; i++) {
     char command[COMMAND_BYTES];
     describe(members[i].pid, command, sizeof command);
@@ -71,7 +107,7 @@ static void list_family(void) {
 /* Reads commands. Returns 1 when all must be killed: told so, or nobody is there any more to tell. */
 static int obey(void) {
   char commands[64];
-  ssize_t n = read(control, commands, sizeof commands);
+  ssize_t n = recv(control, commands, sizeof commands, MSG_DONTWAIT);
   if (n < 0 && (errno == EINTR || errno == EAGAIN)) return 0;
   if (n <= 0) {
     close(control);
@@ -120,54 +156,91 @@ static int told_to_go(int signals) {
   return go;
 }
 
+/* Looks at what the family uses. Returns 1 when it is over a limit. `wait` is when to look again, in milliseconds. */
+static int check(int *wait) {
+  struct usage before = usage;
+  struct member *members;
+  long long began = clock_us(CLOCK_PROCESS_CPUTIME_ID), value;
+  look(&usage, &members);
+  const char *over = over_limit(&usage, members, &limits, &value);
+  if (over) say("over %s %lld\n", over, value);
+  if (over || memcmp(&before, &usage, sizeof usage)) say_usage();
+  *wait = next_look(&usage, &before, &limits, *wait, (long)(clock_us(CLOCK_PROCESS_CPUTIME_ID) - began));
+  return over != NULL;
+}
+
 int main(int argc, char *argv[]) {
-  if (argc < 3) {
-    fputs("usage: keeper FILE ARGV0 [ARG...], with the runner on descriptor 3\n", stderr);
+  if (argc < 4 || read_limits(argv[1], &limits)) {
+    fputs("usage: keeper LIMITS FILE ARGV0 [ARG...], with the runner on descriptor 3\n", stderr);
     return 2;
   }
   pid_t runner = getppid();
   harden();
   int killing = getppid() != runner;
   int signals = catch_signals();
-  struct started agent = start_process(argv[1], argv + 2);
+  if (limits.contained) may_hold_all(limits.processes > LEAST_CROWD ? (size_t)limits.processes : LEAST_CROWD);
+  struct started agent = start_process(argv[2], argv + 3, &limits, CONTROL);
   if (agent.pid < 0) {
-    say("fail %s %d\n", agent.step, agent.error);
+    say("fail %s %d %s\n", agent.step, agent.error, agent.limit ? agent.limit : "");
     return 1;
   }
   pump_open(&in, 0, agent.in);
   pump_open(&out, agent.out, 1);
   pump_open(&err, agent.err, 2);
-  say("start %d\n", (int)agent.pid);
+  say("start\n");
+  int wait = FIRST_LOOK_MS;
+  long long next = now_us() + wait * 1000LL;
 
   for (;;) {
     int some = reap(agent.pid);
-    if (!some) break;
-    if (killing) {
+    if (some && killing) {
       signal_family(SIGSTOP); /* first hold all of them still, or a forking one gets away between look and kill */
       signal_family(SIGKILL);
     }
+    let_go();
+    if (!some) break;
     struct pollfd wants[8] = {{.fd = signals, .events = POLLIN}, {.fd = control, .events = POLLIN}};
     pump_wants(&in, wants + 2);
     pump_wants(&out, wants + 4);
     pump_wants(&err, wants + 6);
-    if (poll(wants, 8, killing ? KILL_PAUSE_MS : -1) < 0 && errno != EINTR) break;
+    long long left = (next - now_us()) / 1000 + 1;
+    if (poll(wants, 8, killing ? KILL_PAUSE_MS : left > 0 ? (int)left : 0) < 0 && errno != EINTR) {
+      wait_out(errno);
+      wants[0].revents = wants[1].revents = POLLIN; /* nothing is known: all is tried */
+    }
     if (wants[0].revents && told_to_go(signals)) killing = 1;
     if (wants[1].revents && obey()) killing = 1;
-    pump_run(&in);
-    pump_run(&out);
-    pump_run(&err);
+    /* What is written to err before something is written to out gets there before it. */
+    pump_take(&out);
+    pump_take(&err);
+    pump_give(&err);
+    pump_give(&out);
+    /* A request wakes a process that was looked at rarely. */
+    if (pump_run(&in) && wait > FIRST_LOOK_MS) {
+      wait = FIRST_LOOK_MS;
+      if (next > now_us() + wait * 1000LL) next = now_us() + wait * 1000LL;
+    }
+    if (!killing && now_us() >= next) {
+      killing = check(&wait);
+      next = now_us() + wait * 1000LL;
+    }
   }
 
-  /* Nobody of the family is left; what they wrote is still in the pipes, as far as the runner takes it. */
+  sum_up(&usage);
+  say_usage();
+  /* Nobody of the family is left; what they wrote is still in the pipes, as far as the runner takes it. A runner that is gone takes nothing. */
   say("empty\n");
   for (;;) {
     pump_finish(&out);
     pump_finish(&err);
-    if (control < 0 || (pump_done(&out) && pump_done(&err))) return 0;
+    if (control < 0 && pump_done(&out) && pump_done(&err)) return 0;
     struct pollfd wants[5] = {{.fd = control, .events = POLLIN}};
     pump_wants(&out, wants + 1);
     pump_wants(&err, wants + 3);
     if (poll(wants, 5, -1) < 0 && errno != EINTR) return 0;
-    if (wants[0].revents) obey();
+    if (!wants[0].revents) continue;
+    obey();
+    /* What crossed with the last word makes it look once more; nobody may be left held still. */
+    let_go();
   }
 }

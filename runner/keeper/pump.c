@@ -3,12 +3,14 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <sys/ioctl.h>
 #include <unistd.h>
 
 void pump_open(struct pump *p, int from, int to) {
   p->from = from;
   p->to = to;
   p->start = p->end = 0;
+  p->taken = 0;
   fcntl(from, F_SETFL, fcntl(from, F_GETFL) | O_NONBLOCK);
   fcntl(to, F_SETFL, fcntl(to, F_GETFL) | O_NONBLOCK);
 }
@@ -27,18 +29,21 @@ void pump_wants(const struct pump *p, struct pollfd wants[2]) {
 
 static int again(void) { return errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR; }
 
-int pump_run(struct pump *p) {
-  int moved = 0;
-  if (p->end == p->start && p->from >= 0) {
-    ssize_t n = read(p->from, p->bytes, sizeof p->bytes);
-    if (n > 0) {
-      p->start = 0;
-      p->end = (size_t)n;
-      moved = 1;
-    } else if (n == 0 || !again()) {
-      close_fd(&p->from);
-    }
+int pump_take(struct pump *p) {
+  if (p->end > p->start || p->from < 0) return 0;
+  ssize_t n = read(p->from, p->bytes, sizeof p->bytes);
+  if (n > 0) {
+    p->start = 0;
+    p->end = (size_t)n;
+    p->taken += n;
+    return 1;
   }
+  if (n == 0 || !again()) close_fd(&p->from);
+  return 0;
+}
+
+int pump_give(struct pump *p) {
+  int moved = 0;
   while (p->end > p->start) {
     if (p->to < 0) {
       p->start = p->end;
@@ -56,6 +61,17 @@ int pump_run(struct pump *p) {
   }
   if (p->from < 0 && p->end == p->start) close_fd(&p->to);
   return moved;
+}
+
+int pump_run(struct pump *p) {
+  int taken = pump_take(p), given = pump_give(p);
+  return taken || given;
+}
+
+long long pump_given(const struct pump *p) {
+  int waiting = 0;
+  if (p->from >= 0 && ioctl(p->from, FIONREAD, &waiting)) waiting = 0;
+  return p->taken + waiting;
 }
 
 void pump_finish(struct pump *p) {

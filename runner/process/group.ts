@@ -1,7 +1,10 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { readdirSync, readFileSync } from 'node:fs';
 import type { Readable, Writable } from 'node:stream';
+import type { Limits } from '../../core/frames/messages.ts';
 import type { Clock } from '../../core/runtime.ts';
+import { StartError } from '../errors.ts';
+import type { Overrun } from '../limits/overrun.ts';
 import type { Contained, Exit, StartProcess, Survivor } from './contained.ts';
 import { spawnFailure } from './spawn.ts';
 
@@ -9,11 +12,16 @@ const LOOK_AGAIN_MS = 50;
 
 /**
  * Stands in where no keeper can be had: the family is the process's group. A descendant that makes a session of its own
- * gets away, and the runner says so by `containment` in `bound`.
+ * gets away, and the runner says so by `containment` in `bound`. No limit can be set here: where one has to hold nothing
+ * is started.
  */
-export function groupStart(clock: Clock): StartProcess {
+export function groupStart(clock: Clock, limits: Limits): StartProcess {
   return (spec) =>
     new Promise((resolve, reject) => {
+      if (limits.required) {
+        reject(new StartError('limit sandbox', 'NoKeeper'));
+        return;
+      }
       let child: ChildProcess;
       try {
         child = spawn(spec.file, spec.args, { argv0: spec.argv0, cwd: spec.cwd, env: spec.env, detached: true });
@@ -28,6 +36,10 @@ export function groupStart(clock: Clock): StartProcess {
 
 class Group implements Contained {
   readonly pid: number;
+  readonly usage = undefined;
+  readonly written = undefined;
+  killing = false;
+  overrun: Overrun | undefined;
   readonly stdin: Writable;
   readonly stdout: Readable;
   readonly stderr: Readable;
@@ -45,12 +57,15 @@ class Group implements Contained {
     this.gone = this.exited.then(() => this.#emptied());
   }
 
+  onUsage(): void {}
+
   terminate(): void {
     this.#signal('SIGTERM');
     this.#signal('SIGCONT');
   }
 
   kill(): void {
+    this.killing = true;
     this.#signal('SIGKILL');
   }
 
@@ -87,9 +102,11 @@ function groupMembers(group: number): Survivor[] {
     try {
       const stat = readFileSync(`/proc/${pid}/stat`, 'utf8');
       const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
-      if (Number(fields[2]) !== group || fields[0] === 'Z') continue;
+      // A zombie with more threads than the dead main one lives, and has no command line any more.
+      if (Number(fields[2]) !== group || (fields[0] === 'Z' && Number(fields[17]) <= 1)) continue;
+      const name = stat.slice(stat.indexOf('(') + 1, stat.lastIndexOf(')'));
       const command = readFileSync(`/proc/${pid}/cmdline`, 'utf8').replaceAll('\0', ' ').trim();
-      members.push({ pid, command: command.slice(0, 250) });
+      members.push({ pid, command: command || name });
     } catch {
       // It ended meanwhile.
     }

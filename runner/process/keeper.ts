@@ -1,24 +1,54 @@
 import { type ChildProcess, spawn } from 'node:child_process';
+import { readFileSync } from 'node:fs';
 import { constants } from 'node:os';
 import type { Readable, Writable } from 'node:stream';
 import { getSystemErrorName } from 'node:util';
+import type { Limits } from '../../core/frames/messages.ts';
 import type { Clock } from '../../core/runtime.ts';
 import { StartError } from '../errors.ts';
-import type { Contained, Exit, ProcessSpec, StartProcess, Survivor } from './contained.ts';
+import { type FamilyUsage, fieldOf, type Overrun, outOfSight, overrunOf } from '../limits/overrun.ts';
+import { keeperLimits } from '../limits/rlimits.ts';
+import type { Contained, Exit, StartProcess, Survivor, Written } from './contained.ts';
 import { spawnFailure } from './spawn.ts';
 
-/** A keeper that has not said by then whether the program runs was stopped by that program. */
+/** No keeper stays stopped for longer, unless somebody stops it again and again. */
+const WAKE_MS = 1000;
+/** A keeper that has not said by then whether the program runs is being stopped by that program. */
 const START_DEADLINE_MS = 30_000;
-/** A keeper that has not killed its family by then was itself stopped by it. */
+/** A keeper that has not killed its family by then is itself being stopped by it. */
 const KILL_DEADLINE_MS = 3000;
+/** A keeper that has not said by then who is left is being stopped by somebody of its family. */
+const ANSWER_DEADLINE_MS = 3000;
+/** One that is not stopped at its deadline only gets little of the CPU, which is no reason to lose its family out of sight; until then. */
+const SLOW_DEADLINE_MS = 30_000;
 
-/** Starts processes under `runner/keeper`; its README describes the protocol. */
-export function keeperStart(keeper: string, clock: Clock): StartProcess {
-  return (spec) => new Promise((resolve, reject) => new Kept(keeper, spec, clock, resolve, reject));
+/** Starts processes under `runner/keeper`, within the limits; its README describes the protocol. */
+export function keeperStart(keeper: string, clock: Clock, limits: Limits): StartProcess {
+  return (spec) =>
+    new Promise((resolve, reject) => {
+      let child: ChildProcess;
+      try {
+        child = spawn(keeper, [keeperLimits(limits, process.pid === 1), spec.file, spec.argv0, ...spec.args], {
+          cwd: spec.cwd,
+          env: spec.env,
+          stdio: ['pipe', 'pipe', 'pipe', 'pipe'],
+        });
+      } catch (error) {
+        reject(spawnFailure(error));
+        return;
+      }
+      child.on('error', (error) => reject(spawnFailure(error)));
+      // Node gives none where no more files can be opened, and tells it by `error`.
+      if (child.stdio) new Kept(child, limits, clock, resolve, reject);
+    });
 }
 
 class Kept implements Contained {
   pid = 0;
+  usage: FamilyUsage | undefined;
+  overrun: Overrun | undefined;
+  written: Written | undefined;
+  killing = false;
   readonly stdin: Writable;
   readonly stdout: Readable;
   readonly stderr: Readable;
@@ -26,24 +56,29 @@ class Kept implements Contained {
   readonly gone: Promise<void>;
   readonly #child: ChildProcess;
   readonly #control: Writable & Readable;
+  readonly #limits: Limits;
   readonly #clock: Clock;
   readonly #onStart: (kept: Contained) => void;
   readonly #onFail: (error: StartError) => void;
   #onExit!: (exit: Exit) => void;
   #onGone!: () => void;
   readonly #cancelDeadline: () => void;
+  #cancelWake = () => {};
   #isGone = false;
   #line = '';
   #listed: Survivor[] = [];
+  #onUsage = () => {};
   #onListed: ((survivors: Survivor[]) => void)[] = [];
 
   constructor(
-    keeper: string,
-    spec: ProcessSpec,
+    child: ChildProcess,
+    limits: Limits,
     clock: Clock,
     onStart: (kept: Contained) => void,
     onFail: (error: StartError) => void,
   ) {
+    this.#child = child;
+    this.#limits = limits;
     this.#clock = clock;
     this.#onStart = onStart;
     this.#onFail = onFail;
@@ -53,26 +88,21 @@ class Kept implements Contained {
     this.gone = new Promise((resolve) => {
       this.#onGone = resolve;
     });
-    try {
-      this.#child = spawn(keeper, [spec.file, spec.argv0, ...spec.args], {
-        cwd: spec.cwd,
-        env: spec.env,
-        stdio: ['pipe', 'pipe', 'pipe', 'pipe'],
-      });
-    } catch (error) {
-      throw spawnFailure(error);
-    }
-    this.stdin = this.#child.stdin as Writable;
-    this.stdout = this.#child.stdout as Readable;
-    this.stderr = this.#child.stderr as Readable;
-    this.#control = this.#child.stdio[3] as Writable & Readable;
+    this.stdin = child.stdin as Writable;
+    this.stdout = child.stdout as Readable;
+    this.stderr = child.stderr as Readable;
+    this.#control = child.stdio[3] as Writable & Readable;
     this.#control.setEncoding('utf8');
     this.#control.on('data', (text: string) => this.#read(text));
     // The other end goes away with the keeper, which `close` tells.
     this.#control.on('error', () => {});
-    this.#child.on('error', (error) => this.#onFail(spawnFailure(error)));
     this.#control.on('close', () => this.#ended());
     this.#cancelDeadline = clock.setTimer(START_DEADLINE_MS, () => this.#child.kill('SIGKILL'));
+    this.#wake();
+  }
+
+  onUsage(fn: () => void): void {
+    this.#onUsage = fn;
   }
 
   terminate(): void {
@@ -81,14 +111,19 @@ class Kept implements Contained {
 
   kill(): void {
     if (this.#isGone) return;
+    this.killing = true;
     this.#tell('K');
-    this.#clock.setTimer(KILL_DEADLINE_MS, () => this.#killKeeper());
+    this.#killStopped(KILL_DEADLINE_MS);
   }
 
   survivors(): Promise<Survivor[]> {
     if (this.#isGone) return Promise.resolve([]);
     return new Promise((resolve) => {
-      this.#onListed.push(resolve);
+      const cancel = this.#killStopped(ANSWER_DEADLINE_MS);
+      this.#onListed.push((survivors) => {
+        cancel();
+        resolve(survivors);
+      });
       this.#tell('L');
     });
   }
@@ -97,9 +132,29 @@ class Kept implements Contained {
     if (!this.#isGone) this.#control.write(command);
   }
 
-  /** The agent has the runner's uid and can stop its keeper. */
-  #killKeeper(): void {
-    if (!this.#isGone) this.#child.kill('SIGKILL');
+  /** The agent has the runner's uid and can stop its keeper, and with it what it said, its limits, and the news of its end. */
+  #wake(): void {
+    this.#child.kill('SIGCONT');
+    this.#cancelWake = this.#clock.setTimer(WAKE_MS, () => this.#wake());
+  }
+
+  /**
+   * Kills a keeper that is stopped by then, and a slow one later. Returns what takes that back. Seen once it may be another
+   * keeper that holds it for a moment, with all of the container.
+   */
+  #killStopped(deadlineMs: number): () => void {
+    const end = this.#clock.monotonic() + SLOW_DEADLINE_MS;
+    let cancel = () => {};
+    const wait = (ms: number, wasStopped: boolean) => {
+      cancel = this.#clock.setTimer(ms, () => {
+        if (this.#isGone) return;
+        const stopped = isStopped(this.#child.pid);
+        if ((stopped && wasStopped) || this.#clock.monotonic() >= end) this.#child.kill('SIGKILL');
+        else wait(WAKE_MS, stopped);
+      });
+    };
+    wait(deadlineMs, false);
+    return () => cancel();
   }
 
   #read(text: string): void {
@@ -111,16 +166,30 @@ class Kept implements Contained {
   #obey(line: string): void {
     const [word, first = '', ...rest] = line.split(' ');
     const value = Number(first);
-    if (word === 'start') {
-      this.#cancelDeadline();
+    if (word === 'pid') {
       this.pid = value;
+    } else if (word === 'start') {
+      this.#cancelDeadline();
       this.#onStart(this);
     } else if (word === 'fail') {
-      this.#onFail(new StartError(first, errnoName(Number(rest[0]))));
-    } else if (word === 'exit') {
-      this.#onExit({ code: value, signal: null });
-    } else if (word === 'signal') {
-      this.#onExit({ code: null, signal: signalName(value) });
+      this.pid = 0;
+      const step = first === 'limit' ? `limit ${fieldOf(rest[1] ?? '')}` : first;
+      this.#onFail(new StartError(step, errnoName(Number(rest[0]))));
+    } else if (word === 'exit' || word === 'signal') {
+      const [stdout = 0, stderr = 0] = rest.map(Number);
+      this.written = { stdout, stderr };
+      this.#onExit(word === 'exit' ? { code: value, signal: null } : { code: null, signal: signalName(value) });
+    } else if (word === 'use') {
+      const [memoryBytes = 0, peakBytes = 0, processes = 0, mostProcesses = 0] = rest.map(Number);
+      this.usage = { cpuUs: value, memoryBytes, peakBytes, processes, mostProcesses };
+      this.#onUsage();
+    } else if (word === 'over') {
+      this.overrun ??= overrunOf(first, Number(rest[0]), this.#limits);
+      // It does so already, but may be stopped by its family meanwhile.
+      this.kill();
+    } else if (word === 'blind') {
+      this.overrun ??= outOfSight(errnoName(value));
+      this.#onFail(new StartError('look', errnoName(value)));
     } else if (word === 'left') {
       if (value !== this.pid) this.#listed.push({ pid: value, command: rest.join(' ') });
     } else if (word === 'listed') {
@@ -128,17 +197,23 @@ class Kept implements Contained {
       this.#listed = [];
     } else if (word === 'empty') {
       this.#end();
+      // It stays until it is told to go, so that nothing it said is lost to a command that comes too late.
+      this.#control.end();
     }
   }
 
-  /** The keeper is gone. When it was killed, those of the family that have not detached are killed here. */
+  /**
+   * The keeper is gone. When it was killed, nobody can tell any more who is of the family: PID 1 kills everybody else of
+   * its container, in one step, and any other runner those who have not detached.
+   */
   #ended(): void {
     this.#cancelDeadline();
+    this.#cancelWake();
     if (!this.#isGone && this.pid) {
       try {
-        process.kill(-this.pid, 'SIGKILL');
+        process.kill(process.pid === 1 ? -1 : -this.pid, 'SIGKILL');
       } catch {
-        // Nobody of its process group is left.
+        // Nobody is left.
       }
     }
     this.#onFail(new StartError('keeper', 'ended'));
@@ -151,6 +226,16 @@ class Kept implements Contained {
     for (const resolve of this.#onListed) resolve([]);
     this.#onListed = [];
     this.#onGone();
+  }
+}
+
+/** Of a process that cannot be looked at: true. */
+function isStopped(pid: number | undefined): boolean {
+  try {
+    const stat = readFileSync(`/proc/${pid}/stat`, 'latin1');
+    return /^\) [Tt]/.test(stat.slice(stat.lastIndexOf(')')));
+  } catch {
+    return true;
   }
 }
 

@@ -1,9 +1,10 @@
-import { accessSync, constants, statSync } from 'node:fs';
+import { accessSync, constants, type Stats, statSync } from 'node:fs';
 import { isAbsolute, join, resolve } from 'node:path';
-import { errorCode, TurnFailure } from '../errors.ts';
+import { TurnFailure } from '../../core/result/failure.ts';
+import { errorCode } from '../errors.ts';
 
-/** The path of a program, found as a shell would find it. Throws a TurnFailure that says where it was looked for. */
-export function findProgram(name: string, path: string, cwd: string): string {
+/** The path of a program, found as a shell would find it. Throws a TurnFailure that says where it was looked for; `field` names it. */
+export function findProgram(name: string, path: string, cwd: string, field = 'agent.command'): string {
   const places = name.includes('/')
     ? [isAbsolute(name) ? name : resolve(cwd, name)]
     : path.split(':').map((folder) => join(resolve(cwd, folder || '.'), name));
@@ -14,43 +15,58 @@ export function findProgram(name: string, path: string, cwd: string): string {
     found ??= place;
   }
   if (found) {
-    throw new TurnFailure('CommandNotExecutable', `agent.command: ${found} is not executable; chmod +x makes it so`);
+    throw new TurnFailure('CommandNotExecutable', `${field}: ${found} is not executable; chmod +x makes it so`);
   }
   const directory = places.find((place) => isDirectory(place));
   if (directory && name.includes('/')) {
-    throw new TurnFailure('CommandNotExecutable', `agent.command: ${directory} is a directory`);
+    throw new TurnFailure('CommandNotExecutable', `${field}: ${directory} is a directory`);
   }
   const where = name.includes('/') ? `${places[0]} does not exist` : `"${name}" is in no folder of PATH (${path})`;
-  throw new TurnFailure('CommandNotFound', `agent.command: ${where}`);
+  throw new TurnFailure('CommandNotFound', `${field}: ${where}`);
 }
 
 /** Throws a TurnFailure unless the path is a directory that can be entered. */
 export function checkWorkingDirectory(path: string): void {
-  const fail = (problem: string) => new TurnFailure('WorkingDirInvalid', `agent.workingDir: ${path} ${problem}`);
+  const problem = directoryProblem(path);
+  if (problem !== undefined) throw new TurnFailure('WorkingDirInvalid', `agent.workingDir: ${path} ${problem}`);
+}
+
+/** Why the path is no directory that can be entered; undefined when it is one. */
+export function directoryProblem(path: string): string | undefined {
   try {
-    if (!statSync(path).isDirectory()) throw fail('is not a directory');
+    if (!statSync(path).isDirectory()) return 'is not a directory';
     accessSync(path, constants.X_OK);
+    return undefined;
   } catch (error) {
-    if (error instanceof TurnFailure) throw error;
     const code = errorCode(error);
-    if (code === 'ENOENT') throw fail('does not exist');
-    if (code === 'ENOTDIR') throw fail('lies below something that is not a directory');
-    throw fail(`cannot be entered (${code})`);
+    if (code === 'ENOENT') return 'does not exist';
+    if (code === 'ENOTDIR') return 'lies below something that is not a directory';
+    return `cannot be entered (${code})`;
   }
 }
 
 function isFile(path: string): boolean {
-  return statSync(path, { throwIfNoEntry: false })?.isFile() ?? false;
+  return kindOf(path)?.isFile() ?? false;
 }
 
 function isDirectory(path: string): boolean {
-  return statSync(path, { throwIfNoEntry: false })?.isDirectory() ?? false;
+  return kindOf(path)?.isDirectory() ?? false;
 }
 
-function isExecutable(path: string): boolean {
+/** As for a shell, what cannot be looked at is not there: a folder of PATH can be another user's. */
+function kindOf(path: string): Stats | undefined {
+  try {
+    return statSync(path);
+  } catch {
+    return undefined;
+  }
+}
+
+/** Whether the path is a file that may be executed. */
+export function isExecutable(path: string): boolean {
   try {
     accessSync(path, constants.X_OK);
-    return true;
+    return statSync(path).isFile();
   } catch {
     return false;
   }

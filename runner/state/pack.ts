@@ -1,35 +1,57 @@
 import { createHash } from 'node:crypto';
 import { once } from 'node:events';
-import { closeSync, constants, fstatSync, openSync, readSync } from 'node:fs';
-import { createZstdCompress, constants as zlib, zstdCompressSync } from 'node:zlib';
+import { closeSync, constants, fstatSync, lstatSync, openSync, readSync } from 'node:fs';
+import { createZstdCompress, constants as zlib } from 'node:zlib';
 import type { Pack } from 'tar-stream';
 import { MAX_STATE_BYTES } from '../../core/resources/limits.ts';
-import { TurnFailure } from '../errors.ts';
-import { EMPTY_ARCHIVE, EMPTY_DIGEST, type PackedState } from './archive.ts';
+import { TurnFailure } from '../../core/result/failure.ts';
+import { EMPTY_ARCHIVE, NO_STATE, type PackedState } from './archive.ts';
 import { MAX_PLAIN_BYTES } from './limits.ts';
 import { type Entry, ifThere, walk } from './walk.ts';
 
 const CHUNK_BYTES = 256 * 1024;
+/** Of what is neither file nor directory nor link. */
+const NAMED_SKIPPED = 10;
+/** Seconds that a tar header holds as written here. */
+const LAST_SECOND = 2 ** 31 - 1;
+/** Of a tar archive: a header is one, content is filled up to whole ones. */
+const BLOCK_BYTES = 512;
 
 /**
  * The directory as a compressed archive, the same for the same content. Of a file that grows meanwhile its first part is
- * taken, one that shrinks is filled with zeros: a background process may still write. Throws a TurnFailure.
+ * taken, one that shrinks is filled with zeros: a background process may still write. Throws a TurnFailure. `maxBytes` is
+ * of the plain archive.
  */
-export async function packDirectory(directory: string): Promise<PackedState> {
+export async function packDirectory(directory: string, maxBytes?: number): Promise<PackedState> {
+  const limit = Math.min(maxBytes ?? MAX_PLAIN_BYTES, MAX_PLAIN_BYTES);
+  const root = ifThere(() => lstatSync(directory));
+  if (root && !root.isDirectory()) {
+    throw new TurnFailure(
+      'StateNotStored',
+      'BERTH_STATE_DIR is no directory any more: something else was put in its place',
+    );
+  }
   const skipped: string[] = [];
+  let unnamed = 0;
   const entries: Entry[] = [];
-  let expected = 0;
+  let expected = EMPTY_ARCHIVE.length;
   for (const entry of walk(directory)) {
     if (entry.type === 'other') {
-      skipped.push(entry.name);
+      if (skipped.length < NAMED_SKIPPED) skipped.push(JSON.stringify(entry.name));
+      else unnamed += 1;
       continue;
     }
-    entries.push(entry);
-    expected += entry.type === 'file' ? entry.stats.size : 0;
-    if (expected > MAX_PLAIN_BYTES) throw tooLarge(`more than ${MAX_PLAIN_BYTES} bytes`, MAX_PLAIN_BYTES);
+    expected += BLOCK_BYTES + (entry.type === 'file' ? Math.ceil(entry.stats.size / BLOCK_BYTES) * BLOCK_BYTES : 0);
+    // What is too much is still counted: the message names it.
+    if (expected <= limit) entries.push(entry);
+  }
+  if (unnamed) skipped.push(`and ${unnamed} more`);
+  if (expected > limit) {
+    const set = limit === maxBytes ? ' (persistence.maxState)' : '';
+    throw tooLarge(`${expected} bytes as an archive`, `${limit}${set}`);
   }
   if (entries.length === 0) {
-    return { digest: EMPTY_DIGEST, bytes: EMPTY_ARCHIVE.length, packed: zstdCompressSync(EMPTY_ARCHIVE), skipped };
+    return { ...NO_STATE, skipped };
   }
   // Only now: a session without state never pays for it.
   const tar = await import('tar-stream');
@@ -74,13 +96,16 @@ async function collect(archive: Pack, progress: Progress): Promise<Omit<PackedSt
 }
 
 function checkPacked({ packed }: Progress): void {
-  if (packed > MAX_STATE_BYTES) throw tooLarge(`more than ${MAX_STATE_BYTES} bytes packed`, MAX_STATE_BYTES);
+  if (packed > MAX_STATE_BYTES) throw tooLarge(`more than ${MAX_STATE_BYTES} bytes packed`, `${MAX_STATE_BYTES}`);
 }
 
 async function add(archive: Pack, entry: Entry, progress: Progress): Promise<void> {
   // Owner and the times of directories differ from one incarnation to the next and say nothing.
-  const common = { name: entry.name, mode: entry.stats.mode & 0o777, uid: 0, gid: 0 };
-  const mtime = new Date(Math.floor(entry.stats.mtimeMs / 1000) * 1000);
+  // With the bits of its type, which the header leaves out: tar-stream takes a mode of 0 for one that is not given.
+  const mode = entry.stats.mode & (constants.S_IFMT | 0o777);
+  const common = { name: entry.name, mode, uid: 0, gid: 0 };
+  const seconds = Math.floor(entry.stats.mtimeMs / 1000);
+  const mtime = new Date(Math.min(Math.max(seconds, 0), LAST_SECOND) * 1000);
   if (entry.type === 'directory') archive.entry({ ...common, type: 'directory', mtime: new Date(0) });
   else if (entry.target !== undefined) {
     archive.entry({ ...common, type: 'symlink', linkname: entry.target, mode: 0o777, mtime: new Date(0) });
@@ -88,7 +113,8 @@ async function add(archive: Pack, entry: Entry, progress: Progress): Promise<voi
     const fd = ifThere(() => openSync(entry.path, constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK));
     if (fd === undefined) return;
     try {
-      const { size } = fstatSync(fd);
+      // As it was counted, or shorter.
+      const size = Math.min(fstatSync(fd).size, entry.stats.size);
       await copyFile(fd, size, archive.entry({ ...common, type: 'file', size, mtime }), progress);
     } finally {
       closeSync(fd);
@@ -100,13 +126,17 @@ async function copyFile(fd: number, size: number, sink: ReturnType<Pack['entry']
   for (let at = 0; at < size; ) {
     checkPacked(progress);
     const chunk = Buffer.alloc(Math.min(CHUNK_BYTES, size - at));
-    readSync(fd, chunk, 0, chunk.length, at);
+    // File systems in user space give less at a time than is there.
+    let filled = 0;
+    for (let read = -1; read !== 0 && filled < chunk.length; filled += read) {
+      read = readSync(fd, chunk, filled, chunk.length - filled, at + filled);
+    }
     at += chunk.length;
     if (!sink.write(chunk)) await once(sink, 'drain');
   }
   sink.end(null);
 }
 
-function tooLarge(size: string, limit: number): TurnFailure {
-  return new TurnFailure('StateNotStored', `the state in BERTH_STATE_DIR has ${size}; at most ${limit} can be stored`);
+function tooLarge(size: string, limit: string): TurnFailure {
+  return new TurnFailure('StateTooLarge', `the state in BERTH_STATE_DIR has ${size}; at most ${limit} can be stored`);
 }

@@ -1,7 +1,8 @@
 import { StringDecoder } from 'node:string_decoder';
 import { MAX_LOG_BYTES } from '../../core/resources/limits.ts';
-import { Redactor } from './redact.ts';
-import { Tail } from './tail.ts';
+import type { Hidden } from '../../core/text/redact.ts';
+import { Redactor } from '../../core/text/redact.ts';
+import { Tail } from '../../core/text/tail.ts';
 
 /** The part of the agent's stderr that an error message quotes. */
 const ERROR_TAIL_BYTES = 2048;
@@ -12,7 +13,7 @@ class TextStream {
   readonly #redactor: Redactor;
   readonly #onText: (text: string) => void;
 
-  constructor(secrets: readonly string[], onText: (text: string) => void) {
+  constructor(secrets: Hidden, onText: (text: string) => void) {
     this.#redactor = new Redactor(secrets);
     this.#onText = onText;
   }
@@ -30,6 +31,20 @@ class TextStream {
   }
 }
 
+export interface WrittenText {
+  /** The end of it. */
+  text: string;
+  /** Bytes of all of it. */
+  bytes: number;
+  truncated: boolean;
+}
+
+/** Takes redacted text, as it comes. */
+export interface LogObserver {
+  stdout(text: string): void;
+  stderr(text: string): void;
+}
+
 /**
  * The readable text of one turn. All of it goes to the runner's stderr, as it comes; the end of it is kept for the
  * turn's `log` message. After `close` text still goes to stderr: a background process may write long after the turn.
@@ -39,14 +54,33 @@ export class TurnLog {
   readonly #errorTail = new Tail(ERROR_TAIL_BYTES);
   readonly #stdout: TextStream;
   readonly #stderr: TextStream;
+  #observer: LogObserver | undefined;
+  readonly #write: (text: string) => void;
+  /** What came last did not end its line. */
+  #midLine = false;
 
-  constructor(secrets: readonly string[], write: (text: string) => void) {
-    const keep = (text: string, tails: Tail[]) => {
+  constructor(secrets: Hidden, write: (text: string) => void) {
+    this.#write = (text) => {
       write(text);
+      this.#midLine = !text.endsWith('\n');
+    };
+    const keep = (text: string, tails: Tail[]) => {
+      this.#write(text);
       for (const tail of tails) tail.push(text);
     };
-    this.#stdout = new TextStream(secrets, (text) => keep(text, [this.#tail]));
-    this.#stderr = new TextStream(secrets, (text) => keep(text, [this.#tail, this.#errorTail]));
+    this.#stdout = new TextStream(secrets, (text) => {
+      keep(text, [this.#tail]);
+      this.#observer?.stdout(text);
+    });
+    this.#stderr = new TextStream(secrets, (text) => {
+      keep(text, [this.#tail, this.#errorTail]);
+      this.#observer?.stderr(text);
+    });
+  }
+
+  /** Hands on the redacted text of each stream, from now on. */
+  observe(observer: LogObserver): void {
+    this.#observer = observer;
   }
 
   stdout(bytes: Buffer): void {
@@ -63,8 +97,21 @@ export class TurnLog {
     this.#stderr.end();
   }
 
+  /** Begins with what the turn wrote up to here, in a process that ended. */
+  goOn(before: WrittenText | undefined): void {
+    if (before) this.#tail.resume(before.text, before.bytes);
+  }
+
+  /** Redacted text that stands on lines of its own, also between what the agent writes. */
+  lines(text: string): void {
+    for (const piece of this.#midLine ? ['\n', text] : [text]) {
+      this.#write(piece);
+      this.#tail.push(piece);
+    }
+  }
+
   /** The turn's text ends here. */
-  close(): { text: string; bytes: number; truncated: boolean } {
+  close(): WrittenText {
     this.flush();
     const text = this.#tail.text();
     return { text, bytes: this.#tail.bytes, truncated: Buffer.byteLength(text) < this.#tail.bytes };

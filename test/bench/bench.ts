@@ -1,20 +1,20 @@
 /**
- * Figures on a real cluster, beside a bare pod in the same run: `node test/bench/bench.ts`, with KUBECONFIG set and the
- * chart installed. Prints Markdown; build/bench.json has every value.
+ * All figures, those of a real cluster first: `make bench`, which sets KUBECONFIG and installs the chart. Prints Markdown;
+ * build/bench.json has every value.
  */
-import { mkdirSync, writeFileSync } from 'node:fs';
-import { join } from 'node:path';
 import type { Pod } from '../../core/kube/builtin.ts';
 import { namespaces, pods } from '../../core/kube/resources.ts';
-import { ownedBy, type Session, type StoredSession, sessions, type Turn, turns } from '../../core/resources/kinds.ts';
+import { type Session, sessions, type Turn, turns } from '../../core/resources/kinds.ts';
 import { LABEL_SESSION } from '../../core/resources/names.ts';
 import { isTerminal } from '../../core/resources/turn.ts';
 import { BenchCluster } from './cluster.ts';
-import { HEADER, percentile, row, type Series } from './figures.ts';
+import { newTurn } from './embedded.ts';
+import { compared, durations, MIB, publish } from './figures.ts';
+import { injectionFigure } from './injection.ts';
+import { runnerFigures } from './runner.ts';
 
 const COLD = 15;
 const TURNS = 100;
-const MIB = 1024 * 1024;
 
 const namespace = `bench-${process.pid}`;
 const cluster = await BenchCluster.connect(namespace);
@@ -29,14 +29,6 @@ const session = (name: string, spec: object) =>
     metadata: { namespace, name },
     spec: { agent: AGENT, ...spec },
   }) as unknown as Session;
-/** As the CLI and the HTTP API make it: with its owner. */
-const turn = (name: string, of: StoredSession) =>
-  ({
-    apiVersion: 'berth.dev/v1alpha1',
-    kind: 'Turn',
-    metadata: { namespace, name, ownerReferences: [ownedBy(of)] },
-    spec: { session: of.metadata.name, input: 'x' },
-  }) as unknown as Turn;
 const ended = (object: Turn) => isTerminal(object.status?.phase);
 const must = (object: Turn) => {
   if (object.status?.phase !== 'Succeeded')
@@ -77,7 +69,7 @@ async function podOf(name: string) {
 try {
   // The first one warms caches on every side and tells the image.
   const warm = await client.create(sessions, session('warm', {}));
-  await cluster.timed(turns, 'warm-1', () => client.create(turns, turn('warm-1', warm)), ended);
+  await cluster.timed(turns, 'warm-1', () => client.create(turns, newTurn(warm, 'warm-1', 'x')), ended);
   const image = (await podOf('warm')).spec.containers[0]?.image as string;
 
   const bare: number[] = [];
@@ -101,7 +93,7 @@ try {
     const { ms, object } = await cluster.timed(
       turns,
       `trip-${i}`,
-      () => client.create(turns, turn(`trip-${i}`, warm)),
+      () => client.create(turns, newTurn(warm, `trip-${i}`, 'x')),
       ended,
     );
     must(object);
@@ -114,29 +106,37 @@ try {
 
   const [controller] = (await client.list(pods, { labelSelector: 'app.kubernetes.io/component=controller' })).items;
   const memories: [string, number | undefined][] = [
-    ['controller, resident', controller && (await cluster.memory(controller, 'controller'))],
-    ['runner with its keeper, resident', await cluster.memory(await podOf('warm'), 'session')],
+    ['controller', controller && (await cluster.memory(controller, 'controller'))],
+    ['runner with its keeper', await cluster.memory(await podOf('warm'), 'session')],
   ];
 
-  const series: Series[] = [
-    { name: 'bare pod of the same image, create → Ready seen', unit: 'ms', values: bare },
-    { name: 'cold session, create → first turn’s result durable and seen', unit: 'ms', values: cold },
-    { name: 'turn on a ready session, create → result durable and seen', unit: 'ms', values: trips },
-  ];
-  const ratio = percentile(cold, 0.5) / percentile(bare, 0.5);
-  console.log([...HEADER, ...series.map(row)].join('\n'));
-  console.log(`\ncold session over bare pod, p50: ${ratio.toFixed(2)}`);
+  await client.delete(sessions, { namespace, name: 'warm' });
+
   const own = writes.filter(([what]) => what !== 'POST turns');
-  console.log(`API writes per turn beside its creation: ${own.reduce((sum, [, count]) => sum + count, 0).toFixed(2)}`);
-  for (const [what, count] of own) console.log(`  ${what}: ${count.toFixed(2)}`);
-  for (const [what, bytes] of memories)
-    console.log(`${what}: ${bytes === undefined ? 'not known' : `${(bytes / MIB).toFixed(1)} MiB`}`);
-  const file = join(import.meta.dirname, '..', '..', 'build', 'bench.json');
-  mkdirSync(join(file, '..'), { recursive: true });
-  writeFileSync(
-    file,
-    `${JSON.stringify({ series, ratio, writes: Object.fromEntries(writes), memories: Object.fromEntries(memories) }, null, 2)}\n`,
-  );
+  const perTurn = own.reduce((sum, [, count]) => sum + count, 0);
+  publish('bench', [
+    compared('cold session, create → first turn’s result durable and seen', cold, {
+      what: 'a pod of the same image, create → Ready seen',
+      values: bare,
+    }),
+    {
+      what: 'turn on a ready session, create → result durable and seen',
+      measured: durations(trips),
+      values: trips,
+    },
+    {
+      what: 'API writes of a turn on a ready session, beside its creation',
+      measured: `${perTurn.toFixed(2)}: ${own.map(([what, count]) => `${count.toFixed(2)} ${what}`).join(', ')}`,
+      values: Object.fromEntries(writes),
+    },
+    ...memories.map(([what, bytes]) => ({
+      what: `${what}, resident`,
+      measured: bytes === undefined ? 'not known' : `${(bytes / MIB).toFixed(1)} MiB`,
+      values: bytes,
+    })),
+    await injectionFigure(cluster),
+    ...(await runnerFigures()),
+  ]);
 } finally {
   await client.delete(namespaces, { name: namespace });
   await client.close();

@@ -10,7 +10,7 @@ export class BenchCluster {
   readonly client: KubeClient;
   readonly namespace: string;
 
-  private constructor(client: KubeClient, namespace: string) {
+  constructor(client: KubeClient, namespace: string) {
     this.client = client;
     this.namespace = namespace;
   }
@@ -63,9 +63,14 @@ export class BenchCluster {
       const { items, metadata } = await client.list<Pod>(pods, { namespace });
       if (items.length === 0) return;
       if (performance.now() > deadline) throw new Error(`pods are left in ${namespace}`);
-      const signal = AbortSignal.timeout(10_000);
+      const left = Math.max(1, Math.ceil(deadline - performance.now()));
+      const signal = AbortSignal.timeout(left);
       const events = client.watch(pods, { namespace, resourceVersion: metadata.resourceVersion, signal });
-      for await (const event of events) if (event.type === 'DELETED') break;
+      try {
+        for await (const event of events) if (event.type === 'DELETED') break;
+      } catch (error) {
+        if (!signal.aborted) throw error;
+      }
     }
   }
 

@@ -1,5 +1,6 @@
 #!/bin/bash
-# Compiles what the node image is made of from the Go module proxy: Kubernetes, etcd, CoreDNS, kind, and the pause program.
+# Compiles what the node image is made of from the Go module proxy: Kubernetes, etcd, CoreDNS, kind,
+# kube-router for NetworkPolicies, and the pause program.
 # `binaries.sh kind` makes kind alone, all that is needed where images can be pulled. Prints the folder.
 source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 
@@ -18,6 +19,7 @@ if [[ ${1:-all} != kind && ! -e $out/complete ]]; then
   say "compiling Kubernetes $KUBERNETES_VERSION and its companions (minutes the first time, then cached)"
   go install -trimpath -ldflags "$stripped" "github.com/coredns/coredns@$COREDNS_VERSION" >&2
   (cd "$here/etcd" && go build -trimpath -ldflags "$stripped" -o "$out/etcd" go.etcd.io/etcd/server/v3) >&2
+  (cd "$here/network" && go build -trimpath -ldflags "$stripped" -o "$out/" tool) >&2
   # Without these the commands call themselves v0.0.0 and kubeadm refuses them.
   stamp=k8s.io/component-base/version
   IFS=. read -r major minor _ <<<"${KUBERNETES_VERSION#v}"

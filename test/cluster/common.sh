@@ -22,7 +22,7 @@ die() { say "$*"; exit 1; }
 
 # digest_of FILE…: one short name for the content of files and for the compiler, the "address" of what is built from them.
 digest_of() { { go env GOVERSION GOARCH; cd "$here" && sha256sum -- "$@"; } | sha256sum | cut -c1-12; }
-binaries_key() { digest_of versions.env binaries.sh node/pause.c kubernetes/go.{mod,sum} etcd/go.{mod,sum}; }
+binaries_key() { digest_of versions.env binaries.sh node/pause.c {kubernetes,etcd,network}/go.{mod,sum}; }
 node_key() { { binaries_key; cd "$here" && digest_of node-image.sh ../../images/{layer,archive,pack}.ts node/*; } | sha256sum | cut -c1-12; }
 binaries() { printf '%s' "$cache/bin-$(binaries_key)"; }
 node_image() { printf '%s' "berth/node:$KUBERNETES_VERSION-$(node_key)"; }

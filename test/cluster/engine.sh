@@ -86,7 +86,7 @@ start() {
     --bridge none --iptables=false --ip6tables=false --ip-forward=false --ip-masq=false \
     --exec-opt native.cgroupdriver=cgroupfs --cgroup-parent "/$cgroup" --storage-driver overlay2 \
     "${runtime[@]}" "${options[@]}" >"$engine/dockerd.log" 2>&1 </dev/null &
-  wait_until 30 "dockerd (see $engine/dockerd.log)" docker version
+  wait_until 120 "dockerd (see $engine/dockerd.log)" docker version
   docker network inspect kind >/dev/null 2>&1 ||
     docker network create --driver bridge --subnet "$subnet" --opt "com.docker.network.bridge.name=$bridge" kind >/dev/null
   # Nothing leaves the machine by way of the bridge: an address that has no rule inside the node ends here.
@@ -100,7 +100,7 @@ stop() {
     pid=$(<"$pidfile")
     docker network rm kind >/dev/null 2>&1 || true
     kill "$pid"
-    wait_until 30 "dockerd to end" not_there "$pid"
+    wait_until 120 "dockerd to end" not_there "$pid"
   fi
   ip link delete "$bridge" 2>/dev/null || true
   awk -v below="$engine/" 'index($2, below) == 1 { print $2 }' /proc/mounts | sort -r | xargs -r umount -l

@@ -30,7 +30,7 @@ mkdir -p "$work/images" "$root"
 
 # --- Debian -------------------------------------------------------------------------------------------------------------------
 
-packages=systemd,util-linux,mount,kmod,procps,hostname,jq,curl,ethtool,iproute2,iptables,nftables,conntrack
+packages=systemd,util-linux,mount,kmod,procps,hostname,jq,curl,ethtool,iproute2,iptables,nftables,conntrack,ipset
 packages+=,containerd,runc,containernetworking-plugins
 
 debian() {
@@ -114,10 +114,10 @@ single() {
   pack "$1" "$work/$2" "/usr/local/bin/$2"
 }
 
-# kube-proxy runs the node's iptables, whose extensions are plugins with libraries of their own: one that is missing shows only
-# when the first Service is made.
-proxy() {
-  local folder=$work/kube-proxy programs=(/usr/sbin/{xtables-nft-multi,xtables-legacy-multi,nft,conntrack}) plugins link file
+# with_iptables NAME PROGRAM: an image of a static program that calls the node's iptables, whose extensions are plugins with
+# libraries of their own: one that is missing shows only when the first Service is made.
+with_iptables() {
+  local folder=$work/$2 programs=(/usr/sbin/{xtables-nft-multi,xtables-legacy-multi,nft,conntrack,ipset}) plugins link file
   plugins=$(chroot "$root" sh -c 'echo /usr/lib/*/xtables')
   mkdir -p "$folder"/usr/{bin,sbin,lib,lib64,local/bin} "$folder$plugins" "$folder"/{run,tmp,etc}
   for link in bin sbin lib lib64; do ln -s "usr/$link" "$folder/$link"; done
@@ -133,8 +133,8 @@ proxy() {
       ln -s xtables-legacy-multi "$folder/usr/sbin/$family-legacy$mode"
     done
   done
-  install -m 755 "$binaries/kube-proxy" "$folder/usr/local/bin/kube-proxy"
-  pack "$1" "$folder" /usr/local/bin/kube-proxy
+  install -m 755 "$binaries/$2" "$folder/usr/local/bin/$2"
+  pack "$1" "$folder" "/usr/local/bin/$2"
 }
 
 pod_network() {
@@ -151,12 +151,13 @@ images() {
   local name
   for name in $("$binaries/kubeadm" config images list --kubernetes-version "$KUBERNETES_VERSION"); do
     case $name in
-      */kube-proxy:*) proxy "$name" ;;
+      */kube-proxy:*) with_iptables "$name" kube-proxy ;;
       */pause:*) single "$(awk -F '"' '/sandbox_image/ { print $2 }' "$root/etc/containerd/config.toml")" pause ;;
       *) single "$name" "$(sed 's|.*/||; s|:.*||' <<<"$name")" ;;
     esac
   done
   pod_network
+  with_iptables berth/kube-router:1 kube-router
 }
 
 # The node's own containerd takes the images in, so that what it wrote is what it will read. Pinned ones the kubelet never removes.
@@ -165,7 +166,7 @@ preload() {
   mv "$work/images" "$root/preload"
   chroot "$root" containerd --state /tmp/containerd --address /tmp/containerd.sock >"$cache/preload.log" 2>&1 &
   containerd=$!
-  wait_until 20 "containerd (see $cache/preload.log)" "${in_root[@]}" ls
+  wait_until 120 "containerd (see $cache/preload.log)" "${in_root[@]}" ls
   for archive in "$root"/preload/*.tar; do "${in_root[@]}" import --no-unpack "/preload/$(basename "$archive")" >/dev/null; done
   for name in $("${in_root[@]}" ls -q); do "${in_root[@]}" label "$name" io.cri-containerd.pinned=pinned >/dev/null; done
   kill "$containerd"

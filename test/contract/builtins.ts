@@ -231,6 +231,95 @@ export function builtinContract(connect: Connect): void {
       );
     });
 
+    test('a claim is pending until something binds it, and keeps its spec', async () => {
+      const claims = `${bench.core}/persistentvolumeclaims`;
+      const spec = {
+        accessModes: ['ReadWriteOnce'],
+        storageClassName: 'nobody',
+        resources: { requests: { storage: '1Gi' } },
+      };
+      const { status, body, text } = await bench.api.post(claims, { metadata: { name: bench.name('claim') }, spec });
+      assert.equal(status, 201, text);
+      assert.deepEqual(body.spec, { ...spec, volumeMode: 'Filesystem' });
+      assert.equal(body.status.phase, 'Pending');
+      const one = `${claims}/${body.metadata.name}`;
+      const changed = await bench.api.put(one, { ...body, spec: { ...body.spec, storageClassName: 'other' } });
+      assert.equal(changed.status, 422, changed.text);
+      assert.match(changed.body.message, /spec is immutable after creation except resources\.requests/);
+      assert.equal((await bench.api.post(claims, { metadata: { name: body.metadata.name }, spec })).status, 409);
+      await refused(
+        claims,
+        { metadata: { name: bench.name('claim') }, spec: {} },
+        422,
+        'spec.accessModes: Required value',
+        'spec.resources[storage]: Required value',
+      );
+      assert.equal((await bench.api.delete(one)).status, 200);
+    });
+
+    test('a network policy is given back as it was written, with protocols filled in, and refused where a peer is none', async () => {
+      const policies = `/apis/networking.k8s.io/v1/namespaces/${bench.namespace}/networkpolicies`;
+      const post = (spec: object) => bench.api.post(policies, { metadata: { name: bench.name('policy') }, spec });
+      const podSelector = { matchLabels: { app: 'x' } };
+      const policyTypes = ['Ingress', 'Egress'];
+      const egress = [
+        {
+          to: [{ ipBlock: { cidr: '0.0.0.0/0', except: ['169.254.169.254/32'] } }, { namespaceSelector: {} }],
+          ports: [
+            { port: 53, protocol: 'UDP' },
+            { port: 80, endPort: 90, protocol: 'TCP' },
+          ],
+        },
+        { to: [{ ipBlock: { cidr: '::/0', except: ['fd00:ec2::254/128'] } }] },
+      ];
+      for (const spec of [
+        { podSelector, policyTypes },
+        { podSelector, policyTypes, egress },
+      ]) {
+        const { status, body, text } = await post(spec);
+        assert.equal(status, 201, text);
+        assert.deepEqual(body.spec, spec);
+        assert.equal(body.metadata.generation, 1);
+      }
+      const { body } = await post({ podSelector, egress: [{ ports: [{ port: 443 }] }] });
+      assert.deepEqual(body.spec, { podSelector, policyTypes, egress: [{ ports: [{ port: 443, protocol: 'TCP' }] }] });
+      const one = `${policies}/${body.metadata.name}`;
+      const replaced = await bench.api.put(one, { ...body, spec: { podSelector, policyTypes } });
+      assert.equal(replaced.body.spec.egress, undefined, replaced.text);
+      assert.equal(replaced.body.metadata.generation, 2);
+      assert.equal((await bench.api.put(one, body)).status, 409);
+      const peer = (to: object) => ({
+        metadata: { name: bench.name('policy') },
+        spec: { podSelector, egress: [{ to: [to] }] },
+      });
+      const path = 'spec.egress[0].to[0]';
+      await refused(policies, peer({}), 422, `${path}: Required value: must specify a peer`);
+      await refused(
+        policies,
+        peer({ ipBlock: { cidr: '10.0.0.0/8' }, podSelector: {} }),
+        422,
+        `${path}: Forbidden: may not specify both ipBlock and another peer`,
+      );
+      await refused(policies, peer({ ipBlock: {} }), 422, `${path}.ipBlock.cidr: Required value`);
+      await refused(
+        policies,
+        peer({ ipBlock: { cidr: '10.0.0.0/8', except: ['10.0.0.0/8'] } }),
+        422,
+        `${path}.ipBlock.except[0]: Invalid value: "10.0.0.0/8": must be a strict subset of \`cidr\``,
+      );
+    });
+
+    test('a pod that names a runtime or a priority which does not exist is refused', async () => {
+      const pods = `${bench.core}/pods`;
+      await refused(
+        pods,
+        pod({ runtimeClassName: 'absent' }),
+        403,
+        /pods "pod-[^"]*" is forbidden: pod rejected: RuntimeClass "absent" not found/,
+      );
+      await refused(pods, pod({ priorityClassName: 'absent' }), 403, 'no PriorityClass with name absent was found');
+    });
+
     test('an event belongs to the namespace of what it is about, and its times have whole seconds', async () => {
       const event = {
         metadata: { name: bench.name('event') },

@@ -125,6 +125,21 @@ export function podContract(connect: () => Promise<PodTarget>): void {
       await eventually(async () => (await log(name)).text === 'hidden\n', patient);
     });
 
+    test('of several containers the one whose log is read has to be named; their statuses are sorted by name', async () => {
+      const other = { name: 'another', image: target.image, command: target.command('echo other') };
+      const main = { name: 'main', image: target.image, command: target.command('echo main') };
+      const pod = await phase(await make('', {}, { containers: [main, other] }), 'Succeeded');
+      const { name } = pod.metadata;
+      assert.deepEqual(
+        pod.status.containerStatuses.map((one: { name: string }) => one.name),
+        ['another', 'main'],
+      );
+      const unnamed = await log(name);
+      assert.equal(unnamed.status, 400);
+      assert.match(unnamed.body.message, /a container name must be specified for pod .*: \[main another\]/);
+      assert.equal((await log(name, '?container=main')).text, 'main\n');
+    });
+
     test('an image that cannot be had is told as ErrImagePull or ImagePullBackOff', async () => {
       const name = await make('true', { image: 'registry.invalid/none:1' });
       const { message } = await waiting(name, 'ErrImagePull', 'ImagePullBackOff');
@@ -172,15 +187,19 @@ export function podContract(connect: () => Promise<PodTarget>): void {
     });
 
     test('a deletion is graceful: TERM, the last words in the log, and only then the object is gone', async () => {
-      const name = await make('trap "echo bye; exit 0" TERM; echo up; while :; do sleep 0.1; done');
+      // It takes its time until it is given a line, so that what is asked meanwhile finds it.
+      const script = 'trap "read line; echo bye; exit 0" TERM; echo up; while :; do sleep 0.1; done';
+      const name = await make(script, {}, { terminationGracePeriodSeconds: 60 });
       await phase(name, 'Running');
       await eventually(async () => (await log(name)).text === 'up\n', patient);
+      const stream = await attach(name);
       const following = log(name, '?follow=true');
       const deleted = await bench.api.delete(path(name));
       assert.equal(deleted.status, 200);
       assert.ok(deleted.body.metadata.deletionTimestamp);
-      assert.equal(deleted.body.metadata.deletionGracePeriodSeconds, 5);
+      assert.equal(deleted.body.metadata.deletionGracePeriodSeconds, 60);
       assert.equal((await bench.api.get(path(name))).status, 200);
+      stream.send('go\n');
       assert.equal((await following).text, 'up\nbye\n');
       await eventually(async () => (await bench.api.get(path(name))).status === 404, patient);
     });

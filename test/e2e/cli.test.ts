@@ -20,7 +20,7 @@ describe('the CLI', () => {
     assert.equal(failed.code, 1);
     assert.equal(failed.stdout.trim(), '');
     assert.match(failed.stderr, /exit code 4/);
-    const late = await berth([...flags, '--timeout', '1s', '--', 'sleep', '30']);
+    const late = await berth([...flags, '--timeout', '1s', '--', 'sleep', '600']);
     assert.equal(late.code, 124, late.stderr);
   });
 

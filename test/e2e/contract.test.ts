@@ -1,4 +1,5 @@
 import { contractSuite } from '../contract/suite.ts';
+import { eventually } from '../support/eventually.ts';
 import { apply, kubectl } from './support/cluster.ts';
 
 const decode = (text: string) => Buffer.from(text, 'base64').toString();
@@ -17,6 +18,9 @@ async function adminToken(): Promise<string> {
       subjects: [{ kind: 'ServiceAccount', namespace, name }],
     },
   );
+  // The API server hears of a binding by a watch of its own.
+  const may = ['auth', 'can-i', '*', '*', '--all-namespaces', '--as', `system:serviceaccount:${namespace}:${name}`];
+  await eventually(() => kubectl(may), { what: `${name} may do everything` });
   return (await kubectl(['create', 'token', name, '-n', namespace])).trim();
 }
 

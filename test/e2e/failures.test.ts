@@ -2,18 +2,19 @@ import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import {
   apply,
+  controllerPod,
   ended,
   get,
   kubectl,
   makeNamespace,
-  programPods,
   releaseNamespace,
+  said,
   session,
   turn,
   until,
 } from './support/cluster.ts';
 import { pythonAgent, pythonImage } from './support/images.ts';
-import { killOnNode } from './support/node.ts';
+import { killOnNode, processes, signal } from './support/node.ts';
 
 const agent = { image: pythonImage, agent: { command: pythonAgent } };
 const running = (namespace: string, name: string) =>
@@ -24,10 +25,11 @@ describe('what breaks in the middle of a turn', () => {
     const namespace = await makeNamespace(t);
     await apply(session(namespace, 'py', agent), turn(namespace, 'py-1', 'py', { note: 'kept' }));
     await ended(namespace, 'py-1');
-    await apply(turn(namespace, 'py-2', 'py', { note: 'lost', sleep: 60 }));
-    await running(namespace, 'py-2');
+    await apply(turn(namespace, 'py-2', 'py', { note: 'lost', sleep: 600 }));
     const { items } = await get(['pods', '-n', namespace]);
-    await kubectl(['delete', 'pod', items[0].metadata.name, '-n', namespace, '--force', '--grace-period=0']);
+    // A turn is Running before its runner has it, and would be given again if that was lost until then.
+    await said(namespace, items[0].metadata.name, 'noted lost');
+    await signal('KILL', await processes('/opt/berth/runner', items[0].metadata.name));
     const lost = await ended(namespace, 'py-2');
     assert.equal(lost.status.phase, 'Failed');
     assert.equal(lost.status.error.code, 'PodLost');
@@ -56,8 +58,8 @@ describe('what breaks in the middle of a turn', () => {
     const namespace = await makeNamespace(t);
     await apply(session(namespace, 'py', agent), turn(namespace, 'py-1', 'py', { note: 'one', sleep: 5 }));
     await running(namespace, 'py-1');
-    const [pod] = await programPods('controller');
-    await kubectl(['delete', 'pod', pod as string, '-n', releaseNamespace, '--wait=false']);
+    const { metadata } = await controllerPod();
+    await kubectl(['delete', 'pod', metadata.name, '-n', releaseNamespace, '--wait=false']);
     const { status } = await ended(namespace, 'py-1');
     assert.equal(status.phase, 'Succeeded', JSON.stringify(status));
     assert.deepEqual(status.output.notes, ['one']);

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
 import { after, before, describe, test } from 'node:test';
+import { eventually } from '../support/eventually.ts';
 import { tools } from '../support/tools.ts';
 import { type Any, apply, kubectl, makeNamespace, release, releaseNamespace } from './support/cluster.ts';
 
@@ -16,6 +17,10 @@ async function caller(namespace: string, name: string, role: 'view' | 'edit' | u
       subjects: [{ kind: 'ServiceAccount', namespace, name }],
     });
   }
+  // The API server hears of a binding by a watch of its own.
+  const mayList = ['auth', 'can-i', 'list', 'sessions.berth.dev', '-n', namespace];
+  const as = ['--as', `system:serviceaccount:${namespace}:${name}`];
+  if (role) await eventually(() => kubectl([...mayList, ...as]), { what: `${name} may ${role}` });
   return (await kubectl(['create', 'token', name, '-n', namespace, '--audience', audience])).trim();
 }
 
@@ -53,11 +58,27 @@ describe('the HTTP API', () => {
   }
   const agent = { command: ['sh', '-c', 'echo "hello $(cat)"'], input: 'Text', result: 'Text' };
 
+  /** Asks again where the wait that the request allows was too short for the cluster. */
+  const atEnd = (what: string, ask: () => ReturnType<typeof call>, phaseOf: (body: Any) => string | undefined) =>
+    eventually(
+      async () => {
+        const answer = await ask();
+        const isOver = answer.status >= 400 || ['Succeeded', 'Failed'].includes(phaseOf(answer.body) ?? '');
+        return isOver ? answer : undefined;
+      },
+      { timeoutMs: 180_000, what },
+    );
+
   test('a run is created, waited for and answered with its output', async (t) => {
     const namespace = await makeNamespace(t);
     const token = await caller(namespace, 'editor', 'edit');
     const path = `/v1/namespaces/${namespace}/runs?wait=60s`;
-    const { status, body } = await call('POST', path, token, { spec: { agent, input: 'http' } });
+    const key = { 'idempotency-key': 'once' };
+    const { status, body } = await atEnd(
+      'the run’s end',
+      () => call('POST', path, token, { spec: { agent, input: 'http' } }, key),
+      ({ phase }) => phase,
+    );
     assert.equal(status, 200, JSON.stringify(body));
     assert.equal(body.phase, 'Succeeded');
     assert.equal(body.output, 'hello http\n');
@@ -76,8 +97,41 @@ describe('the HTTP API', () => {
     const turns = `${sessions}/${first.body.metadata.name}/turns`;
     const made = await call('POST', turns, token, { spec: { input: 'again' } });
     assert.equal(made.status, 201, JSON.stringify(made.body));
-    const done = await call('GET', `${turns}/${made.body.metadata.name}?wait=60s`, token);
+    const done = await atEnd(
+      'the turn’s end',
+      () => call('GET', `${turns}/${made.body.metadata.name}?wait=60s`, token),
+      ({ status }) => status?.phase,
+    );
     assert.equal(done.body.status.phase, 'Succeeded', JSON.stringify(done.body.status));
+  });
+
+  test('the text of a session is followed: a later turn’s line comes too, until the session is deleted', async (t) => {
+    const namespace = await makeNamespace(t);
+    const token = await caller(namespace, 'editor', 'edit');
+    const sessions = `/v1/namespaces/${namespace}/sessions`;
+    const hears = { ...agent, command: ['sh', '-c', 'echo "heard $(cat)" >&2'] };
+    const path = `${sessions}/hears`;
+    const made = await call('POST', sessions, token, { metadata: { name: 'hears' }, spec: { agent: hears } });
+    assert.equal(made.status, 201, JSON.stringify(made.body));
+    const headers = { authorization: `Bearer ${token}` };
+    const answer = await fetch(`${url}${path}/logs?follow`, { headers, signal: AbortSignal.timeout(600_000) });
+    assert.equal(answer.status, 200);
+    let text = '';
+    const reading = (async () => {
+      for await (const piece of answer.body!.pipeThrough(new TextDecoderStream())) text += piece;
+    })();
+    reading.catch(() => {});
+    for (const input of ['one', 'two']) {
+      const turn = await call('POST', `${path}/turns`, token, { spec: { input } });
+      assert.equal(turn.status, 201, JSON.stringify(turn.body));
+      await eventually(() => text.includes(`heard ${input}\n`), {
+        timeoutMs: 180_000,
+        what: `the line of turn ${input}`,
+      });
+    }
+    assert.equal((await call('DELETE', path, token)).status, 204);
+    await reading;
+    assert.equal(text, 'heard one\nheard two\n');
   });
 
   test('nobody comes in without a token, with one for another audience, or without the right', async (t) => {

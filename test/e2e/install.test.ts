@@ -11,6 +11,7 @@ import {
   finish,
   get,
   helm,
+  kubectl,
   makeNamespace,
   release,
   releaseNamespace,
@@ -41,7 +42,7 @@ describe('the Helm chart', () => {
     const ours = items.filter(({ spec }: Any) => spec.group === 'berth.dev');
     assert.deepEqual(
       ours.map(({ spec }: Any) => spec.names.plural),
-      ['blobs', 'sessionclasses', 'sessions', 'turns'],
+      ['approvals', 'blobs', 'sessionclasses', 'sessions', 'turns'],
     );
     for (const { metadata, status } of ours) {
       const state = Object.fromEntries(status.conditions.map(({ type, status }: Any) => [type, status]));
@@ -85,7 +86,10 @@ describe('the Helm chart', () => {
       const { items } = await get(['pods', '-n', releaseNamespace]);
       const secret = await get(['secret', `${release}-master-key`, '-n', releaseNamespace]);
       return {
-        pods: items.map(({ metadata }: Any) => metadata.uid).sort(),
+        pods: items
+          .filter(({ metadata }: Any) => !metadata.deletionTimestamp)
+          .map(({ metadata }: Any) => metadata.uid)
+          .sort(),
         key: secret.metadata.uid,
         data: secret.data,
       };
@@ -95,15 +99,18 @@ describe('the Helm chart', () => {
     assert.deepEqual(await facts(), before);
   });
 
-  test('sessions and their state outlive the release', async (t) => {
+  test('sessions, their state and what administrators made of the default class outlive the release', async (t) => {
     const namespace = await makeNamespace(t);
     const script = 'cat >> "$BERTH_STATE_DIR/notes"; cat "$BERTH_STATE_DIR/notes"';
     const agent = { command: ['sh', '-c', script], input: 'Text', result: 'Text' };
     await apply(session(namespace, 'notes', { agent }), turn(namespace, 'one', 'notes', '1'));
     await ended(namespace, 'one');
     await helm(['uninstall', release, '--namespace', releaseNamespace, '--wait']);
-    await get(['sessionclass', 'default']);
+    await kubectl(['annotate', 'sessionclass', 'default', 'example.com/changed=here', '--overwrite']);
+    const { metadata: before } = await get(['sessionclass', 'default']);
     await install();
+    const { metadata: after } = await get(['sessionclass', 'default']);
+    assert.deepEqual([after.uid, after.annotations], [before.uid, before.annotations]);
     await apply(turn(namespace, 'two', 'notes', '2'));
     const { status } = await ended(namespace, 'two');
     assert.equal(status.output, '12');

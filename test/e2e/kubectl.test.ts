@@ -1,14 +1,27 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
+import { eventually } from '../support/eventually.ts';
+import { samplesOf } from '../support/metrics.ts';
 import { tools } from '../support/tools.ts';
-import { apply, finish, get, kubectl, makeNamespace, session, turn, until } from './support/cluster.ts';
+import {
+  type Any,
+  apply,
+  finish,
+  get,
+  kubectl,
+  makeNamespace,
+  releaseNamespace,
+  session,
+  turn,
+  until,
+} from './support/cluster.ts';
 
 describe('kubectl alone', () => {
   test('one YAML is a whole run, and kubectl wait sees its end', async (t) => {
     const namespace = await makeNamespace(t);
     const agent = { command: ['sh', '-c', 'echo "hello $(cat)"'], input: 'Text', result: 'Text' };
     await apply(session(namespace, 'hello', { turns: 'One', input: 'world', agent }));
-    await kubectl(['wait', '-n', namespace, '--for=condition=Finished', 'session/hello', '--timeout=60s']);
+    await kubectl(['wait', '-n', namespace, '--for=condition=Finished', 'session/hello', '--timeout=120s']);
     const { status } = await get(['turn', 'hello', '-n', namespace]);
     assert.equal(status.phase, 'Succeeded');
     assert.equal(status.output, 'hello world\n');
@@ -26,11 +39,36 @@ describe('kubectl alone', () => {
     const namespace = await makeNamespace(t);
     const agent = { command: ['sh', '-c', 'echo broken >&2; exit 3'], input: 'Text', result: 'Text' };
     await apply(session(namespace, 'broken', { turns: 'One', input: '', agent }));
-    await kubectl(['wait', '-n', namespace, '--for=condition=Finished', 'session/broken', '--timeout=60s']);
+    await kubectl(['wait', '-n', namespace, '--for=condition=Finished', 'session/broken', '--timeout=120s']);
     const { status } = await get(['turn', 'broken', '-n', namespace]);
     assert.equal(status.phase, 'Failed');
     assert.equal(status.exitCode, 3);
     assert.match(status.error.message, /exit code 3[\s\S]*broken/);
+  });
+
+  test('the controllers’ metrics are read through the API server, and of them one leads', async () => {
+    const read = async () => {
+      const label = 'app.kubernetes.io/component=controller';
+      const { items } = await get([
+        'pods',
+        '-n',
+        releaseNamespace,
+        '-l',
+        label,
+        '--field-selector=status.phase=Running',
+      ]);
+      const path = ({ metadata }: Any) =>
+        `/api/v1/namespaces/${releaseNamespace}/pods/${metadata.name}:8081/proxy/metrics`;
+      return Promise.all(items.map((pod: Any) => kubectl(['get', '--raw', path(pod)])));
+    };
+    const texts = await eventually(
+      async () => {
+        const all = await read();
+        return all.filter((text) => samplesOf(text, 'berth_leader')[''] === 1).length === 1 ? all : undefined;
+      },
+      { what: 'one of the controllers leads' },
+    );
+    for (const text of texts) assert.match(text, /^# TYPE berth_turns_total counter$/m);
   });
 
   test('what the schema forbids is refused with the path of the field, and nothing is made', async (t) => {
@@ -54,9 +92,9 @@ describe('kubectl alone', () => {
   test('a class that does not exist is a condition that names it', async (t) => {
     const namespace = await makeNamespace(t);
     await apply(session(namespace, 'lost', { class: 'no-such-class' }));
-    const { status } = await until(namespace, 'session', 'lost', ({ status }) => status?.conditions?.length > 0);
-    const text = JSON.stringify(status.conditions);
-    assert.match(text, /no-such-class/);
+    await until(namespace, 'session', 'lost', ({ status }) =>
+      status?.conditions?.some(({ status, message }: Any) => status === 'False' && /no-such-class/.test(message)),
+    );
   });
 
   test('an agent writes to its home and finds no token of the cluster', async (t) => {
@@ -64,7 +102,7 @@ describe('kubectl alone', () => {
     const script = 'cd; echo kept > file; cat file; id -u; ls /var/run/secrets 2>&1; touch /etc/x 2>&1';
     const agent = { command: ['sh', '-c', script], input: 'Text', result: 'Text' };
     await apply(session(namespace, 'where', { turns: 'One', input: '', agent }));
-    await kubectl(['wait', '-n', namespace, '--for=condition=Finished', 'session/where', '--timeout=60s']);
+    await kubectl(['wait', '-n', namespace, '--for=condition=Finished', 'session/where', '--timeout=120s']);
     const { status } = await get(['turn', 'where', '-n', namespace]);
     const text: string = status.output ?? status.log.inline;
     assert.match(text, /^kept\n65532\n/);
@@ -78,7 +116,7 @@ describe('kubectl alone', () => {
       'for f in mem environ fd/0 fd/1 maps; do cat /proc/1/$f >/dev/null 2>&1 && echo "opened $f"; done; echo done';
     const agent = { command: ['sh', '-c', script], input: 'Text', result: 'Text' };
     await apply(session(namespace, 'curious', { turns: 'One', input: '', agent }));
-    await kubectl(['wait', '-n', namespace, '--for=condition=Finished', 'session/curious', '--timeout=60s']);
+    await kubectl(['wait', '-n', namespace, '--for=condition=Finished', 'session/curious', '--timeout=120s']);
     const { status } = await get(['turn', 'curious', '-n', namespace]);
     assert.equal(status.output, 'done\n');
   });

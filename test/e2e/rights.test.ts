@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { after, describe, test } from 'node:test';
+import { eventually } from '../support/eventually.ts';
 import { tools } from '../support/tools.ts';
 import {
   apply,
@@ -18,8 +19,23 @@ const account = (component: string) => `system:serviceaccount:${releaseNamespace
 
 async function can(who: string, verb: string, resource: string, ...more: string[]): Promise<boolean> {
   const { kubectl: program } = await tools();
-  const { stdout } = await finish(program, ['auth', 'can-i', verb, resource, '--as', who, ...more]);
-  return stdout.trim() === 'yes';
+  const { stdout, stderr } = await finish(program, ['auth', 'can-i', verb, resource, '--as', who, ...more]);
+  const answer = /^(yes|no)\b/.exec(stdout)?.[1];
+  assert.ok(answer, stderr);
+  return answer === 'yes';
+}
+
+/** Resolves once it is so: the API server hears of roles and bindings by a watch of its own. */
+async function becomes(
+  allowed: boolean,
+  who: string,
+  verb: string,
+  resource: string,
+  ...more: string[]
+): Promise<void> {
+  await eventually(async () => (await can(who, verb, resource, ...more)) === allowed, {
+    what: `${who} ${allowed ? 'may' : 'may not'} ${verb} ${resource} ${more.join(' ')}`,
+  });
 }
 
 const everywhere = ['--all-namespaces'];
@@ -32,21 +48,42 @@ describe('rights', () => {
   test('the programs may do what they need and nothing else', async () => {
     const table: [string, string, string, string[], boolean][] = [
       ['controller', 'create', 'pods', everywhere, true],
+      ['controller', 'patch', 'pods', everywhere, true],
+      ['controller', 'update', 'pods', everywhere, false],
       ['controller', 'get', 'pods', ['--subresource', 'attach', ...everywhere], true],
       ['controller', 'create', 'pods', ['--subresource', 'attach', ...everywhere], true],
+      ['controller', 'create', 'persistentvolumeclaims', everywhere, true],
+      ['controller', 'delete', 'persistentvolumeclaims', everywhere, false],
+      ['controller', 'create', 'networkpolicies.networking.k8s.io', everywhere, true],
+      ['controller', 'update', 'networkpolicies.networking.k8s.io', everywhere, true],
+      ['controller', 'delete', 'networkpolicies.networking.k8s.io', everywhere, true],
+      ['controller', 'patch', 'networkpolicies.networking.k8s.io', everywhere, false],
       ['controller', 'update', 'turns.berth.dev', ['--subresource', 'status', ...everywhere], true],
       ['controller', 'get', `secrets/${release}-master-key`, own, true],
       ['controller', 'get', 'secrets', own, false],
       ['controller', 'list', 'secrets', everywhere, false],
       ['controller', 'get', `secrets/${release}-master-key`, ['-n', 'default'], false],
       ['controller', 'create', 'pods', ['--subresource', 'exec', ...everywhere], false],
-      ['controller', 'delete', 'sessions.berth.dev', everywhere, false],
+      ['controller', 'delete', 'sessions.berth.dev', everywhere, true],
+      ['controller', 'delete', 'turns.berth.dev', everywhere, true],
+      ['controller', 'create', 'sessions.berth.dev', everywhere, false],
+      ['controller', 'update', 'sessions.berth.dev', everywhere, false],
       ['controller', 'update', 'sessionclasses.berth.dev', [], false],
-      ['controller', 'get', 'nodes', [], false],
+      ['controller', 'list', 'nodes', [], true],
+      ['controller', 'update', 'nodes', [], false],
+      ['controller', 'list', 'namespaces', [], true],
+      ['controller', 'update', 'namespaces', [], false],
       ['api', 'create', 'subjectaccessreviews.authorization.k8s.io', [], true],
       ['api', 'create', 'sessions.berth.dev', everywhere, true],
+      ['api', 'watch', 'sessions.berth.dev', everywhere, true],
+      ['api', 'get', 'pods', ['--subresource', 'log', ...everywhere], true],
+      ['api', 'delete', 'turns.berth.dev', everywhere, false],
+      ['api', 'list', 'blobs.berth.dev', everywhere, false],
+      ['api', 'create', 'approvals.berth.dev', everywhere, true],
+      ['controller', 'create', 'approvals.berth.dev', everywhere, false],
       ['api', 'update', 'turns.berth.dev', ['--subresource', 'status', ...everywhere], false],
       ['api', 'get', 'pods', everywhere, false],
+      ['api', 'list', 'networkpolicies.networking.k8s.io', everywhere, false],
       ['api', 'get', 'secrets', own, false],
     ];
     for (const [component, verb, resource, where, expected] of table) {
@@ -62,6 +99,7 @@ describe('rights', () => {
       await kubectl(['create', 'serviceaccount', role, '-n', namespace]);
       const subject = `--serviceaccount=${namespace}:${role}`;
       await kubectl(['create', 'rolebinding', role, '-n', namespace, `--clusterrole=${role}`, subject]);
+      await becomes(true, `system:serviceaccount:${namespace}:${role}`, 'list', 'sessions.berth.dev', '-n', namespace);
     }
     const as = (role: string, args: string[], input?: object) =>
       finish(program, [...args, '-n', namespace, '--as', `system:serviceaccount:${namespace}:${role}`], {
@@ -111,9 +149,15 @@ describe('rights', () => {
         [],
       );
     }
-    assert.equal(await can(account('controller'), 'create', 'pods', '-n', served), true);
-    assert.equal(await can(account('controller'), 'create', 'pods', '-n', other), false);
-    assert.equal(await can(account('controller'), 'get', 'sessions.berth.dev', '-n', other), false);
-    assert.equal(await can(account('api'), 'get', 'sessions.berth.dev', '-n', other), false);
+    const inServed = ['-n', served];
+    const inOther = ['-n', other];
+    await becomes(true, account('controller'), 'create', 'pods', ...inServed);
+    await becomes(false, account('controller'), 'create', 'pods', ...inOther);
+    await becomes(true, account('controller'), 'get', `namespaces/${served}`, ...inServed);
+    await becomes(false, account('controller'), 'get', `namespaces/${other}`, ...inOther);
+    await becomes(false, account('controller'), 'list', 'namespaces');
+    await becomes(false, account('controller'), 'get', 'sessions.berth.dev', ...inOther);
+    await becomes(true, account('api'), 'watch', 'sessions.berth.dev', ...inServed);
+    await becomes(false, account('api'), 'get', 'sessions.berth.dev', ...inOther);
   });
 });

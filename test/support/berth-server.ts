@@ -31,6 +31,7 @@ export async function berthServer(): Promise<BerthServer> {
       random: systemRandom,
       log: silentLogger,
       userAgent: 'test',
+      deadlineMs: 120_000,
     });
     clients.push(made);
     return made;

@@ -1,12 +1,13 @@
 /**
  * Waits until `check` returns a value other than undefined, null or false, looking again every 20 ms.
- * Throws after `timeoutMs` (default 10 s) with `what`, and with the last error that `check` threw.
+ * Throws after `timeoutMs` (default 60 s, enough for a machine that is busy with other things) with `what`, and with the
+ * last error that `check` threw.
  */
 export async function eventually<T>(
   check: () => T | Promise<T>,
   options: { timeoutMs?: number; what?: string } = {},
 ): Promise<NonNullable<T>> {
-  const deadline = performance.now() + (options.timeoutMs ?? 10_000);
+  const deadline = performance.now() + (options.timeoutMs ?? 60_000);
   let last: unknown;
   for (;;) {
     try {
@@ -17,7 +18,7 @@ export async function eventually<T>(
       last = error;
     }
     if (performance.now() > deadline) {
-      throw new Error(`not within ${options.timeoutMs ?? 10_000} ms: ${options.what ?? 'condition'}`, { cause: last });
+      throw new Error(`not within ${options.timeoutMs ?? 60_000} ms: ${options.what ?? 'condition'}`, { cause: last });
     }
     await new Promise((resolve) => setTimeout(resolve, 20));
   }

@@ -4,8 +4,9 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { KubeClient } from '../../core/kube/client.ts';
 import { loadConnection } from '../../core/kube/config.ts';
-import { events, pods } from '../../core/kube/resources.ts';
+import { events, nodes, pods } from '../../core/kube/resources.ts';
 import type { Stored } from '../../core/kube/types.ts';
+import { NODE_FLAGS } from '../../core/node-flags.ts';
 import {
   type Session,
   type SessionClass,
@@ -25,9 +26,12 @@ import type { ApiServer } from '../../local/apiserver/types.ts';
 import { Kubelet } from '../../local/kubelet/kubelet.ts';
 import { installManifests } from '../../local/manifests.ts';
 import { eventually } from './eventually.ts';
+import { Partition } from './partition.ts';
 import { processesWith } from './processes.ts';
 
 const ROOT = join(import.meta.dirname, '..', '..');
+/** For what a test itself asks of the API server, however busy the machine is. */
+const PATIENCE_MS = 120_000;
 const NODE = [process.execPath, '--disable-warning=ExperimentalWarning'];
 
 /** A controller process that a test may kill. */
@@ -46,6 +50,7 @@ export class Installation {
   readonly server: ApiServer;
   readonly client: KubeClient;
   readonly #kubelet: Kubelet;
+  readonly #partition: Partition;
   readonly #env: Record<string, string>;
   readonly #controllers: ControllerProcess[] = [];
   #started = 0;
@@ -55,22 +60,29 @@ export class Installation {
     server: ApiServer,
     kubelet: Kubelet,
     client: KubeClient,
+    partition: Partition,
     env: Record<string, string>,
   ) {
     this.home = home;
     this.server = server;
     this.#kubelet = kubelet;
     this.client = client;
+    this.#partition = partition;
     this.#env = env;
   }
 
   static async start(env: Record<string, string> = {}): Promise<Installation> {
     const home = mkdtempSync(join(tmpdir(), 'berth-installation-'));
     const deps = { clock: systemClock, random: systemRandom, logger: silentLogger };
-    const runner = { entrypoint: [...NODE, '--disable-sigusr1', join(ROOT, 'runner', 'main.ts')] };
-    const kubelet = new Kubelet({ home, images: { 'berth.local/runner': runner }, ...deps });
+    const runner = { entrypoint: [process.execPath, ...NODE_FLAGS, join(ROOT, 'runner', 'main.ts')] };
+    const kubelet = new Kubelet({
+      home,
+      images: { 'berth.local/runner': runner, 'berth.local/machine': { entrypoint: [] } },
+      ...deps,
+    });
     const server = await startApiServer({ ...deps, tokens: [], pods: kubelet.handlers });
-    await kubelet.start(server.store);
+    const partition = new Partition();
+    await kubelet.start(partition.wrap(server.store));
     await installManifests(server.store, [join(ROOT, 'manifests'), join(ROOT, 'manifests', 'embedded')]);
     const admin = join(home, 'admin.json');
     const token = server.mintToken({ username: 'admin', groups: ['system:masters', 'system:authenticated'] });
@@ -81,8 +93,9 @@ export class Installation {
       random: systemRandom,
       log: silentLogger,
       userAgent: 'test',
+      deadlineMs: PATIENCE_MS,
     });
-    return new Installation(home, server, kubelet, client, env);
+    return new Installation(home, server, kubelet, client, partition, env);
   }
 
   get kubeconfig(): string {
@@ -103,6 +116,7 @@ export class Installation {
         NODE_COMPILE_CACHE: join(tmpdir(), 'berth-test-compile-cache'),
         BERTH_NAMESPACE: 'berth-system',
         BERTH_RUNNER_IMAGE: 'berth.local/runner',
+        BERTH_IMAGES_ARE_PROGRAMS: 'true',
         BERTH_HEALTH_PORT: '0',
         BERTH_HEALTH_HOST: '127.0.0.1',
         BERTH_LEASE_DURATION: '2s',
@@ -134,7 +148,8 @@ export class Installation {
     await this.client.close();
     await this.#kubelet.stop(2_000);
     await this.server.close();
-    rmSync(this.home, { recursive: true, force: true });
+    // What was just killed may still write.
+    rmSync(this.home, { recursive: true, force: true, maxRetries: 10 });
   }
 
   /** Everything that the controllers have logged. */
@@ -162,7 +177,7 @@ export class Installation {
   }
 
   /** The turn once it has ended. */
-  ended(name: string, timeoutMs = 20_000): Promise<StoredTurn> {
+  ended(name: string, timeoutMs = 60_000): Promise<StoredTurn> {
     return eventually(
       async () => {
         const turn = await this.client.get(turns, { namespace: 'default', name });
@@ -173,13 +188,13 @@ export class Installation {
   }
 
   /** The session once `check` holds. */
-  async until(name: string, what: string, check: (session: StoredSession) => boolean, timeoutMs = 20_000) {
+  async until(name: string, what: string, check: (session: StoredSession) => boolean) {
     return eventually(
       async () => {
         const session = await this.session(name);
         return check(session) ? session : undefined;
       },
-      { timeoutMs, what: `session ${name} ${what}` },
+      { what: `session ${name} ${what}` },
     );
   }
 
@@ -189,7 +204,7 @@ export class Installation {
         const turn = await this.client.get(turns, { namespace: 'default', name });
         return check(turn) ? turn : undefined;
       },
-      { timeoutMs: 20_000, what: `turn ${name} ${what}` },
+      { what: `turn ${name} ${what}` },
     );
   }
 
@@ -219,10 +234,57 @@ export class Installation {
     return JSON.parse(data.toString()) as T;
   }
 
+  /** Cuts the only node off, as the control plane sees it: its pods run on, and nobody hears of it. Or mends that. */
+  async cutOff(cut: boolean): Promise<void> {
+    this.#partition.down = cut;
+    const ready = {
+      type: 'Ready',
+      status: cut ? 'Unknown' : 'True',
+      reason: cut ? 'NodeStatusUnknown' : 'KubeletReady',
+      lastTransitionTime: new Date().toISOString(),
+    };
+    await this.#patchNode({ status: { conditions: [ready] } }, { subresource: 'status' });
+  }
+
+  async cordon(cordoned: boolean): Promise<void> {
+    await this.#patchNode({ spec: { unschedulable: cordoned || null } });
+  }
+
+  async #patchNode(patch: object, options: { subresource?: 'status' } = {}): Promise<void> {
+    const { items } = await this.client.list(nodes);
+    for (const { metadata } of items) await this.client.patch(nodes, { name: metadata.name }, patch, options);
+  }
+
+  /** What a node or the control plane writes of a pod. */
+  report(pod: Stored, status: object): Promise<unknown> {
+    const { namespace = 'default', name, uid } = pod.metadata;
+    return this.client.patch(
+      pods,
+      { namespace, name },
+      { metadata: { uid }, status },
+      { type: 'strategic', subresource: 'status' },
+    );
+  }
+
+  /** What `kubectl drain` does to a pod. */
+  async evict(pod: Stored): Promise<void> {
+    const message = 'Eviction API: evicting';
+    const condition = { type: 'DisruptionTarget', status: 'True', reason: 'EvictionByEvictionAPI', message };
+    await this.report(pod, { conditions: [condition] });
+    const { namespace = 'default', name, uid } = pod.metadata;
+    await this.client.delete(pods, { namespace, name }, { uid });
+  }
+
   /** Kills the processes of a pod, as a machine that fails does. */
   async kill(pod: Stored): Promise<void> {
     const marker = `BERTH_POD_UID=${pod.metadata.uid}`;
-    for (const pid of processesWith(marker)) process.kill(pid, 'SIGKILL');
+    for (const pid of processesWith(marker)) {
+      try {
+        process.kill(pid, 'SIGKILL');
+      } catch {
+        // It went with another.
+      }
+    }
   }
 
   /** Resolves once the session's turns, pod and processes are gone. */

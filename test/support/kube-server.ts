@@ -1,7 +1,7 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import type { AddressInfo, Socket } from 'node:net';
 import { type WebSocket, WebSocketServer } from 'ws';
-import type { Connection } from '../../core/kube/config.ts';
+import type { Connection } from '../../core/kube/connection.ts';
 import type { KubeObject, Stored } from '../../core/kube/types.ts';
 
 export interface SeenRequest {

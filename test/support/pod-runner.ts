@@ -1,9 +1,11 @@
+import type { ControlKind } from '../../core/frames/messages.ts';
+import { TransportError } from '../../core/kube/errors.ts';
 import type { AttachOptions, PodStream, StreamEnd } from '../../core/kube/types.ts';
-import type { Random } from '../../core/runtime.ts';
+import type { Clock, Random } from '../../core/runtime.ts';
 import type { Completion, Driver } from '../../runner/drivers/driver.ts';
+import { Meter } from '../../runner/limits/meter.ts';
 import { Runner } from '../../runner/runner.ts';
 import { EMPTY_ARCHIVE, EMPTY_DIGEST } from '../../runner/state/archive.ts';
-import type { VirtualClock } from './virtual-clock.ts';
 
 /**
  * The runner's real code behind an attach that a test can break: no process, no network, no time but the virtual clock's.
@@ -15,14 +17,25 @@ export class PodRunner {
   readonly given: string[] = [];
   /** Lines written to the pod from now on are lost. */
   deaf = false;
+  /** Control lines of this kind are lost from now on, as when an attach breaks before them. */
+  loses: ControlKind | undefined;
+  /** How often a resend was asked for, and how often an answer. */
+  resends = 0;
+  asked = 0;
+  /** The next frame that it prints arrives without its beginning. */
+  tears = false;
+  /** Nobody is attached from now on, as when its kubelet does not answer. */
+  unreachable = false;
   #attached: { options: AttachOptions; end: (end: StreamEnd) => void } | undefined;
   #finish: ((completion: Completion) => void) | undefined;
+  #event: (event: unknown) => void = () => {};
 
-  constructor(clock: VirtualClock, random: Random, podUID = 'pod-1') {
+  constructor(clock: Clock, random: Random, podUID = 'pod-1') {
     const driver: Driver = {
       run: ({ turn }, hooks) => {
         this.given.push(turn.turn);
         hooks.started(1);
+        this.#event = hooks.event;
         return new Promise((resolve) => {
           this.#finish = resolve;
           hooks.signal.addEventListener('abort', () =>
@@ -37,12 +50,14 @@ export class PodRunner {
       clock,
       random,
       writeFrames: (text) => {
-        this.#attached?.options.onStdout?.(Buffer.from(text));
+        this.#attached?.options.onStdout?.(Buffer.from(this.tears ? text.slice(40) : text));
+        this.tears = false;
         return true;
       },
       writeText: () => {},
       equip: () => ({
         driver,
+        meter: new Meter({ limits: { required: false }, together: false, clock }),
         state: {
           pack: async () => ({ digest: EMPTY_DIGEST, bytes: EMPTY_ARCHIVE.length, packed: EMPTY_ARCHIVE, skipped: [] }),
           unpack: async () => {},
@@ -59,6 +74,11 @@ export class PodRunner {
     this.#finish?.({ outcome: 'Succeeded', output, leftRunning: [] });
   }
 
+  /** It tells that it works. */
+  talk(): void {
+    this.#event({ works: true });
+  }
+
   /** The connection of the present attach dies. */
   drop(): void {
     const attached = this.#attached;
@@ -67,12 +87,17 @@ export class PodRunner {
   }
 
   attach = async (_ref: unknown, options: AttachOptions): Promise<PodStream> => {
+    if (this.unreachable) throw new TransportError('error dialing backend');
     const { promise, resolve } = Promise.withResolvers<StreamEnd>();
     const attached = { options, end: resolve };
     this.#attached = attached;
     return {
       write: async (data) => {
-        if (!this.deaf) this.runner.push(Buffer.from(data));
+        const text = data.toString();
+        if (text.includes('"kind":"resend"')) this.resends += 1;
+        if (text.includes('"kind":"ping"')) this.asked += 1;
+        const isLost = this.deaf || (this.loses && text.includes(`"kind":"${this.loses}"`));
+        if (!isLost) this.runner.push(Buffer.from(text));
       },
       closeStdin: () => {},
       close: () => {

@@ -21,3 +21,13 @@ export function exists(pid: number): boolean {
     return false;
   }
 }
+
+/** Whether it waits for something that only others can bring about. */
+export function isAsleep(pid: number): boolean {
+  return /^State:\s+S/m.test(readFileSync(`/proc/${pid}/status`, 'utf8'));
+}
+
+/** Bytes: the most that the process has had in memory. */
+export function peakMemory(pid: number): number {
+  return 1024 * Number(/^VmHWM:\s+(\d+) kB/m.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))?.[1]);
+}

@@ -113,11 +113,11 @@ export class RawWatch {
     this.#events = lines(body);
   }
 
-  /** The next event; undefined when the server ended the watch. Rejects when the connection broke or after 10 s. */
+  /** The next event; undefined when the server ended the watch. Rejects when the connection broke or after 60 s. */
   async next(): Promise<RawEvent | undefined> {
     let timer: NodeJS.Timeout | undefined;
     const late = new Promise<never>((_, reject) => {
-      timer = setTimeout(() => reject(new Error('no event within 10 s')), 10_000);
+      timer = setTimeout(() => reject(new Error('no event within 60 s')), 60_000);
     });
     try {
       return (await Promise.race([this.#events.next(), late])).value;

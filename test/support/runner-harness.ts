@@ -1,10 +1,11 @@
 import assert from 'node:assert/strict';
 import { type ChildProcess, spawn } from 'node:child_process';
 import { randomBytes, randomUUID } from 'node:crypto';
-import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
+import { chownSync, existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { Writable } from 'node:stream';
+import { StringDecoder } from 'node:string_decoder';
 import { fileURLToPath } from 'node:url';
 import { FrameDecoder, type FrameEvent } from '../../core/frames/decode.ts';
 import { ASK_READY, bindText, controlText } from '../../core/frames/encode.ts';
@@ -28,6 +29,10 @@ const KEEPER = join(CHECKOUT, 'build', 'keeper');
 
 export const hasKeeper = existsSync(KEEPER);
 
+/** A turn's time-out where none matters, and how long its result is waited for: on a machine that is busy with other things. */
+const TURN_MS = 120_000;
+const RESULT_MS = 150_000;
+
 export interface HarnessOptions {
   agent?: Partial<AgentSpec>;
   /** Of the runner's process. */
@@ -39,6 +44,8 @@ export interface HarnessOptions {
   after?: RunnerHarness;
   /** Do without a keeper. */
   processGroup?: boolean;
+  /** Who owns the runner's folder; the command has to become it. */
+  owner?: number;
 }
 
 /** Plays the controller for one runner, which is a real process with pipes. `await using` ends it. */
@@ -60,6 +67,7 @@ export class RunnerHarness {
   epoch = 1;
   readonly exited: Promise<{ code: number | null; signal: string | null }>;
   readonly #options: HarnessOptions;
+  readonly #text = new StringDecoder('utf8');
   #n = 0;
   #boot = '';
   #turns = 0;
@@ -68,6 +76,7 @@ export class RunnerHarness {
     this.#options = options;
     this.session = options.after?.session ?? { name: 'sess', namespace: 'test', uid: randomUUID() };
     this.master = options.after?.master ?? randomBytes(32);
+    if (options.owner !== undefined) chownSync(this.root, options.owner, options.owner);
     const [program = '', ...args] = options.command ?? [process.execPath, join(CHECKOUT, 'runner', 'main.ts')];
     this.child = spawn(program, args, {
       env: {
@@ -91,7 +100,7 @@ export class RunnerHarness {
     });
     this.child.stderr?.on('data', (chunk: Buffer) => {
       this.stderrBytes += chunk.length;
-      if (this.stderr.length < 10_000_000) this.stderr += chunk.toString('utf8');
+      if (this.stderr.length < 10_000_000) this.stderr += this.#text.write(chunk);
     });
   }
 
@@ -112,7 +121,7 @@ export class RunnerHarness {
     return this.child.pid as number;
   }
 
-  directory(name: 'home' | 'state' | 'work' | 'tmp' | 'run'): string {
+  directory(name: 'state' | 'work' | 'tmp' | 'run'): string {
     return join(this.root, name);
   }
 
@@ -124,7 +133,7 @@ export class RunnerHarness {
   async ready(): Promise<Ready> {
     const before = this.readies.length;
     this.write(ASK_READY);
-    await eventually(() => this.readies.length > before, { what: `ready; stderr: ${this.stderr}` });
+    await eventually(() => this.readies.length > before, { what: 'ready' });
     const ready = this.readies.at(-1) as Ready;
     this.#boot = ready.boot;
     return ready;
@@ -173,7 +182,7 @@ export class RunnerHarness {
   }
 
   /** Starts a turn and returns its uid. */
-  startTurn(input: unknown = null, timeoutMs = 30_000, turn = randomUUID() as string, attempt = 1): string {
+  startTurn(input: unknown = null, timeoutMs = TURN_MS, turn = randomUUID() as string, attempt = 1): string {
     this.#turns += 1;
     const index = this.#turns;
     this.send('turn', { turn, name: `turn-${index}`, index, attempt, input, timeoutMs });
@@ -181,11 +190,11 @@ export class RunnerHarness {
   }
 
   /** Runs a turn to its result. */
-  async runTurn(input: unknown = null, timeoutMs = 30_000): Promise<FrameOf<'result'>['message']> {
+  async runTurn(input: unknown = null, timeoutMs = TURN_MS): Promise<FrameOf<'result'>['message']> {
     return this.result(this.startTurn(input, timeoutMs));
   }
 
-  async result(turn: string, timeoutMs = 20_000): Promise<FrameOf<'result'>['message']> {
+  async result(turn: string, timeoutMs = RESULT_MS): Promise<FrameOf<'result'>['message']> {
     return (await this.frame('result', (frame) => frame.message.turn === turn, timeoutMs)).message;
   }
 
@@ -200,10 +209,13 @@ export class RunnerHarness {
   async frame<K extends FrameKind>(
     kind: K,
     matches: (frame: FrameOf<K>) => boolean = () => true,
-    timeoutMs = 10_000,
+    timeoutMs = 60_000,
   ): Promise<FrameOf<K>> {
-    const what = () => `frame ${kind}; stderr: ${this.stderr.slice(-2000)}`;
-    return eventually(() => this.frames(kind).find(matches), { timeoutMs, what: what() });
+    try {
+      return await eventually(() => this.frames(kind).find(matches), { timeoutMs, what: `frame ${kind}` });
+    } catch (error) {
+      throw new Error(`no frame ${kind}; stderr: ${this.stderr.slice(-2000)}`, { cause: error });
+    }
   }
 
   async refusal(n: number): Promise<FrameOf<'refused'>['message']> {
@@ -231,7 +243,7 @@ export class RunnerHarness {
     return this.send('restore', message, sealed);
   }
 
-  /** Living processes whose environment names this runner's folder: the agent's, however they detached. */
+  /** Living processes whose environment names this runner's folder, without the keepers: the agent's, however they detached. */
   processes(): { pid: number; command: string }[] {
     return readdirSync('/proc')
       .filter((name) => /^\d+$/.test(name) && Number(name) !== this.pid)
@@ -239,7 +251,7 @@ export class RunnerHarness {
         try {
           if (!readFileSync(`/proc/${name}/environ`, 'utf8').includes(this.root)) return [];
           const command = readFileSync(`/proc/${name}/cmdline`, 'utf8').replaceAll('\0', ' ').trim();
-          return command ? [{ pid: Number(name), command }] : [];
+          return command && !command.startsWith(KEEPER) ? [{ pid: Number(name), command }] : [];
         } catch {
           return [];
         }
@@ -248,10 +260,11 @@ export class RunnerHarness {
 
   async [Symbol.asyncDispose](): Promise<void> {
     this.child.kill('SIGTERM');
-    const giveUp = setTimeout(() => this.child.kill('SIGKILL'), 9000);
+    const giveUp = setTimeout(() => this.child.kill('SIGKILL'), 30_000);
     await this.exited;
     clearTimeout(giveUp);
-    rmSync(this.root, { recursive: true, force: true });
+    // What its agent left may still write.
+    rmSync(this.root, { recursive: true, force: true, maxRetries: 10 });
   }
 
   #position(): { epoch: number; n: number } {

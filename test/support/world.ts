@@ -1,8 +1,12 @@
+import { applicantOf } from '../../controller/capacity/applicant.ts';
+import { decide } from '../../controller/decide/decide.ts';
+import type { Action } from '../../controller/decide/draft.ts';
 import type { LinkView } from '../../controller/link/view.ts';
 import type { CachedSession, CachedTurn, World } from '../../controller/world.ts';
 import type { FrameOf, Result } from '../../core/frames/messages.ts';
 import type { StoredPod } from '../../core/kube/builtin.ts';
 import type { StoredSessionClass } from '../../core/resources/kinds.ts';
+import type { SessionStatus } from '../../core/resources/session.ts';
 import type { TurnStatus } from '../../core/resources/turn.ts';
 
 /** Builders of observed worlds for tables of decisions: plain defaults, and what a case is about. */
@@ -29,7 +33,6 @@ export function aSession(
     spec: {
       class: 'default',
       suspend: false,
-      persistence: { state: true },
       turns: 'Many',
       agent: { command: ['agent'] },
       ...change.spec,
@@ -112,6 +115,7 @@ export function aPod(
 
 export const aLink = (change: Partial<LinkView> = {}): LinkView => ({
   podUID: POD_UID,
+  openedAt: NOW - 3_600_000,
   phase: 'Bound',
   sent: new Set(),
   resumed: false,
@@ -151,13 +155,28 @@ export function aWorld(change: Partial<World> = {}): World {
     now: NOW,
     session,
     turns: [],
+    approvals: [],
     class: aClass(),
     pod: undefined,
     strays: [],
     link: undefined,
     memory: {},
+    applicant: applicantOf(session, []),
+    group: { free: true },
+    groupSince: NOW,
     place: session.status?.podName ? 'Held' : 'Available',
-    installation: { runnerImage: 'runner:1', unresponsiveMs: 30_000 },
+    installation: { runnerImage: 'runner:1', imagesArePrograms: false, unresponsiveMs: 30_000, nodeGraceMs: 60_000 },
     ...change,
   };
 }
+
+/** What is decided upon, by the names of the actions. */
+export const does = (change: Partial<World>) => decide(aWorld(change)).actions.map((action) => action.do);
+
+/** The statuses of turns that are to be written. */
+export const written = (actions: readonly Action[]): TurnStatus[] =>
+  actions.flatMap((action) => (action.do === 'WriteTurn' ? [action.status] : []));
+
+/** Why a condition stands as it does. */
+export const reasonOf = (status: { conditions?: SessionStatus['conditions'] }, type: string) =>
+  status.conditions?.find((condition) => condition.type === type)?.reason;

@@ -1,23 +1,36 @@
+import type { CachedTurn } from '../../world.ts';
 import { type Draft, type Policy, wake } from '../draft.ts';
 import { isProblem } from '../effective.ts';
-import { isFinished, suspendRequest } from '../hold.ts';
+import { groupWait } from '../group.ts';
+import { isFinished } from '../hold.ts';
 import { isOver } from '../pod-status.ts';
+import { waitMessage } from '../queue.ts';
 import { stateIsWritten } from '../session-status.ts';
-import { running } from '../turn-status.ts';
-import { failLive, knownPodUID } from './pod.ts';
+import { nextStart, wanted } from '../start-failures.ts';
+import { ended, nextAttemptAt, running } from '../turn-status.ts';
+import { knownPodUID } from './pod.ts';
 import { timeoutOf } from './running.ts';
+import { failLive, startMs } from './starting.ts';
 
-const START_BACKOFF_MS = 500;
+/** A refusal that should pass is waited for no longer than this: the place is held, and others could use it. */
+const PASSING_MS = 60_000;
 
 /** From a wish to run to a running turn: a place, a pod, a link, a binding, the turn. */
 
 /** Takes the next incarnation when something needs a pod and there is a place; otherwise the session waits. */
 export const admit: Policy = (draft) => {
   const { session, place } = draft.world;
-  if (session.status?.podName || !needsPod(draft)) return undefined;
+  if (session.status?.podName || !wanted(draft)) return undefined;
   const again = nextStart(draft);
   if (draft.world.now < again) {
     wake(draft, again);
+    return undefined;
+  }
+  const limited = groupWait(draft);
+  const unknown = typeof place === 'object' && place.waiting === 'CapacityUnknown';
+  if (limited && !unknown) {
+    // A place would be of no use to it yet, and is to others.
+    draft.problem = limited;
     return undefined;
   }
   if (place === 'Available') {
@@ -25,28 +38,13 @@ export const admit: Policy = (draft) => {
     return 'Stop';
   }
   draft.waiting = true;
-  if (typeof place === 'object') draft.problem = { reason: place.waiting, message: place.message };
+  if (typeof place === 'object') draft.problem = { reason: place.waiting, message: waitMessage(draft, place) };
   return undefined;
 };
 
-/** After a container that ended before it was bound the next is not tried at once. */
-function nextStart({ world: { memory } }: Draft): number {
-  const { failedStarts } = memory;
-  return failedStarts ? failedStarts.at + START_BACKOFF_MS * 2 ** failedStarts.count : 0;
-}
-
-/** A new session gets its pod at once; a suspended one only for a turn that is not held. */
-function needsPod(draft: Draft): boolean {
-  const { session } = draft.world;
-  if (session.spec.suspend || isFinished(draft) || isProblem(draft.settings)) return false;
-  if (draft.turns.live.length > 0) return true;
-  const request = suspendRequest(draft);
-  return (session.status?.incarnation ?? 0) === 0 && request !== 'Active' && request !== 'Unseen';
-}
-
 /** The incarnation is owned: its pod is created, unless it is known to have existed. */
 export const create: Policy = (draft) => {
-  const { session, pod, memory } = draft.world;
+  const { session, pod, memory, now } = draft.world;
   if (!session.status?.podName || pod || knownPodUID(draft)) return undefined;
   if (isProblem(draft.settings)) {
     draft.problem = draft.settings;
@@ -54,18 +52,29 @@ export const create: Policy = (draft) => {
     draft.released = true;
     return 'Stop';
   }
-  draft.problem = memory.startProblem;
-  if (memory.startProblem?.reason === 'PodForbidden') {
-    // It would be refused again and again: the turns that wait for it end, and the place is free.
-    failLive(draft, 'PodForbidden', memory.startProblem.message);
+  const problem = memory.startProblem;
+  draft.problem = problem;
+  if (problem?.reason === 'QuotaExceeded') {
+    // It waits without a place that others could use.
+    draft.startFailed = problem;
     draft.released = true;
     return 'Stop';
   }
-  if (memory.startProblem?.reason === 'QuotaExceeded' && session.spec.suspend) {
+  // It would be refused again and again: the turns that wait for it end, and the place is free.
+  const since = memory.createFailingSince;
+  const patienceMs = problem?.passes ? Math.min(PASSING_MS, startMs(draft)) : startMs(draft);
+  if (problem && (problem.reason === 'PodForbidden' || (since !== undefined && now - since >= patienceMs))) {
+    failLive(draft, problem.reason, problem.message);
     draft.released = true;
     return 'Stop';
   }
-  draft.actions.push({ do: 'CreatePod', settings: draft.settings });
+  const [turn] = draft.settings.runner === 'None' ? draft.turns.live : [];
+  if (draft.settings.runner === 'None' && !turn) {
+    // What it was for has ended meanwhile.
+    draft.released = true;
+    return 'Stop';
+  }
+  draft.actions.push({ do: 'CreatePod', settings: draft.settings, ...(turn ? { turn } : {}) });
   return 'Stop';
 };
 
@@ -87,6 +96,22 @@ export const bind: Policy = (draft) => {
   return undefined;
 };
 
+/** For a runner that refuses what it cannot do before its whole state has come. */
+const RESTORE_AGAIN_MS = 5_000;
+
+/** A state that was cut off on its way is sent again: an attach can break in the middle of it, and so can its sender. */
+export const restore: Policy = (draft) => {
+  const { pod, link, memory, now } = draft.world;
+  if (!pod || pod.metadata.deletionTimestamp || link?.phase !== 'Bound' || link.refused?.code !== 'NotRestored') {
+    return undefined;
+  }
+  if (memory.startProblem) draft.problem = memory.startProblem;
+  const again = (link.bindSentAt ?? Number.NEGATIVE_INFINITY) + RESTORE_AGAIN_MS;
+  if (now < again) wake(draft, again);
+  else if (!isProblem(draft.settings)) draft.actions.push({ do: 'Bind', settings: draft.settings });
+  return undefined;
+};
+
 /** The first turn in order is written `Running` with the pod's uid, then given to the runner. */
 export const dispatch: Policy = (draft) => {
   const { pod, link, session, now } = draft.world;
@@ -95,8 +120,15 @@ export const dispatch: Policy = (draft) => {
   // A cancelled turn, or one that a policy has just ended, does not start.
   if (!turn || draft.actions.some((action) => action.do === 'WriteTurn' && action.turn === turn)) return undefined;
   const podUID = pod.metadata.uid;
+  const changed = turn.status.inputDigest !== undefined && turn.status.inputDigest !== turn.input.digest;
+  if (now < nextAttemptAt(turn)) {
+    wake(draft, nextAttemptAt(turn));
+    return undefined;
+  }
+  if (turn.status.phase === 'AwaitingApproval') return undefined;
   if (turn.status.phase !== 'Running') {
-    if (session.spec.suspend) return undefined;
+    if (session.spec.suspend || groupWait(draft)) return undefined;
+    if (changed) return endChanged(draft, turn);
     const index = turn.status.index ?? draft.turns.lastIndex + 1;
     const incarnation = session.status?.incarnation ?? 0;
     draft.actions.push({ do: 'WriteTurn', turn, status: running(turn, { index, incarnation, podUID }, now) });
@@ -104,8 +136,17 @@ export const dispatch: Policy = (draft) => {
     return undefined;
   }
   const bound = link?.phase === 'Bound' || link?.phase === 'Binding' || draft.actions.some((a) => a.do === 'Bind');
-  if (bound && link?.podUID === podUID && link.active !== turn.metadata.uid) {
+  const decided = turn.status.approval?.decided ? turn.status.approval.id : undefined;
+  if (bound && link?.podUID === podUID && (link.active !== turn.metadata.uid || link.told !== decided)) {
+    if (changed) return endChanged(draft, turn);
     draft.actions.push({ do: 'StartTurn', turn, timeoutMs: timeoutOf(draft, turn.spec.timeout) });
   }
   return undefined;
 };
+
+/** A runner that has the turn goes on with what it was given; nobody can be given that again. */
+function endChanged(draft: Draft, turn: CachedTurn): undefined {
+  const message = 'spec.input is not what the turn was begun with, and that is not known any more; create a new Turn.';
+  const status = ended(turn, { phase: 'Failed', reason: 'InputChanged', message }, draft.world.now);
+  draft.actions.push({ do: 'WriteTurn', turn, status });
+}

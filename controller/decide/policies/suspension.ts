@@ -1,65 +1,88 @@
 import type { StateRef } from '../../../core/resources/schema.ts';
-import { type Policy, wake } from '../draft.ts';
-import { isFinished, wantsSuspension } from '../hold.ts';
+import { isParked } from '../approvals.ts';
+import { type Draft, type Policy, wake } from '../draft.ts';
+import { isFinished, suspensionReason } from '../hold.ts';
+import { keepsState } from '../persistence.ts';
 import { stateIsWritten } from '../session-status.ts';
+import { timeoutMs } from '../timeouts.ts';
+import { knownPodUID } from './pod.ts';
 
-/** Giving up the pod: because the session has had its only turn, or because it is suspended. */
+/** Giving up the pod: because the session is finished, or because it is suspended. */
 
 /** The pod of a finished session is not needed any more; its last state went with the turn. */
 export const finish: Policy = (draft) => {
-  if (!isFinished(draft)) return undefined;
-  const { pod } = draft.world;
-  if (!draft.world.session.status?.lastTurn) return undefined; // first let the status say how it ended
+  if (!isFinished(draft) || draft.turns.running) return undefined;
+  const { pod, session } = draft.world;
+  // First let the status say how it ended.
+  if (!session.status?.lastTurn && session.status?.phase !== 'Finished') return 'Stop';
   if (pod && !pod.metadata.deletionTimestamp) draft.actions.push({ do: 'DeletePod', pod, why: 'session finished' });
+  // Owned, but nothing was created: let go of the place.
+  if (!pod && session.status.podName && !knownPodUID(draft)) draft.released = true;
   return 'Stop';
 };
 
 /**
- * Suspending: the runner refuses turns and hands over its state; it is stored; a second, live look finds nothing new; the
- * status has the state; then the pod is deleted. Anything that comes in between undoes it.
+ * Suspending: the runner refuses turns, says when it was last active and hands over its state; it is stored; a second, live
+ * look finds nothing new; the status has the state; then the pod is deleted. Anything that comes in between undoes it.
  */
 export const suspend: Policy = (draft) => {
   const { world, turns } = draft;
-  const { pod, link } = world;
+  const { pod, link, memory, now } = world;
   if (!pod || pod.metadata.deletionTimestamp) return undefined;
-  if (!wantsSuspension(draft)) {
+  const reason = suspensionReason(draft);
+  // A decision wakes the turn that was given before the request: it ends first.
+  const runs = turns.running || (reason === 'Requested' && turns.live.length > 0 && !isParked(draft));
+  if (!reason || runs) {
     if (link?.phase === 'Bound' && (link.suspendSent || link.suspended)) draft.actions.push({ do: 'ResumeRunner' });
     return undefined;
   }
-  const heldBack = world.session.spec.suspend;
-  if (turns.running || (!heldBack && turns.live.length > 0) || !stateIsWritten(draft)) return undefined;
-  const again = world.memory.suspendAgainAt;
-  if (again !== undefined && world.now < again) {
-    wake(draft, again);
+  if (!stateIsWritten(draft)) return undefined;
+  const failed = memory.suspensionFailed;
+  if (failed && failed.generation === world.session.metadata.generation && now < failed.againAt) {
+    wake(draft, failed.againAt);
     return undefined;
   }
 
-  if (!link || link.phase === 'Opening' || link.phase === 'Binding' || link.phase === 'Ended') return undefined;
+  // Nobody but this leader can have bound a pod of its own making.
+  const isUnbound = link?.phase === 'Unbound' || (link?.phase === 'Opening' && link.fresh);
+  if (!link || (link.phase === 'Opening' && !isUnbound) || link.phase === 'Binding' || link.phase === 'Ended')
+    return undefined;
   draft.suspending = true;
-  if (link.phase === 'Unbound') {
+  if (isUnbound) {
     // Nothing ever ran in it: there is no state to save.
     draft.actions.push({ do: 'CloseLink' }, { do: 'DeletePod', pod, why: 'suspended before it was bound' });
     return 'Stop';
   }
-  if (!link.suspendSent) {
-    draft.actions.push({ do: 'SuspendRunner' });
+  const asked = memory.suspensionAsked?.podUID === pod.metadata.uid ? memory.suspensionAsked : undefined;
+  const snapshot = keepsState(world.session.spec, world.class);
+  if (!link.suspendSent || !asked) {
+    draft.actions.push({ do: 'SuspendRunner', snapshot });
     return 'Stop';
   }
   if (link.refused?.code === 'SnapshotFailed') {
     draft.actions.push({ do: 'AbortSuspension', message: link.refused.message });
     return 'Stop';
   }
-  const verified = world.memory.suspension?.podUID === pod.metadata.uid ? world.memory.suspension.verified : undefined;
-  if (!verified) {
-    if (link.snapshot) draft.actions.push({ do: 'VerifySuspension' });
+  const verified = memory.suspension?.podUID === pod.metadata.uid ? memory.suspension.verified : undefined;
+  if (verified) {
+    if (isStored(draft, verified)) draft.actions.push({ do: 'DeletePod', pod, why: `suspended: ${reason}` });
     return 'Stop';
   }
-  if (verified === 'Unchanged' || isCommitted(verified, world.session.status?.state)) {
-    draft.actions.push({ do: 'DeletePod', pod, why: 'suspended' });
+  // Its word on its activity comes with the confirmation that it takes no turns.
+  if (link.suspended && (link.snapshot || !snapshot)) {
+    draft.actions.push({ do: 'VerifySuspension', reason });
+    return 'Stop';
   }
+  const deadline = asked.at + timeoutMs('persist', world.session.spec, world.class);
+  const message = 'The runner did not hand over its state within timeouts.persist.';
+  if (now < deadline) wake(draft, deadline);
+  else draft.actions.push({ do: 'AbortSuspension', message });
   return 'Stop';
 };
 
-function isCommitted(state: StateRef, committed: StateRef | undefined): boolean {
-  return committed?.incarnation === state.incarnation && committed.seq === state.seq;
+/** Whether the status has the state that was verified. */
+function isStored(draft: Draft, verified: StateRef | 'Unchanged'): boolean {
+  if (verified === 'Unchanged') return true;
+  const committed = draft.world.session.status?.state;
+  return committed?.incarnation === verified.incarnation && committed.seq === verified.seq;
 }

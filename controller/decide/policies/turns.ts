@@ -1,20 +1,22 @@
 import { MAX_INPUT_BYTES } from '../../../core/resources/limits.ts';
 import { reasons } from '../../../core/resources/reasons.ts';
+import type { SessionStatus } from '../../../core/resources/session.ts';
 import type { CachedTurn } from '../../world.ts';
 import type { Draft, Policy } from '../draft.ts';
 import { wake } from '../draft.ts';
 import { DEFAULT_START_MS, isProblem } from '../effective.ts';
-import { isFinished } from '../hold.ts';
+import { groupWait } from '../group.ts';
+import { hadItsTurn, isFinished, lifetimeOver } from '../hold.ts';
+import { isToAdopt } from '../own-turns.ts';
 import { type Ending, ended, queued } from '../turn-status.ts';
 
 /** Turns before they run: taken in, put in order, refused. */
 
-/** An ownerless turn is the session's own unless it is older: then it was meant for a former session of the name. */
+/** An ownerless turn is taken in, or else ended: it was meant for a former session of the name. */
 export const adopt: Policy = (draft) => {
   const { session, now } = draft.world;
   for (const turn of draft.turns.ownerless) {
-    const older = Date.parse(turn.metadata.creationTimestamp) < Date.parse(session.metadata.creationTimestamp);
-    if (!older && turn.status.index === undefined) {
+    if (isToAdopt(session, turn)) {
       draft.actions.push({ do: 'AdoptTurn', turn });
     } else {
       const ending: Ending = {
@@ -28,50 +30,101 @@ export const adopt: Policy = (draft) => {
   return undefined;
 };
 
-/** The turn in `spec.input` is created before anything of the session is written, so a crash in between repeats it. */
-export const firstTurn: Policy = (draft) => {
-  const { session } = draft.world;
-  if (session.spec.input && session.status?.phase === undefined) draft.actions.push({ do: 'CreateFirstTurn' });
+/** What belongs to a former session of this name, which an orphaning deletion or a backup has left, cannot run any more. */
+export const replaced: Policy = (draft) => {
+  const { session, now } = draft.world;
+  for (const turn of draft.turns.replaced) {
+    const ending: Ending = {
+      phase: 'Failed',
+      reason: 'SessionReplaced',
+      message: `The turn belongs to a former session "${session.metadata.name}"; create a new Turn for the one that exists now.`,
+    };
+    draft.actions.push({ do: 'EndReplaced', turn, status: ended(turn, ending, now) });
+  }
   return undefined;
 };
 
+/**
+ * The turn in `spec.input` is created before anything of the session is written, so a crash in between repeats it; but for
+ * what keeps it from being created.
+ */
+export const firstTurn: Policy = (draft) => {
+  const { session, memory } = draft.world;
+  if (!session.spec.input || !awaitsFirstTurn(session.status)) return undefined;
+  draft.actions.push({ do: 'CreateFirstTurn' });
+  draft.problem = memory.firstTurnProblem ?? draft.problem;
+  return memory.firstTurnProblem ? 'Stop' : undefined;
+};
+
+export function awaitsFirstTurn(status: SessionStatus | undefined): boolean {
+  return (
+    !status?.phase ||
+    Boolean(status.conditions?.some(({ type, reason }) => type === 'Ready' && reason === 'TurnExists'))
+  );
+}
+
 /** Ends queued turns that cannot run, and gives every turn its index at first sight. */
 export const order: Policy = (draft) => {
-  const { now } = draft.world;
+  const { now, session } = draft.world;
+  const { live, uncounted } = draft.turns;
   let last = draft.turns.lastIndex;
-  const next = draft.turns.live[0];
-  const alone = draft.turns.live.filter((turn) => turn.status.index === undefined).length <= 1;
-  for (const turn of draft.turns.live) {
-    if (turn.status.phase === 'Running') continue;
-    const index = turn.status.index ?? ++last;
+  const next = live[0];
+  const alone = live.filter((turn) => turn.status.index === undefined).length <= 1;
+  const taken = new Set([...uncounted, ...live.filter(hasBegun)].map(({ status }) => status.index));
+  for (const turn of live) {
+    if (hasBegun(turn)) continue;
     const ending = refusal(draft, turn);
-    if (ending) {
-      draft.actions.push({
-        do: 'WriteTurn',
-        turn,
-        status: { ...ended(turn, ending, now), index },
-      });
+    if (ending && isSurplus(draft, turn)) {
+      draft.actions.push({ do: 'WriteTurn', turn, status: ended(turn, ending, now) });
       continue;
     }
-    const reason = draft.world.session.spec.suspend ? 'Held' : 'Queued';
-    const shown = turn.status.conditions?.find((condition) => condition.type === 'Finished')?.reason;
+    const known = turn.status.index;
+    // One that a deposed leader gave late, to a turn that this one did not know then, may be another's by now.
+    const isFree = known !== undefined && known > (session.status?.lastTurn?.index ?? 0) && !taken.has(known);
+    const index = isFree ? known : ++last;
+    taken.add(index);
+    if (ending) {
+      draft.actions.push({ do: 'WriteTurn', turn, status: { ...ended(turn, ending, now), index } });
+      continue;
+    }
+    const waits = turn.status.attempt ? 'Retrying' : 'Queued';
+    const limited = turn === next ? groupWait(draft) : undefined;
+    const reason = draft.world.session.spec.suspend ? 'Held' : (limited?.reason ?? waits);
+    const shown = turn.status.conditions?.find((condition) => condition.type === 'Finished');
+    // Every leader says itself what it does not know: `Opening` waits for that.
+    const said = shown?.reason === reason && (reason !== 'CapacityUnknown' || shown.message === limited?.message);
     // A turn that starts in a moment gets its index with that write; beside others it must have it before they do.
-    const startsNow = turn === next && alone && startsAtOnce(draft);
-    if (!startsNow && (turn.status.index === undefined || shown !== reason)) {
-      draft.actions.push({ do: 'WriteTurn', turn, status: queued(turn, index, reason, now) });
+    const startsNow = turn === next && alone && !limited && startsAtOnce(draft);
+    const isMoved = known !== undefined && !isFree;
+    if (isMoved || (!startsNow && (known === undefined || !said))) {
+      const message = reason === limited?.reason ? limited.message : undefined;
+      draft.actions.push({ do: 'WriteTurn', turn, status: queued(turn, index, reason, now, message) });
     }
   }
   return undefined;
 };
+
+function hasBegun({ status }: CachedTurn): boolean {
+  return status.phase === 'Running' || status.phase === 'AwaitingApproval';
+}
+
+/**
+ * A session of one turn takes the first. What it is given besides has no place in the order: nothing counts it, so nothing
+ * has to remember it.
+ */
+function isSurplus(draft: Draft, turn: CachedTurn): boolean {
+  return draft.world.session.spec.turns === 'One' && (draft.turns.live[0] !== turn || isFinished(draft));
+}
 
 function startsAtOnce({ world, settings }: Draft): boolean {
   return !world.session.spec.suspend && !isProblem(settings) && (world.place === 'Held' || world.place === 'Available');
 }
 
 function refusal(draft: Draft, turn: CachedTurn): Ending | undefined {
-  const { session } = draft.world;
+  const { session, memory, now } = draft.world;
   if (turn.spec.cancel) {
-    return { phase: 'Cancelled', reason: 'Cancelled', message: 'The turn was cancelled before it ran.' };
+    const before = turn.status.attempt ? 'before its next attempt' : 'before it ran';
+    return { phase: 'Cancelled', reason: 'Cancelled', message: `The turn was cancelled ${before}.` };
   }
   if (turn.input.bytes > MAX_INPUT_BYTES) {
     return {
@@ -80,16 +133,23 @@ function refusal(draft: Draft, turn: CachedTurn): Ending | undefined {
       message: `spec.input: ${turn.input.bytes} bytes are more than the ${MAX_INPUT_BYTES} allowed; pass a reference to the data instead.`,
     };
   }
-  const first = draft.turns.live[0] === turn && !isFinished(draft);
-  if (session.spec.turns === 'One' && !first) {
+  if (lifetimeOver(draft) && !hadItsTurn(draft)) {
+    return { phase: 'Failed', reason: 'LifetimeExceeded', message: reasons.LifetimeExceeded };
+  }
+  if (isSurplus(draft, turn)) {
     return { phase: 'Failed', reason: 'SessionFinished', message: reasons.SessionFinished };
   }
   const { settings } = draft;
-  if (!isProblem(settings) || session.status?.podName) return undefined;
-  // A class may still come, as everything that is applied together does; what the user wrote does not mend itself.
-  const patience = settings.reason === 'ClassNotFound' ? DEFAULT_START_MS : 0;
-  const deadline = Date.parse(turn.metadata.creationTimestamp) + patience;
-  if (draft.world.now < deadline) {
+  if (!isProblem(settings) || session.status?.podName || session.spec.suspend) return undefined;
+  // A class may still come, as everything that is applied together does, and be mended; what the user wrote does not mend
+  // itself, but what was fine when it was written may be so again.
+  const waits =
+    settings.reason === 'ClassNotFound' ||
+    settings.reason === 'ClassInvalid' ||
+    (settings.reason === 'NotAllowed' && turn.status.index !== undefined);
+  const since = Math.max(Date.parse(turn.metadata.creationTimestamp), memory.unsettledSince ?? now);
+  const deadline = since + DEFAULT_START_MS;
+  if (waits && now < deadline) {
     wake(draft, deadline);
     return undefined;
   }

@@ -3,8 +3,10 @@ import type { Catalogue } from '../registry/catalogue.ts';
 import { groupVersion, type ResourceType } from '../registry/types.ts';
 import type { Schema } from '../validation/schema.ts';
 import { metadataSchema } from './metadata-schema.ts';
+import { openApiV2 } from './openapi-v2.ts';
+import { basePath, collectionPath } from './paths.ts';
 
-const pathOf = (group: string, version: string) => (group === '' ? `api/${version}` : `apis/${group}/${version}`);
+const INFO = { title: 'Kubernetes', version: 'v1.35.4' };
 
 /** OpenAPI v3 of what is served: what `kubectl explain` shows and what `kubectl apply` looks at before it validates. */
 export class OpenApi {
@@ -20,7 +22,7 @@ export class OpenApi {
 
   /** `/openapi/v3`: where the document of each group and version is. */
   index(): object {
-    const paths = new Set(this.#catalogue.all().map((type) => pathOf(type.group, type.version)));
+    const paths = new Set(this.#catalogue.all().map(basePath));
     return {
       paths: Object.fromEntries(
         [...paths].sort().map((path) => {
@@ -38,16 +40,21 @@ export class OpenApi {
   document(path: string): object | undefined {
     const known = this.#cache.get(path);
     if (known) return known;
-    const types = this.#catalogue.all().filter((type) => pathOf(type.group, type.version) === path);
+    const types = this.#catalogue.all().filter((type) => basePath(type) === path);
     if (types.length === 0) return undefined;
     const document = {
       openapi: '3.0.0',
-      info: { title: 'Kubernetes', version: 'v1.35.4' },
-      paths: Object.assign({}, ...types.map((type) => paths(type, path))),
+      info: INFO,
+      paths: Object.assign({}, ...types.map(paths)),
       components: { schemas: Object.assign({}, ...types.map((type) => ({ [schemaName(type)]: schemaOf(type) }))) },
     };
     this.#cache.set(path, document);
     return document;
+  }
+
+  /** `/openapi/v2`, as protobuf. */
+  v2(): Buffer {
+    return openApiV2(this.#catalogue, INFO.version);
   }
 }
 
@@ -90,9 +97,8 @@ function withoutMetadata(properties: Schema['properties']): Schema['properties']
 const query = (name: string) => ({ name, in: 'query', schema: { type: 'string', uniqueItems: true } });
 const writeParameters = ['dryRun', 'fieldManager', 'fieldValidation'].map(query);
 
-function paths(type: ResourceType, base: string): object {
-  const scope = type.namespaced ? '/namespaces/{namespace}' : '';
-  const collection = `/${base}${scope}/${type.plural}`;
+function paths(type: ResourceType): object {
+  const collection = collectionPath(type);
   const reference = { $ref: `#/components/schemas/${schemaName(type)}` };
   const operation = (action: string, parameters: object[] = []) => ({
     operationId: `${action}${type.kind}${groupVersion(type).replaceAll(/\W/g, '')}`,

@@ -14,7 +14,7 @@ import { mediaType, parseObject, readBody } from './body.ts';
 import type { Documents } from './documents.ts';
 import { handleDocument } from './documents.ts';
 import { openStream, type PodRequests, sendLog, streamablePod } from './pods.ts';
-import { factsOf, parseResourcePath, type ResourceRequest, verbOf } from './request.ts';
+import { factsOf, nameSelected, parseResourcePath, type ResourceRequest, verbOf } from './request.ts';
 import { handleResource } from './resource.ts';
 import { sendError, sendJson } from './respond.ts';
 import { createToken, type TokenRequests } from './tokens.ts';
@@ -92,7 +92,7 @@ export class Api {
           subresource: request.subresource,
           // The namespace itself is in its own namespace, as RBAC sees it.
           namespace: request.plural === 'namespaces' && request.group === '' ? request.name : request.namespace,
-          name: request.name,
+          name: request.name ?? nameSelected(verb, url.searchParams),
         }
       : { verb, path: url.pathname };
     if (!rbac.authorize(user, attributes).allowed) throw refuse(user, attributes);

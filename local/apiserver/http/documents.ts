@@ -2,8 +2,9 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import { EMBEDDED_VERSION_SUFFIX } from '../../../core/embedded.ts';
 import type { Discovery } from '../discovery/discovery.ts';
 import type { OpenApi } from '../discovery/openapi.ts';
+import { OPENAPI_V2_ASKED, OPENAPI_V2_TYPE } from '../discovery/openapi-v2.ts';
 import { failure, methodNotAllowed, unknownPath } from '../errors.ts';
-import { sendJson, sendText } from './respond.ts';
+import { sendBytes, sendJson, sendText } from './respond.ts';
 
 export interface Documents {
   discovery: Discovery;
@@ -56,7 +57,7 @@ export function handleDocument(documents: Documents, req: IncomingMessage, res: 
       return sendOpenApi(openapi, req, res, parts);
     case '':
       return sendJson(res, 200, {
-        paths: ['/api', '/apis', '/healthz', '/livez', '/openapi/v3', '/readyz', '/version'],
+        paths: ['/api', '/apis', '/healthz', '/livez', '/openapi/v2', '/openapi/v3', '/readyz', '/version'],
       });
     default:
       throw unknownPath();
@@ -69,6 +70,12 @@ function found(res: ServerResponse, document: object | undefined): void {
 }
 
 function sendOpenApi(openapi: OpenApi, req: IncomingMessage, res: ServerResponse, parts: string[]) {
+  if (parts[1] === 'v2' && parts.length === 2) {
+    if (!req.headers.accept?.includes(OPENAPI_V2_ASKED)) {
+      throw failure(406, 'NotAcceptable', `only ${OPENAPI_V2_ASKED} is served`);
+    }
+    return sendBytes(res, openapi.v2(), OPENAPI_V2_TYPE);
+  }
   if (parts[1] !== 'v3') throw unknownPath();
   if (/protobuf/.test(req.headers.accept ?? '') && !/json|\*\/\*/.test(req.headers.accept ?? '')) {
     throw failure(406, 'NotAcceptable', 'only application/json is served');

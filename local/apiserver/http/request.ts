@@ -68,6 +68,12 @@ export function verbOf(method: string, request: ResourceRequest | undefined, que
   }
 }
 
+/** The one object that a list or watch asks for by its name: rights that are given for names cover it. */
+export function nameSelected(verb: string, query: URLSearchParams): string | undefined {
+  if (verb !== 'list' && verb !== 'watch' && verb !== 'deletecollection') return undefined;
+  return /(?:^|,)metadata\.name==?([^,=]+)(?:,|$)/.exec(query.get('fieldSelector') ?? '')?.[1];
+}
+
 export const isTrue = (value: string | null) => value === 'true' || value === '1';
 
 export function factsOf(

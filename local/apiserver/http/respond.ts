@@ -23,6 +23,11 @@ export function sendJson(res: ServerResponse, code: number, body: unknown, conte
   res.end(bytes);
 }
 
+export function sendBytes(res: ServerResponse, bytes: Buffer, contentType: string): void {
+  res.writeHead(200, { 'Content-Type': contentType, 'Content-Length': bytes.length });
+  res.end(bytes);
+}
+
 export function sendText(res: ServerResponse, code: number, text: string): void {
   res.writeHead(code, { 'Content-Type': 'text/plain; charset=utf-8' });
   res.end(text);

@@ -74,7 +74,7 @@ export class Watch {
     this.#ends.push(
       clock.setTimer(Math.min(timeout > 0 ? timeout : defaultTimeout, 86_400) * 1000, () => {
         if (bookmarks) this.#bookmark();
-        this.#res.end();
+        this.end();
       }),
     );
   }
@@ -84,8 +84,9 @@ export class Watch {
     this.#res.destroy();
   }
 
-  /** Ends the answer in good order. */
+  /** Ends the answer in good order. What changes from now on is not written any more: the connection may live on. */
   end(): void {
+    this.#stop();
     this.#res.end();
   }
 

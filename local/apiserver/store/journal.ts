@@ -1,4 +1,14 @@
-import { closeSync, fstatSync, mkdirSync, openSync, readFileSync, renameSync, truncateSync, writeSync } from 'node:fs';
+import {
+  closeSync,
+  fstatSync,
+  mkdirSync,
+  openSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  truncateSync,
+  writeSync,
+} from 'node:fs';
 import { join } from 'node:path';
 import type { ApiObject } from '../object.ts';
 import type { Change, Sink, StoreContents } from './versioned.ts';
@@ -45,16 +55,23 @@ export class Journal implements Sink {
     return { journal, contents };
   }
 
+  /** Throws when the line cannot be written; then it is as if nothing had been. */
   append(change: Change): void {
-    this.#size += this.#write(this.#file, {
-      version: change.version,
-      storage: change.storage,
-      object: change.object,
-      ...(change.type === 'DELETED' ? { deleted: true } : {}),
-    });
+    try {
+      this.#size += this.#write(this.#file, {
+        version: change.version,
+        storage: change.storage,
+        object: change.object,
+        ...(change.type === 'DELETED' ? { deleted: true } : {}),
+      });
+    } catch (error) {
+      // A disk that is full takes a part of the line: the next one must not follow it.
+      truncateSync(this.#path, this.#size);
+      throw error;
+    }
   }
 
-  /** Writes a snapshot in place of a journal that has grown; cheap when it has not. */
+  /** Writes a snapshot in place of a journal that has grown; cheap when it has not. Throws when it cannot: the journal stays. */
   snapshotIfLarge(contents: StoreContents): void {
     if (this.#size > smallJournal) this.snapshot(contents);
   }
@@ -62,13 +79,19 @@ export class Journal implements Sink {
   snapshot(contents: StoreContents): void {
     const temporary = `${this.#snapshot}.new`;
     const file = openSync(temporary, 'w', 0o600);
-    this.#write(file, { version: contents.version, storage: '' });
-    for (const [storage, objects] of contents.collections) {
-      for (const object of objects.values()) {
-        this.#write(file, { version: Number(object.metadata.resourceVersion), storage, object });
+    try {
+      this.#write(file, { version: contents.version, storage: '' });
+      for (const [storage, objects] of contents.collections) {
+        for (const object of objects.values()) {
+          this.#write(file, { version: Number(object.metadata.resourceVersion), storage, object });
+        }
       }
+    } catch (error) {
+      rmSync(temporary, { force: true });
+      throw error;
+    } finally {
+      closeSync(file);
     }
-    closeSync(file);
     renameSync(temporary, this.#snapshot);
     // Lines of the old journal that survive a kill right here repeat what the snapshot has: replay skips them.
     truncateSync(this.#path, 0);

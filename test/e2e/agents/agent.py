@@ -25,6 +25,7 @@ def main():
         notes.append(given["note"])
         with open(notes_file, "w") as file:
             json.dump(notes, file)
+        print("noted", given["note"], file=sys.stderr)
     time.sleep(given.get("sleep", 0))
     if given.get("fail"):
         envelope = {"status": "error", "error": given["fail"], "output": None}

@@ -26,7 +26,7 @@ export interface RunOptions {
 export function finish(file: string, args: readonly string[], options: RunOptions = {}): Promise<Finished> {
   return new Promise((resolve, reject) => {
     const env = { ...process.env, ...options.env };
-    const settings = { env, cwd: checkout, timeout: options.timeoutMs ?? 180_000, maxBuffer: 64 * 1024 * 1024 };
+    const settings = { env, cwd: checkout, timeout: options.timeoutMs ?? 600_000, maxBuffer: 64 * 1024 * 1024 };
     const child = execFile(file, args, settings, (error, stdout, stderr) => {
       if (error?.killed) reject(new Error(`${file} ${args.join(' ')} took too long\n${stderr}`, { cause: error }));
       else if (error && typeof error.code !== 'number') reject(error);
@@ -69,13 +69,21 @@ export async function apply(...objects: object[]): Promise<void> {
   await kubectl(['apply', '-f', '-'], { input: JSON.stringify({ apiVersion: 'v1', kind: 'List', items: objects }) });
 }
 
-/** A namespace of the test's own, gone with the test. It refuses every pod that is not as the restricted standard wants it. */
-export async function makeNamespace(t: TestContext): Promise<string> {
+/**
+ * A namespace of the test's own, gone with the test. It refuses every pod that is not as the restricted standard wants it, or
+ * another that is given: admission may go by old labels for a while where they are changed.
+ */
+export async function makeNamespace(t: TestContext, enforce = 'restricted'): Promise<string> {
   const name = `e2e-${randomBytes(4).toString('hex')}`;
-  const labels = { 'pod-security.kubernetes.io/enforce': 'restricted' };
+  const labels = { 'pod-security.kubernetes.io/enforce': enforce };
   await apply({ apiVersion: 'v1', kind: 'Namespace', metadata: { name, labels } });
   t.after(() => kubectl(['delete', 'namespace', name, '--wait=false']));
   return name;
+}
+
+/** Resolves once pods can be made in a new namespace: the controller manager gives it the service account that they need. */
+export async function takesPods(namespace: string): Promise<void> {
+  await until(namespace, 'serviceaccount', 'default', () => true);
 }
 
 /** A Session of `namespace`; without an agent it runs a shell that answers with its input. */
@@ -90,7 +98,7 @@ export function turn(namespace: string, name: string, of: string, input: unknown
 }
 
 /** The turn once it has ended. */
-export function ended(namespace: string, name: string, timeoutMs = 90_000): Promise<Any> {
+export function ended(namespace: string, name: string, timeoutMs = 180_000): Promise<Any> {
   return until(namespace, 'turn', name, (found) => found.status?.finishedAt !== undefined, timeoutMs);
 }
 
@@ -100,7 +108,7 @@ export async function until(
   kind: string,
   name: string,
   check: (object: Any) => unknown,
-  timeoutMs = 60_000,
+  timeoutMs = 120_000,
 ): Promise<Any> {
   let last: Any;
   try {
@@ -118,8 +126,27 @@ export async function until(
   }
 }
 
-/** Names of the pods of a component of the release, those that are being deleted left out. */
-export async function programPods(component: 'controller' | 'api'): Promise<string[]> {
-  const { items } = await get(['pods', '-n', releaseNamespace, '-l', `app.kubernetes.io/component=${component}`]);
-  return items.filter(({ metadata }: Any) => !metadata.deletionTimestamp).map(({ metadata }: Any) => metadata.name);
+/** Resolves once `text` is in the log of a pod. */
+export async function said(namespace: string, pod: string, text: string): Promise<void> {
+  await eventually(async () => (await kubectl(['logs', pod, '-n', namespace])).includes(text), {
+    timeoutMs: 180_000,
+    what: `pod ${pod} says ${text}`,
+  });
+}
+
+/** The pods of the release's controller. */
+export async function controllerPods(): Promise<Any[]> {
+  return (await get(['pods', '-n', releaseNamespace, '-l', 'app.kubernetes.io/component=controller'])).items;
+}
+
+/** The one pod of the controller, once it is ready and an earlier one is gone. */
+export function controllerPod(): Promise<Any> {
+  return eventually(
+    async () => {
+      const [pod, another] = await controllerPods();
+      const isReady = pod?.status.conditions?.some(({ type, status }: Any) => type === 'Ready' && status === 'True');
+      return isReady && !pod.metadata.deletionTimestamp && !another ? pod : undefined;
+    },
+    { timeoutMs: 180_000, what: 'one controller is ready' },
+  );
 }

@@ -1,7 +1,8 @@
 /** The Helm release that the tests run against. */
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { checkout, helm, kubectl, release, releaseNamespace } from './cluster.ts';
+import { eventually } from '../../support/eventually.ts';
+import { type Any, checkout, get, helm, kubectl, release, releaseNamespace } from './cluster.ts';
 
 /** Installs or changes the release with the chart's defaults and `values` (as for `--set-json`), and waits until it is ready. */
 export async function install(values: Record<string, unknown> = {}): Promise<void> {
@@ -15,10 +16,18 @@ export async function install(values: Record<string, unknown> = {}): Promise<voi
   const sets = Object.entries(settings).flatMap(([path, value]) => ['--set-json', `${path}=${JSON.stringify(value)}`]);
   await helm([
     ...['upgrade', '--install', release, join(checkout, 'charts/berth'), '--namespace', releaseNamespace],
-    ...['--create-namespace', '--take-ownership', '--wait', '--timeout', '120s', ...sets],
+    ...['--create-namespace', '--take-ownership', '--wait', '--timeout', '480s', ...sets],
   ]);
-  // Helm's wait is over when the new pods are ready; the old ones may still answer.
   for (const component of ['controller', 'api']) {
-    await kubectl(['rollout', 'status', `deployment/${release}-${component}`, '-n', releaseNamespace, '--timeout=60s']);
+    const deployment = `deployment/${release}-${component}`;
+    await kubectl(['rollout', 'status', deployment, '-n', releaseNamespace, '--timeout=300s']);
   }
+  // Both waits are over when the new pods are ready; the old ones may still answer.
+  await eventually(
+    async () => {
+      const { items } = await get(['pods', '-n', releaseNamespace]);
+      return items.every(({ metadata }: Any) => !metadata.deletionTimestamp);
+    },
+    { timeoutMs: 180_000, what: 'the pods before are gone' },
+  );
 }

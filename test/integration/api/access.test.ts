@@ -35,7 +35,10 @@ describe('access to the API', () => {
       const answer = await api.call(method, url, { token });
       assert.equal(answer.status, 403, `${method} ${path}`);
       assert.equal(answer.problem.code, 'Forbidden');
-      assert.match(answer.problem.detail, /may not (create|get|list|patch|delete) (sessions|turns)\.berth\.dev/);
+      assert.match(
+        answer.problem.detail,
+        /may not (create|get|list|patch|delete) (sessions|turns|approvals)\.berth\.dev/,
+      );
     }
   });
 

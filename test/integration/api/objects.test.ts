@@ -4,7 +4,7 @@ import { request as httpRequest } from 'node:http';
 import { connect } from 'node:net';
 import { after, before, describe, test } from 'node:test';
 import { Waits } from '../../../api/waits.ts';
-import { sessions, turns } from '../../../core/resources/kinds.ts';
+import { sessionclasses, sessions, turns } from '../../../core/resources/kinds.ts';
 import { BlobStore } from '../../../core/store/blobs.ts';
 import { systemClock } from '../../../core/system.ts';
 import { eventually } from '../../support/eventually.ts';
@@ -112,6 +112,20 @@ describe('sessions and turns over HTTP', () => {
     assert.equal(items[0].spec.input, undefined);
   });
 
+  test('how often a turn may be begun is said once, and within bounds', async () => {
+    await create('tries');
+    const spec = { input: 1, retry: { maxAttempts: 3 } };
+    const made = await call('POST', `${SESSIONS}/tries/turns`, { body: { metadata: { name: 'tries-1' }, spec } });
+    assert.deepEqual([made.status, made.body.spec.retry], [201, { maxAttempts: 3 }]);
+    const many = { ...spec, retry: { maxAttempts: 11 } };
+    assert.equal((await call('POST', `${SESSIONS}/tries/turns`, { body: { spec: many } })).status, 422);
+    const ref = { namespace: 'default', name: 'tries-1' };
+    for (const retry of [{ maxAttempts: 4 }, null]) {
+      await assert.rejects(api.cluster.client.patch(turns, ref, { spec: { retry } }), /retry cannot change/);
+    }
+    await api.cluster.client.patch(turns, ref, { spec: { cancel: true } });
+  });
+
   test('a turn for a session that does not exist, goes away or takes only one is refused', async () => {
     const missing = await call('POST', `${SESSIONS}/nobody/turns`, { body: {} });
     assert.equal(missing.status, 404);
@@ -162,6 +176,17 @@ describe('sessions and turns over HTTP', () => {
       await call('POST', `${SESSIONS}/sleeper/suspend`),
     ];
     assert.notEqual(first.body.spec.suspendRequest, second.body.spec.suspendRequest);
+  });
+
+  test('touch says that the session is in use, and changes nothing else', async () => {
+    const { spec } = await create('in-use');
+    const before = Date.now() - 1;
+    const touched = await call('POST', `${SESSIONS}/in-use/touch`);
+    assert.equal(touched.status, 200, touched.text);
+    const stored = await api.cluster.client.get(sessions, { namespace: 'default', name: 'in-use' });
+    assert.ok(Date.parse(stored.metadata.annotations?.['berth.dev/touched-at'] ?? '') >= before);
+    assert.deepEqual([touched.body.spec, stored.metadata.generation], [spec, 1]);
+    assert.equal((await call('POST', `${SESSIONS}/nobody/touch`)).status, 404);
   });
 
   describe('Idempotency-Key', () => {
@@ -304,6 +329,7 @@ describe('sessions and turns over HTTP', () => {
 
     test('more waits than allowed are answered 503, and a client that goes away frees its place', async () => {
       const path = await turnOf('crowd');
+      const crowd = { namespace: 'default', name: 'crowd' };
       const clients = Array.from({ length: 3 }, () => new AbortController());
       const waiting = clients.map(({ signal }) => call('GET', `${path}?wait=30s`, { signal }).catch(() => undefined));
       const full = await eventually(async () => {
@@ -312,6 +338,12 @@ describe('sessions and turns over HTTP', () => {
       });
       assert.equal(full.problem.code, 'Overloaded');
       assert.equal(full.headers.get('retry-after'), '1');
+      assert.match(full.problem.detail ?? '', /^3 requests wait or follow already; try again later/);
+      // To follow lasts as well; to read what was written so far does not.
+      const status = { podName: 'crowd-pod' };
+      await api.cluster.client.patch(sessions, crowd, { status }, { subresource: 'status' });
+      assert.equal((await call('GET', `${SESSIONS}/crowd/logs?follow`)).status, 503);
+      assert.equal((await call('GET', `${SESSIONS}/crowd/logs`)).status, 200);
       for (const client of clients) client.abort();
       await Promise.all(waiting);
       await eventually(async () => (await call('GET', `${path}?wait=0s`)).status === 200, { what: 'places are free' });
@@ -468,6 +500,20 @@ describe('sessions and turns over HTTP', () => {
       });
     }
 
+    test('what the class does not let a session set, with its field and what to do', async () => {
+      const spec = { overrides: [], secrets: [], runner: 'Embedded' as const };
+      await api.cluster.client.create(sessionclasses, { metadata: { name: 'narrow' }, spec });
+      for (const [path, input] of [
+        [SESSIONS, {}],
+        [RUNS, { input: 1 }],
+      ] as const) {
+        const body = { spec: { class: 'narrow', agent: { env: [{ name: 'A', value: 'b' }] }, ...input } };
+        const { status, problem } = await call('POST', path, { body });
+        assert.deepEqual([status, problem.code, problem.errors?.[0]?.field], [422, 'NotAllowed', 'spec.agent.env']);
+        assert.match(problem.detail, /leave it out, or have "agent\.env" added to the class's spec\.overrides/);
+      }
+    });
+
     test('a body above 1 MiB is answered 413, one that is no JSON by its type 415', async () => {
       const large = await call('POST', SESSIONS, { body: JSON.stringify({ x: 'x'.repeat(1_100_000) }) });
       assert.deepEqual([large.status, large.problem.code], [413, 'BodyTooLarge']);
@@ -493,7 +539,7 @@ describe('sessions and turns over HTTP', () => {
 
     test('nothing of what was refused is left', async () => {
       const { items } = await api.cluster.client.list(sessions, { namespace: 'default' });
-      const colours = items.filter(({ spec }) => 'colour' in spec || spec.class === 'gold');
+      const colours = items.filter(({ spec }) => 'colour' in spec || ['gold', 'narrow'].includes(spec.class));
       assert.deepEqual(colours, []);
     });
 

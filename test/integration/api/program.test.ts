@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
+import { once } from 'node:events';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
@@ -26,7 +27,7 @@ describe('the API beside a controller', () => {
 
   test('a run is answered with its result', async () => {
     const body = { spec: { agent: ECHO, input: { n: 3 } } };
-    const answer = await call('POST', `${RUNS}?wait=20s`, { body });
+    const answer = await call('POST', `${RUNS}?wait=60s`, { body });
     assert.equal(answer.status, 200, answer.text);
     run.parse(answer.body);
     assert.equal(answer.body.phase, 'Succeeded');
@@ -37,7 +38,7 @@ describe('the API beside a controller', () => {
 
   test('a run whose output is beyond 16 KiB is answered with all of it', async () => {
     const input = 'x'.repeat(50_000);
-    const answer = await call('POST', `${RUNS}?wait=20s`, { body: { spec: { agent: ECHO, input } } });
+    const answer = await call('POST', `${RUNS}?wait=60s`, { body: { spec: { agent: ECHO, input } } });
     assert.equal(answer.status, 200, answer.text);
     assert.equal(answer.body.turn.status.output, undefined);
     assert.deepEqual(answer.body.output, { got: input });
@@ -45,7 +46,7 @@ describe('the API beside a controller', () => {
 
   test('a run that fails is answered 200 with its phase and error', async () => {
     const agent = pythonAgent("print('oh no', file=sys.stderr)\nsys.exit(3)");
-    const answer = await call('POST', `${RUNS}?wait=20s`, { body: { spec: { agent, input: null } } });
+    const answer = await call('POST', `${RUNS}?wait=60s`, { body: { spec: { agent, input: null } } });
     assert.equal(answer.status, 200, answer.text);
     run.parse(answer.body);
     assert.equal(answer.body.phase, 'Failed');
@@ -56,7 +57,7 @@ describe('the API beside a controller', () => {
     const ask = { body: { spec: { agent: ECHO, input: 'late' } }, headers: { 'idempotency-key': 'run-1' } };
     const early = await call('POST', `${RUNS}?wait=0s`, ask);
     assert.equal(early.status, 202, early.text);
-    const late = await call('POST', `${RUNS}?wait=20s`, ask);
+    const late = await call('POST', `${RUNS}?wait=60s`, ask);
     assert.equal(late.status, 200, late.text);
     assert.deepEqual(late.body.output, { got: 'late' });
     assert.equal(late.body.session.metadata.uid, early.body.session.metadata.uid);
@@ -64,16 +65,21 @@ describe('the API beside a controller', () => {
 
   test('a run goes on when its client goes away', async () => {
     const client = new AbortController();
-    const body = { metadata: { name: 'abandoned' }, spec: { agent: ECHO, input: 'alone' } };
-    const asked = call('POST', `${RUNS}?wait=20s`, { body, signal: client.signal });
+    const gone = join(api.cluster.home, 'client-gone');
+    const agent = pythonAgent(
+      `while not os.path.exists('${gone}'): time.sleep(0.02)\nanswer({'got': request['input']})`,
+    );
+    const body = { metadata: { name: 'abandoned' }, spec: { agent, input: 'alone' } };
+    const asked = call('POST', `${RUNS}?wait=60s`, { body, signal: client.signal });
     await eventually(async () => (await call('GET', `${SESSIONS}/abandoned`)).status === 200, {
       what: 'it is created',
     });
     client.abort();
     await assert.rejects(asked);
+    writeFileSync(gone, '');
     const turns = `${SESSIONS}/abandoned/turns/abandoned`;
     const ended = await eventually(async () => {
-      const answer = await call('GET', `${turns}?wait=20s`);
+      const answer = await call('GET', `${turns}?wait=60s`);
       return answer.body.status?.phase === 'Succeeded' && answer.body;
     });
     assert.deepEqual(ended.status.output, { got: 'alone' });
@@ -86,7 +92,7 @@ describe('the API beside a controller', () => {
       const given = await call('POST', `${SESSIONS}/whole/turns`, { body: { spec: { input } } });
       assert.equal(given.status, 201, given.text);
       const path = given.headers.get('location') ?? '';
-      const ended = await call('GET', `${path}?wait=20s`);
+      const ended = await call('GET', `${path}?wait=60s`);
       turn.parse(ended.body);
       assert.equal(ended.body.status.phase, 'Succeeded', ended.text);
       return (await call('GET', `${path}/output`)).body;
@@ -117,7 +123,7 @@ describe('the API beside a controller', () => {
       out += chunk;
     });
     const exited = new Promise<number | null>((resolve) => child.once('exit', resolve));
-    const port = await eventually(() => /"port":(\d+),"msg":"API started"/.exec(out)?.[1], { timeoutMs: 20_000 });
+    const port = await eventually(() => /"port":(\d+),"msg":"API started"/.exec(out)?.[1]);
     const url = `http://127.0.0.1:${port}`;
     assert.equal(await (await fetch(`${url}/readyz`)).text(), 'ok\n');
     await call('POST', SESSIONS, { body: { metadata: { name: 'held' }, spec: { agent: ECHO, suspend: true } } });
@@ -136,15 +142,25 @@ describe('the API beside a controller', () => {
   });
 });
 
-test('a configuration that cannot be used is refused with every problem named', async () => {
-  const child = spawn(process.execPath, [join(ROOT, 'api', 'main.ts')], {
-    env: { PATH: process.env.PATH, BERTH_API_PORT: 'http', BERTH_LOG_LEVEL: 'loud' },
-  });
+/** What the program says when it cannot start. */
+async function refusal(env: Record<string, string>): Promise<string> {
+  const child = spawn(process.execPath, [join(ROOT, 'api', 'main.ts')], { env: { PATH: process.env.PATH, ...env } });
   let err = '';
   child.stderr.on('data', (chunk) => {
     err += chunk;
   });
-  assert.equal(await new Promise((resolve) => child.once('exit', resolve)), 1);
+  const [code] = await once(child, 'close');
+  assert.equal(code, 1);
+  return err;
+}
+
+test('a configuration that cannot be used is refused with every problem named', async () => {
+  const err = await refusal({ BERTH_API_PORT: 'http', BERTH_LOG_LEVEL: 'loud' });
   assert.match(err, /BERTH_API_PORT: "http"/);
   assert.match(err, /BERTH_LOG_LEVEL: "loud"/);
+});
+
+test('that no cluster is configured is said in a line', async () => {
+  const err = await refusal({ HOME: '/nonexistent' });
+  assert.match(err, /^berth-api: no cluster is configured: KUBECONFIG is not set, [^\n]*\n$/);
 });

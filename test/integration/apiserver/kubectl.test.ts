@@ -88,6 +88,21 @@ describe('kubectl works with the embedded API server', () => {
     assert.match(stderr, /strict decoding error: unknown field "spec\.colour"/);
   });
 
+  test('apply takes back a list as get prints it, and refuses an unknown field in it', async () => {
+    for (const name of ['kept-1', 'kept-2']) await ok(['apply', '-f', '-'], yaml(name, '{size: 1}'));
+    const kept = await ok(['get', 'wd', 'kept-1', 'kept-2', '-o', 'yaml']);
+    assert.match(kept, /^kind: List$/m);
+    await ok(['delete', 'wd', 'kept-1', 'kept-2']);
+    const taken = await ok(['apply', '-f', '-'], kept);
+    assert.deepEqual(taken.match(/^\S+ created$/gm)?.length, 2, taken);
+    const { code, stderr } = await kubectl(
+      ['apply', '-f', '-'],
+      kept.replaceAll('size: 1', 'size: 2\n    colour: red'),
+    );
+    assert.equal(code, 1);
+    assert.match(stderr, /strict decoding error: unknown field "spec\.colour"/);
+  });
+
   test('apply shows what is invalid', async () => {
     const { code, stderr } = await kubectl(['apply', '-f', '-'], yaml('invalid', '{size: 1, min: 3}'));
     assert.equal(code, 1);

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { appendFile, stat, writeFile } from 'node:fs/promises';
+import { appendFile, mkdir, rmdir, stat, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { describe, test } from 'node:test';
 import { systemClock } from '../../../core/system.ts';
@@ -72,6 +72,12 @@ describe('what is kept between starts', () => {
     await first.api.post(widgets, widget('kept'));
     const journal = join(dataDir, 'objects.journal.jsonl');
     assert.ok((await stat(journal)).size > 16 * 1024 * 1024);
+    // One that cannot be written, for example as the disk is full, is tried again.
+    const unwritable = join(dataDir, 'objects.snapshot.jsonl.new');
+    await mkdir(unwritable);
+    sweep();
+    assert.ok((await stat(journal)).size > 16 * 1024 * 1024);
+    await rmdir(unwritable);
     sweep();
     assert.equal((await stat(journal)).size, 0);
     await first.api.post(widgets, widget('later'));

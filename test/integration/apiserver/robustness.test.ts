@@ -4,6 +4,7 @@ import { request } from 'node:https';
 import { describe, test } from 'node:test';
 import { connect } from 'node:tls';
 import { gunzipSync, gzipSync } from 'node:zlib';
+import { systemClock } from '../../../core/system.ts';
 import { testServer } from '../../support/api-server.ts';
 import { start, widget, widgets, withWidgets } from './widgets.ts';
 
@@ -108,6 +109,23 @@ describe('the server stands what clients do', () => {
     assert.equal((await exchange('POST', path, Buffer.from('no gzip'))).status, 400);
     assert.equal((await exchange('POST', path, gzipSync(Buffer.alloc(4_000_000)))).status, 413);
     assert.equal((await api.get('/readyz')).text, 'ok');
+  });
+
+  test('a change in the moment in which a watch is over is nobody’s any more', async () => {
+    let end: () => void = () => assert.fail('the watch has no time-out');
+    const setTimer = (ms: number, fn: () => void) => {
+      if (ms === 77_000) end = fn;
+      return systemClock.setTimer(ms, fn);
+    };
+    const { server, api } = await withWidgets({ clock: { ...systemClock, setTimer } });
+    const watch = await api.watch('/api/v1/namespaces/default/configmaps?watch=true&timeoutSeconds=77');
+    const configMaps = { group: '', version: 'v1', plural: 'configmaps', kind: 'ConfigMap', namespaced: true };
+    end();
+    await server.store.create(configMaps, { metadata: { name: 'late', namespace: 'default' } });
+    let last: unknown;
+    for (let event = await watch.next(); event; event = await watch.next()) last = event.object.metadata.name;
+    assert.notEqual(last, 'late');
+    assert.equal((await api.get('/api/v1/namespaces/default/configmaps/late')).status, 200);
   });
 
   test('closing ends open watches in good order and frees the port', async () => {

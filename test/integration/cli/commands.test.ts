@@ -101,10 +101,15 @@ describe('berth run', () => {
   test('ends with 124 when the turn times out', async () => {
     const { code, stderr } = await caller.berth(['run', '--timeout', '200ms', '--', 'sleep', '60']);
     assert.equal(code, 124);
-    assert.match(stderr, /TurnTimedOut/);
+    assert.match(stderr, /TurnTimedOut: the turn ran longer than its time-out of 200ms and was stopped/);
   });
   test('ends with 130 on Ctrl-C, and the turn is cancelled', async () => {
-    const { child, ended } = caller.start(['run', '--name', 'interrupted', '--', 'sleep', '60']);
+    const { child, ended } = caller.start(['run', '--name', 'interrupted', '--', 'sleep', '600']);
+    let told = '';
+    child.stderr?.on('data', (chunk) => {
+      told += chunk;
+    });
+    await eventually(() => told.includes('session interrupted\n'), { what: 'the command waits' });
     await eventually(async () => (await turnNamed('interrupted'))?.status?.phase === 'Running', {
       what: 'the turn runs',
     });
@@ -140,6 +145,19 @@ describe('a session', () => {
     await eventually(async () => (await turnNamed(queued))?.status?.phase === 'Queued', { what: 'the turn is held' });
     await caller.ok('resume', 'notes');
     await eventually(async () => (await turnNamed(queued))?.status?.phase === 'Succeeded', { what: 'the turn ran' });
+  });
+  test('whose turn waits for an approval is suspended, and that is waited for', async () => {
+    const script = `printf '%s {"status":"approval","prompt":"Go on?"} %s' "$BERTH_RESULT_START_MARKER" "$BERTH_RESULT_END_MARKER"`;
+    await caller.ok('create', 'asker', '--', 'sh', '-c', script);
+    const turn = (await caller.ok('turn', 'asker', '--no-wait')).trim();
+    const asks = async () => {
+      const { status } = (await turnNamed(turn)) ?? {};
+      assert.equal(status?.phase, 'AwaitingApproval', JSON.stringify(status));
+      return true;
+    };
+    await eventually(asks, { what: 'the turn asks' });
+    assert.match(await caller.ok('suspend', 'asker'), /asker suspended/);
+    assert.equal((await sessionNamed('asker')).status?.podName, undefined);
   });
   test('takes a turn that comes at once after a suspension that was not waited for', async () => {
     await caller.ok('suspend', 'notes', '--no-wait');
@@ -214,9 +232,11 @@ describe('a session', () => {
       await caller.ok('delete', 'sleepy', 'live'),
       'session.berth.dev/sleepy deleted\nsession.berth.dev/live deleted\n',
     );
-    await eventually(async () => (await caller.ok('list', 'turns', '--session', 'live', '-o', 'name')) === '', {
-      what: 'its turns go',
-    });
+    for (const session of ['sleepy', 'live']) {
+      await eventually(async () => (await caller.ok('list', 'turns', '--session', session, '-o', 'name')) === '', {
+        what: 'its turns go',
+      });
+    }
   });
 });
 

@@ -31,7 +31,7 @@ export class Caller {
   }
 
   start(args: string[], { stdin = '', env = {} }: { stdin?: string; env?: NodeJS.ProcessEnv } = {}): Started {
-    const child = spawn(BERTH, args, { cwd: this.cwd, env: { ...this.#env, ...env }, stdio: 'pipe', timeout: 60_000 });
+    const child = spawn(BERTH, args, { cwd: this.cwd, env: { ...this.#env, ...env }, stdio: 'pipe', timeout: 180_000 });
     child.stdin.on('error', () => {}); // a command that refuses its flags does not read
     child.stdin.end(stdin);
     const code = new Promise<number | null>((resolve, reject) => {

@@ -1,9 +1,17 @@
 import assert from 'node:assert/strict';
+import type { ChildProcess } from 'node:child_process';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
 import type { Stored } from '../../../core/kube/types.ts';
-import { type Session, sessions, type Turn, turns } from '../../../core/resources/kinds.ts';
+import {
+  type Session,
+  type SessionClass,
+  sessionclasses,
+  sessions,
+  type Turn,
+  turns,
+} from '../../../core/resources/kinds.ts';
 import { installManifests } from '../../../local/manifests.ts';
 import { type TestServer, testServer } from '../../support/api-server.ts';
 import { eventually } from '../../support/eventually.ts';
@@ -43,6 +51,15 @@ describe('waiting for a turn', () => {
   const say = (name: string, status: Session['status']) =>
     server.store.patch(sessions, { namespace: NAMESPACE, name }, { status }, { subresource: 'status' });
 
+  /** Once the command has its answers: a Ctrl-C before that takes the session back. */
+  const waits = (name: string, child: ChildProcess) => {
+    let told = '';
+    child.stderr?.on('data', (chunk) => {
+      told += chunk;
+    });
+    return eventually(() => told.includes(`session ${name}\n`), { what: 'the command waits' });
+  };
+
   test('the turn belongs to its session and has the time-out and input of the flags', async () => {
     const { ended } = run('owned', '--timeout', '5s', '--input', '{"a": 1}');
     const turn = await given('owned');
@@ -51,6 +68,18 @@ describe('waiting for a turn', () => {
     assert.equal(turn.metadata.ownerReferences?.[0]?.uid, session.metadata.uid);
     await end('owned');
     assert.deepEqual(await ended.then(({ code, stdout }) => [code, stdout]), [0, 'owned\n']);
+  });
+
+  test('the turn may be begun as often as --attempts says, within what a Turn allows', async () => {
+    const { ended } = run('again', '--attempts', '3');
+    assert.deepEqual((await given('again')).spec.retry, { maxAttempts: 3 });
+    await end('again');
+    assert.equal((await ended).code, 0);
+    for (const many of ['0', '11', '1.5', 'x']) {
+      const { code, stderr } = await run('never', '--attempts', many).ended;
+      assert.equal(code, 2);
+      assert.match(stderr, /whole number from 1 to 10/);
+    }
   });
 
   test('says on stderr why it takes long: no controller, a full cluster', async () => {
@@ -69,9 +98,106 @@ describe('waiting for a turn', () => {
     assert.equal((await ended).code, 0);
   });
 
+  const createClass = (name: string, spec: object) =>
+    server.store.create(sessionclasses, {
+      apiVersion: 'berth.dev/v1alpha1',
+      kind: 'SessionClass',
+      metadata: { name },
+      spec: spec as SessionClass['spec'],
+    });
+
+  test('what the class does not allow is refused at once, by its flag and its field, and nothing is created', async () => {
+    await createClass('narrow', {
+      agent: { command: ['true'] },
+      overrides: ['timeouts'],
+      maxTimeouts: { turn: '1m' },
+    });
+    const refused: [string[], RegExp][] = [
+      [['--env', 'A=b'], /--env sets spec\.agent\.env: the class does not allow .* leave it out, or have "agent\.env"/],
+      [['--image', 'x'], /--image sets spec\.image: the class does not allow/],
+      [['--timeout', '2m'], /--timeout sets spec\.timeouts\.turn: 2m is more than the 1m that the class allows/],
+      [['--', 'false'], /-- PROGRAM sets spec\.agent\.command: .* \(class "narrow"\)/],
+    ];
+    for (const [flags, message] of refused) {
+      const { code, stderr } = await caller.berth(['create', 'forbidden', '--class', 'narrow', ...flags], { env });
+      assert.equal(code, 2);
+      assert.match(stderr, message);
+    }
+    assert.equal(
+      await server.store.get(sessions, { namespace: NAMESPACE, name: 'forbidden' }).catch(() => 'none'),
+      'none',
+    );
+    const { code } = await caller.berth(['create', 'allowed', '--class', 'narrow', '--timeout', '30s'], { env });
+    assert.equal(code, 0);
+  });
+
+  test('the caller’s directory is left out where the class does not let sessions set one', async () => {
+    await createClass('placed', { overrides: ['agent.command', 'agent.args'] });
+    const { stderr, code } = await caller.berth(['create', 'placed', '--class', 'placed', '--', 'true'], { env });
+    assert.deepEqual([code, stderr], [0, '']);
+    const { spec } = await server.store.get(sessions, { namespace: NAMESPACE, name: 'placed' });
+    assert.deepEqual(Object.keys(spec.agent ?? {}), ['command', 'args']);
+  });
+
+  test('a program is asked for only where the class needs one: not by Shell, Tools or an image without a runner', async () => {
+    const create = async (name: string, spec: object) => {
+      await createClass(name, spec);
+      return caller.berth(['create', name, '--class', name], { env });
+    };
+    const tools = [{ name: 'date', description: 'tells the time', parameters: { type: 'object' }, command: ['date'] }];
+    const free: [string, object][] = [
+      ['shell', { agent: { driver: 'Shell' } }],
+      ['tools', { agent: { driver: 'Tools', tools } }],
+      ['image', { runner: 'None', image: 'report:3' }],
+      ['own', { agent: { command: ['true'] } }],
+    ];
+    for (const [name, spec] of free) assert.equal((await create(name, spec)).stderr, '');
+    for (const [name, spec] of [
+      ['bare', {}],
+      ['server', { agent: { driver: 'Server' } }],
+    ] as [string, object][]) {
+      const { code, stderr } = await create(name, spec);
+      assert.equal(code, 2);
+      assert.match(stderr, /there is no program to run: class "\w+" has none of its own/);
+    }
+  });
+
+  test('says on stderr why the pod of a turn that is Running does not come up', async () => {
+    const { child, ended } = run('pulling');
+    let told = '';
+    child.stderr?.on('data', (chunk) => {
+      told += chunk;
+    });
+    await given('pulling');
+    await say('pulling', {
+      conditions: [
+        condition('Admitted', 'True', 'Admitted', 'It holds a place.'),
+        condition('Ready', 'False', 'ImageUnavailable', 'Image "foo" cannot be had.'),
+      ],
+    });
+    await end('pulling', { phase: 'Running' });
+    await eventually(() => /waiting: ImageUnavailable: Image "foo"/.test(told), { what: 'the missing image is told' });
+    await end('pulling');
+    assert.equal((await ended).code, 0);
+  });
+
+  test('a turn that runs shows since when, in the table and by itself', async () => {
+    const { ended } = run('runs');
+    await given('runs');
+    const runs = [condition('Running', 'True', 'Running', 'The turn was given to incarnation 1.')];
+    await end('runs', { phase: 'Running', index: 1, conditions: runs });
+    const [header = '', row = ''] = (await caller.berth(['list', 'turns', '--session', 'runs'], { env })).stdout.split(
+      '\n',
+    );
+    const since = row.slice(header.indexOf('SINCE'), header.indexOf('AGE')).trim();
+    assert.match(since, /^\d+d$|^\d+y/);
+    assert.match((await caller.berth(['get', 'turn', 'runs'], { env })).stdout, /^ +took +\d+h/m);
+    await end('runs');
+    assert.equal((await ended).code, 0);
+  });
+
   test('goes on when the API server’s watches break', async () => {
     const { child, ended } = run('cut');
-    await given('cut');
     let told = '';
     child.stderr?.on('data', (chunk) => {
       told += chunk;
@@ -80,6 +206,39 @@ describe('waiting for a turn', () => {
     server.faults.dropWatches();
     await end('cut');
     assert.deepEqual(await ended.then(({ code, stdout }) => [code, stdout]), [0, 'cut\n']);
+  });
+
+  test('a suspension is over when the session’s status says so, and names the turn that ends first', async () => {
+    await server.store.create(sessions, {
+      apiVersion: 'berth.dev/v1alpha1',
+      kind: 'Session',
+      metadata: { namespace: NAMESPACE, name: 'asks' },
+      spec: { agent: { command: ['true'] } } as unknown as Session['spec'],
+    });
+    const pending = (status: 'True' | 'False') => ({
+      currentTurn: 'asks-1',
+      conditions: [condition('ApprovalPending', status, 'AwaitingApproval', 'Turn asks-1 asks.')],
+    });
+    const noWait = async () => (await caller.berth(['suspend', 'asks', '--no-wait'], { env })).stderr;
+    await say('asks', pending('False'));
+    assert.match(await noWait(), /turn asks-1 ends first/);
+    await say('asks', pending('True'));
+    assert.equal(await noWait(), '');
+
+    const look = () => server.store.get(sessions, { namespace: NAMESPACE, name: 'asks' });
+    const before = (await look()).spec.suspendRequest;
+    const { ended } = caller.start(['suspend', 'asks'], { env });
+    const id = await eventually(
+      async () => {
+        const { suspendRequest } = (await look()).spec;
+        return suspendRequest === before ? undefined : suspendRequest;
+      },
+      { what: 'the suspension is asked for' },
+    );
+    await say('asks', { suspendHandled: { id, afterTurn: 1 } });
+    // Its turn asks again by the time at which the command looks.
+    await say('asks', { suspendHandled: { id, afterTurn: 1, done: true } });
+    assert.deepEqual(await ended, { code: 0, stdout: 'session.berth.dev/asks suspended\n', stderr: '' });
   });
 
   test('ends with 1 when the turn is deleted', async () => {
@@ -93,7 +252,7 @@ describe('waiting for a turn', () => {
 
   test('ends at once on a second Ctrl-C, while the turn is still asked to end', async () => {
     const { child, ended } = run('stuck');
-    await given('stuck');
+    await waits('stuck', child);
     const cancelled = async () => (await given('stuck')).spec.cancel;
     child.kill('SIGINT');
     await eventually(cancelled, { what: 'the cancellation is asked for' });
@@ -105,7 +264,7 @@ describe('waiting for a turn', () => {
 
   test('prints what came all the same when the turn succeeded before Ctrl-C reached it', async () => {
     const { child, ended } = run('late');
-    await given('late');
+    await waits('late', child);
     child.kill('SIGINT');
     await eventually(async () => (await given('late')).spec.cancel, { what: 'the cancellation is asked for' });
     await end('late');
@@ -126,6 +285,21 @@ describe('without a cluster', () => {
     const { code, stdout, stderr } = await caller.berth(['local', 'kubeconfig']);
     assert.deepEqual({ code, stdout }, { code: 3, stdout: '' });
     assert.match(stderr, /no embedded cluster runs.*berth local up --detach/s);
+  });
+  test('local up says what is wrong with a folder or a port, without a stack', async () => {
+    const file = join(caller.root, 'file');
+    writeFileSync(file, '');
+    const up = await caller.berth(['local', 'up', '--detach'], { env: { BERTH_HOME: file } });
+    assert.equal(up.code, 1);
+    assert.match(up.stderr, /cannot hold the embedded cluster: EEXIST.*set BERTH_HOME to another folder$/m);
+    assert.doesNotMatch(up.stderr, /^ +at /m);
+    for (const flag of ['--port', '--api-port']) {
+      for (const port of ['http', '65536', '-1', '1.5', '']) {
+        const { code, stderr } = await caller.berth(['local', 'up', flag, port]);
+        assert.equal(code, 2);
+        assert.match(stderr, /it must be a port, from 1 to 65535/);
+      }
+    }
   });
   test('that answers, a command ends with 3', async () => {
     const kubeconfig = join(caller.root, 'dead');
@@ -155,6 +329,7 @@ describe('help', () => {
     'suspend',
     'resume',
     'cancel',
+    'approve',
     'delete',
     'local',
     'local up',

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
+import type { StoredTurn } from '../../../core/resources/kinds.ts';
 import { Installation, pythonAgent } from '../../support/installation.ts';
 
 const COUNTER = pythonAgent(`
@@ -34,14 +35,15 @@ describe('sessions on the embedded cluster', () => {
     await cluster.ended('sleeper-1');
     await cluster.patch('sleeper', { suspendRequest: 'now' });
     const suspended = await cluster.until('sleeper', 'suspended', (session) => session.status?.phase === 'Suspended');
-    assert.deepEqual(suspended.status?.suspendHandled, { id: 'now', afterTurn: 1 });
+    assert.deepEqual(suspended.status?.suspendHandled, { id: 'now', afterTurn: 1, done: true });
     assert.equal(suspended.status?.podName, undefined);
     assert.deepEqual(await cluster.podsOf('sleeper'), []);
     await cluster.turn('sleeper', 'sleeper-2', null);
     const turn = await cluster.ended('sleeper-2');
     assert.deepEqual(turn.status?.output, { count: 2, input: null, incarnation: 2 });
     // The request was for the turns given before it: this one is not suspended again.
-    assert.equal((await cluster.session('sleeper')).status?.phase, 'Ready');
+    const awake = await cluster.until('sleeper', 'counted', ({ status }) => status?.turns?.total === 2);
+    assert.equal(awake.status?.phase, 'Ready');
   });
 
   test('looking at a suspended session does not wake it', async () => {
@@ -57,8 +59,11 @@ describe('sessions on the embedded cluster', () => {
   test('under a hold turns queue, and run when it is lifted', async () => {
     await cluster.create('held', { agent: COUNTER, suspend: true });
     await cluster.turn('held', 'held-1', 'a');
-    const queued = await cluster.turnUntil('held-1', 'queued', (turn) => turn.status?.phase === 'Queued');
-    assert.equal(queued.status?.conditions?.find(({ type }) => type === 'Finished')?.reason, 'Held');
+    // Not before its session was seen: a turn may be the first of the two.
+    const held = ({ status }: StoredTurn) =>
+      status?.conditions?.some(({ type, reason }) => type === 'Finished' && reason === 'Held');
+    const queued = await cluster.turnUntil('held-1', 'held', (turn) => held(turn) === true);
+    assert.equal(queued.status?.phase, 'Queued');
     assert.deepEqual(await cluster.podsOf('held'), []);
     await cluster.patch('held', { suspend: false });
     assert.equal((await cluster.ended('held-1')).status?.phase, 'Succeeded');
@@ -229,14 +234,18 @@ answer(sorted(os.listdir(state)))
   });
 
   test('an image that cannot be had is said in a condition and an event, and ends with the time-out', async () => {
-    await cluster.create('imageless', { image: 'no.such/image:1', agent: SLOW, timeouts: { start: '2s' } });
+    await cluster.create('imageless', { image: 'no.such/image:1', agent: SLOW });
     await cluster.turn('imageless', 'imageless-1', 'quick');
+    await cluster.until('imageless', 'told', ({ status }) =>
+      Boolean(status?.conditions?.some(({ type, reason }) => type === 'Ready' && reason === 'ImageUnavailable')),
+    );
+    await cluster.patch('imageless', { timeouts: { start: '1s' } });
     const turn = await cluster.ended('imageless-1');
-    assert.equal(turn.status?.error?.code, 'StartFailed');
+    assert.equal(turn.status?.error?.code, 'ImageUnavailable');
     assert.match(turn.status?.error?.message ?? '', /no\.such\/image:1/);
     await cluster.event('imageless', 'ImageUnavailable');
     const session = await cluster.until('imageless', 'without a pod', ({ status }) => !status?.podName);
-    assert.equal(session.status?.conditions?.find(({ type }) => type === 'Ready')?.reason, 'StartFailed');
+    assert.equal(session.status?.conditions?.find(({ type }) => type === 'Ready')?.reason, 'ImageUnavailable');
   });
 
   test('a deleted session takes its turns, its pod and its processes with it', async () => {
@@ -252,6 +261,7 @@ answer(sorted(os.listdir(state)))
     await cluster.turn('nobody', 'orphan', null);
     const turn = await cluster.turnUntil('orphan', 'queued', ({ status }) => status?.phase === 'Queued');
     assert.equal(turn.status?.conditions?.[0]?.reason, 'SessionNotFound');
+    assert.match(turn.status?.conditions?.[0]?.message ?? '', /create it, then give the turn again/);
     await cluster.cancel('orphan');
     assert.equal((await cluster.ended('orphan')).status?.phase, 'Cancelled');
   });

@@ -7,11 +7,11 @@ import { TestCluster } from './cluster.ts';
 
 /** Prints the pids of what it leaves behind: a child, a daemon of its own session, one without any environment. */
 const LEFTOVERS = [
-  'sleep 1001 & echo $!',
-  "setsid sh -c 'echo $$$$; exec sleep 1002 >/dev/null 2>&1' &",
-  "(setsid sh -c '(sleep 1003 >/dev/null 2>&1 & echo $!) ; exit' &)",
-  'env -i sleep 1004 & echo $!',
-  'wait_for_daemons=1; sleep 0.2',
+  'sleep 1001 & echo $! >>"$HOME/pids"',
+  'setsid sh -c \'echo $$$$ >>"$HOME/pids"; exec sleep 1002 >/dev/null 2>&1\' &',
+  '(setsid sh -c \'(sleep 1003 >/dev/null 2>&1 & echo $! >>"$HOME/pids") ; exit\' &)',
+  'env -i sleep 1004 & echo $! >>"$HOME/pids"',
+  'until [ "$(wc -l <"$HOME/pids")" = 4 ]; do sleep 0.05; done; cat "$HOME/pids"',
 ].join('\n');
 
 async function leftoverPids(cluster: TestCluster, pod: string): Promise<number[]> {
@@ -41,6 +41,7 @@ describe('the end of a pod', () => {
     await cluster.create('orderly', 'trap "echo bye; exit 0" TERM; echo up; while :; do sleep 0.05; done');
     await eventually(async () => (await cluster.log('orderly')).text === 'up\n');
     const following = cluster.follow('orderly', pieces);
+    await eventually(() => pieces.join('') === 'up\n', { what: 'it is followed' });
     await cluster.delete('orderly');
     assert.ok((await cluster.get('orderly')).metadata.deletionTimestamp);
     await following;

@@ -1,6 +1,10 @@
 import assert from 'node:assert/strict';
+import { existsSync } from 'node:fs';
+import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
-import { events, secrets } from '../../../core/kube/resources.ts';
+import type { PersistentVolumeClaim } from '../../../core/kube/builtin.ts';
+import { events, persistentVolumeClaims, secrets } from '../../../core/kube/resources.ts';
+import { pods } from '../../../local/kubelet/types.ts';
 import { eventually } from '../../support/eventually.ts';
 import { TestCluster } from './cluster.ts';
 
@@ -47,14 +51,19 @@ describe('a pod of the embedded cluster', () => {
   });
 
   test('with an unknown image waits with ErrImagePull, then ImagePullBackOff', async () => {
-    await cluster.create('noimage', '', { image: 'nowhere.example/none:1' });
-    const waiting = async () => (await cluster.get('noimage')).status?.containerStatuses?.[0]?.state.waiting;
-    await eventually(async () => (await waiting())?.reason === 'ErrImagePull');
-    const backOff = await eventually(async () => {
-      const state = await waiting();
-      return state?.reason === 'ImagePullBackOff' ? state : undefined;
-    });
-    assert.match(backOff.message!, /nowhere.example\/none:1/);
+    const { metadata } = await cluster.create('noimage', '', { image: 'nowhere.example/none:1' });
+    const reasons: string[] = [];
+    let message: string | undefined;
+    const from = { resourceVersion: metadata.resourceVersion, signal: AbortSignal.timeout(60_000) };
+    for await (const event of cluster.store.watch(pods, from)) {
+      if (event.type === 'BOOKMARK' || event.object.metadata.uid !== metadata.uid) continue;
+      const { waiting } = event.object.status?.containerStatuses?.[0]?.state ?? {};
+      if (waiting && waiting.reason !== reasons.at(-1)) reasons.push(waiting.reason);
+      message = waiting?.message;
+      if (waiting?.reason === 'ImagePullBackOff') break;
+    }
+    assert.deepEqual(reasons.slice(-2), ['ErrImagePull', 'ImagePullBackOff']);
+    assert.match(message ?? '', /nowhere.example\/none:1/);
     assert.equal((await cluster.get('noimage')).status?.phase, 'Pending');
     assert.equal((await cluster.log('noimage')).status, 400);
     await cluster.delete('noimage');
@@ -127,6 +136,31 @@ describe('a pod of the embedded cluster', () => {
     );
     const pod = await cluster.phase('volumes', 'Succeeded', 'Failed');
     assert.equal((await cluster.log('volumes')).text, `kept\n${cluster.home}/pods/${pod.metadata.uid}/data\n`);
+  });
+
+  test('finds what another pod left in a PersistentVolumeClaim, until that is deleted', async () => {
+    const claim = {
+      metadata: { name: 'kept', namespace: 'default' },
+      spec: { accessModes: ['ReadWriteOnce'], resources: { requests: { storage: '1Gi' } } },
+    };
+    const spec = { volumes: [{ name: 'data', persistentVolumeClaim: { claimName: 'kept' } }] };
+    const container = { volumeMounts: [{ name: 'data', mountPath: '/data' }], workingDir: '/data' };
+    await cluster.create('early', 'cat f', container, spec);
+    await eventually(async () =>
+      (await cluster.get('early')).status?.containerStatuses?.[0]?.state.waiting?.message?.includes('"kept" not found'),
+    );
+    const { metadata } = await cluster.store.create(persistentVolumeClaims, claim as PersistentVolumeClaim);
+    await cluster.create('first', 'echo left > f', container, spec);
+    await cluster.phase('first', 'Succeeded');
+    await cluster.create('second', 'cat f', container, spec);
+    await cluster.phase('second', 'Succeeded');
+    assert.equal((await cluster.log('second')).text, 'left\n');
+    const ref = { namespace: 'default', name: 'kept' };
+    assert.equal((await cluster.store.get(persistentVolumeClaims, ref)).status?.phase, 'Bound');
+    const directory = join(cluster.home, 'volumes', metadata.uid);
+    assert.ok(existsSync(directory));
+    await cluster.store.delete(persistentVolumeClaims, ref);
+    await eventually(() => !existsSync(directory), { what: 'the directory is removed' });
   });
 
   test('can write to /dev/stdout and /dev/stderr by name', async () => {

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
 import { eventually } from '../../support/eventually.ts';
+import { isAsleep, processesWith } from '../../support/processes.ts';
 import { TestCluster } from './cluster.ts';
 
 describe('attach', () => {
@@ -68,14 +69,13 @@ describe('attach', () => {
     const other = await cluster.attach('stalled', { stdin: 'false' });
     slow.stopReading();
     slow.send('go\n');
-    // Blocked: the other client's bytes stop growing well before the end.
-    let last = -1;
+    // Blocked: they sleep, and a kubelet that reads their output would have read some by the time it answered.
+    const { uid } = (await cluster.get('stalled')).metadata;
+    const logged = async () => (await cluster.log('stalled')).text.length;
     await eventually(
       async () => {
-        const same = other.outBytes > 0 && other.outBytes === last;
-        last = other.outBytes;
-        await new Promise((resolve) => setTimeout(resolve, 200));
-        return same && last === other.outBytes;
+        const before = await logged();
+        return before > 0 && processesWith(uid as string).every(isAsleep) && before === (await logged());
       },
       { what: 'a standstill' },
     );

@@ -45,7 +45,7 @@ export class LocalProgram {
   }
 
   /** What `status` prints. */
-  async status(): Promise<{ pid: number; url: string; apiUrl: string; startedAt: string }> {
+  async status(): Promise<{ pid: number; url: string; apiUrl: string; metricsUrl: string; startedAt: string }> {
     return JSON.parse((await this.run('status')).stdout);
   }
 

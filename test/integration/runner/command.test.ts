@@ -5,6 +5,11 @@ import { describe, test } from 'node:test';
 import { eventually } from '../../support/eventually.ts';
 import { hasKeeper, RunnerHarness } from '../../support/runner-harness.ts';
 
+/** The runner's files for its turns; its socket is not one. */
+function filesOfTurns(runner: RunnerHarness): string[] {
+  return readdirSync(runner.directory('run')).filter((name) => name !== 'berth.sock');
+}
+
 const NODE = { command: [process.execPath, '-e'] };
 
 describe('one request, one process', () => {
@@ -60,7 +65,7 @@ next();`;
     const args = [`echo '{"status":"success","output":"filed"}' > "$BERTH_RESULT_FILE"`];
     await using runner = await RunnerHarness.bound({ agent: { args } });
     assert.equal((await runner.runTurn()).output, 'filed');
-    assert.deepEqual(readdirSync(runner.directory('run')), []);
+    assert.deepEqual(filesOfTurns(runner), []);
   });
 
   test('a result file that is a link or a pipe is refused', async () => {
@@ -71,7 +76,7 @@ next();`;
     ];
     await using runner = await RunnerHarness.bound({ agent: { args, input: 'Args' } });
     for (const kind of ['link', 'pipe']) assert.equal((await runner.runTurn(kind)).error?.code, 'InvalidResult');
-    assert.deepEqual(readdirSync(runner.directory('run')), []);
+    assert.deepEqual(filesOfTurns(runner), []);
   });
 
   test('a non-zero exit without an envelope is exit code N and the redacted tail of stderr', async () => {
@@ -86,6 +91,31 @@ next();`;
     await using runner = await RunnerHarness.bound({ agent: { args: ['kill -SEGV $$'] } });
     const { error, signal } = await runner.runTurn();
     assert.deepEqual([signal, error?.message], ['SIGSEGV', 'killed by SIGSEGV']);
+  });
+
+  test('every execution has its duration and status, however it ends', async () => {
+    const agent = { args: ['$(INPUT)'], input: 'Args' as const, result: 'Text' as const };
+    await using runner = await RunnerHarness.bound({ agent });
+    const ends: [input: string, outcome: string, timeoutMs?: number][] = [
+      ['sleep 0.3', 'Succeeded'],
+      ['sleep 0.3; exit 3', 'Failed'],
+      ['sleep 0.3; kill -SEGV $$', 'Failed'],
+      ['sleep 60', 'TimedOut', 200],
+    ];
+    for (const [input, outcome, timeoutMs] of ends) {
+      const result = await runner.runTurn(input, timeoutMs);
+      assert.equal(result.outcome, outcome, input);
+      assert.ok((result.usage?.wallMs ?? 0) > 0, `${input}: ${result.usage?.wallMs} ms`);
+      assert.ok(Date.parse(result.finishedAt) > Date.parse(result.startedAt), input);
+    }
+    const turn = runner.startTurn('sleep 60');
+    await runner.frame('started', ({ message }) => message.turn === turn);
+    runner.send('cancel', { turn, outcome: 'Cancelled' });
+    const { outcome, usage } = await runner.result(turn);
+    assert.deepEqual([outcome, typeof usage?.wallMs], ['Cancelled', 'number']);
+    // One that never ran has taken no time.
+    const refused = await runner.runTurn('a\0b');
+    assert.deepEqual([refused.error?.code, refused.usage?.wallMs], ['InvalidInput', 0]);
   });
 
   test('a fresh process serves every turn', async () => {
@@ -119,19 +149,20 @@ describe('inputs and results', () => {
     await using runner = await RunnerHarness.bound({ agent: { input: 'File', result: 'Json', args } });
     assert.equal((await runner.runTurn({ k: 'v' })).output, '600');
     assert.equal((await runner.frame('log')).message.text, '1\n');
-    assert.deepEqual(readdirSync(runner.directory('run')), []);
+    assert.deepEqual(filesOfTurns(runner), []);
   });
 
   test('the input file is gone when the program cannot be started or is killed', async () => {
     await using runner = await RunnerHarness.bound({ agent: { input: 'File', args: ['sleep 60'] } });
-    const turn = runner.startTurn({}, 300);
+    const turn = runner.startTurn({});
     await runner.frame('started');
-    assert.equal(readdirSync(runner.directory('run')).length, 1);
+    assert.equal(filesOfTurns(runner).length, 1);
+    runner.send('cancel', { turn, outcome: 'Cancelled' });
     await runner.result(turn);
-    assert.deepEqual(readdirSync(runner.directory('run')), []);
+    assert.deepEqual(filesOfTurns(runner), []);
     await using broken = await RunnerHarness.bound({ agent: { input: 'File', command: ['/etc/passwd'] } });
     assert.equal((await broken.runTurn({})).error?.code, 'CommandNotExecutable');
-    assert.deepEqual(readdirSync(broken.directory('run')), []);
+    assert.deepEqual(filesOfTurns(broken), []);
   });
 
   test('Args gives the input as single arguments that no shell sees', async () => {
@@ -204,23 +235,40 @@ describe('inputs and results', () => {
 });
 
 describe('surroundings', () => {
-  test('the environment is by allow-list: nothing else of the runner’s own', async () => {
+  test('the environment is by allow-list: PATH, HOME=/tmp, USER, SHELL, UTF-8, Python’s, and nothing else of the runner’s own', async () => {
     const env = { ...process.env, LEAK: 'x', API_KEY: 'k', BERTH_SECRET_1: 's3cret-value' } as Record<string, string>;
     const agent = {
       result: 'Json' as const,
       command: [process.execPath, '-p'],
-      args: ['JSON.stringify(Object.keys(process.env))'],
+      args: ['JSON.stringify(process.env)'],
       env: [
         { name: 'MINE', value: '1' },
         { name: 'TOKEN', secret: 'BERTH_SECRET_1' },
       ],
     };
     await using runner = await RunnerHarness.bound({ agent, env });
-    const names = (await runner.runTurn()).output as string[];
-    const expected =
-      'BERTH_SESSION BERTH_STATE_DIR BERTH_TURN HOME LANG LC_ALL LOGNAME MINE PATH PYTHONDONTWRITEBYTECODE ' +
-      'PYTHONIOENCODING PYTHONUNBUFFERED SHELL TMPDIR TOKEN USER';
-    assert.equal(names.sort().join(' '), expected);
+    const { PATH, ...rest } = (await runner.runTurn()).output as Record<string, string>;
+    assert.ok(PATH?.startsWith(env.PATH as string), PATH);
+    assert.deepEqual(rest, {
+      BERTH_SESSION: 'sess',
+      BERTH_SOCKET: join(runner.directory('run'), 'berth.sock'),
+      BERTH_STATE_DIR: runner.directory('state'),
+      BERTH_TURN: 'turn-1',
+      // In a pod it is /tmp.
+      HOME: runner.directory('tmp'),
+      LANG: 'C.UTF-8',
+      LC_ALL: 'C.UTF-8',
+      LOGNAME: 'agent',
+      MINE: '1',
+      PYTHONDONTWRITEBYTECODE: '1',
+      PYTHONHASHSEED: 'random',
+      PYTHONIOENCODING: 'utf-8',
+      PYTHONUNBUFFERED: '1',
+      SHELL: '/bin/sh',
+      TMPDIR: runner.directory('tmp'),
+      TOKEN: '[REDACTED]',
+      USER: 'agent',
+    });
   });
 
   test('secrets are replaced wherever the agent shows them, also straddling two writes', async () => {
@@ -292,7 +340,7 @@ console.log(start + JSON.stringify({ status: 'success', output, metadata: { m: T
         peak = Math.max(peak, rss);
         return runner.frames('result').some((frame) => frame.message.turn === turn);
       },
-      { timeoutMs: 60_000 },
+      { timeoutMs: 150_000 },
     );
     const log = (await runner.frame('log')).message;
     assert.deepEqual([log.bytes, log.truncated, Buffer.byteLength(log.text)], [110_000_000, true, 1024 * 1024]);

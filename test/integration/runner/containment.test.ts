@@ -1,28 +1,42 @@
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
-import { chmodSync, copyFileSync, existsSync, mkdtempSync, rmSync } from 'node:fs';
+import { chmodSync, copyFileSync, existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import { eventually } from '../../support/eventually.ts';
 import { hasKeeper, RunnerHarness } from '../../support/runner-harness.ts';
+import { longEnough } from './long-enough.ts';
 
 /** A daemon as they are made: a session of its own, its parent gone. */
 const DAEMON = '(setsid setsid sleep 300 >/dev/null 2>&1 &)';
+/** Once it is one: the keeper's child. */
+const DETACHED = 'until ps -eo ppid=,args= | grep -Eq "^ *$PPID sleep 300$"; do :; done';
+const keepersOf = (pid: number) => readFileSync(`/proc/${pid}/task/${pid}/children`, 'utf8').match(/\d+/g) ?? [];
 const TEXT = { result: 'Text' as const };
+/** A runner waits for the end of its agents, but not for ever: what a keeper that is not let run has left then goes when it is. */
+const nobodyIsLeft = (runner: RunnerHarness) =>
+  eventually(() => runner.processes().length === 0, { what: 'no process is left' });
 
 for (const processGroup of hasKeeper ? [false, true] : [true]) {
   const by = processGroup ? 'process group' : 'keeper';
 
   describe(`stopping, by ${by}`, () => {
     test('on time-out the whole group is stopped, TERM first', async () => {
-      const args = ['trap "echo got TERM >&2; exit 1" TERM; sleep 300 & sleep 300 & wait'];
+      const args = ['trap "echo got TERM >&2; exit 1" TERM; touch ready; sleep 300 & sleep 300 & wait'];
       await using runner = await RunnerHarness.bound({ processGroup, agent: { args } });
-      const result = await runner.runTurn(null, 300);
+      const isReady = () => existsSync(join(runner.directory('work'), 'ready'));
+      const { turn, result } = await longEnough(
+        async (limitMs) => {
+          const turn = runner.startTurn(null, limitMs);
+          return { turn, result: await runner.result(turn) };
+        },
+        ({ result }) => isReady() && result.exitCode === 1,
+      );
       assert.deepEqual([result.outcome, result.error?.code, result.exitCode], ['TimedOut', 'TurnTimedOut', 1]);
-      assert.match(result.error?.message ?? '', /300 ms/);
-      assert.match((await runner.frame('log')).message.text, /got TERM/);
+      assert.match(result.error?.message ?? '', /longer than its time-out of \d/);
+      assert.match((await runner.frame('log', ({ message }) => message.turn === turn)).message.text, /got TERM/);
       assert.deepEqual(runner.processes(), []);
     });
 
@@ -48,7 +62,7 @@ for (const processGroup of hasKeeper ? [false, true] : [true]) {
 
   describe(`a background child, by ${by}`, () => {
     test('that holds stdout does not keep the turn; what it printed is in the result, what it left is named', async () => {
-      const args = ['(echo one; sleep 300) & echo two; sleep 0.1'];
+      const args = ['(echo one; exec sleep 300) & echo two; until grep -q ^sleep /proc/$!/cmdline; do :; done'];
       await using runner = await RunnerHarness.bound({ processGroup, agent: { ...TEXT, args } });
       const result = await runner.runTurn();
       assert.deepEqual((result.output as string).split('\n').sort(), ['', 'one', 'two']);
@@ -57,9 +71,10 @@ for (const processGroup of hasKeeper ? [false, true] : [true]) {
     });
 
     test('that prints after the turn is done is in the log only', async () => {
-      const args = ['(sleep 0.8; echo late) & echo now'];
+      const args = ['(until [ -e go ]; do sleep 0.05; done; echo late) & echo now'];
       await using runner = await RunnerHarness.bound({ processGroup, agent: { ...TEXT, args } });
       assert.equal((await runner.runTurn()).output, 'now\n');
+      writeFileSync(join(runner.directory('work'), 'go'), '');
       await eventually(() => runner.stderr === 'late\n', { what: 'later text on stderr' });
     });
 
@@ -79,14 +94,14 @@ for (const processGroup of hasKeeper ? [false, true] : [true]) {
       assert.ok(runner.processes().some(({ pid }) => pid === Number(first)));
       runner.send('shutdown', { graceMs: 1000 });
       await runner.exited;
-      assert.deepEqual(runner.processes(), []);
+      await nobodyIsLeft(runner);
     });
   });
 }
 
 describe('the keeper', { skip: !hasKeeper && 'there is no build/keeper: run make keeper' }, () => {
   test('finds a daemon that left its session and group, names it, and stops it with the session', async () => {
-    await using runner = await RunnerHarness.bound({ agent: { ...TEXT, args: [`${DAEMON}; sleep 0.1`] } });
+    await using runner = await RunnerHarness.bound({ agent: { ...TEXT, args: [`${DAEMON}; ${DETACHED}`] } });
     const { leftRunning } = await runner.runTurn();
     assert.deepEqual(
       leftRunning.map(({ command }) => command),
@@ -94,7 +109,7 @@ describe('the keeper', { skip: !hasKeeper && 'there is no build/keeper: run make
     );
     runner.send('shutdown', { graceMs: 1000 });
     await runner.exited;
-    assert.deepEqual(runner.processes(), []);
+    await nobodyIsLeft(runner);
   });
 
   test('on time-out a daemon is stopped too', async () => {
@@ -122,18 +137,27 @@ again(); again(); setInterval(() => spawn('sh', ['-c', 'trap "" TERM; for i in 1
     assert.deepEqual(runner.processes(), []);
   });
 
+  test('ends with its family, each turn’s', async () => {
+    await using runner = await RunnerHarness.bound({ agent: { ...TEXT, args: [`${DAEMON}; ${DETACHED}; exit 0`] } });
+    await runner.runTurn();
+    const daemons = runner.processes().map(({ pid }) => pid);
+    assert.equal(keepersOf(runner.pid).length, 1);
+    for (const pid of daemons) process.kill(pid, 'SIGKILL');
+    await eventually(() => keepersOf(runner.pid).length === 0, { what: 'the keeper has ended' });
+  });
+
   test('leaves nobody when the runner is killed', async () => {
     await using runner = await RunnerHarness.bound({ agent: { args: [`trap "" TERM; ${DAEMON}; sleep 300`] } });
     runner.startTurn();
     await eventually(() => runner.processes().filter(({ command }) => command === 'sleep 300').length === 2);
     runner.child.kill('SIGKILL');
     await runner.exited;
-    await eventually(() => runner.processes().length === 0, { what: 'no process is left' });
+    await nobodyIsLeft(runner);
   });
 
   test('that its agent kills or stops fails the turn and takes the agent with it', async () => {
     for (const signal of ['KILL', 'STOP']) {
-      const args = [`sleep 300 & sleep 0.2; kill -${signal} $PPID; wait`];
+      const args = [`sleep 300 & kill -${signal} $PPID; wait`];
       await using runner = await RunnerHarness.bound({ agent: { args } });
       const result = await runner.runTurn(null, 400);
       assert.ok(result.outcome === 'Failed' || result.outcome === 'TimedOut', signal);

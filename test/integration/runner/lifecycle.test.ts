@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import { describe, test } from 'node:test';
 import { eventually } from '../../support/eventually.ts';
 import { RunnerHarness } from '../../support/runner-harness.ts';
+import { longEnough } from './long-enough.ts';
 
 const SAY = (output: string) =>
   `printf '%s{"status":"success","output":%s}%s\\n' "$BERTH_RESULT_START_MARKER" '${output}' "$BERTH_RESULT_END_MARKER"`;
@@ -73,23 +74,25 @@ describe('state', () => {
     const args = ['echo "$1" > $BERTH_STATE_DIR/f; if [ "$1" = fail ]; then exit 3; fi; sleep 60', 'x', '$(INPUT)'];
     await using runner = await RunnerHarness.bound({ agent: { input: 'Args', args } });
     assert.deepEqual(await runner.runTurn('fail').then((r) => [r.outcome, typeof r.state]), ['Failed', 'object']);
-    assert.deepEqual(await runner.runTurn('slow', 200).then((r) => [r.outcome, typeof r.state]), [
-      'TimedOut',
-      'object',
-    ]);
+    const written = () => readFileSync(join(runner.directory('state'), 'f'), 'utf8');
+    const late = await longEnough(
+      (limitMs) => runner.runTurn('slow', limitMs),
+      () => written() === 'slow\n',
+    );
+    assert.deepEqual([late.outcome, typeof late.state], ['TimedOut', 'object']);
     const turn = runner.startTurn('cancelled');
-    await eventually(() => readFileSync(join(runner.directory('state'), 'f'), 'utf8') === 'cancelled\n');
+    await eventually(() => written() === 'cancelled\n');
     runner.send('cancel', { turn, outcome: 'Cancelled' });
     assert.deepEqual(await runner.result(turn).then((r) => [r.outcome, typeof r.state]), ['Cancelled', 'object']);
   });
 
-  test('a state that is too large fails the turn with StateNotStored, the output kept', async () => {
+  test('a state that is too large fails the turn with StateTooLarge, the output kept', async () => {
     const agent = saying('"done"', 'head -c 34000000 /dev/urandom > $BERTH_STATE_DIR/big');
     await using runner = await RunnerHarness.bound({ agent });
     const result = await runner.runTurn();
     assert.deepEqual(
       [result.outcome, result.error?.code, result.output, result.state],
-      ['Failed', 'StateNotStored', 'done', 'Unchanged'],
+      ['Failed', 'StateTooLarge', 'done', 'Unchanged'],
     );
     assert.match(result.error?.message ?? '', /at most 33554432/);
     assert.equal((await runner.refusal(runner.send('snapshot', {}))).code, 'SnapshotFailed');
@@ -114,7 +117,7 @@ describe('the end', () => {
     const result = await runner.result(turn);
     assert.deepEqual([result.outcome, result.error?.code], ['Failed', 'PodLost']);
     assert.equal((await runner.frame('bye')).message.reason, 'Signal');
-    assert.deepEqual(runner.processes(), []);
+    await eventually(() => runner.processes().length === 0, { what: 'no process is left' });
   });
 
   test('SIGTERM before bind exits with 0', async () => {
@@ -130,7 +133,7 @@ describe('the end', () => {
     runner.send('shutdown', { graceMs: 1000 });
     assert.deepEqual(await runner.exited, { code: 0, signal: null });
     assert.equal((await runner.frame('bye')).message.reason, 'Shutdown');
-    assert.deepEqual(runner.processes(), []);
+    await eventually(() => runner.processes().length === 0, { what: 'no process is left' });
   });
 
   test('a reader of stdout that stalls blocks neither the agent nor the end', async () => {

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { readFileSync } from 'node:fs';
+import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, test } from 'node:test';
 import { ASK_READY } from '../../../core/frames/encode.ts';
@@ -9,6 +9,7 @@ import { hasKeeper, RunnerHarness } from '../../support/runner-harness.ts';
 const SAY = (output: string) =>
   `printf '%s{"status":"success","output":%s}%s\\n' "$BERTH_RESULT_START_MARKER" '${output}' "$BERTH_RESULT_END_MARKER"`;
 const saying = (output: string, before = '') => ({ args: [`${before}\n${SAY(output)}`] });
+const UNTIL_GO = 'until [ -e go ]; do sleep 0.02; done';
 
 describe('ready and bind', () => {
   test('every empty line is answered by ready, before and after bind', async () => {
@@ -59,6 +60,19 @@ describe('ready and bind', () => {
     runner.bind({ ...runner.message(), keys: { up: 'AAAA', down: 'AAAA' } });
     await eventually(() => runner.stderr.includes('its keys are not of 32 bytes'));
     assert.equal((await runner.ready()).session, undefined);
+    runner.bind();
+    await runner.frame('bound');
+  });
+
+  test('a bind that fails leaves the runner unbound, says why on stderr, and can be had later', async () => {
+    await using runner = new RunnerHarness({ agent: { secretFiles: [{ path: 'key' }] } });
+    await runner.ready();
+    runner.bind();
+    await eventually(() => /the session cannot be bound: ENOENT.*berth-secrets\/key/.test(runner.stderr));
+    assert.equal((await runner.ready()).session, undefined);
+    const folder = join(runner.root, 'berth-secrets');
+    mkdirSync(folder);
+    writeFileSync(join(folder, 'key'), 'correct-horse');
     runner.bind();
     await runner.frame('bound');
   });
@@ -150,13 +164,14 @@ describe('turns', () => {
   });
 
   test('the line of the running turn again is answered started, another turn is refused Busy', async () => {
-    await using runner = await RunnerHarness.bound({ agent: saying('1', 'sleep 0.4') });
+    await using runner = await RunnerHarness.bound({ agent: saying('1', UNTIL_GO) });
     const turn = runner.startTurn();
     await runner.frame('started');
     runner.startTurn(null, 30_000, turn);
     await eventually(() => runner.frames('started').length === 2);
     const n = runner.send('turn', { turn: 'other', name: 'o', index: 9, attempt: 1, input: 1, timeoutMs: 1000 });
     assert.equal((await runner.refusal(n)).code, 'Busy');
+    writeFileSync(join(runner.directory('work'), 'go'), '');
     await runner.result(turn);
     assert.equal(runner.frames('result').length, 1);
   });
@@ -214,7 +229,7 @@ describe('turns', () => {
   });
 
   test('pong tells the running turn, then the one not acknowledged, then none', async () => {
-    await using runner = await RunnerHarness.bound({ agent: saying('1', 'sleep 0.3') });
+    await using runner = await RunnerHarness.bound({ agent: saying('1', UNTIL_GO) });
     const ping = async () => {
       const n = runner.send('ping', {});
       return (await runner.frame('pong', (frame) => frame.message.n === n)).message;
@@ -222,7 +237,10 @@ describe('turns', () => {
     assert.equal((await ping()).turn, undefined);
     const turn = runner.startTurn();
     const started = await runner.frame('started');
-    assert.deepEqual((await ping()).turn, { uid: turn, attempt: 1, phase: 'Running', startedAt: started.message.at });
+    const { runningMs, uid, attempt, phase, startedAt } = (await ping()).turn ?? {};
+    assert.deepEqual([uid, attempt, phase, startedAt], [turn, 1, 'Running', started.message.at]);
+    assert.ok((runningMs ?? -1) >= 0);
+    writeFileSync(join(runner.directory('work'), 'go'), '');
     await runner.result(turn);
     assert.equal((await ping()).turn?.phase, 'Finished');
     runner.send('ack', { through: runner.decoder.next - 1 });

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { fieldErrors, toProblem } from '../../../api/errors.ts';
 import { PROBLEMS, Problem, problemSchema } from '../../../api/problems.ts';
-import { sessionCreate } from '../../../api/schemas.ts';
+import { runCreate, sessionCreate } from '../../../api/schemas.ts';
 import { ApiError, TransportError } from '../../../core/kube/errors.ts';
 import { StoreMissingError } from '../../../core/store/store.ts';
 
@@ -45,5 +45,15 @@ describe('problems', () => {
     assert.ok(parsed.error);
     const fields = fieldErrors(parsed.error).map(({ field }) => field);
     assert.deepEqual(fields, ['spec.agent.args[0]', 'spec.x', 'spec.y']);
+  });
+
+  test('a wrong type and a missing field are told in words of JSON', () => {
+    const wrong = runCreate.safeParse({ spec: { agent: { command: 'x', env: {} } } });
+    assert.ok(wrong.error);
+    assert.deepEqual(fieldErrors(wrong.error), [
+      { field: 'spec.agent.command', message: 'it must be of type array, not string' },
+      { field: 'spec.agent.env', message: 'it must be of type array, not object' },
+      { field: 'spec.input', message: 'it is missing' },
+    ]);
   });
 });

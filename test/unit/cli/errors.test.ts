@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { describeError, failed, Interrupted, refused, unreachable } from '../../../cli/errors.ts';
-import { KubeConfigError } from '../../../core/kube/config.ts';
+import { KubeConfigError } from '../../../core/kube/connection.ts';
 import { ApiError, TransportError } from '../../../core/kube/errors.ts';
 
 const api = (code: number, reason: string, message: string, details = {}) =>

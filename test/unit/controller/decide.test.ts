@@ -1,8 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { decide } from '../../../controller/decide/decide.ts';
-import type { Action } from '../../../controller/decide/draft.ts';
-import type { TurnStatus } from '../../../core/resources/turn.ts';
 import {
   aClass,
   aLink,
@@ -11,15 +9,14 @@ import {
   aSession,
   aTurn,
   aWorld,
+  does,
   NOW,
   POD_UID,
   RUNNING_STATUS,
   runningTurn,
+  written,
 } from '../../support/world.ts';
 
-const does = (world: Parameters<typeof aWorld>[0]) => decide(aWorld(world)).actions.map((action) => action.do);
-const written = (actions: Action[]): TurnStatus[] =>
-  actions.flatMap((action) => (action.do === 'WriteTurn' ? [action.status] : []));
 const bound = { session: aSession({ status: RUNNING_STATUS }), pod: aPod(), link: aLink() };
 
 describe('a place and a pod', () => {
@@ -32,10 +29,12 @@ describe('a place and a pod', () => {
     assert.equal(decision.status.phase, 'Suspended');
   });
   test('without a place the session waits and says since when and why', () => {
-    const decision = decide(aWorld({ place: { waiting: 'AtCapacity', message: 'full' } }));
+    const place = { waiting: 'AtCapacity', message: 'full', position: 3 } as const;
+    const decision = decide(aWorld({ place }));
     assert.equal(decision.waiting, true);
     assert.equal(decision.status.phase, 'Queued');
-    assert.deepEqual(decision.status.queue, { since: new Date(NOW).toISOString(), reason: 'AtCapacity' });
+    const since = new Date(NOW - 60_000).toISOString();
+    assert.deepEqual(decision.status.queue, { position: 3, since, reason: 'AtCapacity' });
     assert.equal(decision.status.conditions?.find(({ type }) => type === 'Admitted')?.message, 'full');
   });
   test('the pod is created only after the incarnation is owned', () => {
@@ -47,6 +46,13 @@ describe('a place and a pod', () => {
     const turn = aTurn({ status: { index: 1, phase: 'Succeeded', incarnation: 1, podUID: POD_UID } });
     assert.deepEqual(does({ session: aSession({ status: owned }), turns: [turn] }), ['ConfirmGone']);
   });
+  test('that a turn had a pod is still known when the turn is counted, and forgotten by that', () => {
+    const { podUID: _, ...owned } = RUNNING_STATUS;
+    const turn = aTurn({ status: { index: 1, phase: 'Succeeded', incarnation: 1, podUID: POD_UID } });
+    const { status } = decide(aWorld({ session: aSession({ status: owned }), turns: [turn] }));
+    assert.equal(status.lastTurn?.index, 1);
+    assert.deepEqual(does({ session: aSession({ status }) }), ['ConfirmGone']);
+  });
   test('a suspended session starts only for a turn that is not held', () => {
     const status = { phase: 'Suspended', incarnation: 1 } as const;
     assert.deepEqual(does({ session: aSession({ status }) }), []);
@@ -56,9 +62,6 @@ describe('a place and a pod', () => {
       written(held.actions).map(({ phase, conditions }) => [phase, conditions?.[0]?.reason]),
       [['Queued', 'Held']],
     );
-  });
-  test('under a deletionTimestamp nothing is started', () => {
-    assert.deepEqual(does({ session: aSession({ deleting: true }), turns: [aTurn()] }), []);
   });
   test('pods of earlier incarnations are deleted', () => {
     const stray = aPod({ name: 's-old-0', uid: 'p-0', incarnation: 0 });
@@ -116,6 +119,48 @@ describe('a turn on its way to the runner', () => {
       ['late', 2],
     ]);
   });
+  test('no two turns keep one index, though a deposed leader gave it late', () => {
+    const queued = (name: string, index: number, age: number) =>
+      aTurn({ name, age, status: { index, phase: 'Queued', conditions: [waits] } });
+    const waits = {
+      type: 'Finished',
+      status: 'False' as const,
+      reason: 'Queued',
+      message: '',
+      lastTransitionTime: new Date(NOW).toISOString(),
+    };
+    const indexes = (change: Parameters<typeof aWorld>[0]) =>
+      decide(aWorld({ ...bound, link: aLink({ active: 't-runs' }), ...change })).actions.flatMap((action) =>
+        action.do === 'WriteTurn' ? [[action.turn.metadata.name, action.status.index]] : [],
+      );
+    const runs = runningTurn('runs', { status: { index: 3 } });
+    assert.deepEqual(indexes({ turns: [runs, queued('a', 3, 9), queued('b', 4, 8)] }), [['a', 5]]);
+    assert.deepEqual(indexes({ turns: [runs, queued('a', 4, 9), queued('b', 4, 8)] }), [['b', 5]]);
+    const status = { ...RUNNING_STATUS, lastTurn: { name: 'x', index: 4, phase: 'Succeeded' as const } };
+    const idle = { session: aSession({ status }), link: aLink() };
+    assert.deepEqual(indexes({ ...idle, turns: [queued('a', 4, 9)] }), [['a', 5]]);
+    const ended = aTurn({ name: 'x', status: { index: 5, phase: 'Succeeded' } });
+    assert.deepEqual(indexes({ ...idle, turns: [ended, queued('a', 5, 9)] }), [['a', 6]]);
+  });
+  test('the index of a turn that was deleted is not given again where a request to suspend knows it', () => {
+    const suspendHandled = { id: 'now', afterTurn: 7 };
+    const status = { ...RUNNING_STATUS, suspendHandled };
+    const session = aSession({ spec: { suspendRequest: 'now' }, status });
+    const [turn] = written(decide(aWorld({ ...bound, session, turns: [aTurn()] })).actions);
+    assert.equal(turn?.index, 8);
+  });
+  test('what a session of one turn refuses has no place in the order', () => {
+    const session = aSession({ spec: { turns: 'One' }, status: RUNNING_STATUS });
+    const turns = [runningTurn('a'), aTurn({ name: 'b', age: 1 }), aTurn({ spec: { cancel: true }, age: 1 })];
+    const refused = written(decide(aWorld({ ...bound, session, turns })).actions);
+    assert.deepEqual(
+      refused.map(({ phase, index }) => [phase, index]),
+      [
+        ['Failed', undefined],
+        ['Cancelled', undefined],
+      ],
+    );
+  });
 });
 
 describe('turns that cannot run', () => {
@@ -134,7 +179,11 @@ describe('turns that cannot run', () => {
       'NotAllowed',
     ],
     ['of a session without a command', { session: aSession({ spec: { agent: {} } }), turns: [aTurn()] }, 'InvalidSpec'],
-    ['whose class has not come for ten minutes', { class: undefined, turns: [aTurn({ age: 601 })] }, 'ClassNotFound'],
+    [
+      'whose class has not come for ten minutes',
+      { class: undefined, turns: [aTurn({ age: 601 })], memory: { unsettledSince: NOW - 600_000 } },
+      'ClassNotFound',
+    ],
   ];
   for (const [what, world, reason] of refusals) {
     test(`a turn ${what} ends with ${reason}`, () => {
@@ -144,17 +193,31 @@ describe('turns that cannot run', () => {
       assert.deepEqual(reasons, [reason]);
     });
   }
+  const invalid = aClass({ redact: ['('] });
+  const forbidding = aClass({ overrides: [] });
+  const away: [string, Parameters<typeof aWorld>[0]][] = [
+    ['is away', { class: undefined }],
+    ['cannot work', { class: invalid }],
+    ['forbids what it allowed', { class: forbidding }],
+  ];
+  for (const [what, world] of away) {
+    const turns = [aTurn({ age: 3600, status: { index: 1, phase: 'Queued' } })];
+    const phases = (change: Parameters<typeof aWorld>[0]) =>
+      written(decide(aWorld({ ...world, turns, ...change })).actions).map(({ phase }) => phase);
+    test(`a turn that has waited for long waits on while its class ${what} for a moment, and is not for ever held up by it`, () => {
+      const { wakeAt, actions } = decide(aWorld({ ...world, turns, memory: { unsettledSince: NOW - 60_000 } }));
+      assert.ok(!written(actions).some(({ phase }) => phase === 'Failed'));
+      assert.equal(wakeAt, NOW + 540_000);
+      assert.ok(!phases({}).includes('Failed'), 'nor where a new leader does not know since when');
+      assert.deepEqual(phases({ memory: { unsettledSince: NOW - 600_000 } }), ['Failed']);
+    });
+    test(`a turn that is held does not fail while its class ${what}`, () => {
+      const session = aSession({ spec: { suspend: true } });
+      assert.ok(!phases({ session, memory: { unsettledSince: NOW - 3_600_000 } }).includes('Failed'));
+    });
+  }
   test('an ownerless turn as old as its session is adopted', () => {
     assert.deepEqual(does({ turns: [aTurn({ owner: null, age: 60 })] })[0], 'AdoptTurn');
-  });
-  test('a turn of another session with the same name is left alone', () => {
-    assert.deepEqual(
-      does({
-        session: aSession({ status: { phase: 'Suspended', incarnation: 1 } }),
-        turns: [aTurn({ owner: 'other' })],
-      }),
-      [],
-    );
   });
   test('a turn waits for a class that may still come', () => {
     const decision = decide(aWorld({ class: undefined, turns: [aTurn()] }));
@@ -163,7 +226,7 @@ describe('turns that cannot run', () => {
       ['Queued'],
     );
     assert.equal(decision.status.conditions?.find(({ type }) => type === 'Admitted')?.reason, 'ClassNotFound');
-    assert.equal(decision.wakeAt, NOW + 590_000);
+    assert.equal(decision.wakeAt, NOW + 600_000);
   });
 });
 
@@ -216,39 +279,55 @@ describe('what a new leader does not know yet', () => {
 });
 
 describe('turns that end out of order', () => {
-  const refused = (name: string) => aTurn({ name, status: { index: 2, phase: 'Cancelled' } });
   test('do not keep the first one from being bound', () => {
-    const turns = [runningTurn('a'), refused('b')];
+    const turns = [runningTurn('a'), aTurn({ name: 'b', status: { index: 2, phase: 'Cancelled' } })];
     assert.deepEqual(does({ ...bound, link: aLink({ phase: 'Unbound' }), turns }), ['Bind', 'StartTurn']);
   });
   test('do not finish a session that takes one turn, nor change how it finished', () => {
+    const refused = aTurn({ name: 'b', status: { phase: 'Cancelled' } });
     const one = aSession({ spec: { turns: 'One' }, status: RUNNING_STATUS });
     const first = decide(
-      aWorld({ ...bound, session: one, link: aLink({ active: 't-a' }), turns: [runningTurn('a'), refused('b')] }),
+      aWorld({ ...bound, session: one, link: aLink({ active: 't-a' }), turns: [runningTurn('a'), refused] }),
     );
     assert.notEqual(first.status.phase, 'Finished');
     const done = { ...RUNNING_STATUS, lastTurn: { name: 'a', index: 1, phase: 'Succeeded' as const } };
-    const later = decide(
-      aWorld({ session: aSession({ spec: { turns: 'One' }, status: done }), turns: [refused('b')] }),
-    );
+    const later = decide(aWorld({ session: aSession({ spec: { turns: 'One' }, status: done }), turns: [refused] }));
     assert.equal(later.status.lastTurn?.name, 'a');
   });
 });
 
 describe('what must not get stuck', () => {
+  test('a run is finished by its first turn, also beside one that was given meanwhile and has no index yet', () => {
+    const session = aSession({ spec: { turns: 'One' }, status: RUNNING_STATUS });
+    const finishedAt = new Date(NOW).toISOString();
+    const first = aTurn({ name: 'a', status: { index: 1, phase: 'Succeeded', finishedAt } });
+    const decision = decide(aWorld({ ...bound, session, turns: [first, aTurn({ name: 'b' })] }));
+    assert.equal(written(decision.actions)[0]?.error?.code, 'SessionFinished');
+  });
+  test('a turn whose pod went under an earlier leader is lost, whatever the kubelet had said of the pod', () => {
+    const world = { session: aSession({ status: RUNNING_STATUS }), turns: [runningTurn('a')], pod: undefined };
+    const memory = { confirmedGone: { podUID: POD_UID }, lastPod: aPod({ status: { phase: 'Pending' } }) };
+    assert.equal(written(decide(aWorld({ ...world, memory })).actions)[0]?.error?.code, 'PodLost');
+  });
   test('a runner that works on a turn that is gone is stopped, then given up with its pod', () => {
     assert.deepEqual(does({ ...bound, link: aLink({ active: 't-gone' }) }), ['CancelTurn']);
-    const cancelSent = { turn: 't-gone', at: NOW - 21_000 };
+    const cancelSent = new Map([['t-gone', { at: NOW - 21_000 }]]);
     assert.deepEqual(does({ ...bound, link: aLink({ active: 't-gone', cancelSent }) }), ['DeletePod']);
   });
-  test('a state that cannot be had aborts the suspension, which is tried again later', () => {
-    const held = aSession({ spec: { suspend: true }, status: RUNNING_STATUS });
-    const refused = { n: 1, code: 'SnapshotFailed' as const, message: 'too large' };
-    assert.deepEqual(does({ ...bound, session: held, link: aLink({ suspendSent: true, refused }) }), [
-      'AbortSuspension',
-    ]);
-    const waiting = decide(aWorld({ ...bound, session: held, memory: { suspendAgainAt: NOW + 60_000 } }));
-    assert.deepEqual([waiting.actions, waiting.wakeAt], [[], NOW + 60_000]);
+  test('a cancelled turn behind a turn that is gone has both stopped, each once', () => {
+    const turns = [runningTurn('a', { spec: { cancel: true } })];
+    const sent = new Set(['t-a', 't-gone']);
+    const cancelSent = new Map<string, { at: number }>();
+    const asked = () =>
+      decide(aWorld({ ...bound, turns, link: aLink({ active: 't-gone', sent, cancelSent }) })).actions.flatMap(
+        (action) => (action.do === 'CancelTurn' ? [action.turn] : []),
+      );
+    const all: string[] = [];
+    for (let turns = asked(); turns.length > 0 && all.length < 5; turns = asked()) {
+      all.push(...turns);
+      for (const turn of turns) cancelSent.set(turn, { at: NOW });
+    }
+    assert.deepEqual(all.sort(), ['t-a', 't-gone']);
   });
   test('a pod that the API server forbids fails the turns and frees the place', () => {
     const { podUID: _, ...owned } = RUNNING_STATUS;
@@ -257,24 +336,25 @@ describe('what must not get stuck', () => {
     assert.equal(written(decision.actions)[0]?.error?.code, 'PodForbidden');
     assert.equal(decision.status.podName, undefined);
   });
-  test('a container that is killed before it is bound is tried again with growing delay, and not for ever', () => {
-    const state = { terminated: { exitCode: 137, reason: 'OOMKilled' } };
-    const pod = aPod({
-      status: { phase: 'Failed', containerStatuses: [{ name: 'session', ready: false, restartCount: 0, state }] },
-    });
+  test('a refusal that should pass holds a place for a minute, and another failure until the start time-out', () => {
     const { podUID: _, ...owned } = RUNNING_STATUS;
-    const world = {
-      session: aSession({ status: { ...owned, phase: 'Starting' } }),
-      pod,
-      link: aLink({ phase: 'Opening' }),
-      turns: [runningTurn('a')],
+    const failing = (seconds: number, passes: { passes?: true }) => {
+      const startProblem = { reason: 'StartFailed' as const, message: 'not yet', ...passes };
+      const memory = { startProblem, createFailingSince: NOW - seconds * 1000 };
+      return decide(aWorld({ session: aSession({ status: owned }), memory, turns: [aTurn()] }));
     };
-    const logRead = { podUID: POD_UID };
-    const again = decide(aWorld({ ...world, memory: { logRead } }));
-    assert.equal(written(again.actions)[0]?.phase, 'Queued');
-    assert.ok(again.actions.some((action) => action.do === 'NoteFailedStart'));
-    const last = decide(aWorld({ ...world, memory: { logRead, failedStarts: { count: 3, at: NOW } } }));
-    assert.match(written(last.actions)[0]?.error?.message ?? '', /137.*OOMKilled/);
+    for (const [seconds, passes] of [
+      [59, { passes: true }],
+      [61, {}],
+    ] as const) {
+      assert.deepEqual(
+        failing(seconds, passes).actions.map((action) => action.do),
+        ['CreatePod'],
+      );
+    }
+    const decision = failing(60, { passes: true });
+    assert.equal(written(decision.actions)[0]?.error?.code, 'StartFailed');
+    assert.equal(decision.status.podName, undefined);
   });
 });
 
@@ -332,9 +412,49 @@ describe('a lost pod', () => {
     assert.deepEqual(does({ ...bound, link: aLink({ silentSince: NOW - 31_000 }) }), ['DeletePod']);
     assert.equal(decide(aWorld({ ...bound, link: aLink({ silentSince: NOW - 29_000 }) })).wakeAt, NOW + 1000);
   });
+  test('that was bound and cannot be attached for BERTH_NODE_GRACE while others answer, or for timeouts.start, is deleted', () => {
+    const approval = { id: 'r', prompt: '?', since: new Date(NOW).toISOString(), process: 'Ended' as const, ranMs: 0 };
+    const decided = { decision: 'Approve' as const, approval: 'a', at: new Date(NOW).toISOString() };
+    const waits = aTurn({
+      name: 'a',
+      status: { index: 1, phase: 'AwaitingApproval', approval: { ...approval, incarnation: 1, seq: 3, decided } },
+    });
+    const cases = [{}, { turns: [runningTurn('a')] }, { turns: [waits] }, { turns: [aTurn({ name: 'b' })] }];
+    const lastTransitionTime = new Date(NOW).toISOString();
+    const ready = { type: 'Ready' as const, status: 'True' as const, reason: 'Ready', message: '', lastTransitionTime };
+    const status = { ...RUNNING_STATUS, conditions: [ready] };
+    const held = aSession({ spec: { suspend: true }, status });
+    for (const change of [...cases, { session: held }]) {
+      const world = { session: aSession({ status }), pod: aPod(), ...change };
+      for (const phase of ['Opening', 'Bound', 'Ended'] as const) {
+        const deleted = (unreachableMs: number, othersAnswer: boolean) => {
+          const link = aLink({ phase, unreachableMs, othersAnswer, fresh: false, sent: new Set(['t-a']) });
+          return does({ ...world, link }).includes('DeletePod');
+        };
+        const looks = [deleted(59_000, true), deleted(60_000, true), deleted(599_000, false), deleted(600_000, false)];
+        assert.deepEqual(looks, [false, true, false, true], `${phase} ${JSON.stringify(change)}`);
+      }
+    }
+  });
+  test('that cannot be attached while it starts has all of timeouts.start', () => {
+    const session = aSession({ status: { ...RUNNING_STATUS, phase: 'Starting' } });
+    const world = { session, pod: aPod(), turns: [aTurn({ name: 'a' })] };
+    assert.ok(!does({ ...world, link: aLink({ phase: 'Opening', unreachableMs: 90_000 }) }).includes('DeletePod'));
+  });
 });
 
 describe('clocks', () => {
+  test('a pod that runs is asked by a new leader before it is given up, however long it has been there', () => {
+    const { podUID: _, ...owned } = RUNNING_STATUS;
+    const session = aSession({ status: { ...owned, phase: 'Starting' } });
+    const containerStatuses = [{ name: 'session', ready: true, restartCount: 0, state: { running: {} } }];
+    const pod = aPod({ age: 3600, status: { phase: 'Running', containerStatuses } });
+    const world = { session, pod, turns: [aTurn({ name: 'a', status: { index: 1, phase: 'Queued' } })] };
+    const opening = (ago: number) => aLink({ phase: 'Opening', fresh: false, openedAt: NOW - ago });
+    assert.ok(does(world).includes('OpenLink'));
+    assert.ok(!does({ ...world, link: opening(29_000) }).includes('DeletePod'));
+    assert.ok(does({ ...world, link: opening(30_000) }).includes('DeletePod'));
+  });
   test('a pod that is not bound within timeouts.start is given up with the reason that Kubernetes gives', () => {
     const waiting = { reason: 'ErrImagePull', message: 'no such image' };
     const pod = aPod({
@@ -382,77 +502,6 @@ describe('clocks', () => {
     assert.equal(status(900).currentTurn, undefined);
     assert.equal(status(1000).currentTurn, 'a');
     assert.equal(status(1000).phase, 'Running');
-  });
-});
-
-describe('suspension', () => {
-  const asked = {
-    ...RUNNING_STATUS,
-    suspendHandled: { id: 'r1', afterTurn: 1 },
-    lastTurn: { name: 'a', index: 1, phase: 'Succeeded' as const },
-  };
-  const session = aSession({ spec: { suspendRequest: 'r1' }, status: asked });
-  test('a request is first written down with the last turn given', () => {
-    const status = decide(
-      aWorld({
-        ...bound,
-        session: aSession({ spec: { suspendRequest: 'r1' }, status: RUNNING_STATUS }),
-        turns: [aTurn({ status: { index: 3, phase: 'Succeeded' } })],
-      }),
-    ).status;
-    assert.deepEqual(status.suspendHandled, { id: 'r1', afterTurn: 3 });
-  });
-  test('the runner is fenced and asked for its state first', () => {
-    const decision = decide(aWorld({ ...bound, session }));
-    assert.deepEqual(
-      decision.actions.map((action) => action.do),
-      ['SuspendRunner'],
-    );
-    assert.equal(decision.status.phase, 'Suspending');
-  });
-  test('the state handed over is verified before the pod is deleted', () => {
-    const snapshot = {
-      seq: 9,
-      kind: 'state' as const,
-      message: { digest: 'd', keyId: 'k', bytes: 1 },
-      binary: Buffer.alloc(1),
-    };
-    assert.deepEqual(does({ ...bound, session, link: aLink({ suspendSent: true, snapshot }) }), ['VerifySuspension']);
-  });
-  test('the pod is deleted only when the status has the state', () => {
-    const state = { digest: 'a'.repeat(64), keyId: 'k', bytes: 1, incarnation: 1, seq: 9, inline: 'AA==' };
-    const memory = { suspension: { podUID: POD_UID, verified: state } };
-    const before = decide(aWorld({ ...bound, session, memory, link: aLink({ suspendSent: true }) }));
-    assert.deepEqual(before.actions, []);
-    assert.deepEqual(before.status.state, state);
-    const stored = aSession({ spec: { suspendRequest: 'r1' }, status: { ...asked, state } });
-    assert.deepEqual(does({ ...bound, session: stored, memory, link: aLink({ suspendSent: true }) }), ['DeletePod']);
-  });
-  test('a later turn makes the request void and frees the runner', () => {
-    const actions = does({ ...bound, session, link: aLink({ suspendSent: true }), turns: [aTurn({ name: 'b' })] });
-    assert.deepEqual(actions, ['ResumeRunner', 'WriteTurn', 'StartTurn']);
-  });
-  test('a hold lets the running turn end and keeps the others queued', () => {
-    const held = aSession({ spec: { suspend: true }, status: RUNNING_STATUS });
-    const turns = [runningTurn('a'), aTurn({ name: 'b', status: { index: 2, phase: 'Queued', conditions: [] } })];
-    const decision = decide(aWorld({ ...bound, session: held, link: aLink({ active: 't-a' }), turns }));
-    assert.deepEqual(
-      decision.actions.map((action) =>
-        action.do === 'WriteTurn' ? [action.turn.metadata.name, action.status.phase] : action.do,
-      ),
-      [['b', 'Queued']],
-    );
-  });
-  test('a session of one turn gives up its pod when the status says how the turn ended', () => {
-    const one = aSession({ spec: { turns: 'One' }, status: RUNNING_STATUS });
-    const turn = aTurn({ name: 'a', status: { index: 1, phase: 'Succeeded' } });
-    const first = decide(aWorld({ ...bound, session: one, turns: [turn] }));
-    assert.deepEqual(first.actions, []);
-    assert.equal(first.status.phase, 'Finished');
-    assert.equal(first.status.conditions?.find(({ type }) => type === 'Finished')?.reason, 'RunSucceeded');
-    assert.deepEqual(does({ ...bound, session: aSession({ spec: { turns: 'One' }, status: first.status }) }), [
-      'DeletePod',
-    ]);
   });
 });
 

@@ -1,6 +1,9 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import type { MasterKeys } from '../../../controller/link/keys.ts';
 import { Link } from '../../../controller/link/link.ts';
+import type { LinkView } from '../../../controller/link/view.ts';
+import { sealState } from '../../../core/frames/seal.ts';
 import { silentLogger } from '../../../core/system.ts';
 import { PodRunner } from '../../support/pod-runner.ts';
 import { seededRandom } from '../../support/random.ts';
@@ -16,28 +19,41 @@ const BIND = {
 } as const;
 const TURN = { turn: 'turn-1', name: 'a', index: 1, attempt: 1, input: null, timeoutMs: 60_000 };
 
-function setUp(change: { session?: string; epoch?: number; pod?: PodRunner; clock?: VirtualClock } = {}) {
+function setUp(
+  change: {
+    session?: string;
+    incarnation?: number;
+    podUID?: string;
+    epoch?: number;
+    pod?: PodRunner;
+    clock?: VirtualClock;
+    keys?: MasterKeys;
+    onChange?: (view: LinkView) => void;
+  } = {},
+) {
   const clock = change.clock ?? new VirtualClock();
   const random = seededRandom();
   const pod = change.pod ?? new PodRunner(clock, random);
   const later: number[] = [];
+  const answers = { at: Number.NEGATIVE_INFINITY };
   let number = 0;
   const link = new Link({
     api: pod,
     clock,
     random,
     log: silentLogger,
-    pod: { namespace: 'team', name: 'pod', uid: 'pod-1' },
+    pod: { namespace: 'team', name: 'pod', uid: change.podUID ?? 'pod-1' },
     session: change.session ?? 'session-1',
-    incarnation: 1,
-    keys: { current: { id: 'k', key: KEY }, byId: new Map([['k', KEY]]) },
+    incarnation: change.incarnation ?? 1,
+    keys: change.keys ?? { current: { id: 'k', key: KEY }, byId: new Map([['k', KEY]]) },
     epoch: () => change.epoch ?? 5,
     nextNumber: () => ++number,
-    onChange: () => {},
+    answers,
+    onChange: () => change.onChange?.(link.view),
     onLaterEpoch: (epoch) => later.push(epoch),
   });
   link.open({ scheduled: true, running: false });
-  return { clock, pod, link, later };
+  return { clock, pod, link, later, answers };
 }
 
 async function bound(change: Parameters<typeof setUp>[0] = {}) {
@@ -79,6 +95,21 @@ test('a result that was printed while nobody was attached is fetched by the next
   assert.equal(link.view.delivery?.result.message.output, 'unseen');
 });
 
+test('frames behind one that was torn ask for it once, and again when it has not come within a second', async () => {
+  const { clock, pod, link } = await bound();
+  pod.loses = 'resend';
+  pod.resends = 0;
+  pod.tears = true;
+  for (const turn of ['a', 'b', 'c', 'd']) {
+    link.cancel(turn);
+    await clock.advance(10);
+  }
+  assert.deepEqual([pod.resends, link.view.refused], [1, undefined]);
+  pod.loses = undefined;
+  await clock.advance(1000);
+  assert.deepEqual([pod.resends, link.view.refused?.code], [2, 'UnknownTurn']);
+});
+
 test('after its acknowledgement a result does not come again', async () => {
   const { clock, pod, link } = await bound();
   link.startTurn(TURN);
@@ -105,6 +136,83 @@ test('a turn whose line was lost shows as not active after the next ping', async
   assert.ok(link.view.sent.has('turn-1'), 'that it was once sent is not forgotten');
 });
 
+/** A pod that was bound, and whose state was lost on the way to it. */
+async function unrestored() {
+  const parts = setUp();
+  await parts.clock.advance(200);
+  parts.pod.loses = 'restore';
+  giveState(parts.link);
+  parts.link.startTurn(TURN);
+  await parts.clock.advance(10);
+  assert.equal(parts.link.view.refused?.code, 'NotRestored');
+  parts.pod.loses = undefined;
+  return parts;
+}
+
+function giveState(link: Link): void {
+  const digest = 'ab'.repeat(32);
+  const sealed = sealState(KEY, Buffer.from('packed'), { session: 'session-1', keyId: 'k' }, seededRandom());
+  const restores = { digest, incarnation: 1, seq: 9 };
+  link.bind(
+    { ...BIND, agent: { ...BIND.agent, command: ['agent'], args: [], env: [] }, restores },
+    { digest, keyId: 'k', sealed },
+  );
+}
+
+test('a state that was lost on its way is given again, and the turn that was refused for it then runs', async () => {
+  const { clock, pod, link } = await unrestored();
+  giveState(link);
+  await clock.advance(10);
+  assert.equal(link.view.active, undefined);
+  link.startTurn(TURN);
+  await clock.advance(10);
+  assert.deepEqual(pod.given, ['turn-1']);
+  assert.equal(link.view.refused, undefined);
+});
+
+test('a runner without its state that was asked to suspend is asked again once it has it', async () => {
+  const { clock, pod, link } = await unrestored();
+  link.suspend({});
+  await clock.advance(10);
+  assert.equal(link.view.refused?.code, 'NotRestored');
+  giveState(link);
+  await clock.advance(10);
+  assert.ok(link.view.snapshot);
+  assert.deepEqual(pod.given, []);
+});
+
+test('a successor with a newer master key gives a lost state again under the keys the runner has', async () => {
+  const { clock, pod, link } = await unrestored();
+  link.close();
+  const newer = Buffer.alloc(32, 8);
+  const keys = {
+    current: { id: 'n', key: newer },
+    byId: new Map([
+      ['n', newer],
+      ['k', KEY],
+    ]),
+  };
+  const successor = setUp({ clock, pod, keys, epoch: 6 });
+  await clock.advance(60_000);
+  assert.equal(successor.link.view.phase, 'Bound');
+  giveState(successor.link);
+  successor.link.startTurn(TURN);
+  await clock.advance(10);
+  assert.deepEqual(pod.given, ['turn-1']);
+});
+
+test('a successor does not give a state again that a runner has had since it asked for it', async () => {
+  const { clock, pod, link } = await unrestored();
+  giveState(link);
+  await clock.advance(10);
+  link.startTurn(TURN);
+  await clock.advance(10);
+  link.close();
+  const successor = setUp({ clock, pod, epoch: 6 });
+  await clock.advance(10_000);
+  assert.deepEqual([successor.link.view.started?.turn, successor.link.view.refused], ['turn-1', undefined]);
+});
+
 test('a turn that is sent twice runs once', async () => {
   const { clock, pod, link } = await bound();
   link.startTurn(TURN);
@@ -120,6 +228,23 @@ test('a runner that is bound to another session is foreign', async () => {
   assert.equal(other.link.view.phase, 'Foreign');
 });
 
+test('a runner that is bound to another incarnation, or in another pod of the name, is foreign and gives nothing', async () => {
+  for (const change of [{ incarnation: 2 }, { podUID: 'pod-2' }]) {
+    const { clock, pod, link } = await bound();
+    link.startTurn(TURN);
+    await clock.advance(10);
+    link.close();
+    const other = setUp({ ...change, pod, clock });
+    await clock.advance(1000);
+    pod.finish('for the first');
+    await clock.advance(1000);
+    assert.deepEqual([other.link.view.phase, other.link.view.delivery], ['Foreign', undefined]);
+    other.link.startTurn({ ...TURN, turn: 'turn-2' });
+    await clock.advance(1000);
+    assert.deepEqual(pod.given, ['turn-1']);
+  }
+});
+
 test('a successor learns what runs from a runner that is bound already', async () => {
   const first = await bound();
   first.link.startTurn(TURN);
@@ -133,6 +258,142 @@ test('a successor learns what runs from a runner that is bound already', async (
   first.pod.finish('for the second');
   await first.clock.advance(10);
   assert.equal(second.link.view.delivery?.result.message.output, 'for the second');
+});
+
+const LONG = { ...TURN, timeoutMs: 600_000 };
+/** Figures of `turn-1` as they came, by the seconds that its process had run. */
+const told = (views: LinkView[]) => [
+  ...new Set(views.flatMap(({ figures }) => (figures ? [Math.round(figures.runningMs / 1000)] : []))),
+];
+
+test('a turn is asked for its figures when it has run ten seconds, then every 30 s, and no more when it has ended', async () => {
+  const views: LinkView[] = [];
+  const { clock, pod, link } = await bound({ onChange: (view) => views.push(view) });
+  await clock.advance(20_000);
+  link.startTurn(LONG);
+  await clock.advance(9_000);
+  assert.deepEqual(told(views), []);
+  await clock.advance(62_000);
+  assert.deepEqual(told(views), [10, 40, 70]);
+  const { turn, attempt, usage, at } = link.view.figures!;
+  assert.deepEqual([turn, attempt, usage?.wallMs, at], ['turn-1', 1, 70_000, clock.now() - 1_000]);
+  pod.finish('done');
+  await clock.advance(10);
+  link.acknowledge(link.view.delivery!.result.seq);
+  assert.equal(link.view.figures, undefined);
+  const asked = pod.asked;
+  await clock.advance(29_000);
+  assert.equal(pod.asked, asked);
+});
+
+test('a turn that talks all the time is asked for its figures as well, and one that is short is not', async () => {
+  const views: LinkView[] = [];
+  const { clock, pod, link } = await bound({ onChange: (view) => views.push(view) });
+  link.startTurn(LONG);
+  for (let second = 0; second < 45; second++) {
+    await clock.advance(1_000);
+    pod.talk();
+  }
+  assert.deepEqual(told(views), [10, 40]);
+  pod.finish('done');
+  await clock.advance(10);
+  link.acknowledge(link.view.delivery!.result.seq);
+  const asked = pod.asked;
+  link.startTurn({ ...TURN, turn: 'turn-2' });
+  await clock.advance(5_000);
+  pod.finish('done');
+  await clock.advance(10);
+  link.acknowledge(link.view.delivery!.result.seq);
+  await clock.advance(20_000);
+  assert.equal(pod.asked, asked);
+});
+
+test('a question for figures that is lost is asked again in its time, whatever the turn tells meanwhile', async () => {
+  const { clock, pod, link } = await bound();
+  link.startTurn(LONG);
+  pod.loses = 'ping';
+  const asked = pod.asked;
+  for (let second = 0; second < 35; second++) {
+    await clock.advance(1_000);
+    pod.talk();
+  }
+  assert.equal(pod.asked, asked + 1);
+  pod.loses = undefined;
+  await clock.advance(10_000);
+  assert.equal(Math.round((link.view.figures?.runningMs ?? 0) / 1000), 40);
+});
+
+test('a runner that does not answer with figures is not silent before it would be without them', async () => {
+  const { clock, pod, link } = await bound();
+  link.startTurn(LONG);
+  await clock.advance(10);
+  pod.loses = 'ping';
+  const began = clock.now();
+  await clock.advance(29_000);
+  assert.deepEqual([link.view.silentSince, pod.asked >= 1], [undefined, true]);
+  await clock.advance(6_000);
+  const since = (link.view.silentSince ?? 0) - began;
+  assert.ok(since >= 29_000 && since <= 30_000, `${since}`);
+});
+
+test('figures that were told before a successor came are not taken for those of now', async () => {
+  const { clock, pod, link } = await bound();
+  link.startTurn(LONG);
+  await clock.advance(40_000);
+  assert.ok(link.view.figures);
+  link.close();
+  const views: LinkView[] = [];
+  setUp({ clock, pod, epoch: 6, onChange: (view) => views.push(view) });
+  await clock.advance(31_000);
+  assert.deepEqual(told(views), [40, 70]);
+  const [first] = views.filter(({ figures }) => figures);
+  assert.ok(first?.figures && first.figures.usage!.wallMs >= 40_000, JSON.stringify(first?.figures));
+});
+
+test('what a runner said of itself before a successor came is not taken for what is so now', async () => {
+  const { clock, pod, link } = await bound();
+  await clock.advance(100_000);
+  link.suspend(undefined);
+  await clock.advance(10);
+  assert.equal(link.view.suspended, true);
+  link.resume();
+  const idleSince = link.view.lastActivity as number;
+  link.close();
+  const views: LinkView[] = [];
+  setUp({ clock, pod, epoch: 6, onChange: (view) => views.push(view) });
+  await clock.advance(1000);
+  assert.equal(views.at(-1)?.phase, 'Bound');
+  for (const { lastActivity = idleSince, suspended } of views) {
+    assert.ok(Math.abs(lastActivity - idleSince) <= 20, `it rests since ${idleSince}, not ${lastActivity}`);
+    assert.equal(suspended, false);
+  }
+});
+
+test("what a runner did when is told by the controller's clock, whatever the runner's clock says", async () => {
+  for (const skew of [-3_600_000, 3_600_000]) {
+    const clock = new VirtualClock();
+    let jump = 0;
+    const own = {
+      now: () => clock.now() + skew + jump,
+      monotonic: () => clock.monotonic(),
+      setTimer: clock.setTimer.bind(clock),
+    };
+    const pod = new PodRunner(own, seededRandom());
+    const first = await bound({ clock, pod });
+    first.link.startTurn(TURN);
+    await clock.advance(10);
+    const { started } = first.link.view;
+    assert.ok(Math.abs(Date.parse(started?.at ?? '') - clock.now()) <= 20, started?.at);
+
+    jump = skew;
+    await clock.advance(40_000);
+    first.link.close();
+    const second = setUp({ pod, clock, epoch: 6 });
+    await clock.advance(1000);
+    const again = Date.parse(second.link.view.started?.at ?? '');
+    assert.ok(Math.abs(again - Date.parse(started?.at ?? '')) <= 20, `${again}`);
+    assert.ok(Math.abs((second.link.view.lastActivity ?? 0) - again) <= 1100);
+  }
 });
 
 test('a leader whose epoch a runner has seen surpassed is told the later one', async () => {
@@ -156,17 +417,55 @@ test('a runner that owes an answer is silent since then, also over several attac
   assert.equal(link.view.silentSince, undefined);
 });
 
+test('a pod that nobody can attach to is unreachable for as long as that is tried, until it answers again', async () => {
+  const { clock, pod, link, answers } = await bound();
+  assert.equal(link.view.unreachableMs, undefined);
+  pod.unreachable = true;
+  pod.drop();
+  await clock.advance(60_000);
+  const after = link.view.unreachableMs ?? 0;
+  assert.ok(after > 40_000 && after <= 60_000, `${after} ms by then`);
+  assert.equal(link.view.othersAnswer, false);
+  // Opened and not answered is no better.
+  pod.unreachable = false;
+  pod.deaf = true;
+  await clock.advance(30_000);
+  assert.ok((link.view.unreachableMs ?? 0) > after);
+  answers.at = clock.monotonic();
+  await clock.advance(20_000);
+  assert.equal(link.view.othersAnswer, true);
+  pod.deaf = false;
+  await clock.advance(30_000);
+  assert.equal(link.view.unreachableMs, undefined);
+});
+
 test('a suspended runner hands over its state and refuses turns until it is resumed', async () => {
   const { clock, pod, link } = await bound();
-  link.suspend();
+  link.suspend({});
+  assert.equal(link.view.suspended, false);
   await clock.advance(10);
   assert.ok(link.view.snapshot);
+  assert.equal(link.view.suspended, true);
   link.startTurn(TURN);
   await clock.advance(10);
   assert.equal(link.view.refused?.code, 'Suspended');
+  assert.equal(link.view.sent.size, 0, 'what was refused was not begun');
   link.resume();
   assert.equal(link.view.snapshot, undefined);
   link.startTurn(TURN);
   await clock.advance(10);
   assert.deepEqual(pod.given, ['turn-1']);
+});
+
+test('that an earlier cancellation came in vain says nothing of a later one', async () => {
+  const { clock, link } = await bound();
+  link.cancel('turn-0');
+  await clock.advance(10);
+  assert.equal(link.view.refused?.code, 'UnknownTurn');
+  link.startTurn(TURN);
+  await clock.advance(10);
+  link.cancel(TURN.turn);
+  assert.equal(link.view.refused, undefined);
+  await clock.advance(10);
+  assert.equal(link.view.refused, undefined);
 });

@@ -35,7 +35,7 @@ const frames = (events: FrameEvent[]) =>
   events.flatMap((event) => (event.type === 'frame' ? [plain(event.frame)] : []));
 const gaps = (events: FrameEvent[]) =>
   events.flatMap((event) => (event.type === 'gap' ? [[event.from, event.to]] : []));
-const pong = { n: 1, incarnation: 3, lastActivityAt: '2026-01-02T03:04:05.678Z', suspended: false };
+const pong = { n: 1, incarnation: 3, idleMs: 5, suspended: false };
 const ready: Ready = { boot, protocol: 1, runnerVersion: '0.1.0', podUID: 'pod-1', lastSeq: 0, epoch: 0 };
 
 describe('frames, decoded', () => {

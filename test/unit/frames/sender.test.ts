@@ -10,8 +10,7 @@ import { validateFrame } from '../../../core/frames/validate.ts';
 import { FrameError } from '../../../core/frames/wire.ts';
 import { address, collecting, expected, fault, keys, plain, send, sent, spoil, up } from './support.ts';
 
-const at = '2026-01-02T03:04:05.678Z';
-const pong = { n: 1, incarnation: 3, lastActivityAt: at, suspended: false };
+const pong = { n: 1, incarnation: 3, idleMs: 5, suspended: false };
 const logOf = (length: number) => ({
   turn: 't',
   attempt: 1,
@@ -87,7 +86,7 @@ describe('frames, sent', () => {
     texts.length = 0;
     sender.resend(1);
     const told = decode(texts);
-    assert.deepEqual(told.slice(0, 2), ['log 1', 'dropped 2-7']);
+    assert.deepEqual(told.slice(0, 2), ['log 1', 'dropped 2-6']);
     assert.equal(told.at(-1), 'bye 12');
   });
 

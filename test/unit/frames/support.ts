@@ -24,7 +24,7 @@ export const sent: fc.Arbitrary<Sent> = fc.oneof(
   fc.constant<Sent>({ kind: 'started', message: { turn, attempt: 1, at, pid: 12 }, binary: Buffer.alloc(0) }),
   fc.nat(9).map<Sent>((n) => ({
     kind: 'pong',
-    message: { n, incarnation: 3, lastActivityAt: at, suspended: false },
+    message: { n, incarnation: 3, idleMs: 5, suspended: false },
     binary: Buffer.alloc(0),
   })),
   fc.string({ unit: 'binary', maxLength: 40 }).map<Sent>((text) => ({
@@ -37,6 +37,30 @@ export const sent: fc.Arbitrary<Sent> = fc.oneof(
     message: { turn, digest: hex, keyId: 'k1', bytes: b.size },
     binary: Buffer.alloc(b.size, b.byte),
   })),
+  fc.jsonValue({ maxDepth: 2 }).map<Sent>((value) => ({
+    kind: 'event',
+    message: { turn, attempt: 1, at, event: JSON.parse(JSON.stringify(value)) },
+    binary: Buffer.alloc(0),
+  })),
+  fc
+    .record({ prompt: fc.string({ minLength: 1, maxLength: 40 }), payload: fc.jsonValue({ maxDepth: 2 }) })
+    .map<Sent>((asks) => ({
+      kind: 'approval',
+      message: {
+        turn,
+        attempt: 1,
+        id: '0123456789abcdef',
+        prompt: asks.prompt,
+        payload: JSON.parse(JSON.stringify(asks.payload)),
+        process: 'Alive',
+        at,
+        startedAt: at,
+        ranMs: 12,
+        state: { seq: 4, digest: hex },
+        logSeq: 3,
+      },
+      binary: Buffer.alloc(0),
+    })),
   fc.jsonValue({ maxDepth: 2 }).map<Sent>((value) => {
     const output = JSON.parse(JSON.stringify(value));
     const message = {

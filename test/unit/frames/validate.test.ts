@@ -15,6 +15,17 @@ const result = {
   state: { seq: 4, digest: 'a'.repeat(64) },
   leftRunning: [{ pid: 7, command: 'sleep' }],
 };
+const request = {
+  turn: 't',
+  attempt: 1,
+  id: '0123456789abcdef',
+  prompt: 'May I?',
+  process: 'Ended',
+  at,
+  startedAt: at,
+  ranMs: 1,
+  state: 'Unchanged',
+};
 
 describe('messages from a pod', () => {
   test('every message that a runner sends passes unchanged', () => {
@@ -34,6 +45,15 @@ describe('messages from a pod', () => {
     ['a sequence number that is none', { ...result, logSeq: 0 }, /^logSeq: /],
     ['an exit code beyond 32 bits', { ...result, exitCode: 2 ** 40 }, /^exitCode: /],
     ['an endless error', { ...result, error: { code: 'X', message: 'x'.repeat(70_000) } }, /^error.message: /],
+    ['an empty question', { kind: 'approval', ...request, prompt: '' }, /^prompt/],
+    ['a question that is too long', { kind: 'approval', ...request, prompt: 'x'.repeat(4097) }, /^prompt: is too long/],
+    [
+      'a payload that is too large',
+      { kind: 'approval', ...request, payload: 'x'.repeat(16_384) },
+      /^payload: is larger/,
+    ],
+    ['a request with a forged id', { kind: 'approval', ...request, id: '../x' }, /^id/],
+    ['an event that is too large', { kind: 'event', turn: 't', attempt: 1, at, event: 'x'.repeat(40_000) }, /^event/],
     ['a dropped range that runs backwards', { kind: 'dropped', from: 5, to: 4, counts: {} }, /from is above to/],
     ['counts of a kind that does not exist', { kind: 'dropped', from: 4, to: 5, counts: { x: 1 } }, /^counts/],
   ];

@@ -42,14 +42,14 @@ describe('an image', () => {
     assert.ok((await readFile(join(folder, '0.tar'))).equals(await readFile(join(folder, '1.tar'))));
   });
 
-  test('belongs to root, and only a mode that is asked for is unusual', async (t) => {
+  test('belongs to root, and only a mode or group that is asked for is unusual', async (t) => {
     const folder = await temporary(t);
     const root = await makeRoot(join(folder, 'root'), ['a', 'x'], new Date(), true);
-    await writeLayer(root, join(folder, 'layer.tar'), { '/bin/x': 0o711 });
+    await writeLayer(root, join(folder, 'layer.tar'), { '/bin/x': { mode: 0o751, gid: 65531 } });
     const lines = listing(join(folder, 'layer.tar')).trim().split('\n');
     assert.deepEqual(
       lines.map((line) => line.replace(/ +\d+ 1970-01-01 \d\d:\d\d /, ' ')),
-      ['drwxr-xr-x 0/0 bin', '-rw-r--r-- 0/0 bin/a', '-rwx--x--x 0/0 bin/x', 'lrwxrwxrwx 0/0 link -> bin/a'],
+      ['drwxr-xr-x 0/0 bin', '-rw-r--r-- 0/0 bin/a', '-rwxr-x--x 0/65531 bin/x', 'lrwxrwxrwx 0/0 link -> bin/a'],
     );
   });
 

@@ -113,6 +113,26 @@ describe('object cache', () => {
     assert.equal(cache.position, '20');
   });
 
+  test('what was dropped ahead of the watch does not come back with the events of its past', () => {
+    const thing = (version: string, value: number, uid = 'u'): Stored<Thing> => ({
+      metadata: { name: 'a', uid, resourceVersion: version, creationTimestamp: '' },
+      value,
+    });
+    const cache = new ObjectCache<Thing>({ all: () => ['all'] }, ({ value }) => value !== unwanted);
+    let unwanted = 3;
+    cache.replaceAll([], '10');
+    cache.apply(thing('11', 1));
+    cache.apply(thing('13', 3));
+    assert.deepEqual([cache.observe(thing('11', 1)), cache.observe(thing('12', 2))], [[], []]);
+    assert.equal(cache.size, 0);
+    cache.apply(thing('16', 4));
+    unwanted = 4;
+    cache.prune('all', 'all');
+    assert.deepEqual(cache.replaceAll([thing('14', 2)], '15'), [], 'a list that is behind');
+    assert.equal(cache.observe(thing('17', 5)).length, 1, 'what comes later counts');
+    assert.equal(cache.observe(thing('18', 1, 'another')).length, 2, 'as does what has its name');
+  });
+
   test('versions that are no decimal numbers cannot be ordered, and what comes later counts', () => {
     const thing = (version: string): Stored<Thing> => ({
       metadata: { name: 'a', uid: 'u', resourceVersion: version, creationTimestamp: '' },

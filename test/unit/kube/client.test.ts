@@ -336,6 +336,29 @@ describe('pod logs', () => {
     await assert.rejects(client.podLog(REF, { container: 'none' })[Symbol.asyncIterator]().next(), { code: 400 });
   });
 
+  test('a log whose sender stands still in its middle ends at the deadline, one that is followed does not', async (t) => {
+    const clock = new VirtualClock();
+    const { server, client } = await serverAndClient(t, { clock });
+    server.intercept = (_request, response) => {
+      response.write('first line\n');
+      return true;
+    };
+    const followed = client.podLog(REF, { container: 'c', follow: true })[Symbol.asyncIterator]();
+    await followed.next();
+    const whole = client.podLog(REF, { container: 'c' })[Symbol.asyncIterator]();
+    assert.equal(String((await whole.next()).value), 'first line\n');
+    const ends = assert.rejects(
+      whole.next(),
+      (error) => error instanceof TransportError && /log: no more of the answer within 15000 ms/.test(error.message),
+    );
+    const more = followed.next().then(() => 'more');
+    await clock.advance(15_000);
+    await ends;
+    assert.equal(clock.pending, 0);
+    await client.close();
+    await assert.rejects(more, TransportError);
+  });
+
   test('a reader that stands still stops the sender instead of filling memory', async (t) => {
     const { server, client } = await serverAndClient(t);
     let written = 0;
@@ -359,7 +382,7 @@ describe('pod logs', () => {
       more();
       return true;
     };
-    const log = client.podLog(REF, { follow: true })[Symbol.asyncIterator]();
+    const log = client.podLog(REF, { container: 'c', follow: true })[Symbol.asyncIterator]();
     await log.next();
     let seen = -1;
     await eventually(() => {

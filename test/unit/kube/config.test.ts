@@ -3,7 +3,8 @@ import { mkdtempSync, readFileSync, rmSync, utimesSync, writeFileSync } from 'no
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, type TestContext, test } from 'node:test';
-import { KubeConfigError, loadConnection } from '../../../core/kube/config.ts';
+import { loadConnection } from '../../../core/kube/config.ts';
+import { KubeConfigError } from '../../../core/kube/connection.ts';
 
 function folder(t: TestContext, files: Record<string, string>): string {
   const dir = mkdtempSync(join(tmpdir(), 'berth-kubeconfig-'));

@@ -172,6 +172,40 @@ describe('informer', () => {
     }
   });
 
+  test('a list that is asked for shows what a late watch has not told, deletions too, and the watch goes on from there', async (t) => {
+    const { server, informer, changes, watching } = await started(t, {}, (fresh) => {
+      fresh.put(NS, pod('gone'));
+    });
+    await watching();
+    // Behind the back of the watch.
+    server.objects.delete(`${NS}/gone`);
+    const { metadata } = server.put('/elsewhere', pod('new'));
+    server.objects.set(`${NS}/new`, { metadata: { ...metadata, namespace: 'ns' } });
+    await informer.relist(new AbortController().signal);
+    assert.deepEqual(changes, ['+gone', '-gone', '+new']);
+    server.put(NS, pod('later'));
+    await eventually(() => changes.includes('+later'));
+    assert.equal(lists(server), 2);
+  });
+
+  test('a list that is asked for is tried until it succeeds, the informer is stopped or nobody waits any more', async (t) => {
+    const { server, informer } = await started(t);
+    let refuses = true;
+    server.intercept = ({ query }, response) => {
+      if (refuses && !query.has('watch')) refuse(response, 503, 'ServiceUnavailable', 'not now');
+      return refuses && !query.has('watch');
+    };
+    const nobody = AbortSignal.abort(new Error('nobody waits'));
+    await assert.rejects(informer.relist(nobody), /nobody waits/);
+    const first = informer.relist(new AbortController().signal);
+    await eventually(() => lists(server) >= 2);
+    refuses = false;
+    await first;
+    refuses = true;
+    const second = informer.relist(new AbortController().signal);
+    await Promise.all([assert.rejects(second, /was stopped/), informer.stop()]);
+  });
+
   test('a server that comes back with an older history is believed', async (t) => {
     const { server, informer, changes, watching } = await started(t, {}, (fresh) => {
       fresh.put(NS, pod('kept'));
@@ -327,7 +361,7 @@ describe('informer', () => {
     assert.deepEqual(new Set(server.requests.map(({ path }) => path)), new Set([NS, '/api/v1/namespaces/two/pods']));
   });
 
-  test('one namespace that cannot be listed keeps the whole from being synced', async (t) => {
+  test('one namespace that cannot be listed keeps the whole from being synced at first', async (t) => {
     const { server, client } = await serverAndClient(t);
     server.intercept = ({ path }, response) => {
       const denied = path.includes('/denied/');
@@ -349,6 +383,69 @@ describe('informer', () => {
     assert.equal(informer.isSynced, false);
     await informer.stop();
     await assert.rejects(waiting, /stopped/);
+  });
+
+  test('a namespace that stays closed is left out with what it last showed, until it is open again', async (t) => {
+    const clock = new VirtualClock();
+    const { server, client } = await serverAndClient(t);
+    server.put('/api/v1/namespaces/lost/pods', pod('last-seen'));
+    let closed = false;
+    server.intercept = ({ path }, response) => {
+      const denied = path.includes('/never/') || (closed && path.includes('/lost/'));
+      if (denied) refuse(response, 403, 'Forbidden', 'pods is forbidden');
+      return denied;
+    };
+    const said: [string, string | undefined][] = [];
+    const options = { clock, random: seededRandom(), log: silentLogger, resource: pods };
+    const informer = new Informer<Pod>({
+      api: client,
+      ...options,
+      namespaces: ['ns', 'lost', 'never'],
+      onClosed: (namespace, error) => said.push([namespace, error?.message]),
+    });
+    informer.start();
+    t.after(() => informer.stop());
+    const pass = (check: () => boolean) =>
+      eventually(async () => {
+        await clock.advance(1_000);
+        return check();
+      });
+    const since = clock.monotonic();
+    await pass(() => informer.isSynced);
+    assert.ok(clock.monotonic() - since >= 30_000, 'it may be being set up');
+    assert.deepEqual(said.splice(0), [['never', 'pods is forbidden']]);
+    assert.equal(informer.stalenessIn('never'), Infinity);
+    // Who asks for the whole set anew does not wait for what is closed.
+    await informer.relist(new AbortController().signal);
+    closed = true;
+    server.cut();
+    await pass(() => informer.closed('lost') !== undefined);
+    assert.deepEqual(said.splice(0), [['lost', 'pods is forbidden']]);
+    assert.ok(informer.get('lost', 'last-seen'));
+    await pass(() => informer.staleness < informer.stalenessIn('lost') - 20_000);
+    server.remove('/api/v1/namespaces/lost/pods/last-seen');
+    closed = false;
+    await pass(() => informer.closed('lost') === undefined);
+    assert.deepEqual(said, [['lost', undefined]]);
+    assert.equal(informer.get('lost', 'last-seen'), undefined);
+  });
+
+  test('where every namespace is closed nothing is taken for known', async (t) => {
+    const clock = new VirtualClock();
+    const { server, client } = await serverAndClient(t);
+    server.intercept = (_request, response) => {
+      refuse(response, 403, 'Forbidden', 'pods is forbidden');
+      return true;
+    };
+    const options = { clock, random: seededRandom(), log: silentLogger, resource: pods };
+    const informer = new Informer<Pod>({ api: client, ...options, namespaces: ['a', 'b'] });
+    informer.start();
+    t.after(() => informer.stop());
+    await eventually(async () => {
+      await clock.advance(1_000);
+      return informer.closed('a') && informer.closed('b');
+    });
+    assert.deepEqual([informer.isSynced, informer.staleness], [false, Infinity]);
   });
 
   test('a stop ends the watch and nothing is asked any more', async (t) => {

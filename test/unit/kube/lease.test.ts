@@ -4,7 +4,7 @@ import fc from 'fast-check';
 import type { Lease } from '../../../core/kube/builtin.ts';
 import { ApiError, TransportError } from '../../../core/kube/errors.ts';
 import { LeaderElector, type LeaderElectorOptions, type Leadership } from '../../../core/kube/lease.ts';
-import type { CallOptions, KubeApi, Stored } from '../../../core/kube/types.ts';
+import type { CallOptions, KubeApi, Stored, WatchEvent, WatchOptions } from '../../../core/kube/types.ts';
 import { type Clock, delay } from '../../../core/runtime.ts';
 import { silentLogger, systemClock } from '../../../core/system.ts';
 import { eventually } from '../../support/eventually.ts';
@@ -19,7 +19,9 @@ const refused = (code: number, reason: string) => new ApiError({ code, reason, m
 /** One lease on a virtual clock, behind a network that can be slow, cut, or lose answers. */
 class LeaseStore {
   lease: Stored<Lease> | undefined;
+  #deleted: Stored<Lease> | undefined;
   readonly #clock: Clock;
+  readonly #watchers = new Set<() => void>();
   #version = 1;
 
   constructor(clock: Clock) {
@@ -62,8 +64,20 @@ class LeaseStore {
           if (object.metadata.resourceVersion !== resourceVersion) throw refused(409, 'Conflict');
           return this.#put(object);
         }),
+      watch: (_resource: unknown, options: WatchOptions) => {
+        const { before } = net();
+        if (before === 'lost') throw new TransportError('cannot be watched');
+        return this.#watch(options);
+      },
     };
     return api as unknown as KubeApi;
+  }
+
+  /** As `kubectl delete`. */
+  delete(): void {
+    this.#deleted = this.lease;
+    this.lease = undefined;
+    for (const changed of [...this.#watchers]) changed();
   }
 
   #get(): Stored<Lease> {
@@ -74,7 +88,26 @@ class LeaseStore {
   #put(object: Lease): Stored<Lease> {
     const metadata = { uid: 'u', creationTimestamp: '', ...object.metadata, resourceVersion: String(++this.#version) };
     this.lease = structuredClone({ ...object, metadata });
+    for (const changed of [...this.#watchers]) changed();
     return this.#get();
+  }
+
+  async *#watch({ resourceVersion, signal }: WatchOptions): AsyncGenerator<WatchEvent<Lease>> {
+    let last = Number(resourceVersion);
+    for (;;) {
+      signal.throwIfAborted();
+      if (this.lease && Number(this.lease.metadata.resourceVersion) > last) {
+        last = Number(this.lease.metadata.resourceVersion);
+        yield { type: 'MODIFIED', object: this.#get() };
+        continue;
+      }
+      if (!this.lease && this.#deleted) yield { type: 'DELETED', object: this.#deleted };
+      const { promise, resolve } = Promise.withResolvers<void>();
+      this.#watchers.add(resolve);
+      signal.addEventListener('abort', () => resolve(), { once: true });
+      await promise;
+      this.#watchers.delete(resolve);
+    }
   }
 }
 
@@ -148,7 +181,34 @@ describe('leader election', () => {
     assert.equal(b.started[0]?.epoch, a.started[0]!.epoch + 1);
   });
 
-  test('a released lease is taken at the next look and is not taken over', async () => {
+  test('a lease that cannot be watched is taken at the next look after its release', async () => {
+    const clock = new VirtualClock();
+    const store = new LeaseStore(clock);
+    const a = elector(store.reached(), clock, 'a');
+    const { watch: _, ...unwatched } = store.reached();
+    const b = elector(unwatched as KubeApi, clock, 'b');
+    a.it.start();
+    await clock.advance(0);
+    b.it.start();
+    await clock.advance(5_000);
+    await a.it.release();
+    await clock.advance(2_200);
+    assert.deepEqual([a.it.leading, b.it.leading], [false, true]);
+  });
+
+  test('an expired lease is taken when it expires, not at some look after that', async () => {
+    const { clock, store, a, b } = two();
+    a.it.start();
+    await clock.advance(0);
+    b.it.start();
+    await clock.advance(5_000);
+    await a.it.release(false);
+    const renewed = Date.parse(store.lease?.spec?.renewTime ?? '');
+    while (!b.it.leading) await clock.advance(50);
+    assert.ok(clock.now() - renewed <= 15_100, `${clock.now() - renewed} ms`);
+  });
+
+  test('a released lease is taken at once and is not taken over', async () => {
     const { clock, store, a, b } = two();
     a.it.start();
     await clock.advance(0);
@@ -157,12 +217,26 @@ describe('leader election', () => {
     await a.it.release();
     assert.equal(store.lease?.spec?.holderIdentity, '');
     assert.deepEqual(a.stopped, ['released']);
-    await clock.advance(2_200);
+    await clock.advance(0);
     assert.deepEqual([a.it.leading, b.it.leading], [false, true]);
     assert.equal(b.started[0]?.takenOver, false);
     assert.equal(b.started[0]?.epoch, a.started[0]!.epoch + 1);
     await clock.advance(60_000);
     assert.equal(a.started.length, 1);
+  });
+
+  test('a lease that is let go of without being given free expires, and is taken over', async () => {
+    const { clock, store, a, b } = two();
+    a.it.start();
+    await clock.advance(0);
+    b.it.start();
+    await clock.advance(5_000);
+    await a.it.release(false);
+    assert.match(store.lease?.spec?.holderIdentity ?? '', /^a_/);
+    await clock.advance(10_000);
+    assert.deepEqual([a.it.leading, b.it.leading], [false, false]);
+    await clock.advance(10_000);
+    assert.equal(b.started[0]?.takenOver, true);
   });
 
   test('times in the record and jumps of the wall clock decide nothing', async () => {
@@ -204,7 +278,7 @@ describe('leader election', () => {
     await clock.advance(15_000);
     assert.deepEqual([a.started.length, a.it.leading], [2, true]);
     assert.ok(a.started[1]!.epoch > a.started[0]!.epoch);
-    assert.equal(a.started[1]?.takenOver, false);
+    assert.equal(a.started[1]?.takenOver, true, 'its own last requests may be under way');
   });
 
   test('a take-over whose answer was lost is still a take-over', async () => {
@@ -290,6 +364,18 @@ describe('leader election', () => {
     assert.equal(a.stopped[1], 'the lease is held by thief');
   });
 
+  test('a lease that is deleted under its holder is taken over at once: the holder has yet to notice', async () => {
+    const { clock, store, a, b } = two();
+    a.it.start();
+    await clock.advance(0);
+    b.it.start();
+    await clock.advance(1_000);
+    store.delete();
+    await clock.advance(0);
+    assert.ok(a.it.leading && b.it.leading, 'for a moment there are two');
+    assert.equal(b.started[0]?.takenOver, true);
+  });
+
   test('the time left for requests of the leader ends with the leadership', async () => {
     const clock = new VirtualClock();
     const store = new LeaseStore(clock);
@@ -366,7 +452,7 @@ describe('leader election', () => {
 
   test('it works against a server over HTTP', async (t) => {
     const { server, client } = await serverAndClient(t);
-    const times = { leaseDurationMs: 3_000, renewDeadlineMs: 2_000, retryMs: 20 };
+    const times = { leaseDurationMs: 60_000, renewDeadlineMs: 40_000, retryMs: 20 };
     const a = elector(client, systemClock, 'a', times);
     const b = elector(client, systemClock, 'b', times);
     a.it.start();

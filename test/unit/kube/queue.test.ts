@@ -31,6 +31,29 @@ function gate() {
   return { seen, process, finish };
 }
 
+describe('a queue that does not move', () => {
+  test('tells for how long keys have waited while none was begun', async () => {
+    const { seen, process, finish } = gate();
+    const { clock, queue } = queueOf(process);
+    queue.start();
+    for (const key of ['a', 'b']) queue.add(key);
+    await clock.advance(60_000);
+    assert.equal(queue.stalledMs, 0, 'nothing waits');
+    queue.add('c');
+    await clock.advance(50_000);
+    queue.add('d');
+    await clock.advance(10_000);
+    assert.equal(queue.stalledMs, 60_000);
+    await finish('a');
+    assert.deepEqual(seen, ['a', 'b', 'c']);
+    await clock.advance(1_000);
+    assert.equal(queue.stalledMs, 1_000);
+    await finish('b');
+    await clock.advance(1_000);
+    assert.equal(queue.stalledMs, 0);
+  });
+});
+
 describe('work queue', () => {
   test('a key added many times before its turn is processed once', async () => {
     const seen: string[] = [];
@@ -40,6 +63,26 @@ describe('work queue', () => {
     queue.start();
     await settled();
     assert.deepEqual(seen, ['a', 'b']);
+  });
+
+  test('a key that its own process adds again each time keeps no timer from firing', async () => {
+    let runs = 0;
+    const { clock, queue } = queueOf(async (key) => {
+      // Without an end a mistake would show as a test that never ends.
+      if (++runs < 100_000) queue.add(key);
+      return undefined;
+    });
+    let fired = 0;
+    clock.setTimer(1, () => {
+      fired = runs;
+    });
+    queue.start();
+    queue.add('a');
+    await clock.advance(1);
+    assert.ok(fired > 0 && fired < 1000, `the timer fired after ${fired} runs`);
+    await clock.advance(10);
+    assert.ok(runs > fired, 'and the key goes on');
+    await queue.stop();
   });
 
   test('a key added while it is processed is processed once more afterwards and never at the same time', async () => {
@@ -64,6 +107,26 @@ describe('work queue', () => {
     assert.deepEqual(seen, ['a', 'b']);
     await finish('b');
     assert.deepEqual(seen, ['a', 'b', 'c']);
+  });
+
+  test('however many wait aside, the others have all workers', async () => {
+    const { seen, process, finish } = gate();
+    const slow = Promise.withResolvers<void>();
+    const { clock, queue } = queueOf(async (key) => {
+      if (key.startsWith('slow')) await queue.aside(() => slow.promise);
+      return process(key);
+    });
+    queue.start();
+    for (const key of ['slow-1', 'slow-2', 'slow-3', 'a', 'b', 'c']) queue.add(key);
+    await clock.advance(0);
+    assert.deepEqual([seen, queue.running], [['a', 'b'], 5]);
+    slow.resolve();
+    await settled();
+    await finish('a');
+    assert.deepEqual(seen.slice(0, 2), ['a', 'b']);
+    assert.ok(!seen.includes('c'), 'who comes back counts again');
+    for (const key of ['slow-1', 'slow-2', 'slow-3', 'b']) await finish(key);
+    assert.ok(seen.includes('c'));
   });
 
   test('of several later looks at a key the earliest counts, in whatever order they were asked for', async () => {

@@ -7,7 +7,6 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { PassThrough } from 'node:stream';
 import { after, describe, test } from 'node:test';
-import { setTimeout as sleep } from 'node:timers/promises';
 import { systemClock } from '../../../core/system.ts';
 import { ChannelStream } from '../../../local/kubelet/channels.ts';
 import { LogFile, type StreamName } from '../../../local/kubelet/log-file.ts';
@@ -51,7 +50,7 @@ describe('the output of a container', () => {
     stdout.write('one\n');
     await eventually(() => stdout.isPaused());
     stdout.write('two\n');
-    await sleep(20);
+    await eventually(() => stdout.readableLength === 'two\n'.length);
     assert.deepEqual(logged(), ['one']);
     output.remove(sink);
     await eventually(() => logged().length === 2);
@@ -73,7 +72,7 @@ describe('the output of a container', () => {
 
 test('stdin that a client sends before the command runs waits in the connection', async () => {
   const accepted = Promise.withResolvers<ChannelStream>();
-  const server = createServer();
+  const server = createServer((_, response) => response.end());
   server.on('upgrade', (req, socket, head) => {
     ChannelStream.accept({ req, socket, head }, new URLSearchParams('stdin=true'), accepted.resolve);
   });
@@ -84,8 +83,8 @@ test('stdin that a client sends before the command runs waits in the connection'
   client.send('early ');
   client.send('words');
   const stream = await accepted.promise;
-  // Time enough for what was sent to get lost.
-  await sleep(50);
+  // What was sent before would have been read before this was answered, were anybody reading.
+  await fetch(url);
   let got = '';
   stream.readStdin({
     write: (data) => {

@@ -1,16 +1,11 @@
 import assert from 'node:assert/strict';
 import { type ChildProcess, execFileSync, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { existsSync } from 'node:fs';
+import { existsSync, readFileSync } from 'node:fs';
 import { describe, test } from 'node:test';
-import {
-  findBelonging,
-  identify,
-  isAlive,
-  killBelonging,
-  type ProcessTable,
-  procTable,
-} from '../../../local/kubelet/processes.ts';
+import { procTable } from '../../../local/kubelet/proc.ts';
+import type { ProcessTable } from '../../../local/kubelet/process-table.ts';
+import { findBelonging, identify, isAlive, killBelonging } from '../../../local/kubelet/processes.ts';
 import { psTable } from '../../../local/kubelet/ps.ts';
 import { eventually } from '../../support/eventually.ts';
 
@@ -68,6 +63,42 @@ for (const [name, table] of tables) {
       // The shell; what setsid became; its sleep.
       await eventually(() => findBelonging(table, { leaders: [], marked }).length === 3);
       assert.deepEqual(await killBelonging(table, { leaders: [], marked }), []);
+    });
+
+    test('finds a process whose main thread has ended', {
+      skip: table === psTable && 'elsewhere than on Linux such a process is no zombie',
+    }, async (t) => {
+      const thread = 'threads->create(sub { sleep 1000 }); syscall((uname)[4] eq "x86_64" ? 60 : 93, 0)';
+      const mark = `threads-${process.pid}`;
+      const child = await family(mark, `echo; exec perl -Mthreads -MPOSIX=uname -e '${thread}'`);
+      t.after(() => child.kill('SIGKILL'));
+      await eventually(() => readFileSync(`/proc/${child.pid}/stat`, 'latin1').includes(') Z '));
+      const marked = (environment: Map<string, string>) => environment.get('TEST_MARK') === mark;
+      assert.deepEqual(findBelonging(table, { leaders: [], marked }), [child.pid]);
+      assert.deepEqual(await killBelonging(table, { leaders: [], marked }), []);
+    });
+
+    test('is looked at again after a pause of this process, however long: who came meanwhile goes, too', async (t) => {
+      const mark = `pause-${name.length}-${process.pid}`;
+      const [early, late] = [await family(mark, 'echo; exec sleep 1000'), await family(mark, 'echo; exec sleep 1000')];
+      t.after(() => [early, late].map((child) => child.kill('SIGKILL')));
+      let looks = 0;
+      const paused: ProcessTable = {
+        bootId: () => table.bootId(),
+        find: (pid) => table.find(pid),
+        environment: (pid) => table.environment(pid),
+        list: () => {
+          looks += 1;
+          if (looks > 1) return table.list();
+          const soon = table.list().filter(({ pid }) => pid !== late.pid);
+          // Longer than anything is waited for.
+          Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 2_100);
+          return soon;
+        },
+      };
+      const marked = (environment: Map<string, string>) => environment.get('TEST_MARK') === mark;
+      assert.deepEqual(await killBelonging(paused, { leaders: [], marked }, 2_000), []);
+      await eventually(() => early.signalCode === 'SIGKILL' && late.signalCode === 'SIGKILL');
     });
 
     test('never names this process or the one that started it', () => {

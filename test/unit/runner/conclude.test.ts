@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import { conclude, type Ending, turnError } from '../../../runner/drivers/conclude.ts';
-import { parseEnvelope } from '../../../runner/drivers/envelope.ts';
-import { parseJson } from '../../../runner/drivers/output.ts';
-import { TurnFailure } from '../../../runner/errors.ts';
+import { conclude, type Ending, turnError } from '../../../core/result/conclude.ts';
+import { parseEnvelope } from '../../../core/result/envelope.ts';
+import { TurnFailure } from '../../../core/result/failure.ts';
+import { parseJson } from '../../../core/result/output.ts';
 
 const ok = { code: 0, signal: null };
 const end = (ending: Partial<Ending>) =>
@@ -70,6 +70,11 @@ describe('what a turn came to', () => {
     assert.equal(ended.output, undefined);
     assert.equal(end({ result: { status: 'success', output: 'x'.repeat(8 * 1024 * 1024 - 2) } }).outcome, 'Succeeded');
   });
+  test('a number that JSON cannot write again is refused, not changed', () => {
+    const value = () => parseJson('{"a":[1e308,1e309]}', 'the output', []);
+    assert.throws(value, { code: 'InvalidResult', message: 'the output has a number beyond ±1.8e308' });
+    assert.throws(() => parseJson('{"a":{"__proto__":1}}', 'the output', []), /the output has the key "__proto__"/);
+  });
   test('metadata over 4 KiB is refused with the numbers, the output kept', () => {
     const ended = end({ result: envelope({ status: 'success', output: 1, metadata: { m: 'x'.repeat(4096) } }) });
     assert.deepEqual([ended.error?.code, ended.output], ['ResultRejected', 1]);
@@ -95,8 +100,8 @@ describe('the envelope', () => {
   const wrong: [value: unknown, message: RegExp][] = [
     [[], /must be an object; it is an array/],
     ['x', /must be an object; it is a string/],
-    [{}, /"status" must be "success" or "error"; it is absent/],
-    [{ status: 'done' }, /"status" must be "success" or "error"; it is "done"/],
+    [{}, /"status" must be "success", "error" or "approval"; it is absent/],
+    [{ status: 'done' }, /"status" must be "success", "error" or "approval"; it is "done"/],
     [{ status: 'error', error: {} }, /"error" must be a string; it is an object/],
     [{ status: 'success', turn_count: -1 }, /"turn_count" must be a whole number/],
     [{ status: 'success', turn_count: '1' }, /"turn_count" must be a whole number/],

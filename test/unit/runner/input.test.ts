@@ -4,9 +4,9 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, test } from 'node:test';
 import { systemClock } from '../../../core/system.ts';
+import { expand } from '../../../core/text/placeholders.ts';
 import type { SessionFacts } from '../../../runner/drivers/driver.ts';
 import { argsWith, checkArguments, requestOf, textOf, writeInputFile } from '../../../runner/drivers/input.ts';
-import { expand } from '../../../runner/drivers/placeholders.ts';
 
 const facts: SessionFacts = {
   name: 'sess',
@@ -16,7 +16,8 @@ const facts: SessionFacts = {
   secrets: new Map(),
 };
 const turn = (input: unknown) => ({ turn: 't1', name: 'turn-1', index: 1, attempt: 1, input, timeoutMs: 1000 });
-const request = (input: unknown) => requestOf(facts, { turn: turn(input), restored: undefined }, systemClock);
+const request = (input: unknown) =>
+  requestOf(facts, { turn: turn(input), restored: undefined, approval: undefined }, systemClock);
 const none = () => undefined;
 
 describe('the request', () => {

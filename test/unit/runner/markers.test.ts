@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import fc from 'fast-check';
-import { type Block, MarkerScanner } from '../../../runner/text/markers.ts';
+import { type Block, MarkerScanner } from '../../../core/text/markers.ts';
 
 const START = '<<<START 1>>>';
 const END = '<<<END 1>>>';

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { createHash, randomBytes } from 'node:crypto';
-import {
+import fs, {
   chmodSync,
   existsSync,
   lstatSync,
@@ -15,6 +15,7 @@ import {
   utimesSync,
   writeFileSync,
 } from 'node:fs';
+import { syncBuiltinESMExports } from 'node:module';
 import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -24,6 +25,7 @@ import { pack } from 'tar-stream';
 import { EMPTY_DIGEST } from '../../../runner/state/archive.ts';
 import { packDirectory } from '../../../runner/state/pack.ts';
 import { unpackDirectory } from '../../../runner/state/unpack.ts';
+import { walk } from '../../../runner/state/walk.ts';
 
 const root = mkdtempSync(join(tmpdir(), 'berth-state-'));
 after(() => rmSync(root, { recursive: true, force: true }));
@@ -109,18 +111,73 @@ describe('state', () => {
     assert.equal(readFileSync(join(to, 'closed', 'f'), 'utf8'), 'x');
   });
 
+  test('a file and a directory that nobody may read keep that mode', {
+    skip: process.getuid?.() !== 0 && 'only root can read them',
+  }, async () => {
+    const from = directory();
+    mkdirSync(join(from, 'closed'));
+    for (const name of ['f', 'closed/f']) writeFileSync(join(from, name), 'x');
+    for (const name of ['f', 'closed/f', 'closed']) chmodSync(join(from, name), 0);
+    const { packed, digest } = await packDirectory(from);
+    const to = directory();
+    await unpackDirectory(to, packed, digest);
+    for (const name of ['f', 'closed/f', 'closed']) assert.equal(statSync(join(to, name)).mode & 0o7777, 0, name);
+    assert.equal(readFileSync(join(to, 'closed', 'f'), 'utf8'), 'x');
+    assert.equal((await packDirectory(to)).digest, digest);
+  });
+
   test('sockets are left out by name', async () => {
     const path = directory();
     const server = createServer().listen(join(path, 'sock'));
     writeFileSync(join(path, 'f'), '');
-    assert.deepEqual((await packDirectory(path)).skipped, ['sock']);
+    assert.deepEqual((await packDirectory(path)).skipped, ['"sock"']);
     server.close();
+  });
+
+  test('a file that its file system gives in small pieces is stored whole, one that shrank meanwhile with zeros', async (t) => {
+    const path = directory();
+    writeFileSync(join(path, 'file'), randomBytes(700_000));
+    const whole = await packDirectory(path);
+    const { readSync } = fs;
+    let most = 1000;
+    const short = t.mock.method(fs, 'readSync', ((fd: number, to: Buffer, at: number, length: number, from: number) =>
+      readSync(fd, to, at, Math.max(0, Math.min(length, 1000, most - from)), from)) as typeof readSync);
+    t.after(() => {
+      short.mock.restore();
+      syncBuiltinESMExports();
+    });
+    syncBuiltinESMExports();
+    most = Number.POSITIVE_INFINITY;
+    assert.equal((await packDirectory(path)).digest, whole.digest);
+    most = 300_500;
+    const { packed, digest } = await packDirectory(path);
+    const to = directory();
+    await unpackDirectory(to, packed, digest);
+    const content = readFileSync(join(path, 'file'));
+    assert.ok(readFileSync(join(to, 'file')).equals(content.fill(0, most)));
+  });
+
+  test('no more names are read than may be stored, in one directory or in many', () => {
+    const path = directory();
+    for (const folder of ['a', 'b', 'c']) {
+      mkdirSync(join(path, folder));
+      for (let i = 0; i < 60; i++) writeFileSync(join(path, folder, `${i}`), '');
+    }
+    for (const [where, most] of [
+      [join(path, 'a'), 20],
+      [path, 100],
+    ] as const) {
+      const room = { names: most };
+      assert.throws(() => [...walk(where, '', room)], { code: 'StateTooLarge', message: /more than 131072 files/ });
+      assert.equal(room.names, -1, 'the first that is too many was the last that was read');
+    }
+    assert.equal([...walk(path, '', { names: 183 })].length, 183);
   });
 
   test('a state over 32 MiB packed is refused with the numbers', async () => {
     const path = directory();
     writeFileSync(join(path, 'noise'), randomBytes(32 * 1024 * 1024));
-    await assert.rejects(packDirectory(path), { code: 'StateNotStored', message: /at most 33554432 can be stored/ });
+    await assert.rejects(packDirectory(path), { code: 'StateTooLarge', message: /at most 33554432 can be stored/ });
     rmSync(path, { recursive: true });
   });
 

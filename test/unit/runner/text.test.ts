@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
+import { Tail } from '../../../core/text/tail.ts';
+import { headOf, tailOf } from '../../../core/text/utf8.ts';
 import { TurnLog } from '../../../runner/text/log.ts';
-import { Tail } from '../../../runner/text/tail.ts';
-import { headOf, tailOf } from '../../../runner/text/utf8.ts';
 
 describe('text of bounded size', () => {
   test('is cut between characters at either end', () => {

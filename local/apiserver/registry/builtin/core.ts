@@ -1,4 +1,4 @@
-import { type FieldError, forbiddenField, invalid } from '../../fields.ts';
+import { type FieldError, forbiddenField, invalid, required } from '../../fields.ts';
 import { type ApiObject, at, equal, isObject } from '../../object.ts';
 import type { ResourceType } from '../types.ts';
 import { ageColumn, builtin, field, fieldColumn, nameColumn } from './define.ts';
@@ -141,6 +141,44 @@ function nodeStatus(node: ApiObject): string {
   return ready.status === 'True' ? 'Ready' : 'NotReady';
 }
 
+const persistentVolumeClaims = builtin({
+  plural: 'persistentvolumeclaims',
+  kind: 'PersistentVolumeClaim',
+  schema: builtinSchema('V1PersistentVolumeClaim'),
+  shortNames: ['pvc'],
+  status: true,
+  columns: [
+    nameColumn,
+    fieldColumn('Status', 'status', 'phase'),
+    fieldColumn('StorageClass', 'spec', 'storageClassName'),
+    ageColumn,
+  ],
+  prepareCreate(object) {
+    object.spec = { volumeMode: 'Filesystem', ...(object.spec as object) };
+    object.status = { phase: 'Pending' };
+  },
+  prepareUpdate(object, old) {
+    object.status = old.status;
+  },
+  validate(object, old) {
+    const errors: FieldError[] = [];
+    const modes = at(object, 'spec', 'accessModes');
+    if (!Array.isArray(modes) || modes.length === 0) errors.push(required('spec.accessModes'));
+    if (at(object, 'spec', 'resources', 'requests', 'storage') === undefined) {
+      errors.push(required('spec.resources[storage]'));
+    }
+    if (old && !equal(withoutRequests(object.spec), withoutRequests(old.spec))) {
+      const message = 'spec is immutable after creation except resources.requests';
+      errors.push(forbiddenField('spec', `${message} and volumeAttributesClassName for bound claims`));
+    }
+    return errors;
+  },
+});
+
+function withoutRequests(spec: unknown): object {
+  return isObject(spec) ? { ...spec, resources: undefined } : {};
+}
+
 const leases = builtin({
   group: 'coordination.k8s.io',
   plural: 'leases',
@@ -161,4 +199,12 @@ const leases = builtin({
   },
 });
 
-export const coreResources: ResourceType[] = [namespaces, secrets, configMaps, serviceAccounts, nodes, leases];
+export const coreResources: ResourceType[] = [
+  namespaces,
+  secrets,
+  configMaps,
+  serviceAccounts,
+  nodes,
+  persistentVolumeClaims,
+  leases,
+];

@@ -2,8 +2,16 @@ import { definitions } from '../crd/definition.ts';
 import type { ResourceType } from '../types.ts';
 import { coreResources } from './core.ts';
 import { events } from './events.ts';
+import { networkPolicies } from './networking.ts';
 import { pods } from './pods.ts';
 import { rbacResources } from './rbac.ts';
 
 /** Every resource that is served from the start. */
-export const builtinResources: ResourceType[] = [...coreResources, ...rbacResources, events, pods, definitions];
+export const builtinResources: ResourceType[] = [
+  ...coreResources,
+  ...rbacResources,
+  networkPolicies,
+  events,
+  pods,
+  definitions,
+];

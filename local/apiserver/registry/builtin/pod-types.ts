@@ -21,7 +21,10 @@ export interface PodSpec {
   dnsPolicy?: string;
   enableServiceLinks?: boolean;
   nodeName?: string;
+  schedulingGates?: { name: string }[];
   preemptionPolicy?: string;
+  priorityClassName?: string;
+  runtimeClassName?: string;
   priority?: number;
   schedulerName?: string;
   securityContext?: Json;

@@ -46,6 +46,12 @@ function changeable(spec: PodSpec, old: PodSpec): PodSpec {
     if (old[field] === undefined) delete copy[field];
     else Object.assign(copy, { [field]: old[field] });
   }
+  // Gates can be taken away, not added.
+  const gates = (old.schedulingGates ?? []).map(({ name }) => name);
+  if (copy.schedulingGates?.every(({ name }) => gates.includes(name)) ?? true) {
+    if (old.schedulingGates) copy.schedulingGates = old.schedulingGates;
+    else delete copy.schedulingGates;
+  }
   // A pod without a node gets one by the kubelet here: there is no scheduler and no binding.
   if (!old.nodeName) delete copy.nodeName;
   return copy;

@@ -55,11 +55,18 @@ export const pods = builtin({
     for (const container of status?.containerStatuses ?? []) container.lastState ??= {};
   },
   admit(object, lookup) {
-    const account = (object as Pod).spec.serviceAccountName as string;
-    if (lookup('serviceaccounts', account)) return;
+    const { serviceAccountName, priorityClassName = '', runtimeClassName } = (object as Pod).spec;
+    const account = serviceAccountName as string;
     const { name, namespace } = object.metadata;
-    const why = `error looking up service account ${namespace}/${account}: serviceaccount "${account}" not found`;
-    throw forbidden({ group: '', plural: 'pods' }, name, why);
+    const refuse = (why: string) => forbidden({ group: '', plural: 'pods' }, name, why);
+    if (!lookup('serviceaccounts', account)) {
+      throw refuse(`error looking up service account ${namespace}/${account}: serviceaccount "${account}" not found`);
+    }
+    // There is none of either kind here: their pods are refused as where the named one is missing.
+    if (priorityClassName && !priorityClassName.startsWith('system-')) {
+      throw refuse(`no PriorityClass with name ${priorityClassName} was found`);
+    }
+    if (runtimeClassName) throw refuse(`pod rejected: RuntimeClass "${runtimeClassName}" not found`);
   },
   validate: (object, old) => podErrors(object as Pod, old as Pod | undefined),
   graceSeconds(object, requested) {

@@ -1,0 +1,96 @@
+import { type Approval, approvals, ownedByTurn } from '../../core/resources/kinds.ts';
+import { jsonBytes, MAX_PAYLOAD_BYTES } from '../../core/resources/limits.ts';
+import { approvalName } from '../../core/resources/names.ts';
+import { createOnce } from '../idempotency.ts';
+import { showApproval } from '../present.ts';
+import { Problem } from '../problems.ts';
+import { type Route, route } from '../route.ts';
+import { approval, approvalCreate, approvalList, listQuery, noQuery, turnParams } from '../schemas.ts';
+import { listOptions, metaOf } from './sessions.ts';
+import { turnOf } from './turns.ts';
+
+const PATH = '/v1/namespaces/{namespace}/sessions/{session}/turns/{turn}/approvals';
+
+export const approvalRoutes: Route[] = [
+  route({
+    method: 'POST',
+    path: PATH,
+    operationId: 'decide',
+    summary: 'Decide on what a turn asks',
+    description:
+      'The first decision on a request counts, and there is one: another is answered AlreadyExists. It takes the right to create approvals, which is another than that to run turns.',
+    rights: [{ verb: 'create', resource: 'approvals' }],
+    params: turnParams,
+    query: noQuery,
+    body: approvalCreate,
+    creates: true,
+    responses: {
+      201: { description: 'Created; the agent will be told.', schema: approval },
+      200: { description: 'Created by an earlier request with this Idempotency-Key.', schema: approval },
+    },
+    async handle({ params, body, caller, key, signal }, services) {
+      const { requestId, response } = body.spec;
+      const bytes = jsonBytes(response ?? null);
+      if (bytes > MAX_PAYLOAD_BYTES) {
+        const message = `has ${bytes} bytes as JSON; at most ${MAX_PAYLOAD_BYTES} are allowed`;
+        throw new Problem('ResponseTooLarge', `spec.response ${message}.`, {
+          fields: [{ field: 'spec.response', message }],
+        });
+      }
+      const turn = await turnOf(services, params, signal);
+      const { phase, approval: asked } = turn.status ?? {};
+      const decided = asked?.id === requestId && asked.decided !== undefined;
+      if (!decided && (phase !== 'AwaitingApproval' || asked?.id !== requestId)) {
+        const waits = phase === 'AwaitingApproval' ? `It waits for request "${asked?.id}".` : 'It waits for none.';
+        throw new Problem('RequestNotPending', `Turn "${params.turn}" does not ask "${requestId}". ${waits}`);
+      }
+      const { object, created } = await createOnce<Approval>({
+        ...services,
+        resource: approvals,
+        namespace: params.namespace,
+        scope: `${caller.username} ${turn.metadata.uid}`,
+        key,
+        body: { ...body, metadata: { ...body.metadata, name: approvalName(requestId) } },
+        prefix: '',
+        build: (name) => ({
+          metadata: {
+            ...metaOf(body.metadata),
+            name,
+            namespace: params.namespace,
+            ownerReferences: [ownedByTurn(turn)],
+          },
+          spec: { ...body.spec, turn: params.turn, requester: caller.username },
+        }),
+      });
+      return { status: created ? 201 : 200, body: showApproval(object) };
+    },
+  }),
+  route({
+    method: 'GET',
+    path: PATH,
+    operationId: 'listApprovals',
+    summary: 'List the decisions on what a turn asked',
+    rights: [{ verb: 'list', resource: 'approvals' }],
+    params: turnParams,
+    query: listQuery,
+    responses: { 200: { description: 'A page of approvals.', schema: approvalList } },
+    async handle({ params, query, signal }, services) {
+      const { namespace, turn: name } = params;
+      const turn = await turnOf(services, params, signal);
+      const fieldSelector = `spec.turn=${name}`;
+      const { items, metadata } = await services.api.list(approvals, {
+        ...listOptions(query),
+        namespace,
+        fieldSelector,
+        signal,
+      });
+      const own = items.filter(({ metadata: { ownerReferences } }) =>
+        ownerReferences?.some(({ uid }) => uid === turn.metadata.uid),
+      );
+      return {
+        status: 200,
+        body: { items: own.map(showApproval), ...(metadata.continue ? { continue: metadata.continue } : {}) },
+      };
+    },
+  }),
+];

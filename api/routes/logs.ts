@@ -1,0 +1,61 @@
+import * as z from 'zod';
+import { sessions } from '../../core/resources/kinds.ts';
+import { podText, sessionText } from '../../core/session-text.ts';
+import { Problem } from '../problems.ts';
+import { type Route, route } from '../route.ts';
+import { sessionParams } from '../schemas.ts';
+
+const query = z.strictObject({
+  follow: z
+    .enum(['true', 'false', ''])
+    .default('false')
+    .describe('Live, until the session is finished or deleted. ?follow means true.'),
+});
+
+export const logRoutes: Route[] = [
+  route({
+    method: 'GET',
+    path: '/v1/namespaces/{namespace}/sessions/{session}/logs',
+    operationId: 'getSessionLogs',
+    summary: 'What the session’s agents print and tell, of all turns of its pod',
+    description:
+      'After redaction, as kubectl logs has it but without the runner’s frames; what a turn printed is kept in its log. With follow live, and of all pods that come.',
+    rights: [
+      { verb: 'get', resource: 'sessions', nameParam: 'session' },
+      { verb: 'list', resource: 'turns' },
+    ],
+    params: sessionParams,
+    query,
+    responses: { 200: { description: 'The text.', schema: 'Text' } },
+    async handle({ params, query: { follow }, signal }, { api, clock, waits }) {
+      const { namespace, session: name } = params;
+      const { metadata, status } = await api.get(sessions, { namespace, name }, { signal });
+      const podName = status?.podName;
+      if (follow === 'false' && !podName) {
+        const text = `Session "${name}" has no pod at present. GET …/turns/{turn}/log for what its turns printed.`;
+        throw new Problem('NoLog', text);
+      }
+      if (follow !== 'false') signal.addEventListener('abort', waits.begin(), { once: true });
+      const text =
+        follow === 'false'
+          ? podText(api, { namespace, name: podName as string }, { signal })
+          : sessionText(api, clock, { namespace, name, uid: metadata.uid }, { signal });
+      return {
+        status: 200,
+        stream: untilGone(text, signal),
+        headers: { 'content-type': 'text/plain; charset=utf-8' },
+      };
+    },
+  }),
+];
+
+/** Ends without an error when the client goes or the server stops. */
+async function* untilGone(text: AsyncIterable<string>, signal: AbortSignal): AsyncGenerator<string> {
+  // So that the client has an answer before there is a text.
+  yield '';
+  try {
+    yield* text;
+  } catch (error) {
+    if (!signal.aborted) throw error;
+  }
+}

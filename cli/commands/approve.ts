@@ -1,0 +1,77 @@
+import { isAlreadyExists } from '../../core/kube/errors.ts';
+import { type Approval, approvals, ownedByTurn, type StoredTurn, sessions, turns } from '../../core/resources/kinds.ts';
+import { jsonBytes, MAX_PAYLOAD_BYTES } from '../../core/resources/limits.ts';
+import { API_GROUP_VERSION, approvalName } from '../../core/resources/names.ts';
+import type { Cli, ClusterFlags } from '../cli.ts';
+import { type Cluster, withCluster } from '../cluster.ts';
+import { refused } from '../errors.ts';
+import { readInput } from '../input.ts';
+
+export interface ApproveFlags extends ClusterFlags {
+  deny?: boolean;
+  response?: string;
+  note?: string;
+  request?: string;
+}
+
+/** Decides on what a session's turn, or the turn named, asks. The one asked for is shown on stderr. */
+export async function approve(name: string, flags: ApproveFlags, cli: Cli): Promise<number> {
+  const response = await readInput(
+    flags.response === undefined ? {} : { input: flags.response },
+    cli,
+    false,
+    '--response',
+  );
+  if (jsonBytes(response) > MAX_PAYLOAD_BYTES) {
+    throw refused(`--response has ${jsonBytes(response)} bytes as JSON; at most ${MAX_PAYLOAD_BYTES} are allowed`);
+  }
+  return withCluster(flags, cli, async (cluster) => {
+    const turn = await turnThatAsks(name, cluster, cli);
+    const asked = turn.status?.approval;
+    if (turn.status?.phase !== 'AwaitingApproval' || !asked) {
+      throw refused(`turn ${turn.metadata.name} does not ask anything: it is ${turn.status?.phase ?? 'not seen yet'}`);
+    }
+    if (flags.request !== undefined && flags.request !== asked.id) {
+      throw refused(`turn ${turn.metadata.name} asks ${asked.id}, not ${flags.request}`);
+    }
+    cli.say(`turn ${turn.metadata.name} asks: ${asked.prompt}`);
+    const decision = flags.deny ? 'Deny' : 'Approve';
+    const object: Approval = {
+      apiVersion: API_GROUP_VERSION,
+      kind: 'Approval',
+      metadata: { namespace: cluster.namespace, name: approvalName(asked.id), ownerReferences: [ownedByTurn(turn)] },
+      spec: {
+        turn: turn.metadata.name,
+        requestId: asked.id,
+        decision,
+        ...(response === undefined ? {} : { response }),
+        ...(flags.note === undefined ? {} : { note: flags.note }),
+      },
+    };
+    try {
+      await cluster.api.create(approvals, object, { signal: cli.interrupted });
+    } catch (error) {
+      if (!isAlreadyExists(error)) throw error;
+      throw refused(`somebody has decided on request ${asked.id} of turn ${turn.metadata.name} already`);
+    }
+    await cli.out(`turn.berth.dev/${turn.metadata.name} ${flags.deny ? 'denied' : 'approved'}\n`);
+    return 0;
+  });
+}
+
+/** The turn of this name, or the one of the session of this name that waits. */
+async function turnThatAsks(name: string, { api, namespace }: Cluster, cli: Cli): Promise<StoredTurn> {
+  const signal = cli.interrupted;
+  const fieldSelector = `spec.session=${name}`;
+  const { items } = await api.list(turns, { namespace, fieldSelector, signal });
+  const waiting = items.find(({ status }) => status?.phase === 'AwaitingApproval');
+  if (waiting) return waiting;
+  const named = await api.list(turns, { namespace, fieldSelector: `metadata.name=${name}`, signal });
+  const [turn] = named.items;
+  if (turn) return turn;
+  const session = await api.list(sessions, { namespace, fieldSelector: `metadata.name=${name}`, signal });
+  if (session.items.length > 0) throw refused(`no turn of session ${name} asks anything`);
+  throw refused(
+    `there is no session or turn "${name}" in namespace "${namespace}"; berth list -A shows those there are`,
+  );
+}

@@ -1,0 +1,155 @@
+import { isConflict, isForbidden, isNotFound, isTooLarge } from '../../core/kube/errors.ts';
+import { approvals, ownedByTurn, type StoredApproval, turns } from '../../core/resources/kinds.ts';
+import { clip, MAX_PROMPT_BYTES } from '../../core/resources/limits.ts';
+import type { TurnApproval, TurnStatus } from '../../core/resources/turn.ts';
+import { slimApproval } from '../caches.ts';
+import { awaiting, resumed } from '../decide/approval-status.ts';
+import { counts } from '../decide/approvals.ts';
+import { inClusterTime } from '../decide/runner-time.ts';
+import { ended } from '../decide/turn-status.ts';
+import type { Asking } from '../link/view.ts';
+import type { CachedApproval, CachedTurn } from '../world.ts';
+import { letGo, remember, writeAtVersion } from './commit.ts';
+import type { Pass } from './context.ts';
+import { storeDelivery } from './store-delivery.ts';
+import { writeStatus } from './write-status.ts';
+
+/**
+ * Makes a request durable as a result is: the state into the store, then one status write, and only then the runner may
+ * forget. A state that cannot be stored ends the turn, as it could not go on elsewhere.
+ */
+export async function commitRequest(pass: Pass, turn: CachedTurn, asking: Asking): Promise<void> {
+  const { effects, world, key, signal } = pass;
+  const { message, seq } = asking.request;
+  const stored = await storeDelivery(pass, { ...asking, result: asking.request });
+  const now = effects.clock.now();
+  const request: TurnApproval = {
+    id: message.id,
+    prompt: clip(message.prompt, MAX_PROMPT_BYTES),
+    ...(message.payload === undefined ? {} : { payload: message.payload }),
+    since: new Date(now).toISOString(),
+    process: message.process,
+    incarnation: world.session.status?.incarnation ?? 0,
+    seq,
+    ranMs: message.ranMs,
+  };
+  const fields: Partial<TurnStatus> = {
+    startedAt: turn.status.startedAt ?? inClusterTime(turn, { ...message, finishedAt: message.at }, now).startedAt,
+    ...(stored.state ? { state: stored.state } : {}),
+    ...(stored.log ? { log: stored.log } : {}),
+  };
+  const [problem] = stored.problems;
+  const status = problem
+    ? ended(turn, { phase: 'Failed', reason: problem.reason, message: problem.message, fields }, now)
+    : awaiting(turn, request, fields, now);
+  const written = await writeAtVersion(pass, turn, status);
+  letGo(pass, { ...asking, result: asking.request }, written);
+  effects.log.info({ session: key, turn: turn.metadata.name, request: message.id }, 'request committed');
+  if (!problem) {
+    const text = `Turn ${turn.metadata.name} asks (request ${message.id}): ${message.prompt}`;
+    effects.notify(world.session, { type: 'Normal', reason: 'AwaitingApproval', message: clip(text, 1024) });
+  }
+  if (!signal.aborted) remember(pass, turn, written);
+}
+
+/** Whether the request, or a later one of the turn, is in its status. */
+function isCommitted(asking: Asking, incarnation: number | undefined, known: TurnApproval | undefined): boolean {
+  return known?.incarnation === incarnation && (known?.seq ?? 0) >= asking.request.seq;
+}
+
+/** As of a stray result: the cache may be behind, so a live look decides whether it is really nobody's. */
+export async function acknowledgeRequest(pass: Pass, asking: Asking): Promise<void> {
+  const { effects, world, signal } = pass;
+  const { api, caches, links } = effects;
+  const { seq, message } = asking.request;
+  const { metadata, status } = world.session;
+  const fieldSelector = `spec.session=${metadata.name}`;
+  const { items } = await api.list(turns, { namespace: metadata.namespace as string, fieldSelector, signal });
+  for (const turn of items) caches.sawTurn(turn);
+  const turn = items.find(({ metadata: { uid } }) => uid === message.turn);
+  if (isCommitted(asking, status?.incarnation, turn?.status?.approval)) {
+    links.get(world.link?.podUID)?.acknowledge(seq);
+    return;
+  }
+  const phase = turn?.status?.phase;
+  const asks = (phase === 'Running' || phase === 'AwaitingApproval') && turn?.status?.attempt === message.attempt;
+  if (!asks) letGo(pass, { ...asking, result: asking.request }, turn);
+}
+
+/**
+ * Writes the decision and the pod that is to be told, at the version decided upon: the one write that uses the decision
+ * up. A live look at the Approval comes before it, also for the response, which the cache does not have.
+ */
+export async function consume(
+  pass: Pass,
+  turn: CachedTurn,
+  approval: CachedApproval | undefined,
+  facts: { incarnation: number; podUID: string },
+): Promise<void> {
+  const { effects, key, signal } = pass;
+  const { api, caches, clock, log } = effects;
+  const decided = turn.status.approval?.decided ?? (approval && (await decisionOf(pass, turn, approval)));
+  if (!decided) return;
+  const status = resumed(turn, decided, facts, clock.now());
+  const written = await writeStatus(api, turns, turn.metadata, status, signal);
+  log.info(
+    { session: key, turn: turn.metadata.name, request: turn.status.approval?.id, decision: decided.decision },
+    'decision taken',
+  );
+  caches.sawTurn(written);
+}
+
+async function decisionOf(
+  { effects: { api, caches }, signal }: Pass,
+  turn: CachedTurn,
+  { metadata }: CachedApproval,
+): Promise<TurnApproval['decided']> {
+  const ref = { namespace: metadata.namespace as string, name: metadata.name };
+  let live: StoredApproval;
+  try {
+    live = await api.get(approvals, ref, { signal });
+  } catch (error) {
+    // Its deletion is on its way to the cache.
+    if (isNotFound(error)) return undefined;
+    throw error;
+  }
+  caches.sawApproval(live);
+  if (live.metadata.uid !== metadata.uid || !counts(slimApproval(live), turn)) return undefined;
+  const { decision, response, note, requester } = live.spec;
+  return {
+    decision,
+    ...(response === undefined ? {} : { response }),
+    ...(note === undefined ? {} : { note }),
+    ...(requester === undefined ? {} : { by: requester }),
+    approval: live.metadata.name,
+    at: live.metadata.creationTimestamp,
+  };
+}
+
+/** It goes with its turn from now on. People are told here, once, of one that counts for nothing. */
+export async function adoptApproval(pass: Pass, approval: CachedApproval, turn: CachedTurn): Promise<void> {
+  const { effects, world, signal } = pass;
+  const { name, uid, resourceVersion, namespace } = approval.metadata;
+  const patch = { metadata: { uid, resourceVersion, ownerReferences: [ownedByTurn(turn)] } };
+  const ref = { namespace: namespace as string, name };
+  try {
+    effects.caches.sawApproval(await effects.api.patch(approvals, ref, patch, { type: 'merge', signal }));
+  } catch (error) {
+    // Changed or gone: its event comes.
+    if (isNotFound(error) || isConflict(error)) return;
+    if (!isForbidden(error) && !isTooLarge(error)) throw error;
+    // OwnerReferencesPermissionEnforcement asks for the right to delete. An approval without an owner counts all the same.
+    effects.log.warn({ approval: name, namespace, err: error }, 'approval cannot be given to its turn');
+    return;
+  }
+  if (counts(approval, turn)) return;
+  const waits = turn.status.phase === 'AwaitingApproval' ? turn.status.approval?.id : undefined;
+  const told = turn.status.approval?.decided?.approval === name;
+  if (told) return;
+  const why =
+    approval.spec.requestId === turn.status.approval?.id
+      ? 'it was changed, or its response is too large'
+      : `the turn ${waits ? `waits for a decision on request "${waits}"` : 'waits for no decision'}`;
+  const message = `Approval ${name} for request "${approval.spec.requestId}" of turn ${turn.metadata.name} counts for nothing: ${why}.`;
+  effects.notify(world.session, { type: 'Warning', reason: 'ApprovalIgnored', message });
+}

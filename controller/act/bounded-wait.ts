@@ -1,0 +1,52 @@
+import type { Effects } from './context.ts';
+
+/** How often it is looked whether waiting still makes sense. */
+const LOOK_MS = 250;
+
+interface BoundedWaitOptions {
+  effects: Pick<Effects, 'clock' | 'aside'>;
+  /** Milliseconds since the epoch. */
+  deadline: number;
+  signal: AbortSignal;
+  /** No more waiting as soon as this holds. */
+  unless?: () => boolean;
+}
+
+/** The time that a store was given is over. */
+class StoreSlowError extends Error {
+  readonly code = 'StoreSlow';
+  constructor() {
+    super('The store did not answer within timeouts.persist.');
+    this.name = 'StoreSlowError';
+  }
+}
+
+/** Runs `work` with a signal that aborts at the deadline, with `signal`, or when waiting makes no sense any more. */
+export async function boundedWait<T>(
+  { effects: { clock, aside }, deadline, signal, unless }: BoundedWaitOptions,
+  work: (signal: AbortSignal) => Promise<T>,
+): Promise<T> {
+  const bounded = new AbortController();
+  let cancel = () => {};
+  const look = () => {
+    if (clock.now() >= deadline || unless?.()) bounded.abort(new StoreSlowError());
+    else cancel = clock.setTimer(Math.min(LOOK_MS, Math.max(1, deadline - clock.now())), look);
+  };
+  look();
+  const both = AbortSignal.any([signal, bounded.signal]);
+  try {
+    both.throwIfAborted();
+    // A store that ignores the signal must not hold the session for it.
+    return await aside(() => Promise.race([work(both), aborted(both)]));
+  } finally {
+    cancel();
+    // Node keeps a signal of several that somebody listens to until it is aborted.
+    bounded.abort();
+  }
+}
+
+function aborted(signal: AbortSignal): Promise<never> {
+  return new Promise((_resolve, reject) => {
+    signal.addEventListener('abort', () => reject(signal.reason), { once: true });
+  });
+}

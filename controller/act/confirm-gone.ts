@@ -1,0 +1,67 @@
+import type { StoredPod } from '../../core/kube/builtin.ts';
+import { isForbidden, isInvalid, isNotFound, TransportError } from '../../core/kube/errors.ts';
+import { pods } from '../../core/kube/resources.ts';
+import { type StoredTurn, turns } from '../../core/resources/kinds.ts';
+import {
+  LABEL_INCARNATION,
+  LABEL_MANAGED_BY,
+  LABEL_SESSION,
+  LABEL_SESSION_UID,
+  MANAGED_BY,
+  podName,
+} from '../../core/resources/names.ts';
+import { isTerminal } from '../../core/resources/turn.ts';
+import { isSessionPod } from '../session-pods.ts';
+import type { Pass } from './context.ts';
+
+/** A pod counts as gone when a live read says so and no turn was committed meanwhile. */
+export async function confirmGone(pass: Pass, podUID: string): Promise<void> {
+  const { effects, world, memory, signal } = pass;
+  const { api, caches } = effects;
+  const { session } = world;
+  const namespace = session.metadata.namespace as string;
+  const ran = world.turns.find(({ status }) => status.podUID === podUID)?.status.incarnation;
+  const incarnation = ran ?? session.status?.incarnation ?? 0;
+  const name = podName(session.metadata.uid, incarnation);
+  try {
+    const pod = await api.get(pods, { namespace, name }, { signal });
+    if (pod.metadata.uid === podUID) {
+      caches.sawPod(isSessionPod(pod) ? pod : await labelled(pass, pod, incarnation));
+      throw new TransportError(`the cache does not show pod ${name}, which exists; looking again`);
+    }
+  } catch (error) {
+    if (!isNotFound(error)) throw error;
+  }
+  for (const turn of world.turns) {
+    if (isTerminal(turn.status.phase) || turn.status.podUID !== podUID) continue;
+    const live: StoredTurn = await api.get(turns, { namespace, name: turn.metadata.name }, { signal });
+    caches.sawTurn(live);
+  }
+  memory.confirmedGone = { podUID };
+}
+
+/**
+ * Gives the pod back what it is found by, which somebody has changed. One that does not keep it, or may not have it, is of no
+ * use: it goes.
+ */
+async function labelled(pass: Pass, pod: StoredPod, incarnation: number): Promise<StoredPod> {
+  const { effects, world, signal, key } = pass;
+  const { uid, name, namespace = '' } = pod.metadata;
+  const ref = { namespace, name };
+  const labels = {
+    [LABEL_MANAGED_BY]: MANAGED_BY,
+    [LABEL_SESSION]: world.session.metadata.name,
+    [LABEL_SESSION_UID]: world.session.metadata.uid,
+    [LABEL_INCARNATION]: String(incarnation),
+  };
+  const patch = { metadata: { uid, labels } };
+  const mended = await effects.api.patch(pods, ref, patch, { type: 'merge', signal }).catch((error: unknown) => {
+    if (!isForbidden(error) && !isInvalid(error)) throw error;
+    effects.log.warn({ session: key, pod: name, err: error }, 'labels of a pod cannot be put back');
+    return pod;
+  });
+  const kept = isSessionPod(mended);
+  effects.log.warn({ session: key, pod: name, kept }, 'labels of a pod had been changed');
+  if (!kept) await effects.api.delete(pods, ref, { uid, signal });
+  return mended;
+}

@@ -1,0 +1,71 @@
+import { ApiError, isAlreadyExists, isConflict } from '../../core/kube/errors.ts';
+import { pods } from '../../core/kube/resources.ts';
+import type { Effective } from '../decide/effective.ts';
+import { attachability } from '../link/links.ts';
+import { plainPod } from '../plain-pod.ts';
+import { sessionPod } from '../pod.ts';
+import { isOurs } from '../session-pods.ts';
+import type { CachedTurn, World } from '../world.ts';
+import type { Pass } from './context.ts';
+import { linkSession } from './link-session.ts';
+import { ensureNetworkPolicy } from './network-policy.ts';
+import { plainTurn } from './plain.ts';
+import { refusal } from './refusal.ts';
+import { ensureWorkspace } from './workspace.ts';
+
+/** Creates the pod of the incarnation that the session owns. What keeps it from being created the next decision is told. */
+export async function createPod(pass: Pass, settings: Effective, turn?: CachedTurn): Promise<void> {
+  const { effects, world, memory, signal, key } = pass;
+  const { api, caches, links, log } = effects;
+  const incarnation = world.session.status?.incarnation ?? 0;
+  const plain = turn && (await plainTurn(pass, turn));
+  if (turn && !plain) return;
+  const common = sessionPod(world.session, incarnation, settings);
+  const pod = plain ? plainPod(common, world.session, settings, plain) : common;
+  try {
+    await ensureNetworkPolicy(pass);
+    if (settings.kept.workspace) await ensureWorkspace(pass, settings.kept.workspace);
+  } catch (error) {
+    if (error instanceof ApiError && !isConflict(error)) {
+      memory.startProblem ??= refusal(error);
+      memory.createFailingSince ??= failingSince(world, effects.clock.now());
+    }
+    throw error;
+  }
+  try {
+    const created = await api.create(pods, pod, { signal });
+    memory.startProblem = undefined;
+    memory.createFailingSince = undefined;
+    log.info({ session: key, pod: created.metadata.name, incarnation }, 'pod created');
+    if (!plain) links.open(created, linkSession(pass)).open({ ...attachability(created), fresh: true });
+    caches.sawPod(created);
+  } catch (error) {
+    if (isAlreadyExists(error)) return adopt(pass, pod.metadata.name);
+    if (error instanceof ApiError && !isConflict(error)) {
+      memory.startProblem = refusal(error);
+      memory.createFailingSince ??= failingSince(world, effects.clock.now());
+    }
+    throw error;
+  }
+}
+
+/** Since when (milliseconds since the epoch), where a leader before this one has failed as well; else now. */
+function failingSince({ session }: World, now: number): number {
+  const condition = (name: string) => session.status?.conditions?.find(({ type }) => type === name);
+  // The admission says `Starting`, and only a failure something else.
+  if ((condition('Ready')?.reason ?? 'Starting') === 'Starting') return now;
+  return Date.parse(condition('Admitted')?.lastTransitionTime ?? '') || now;
+}
+
+/** Made by an earlier leader of the same incarnation, or by this one when the answer was lost; or by somebody else. */
+async function adopt({ effects, world, memory, signal }: Pass, name: string): Promise<void> {
+  const { session } = world;
+  const found = await effects.api.get(pods, { namespace: session.metadata.namespace as string, name }, { signal });
+  if (isOurs(found, session)) {
+    effects.caches.sawPod(found);
+    return;
+  }
+  const message = `Pod "${name}" exists and was not made by Berth for this session; delete it.`;
+  memory.startProblem = { reason: 'PodForbidden', message };
+  throw new Error(message);
+}

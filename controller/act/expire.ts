@@ -1,0 +1,34 @@
+import { isNotFound } from '../../core/kube/errors.ts';
+import { formatDuration } from '../../core/resources/duration.ts';
+import { sessions, turns } from '../../core/resources/kinds.ts';
+import { LIVE_TURNS } from '../../core/resources/turn.ts';
+import type { Expiry } from '../decide/policies/expiry.ts';
+import type { Pass } from './context.ts';
+
+/**
+ * Deletes the session at exactly the version that was decided upon, after a second, live look at its turns: whatever has
+ * woken it in between wrote its status. What cannot be undone needs two clocks that agree, the API server's and our own.
+ */
+export async function expire({ effects, world, key, signal }: Pass, { field, since, ttlMs }: Expiry): Promise<void> {
+  const { api, caches, log, notify, ownTime } = effects;
+  const { metadata } = world.session;
+  const { name, uid, resourceVersion } = metadata;
+  const namespace = metadata.namespace as string;
+  if (ownTime() < since + ttlMs) {
+    log.warn({ session: key, field }, 'session not deleted yet: by our own clock its time has not come');
+    return;
+  }
+  const fieldSelector = `spec.session=${name},${LIVE_TURNS}`;
+  const { items: waiting } = await api.list(turns, { namespace, fieldSelector, signal });
+  for (const turn of waiting) caches.sawTurn(turn);
+  if (waiting.some(({ metadata }) => !caches.isLeftOut(metadata))) return;
+  try {
+    await api.delete(sessions, { namespace, name }, { uid, resourceVersion, signal });
+  } catch (error) {
+    if (isNotFound(error)) return;
+    throw error;
+  }
+  const message = `The session was deleted as ${field} (${formatDuration(ttlMs)}) was over.`;
+  log.info({ session: key, uid, field }, 'session expired');
+  notify(world.session, { type: 'Normal', reason: 'Expired', message });
+}

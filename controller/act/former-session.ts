@@ -1,0 +1,47 @@
+import { isConflict, isNotFound } from '../../core/kube/errors.ts';
+import { ownedBy, sessions, turns, withOwner } from '../../core/resources/kinds.ts';
+import type { TurnStatus } from '../../core/resources/turn.ts';
+import type { CachedTurn } from '../world.ts';
+import type { Pass } from './context.ts';
+import { writingTurn } from './too-large.ts';
+import { writeStatus } from './write-status.ts';
+
+/** What is done to turns because of which session they belong to is done after a live look at who has the name now. */
+
+/** Takes in a turn without an owner. A session that has gone meanwhile would take the turn with it. */
+export async function adoptTurn(pass: Pass, turn: CachedTurn): Promise<void> {
+  const { effects, world, signal } = pass;
+  const { session } = world;
+  if ((await uidOfName(pass)) !== session.metadata.uid) return;
+  const { name, namespace, uid, resourceVersion } = turn.metadata;
+  const ownerReferences = withOwner(turn.metadata.ownerReferences, ownedBy(session));
+  const patch = { metadata: { uid, resourceVersion, ownerReferences } };
+  const ref = { namespace: namespace as string, name };
+  const write = () => effects.api.patch(turns, ref, patch, { type: 'merge', signal });
+  effects.caches.sawTurn(await writingTurn(effects, turn, write));
+}
+
+/** Ends a turn that another session than the present one owns, unless that one is newer than the cache. */
+export async function endReplaced(pass: Pass, turn: CachedTurn, status: TurnStatus): Promise<void> {
+  const { effects, world, signal } = pass;
+  if ((await uidOfName(pass)) !== world.session.metadata.uid) return;
+  try {
+    const write = () => writeStatus(effects.api, turns, turn.metadata, status, signal);
+    effects.caches.sawTurn(await writingTurn(effects, turn, write));
+  } catch (error) {
+    // The garbage collector is after it as well.
+    if (!isConflict(error) && !isNotFound(error)) throw error;
+  }
+}
+
+async function uidOfName({ effects, world, signal }: Pass): Promise<string | undefined> {
+  const { name, namespace } = world.session.metadata;
+  try {
+    const live = await effects.api.get(sessions, { namespace: namespace as string, name }, { signal });
+    if (live.metadata.uid !== world.session.metadata.uid) effects.caches.sawSession(live);
+    return live.metadata.uid;
+  } catch (error) {
+    if (isNotFound(error)) return undefined;
+    throw error;
+  }
+}

@@ -1,0 +1,33 @@
+import { type ApiError, isForbidden, isInvalid } from '../../core/kube/errors.ts';
+import type { Problem } from '../world.ts';
+
+/**
+ * Refusals that the API server takes back by itself, soon after it was started or the namespace was made: the service account
+ * is not there yet (plugin/pkg/admission/serviceaccount), nobody has counted a new quota (…/resourcequota), limits could not be
+ * looked up (…/limitranger), an admission plugin or the authorizer has not read its objects (apiserver/pkg/admission; the words
+ * of pkg/endpoints/handlers/responsewriters).
+ */
+const PASSING = new RegExp(
+  [
+    'error looking up service account',
+    'status unknown for quota',
+    'error enforcing limit ranges',
+    'not yet ready to handle request',
+    'is forbidden: etcdserver: ',
+    '^\\S+( "[^"]*")? is forbidden: User "[^"]*" cannot ',
+  ].join('|'),
+);
+
+/**
+ * What the refusal of a pod, or of what has to be there before it (`object`), tells people. `StartFailed` is tried again: one
+ * that passes for a minute, any other until the session's `timeouts.start`.
+ */
+export function refusal(error: ApiError, object?: string): Problem {
+  const message = object === undefined ? error.message : `${object}: ${error.message}`;
+  // plugin/pkg/admission/resourcequota: "… is forbidden: exceeded quota: NAME, requested: …, used: …, limited: …"
+  if (isForbidden(error) && /exceeded quota/.test(message)) return { reason: 'QuotaExceeded', message };
+  const passes = isForbidden(error) && PASSING.test(error.message);
+  if (isInvalid(error) || (isForbidden(error) && !passes)) return { reason: 'PodForbidden', message };
+  const words = `The pod cannot be created: ${message}`;
+  return { reason: 'StartFailed', message: words, ...(passes ? { passes } : {}) };
+}

@@ -1,0 +1,26 @@
+import { isConflict } from '../../core/kube/errors.ts';
+import { turns } from '../../core/resources/kinds.ts';
+import type { Action } from '../decide/draft.ts';
+import type { Pass } from './context.ts';
+import { writeStatus } from './write-status.ts';
+
+/** A result that comes meanwhile waits for it. */
+const DEADLINE_MS = 1_000;
+
+/**
+ * Shows how far a running turn is, at the version decided upon. Nothing depends on it, so what goes wrong is left: who has
+ * written in between is looked at, and later figures are tried as well.
+ */
+export async function showUsage(
+  { effects: { api, caches, log }, memory, key, signal }: Pass,
+  { turn, status, of }: Action & { do: 'ShowUsage' },
+): Promise<void> {
+  try {
+    caches.sawTurn(await writeStatus(api, turns, turn.metadata, status, signal, DEADLINE_MS));
+  } catch (error) {
+    signal.throwIfAborted();
+    if (isConflict(error)) return;
+    memory.usageUnwritten = of;
+    log.debug({ session: key, turn: turn.metadata.name, err: error }, 'figures of a turn are not shown');
+  }
+}

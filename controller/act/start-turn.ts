@@ -1,0 +1,43 @@
+import { turns } from '../../core/resources/kinds.ts';
+import { bodyFacts } from '../caches.ts';
+import { timeoutMs } from '../decide/timeouts.ts';
+import type { CachedTurn } from '../world.ts';
+import type { Pass } from './context.ts';
+
+/** Gives a turn that is written Running to the runner of the pod that it names, and to no other. */
+export async function startTurn(pass: Pass, turn: CachedTurn, turnMs: number): Promise<void> {
+  const { effects, world, memory, signal } = pass;
+  const { api, caches, links } = effects;
+  const { session } = world;
+  const { uid, name } = turn.metadata;
+  const namespace = session.metadata.namespace as string;
+  const live = memory.inputs.has(uid) ? undefined : await api.get(turns, { namespace, name }, { signal });
+  const cached = caches.turnsNaming(namespace, session.metadata.name).find(({ metadata }) => metadata.uid === uid);
+  const status = live?.status ?? cached?.status;
+  if ((live && live.metadata.uid !== uid) || status?.phase !== 'Running') return;
+  if (live && status.inputDigest !== undefined && bodyFacts(live.spec.input).digest !== status.inputDigest) {
+    caches.sawTurn(live); // for the next decision
+    return;
+  }
+  const { index = 0, attempt = 1, podUID } = status;
+  const input = live ? (live.spec.input ?? null) : memory.inputs.get(uid);
+  const stallMs = timeoutMs('stall', session.spec, world.class);
+  const stall = Number.isFinite(stallMs) ? { stallMs } : {};
+  const start = { turn: uid, name, index, attempt, input, timeoutMs: turnMs, ...stall };
+  const { approval, startedAt } = status;
+  if (approval?.decided) {
+    const { decision, response, note } = approval.decided;
+    links.get(podUID)?.resumeTurn({
+      ...start,
+      approval: {
+        requestId: approval.id,
+        decision,
+        ...(response === undefined ? {} : { response }),
+        ...(note === undefined ? {} : { note }),
+      },
+      ranMs: approval.ranMs,
+      ...(startedAt === undefined ? {} : { startedAt }),
+    });
+  } else links.get(podUID)?.startTurn(start);
+  memory.inputs.delete(uid);
+}

@@ -1,0 +1,89 @@
+import type { PersistentVolumeClaim } from '../../core/kube/builtin.ts';
+import { ApiError, isAlreadyExists, isNotFound } from '../../core/kube/errors.ts';
+import { persistentVolumeClaims } from '../../core/kube/resources.ts';
+import type { Stored } from '../../core/kube/types.ts';
+import { ownedBy, type StoredSession } from '../../core/resources/kinds.ts';
+import {
+  LABEL_INCARNATION,
+  LABEL_MANAGED_BY,
+  LABEL_SESSION,
+  LABEL_SESSION_UID,
+  MANAGED_BY,
+  workspaceName,
+} from '../../core/resources/names.ts';
+import type { Workspace } from '../decide/persistence.ts';
+import type { Pass } from './context.ts';
+import { refusal } from './refusal.ts';
+
+/**
+ * The session's volume is there before a pod that mounts it. Rejects when it cannot be had, with the reason in the
+ * session's memory where a person must know it.
+ */
+export async function ensureWorkspace(pass: Pass, workspace: Workspace): Promise<void> {
+  const { effects, world, memory, signal, key } = pass;
+  const claim = claimOf(pass, workspace);
+  try {
+    await effects.api.create(persistentVolumeClaims, claim, { signal });
+    effects.log.info({ session: key, claim: claim.metadata.name }, 'workspace created');
+    return;
+  } catch (error) {
+    if (!isAlreadyExists(error)) {
+      if (error instanceof ApiError) {
+        memory.startProblem = refusal(error, `PersistentVolumeClaim ${claim.metadata.name}`);
+      }
+      throw error;
+    }
+  }
+  const present = await readClaim(pass);
+  const ours = present?.metadata.ownerReferences?.some(({ uid }) => uid === world.session.metadata.uid);
+  if (present && ours && !present.metadata.deletionTimestamp) return;
+  const message =
+    present && !ours
+      ? `PersistentVolumeClaim ${claim.metadata.name} exists and is not this session's; delete it.`
+      : `PersistentVolumeClaim ${claim.metadata.name} is being deleted; a new one is made when it is gone.`;
+  memory.startProblem = { reason: 'Unschedulable', message };
+  throw new ApiError({ code: 409, reason: 'AlreadyExists', message });
+}
+
+/** Whether the volume was there before this incarnation: then it is as the former one left it. */
+export async function keepsWorkspace(pass: Pass): Promise<boolean> {
+  const claim = await readClaim(pass);
+  return claim !== undefined && claim.metadata.labels?.[LABEL_INCARNATION] !== incarnationOf(pass);
+}
+
+async function readClaim({ effects, world, signal }: Pass): Promise<Stored<PersistentVolumeClaim> | undefined> {
+  const { uid, namespace } = world.session.metadata;
+  try {
+    const ref = { namespace: namespace as string, name: workspaceName(uid) };
+    return await effects.api.get(persistentVolumeClaims, ref, { signal });
+  } catch (error) {
+    if (isNotFound(error)) return undefined;
+    throw error;
+  }
+}
+
+function claimOf(pass: Pass, { size, storageClassName }: Workspace): PersistentVolumeClaim {
+  const { metadata } = pass.world.session;
+  return {
+    apiVersion: 'v1',
+    kind: 'PersistentVolumeClaim',
+    metadata: {
+      name: workspaceName(metadata.uid),
+      namespace: metadata.namespace as string,
+      labels: {
+        [LABEL_MANAGED_BY]: MANAGED_BY,
+        [LABEL_SESSION]: metadata.name,
+        [LABEL_SESSION_UID]: metadata.uid,
+        [LABEL_INCARNATION]: incarnationOf(pass),
+      },
+      ownerReferences: [ownedBy(pass.world.session as unknown as StoredSession)],
+    },
+    spec: {
+      accessModes: ['ReadWriteOnce'],
+      resources: { requests: { storage: size } },
+      ...(storageClassName ? { storageClassName } : {}),
+    },
+  };
+}
+
+const incarnationOf = ({ world }: Pass) => String(world.session.status?.incarnation ?? 0);

@@ -1,0 +1,46 @@
+import { isConflict } from '../../core/kube/errors.ts';
+import { type StoredTurn, turns } from '../../core/resources/kinds.ts';
+import type { TurnStatus } from '../../core/resources/turn.ts';
+import type { CachedTurn } from '../world.ts';
+import type { Pass } from './context.ts';
+import { isRefusal } from './own.ts';
+import { writingTurn } from './too-large.ts';
+import { writeStatus } from './write-status.ts';
+
+/**
+ * Writes the status of a turn. One that may have got its index has it, whatever the cache shows, before another gets one:
+ * where that is not known, the turns are looked at anew.
+ */
+export async function writeTurn(pass: Pass, turn: CachedTurn, status: TurnStatus): Promise<StoredTurn> {
+  try {
+    return await write(pass, turn, status);
+  } catch (error) {
+    if (turn.status.index === undefined && !isRefusal(error)) pass.memory.knowsTurns = false;
+    throw error;
+  }
+}
+
+/**
+ * One that begins was promised its part in the session's concurrency group: where it is not known whether the write took
+ * effect, it counts there until it is.
+ */
+async function write(pass: Pass, turn: CachedTurn, status: TurnStatus): Promise<StoredTurn> {
+  const { effects, world, key, signal } = pass;
+  const { api, caches, ledger } = effects;
+  const begins = status.phase === 'Running' && world.session.spec.concurrencyGroup !== undefined;
+  const replace = () => writeStatus(api, turns, turn.metadata, status, signal);
+  if (!begins) return writingTurn(effects, turn, replace);
+  try {
+    const written = await writingTurn(effects, turn, replace);
+    caches.sawTurn(written);
+    ledger.sureTurn(key);
+    return written;
+  } catch (error) {
+    if (isConflict(error)) {
+      const { name, namespace = '' } = turn.metadata;
+      caches.sawTurn(await api.get(turns, { namespace, name }, { signal }));
+      ledger.sureTurn(key);
+    } else if (!isRefusal(error)) ledger.unsureTurn(key);
+    throw error;
+  }
+}

@@ -1,0 +1,121 @@
+import { type Space, spaceOf, Tally } from './tally.ts';
+
+/** What takes a place: an admitted session and its pod, which count once, or a pod of which no session is known. */
+export interface Holder extends Space {
+  /** `namespace/name` of the session, or of the pod where no session of it is known. */
+  name: string;
+  /** Since when it holds its place, milliseconds since the epoch. */
+  since: number;
+}
+
+/** How a place comes to be taken. The first of them that is known says what the holder is. */
+const SOURCES = ['session', 'promise', 'pod'] as const;
+type Source = (typeof SOURCES)[number];
+
+interface Entry {
+  holder: Holder;
+  claims: Partial<Record<Source, Holder>>;
+}
+
+/**
+ * Who holds a place, by the name of the pod: an admitted session, a promise of this leader, or a pod that is not gone yet;
+ * the three count once where they mean the same pod. Counts are kept up with every change, never made anew.
+ */
+export class Census {
+  readonly #entries = new Map<string, Entry>();
+  readonly #tally = new Tally();
+  /** `namespace/name` of a session → the pod that its status names. */
+  readonly #podOf = new Map<string, string>();
+  readonly #onFreed: () => void;
+
+  /** `onFreed` is called after a place has become free. */
+  constructor(onFreed: () => void) {
+    this.#onFreed = onFreed;
+  }
+
+  get tally(): Tally {
+    return this.#tally;
+  }
+
+  /** A session as it is seen now: with the pod that its status names, or with none. `pod` is `namespace/name`. */
+  session(key: string, admitted: { pod: string; holder: Holder } | undefined): void {
+    const before = this.#podOf.get(key);
+    // First the new one: a session that changes its pod is never counted as having none.
+    if (admitted) {
+      this.#podOf.set(key, admitted.pod);
+      this.#claim(admitted.pod, 'session', admitted.holder);
+    } else {
+      this.#podOf.delete(key);
+    }
+    if (before !== undefined && before !== admitted?.pod) this.#drop(before, 'session');
+  }
+
+  /** A pod that exists, until `podGone`. */
+  pod(pod: string, holder: Holder): void {
+    this.#claim(pod, 'pod', holder);
+  }
+
+  podGone(pod: string): void {
+    this.#drop(pod, 'pod');
+  }
+
+  /** Counts at once, before the caches show anything of it, until `settle`. */
+  promise(pod: string, holder: Holder): void {
+    this.#claim(pod, 'promise', holder);
+  }
+
+  settle(pod: string): void {
+    this.#drop(pod, 'promise');
+  }
+
+  isPromised(pod: string): boolean {
+    return this.#entries.get(pod)?.claims.promise !== undefined;
+  }
+
+  /** Who holds the place of the pod. */
+  holder(pod: string): Holder | undefined {
+    return this.#entries.get(pod)?.holder;
+  }
+
+  /** Those that hold a place, of one class or of one class in one namespace if such is given. */
+  *holders(within: { class?: string; namespace?: string } = {}): Iterable<Holder> {
+    for (const { holder } of this.#entries.values()) {
+      if (within.class !== undefined && (holder.class ?? within.class) !== within.class) continue;
+      if (within.namespace !== undefined && holder.namespace !== within.namespace) continue;
+      yield holder;
+    }
+  }
+
+  #claim(pod: string, source: Source, holder: Holder): void {
+    const entry = this.#entries.get(pod);
+    if (!entry) {
+      this.#entries.set(pod, { holder, claims: { [source]: holder } });
+      this.#tally.add(holder);
+      return;
+    }
+    entry.claims[source] = holder;
+    this.#settleOn(entry);
+  }
+
+  #drop(pod: string, source: Source): void {
+    const entry = this.#entries.get(pod);
+    if (!entry?.claims[source]) return;
+    delete entry.claims[source];
+    if (SOURCES.some((other) => entry.claims[other])) {
+      this.#settleOn(entry);
+      return;
+    }
+    this.#entries.delete(pod);
+    this.#tally.add(entry.holder, -1);
+    this.#onFreed();
+  }
+
+  #settleOn(entry: Entry): void {
+    const holder = SOURCES.map((source) => entry.claims[source]).find((claim) => claim !== undefined) as Holder;
+    const moved = spaceOf(holder) !== spaceOf(entry.holder);
+    if (moved) this.#tally.add(holder);
+    if (moved) this.#tally.add(entry.holder, -1);
+    entry.holder = holder;
+    if (moved) this.#onFreed();
+  }
+}

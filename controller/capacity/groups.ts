@@ -1,0 +1,189 @@
+import { smallest } from './smallest.ts';
+import { notKnown } from './words.ts';
+
+/** A session's part in its concurrency group. */
+export interface Membership {
+  /** `namespace/name` of the group. */
+  group: string;
+  /** Absent: the session has no say any more, for example because it is finished. */
+  limit?: number | undefined;
+  /** Names of its turns that run. */
+  running: string[];
+}
+
+export type GroupView =
+  | { free: true }
+  /** `unknown`: why the leader may not let any turn begin yet. */
+  | { free: false; group: string; limit: number; running: string[]; unknown: string | undefined };
+
+interface Group {
+  members: Map<string, Membership>;
+  /** Turns of the members that run. */
+  running: number;
+  /** How many members ask for each limit. */
+  limits: Map<number, number>;
+  /** Sessions that were promised a turn of the group which is not seen to run yet. */
+  promised: Set<string>;
+  /** Session → since when its turn waits for the group. */
+  waiting: Map<string, number>;
+}
+
+/**
+ * Concurrency groups: how many turns of a group's sessions run. A turn that is about to run is promised its part in the
+ * same step in which it is found free, so two sessions never take the last one. First come, first served.
+ */
+export class Groups {
+  readonly #groups = new Map<string, Group>();
+  readonly #groupOf = new Map<string, string>();
+  readonly #pinned = new Set<string>();
+  readonly #onFree: (session: string) => void;
+  readonly #epoch: () => number;
+  #open = false;
+
+  /** `onFree` is told of sessions whose turn may begin by now; `epoch` is the number of the present leadership. */
+  constructor(onFree: (session: string) => void, epoch: () => number) {
+    this.#onFree = onFree;
+    this.#epoch = epoch;
+  }
+
+  /** Before it, no further turn of any group begins; see the ledger's `open`. */
+  open(): void {
+    this.#open = true;
+    for (const name of [...this.#groups.keys()]) this.#tell(name);
+  }
+
+  close(): void {
+    this.#open = false;
+  }
+
+  /** A session as it is seen now; undefined when it has no part in any group. */
+  update(session: string, membership: Membership | undefined): void {
+    const before = this.#groupOf.get(session);
+    if (before !== undefined && before !== membership?.group) {
+      this.#count(this.#group(before), session, undefined);
+      this.#forget(session, before);
+    }
+    if (!membership) return;
+    this.#groupOf.set(session, membership.group);
+    this.#count(this.#group(membership.group), session, membership);
+    this.#tell(membership.group);
+  }
+
+  /** The group that the session was last seen in. */
+  groupOf(session: string): string | undefined {
+    return this.#groupOf.get(session);
+  }
+
+  /** Whether the session's next turn may begin as far as its group is concerned; `since` when it has waited. */
+  look(session: string, since: number): GroupView {
+    const name = this.#groupOf.get(session);
+    if (name === undefined) return { free: true };
+    const group = this.#group(name);
+    if (group.promised.has(session)) return { free: true };
+    const limit = limitOf(group);
+    let ahead = 0;
+    for (const [other, at] of group.waiting) {
+      if (other !== session && (at !== since ? at < since : other < session)) ahead++;
+    }
+    if (this.#open && taken(group) + ahead < limit) return { free: true };
+    const running = [...group.members].flatMap(([key, member]) => member.running.map((turn) => `${turn} of ${key}`));
+    const unknown = this.#open ? undefined : notKnown('How many turns of the concurrency group run', this.#epoch());
+    return { free: false, group: name, limit, running, unknown };
+  }
+
+  /** Sessions whose next turn waits for its group. */
+  *waiting(): Iterable<string> {
+    for (const { waiting } of this.#groups.values()) yield* waiting.keys();
+  }
+
+  /** The session's next turn begins: it counts from now on. */
+  promise(session: string): void {
+    const group = this.#groupIn(session);
+    group?.waiting.delete(session);
+    group?.promised.add(session);
+  }
+
+  /** The session's next turn cannot begin because of the group. */
+  wait(session: string, since: number): void {
+    this.#groupIn(session)?.waiting.set(session, since);
+  }
+
+  /** What was promised to the session may have come about: it stays promised until `unpin`. */
+  pin(session: string): void {
+    this.#pinned.add(session);
+  }
+
+  unpin(session: string): void {
+    this.#pinned.delete(session);
+  }
+
+  /** The session asks for nothing at the moment. */
+  leave(session: string): void {
+    const group = this.#groupIn(session);
+    const waited = group?.waiting.delete(session);
+    const promised = !this.#pinned.has(session) && group?.promised.delete(session);
+    if (waited || promised) this.#tell(this.#groupOf.get(session) as string);
+  }
+
+  #groupIn(session: string): Group | undefined {
+    const name = this.#groupOf.get(session);
+    return name === undefined ? undefined : this.#group(name);
+  }
+
+  #group(name: string): Group {
+    let group = this.#groups.get(name);
+    if (!group) {
+      group = { members: new Map(), running: 0, limits: new Map(), promised: new Set(), waiting: new Map() };
+      this.#groups.set(name, group);
+    }
+    return group;
+  }
+
+  #count(group: Group, session: string, membership: Membership | undefined): void {
+    const before = group.members.get(session);
+    group.running += (membership?.running.length ?? 0) - (before?.running.length ?? 0);
+    if (before?.limit !== membership?.limit) {
+      for (const [limit, by] of [
+        [membership?.limit, 1],
+        [before?.limit, -1],
+      ] as const) {
+        if (limit === undefined) continue;
+        const count = (group.limits.get(limit) ?? 0) + by;
+        if (count > 0) group.limits.set(limit, count);
+        else group.limits.delete(limit);
+      }
+    }
+    if (membership) group.members.set(session, membership);
+    else group.members.delete(session);
+  }
+
+  #forget(session: string, name: string): void {
+    const group = this.#group(name);
+    this.#groupOf.delete(session);
+    group.promised.delete(session);
+    group.waiting.delete(session);
+    this.#pinned.delete(session);
+    if (group.members.size === 0) this.#groups.delete(name);
+    else this.#tell(name);
+  }
+
+  /** Those whose turn it is by now look again. */
+  #tell(name: string): void {
+    const group = this.#groups.get(name);
+    if (!this.#open || !group || group.waiting.size === 0) return;
+    const free = limitOf(group) - taken(group);
+    if (free <= 0) return;
+    const order = smallest(group.waiting, free, ([a, at], [b, bt]) => at - bt || (a < b ? -1 : 1));
+    for (const [session] of order) this.#onFree(session);
+  }
+}
+
+function limitOf({ limits }: Group): number {
+  return Math.min(Number.POSITIVE_INFINITY, ...limits.keys());
+}
+
+function taken({ members, running, promised }: Group): number {
+  let count = running;
+  for (const session of promised) if (!members.get(session)?.running.length) count++;
+  return count;
+}

@@ -1,0 +1,374 @@
+import type { StoredPod } from '../../core/kube/builtin.ts';
+import { keyOf, refOf } from '../../core/kube/cache.ts';
+import { LABEL_CLASS, LABEL_SESSION_UID } from '../../core/resources/names.ts';
+import type { Clock } from '../../core/runtime.ts';
+import type { Caches } from '../caches.ts';
+import { WRITE_DEADLINE_MS } from '../leased-api.ts';
+import { sessionNameOf } from '../session-pods.ts';
+import type { CachedSession, Place } from '../world.ts';
+import { applicantOf } from './applicant.ts';
+import { Census, type Holder } from './census.ts';
+import { Groups } from './groups.ts';
+import { fullOf, type Limit, limitsOf, takenOf } from './limits.ts';
+import { type Applicant, Line } from './line.ts';
+import { membershipOf } from './membership.ts';
+import { GiveWayPlan } from './plan.ts';
+import { type Space, Tally } from './tally.ts';
+import { COMES_LATER, firstOf, fullMessage, notKnown, unread } from './words.ts';
+
+/** What the ledger reads of the cluster. */
+export type Seen = Pick<
+  Caches,
+  'session' | 'pod' | 'class' | 'turnsNaming' | 'allSessions' | 'allPods' | 'namespaceLabels' | 'staleness' | 'closed'
+>;
+
+export interface LedgerOptions {
+  caches: Seen;
+  clock: Clock;
+  /** Absent: no limit. */
+  maxRunning: number | undefined;
+  /** When a suspension of the session may be tried again, after one that failed. */
+  suspendAgainAt(key: string): number | undefined;
+  /** Number of the present leadership. */
+  epoch(): number;
+  /** A session that may have something to do by now. */
+  onChange(key: string): void;
+}
+
+/** A cache that has not heard from the API server for longer is not believed. A watch is silent for two minutes at most. */
+const STALE_MS = 180_000;
+const AGAIN_MS = 1_000;
+
+/**
+ * Who may have a pod. Counts what is there by the caches and what this leader has promised since; unknown means full. A
+ * promise is given and counted in one step, so two sessions never get one place. It is told of every change in the caches
+ * in the moment in which they change, and keeps its counts by that.
+ */
+export class Ledger {
+  /** The concurrency groups, of which the same holds. */
+  readonly groups: Groups;
+  readonly #options: LedgerOptions;
+  readonly #census: Census;
+  readonly #line = new Line();
+  readonly #plan: GiveWayPlan;
+  /** Promises whose request may still take effect, by pod or by session and turn, with what stops looking again. */
+  readonly #unsure = new Map<string, () => void>();
+  #open = false;
+  /** Those in line for whom there is a place now; found anew after every change. */
+  #served: Set<string> | undefined;
+  /** Others have one as soon as those have theirs. */
+  #othersFollow = false;
+
+  constructor(options: LedgerOptions) {
+    const { caches, clock, onChange, epoch } = options;
+    this.#options = options;
+    this.#census = new Census(() => this.vacancy());
+    this.groups = new Groups(onChange, epoch);
+    this.#plan = new GiveWayPlan({
+      caches,
+      clock,
+      line: this.#line,
+      census: this.#census,
+      limits: (space) => this.#limits(space),
+      suspendAgainAt: options.suspendAgainAt,
+      onChange,
+    });
+    for (const pod of caches.allPods()) this.podChanged(pod, false);
+    for (const session of caches.allSessions()) this.#sawSession(session);
+  }
+
+  /** Places that are taken. */
+  get tally(): Tally {
+    return this.#census.tally;
+  }
+
+  /** Nothing is admitted before; after a lease was taken over its old holder's last request must be dead first. */
+  open(): void {
+    this.#open = true;
+    this.groups.open();
+    this.vacancy();
+  }
+
+  close(): void {
+    this.#open = false;
+    this.groups.close();
+    this.#plan.stop();
+    for (const cancel of this.#unsure.values()) cancel();
+  }
+
+  /** The session of that name, or a turn that names it, is not as it was in the caches. */
+  sessionChanged(key: string): void {
+    const { namespace = '', name } = refOf(key);
+    const session = this.#options.caches.session(namespace, name);
+    this.#changes(() => this.#census.session(key, session && admitted(session)));
+    this.groups.update(key, membershipOf(key, session, this.#options.caches, this.groups.groupOf(key)));
+    if (!session) this.leave(key);
+  }
+
+  podChanged(pod: StoredPod, gone: boolean): void {
+    const key = keyOf(pod.metadata);
+    if (gone) this.#census.podGone(key);
+    else this.#changes(() => this.#census.pod(key, this.#podHolder(pod)));
+  }
+
+  /** What takes a place that nobody was promised may take it from those for whom there was one. */
+  #changes(change: () => void): void {
+    const before = this.#census.tally.total;
+    change();
+    if (this.#census.tally.total > before) this.#served = undefined;
+  }
+
+  /** A class, or the labels of a namespace, are not as they were. */
+  limitsChanged(): void {
+    this.vacancy();
+  }
+
+  /** Whether the session would get a place for the pod now. */
+  place(applicant: Applicant, pod: string): Place {
+    if (this.#census.isPromised(keyOf({ namespace: applicant.namespace, name: pod }))) return 'Available';
+    if (!this.#knows()) {
+      const message = notKnown('Whether a running place is free', this.#options.epoch());
+      return this.#waits(applicant, 'CapacityUnknown', message);
+    }
+    const limits = this.#limits(applicant);
+    if (typeof limits === 'string') return this.#waits(applicant, 'CapacityUnknown', limits);
+    const full = fullOf(limits, applicant, this.#census.tally).at(-1);
+    if (full) {
+      const { class: ofClass, namespace } = applicant;
+      const scopes = { Installation: {}, Class: { class: ofClass }, Namespace: { class: ofClass, namespace } };
+      const holders = firstOf(this.#census.holders(scopes[full.scope]));
+      const taken = takenOf(full, applicant, this.#census.tally);
+      return this.#waits(applicant, 'AtCapacity', fullMessage(full, applicant, taken, holders), holders);
+    }
+    return this.#isServed(applicant) ? 'Available' : this.#waits(applicant, 'AtCapacity', COMES_LATER);
+  }
+
+  /** Takes a place for the pod if one is to be had; it stays taken until `settle`. */
+  reserve(applicant: Applicant, pod: string): boolean {
+    const { key, namespace } = applicant;
+    if (this.#census.isPromised(keyOf({ namespace, name: pod }))) return true;
+    if (this.place(applicant, pod) !== 'Available') return false;
+    this.#line.leave(key);
+    // Those for whom there was a place beside this one still have theirs.
+    this.#served?.delete(key);
+    this.hold(applicant, pod);
+    this.#line.served(namespace, this.#options.clock.now());
+    if (this.#othersFollow) this.vacancy();
+    return true;
+  }
+
+  /** The pod is about to be made for the session: it counts until `settle`, whatever becomes of its session meanwhile. */
+  hold({ key, namespace, class: ofClass }: Omit<Applicant, 'priority' | 'since'>, pod: string): void {
+    const since = this.#options.clock.now();
+    this.#census.promise(keyOf({ namespace, name: pod }), { name: key, namespace, class: ofClass, since });
+  }
+
+  /**
+   * Counts a place for what a write of the leader before may yet make of the session, for so many milliseconds and beside
+   * what it is given itself.
+   */
+  keep(key: string, ms: number): void {
+    const { namespace = '', name } = refOf(key);
+    const session = this.#options.caches.session(namespace, name);
+    if (!session || session.status?.podName) return;
+    const kept = `late pod of ${name}`;
+    this.hold(applicantOf(session, []), kept);
+    const cancel = this.#options.clock.setTimer(ms, () => this.settle(namespace, kept));
+    this.#unsure.set(keyOf({ namespace, name: kept }), cancel);
+  }
+
+  /** Whether the pod has a place, as it is there, was promised one, or belongs to a session that was admitted with it. */
+  hasPlace(namespace: string, pod: string): boolean {
+    return this.#census.holder(keyOf({ namespace, name: pod })) !== undefined;
+  }
+
+  /** What was promised is in the caches by now, or has surely not happened and will not. */
+  settle(namespace: string, pod: string): void {
+    const key = keyOf({ namespace, name: pod });
+    this.#unsure.get(key)?.();
+    this.#unsure.delete(key);
+    this.#census.settle(key);
+  }
+
+  /** Whether the last request for the pod took effect is not known: the place stays taken until it is. */
+  settleLater(namespace: string, pod: string): void {
+    const key = keyOf({ namespace, name: pod });
+    this.#unsure.get(key)?.();
+    this.#unsure.set(
+      key,
+      this.#whenKnown(namespace, () => this.settle(namespace, pod)),
+    );
+  }
+
+  isUnsure(namespace: string, pod: string): boolean {
+    return this.#unsure.has(keyOf({ namespace, name: pod }));
+  }
+
+  /** Whether the turn was written to run is not known: it counts in its group until it is. */
+  unsureTurn(session: string): void {
+    this.groups.pin(session);
+    this.#unsure.get(`turn of ${session}`)?.();
+    this.#unsure.set(
+      `turn of ${session}`,
+      this.#whenKnown(refOf(session).namespace, () => this.sureTurn(session)),
+    );
+  }
+
+  sureTurn(session: string): void {
+    this.#unsure.get(`turn of ${session}`)?.();
+    if (!this.#unsure.delete(`turn of ${session}`)) return;
+    this.groups.unpin(session);
+    this.#options.onChange(session);
+  }
+
+  /** When a request of this moment must be dead, and the caches have heard from the API server since. */
+  #whenKnown(namespace: string | undefined, fn: () => void): () => void {
+    const { clock, caches } = this.#options;
+    const deadAt = clock.monotonic() + WRITE_DEADLINE_MS;
+    const look = () => {
+      if (clock.monotonic() - caches.staleness(namespace) > deadAt) fn();
+      else cancel = clock.setTimer(AGAIN_MS, look);
+    };
+    let cancel = clock.setTimer(WRITE_DEADLINE_MS, look);
+    return () => cancel();
+  }
+
+  /** The session waits for a place. */
+  wait(applicant: Applicant): void {
+    if (this.#line.join(applicant)) this.vacancy();
+  }
+
+  /** The session waits no longer. */
+  leave(key: string): void {
+    if (this.#line.leave(key)) this.vacancy();
+  }
+
+  /** `namespace/name` of those in line. */
+  waiting(): Iterable<string> {
+    return this.#line.keys();
+  }
+
+  /** To whom the session is to give its place, if it is. */
+  giveWay(key: string): { for: string } | undefined {
+    return this.#plan.giveWay(key);
+  }
+
+  /** Something was freed: those whose turn it is by now look again. */
+  vacancy(): void {
+    this.#served = undefined;
+    if (this.#line.size === 0 || !this.#knows()) return;
+    for (const key of this.#findServed()) this.#options.onChange(key);
+    this.#plan.soon();
+  }
+
+  #knows(): boolean {
+    return this.#open && this.#options.caches.staleness() <= STALE_MS;
+  }
+
+  #limits(space: Space): Limit[] | string {
+    const { caches, maxRunning } = this.#options;
+    const closed = caches.closed(space.namespace);
+    if (closed) return unread(space.namespace, closed);
+    const sources = {
+      maxRunning,
+      class: (name: string) => caches.class(name),
+      labels: (namespace: string) => caches.namespaceLabels(namespace),
+    };
+    return limitsOf(sources, space);
+  }
+
+  #isServed(applicant: Applicant): boolean {
+    if (this.#line.has(applicant.key)) {
+      // With another place in the order than before: it may be another's turn now.
+      if (this.#line.join(applicant)) this.vacancy();
+      return this.#findServed().has(applicant.key);
+    }
+    if (this.#line.size === 0) return true;
+    this.#line.join(applicant);
+    this.#served = undefined;
+    const served = this.#findServed().has(applicant.key);
+    this.#line.leave(applicant.key);
+    this.#served = undefined;
+    return served;
+  }
+
+  /**
+   * Where a session is passed over because those before it take what it needs, the order holds only once they have it: of
+   * a namespace that is among them nobody else is served until then, or the later one of the two might be the faster, and
+   * the next place be that of the one passed over.
+   */
+  #findServed(): Set<string> {
+    if (this.#served) return this.#served;
+    const served = new Set<string>();
+    const [serving, passedOver] = [new Set<string>(), new Set<string>()];
+    this.#served = served;
+    this.#othersFollow = false;
+    const { maxRunning = Number.POSITIVE_INFINITY } = this.#options;
+    if (this.#census.tally.total >= maxRunning) return served;
+    const tally = Tally.copy(this.#census.tally);
+    this.#line.walk((applicant) => {
+      const { key, namespace } = applicant;
+      const limits = this.#limits(applicant);
+      if (typeof limits === 'string') return false;
+      if (fullOf(limits, applicant, tally).length > 0) {
+        if (fullOf(limits, applicant, this.#census.tally).length === 0) passedOver.add(namespace);
+        return false;
+      }
+      if (serving.has(namespace) && passedOver.size > (passedOver.has(namespace) ? 1 : 0)) {
+        this.#othersFollow = true;
+        return false;
+      }
+      tally.add(applicant);
+      serving.add(namespace);
+      served.add(key);
+      return true;
+    });
+    return served;
+  }
+
+  #waits(
+    applicant: Applicant,
+    waiting: 'AtCapacity' | 'CapacityUnknown',
+    message: string,
+    holders?: { name: string; since: string }[],
+  ): Place {
+    return { waiting, message, position: this.#line.position(applicant), ...(holders ? { holders } : {}) };
+  }
+
+  #sawSession(session: CachedSession): void {
+    const key = keyOf(session.metadata);
+    this.sessionChanged(key);
+    const { queue, podName, conditions } = session.status ?? {};
+    const condition = conditions?.find(({ type }) => type === 'Admitted');
+    if (condition?.status === 'True') {
+      this.#line.wasServed(session.metadata.namespace as string, Date.parse(condition.lastTransitionTime));
+    }
+    // Who has stood in line under the leader before is there from the start, not only when it is looked at.
+    const waited = queue && (queue.reason === 'AtCapacity' || queue.reason === 'CapacityUnknown');
+    if (waited && !podName) this.#line.join(applicantOf(session, []));
+  }
+
+  #podHolder(pod: StoredPod): Holder {
+    const { metadata } = pod;
+    const { name, namespace = '', labels = {}, creationTimestamp } = metadata;
+    const session = this.#options.caches.session(namespace, sessionNameOf(pod));
+    const known = session?.metadata.uid === labels[LABEL_SESSION_UID] ? session : undefined;
+    return {
+      name: `${namespace}/${known ? known.metadata.name : `pod ${name}`}`,
+      namespace,
+      // A class's name may be too long for a label.
+      class: known?.spec.class ?? labels[LABEL_CLASS],
+      since: Date.parse(creationTimestamp),
+    };
+  }
+}
+
+/** A session counts from its admission on, whether its pod is to be seen or not. */
+function admitted({ metadata, spec, status }: CachedSession): { pod: string; holder: Holder } | undefined {
+  if (!status?.podName) return undefined;
+  const namespace = metadata.namespace as string;
+  const condition = status.conditions?.find(({ type, status }) => type === 'Admitted' && status === 'True');
+  const since = Date.parse(condition?.lastTransitionTime ?? metadata.creationTimestamp);
+  const holder = { name: `${namespace}/${metadata.name}`, namespace, class: spec.class, since };
+  return { pod: keyOf({ namespace, name: status.podName }), holder };
+}

@@ -1,0 +1,55 @@
+import type { SessionClassSpec } from '../../core/resources/sessionclass.ts';
+import { selects } from './selector.ts';
+import type { Space, Tally } from './tally.ts';
+
+/** From the widest to the narrowest. */
+export type Scope = 'Installation' | 'Class' | 'Namespace';
+
+export interface Limit {
+  scope: Scope;
+  /** How many places there are. */
+  places: number;
+}
+
+/** What limits are read from. Undefined where something cannot be known at the moment: then everything is full. */
+export interface LimitSources {
+  /** Absent: no limit. */
+  maxRunning: number | undefined;
+  class(name: string): { spec: Pick<SessionClassSpec, 'limits' | 'namespaceSelector'> } | undefined;
+  /** The labels of a Namespace. */
+  labels(namespace: string): Readonly<Record<string, string>> | undefined;
+}
+
+/**
+ * The limits that hold for sessions of one class in one namespace, the widest first; or in words what is not known. Of
+ * several entries of a class that select the namespace the lowest counts.
+ */
+export function limitsOf(sources: LimitSources, { namespace, class: name = '' }: Space): Limit[] | string {
+  const limits: Limit[] = [];
+  if (sources.maxRunning !== undefined) limits.push({ scope: 'Installation', places: sources.maxRunning });
+  const sessionClass = sources.class(name);
+  if (!sessionClass) return `SessionClass "${name}" cannot be read, so its limits are not known; the session waits.`;
+  const { maxRunning, namespaces = [] } = sessionClass.spec.limits ?? {};
+  if (maxRunning !== undefined) limits.push({ scope: 'Class', places: maxRunning });
+  if (namespaces.length === 0 && !sessionClass.spec.namespaceSelector) return limits;
+  const labels = sources.labels(namespace);
+  if (!labels) {
+    return `The labels of namespace "${namespace}", by which class "${name}" selects or limits it, are not known; the session waits.`;
+  }
+  const selected = namespaces.filter(({ selector }) => selects(selector, labels));
+  if (selected.length > 0) {
+    limits.push({ scope: 'Namespace', places: Math.min(...selected.map((entry) => entry.maxRunning)) });
+  }
+  return limits;
+}
+
+/** How many places of a limit are taken. */
+export function takenOf({ scope }: Limit, { namespace, class: name = '' }: Space, tally: Tally): number {
+  if (scope === 'Installation') return tally.total;
+  return scope === 'Class' ? tally.ofClass(name) : tally.ofClassIn(name, namespace);
+}
+
+/** The limits that leave no place, the widest first. A limit that was lowered below what runs leaves none either. */
+export function fullOf(limits: Limit[], space: Space, tally: Tally): Limit[] {
+  return limits.filter((limit) => takenOf(limit, space, tally) >= limit.places);
+}

@@ -1,0 +1,31 @@
+import type { Caches } from '../caches.ts';
+import { isOwn } from '../decide/own-turns.ts';
+import type { CachedSession } from '../world.ts';
+import type { Membership } from './groups.ts';
+
+/** What begins counts until it has ended; one that waits for an approval would come back above the limit. */
+const RUNS: ReadonlySet<string | undefined> = new Set(['Running', 'AwaitingApproval']);
+
+/**
+ * A session's part in its concurrency group, from what is cached. A turn that runs counts where it began, also when its
+ * session has gone or has moved to another group since; `before` is the group that the session was last seen in.
+ */
+export function membershipOf(
+  key: string,
+  session: CachedSession | undefined,
+  caches: Pick<Caches, 'turnsNaming'>,
+  before: string | undefined,
+): Membership | undefined {
+  const slash = key.indexOf('/');
+  const [namespace, name] = [key.slice(0, slash), key.slice(slash + 1)];
+  const wanted = session?.spec.concurrencyGroup;
+  if (!wanted && before === undefined) return undefined;
+  const turns = caches.turnsNaming(namespace, name);
+  const own = session ? turns.filter((turn) => isOwn(session, turn)) : turns;
+  const running = own.filter(({ status }) => RUNS.has(status.phase)).map(({ metadata }) => metadata.name);
+  const group = wanted && `${namespace}/${wanted.name}`;
+  if (running.length > 0 && before !== undefined && before !== group) return { group: before, running };
+  if (!group) return undefined;
+  const counts = session?.status?.phase !== 'Finished' && !session?.metadata.deletionTimestamp;
+  return { group, running, ...(counts ? { limit: wanted.limit } : {}) };
+}

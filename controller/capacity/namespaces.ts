@@ -1,0 +1,93 @@
+import { isNotFound } from '../../core/kube/errors.ts';
+import { Informer } from '../../core/kube/informer.ts';
+import { namespaces as resource } from '../../core/kube/resources.ts';
+import type { KubeApi, Stored } from '../../core/kube/types.ts';
+import { type Clock, delay, type Logger, type Random } from '../../core/runtime.ts';
+
+/** Labels of namespaces, by which classes limit them. */
+export interface NamespaceLabels {
+  /** Undefined while they are not known. */
+  of(namespace: string): Readonly<Record<string, string>> | undefined;
+  start(): void;
+  stop(): Promise<void>;
+}
+
+export interface NamespaceLabelsOptions {
+  api: KubeApi;
+  clock: Clock;
+  random: Random;
+  log: Logger;
+  /** Absent: all. */
+  namespaces?: readonly string[];
+  /** Labels may be others than they were. */
+  onChange(): void;
+}
+
+/** Labels that were not confirmed for so long are not believed. */
+const STALE_MS = 180_000;
+const POLL_MS = 30_000;
+const POLL_AGAIN_MS = 5_000;
+
+export function namespaceLabels(options: NamespaceLabelsOptions): NamespaceLabels {
+  return options.namespaces ? polled(options, options.namespaces) : watched(options);
+}
+
+function watched({ api, clock, random, log, onChange }: NamespaceLabelsOptions): NamespaceLabels {
+  const slim = ({ metadata }: Stored): Stored => {
+    const { name, uid, resourceVersion, creationTimestamp, labels = {} } = metadata;
+    return { metadata: { name, uid, resourceVersion, creationTimestamp, labels } };
+  };
+  const informer = new Informer({ api, clock, random, log, resource, transform: slim });
+  informer.addHandler({ add: onChange, update: onChange, delete: onChange });
+  return {
+    of: (namespace) =>
+      informer.staleness <= STALE_MS ? informer.get(undefined, namespace)?.metadata.labels : undefined,
+    start: () => informer.start(),
+    stop: () => informer.stop(),
+  };
+}
+
+/**
+ * A Role in a namespace may allow to read the namespace itself, but never to list or watch namespaces: where rights are
+ * given by namespace they are read one by one, again and again.
+ */
+function polled({ api, clock, log, onChange }: NamespaceLabelsOptions, namespaces: readonly string[]): NamespaceLabels {
+  const known = new Map<string, { labels: Record<string, string>; at: number }>();
+  const stopped = new AbortController();
+  let running: Promise<unknown> = Promise.resolve();
+
+  const read = async (name: string): Promise<void> => {
+    const at = clock.monotonic();
+    const { metadata } = await api.get(resource, { name }, { signal: stopped.signal });
+    const before = known.get(name);
+    known.set(name, { labels: metadata.labels ?? {}, at });
+    if (JSON.stringify(before?.labels) !== JSON.stringify(metadata.labels ?? {})) onChange();
+  };
+  const follow = async (name: string): Promise<void> => {
+    while (!stopped.signal.aborted) {
+      let waitMs = POLL_MS;
+      try {
+        await read(name);
+      } catch (error) {
+        if (stopped.signal.aborted) return;
+        if (isNotFound(error)) known.delete(name);
+        waitMs = POLL_AGAIN_MS;
+        log.info({ namespace: name, err: (error as Error).message }, 'labels of a namespace could not be read');
+      }
+      await delay(clock, waitMs, stopped.signal).catch(() => {});
+    }
+  };
+  return {
+    of: (name) => {
+      const found = known.get(name);
+      return found && clock.monotonic() - found.at <= STALE_MS ? found.labels : undefined;
+    },
+    start: () => {
+      running = Promise.all(namespaces.map(follow));
+    },
+    stop: async () => {
+      stopped.abort(new Error('the controller is stopping'));
+      await running;
+    },
+  };
+}

@@ -1,0 +1,57 @@
+import { isTerminal } from '../../core/resources/turn.ts';
+import type { CachedTurn, Problem } from '../world.ts';
+import type { Draft } from './draft.ts';
+import { isOver } from './pod-status.ts';
+
+/** Concurrency groups: a turn that may not begin because as many of its group run as may. */
+
+/** The turn that comes next, as far as it has not begun. */
+function next(draft: Draft): CachedTurn | undefined {
+  const [turn] = draft.turns.live;
+  return turn && (turn.status.phase === undefined || turn.status.phase === 'Queued') ? turn : undefined;
+}
+
+/** Whether a turn waits to begin, or is about to be made of the session's input. */
+function isPending(draft: Draft): boolean {
+  return next(draft) !== undefined || draft.actions.some(({ do: what }) => what === 'CreateFirstTurn');
+}
+
+/** Why the turn that comes next waits for its group; undefined when it need not. */
+export function groupWait(draft: Draft): Problem | undefined {
+  const { world } = draft;
+  if (world.group.free || !isPending(draft)) return undefined;
+  const { group, limit, running, unknown } = world.group;
+  const name = group.slice(group.indexOf('/') + 1);
+  if (unknown) return { reason: 'CapacityUnknown', message: unknown };
+  const turns = limit === 1 ? '1 turn' : `${limit} turns`;
+  const now = running.length > 0 ? `: ${some(running)}` : '';
+  return { reason: 'GroupLimit', message: `Concurrency group "${name}" runs ${turns} at once${now}.` };
+}
+
+const NAMED = 4;
+
+function some(names: string[]): string {
+  const more = names.length > NAMED ? ` and ${names.length - NAMED} more` : '';
+  return `${names.slice(0, NAMED).join(', ')}${more}`;
+}
+
+/**
+ * What the session asks of its group after this decision: `Waits` for its next turn to be let begin, `Begins` it now or as
+ * soon as its pod is there, so that it counts from now on, or nothing.
+ */
+export function groupPart(draft: Draft): 'Waits' | 'Begins' | undefined {
+  const { world, actions } = draft;
+  const { session, pod } = world;
+  const turn = next(draft);
+  if (!session.spec.concurrencyGroup || !isPending(draft) || session.metadata.deletionTimestamp || session.spec.suspend)
+    return undefined;
+  const ends = actions.some(
+    (action) => action.do === 'WriteTurn' && action.turn === turn && isTerminal(action.status.phase),
+  );
+  if (ends) return undefined;
+  if (!world.group.free) return 'Waits';
+  if (actions.some(({ do: what }) => what === 'OwnIncarnation')) return 'Begins';
+  const starts =
+    session.status?.podName && !draft.released && !(pod && (pod.metadata.deletionTimestamp || isOver(pod)));
+  return starts ? 'Begins' : undefined;
+}

@@ -1,0 +1,106 @@
+import { formatDuration } from '../../../core/resources/duration.ts';
+import { decisionFor, isDecided, waitingProcess } from '../approvals.ts';
+import { type Draft, type Policy, wake } from '../draft.ts';
+import { isFinished } from '../hold.ts';
+import { isOver } from '../pod-status.ts';
+import { timeoutMs } from '../timeouts.ts';
+import { ended } from '../turn-status.ts';
+
+/** A turn that asks a person: its request, the decision, and what ends the wait. */
+
+/** A request is committed once; one that was committed before, or is nobody's, is only acknowledged. */
+export const question: Policy = (draft) => {
+  const { link, session, pod, memory } = draft.world;
+  const asking = link?.asking;
+  if (!asking) return undefined;
+  const { turn: uid, attempt } = asking.request.message;
+  const turn = draft.turns.live.find(({ metadata }) => metadata.uid === uid);
+  const { status } = turn ?? {};
+  const known = status?.approval;
+  // One turn's requests are numbered with all frames of its incarnation: a lower one is, or is before, the known one.
+  const isOld = known?.incarnation === session.status?.incarnation && (known?.seq ?? 0) >= asking.request.seq;
+  const asks = status?.phase === 'Running' || status?.phase === 'AwaitingApproval';
+  if (turn && asks && !isOld && status?.attempt === attempt && status.podUID === link.podUID) {
+    draft.actions.push({ do: 'CommitRequest', turn, asking });
+    return 'Stop';
+  }
+  // Of a pod that goes anyway nothing needs to be acknowledged.
+  const goes = !pod || pod.metadata.deletionTimestamp || isOver(pod) || memory.doomed?.podUID === pod.metadata.uid;
+  if (goes) return undefined;
+  draft.actions.push({ do: 'AcknowledgeRequest', asking });
+  return 'Stop';
+};
+
+/** Approvals that kubectl made go with their turn; one that counts for nothing is told to people once, here. */
+export const adoptApprovals: Policy = (draft) => {
+  for (const approval of draft.world.approvals) {
+    const turn = draft.world.turns.find(({ metadata }) => metadata.name === approval.spec.turn);
+    if (!turn || approval.metadata.ownerReferences?.length || approval.metadata.deletionTimestamp) continue;
+    draft.actions.push({ do: 'AdoptApproval', approval, turn });
+  }
+  return undefined;
+};
+
+/** A turn that waits is cancelled at once, unless its process has to be stopped: that is for `cancel`. */
+export const cancelWaiting: Policy = (draft) => {
+  const { now } = draft.world;
+  const alive = waitingProcess(draft);
+  for (const turn of draft.turns.live) {
+    if (turn.status.phase !== 'AwaitingApproval' || !turn.spec.cancel || turn === alive) continue;
+    const message = 'The turn was cancelled while it waited for a decision.';
+    draft.actions.push({
+      do: 'WriteTurn',
+      turn,
+      status: ended(turn, { phase: 'Cancelled', reason: 'Cancelled', message }, now),
+    });
+    return 'Stop';
+  }
+  return undefined;
+};
+
+/** A request that nobody decides on ends its turn. A decision that is there counts, however late it is seen. */
+export const unanswered: Policy = (draft) => {
+  const { world } = draft;
+  const { session, now } = world;
+  for (const turn of draft.turns.live) {
+    const { approval, phase } = turn.status;
+    if (phase !== 'AwaitingApproval' || !approval || isDecided(world, turn)) continue;
+    const limit = timeoutMs('approval', session.spec, world.class);
+    const deadline = Date.parse(approval.since) + limit;
+    if (now < deadline) {
+      wake(draft, deadline);
+      continue;
+    }
+    const message = `Nobody decided within timeouts.approval (${formatDuration(limit)}) on: ${approval.prompt}`;
+    draft.actions.push({
+      do: 'WriteTurn',
+      turn,
+      status: ended(turn, { phase: 'Failed', reason: 'ApprovalTimeout', message }, now),
+    });
+    return 'Stop';
+  }
+  return undefined;
+};
+
+/**
+ * A decision is written, with the pod that is to be told: whoever wins this write delivers it, once. Delivering is for
+ * `dispatch`, which finds the turn Running.
+ */
+export const consume: Policy = (draft) => {
+  const { world } = draft;
+  const { pod, session } = world;
+  const [turn] = draft.turns.live;
+  if (!pod || pod.metadata.deletionTimestamp || isOver(pod) || isFinished(draft)) return undefined;
+  if (turn?.status.phase !== 'AwaitingApproval' || turn.spec.cancel || session.spec.suspend) return undefined;
+  if (!isBound(draft, pod.metadata.uid)) return undefined;
+  const approval = decisionFor(world.approvals, turn);
+  if (!approval && !turn.status.approval?.decided) return undefined;
+  const incarnation = session.status?.incarnation ?? 0;
+  draft.actions.push({ do: 'Consume', turn, approval, incarnation, podUID: pod.metadata.uid });
+  return 'Stop';
+};
+
+function isBound({ world: { link }, actions }: Draft, podUID: string): boolean {
+  const bound = link?.phase === 'Bound' || link?.phase === 'Binding' || actions.some((action) => action.do === 'Bind');
+  return bound && link?.podUID === podUID;
+}

@@ -1,0 +1,56 @@
+import { reasons } from '../../../core/resources/reasons.ts';
+import { wasNeverSent } from '../../link/view.ts';
+import type { CachedTurn } from '../../world.ts';
+import { type Draft, type Policy, wake } from '../draft.ts';
+import { isPlain } from '../plain.ts';
+import { ended } from '../turn-status.ts';
+import { knownPodUID } from './pod.ts';
+import { STOP_GRACE_MS } from './running.ts';
+
+/**
+ * A session under a deletionTimestamp stays for as long as somebody's finalizer holds it. What runs is stopped, and has the
+ * time of a cancellation to end; what waits ends; then the pod goes. Owner references take everything else.
+ */
+export const leave: Policy = (draft) => {
+  const { pod, link, now, session } = draft.world;
+  endWaiting(draft);
+  // Owned, but nothing was created: let go of the place.
+  if (!pod && session.status?.podName && !knownPodUID(draft)) draft.released = true;
+  if (!pod || pod.metadata.deletionTimestamp) return 'Stop';
+  const { running } = draft.turns;
+  if (running && mayStillEnd(draft, running, pod.metadata.uid)) return 'Stop';
+  if (running) {
+    const never = !isPlain(draft) && wasNeverSent(link, pod.metadata.uid, running.metadata.uid);
+    const message = never ? reasons.SessionDeleted : 'The session was deleted while the turn ran; its pod was deleted.';
+    const status = ended(running, { phase: 'Cancelled', reason: 'SessionDeleted', message }, now);
+    draft.actions.push({ do: 'WriteTurn', turn: running, status });
+  }
+  draft.actions.push({ do: 'CloseLink' }, { do: 'DeletePod', pod, why: 'its session is being deleted' });
+  return 'Stop';
+};
+
+/** Turns that wait for their first run, another attempt or a decision. */
+function endWaiting(draft: Draft): void {
+  let last = draft.turns.lastIndex;
+  for (const turn of draft.turns.live) {
+    const { phase, attempt, index = ++last } = turn.status;
+    if (phase === 'Running') continue;
+    const before = phase === 'AwaitingApproval' ? 'anybody decided' : attempt ? 'its next attempt' : 'the turn ran';
+    const message = `The session was deleted before ${before}.`;
+    const status = ended(turn, { phase: 'Cancelled', reason: 'SessionDeleted', message }, draft.world.now);
+    draft.actions.push({ do: 'WriteTurn', turn, status: { ...status, index } });
+  }
+}
+
+/** Its runner is told, once it answers, and has a moment to hand over what the turn has come to. */
+function mayStillEnd(draft: Draft, turn: CachedTurn, podUID: string): boolean {
+  const { link, now } = draft.world;
+  const { uid } = turn.metadata;
+  if (isPlain(draft) || turn.status.podUID !== podUID || wasNeverSent(link, podUID, uid)) return false;
+  const sent = link?.cancelSent?.get(uid);
+  if (link?.phase === 'Bound' && !sent) draft.actions.push({ do: 'CancelTurn', turn: uid });
+  const deadline = (sent?.at ?? link?.openedAt ?? now) + STOP_GRACE_MS;
+  if (now >= deadline && (sent || link?.phase !== 'Bound')) return false;
+  if (deadline > now) wake(draft, deadline);
+  return true;
+}

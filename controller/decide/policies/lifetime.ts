@@ -1,0 +1,41 @@
+import { wasNeverSent } from '../../link/view.ts';
+import type { CachedTurn } from '../../world.ts';
+import { type Policy, wake } from '../draft.ts';
+import { lifetimeOver } from '../hold.ts';
+import { ended } from '../turn-status.ts';
+import { STOP_GRACE_MS } from './running.ts';
+
+const MESSAGE = 'timeouts.lifetime of the session is over; the turn was stopped.';
+
+/** At the end of the session's lifetime what runs is stopped, as a Job's activeDeadlineSeconds does. */
+export const lifetime: Policy = (draft) => {
+  const { pod, link, now } = draft.world;
+  if (!lifetimeOver(draft)) return undefined;
+  const end = (turn: CachedTurn) =>
+    draft.actions.push({
+      do: 'WriteTurn',
+      turn,
+      status: ended(turn, { phase: 'TimedOut', reason: 'LifetimeExceeded', message: MESSAGE }, now),
+    });
+  for (const turn of draft.turns.live) if (turn.status.phase === 'AwaitingApproval') end(turn);
+  const turn = draft.turns.running;
+  if (!turn || !pod || turn.status.podUID !== pod.metadata.uid) return undefined;
+  if (wasNeverSent(link, pod.metadata.uid, turn.metadata.uid)) {
+    end(turn);
+    return 'Stop';
+  }
+  if (!link || link.phase === 'Opening' || link.phase === 'Binding') return undefined;
+  const sent = link.cancelSent?.get(turn.metadata.uid);
+  if (!sent) {
+    draft.actions.push({ do: 'CancelTurn', turn: turn.metadata.uid, why: 'LifetimeExceeded' });
+    return 'Stop';
+  }
+  const deadline = sent.at + STOP_GRACE_MS;
+  if (now < deadline) {
+    wake(draft, deadline);
+    return undefined;
+  }
+  draft.actions.push({ do: 'DeletePod', pod, why: 'lifetime over' });
+  end(turn);
+  return 'Stop';
+};

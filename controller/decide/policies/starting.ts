@@ -1,0 +1,128 @@
+import type { StoredPod } from '../../../core/kube/builtin.ts';
+import { BRINGER } from '../../../core/resources/names.ts';
+import type { Reason } from '../../../core/resources/reasons.ts';
+import type { Draft, Policy } from '../draft.ts';
+import { wake } from '../draft.ts';
+import { DEFAULT_START_MS, isProblem } from '../effective.ts';
+import { isFinished } from '../hold.ts';
+import { afterLoss, causeOf } from '../loss.ts';
+import { isPlain, wasLetRun } from '../plain.ts';
+import { isHopeless, ownContainer, podProblem, startedContainer } from '../pod-status.ts';
+import { noteFailedStart, withFailedStart } from '../start-failures.ts';
+import { ended } from '../turn-status.ts';
+
+/** Pods that do not become able to take turns: waited for, tried again, given up. */
+
+/** How often in a row a start may fail by its own doing, and how often at least by others' before that is the end. */
+const MAX_FAILED_STARTS = 3;
+
+/** Whether the status says that this pod has been bound once, perhaps by an earlier leader. */
+export function boundBefore({ world: { session, link } }: Draft, podUID: string): boolean {
+  if (link?.podUID === podUID && link.resumed) return true;
+  const { podUID: named, conditions } = session.status ?? {};
+  const was = conditions?.some(
+    ({ type, status, reason }) =>
+      (type === 'Ready' && status === 'True') || (type === 'Suspended' && reason === 'Suspending'),
+  );
+  return was === true && named === podUID;
+}
+
+export function wasBound(draft: Draft, podUID: string): boolean {
+  const { link } = draft.world;
+  if (isPlain(draft)) return wasLetRun(draft, podUID);
+  if (boundBefore(draft, podUID)) return true;
+  return link?.podUID === podUID && (link.bound !== undefined || link.sent.size > 0);
+}
+
+/** A container that ended before it was bound: tried again or given up. The status counts it before the pod goes. */
+export function failedStart(draft: Draft, pod: StoredPod): 'Stop' {
+  const { session } = draft.world;
+  const { running } = draft.turns;
+  noteFailedStart(draft, pod.metadata.uid);
+  const message = startFailure(pod);
+  if (cannotWork(draft, pod)) {
+    draft.problem = { reason: 'StartFailed', message };
+    failLive(draft, 'StartFailed', message);
+  } else {
+    draft.problem = draft.startFailed;
+    if (running?.status.podUID === pod.metadata.uid) {
+      draft.actions.push({ do: 'WriteTurn', turn: running, status: afterLoss(draft, running) });
+    }
+    const counted = session.status?.startFailures?.incarnation === session.status?.incarnation;
+    if (!counted && draft.turns.live.length > 0 && !isFinished(draft)) return 'Stop';
+  }
+  draft.actions.push({ do: 'CloseLink' }, { do: 'DeletePod', pod, why: 'its container ended before it took a turn' });
+  return 'Stop';
+}
+
+/** A container that ended by itself is as good as its image; one that was ended from outside may do better elsewhere. */
+function cannotWork(draft: Draft, pod: StoredPod): boolean {
+  const { world } = draft;
+  const terminated = ownContainer(pod)?.state?.terminated;
+  const byItself = !pod.status?.reason && terminated && terminated.exitCode !== 137 && terminated.exitCode !== 143;
+  if (byItself) return true;
+  const failures = withFailedStart(draft);
+  if (!failures || failures.count < MAX_FAILED_STARTS) return false;
+  if (!causeOf(draft, pod.metadata.uid).fromOutside) return true;
+  return world.now - Date.parse(failures.since) >= startMs(draft);
+}
+
+function startFailure(pod: StoredPod): string {
+  const before = startedContainer(pod) ? [] : pod.status?.initContainerStatuses;
+  const failed = before?.find(({ state }) => state?.terminated && state.terminated.exitCode !== 0);
+  if (failed?.state?.terminated) {
+    const { exitCode, reason, message } = failed.state.terminated;
+    const why = [`exit code ${exitCode}`, [reason, message].filter(Boolean).join(': ')].filter(Boolean).join(', ');
+    if (failed.name === BRINGER)
+      return `The runner could not be brought into the pod (${why}); is BERTH_RUNNER_IMAGE of this release, and has the node room on its disk?`;
+    return `Init container "${failed.name}", which is not Berth’s, failed before the session’s could start (${why}); see its log, and who adds it to pods.`;
+  }
+  const terminated = ownContainer(pod)?.state?.terminated;
+  const words = [pod.status?.reason, pod.status?.message, terminated?.reason, terminated?.message].filter(Boolean);
+  const code = terminated ? ` with exit code ${terminated.exitCode}` : '';
+  const why = words.length > 0 ? ` (${words.join(': ')})` : '';
+  return `The container ended${code} before it took a turn${why}; is the runner in the image, and has it enough memory?`;
+}
+
+/** Ends every turn that waits for the start, each with an index. Those that are held wait for something else. */
+export function failLive(draft: Draft, reason: Reason, message: string): void {
+  let last = draft.turns.lastIndex;
+  for (const turn of draft.turns.live) {
+    if (draft.world.session.spec.suspend && turn.status.phase !== 'Running') continue;
+    const status = ended(turn, { phase: 'Failed', reason, message }, draft.world.now);
+    draft.actions.push({ do: 'WriteTurn', turn, status: { ...status, index: turn.status.index ?? ++last } });
+  }
+}
+
+export function startMs({ settings }: Draft): number {
+  return isProblem(settings) ? DEFAULT_START_MS : settings.startMs;
+}
+
+/**
+ * A pod that is not bound within `timeouts.start` is given up, and the turns that waited for it fail with what kept it.
+ * What no wait can mend is not waited for.
+ */
+export const slowStart: Policy = (draft) => {
+  const { pod, link, now, memory, installation } = draft.world;
+  if (!pod || pod.metadata.deletionTimestamp) return undefined;
+  const works = isPlain(draft)
+    ? startedContainer(pod)
+    : link?.phase === 'Bound' || boundBefore(draft, pod.metadata.uid);
+  if (works) return undefined;
+  const problem = podProblem(pod) ?? memory.startProblem;
+  draft.problem = problem;
+  // One that runs is asked first: who has just begun to lead does not know that it may have been bound for long.
+  const asked = startedContainer(pod) ? (link?.openedAt ?? now) + installation.unresponsiveMs : 0;
+  const deadline = Math.max(Date.parse(pod.metadata.creationTimestamp) + startMs(draft), asked);
+  if (now < deadline && !isHopeless(pod)) {
+    wake(draft, deadline);
+    return undefined;
+  }
+  const reason = problem?.reason ?? 'StartFailed';
+  const within = isHopeless(pod) ? '' : ` within timeouts.start (${Math.round(startMs(draft) / 1000)} s)`;
+  const message = `The pod did not take turns${within}: ${problem?.message ?? 'its runner did not answer'}`;
+  draft.problem = { reason, message };
+  failLive(draft, reason, message);
+  draft.actions.push({ do: 'CloseLink' }, { do: 'DeletePod', pod, why: 'it did not start' });
+  return 'Stop';
+};

@@ -1,0 +1,67 @@
+import type { Figures } from '../../link/view.ts';
+import type { CachedTurn } from '../../world.ts';
+import { type Draft, type Policy, wake } from '../draft.ts';
+import { used } from '../outcome.ts';
+import { ownContainer } from '../pod-status.ts';
+import { inClusterTime } from '../runner-time.ts';
+
+/**
+ * How far the running turn is, for who looks at it. Nothing depends on it, so it comes last and only where nothing else is
+ * to be done; a turn that is short has no write for it.
+ */
+
+/** Nobody follows a shorter one. Its runner is asked at ten seconds; where its clock is slower, less have passed by it. */
+const SHOWN_FROM_MS = 9_000;
+/** Two writes a minute for a turn are few beside what it does. Every 30 s it is asked, and now and then in between. */
+const AGAIN_S = 25;
+const START_AGAIN_MS = 30_000;
+/** The latest that a Date can be, milliseconds since the epoch. */
+const LAST_MS = 8.64e15;
+
+export const showUsage: Policy = (draft) => {
+  const turn = running(draft);
+  const { figures, podUID } = draft.world.link ?? {};
+  if (!turn || !figures || turn.status.podUID !== podUID || !isDue(turn, figures)) return undefined;
+  const startedAt = turn.status.startedAt ?? startOf(turn, figures);
+  const status = { ...turn.status, startedAt, ...(figures.usage ? { usage: used(figures.usage) } : {}) };
+  return show(draft, turn, status, figures.at);
+};
+
+/** Without a runner nobody measures; when its container was started its pod says. */
+export const showStart: Policy = (draft) => {
+  const { pod, now } = draft.world;
+  const turn = running(draft);
+  const startedAt = pod && ownContainer(pod)?.state?.running?.startedAt;
+  if (!turn || !startedAt || turn.status.podUID !== pod.metadata.uid || turn.status.startedAt) return undefined;
+  const from = Date.parse(startedAt);
+  // It stays the same: what could not be written is tried again by the clock.
+  const of = Math.floor(now / START_AGAIN_MS);
+  if (now < from + SHOWN_FROM_MS) {
+    wake(draft, from + SHOWN_FROM_MS);
+    return undefined;
+  }
+  const told = { startedAt, finishedAt: new Date(now).toISOString() };
+  return show(draft, turn, { ...turn.status, startedAt: inClusterTime(turn, told, now).startedAt }, of);
+};
+
+/** The turn that runs, unless it is to be stopped. */
+function running({ turns, actions }: Draft): CachedTurn | undefined {
+  return actions.length > 0 || turns.running?.spec.cancel ? undefined : turns.running;
+}
+
+/** Once per figures: what could not be written may never be. */
+function show(draft: Draft, turn: CachedTurn, status: CachedTurn['status'], of: number): undefined {
+  if (draft.world.memory.usageUnwritten !== of) draft.actions.push({ do: 'ShowUsage', turn, status, of });
+}
+
+/** Whether they are this attempt's, and tell enough that is new. */
+function isDue({ metadata, status }: CachedTurn, { turn, attempt, runningMs, usage }: Figures): boolean {
+  if (turn !== metadata.uid || attempt !== status.attempt || runningMs < SHOWN_FROM_MS) return false;
+  if (!usage) return status.startedAt === undefined;
+  return !status.usage || usage.wallMs / 1000 - status.usage.wall >= AGAIN_S;
+}
+
+function startOf(turn: CachedTurn, { startedAt, runningMs, at }: Figures): string {
+  const until = new Date(Math.min(Date.parse(startedAt) + runningMs, LAST_MS)).toISOString();
+  return inClusterTime(turn, { startedAt, finishedAt: until }, at).startedAt;
+}

@@ -1,0 +1,15 @@
+import type { EnvVar } from '../../core/resources/agent.ts';
+import type { Workspace } from './persistence.ts';
+
+/**
+ * The top of a volume belongs to its provisioner, and git refuses a repository of another owner unless it is told that this
+ * one is meant. From 2.38 on it takes that from the environment too.
+ */
+export function workspaceVariables(workspace: Workspace | undefined): EnvVar[] {
+  if (!workspace) return [];
+  return [
+    { name: 'GIT_CONFIG_COUNT', value: '1' },
+    { name: 'GIT_CONFIG_KEY_0', value: 'safe.directory' },
+    { name: 'GIT_CONFIG_VALUE_0', value: workspace.mountPath },
+  ];
+}

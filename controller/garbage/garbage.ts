@@ -1,0 +1,144 @@
+import { refOf } from '../../core/kube/cache.ts';
+import { WorkQueue } from '../../core/kube/queue.ts';
+import type { Random } from '../../core/runtime.ts';
+import { type HistoryLimits, retention } from '../decide/retention.ts';
+import type { CachedSession } from '../world.ts';
+import type { GarbageTools } from './context.ts';
+import { dueIn, type Left, mayBeOver } from './pace.ts';
+import { sweepApprovals } from './sweep-approvals.ts';
+import { sweepOrphans } from './sweep-orphans.ts';
+import { sweepSession } from './sweep-session.ts';
+
+export interface GarbageOptions extends GarbageTools {
+  random: Random;
+  /** Between two looks at the same session at least; ten times that between two looks at what has none. Milliseconds. */
+  intervalMs: number;
+  /** Aborts when the leadership ends or the controller is told to stop. */
+  signal: AbortSignal;
+}
+
+/** Not the name of any session. */
+const ORPHANS = '';
+/** Between the first looks at two sessions after a start. */
+const STARTING_PACE_MS = 200;
+
+/** The last look at a session. */
+interface Look {
+  uid: string;
+  signature: string;
+  /** Monotonic. */
+  at: number;
+  left?: Left;
+}
+
+/** What a session of one turn has refused is counted nowhere: any change of it may be such a turn. */
+const hidesTurns = ({ spec }: CachedSession): boolean => spec.turns === 'One';
+const countedBy = ({ status }: CachedSession): number => status?.turns?.total ?? 0;
+
+/**
+ * Removes what nobody needs any more, at its own pace and off the sessions' path: a session is looked at when its history
+ * must be over its limits, or what it has stored can be old enough, and once after a start, so that nothing has to be
+ * remembered.
+ */
+export class Garbage {
+  readonly #options: GarbageOptions;
+  readonly #queue: WorkQueue;
+  readonly #looks = new Map<string, Look>();
+  /** Where the round of approvals goes on. */
+  #approvalsAfter: string | undefined;
+
+  constructor(options: GarbageOptions) {
+    const { clock, random, log, signal: ending } = options;
+    this.#options = options;
+    this.#queue = new WorkQueue({
+      clock,
+      random,
+      log,
+      name: 'garbage',
+      workers: 2,
+      process: (key, stopped) => {
+        const signal = AbortSignal.any([ending, stopped]);
+        return key === ORPHANS ? this.#orphans(signal) : this.#session(key, signal);
+      },
+      backoff: { baseMs: 1_000, maxMs: 10 * 60_000 },
+    });
+  }
+
+  start(): void {
+    const keys = this.#options.caches.allSessions().map(({ metadata }) => `${metadata.namespace}/${metadata.name}`);
+    const spreadMs = Math.max(this.#options.intervalMs, keys.length * STARTING_PACE_MS);
+    for (const key of keys) this.#later(key, spreadMs);
+    this.#queue.addAfter(ORPHANS, this.#jittered(this.#options.intervalMs));
+    this.#queue.start();
+  }
+
+  sessionChanged(key: string): void {
+    this.#later(key, this.#options.intervalMs);
+  }
+
+  stop(graceMs: number): Promise<void> {
+    return this.#queue.stop(graceMs);
+  }
+
+  #later(key: string, ms: number): void {
+    const { namespace = '', name } = refOf(key);
+    const session = this.#options.caches.session(namespace, name);
+    if (!session) {
+      this.#looks.delete(key);
+      this.#queue.forget(key);
+      return;
+    }
+    const look = this.#lookAt(key, session);
+    if (look?.signature === this.#signature(session) && !hidesTurns(session)) return;
+    const { left, at } = look ?? {};
+    const agoMs = this.#options.clock.monotonic() - (at ?? 0);
+    const dueMs = left ? dueIn(left, agoMs, countedBy(session), this.#limits(session)) : 0;
+    this.#queue.addAfter(key, this.#jittered(Math.max(ms, dueMs)));
+  }
+
+  async #session(key: string, signal: AbortSignal): Promise<number | undefined> {
+    const { namespace = '', name } = refOf(key);
+    const session = this.#options.caches.session(namespace, name);
+    if (!session) return undefined;
+    const signature = this.#signature(session);
+    const before = this.#lookAt(key, session)?.left;
+    const isKnown = before && !hidesTurns(session) && !mayBeOver(before, countedBy(session), this.#limits(session));
+    const known = isKnown ? before : undefined;
+    const hasAny = countedBy(session) > 0 || session.status?.state;
+    const { againMs, left } = hasAny ? await sweepSession(this.#options, session, signal, known) : {};
+    const now = this.#options.caches.session(namespace, name);
+    if (now) {
+      const { uid } = session.metadata;
+      this.#looks.set(key, { uid, signature, at: this.#options.clock.monotonic(), ...(left ? { left } : {}) });
+      // What has come meanwhile found the look before this one.
+      if (this.#signature(now) !== signature) this.#later(key, this.#options.intervalMs);
+    }
+    return againMs === undefined ? undefined : Math.max(againMs, this.#jittered(this.#options.intervalMs));
+  }
+
+  async #orphans(signal: AbortSignal): Promise<number> {
+    this.#approvalsAfter = await sweepApprovals(this.#options, this.#approvalsAfter, signal);
+    const more = (await sweepOrphans(this.#options, signal)) || this.#approvalsAfter !== undefined;
+    return this.#jittered(this.#options.intervalMs * (more ? 1 : 10));
+  }
+
+  #lookAt(key: string, session: CachedSession): Look | undefined {
+    const look = this.#looks.get(key);
+    return look?.uid === session.metadata.uid ? look : undefined;
+  }
+
+  #limits(session: CachedSession): HistoryLimits {
+    return retention(session, this.#options.caches.class(session.spec.class)).history;
+  }
+
+  /** Changes when there may be something to remove. */
+  #signature(session: CachedSession): string {
+    const { turns, lastTurn, state } = session.status ?? {};
+    const limits = this.#limits(session);
+    return [turns?.total, lastTurn?.index, state?.incarnation, state?.seq, limits.turns, limits.bytes].join();
+  }
+
+  #jittered(ms: number): number {
+    return ms * (0.75 + 0.5 * this.#options.random.uniform());
+  }
+}

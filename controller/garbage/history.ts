@@ -1,0 +1,24 @@
+import type { SessionStatus } from '../../core/resources/session.ts';
+import type { HistoryLimits } from '../decide/retention.ts';
+import { isLater, type TurnFacts } from './facts.ts';
+
+/**
+ * The ended turns over the limits, the oldest first. Only what the session's status has counted, and whose state it has,
+ * may go; the last turn of all stays, whatever its size.
+ */
+export function overHistory(turns: TurnFacts[], status: SessionStatus, limits: HistoryLimits): TurnFacts[] {
+  // Without an index: what a session of one turn has refused.
+  const ended = turns.filter((turn) => turn.ended).sort((a, b) => b.index - a.index || b.endedAt - a.endedAt);
+  const counted = status.lastTurn?.index ?? 0;
+  const over: TurnFacts[] = [];
+  let kept = 0;
+  let bytes = 0;
+  for (const turn of ended) {
+    bytes += turn.bytes;
+    const fits = kept === 0 || (kept < limits.turns && bytes <= limits.bytes);
+    const copied = turn.index <= counted && !isLater(turn.state, status.state);
+    if (fits) kept++;
+    else if (copied) over.unshift(turn);
+  }
+  return over;
+}

@@ -1,0 +1,56 @@
+import { keyOf } from '../../core/kube/cache.ts';
+import { isConflict, isNotFound, isTooLarge } from '../../core/kube/errors.ts';
+import { approvals, ownedByTurn, type StoredTurn, sessionOwner, turns } from '../../core/resources/kinds.ts';
+import { API_GROUP_VERSION } from '../../core/resources/names.ts';
+import type { CachedApproval } from '../world.ts';
+import { type GarbageTools, MOST_AT_ONCE } from './context.ts';
+
+/**
+ * Approvals that came after their turn had ended, when no decision looks at it any more: each is told of, once, and goes
+ * with its turn from then on. Looks at some after the one of name `after`, in order of names, and resolves with the last of
+ * them where there are more: those whose turn does not exist stay, and must not hold up what is behind them.
+ */
+export async function sweepApprovals(
+  tools: GarbageTools,
+  after: string | undefined,
+  signal: AbortSignal,
+): Promise<string | undefined> {
+  const { api, caches } = tools;
+  const late = caches
+    .allApprovals()
+    .filter(({ metadata }) => !metadata.ownerReferences?.length && !metadata.deletionTimestamp)
+    .filter(({ metadata }) => !caches.closed(metadata.namespace as string))
+    .filter(({ metadata, spec }) => !caches.turn(metadata.namespace as string, spec.turn))
+    .map((approval) => ({ approval, key: keyOf(approval.metadata) }))
+    .filter(({ key }) => after === undefined || key > after)
+    .sort((a, b) => (a.key < b.key ? -1 : 1));
+  for (const { approval } of late.slice(0, MOST_AT_ONCE)) {
+    signal.throwIfAborted();
+    const ref = { namespace: approval.metadata.namespace as string, name: approval.spec.turn };
+    try {
+      await adopt(tools, approval, await api.get(turns, ref, { signal }), signal);
+    } catch (error) {
+      // One that is too large to be given an owner stays.
+      if (!isNotFound(error) && !isConflict(error) && !isTooLarge(error)) throw error;
+    }
+  }
+  return late.length > MOST_AT_ONCE ? late[MOST_AT_ONCE - 1]?.key : undefined;
+}
+
+async function adopt(
+  { api, record }: GarbageTools,
+  { metadata, spec }: CachedApproval,
+  turn: StoredTurn,
+  signal: AbortSignal,
+): Promise<void> {
+  const { name, uid, resourceVersion } = metadata;
+  const namespace = metadata.namespace as string;
+  const patch = { metadata: { uid, resourceVersion, ownerReferences: [ownedByTurn(turn)] } };
+  await api.patch(approvals, { namespace, name }, patch, { type: 'merge', signal });
+  if (turn.status?.approval?.decided?.approval === name) return;
+  const session = sessionOwner(turn.metadata);
+  if (!session) return;
+  const subject = { apiVersion: API_GROUP_VERSION, kind: 'Session', name: session.name, namespace, uid: session.uid };
+  const message = `Approval ${name} for request "${spec.requestId}" of turn ${spec.turn} counts for nothing: the turn has ended.`;
+  record(subject, 'Warning', 'ApprovalIgnored', message);
+}

@@ -1,0 +1,90 @@
+import type { StoredPod } from '../../core/kube/builtin.ts';
+import { isConflict, isNotFound } from '../../core/kube/errors.ts';
+import { pods } from '../../core/kube/resources.ts';
+import { sessions } from '../../core/resources/kinds.ts';
+import { LABEL_SESSION_UID } from '../../core/resources/names.ts';
+import { givenUpAt } from '../decide/pod-status.ts';
+import { isSessionPod } from '../session-pods.ts';
+import { type GarbageTools, MOST_AT_ONCE, surelyNow } from './context.ts';
+import { MIN_AGE_MS } from './stored.ts';
+
+/**
+ * Removes pods, and what is stored, of sessions that are gone. The cluster's own garbage collector does that by owner
+ * references; this is for what it cannot know to be owned, or has not come to. Resolves with whether there is more.
+ */
+export async function sweepOrphans(tools: GarbageTools, signal: AbortSignal): Promise<boolean> {
+  const { caches, store } = tools;
+  // Of a namespace that cannot be read nothing is known, and nothing is taken.
+  const readable = tools.namespaces?.filter((namespace) => !caches.closed(namespace)) ?? [undefined];
+  const known = new Set(caches.allSessions().map(({ metadata }) => metadata.uid));
+  const lost = caches
+    .allPods()
+    .filter((pod) => !caches.closed(pod.metadata.namespace as string))
+    .filter((pod) => !known.has(uidOf(pod)) && (!pod.metadata.deletionTimestamp || isStuck(tools, pod)));
+  const scopes = readable.map((namespace) => (namespace === undefined ? {} : { namespace }));
+  const stored = (await Promise.all(scopes.map((scope) => store.list(scope, signal)))).flat();
+  const now = surelyNow(tools);
+  const forgotten = stored.filter((e) => !known.has(e.sessionUID) && e.createdAt + MIN_AGE_MS <= now);
+  if (lost.length + forgotten.length === 0) return false;
+
+  // A consistent list, later than everything found: who is not in it will never be again.
+  const present = await sessionUIDs(tools, readable, signal);
+  for (const pod of lost.filter((pod) => !present.has(uidOf(pod))).slice(0, MOST_AT_ONCE)) {
+    signal.throwIfAborted();
+    await removePod(tools, pod, signal);
+  }
+  const garbage = forgotten.filter(({ sessionUID }) => !present.has(sessionUID));
+  for (const entry of garbage.slice(0, MOST_AT_ONCE)) {
+    signal.throwIfAborted();
+    await store.delete({ ...entry, kind: entry.kind ?? 'State' }, signal);
+  }
+  if (garbage.length > 0) tools.log.info({ blobs: garbage.length }, 'blobs without a session removed');
+  return garbage.length > MOST_AT_ONCE || lost.length > MOST_AT_ONCE;
+}
+
+/** Its node does not confirm that it has ended, and is not there to do so. */
+function isStuck(tools: GarbageTools, pod: StoredPod): boolean {
+  const at = givenUpAt(pod, tools.caches.node(pod.spec.nodeName), tools.nodeGraceMs);
+  return at !== undefined && at <= surelyNow(tools);
+}
+
+async function sessionUIDs(
+  { api }: GarbageTools,
+  namespaces: readonly (string | undefined)[],
+  signal: AbortSignal,
+): Promise<Set<string>> {
+  const uids = new Set<string>();
+  for (const namespace of namespaces) {
+    let next: string | undefined;
+    do {
+      const page = await api.list(sessions, {
+        ...(namespace === undefined ? {} : { namespace }),
+        ...(next ? { continue: next } : {}),
+        limit: 500,
+        metadataOnly: true,
+        signal,
+      });
+      for (const { metadata } of page.items) uids.add(metadata.uid);
+      next = page.metadata.continue || undefined;
+    } while (next);
+  }
+  return uids;
+}
+
+async function removePod({ api, log }: GarbageTools, pod: StoredPod, signal: AbortSignal): Promise<void> {
+  const { name, uid } = pod.metadata;
+  const ref = { namespace: pod.metadata.namespace as string, name };
+  try {
+    const live = await api.get(pods, ref, { signal });
+    if (live.metadata.uid !== uid || !isSessionPod(live)) return;
+    const force = pod.metadata.deletionTimestamp ? { gracePeriodSeconds: 0 } : {};
+    await api.delete(pods, ref, { uid, signal, ...force });
+    log.info({ pod: name, namespace: ref.namespace }, 'pod without a session deleted');
+  } catch (error) {
+    if (!isNotFound(error) && !isConflict(error)) throw error;
+  }
+}
+
+function uidOf(pod: StoredPod): string {
+  return pod.metadata.labels?.[LABEL_SESSION_UID] ?? '';
+}

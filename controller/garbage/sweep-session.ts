@@ -1,0 +1,122 @@
+import { isConflict, isNotFound } from '../../core/kube/errors.ts';
+import { sessions, turns } from '../../core/resources/kinds.ts';
+import type { SessionStatus } from '../../core/resources/session.ts';
+import type { StoredEntry } from '../../core/store/store.ts';
+import { retention } from '../decide/retention.ts';
+import type { CachedSession } from '../world.ts';
+import { type GarbageTools, MOST_AT_ONCE, surelyNow } from './context.ts';
+import { type TurnFacts, turnFacts } from './facts.ts';
+import { overHistory } from './history.ts';
+import type { Left } from './pace.ts';
+import { isGarbage, MIN_AGE_MS } from './stored.ts';
+
+/** With their bodies, so not many at once. */
+const PAGE = 50;
+
+export interface Swept {
+  /** Milliseconds after which to look again, if something is to be removed later. */
+  againMs?: number;
+  /** Of a session that is gone there is none. */
+  left?: Left;
+}
+
+/**
+ * Removes one session's history beyond its limits, and what it has stored and nobody needs. Interrupted anywhere, the next
+ * sweep finds the rest: what a removed turn had stored is then named by no turn. `known`: its history where it is known to
+ * be within its limits; it is then read only if something is stored.
+ */
+export async function sweepSession(
+  tools: GarbageTools,
+  session: CachedSession,
+  signal: AbortSignal,
+  known?: Left,
+): Promise<Swept> {
+  const { api, caches, store } = tools;
+  const { name, uid } = session.metadata;
+  const namespace = session.metadata.namespace as string;
+  // In this order: see `isGarbage`.
+  const stored = await store.list({ namespace, sessionUID: uid }, signal);
+  if (known && stored.length === 0) return { left: known };
+  const facts = await turnsOf(tools, session, signal);
+  const live = await api.get(sessions, { namespace, name }, { signal }).catch((error) => {
+    if (isNotFound(error)) return undefined;
+    throw error;
+  });
+  if (live?.metadata.uid !== uid || live.metadata.deletionTimestamp) return {};
+  const status = live.status ?? {};
+
+  const { history } = retention(session, caches.class(session.spec.class));
+  const over = overHistory(facts, status, history);
+  const removed = await removeTurns(tools, session, over.slice(0, MOST_AT_ONCE), signal);
+  const present = facts.filter((turn) => !removed.has(turn));
+  const later = await removeStored(tools, session, stored, status, present, signal);
+  const againMs = over.length > MOST_AT_ONCE ? 1 : later;
+  return { left: leftOf(present, status), ...(againMs === undefined ? {} : { againMs }) };
+}
+
+function leftOf(facts: TurnFacts[], { turns }: SessionStatus): Left {
+  const ended = facts.filter((turn) => turn.ended);
+  const bytes = ended.reduce((sum, turn) => sum + turn.bytes, 0);
+  return { turns: ended.length, bytes, counted: turns?.total ?? 0 };
+}
+
+async function turnsOf({ api }: GarbageTools, session: CachedSession, signal: AbortSignal): Promise<TurnFacts[]> {
+  const { name, uid } = session.metadata;
+  const scope = { namespace: session.metadata.namespace as string, fieldSelector: `spec.session=${name}`, limit: PAGE };
+  const facts: TurnFacts[] = [];
+  let next: string | undefined;
+  do {
+    const page = await api.list(turns, { ...scope, ...(next ? { continue: next } : {}), signal });
+    for (const turn of page.items) {
+      if (turn.metadata.ownerReferences?.some((owner) => owner.uid === uid)) facts.push(turnFacts(turn));
+    }
+    next = page.metadata.continue || undefined;
+  } while (next);
+  return facts;
+}
+
+async function removeTurns(
+  { api, log }: GarbageTools,
+  session: CachedSession,
+  over: TurnFacts[],
+  signal: AbortSignal,
+): Promise<Set<TurnFacts>> {
+  const { metadata } = session;
+  const namespace = metadata.namespace as string;
+  const removed = new Set<TurnFacts>();
+  for (const turn of over) {
+    signal.throwIfAborted();
+    const { name, uid, resourceVersion } = turn;
+    try {
+      await api.delete(turns, { namespace, name }, { uid, resourceVersion, signal });
+      removed.add(turn);
+    } catch (error) {
+      if (!isNotFound(error) && !isConflict(error)) throw error;
+    }
+  }
+  if (removed.size > 0) log.info({ session: metadata.name, uid: metadata.uid, turns: removed.size }, 'history removed');
+  return removed;
+}
+
+async function removeStored(
+  tools: GarbageTools,
+  session: CachedSession,
+  stored: StoredEntry[],
+  status: SessionStatus,
+  facts: TurnFacts[],
+  signal: AbortSignal,
+): Promise<number | undefined> {
+  const { store, log } = tools;
+  const garbage = stored.filter((entry) => isGarbage(entry, status, facts));
+  const now = surelyNow(tools);
+  const old = garbage.filter(({ createdAt }) => createdAt + MIN_AGE_MS <= now);
+  for (const entry of old.slice(0, MOST_AT_ONCE)) {
+    signal.throwIfAborted();
+    await store.delete({ ...entry, kind: entry.kind ?? 'State' }, signal);
+  }
+  const { metadata } = session;
+  if (old.length > 0) log.info({ session: metadata.name, uid: metadata.uid, blobs: old.length }, 'blobs removed');
+  if (old.length > MOST_AT_ONCE) return 1;
+  const young = garbage.filter((entry) => !old.includes(entry)).map(({ createdAt }) => createdAt + MIN_AGE_MS - now);
+  return young.length > 0 ? Math.max(1, Math.min(...young)) : undefined;
+}

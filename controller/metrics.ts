@@ -1,0 +1,220 @@
+import { Counter, Gauge, Histogram, Registry } from 'prom-client';
+import { noneRefused } from '../core/frames/decode.ts';
+import type { KubeClientOptions } from '../core/kube/client.ts';
+import { ApiError, TransportError } from '../core/kube/errors.ts';
+import { measureRequests } from '../core/metrics.ts';
+import type { StoredTurn } from '../core/resources/kinds.ts';
+import { sessionPhase } from '../core/resources/session.ts';
+import type { Inventory, Meter, ReconcileResult } from './meter.ts';
+
+/** What is looked at when somebody asks. */
+export interface Measured {
+  readonly isLeading: boolean;
+  /** undefined where another leads: of what there is only the leader tells. */
+  readonly inventory: Inventory | undefined;
+}
+
+const TURN_SECONDS = [0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300, 600, 1800, 3600, 7200];
+const POD_PHASES = ['Pending', 'Running', 'Succeeded', 'Failed', 'Unknown', 'Terminating'];
+const LEADER = 'Told by the leader alone.';
+
+/**
+ * What the controller's /metrics says. Labels are classes that exist, and words of Berth, Kubernetes and HTTP: never a name
+ * that whoever may create a session chooses.
+ */
+export class ControllerMetrics implements Meter {
+  readonly registry = new Registry();
+  readonly refused = noneRefused();
+  /** For the `KubeClient`. */
+  readonly onRequest: NonNullable<KubeClientOptions['onRequest']>;
+  /** The controller, once there is one. */
+  measured: Measured | undefined;
+  readonly #turns: Counter<'class' | 'phase' | 'code'>;
+  readonly #durations: Histogram<'class' | 'phase'>;
+  readonly #queueing: Histogram<'class'>;
+  readonly #reconciles: Counter<'result'>;
+  readonly #reconcileSeconds: Histogram;
+  readonly #reconcileErrors: Counter<'code'>;
+
+  constructor() {
+    const registers = [this.registry];
+    this.onRequest = measureRequests(this.registry);
+    this.#turns = new Counter({
+      name: 'berth_turns_total',
+      help: 'Turns that have ended, each counted once: when its end is committed, by the leader that committed it. code is that of status.error, empty where the turn succeeded. A commit whose answer was lost is not counted.',
+      labelNames: ['class', 'phase', 'code'],
+      registers,
+    });
+    this.#durations = new Histogram({
+      name: 'berth_turn_duration_seconds',
+      help: 'From the start of the agent to the end of the turn, waiting for decisions included. Of turns in berth_turns_total with a status.startedAt.',
+      labelNames: ['class', 'phase'],
+      buckets: TURN_SECONDS,
+      registers,
+    });
+    this.#queueing = new Histogram({
+      name: 'berth_turn_queue_seconds',
+      help: 'From the creation of a turn, which Kubernetes tells in whole seconds, to the start of its agent. Of the same turns.',
+      labelNames: ['class'],
+      buckets: TURN_SECONDS,
+      registers,
+    });
+    this.#reconciles = new Counter({
+      name: 'berth_reconcile_total',
+      help: 'Looks at sessions, by what came of them: success, requeue_after (looks again later), error, stopped.',
+      labelNames: ['result'],
+      registers,
+    });
+    this.#reconcileSeconds = new Histogram({
+      name: 'berth_reconcile_duration_seconds',
+      help: 'How long a look at a session took, with everything that was done for it.',
+      buckets: [0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30],
+      registers,
+    });
+    this.#reconcileErrors = new Counter({
+      name: 'berth_reconcile_errors_total',
+      help: 'Looks at sessions that failed, by the HTTP status of the Kubernetes API, or "TransportError" or "Other". Each is tried again.',
+      labelNames: ['code'],
+      registers,
+    });
+    this.#measureFrames();
+    this.#measureInventory();
+  }
+
+  turnEnded({ metadata, status = {} }: StoredTurn, sessionClass: string): void {
+    const { phase = '', startedAt, finishedAt, error } = status;
+    const labels = { class: sessionClass, phase };
+    this.#turns.inc({ ...labels, code: error?.code ?? '' });
+    if (!startedAt) return;
+    this.#queueing.observe({ class: sessionClass }, seconds(metadata.creationTimestamp, startedAt));
+    if (finishedAt) this.#durations.observe(labels, seconds(startedAt, finishedAt));
+  }
+
+  reconciled(result: ReconcileResult, tookSeconds: number, error?: unknown): void {
+    this.#reconciles.inc({ result });
+    this.#reconcileSeconds.observe(tookSeconds);
+    if (result === 'error') this.#reconcileErrors.inc({ code: codeOf(error) });
+  }
+
+  /** The links count; here it is only read. */
+  #measureFrames(): void {
+    const { refused, registry } = this;
+    new Counter({
+      name: 'berth_frames_refused_total',
+      help: 'Pieces of frames on the stdout of session pods that had no effect. foreign, malformed and tooLarge are nobody’s accident, nor is forged but where a leader meets pods bound under an older master key; repeated, early, unkeyed and torn happen where a connection begins or breaks.',
+      labelNames: ['reason'],
+      registers: [registry],
+      collect() {
+        const { junkBytes: _, ...reasons } = refused;
+        this.reset();
+        for (const [reason, count] of Object.entries(reasons)) this.inc({ reason }, count);
+      },
+    });
+    new Counter({
+      name: 'berth_frames_junk_bytes_total',
+      help: 'Bytes on the stdout of session pods that are no part of a frame.',
+      registers: [registry],
+      collect() {
+        this.reset();
+        this.inc(refused.junkBytes);
+      },
+    });
+  }
+
+  #measureInventory(): void {
+    const registers = [this.registry];
+    const leading = () => this.measured?.isLeading === true;
+    new Gauge({
+      name: 'berth_leader',
+      help: '1 where this controller leads, else 0.',
+      registers,
+      collect() {
+        this.set(leading() ? 1 : 0);
+      },
+    });
+    const gauge = <T extends string>(name: string, help: string, labelNames: T[], read: Read<T>) => {
+      const inventory = () => this.measured?.inventory;
+      new Gauge({
+        name,
+        help: `${help} ${LEADER}`,
+        labelNames,
+        registers,
+        collect() {
+          // Not reset(): that would leave a 0 where nothing is to be said.
+          if (labelNames.length > 0) this.reset();
+          else this.remove();
+          const now = inventory();
+          if (now) for (const [labels, value] of read(now)) this.set(labels, value);
+        },
+      });
+    };
+    gauge('berth_sessions', 'Sessions by phase; New: not looked at yet.', ['phase'], ({ sessions }) =>
+      counted(
+        'phase',
+        ['New', ...sessionPhase.options],
+        sessions.map(({ status }) => status?.phase ?? 'New'),
+      ),
+    );
+    gauge('berth_pods', 'Pods of sessions by phase; Terminating: being deleted.', ['phase'], ({ pods }) =>
+      counted(
+        'phase',
+        POD_PHASES,
+        pods.map(({ metadata, status }) => (metadata.deletionTimestamp ? 'Terminating' : (status?.phase ?? 'Unknown'))),
+      ),
+    );
+    gauge('berth_queue_length', 'Sessions that wait, by the reason in status.queue.', ['reason'], ({ sessions }) =>
+      counted(
+        'reason',
+        ['AtCapacity', 'CapacityUnknown', 'GroupLimit', 'QuotaExceeded'],
+        sessions.flatMap(({ status }) => status?.queue?.reason ?? []),
+      ),
+    );
+    gauge('berth_places_used', 'Running places that are taken, over everything.', [], ({ tally }) => [
+      [{}, tally.total],
+    ]);
+    gauge('berth_places_limit', 'Running places there are; absent: no limit.', [], ({ maxRunning }) =>
+      maxRunning === undefined ? [] : [[{}, maxRunning]],
+    );
+    gauge(
+      'berth_class_places_used',
+      'Running places that the sessions of a class have, for classes that a session names.',
+      ['class'],
+      (now) => classesOf(now).map(([name]) => [{ class: name }, now.tally.ofClass(name)]),
+    );
+    gauge('berth_class_places_limit', 'limits.maxRunning of the same classes; absent: no limit.', ['class'], (now) =>
+      classesOf(now).flatMap(([name, limit]) => (limit === undefined ? [] : [[{ class: name }, limit]])),
+    );
+  }
+}
+
+type Read<T extends string> = (inventory: Inventory) => [Partial<Record<T, string>>, number][];
+
+/** How often each value is there, also those that are not. */
+function counted<T extends string>(
+  label: T,
+  known: readonly string[],
+  values: readonly string[],
+): [Record<T, string>, number][] {
+  const counts = new Map(known.map((value) => [value, 0]));
+  for (const value of values) counts.set(value, (counts.get(value) ?? 0) + 1);
+  return [...counts].map(([value, count]) => [{ [label]: value } as Record<T, string>, count]);
+}
+
+/** Classes that exist and that a session names, with their limit. */
+function classesOf({ sessions, class: classOf }: Inventory): [name: string, limit: number | undefined][] {
+  const names = new Set(sessions.map(({ spec }) => spec.class));
+  return [...names].flatMap((name) => {
+    const found = classOf(name);
+    return found ? [[name, found.spec.limits?.maxRunning]] : [];
+  });
+}
+
+/** Clocks of two machines may make it negative. */
+function seconds(from: string, to: string): number {
+  return Math.max(0, Date.parse(to) - Date.parse(from)) / 1000;
+}
+
+function codeOf(error: unknown): string {
+  if (error instanceof ApiError) return String(error.code);
+  return error instanceof TransportError ? error.code : 'Other';
+}

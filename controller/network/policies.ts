@@ -1,0 +1,187 @@
+import { isDeepStrictEqual } from 'node:util';
+import type { NetworkPolicy } from '../../core/kube/builtin.ts';
+import { refOf } from '../../core/kube/cache.ts';
+import { ApiError, isAlreadyExists, isConflict, isNotFound } from '../../core/kube/errors.ts';
+import { WorkQueue } from '../../core/kube/queue.ts';
+import { networkPolicies as resource } from '../../core/kube/resources.ts';
+import type { KubeApi, Stored } from '../../core/kube/types.ts';
+import { LABEL_MANAGED_BY, LABEL_NETWORK, MANAGED_BY, networkPolicyName } from '../../core/resources/names.ts';
+import type { Clock, Logger, Random } from '../../core/runtime.ts';
+import type { Caches } from '../caches.ts';
+import { networkPolicy } from './policy.ts';
+
+export interface NetworkPoliciesOptions {
+  /** Writes through it end with the lease. */
+  api: KubeApi;
+  caches: Pick<
+    Caches,
+    'networkPolicy' | 'allNetworkPolicies' | 'sawNetworkPolicy' | 'allSessions' | 'allPods' | 'class' | 'closed'
+  >;
+  clock: Clock;
+  random: Random;
+  log: Logger;
+  /** Between two looks at a policy that nothing happens to; one that nobody needs at two of them in a row goes. Milliseconds. */
+  intervalMs: number;
+  /** Aborts when the leadership ends or the controller is told to stop. */
+  signal: AbortSignal;
+}
+
+/** The name of the policy is taken by an object that Berth did not make. */
+export class NetworkPolicyTaken extends Error {
+  readonly code = 'NetworkPolicyTaken';
+}
+
+/**
+ * One NetworkPolicy for each class in each namespace that has sessions of it: there before their pods, kept as the class
+ * says for as long as there are any, and removed some time after the last of them.
+ */
+export class NetworkPolicies {
+  readonly #options: NetworkPoliciesOptions;
+  readonly #queue: WorkQueue;
+  /** Those that nobody needed when they were last looked at. */
+  readonly #idle = new Set<string>();
+  /** Uids of those whose removal was begun: whatever a cache or a live read shows, they do not count. */
+  readonly #removed = new Set<string>();
+
+  constructor(options: NetworkPoliciesOptions) {
+    const { clock, random, log } = options;
+    this.#options = options;
+    this.#queue = new WorkQueue({
+      clock,
+      random,
+      log,
+      name: 'network policies',
+      workers: 1,
+      process: (key, stopped) => this.#look(key, AbortSignal.any([options.signal, stopped])),
+      backoff: { baseMs: 100, maxMs: 60_000 },
+    });
+  }
+
+  start(): void {
+    for (const { metadata } of this.#options.caches.allNetworkPolicies()) {
+      this.policyChanged(metadata.namespace as string, metadata.name);
+    }
+    this.#queue.start();
+  }
+
+  stop(graceMs: number): Promise<void> {
+    return this.#queue.stop(graceMs);
+  }
+
+  /** Somebody, perhaps this controller, has written or removed one of these policies. */
+  policyChanged(namespace: string, name: string): void {
+    this.#queue.add(`${namespace}/${name}`);
+  }
+
+  classChanged(sessionClass: string): void {
+    const name = networkPolicyName(sessionClass);
+    for (const { metadata } of this.#options.caches.allNetworkPolicies()) {
+      if (metadata.name === name) this.policyChanged(metadata.namespace as string, name);
+    }
+  }
+
+  /**
+   * Resolves once the policy is there as the class says; without a request where it is already known to be. Rejects where
+   * it cannot be, and with `NetworkPolicyTaken` where another object has its name.
+   */
+  async ensure(namespace: string, sessionClass: string, signal: AbortSignal): Promise<void> {
+    const { api, caches, log } = this.#options;
+    const known = caches.class(sessionClass);
+    if (!known) throw new Error(`SessionClass "${sessionClass}" is not there to say what its pods may reach`);
+    const wanted = networkPolicy(namespace, sessionClass, known.spec.sandbox?.network);
+    const ref = { namespace, name: wanted.metadata.name };
+    const cached = caches.networkPolicy(namespace, ref.name);
+    if (cached && !this.#removed.has(cached.metadata.uid) && isAsWanted(cached, wanted)) return;
+    try {
+      caches.sawNetworkPolicy(await api.create(resource, wanted, { signal }));
+      log.info({ namespace, networkPolicy: ref.name }, 'network policy created');
+      return;
+    } catch (error) {
+      if (!isAlreadyExists(error)) throw error;
+    }
+    const live = await api.get(resource, ref, { signal });
+    if (this.#removed.has(live.metadata.uid)) {
+      await this.#delete(live, signal);
+      caches.sawNetworkPolicy(await api.create(resource, wanted, { signal }));
+    } else if (!isOurs(live)) {
+      throw new NetworkPolicyTaken(
+        `NetworkPolicy "${ref.name}" exists in namespace "${namespace}" and was not made by Berth; delete it.`,
+      );
+    } else if (!isAsWanted(live, wanted)) {
+      const metadata = { ...live.metadata, labels: { ...live.metadata.labels, ...wanted.metadata.labels } };
+      caches.sawNetworkPolicy(await api.replace(resource, { ...live, metadata, spec: wanted.spec }, { signal }));
+      log.info({ namespace, networkPolicy: ref.name }, 'network policy brought up to its class');
+    } else caches.sawNetworkPolicy(live);
+  }
+
+  async #look(key: string, signal: AbortSignal): Promise<number | undefined> {
+    const { caches, intervalMs } = this.#options;
+    const { namespace = '', name } = refOf(key);
+    // Whether anybody needs it is not to be seen.
+    if (caches.closed(namespace)) return this.#later(intervalMs);
+    const policy = caches.networkPolicy(namespace, name);
+    const sessionClass = this.#userOf(namespace, name);
+    if (sessionClass !== undefined) {
+      this.#idle.delete(key);
+      // Whatever a class that is gone has said stays in force.
+      if (caches.class(sessionClass)) await this.ensure(namespace, sessionClass, signal);
+      return this.#later(intervalMs);
+    }
+    if (!policy || !isOurs(policy) || this.#hasPods(namespace, policy)) return policy && this.#later(intervalMs);
+    if (!this.#idle.delete(key)) {
+      this.#idle.add(key);
+      return this.#later(intervalMs);
+    }
+    // In one step with the look at what needs it: whoever comes after knows that it does not count any more.
+    this.#removed.add(policy.metadata.uid);
+    await this.#delete(policy, signal);
+    this.#options.log.info({ namespace, networkPolicy: name }, 'network policy removed');
+    return undefined;
+  }
+
+  /** The class whose policy this is, as long as a session in the namespace is of it. */
+  #userOf(namespace: string, name: string): string | undefined {
+    return this.#options.caches
+      .allSessions()
+      .find(({ metadata, spec }) => metadata.namespace === namespace && networkPolicyName(spec.class) === name)?.spec
+      .class;
+  }
+
+  #hasPods(namespace: string, { metadata: { labels } }: Stored<NetworkPolicy>): boolean {
+    const key = labels?.[LABEL_NETWORK];
+    return this.#options.caches
+      .allPods()
+      .some(({ metadata }) => metadata.namespace === namespace && metadata.labels?.[LABEL_NETWORK] === key);
+  }
+
+  async #delete({ metadata }: Stored<NetworkPolicy>, signal: AbortSignal): Promise<void> {
+    const { name, uid } = metadata;
+    const ref = { namespace: metadata.namespace as string, name };
+    try {
+      await this.#options.api.delete(resource, ref, { uid, signal });
+    } catch (error) {
+      if (isNotFound(error) || isConflict(error)) return;
+      // A refusal has had no effect.
+      if (error instanceof ApiError && error.code < 500) this.#removed.delete(uid);
+      throw error;
+    }
+  }
+
+  #later(ms: number): number {
+    return ms * (0.75 + 0.5 * this.#options.random.uniform());
+  }
+}
+
+function isAsWanted(present: Stored<NetworkPolicy>, wanted: NetworkPolicy): boolean {
+  const labels = Object.entries(wanted.metadata.labels ?? {});
+  return (
+    !present.metadata.deletionTimestamp &&
+    isDeepStrictEqual(present.spec, JSON.parse(JSON.stringify(wanted.spec))) &&
+    labels.every(([key, value]) => present.metadata.labels?.[key] === value)
+  );
+}
+
+/** Somebody's own policy of that name is not to be changed: it has other labels. */
+function isOurs({ metadata: { name, labels } }: Stored<NetworkPolicy>): boolean {
+  return labels?.[LABEL_MANAGED_BY] === MANAGED_BY && name === `berth-${labels[LABEL_NETWORK]}`;
+}

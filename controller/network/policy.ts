@@ -1,0 +1,119 @@
+import { isIPv6 } from 'node:net';
+import type {
+  NetworkPolicy,
+  NetworkPolicyPeer as Peer,
+  LabelSelector as PolicySelector,
+  NetworkPolicyRule as Rule,
+} from '../../core/kube/builtin.ts';
+import {
+  LABEL_MANAGED_BY,
+  LABEL_NETWORK,
+  MANAGED_BY,
+  networkKey,
+  networkPolicyName,
+} from '../../core/resources/names.ts';
+import { type Destination, type HttpProxy, type Network, PROXY_ADDRESS } from '../../core/resources/network.ts';
+import type { LabelSelector } from '../../core/resources/schema.ts';
+
+/**
+ * What would hand the node's own credentials, or those of a pod identity, to whoever asks: the metadata services of most
+ * clouds, of Amazon ECS and EKS Pod Identity, and of Alibaba Cloud. Not the whole link-local range: DNS caches are in it.
+ */
+const METADATA_IPV4 = ['169.254.169.254/32', '169.254.170.2/32', '169.254.170.23/32', '100.100.100.200/32'];
+const METADATA_IPV6 = ['fd00:ec2::254/128', 'fd00:ec2::23/128'];
+
+/** The cluster's DNS as every distribution labels it; a cache on the nodes' own network needs an entry in `allow`. */
+const DNS: Rule = {
+  to: [
+    {
+      namespaceSelector: { matchLabels: { 'kubernetes.io/metadata.name': 'kube-system' } },
+      podSelector: { matchLabels: { 'k8s-app': 'kube-dns' } },
+    },
+  ],
+  ports: [
+    { port: 53, protocol: 'UDP' },
+    { port: 53, protocol: 'TCP' },
+  ],
+};
+
+/** Pods and addresses: to some network plugins no range of addresses means the cluster's own pods. */
+const OPEN: Rule = {
+  to: [
+    { ipBlock: { cidr: '0.0.0.0/0', except: METADATA_IPV4 } },
+    { ipBlock: { cidr: '::/0', except: METADATA_IPV6 } },
+    { namespaceSelector: {} },
+  ],
+};
+
+/** The NetworkPolicy of a class's pods in a namespace. Nothing reaches them: attach and log go through the kubelet. */
+export function networkPolicy(namespace: string, sessionClass: string, network: Network | undefined): NetworkPolicy {
+  const key = networkKey(sessionClass);
+  const egress = egressOf(network);
+  return {
+    apiVersion: 'networking.k8s.io/v1',
+    kind: 'NetworkPolicy',
+    metadata: {
+      name: networkPolicyName(sessionClass),
+      namespace,
+      labels: { [LABEL_MANAGED_BY]: MANAGED_BY, [LABEL_NETWORK]: key },
+    },
+    spec: {
+      podSelector: { matchLabels: { [LABEL_NETWORK]: key } },
+      policyTypes: ['Ingress', 'Egress'],
+      // As the API server gives it back: it leaves out empty lists.
+      ...(egress.length > 0 ? { egress } : {}),
+    },
+  };
+}
+
+function egressOf({ mode, allow = [], dns = true, proxy }: Network = { mode: 'None' }): Rule[] {
+  if (mode === 'None') return [];
+  if (mode === 'Open') return [OPEN];
+  return [...(dns ? [DNS] : []), ...allow.map(ruleOf), ...(proxy ? [proxyRule(proxy)] : [])];
+}
+
+function ruleOf({ ports = [], ...peer }: Destination): Rule {
+  return {
+    to: [peerOf(peer)],
+    ...(ports.length > 0
+      ? { ports: ports.map(({ port, endPort, protocol }) => ({ port, ...(endPort ? { endPort } : {}), protocol })) }
+      : {}),
+  };
+}
+
+function proxyRule({ url: text, noProxy: _none, ports, ...peer }: HttpProxy): Rule {
+  const url = new URL(text);
+  const named = peer.cidr || peer.namespaceSelector || peer.podSelector;
+  const port = Number(url.port || (url.protocol === 'https:' ? 443 : 80));
+  const at = named || !new RegExp(PROXY_ADDRESS).test(text) ? peer : { cidr: hostRange(url.hostname) };
+  return ruleOf({ ...at, ports: ports ?? [{ port, protocol: 'TCP' }] });
+}
+
+/** Of a URL's host that is an address. */
+function hostRange(host: string): string {
+  const address = host.replace(/^\[|\]$/g, '');
+  return isIPv6(address) ? `${address}/128` : `${address}/32`;
+}
+
+function peerOf({ cidr, except = [], namespaceSelector, podSelector }: Omit<Destination, 'ports'>): Peer {
+  if (cidr) return { ipBlock: { cidr, ...(except.length > 0 ? { except } : {}) } };
+  return {
+    ...(namespaceSelector ? { namespaceSelector: selectorOf(namespaceSelector) } : {}),
+    ...(podSelector ? { podSelector: selectorOf(podSelector) } : {}),
+  };
+}
+
+function selectorOf({ matchLabels = {}, matchExpressions = [] }: LabelSelector): PolicySelector {
+  return {
+    ...(Object.keys(matchLabels).length > 0 ? { matchLabels } : {}),
+    ...(matchExpressions.length > 0
+      ? {
+          matchExpressions: matchExpressions.map(({ key, operator, values = [] }) => ({
+            key,
+            operator,
+            ...(values.length > 0 ? { values } : {}),
+          })),
+        }
+      : {}),
+  };
+}

@@ -1,0 +1,49 @@
+import { END, START } from './wire.ts';
+
+/** Longer lines without an end are handed on before it comes. */
+const MAX_LINE = 64 * 1024;
+/** The shortest body of a frame: IV, tag and two bytes, in base64. */
+const BODY = /^[A-Za-z0-9+/]{38,}={0,2}$/;
+
+/**
+ * What people read of a pod's log: without the runner's frames, which share the log with the agent's text line by line,
+ * so that a line of text can stand within a frame.
+ */
+export class ReadableText {
+  readonly #decoder = new TextDecoder();
+  #rest = '';
+  #inFrame = false;
+
+  /** The readable text that this piece of the log completes. */
+  push(chunk: Buffer): string {
+    this.#rest += this.#decoder.decode(chunk, { stream: true });
+    const lines = this.#rest.split('\n');
+    this.#rest = lines.pop() as string;
+    let text = '';
+    for (const line of lines) if (this.#isText(line)) text += `${line}\n`;
+    if (this.#rest.length > MAX_LINE && !this.#inFrame) {
+      text += this.#rest;
+      this.#rest = '';
+    }
+    return text;
+  }
+
+  /** What is left at the end of the log: a line that was never ended. */
+  end(): string {
+    const rest = this.#rest + this.#decoder.decode();
+    this.#rest = '';
+    return rest !== '' && this.#isText(rest) ? rest : '';
+  }
+
+  #isText(line: string): boolean {
+    if (line.startsWith(`${START}{`)) {
+      this.#inFrame = true;
+      return false;
+    }
+    if (line.startsWith(END)) {
+      this.#inFrame = false;
+      return false;
+    }
+    return !(this.#inFrame && BODY.test(line));
+  }
+}

@@ -1,0 +1,101 @@
+import { MAX_OUTPUT_BYTES } from '../resources/limits.ts';
+import type { Hidden } from '../text/redact.ts';
+import { redact } from '../text/redact.ts';
+import { headOf } from '../text/utf8.ts';
+import { TurnFailure } from './failure.ts';
+
+/** JSON may be laid out widely; this much of it is read. */
+export const MAX_RAW_BYTES = 2 * MAX_OUTPUT_BYTES;
+export const MAX_METADATA_BYTES = 4096;
+/** Deeper values break the programs that read them one after the other. */
+const MAX_DEPTH = 256;
+/** How much of a text that is no JSON an error quotes. */
+const QUOTED_BYTES = 80;
+
+/** A text as a JSON value. Throws a TurnFailure that says what is wrong with it. `what` names where it stood. */
+export function parseJson(text: string, what: string, secrets: Hidden): unknown {
+  if (text.trim() === '') throw new TurnFailure('InvalidResult', `${what} is empty; it must be JSON`);
+  let value: unknown;
+  try {
+    value = JSON.parse(text);
+  } catch (error) {
+    const where = /position \d+/.exec((error as Error).message)?.[0];
+    // V8's own text quotes the input, cut anywhere: half a secret would not be recognised any more.
+    const start = JSON.stringify(headOf(redact(text.trim(), secrets), QUOTED_BYTES));
+    throw new TurnFailure(
+      'InvalidResult',
+      `${what} is not valid JSON${where ? ` at ${where}` : ''}; it begins ${start}`,
+    );
+  }
+  checkDepth(value, what);
+  return value;
+}
+
+/** Throws a TurnFailure for a value that other programs could not read. */
+export function checkDepth(value: unknown, what: string): void {
+  if (isDeeper(value, MAX_DEPTH)) {
+    throw new TurnFailure('InvalidResult', `${what} is nested deeper than ${MAX_DEPTH} levels`);
+  }
+  const problem = unreadable(value);
+  if (problem !== undefined) throw new TurnFailure('InvalidResult', `${what} has ${problem}`);
+}
+
+function unreadable(value: unknown): string | undefined {
+  // JSON knows no infinity: it would be stored as null.
+  if (typeof value === 'number') return Number.isFinite(value) ? undefined : 'a number beyond ±1.8e308';
+  if (typeof value !== 'object' || value === null) return undefined;
+  if (Object.hasOwn(value, '__proto__')) return 'the key "__proto__", which API servers may refuse';
+  for (const item of Object.values(value)) {
+    const problem = unreadable(item);
+    if (problem !== undefined) return problem;
+  }
+  return undefined;
+}
+
+function isDeeper(value: unknown, levels: number): boolean {
+  if (typeof value !== 'object' || value === null) return false;
+  if (levels === 0) return true;
+  return Object.values(value).some((item) => isDeeper(item, levels - 1));
+}
+
+/** A text that can stand in a number. */
+const IN_NUMBER = /^[-+.0-9e]+$/i;
+const hiddenInNumbers = new WeakMap<Hidden, Hidden>();
+
+/** Those that a number can show: few, so that a number costs little however many there are. The built-in rules are not. */
+function inNumbers(secrets: Hidden): Hidden {
+  let some = hiddenInNumbers.get(secrets);
+  if (!some) {
+    some = secrets.filter((secret) => typeof secret !== 'string' || IN_NUMBER.test(secret));
+    hiddenInNumbers.set(secrets, some);
+  }
+  return some;
+}
+
+/** The value with every string in it redacted, keys included; a number that shows a secret becomes a string. */
+export function redactValue(value: unknown, secrets: Hidden): unknown {
+  if (typeof value === 'string') return redact(value, secrets);
+  if (typeof value === 'number') {
+    const hidden = inNumbers(secrets);
+    if (hidden.length === 0) return value;
+    const text = String(value);
+    const shown = redact(text, hidden);
+    return shown === text ? value : shown;
+  }
+  if (Array.isArray(value)) return value.map((item) => redactValue(item, secrets));
+  if (typeof value !== 'object' || value === null) return value;
+  return Object.fromEntries(
+    Object.entries(value).map(([key, item]) => [redact(key, secrets), redactValue(item, secrets)]),
+  );
+}
+
+/** Throws a TurnFailure when the output is larger than may be stored. */
+export function checkOutputSize(output: unknown): void {
+  const bytes = Buffer.byteLength(JSON.stringify(output) ?? '');
+  if (bytes > MAX_OUTPUT_BYTES) throw tooLarge(bytes);
+}
+
+/** `bytes` as far as they were counted. */
+export function tooLarge(bytes: number): TurnFailure {
+  return new TurnFailure('OutputTooLarge', `the output has ${bytes} bytes; at most ${MAX_OUTPUT_BYTES} can be stored`);
+}

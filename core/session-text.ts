@@ -1,0 +1,59 @@
+/** What people read of a session while it runs: the text of its pods, without the runner's frames. */
+import { ReadableText } from './frames/readable.ts';
+import { ApiError } from './kube/errors.ts';
+import { follow } from './kube/follow.ts';
+import type { KubeApi } from './kube/types.ts';
+import { followPodLog } from './pod-log.ts';
+import { sessions } from './resources/kinds.ts';
+import { CONTAINER } from './resources/names.ts';
+import type { Clock } from './runtime.ts';
+
+/** With `sinceTime`, RFC 3339, only what was written from then on. */
+export interface TextOptions {
+  sinceTime?: string;
+  signal: AbortSignal;
+}
+
+/** As far as it was written; nothing of a pod that has not begun or is gone. */
+export async function* podText(
+  api: Pick<KubeApi, 'podLog'>,
+  ref: { namespace: string; name: string },
+  options: TextOptions,
+): AsyncGenerator<string> {
+  try {
+    yield* readable(api.podLog(ref, { container: CONTAINER, ...options }));
+  } catch (error) {
+    if (!(error instanceof ApiError) || (error.code !== 400 && error.code !== 404)) throw error;
+  }
+}
+
+/** The text of its pods, one after the other and live, until the session is finished or deleted. Ends with the signal's reason. */
+export async function* sessionText(
+  api: Pick<KubeApi, 'list' | 'watch' | 'podLog'>,
+  clock: Clock,
+  { namespace, name, uid }: { namespace: string; name: string; uid: string },
+  { signal, ...since }: TextOptions,
+): AsyncGenerator<string> {
+  // Of the first pod what was asked for, of later ones everything.
+  let from: { sinceTime?: string } = since;
+  for await (const session of follow(api, sessions, { namespace, name }, { clock, signal })) {
+    if (session?.metadata.uid !== uid || session.status?.phase === 'Finished') return;
+    const { podName } = session.status ?? {};
+    // Its name is written before it is created: the session's next change comes after that.
+    if (!podName) continue;
+    for await (const text of readable(followPodLog(api, clock, { namespace, name: podName }, { ...from, signal }))) {
+      from = {};
+      yield text;
+    }
+  }
+}
+
+async function* readable(log: AsyncIterable<Buffer>): AsyncGenerator<string> {
+  const text = new ReadableText();
+  for await (const chunk of log) {
+    const piece = text.push(chunk);
+    if (piece) yield piece;
+  }
+  const rest = text.end();
+  if (rest) yield rest;
+}

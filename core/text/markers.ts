@@ -1,0 +1,114 @@
+/**
+ * Finds what an agent prints between its result markers, wherever they stand in its stdout and however that is cut into
+ * pieces. The last complete pair counts; a start marker within a pair begins it anew. What is not part of the result is
+ * handed on as log.
+ */
+
+export type Block =
+  | { type: 'None' }
+  | { type: 'Found'; bytes: Buffer }
+  /** Longer than may be held, and handed on as log; `bytes` is its length. */
+  | { type: 'TooLarge'; bytes: number };
+
+export interface MarkerScannerOptions {
+  start: string;
+  end: string;
+  /** Bytes between the markers that are held. */
+  maxBytes: number;
+  onLog: (bytes: Buffer) => void;
+}
+
+export class MarkerScanner {
+  readonly #start: Buffer;
+  readonly #end: Buffer;
+  readonly #maxBytes: number;
+  readonly #onLog: (bytes: Buffer) => void;
+  /** The end of what was seen, which can be the beginning of a marker. */
+  #carry: Buffer = Buffer.alloc(0);
+  #last: Block = { type: 'None' };
+  /** What follows an open start marker. */
+  #inside: { pieces: Buffer[]; bytes: number } | undefined;
+  /** The line feed that ends the line of an end marker is no log. */
+  #afterEnd = false;
+
+  constructor(options: MarkerScannerOptions) {
+    this.#start = Buffer.from(options.start);
+    this.#end = Buffer.from(options.end);
+    this.#maxBytes = options.maxBytes;
+    this.#onLog = options.onLog;
+  }
+
+  push(chunk: Buffer): void {
+    let rest = this.#carry.length ? Buffer.concat([this.#carry, chunk]) : chunk;
+    for (;;) {
+      const start = rest.indexOf(this.#start);
+      const end = this.#inside ? rest.indexOf(this.#end) : -1;
+      if (end !== -1 && (start === -1 || end < start)) {
+        this.#take(rest.subarray(0, end));
+        this.#close();
+        rest = rest.subarray(end + this.#end.length);
+      } else if (start !== -1) {
+        this.#take(rest.subarray(0, start));
+        this.#giveBack();
+        this.#afterEnd = false;
+        this.#inside = { pieces: [], bytes: 0 };
+        rest = rest.subarray(start + this.#start.length);
+      } else {
+        break;
+      }
+    }
+    const hold = Math.max(begun(rest, this.#start), begun(rest, this.#end));
+    this.#take(rest.subarray(0, rest.length - hold));
+    this.#carry = Buffer.from(rest.subarray(rest.length - hold));
+  }
+
+  /** Nothing follows: an open pair is log after all. */
+  end(): Block {
+    this.#take(this.#carry);
+    this.#carry = Buffer.alloc(0);
+    this.#giveBack();
+    return this.#last;
+  }
+
+  #take(bytes: Buffer): void {
+    if (bytes.length === 0) return;
+    const inside = this.#inside;
+    if (!inside) {
+      const log = this.#afterEnd && bytes[0] === 0x0a ? bytes.subarray(1) : bytes;
+      this.#afterEnd = false;
+      if (log.length) this.#onLog(log);
+      return;
+    }
+    inside.bytes += bytes.length;
+    // A copy: a slice would keep the whole chunk that it came in.
+    if (inside.bytes <= this.#maxBytes) inside.pieces.push(Buffer.from(bytes));
+    else this.#spill(inside, bytes);
+  }
+
+  /** No result any more: text of which nothing is lost. */
+  #spill(inside: { pieces: Buffer[] }, bytes: Buffer): void {
+    for (const piece of inside.pieces) this.#onLog(piece);
+    inside.pieces = [];
+    this.#onLog(bytes);
+  }
+
+  #close(): void {
+    const { pieces, bytes } = this.#inside ?? { pieces: [], bytes: 0 };
+    this.#last =
+      bytes > this.#maxBytes ? { type: 'TooLarge', bytes } : { type: 'Found', bytes: Buffer.concat(pieces, bytes) };
+    this.#inside = undefined;
+    this.#afterEnd = true;
+  }
+
+  #giveBack(): void {
+    for (const piece of this.#inside?.pieces ?? []) this.#onLog(piece);
+    this.#inside = undefined;
+  }
+}
+
+/** How many bytes at the end of `bytes` the marker can begin with: only those have to wait for what follows. */
+function begun(bytes: Buffer, marker: Buffer): number {
+  let count = Math.min(bytes.length, marker.length - 1);
+  while (count > 0 && !bytes.subarray(bytes.length - count).equals(marker.subarray(0, count))) count--;
+  return count;
+}

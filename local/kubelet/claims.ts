@@ -1,0 +1,84 @@
+/**
+ * PersistentVolumeClaims as directories of this machine: made when a pod first needs one, removed with the claim. Size and
+ * storage class have no effect.
+ */
+
+import { mkdirSync, readdirSync, rmSync } from 'node:fs';
+import { join } from 'node:path';
+import { isExpired, isNotFound } from '../../core/kube/errors.ts';
+import { persistentVolumeClaims } from '../../core/kube/resources.ts';
+import { type Clock, delay, type Logger } from '../../core/runtime.ts';
+import type { Store } from '../apiserver/types.ts';
+import { ContainerConfigError } from './environment.ts';
+import type { Pod } from './types.ts';
+
+/** How long to wait before the claims are listed anew after a failure, milliseconds. */
+const RELIST_MS = 200;
+
+export interface ClaimsOptions {
+  /** The folder of all volumes. */
+  folder: string;
+  store: Store;
+  clock: Clock;
+  logger: Logger;
+}
+
+export class Claims {
+  readonly #options: ClaimsOptions;
+
+  constructor(options: ClaimsOptions) {
+    this.#options = options;
+    mkdirSync(options.folder, { recursive: true, mode: 0o700 });
+  }
+
+  /** Path by the name of the pod's volume. Rejects with a `ContainerConfigError` while a claim does not exist. */
+  async paths(pod: Pod): Promise<Map<string, string>> {
+    const paths = new Map<string, string>();
+    for (const { name, persistentVolumeClaim } of pod.spec.volumes ?? []) {
+      const claim = (persistentVolumeClaim as { claimName: string } | undefined)?.claimName;
+      if (claim !== undefined) paths.set(name, await this.#path(pod.metadata.namespace as string, claim));
+    }
+    return paths;
+  }
+
+  async #path(namespace: string, name: string): Promise<string> {
+    const { store, folder } = this.#options;
+    try {
+      const { metadata, status } = await store.get(persistentVolumeClaims, { namespace, name });
+      const path = join(folder, metadata.uid);
+      mkdirSync(path, { recursive: true, mode: 0o700 });
+      if (status?.phase !== 'Bound') {
+        const patch = { metadata: { uid: metadata.uid }, status: { phase: 'Bound' } };
+        await store.patch(persistentVolumeClaims, { namespace, name }, patch, { type: 'merge', subresource: 'status' });
+      }
+      return path;
+    } catch (error) {
+      if (isNotFound(error)) throw new ContainerConfigError(`persistentvolumeclaim "${name}" not found`);
+      throw error;
+    }
+  }
+
+  /** Removes what no claim stands for any more, until the signal aborts. */
+  async sweep(signal: AbortSignal): Promise<void> {
+    const { store, folder, clock, logger } = this.#options;
+    while (!signal.aborted) {
+      try {
+        const { items, metadata } = await store.list(persistentVolumeClaims);
+        const present = new Set(items.map((claim) => claim.metadata.uid));
+        for (const uid of readdirSync(folder)) if (!present.has(uid)) this.#remove(uid);
+        const { resourceVersion } = metadata;
+        for await (const event of store.watch(persistentVolumeClaims, { resourceVersion, signal })) {
+          if (event.type === 'DELETED') this.#remove(event.object.metadata.uid);
+        }
+      } catch (error) {
+        if (signal.aborted) return;
+        if (!isExpired(error)) logger.warn({ err: error }, 'claim watch failed');
+        await delay(clock, RELIST_MS, signal).catch(() => {});
+      }
+    }
+  }
+
+  #remove(uid: string): void {
+    rmSync(join(this.#options.folder, uid), { recursive: true, force: true });
+  }
+}

@@ -1,0 +1,35 @@
+import { UnansweredError } from '../questions.ts';
+import type { BoundSession } from '../session.ts';
+import type { AgentReply } from './requests.ts';
+import { type Answer, refused } from './socket.ts';
+
+const NO_TURN = refused('NoTurn', 'no turn runs');
+/** Its call has a time-out of its own, which does not stand still. */
+const NOT_A_TOOL = refused('NotAsked', 'a tool cannot ask for an approval');
+
+/** What the session's processes ask goes to the turn that runs. */
+export function answerFor(session: BoundSession): Answer {
+  return async (request, gone): Promise<AgentReply> => {
+    if (request.do === 'touch') {
+      session.touch();
+      return { ok: true };
+    }
+    const turn = session.running;
+    if (!turn) return NO_TURN;
+    try {
+      if (request.do === 'event') turn.event(request.event);
+      else if (request.do === 'result') turn.give(request.result);
+      else {
+        if (session.bind.agent.driver === 'Tools') return NOT_A_TOOL;
+        if (gone.aborted) return refused('Gone', 'nobody waits for the decision');
+        const approval = await turn.ask(request.question, gone);
+        return { ok: true, decision: approval.decision, approval };
+      }
+      return { ok: true };
+    } catch (error) {
+      if (error instanceof UnansweredError) return refused(error.code, error.message);
+      if (error instanceof RangeError) return refused('TooLarge', error.message);
+      throw error;
+    }
+  };
+}

@@ -1,0 +1,48 @@
+import type { Decided, Question } from '../../core/frames/messages.ts';
+import { describe, isObject } from '../../core/result/describe.ts';
+import { type Envelope, parseEnvelope } from '../../core/result/envelope.ts';
+import { checkDepth } from '../../core/result/output.ts';
+import { questionOf } from '../../core/result/question.ts';
+import type { Hidden } from '../../core/text/redact.ts';
+
+/** What a process of the session may ask of the runner: docs/agents/socket.md. */
+export type AgentRequest =
+  | { do: 'event'; event: unknown }
+  | { do: 'approve'; question: Question }
+  | { do: 'result'; result: Envelope }
+  | { do: 'touch' };
+
+/** One line back. */
+export type AgentReply =
+  | { ok: true; decision?: Decided['decision']; approval?: Decided }
+  | { ok: false; error: { code: string; message: string } };
+
+/** The request in a line, its question redacted; or what is wrong with it. Never throws. */
+export function readRequest(line: string, secrets: Hidden): AgentRequest | { problem: string } {
+  let raw: unknown;
+  try {
+    raw = JSON.parse(line);
+    checkDepth(raw, 'the request');
+  } catch (error) {
+    return { problem: error instanceof SyntaxError ? 'the request is not one line of JSON' : (error as Error).message };
+  }
+  if (!isObject(raw)) return { problem: `the request must be an object; it is ${describe(raw)}` };
+  switch (raw.do) {
+    case 'touch':
+      return { do: 'touch' };
+    case 'event':
+      return raw.event === undefined ? { problem: '"event" is absent' } : { do: 'event', event: raw.event };
+    case 'approve': {
+      const question = questionOf(raw, secrets);
+      return 'problem' in question ? question : { do: 'approve', question };
+    }
+    case 'result':
+      try {
+        return { do: 'result', result: parseEnvelope(JSON.stringify(raw.result ?? null), '"result"', secrets) };
+      } catch (error) {
+        return { problem: (error as Error).message };
+      }
+    default:
+      return { problem: `"do" must be "event", "approve", "result" or "touch"; it is ${describe(raw.do)}` };
+  }
+}

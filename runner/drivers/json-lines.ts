@@ -1,0 +1,127 @@
+import type { AgentSpec } from '../../core/frames/messages.ts';
+import { MAX_EVENT_BYTES } from '../../core/resources/limits.ts';
+import { isObject } from '../../core/result/describe.ts';
+import type { Envelope } from '../../core/result/envelope.ts';
+import { TurnFailure } from '../../core/result/failure.ts';
+import { checkDepth, MAX_RAW_BYTES, tooLarge } from '../../core/result/output.ts';
+import { LineSplitter } from '../text/split-lines.ts';
+import { valueAt } from './pointer.ts';
+
+type JsonLines = NonNullable<AgentSpec['jsonLines']>;
+
+/**
+ * The result from lines of JSON, as `agent.jsonLines` says where it stands. Every other line that is a JSON object is an
+ * event, the rest is log.
+ */
+export class JsonLinesReader {
+  readonly #spec: JsonLines;
+  readonly #onLog: (bytes: Buffer) => void;
+  readonly #onEvent: (event: Record<string, unknown>) => void;
+  readonly #lines: LineSplitter;
+  /** The last line of each kind. */
+  #result: Record<string, unknown> | undefined;
+  #output: Record<string, unknown> | undefined;
+  #error: Record<string, unknown> | undefined;
+  #tooLong = 0;
+
+  constructor(
+    spec: JsonLines,
+    on: { onLog: (bytes: Buffer) => void; onEvent: (event: Record<string, unknown>) => void },
+  ) {
+    this.#spec = spec;
+    this.#onLog = on.onLog;
+    this.#onEvent = on.onEvent;
+    this.#lines = new LineSplitter({
+      maxBytes: MAX_RAW_BYTES,
+      onLine: (line) => this.#line(line),
+      onTooLong: (piece) => {
+        this.#tooLong += piece.length;
+        this.#onLog(piece);
+      },
+    });
+  }
+
+  push(bytes: Buffer): void {
+    this.#lines.push(bytes);
+  }
+
+  /** Throws a TurnFailure when there is no result, or it has nothing where the output should be. */
+  finish(): Envelope {
+    this.#lines.end();
+    const { error, output, usage = {} } = this.#spec;
+    if (this.#error) {
+      const value = valueAt(this.#error, error ?? '');
+      checkDepth(this.#error, 'the error');
+      return { status: 'error', error: textOf(value ?? this.#error), ...this.#usage(usage, this.#error) };
+    }
+    if (!this.#result && this.#tooLong) throw tooLarge(this.#tooLong);
+    if (!this.#result) {
+      throw new TurnFailure(
+        'MissingEnvelope',
+        'no line on stdout is the one that agent.jsonLines.resultWhen describes',
+      );
+    }
+    const line = this.#spec.outputWhen ? this.#output : this.#result;
+    if (!line) {
+      throw new TurnFailure('InvalidResult', 'no line on stdout is the one that agent.jsonLines.outputWhen describes');
+    }
+    const value = valueAt(line, output ?? '');
+    if (value === undefined) {
+      throw new TurnFailure('InvalidResult', `the result has nothing at agent.jsonLines.output, ${output}`);
+    }
+    checkDepth(value, 'the output');
+    return { status: 'success', output: value, ...this.#usage(usage, this.#result) };
+  }
+
+  #line(line: Buffer): void {
+    const value = parsed(line);
+    if (!value) {
+      this.#onLog(line);
+      return;
+    }
+    const { resultWhen, outputWhen, errorWhen } = this.#spec;
+    const isError = errorWhen !== undefined && matches(value, errorWhen);
+    const isResult = matches(value, resultWhen);
+    if (isResult) {
+      this.#result = value;
+      this.#error = undefined;
+    }
+    if (isError) this.#error = value;
+    if (outputWhen && matches(value, outputWhen)) this.#output = value;
+    if (isError || isResult) return;
+    if (line.length > MAX_EVENT_BYTES) this.#onLog(line);
+    else this.#onEvent(value);
+  }
+
+  #usage(pointers: Record<string, string>, line: Record<string, unknown>): Pick<Envelope, 'metadata'> {
+    const found = Object.entries(pointers).flatMap(([name, pointer]) => {
+      const value = valueAt(line, pointer);
+      return typeof value === 'number' ? [[name, value] as const] : [];
+    });
+    return found.length ? { metadata: { usage: Object.fromEntries(found) } } : {};
+  }
+}
+
+function parsed(line: Buffer): Record<string, unknown> | undefined {
+  if (!/^\s*\{/.test(line.toString('latin1', 0, 64))) return undefined;
+  try {
+    const value: unknown = JSON.parse(line.toString('utf8'));
+    return isObject(value) ? value : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+/** Whether each pointer finds a string, number, boolean or null that is written so. */
+function matches(line: Record<string, unknown>, when: Record<string, string>): boolean {
+  return Object.entries(when).every(([pointer, expected]) => {
+    const value = valueAt(line, pointer);
+    return value !== undefined && typeof value !== 'object'
+      ? String(value) === expected
+      : value === null && expected === 'null';
+  });
+}
+
+function textOf(value: unknown): string {
+  return typeof value === 'string' ? value : JSON.stringify(value);
+}

@@ -1,0 +1,204 @@
+import { randomBytes } from 'node:crypto';
+import { rmSync } from 'node:fs';
+import { glob, opendir } from 'node:fs/promises';
+import { join } from 'node:path';
+import type { AgentSpec } from '../../core/frames/messages.ts';
+import type { Envelope } from '../../core/result/envelope.ts';
+import { TurnFailure } from '../../core/result/failure.ts';
+import { expand } from '../../core/text/placeholders.ts';
+import type { Hidden } from '../../core/text/redact.ts';
+import { remakeDirectories } from '../directories.ts';
+import { errorCode } from '../errors.ts';
+import type { Contained, Exit } from '../process/contained.ts';
+import { checkWorkingDirectory, findProgram } from '../process/program.ts';
+import { OutputReader } from './drain.ts';
+import type { DriverOptions, StopReason, TurnHooks } from './driver.ts';
+import { agentEnvironment, standardVariables } from './environment.ts';
+import { endOf, type Families } from './families.ts';
+import { type ArgumentsPlace, argsWith, checkArguments, textOf, writeInputFile } from './input.ts';
+import { type ResultReader, resultReader } from './result.ts';
+
+/** What a process is started for, and with. */
+export interface Errand {
+  command: string[];
+  args: string[];
+  /** Where the command is named, for errors. */
+  field: string;
+  /** Where the arguments are named. Default: agent.args. */
+  place?: ArgumentsPlace;
+  input: unknown;
+  /** The request that says the same and more. Throws a TurnFailure naming the field that is wrong. */
+  request: () => object;
+  /** Variables of BERTH_ that only this process has. */
+  variables: Record<string, string>;
+}
+
+/** All that a process is started with. */
+export interface Plan {
+  field: string;
+  file: string;
+  argv0: string;
+  args: string[];
+  cwd: string;
+  env: Record<string, string>;
+  stdin: string;
+  reader: ResultReader;
+  /** Removes the files that were made for it. */
+  remove: () => void;
+}
+
+/** How a process ended, and what it said. */
+export interface Ran {
+  exit: Exit;
+  stopped: StopReason | undefined;
+  result: Envelope | TurnFailure | undefined;
+  /** Of whom somebody may be left. */
+  family: Contained;
+}
+
+type Hooks = Pick<TurnHooks, 'started' | 'active' | 'collecting' | 'event' | 'log' | 'signal'>;
+
+/** Checks everything that can be checked before a start. Throws a TurnFailure that names the field. */
+export function planOnce(
+  { facts, directories, path }: DriverOptions,
+  errand: Errand,
+  hooks: Hooks,
+  secrets: Hidden,
+): Plan {
+  const { agent } = facts;
+  const { field, place } = errand;
+  const cwd = agent.workingDir ?? directories.work;
+  remakeDirectories(directories);
+  checkWorkingDirectory(cwd);
+  const nonce = randomBytes(12).toString('hex');
+  const markers = { start: `<<<BERTH_RESULT_START:${nonce}>>>`, end: `<<<BERTH_RESULT_END:${nonce}>>>` };
+  const resultFile = join(directories.run, `result-${nonce}.json`);
+  const inputFile = `input-${nonce}.json`;
+  const env = agentEnvironment(facts, directories, path, {
+    BERTH_STATE_DIR: directories.state,
+    BERTH_SESSION: facts.name,
+    ...errand.variables,
+    ...(agent.result === 'Envelope' && {
+      BERTH_RESULT_START_MARKER: markers.start,
+      BERTH_RESULT_END_MARKER: markers.end,
+      BERTH_RESULT_FILE: resultFile,
+    }),
+    ...(agent.input === 'File' && { BERTH_INPUT_FILE: join(directories.run, inputFile) }),
+  });
+  const [program = '', ...fixed] = errand.command;
+  const file = findProgram(program, env.PATH ?? path, cwd, field);
+  const standard = standardVariables(facts, directories);
+  const line = () => `${JSON.stringify(errand.request())}\n`;
+  const expanded =
+    agent.input === 'Args'
+      ? argsWith(errand.args, errand.input, standard, place)
+      : errand.args.map((arg) => expand(arg, standard));
+  checkArguments(expanded, place);
+  const args = [...fixed, ...expanded];
+  const stdin = agent.input === 'Text' ? textOf(errand.input) : agent.input === 'Stdin' ? line() : '';
+  const removals = [() => discard(resultFile)];
+  if (agent.input === 'File') removals.push(writeInputFile(directories.run, inputFile, line()).remove);
+  return {
+    field,
+    file,
+    argv0: program,
+    args,
+    cwd,
+    env,
+    stdin,
+    reader: resultReader(agent, {
+      markers,
+      file: resultFile,
+      secrets,
+      onLog: (bytes) => hooks.log.stdout(bytes),
+      onEvent: (event) => hooks.event(event),
+    }),
+    remove: () => {
+      for (const remove of removals) remove();
+    },
+  };
+}
+
+/** Runs it to its end, or stops it. Rejects with a TurnFailure when it cannot be started. */
+export async function runOnce(
+  plan: Plan,
+  families: Families,
+  { flow, clock }: Pick<DriverOptions, 'flow' | 'clock'>,
+  hooks: Hooks,
+): Promise<Ran> {
+  const { file, argv0, args, cwd, env, field } = plan;
+  const family = await families.start({ file, argv0, args, cwd, env }, field);
+  try {
+    return await attend(family, plan, { flow, clock }, hooks);
+  } catch (error) {
+    // Whoever is told of the failure does not know of the processes.
+    family.kill();
+    await family.gone;
+    throw error;
+  }
+}
+
+async function attend(
+  family: Contained,
+  plan: Plan,
+  { flow, clock }: Pick<DriverOptions, 'flow' | 'clock'>,
+  hooks: Hooks,
+): Promise<Ran> {
+  hooks.started(family.pid);
+  let over = false;
+  const output = new OutputReader(family, flow, clock, {
+    stdout: (bytes) => {
+      hooks.active();
+      if (over) hooks.log.stdout(bytes);
+      else plan.reader.push(bytes);
+    },
+    stderr: (bytes) => {
+      hooks.active();
+      hooks.log.stderr(bytes);
+    },
+    end: () => hooks.log.flush(),
+  });
+  // An agent need not read its input.
+  family.stdin.on('error', () => {});
+  family.stdin.end(plan.stdin);
+
+  const stopped = await endOf(family, hooks.signal, clock);
+  const exit = await family.exited;
+  hooks.collecting();
+  await output.drain();
+  over = true;
+  return { exit, stopped, result: read(plan.reader), family };
+}
+
+/** The arguments for a process: `resumeArgs` once the state directory holds what `resumeWhen` describes, or anything. */
+export async function argumentsOf(agent: AgentSpec, stateDirectory: string): Promise<string[]> {
+  const { args, resumeArgs, resumeWhen } = agent;
+  if (!resumeArgs) return args;
+  try {
+    // The first is enough: the agent can have made any number of files.
+    const found = resumeWhen === undefined ? await opendir(stateDirectory) : glob(resumeWhen, { cwd: stateDirectory });
+    for await (const _entry of found) return resumeArgs;
+  } catch (error) {
+    // The agent can have removed it, or put something else in its place.
+    if (!['ENOENT', 'ENOTDIR', 'ELOOP'].includes(errorCode(error))) throw error;
+  }
+  return args;
+}
+
+/** The agent can have made anything of the folders on the way: what cannot be removed is left. */
+function discard(path: string): void {
+  try {
+    rmSync(path, { force: true, recursive: true });
+  } catch {
+    // The turn has ended all the same.
+  }
+}
+
+function read(reader: ResultReader): Envelope | TurnFailure | undefined {
+  try {
+    return reader.finish();
+  } catch (error) {
+    if (error instanceof TurnFailure) return error;
+    throw error;
+  }
+}

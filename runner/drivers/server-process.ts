@@ -1,0 +1,131 @@
+import { isObject } from '../../core/result/describe.ts';
+import type { Envelope } from '../../core/result/envelope.ts';
+import type { TurnFailure } from '../../core/result/failure.ts';
+import { MAX_RAW_BYTES, tooLarge } from '../../core/result/output.ts';
+import type { Clock } from '../../core/runtime.ts';
+import type { Contained } from '../process/contained.ts';
+import { ObjectScanner } from '../text/objects.ts';
+import { type Flow, OutputReader } from './drain.ts';
+import type { TurnHooks } from './driver.ts';
+import { isBrokenResponse, parseResponse, wrong } from './messages.ts';
+
+const NOTE_LATE = '[berth: a response to another request than the present one is left out]\n';
+
+interface Asked {
+  id: string;
+  answer: (answer: Envelope | TurnFailure) => void;
+}
+
+/** A living server: requests down, responses and events up, everything else is log. */
+export class ServerProcess {
+  readonly family: Contained;
+  /** Its own processes, as they were before the present or last request. */
+  own: ReadonlySet<number> = new Set();
+  readonly #output: OutputReader;
+  readonly #scanner: ObjectScanner;
+  /** Of the present turn or the last one: what is written between turns is text of the last. */
+  #hooks: TurnHooks;
+  #asked: Asked | undefined;
+  #lastOutput: Promise<void> | undefined;
+
+  constructor(family: Contained, flow: Flow, clock: Clock, hooks: TurnHooks) {
+    this.family = family;
+    this.#hooks = hooks;
+    this.#scanner = new ObjectScanner({
+      maxBytes: MAX_RAW_BYTES,
+      onObject: (bytes) => this.#message(bytes),
+      onTooLarge: (bytes) => this.#asked?.answer(tooLarge(bytes)),
+      onBroken: (text) => this.#broken(text),
+      onLog: (bytes) => this.#hooks.log.stdout(bytes),
+    });
+    const wrote = () => {
+      if (this.#asked) this.#hooks.active();
+    };
+    this.#output = new OutputReader(family, flow, clock, {
+      stdout: (bytes) => {
+        wrote();
+        this.#scanner.push(bytes);
+      },
+      stderr: (bytes) => {
+        wrote();
+        this.#hooks.log.stderr(bytes);
+      },
+      end: () => {
+        this.#scanner.end();
+        this.#hooks.log.flush();
+      },
+    });
+    // A server need not read on; that it does not answer then is seen.
+    family.stdin.on('error', () => {});
+  }
+
+  /** Sends a request, one line of JSON, and resolves to what is answered to it, if anything ever is. */
+  ask(id: string, line: string, hooks: TurnHooks): Promise<Envelope | TurnFailure> {
+    this.#hooks.log.flush();
+    this.#hooks = hooks;
+    const { promise, resolve } = Promise.withResolvers<Envelope | TurnFailure>();
+    this.#asked = { id, answer: resolve };
+    this.family.stdin.write(line);
+    return promise;
+  }
+
+  /** The request is answered. Resolves when what was written before the answer has been read, as far as it is waited for. */
+  async settle(quietMs: number, mostMs: number): Promise<void> {
+    await this.#output.drain(quietMs, mostMs);
+    this.#asked = undefined;
+  }
+
+  /** The process has ended. Resolves when its last output has been read, as far as it is waited for. */
+  lastOutput(): Promise<void> {
+    this.#lastOutput ??= this.#output.drain().then(() => {
+      this.#asked = undefined;
+    });
+    return this.#lastOutput;
+  }
+
+  /** A word of the runner's own among the server's text. */
+  note(text: string): void {
+    this.#hooks.log.stderr(Buffer.from(text));
+  }
+
+  #message(bytes: Buffer): boolean {
+    let message: unknown;
+    try {
+      message = JSON.parse(bytes.toString('utf8'));
+    } catch {
+      this.#broken(bytes.toString('utf8'));
+      return false;
+    }
+    if (!isObject(message)) return false;
+    if (message.type === 'event') return this.#event(message);
+    if (message.type === 'response') return this.#response(message);
+    return false;
+  }
+
+  /** An event of an earlier request, or between turns, is plain text. */
+  #event(event: Record<string, unknown>): boolean {
+    if (!this.#asked || (event.id !== undefined && event.id !== this.#asked.id)) return false;
+    this.#hooks.event(event);
+    return true;
+  }
+
+  #response(message: Record<string, unknown>): boolean {
+    try {
+      const { id, answer } = parseResponse(message);
+      if (id === this.#asked?.id) {
+        this.#asked.answer(answer);
+        return true;
+      }
+      this.note(NOTE_LATE);
+    } catch (error) {
+      this.#asked?.answer(error as TurnFailure);
+    }
+    return false;
+  }
+
+  #broken(text: string): void {
+    if (this.#asked && isBrokenResponse(text, this.#asked.id)) {
+      this.#asked.answer(wrong('it is not valid JSON'));
+    }
+  }
+}

@@ -1,0 +1,155 @@
+import { conclude } from '../../core/result/conclude.ts';
+import { TurnFailure } from '../../core/result/failure.ts';
+import type { Hidden } from '../../core/text/redact.ts';
+import { secretForms } from '../../core/text/redact.ts';
+import { remakeDirectories } from '../directories.ts';
+import type { Contained, Survivor } from '../process/contained.ts';
+import { checkWorkingDirectory, findProgram } from '../process/program.ts';
+import { toldSurvivors } from '../process/survivors.ts';
+import { Clip, type Clipped } from '../text/clip.ts';
+import type { Completion, Driver, DriverOptions, StopReason, TurnHooks, TurnRequest } from './driver.ts';
+import { agentEnvironment } from './environment.ts';
+import { failedBy } from './failed.ts';
+import { Families } from './families.ts';
+import { type Plan, runOnce } from './once.ts';
+import { type ShellInput, shellInput } from './shell-input.ts';
+
+/** Of each stream in the result; the turn's log has more. */
+const HEAD_BYTES = 32 * 1024;
+const TAIL_BYTES = 32 * 1024;
+const SHELLS = ['bash', 'sh'] as const;
+
+/** What a turn's shell is started with. */
+interface ShellPlan extends Omit<Plan, 'reader'> {
+  shell: (typeof SHELLS)[number];
+}
+
+/**
+ * Runs the text of each turn by a fresh shell. The turn ends with the shell; what the text left in the background lives on
+ * until the session ends, or the turn is stopped.
+ */
+export class ShellDriver implements Driver {
+  readonly #options: DriverOptions;
+  readonly #secrets: Hidden;
+  readonly #families: Families;
+
+  constructor(options: DriverOptions) {
+    this.#options = options;
+    this.#secrets = secretForms(options.facts.secrets.values(), options.facts.patterns);
+    this.#families = new Families(options.start, options.clock);
+  }
+
+  async run(request: TurnRequest, hooks: TurnHooks): Promise<Completion> {
+    try {
+      const { facts, directories } = this.#options;
+      const base = facts.agent.workingDir ?? directories.work;
+      remakeDirectories(directories);
+      checkWorkingDirectory(base);
+      const input = shellInput(request.turn.input, base);
+      return await this.#execute(await this.#plan(input, request), input.merge, hooks);
+    } catch (error) {
+      return failedBy(error, this.#secrets);
+    }
+  }
+
+  stop(graceMs: number): Promise<void> {
+    return this.#families.stop(graceMs);
+  }
+
+  async #plan(input: ShellInput, { turn, approval }: TurnRequest): Promise<ShellPlan> {
+    const { facts, directories, path } = this.#options;
+    const env = agentEnvironment(facts, directories, path, {
+      ...input.env,
+      BERTH_STATE_DIR: directories.state,
+      BERTH_SESSION: facts.name,
+      BERTH_TURN: turn.name,
+      ...(approval && { BERTH_APPROVAL: JSON.stringify(approval) }),
+    });
+    const { shell, file } = findShell(path, input.cwd);
+    const text = shell === 'bash' ? await this.#textFor(file, input, env) : input.command;
+    // stdin is no pipe: programs like ripgrep would read that instead of the files. -p: BASH_ENV is for the text alone.
+    const opening = `exec "$0" "$@" </dev/null${input.merge ? ' 2>&1' : ''}`;
+    const privileged = shell === 'bash' ? ['-p'] : [];
+    // $0 of the text is the shell's name, in its messages too.
+    const args = [...privileged, '-c', opening, file, '-c', text, shell];
+    return { shell, field: 'the shell', file, argv0: shell, args, cwd: input.cwd, env, stdin: '', remove: () => {} };
+  }
+
+  /** The text that bash gets. */
+  async #textFor(bash: string, { command, cwd }: ShellInput, env: Record<string, string>): Promise<string> {
+    if (!this.#options.facts.agent.shell?.rewriteBackground) return command;
+    // Loaded only here: no other session pays for a parser.
+    const { rewriteForBash } = await import('../shell/bash.ts');
+    const text = rewriteForBash(command, env, cwd);
+    return text === command || (await this.#parses(bash, text, cwd, env)) ? text : command;
+  }
+
+  /** Whether this very bash takes the text: it quotes in its message what it does not. */
+  async #parses(bash: string, text: string, cwd: string, env: Record<string, string>): Promise<boolean> {
+    const args = ['-p', '-n', '-c', text];
+    const family = await this.#families.start({ file: bash, argv0: 'bash', args, cwd, env }, 'the shell');
+    for (const stream of [family.stdout, family.stderr]) stream.on('error', () => {}).resume();
+    family.stdin.on('error', () => {}).end();
+    return (await family.exited).code === 0;
+  }
+
+  async #execute({ shell, ...plan }: ShellPlan, merge: boolean, hooks: TurnHooks): Promise<Completion> {
+    if (hooks.signal.aborted) {
+      const { outcome, error } = hooks.signal.reason as StopReason;
+      return { outcome, error, leftRunning: [] };
+    }
+    const stdout = new Clip(HEAD_BYTES, TAIL_BYTES);
+    const stderr = new Clip(HEAD_BYTES, TAIL_BYTES);
+    hooks.log.observe({ stdout: (text) => stdout.push(text), stderr: (text) => stderr.push(text) });
+    // All of stdout is text.
+    const reader = { push: (bytes: Buffer) => hooks.log.stdout(bytes), finish: () => undefined };
+    const { exit, stopped, family } = await runOnce({ ...plan, reader }, this.#families, this.#options, hooks);
+    hooks.log.flush();
+    const leftRunning = await this.#leftRunning(family);
+    const given = hooks.given();
+    if (given) {
+      const ending = { exit, stopped, result: given, errorTail: hooks.log.errorTail(), secrets: this.#secrets };
+      return { ...conclude(ending), leftRunning };
+    }
+    const texts = merge ? { output: stdout.result() } : { stdout: stdout.result(), stderr: stderr.result() };
+    const facts = { exitCode: exit.code, signal: exit.signal, shell, background: leftRunning };
+    return {
+      outcome: stopped?.outcome ?? 'Succeeded',
+      ...(stopped && { error: stopped.error }),
+      output: { ...textsOf(texts), ...facts, ...truncation(texts) },
+      ...(exit.code !== null && { exitCode: exit.code }),
+      ...(exit.signal !== null && { signal: exit.signal }),
+      leftRunning,
+    };
+  }
+
+  async #leftRunning(family: Contained): Promise<Survivor[]> {
+    return toldSurvivors(await family.survivors(), this.#secrets);
+  }
+}
+
+/** bash, or sh where there is none. Throws a TurnFailure where there is neither. */
+function findShell(path: string, cwd: string): Pick<ShellPlan, 'shell' | 'file'> {
+  for (const shell of SHELLS) {
+    try {
+      return { shell, file: findProgram(shell, path, cwd) };
+    } catch (error) {
+      if (!(error instanceof TurnFailure)) throw error;
+    }
+  }
+  throw new TurnFailure(
+    'CommandNotFound',
+    `the driver Shell needs bash or sh, and neither is in a folder of the image's PATH (${path}); use an image that has one`,
+  );
+}
+
+function textsOf(texts: Record<string, Clipped>): Record<string, string> {
+  return Object.fromEntries(Object.entries(texts).map(([name, { text }]) => [name, text]));
+}
+
+/** How much of which text is missing; nothing where nothing is. */
+function truncation(texts: Record<string, Clipped>) {
+  const cut = Object.entries(texts).filter(([, { leftOut }]) => leftOut > 0);
+  if (cut.length === 0) return {};
+  return { truncated: Object.fromEntries(cut.map(([name, { bytes, leftOut }]) => [name, { bytes, leftOut }])) };
+}

@@ -1,0 +1,255 @@
+import { setImmediate } from 'node:timers/promises';
+import type { ToolSpec } from '../../core/frames/messages.ts';
+import { formatDuration } from '../../core/resources/duration.ts';
+import { MAX_OUTPUT_BYTES } from '../../core/resources/limits.ts';
+import { takesArguments } from '../../core/resources/tool-schema.ts';
+import { conclude, turnError } from '../../core/result/conclude.ts';
+import { TurnFailure } from '../../core/result/failure.ts';
+import { redactValue } from '../../core/result/output.ts';
+import type { Hidden } from '../../core/text/redact.ts';
+import { redact, secretForms } from '../../core/text/redact.ts';
+import { longTimer } from '../long-timer.ts';
+import { TurnLog } from '../text/log.ts';
+import { PrefixLines } from '../text/prefix-lines.ts';
+import type { Completion, Driver, DriverOptions, StopReason, TurnHooks, TurnRequest } from './driver.ts';
+import { failedBy } from './failed.ts';
+import { Families } from './families.ts';
+import { requestOf } from './input.ts';
+import { type Errand, planOnce, type Ran, runOnce } from './once.ts';
+import { type ToolCall, toolInput } from './tool-calls.ts';
+
+/** From SIGTERM to SIGKILL when a tool runs too long. */
+const TOOL_GRACE_MS = 1000;
+
+/** What a call came to. A tool that fails has a result that says so; its turn does not fail. */
+type ToolResult = { call_id: string; tool: string; duration_ms: number } & (
+  | { status: 'success'; result: unknown; metadata?: Record<string, unknown> }
+  | { status: 'error'; error: { code: string; message: string } }
+);
+
+type Outcome = { result: unknown; metadata?: Record<string, unknown> } | { error: { code: string; message: string } };
+
+/** Calls of declared tools, each in a fresh process of its own that leaves nothing behind. */
+export class ToolsDriver implements Driver {
+  readonly #options: DriverOptions;
+  readonly #secrets: Hidden;
+  readonly #families: Families;
+  readonly #tools: ReadonlyMap<string, ToolSpec>;
+
+  constructor(options: DriverOptions) {
+    this.#options = options;
+    this.#secrets = secretForms(options.facts.secrets.values(), options.facts.patterns);
+    this.#families = new Families(options.start, options.clock);
+    this.#tools = new Map(options.facts.agent.tools?.map((tool) => [tool.name, tool]));
+  }
+
+  async run(request: TurnRequest, hooks: TurnHooks): Promise<Completion> {
+    try {
+      const input = toolInput(request.turn.input);
+      if ('list' in input) return succeeded({ tools: this.#list(input.list) });
+      const results = await this.#callAll(input.calls, request, hooks);
+      hooks.collecting();
+      const output = input.one ? results[0] : { results };
+      if (!hooks.signal.aborted) return succeeded(output);
+      const { outcome, error } = hooks.signal.reason as StopReason;
+      return { outcome, error, output, leftRunning: [] };
+    } catch (error) {
+      return failedBy(error, this.#secrets);
+    }
+  }
+
+  stop(graceMs: number): Promise<void> {
+    return this.#families.stop(graceMs);
+  }
+
+  /** The tools in whose name or description every word of the query stands. */
+  #list(query: string): object[] {
+    const words = query.toLowerCase().split(/\s+/).filter(Boolean);
+    return [...this.#tools.values()]
+      .filter(({ name, description }) => words.every((word) => `${name} ${description}`.toLowerCase().includes(word)))
+      .map(({ name, description, parameters, timeoutMs }) => ({
+        name,
+        description,
+        parameters,
+        timeout_ms: timeoutMs,
+      }));
+  }
+
+  /** In the order of the calls; so many at once as the class allows. */
+  async #callAll(calls: ToolCall[], request: TurnRequest, hooks: TurnHooks): Promise<ToolResult[]> {
+    const results: ToolResult[] = [];
+    const started = onlyOnce(hooks.started);
+    let next = 0;
+    const serve = async () => {
+      for (let i = next++; i < calls.length; i = next++) {
+        const call = calls[i] as ToolCall;
+        results[i] = await this.#call(call, request, { ...hooks, started }, calls.length);
+      }
+    };
+    const { maxParallel = 1 } = this.#options.facts.agent;
+    await Promise.all(Array.from({ length: Math.min(maxParallel, calls.length) }, serve));
+    return results;
+  }
+
+  async #call(call: ToolCall, request: TurnRequest, hooks: TurnHooks, calls: number): Promise<ToolResult> {
+    const { clock } = this.#options;
+    const begin = clock.monotonic();
+    const facts = { call_id: call.id, tool: call.tool };
+    hooks.event({ type: 'event', event: 'tool.started', ...facts });
+    const outcome = await this.#outcome(call, request, hooks, calls);
+    const duration = Math.round(clock.monotonic() - begin);
+    const status = 'error' in outcome ? ('error' as const) : ('success' as const);
+    const code = 'error' in outcome && { code: outcome.error.code };
+    hooks.event({ type: 'event', event: 'tool.finished', ...facts, status, ...code, duration_ms: duration });
+    const told = redactValue(facts, this.#secrets) as typeof facts;
+    return { ...told, status, ...outcome, duration_ms: duration } as ToolResult;
+  }
+
+  async #outcome(call: ToolCall, request: TurnRequest, hooks: TurnHooks, calls: number): Promise<Outcome> {
+    const tool = this.#tools.get(call.tool);
+    if (!tool) return this.#failed('UnknownTool', `there is no tool "${call.tool}"; list_tools says which there are`);
+    try {
+      // Loaded only here: no other session pays for a library of schemas.
+      const { argumentsProblem } = await import('./tool-arguments.ts');
+      // Between two checks, each of which may take its time, the runner answers.
+      await setImmediate();
+      const problem = argumentsProblem(tool, call.args);
+      if (problem) return this.#failed('InvalidArguments', problem);
+      if (hooks.signal.aborted) return this.#failed('NotStarted', 'the turn was stopped before the tool was called');
+      return await this.#execute(tool, call, request, hooks, calls);
+    } catch (error) {
+      // One call's misfortune is not that of the others.
+      const { code, message } =
+        error instanceof TurnFailure ? error : { code: 'InternalError', message: String(error) };
+      return this.#failed(code, message);
+    }
+  }
+
+  async #execute(
+    tool: ToolSpec,
+    call: ToolCall,
+    request: TurnRequest,
+    hooks: TurnHooks,
+    calls: number,
+  ): Promise<Outcome> {
+    const lines = new PrefixLines(`[${redact(call.id, this.#secrets)}] `, (text) => hooks.log.lines(text));
+    // Of its own: what several write at once must not part a secret that is looked for.
+    const log = new TurnLog(this.#secrets, (text) => lines.push(text));
+    const limit = timeLimit(tool, hooks.signal, this.#options);
+    const own: TurnHooks = {
+      ...hooks,
+      log,
+      signal: limit.signal,
+      collecting: () => {},
+      event: (event) =>
+        hooks.event({ type: 'event', event: 'tool.event', call_id: call.id, tool: tool.name, data: event }),
+      started: (pid) => {
+        limit.start();
+        hooks.started(pid);
+      },
+    };
+    const plan = planOnce(this.#options, this.#errand(tool, call, request), own, this.#secrets);
+    try {
+      const ran = await runOnce(plan, this.#families, this.#options, own);
+      // Nothing of a tool outlives its call.
+      ran.family.kill();
+      await ran.family.gone;
+      const given = calls === 1 ? hooks.given() : undefined;
+      return this.#conclude(tool, given ? { ...ran, result: given } : ran, log.errorTail(), calls);
+    } finally {
+      limit.end();
+      plan.remove();
+      log.flush();
+      lines.end();
+    }
+  }
+
+  #errand(tool: ToolSpec, call: ToolCall, request: TurnRequest): Errand {
+    const { facts, clock } = this.#options;
+    const { turn } = request;
+    const { agent } = facts;
+    const [program, ...args] = tool.command ?? [];
+    const own = program !== undefined;
+    const field = `agent.tools ${tool.name}: command`;
+    const inputNeedless = !takesArguments(tool.parameters) && Object.keys(call.args).length === 0;
+    const asked = { method: tool.method ?? tool.name, parameters: call.args };
+    return {
+      command: own ? [program] : agent.command,
+      args: own ? args : agent.args,
+      field: own ? field : 'agent.command',
+      place: { ...(own ? { field, from: 1 } : { field: 'agent.args', from: 0 }), inputNeedless },
+      input: call.args,
+      request: () => {
+        const { id, ...rest } = requestOf(facts, { ...request, turn: { ...turn, input: asked } }, clock);
+        return { ...rest, id: `${id}-${call.id}`, input: call.args, tool: tool.name, call_id: call.id };
+      },
+      variables: { BERTH_TURN: turn.name },
+    };
+  }
+
+  #conclude(tool: ToolSpec, ran: Ran, errorTail: string, calls: number): Outcome {
+    const completion = conclude({ ...ran, errorTail, secrets: this.#secrets });
+    const { outcome, error, output = null, metadata, asks } = completion;
+    if (ran.stopped) return this.#failed(ran.stopped.error.code, ran.stopped.error.message);
+    if (asks) return this.#failed('ToolFailed', 'a tool cannot ask for an approval');
+    if (outcome === 'Succeeded') {
+      const bytes = Buffer.byteLength(JSON.stringify(output));
+      const most = Math.floor(MAX_OUTPUT_BYTES / 2 / calls);
+      if (calls > 1 && bytes > most) {
+        return this.#failed('OutputTooLarge', `the result has ${bytes} bytes; one of ${calls} calls can have ${most}`);
+      }
+      return { result: output, ...(metadata && { metadata }) };
+    }
+    if (ran.exit.signal !== null) return this.#failed('ToolCrashed', crash(tool, ran.exit.signal, errorTail));
+    return this.#failed(
+      error?.code === 'AgentFailed' ? 'ToolFailed' : (error?.code ?? 'ToolFailed'),
+      error?.message ?? '',
+    );
+  }
+
+  #failed(code: string, message: string): Outcome {
+    return { error: turnError(code, message, this.#secrets) };
+  }
+}
+
+function succeeded(output: unknown): Completion {
+  return { outcome: 'Succeeded', output, leftRunning: [] };
+}
+
+/** Nobody here sent the signal. */
+function crash({ name }: ToolSpec, signal: string, errorTail: string): string {
+  const why = signal === 'SIGKILL' ? ', most likely by the kernel for want of memory' : '';
+  return [`tool ${name} was killed by ${signal}${why}`, errorTail].filter(Boolean).join('\n');
+}
+
+/** The turn's signal and the tool's own time-out, from its start, as one. */
+function timeLimit(tool: ToolSpec, turn: AbortSignal, { clock }: Pick<DriverOptions, 'clock'>) {
+  const { name, timeoutMs } = tool;
+  const controller = new AbortController();
+  const message = `tool ${name} ran longer than its time-out of ${formatDuration(timeoutMs)} and was stopped`;
+  const error = { code: 'ToolTimedOut', message };
+  const reason: StopReason = { outcome: 'TimedOut', error, graceMs: TOOL_GRACE_MS };
+  const forward = () => controller.abort(turn.reason);
+  if (turn.aborted) forward();
+  else turn.addEventListener('abort', forward, { once: true });
+  let cancel = () => {};
+  return {
+    signal: controller.signal,
+    start: () => {
+      cancel = longTimer(clock, timeoutMs, () => controller.abort(reason));
+    },
+    end: () => {
+      cancel();
+      turn.removeEventListener('abort', forward);
+    },
+  };
+}
+
+/** The turn begins with its first process. */
+function onlyOnce(fn: (pid: number) => void): (pid: number) => void {
+  let done = false;
+  return (pid) => {
+    if (!done) fn(pid);
+    done = true;
+  };
+}

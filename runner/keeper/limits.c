@@ -1,0 +1,67 @@
+#define _GNU_SOURCE
+#include "limits.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const struct {
+  const char *name;
+  int resource;
+} kinds[RLIMITS] = {
+    {"data", RLIMIT_DATA},   {"cpu", RLIMIT_CPU},       {"fsize", RLIMIT_FSIZE},
+    {"nproc", RLIMIT_NPROC}, {"nofile", RLIMIT_NOFILE}, {"core", RLIMIT_CORE},
+};
+
+/* The kernel kills at the hard limit; at the soft one a program is told first. */
+enum { CPU_GRACE_SECONDS = 5 };
+
+static int store(struct limits *limits, const char *name, size_t length, long long value) {
+  for (int i = 0; i < RLIMITS; i++)
+    if (strlen(kinds[i].name) == length && memcmp(kinds[i].name, name, length) == 0) {
+      limits->of_process[i] = (rlim_t)value;
+      if (kinds[i].resource == RLIMIT_CPU) limits->cpu_us = value * 1000000;
+      return 0;
+    }
+  if (length == 6 && memcmp(name, "memory", 6) == 0) limits->memory = value;
+  else if (length == 9 && memcmp(name, "processes", 9) == 0) limits->processes = value;
+  else if (length == 9 && memcmp(name, "contained", 9) == 0) limits->contained = value != 0;
+  else return -1;
+  return 0;
+}
+
+int read_limits(const char *text, struct limits *limits) {
+  memset(limits, 0, sizeof *limits);
+  for (int i = 0; i < RLIMITS; i++) limits->of_process[i] = RLIM_INFINITY;
+  if (strcmp(text, "-") == 0) return 0;
+  for (;;) {
+    const char *equals = strchr(text, '=');
+    if (!equals) return -1;
+    char *end;
+    errno = 0;
+    long long value = strtoll(equals + 1, &end, 10);
+    if (end == equals + 1 || errno || value < 0) return -1;
+    if (store(limits, text, (size_t)(equals - text), value)) return -1;
+    if (*end == 0) return 0;
+    if (*end != ',') return -1;
+    text = end + 1;
+  }
+}
+
+const char *set_limits(const struct limits *limits) {
+  for (int i = 0; i < RLIMITS; i++) {
+    struct rlimit now;
+    rlim_t value = limits->of_process[i];
+    if (value == RLIM_INFINITY) continue;
+    if (getrlimit(kinds[i].resource, &now)) return kinds[i].name;
+    struct rlimit wanted = {.rlim_cur = value, .rlim_max = value};
+    if (kinds[i].resource == RLIMIT_CPU) {
+      wanted.rlim_max = value + CPU_GRACE_SECONDS;
+      if (now.rlim_max < wanted.rlim_max && now.rlim_max >= value) wanted.rlim_max = now.rlim_max;
+    }
+    /* A backstop only: the exact number is the keeper's to count. One that is lower already is as good. */
+    if (kinds[i].resource == RLIMIT_NPROC && now.rlim_max < value) wanted.rlim_cur = wanted.rlim_max = now.rlim_max;
+    if (setrlimit(kinds[i].resource, &wanted)) return kinds[i].name;
+  }
+  return NULL;
+}

@@ -1,0 +1,106 @@
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import type { Overrun } from './overrun.ts';
+
+/** A limit above this is none: cgroup v1 writes the largest multiple of a page. */
+const NO_LIMIT = 2 ** 60;
+/** The kernel kills at the limit; a family is stopped where less than this part of it is left, */
+const LEFT_PART = 1 / 16;
+/** but no more than this. */
+const MOST_LEFT = 64 * 1024 * 1024;
+
+interface Files {
+  usage: string;
+  limit: string;
+  stat: string;
+  /** The key in `stat` of what the kernel can take back. */
+  reclaimable: string;
+  events: string;
+}
+
+const V2: Files = {
+  usage: 'memory.current',
+  limit: 'memory.max',
+  stat: 'memory.stat',
+  reclaimable: 'inactive_file',
+  events: 'memory.events',
+};
+const V1: Files = {
+  usage: 'memory.usage_in_bytes',
+  limit: 'memory.limit_in_bytes',
+  stat: 'memory.stat',
+  reclaimable: 'total_inactive_file',
+  events: 'memory.oom_control',
+};
+
+/** What a container uses of what it may, without what the kernel can take back. */
+export interface MemoryNow {
+  bytes: number;
+  limit: number;
+}
+
+/** The memory of the runner's own container, by its cgroup's files, of version 1 or 2. */
+export class ContainerMemory {
+  readonly #folder: string;
+  readonly #files: Files;
+
+  private constructor(folder: string, files: Files) {
+    this.#folder = folder;
+    this.#files = files;
+  }
+
+  /** Below `root`, where a container sees its own cgroup; undefined where it has none, or no limit. */
+  static find(root = '/sys/fs/cgroup'): ContainerMemory | undefined {
+    for (const memory of [new ContainerMemory(root, V2), new ContainerMemory(join(root, 'memory'), V1)]) {
+      if (memory.read()) return memory;
+    }
+    return undefined;
+  }
+
+  /** undefined when there is no limit. */
+  read(): MemoryNow | undefined {
+    const limit = Number(this.#text(this.#files.limit));
+    if (!(limit < NO_LIMIT)) return undefined;
+    const used = Number(this.#text(this.#files.usage));
+    const reclaimable = this.#number(this.#files.stat, this.#files.reclaimable) ?? 0;
+    return Number.isFinite(used) ? { bytes: Math.max(0, used - reclaimable), limit } : undefined;
+  }
+
+  /** Set where so little is left that the kernel is about to kill. */
+  overrun({ bytes, limit }: MemoryNow): Overrun | undefined {
+    if (limit - bytes > Math.min(limit * LEFT_PART, MOST_LEFT)) return undefined;
+    const message = `the pod used ${bytes} of the ${limit} bytes of memory that it may use (resources.limits.memory); the largest of its processes were stopped before the kernel would have killed the pod`;
+    return { code: 'MemoryLimit', message };
+  }
+
+  /** How often the kernel has killed for want of memory. */
+  oomKills(): number | undefined {
+    return this.#number(this.#files.events, 'oom_kill');
+  }
+
+  /** Set when the kernel has killed since then: only asked of a process that was killed. */
+  killedSince(oomKills: number | undefined): Overrun | undefined {
+    const now = this.oomKills();
+    if (now === undefined || oomKills === undefined || now <= oomKills) return undefined;
+    const limit = this.read()?.limit;
+    const words = limit === undefined ? 'its limit' : `its limit of ${limit} bytes`;
+    const message = `the container reached ${words} of memory (resources.limits.memory) and the kernel killed a process of the agent`;
+    return { code: 'OOMKilled', message };
+  }
+
+  #text(file: string): string | undefined {
+    try {
+      return readFileSync(join(this.#folder, file), 'utf8').trim();
+    } catch {
+      return undefined;
+    }
+  }
+
+  /** A line `key value` of a file. */
+  #number(file: string, key: string): number | undefined {
+    const line = this.#text(file)
+      ?.split('\n')
+      .find((text) => text.startsWith(`${key} `));
+    return line === undefined ? undefined : Number(line.slice(key.length + 1));
+  }
+}

@@ -1,0 +1,138 @@
+import type { Limits, Usage } from '../../core/frames/messages.ts';
+import type { Clock } from '../../core/runtime.ts';
+import type { Contained, StartProcess } from '../process/contained.ts';
+import type { ContainerMemory } from './container-memory.ts';
+import { type Overrun, overrunAtEnd, tooManyProcesses } from './overrun.ts';
+
+const LOOK_MS = 200;
+/** While more than half of the container's memory is taken. */
+const CLOSE_LOOK_MS = 25;
+
+export interface MeterOptions {
+  limits: Limits;
+  /** Of the container that the session has for itself; absent where it has none. */
+  memory?: ContainerMemory | undefined;
+  /** Whether the limit of processes is one of the whole session; else each family has its own. */
+  together: boolean;
+  clock: Clock;
+}
+
+type Measured = Omit<Usage, 'wallMs'>;
+
+/**
+ * Knows every family of the session's processes: what they use together, for the turn that runs, and which of them has to
+ * end. A family ended for a limit says so in `overrun`.
+ */
+export class Meter {
+  readonly #options: MeterOptions;
+  readonly #living = new Set<Contained>();
+  /** Their process ended at a limit of its own, and nobody is ending what it left. */
+  readonly #left = new WeakSet<Contained>();
+  #endedCpuUs = 0;
+  #turn: { cpuUs: number; peakBytes: number; processes: number; begun: Set<Contained> } | undefined;
+  #cancelLook: (() => void) | undefined;
+
+  constructor(options: MeterOptions) {
+    this.#options = options;
+  }
+
+  /** Starts as `start` does. */
+  wrap(start: StartProcess): StartProcess {
+    return async (spec) => {
+      const oomKills = this.#options.memory?.oomKills();
+      const family = await start(spec);
+      this.#living.add(family);
+      this.#turn?.begun.add(family);
+      family.onUsage(() => this.#changed());
+      this.#watch();
+      void family.exited.then((exit) => {
+        if (!family.overrun) {
+          const wasKilled = exit.signal === 'SIGKILL' || exit.code === 137;
+          const killed = wasKilled ? this.#options.memory?.killedSince(oomKills) : undefined;
+          family.overrun = overrunAtEnd(exit, this.#options.limits) ?? killed;
+          if (family.overrun) this.#left.add(family);
+        }
+        this.#changed();
+      });
+      void family.gone.then(() => {
+        this.#changed();
+        this.#endedCpuUs += family.usage?.cpuUs ?? 0;
+        this.#living.delete(family);
+      });
+      return family;
+    };
+  }
+
+  /** A turn begins. */
+  begin(): void {
+    this.#turn = { cpuUs: this.#cpuUs, peakBytes: 0, processes: 0, begun: new Set() };
+  }
+
+  /** What has been used since the turn began; nothing where nobody measures. */
+  read(): Measured {
+    const turn = this.#turn;
+    const measured = turn && ([...turn.begun, ...this.#living].some(({ usage }) => usage) || this.#endedCpuUs > 0);
+    if (!turn || !measured) return {};
+    return {
+      cpuSeconds: Math.max(0, this.#cpuUs - turn.cpuUs) / 1e6,
+      peakMemoryBytes: turn.peakBytes,
+      processes: turn.processes,
+    };
+  }
+
+  get #cpuUs(): number {
+    return sum(this.#living, 'cpuUs') + this.#endedCpuUs;
+  }
+
+  #changed(): void {
+    const turn = this.#turn;
+    const processes = sum(this.#living, 'processes');
+    if (turn) {
+      const began = [...turn.begun].map(({ usage }) => usage);
+      turn.peakBytes = Math.max(
+        turn.peakBytes,
+        sum(this.#living, 'memoryBytes'),
+        ...began.map((use) => use?.peakBytes ?? 0),
+      );
+      turn.processes = Math.max(turn.processes, processes, ...began.map((use) => use?.mostProcesses ?? 0));
+    }
+    const most = this.#options.limits.processes;
+    if (this.#options.together && most !== undefined && processes > most) {
+      this.#end('processes', tooManyProcesses(processes, most));
+    }
+  }
+
+  /** Looks at the container while anybody runs in it. */
+  #watch(): void {
+    const { memory, clock } = this.#options;
+    if (!memory || this.#cancelLook) return;
+    const look = () => {
+      this.#cancelLook = undefined;
+      if (this.#living.size === 0) return;
+      const now = memory.read();
+      if (!now) return;
+      const over = memory.overrun(now);
+      if (over) this.#end('memoryBytes', over);
+      const near = now.bytes * 2 > now.limit;
+      this.#cancelLook = clock.setTimer(near ? CLOSE_LOOK_MS : LOOK_MS, look);
+    };
+    this.#cancelLook = clock.setTimer(CLOSE_LOOK_MS, look);
+  }
+
+  /** Kills the family that has the most; one that is being killed has to be gone first. */
+  #end(of: 'processes' | 'memoryBytes', overrun: Overrun): void {
+    const living = [...this.#living];
+    if (living.some((family) => family.overrun && !this.#left.has(family))) return;
+    const [most] = living.sort((a, b) => (b.usage?.[of] ?? 0) - (a.usage?.[of] ?? 0));
+    if (!most) return;
+    most.overrun = overrun;
+    this.#left.delete(most);
+    most.kill();
+  }
+}
+
+function sum(families: Iterable<Contained>, of: 'cpuUs' | 'memoryBytes' | 'processes'): number {
+  let total = 0;
+  for (const { usage } of families) total += usage?.[of] ?? 0;
+  return total;
+}

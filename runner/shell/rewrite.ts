@@ -1,0 +1,158 @@
+import {
+  type AndOr,
+  type Assignment,
+  type Command,
+  forEachChild,
+  parse,
+  type Redirection,
+  type Statement,
+  type SyntaxNode,
+} from 'unbash';
+import { type Facts, factsOf } from './guards.ts';
+import { argumentsOf, BUILTINS, literalOf } from './words.ts';
+
+/**
+ * Whether bash, started in the folder and with the PATH of the command, would find a program of this name and start it
+ * with this very path: not whether it will once the text has run for a while.
+ */
+export type IsProgram = (name: string) => boolean;
+
+const EXEC = 'exec ';
+/** A longer text is not parsed: with thousands of here-documents that takes seconds. */
+const MAX_BYTES = 32 * 1024;
+/** A name that no expansion, quoting or keyword makes anything else of. */
+const PLAIN_NAME = /^[A-Za-z0-9_./][A-Za-z0-9_./+:-]*$/;
+/** Variables that bash itself obeys or keeps: set for one program they are not set alike for `exec`. */
+const SHELL_VARIABLE =
+  /^(_|BASH.*|CDPATH|CHILD_MAX|COLUMNS|COMP_.*|COPROC|DIRSTACK|ENV|EPOCH.*|E?UID|EXECIGNORE|FCEDIT|FIGNORE|FUNC.*|GLOB.*|GROUPS|HIST.*|HOME|HOST.*|IFS|IGNOREEOF|INPUTRC|INSIDE_EMACS|LANG|LC_.*|LINE.*|LOCPATH|MACHTYPE|MAIL.*|MAPFILE|OLDPWD|OPT.*|OSTYPE|PATH|PIPESTATUS|POSIXLY_CORRECT|PPID|PROMPT_.*|PS[0-9]|PWD|RANDOM|READLINE_.*|REPLY|SECONDS|SHELL.*|SHLVL|SRANDOM|TERM.*|TEXTDOMAIN.*|TIMEFORMAT|TMOUT|TMPDIR|TZ|auto_resume|histchars)$/;
+
+/**
+ * The text with `exec ` before the last simple command of each background list `A && B &`, `A || B &`, so that no subshell
+ * waits for B and `$!` is B's pid. A list is left alone wherever bash could make something else of it than of the original;
+ * `docs/shell.md` lists where.
+ */
+export function rewriteBackground(text: string, isProgram: IsProgram): string {
+  if (!text.includes('&') || Buffer.byteLength(text) > MAX_BYTES) return text;
+  let places: number[];
+  try {
+    places = placesIn(text, isProgram);
+  } catch {
+    // Too deep for the parser: what it does not read is not touched.
+    return text;
+  }
+  let rewritten = '';
+  let from = 0;
+  for (const place of places) {
+    rewritten += text.slice(from, place) + EXEC;
+    from = place;
+  }
+  return rewritten + text.slice(from);
+}
+
+/** Where `exec ` goes, in order. */
+function placesIn(text: string, isProgram: IsProgram): number[] {
+  const script = parse(text);
+  const facts = factsOf(text, script);
+  if (!facts) return [];
+  const places: number[] = [];
+  const visit = (node: SyntaxNode): void => {
+    if (isOutOfReach(node)) return;
+    if (node.type === 'Statement') {
+      const place = placeIn(node, text, facts, isProgram);
+      if (place !== undefined) places.push(place);
+    }
+    forEachChild(node, visit);
+  };
+  visit(script);
+  return places.sort((a, b) => a - b);
+}
+
+/** Texts within words where positions or the moment of evaluation are not the plain ones: only `$( )` is entered. */
+function isOutOfReach(node: SyntaxNode): boolean {
+  switch (node.type) {
+    case 'CommandExpansion':
+      return !node.text.startsWith('$(') || node.script?.source !== undefined;
+    case 'HereDoc':
+    case 'ProcessSubstitution':
+    case 'ParameterExpansion':
+    case 'TestCommand':
+    case 'BraceExpansion':
+      return true;
+    default:
+      return node.type.startsWith('Arithmetic') && node.type !== 'ArithmeticFor';
+  }
+}
+
+function placeIn({ background, command: list }: Statement, text: string, facts: Facts, isProgram: IsProgram) {
+  if (!background || list.type !== 'AndOr') return undefined;
+  // The parser and the text have to agree on the operator.
+  if (!/^(?:[ \t]|\\\n)*&(?![&>])/.test(text.slice(list.end))) return undefined;
+  const last = list.commands.at(-1);
+  if (last?.type !== 'Command' || !canBeReplaced(last, text, facts, isProgram)) return undefined;
+  if (callsFunction(list, facts) || leavesChildren(list)) return undefined;
+  return last.name?.pos;
+}
+
+/** Whether `exec` before the command does to everybody what the command alone does. */
+function canBeReplaced(command: Command, text: string, facts: Facts, isProgram: IsProgram): boolean {
+  const { name } = command;
+  if (!name || text.slice(name.pos, name.end) !== name.value || !PLAIN_NAME.test(name.value)) return false;
+  if (BUILTINS.has(name.value)) return false;
+  if (facts.moves && name.value.includes('/') && !name.value.startsWith('/')) return false;
+  if (
+    !command.prefix.every((part) => (part.type === 'Assignment' ? isPlainAssignment(part) : isPlainRedirection(part)))
+  ) {
+    return false;
+  }
+  if (
+    !command.suffix.every((part) => part.type === 'Word' || (part.type !== 'Assignment' && isPlainRedirection(part)))
+  ) {
+    return false;
+  }
+  return !showsEnvironment(name.value, command) && isProgram(name.value);
+}
+
+function isPlainAssignment({ name, value, append, index }: Assignment): boolean {
+  return !append && !index && value.type === 'Word' && !SHELL_VARIABLE.test(name);
+}
+
+function isPlainRedirection(redirection: Redirection): boolean {
+  const { descriptor } = redirection;
+  // bash keeps its own files from 10 on.
+  if (descriptor && (descriptor.type !== 'FileDescriptor' || descriptor.value > 9)) return false;
+  return redirection.type === 'HereDoc' ? redirection.closing !== undefined : redirection.target !== undefined;
+}
+
+/** `exec` counts SHLVL down and sets no `_`: who prints the environment shows it. */
+function showsEnvironment(name: string, command: Command): boolean {
+  const program = name.slice(name.lastIndexOf('/') + 1);
+  if (program === 'printenv') return true;
+  if (program !== 'env') return false;
+  const run = argumentsOf(command).find((argument) => !/^[A-Za-z_]\w*=/.test(argument ?? ''));
+  return run === undefined || run.startsWith('-') || /(^|\/)(print)?env$/.test(run);
+}
+
+/** Whether anything in the list is a function of the text: which may leave children, or be the last command itself. */
+function callsFunction(list: AndOr, { functions }: Facts): boolean {
+  return contains(list, (node) => node.type === 'Command' && functions.has(literalOf(node.name) ?? ''));
+}
+
+/** Whether the list leaves processes of its own behind: the last command would become their parent. */
+function leavesChildren(list: AndOr): boolean {
+  return contains(
+    list,
+    (node) => (node.type === 'Statement' && node.background) || node.type === 'ProcessSubstitution',
+  );
+}
+
+/** Whether there is such a node within what the shell of the list does itself: a subshell has children of its own. */
+function contains(list: AndOr, matches: (node: SyntaxNode) => boolean | undefined): boolean {
+  let found = false;
+  const visit = (node: SyntaxNode): void => {
+    if (found || node.type === 'CommandExpansion' || node.type === 'Subshell') return;
+    found = matches(node) ?? false;
+    if (!found) forEachChild(node, visit);
+  };
+  visit(list);
+  return found;
+}

@@ -1,0 +1,42 @@
+import type { Clock } from '../core/runtime.ts';
+import { longTimer } from './long-timer.ts';
+
+export interface StallOptions {
+  clock: Clock;
+  /** Milliseconds of silence that are too many; undefined: none are. */
+  stallMs: number | undefined;
+  /** Monotonic milliseconds. */
+  lastActivity: () => number;
+  onStall: () => void;
+}
+
+/** Tells a turn that hangs from one that is only long: it watches for silence, while the turn is not waiting for people. */
+export class StallWatch {
+  readonly #options: StallOptions;
+  #since = 0;
+  #watching = false;
+  #cancel: () => void = () => {};
+
+  constructor(options: StallOptions) {
+    this.#options = options;
+  }
+
+  start(): void {
+    if (this.#watching || this.#options.stallMs === undefined) return;
+    this.#watching = true;
+    this.#since = this.#options.clock.monotonic();
+    this.#look(this.#options.stallMs);
+  }
+
+  pause(): void {
+    this.#watching = false;
+    this.#cancel();
+  }
+
+  #look(stallMs: number): void {
+    const { clock, lastActivity, onStall } = this.#options;
+    const left = Math.max(this.#since, lastActivity()) + stallMs - clock.monotonic();
+    if (left <= 0) onStall();
+    else this.#cancel = longTimer(clock, left, () => this.#look(stallMs));
+  }
+}

@@ -1,0 +1,136 @@
+import type { Log, Question, Result, ResumeTurn, Started, StartTurn } from '../core/frames/messages.ts';
+import { sealState } from '../core/frames/seal.ts';
+import type { FrameSender } from '../core/frames/sender.ts';
+import { jsonBytes, MAX_EVENT_BYTES } from '../core/resources/limits.ts';
+import { TurnFailure } from '../core/result/failure.ts';
+import { checkDepth, redactValue } from '../core/result/output.ts';
+import type { Clock, Random } from '../core/runtime.ts';
+import type { Hidden } from '../core/text/redact.ts';
+import { redact } from '../core/text/redact.ts';
+import { errorCode } from './errors.ts';
+import type { StateDirectory } from './state/archive.ts';
+import type { WrittenText } from './text/log.ts';
+
+/** What the runner is bound to, as far as frames need it. */
+export interface FrameSurroundings {
+  sender: FrameSender;
+  state: StateDirectory;
+  stateKey: { session: string; keyId: string; key: Buffer };
+  secrets: Hidden;
+  /** Takes readable, redacted text. */
+  write: (text: string) => void;
+  clock: Clock;
+  random: Random;
+}
+
+/** The state that the controller has, or is about to have. */
+export interface KnownState {
+  /** Of the last one sent or restored; of an empty directory at first. */
+  digest: string;
+}
+
+/** What the controller is told of a turn. */
+export class TurnFrames {
+  readonly #turn: Pick<Log, 'turn' | 'attempt'>;
+  readonly #surroundings: FrameSurroundings;
+  readonly #known: KnownState;
+
+  constructor({ turn, attempt }: StartTurn | ResumeTurn, surroundings: FrameSurroundings, known: KnownState) {
+    this.#turn = { turn, attempt };
+    this.#surroundings = surroundings;
+    this.#known = known;
+  }
+
+  /** The number of the frame that will be sent next. */
+  get next(): number {
+    return this.#surroundings.sender.lastSeq + 1;
+  }
+
+  started(started: Started): void {
+    this.#surroundings.sender.send('started', started);
+  }
+
+  /** Throws when it is too large or nested too deep. */
+  event(event: unknown, at: string): { seq: number; event: unknown } {
+    const { sender, secrets } = this.#surroundings;
+    checkDepth(event, 'the event');
+    const redacted = redactValue(event, secrets);
+    const bytes = jsonBytes(redacted);
+    if (bytes > MAX_EVENT_BYTES)
+      throw new RangeError(`the event has ${bytes} bytes as JSON; at most ${MAX_EVENT_BYTES} are taken`);
+    return { seq: sender.send('event', { ...this.#turn, at, event: redacted }), event: redacted };
+  }
+
+  /** undefined when the turn wrote nothing, or more than can wait for acknowledgement. */
+  log(written: WrittenText): number | undefined {
+    if (written.bytes === 0) return undefined;
+    try {
+      return this.#surroundings.sender.send('log', { ...this.#turn, ...written });
+    } catch {
+      return undefined;
+    }
+  }
+
+  /** The state that goes with what is sent next, or why it cannot be stored. */
+  async state(): Promise<{ state: Result['state']; problem?: TurnFailure }> {
+    try {
+      return { state: await sendState(this.#surroundings, this.#known, this.#turn.turn) };
+    } catch (error) {
+      const problem =
+        error instanceof TurnFailure
+          ? error
+          : new TurnFailure('StateNotStored', `the state could not be sent: ${errorCode(error)}`);
+      return { state: 'Unchanged', problem };
+    }
+  }
+
+  request(
+    id: string,
+    question: Question,
+    rest: {
+      process: 'Ended' | 'Alive';
+      at: string;
+      startedAt: string;
+      ranMs: number;
+      state: Result['state'];
+      logSeq?: number;
+    },
+  ): number {
+    return this.#surroundings.sender.send('approval', { ...this.#turn, id, ...question, ...rest });
+  }
+
+  /** One that cannot be sent is sent as a failure without its output. */
+  result(rest: Omit<Result, 'turn' | 'attempt'>): number {
+    const { sender } = this.#surroundings;
+    const result: Result = { ...this.#turn, ...rest };
+    try {
+      return sender.send('result', result);
+    } catch (error) {
+      const { output: _output, ...others } = result;
+      const message = `the result could not be sent: ${errorCode(error)}`;
+      return sender.send('result', { ...others, outcome: 'Failed', error: { code: 'ResultRejected', message } });
+    }
+  }
+}
+
+/**
+ * Packs, seals and sends the state. After a turn 'Unchanged' when it is the known one; a snapshot is always sent. Throws a TurnFailure
+ * or FrameError when it cannot be stored.
+ */
+export async function sendState(
+  { state, stateKey, sender, secrets, random, write }: Omit<FrameSurroundings, 'clock'>,
+  known: KnownState,
+  turn: string | undefined,
+  maxBytes?: number,
+): Promise<{ seq: number; digest: string } | 'Unchanged'> {
+  const { digest, bytes, packed, skipped } = await state.pack(maxBytes);
+  if (turn !== undefined && digest === known.digest) return 'Unchanged';
+  const names = redact(skipped.join(', '), secrets);
+  if (names) write(`[berth: not stored, as neither file nor directory nor link: ${names}]\n`);
+  const { session, keyId, key } = stateKey;
+  const sealed = sealState(key, packed, { session, keyId }, random);
+  const seq = sender.send('state', { ...(turn && { turn }), digest, keyId, bytes }, sealed);
+  // A snapshot may be taken and never stored; a turn's state is stored with its result, or the pod is given up.
+  if (turn !== undefined) known.digest = digest;
+  return { seq, digest };
+}

@@ -1,0 +1,66 @@
+import assert from 'node:assert/strict';
+import { describe, test } from 'node:test';
+import { apply, ended, get, kubectl, makeNamespace, session, turn, until } from './support/cluster.ts';
+import { pythonAgent, pythonImage } from './support/images.ts';
+import { allEnded, countPods } from './support/load.ts';
+
+const spec = { image: pythonImage, agent: { command: pythonAgent } };
+
+describe('places and idleness', () => {
+  test('40 sessions created at once race for 5 places, and never more than 5 pods are there', async (t) => {
+    const namespace = await makeNamespace(t);
+    const name = `race-${namespace}`;
+    const [ofDefault] = (await get(['sessionclasses', '--field-selector', 'metadata.name=default'])).items;
+    await apply({
+      apiVersion: 'berth.dev/v1alpha1',
+      kind: 'SessionClass',
+      metadata: { name },
+      spec: { ...ofDefault.spec, limits: { maxRunning: 5 } },
+    });
+    t.after(() => kubectl(['delete', 'sessionclass', name]));
+    const count = await countPods(`berth.dev/class=${name}`);
+    const runs = Array.from({ length: 40 }, (_, index) =>
+      session(namespace, `race-${index}`, { class: name, turns: 'One', input: 'hello' }),
+    );
+    await apply(...runs);
+    const turns = await allEnded(namespace, 40, 300_000);
+    assert.ok(
+      turns.every(({ status }) => status.phase === 'Succeeded'),
+      JSON.stringify(turns.map((x) => x.status.error)),
+    );
+    const { most, ever } = await count.stop(40);
+    assert.equal(ever, 40, 'each session had one pod');
+    assert.equal(most, 5);
+    t.diagnostic(`40 sessions, 5 places: at most ${most} pods at a time, ${ever} in all`);
+  });
+
+  test('a session that is idle for too long gives up its pod, and goes on with its next turn', async (t) => {
+    const namespace = await makeNamespace(t);
+    await apply(
+      session(namespace, 'py', { ...spec, timeouts: { idle: '3s' } }),
+      turn(namespace, 'py-1', 'py', { note: 'one' }),
+    );
+    const first = await ended(namespace, 'py-1');
+    const asleep = await until(namespace, 'session', 'py', ({ status }) => status?.phase === 'Suspended');
+    assert.equal(asleep.status.podName, undefined);
+    assert.deepEqual((await get(['pods', '-n', namespace])).items, []);
+    await apply(turn(namespace, 'py-2', 'py', { note: 'two' }));
+    const { status } = await ended(namespace, 'py-2');
+    assert.deepEqual(status.output.notes, ['one', 'two']);
+    // It may have fallen asleep before its first turn was there, too.
+    assert.equal(status.incarnation, first.status.incarnation + 1);
+  });
+
+  test('a session whose turn runs longer than its idle time keeps its pod', async (t) => {
+    const namespace = await makeNamespace(t);
+    await apply(
+      session(namespace, 'py', { ...spec, timeouts: { idle: '2s' } }),
+      turn(namespace, 'py-1', 'py', { note: 'one', sleep: 8 }),
+    );
+    const begun = await until(namespace, 'turn', 'py-1', ({ status }) => status.podUID);
+    const { status } = await ended(namespace, 'py-1');
+    assert.equal(status.phase, 'Succeeded', JSON.stringify(status.error));
+    assert.equal(status.attempt, 1);
+    assert.equal(status.podUID, begun.status.podUID);
+  });
+});

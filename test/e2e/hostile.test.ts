@@ -1,0 +1,125 @@
+import assert from 'node:assert/strict';
+import { before, describe, test } from 'node:test';
+import {
+  apply,
+  controllerPod,
+  ended,
+  get,
+  kubectl,
+  makeNamespace,
+  releaseNamespace,
+  session,
+  turn,
+} from './support/cluster.ts';
+
+/** Runs what its turn brings, by the image's busybox. */
+const agent = { command: ['sh', '-c'], args: ['$(INPUT)'], input: 'Args', result: 'Text' };
+const READS = ['mem', 'environ', 'maps', 'fd/0', 'fd/1', 'fd/2', 'auxv', 'stack', 'io', 'pagemap', 'task/1/mem'];
+const WRITES = ['mem', 'fd/0', 'fd/1', 'oom_score_adj', 'comm', 'coredump_filter', 'clear_refs'];
+
+/** Runs one turn of a session and resolves to its status. */
+async function run(namespace: string, name: string, index: number, script: string) {
+  await apply(turn(namespace, `${name}-${index}`, name, script));
+  return (await ended(namespace, `${name}-${index}`)).status;
+}
+
+/** Restarts of the controller's containers. */
+async function restarts(): Promise<number> {
+  const { status } = await controllerPod();
+  return status.containerStatuses.reduce((sum: number, one: { restartCount: number }) => sum + one.restartCount, 0);
+}
+
+describe('a hostile agent in a pod', () => {
+  let restartsBefore: number;
+  before(async () => {
+    restartsBefore = await restarts();
+  });
+
+  test('can neither read nor write what /proc has of PID 1, nor its keeper’s', async (t) => {
+    const namespace = await makeNamespace(t);
+    await apply(session(namespace, 'proc', { agent }));
+    for (const [index, pid] of ['1', '$PPID'].entries()) {
+      const script = [
+        `p=${pid}; case $(cat /proc/$p/cmdline | tr "\\0" " ") in *keeper*|*runner*) ;; *) echo no runner ;; esac`,
+        ...READS.map((name) => `(: < /proc/$p/${name}) 2>/dev/null && echo read ${name}`),
+        ...WRITES.map((name) => `(echo 1 > /proc/$p/${name}) 2>/dev/null && echo wrote ${name}`),
+        ...['cwd', 'root', 'exe', 'ns/pid'].map(
+          (name) => `readlink /proc/$p/${name} >/dev/null 2>&1 && echo link ${name}`,
+        ),
+        'ls /proc/$p/fd >/dev/null 2>&1 && echo listed; echo done',
+      ].join('\n');
+      const status = await run(namespace, 'proc', index, script);
+      assert.equal(status.output, 'done\n', JSON.stringify(status));
+    }
+  });
+
+  test('cannot stop, kill or open PID 1 by any signal: the session goes on in the same pod', async (t) => {
+    const namespace = await makeNamespace(t);
+    await apply(session(namespace, 'signals', { agent }));
+    const first = await run(namespace, 'signals', 1, 'echo one');
+    const signals =
+      's=1; while [ $s -le 64 ]; do case $s in 1|2|15) ;; *) kill -$s 1 ;; esac; s=$((s+1)); done; echo sent';
+    assert.equal((await run(namespace, 'signals', 2, signals)).output, 'sent\n');
+    const third = await run(namespace, 'signals', 3, 'netstat -ltn 2>/dev/null | grep -c 9229; echo on');
+    assert.deepEqual([third.output, third.podUID], ['0\non\n', first.podUID]);
+  });
+
+  test('that kills its keeper or everybody loses its turn only: nobody is left, the session goes on in the same pod', async (t) => {
+    const namespace = await makeNamespace(t);
+    await apply(session(namespace, 'killer', { agent }));
+    const daemon = '(setsid setsid sleep 4242 >/dev/null 2>&1 &); sleep 0.3';
+    const first = await run(namespace, 'killer', 1, `${daemon}; kill -9 $PPID; sleep 60`);
+    assert.deepEqual([first.phase, first.error.code], ['Failed', 'AgentFailed']);
+    const second = await run(namespace, 'killer', 2, 'kill -9 -1; sleep 60');
+    assert.equal(second.phase, 'Failed');
+    const third = await run(namespace, 'killer', 3, 'ps -o args | grep -c "[4]242"; echo on');
+    assert.deepEqual([third.output, third.podUID], ['0\non\n', first.podUID]);
+  });
+
+  test('that forks without end comes to an end, and its neighbour answers meanwhile', async (t) => {
+    const namespace = await makeNamespace(t);
+    const limits = { resources: { limits: { cpu: '500m', memory: '256Mi' } } };
+    await apply(session(namespace, 'bomb', { agent, ...limits }), session(namespace, 'neighbour', { agent }));
+    await run(namespace, 'neighbour', 1, 'echo one');
+    const bomb = 'ulimit -u 150; trap "" TERM; f() { f | f & }; f; while :; do f; sleep 0.05; done';
+    await apply(turn(namespace, 'bomb-1', 'bomb', bomb, { timeout: '3s' }));
+    assert.equal((await run(namespace, 'neighbour', 2, 'echo two')).output, 'two\n');
+    const { status } = await ended(namespace, 'bomb-1');
+    const codes = ['AgentFailed', 'TurnTimedOut', 'TooManyProcesses', 'MemoryLimit', 'OOMKilled', 'PodLost'];
+    assert.ok(codes.includes(status.error?.code), JSON.stringify(status));
+    assert.equal((await run(namespace, 'bomb', 2, 'echo on')).output, 'on\n');
+  });
+
+  test('that takes all the memory ends its turn with a reason, and the session goes on', async (t) => {
+    const namespace = await makeNamespace(t);
+    await apply(session(namespace, 'greedy', { agent, resources: { limits: { memory: '256Mi' } } }));
+    const status = await run(
+      namespace,
+      'greedy',
+      1,
+      "tail -c 1000000000 /dev/zero | wc -c; x=$(head -c 1000000000 /dev/zero | tr '\\0' x); echo survived",
+    );
+    assert.notEqual(status.phase, 'Succeeded');
+    assert.ok(
+      ['OOMKilled', 'MemoryLimit', 'AgentFailed', 'PodLost'].includes(status.error.code),
+      JSON.stringify(status),
+    );
+    assert.equal((await run(namespace, 'greedy', 2, 'echo on')).output, 'on\n');
+  });
+
+  test('that prints forged frames on both streams says nothing by them', async (t) => {
+    const namespace = await makeNamespace(t);
+    await apply(session(namespace, 'forger', { agent }));
+    const { uid } = (await get(['session', 'forger', '-n', namespace])).metadata;
+    const frame = `<<<BERTH_START {"v":1,"sid":"${uid}","inc":1,"boot":"0","seq":9,"kind":"bye","part":1,"parts":1}>>>\nAAAA\n<<<BERTH_END 9/1>>>`;
+    const status = await run(namespace, 'forger', 1, `cat <<'END' | tee /dev/stderr\n${frame}\nEND`);
+    assert.deepEqual([status.phase, status.output], ['Succeeded', `${frame}\n`]);
+    assert.equal((await run(namespace, 'forger', 2, 'echo on')).output, 'on\n');
+  });
+
+  test('is nothing that the controller restarts for', async () => {
+    assert.equal(await restarts(), restartsBefore);
+    const { metadata } = await controllerPod();
+    assert.doesNotMatch(await kubectl(['logs', metadata.name, '-n', releaseNamespace, '--since=10m']), /"level":60/);
+  });
+});

@@ -1,0 +1,90 @@
+/** Many turns at once whose agents prove how often each of them ran. */
+import assert from 'node:assert/strict';
+import { KubeClient } from '../../../core/kube/client.ts';
+import { loadConnection } from '../../../core/kube/config.ts';
+import { pods } from '../../../core/kube/resources.ts';
+import { silentLogger, systemClock, systemRandom } from '../../../core/system.ts';
+import { eventually } from '../../support/eventually.ts';
+import { type Any, apply, get, session, turn } from './cluster.ts';
+import { pythonAgent, pythonImage } from './images.ts';
+
+/** Creates `sessions` sessions of `turns` turns each; every turn adds its name to the notes in its session's state. */
+export async function giveTurns(namespace: string, sessions: number, turns: number, sleep: number): Promise<void> {
+  const objects: object[] = [];
+  for (let s = 1; s <= sessions; s++) {
+    objects.push(session(namespace, `load-${s}`, { image: pythonImage, agent: { command: pythonAgent } }));
+    for (let t = 1; t <= turns; t++) {
+      objects.push(turn(namespace, `load-${s}-${t}`, `load-${s}`, { note: `load-${s}-${t}`, sleep }));
+    }
+  }
+  await apply(...objects);
+}
+
+/** All turns of the namespace once none is left that has not ended. */
+export async function allEnded(namespace: string, count: number, timeoutMs: number): Promise<Any[]> {
+  return eventually(
+    async () => {
+      const { items } = await get(['turns', '-n', namespace]);
+      return items.length === count && items.every(({ status }: Any) => status?.finishedAt) ? items : undefined;
+    },
+    { timeoutMs, what: `${count} turns of ${namespace} have ended` },
+  );
+}
+
+/** Asserts that every turn succeeded at its first attempt and that its session's state holds each note once, in order. */
+export function assertOnce(turns: readonly Any[]): void {
+  for (const { metadata, spec, status } of turns) {
+    assert.equal(status.phase, 'Succeeded', `${metadata.name}: ${JSON.stringify(status.error)}`);
+    assert.equal(status.attempt, 1, metadata.name);
+    const before = turns.filter((other) => other.spec.session === spec.session && other.status.index <= status.index);
+    const notes = before.sort((a, b) => a.status.index - b.status.index).map((other) => other.spec.input.note);
+    assert.deepEqual(status.output.notes, notes, metadata.name);
+  }
+}
+
+/**
+ * Counts pods with a label by a watch of its own, from an empty beginning. `stop` resolves with what was seen once the watch
+ * has shown at least `expected` of them and the end of all: it may lag behind what is known otherwise.
+ */
+export async function countPods(
+  labelSelector: string,
+): Promise<{ stop(expected: number): Promise<{ most: number; ever: number }> }> {
+  const connection = await loadConnection();
+  const surroundings = { clock: systemClock, random: systemRandom, log: silentLogger };
+  const client = new KubeClient({ connection, ...surroundings, userAgent: 'berth-e2e' });
+  const { metadata, items } = await client.list(pods, { labelSelector });
+  assert.equal(items.length, 0, `there are pods with ${labelSelector} before the count begins`);
+  const present = new Set<string>();
+  const ever = new Set<string>();
+  let most = 0;
+  let problem: unknown;
+  const aborted = new AbortController();
+  const counting = (async () => {
+    const options = { labelSelector, resourceVersion: metadata.resourceVersion, signal: aborted.signal };
+    for await (const event of client.watch(pods, options)) {
+      if (event.type === 'BOOKMARK') continue;
+      const { uid } = event.object.metadata;
+      if (event.type === 'DELETED') present.delete(uid);
+      else present.add(uid);
+      ever.add(uid);
+      most = Math.max(most, present.size);
+    }
+    if (!aborted.signal.aborted) throw new Error('the watch ended before the count did');
+  })().catch((error) => {
+    if (!aborted.signal.aborted) problem = error;
+  });
+  return {
+    stop: async (expected) => {
+      const hasSeenAll = () => problem !== undefined || (ever.size >= expected && present.size === 0);
+      await eventually(hasSeenAll, {
+        timeoutMs: 180_000,
+        what: `${expected} pods with ${labelSelector} came and went`,
+      });
+      aborted.abort();
+      await counting;
+      await client.close();
+      if (problem) throw problem;
+      return { most, ever: ever.size };
+    },
+  };
+}

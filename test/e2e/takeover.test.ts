@@ -1,0 +1,113 @@
+import assert from 'node:assert/strict';
+import { after as afterAll, before, describe, test } from 'node:test';
+import { setTimeout as after } from 'node:timers/promises';
+import { eventually } from '../support/eventually.ts';
+import { type Any, controllerPods, get, kubectl, makeNamespace, releaseNamespace } from './support/cluster.ts';
+import { allEnded, assertOnce, giveTurns } from './support/load.ts';
+import { type NodeProcess, processes, signal } from './support/node.ts';
+import { install } from './support/release.ts';
+
+const CONTROLLER = '/opt/berth/controller.mjs';
+/** The chart's lease lasts 15 s. */
+const PAUSE_MS = 22_000;
+
+interface Leader {
+  /** Of one process: a container that is started again is another leader. */
+  identity: string;
+  pod: string;
+  targets: NodeProcess[];
+}
+
+/** Who holds the lease, once it is another than `before` and its process is there: a lease outlives its holder. */
+function leader(before?: Leader): Promise<Leader> {
+  return eventually(
+    async () => {
+      const { spec } = await get(['lease', 'berth-controller', '-n', releaseNamespace]);
+      const identity: string = spec.holderIdentity ?? '';
+      const pods = (await controllerPods()).filter(({ metadata }) => !metadata.deletionTimestamp);
+      const pod: string | undefined = pods
+        .map(({ metadata }) => metadata.name)
+        .find((name) => identity.startsWith(`${name}_`));
+      if (!pod || identity === before?.identity) return undefined;
+      const targets = await processes(CONTROLLER, pod);
+      return targets.length > 0 ? { identity, pod, targets } : undefined;
+    },
+    { timeoutMs: 120_000, what: 'a controller leads' },
+  );
+}
+
+async function endedCount(namespace: string): Promise<number> {
+  const { items } = await get(['turns', '-n', namespace]);
+  return items.filter(({ status }: Any) => status?.finishedAt).length;
+}
+
+/** Resolves with the seconds until a further turn has ended. */
+async function untilProgress(namespace: string, total: number): Promise<number> {
+  const before = await endedCount(namespace);
+  const started = performance.now();
+  await eventually(
+    async () => {
+      const now = await endedCount(namespace);
+      return now > before || now === total;
+    },
+    { timeoutMs: 120_000, what: 'a turn ends under the next leader' },
+  );
+  return (performance.now() - started) / 1000;
+}
+
+describe('two controllers', () => {
+  before(() => install({ 'controller.replicas': 2 }));
+  afterAll(() => install());
+
+  test('the leader is killed with SIGKILL at random moments of 100 turns, and every turn runs exactly once', async (t) => {
+    const namespace = await makeNamespace(t);
+    const total = 100;
+    await giveTurns(namespace, 10, 10, 1);
+    const gaps: string[] = [];
+    let killed: Leader | undefined;
+    while (gaps.length < 5) {
+      await eventually(async () => (await endedCount(namespace)) > 0, {
+        timeoutMs: 120_000,
+        what: 'a first turn ended',
+      });
+      const leads = await leader(killed);
+      await after(200 + Math.random() * 1500);
+      if ((await endedCount(namespace)) >= total) break;
+      await signal('KILL', leads.targets);
+      killed = leads;
+      gaps.push((await untilProgress(namespace, total)).toFixed(1));
+    }
+    assert.ok(gaps.length > 0, 'the leader was killed while turns ran');
+    assertOnce(await allEnded(namespace, total, 300_000));
+    t.diagnostic(`killed ${gaps.length} times; seconds until the next turn ended: ${gaps.join(', ')}`);
+  });
+
+  test('a leader that is paused past its lease and resumed changes nothing that its successor does', async (t) => {
+    const namespace = await makeNamespace(t);
+    const total = 40;
+    await giveTurns(namespace, 4, 10, 1);
+    await eventually(async () => (await endedCount(namespace)) >= 4, { timeoutMs: 120_000, what: 'turns run' });
+    const paused = await leader();
+    await signal('STOP', paused.targets);
+    try {
+      const gap = await untilProgress(namespace, total);
+      // What the paused one had sent may have been the progress.
+      await leader(paused);
+      t.diagnostic(`a turn ended ${gap.toFixed(1)} s after the pause began`);
+      await after(Math.max(0, PAUSE_MS - gap * 1000));
+    } finally {
+      await signal('CONT', paused.targets);
+    }
+    assertOnce(await allEnded(namespace, total, 300_000));
+  });
+
+  test('a leader that is told to stop hands over at once', async (t) => {
+    const namespace = await makeNamespace(t);
+    await giveTurns(namespace, 4, 10, 1);
+    await eventually(async () => (await endedCount(namespace)) >= 4, { timeoutMs: 120_000, what: 'turns run' });
+    await kubectl(['delete', 'pod', (await leader()).pod, '-n', releaseNamespace, '--wait=false']);
+    const gap = await untilProgress(namespace, 40);
+    t.diagnostic(`a turn ended ${gap.toFixed(1)} s after SIGTERM`);
+    assertOnce(await allEnded(namespace, 40, 300_000));
+  });
+});

@@ -1,0 +1,216 @@
+import assert from 'node:assert/strict';
+import { spawn } from 'node:child_process';
+import { mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { delimiter, join } from 'node:path';
+import type { Readable } from 'node:stream';
+import { after, before, describe, type TestContext, test } from 'node:test';
+import type { RequestFacts } from '../../../local/apiserver/types.ts';
+import { eventually } from '../../support/eventually.ts';
+import { pythonAgent } from '../../support/installation.ts';
+import { tools } from '../../support/tools.ts';
+import { ApiCluster } from './support.ts';
+
+const CHECKOUT = join(import.meta.dirname, '..', '..', '..');
+const BERTH = join(CHECKOUT, 'bin', 'berth');
+const LOOK = [{ verbs: ['get', 'list'], resources: ['sessions', 'turns'] }];
+
+/** What a reader that never stops has read, and how late the events of `tells` came. */
+class Reader {
+  text = '';
+  ended = false;
+  /** Milliseconds from the agent's own clock to the reader, by turn and step. */
+  readonly late = new Map<string, number>();
+
+  constructor(stream: AsyncIterable<Uint8Array>) {
+    void this.#read(stream)
+      .catch(() => {})
+      .finally(() => {
+        this.ended = true;
+      });
+  }
+
+  async #read(stream: AsyncIterable<Uint8Array>): Promise<void> {
+    const decoder = new TextDecoder();
+    for await (const chunk of stream) {
+      this.text += decoder.decode(chunk, { stream: true });
+      for (const [, turn, step, at] of this.text.matchAll(/\{"turn":"([^"]+)","step":(\d+),"at":([\d.]+)\}/g)) {
+        const key = `${turn} ${step}`;
+        if (!this.late.has(key)) this.late.set(key, Date.now() - Number(at) * 1000);
+      }
+    }
+  }
+}
+
+/** Of events no more than whose they are. */
+const linesOf = (text: string) =>
+  text.split('\n').map((line) => line.replace(/^(\[berth event\]).*"turn":"([^"]+)".*/, '$1 $2'));
+/** What a turn of one event tells, sorted: what an agent prints and its events come by ways of their own. */
+const toldBy = (turn: string) => [`[berth event] ${turn}`, `begin ${turn}`];
+
+describe('what a session tells while it works', () => {
+  const scratch = mkdtempSync(join(tmpdir(), 'berth-live-'));
+  /** As many events as the input says, a moment apart; ends when it is told to. */
+  const tells = pythonAgent(`
+sys.path.insert(0, '${join(CHECKOUT, 'clients', 'python')}')
+import berth_agent
+turn = request['turn']['name']
+print('begin', turn)
+for step in range(request['input']):
+    berth_agent.event({'turn': turn, 'step': step, 'at': time.time()})
+    time.sleep(0.1)
+while not os.path.exists('${scratch}/' + turn): time.sleep(0.02)
+answer(None)
+`);
+  let api: ApiCluster;
+  let token: string;
+  before(async () => {
+    api = await ApiCluster.start();
+    api.cluster.startController();
+    ({ token } = await api.user(LOOK));
+  });
+  after(async () => {
+    await api.close();
+    rmSync(scratch, { recursive: true, force: true });
+  });
+  const end = async (turn: string) => {
+    writeFileSync(join(scratch, turn), '');
+    await api.cluster.ended(turn);
+  };
+  const path = (session: string, page: string) => `/v1/namespaces/default/sessions/${session}/${page}`;
+
+  async function read(page: string, signal: AbortSignal, headers: Record<string, string> = {}): Promise<Reader> {
+    const answer = await fetch(api.url + page, { signal, headers: { authorization: `Bearer ${token}`, ...headers } });
+    assert.equal(answer.status, 200);
+    const type = /logs/.test(page) ? 'text/plain' : 'text/event-stream';
+    assert.equal(answer.headers.get('content-type'), `${type}; charset=utf-8`);
+    return new Reader(answer.body as AsyncIterable<Uint8Array>);
+  }
+
+  function program(t: TestContext, file: string, args: string[]): Reader {
+    const PATH = `${scratch}${delimiter}${process.env.PATH}`;
+    const env = { PATH, HOME: scratch, KUBECONFIG: api.cluster.kubeconfig };
+    const child = spawn(file, args, { env, stdio: ['ignore', 'pipe', 'inherit'] });
+    t.after(() => child.kill());
+    return new Reader(child.stdout as Readable);
+  }
+
+  test('an event reaches server-sent events, the followed text, berth logs -f and kubectl session logs -f within a second', async (t) => {
+    const stop = new AbortController();
+    t.after(() => stop.abort());
+    const { kubectl } = await tools();
+    symlinkSync(BERTH, join(scratch, 'kubectl-session'));
+    await api.cluster.create('tells', { agent: tells });
+    const readers = {
+      events: await read(path('tells', 'events'), stop.signal),
+      'logs?follow': await read(path('tells', 'logs?follow'), stop.signal),
+      'berth logs -f': program(t, BERTH, ['logs', '-f', 'tells']),
+      'kubectl session logs -f': program(t, kubectl, ['session', 'logs', '-f', 'tells']),
+    };
+    // Programs take a while to start: from the first event on they listen.
+    await api.cluster.turn('tells', 'tells-0', 1);
+    for (const [name, { late }] of Object.entries(readers)) {
+      await eventually(() => late.has('tells-0 0'), { what: `the first event by ${name}` });
+    }
+    await end('tells-0');
+    // What keeps a machine busy for a while makes the events of a turn late; those of one turn after the other only a slow way.
+    const slow = new Set(Object.keys(readers));
+    for (let round = 1; slow.size > 0 && round <= 5; round++) {
+      const turn = `tells-${round}`;
+      await api.cluster.turn('tells', turn, 9);
+      for (const [name, { late }] of Object.entries(readers)) {
+        // Its turn goes on: none of them waits for the end.
+        await eventually(() => late.has(`${turn} 8`), { what: `the last event by ${name}` });
+        const times = Array.from({ length: 9 }, (_, step) => late.get(`${turn} ${step}`) ?? Number.NaN).sort(
+          (a, b) => a - b,
+        );
+        t.diagnostic(`${name}: median ${times[4]?.toFixed(0)} ms, most ${times[8]?.toFixed(0)} ms`);
+        if ((times[4] as number) < 1000) slow.delete(name);
+      }
+      await end(turn);
+    }
+    assert.deepEqual([...slow], []);
+  });
+
+  test('berth logs -f --turn brings all that the turn has printed, however late its log is to be had', async (t) => {
+    await api.cluster.create('late', { agent: tells });
+    await api.cluster.turn('late', 'late-1', 1);
+    await api.cluster.turnUntil('late-1', 'runs', ({ status }) => status?.phase === 'Running');
+    let isAsked = false;
+    const log = ({ resource, subresource }: RequestFacts) => {
+      const matches = !isAsked && resource === 'pods' && subresource === 'log';
+      isAsked ||= matches;
+      return matches;
+    };
+    api.cluster.server.faults.delayNext(log, 3_000);
+    const reader = program(t, BERTH, ['logs', '-f', 'late', '--turn', 'late-1']);
+    await eventually(() => isAsked, { what: 'the log is asked for' });
+    await end('late-1');
+    await eventually(() => reader.ended, { what: 'the follow ends with the turn' });
+    const lines = linesOf(reader.text);
+    assert.deepEqual([lines.slice(0, 2).sort(), lines.slice(2)], [toldBy('late-1'), ['']]);
+  });
+
+  test('events go on after Last-Event-ID, and with the next incarnation', async (t) => {
+    const stop = new AbortController();
+    t.after(() => stop.abort());
+    await api.cluster.create('again', { agent: tells });
+    const first = await read(path('again', 'events'), stop.signal);
+    await api.cluster.turn('again', 'again-1', 5);
+    await eventually(() => first.late.has('again-1 4'), { what: 'five events' });
+    const ids = [...first.text.matchAll(/^id: (1\.\d+)\nevent: agent\ndata: \{"turn":"again-1"/gm)].map(([, id]) => id);
+    assert.equal(ids.length, 5);
+    const next = await read(path('again', 'events'), stop.signal, { 'last-event-id': ids[2] as string });
+    await eventually(() => next.late.has('again-1 4'), { what: 'the last event again' });
+    assert.deepEqual([...next.late.keys()], ['again-1 3', 'again-1 4']);
+    await end('again-1');
+    await api.cluster.patch('again', { suspendRequest: 'x' });
+    await api.cluster.until('again', 'suspended', ({ status }) => status?.podName === undefined);
+    await api.cluster.turn('again', 'again-2', 1);
+    await eventually(() => next.late.has('again-2 0'), { what: 'one of the next incarnation' });
+    assert.match(next.text, /^id: 2\.\d+$/m);
+    await end('again-2');
+  });
+
+  test('the text is followed over all the session’s pods, without frames, until the session is deleted', async (t) => {
+    const stop = new AbortController();
+    t.after(() => stop.abort());
+    await api.cluster.create('talks', { agent: tells });
+    const reader = await read(path('talks', 'logs?follow=true'), stop.signal);
+    // What a pod has written goes with it: it is given up when it was read.
+    const hasAll = (turn: string) => toldBy(turn).every((line) => linesOf(reader.text).includes(line));
+    const follows = (turn: string) => eventually(() => hasAll(turn), { what: `the text of ${turn}` });
+    await api.cluster.turn('talks', 'talks-1', 1);
+    await eventually(async () => (await api.call('GET', path('talks', 'logs'), { token })).text.includes('"step":0'), {
+      what: 'the text so far',
+    });
+    await follows('talks-1');
+    await end('talks-1');
+    await api.cluster.patch('talks', { suspendRequest: 'x' });
+    await api.cluster.until('talks', 'suspended', ({ status }) => status?.podName === undefined);
+    const without = await api.call('GET', path('talks', 'logs'), { token });
+    assert.deepEqual([without.status, without.problem.code], [404, 'NoLog']);
+    await api.cluster.turn('talks', 'talks-2', 1);
+    await follows('talks-2');
+    await end('talks-2');
+    await api.cluster.delete('talks');
+    await eventually(() => reader.ended, { what: 'the end of the text' });
+    const lines = linesOf(reader.text);
+    const [first, second, rest] = [lines.slice(0, 2).sort(), lines.slice(2, 4).sort(), lines.slice(4)];
+    assert.deepEqual([first, second, rest], [toldBy('talks-1'), toldBy('talks-2'), ['']]);
+  });
+
+  test('takes the right to look at the session and its turns', async () => {
+    await api.cluster.create('seen', { agent: tells });
+    const stranger = await api.user([{ verbs: ['get'], resources: ['sessions'] }]);
+    for (const page of ['events', 'logs', 'logs?follow']) {
+      const answer = await api.call('GET', path('seen', page), { token: stranger.token });
+      assert.deepEqual([answer.status, answer.problem.code], [403, 'Forbidden'], page);
+    }
+    const headers = { 'last-event-id': 'x' };
+    const wrong = await api.call('GET', path('seen', 'events'), { token, headers });
+    assert.equal(wrong.problem.code, 'InvalidParameter');
+    const follow = await api.call('GET', path('seen', 'logs?follow=yes'), { token });
+    assert.deepEqual([follow.status, follow.problem.errors?.[0]?.field], [400, 'follow']);
+  });
+});

@@ -1,0 +1,154 @@
+import assert from 'node:assert/strict';
+import { join } from 'node:path';
+import { after, before, describe, test } from 'node:test';
+import { KubeClient } from '../../../core/kube/client.ts';
+import { loadConnection } from '../../../core/kube/config.ts';
+import { isForbidden, isInvalid } from '../../../core/kube/errors.ts';
+import { type Approval, approvals, turns } from '../../../core/resources/kinds.ts';
+import { silentLogger, systemClock, systemRandom } from '../../../core/system.ts';
+import { eventually } from '../../support/eventually.ts';
+import { ApiCluster } from '../api/support.ts';
+import { Caller } from '../cli/support.ts';
+import { ASKS, asked, decide, outputOf } from './support.ts';
+
+const RUN = [{ verbs: ['create', 'get', 'list'], resources: ['sessions', 'turns'] }];
+const APPROVE = [
+  { verbs: ['create', 'get', 'list'], resources: ['approvals'] },
+  { verbs: ['get', 'list'], resources: ['sessions', 'turns'] },
+];
+
+describe('people who decide', () => {
+  let api: ApiCluster;
+  let caller: Caller;
+  let runner: { name: string; token: string };
+  let approver: { name: string; token: string };
+  before(async () => {
+    api = await ApiCluster.start();
+    api.cluster.startController();
+    runner = await api.user(RUN);
+    approver = await api.user(APPROVE);
+    caller = new Caller(join(import.meta.dirname, '..', '..', '..'), { KUBECONFIG: api.cluster.kubeconfig });
+  });
+  after(async () => {
+    caller.remove();
+    await api.close();
+  });
+  const path = (turn: string, session: string) => `/v1/namespaces/default/sessions/${session}/turns/${turn}/approvals`;
+  /** A client of the Kubernetes API with the rights of a user. */
+  async function kube(user: { name: string }) {
+    const groups = ['system:serviceaccounts', 'system:serviceaccounts:default', 'system:authenticated'];
+    const token = api.cluster.server.mintToken({ username: user.name, groups });
+    const connection = await loadConnection({ path: api.cluster.kubeconfig });
+    return new KubeClient({
+      connection: { ...connection, headers: () => ({ authorization: `Bearer ${token}` }) },
+      clock: systemClock,
+      random: systemRandom,
+      log: silentLogger,
+      userAgent: 'test',
+    });
+  }
+
+  test('over HTTP: the caller is on record, and the first decision stands', async () => {
+    await api.cluster.create('http', { agent: ASKS });
+    await api.cluster.turn('http', 'http-1', { questions: ['May I?'] });
+    const requestId = (await asked(api.cluster, 'http-1')).status?.approval?.id;
+    const say = (spec: object, headers: Record<string, string> = {}) =>
+      api.call('POST', path('http-1', 'http'), { token: approver.token, body: { spec }, headers });
+    const shown = await api.call('GET', '/v1/namespaces/default/sessions/http/turns/http-1', { token: approver.token });
+    assert.equal(shown.body.status.approval.prompt, 'May I?');
+
+    const wrong = await say({ requestId: 'f'.repeat(16), decision: 'Approve' });
+    assert.deepEqual([wrong.status, wrong.problem.code], [409, 'RequestNotPending']);
+    const large = await say({ requestId, decision: 'Approve', response: 'x'.repeat(17_000) });
+    assert.deepEqual([large.status, large.problem.code], [422, 'ResponseTooLarge']);
+    const odd = await say({ requestId, decision: 'Perhaps' });
+    assert.equal(odd.problem.errors?.[0]?.field, 'spec.decision');
+
+    const key = { 'idempotency-key': 'k1' };
+    const made = await say({ requestId, decision: 'Approve', response: [1] }, key);
+    assert.equal(made.status, 201, made.text);
+    assert.equal(made.body.spec.requester, approver.name);
+    assert.equal((await say({ requestId, decision: 'Approve', response: [1] }, key)).status, 200);
+    assert.equal((await say({ requestId, decision: 'Deny' })).problem.code, 'AlreadyExists');
+    const turn = await api.cluster.ended('http-1');
+    assert.deepEqual(outputOf<{ told: unknown }>(turn).told, [{ decision: 'Approve', response: [1] }]);
+    assert.equal(turn.status?.approval?.decided?.by, approver.name);
+    const list = await api.call('GET', path('http-1', 'http'), { token: approver.token });
+    assert.deepEqual(
+      list.body.items.map((item: Approval) => item.spec.decision),
+      ['Approve'],
+    );
+    const late = await say({ requestId: 'f'.repeat(16), decision: 'Approve' });
+    assert.equal(late.problem.code, 'RequestNotPending');
+  });
+
+  test('who may run cannot approve, and who may approve cannot run, over HTTP and with kubectl alike', async () => {
+    await api.cluster.create('rights', { agent: ASKS });
+    await api.cluster.turn('rights', 'rights-1', { questions: ['May I?'] });
+    const waiting = await asked(api.cluster, 'rights-1');
+    const spec = { requestId: waiting.status?.approval?.id ?? '', decision: 'Approve' as const };
+    const post = (user: { token: string }, where: string, body: object) =>
+      api.call('POST', where, { token: user.token, body });
+    const mayNot = await post(runner, path('rights-1', 'rights'), { spec });
+    assert.deepEqual([mayNot.status, mayNot.problem.code], [403, 'Forbidden']);
+    assert.match(mayNot.problem.detail, /may not create approvals\.berth\.dev/);
+    const more = { spec: { input: { questions: [] } } };
+    assert.equal((await post(approver, '/v1/namespaces/default/sessions/rights/turns', more)).status, 403);
+
+    const [running, approving] = await Promise.all([kube(runner), kube(approver)]);
+    const object = { metadata: { name: 'direct', namespace: 'default' }, spec: { turn: 'rights-1', ...spec } };
+    await assert.rejects(running.create(approvals, object), isForbidden);
+    const turn = { metadata: { name: 'x', namespace: 'default' }, spec: { session: 'rights', cancel: false } };
+    await assert.rejects(approving.create(turns, turn), isForbidden);
+    await approving.create(approvals, object);
+    assert.equal((await api.cluster.ended('rights-1')).status?.phase, 'Succeeded');
+    await Promise.all([running.close(), approving.close()]);
+  });
+
+  test('an Approval cannot be changed', async () => {
+    const { client } = api.cluster;
+    await decide(api.cluster, { metadata: { name: 'nobody' } } as never, { requestId: 'r', decision: 'Deny' });
+    const [made] = (await client.list(approvals, { namespace: 'default', fieldSelector: 'spec.turn=nobody' })).items;
+    assert.ok(made);
+    const ref = { namespace: 'default', name: made.metadata.name };
+    await assert.rejects(client.patch(approvals, ref, { spec: { decision: 'Approve' } }), (error) => {
+      return isInvalid(error) && /cannot be changed/.test((error as Error).message);
+    });
+  });
+
+  test('berth approve decides on what a session’s turn asks; get shows it', async () => {
+    await api.cluster.create('cli', { agent: ASKS });
+    await api.cluster.turn('cli', 'cli-1', { questions: ['May I?', 'And now?'] });
+    const { id } = (await asked(api.cluster, 'cli-1')).status?.approval ?? {};
+    const shown = await caller.ok('get', 'turn', 'cli-1');
+    assert.match(shown, new RegExp(`asks +May I\\? \\(request ${id}, `));
+    assert.match(shown, /decide +berth approve cli-1/);
+    const wrong = await caller.berth(['approve', 'cli', '--request', 'other']);
+    assert.deepEqual([wrong.code, wrong.stderr.includes(`asks ${id}, not other`)], [2, true]);
+    const { code, stdout, stderr } = await caller.berth(['approve', 'cli', '--response', '{"budget": 5}']);
+    assert.deepEqual([code, stdout], [0, 'turn.berth.dev/cli-1 approved\n']);
+    assert.match(stderr, /turn cli-1 asks: May I\?/);
+    await asked(api.cluster, 'cli-1', 'And now?');
+    assert.equal(await caller.ok('approve', 'cli-1', '--deny', '--note', 'no'), 'turn.berth.dev/cli-1 denied\n');
+    const turn = await api.cluster.ended('cli-1');
+    assert.deepEqual(outputOf<{ told: unknown }>(turn).told, [
+      { decision: 'Approve', response: { budget: 5 } },
+      { decision: 'Deny', note: 'no' },
+    ]);
+    const late = await caller.berth(['approve', 'cli']);
+    assert.deepEqual([late.code, /no turn of session cli asks anything/.test(late.stderr)], [2, true]);
+    assert.match(await caller.ok('get', 'turn', 'cli-1'), /decided +Deny: no \(Approval approval-/);
+  });
+
+  test('a wait for a turn says that it asks, and how to decide', async () => {
+    await api.cluster.create('waits', { agent: ASKS });
+    const waiting = caller.start(['turn', 'waits', '--name', 'waits-1', '--input', '{"questions": ["May I?"]}']);
+    let told = '';
+    waiting.child.stderr?.on('data', (chunk) => {
+      told += chunk;
+    });
+    await eventually(() => told.includes('to decide: berth approve waits'), { what: 'told how' });
+    await caller.ok('approve', 'waits');
+    assert.equal((await waiting.ended).code, 0);
+  });
+});

@@ -1,0 +1,86 @@
+import assert from 'node:assert/strict';
+import { execFile } from 'node:child_process';
+import { join } from 'node:path';
+import { describe, test } from 'node:test';
+import { promisify } from 'node:util';
+import { parseAllDocuments } from 'yaml';
+import { tools } from '../support/tools.ts';
+
+// biome-ignore lint/suspicious/noExplicitAny: objects of many kinds
+type Any = any;
+
+const render = (...more: string[]) => renderIn('berth-system', ...more);
+
+async function renderIn(namespace: string, ...more: string[]): Promise<Any[]> {
+  const { helm } = await tools();
+  const chart = join(import.meta.dirname, '..', '..', 'charts', 'berth');
+  const args = ['template', 'berth', chart, '--namespace', namespace, ...more.flatMap((value) => ['--set', value])];
+  const { stdout } = await promisify(execFile)(helm, args, { maxBuffer: 16 * 1024 * 1024 });
+  return parseAllDocuments(stdout).flatMap((document) => document.toJS() ?? []);
+}
+
+const READER = ['metrics.readers[0].namespace=monitoring', 'metrics.readers[0].name=prometheus'];
+
+const find = (objects: Any[], kind: string, name: string) =>
+  objects.find((object) => object.kind === kind && object.metadata.name === name);
+
+/** Ports of a program's pods by name. */
+function portsOf(objects: Any[], program: string): Record<string, number> {
+  const { ports } = find(objects, 'Deployment', program).spec.template.spec.containers[0];
+  return Object.fromEntries(ports.map(({ name, containerPort }: Any) => [name, containerPort]));
+}
+
+describe('what the chart makes for Prometheus', () => {
+  test('by default it is a right that nobody has, and nothing that needs the Prometheus Operator', async () => {
+    const objects = await render();
+    const { rules } = find(objects, 'ClusterRole', 'berth-system:berth-metrics-reader');
+    assert.deepEqual(rules, [{ nonResourceURLs: ['/metrics'], verbs: ['get'] }]);
+    assert.equal(find(objects, 'ClusterRoleBinding', 'berth-system:berth-metrics-reader'), undefined);
+    assert.ok(!objects.some(({ apiVersion }) => apiVersion.startsWith('monitoring.')));
+    assert.equal(find(objects, 'Deployment', 'berth-controller').spec.template.metadata.annotations, undefined);
+  });
+
+  test('two releases of one name share nothing', async () => {
+    const releases = await Promise.all(['one', 'two'].map((namespace) => renderIn(namespace, ...READER)));
+    const [one = [], two = []] = releases.map((objects) =>
+      objects.filter(({ metadata }) => /metrics/.test(metadata.name)).map(({ kind, metadata }) => kind + metadata.name),
+    );
+    assert.equal(one.length, 2);
+    assert.deepEqual(
+      one.filter((name) => two.includes(name)),
+      [],
+    );
+  });
+
+  test('PodMonitors name ports that the pods have, and the API’s comes with a token alone', async () => {
+    const on = ['metrics.podMonitor.enabled=true', 'metrics.podMonitor.labels.release=prometheus'];
+    const without = await render(...on);
+    assert.equal(find(without, 'PodMonitor', 'berth-api'), undefined);
+    const objects = await render(...on, 'metrics.podMonitor.apiToken.secret=scraper');
+    for (const program of ['berth-controller', 'berth-api']) {
+      const monitor = find(objects, 'PodMonitor', program);
+      const [endpoint] = monitor.spec.podMetricsEndpoints;
+      assert.equal(monitor.metadata.labels.release, 'prometheus');
+      assert.equal(endpoint.path, '/metrics');
+      assert.ok(portsOf(objects, program)[endpoint.port], program);
+      const { labels } = find(objects, 'Deployment', program).spec.template.metadata;
+      for (const [label, value] of Object.entries(monitor.spec.selector.matchLabels))
+        assert.equal(labels[label], value);
+    }
+    const { authorization } = find(objects, 'PodMonitor', 'berth-api').spec.podMetricsEndpoints[0];
+    assert.deepEqual(authorization, { credentials: { name: 'scraper', key: 'token' } });
+  });
+
+  test('annotations and readers are as asked, beside annotations of one’s own', async () => {
+    const objects = await render('metrics.annotations=true', 'controller.podAnnotations.mine=yes', ...READER);
+    assert.deepEqual(find(objects, 'Deployment', 'berth-controller').spec.template.metadata.annotations, {
+      'prometheus.io/scrape': 'true',
+      'prometheus.io/port': String(portsOf(objects, 'berth-controller').health),
+      'prometheus.io/path': '/metrics',
+      mine: 'yes',
+    });
+    assert.deepEqual(find(objects, 'ClusterRoleBinding', 'berth-system:berth-metrics-reader').subjects, [
+      { kind: 'ServiceAccount', name: 'prometheus', namespace: 'monitoring' },
+    ]);
+  });
+});

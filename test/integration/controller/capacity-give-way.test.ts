@@ -1,0 +1,59 @@
+import assert from 'node:assert/strict';
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { after, before, describe, test } from 'node:test';
+import { Installation, pythonAgent } from '../../support/installation.ts';
+import { countPods } from '../../support/pod-count.ts';
+
+/** Counts its turns in its state. */
+const COUNTER = pythonAgent(`
+path = os.path.join(state, 'count')
+count = int(open(path).read()) + 1 if os.path.exists(path) else 1
+open(path, 'w').write(str(count))
+answer(count)
+`);
+
+describe('at capacity', () => {
+  let cluster: Installation;
+  before(async () => {
+    cluster = await Installation.start({ BERTH_MAX_RUNNING: '2' });
+    cluster.startController();
+  });
+  after(() => cluster.stop());
+
+  test('the idle session gives way to one that waits, and is woken with its state by its next turn', async () => {
+    const pods = await countPods(cluster);
+    const released = join(cluster.home, 'released');
+    const busy = pythonAgent(`while not os.path.exists('${released}'): time.sleep(0.05)\nanswer()\n`);
+    await cluster.create('busy', { agent: busy });
+    await cluster.turn('busy', 'busy-1', null);
+    await cluster.create('idle', { agent: COUNTER });
+    await cluster.turn('idle', 'idle-1', null);
+    assert.equal((await cluster.ended('idle-1')).status?.output, 1);
+    await cluster.turnUntil('busy-1', 'running', ({ status }) => status?.phase === 'Running');
+
+    await cluster.create('new', { agent: COUNTER });
+    const { status } = await cluster.until(
+      'new',
+      'queued',
+      (session) => session.status?.queue?.reason === 'AtCapacity',
+    );
+    assert.deepEqual(status?.queue?.holders?.map(({ name }) => name).sort(), ['default/busy', 'default/idle']);
+    const gone = await cluster.until('idle', 'suspended', (session) => session.status?.phase === 'Suspended');
+    const suspended = gone.status?.conditions?.find(({ type }) => type === 'Suspended');
+    assert.equal(suspended?.reason, 'GaveWay');
+    assert.match(String(suspended?.message), /It gave way to default\/new\.$/);
+    await cluster.event('idle', 'GaveWay');
+    await cluster.until('new', 'ready', (session) => session.status?.phase === 'Ready');
+
+    await cluster.turn('idle', 'idle-2', null);
+    assert.equal((await cluster.ended('idle-2')).status?.output, 2);
+    const other = await cluster.until('new', 'suspended', (session) => session.status?.phase === 'Suspended');
+    assert.equal(other.status?.conditions?.find(({ type }) => type === 'Suspended')?.reason, 'GaveWay');
+    const turn = await cluster.turnUntil('busy-1', 'running', ({ status }) => status?.phase === 'Running');
+    assert.equal(turn.status?.attempt, 1, 'what runs is left alone');
+    writeFileSync(released, '');
+    assert.equal((await cluster.ended('busy-1')).status?.phase, 'Succeeded');
+    assert.equal(await pods.stop(), 2);
+  });
+});

@@ -1,0 +1,238 @@
+import assert from 'node:assert/strict';
+import { existsSync, mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { after, before, describe, test } from 'node:test';
+import { pods } from '../../../core/kube/resources.ts';
+import { sessions } from '../../../core/resources/kinds.ts';
+import { LABEL_SESSION } from '../../../core/resources/names.ts';
+import { eventually } from '../../support/eventually.ts';
+import { Installation, pythonAgent } from '../../support/installation.ts';
+
+const SCRATCH = mkdtempSync(join(tmpdir(), 'berth-failures-'));
+process.once('exit', () => rmSync(SCRATCH, { recursive: true, force: true }));
+
+/** Sleeps in its first attempt, after it has changed its state; says what it finds of the state, and which attempt it is. */
+const AGENT = pythonAgent(`
+found = sorted(os.listdir(state))
+open(state + '/' + request['turn']['name'] + '-' + str(request['turn']['attempt']), 'w').write('x')
+print('attempt', request['turn']['attempt'])
+sys.stdout.flush()
+if request['input'] == 'slow' and request['turn']['attempt'] == 1:
+    open('${SCRATCH}/' + request['turn']['name'], 'w').close()
+    time.sleep(600)
+answer({'attempt': request['turn']['attempt'], 'found': found})
+`);
+
+/** Follows the session `dead`: which of its pods came and went, in order. */
+async function watchPods(cluster: Installation, signal: AbortSignal): Promise<string[]> {
+  const labelSelector = `${LABEL_SESSION}=dead`;
+  const { metadata } = await cluster.client.list(pods, { labelSelector });
+  const seen: string[] = [];
+  try {
+    const options = { labelSelector, resourceVersion: metadata.resourceVersion, signal };
+    for await (const event of cluster.client.watch(pods, options)) {
+      if (event.type === 'ADDED' || event.type === 'DELETED') seen.push(`${event.type} ${event.object.metadata.uid}`);
+    }
+  } catch (error) {
+    if (!signal.aborted) throw error;
+  }
+  return seen;
+}
+
+describe('failures that Kubernetes reports', () => {
+  let cluster: Installation;
+  before(async () => {
+    cluster = await Installation.start({ BERTH_NODE_GRACE: '1s' });
+    cluster.startController();
+  });
+  after(() => cluster.stop());
+
+  /** The session's pod, once the agent of the slow turn has said and written what it does. */
+  async function slowTurn(name: string, spec: object = {}) {
+    await cluster.create(name, { agent: AGENT });
+    await cluster.turn(name, `${name}-1`, 'quick');
+    await cluster.ended(`${name}-1`);
+    await cluster.turn(name, `${name}-2`, 'slow', spec);
+    await eventually(() => existsSync(join(SCRATCH, `${name}-2`)), { what: 'the slow turn is at work' });
+    await cluster.until(name, 'running', ({ status }) => status?.currentTurn === `${name}-2`);
+    const [pod] = await cluster.podsOf(name);
+    assert.ok(pod);
+    return pod;
+  }
+
+  test('a container over its memory limit gives OOMKilled with what to do, and the session goes on', async () => {
+    const pod = await slowTurn('oom', { retry: { maxAttempts: 3 } });
+    const terminated = { exitCode: 137, reason: 'OOMKilled' };
+    await cluster.report(pod, {
+      phase: 'Failed',
+      containerStatuses: [
+        { name: 'session', ready: false, restartCount: 0, image: '', imageID: '', state: { terminated } },
+      ],
+    });
+    const { status } = await cluster.ended('oom-2');
+    assert.equal(status?.error?.code, 'OOMKilled', JSON.stringify(status));
+    assert.match(status?.error?.message ?? '', /1Gi.*resources\.limits\.memory/);
+    await cluster.event('oom', 'OOMKilled');
+    await cluster.turn('oom', 'oom-3', 'quick');
+    assert.deepEqual((await cluster.ended('oom-3')).status?.output, { attempt: 1, found: ['oom-1-1'] });
+  });
+
+  test('a drained pod gives Evicted, with the log and the state of what was stopped', async () => {
+    await cluster.evict(await slowTurn('drained'));
+    const { status } = await cluster.ended('drained-2');
+    assert.equal(status?.error?.code, 'Evicted', JSON.stringify(status));
+    assert.match(status?.log?.inline ?? '', /attempt 1/);
+    await cluster.turn('drained', 'drained-3', 'quick');
+    const next = await cluster.ended('drained-3');
+    assert.deepEqual(next.status?.output, { attempt: 1, found: ['drained-1-1', 'drained-2-1'] });
+  });
+
+  test('a turn that may run twice is begun again after a drain, from the state that was stored before', async () => {
+    await cluster.evict(await slowTurn('again', { retry: { maxAttempts: 2 } }));
+    const { status } = await cluster.ended('again-2');
+    assert.equal(status?.phase, 'Succeeded', JSON.stringify(status));
+    assert.deepEqual([status.output, status.attempt], [{ attempt: 2, found: ['again-1-1'] }, 2]);
+    const { status: session } = await cluster.until('again', 'counted', (one) => one.status?.turns?.total === 2);
+    assert.equal(session?.turns?.failed, 0);
+  });
+
+  test('a quota without room makes the session wait without a place, then it goes on', async () => {
+    let isFull = true;
+    const message = 'pods "s-x" is forbidden: exceeded quota: team, requested: pods=1, used: pods=4, limited: pods=4';
+    cluster.server.faults.failNext(
+      ({ verb, resource }) => isFull && verb === 'create' && resource === 'pods',
+      { code: 403, reason: 'Forbidden', message },
+      1000,
+    );
+    await cluster.create('quota', { agent: AGENT });
+    const { status } = await cluster.until('quota', 'waiting', (one) => one.status?.queue?.reason === 'QuotaExceeded');
+    assert.deepEqual([status?.podName, status?.phase], [undefined, 'Queued']);
+    await cluster.event('quota', 'QuotaExceeded');
+    isFull = false;
+    const ready = await cluster.until('quota', 'ready', (one) => one.status?.phase === 'Ready');
+    assert.deepEqual([ready.status?.queue, ready.status?.startFailures], [undefined, undefined]);
+  });
+
+  for (const [name, what, message] of [
+    [
+      'account',
+      'a namespace whose service account is not there yet',
+      'pods "s-x" is forbidden: error looking up service account default/default: serviceaccount "default" not found',
+    ],
+    [
+      'rights',
+      'an API server that has not read its roles yet',
+      'pods is forbidden: User "system:serviceaccount:berth-system:berth-controller" cannot create resource "pods" in API group "" in the namespace "default"',
+    ],
+    ['plugin', 'an admission plugin that is not ready yet', 'pods "s-x" is forbidden: not yet ready to handle request'],
+    [
+      'counted',
+      'a quota that nobody has counted yet',
+      'pods "s-x" is forbidden: status unknown for quota: team, resources: pods',
+    ],
+  ] as const) {
+    test(`${what} keeps nobody from running`, async () => {
+      cluster.server.faults.failNext(
+        ({ verb, resource, namespace }) => verb === 'create' && resource === 'pods' && namespace === 'default',
+        { code: 403, reason: 'Forbidden', message },
+        2,
+      );
+      await cluster.create(name, { agent: AGENT });
+      await cluster.turn(name, `${name}-1`, 'quick');
+      const { status } = await cluster.ended(`${name}-1`);
+      assert.equal(status?.phase, 'Succeeded', JSON.stringify(status));
+    });
+  }
+
+  test('rights that never come end the turns after the start time-out, in the API server’s own words', async () => {
+    const message =
+      'pods is forbidden: User "berth" cannot create resource "pods" in API group "" in the namespace "x"';
+    let isRefused = true;
+    cluster.server.faults.failNext(
+      ({ verb, resource, namespace }) =>
+        isRefused && verb === 'create' && resource === 'pods' && namespace === 'default',
+      { code: 403, reason: 'Forbidden', message },
+      1000,
+    );
+    await cluster.create('no-rights', { agent: AGENT, timeouts: { start: '2s' } });
+    await cluster.turn('no-rights', 'no-rights-1', 'quick');
+    const { status } = await cluster.ended('no-rights-1');
+    isRefused = false;
+    assert.equal(status?.error?.code, 'StartFailed', JSON.stringify(status));
+    assert.match(
+      status?.error?.message ?? '',
+      /The pod cannot be created: pods is forbidden: User "berth" cannot create/,
+    );
+  });
+
+  test('a pod of the name that is not Berth’s is not taken for the session’s', async () => {
+    const held = await cluster.create('squatted', { agent: AGENT, suspend: true });
+    const name = `s-${held.metadata.uid}-1`;
+    const stranger = {
+      apiVersion: 'v1',
+      kind: 'Pod',
+      metadata: { name, namespace: 'default' },
+      spec: { containers: [{ name: 'session', image: 'no.such/image:1' }] },
+    };
+    await cluster.client.create(pods, stranger);
+    await cluster.turn('squatted', 'squatted-1', 'quick');
+    await cluster.patch('squatted', { suspend: false });
+    const { status } = await cluster.ended('squatted-1');
+    assert.equal(status?.error?.code, 'PodForbidden', JSON.stringify(status));
+    const there = await cluster.client.get(pods, { namespace: 'default', name });
+    assert.equal(there.metadata.deletionTimestamp, undefined);
+  });
+
+  test('turns of a session that was deleted without them do not run in the next one of its name', async () => {
+    await cluster.create('replaced', { agent: AGENT, suspend: true });
+    await cluster.turn('replaced', 'replaced-1', 'quick');
+    await cluster.turnUntil('replaced-1', 'queued', ({ status }) => status?.index === 1);
+    const ref = { namespace: 'default', name: 'replaced' };
+    await cluster.client.delete(sessions, ref, { propagationPolicy: 'Orphan' });
+    await eventually(
+      () =>
+        cluster.client.get(sessions, ref).then(
+          () => false,
+          () => true,
+        ),
+      { what: 'the session gone' },
+    );
+    await cluster.create('replaced', { agent: AGENT });
+    assert.equal((await cluster.ended('replaced-1')).status?.error?.code, 'SessionReplaced');
+    await cluster.turn('replaced', 'replaced-2', 'quick');
+    assert.deepEqual((await cluster.ended('replaced-2')).status?.output, { attempt: 1, found: [] });
+  });
+
+  test('a resting session leaves a cordoned node, and its next turn finds its state', async () => {
+    await cluster.create('moving', { agent: AGENT });
+    await cluster.turn('moving', 'moving-1', 'quick');
+    await cluster.ended('moving-1');
+    await cluster.cordon(true);
+    await cluster.until('moving', 'suspended', ({ status }) => status?.phase === 'Suspended');
+    await cluster.cordon(false);
+    await cluster.turn('moving', 'moving-2', 'quick');
+    assert.deepEqual((await cluster.ended('moving-2')).status?.output, { attempt: 1, found: ['moving-1-1'] });
+  });
+
+  test('a pod on a node that does not answer is given up after the grace, and nothing runs in its place before', async () => {
+    const pod = await slowTurn('dead', { retry: { maxAttempts: 2 } });
+    const stop = new AbortController();
+    const seen = watchPods(cluster, stop.signal);
+    await cluster.cutOff(true);
+    await eventually(async () => (await cluster.podsOf('dead'))[0]?.metadata.deletionTimestamp, {
+      what: 'its deletion',
+    });
+    assert.equal((await cluster.turnUntil('dead-2', 'there', () => true)).status?.phase, 'Running');
+    // It goes when its own grace of 10 s is over, and the node's.
+    const lost = await cluster.turnUntil('dead-2', 'lost', ({ status }) => status?.phase === 'Queued');
+    assert.equal(lost.status?.conditions?.find(({ type }) => type === 'Running')?.reason, 'PodLost');
+    await cluster.cutOff(false);
+    const { status } = await cluster.ended('dead-2');
+    assert.deepEqual([status?.output, status?.attempt], [{ attempt: 2, found: ['dead-1-1'] }, 2]);
+    stop.abort();
+    const [first, second] = await seen;
+    assert.equal(first, `DELETED ${pod.metadata.uid}`);
+    assert.match(second ?? '', /^ADDED /);
+  });
+});

@@ -1,0 +1,61 @@
+import assert from 'node:assert/strict';
+import { after, before, describe, test } from 'node:test';
+import { Installation } from '../../support/installation.ts';
+
+const shell = (script: string) => ({ command: ['/bin/bash', '-c'], args: [script], result: 'Text' });
+
+describe('a class’s limits and patterns', () => {
+  let cluster: Installation;
+  before(async () => {
+    cluster = await Installation.start();
+    cluster.startController();
+    await cluster.createClass('small', {
+      sandbox: { preset: 'Strict', limits: { processes: 5, fileSize: '1Ki' } },
+      redact: ['acme-[0-9]{6}'],
+      overrides: ['agent.command', 'agent.args', 'agent.result'],
+    } as never);
+  });
+  after(() => cluster.stop());
+
+  const run = async (name: string, of: string, script: string) => {
+    await cluster.create(name, { class: of, agent: shell(script), input: null } as never);
+    return cluster.ended(name);
+  };
+
+  test('hold for the agent, and what the turn used stands in its status', async () => {
+    const { status } = await run('fits', 'small', 'ulimit -f; ulimit -c; ulimit -t; echo acme-123456');
+    assert.equal(status?.phase, 'Succeeded', JSON.stringify(status?.error));
+    assert.equal(status?.output, '1\n0\n300\n[REDACTED]\n');
+    const { wall = 0, cpuSeconds = 0, peakMemoryBytes = 0, processes } = status?.usage ?? {};
+    assert.ok(wall > 0 && wall < 30 && cpuSeconds > 0 && cpuSeconds < 5, JSON.stringify(status?.usage));
+    assert.ok(peakMemoryBytes > 100_000 && processes === 1, JSON.stringify(status?.usage));
+  });
+
+  test('end a turn that is over one, by name', async () => {
+    const { status } = await run('many', 'small', 'for i in {1..20}; do sleep 60 & done; wait');
+    assert.deepEqual([status?.phase, status?.error?.code], ['Failed', 'TooManyProcesses']);
+  });
+
+  test('keep the agent from being started where one cannot be set', async () => {
+    await cluster.createClass('unlimited', {
+      sandbox: { limits: { openFiles: 2_000_000_000 } },
+      overrides: ['agent.command', 'agent.args', 'agent.result'],
+    } as never);
+    const { status } = await run('unset', 'unlimited', 'echo ran');
+    assert.deepEqual([status?.phase, status?.error?.code], ['Failed', 'LimitNotSet']);
+    assert.match(status?.error?.message ?? '', /^sandbox\.limits\.openFiles cannot be set/);
+  });
+
+  test('that cannot work are ClassInvalid, and the field is named', async () => {
+    await cluster.createClass('hangs', {
+      redact: ['(a+)+b'],
+      overrides: ['agent.command', 'agent.args', 'agent.result'],
+    } as never);
+    await cluster.create('waits', { class: 'hangs', agent: shell('true') } as never);
+    const { status } = await cluster.until('waits', 'is refused', (session) =>
+      Boolean(session.status?.conditions?.some(({ reason }) => reason === 'ClassInvalid')),
+    );
+    const condition = status?.conditions?.find(({ reason }) => reason === 'ClassInvalid');
+    assert.match(condition?.message ?? '', /^spec\.redact\[0\]: at character 3: "\+" has no end/);
+  });
+});

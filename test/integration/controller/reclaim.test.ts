@@ -1,0 +1,292 @@
+import assert from 'node:assert/strict';
+import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { after, before, describe, test } from 'node:test';
+import { pods } from '../../../core/kube/resources.ts';
+import { sessions, type Turn, turns } from '../../../core/resources/kinds.ts';
+import { CONTAINER } from '../../../core/resources/names.ts';
+import type { RequestFacts } from '../../../local/apiserver/types.ts';
+import { eventually } from '../../support/eventually.ts';
+import { Installation, pythonAgent } from '../../support/installation.ts';
+
+/** A request of the controller that is part of giving up an idle session's pod. */
+interface Step {
+  name: string;
+  is(request: RequestFacts, session: { name: string; uid: string }): boolean;
+}
+
+const STEPS: Step[] = [
+  { name: 'the status says Suspending', is: (r, s) => r.subresource === 'status' && r.name === s.name },
+  { name: 'the state is stored', is: (r) => r.resource === 'blobs' && r.verb === 'create' },
+  { name: 'the stored state is read', is: (r) => r.resource === 'blobs' && r.verb === 'get' },
+  {
+    name: 'the session is looked at again',
+    is: (r, s) => r.verb === 'get' && r.resource === 'sessions' && r.name === s.name,
+  },
+  { name: 'the turns are looked at again', is: (r) => r.verb === 'list' && r.resource === 'turns' },
+  { name: 'the pod is deleted', is: (r, s) => r.verb === 'delete' && r.name === `s-${s.uid}-1` },
+  { name: 'the pod is known to be gone', is: (r, s) => r.verb === 'get' && r.name === `s-${s.uid}-1` },
+];
+
+const scratch = mkdtempSync(join(tmpdir(), 'berth-reclaim-'));
+after(() => rmSync(scratch, { recursive: true, force: true }));
+
+/** Shell that adds to the state once, when the test says that the session's first turn has ended with its own. */
+const lateWriter = (session: string) =>
+  `[ -e ${scratch}/${session}-late ] && exit; until [ -e ${scratch}/${session}-ended ]; do sleep 0.1; done; head -c 20000 /dev/urandom > $BERTH_STATE_DIR/late; touch ${scratch}/${session}-late`;
+
+/** Has the state changed, then the session idle: the next that is written of it is that it is being suspended. */
+async function becomesIdle(cluster: Installation, session: string): Promise<void> {
+  writeFileSync(join(scratch, `${session}-ended`), '');
+  await eventually(() => existsSync(join(scratch, `${session}-late`)), { what: 'the late part of the state' });
+  const { status } = await cluster.session(session);
+  await eventually(() => Date.now() > Date.parse(status?.lastActiveAt ?? '') + 1000);
+  await cluster.patch(session, { timeouts: { idle: '1s' } });
+}
+
+describe('an idle session', () => {
+  let cluster: Installation;
+  before(async () => {
+    cluster = await Installation.start();
+    cluster.startController();
+  });
+  after(() => cluster.stop());
+
+  /** Counts in its state, tells what it was told, and leaves a process behind that adds to the state. */
+  const agent = (late = 'true') =>
+    pythonAgent(`
+import subprocess
+with open('${scratch}/' + request['session']['name'], 'a') as f:
+    f.write(request['turn']['name'] + chr(10))
+path = state + '/count'
+count = int(open(path).read()) + 1 if os.path.exists(path) else 1
+open(path, 'w').write(str(count))
+subprocess.Popen(['sh', '-c', '${late}'], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+late = os.path.getsize(state + '/late') if os.path.exists(state + '/late') else 0
+answer({'count': count, 'incarnation': request['session']['incarnation'], 'restored': request['session'].get('restored'), 'late': late, 'pwd': os.getcwd(), 'uid': os.getuid()})
+`);
+  interface Answer {
+    count: number;
+    incarnation: number;
+    late: number;
+    restored?: { workspaceReset: boolean; note: string };
+  }
+  const suspended = (name: string) =>
+    cluster.until(name, 'suspended', ({ status }) => status?.phase === 'Suspended' && !status.podName);
+
+  test('gives up its pod, says why, and goes on with its state at its next turn', async () => {
+    await cluster.create('idle', { agent: agent(), timeouts: { idle: '1s' }, input: 1 });
+    await cluster.ended('idle');
+    const { status } = await suspended('idle');
+    assert.match(status?.conditions?.find(({ type }) => type === 'Suspended')?.message ?? '', /timeouts\.idle \(1s\)/);
+    assert.deepEqual(await cluster.podsOf('idle'), []);
+    assert.ok(!status?.conditions?.some(({ type }) => type === 'Finished'), 'it is not marked ended');
+    await cluster.turn('idle', 'idle-2', null);
+    const output = (await cluster.ended('idle-2')).status?.output as Answer;
+    assert.deepEqual([output.count, output.incarnation, output.restored?.workspaceReset], [2, 2, true]);
+  });
+
+  test('is neither woken nor kept awake by people who look at it', async () => {
+    await cluster.create('looked-at', { agent: agent(), timeouts: { idle: '2s' }, input: 1 });
+    await cluster.ended('looked-at');
+    const { status } = await cluster.until('looked-at', 'counted', (session) => session.status?.turns?.total === 1);
+    const stop = new AbortController();
+    const look = async () => {
+      while (!stop.signal.aborted) {
+        await cluster.client.list(sessions, { namespace: 'default' });
+        await cluster.client.list(turns, { namespace: 'default' });
+        const name = (await cluster.session('looked-at')).status?.podName;
+        if (!name) continue;
+        await cluster.client.get(pods, { namespace: 'default', name }).catch(() => {});
+        for await (const _ of cluster.client.podLog({ namespace: 'default', name }, { container: CONTAINER })) break;
+      }
+    };
+    const looking = look().catch(() => {});
+    const asleep = await suspended('looked-at');
+    assert.equal(asleep.status?.lastActiveAt, status?.lastActiveAt);
+    stop.abort();
+    await looking;
+    for (let i = 0; i < 20; i++) await cluster.session('looked-at');
+    assert.equal((await cluster.session('looked-at')).metadata.resourceVersion, asleep.metadata.resourceVersion);
+  });
+
+  test('is kept awake by those who touch it', async () => {
+    // Longer than anything keeps this test from touching it on a busy machine.
+    const timeouts = { idle: '12s' };
+    await cluster.create('untouched', { agent: agent(), timeouts, input: 1 });
+    await cluster.create('touched', { agent: agent(), timeouts, input: 1 });
+    for (const name of ['untouched', 'touched']) {
+      await cluster.ended(name);
+      await cluster.until(name, 'counted', ({ status }) => status?.turns?.total === 1);
+    }
+    const phases = new Set<string | undefined>();
+    const touch = async () => {
+      const annotations = { 'berth.dev/touched-at': new Date().toISOString() };
+      const ref = { namespace: 'default', name: 'touched' };
+      phases.add((await cluster.client.patch(sessions, ref, { metadata: { annotations } })).status?.phase);
+      return (await cluster.session('untouched')).status?.phase === 'Suspended';
+    };
+    await eventually(touch, { what: 'a session that nobody touches is suspended' });
+    assert.deepEqual([...phases], ['Ready']);
+    await cluster.patch('touched', { timeouts: { idle: '1s' } });
+    await suspended('touched');
+  });
+
+  test('is kept awake by its agent, by the runner’s own word', async () => {
+    const busy = join(scratch, 'busy');
+    const script = `import os, socket, time
+for i in range(14):
+    s = socket.socket(socket.AF_UNIX)
+    s.connect(os.environ['BERTH_SOCKET'])
+    s.sendall(b'{"do":"touch"}\\\\n')
+    s.recv(100)
+    open('${busy}', 'a').write('x')
+    time.sleep(1)`;
+    // The turn ends when it has begun: a machine that is slow to start it is not to be taken for an idle session.
+    const code = `import subprocess
+subprocess.Popen(['python3', '-c', '''${script}'''], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+while not os.path.exists('${busy}'): time.sleep(0.02)
+answer(1)`;
+    // Its work takes longer than it may be idle, and that is longer than anything keeps it from its work on a busy machine.
+    await cluster.create('busy', { agent: pythonAgent(code), timeouts: { idle: '12s' }, input: 1 });
+    await cluster.ended('busy');
+    const isOver = async () =>
+      readFileSync(busy, 'utf8').length === 14 || (await cluster.session('busy')).status?.phase === 'Suspended';
+    await eventually(isOver, { what: 'the end of its work' });
+    assert.equal(readFileSync(busy, 'utf8'), 'x'.repeat(14), 'it was left alone as long as it worked');
+    await cluster.patch('busy', { timeouts: { idle: '1s' } });
+    assert.equal((await suspended('busy')).status?.incarnation, 1);
+  });
+
+  describe('about which the controller hears nothing more, looks a second time and', () => {
+    /** Lets `come` happen when the session is looked at again, and keeps the controller's caches from hearing of it. */
+    async function meanwhile(name: string, come: () => Promise<unknown>): Promise<Answer> {
+      const { metadata } = await cluster.create(name, { agent: agent(), input: 1 });
+      await cluster.ended(name);
+      await cluster.until(name, 'counted', ({ status }) => status?.turns?.total === 1);
+      const { faults } = cluster.server;
+      let came: Promise<unknown> | undefined;
+      const look = STEPS.find((step) => step.name === 'the session is looked at again') as Step;
+      const blind = (request: RequestFacts) => {
+        if (came || !request.user.endsWith('berth-controller') || !look.is(request, { name, uid: metadata.uid }))
+          return false;
+        faults.stallWatches(true);
+        came = come();
+        return true;
+      };
+      faults.delayNext(blind, 300);
+      await cluster.patch(name, { timeouts: { idle: '4s' } });
+      await eventually(() => came, { what: 'the second look' });
+      await came;
+      const undone = `"session":"default/${name}","news"`;
+      const isOver = async () => cluster.logs().includes(undone) || (await cluster.podsOf(name)).length === 0;
+      await eventually(isOver, { what: 'what came of it' });
+      // It is not to be idle again before the next turn.
+      await cluster.patch(name, { timeouts: { idle: '1h' } });
+      faults.stallWatches(false);
+      await cluster.turn(name, `${name}-last`, null);
+      return (await cluster.ended(`${name}-last`)).status?.output as Answer;
+    }
+    test('finds a turn: the pod stays', async () => {
+      const turn = {
+        apiVersion: 'berth.dev/v1alpha1',
+        kind: 'Turn',
+        metadata: { name: 'blind-2', namespace: 'default' },
+      };
+      const spec = { session: 'blind', cancel: false };
+      const output = await meanwhile('blind', () => cluster.server.store.create(turns, { ...turn, spec } as Turn));
+      assert.deepEqual([output.count, output.incarnation], [3, 1]);
+    });
+    test('finds that somebody touched it: the pod stays', async () => {
+      const ref = { namespace: 'default', name: 'blind-touch' };
+      const output = await meanwhile('blind-touch', () => {
+        const annotations = { 'berth.dev/touched-at': new Date().toISOString() };
+        return cluster.server.store.patch(sessions, ref, { metadata: { annotations } }, { type: 'merge' });
+      });
+      assert.deepEqual([output.count, output.incarnation], [2, 1]);
+    });
+    test('finds that its owner wants it otherwise: the pod stays', async () => {
+      const ref = { namespace: 'default', name: 'blind-change' };
+      const output = await meanwhile('blind-change', () =>
+        cluster.server.store.patch(sessions, ref, { spec: { timeouts: { idle: '1h' } } }, { type: 'merge' }),
+      );
+      assert.deepEqual([output.count, output.incarnation], [2, 1]);
+    });
+  });
+
+  for (const step of STEPS) {
+    for (const fails of [false, true]) {
+      test(`loses no turn that arrives when ${step.name}${fails ? ', and that fails' : ''}`, async () => {
+        const name = `step-${STEPS.indexOf(step)}-${fails ? 'fails' : 'works'}`;
+        const { metadata } = await cluster.create(name, { agent: agent(lateWriter(name)), input: 1 });
+        await cluster.ended(name);
+        await cluster.until(name, 'counted', ({ status }) => status?.turns?.total === 1);
+        const session = { name, uid: metadata.uid };
+        let given: Promise<unknown> | undefined;
+        const give = (request: RequestFacts): boolean => {
+          if (given || !request.user.endsWith('berth-controller') || !step.is(request, session)) return false;
+          const turn = {
+            apiVersion: 'berth.dev/v1alpha1',
+            kind: 'Turn',
+            metadata: { name: `${name}-2`, namespace: 'default' },
+            spec: { session: name, cancel: false },
+          };
+          given = cluster.server.store.create(turns, turn as Turn);
+          return fails;
+        };
+        const error = { code: 500, reason: 'InternalError', message: 'it is meant to fail' };
+        cluster.server.faults.failNext(give, { status: 'Failure', ...error } as never);
+        await becomesIdle(cluster, name);
+        await eventually(() => given, { what: step.name });
+        await given;
+        const turn = await cluster.ended(`${name}-2`);
+        assert.equal(turn.status?.phase, 'Succeeded', JSON.stringify(turn.status?.error));
+        const output = turn.status?.output as Answer;
+        assert.deepEqual(
+          [output.count, output.late],
+          [2, 20_000],
+          'with the state that the reclaim was about to store',
+        );
+        assert.equal(readFileSync(join(scratch, name), 'utf8'), `${name}\n${name}-2\n`, 'every turn ran once');
+        await suspended(name);
+      });
+    }
+  }
+});
+
+describe('a leader that dies while it gives up the pod of an idle session', () => {
+  for (const step of STEPS.filter(({ name }) => name !== 'the stored state is read')) {
+    test(`when ${step.name} loses no turn that arrives then`, async () => {
+      const cluster = await Installation.start();
+      try {
+        const controller = cluster.startController();
+        const agent = pythonAgent(`
+import subprocess
+subprocess.Popen(['sh', '-c', '${lateWriter('orphan')}'], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+answer(os.path.getsize(state + '/late') if os.path.exists(state + '/late') else 0)
+`);
+        for (const mark of ['late', 'ended']) rmSync(join(scratch, `orphan-${mark}`), { force: true });
+        const { metadata } = await cluster.create('orphan', { agent, input: 1 });
+        await cluster.ended('orphan');
+        await cluster.until('orphan', 'counted', ({ status }) => status?.turns?.total === 1);
+        let killed: Promise<void> | undefined;
+        const kill = (request: RequestFacts) => {
+          if (killed || !request.user.endsWith('berth-controller')) return false;
+          if (step.is(request, { name: 'orphan', uid: metadata.uid })) killed = controller.kill('SIGKILL');
+          return false;
+        };
+        cluster.server.faults.delayNext(kill, 0);
+        await becomesIdle(cluster, 'orphan');
+        await eventually(() => killed !== undefined, { what: step.name });
+        await killed;
+        await cluster.turn('orphan', 'orphan-2', null);
+        cluster.startController();
+        const { status } = await cluster.ended('orphan-2');
+        assert.deepEqual([status?.phase, status?.output], ['Succeeded', 20_000]);
+      } finally {
+        await cluster.stop();
+      }
+    });
+  }
+});

@@ -1,0 +1,107 @@
+import type { KubeObject, Resource, Stored } from '../../../core/kube/types.ts';
+import { customResourceDefinition, kinds } from '../../../core/resources/crd.ts';
+import { silentLogger } from '../../../core/system.ts';
+import { Controllers } from '../../../local/apiserver/controllers/controllers.ts';
+import { garbageCollector } from '../../../local/apiserver/controllers/garbage.ts';
+import { InProcessApi } from '../../../local/apiserver/inprocess.ts';
+import type { ApiObject } from '../../../local/apiserver/object.ts';
+import { builtinResources } from '../../../local/apiserver/registry/builtin/index.ts';
+import { Catalogue } from '../../../local/apiserver/registry/catalogue.ts';
+import { crdStorage } from '../../../local/apiserver/registry/crd/types.ts';
+import { Registry, type WriteRequest } from '../../../local/apiserver/registry/registry.ts';
+import type { ResourceType } from '../../../local/apiserver/registry/types.ts';
+import { type Change, VersionedStore } from '../../../local/apiserver/store/versioned.ts';
+import type { Dice } from '../random.ts';
+import { Process, type Scheduler } from '../scheduler.ts';
+
+/** Changes that a watch can go back; small, so that some watches come too late. */
+const HISTORY = 400;
+
+/** Definitions with their compiled schemas and rules: the same for every seed of a process. */
+const catalogue = new Catalogue(builtinResources);
+for (const kind of kinds) {
+  const definition = customResourceDefinition(kind) as unknown as ApiObject;
+  catalogue.apply({ storage: crdStorage, type: 'ADDED', object: definition });
+}
+
+export const storageOf = ({ group, plural }: Resource): string => (group ? `${plural}.${group}` : plural);
+
+/** The garbage collector's work, done a while after the write that caused it. */
+class DelayedControllers extends Controllers {
+  readonly #later: (run: () => void) => void;
+  readonly #work: (() => void)[] = [];
+
+  constructor(later: (run: () => void) => void) {
+    super(silentLogger);
+    this.#later = later;
+  }
+
+  override soon(work: () => void): void {
+    this.#work.push(work);
+    if (this.#work.length > 1) return;
+    this.#later(() => {
+      for (const item of this.#work.splice(0)) item();
+    });
+  }
+}
+
+/** The embedded API server's own registry, without HTTP: every write follows the rules of the real one. */
+export class SimServer {
+  readonly registry: Registry;
+  readonly store: VersionedStore;
+  /** As somebody who may do everything and is never let down: users, kubelets, invariants. */
+  readonly admin: InProcessApi;
+  readonly clock: Process;
+
+  constructor(scheduler: Scheduler, dice: Dice) {
+    this.clock = new Process('apiserver', scheduler);
+    this.store = new VersionedStore({ historyLength: HISTORY });
+    this.registry = new Registry({
+      store: this.store,
+      catalogue,
+      clock: this.clock,
+      random: dice.stream('uids'),
+    });
+    this.admin = new InProcessApi(this.registry);
+    const pace = dice.stream('garbage');
+    garbageCollector(
+      this.registry,
+      new DelayedControllers((run) => scheduler.after(pace.skewed(5, 3000), undefined, 'garbage collector', run)),
+    );
+  }
+
+  /** Namespaces with the service account that pods need. */
+  async namespace(name: string): Promise<void> {
+    this.#put('namespaces', { metadata: { name } });
+    this.#put('serviceaccounts', { metadata: { name: 'default', namespace: name } });
+  }
+
+  onCommit(listener: (change: Change) => void): void {
+    this.store.subscribe(listener);
+  }
+
+  get<T extends KubeObject>(resource: Resource<T>, namespace: string | undefined, name: string): Stored<T> | undefined {
+    return this.store.get(storageOf(resource), namespace, name) as Stored<T> | undefined;
+  }
+
+  list<T extends KubeObject>(resource: Resource<T>): Stored<T>[] {
+    return this.store.list(storageOf(resource)) as unknown as Stored<T>[];
+  }
+
+  type(resource: Resource): ResourceType {
+    return this.registry.catalogue.find(resource.group, resource.version, resource.plural) as ResourceType;
+  }
+
+  #put(storage: string, body: object): void {
+    const type = this.registry.catalogue.byStorage(storage) as ResourceType;
+    const request: WriteRequest = {
+      user: { username: 'system:admin', groups: ['system:masters'] },
+      fieldValidation: 'Ignore',
+      dryRun: false,
+      fieldManager: 'simulator',
+      warn() {},
+    };
+    const { namespace } = (body as KubeObject).metadata;
+    this.registry.create(type, namespace, body, request);
+  }
+}

@@ -1,0 +1,350 @@
+import type { Focus } from '../focus.ts';
+
+/** A classic mistake, put back into the real source: the simulator has to find it. */
+export interface Bug {
+  name: string;
+  edits: readonly Edit[];
+  /** Names of the invariants of which one has to be violated. */
+  caughtBy: readonly string[];
+  /** Seeds within which it has to be found. */
+  within: number;
+  /** The first seed: a little before the one that finds it at present, because every seed costs a third of a second. */
+  from?: number;
+  /** What has to come together for the mistake to matter; absent: whatever a seed draws. */
+  focus?: Focus;
+}
+
+export interface Edit {
+  file: string;
+  /** Occurs in the file exactly once; otherwise the source has moved on, and the bug has to move with it. */
+  find: string;
+  replace: string;
+}
+
+export const bugs: readonly Bug[] = [
+  {
+    name: 'check-then-create admission',
+    caughtBy: ['capacity'],
+    within: 40,
+    from: 15,
+    focus: { maxRunning: 1 },
+    edits: [
+      {
+        file: 'controller/capacity/ledger.ts',
+        find: '    this.#census.promise(keyOf({ namespace, name: pod }), { name: key, namespace, class: ofClass, since });',
+        replace: '    void [namespace, pod, key, ofClass, since];',
+      },
+    ],
+  },
+  {
+    name: 'commit before store',
+    caughtBy: ['forward', 'is true'],
+    within: 30,
+    focus: { rates: { store: 0.5 } },
+    edits: [
+      { file: 'controller/act/store-delivery.ts', find: '  await effects.store.put(', replace: '  effects.store.put(' },
+      {
+        file: 'controller/act/store-delivery.ts',
+        find: '    owner,\n    signal,\n  );',
+        replace: '    owner,\n    signal,\n  ).catch(() => {});',
+      },
+    ],
+  },
+  {
+    name: 'acknowledge before commit',
+    caughtBy: ['committed first'],
+    within: 20,
+    edits: [
+      {
+        file: 'controller/act/commit.ts',
+        find: '  const written = await writeAtVersion(pass, turn, status);',
+        replace: `  effects.links.get(turn.status.podUID)?.acknowledge(delivery.result.seq);
+  const written = await writeAtVersion(pass, turn, status);`,
+      },
+    ],
+  },
+  {
+    name: 'commit without resourceVersion',
+    caughtBy: ['ends once', 'in order', 'is true', 'starts once'],
+    within: 200,
+    from: 240,
+    edits: [
+      {
+        file: 'controller/act/write-status.ts',
+        find: '  return api.replace(',
+        replace: `  const replaceLive: typeof api.replace = async (...call) => {
+    const live = await api.get(resource, metadata as never, { signal });
+    object.metadata.resourceVersion = live.metadata.resourceVersion;
+    return api.replace(...call);
+  };
+  return replaceLive(`,
+      },
+    ],
+  },
+  {
+    name: 'incarnation not owned before the pod',
+    caughtBy: ['owned first'],
+    within: 20,
+    edits: [
+      {
+        file: 'controller/act/own.ts',
+        find: '    const write = () => writeStatus(',
+        replace: `    const settings = effective(session, world.class, world.installation);
+    if (!isProblem(settings)) await api.create(pods, sessionPod(session, incarnation, settings), { signal });
+    const write = () => writeStatus(`,
+      },
+      {
+        file: 'controller/act/own.ts',
+        find: "import type { Pass } from './context.ts';",
+        replace: `import type { Pass } from './context.ts';
+import { pods } from '../../core/kube/resources.ts';
+import { effective, isProblem } from '../decide/effective.ts';
+import { sessionPod } from '../pod.ts';`,
+      },
+    ],
+  },
+  {
+    name: 'delete without uid',
+    caughtBy: ['by uid'],
+    within: 10,
+    edits: [
+      {
+        file: 'controller/act/perform.ts',
+        find: 'await api.delete(pods, { namespace, name }, { uid, signal, ...force })',
+        replace: 'await api.delete(pods, { namespace, name }, { signal, ...force })',
+      },
+    ],
+  },
+  {
+    name: 'lookup by name only',
+    caughtBy: ['is true', 'starts once', 'in order', 'goes on', 'consistent', 'spared', 'settles'],
+    within: 60,
+    from: 26,
+    focus: { deeds: ['delete a session, and perhaps make another of its name'] },
+    edits: [
+      {
+        file: 'controller/decide/own-turns.ts',
+        find: '  return owner(turn)?.uid === session.metadata.uid;',
+        replace: '  return owner(turn)?.name === session.metadata.name;',
+      },
+    ],
+  },
+  {
+    name: 'status from a stale cache',
+    caughtBy: ['forward', 'capacity', 'in order', 'owned first', 'starts once', 'goes on', 'committed first'],
+    within: 80,
+    from: 60,
+    focus: { misfortuneEveryMs: 3000, deedEveryMs: 1500 },
+    edits: [
+      {
+        file: 'controller/controller.ts',
+        find: 'return await this.#caches.refresh(signal);',
+        replace: 'return;',
+      },
+    ],
+  },
+  {
+    name: 'waking not counted',
+    caughtBy: ['capacity'],
+    within: 30,
+    focus: { maxRunning: 2 },
+    edits: [
+      {
+        file: 'controller/capacity/ledger.ts',
+        find: '  if (!status?.podName) return undefined;',
+        replace: "  if (!status?.podName || status.phase === 'Starting') return undefined;",
+      },
+    ],
+  },
+  {
+    name: 'second look left out',
+    caughtBy: ['spared'],
+    within: 100,
+    focus: { deeds: ['ask a session to suspend once', 'resume a session'], deedEveryMs: 300, rates: { slow: 0.3 } },
+    edits: [
+      { file: 'controller/act/suspension.ts', find: '  if (news) {', replace: '  if (news === key) {' },
+      // What the look takes into the caches would undo it too.
+      {
+        file: 'controller/decide/hold.ts',
+        find: ' || ownerless.some((turn) => isToAdopt(session, turn));',
+        replace: '; void [ownerless, isToAdopt, session];',
+      },
+    ],
+  },
+  {
+    name: 'old epoch obeyed',
+    caughtBy: ['present leader'],
+    within: 60,
+    from: 9,
+    focus: {
+      misfortunes: ['a controller is told to stop'],
+      misfortuneEveryMs: 5000,
+      podRates: { breaks: 0.2 },
+    },
+    edits: [{ file: 'core/frames/control.ts', find: 'if (epoch < this.#seen.epoch) {', replace: 'if (epoch < 0) {' }],
+  },
+  {
+    name: 'wake by reading',
+    edits: [
+      {
+        file: 'controller/decide/start-failures.ts',
+        find: '  if (draft.turns.live.length > 0) return !isParked(draft);',
+        replace: `  if (session.metadata.labels?.['seen-by'] && session.status?.phase === 'Suspended') return true;
+  if (draft.turns.live.length > 0) return !isParked(draft);`,
+      },
+    ],
+    caughtBy: ['woken by turns'],
+    within: 40,
+  },
+  {
+    name: 'turn lost while suspending',
+    edits: [
+      {
+        file: 'controller/decide/policies/pod.ts',
+        find: '  if (!pod) {\n    if (!wasBound(draft, lost))',
+        replace: `  if (!pod) {
+    failLive(draft, 'PodLost', 'its pod was given up');
+    if (!wasBound(draft, lost))`,
+      },
+    ],
+    caughtBy: ['is true'],
+    within: 60,
+  },
+  {
+    name: 'blob swept during a commit',
+    edits: [
+      {
+        file: 'controller/garbage/stored.ts',
+        find: 'export const MIN_AGE_MS = 3_600_000;',
+        replace: 'export const MIN_AGE_MS = 0;',
+      },
+      {
+        file: 'controller/garbage/stored.ts',
+        find: '    return mayHaveBrought && entry.createdAt',
+        replace: '    return mayHaveBrought && entry.createdAt < 0 && entry.createdAt',
+      },
+    ],
+    caughtBy: ['forward', 'is true', 'kept while named', 'kept a while'],
+    within: 60,
+    focus: { rates: { slow: 0.2 } },
+  },
+  {
+    name: 'decision delivered twice',
+    edits: [
+      {
+        file: 'controller/decide/loss.ts',
+        find: '  if (neverRan ||',
+        replace: '  if (turn.status.approval || neverRan ||',
+      },
+    ],
+    caughtBy: ['told once', 'starts once'],
+    within: 60,
+    from: 6,
+    focus: { deeds: ['decide on a request'], misfortunes: ['a pod is killed'], misfortuneEveryMs: 2000 },
+  },
+  {
+    name: 'namespaces not served in turn',
+    edits: [
+      {
+        file: 'controller/capacity/line.ts',
+        find: '    this.#servedAt.set(namespace, this.#latest);',
+        replace: '    void namespace;',
+      },
+    ],
+    caughtBy: ['in turn'],
+    within: 60,
+    focus: { maxRunning: 1, deedEveryMs: 400 },
+  },
+  {
+    name: 'priority left out',
+    edits: [
+      {
+        file: 'controller/capacity/line.ts',
+        find: '  if (a.priority !== b.priority) return b.priority - a.priority;\n',
+        replace: '',
+      },
+    ],
+    caughtBy: ['in turn'],
+    within: 60,
+    from: 8,
+    focus: { maxRunning: 1, deedEveryMs: 400 },
+  },
+  {
+    name: 'position of one who stands alone',
+    edits: [
+      {
+        file: 'controller/capacity/line.ts',
+        find: 'let position = 1 + ahead;',
+        replace: 'let position = 1 + 0 * ahead;',
+      },
+    ],
+    caughtBy: ['in turn'],
+    within: 60,
+    focus: { maxRunning: 1, deedEveryMs: 400 },
+  },
+  {
+    name: 'idle sessions that a class keeps give way too',
+    edits: [
+      {
+        file: 'controller/capacity/give-way.ts',
+        find: "      if (guest.rests === 'Idle' && (idle.get(guest.class) ?? 0) <= minIdle(guest.class)) continue;\n",
+        replace: '',
+      },
+    ],
+    caughtBy: ['gives way'],
+    within: 60,
+    from: 80,
+    focus: { deeds: [], deedEveryMs: 2500, maxRunning: 1, sessionClass: { minIdle: 1 } },
+  },
+  {
+    name: 'giving way for nobody',
+    edits: [
+      {
+        file: 'controller/decide/hold.ts',
+        find: '  if (giveWay && (rests(draft)',
+        replace: '  if ((rests(draft)',
+      },
+    ],
+    caughtBy: ['gives way'],
+    within: 60,
+  },
+  {
+    name: 'a part in the group that is looked for and not kept',
+    edits: [
+      {
+        file: 'controller/capacity/groups.ts',
+        find: '    group?.promised.add(session);',
+        replace: '    void session;',
+      },
+    ],
+    caughtBy: ['groups'],
+    within: 60,
+    from: 17,
+    focus: { session: { concurrencyGroup: { name: 'group', limit: 1 } }, deedEveryMs: 500 },
+  },
+  {
+    name: 'the runner is not told of maxState',
+    edits: [
+      {
+        file: 'controller/act/bind.ts',
+        find: '...(kept.maxStateBytes === undefined ? {} : { maxStateBytes: kept.maxStateBytes }),',
+        replace: '',
+      },
+    ],
+    caughtBy: ['within maxState'],
+    within: 60,
+    focus: { session: { persistence: { maxState: '8000' } } },
+  },
+  {
+    name: 'what a turn has used is told in milliseconds',
+    edits: [
+      {
+        file: 'controller/decide/outcome.ts',
+        find: '{ wall: wallMs / 1000, ...measured }',
+        replace: '{ wall: wallMs, ...measured }',
+      },
+    ],
+    caughtBy: ['own usage'],
+    within: 20,
+  },
+];

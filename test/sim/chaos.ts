@@ -1,0 +1,193 @@
+import type { SimServer } from './api/server.ts';
+import type { Replica } from './cluster/controllers.ts';
+import type { Kubelets } from './cluster/kubelets.ts';
+import type { Dice } from './random.ts';
+import type { Scheduler } from './scheduler.ts';
+import type { Trace } from './trace.ts';
+
+export interface Stage {
+  scheduler: Scheduler;
+  dice: Dice;
+  server: SimServer;
+  kubelets: Kubelets;
+  replicas: readonly Replica[];
+  trace: Trace;
+}
+
+/** Something that goes wrong as a whole, beside what goes wrong with single calls. `weight`: how often beside the others. */
+interface Misfortune {
+  name: string;
+  weight: number;
+  strike(stage: Stage): void;
+}
+
+const LEASE_MS = 15_000;
+
+/** As of machines that were all stopped for so long: every clock on the wall has gone on, none that counts the time. */
+function pass(ms: number, server: SimServer, replicas: readonly Replica[], kubelets: Kubelets): void {
+  server.clock.skewMs += ms;
+  for (const replica of replicas) {
+    replica.skewMs += ms;
+    if (replica.process) replica.process.skewMs += ms;
+  }
+  for (const { container } of kubelets.running) container.process.skewMs += ms;
+}
+
+const misfortunes: readonly Misfortune[] = [
+  {
+    name: 'a controller is killed at a call',
+    weight: 6,
+    strike({ dice, replicas }) {
+      const replica = dice.pick(replicas.filter(({ isLeading }) => isLeading).concat(replicas));
+      replica.crashAt(dice.int(1, 25), dice.pick(['before', 'after']));
+    },
+  },
+  {
+    name: 'a controller is killed',
+    weight: 1,
+    strike: ({ dice, replicas }) => dice.pick(replicas).kill(),
+  },
+  {
+    name: 'a controller is told to stop',
+    weight: 1,
+    strike: ({ dice, replicas }) => dice.pick(replicas).stop(),
+  },
+  {
+    name: 'a controller is paused, often past its lease',
+    weight: 3,
+    strike({ dice, replicas }) {
+      dice
+        .pick(replicas)
+        .process?.pause(dice.chance(0.5) ? dice.skewed(100, 5000) : dice.skewed(LEASE_MS, 4 * LEASE_MS));
+    },
+  },
+  {
+    name: 'a clock jumps',
+    weight: 1,
+    strike({ dice, replicas, kubelets }) {
+      const jump = dice.pick([-1, 1]) * dice.skewed(500, 3_600_000);
+      const replica = dice.pick(replicas);
+      if (dice.chance(0.7)) replica.skewMs += jump;
+      if (replica.process) replica.process.skewMs = replica.skewMs;
+      for (const { container } of kubelets.running) if (dice.chance(0.1)) container.process.skewMs += jump;
+    },
+  },
+  {
+    name: 'the history of the API server is compacted',
+    weight: 1,
+    strike: ({ server }) => server.store.compact(),
+  },
+  {
+    name: 'a pod is killed',
+    weight: 3,
+    strike({ dice, kubelets }) {
+      const { pod } = dice.pick(kubelets.running) ?? {};
+      if (!pod) return;
+      if (dice.chance(0.3)) kubelets.evict(pod);
+      else kubelets.kill(pod, dice.pick(['OOMKilled', 'Error']));
+    },
+  },
+  {
+    name: 'a pod is deleted by somebody',
+    weight: 1,
+    strike({ dice, kubelets }) {
+      const { pod } = dice.pick(kubelets.running) ?? {};
+      if (pod) kubelets.deleteBySomebody(pod, dice.chance(0.3));
+    },
+  },
+  {
+    name: 'a pod is frozen',
+    weight: 1,
+    strike({ dice, kubelets }) {
+      dice.pick(kubelets.running)?.container.process.pause(dice.skewed(1000, 90_000));
+    },
+  },
+  {
+    name: 'a node is cordoned',
+    weight: 1,
+    strike({ scheduler, dice, kubelets }) {
+      const node = dice.pick(kubelets.nodes.all);
+      if (kubelets.nodes.all.some(({ cordoned }) => cordoned)) return;
+      kubelets.nodes.cordon(node, true);
+      scheduler.after(dice.skewed(2000, 60_000), undefined, `${node.name} takes pods again`, () =>
+        kubelets.nodes.cordon(node, false),
+      );
+    },
+  },
+  {
+    name: 'hours pass unnoticed',
+    weight: 0.3,
+    strike: ({ dice, server, replicas, kubelets }) =>
+      pass(dice.skewed(60_000, 4 * 3_600_000), server, replicas, kubelets),
+  },
+  {
+    name: 'a node is lost',
+    weight: 1,
+    strike({ scheduler, dice, kubelets }) {
+      const node = dice.pick(kubelets.nodes.all.filter(({ reachable }) => reachable));
+      if (!node) return;
+      const dead = dice.chance(0.5);
+      kubelets.loseNode(node, dead);
+      const back = dice.skewed(2000, 90_000);
+      scheduler.after(back, undefined, `${node.name} is back`, () => kubelets.restoreNode(node));
+      if (dice.chance(0.5)) {
+        const force = dead && dice.chance(0.5);
+        scheduler.after(dice.skewed(500, back), undefined, `pods of ${node.name} are given up`, () =>
+          kubelets.drainLost(node, force),
+        );
+      }
+    },
+  },
+];
+
+/** Lets things go wrong, one after the other, until told that it is over; then everything is made whole. */
+export class Chaos {
+  readonly #stage: Stage;
+  readonly #everyMs: number;
+  readonly #drawn: readonly Misfortune[];
+  #over = false;
+
+  /** `everyMs`: between two of them, about; Infinity: never. `only`: the names of those that happen. */
+  constructor(stage: Stage, everyMs: number, only?: readonly string[]) {
+    this.#stage = stage;
+    this.#everyMs = everyMs;
+    this.#drawn = misfortunes.filter(({ name }) => (only ? only.includes(name) : stage.dice.chance(0.6)));
+    if (Number.isFinite(everyMs)) this.#next();
+    this.#watch();
+  }
+
+  end(): void {
+    const { kubelets, replicas, scheduler } = this.#stage;
+    this.#over = true;
+    for (const node of kubelets.nodes.all) if (!node.reachable) kubelets.restoreNode(node);
+    const { skewMs } = this.#stage.server.clock;
+    for (const replica of replicas) replica.skewMs = skewMs;
+    for (const { process } of [...replicas, ...kubelets.running.map(({ container }) => container)]) {
+      if (!process) continue;
+      process.skewMs = skewMs;
+      process.pausedUntil = Math.min(process.pausedUntil, scheduler.now);
+    }
+  }
+
+  #next(): void {
+    const { scheduler, dice, trace } = this.#stage;
+    scheduler.after(this.#everyMs * (0.1 + 2 * dice.uniform()), undefined, 'misfortune', () => {
+      if (this.#over) return;
+      const drawn = dice.weighted(this.#drawn);
+      trace.line(() => ['chaos', drawn?.name ?? 'nothing']);
+      drawn?.strike(this.#stage);
+      this.#next();
+    });
+  }
+
+  /** What keeps controllers running, as a Deployment does. */
+  #watch(): void {
+    const { scheduler, dice, replicas } = this.#stage;
+    scheduler.after(500, undefined, 'deployment', () => {
+      for (const replica of replicas) {
+        if (!replica.process?.alive && (this.#over || dice.chance(0.3))) replica.start();
+      }
+      this.#watch();
+    });
+  }
+}

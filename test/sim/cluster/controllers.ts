@@ -1,0 +1,146 @@
+import { controllerConfig } from '../../../controller/config.ts';
+import { Controller } from '../../../controller/controller.ts';
+import { type AnswerTime, ServerClock } from '../../../core/kube/server-clock.ts';
+import type { Logger } from '../../../core/runtime.ts';
+import { SimApi } from '../api/client.ts';
+import type { Call, FaultRates } from '../api/faults.ts';
+import type { SimServer } from '../api/server.ts';
+import type { Observer } from '../observer.ts';
+import type { Dice } from '../random.ts';
+import { Process, type Scheduler } from '../scheduler.ts';
+import type { Trace } from '../trace.ts';
+import type { Kubelets } from './kubelets.ts';
+
+export interface Installation {
+  namespace: string;
+  keys: string;
+  maxRunning: number | undefined;
+  storeCeilingBytes: number;
+  workers: number;
+  nodeGraceSeconds: number;
+  garbageSeconds: number;
+}
+
+export interface ControllersOptions {
+  scheduler: Scheduler;
+  server: SimServer;
+  kubelets: Kubelets;
+  dice: Dice;
+  rates: () => FaultRates;
+  trace: Trace;
+  installation: Installation;
+  observer: Observer;
+  /** The controller logged an error that is one of its own. */
+  onFault(message: string): void;
+}
+
+/** Failures of the program itself, whatever the world does. */
+const FAULTS = /^(handler of an informer|function of an informer|callback of the leader election) failed/;
+
+/** A place where a controller runs: it is started again and again, each time as a new process. */
+export class Replica {
+  readonly name: string;
+  process: Process | undefined;
+  skewMs = 0;
+  readonly #options: ControllersOptions;
+  #controller: Controller | undefined;
+  #starts = 0;
+  /** Killed at this call. */
+  #crash: { calls: number; when: 'before' | 'after' } | undefined;
+
+  constructor(name: string, options: ControllersOptions) {
+    this.name = name;
+    this.#options = options;
+  }
+
+  get isLeading(): boolean {
+    return this.process?.alive === true && this.#controller?.isLeading === true;
+  }
+
+  start(): void {
+    if (this.process?.alive) return;
+    const { scheduler, server, kubelets, dice, rates, trace, installation, observer } = this.#options;
+    const name = `${this.name}.${++this.#starts}`;
+    const process = new Process(name, scheduler);
+    process.skewMs = this.skewMs;
+    const own = dice.stream(name);
+    const crashes = (when: 'before' | 'after', call: Call) => this.#crashesAt(process, when, call);
+    this.process = process;
+    this.#crash = undefined;
+    const log = this.#logger(name);
+    const clock = new ServerClock(process, log);
+    const onAnswer = (time: AnswerTime) => clock.answered(time);
+    const controller = new Controller({
+      api: new SimApi({ process, scheduler, server, kubelets, dice: own, rates, trace, crashes, onAnswer, observer }),
+      config: controllerConfig.parse({
+        BERTH_RUNNER_IMAGE: 'runner',
+        BERTH_MASTER_KEY_SECRET: installation.keys,
+        BERTH_STORE_CEILING_BYTES: installation.storeCeilingBytes,
+        BERTH_WORKERS: installation.workers,
+        BERTH_NODE_GRACE: `${installation.nodeGraceSeconds}s`,
+        BERTH_GARBAGE_INTERVAL: `${installation.garbageSeconds}s`,
+        ...(installation.maxRunning === undefined ? {} : { BERTH_MAX_RUNNING: installation.maxRunning }),
+      }),
+      namespace: installation.namespace,
+      holder: this.name,
+      clock,
+      ownTime: () => process.now(),
+      random: own.stream('random'),
+      log,
+    });
+    this.#controller = controller;
+    trace.line(() => [name, 'starts']);
+    controller.start().catch((error: Error) => trace.line(() => [name, 'start failed:', error.message]));
+  }
+
+  /** Killed at the `calls`th call from now on: before it is sent, or after it was carried out and before that is known. */
+  crashAt(calls: number, when: 'before' | 'after'): void {
+    this.#crash = { calls, when };
+  }
+
+  kill(): void {
+    if (!this.process?.alive) return;
+    this.#options.trace.line(() => [this.process?.name ?? '', 'IS KILLED']);
+    this.process.kill();
+  }
+
+  /** SIGTERM: the lease is given free, then the process ends. */
+  stop(): void {
+    const { process } = this;
+    if (!process?.alive) return;
+    const end = () => process.after(0.1, 'exits', () => process.kill());
+    process.after(9000, 'gives up', () => process.kill());
+    this.#controller?.stop().then(end, end);
+  }
+
+  #crashesAt(process: Process, when: 'before' | 'after', { verb, resource }: Call): boolean {
+    const crash = this.#crash;
+    if (!crash || process !== this.process || when !== crash.when || --crash.calls > 0) return false;
+    this.#options.trace.line(() => [process.name, `IS KILLED ${when} ${verb} ${resource}`]);
+    this.#crash = undefined;
+    process.kill();
+    return true;
+  }
+
+  #logger(name: string): Logger {
+    const { trace, onFault } = this.#options;
+    const write = (level: string) => (fields: object, message: string) => {
+      trace.line(() => [name, level, message, words(fields)]);
+      if (FAULTS.test(message)) onFault(`${name}: ${message}: ${words(fields)}`);
+    };
+    const logger: Logger = {
+      debug: write('debug'),
+      info: write('info'),
+      warn: write('warn'),
+      error: write('ERROR'),
+      child: () => logger,
+    };
+    return logger;
+  }
+}
+
+function words(fields: object): string {
+  return Object.entries(fields)
+    .map(([name, value]) => `${name}=${value instanceof Error ? value.message : JSON.stringify(value)}`)
+    .join(' ');
+}

@@ -1,0 +1,302 @@
+import type { StoredPod } from '../../../core/kube/builtin.ts';
+import { ApiError } from '../../../core/kube/errors.ts';
+import { pods } from '../../../core/kube/resources.ts';
+import type { AttachOptions, ObjectRef, PodStream } from '../../../core/kube/types.ts';
+import { LABEL_SESSION_UID } from '../../../core/resources/names.ts';
+import type { Change } from '../../../local/apiserver/store/versioned.ts';
+import type { SimServer } from '../api/server.ts';
+import type { Observer } from '../observer.ts';
+import type { Dice } from '../random.ts';
+import type { Process, Scheduler } from '../scheduler.ts';
+import type { Trace } from '../trace.ts';
+import { type Node, Nodes } from './nodes.ts';
+import { Container } from './pod.ts';
+import { podStatus, type SimPod, scheduled, second } from './pod-status.ts';
+
+/** How likely each misfortune of a pod is. */
+export interface PodRates {
+  /** No node takes it for a while. */
+  unschedulable: number;
+  /** Its image cannot be had for a while. */
+  image: number;
+  /** Everything on the way to its start takes long. */
+  slow: number;
+  /** Its container ends before it can say anything. */
+  crash: number;
+  /** An attach breaks, or carries nothing for a while; for each piece of text. */
+  breaks: number;
+  /** The end of its log is lost with it, or the log was rotated. */
+  logLost: number;
+}
+
+export const NO_POD_FAULTS: PodRates = { unschedulable: 0, image: 0, slow: 0, crash: 0, breaks: 0, logLost: 0 };
+
+export interface KubeletOptions {
+  scheduler: Scheduler;
+  server: SimServer;
+  dice: Dice;
+  rates: () => PodRates;
+  observer: Observer;
+  trace: Trace;
+}
+
+/** Scheduler and kubelets: what becomes of pods that belong to sessions. */
+export class Kubelets {
+  readonly nodes: Nodes;
+  readonly #options: KubeletOptions;
+  /** By uid; also those whose object is gone while their container lives. */
+  readonly #pods = new Map<string, SimPod>();
+
+  constructor(options: KubeletOptions) {
+    this.#options = options;
+    this.nodes = new Nodes(options);
+    options.server.onCommit((change) => this.#changed(change));
+  }
+
+  /** Virtual milliseconds. */
+  get now(): number {
+    return this.#options.scheduler.now;
+  }
+
+  /** Containers that run, on whatever node. */
+  get running(): { pod: SimPod; container: Container }[] {
+    return [...this.#pods.values()].flatMap((pod) =>
+      pod.container && !pod.container.exit ? [{ pod, container: pod.container }] : [],
+    );
+  }
+
+  /** Whether the pod's object is there and its container runs where it can be reached. */
+  isAlive(podUID: string): boolean {
+    const pod = this.#pods.get(podUID);
+    return Boolean(pod && !pod.gone && pod.container && !pod.container.exit && pod.node?.reachable);
+  }
+
+  /** Whether its container has been told to stop. */
+  isTerminating(podUID: string): boolean {
+    return this.#pods.get(podUID)?.terminating ?? false;
+  }
+
+  container(podUID: string): Container | undefined {
+    return this.#pods.get(podUID)?.container;
+  }
+
+  attach(ref: ObjectRef, options: AttachOptions, controller: Process): PodStream {
+    const { container } = this.#reach(ref);
+    if (!container) throw new ApiError({ code: 500, reason: 'InternalError', message: 'no container yet' });
+    return container.attach(options, controller);
+  }
+
+  log(ref: ObjectRef): Buffer[] {
+    const { container } = this.#reach(ref);
+    if (!container) throw new ApiError({ code: 400, reason: 'BadRequest', message: 'container is waiting to start' });
+    const whole = Buffer.from(container.log.join(''));
+    const { dice, rates } = this.#options;
+    const rotated = dice.chance(rates().logLost) ? whole.subarray(dice.int(0, whole.length)) : whole;
+    const half = Math.floor(rotated.length / 2);
+    return [rotated.subarray(0, half), rotated.subarray(half)];
+  }
+
+  // ------------------------------------------------------------------------------------------------- misfortunes
+
+  kill(pod: SimPod, reason: 'OOMKilled' | 'Error'): void {
+    const { dice, rates } = this.#options;
+    const { container } = pod;
+    if (container && dice.chance(rates().logLost)) container.log.splice(dice.int(0, container.log.length));
+    container?.die({ code: 137, reason });
+  }
+
+  evict(pod: SimPod): void {
+    pod.evicted = true;
+    pod.container?.die({ code: 137, reason: 'Error' });
+  }
+
+  /** As `kubectl delete pod`. */
+  deleteBySomebody(pod: SimPod, force: boolean): void {
+    const options = { uid: pod.uid, ...(force ? { gracePeriodSeconds: 0 } : {}) };
+    void this.#options.server.admin.delete(pods, pod, options).catch(() => {});
+  }
+
+  /** The node is cut off; with `dead` its containers have ended too. */
+  loseNode(node: Node, dead: boolean): void {
+    node.reachable = false;
+    for (const pod of this.#pods.values()) {
+      if (pod.node !== node) continue;
+      if (dead) pod.container?.die({ code: 137, reason: 'ContainerStatusUnknown' });
+      else pod.container?.cut('connection');
+    }
+    this.nodes.reportSoon(node, 2000, 40_000, 'is missed');
+  }
+
+  /** What the cluster does about a node that does not answer: its pods are marked, or removed by force. */
+  async drainLost(node: Node, force: boolean): Promise<void> {
+    for (const pod of this.#pods.values()) {
+      if (pod.node !== node || pod.gone || node.reachable) continue;
+      await this.#options.server.admin
+        .delete(pods, pod, { uid: pod.uid, ...(force ? { gracePeriodSeconds: 0 } : {}) })
+        .catch(() => {});
+    }
+  }
+
+  restoreNode(node: Node): void {
+    node.reachable = true;
+    this.nodes.reportSoon(node, 10, 3000, 'reports');
+    for (const pod of [...this.#pods.values()]) {
+      if (pod.node !== node) continue;
+      if (pod.gone) this.#after(pod, 1, 500, 'container of a removed pod is ended', () => this.#removed(pod));
+      else if (this.#object(pod)?.metadata.deletionTimestamp) this.#terminate(pod);
+      else if (pod.container) this.#publishSoon(pod);
+      else this.#after(pod, 10, 500, 'starts after all', () => this.#start(pod));
+    }
+  }
+
+  // --------------------------------------------------------------------------------------------------- lifecycle
+
+  #changed({ storage, type, object }: Change): void {
+    if (storage !== 'pods' || !object.metadata.labels?.[LABEL_SESSION_UID]) return;
+    const { uid = '', name, namespace = '', deletionTimestamp } = object.metadata;
+    let pod = this.#pods.get(uid);
+    if (type === 'ADDED') {
+      const added: SimPod = {
+        namespace,
+        name,
+        uid,
+        node: undefined,
+        container: undefined,
+        startedAt: '',
+        waiting: undefined,
+        terminating: false,
+        evicted: false,
+        gone: false,
+      };
+      pod = added;
+      this.#pods.set(uid, added);
+      this.#after(added, 1, 40, 'is scheduled', () => this.#schedule(added));
+    } else if (pod && type === 'DELETED') {
+      const removed = pod;
+      removed.gone = true;
+      if (removed.node?.reachable !== false) this.#after(removed, 1, 500, 'was removed', () => this.#removed(removed));
+    } else if (pod && deletionTimestamp && pod.node?.reachable) {
+      const deleted = pod;
+      this.#after(deleted, 1, 300, 'is told to stop', () => this.#terminate(deleted));
+    }
+  }
+
+  async #schedule(pod: SimPod): Promise<void> {
+    if (pod.gone) return;
+    const { dice, rates, server } = this.#options;
+    const candidates = this.nodes.all.filter(({ reachable, cordoned }) => reachable && !cordoned);
+    if (candidates.length === 0 || dice.chance(rates().unschedulable)) {
+      await this.#write(pod, { conditions: [scheduled('False', 'Unschedulable')] });
+      this.#after(pod, 500, 30_000, 'is scheduled', () => this.#schedule(pod));
+      return;
+    }
+    pod.node = dice.pick(candidates);
+    const patch = { metadata: { uid: pod.uid }, spec: { nodeName: pod.node.name } };
+    await server.admin.patch(pods, pod, patch, { type: 'merge' }).catch(() => {});
+    this.#after(pod, 20, 400, 'starts', () => this.#start(pod));
+  }
+
+  async #start(pod: SimPod): Promise<void> {
+    const { dice, rates, scheduler, observer } = this.#options;
+    if (pod.gone || pod.container || !pod.node?.reachable || pod.terminating) return;
+    if (dice.chance(rates().image)) {
+      pod.waiting = { reason: dice.pick(['ErrImagePull', 'ImagePullBackOff']), message: 'simulated' };
+      this.#publish(pod);
+      this.#after(pod, 1000, 60_000, 'starts', () => this.#start(pod));
+      return;
+    }
+    pod.waiting = undefined;
+    pod.startedAt = second(this.#options.server.clock.now());
+    const container = new Container({
+      name: `${pod.name.slice(0, 6)}…${pod.name.split('-').at(-1)}`,
+      podUID: pod.uid,
+      scheduler,
+      dice: dice.stream(`container ${pod.uid}`),
+      observer,
+      breaks: () => rates().breaks,
+      onExit: () => this.#publishSoon(pod),
+    });
+    pod.container = container;
+    if (dice.chance(rates().crash)) {
+      container.die(
+        dice.pick([
+          { code: 1, reason: 'Error' },
+          { code: 137, reason: 'OOMKilled' },
+        ]),
+      );
+      return;
+    }
+    this.#publishSoon(pod);
+  }
+
+  /** The pod's object is marked: the container gets its grace, then the object goes. */
+  #terminate(pod: SimPod): void {
+    if (pod.gone || !pod.node?.reachable) return;
+    const object = this.#object(pod);
+    const { container } = pod;
+    if (!container || container.exit) {
+      this.#after(pod, 1, 300, 'is removed', () => this.#remove(pod));
+      return;
+    }
+    const graceMs = (object?.metadata.deletionGracePeriodSeconds ?? 30) * 1000;
+    if (!pod.terminating) container.terminate();
+    pod.terminating = true;
+    this.#options.scheduler.after(graceMs, undefined, `grace of ${pod.name} is over`, () =>
+      container.die({ code: 137, reason: 'Error' }),
+    );
+  }
+
+  #removed(pod: SimPod): void {
+    pod.container?.die({ code: 137, reason: 'Error' });
+    this.#pods.delete(pod.uid);
+  }
+
+  #remove(pod: SimPod): void {
+    if (pod.gone || !pod.node?.reachable) return;
+    void this.#options.server.admin.delete(pods, pod, { uid: pod.uid, gracePeriodSeconds: 0 }).catch(() => {});
+  }
+
+  #publishSoon(pod: SimPod): void {
+    this.#after(pod, 5, 1500, 'is reported', () => this.#publish(pod));
+  }
+
+  #publish(pod: SimPod): void {
+    if (pod.gone || !pod.node?.reachable) return;
+    const { container } = pod;
+    const exit = container?.exit;
+    const status = podStatus(pod, this.#options.server.clock.now());
+    void this.#write(pod, status);
+    const marked = this.#object(pod)?.metadata.deletionTimestamp !== undefined;
+    if (marked && (exit || !container)) this.#after(pod, 1, 300, 'is removed', () => this.#remove(pod));
+  }
+
+  async #write(pod: SimPod, status: object): Promise<void> {
+    const object = this.#object(pod);
+    if (!object) return;
+    const next = { ...object, status: { ...object.status, ...status } } as StoredPod;
+    await this.#options.server.admin.replace(pods, next, { subresource: 'status' }).catch((error: Error) => {
+      this.#options.trace.line(() => ['kubelet', `status of ${pod.name} refused:`, error.message]);
+    });
+  }
+
+  #object(pod: SimPod): StoredPod | undefined {
+    const object = this.#options.server.get(pods, pod.namespace, pod.name);
+    return object?.metadata.uid === pod.uid ? object : undefined;
+  }
+
+  #reach({ namespace, name }: ObjectRef): SimPod {
+    const object = this.#options.server.get(pods, namespace, name);
+    const pod = object && this.#pods.get(object.metadata.uid);
+    if (!pod) throw new ApiError({ code: 404, reason: 'NotFound', message: `pods "${name}" not found` });
+    if (!pod.node?.reachable) {
+      throw new ApiError({ code: 500, reason: 'InternalError', message: `dial to the node of ${name} failed` });
+    }
+    return pod;
+  }
+
+  #after(pod: SimPod, low: number, high: number, what: string, run: () => void): void {
+    const { scheduler, dice, rates } = this.#options;
+    const ms = dice.skewed(low, high) * (dice.chance(rates().slow) ? dice.int(2, 30) : 1);
+    scheduler.after(ms, undefined, `pod ${pod.name} ${what}`, run);
+  }
+}

@@ -1,0 +1,50 @@
+import { nodes } from '../../../core/kube/resources.ts';
+import type { KubeletOptions } from './kubelets.ts';
+import { second } from './pod-status.ts';
+
+export interface Node {
+  name: string;
+  /** The API and the kubelet hear each other. */
+  reachable: boolean;
+  /** It takes no new pods. */
+  cordoned: boolean;
+}
+
+/** The nodes as the API shows them. */
+export class Nodes {
+  readonly all: readonly Node[] = ['node-a', 'node-b'].map((name) => ({ name, reachable: true, cordoned: false }));
+  readonly #options: Pick<KubeletOptions, 'scheduler' | 'server' | 'dice'>;
+
+  constructor(options: Pick<KubeletOptions, 'scheduler' | 'server' | 'dice'>) {
+    this.#options = options;
+  }
+
+  async furnish(): Promise<void> {
+    for (const { name } of this.all) await this.#options.server.admin.create(nodes, { metadata: { name } });
+    for (const node of this.all) await this.#report(node);
+  }
+
+  /** As `kubectl cordon`. */
+  cordon(node: Node, cordoned: boolean): void {
+    node.cordoned = cordoned;
+    const patch = { spec: { unschedulable: cordoned } };
+    void this.#options.server.admin.patch(nodes, node, patch as object, { type: 'merge' }).catch(() => {});
+  }
+
+  reportSoon(node: Node, low: number, high: number, what: string): void {
+    const { scheduler, dice } = this.#options;
+    scheduler.after(dice.skewed(low, high), undefined, `${node.name} ${what}`, () => void this.#report(node));
+  }
+
+  /** What the node's kubelet reports, or the control plane of a node that reports nothing. */
+  async #report(node: Node): Promise<void> {
+    const { server } = this.#options;
+    const object = server.get(nodes, undefined, node.name);
+    const status = node.reachable ? 'True' : 'Unknown';
+    const before = object?.status?.conditions?.find(({ type }) => type === 'Ready');
+    if (!object || before?.status === status) return;
+    const condition = { type: 'Ready', status, lastTransitionTime: second(server.clock.now()) } as const;
+    const next = { ...object, status: { ...object.status, conditions: [condition] } };
+    await server.admin.replace(nodes, next, { subresource: 'status' }).catch(() => {});
+  }
+}

@@ -1,0 +1,62 @@
+import type { ContainerState } from '../../../core/kube/builtin.ts';
+import { CONTAINER } from '../../../core/resources/names.ts';
+import type { Node } from './nodes.ts';
+import type { Container, Exit } from './pod.ts';
+
+/** A pod of a session as its kubelet has it. */
+export interface SimPod {
+  namespace: string;
+  name: string;
+  uid: string;
+  node: Node | undefined;
+  container: Container | undefined;
+  startedAt: string;
+  waiting: ContainerState['waiting'];
+  terminating: boolean;
+  /** Failed by the kubelet's own decision. */
+  evicted: boolean;
+  gone: boolean;
+}
+
+/** What the kubelet reports of the pod. */
+export function podStatus({ container, waiting, startedAt, evicted }: SimPod, now: number) {
+  const exit = container?.exit;
+  const state: ContainerState = exit
+    ? { terminated: { ...ending(exit), startedAt, finishedAt: second(now) } }
+    : container
+      ? { running: { startedAt } }
+      : { waiting: waiting ?? { reason: 'ContainerCreating' } };
+  return {
+    phase: phaseOf(evicted, container),
+    ...(evicted ? { reason: 'Evicted', message: 'The node was low on resource: simulated.' } : {}),
+    conditions: [scheduled('True')],
+    containerStatuses: [
+      {
+        name: CONTAINER,
+        image: 'runner',
+        imageID: '',
+        ready: !exit && container !== undefined,
+        restartCount: 0,
+        state,
+      },
+    ],
+  };
+}
+
+function phaseOf(evicted: boolean, container: Container | undefined): string {
+  if (evicted) return 'Failed';
+  if (!container) return 'Pending';
+  if (!container.exit) return 'Running';
+  return container.exit.code === 0 ? 'Succeeded' : 'Failed';
+}
+
+/** A time as Kubernetes writes it. */
+export const second = (ms: number) => `${new Date(ms).toISOString().slice(0, 19)}Z`;
+
+export const scheduled = (status: 'True' | 'False', reason?: string) => ({
+  type: 'PodScheduled',
+  status,
+  ...(reason ? { reason, message: '0/2 nodes are available (simulated)' } : {}),
+});
+
+const ending = ({ code, reason }: Exit) => ({ exitCode: code, reason: reason ?? (code === 0 ? 'Completed' : 'Error') });

@@ -1,0 +1,267 @@
+import type { Bind } from '../../../core/frames/messages.ts';
+import { ApiError, TransportError } from '../../../core/kube/errors.ts';
+import type { AttachOptions, PodStream, StreamEnd } from '../../../core/kube/types.ts';
+import { answerFor } from '../../../runner/agent-socket/answer.ts';
+import type { Answer } from '../../../runner/agent-socket/socket.ts';
+import { Meter } from '../../../runner/limits/meter.ts';
+import { Runner } from '../../../runner/runner.ts';
+import type { BoundSession } from '../../../runner/session.ts';
+import { Channel } from '../channel.ts';
+import type { Observer } from '../observer.ts';
+import type { Dice } from '../random.ts';
+import { Process, type Scheduler } from '../scheduler.ts';
+import { type Plan, type Run, simulatedDriver } from './agent.ts';
+import { StateContent } from './state-content.ts';
+
+/** From SIGTERM to the end of the agent, and then to the end of the runner itself, as in `runner/main.ts`. */
+const SIGNAL_GRACE_MS = 4000;
+const EXIT_MS = 4000;
+
+export interface ContainerOptions {
+  name: string;
+  podUID: string;
+  scheduler: Scheduler;
+  dice: Dice;
+  observer: Observer;
+  /** How likely a stream breaks with what it carries. */
+  breaks: () => number;
+  onExit(exit: Exit): void;
+}
+
+export interface Exit {
+  code: number;
+  reason?: string;
+}
+
+interface Stream {
+  options: AttachOptions;
+  controller: Process;
+  up: Channel<string>;
+  down: Channel<Buffer>;
+  end(end: StreamEnd): void;
+}
+
+/** The container of one pod: the runner's real code as a simulated process, with streams that can break, and a log. */
+export class Container {
+  readonly process: Process;
+  readonly podUID: string;
+  readonly content = new StateContent();
+  readonly log: string[] = [];
+  bind: Bind | undefined;
+  exit: Exit | undefined;
+  /** A line of an epoch that is over is being obeyed, or refused. */
+  #staleLine = false;
+  #highestEpoch = 0;
+  #lastEnded: Run | undefined;
+  #lastResult = 0;
+  /** Results that were printed and not acknowledged, by the numbers of their frames. */
+  #results: { seq: number; run: Run }[] = [];
+  #socket: Answer = async () => ({ ok: false, error: { code: 'NoTurn', message: 'not bound yet' } });
+  #stopping = false;
+  readonly #options: ContainerOptions;
+  readonly #runner: Runner;
+  readonly #streams = new Set<Stream>();
+
+  constructor(options: ContainerOptions) {
+    const { scheduler, dice, observer, podUID } = options;
+    this.#options = options;
+    this.podUID = podUID;
+    this.process = new Process(options.name, scheduler);
+    const { process, content } = this;
+    const driver = simulatedDriver({
+      process,
+      content,
+      startMs: () => dice.skewed(1, 60),
+      socket: (request, gone) => this.#socket(request, gone),
+      begin: ({ turn, approval, restored }) => {
+        const bind = this.bind as Bind;
+        const run: Run = {
+          turn: turn.turn,
+          attempt: turn.attempt,
+          podUID,
+          sessionUID: bind.session.uid,
+          incarnation: bind.incarnation,
+          decision: approval?.requestId,
+          restored: restored !== undefined,
+          plan: turn.input as Plan,
+          startedAt: process.monotonic(),
+          from: content.digest,
+          asked: [],
+        };
+        observer.runStarted(run, this);
+        return run;
+      },
+      told: (run, decided) => observer.told(run, decided, this),
+      touched: () => observer.touched((this.bind as Bind).session.uid),
+      end: (run) => {
+        this.#lastEnded = run;
+        observer.runEnded(run, this);
+      },
+    });
+    this.#runner = new Runner({
+      podUID,
+      clock: process,
+      random: dice,
+      writeFrames: (text) => this.#print(text),
+      writeText: (text) => this.log.push(text),
+      equip: (bind) => {
+        this.bind = bind;
+        content.persistent = bind.persistence?.state !== false;
+        content.maxBytes = bind.persistence?.maxStateBytes ?? Number.POSITIVE_INFINITY;
+        observer.bound(bind, this);
+        if (this.#staleLine) observer.obeyed('bind', this);
+        return {
+          driver,
+          meter: new Meter({ limits: { required: false }, together: false, clock: process }),
+          state: {
+            pack: async (maxBytes = content.maxBytes) => {
+              await process.sleep(dice.skewed(0.5, 20));
+              observer.packed(content, this);
+              return content.packWithin(maxBytes);
+            },
+            unpack: async (packed) => {
+              await process.sleep(dice.skewed(0.5, 20));
+              content.unpack(packed);
+            },
+          },
+          secrets: [],
+          containment: 'Keeper',
+          hardened: true,
+        };
+      },
+      onSession: (session) => {
+        this.#socket = answerFor(session);
+        this.#overhear(session);
+      },
+    });
+    this.#runner.onShutdown((graceMs) => this.#leave('Shutdown', graceMs));
+  }
+
+  /** SIGTERM. */
+  terminate(): void {
+    this.#leave('Signal', SIGNAL_GRACE_MS);
+  }
+
+  /** The process ends here and now, with what it had not yet given away. */
+  die(exit: Exit): void {
+    if (this.exit) return;
+    this.exit = exit;
+    this.process.kill();
+    this.cut(exit.code === 0 ? 'remote' : 'connection');
+    this.#options.onExit(exit);
+  }
+
+  /** Every attach ends; what is under way is lost. */
+  cut(by: StreamEnd['by']): void {
+    for (const stream of [...this.#streams]) stream.end({ by });
+  }
+
+  attach(options: AttachOptions, controller: Process): PodStream {
+    const { scheduler, dice, observer } = this.#options;
+    if (this.exit) throw new ApiError({ code: 400, reason: 'BadRequest', message: 'container is not running' });
+    const { promise, resolve } = Promise.withResolvers<StreamEnd>();
+    const up = new Channel<string>(scheduler, controller, `frames of ${this.process.name}`, (text, tookMs) => {
+      observer.heard(this, tookMs);
+      options.onStdout?.(Buffer.from(text));
+    });
+    const down = new Channel<Buffer>(scheduler, this.process, `lines of ${controller.name}`, (data) =>
+      this.#read(data),
+    );
+    const stream: Stream = {
+      options,
+      controller,
+      up,
+      down,
+      end: (end) => {
+        if (!this.#streams.delete(stream)) return;
+        // What was sent before a connection is closed in order still arrives.
+        if (end.by !== 'local') down.cut();
+        up.cut();
+        if (end.by === 'local') resolve(end);
+        else controller.after(dice.skewed(0.2, 5), `attach ends`, () => resolve(end));
+      },
+    };
+    this.#streams.add(stream);
+    controller.onDeath(() => stream.end({ by: 'local' }));
+    options.signal?.addEventListener('abort', () => stream.end({ by: 'local' }), { once: true });
+    return {
+      write: async (data) => {
+        if (!this.#streams.has(stream)) throw new TransportError('the attach has ended');
+        this.#mishap(stream, down);
+        down.send(Buffer.from(data), dice.skewed(0.1, 5));
+      },
+      closeStdin: () => {},
+      close: () => stream.end({ by: 'local' }),
+      closed: promise,
+    };
+  }
+
+  /** What the runner obeys, at the moment at which it does. */
+  #overhear(session: BoundSession): void {
+    const { observer } = this.#options;
+    const ack = session.ack.bind(session);
+    session.ack = (through) => {
+      for (const { run } of this.#results.filter(({ seq }) => seq <= through)) observer.acknowledged(run, this);
+      this.#results = this.#results.filter(({ seq }) => seq > through);
+      if (this.#staleLine) observer.obeyed('ack', this);
+      ack(through);
+    };
+    const turn = session.turn.bind(session);
+    session.turn = (...line) => {
+      if (this.#staleLine) observer.obeyed('turn', this);
+      return turn(...line);
+    };
+    const cancel = session.cancel.bind(session);
+    session.cancel = (line) => {
+      if (this.#staleLine) observer.obeyed('cancel', this);
+      return cancel(line);
+    };
+    const suspend = session.suspend.bind(session);
+    session.suspend = (suspended) => {
+      if (this.#staleLine) observer.obeyed(suspended ? 'suspend' : 'resume', this);
+      suspend(suspended);
+    };
+  }
+
+  /** A line is read whole: what it leads to at once is seen before anything else happens to this container. */
+  #read(data: Buffer): void {
+    const epoch = Number(/"epoch":(\d+)/.exec(data.toString('latin1'))?.[1] ?? 0);
+    this.#staleLine = epoch > 0 && epoch < this.#highestEpoch;
+    this.#highestEpoch = Math.max(this.#highestEpoch, epoch);
+    this.#runner.push(data);
+  }
+
+  #print(text: string): boolean {
+    const { dice } = this.#options;
+    this.log.push(text);
+    const seq = Number(/"seq":(\d+),"kind":"result"/.exec(text)?.[1] ?? 0);
+    // One that is sent again is that of an earlier run.
+    if (seq > this.#lastResult && this.#lastEnded) {
+      this.#lastResult = seq;
+      this.#results.push({ seq, run: this.#lastEnded });
+    }
+    for (const stream of [...this.#streams]) {
+      this.#mishap(stream, stream.up);
+      stream.up.send(text, dice.skewed(0.1, 5));
+    }
+    if (!dice.chance(0.02)) return true;
+    this.process.after(dice.skewed(0.1, 50), 'stdout drained', () => this.#runner.drained());
+    return false;
+  }
+
+  /** Now and then a stream breaks, or falls silent one way. */
+  #mishap(stream: Stream, channel: { stall(ms: number): void }): void {
+    const { dice, breaks } = this.#options;
+    if (!dice.chance(2 * breaks())) return;
+    if (dice.chance(0.5)) stream.end({ by: 'connection' });
+    else channel.stall(dice.skewed(100, 20_000));
+  }
+
+  #leave(reason: 'Signal' | 'Shutdown', graceMs: number): void {
+    if (this.#stopping) return;
+    this.#stopping = true;
+    const end = () => this.process.after(0.1, 'runner exits', () => this.die({ code: 0 }));
+    this.process.after(graceMs + EXIT_MS, 'runner gives up', () => this.die({ code: 0 }));
+    this.#runner.stop(reason, `told by ${reason}`, graceMs).then(end, end);
+  }
+}

@@ -1,0 +1,75 @@
+import { createHash } from 'node:crypto';
+import { TurnFailure } from '../../../core/result/failure.ts';
+import { EMPTY_ARCHIVE, EMPTY_DIGEST, type PackedState } from '../../../runner/state/archive.ts';
+
+/** A state directory in memory: the runs that have written to it, what they have asked, and padding. */
+export class StateContent {
+  /** Whether it outlives the pod. */
+  persistent = true;
+  /** The most that may be stored, bytes. */
+  maxBytes = Number.POSITIVE_INFINITY;
+  #runs: string[] = [];
+  #questions: string[] = [];
+  #bytes = 0;
+  #packed: PackedState | undefined;
+
+  /** Of what would be stored. */
+  get digest(): string {
+    return this.pack().digest;
+  }
+
+  write(run: string, bytes: number): void {
+    this.#runs.push(run);
+    this.#bytes = bytes;
+    this.#packed = undefined;
+  }
+
+  /** How often an attempt has asked, as far as is known here. */
+  askedBy(attempt: string): number {
+    return this.#questions.filter((asked) => asked === attempt).length;
+  }
+
+  ask(attempt: string, run: string, bytes: number): void {
+    this.#questions.push(attempt);
+    this.write(run, bytes);
+  }
+
+  pack(): PackedState {
+    this.#packed ??= this.#pack();
+    return this.#packed;
+  }
+
+  /** Bytes of what would be stored. */
+  get bytes(): number {
+    return this.pack().bytes;
+  }
+
+  /** As `pack`, but refused like a directory that is too large. */
+  packWithin(maxBytes: number): PackedState {
+    if (this.bytes <= maxBytes) return this.pack();
+    const message = `the state has ${this.bytes} bytes; at most ${maxBytes} can be stored (simulated)`;
+    throw new TurnFailure('StateTooLarge', message);
+  }
+
+  unpack(archive: Buffer): void {
+    const [text = ''] = archive.toString().split('\n', 1);
+    const empty = { runs: [], questions: [], bytes: 0 };
+    const { runs, questions, bytes } = archive.equals(EMPTY_ARCHIVE) ? empty : JSON.parse(text);
+    this.#runs = runs;
+    this.#questions = questions;
+    this.#bytes = bytes;
+    this.#packed = undefined;
+  }
+
+  #pack(): PackedState {
+    if (this.#runs.length === 0 || !this.persistent) return packed(EMPTY_ARCHIVE, EMPTY_DIGEST);
+    const content = { runs: this.#runs, questions: this.#questions, bytes: this.#bytes };
+    const text = `${JSON.stringify(content)}\n`;
+    const archive = Buffer.from(text.padEnd(this.#bytes, '.'));
+    return packed(archive, createHash('sha256').update(archive).digest('hex'));
+  }
+}
+
+function packed(archive: Buffer, digest: string): PackedState {
+  return { digest, bytes: archive.length, packed: archive, skipped: [] };
+}

@@ -1,0 +1,29 @@
+import { bugs } from './bugs/list.ts';
+import { hunt, plant } from './bugs/plant.ts';
+import { controllerCoverage } from './coverage.ts';
+import { invariantOf, runSeed, runSeeds, summary } from './run.ts';
+
+const percent = (part: number, whole: number) => `${((100 * part) / Math.max(1, whole)).toFixed(1)} %`;
+
+/** Prints what the simulator costs and what it is worth: its pace, what of the controller it runs, what it finds. */
+export async function figures(from: number, count: number, workers: number | undefined): Promise<void> {
+  const startedAt = performance.now();
+  const results = await runSeeds({ from, count, ...(workers ? { workers } : {}) });
+  console.log('seeds', JSON.stringify(summary(results, performance.now() - startedAt)));
+
+  const files = await controllerCoverage(async () => {
+    for (let seed = from; seed < from + count; seed++) await runSeed({ seed });
+  });
+  const sum = (of: 'lines' | 'ran') => files.reduce((total, file) => total + file[of], 0);
+  console.log(
+    `coverage of controller/: ${percent(sum('ran'), sum('lines'))} of ${sum('lines')} lines in ${files.length} files`,
+  );
+  const least = files.toSorted((a, b) => a.ran / a.lines - b.ran / b.lines).slice(0, 10);
+  for (const { file, ran, lines } of least) console.log(`  ${percent(ran, lines)} ${file}`);
+
+  for (const bug of bugs) {
+    const { seeds, words } = await hunt(plant(bug), bug);
+    const found = seeds === undefined ? 'not found' : `seed ${(bug.from ?? 1) + seeds - 1}, ${invariantOf(words)}`;
+    console.log(`planted bug: ${bug.name}: ${found}`);
+  }
+}

@@ -1,0 +1,21 @@
+import type { FaultRates } from './api/faults.ts';
+import type { PodRates } from './cluster/kubelets.ts';
+
+/** What a world is about, where it is not left to chance: so that a rare mistake is met sooner. */
+export interface Focus {
+  /** Names of the deeds that are done, beside creating sessions and giving turns. */
+  deeds?: readonly string[];
+  /** Names of the misfortunes that happen. */
+  misfortunes?: readonly string[];
+  /** Milliseconds between two misfortunes, about. */
+  misfortuneEveryMs?: number;
+  /** Milliseconds between two deeds, about. */
+  deedEveryMs?: number;
+  rates?: Partial<FaultRates>;
+  podRates?: Partial<PodRates>;
+  /** What every class says, beside its agent, and every session. */
+  sessionClass?: object;
+  session?: object;
+  maxRunning?: number;
+  storeCeilingBytes?: number;
+}

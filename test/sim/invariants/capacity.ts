@@ -1,0 +1,53 @@
+import { pods } from '../../../core/kube/resources.ts';
+import { type StoredSession, sessions } from '../../../core/resources/kinds.ts';
+import { LABEL_SESSION_UID } from '../../../core/resources/names.ts';
+import type { Change } from '../../../local/apiserver/store/versioned.ts';
+import { SESSIONS } from './facts.ts';
+import type { MakeInvariant } from './invariant.ts';
+import { knewLimits, Places } from './places.ts';
+
+/**
+ * Pods that are not gone and sessions that were admitted never exceed a limit. A limit is in force for a place when it has
+ * held at any time since the controller that asked for the place was last shown limits: one that is lowered later drains.
+ */
+export const capacity: MakeInvariant = (facts, limits) => {
+  const places = new Places(facts, limits);
+  /** Pod → until when whoever admitted its session knew the limits. */
+  const admitted = new Map<string, number>();
+  const { server } = facts;
+
+  /** The pod whose place the change takes, unless it was taken already. */
+  const takes = (change: Change): string | undefined => {
+    const { storage, type, object, previous } = change;
+    const { namespace, name, labels } = object.metadata;
+    if (storage === 'pods' && type === 'ADDED' && labels?.[LABEL_SESSION_UID]) {
+      const isOwned = server.list(sessions).some(({ metadata, status }) => {
+        return metadata.namespace === namespace && status?.podName === name;
+      });
+      return isOwned ? undefined : `${namespace}/${name}`;
+    }
+    if (storage !== SESSIONS || type === 'DELETED') return undefined;
+    const podName = (object as unknown as StoredSession).status?.podName;
+    if (!podName || podName === (previous as unknown as StoredSession | undefined)?.status?.podName) return undefined;
+    const pod = `${namespace}/${podName}`;
+    const call = facts.callBehind(change);
+    if (call) admitted.set(pod, knewLimits(facts, places.asked(call.process, pod) ?? call));
+    return server.get(pods, namespace, podName) ? undefined : pod;
+  };
+
+  return {
+    sent: places.sent,
+    committed(change) {
+      places.committed(change);
+      const pod = takes(change);
+      if (pod === undefined) return;
+      const taken = places.taken();
+      for (const what of taken.get(pod) ?? []) {
+        const count = [...taken.values()].filter((scopes) => scopes.includes(what)).length;
+        const limit = Math.max(...places.limits(what, admitted.get(pod) ?? facts.kubelets.now));
+        if (count > limit)
+          facts.fail('capacity', `${count} running places of ${what} are taken, the limit is ${limit}`);
+      }
+    },
+  };
+};

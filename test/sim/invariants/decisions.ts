@@ -1,0 +1,62 @@
+import { isDeepStrictEqual } from 'node:util';
+import { approvals, type StoredApproval } from '../../../core/resources/kinds.ts';
+import { storageOf } from '../api/server.ts';
+import type { MakeInvariant } from './invariant.ts';
+
+const APPROVALS = storageOf(approvals);
+
+/** An agent is told what somebody decided on what it asked, after that was written, once. */
+export const toldOnce: MakeInvariant = (facts) => {
+  const given: StoredApproval[] = [];
+  const told = new Map<string, string>();
+  return {
+    committed({ storage, type, object }) {
+      if (storage === APPROVALS && type === 'ADDED') given.push(object as unknown as StoredApproval);
+    },
+    told(run, { requestId, decision, response }) {
+      const turn = facts.turns.get(run.turn);
+      const { name = '', namespace } = turn?.metadata ?? {};
+      const fail = (why: string) => facts.fail('told once', `turn ${name} is told of request ${requestId} ${why}`);
+      const before = told.get(requestId);
+      if (before) fail(`in pod ${run.podUID}, as it was in ${before}`);
+      told.set(requestId, run.podUID);
+      const by = given.find(({ metadata, spec }) => {
+        const isFor = metadata.namespace === namespace && spec.turn === name && spec.requestId === requestId;
+        return isFor && spec.decision === decision && isDeepStrictEqual(spec.response, response);
+      });
+      if (!by) fail(`${decision}, which nobody has decided`);
+      const { id, decided } = turn?.status?.approval ?? {};
+      if (id !== requestId || decided?.decision !== decision) fail('before that was written');
+    },
+  };
+};
+
+/**
+ * The first request that an agent of a later pod gets says that it is restored, unless it is told a decision. Nobody can know
+ * that there was an agent before when all that is left of it were turns that never ended and are deleted.
+ */
+export const toldOfRestoration: MakeInvariant = (facts) => {
+  const podsOf = new Map<string, Set<string>>();
+  const greeted = new Set<string>();
+  return {
+    runStarted({ sessionUID, podUID, decision, restored, turn }) {
+      const before = podsOf.get(sessionUID) ?? new Set();
+      podsOf.set(sessionUID, before.add(podUID));
+      const name = facts.turns.get(turn)?.metadata.name ?? turn;
+      const fail = (what: string) => facts.fail('told of restoration', `turn ${name} in pod ${podUID} ${what}`);
+      if (decision !== undefined) {
+        if (restored) fail('is told a decision and that it is restored');
+        return;
+      }
+      const first = !greeted.has(podUID);
+      greeted.add(podUID);
+      if (restored && !first) fail('is told again that it is restored');
+      if (restored || !first || before.size <= 1) return;
+      const { lastTurn, state } = facts.session(sessionUID)?.status ?? {};
+      const ranBefore = facts.turnsOf(sessionUID).some(({ metadata: { uid } }) => {
+        return facts.runs.get(uid)?.some((run) => run.podUID !== podUID);
+      });
+      if (lastTurn || state || ranBefore) fail('is not told that it is restored');
+    },
+  };
+};

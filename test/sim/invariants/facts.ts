@@ -1,0 +1,165 @@
+import { openState, stateKey } from '../../../core/frames/seal.ts';
+import { leases, secrets } from '../../../core/kube/resources.ts';
+import { blobs, type StoredSession, type StoredTurn, sessions, turns } from '../../../core/resources/kinds.ts';
+import { blobName, parseStoreKey } from '../../../core/resources/names.ts';
+import type { StateRef } from '../../../core/resources/schema.ts';
+import type { Change } from '../../../local/apiserver/store/versioned.ts';
+import { type SimServer, storageOf } from '../api/server.ts';
+import type { Run } from '../cluster/agent.ts';
+import type { Kubelets } from '../cluster/kubelets.ts';
+import type { ControllerCall } from '../observer.ts';
+import { isLater, UncopiedStates } from './states.ts';
+import { decoded } from './stored.ts';
+
+export const LEASES = storageOf(leases);
+export const SESSIONS = storageOf(sessions);
+export const TURNS = storageOf(turns);
+export const BLOBS = storageOf(blobs);
+
+export function ownerOf(turn: StoredTurn): string | undefined {
+  return turn.metadata.ownerReferences?.find(({ kind }) => kind === 'Session')?.uid;
+}
+
+const pluralOf = (storage: string): string => storage.split('.')[0] as string;
+
+/** What has really happened so far, for invariants to compare with what is claimed. */
+export class Facts {
+  readonly server: SimServer;
+  readonly kubelets: Kubelets;
+  readonly where: { namespace: string; keys: string };
+  readonly #fail: (message: string) => void;
+  /** By turn uid, in order of their start. */
+  readonly runs = new Map<string, Run[]>();
+  /** The highest state that any commit has shown, by session uid. */
+  readonly committed = new Map<string, StateRef>();
+  /** Every turn that was ever accepted, by uid, as it was last. */
+  readonly turns = new Map<string, StoredTurn>();
+  /** Every session that ever was, by uid, as it was last. */
+  readonly sessions = new Map<string, StoredSession>();
+  /** Storage's first word → when each version of such an object came about. */
+  readonly #changes = new Map<string, { version: number; at: number }[]>();
+  readonly #uncopied = new UncopiedStates();
+  #called: { call: ControllerCall; at: number } | undefined;
+
+  constructor(
+    server: SimServer,
+    kubelets: Kubelets,
+    where: { namespace: string; keys: string },
+    fail: (message: string) => void,
+  ) {
+    this.server = server;
+    this.kubelets = kubelets;
+    this.where = where;
+    this.#fail = fail;
+  }
+
+  fail(invariant: string, message: string): void {
+    this.#fail(`${invariant}: ${message}`);
+  }
+
+  sent(call: ControllerCall): void {
+    if (call.verb !== 'replace' || call.resource !== 'sessions') return;
+    this.#uncopied.writes(call, call.object?.metadata.uid ?? '');
+  }
+
+  answered(call: ControllerCall, error: Error | undefined): void {
+    if (!error) this.#uncopied.answered(call);
+  }
+
+  called(call: ControllerCall): void {
+    this.#called = { call, at: this.kubelets.now };
+  }
+
+  /** The call of a controller that has made the change; undefined when it is somebody else's. */
+  callBehind({ storage, object }: Change): ControllerCall | undefined {
+    const { call, at } = this.#called ?? {};
+    const { name, namespace } = object.metadata;
+    const isIt = at === this.kubelets.now && call?.name === name && call.namespace === namespace;
+    return isIt && pluralOf(storage) === call.resource ? call : undefined;
+  }
+
+  /** Until when, in virtual milliseconds, the controller knew all that became of these kinds; as of the call, or `agoMs` before. */
+  knewUntil(call: ControllerCall, plurals: readonly string[], agoMs = 0): number {
+    const missed = plurals.map((plural) => {
+      const knew = call.knew(plural, agoMs);
+      return this.#changes.get(plural)?.find(({ version }) => version > knew)?.at ?? Number.POSITIVE_INFINITY;
+    });
+    return Math.min(call.sentAt(agoMs), ...missed);
+  }
+
+  /** When this version of a session came about, virtual milliseconds. */
+  sessionCameAt(version: number): number {
+    return this.#changes.get(pluralOf(SESSIONS))?.find((change) => change.version === version)?.at ?? 0;
+  }
+
+  committedBy(change: Change): void {
+    const { storage, type, object, previous, version } = change;
+    const call = this.callBehind(change);
+    const plural = pluralOf(storage);
+    const changes = this.#changes.get(plural) ?? [];
+    this.#changes.set(plural, changes);
+    changes.push({ version, at: this.kubelets.now });
+    if (storage === TURNS) {
+      const turn = object as unknown as StoredTurn;
+      this.turns.set(turn.metadata.uid, turn);
+      const state = turn.status?.state;
+      const owner = ownerOf(turn);
+      this.#note(owner, state);
+      const was = (previous as unknown as StoredTurn | undefined)?.status?.state;
+      if (type === 'DELETED') this.#uncopied.deleted(turn, version);
+      else if (owner && state && (!was || isLater(state, was)))
+        this.#uncopied.committed(turn, owner, { state, version, call });
+    }
+    if (storage === LEASES && call) this.#uncopied.leads(call.process);
+    if (storage === SESSIONS) {
+      const session = object as unknown as StoredSession;
+      this.sessions.set(session.metadata.uid, session);
+      if (type !== 'DELETED') this.#note(session.metadata.uid, session.status?.state);
+      this.#uncopied.copied(session);
+    }
+  }
+
+  started(run: Run): void {
+    this.runs.set(run.turn, [...(this.runs.get(run.turn) ?? []), run]);
+  }
+
+  session(uid: string): StoredSession | undefined {
+    return this.server.list(sessions).find(({ metadata }) => metadata.uid === uid);
+  }
+
+  turnsOf(sessionUID: string): StoredTurn[] {
+    return this.server.list(turns).filter((turn) => ownerOf(turn) === sessionUID);
+  }
+
+  /** The bytes behind a store key as they are stored now; undefined with a reason when they cannot be had. */
+  stored(namespace: string, ref: string): { data: Buffer } | { problem: string } {
+    const key = parseStoreKey(ref);
+    if (!key) return { problem: `"${ref}" is no store key` };
+    return decoded((part) => this.server.get(blobs, namespace, blobName(key, part)));
+  }
+
+  /** The archive that a state reference stands for, opened with the installation's key. */
+  archive(namespace: string, sessionUID: string, state: StateRef): { data: Buffer } | { problem: string } {
+    const secret = this.server.get(secrets, this.where.namespace, this.where.keys);
+    const master = secret?.data?.[state.keyId];
+    if (!master) return { problem: `there is no master key ${state.keyId}` };
+    const sealed =
+      state.inline !== undefined
+        ? { data: Buffer.from(state.inline, 'base64') }
+        : this.stored(namespace, state.ref ?? '');
+    if ('problem' in sealed) return sealed;
+    const key = stateKey(Buffer.from(master, 'base64'), sessionUID);
+    const data = openState(key, sealed.data, { session: sessionUID, keyId: state.keyId });
+    return data ? { data } : { problem: 'it does not open with the session key' };
+  }
+
+  /** The last committed state without what somebody has deleted with its turn before the leader was told of it. */
+  left(sessionUID: string): StateRef | undefined {
+    const written = this.sessions.get(sessionUID)?.status?.state;
+    return this.#uncopied.of(sessionUID).reduce((last, state) => (isLater(state, last) ? state : last), written);
+  }
+
+  #note(sessionUID: string | undefined, state: StateRef | undefined): void {
+    if (sessionUID && state && isLater(state, this.committed.get(sessionUID))) this.committed.set(sessionUID, state);
+  }
+}

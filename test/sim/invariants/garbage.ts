@@ -1,0 +1,85 @@
+import { parseDuration } from '../../../core/resources/duration.ts';
+import { type StoredBlob, sessions, turns } from '../../../core/resources/kinds.ts';
+import { isTerminal } from '../../../core/resources/turn.ts';
+import type { ControllerCall } from '../observer.ts';
+import { CLOCK_MS } from './clocks.ts';
+import { BLOBS } from './facts.ts';
+import type { MakeInvariant } from './invariant.ts';
+import { Looks } from './looks.ts';
+import { isLater } from './states.ts';
+
+/** Nothing stored is removed while it is younger: it may belong to a commit that is under way. */
+const MIN_AGE_MS = 3_600_000;
+
+/** Of the history only what has ended, is counted, and whose state the session has is removed. */
+export const history: MakeInvariant = (facts) => ({
+  called({ verb, resource, namespace, name, process }) {
+    if (verb !== 'delete' || resource !== 'turns') return;
+    const turn = facts.server.get(turns, namespace, name);
+    const owner = turn?.metadata.ownerReferences?.find(({ kind }) => kind === 'Session')?.uid;
+    const session = facts.session(owner ?? '');
+    if (!turn || !session) return;
+    const { phase, state, index = 0 } = turn.status ?? {};
+    const fail = (why: string) => facts.fail('history', `${process} deletes turn ${name}, ${why}`);
+    if (!isTerminal(phase)) fail(`which is ${phase ?? 'new'}`);
+    if (state && (!session.status?.state || isLater(state, session.status.state))) fail('whose state is not copied');
+    if (index > (session.status?.lastTurn?.index ?? 0)) fail('which is not counted');
+  },
+});
+
+/**
+ * A session is deleted when its time has come, counted from when the word that it rests was sent, and never with a turn
+ * that was given before the last look.
+ */
+export const expired: MakeInvariant = (facts) => {
+  const looks = new Looks(facts);
+  const created = new Map<string, number>();
+  const since = new Map<string, { phase: string | undefined; at: number }>();
+  const sentAt = new WeakMap<ControllerCall, number>();
+  const { server } = facts;
+  return {
+    sent: (call) => void sentAt.set(call, server.clock.now()),
+    committed(change) {
+      const { type, object, version } = change;
+      const { uid = '' } = object.metadata;
+      if (type === 'ADDED') created.set(uid, version);
+      const { phase } = (object.status ?? {}) as { phase?: string };
+      if (since.get(uid)?.phase === phase) return;
+      const call = facts.callBehind(change);
+      since.set(uid, { phase, at: (call && sentAt.get(call)) ?? server.clock.now() });
+    },
+    called(call) {
+      looks.called(call);
+      const { verb, resource, namespace, name, process } = call;
+      if (verb !== 'delete' || resource !== 'sessions') return;
+      const session = server.get(sessions, namespace, name);
+      if (!session || session.metadata.deletionTimestamp || session.metadata.uid !== call.uid) return;
+      const { spec, metadata } = session;
+      const { phase, at } = since.get(metadata.uid) ?? { phase: undefined, at: 0 };
+      const ttl = phase === 'Finished' ? spec.ttlAfterFinished : spec.ttlAfterSuspended;
+      const fail = (why: string) => facts.fail('expired', `${process} deletes session ${name}, ${why}`);
+      const changed = call.resourceVersion !== undefined && call.resourceVersion !== metadata.resourceVersion;
+      if (changed) return;
+      if (phase !== 'Finished' && phase !== 'Suspended') fail(`which is ${phase}`);
+      const age = server.clock.now() - at + CLOCK_MS;
+      if (ttl && age < parseDuration(ttl)) fail(`which has been ${phase} for ${age} ms`);
+      const seen = looks.of(process, session)?.version ?? Number.POSITIVE_INFINITY;
+      for (const { metadata, status } of facts.turnsOf(session.metadata.uid)) {
+        if (!isTerminal(status?.phase) && (created.get(metadata.uid) ?? 0) <= seen)
+          fail(`and turn ${metadata.name} waits`);
+      }
+    },
+  };
+};
+
+/** What is stored of a session that is there is kept for a while, whatever it seems to be good for. */
+export const keptAWhile: MakeInvariant = (facts) => ({
+  committed({ storage, type, object }) {
+    if (storage !== BLOBS || type !== 'DELETED') return;
+    const { metadata, spec } = object as unknown as StoredBlob;
+    const session = facts.session(spec.sessionUID);
+    const age = facts.server.clock.now() - Date.parse(metadata.creationTimestamp) + CLOCK_MS;
+    if (session && !session.metadata.deletionTimestamp && age < MIN_AGE_MS)
+      facts.fail('kept a while', `blob ${metadata.name} was deleted when it was ${age} ms old`);
+  },
+});

@@ -1,0 +1,159 @@
+import { nodes, pods } from '../../../core/kube/resources.ts';
+import { parseDuration } from '../../../core/resources/duration.ts';
+import { type StoredSession, type StoredTurn, sessionclasses, sessions, turns } from '../../../core/resources/kinds.ts';
+import { isTerminal } from '../../../core/resources/turn.ts';
+import { storageOf } from '../api/server.ts';
+import { Activity } from './activity.ts';
+import { CLOCK_MS } from './clocks.ts';
+import { type Facts, ownerOf, SESSIONS, TURNS } from './facts.ts';
+import type { MakeInvariant } from './invariant.ts';
+import { Looks } from './looks.ts';
+import { Pasts } from './past.ts';
+import { suspendedBy } from './suspended.ts';
+
+/** A session that has just been active does not give way; see controller/decide/activity.ts. */
+const JUST_ACTIVE_MS = 10_000;
+/** Who is to give way is planned once a second; see controller/capacity/plan.ts. */
+const PLAN_MS = 1000;
+/** What a controller goes by. */
+const CACHES = ['sessions', 'turns', 'pods', 'sessionclasses'];
+
+const CLASSES = storageOf(sessionclasses);
+
+/** What is a reason to give up a pod unasked, or not to, as it has been at any time. */
+class Reasons {
+  /** Session → whether it would have liked a place, and whether it had one and nothing to do. */
+  readonly wants = new Pasts<boolean>();
+  readonly rests = new Pasts<boolean>();
+  readonly idleMs = new Pasts<number>();
+  /** Class → how many idle sessions of it keep their pods, and how long those that ask keep theirs. */
+  readonly minIdle = new Pasts<number>();
+  readonly windowMs = new Pasts<number>();
+  /** By node. */
+  readonly cordoned = new Pasts<boolean>();
+  readonly classOf = new Map<string, string>();
+  readonly #facts: Facts;
+
+  constructor(facts: Facts) {
+    this.#facts = facts;
+  }
+
+  changed(storage: string): void {
+    const { server, kubelets } = this.#facts;
+    const { now } = kubelets;
+    if (storage === 'nodes') {
+      for (const { metadata, spec } of server.list(nodes))
+        this.cordoned.becomes(metadata.name, spec?.unschedulable === true, now);
+    }
+    if (storage === CLASSES) {
+      for (const { metadata, spec } of server.list(sessionclasses)) {
+        this.minIdle.becomes(metadata.name, spec.minIdle ?? 0, now);
+        this.windowMs.becomes(metadata.name, parseDuration(spec.approvalWindow ?? '1h'), now);
+      }
+    }
+    if (storage === SESSIONS || storage === TURNS || storage === 'pods') this.#sessions(now);
+  }
+
+  #sessions(now: number): void {
+    const { server } = this.#facts;
+    const working = new Set(
+      server
+        .list(turns)
+        .filter(({ status }) => !isTerminal(status?.phase))
+        .map(ownerOf),
+    );
+    const gone = new Set(this.classOf.keys());
+    for (const session of server.list(sessions)) {
+      const { metadata, spec } = session;
+      gone.delete(metadata.uid);
+      this.classOf.set(metadata.uid, spec.class);
+      this.wants.becomes(metadata.uid, wants(session, working.has(metadata.uid)), now);
+      this.rests.becomes(metadata.uid, !working.has(metadata.uid) && this.#hasPlace(session), now);
+      this.idleMs.becomes(metadata.uid, parseDuration(spec.timeouts?.idle ?? '2h'), now);
+    }
+    for (const uid of gone) {
+      this.wants.becomes(uid, false, now);
+      this.rests.becomes(uid, false, now);
+    }
+  }
+
+  #hasPlace({ metadata, spec, status }: StoredSession): boolean {
+    const pod = status?.podName ? this.#facts.server.get(pods, metadata.namespace, status.podName) : undefined;
+    if (!pod || pod.metadata.deletionTimestamp || status?.phase === 'Finished') return false;
+    const isReady = status?.conditions?.some((one) => one.type === 'Ready' && one.status === 'True');
+    return spec.persistence?.state !== false && (isReady === true || status?.phase === 'Suspending');
+  }
+}
+
+function wants({ spec, status }: StoredSession, works: boolean): boolean {
+  if (status?.podName || status?.phase === 'Finished') return false;
+  return status?.queue !== undefined || (!spec.suspend && (works || !status?.incarnation));
+}
+
+/**
+ * The pod of a session is given up unasked when the session was idle for its time, when its node takes no pods any more,
+ * or when somebody waits for its place: then never under one that was just active, that keeps no state, that asks and has
+ * not waited for its class's window, or that is among the idle ones which its class keeps. A controller goes by what it was
+ * shown: what it was not shown yet, and what has changed since it last planned, is not held against it.
+ */
+export const givesWay: MakeInvariant = (facts) => {
+  const looks = new Looks(facts);
+  const activity = new Activity(facts);
+  const reasons = new Reasons(facts);
+  const asksSince = new Map<string, number>();
+  const { server, kubelets } = facts;
+
+  /** What is wrong with giving up the pod; undefined when nothing is. */
+  const problem = (session: StoredSession, asking: StoredTurn | undefined, planned: number): string | undefined => {
+    const { uid } = session.metadata;
+    const sessionClass = session.spec.class;
+    const somebodyWaits = [...reasons.wants.everBeen(true, planned)].some((one) => one !== uid);
+    const rested = activity.restedMs(uid) + CLOCK_MS;
+    if (asking) {
+      const asked = server.clock.now() - (asksSince.get(asking.metadata.uid) ?? 0) + CLOCK_MS;
+      if (!somebodyWaits) return `turn ${asking.metadata.name} asks, and nobody waits for a place`;
+      const window = Math.min(...reasons.windowMs.since(sessionClass, planned));
+      return asked < window ? `turn ${asking.metadata.name} has asked for ${asked} ms` : undefined;
+    }
+    if (rested < JUST_ACTIVE_MS) return `it was active ${rested} ms ago`;
+    if (!somebodyWaits) return `it has rested for ${rested} ms, and nobody waits for a place`;
+    const idle = [...reasons.rests.everBeen(true, planned)].filter((one) => reasons.classOf.get(one) === sessionClass);
+    const others = idle.filter((one) => one !== uid).length;
+    const kept = Math.min(...reasons.minIdle.since(sessionClass, planned));
+    return others < kept ? `its class keeps ${kept} idle sessions, and there are ${others} beside it` : undefined;
+  };
+
+  return {
+    committed(change) {
+      activity.committed(change);
+      reasons.changed(change.storage);
+      const { object, previous } = change;
+      const phaseOf = (one: typeof previous) => (one?.status as { phase?: string } | undefined)?.phase;
+      if (phaseOf(object) === 'AwaitingApproval' && phaseOf(previous) !== 'AwaitingApproval')
+        asksSince.set(object.metadata.uid ?? '', server.clock.now());
+    },
+    runStarted: activity.runStarted,
+    runEnded: activity.runEnded,
+    touched: activity.touched,
+    called(call) {
+      looks.called(call);
+      const { session, pod } = suspendedBy(call, facts) ?? {};
+      // Nothing ever ran in a pod that is not bound.
+      if (!session || !pod || !kubelets.container(pod.metadata.uid)?.bind) return;
+      const look = looks.of(call.process, session);
+      if (look?.wished || session.spec.suspend || session.spec.suspendRequest) return;
+      const fail = (why: string) =>
+        facts.fail('gives way', `${call.name} is given up unasked by ${call.process} although ${why}`);
+      if (session.spec.persistence?.state === false) return fail('it keeps no state');
+      const { uid } = session.metadata;
+      const known = facts.knewUntil(call, CACHES);
+      const asking = facts.turnsOf(uid).find(({ status }) => status?.phase === 'AwaitingApproval');
+      const idleMs = Math.min(...reasons.idleMs.since(uid, known));
+      if (!asking && activity.restedMs(uid) + CLOCK_MS >= idleMs) return;
+      const moves = reasons.cordoned.since(pod.spec.nodeName ?? '', facts.knewUntil(call, ['nodes'])).includes(true);
+      if (!asking && moves) return;
+      const why = problem(session, asking, facts.knewUntil(call, CACHES, PLAN_MS));
+      if (why) fail(why);
+    },
+  };
+};

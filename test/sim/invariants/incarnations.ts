@@ -1,0 +1,47 @@
+import { pods } from '../../../core/kube/resources.ts';
+import { LABEL_INCARNATION, LABEL_SESSION_UID } from '../../../core/resources/names.ts';
+import type { MakeInvariant } from './invariant.ts';
+
+/**
+ * The pod of an incarnation is made after the session's status has owned it, and never again once a turn ran in one: its
+ * state would have numbers that were given before.
+ */
+export const ownedFirst: MakeInvariant = (facts) => {
+  const used = new Set<string>();
+  return {
+    runStarted({ sessionUID, incarnation }) {
+      used.add(`${sessionUID}/${incarnation}`);
+    },
+    committed({ storage, type, object }) {
+      const { labels, name } = object.metadata;
+      const session = labels?.[LABEL_SESSION_UID];
+      if (storage !== 'pods' || type !== 'ADDED' || !session) return;
+      const incarnation = Number(labels[LABEL_INCARNATION]);
+      const key = `${session}/${incarnation}`;
+      const present = facts.session(session);
+      // What is made for a session that has been deleted goes as it did, with whatever it stores.
+      if (!present) return;
+      if (used.has(key)) facts.fail('owned first', `pod ${name} is made again, and a turn ran in an earlier one`);
+      const owned = present.status?.incarnation ?? 0;
+      if (owned < incarnation) facts.fail('owned first', `pod ${name} is made while incarnation ${owned} is owned`);
+    },
+  };
+};
+
+/** A session is bound in one living pod at a time, to the incarnation that its pod was made for. */
+export const boundOnce: MakeInvariant = (facts) => ({
+  bound(bind, container) {
+    const { uid, name } = bind.session;
+    const pod = facts.server.list(pods).find(({ metadata }) => metadata.uid === container.podUID);
+    const labels = pod?.metadata.labels ?? {};
+    const label = Number(labels[LABEL_INCARNATION]);
+    if (pod && (labels[LABEL_SESSION_UID] !== uid || label !== bind.incarnation))
+      facts.fail('bound once', `pod ${pod.metadata.name} is bound to session ${uid}, incarnation ${bind.incarnation}`);
+    for (const other of facts.kubelets.running) {
+      const bound = other.container.bind;
+      if (other.container === container || bound?.session.uid !== uid || !facts.kubelets.isAlive(other.pod.uid))
+        continue;
+      facts.fail('bound once', `session ${name} is bound in ${container.podUID} and in ${other.pod.name} at once`);
+    }
+  },
+});

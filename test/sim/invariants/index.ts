@@ -1,0 +1,105 @@
+import type { Observer } from '../observer.ts';
+import { keptWhileNamed } from './blobs.ts';
+import { capacity } from './capacity.ts';
+import { toldOfRestoration, toldOnce } from './decisions.ts';
+import type { Facts } from './facts.ts';
+import { untouched } from './foreign.ts';
+import { expired, history, keptAWhile } from './garbage.ts';
+import { givesWay } from './give-way.ts';
+import { groups } from './groups.ts';
+import { boundOnce, ownedFirst } from './incarnations.ts';
+import type { Limits, MakeInvariant } from './invariant.ts';
+import { isolated } from './isolated.ts';
+import { inTurn } from './queue.ts';
+import { consistent } from './settled.ts';
+import { byUID, spared } from './spared.ts';
+import { forward, goesOn, withinMaxState } from './state.ts';
+import { committedFirst, endsOnce, inOrder, isTrue, presentLeader, startsOnce } from './turns.ts';
+import { ownUsage } from './usage.ts';
+import { genuine, wokenByTurns } from './woken.ts';
+
+const all: readonly MakeInvariant[] = [
+  capacity,
+  inTurn,
+  groups,
+  endsOnce,
+  inOrder,
+  isTrue,
+  ownUsage,
+  startsOnce,
+  committedFirst,
+  presentLeader,
+  ownedFirst,
+  boundOnce,
+  isolated,
+  forward,
+  goesOn,
+  withinMaxState,
+  keptWhileNamed,
+  keptAWhile,
+  history,
+  expired,
+  toldOnce,
+  toldOfRestoration,
+  wokenByTurns,
+  genuine,
+  byUID,
+  spared,
+  givesWay,
+  untouched,
+  consistent,
+];
+
+/** All invariants as one observer, told of everything in order. */
+export function invariants(facts: Facts, limits: Limits): Observer & { settled(): void } {
+  const made = all.map((make) => make(facts, limits));
+  return {
+    sent(call) {
+      facts.sent(call);
+      for (const one of made) one.sent?.(call);
+    },
+    called(call) {
+      facts.called(call);
+      for (const one of made) one.called?.(call);
+    },
+    answered(call, error) {
+      facts.answered(call, error);
+      for (const one of made) one.answered?.(call, error);
+    },
+    committed(change) {
+      facts.committedBy(change);
+      for (const one of made) one.committed?.(change);
+    },
+    bound(bind, container) {
+      for (const one of made) one.bound?.(bind, container);
+    },
+    heard(container, agoMs) {
+      for (const one of made) one.heard?.(container, agoMs);
+    },
+    runStarted(run, container) {
+      for (const one of made) one.runStarted?.(run, container);
+      facts.started(run);
+    },
+    runEnded(run, container) {
+      for (const one of made) one.runEnded?.(run, container);
+    },
+    acknowledged(run, container) {
+      for (const one of made) one.acknowledged?.(run, container);
+    },
+    obeyed(line, container) {
+      for (const one of made) one.obeyed?.(line, container);
+    },
+    told(run, decided, container) {
+      for (const one of made) one.told?.(run, decided, container);
+    },
+    touched(session) {
+      for (const one of made) one.touched?.(session);
+    },
+    packed(content, container) {
+      for (const one of made) one.packed?.(content, container);
+    },
+    settled() {
+      for (const one of made) one.settled?.();
+    },
+  };
+}

@@ -1,0 +1,77 @@
+import { pods } from '../../../core/kube/resources.ts';
+import { type StoredSession, sessions, turns } from '../../../core/resources/kinds.ts';
+import { LABEL_SESSION_UID } from '../../../core/resources/names.ts';
+import { isTerminal } from '../../../core/resources/turn.ts';
+import { type Facts, ownerOf } from './facts.ts';
+import type { MakeInvariant } from './invariant.ts';
+
+/** What is still to be done; empty once everything has settled. */
+export function unsettled(facts: Facts): string[] {
+  const left: string[] = [];
+  const { server } = facts;
+  for (const turn of server.list(turns)) {
+    if (isTerminal(turn.status?.phase)) continue;
+    left.push(`turn ${turn.metadata.name} is ${turn.status?.phase ?? 'new'}`);
+  }
+  for (const session of server.list(sessions)) {
+    const why = restless(facts, session);
+    if (why) left.push(`session ${session.metadata.name}: ${why}`);
+  }
+  for (const { metadata } of server.list(pods)) {
+    const session = metadata.labels?.[LABEL_SESSION_UID];
+    if (session && facts.session(session)?.status?.podName !== metadata.name)
+      left.push(`pod ${metadata.name} belongs to no incarnation`);
+  }
+  return left;
+}
+
+function restless(facts: Facts, { metadata, spec, status }: StoredSession): string | undefined {
+  if (metadata.deletionTimestamp) return 'is being deleted';
+  if (!status?.phase) return 'has no status';
+  if (status.observedGeneration !== metadata.generation) return `generation ${metadata.generation} is not observed`;
+  if (status.queue) return `waits: ${status.queue.reason}`;
+  if (!['Ready', 'Suspended', 'Finished'].includes(status.phase)) return `is ${status.phase}`;
+  if (spec.suspend && status.phase === 'Ready') return 'is to be suspended';
+  const { id, afterTurn = 0, done } = status.suspendHandled ?? {};
+  const indices = facts.turnsOf(metadata.uid).map((turn) => turn.status?.index ?? 0);
+  const later = Math.max(status.lastTurn?.index ?? 0, ...indices) > afterTurn;
+  if (spec.suspendRequest && id !== spec.suspendRequest) return 'has a request to suspend that was not seen';
+  const pod = status.podName && facts.server.get(pods, metadata.namespace, status.podName);
+  if (status.phase === 'Ready' && (!pod || pod.metadata.deletionTimestamp || pod.status?.phase !== 'Running'))
+    return `is Ready with a pod that is ${pod ? (pod.status?.phase ?? 'new') : 'not there'}`;
+  if (pod && status.phase === 'Ready' && !facts.kubelets.isAlive(pod.metadata.uid))
+    return 'is Ready with a dead container';
+  if (status.phase !== 'Ready' && status.podName) return `is ${status.phase} and holds ${status.podName}`;
+  const { ttlAfterFinished, ttlAfterSuspended, history, persistence, timeouts } = spec;
+  if (status.phase === 'Finished' && ttlAfterFinished) return 'is to be deleted, as it is finished';
+  if (status.phase === 'Suspended' && ttlAfterSuspended) return 'is to be deleted, as it is suspended';
+  if (status.phase === 'Ready' && timeouts?.idle && persistence?.state !== false) return 'is to be reclaimed';
+  // Only a turn that asked can go on after the request was carried out.
+  const asked = [...facts.runs.values()].flat().some((run) => run.sessionUID === metadata.uid && run.asked.length > 0);
+  if (spec.suspendRequest && !later && !(done && asked) && status.phase === 'Ready') return 'was asked to suspend';
+  const ended = facts.turnsOf(metadata.uid).length;
+  // What a session of one turn was given besides goes with it.
+  if (spec.turns === 'Many' && history?.turns !== undefined && ended > history.turns)
+    return `has ${ended} turns, ${history.turns} are kept`;
+  if (spec.turns === 'Many' && (status.turns?.total ?? 0) < ended)
+    return `${ended} turns ended, ${status.turns?.total} are counted`;
+  return undefined;
+}
+
+/** Once settled, every session says what is: its turns, its state. */
+export const consistent: MakeInvariant = (facts) => ({
+  settled() {
+    for (const { metadata, status, spec } of facts.server.list(sessions)) {
+      const own = facts.turnsOf(metadata.uid).filter((turn) => ownerOf(turn) === metadata.uid);
+      if (facts.left(metadata.uid)?.digest !== status?.state?.digest)
+        facts.fail('consistent', `session ${metadata.name} does not have its last committed state`);
+      if (spec.turns !== 'Many') continue;
+      const succeeded = own.filter((turn) => turn.status?.phase === 'Succeeded').length;
+      if ((status?.turns?.succeeded ?? 0) < succeeded)
+        facts.fail(
+          'consistent',
+          `session ${metadata.name} counts ${status?.turns?.succeeded} successes of ${succeeded}`,
+        );
+    }
+  },
+});

@@ -1,0 +1,75 @@
+import { approvals, type StoredTurn } from '../../../core/resources/kinds.ts';
+import { isTerminal } from '../../../core/resources/turn.ts';
+import { ownerOf, TURNS } from './facts.ts';
+import type { MakeInvariant } from './invariant.ts';
+import { Looks } from './looks.ts';
+import { suspendedBy } from './suspended.ts';
+
+/** What is deleted is named by its uid: another of its name is not meant. */
+export const byUID: MakeInvariant = (facts) => ({
+  called({ verb, resource, name, uid, process }) {
+    if (verb === 'delete' && uid === undefined)
+      facts.fail('by uid', `${process} deletes ${resource}/${name}, whichever object has that name by now`);
+  },
+});
+
+/** What a turn is told that its pod took with it. */
+const LOSSES: ReadonlySet<string> = new Set(['PodLost', 'StartFailed']);
+
+/**
+ * A pod that is given up to suspend its session takes no turn with it: neither one that runs, nor one that waits, nor one
+ * that asks, except at capacity.
+ */
+export const spared: MakeInvariant = (facts) => {
+  const looks = new Looks(facts);
+  const created = new Map<string, number>();
+  const reclaimed = new Set<string>();
+  const { server } = facts;
+
+  /** A turn that was given to a pod that is given up. */
+  const lost = (turn: StoredTurn) => {
+    const { metadata, status } = turn;
+    const { podUID = '', incarnation = 0, error } = status ?? {};
+    if (!reclaimed.has(podUID) || !LOSSES.has(error?.code ?? '')) return;
+    // Perhaps it waited on, and it is a later pod that could not start.
+    const later = facts.sessions.get(ownerOf(turn) ?? '')?.status?.incarnation ?? 0;
+    if (error?.code === 'StartFailed' && later > incarnation) return;
+    facts.fail(
+      'spared',
+      `turn ${metadata.name} was lost with pod ${podUID}, which was given up to suspend its session`,
+    );
+  };
+
+  const isDecidedBy = (turn: StoredTurn, version: number) =>
+    server.list(approvals).some(({ metadata, spec }) => {
+      const isFor = metadata.namespace === turn.metadata.namespace && spec.turn === turn.metadata.name;
+      return isFor && spec.requestId === turn.status?.approval?.id && (created.get(metadata.uid) ?? 0) <= version;
+    });
+
+  return {
+    committed({ storage, type, object, version }) {
+      if (type === 'ADDED') created.set(object.metadata.uid ?? '', version);
+      if (storage === TURNS) lost(object as unknown as StoredTurn);
+    },
+    called(call) {
+      looks.called(call);
+      const { name, process } = call;
+      const { session, pod } = suspendedBy(call, facts) ?? {};
+      if (!session || !pod) return;
+      reclaimed.add(pod.metadata.uid);
+      const look = looks.of(process, session);
+      const seen = look?.version ?? Number.POSITIVE_INFINITY;
+      const held = look?.held || session.spec.suspend;
+      const live = facts.turnsOf(session.metadata.uid).filter(({ status }) => !isTerminal(status?.phase));
+      const asking = live.find(({ status }) => status?.phase === 'AwaitingApproval');
+      const fail = (why: string) => facts.fail('spared', `${name} is suspended by ${process} although ${why}`);
+      for (const turn of live) {
+        const { metadata, status } = turn;
+        if (status?.phase === 'Running' && status.podUID === pod.metadata.uid) fail(`turn ${metadata.name} runs in it`);
+        if (held || (created.get(metadata.uid) ?? 0) > seen) continue;
+        if (turn === asking && isDecidedBy(turn, seen)) fail(`the request of turn ${metadata.name} is decided on`);
+        if (!asking) fail(`turn ${metadata.name} waits`);
+      }
+    },
+  };
+};

@@ -1,0 +1,26 @@
+import type { StoredPod } from '../../../core/kube/builtin.ts';
+import { pods } from '../../../core/kube/resources.ts';
+import { parseDuration } from '../../../core/resources/duration.ts';
+import type { StoredSession } from '../../../core/resources/kinds.ts';
+import { LABEL_SESSION_UID } from '../../../core/resources/names.ts';
+import type { ControllerCall } from '../observer.ts';
+import { CLOCK_MS } from './clocks.ts';
+import type { Facts } from './facts.ts';
+
+/**
+ * The session that is suspended by the call, with the living pod that it takes away; undefined when that is not what it does:
+ * one whose lifetime is over may have been about to be suspended, and ends.
+ */
+export function suspendedBy(
+  { verb, resource, namespace, name }: ControllerCall,
+  facts: Facts,
+): { session: StoredSession; pod: StoredPod } | undefined {
+  if (verb !== 'delete' || resource !== 'pods') return undefined;
+  const pod = facts.server.get(pods, namespace, name);
+  const found = facts.session(pod?.metadata.labels?.[LABEL_SESSION_UID] ?? '');
+  if (!pod || pod.metadata.deletionTimestamp || found?.status?.phase !== 'Suspending') return undefined;
+  const { lifetime } = found.spec.timeouts ?? {};
+  const age = facts.server.clock.now() - Date.parse(found.metadata.creationTimestamp);
+  if (lifetime && age + CLOCK_MS >= parseDuration(lifetime)) return undefined;
+  return facts.kubelets.isAlive(pod.metadata.uid) ? { session: found, pod } : undefined;
+}

@@ -1,0 +1,112 @@
+import { type StoredSession, type StoredTurn, sessions, turns } from '../../../core/resources/kinds.ts';
+import { isTerminal } from '../../../core/resources/turn.ts';
+import type { ControllerCall, Observer } from '../observer.ts';
+import { type Facts, SESSIONS } from './facts.ts';
+import { Pasts } from './past.ts';
+
+/** Sessions that wait for a place as a controller surely sees it: what the order of the queue is judged by. */
+export class Waiting implements Partial<Observer> {
+  readonly #facts: Facts;
+  readonly #exists = new Pasts<boolean>();
+  /** Object → the process that made its present version; absent where that was somebody else. */
+  readonly #writers = new Map<string, string>();
+  /** Session → the version since which it has waited, in the same place by its priority and age. */
+  readonly #since = new Map<string, { version: number; rank: string }>();
+  /** Process and session → its calls for the session that are under way. */
+  readonly #underWay = new Map<string, Set<ControllerCall>>();
+  /** The same → its last such call failed: until it is tried again the session is not in line. */
+  readonly #failed = new Set<string>();
+
+  constructor(facts: Facts) {
+    this.#facts = facts;
+  }
+
+  sent: Observer['sent'] = (call) => {
+    const key = this.#subject(call);
+    if (key) this.#underWay.set(key, (this.#underWay.get(key) ?? new Set()).add(call));
+  };
+
+  answered: Observer['answered'] = (call, error) => {
+    const key = this.#subject(call);
+    if (!key) return;
+    this.#underWay.get(key)?.delete(call);
+    if (error) this.#failed.add(key);
+    else this.#failed.delete(key);
+  };
+
+  committed: Observer['committed'] = (change) => {
+    const { uid = '' } = change.object.metadata;
+    const call = this.#facts.callBehind(change);
+    if (call) this.#writers.set(uid, call.process);
+    else this.#writers.delete(uid);
+    if (change.storage !== SESSIONS) return;
+    this.#exists.becomes(uid, change.type !== 'DELETED', this.#facts.kubelets.now);
+    const { spec, status } = change.object as unknown as StoredSession;
+    const rank = status?.queue && !status.podName ? `${spec.priority ?? 0} ${status.queue.since}` : '';
+    if (this.#since.get(uid)?.rank !== rank) this.#since.set(uid, { version: change.version, rank });
+  };
+
+  /** The version since which the session has waited as it does. */
+  since({ metadata }: StoredSession): number {
+    return this.#since.get(metadata.uid)?.version ?? Number.POSITIVE_INFINITY;
+  }
+
+  /** Those in line for a place as the process sees it when it makes the call; for sure, so some may be left out. */
+  seenBy(call: ControllerCall): StoredSession[] {
+    const { server } = this.#facts;
+    const all = server.list(turns);
+    return server.list(sessions).filter((session) => {
+      const { metadata, spec, status } = session;
+      const key = `${call.process} ${metadata.namespace}/${metadata.name}`;
+      const own = all.filter(({ metadata: { namespace }, spec: { session: name } }) => {
+        return namespace === metadata.namespace && name === metadata.name;
+      });
+      return (
+        status?.queue?.reason === 'AtCapacity' &&
+        !status.podName &&
+        !metadata.deletionTimestamp &&
+        status.observedGeneration === metadata.generation &&
+        !spec.suspend &&
+        // Whoever could not start tries again later.
+        !status.startFailures &&
+        !this.#mayWaitForGroup(call, session) &&
+        !own.some((turn) => (turn.status?.attempt ?? 0) > 0 && !isTerminal(turn.status?.phase)) &&
+        !this.#underWay.get(key)?.size &&
+        !this.#failed.has(key) &&
+        this.#isKnown(call, 'sessions', session) &&
+        own.every((turn) => this.#isKnown(call, 'turns', turn))
+      );
+    });
+  }
+
+  /** Whether as many turns of the group as may run could have been promised to others: to each of its sessions one at most. */
+  #mayWaitForGroup(call: ControllerCall, { spec }: StoredSession): boolean {
+    const group = spec.concurrencyGroup?.name;
+    if (group === undefined) return false;
+    const members = this.existing(call).filter((other) => {
+      return other.metadata.namespace === call.namespace && other.spec.concurrencyGroup?.name === group;
+    });
+    return members.length > Math.min(...members.map((member) => member.spec.concurrencyGroup?.limit ?? 0));
+  }
+
+  /** Sessions that are there, or that the process may have taken to be, when it made the call or so long before. */
+  existing(call: ControllerCall, agoMs = 0): StoredSession[] {
+    const known = this.#facts.knewUntil(call, ['sessions'], agoMs);
+    return [...this.#exists.everBeen(true, known)].map((uid) => this.#facts.sessions.get(uid) as StoredSession);
+  }
+
+  #isKnown({ process, knew }: ControllerCall, plural: string, { metadata }: StoredSession | StoredTurn): boolean {
+    return Number(metadata.resourceVersion) <= knew(plural) || this.#writers.get(metadata.uid) === process;
+  }
+
+  /** The process and the session that the call is for, where it is for one. */
+  #subject({ process, resource, namespace, name, fieldSelector, object }: ControllerCall): string | undefined {
+    const { server } = this.#facts;
+    if (resource === 'sessions' && name) return `${process} ${namespace}/${name}`;
+    if (resource !== 'turns') return undefined;
+    // A new status comes without the spec.
+    const { spec = server.get(turns, namespace, name)?.spec } = (object ?? {}) as Partial<StoredTurn>;
+    const session = /^spec\.session=([^,]+)/.exec(fieldSelector ?? '')?.[1] ?? spec?.session;
+    return session && `${process} ${namespace}/${session}`;
+  }
+}

@@ -1,0 +1,66 @@
+import type { StoredSession, StoredTurn } from '../../../core/resources/kinds.ts';
+import { isTerminal } from '../../../core/resources/turn.ts';
+import { Activity } from './activity.ts';
+import { CLOCK_MS } from './clocks.ts';
+import { ownerOf, SESSIONS, TURNS } from './facts.ts';
+import type { MakeInvariant } from './invariant.ts';
+
+/** A session that has given up its pod gets another for a turn, and for nothing else. */
+export const wokenByTurns: MakeInvariant = (facts) => {
+  /** Sessions without a pod that nobody has wanted anything of since. */
+  const asleep = new Set<string>();
+  return {
+    committed({ storage, type, object, previous }) {
+      if (storage === TURNS && type !== 'DELETED') {
+        const turn = object as unknown as StoredTurn;
+        const owner = ownerOf(turn);
+        if (owner && !isTerminal(turn.status?.phase)) asleep.delete(owner);
+      }
+      if (storage !== SESSIONS || type !== 'MODIFIED') return;
+      const { metadata, status } = object as unknown as StoredSession;
+      const was = (previous as unknown as StoredSession | undefined)?.status;
+      if (was?.podName && !status?.podName && status?.runnerVersion !== undefined) {
+        const live = facts.turnsOf(metadata.uid).some((turn) => !isTerminal(turn.status?.phase));
+        if (!live) asleep.add(metadata.uid);
+      }
+      if (was?.podName || !status?.podName) return;
+      if (asleep.delete(metadata.uid))
+        facts.fail('woken by turns', `session ${metadata.name} gets ${status.podName}, and no turn has been given`);
+    },
+  };
+};
+
+/**
+ * `status.lastActiveAt` never says that there was activity where there was none. A runner says how long ago it was: by as
+ * much as a word of it was under way that has come since, and by what a clock may be off, the status may be late.
+ */
+export const genuine: MakeInvariant = (facts) => {
+  const activity = new Activity(facts);
+  /** Session → when words of its runner came, and how long they were under way; without those that a later one outdid. */
+  const words = new Map<string, { at: number; ms: number }[]>();
+  const { bound, runStarted, runEnded, touched } = activity;
+  return {
+    bound,
+    runStarted,
+    runEnded,
+    touched,
+    heard({ bind }, agoMs) {
+      if (!bind) return;
+      const before = words.get(bind.session.uid)?.filter(({ ms }) => ms > agoMs) ?? [];
+      words.set(bind.session.uid, [...before, { at: facts.kubelets.now, ms: agoMs }]);
+    },
+    committed(change) {
+      activity.committed(change);
+      const { storage, type, object, previous } = change;
+      if (storage !== SESSIONS || type !== 'MODIFIED') return;
+      const { metadata, status } = object as unknown as StoredSession;
+      const was = (previous as unknown as StoredSession | undefined)?.status;
+      if (!status?.lastActiveAt || was?.lastActiveAt === status.lastActiveAt) return;
+      const lived = activity.livedMs(metadata.uid);
+      const early = Date.parse(status.lastActiveAt) - (facts.server.clock.now() - lived);
+      const latest = words.get(metadata.uid)?.find(({ at }) => at >= facts.kubelets.now - lived);
+      if (early > CLOCK_MS + (latest?.ms ?? 0))
+        facts.fail('genuine', `session ${metadata.name} was active at ${status.lastActiveAt}, ${early} ms too late`);
+    },
+  };
+};

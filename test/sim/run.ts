@@ -1,0 +1,96 @@
+import { availableParallelism } from 'node:os';
+import { Worker } from 'node:worker_threads';
+import type { Focus } from './focus.ts';
+import { type Outcome, Simulation, type SimulationOptions } from './simulation.ts';
+
+/** A seed and what it cost. */
+export interface Result extends Outcome {
+  /** Milliseconds of CPU. */
+  cpuMs: number;
+}
+
+let current: Simulation | undefined;
+// A promise that nobody waits for is a mistake of whatever ran at the moment.
+process.on('unhandledRejection', (error) => current?.fail(`unhandled rejection: ${(error as Error)?.stack ?? error}`));
+
+export async function runSeed(options: SimulationOptions): Promise<Result> {
+  const before = process.threadCpuUsage();
+  const simulation = new Simulation(options);
+  current = simulation;
+  const outcome = await simulation.run();
+  const { user, system } = process.threadCpuUsage(before);
+  return { ...outcome, cpuMs: Math.round((user + system) / 1000) };
+}
+
+/**
+ * A world leaves some 2 MB behind: Node keeps every signal of `AbortSignal.any` that somebody listens to until it is aborted,
+ * and those of a process that is killed never are. They go with their thread.
+ */
+const SEEDS_PER_WORKER = 100;
+
+export interface SeedRange {
+  from: number;
+  count: number;
+  /** Ends with the first seed that fails by one of these invariants. */
+  until?: readonly string[];
+  focus?: Focus;
+  workers?: number;
+  onResult?: (result: Result) => void;
+}
+
+/** Runs many seeds on all cores; resolves with the results in the order of their seeds. */
+export async function runSeeds({ from, count, until, focus, workers, onResult }: SeedRange): Promise<Result[]> {
+  const results: Result[] = [];
+  let next = from;
+  let over = false;
+  const isLeft = () => !over && next < from + count;
+  const someSeeds = async () => {
+    const worker = new Worker(new URL('./worker.ts', import.meta.url), { workerData: { focus } });
+    try {
+      for (let left = SEEDS_PER_WORKER; left > 0 && isLeft(); left--) {
+        const seed = next++;
+        const result = await new Promise<Result>((resolve, reject) => {
+          worker.once('message', resolve);
+          worker.once('error', reject);
+          worker.postMessage(seed);
+        });
+        worker.removeAllListeners('error');
+        results.push(result);
+        onResult?.(result);
+        if (result.failure && until?.includes(invariantOf(result.failure))) over = true;
+      }
+    } finally {
+      await worker.terminate();
+    }
+  };
+  const work = async () => {
+    while (isLeft()) await someSeeds();
+  };
+  await Promise.all(Array.from({ length: Math.min(count, workers ?? availableParallelism()) }, work));
+  return results.sort((a, b) => a.seed - b.seed);
+}
+
+/** The name of the invariant that a failure speaks of. */
+export function invariantOf(failure: string): string {
+  return failure.slice(0, failure.indexOf(':'));
+}
+
+/** What somebody needs to see the failure again. */
+export function howToReplay({ seed, failure, at }: Outcome): string {
+  return `seed ${seed} fails at ${(at / 1000).toFixed(3)} s: ${failure}\n  replay: make sim SEED=${seed} TRACE=1`;
+}
+
+export function summary(results: readonly Result[], wallMs: number): Record<string, number> {
+  const sum = (of: (result: Result) => number) => results.reduce((total, result) => total + of(result), 0);
+  const each = (of: (result: Result) => number) => Math.round(sum(of) / Math.max(1, results.length));
+  return {
+    seeds: results.length,
+    failed: results.filter(({ failure }) => failure !== undefined).length,
+    seedsPerMinute: Math.round((results.length / wallMs) * 60_000),
+    stepsPerSeed: each(({ steps }) => steps),
+    writesPerSeed: each(({ commits }) => commits),
+    turnsPerSeed: each(({ turns }) => turns),
+    virtualSecondsPerSeed: each(({ at }) => at / 1000),
+    cpuMsPerSeed: each(({ cpuMs }) => cpuMs),
+  };
+}

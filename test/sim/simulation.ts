@@ -1,0 +1,300 @@
+import type { Pod } from '../../core/kube/builtin.ts';
+import { pods } from '../../core/kube/resources.ts';
+import { sessionclasses, sessions, turns } from '../../core/resources/kinds.ts';
+import { drawRates, type FaultRates, NO_FAULTS } from './api/faults.ts';
+import { SimServer } from './api/server.ts';
+import { Chaos } from './chaos.ts';
+import { type Installation, Replica } from './cluster/controllers.ts';
+import { Kubelets, NO_POD_FAULTS, type PodRates } from './cluster/kubelets.ts';
+import type { Focus } from './focus.ts';
+import { Facts } from './invariants/facts.ts';
+import { FOREIGN } from './invariants/foreign.ts';
+import { invariants } from './invariants/index.ts';
+import { unsettled } from './invariants/settled.ts';
+import type { Observer } from './observer.ts';
+import { Dice } from './random.ts';
+import { Scheduler } from './scheduler.ts';
+import { Trace } from './trace.ts';
+import { someLimits } from './users/specs.ts';
+import { CLASSES, NAMESPACES, type Users } from './users/users.ts';
+import { Workload } from './users/workload.ts';
+import { create } from './users/writes.ts';
+
+/** What sessions of the simulation set themselves. */
+const overrides = [
+  'timeouts',
+  'agent.command',
+  'persistence',
+  'priority',
+  'history',
+  'ttlAfterFinished',
+  'ttlAfterSuspended',
+];
+
+/**
+ * Everything has to have settled this long after the last fault; virtual milliseconds. A turn waits ten minutes for a session
+ * that does not exist, and a suspension that has failed is tried again after as much; one may have to wait for the other.
+ */
+const SETTLE_MS = 25 * 60_000;
+const LOOK_MS = 2000;
+/** A ceiling of the store that nothing comes near. */
+const MUCH_ROOM = 100_000_000;
+
+export interface Outcome {
+  seed: number;
+  /** What invariant did not hold, and how; undefined when all held. */
+  failure: string | undefined;
+  /** Virtual milliseconds. */
+  at: number;
+  steps: number;
+  commits: number;
+  turns: number;
+  /** Of the trace; where asked for. */
+  digest: string | undefined;
+}
+
+export interface SimulationOptions {
+  seed: number;
+  print?: (line: string) => void;
+  digest?: boolean;
+  focus?: Focus;
+}
+
+/** One world from its first moment until everything has settled, or an invariant does not hold. */
+export class Simulation {
+  readonly #options: SimulationOptions;
+  readonly #dice: Dice;
+  readonly #trace: Trace;
+  readonly #scheduler: Scheduler;
+  readonly #server: SimServer;
+  readonly #kubelets: Kubelets;
+  readonly #replicas: Replica[];
+  readonly #facts: Facts;
+  readonly #observer: Observer & { settled(): void };
+  readonly #installation: Installation;
+  #rates: FaultRates;
+  #podRates: PodRates;
+  #failure: string | undefined;
+  #commits = 0;
+
+  constructor(options: SimulationOptions) {
+    const { seed, print, digest = false, focus = {} } = options;
+    this.#options = options;
+    const dice = new Dice(seed, 'world');
+    this.#dice = dice;
+    this.#trace = new Trace({ time: () => this.#scheduler?.now ?? 0, print, digest });
+    this.#scheduler = new Scheduler(dice.stream('scheduler'), this.#trace);
+    this.#server = new SimServer(this.#scheduler, dice.stream('server'));
+    this.#installation = { ...drawInstallation(dice), ...installationOf(focus) };
+    this.#rates = { ...drawRates(dice), ...focus.rates };
+    this.#podRates = { ...drawPodRates(dice), ...focus.podRates };
+    const shared = { scheduler: this.#scheduler, server: this.#server, trace: this.#trace };
+    const told: Observer = {
+      sent: (call) => this.#observer.sent(call),
+      called: (call) => this.#observer.called(call),
+      answered: (...facts) => this.#observer.answered(...facts),
+      committed: (change) => this.#observer.committed(change),
+      bound: (...facts) => this.#observer.bound(...facts),
+      heard: (...facts) => this.#observer.heard(...facts),
+      runStarted: (...facts) => this.#observer.runStarted(...facts),
+      runEnded: (...facts) => this.#observer.runEnded(...facts),
+      acknowledged: (...facts) => this.#observer.acknowledged(...facts),
+      obeyed: (...facts) => this.#observer.obeyed(...facts),
+      told: (...facts) => this.#observer.told(...facts),
+      touched: (session) => this.#observer.touched(session),
+      packed: (...facts) => this.#observer.packed(...facts),
+    };
+    this.#kubelets = new Kubelets({
+      ...shared,
+      dice: dice.stream('kubelets'),
+      rates: () => this.#podRates,
+      observer: told,
+    });
+    this.#facts = new Facts(this.#server, this.#kubelets, this.#installation, (failure) => this.fail(failure));
+    this.#observer = invariants(this.#facts, this.#installation);
+    this.#server.onCommit((change) => {
+      this.#commits++;
+      const { metadata, status } = change.object;
+      this.#trace.line(() => [
+        'commit',
+        change.type,
+        `${change.storage.split('.')[0]}/${metadata.name}`,
+        `v${change.version}`,
+        (status as { phase?: string } | undefined)?.phase ?? '',
+      ]);
+      told.committed(change);
+    });
+    this.#replicas = ['ctl-0', 'ctl-1'].map(
+      (name) =>
+        new Replica(name, {
+          ...shared,
+          kubelets: this.#kubelets,
+          dice: dice.stream(name),
+          rates: () => this.#rates,
+          installation: this.#installation,
+          observer: told,
+          onFault: (message) => this.fail(message),
+        }),
+    );
+  }
+
+  fail(failure: string): void {
+    if (this.#failure) return;
+    this.#failure = failure;
+    this.#trace.line(() => ['VIOLATED', failure]);
+  }
+
+  async run(): Promise<Outcome> {
+    const dice = this.#dice;
+    const { scheduler, server, kubelets, trace } = this.#parts();
+    await this.#furnish();
+    for (const replica of this.#replicas) {
+      replica.skewMs = dice.int(-2000, 2000);
+      scheduler.after(dice.skewed(1, 3000), undefined, `start ${replica.name}`, () => replica.start());
+    }
+    const { focus = {} } = this.#options;
+    const users: Users = {
+      scheduler,
+      server,
+      trace,
+      dice: dice.stream('users'),
+      maxSessions: dice.int(1, 8),
+      groupLimit: dice.int(1, 2),
+      session: focus.session ?? {},
+    };
+    const workload = new Workload(users, focus.deedEveryMs ?? dice.skewed(400, 3000), focus.deeds);
+    const stage = { scheduler, server, kubelets, trace, dice: dice.stream('chaos'), replicas: this.#replicas };
+    const everyMs = dice.chance(0.2) ? Number.POSITIVE_INFINITY : dice.skewed(1500, 30_000);
+    const chaos = new Chaos(stage, focus.misfortuneEveryMs ?? everyMs, focus.misfortunes);
+
+    const faultyMs = dice.skewed(15_000, 120_000);
+    await scheduler.run(() => this.#failure !== undefined, faultyMs);
+    trace.line(() => ['world', 'FAULTS END']);
+    this.#rates = NO_FAULTS;
+    this.#podRates = NO_POD_FAULTS;
+    chaos.end();
+    workload.end();
+    await this.#settle('faults ended');
+    this.#makeRoom();
+    await this.#probe(users);
+    if (!this.#failure) this.#observer.settled();
+    if (this.#failure) this.#show();
+    return {
+      seed: this.#options.seed,
+      failure: this.#failure,
+      at: scheduler.now,
+      steps: scheduler.steps,
+      commits: this.#commits,
+      turns: this.#facts.turns.size,
+      digest: this.#options.digest ? trace.digest() : undefined,
+    };
+  }
+
+  /** Lets the world come to rest; it is a failure when it does not. */
+  async #settle(since: string): Promise<void> {
+    const { scheduler, trace } = this.#parts();
+    const limit = scheduler.now + SETTLE_MS;
+    let look = scheduler.now;
+    let rest = false;
+    const done = () => {
+      if (this.#failure !== undefined || rest) return true;
+      if (scheduler.now < look) return false;
+      look = scheduler.now + LOOK_MS;
+      const left = unsettled(this.#facts);
+      trace.line(() => ['world', left.length === 0 ? 'at rest' : `still: ${left.join('; ')}`]);
+      rest = left.length === 0;
+      return rest;
+    };
+    await scheduler.run(done, limit);
+    if (this.#failure || rest) return;
+    this.fail(`settles: ${SETTLE_MS / 60_000} min after ${since} ${unsettled(this.#facts).join('; ')}`);
+  }
+
+  /** As a full store's message says: its ceiling is raised, with new controllers. */
+  #makeRoom(): void {
+    if (this.#failure || this.#installation.storeCeilingBytes >= MUCH_ROOM) return;
+    this.#installation.storeCeilingBytes = MUCH_ROOM;
+    for (const replica of this.#replicas) replica.stop();
+  }
+
+  /** Every session still works: one more turn for each ends well, from its last state on. */
+  async #probe({ server }: Users): Promise<void> {
+    if (this.#failure) return;
+    for (const { metadata, spec } of server.list(sessions)) {
+      if (spec.turns === 'One' || spec.timeouts?.lifetime) continue;
+      const turn = { session: metadata.name, input: { ms: 100, output: 10, state: 100 } };
+      await create(server, turns, metadata.namespace, `probe-${metadata.name}`, turn);
+    }
+    await this.#settle('the last turns were given');
+    if (this.#failure) return;
+    for (const { metadata, status } of server.list(turns)) {
+      if (metadata.name.startsWith('probe-') && status?.phase !== 'Succeeded')
+        this.fail(
+          `works: turn ${metadata.name} of a session at rest ended ${status?.phase}: ${status?.error?.message}`,
+        );
+    }
+  }
+
+  async #furnish(): Promise<void> {
+    const server = this.#server;
+    for (const namespace of [this.#installation.namespace, ...NAMESPACES]) await server.namespace(namespace);
+    for (const name of CLASSES) {
+      const drawn = this.#dice.chance(0.5) ? someLimits(this.#dice) : {};
+      const limits = { ...drawn, ...this.#options.focus?.sessionClass };
+      await create(server, sessionclasses, undefined, name, { agent: { command: ['agent'] }, overrides, ...limits });
+    }
+    await this.#kubelets.nodes.furnish();
+    const labels = { [FOREIGN]: 'yes', 'app.kubernetes.io/managed-by': 'berth' };
+    const foreign: Pod = {
+      metadata: { name: 'bystander', namespace: NAMESPACES[0], labels },
+      spec: { containers: [{ name: 'main', image: 'other' }] },
+    };
+    await server.admin.create(pods, foreign);
+  }
+
+  /** What there is at the end, for somebody who looks for the reason. */
+  #show(): void {
+    for (const kind of [sessions, turns, pods] as const) {
+      for (const { metadata, spec, status } of this.#server.list(kind as typeof sessions)) {
+        const { name, uid, labels, deletionTimestamp } = metadata;
+        const facts = JSON.stringify({ uid, labels, deletionTimestamp, spec, status });
+        this.#trace.line(() => ['left', kind.kind, name, facts.slice(0, 2000)]);
+      }
+    }
+  }
+
+  #parts() {
+    return { scheduler: this.#scheduler, server: this.#server, kubelets: this.#kubelets, trace: this.#trace };
+  }
+}
+
+function drawInstallation(dice: Dice): Installation {
+  return {
+    namespace: 'berth',
+    keys: 'berth-master-key',
+    maxRunning: dice.chance(0.7) ? dice.int(1, 4) : undefined,
+    storeCeilingBytes: dice.chance(0.2) ? dice.int(10_000, 200_000) : MUCH_ROOM,
+    workers: dice.pick([1, 4, 32]),
+    nodeGraceSeconds: dice.int(5, 60),
+    garbageSeconds: dice.int(2, 30),
+  };
+}
+
+function installationOf({ maxRunning, storeCeilingBytes }: Focus): Partial<Installation> {
+  return {
+    ...(maxRunning === undefined ? {} : { maxRunning }),
+    ...(storeCeilingBytes === undefined ? {} : { storeCeilingBytes }),
+  };
+}
+
+function drawPodRates(dice: Dice): PodRates {
+  const rate = (most: number) => (dice.chance(0.4) ? most * dice.uniform() ** 2 : 0);
+  return {
+    unschedulable: rate(0.5),
+    image: rate(0.3),
+    slow: rate(0.3),
+    crash: rate(0.2),
+    breaks: rate(0.1),
+    logLost: rate(1),
+  };
+}

@@ -1,0 +1,70 @@
+import { type StoredTurn, sessionclasses, sessions, turns } from '../../../core/resources/kinds.ts';
+import type { Plan } from '../cluster/agent.ts';
+import { deeds } from './deeds.ts';
+import type { Users } from './users.ts';
+import { create, decide, edit } from './writes.ts';
+
+/** What a turn says that could not keep its state. */
+const TOO_LARGE = /the state has \d+ bytes/;
+
+/** People who do one thing after the other, until told to stop. */
+export class Workload {
+  readonly #users: Users;
+  readonly #everyMs: number;
+  readonly #drawn: typeof deeds;
+  #number = 0;
+  #over = false;
+
+  constructor(users: Users, everyMs: number, only?: readonly string[]) {
+    this.#users = users;
+    this.#everyMs = everyMs;
+    // Without sessions and turns there is nothing to see.
+    this.#drawn = deeds.filter(({ name }, index) => index < 2 || (only ? only.includes(name) : users.dice.chance(0.7)));
+    this.#next();
+  }
+
+  /**
+   * Nobody wants anything new; what was held is let go of, nothing is kept back, whoever asks is answered, and whoever has too
+   * much state, which keeps its pod for ever, is told to have less.
+   */
+  end(): void {
+    const { server } = this.#users;
+    this.#over = true;
+    for (const one of server.list(sessionclasses)) void edit(server, sessionclasses, one, { minIdle: 0 });
+    this.#answer();
+  }
+
+  /** Every request is decided on some time, and every hold released: also of what was asked for a moment before the end. */
+  #answer(): void {
+    const { scheduler, dice, server } = this.#users;
+    scheduler.after(dice.int(1000, 10_000), undefined, 'somebody who answers', () => {
+      for (const session of server.list(sessions)) {
+        if (session.spec.suspend) void edit(server, sessions, session, { suspend: false });
+      }
+      for (const turn of server.list(turns)) {
+        const { phase, approval, error } = turn.status ?? {};
+        if (phase === 'AwaitingApproval') void decide(this.#users, turn, `a${++this.#number}`, approval?.id);
+        if (TOO_LARGE.test(error?.message ?? '')) void this.#tidy(turn);
+      }
+      this.#answer();
+    });
+  }
+
+  #tidy({ metadata: { namespace, uid }, spec: { session } }: StoredTurn): Promise<unknown> {
+    const input = { ms: 10, output: 1, state: 1 } satisfies Plan;
+    return create(this.#users.server, turns, namespace, `tidy-${uid}`, { session, input });
+  }
+
+  #next(): void {
+    const { scheduler, dice, trace } = this.#users;
+    // In bursts: much at once, then nothing for a while.
+    const pause = dice.chance(0.3) ? 0.02 : 1.5;
+    scheduler.after(this.#everyMs * pause * 2 * dice.uniform(), undefined, 'somebody', () => {
+      if (this.#over) return;
+      const deed = dice.weighted(this.#drawn);
+      trace.line(() => ['user', deed?.name ?? 'nothing']);
+      void deed?.do(this.#users, ++this.#number);
+      this.#next();
+    });
+  }
+}

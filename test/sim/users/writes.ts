@@ -1,0 +1,64 @@
+import type { KubeObject, Resource } from '../../../core/kube/types.ts';
+import {
+  approvals,
+  type StoredSession,
+  type StoredTurn,
+  type sessionclasses,
+  type sessions,
+  turns,
+} from '../../../core/resources/kinds.ts';
+import type { SimServer } from '../api/server.ts';
+import { aPlan } from './specs.ts';
+import type { Users } from './users.ts';
+
+/** What people do to single objects, as with kubectl. */
+
+type Kind = typeof sessions | typeof turns | typeof sessionclasses | typeof approvals;
+
+/** Refused, because the name is taken or the object is gone: then it is as if nothing had been asked. */
+export const nothing = () => undefined;
+
+export function create(server: SimServer, kind: Kind, namespace: string | undefined, name: string, spec: object) {
+  const object = {
+    apiVersion: `${kind.group}/${kind.version}`,
+    kind: kind.kind,
+    metadata: { ...(namespace ? { namespace } : {}), name },
+    spec,
+  };
+  return server.admin.create(kind as typeof sessions, object as StoredSession).catch(nothing);
+}
+
+export function edit(server: SimServer, kind: Kind, object: { metadata: { name: string } }, spec: object) {
+  return server.admin.patch(kind as typeof sessions, object.metadata, { spec }, { type: 'merge' }).catch(nothing);
+}
+
+/** Changes labels or annotations. */
+export function note<T extends KubeObject>(
+  server: SimServer,
+  kind: Resource<T>,
+  object: { metadata: { name: string } },
+  metadata: object,
+) {
+  return server.admin.patch(kind, object.metadata, { metadata }, { type: 'merge' }).catch(nothing);
+}
+
+export function give(users: Users, session: StoredSession, name: string, timeout?: string): Promise<unknown> {
+  const { dice } = users;
+  const spec = {
+    session: session.metadata.name,
+    input: aPlan(users),
+    ...(timeout ? { timeout } : {}),
+    ...(dice.chance(0.2) ? { retry: { maxAttempts: dice.int(2, 3) } } : {}),
+  };
+  return create(users.server, turns, session.metadata.namespace as string, name, spec);
+}
+
+/** Decides on what a turn asks, or on something that it does not. */
+export function decide({ server, dice }: Users, { metadata }: StoredTurn, name: string, requestId = 'none') {
+  return create(server, approvals, metadata.namespace, name, {
+    turn: metadata.name,
+    requestId,
+    decision: dice.pick(['Approve', 'Deny']),
+    ...(dice.chance(0.3) ? { response: { number: dice.int(1, 1000) } } : {}),
+  });
+}

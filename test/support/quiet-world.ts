@@ -1,0 +1,152 @@
+import {
+  ownedBy,
+  type StoredSession,
+  type StoredTurn,
+  sessionclasses,
+  sessions,
+  turns,
+} from '../../core/resources/kinds.ts';
+import type { SessionPhase } from '../../core/resources/session.ts';
+import { isTerminal } from '../../core/resources/turn.ts';
+import { type FaultRates, NO_FAULTS } from '../sim/api/faults.ts';
+import { SimServer } from '../sim/api/server.ts';
+import type { Plan } from '../sim/cluster/agent.ts';
+import { Replica } from '../sim/cluster/controllers.ts';
+import { Kubelets, NO_POD_FAULTS } from '../sim/cluster/kubelets.ts';
+import type { ControllerCall, Observer } from '../sim/observer.ts';
+import { Dice } from '../sim/random.ts';
+import { Scheduler } from '../sim/scheduler.ts';
+import { Trace } from '../sim/trace.ts';
+import { create, edit } from '../sim/users/writes.ts';
+
+const NAMESPACE = 'team';
+
+export interface QuietWorldOptions {
+  garbageSeconds?: number;
+  rates?: () => FaultRates;
+  /** Absent: no limit. */
+  maxRunning?: number;
+}
+
+/** The simulator's cluster with one controller and no faults: what the controller asks of the API in an ordinary life. */
+export class QuietWorld {
+  readonly server: SimServer;
+  readonly replica: Replica;
+  /** Calls of the controller so far, "verb resource", without its lease and its events. */
+  calls: string[] = [];
+  /** The most of its calls that were under way at once, by "verb resource". */
+  readonly mostAtOnce = new Map<string, number>();
+  readonly #underWay = new Map<string, number>();
+  readonly #scheduler: Scheduler;
+  readonly #kubelets: Kubelets;
+
+  constructor({ garbageSeconds = 600, rates = () => NO_FAULTS, maxRunning }: QuietWorldOptions = {}) {
+    const dice = new Dice(1, 'quiet');
+    const trace: Trace = new Trace({ time: () => this.#scheduler.now });
+    this.#scheduler = new Scheduler(dice.stream('scheduler'), trace);
+    this.server = new SimServer(this.#scheduler, dice.stream('server'));
+    const ignored = () => {};
+    const observer: Observer = {
+      sent: (call) => this.#count(call, 1),
+      called: (call) => this.#called(call),
+      answered: (call) => this.#count(call, -1),
+      heard: ignored,
+      committed: ignored,
+      bound: ignored,
+      runStarted: ignored,
+      runEnded: ignored,
+      acknowledged: ignored,
+      obeyed: ignored,
+      told: ignored,
+      touched: ignored,
+      packed: ignored,
+    };
+    const shared = { scheduler: this.#scheduler, server: this.server, trace, observer };
+    this.#kubelets = new Kubelets({ ...shared, dice: dice.stream('kubelets'), rates: () => NO_POD_FAULTS });
+    this.replica = new Replica('controller', {
+      ...shared,
+      kubelets: this.#kubelets,
+      dice: dice.stream('controller'),
+      rates,
+      installation: {
+        namespace: 'berth',
+        keys: 'berth-master-key',
+        maxRunning,
+        storeCeilingBytes: 100_000_000,
+        workers: 32,
+        nodeGraceSeconds: 60,
+        garbageSeconds,
+      },
+      onFault: (message) => {
+        throw new Error(message);
+      },
+    });
+  }
+
+  /** A leader, and the class "default". */
+  async start(): Promise<void> {
+    await this.furnish();
+    this.replica.start();
+    await this.until('leading', () => this.replica.isLeading);
+  }
+
+  async furnish(): Promise<void> {
+    for (const name of ['berth', NAMESPACE]) await this.server.namespace(name);
+    const spec = { agent: { command: ['agent'] }, overrides: ['timeouts', 'persistence'] };
+    await create(this.server, sessionclasses, undefined, 'default', spec);
+    await this.#kubelets.nodes.furnish();
+  }
+
+  /** A session, once it has come to rest in the phase. */
+  async session(name: string, spec: object = {}, phase: SessionPhase = 'Ready'): Promise<StoredSession> {
+    await create(this.server, sessions, NAMESPACE, name, { class: 'default', ...spec });
+    return this.sessionUntil(name, ({ status }) => status?.phase === phase);
+  }
+
+  async edit(session: string, spec: object): Promise<void> {
+    await edit(this.server, sessions, this.#session(session), spec);
+  }
+
+  async sessionUntil(name: string, check: (session: StoredSession) => boolean): Promise<StoredSession> {
+    await this.until(`session ${name}`, () => check(this.#session(name)));
+    return this.#session(name);
+  }
+
+  /** A turn as the HTTP API makes it, once it has ended. */
+  async turn(session: StoredSession, name: string, input: Plan): Promise<StoredTurn> {
+    await this.give(name, input, session.metadata.name, { ownerReferences: [ownedBy(session)] });
+    const look = () => this.server.get(turns, NAMESPACE, name) as StoredTurn;
+    await this.until(`turn ${name}`, () => isTerminal(look().status?.phase));
+    return look();
+  }
+
+  async give(name: string, input: Plan, session: string, metadata: object = {}): Promise<void> {
+    const turn = { metadata: { namespace: NAMESPACE, name, ...metadata }, spec: { session, input, cancel: false } };
+    await this.server.admin.create(turns, { apiVersion: 'berth.dev/v1alpha1', kind: 'Turn', ...turn });
+  }
+
+  /** Virtual time goes on. */
+  async pass(ms: number): Promise<void> {
+    await this.#scheduler.run(() => false, this.#scheduler.now + ms);
+  }
+
+  async until(what: string, check: () => boolean): Promise<void> {
+    const limit = this.#scheduler.now + 120_000;
+    if ((await this.#scheduler.run(check, limit)) !== 'Done') throw new Error(`waited in vain for ${what}`);
+  }
+
+  #session(name: string): StoredSession {
+    return this.server.get(sessions, NAMESPACE, name) as StoredSession;
+  }
+
+  #count({ verb, resource }: ControllerCall, by: number): void {
+    const what = `${verb} ${resource}`;
+    const now = (this.#underWay.get(what) ?? 0) + by;
+    this.#underWay.set(what, now);
+    this.mostAtOnce.set(what, Math.max(now, this.mostAtOnce.get(what) ?? 0));
+  }
+
+  #called({ verb, resource }: ControllerCall): void {
+    if (resource !== 'leases' && resource !== 'events') this.calls.push(`${verb} ${resource}`);
+  }
+}

@@ -1,0 +1,39 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { describeTurn } from '../../../cli/describe.ts';
+import type { StoredTurn } from '../../../core/resources/kinds.ts';
+
+test('a cancellation is told as asked for until the turn has ended', () => {
+  const described = (phase: 'Running' | 'Cancelled') => {
+    const metadata = { name: 'a-1', namespace: 'default', creationTimestamp: '2026-01-01T00:00:00Z' };
+    const turn = { metadata, spec: { session: 'a', cancel: true }, status: { phase } };
+    return describeTurn(turn as StoredTurn, { output: undefined, log: '' }, Date.parse('2026-01-01T00:00:01Z'));
+  };
+  assert.match(described('Running'), /^ +phase +Running \(cancellation asked for\)$/m);
+  assert.match(described('Cancelled'), /^ +phase +Cancelled$/m);
+});
+
+test('what a turn has used is told with how long it has run, and as what it is so far while it runs', () => {
+  const described = (phase: 'Running' | 'Succeeded') => {
+    const usage = { wall: 40, cpuSeconds: 1.5, peakMemoryBytes: 2 ** 20, processes: 2 };
+    const status = { phase, startedAt: '2026-01-01T00:00:00Z', usage };
+    const ends = phase === 'Running' ? {} : { finishedAt: '2026-01-01T00:00:40Z' };
+    const metadata = {
+      name: 'a',
+      namespace: 'team',
+      uid: 't',
+      resourceVersion: '1',
+      creationTimestamp: status.startedAt,
+    };
+    const turn = { metadata, spec: { session: 's', cancel: false }, status: { ...status, ...ends } };
+    return describeTurn(turn as StoredTurn, { output: undefined, log: '' }, Date.parse('2026-01-01T00:01:05Z'));
+  };
+  assert.match(
+    described('Running'),
+    /^ +took +1m5s\n +used +1.5 s of CPU, at most 1.0 MiB and 2 processes, in 40 s so far$/m,
+  );
+  assert.match(
+    described('Succeeded'),
+    /^ +took +40s\n +used +1.5 s of CPU, at most 1.0 MiB and 2 processes, in 40 s$/m,
+  );
+});

@@ -1,0 +1,346 @@
+import assert from 'node:assert/strict';
+import { describe, test } from 'node:test';
+import { adoptApproval, commitRequest, consume } from '../../../controller/act/approval.ts';
+import type { Pass } from '../../../controller/act/context.ts';
+import { slimApproval } from '../../../controller/caches.ts';
+import { resumed } from '../../../controller/decide/approval-status.ts';
+import { decide } from '../../../controller/decide/decide.ts';
+import type { Asking } from '../../../controller/link/view.ts';
+import type { CachedApproval, CachedTurn } from '../../../controller/world.ts';
+import { ApiError } from '../../../core/kube/errors.ts';
+import type { ApprovalSpec } from '../../../core/resources/approval.ts';
+import type { StoredApproval } from '../../../core/resources/kinds.ts';
+import type { TurnApproval, TurnStatus } from '../../../core/resources/turn.ts';
+import { silentLogger, systemClock } from '../../../core/system.ts';
+import { aClass, aLink, aPod, aSession, aTurn, aWorld, NOW, POD_UID, RUNNING_STATUS } from '../../support/world.ts';
+
+const ID = '0123456789abcdef';
+const at = new Date(NOW - 5_000).toISOString();
+const request = (change: Partial<TurnApproval> = {}): TurnApproval => ({
+  id: ID,
+  prompt: 'May I?',
+  since: at,
+  process: 'Ended',
+  incarnation: 1,
+  seq: 7,
+  ranMs: 100,
+  ...change,
+});
+const decided = { decision: 'Approve', approval: 'a', at } as const;
+const aTurnThat = (status: TurnStatus, spec = {}) =>
+  aTurn({ name: 'a', spec, status: { index: 1, attempt: 1, incarnation: 1, podUID: POD_UID, ...status } });
+const waiting = (change: Partial<TurnApproval> = {}, spec = {}) =>
+  aTurnThat({ phase: 'AwaitingApproval', approval: request(change) }, spec);
+const asking = (id = ID, seq = 7): Asking => ({
+  request: {
+    kind: 'approval',
+    seq,
+    binary: Buffer.alloc(0),
+    message: {
+      turn: 't-a',
+      attempt: 1,
+      id,
+      prompt: 'May I?',
+      process: 'Ended',
+      at,
+      startedAt: at,
+      ranMs: 100,
+      state: 'Unchanged',
+    },
+  },
+});
+const stored = (spec: Partial<ApprovalSpec> = {}, metadata: object = {}): StoredApproval => ({
+  metadata: {
+    name: 'yes',
+    namespace: 'team',
+    uid: 'u',
+    resourceVersion: '1',
+    generation: 1,
+    creationTimestamp: at,
+    ...metadata,
+  },
+  spec: { turn: 'a', requestId: ID, decision: 'Approve', ...spec },
+});
+const owner = { kind: 'Turn', apiVersion: 'berth.dev/v1alpha1', name: 'a', uid: 't-a' };
+const approval = (spec: Partial<ApprovalSpec> = {}, metadata: object = {}): CachedApproval =>
+  slimApproval(stored(spec, { ownerReferences: [owner], ...metadata }));
+const bound = { session: aSession({ status: RUNNING_STATUS }), pod: aPod(), link: aLink({ fresh: false }) };
+const does = (world: Parameters<typeof aWorld>[0]) => decide(aWorld({ ...bound, ...world })).actions;
+const names = (world: Parameters<typeof aWorld>[0]) => does(world).map((action) => action.do);
+
+describe('a request from a runner', () => {
+  const link = (id?: string, seq?: number) => aLink({ asking: asking(id, seq) });
+  const cases: [string, CachedTurn[], ReturnType<typeof link>, string][] = [
+    ['of the running turn is committed', [aTurnThat({ phase: 'Running' })], link(), 'CommitRequest'],
+    ['that is committed already is only acknowledged', [waiting()], link(), 'AcknowledgeRequest'],
+    [
+      'that was decided upon already is only acknowledged',
+      [aTurnThat({ phase: 'Running', approval: request({ decided }) })],
+      link(),
+      'AcknowledgeRequest',
+    ],
+    [
+      'from before the one that is committed is only acknowledged',
+      [waiting({ id: 'f'.repeat(16), seq: 9 })],
+      link(ID, 7),
+      'AcknowledgeRequest',
+    ],
+    [
+      'after one that was decided upon is committed',
+      [aTurnThat({ phase: 'Running', approval: request({ id: 'f'.repeat(16), decided }) })],
+      link(ID, 9),
+      'CommitRequest',
+    ],
+    [
+      'of another incarnation is compared by its id alone',
+      [aTurnThat({ phase: 'Running', approval: request({ id: 'f'.repeat(16), incarnation: 0, seq: 99, decided }) })],
+      link(ID, 7),
+      'CommitRequest',
+    ],
+    ['of another attempt is nobody’s', [aTurnThat({ phase: 'Running', attempt: 2 })], link(), 'AcknowledgeRequest'],
+    [
+      'of a turn that another pod runs is nobody’s',
+      [aTurnThat({ phase: 'Running', podUID: 'other', incarnation: 2 })],
+      link(),
+      'AcknowledgeRequest',
+    ],
+    ['of a turn that is gone is nobody’s', [], link(), 'AcknowledgeRequest'],
+  ];
+  for (const [name, turns, view, expected] of cases) {
+    test(name, () => assert.deepEqual(names({ turns, link: view }), [expected]));
+  }
+  test('of a pod that is given up keeps it from nothing', () => {
+    const memory = { inputs: new Map(), doomed: { podUID: POD_UID, why: 'its state was not stored', accepted: false } };
+    assert.deepEqual(names({ turns: [], link: link(), memory }), ['DeletePod']);
+  });
+});
+
+describe('a decision', () => {
+  test('leaves nothing in the status but what belongs there', () => {
+    const facts = { do: 'Consume', incarnation: 2, podUID: POD_UID };
+    assert.equal('do' in resumed(waiting(), decided, facts, NOW), false);
+  });
+  test('is taken for the pod that is there, and nothing else is done in that pass', () => {
+    const [action, ...rest] = does({ turns: [waiting()], approvals: [approval()] });
+    assert.equal(action?.do, 'Consume');
+    assert.deepEqual(rest, []);
+    assert.ok(action?.do === 'Consume' && action.podUID === POD_UID && action.approval?.metadata.name === 'yes');
+  });
+  test('is given to the runner once it is written, and not again', () => {
+    const running = aTurnThat({ phase: 'Running', approval: request({ decided }) });
+    assert.deepEqual(names({ turns: [running] }), ['StartTurn']);
+    const told = aLink({ active: 't-a', told: ID });
+    assert.deepEqual(names({ turns: [running], link: told }), []);
+  });
+  test('is given again by a leader that does not know whether it was', () => {
+    const running = aTurnThat({ phase: 'Running', approval: request({ process: 'Alive', decided }) });
+    assert.deepEqual(names({ turns: [running], link: aLink({ active: 't-a', resumed: true }) }), ['StartTurn']);
+  });
+  test('wakes a session without a pod; without one nothing does, whatever waits behind', () => {
+    const session = aSession({ status: { phase: 'AwaitingApproval', incarnation: 1 } });
+    const world = { session, pod: undefined, link: undefined };
+    const behind = aTurn({ name: 'b', status: { index: 2, phase: 'Queued', conditions: [] } });
+    const started = (approvals: CachedApproval[]) =>
+      names({ ...world, turns: [waiting(), behind], approvals, place: 'Available' }).includes('OwnIncarnation');
+    assert.deepEqual([started([]), started([approval()])], [false, true]);
+  });
+  test('is not taken under a hold', () => {
+    const session = aSession({ spec: { suspend: true }, status: RUNNING_STATUS });
+    assert.ok(!names({ session, turns: [waiting()], approvals: [approval()] }).includes('Consume'));
+  });
+  test('that was taken for a pod that never saw it is taken again', () => {
+    const status = { ...RUNNING_STATUS };
+    const turn = aTurnThat({ phase: 'Running', approval: request({ decided }) });
+    const actions = decide(
+      aWorld({
+        session: aSession({ status }),
+        pod: undefined,
+        link: aLink({ phase: 'Opening' }),
+        turns: [turn],
+        memory: { confirmedGone: { podUID: POD_UID } },
+      }),
+    ).actions;
+    const [write] = actions;
+    assert.ok(write?.do === 'WriteTurn');
+    assert.deepEqual([write.status.phase, write.status.approval?.decided], ['AwaitingApproval', decided]);
+    assert.deepEqual(names({ turns: [aTurnThat(write.status)] }), ['Consume']);
+  });
+
+  const ignored: [string, CachedApproval][] = [
+    ['for another request', approval({ requestId: 'f'.repeat(16) })],
+    ['of another turn', approval({ turn: 'b' })],
+    ['that belongs to a former turn of the name', approval({}, { ownerReferences: [{ ...owner, uid: 'old' }] })],
+    ['that was changed', approval({}, { generation: 2 })],
+    ['with too large a response', approval({ response: 'x'.repeat(17_000) })],
+    ['that is being deleted', approval({}, { deletionTimestamp: at })],
+  ];
+  for (const [name, one] of ignored) {
+    test(`${name} counts for nothing`, () => {
+      assert.ok(!names({ turns: [waiting()], approvals: [one] }).includes('Consume'));
+    });
+  }
+  test('the first of several counts', () => {
+    const earlier = approval(
+      { decision: 'Deny' },
+      { name: 'z', creationTimestamp: new Date(NOW - 60_000).toISOString() },
+    );
+    const [action] = does({ turns: [waiting()], approvals: [approval(), earlier] });
+    assert.ok(action?.do === 'Consume' && action.approval?.metadata.name === 'z');
+  });
+});
+
+describe('a wait for a decision', () => {
+  const limited = aClass({ timeouts: { approval: '10s' } });
+  test('ends the turn after timeouts.approval, and not before', () => {
+    const early = decide(aWorld({ ...bound, class: limited, turns: [waiting()] }));
+    assert.deepEqual([early.actions, early.wakeAt], [[], NOW + 5_000]);
+    const [late] = does({ class: limited, now: NOW + 5_000, turns: [waiting()] });
+    assert.ok(late?.do === 'WriteTurn');
+    assert.deepEqual([late.status.phase, late.status.error?.code], ['Failed', 'ApprovalTimeout']);
+  });
+  test('does not end it when somebody has decided', () => {
+    assert.deepEqual(names({ class: limited, now: NOW + 60_000, turns: [waiting()], approvals: [approval()] }), [
+      'Consume',
+    ]);
+  });
+  test('is no running time: a turn that goes on has what it had left', () => {
+    const since = new Date(NOW - 10_000).toISOString();
+    const running = {
+      type: 'Running',
+      status: 'True',
+      reason: 'Running',
+      message: '',
+      lastTransitionTime: since,
+    } as const;
+    const turn = aTurnThat(
+      { phase: 'Running', approval: request({ process: 'Alive', ranMs: 90_000, decided }), conditions: [running] },
+      { timeout: '100s' },
+    );
+    const link = aLink({ active: 't-a', told: ID, started: { turn: 't-a', at: new Date(NOW - 1e7).toISOString() } });
+    const { actions, wakeAt } = decide(aWorld({ ...bound, link, turns: [turn] }));
+    assert.deepEqual([actions, wakeAt], [[], NOW + 20_000]);
+  });
+  test('shows in the session', () => {
+    const { status } = decide(aWorld({ ...bound, turns: [waiting()] }));
+    assert.equal(status.phase, 'AwaitingApproval');
+    assert.equal(status.currentTurn, 'a');
+    const pending = status.conditions?.find(({ type }) => type === 'ApprovalPending');
+    assert.deepEqual([pending?.status, pending?.message], ['True', `Turn a asks (request ${ID}): May I?`]);
+  });
+  test('keeps an idle pod, and gives it up at capacity or when people ask for it', () => {
+    const link = aLink({ lastActivity: NOW - 1e9 });
+    const idle = { ...bound, link, class: aClass({ timeouts: { idle: '1s' } }), turns: [waiting()] };
+    const suspends = (world: object) => names({ ...idle, ...world }).includes('SuspendRunner');
+    const asked = aSession({
+      spec: { suspendRequest: 'x' },
+      status: { ...RUNNING_STATUS, suspendHandled: { id: 'x', afterTurn: 1 } },
+    });
+    assert.deepEqual(
+      [suspends({}), suspends({ giveWay: { for: 'other' } }), suspends({ session: asked })],
+      [false, true, true],
+    );
+    assert.equal(suspends({ giveWay: { for: 'other' }, approvals: [approval()] }), false);
+    // A decision that comes while the runner is being asked undoes it.
+    const asking = { ...idle, session: asked, link: aLink({ suspendSent: true, suspended: true }) };
+    assert.deepEqual(names({ ...asking, approvals: [approval()] }), ['ResumeRunner', 'Consume']);
+  });
+  test('an Approval without an owner is given to its turn', () => {
+    const ownerless = slimApproval(stored({ requestId: 'f'.repeat(16) }));
+    assert.deepEqual(names({ turns: [waiting()], approvals: [ownerless] }), ['AdoptApproval']);
+  });
+});
+
+describe('effects', () => {
+  /** What was done, in order; `fail` makes the status write fail. */
+  function aPass(live: StoredApproval | undefined, fail?: Error) {
+    const done: string[] = [];
+    const notFound = new ApiError({
+      kind: 'Status',
+      status: 'Failure',
+      code: 404,
+      reason: 'NotFound',
+      message: 'gone',
+    } as never);
+    const pass = {
+      key: 'team/notes',
+      memory: { inputs: new Map() },
+      signal: new AbortController().signal,
+      world: aWorld(bound),
+      effects: {
+        api: {
+          replace: async (_: unknown, object: { status: TurnStatus }) => {
+            done.push(`write ${object.status.phase}`);
+            if (fail) throw fail;
+            return object;
+          },
+          get: async () => {
+            if (!live) throw notFound;
+            return live;
+          },
+        },
+        clock: systemClock,
+        log: silentLogger,
+        links: { get: () => ({ acknowledge: (seq: number) => done.push(`acknowledge ${seq}`) }) },
+        caches: { sawTurn: () => {}, sawApproval: () => {} },
+        store: { put: async () => done.push('store') },
+        aside: (work: () => unknown) => work(),
+        notify: () => {},
+      },
+    } as unknown as Pass;
+    return { pass, done };
+  }
+  const withState = (): Asking => {
+    const digest = 'd'.repeat(64);
+    const binary = Buffer.alloc(20_000);
+    const state = { kind: 'state', seq: 6, binary, message: { turn: 't-a', digest, keyId: 'k', bytes: 9 } } as const;
+    const one = asking();
+    one.request.message.state = { seq: 6, digest };
+    return { ...one, state };
+  };
+
+  test('a request is acknowledged after its state is stored and it is written', async () => {
+    const { pass, done } = aPass(undefined);
+    await commitRequest(pass, aTurnThat({ phase: 'Running' }), withState());
+    assert.deepEqual(done, ['store', 'write AwaitingApproval', 'acknowledge 7']);
+  });
+  test('a request that is not written is not acknowledged', async () => {
+    const { pass, done } = aPass(undefined, new Error('no'));
+    await assert.rejects(commitRequest(pass, aTurnThat({ phase: 'Running' }), withState()));
+    assert.deepEqual(done, ['store', 'write AwaitingApproval']);
+  });
+  test('a request that another leader has committed, and that was decided upon, is not asked again', async () => {
+    const { pass, done } = aPass(
+      undefined,
+      new ApiError({ code: 409, reason: 'Conflict', message: 'changed' } as never),
+    );
+    const live = aTurnThat({ phase: 'Running', approval: request({ decided }) });
+    (pass.effects.api as { get: unknown }).get = async () => live;
+    await assert.rejects(commitRequest(pass, aTurnThat({ phase: 'Running' }), asking()));
+    assert.deepEqual(done, ['write AwaitingApproval']);
+  });
+  test('a decision is taken from the live object alone', async () => {
+    const facts = { incarnation: 1, podUID: POD_UID };
+    for (const [live, expected] of [
+      [stored(), ['write Running']],
+      [stored({}, { uid: 'another' }), []],
+      [stored({}, { generation: 2 }), []],
+      [undefined, []],
+    ] as const) {
+      const { pass, done } = aPass(live);
+      await consume(pass, waiting(), approval(), facts);
+      assert.deepEqual(done, expected);
+    }
+  });
+});
+
+test('an approval that may not be given to its turn keeps nothing from going on', async () => {
+  const refusing = (code: number, reason: string) => {
+    const patch = () => Promise.reject(new ApiError({ code, reason, message: 'no' } as never));
+    const caches = { sawApproval: () => assert.fail('there is no answer') };
+    const effects = { api: { patch }, caches, log: silentLogger, notify: () => assert.fail('nobody is to be told') };
+    return adoptApproval({ effects, world: aWorld() } as unknown as Pass, slimApproval(stored()), waiting());
+  };
+  await refusing(403, 'Forbidden');
+  await refusing(409, 'Conflict');
+  await assert.rejects(refusing(500, 'InternalError'));
+});

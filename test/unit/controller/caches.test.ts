@@ -1,0 +1,66 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { informerCaches } from '../../../controller/caches.ts';
+import type { KubeApi } from '../../../core/kube/types.ts';
+import { turns } from '../../../core/resources/kinds.ts';
+import { silentLogger } from '../../../core/system.ts';
+import { QuietWorld } from '../../support/quiet-world.ts';
+import { seededRandom } from '../../support/random.ts';
+
+/** Caches beside those of the controller, which has not been started. */
+async function setUp(onSession: (key: string) => void = () => {}) {
+  const world = new QuietWorld();
+  await world.furnish();
+  const { admin, clock } = world.server;
+  const ignored = () => {};
+  const handlers = { onSession, onPod: ignored, onClass: ignored, onNetworkPolicy: ignored };
+  const random = seededRandom();
+  const caches = informerCaches({
+    ...handlers,
+    onNamespaces: ignored,
+    api: admin as unknown as KubeApi,
+    clock,
+    random,
+    log: silentLogger,
+    nodes: false,
+  });
+  caches.start();
+  return { world, caches };
+}
+
+test('what a session of one turn has refused does not stay in the controller’s memory', async () => {
+  const { world, caches } = await setUp();
+  world.replica.start();
+  const plan = { ms: 10, output: 1 };
+  const session = await world.session('once', { turns: 'One', input: plan }, 'Finished');
+  for (const name of ['a', 'b', 'c']) await world.turn(session, name, plan);
+  await world.pass(5_000);
+  assert.deepEqual(caches.turnsNaming('team', 'once'), []);
+  await caches.stop();
+});
+
+test('a turn that is left out is as one that does not exist, until it changes or goes, and nothing is kept of it then', async () => {
+  const told: string[] = [];
+  const { world, caches } = await setUp((key) => told.push(key));
+  const { admin } = world.server;
+  const names = () => caches.turnsNaming('team', 'notes').map(({ metadata }) => metadata.name);
+  const leaveOut = async (name: string) => {
+    const { metadata } = await admin.get(turns, { namespace: 'team', name });
+    told.length = 0;
+    caches.leaveOut(metadata, 'notes');
+    assert.deepEqual([caches.isLeftOut(metadata), caches.turn('team', name), told], [true, undefined, ['team/notes']]);
+    return metadata;
+  };
+  for (const name of ['changes', 'goes']) await world.give(name, { ms: 10, output: 1 }, 'notes');
+  await world.until('both', () => names().length === 2);
+  const [changes, goes] = [await leaveOut('changes'), await leaveOut('goes')];
+  assert.deepEqual(names(), []);
+  await admin.patch(turns, { namespace: 'team', name: 'changes' }, { spec: { cancel: true } });
+  await world.until('the other version', () => names().length === 1);
+  assert.deepEqual([names(), caches.isLeftOut(changes)], [['changes'], false]);
+  await admin.delete(turns, { namespace: 'team', name: 'goes' });
+  await world.until('the end', () => !caches.isLeftOut(goes));
+  caches.leaveOut(goes, 'notes');
+  assert.equal(caches.isLeftOut(goes), false, 'as it is not there any more');
+  await caches.stop();
+});

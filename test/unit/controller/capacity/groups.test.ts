@@ -1,0 +1,159 @@
+import assert from 'node:assert/strict';
+import { describe, test } from 'node:test';
+import fc from 'fast-check';
+import { Groups } from '../../../../controller/capacity/groups.ts';
+
+function setUp(limits: Record<string, number> = {}) {
+  const told: string[] = [];
+  const groups = new Groups(
+    (key) => told.push(key),
+    () => 7,
+  );
+  for (const [session, limit] of Object.entries(limits))
+    groups.update(session, { group: 'team/g', limit, running: [] });
+  groups.open();
+  return { groups, told };
+}
+const runs = (groups: Groups, session: string, limit: number | undefined, running: string[]) =>
+  groups.update(session, { group: 'team/g', limit, running });
+
+describe('a concurrency group', () => {
+  test('lets no more turns begin than its limit, also before they are seen to run', () => {
+    const { groups } = setUp({ a: 2, b: 2, c: 2 });
+    for (const session of ['a', 'b']) {
+      assert.deepEqual(groups.look(session, 0), { free: true });
+      groups.promise(session);
+    }
+    assert.deepEqual(groups.look('c', 0), { free: false, group: 'team/g', limit: 2, running: [], unknown: undefined });
+  });
+  test('counts a turn that was promised and is seen to run once', () => {
+    const { groups } = setUp({ a: 2, b: 2 });
+    groups.promise('a');
+    runs(groups, 'a', 2, ['a-1']);
+    assert.equal(groups.look('b', 0).free, true);
+  });
+  test('obeys the lowest limit of its sessions, while they have a say', () => {
+    const { groups } = setUp({ a: 4, b: 1, c: 4 });
+    runs(groups, 'a', 4, ['a-1']);
+    assert.deepEqual(groups.look('c', 0), {
+      free: false,
+      group: 'team/g',
+      limit: 1,
+      running: ['a-1 of a'],
+      unknown: undefined,
+    });
+    runs(groups, 'b', undefined, []);
+    assert.equal(groups.look('c', 0).free, true);
+  });
+  test('serves those that wait by age, and tells as many as there is room for', () => {
+    const { groups, told } = setUp({ a: 1, young: 1, old: 1 });
+    runs(groups, 'a', 1, ['a-1']);
+    groups.wait('young', 20);
+    groups.wait('old', 10);
+    runs(groups, 'a', 1, []);
+    assert.deepEqual(told, ['old']);
+    assert.equal(groups.look('young', 20).free, false);
+    assert.equal(groups.look('old', 10).free, true);
+  });
+  test('is not held up by one that waits no longer', () => {
+    const { groups, told } = setUp({ a: 1, young: 1, old: 1 });
+    runs(groups, 'a', 1, ['a-1']);
+    groups.wait('old', 10);
+    groups.wait('young', 20);
+    runs(groups, 'a', 1, []);
+    told.length = 0;
+    groups.leave('old');
+    assert.deepEqual(told, ['young']);
+    assert.equal(groups.look('young', 20).free, true);
+  });
+  test('keeps the part of a session that left it or is gone, as long as its turn runs', () => {
+    const { groups } = setUp({ a: 1, b: 1 });
+    groups.update('a', { group: 'team/g', running: ['a-1'] });
+    assert.equal(groups.look('b', 0).free, false);
+    groups.update('a', undefined);
+    assert.equal(groups.look('b', 0).free, true);
+  });
+  test('lets nothing begin before the leader may, and tells who waits when it may', () => {
+    const told: string[] = [];
+    const groups = new Groups(
+      (key) => told.push(key),
+      () => 7,
+    );
+    runs(groups, 'a', 4, []);
+    assert.equal(groups.look('a', 0).free, false);
+    groups.wait('a', 0);
+    groups.open();
+    assert.deepEqual(told, ['a']);
+    assert.equal(groups.look('a', 0).free, true);
+  });
+  test('keeps a promise that may have come about, until it is known', () => {
+    const { groups } = setUp({ a: 1, b: 1 });
+    groups.promise('a');
+    groups.pin('a');
+    groups.leave('a');
+    assert.equal(groups.look('b', 0).free, false);
+    groups.unpin('a');
+    groups.leave('a');
+    assert.equal(groups.look('b', 0).free, true);
+  });
+  test('when its limit is lowered takes nothing from those that run', () => {
+    const { groups } = setUp({ a: 3, b: 3, c: 3 });
+    runs(groups, 'a', 3, ['a-1']);
+    runs(groups, 'b', 3, ['b-1']);
+    runs(groups, 'c', 1, []);
+    assert.equal(groups.look('c', 0).free, false);
+    runs(groups, 'a', 3, []);
+    assert.equal(groups.look('c', 0).free, false);
+    runs(groups, 'b', 3, []);
+    assert.equal(groups.look('c', 0).free, true);
+  });
+});
+
+test('whatever happens in whatever order, a group never runs more than its limit, and never stands still', () => {
+  const step = fc.record({
+    session: fc.integer({ min: 0, max: 7 }).map((n) => `s${n}`),
+    what: fc.constantFrom('look', 'begin', 'end', 'lose'),
+  });
+  fc.assert(
+    fc.property(fc.array(step, { maxLength: 120 }), fc.integer({ min: 1, max: 4 }), (steps, limit) => {
+      const { groups } = setUp(Object.fromEntries(Array.from({ length: 8 }, (_, n) => [`s${n}`, limit])));
+      const promised = new Set<string>();
+      const running = new Set<string>();
+      const waiting = new Set<string>();
+      const look = (session: string) => {
+        if (running.has(session)) return;
+        if (groups.look(session, 0).free) {
+          groups.promise(session);
+          promised.add(session);
+          waiting.delete(session);
+        } else {
+          groups.wait(session, 0);
+          waiting.add(session);
+        }
+      };
+      for (const { session, what } of steps) {
+        if (what === 'look') look(session);
+        if (what === 'begin' && promised.delete(session)) {
+          running.add(session);
+          runs(groups, session, limit, [`${session}-1`]);
+        }
+        if (what === 'end' && running.delete(session)) runs(groups, session, limit, []);
+        if (what === 'end' && !running.has(session) && !waiting.has(session) && !promised.has(session))
+          groups.leave(session);
+        if (what === 'lose' && promised.delete(session)) groups.leave(session);
+        for (const ended of promised) assert.ok(!running.has(ended));
+        assert.ok(promised.size + running.size <= limit);
+      }
+      // Those that ended give back what they had: everybody who waits gets a turn in the end.
+      for (let round = 0; round < 20 && waiting.size > 0; round++) {
+        for (const session of running) runs(groups, session, limit, []);
+        for (const session of [...running, ...promised]) groups.leave(session);
+        running.clear();
+        promised.clear();
+        for (const session of [...waiting]) look(session);
+        assert.ok(promised.size <= limit);
+      }
+      assert.equal(waiting.size, 0);
+    }),
+  );
+});

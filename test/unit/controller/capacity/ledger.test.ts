@@ -1,0 +1,464 @@
+import assert from 'node:assert/strict';
+import { describe, test } from 'node:test';
+import fc from 'fast-check';
+import type { Pass } from '../../../../controller/act/context.ts';
+import { ownIncarnation, withPlaceHeld } from '../../../../controller/act/own.ts';
+import { Ledger } from '../../../../controller/capacity/ledger.ts';
+import type { Applicant } from '../../../../controller/capacity/line.ts';
+import { ApiError } from '../../../../core/kube/errors.ts';
+import { SeenCluster } from '../../../support/seen.ts';
+import { VirtualClock } from '../../../support/virtual-clock.ts';
+
+function setUp(options: { max?: number; before?: (caches: SeenCluster) => void; closed?: boolean } = {}) {
+  const caches = new SeenCluster();
+  options.before?.(caches);
+  const told: string[] = [];
+  const clock = new VirtualClock();
+  const ledger = new Ledger({
+    caches,
+    clock,
+    maxRunning: options.max,
+    epoch: () => 7,
+    suspendAgainAt: () => undefined,
+    onChange: (key) => told.push(key),
+  });
+  if (!options.closed) ledger.open();
+  const see = {
+    /** A session that was admitted with this pod, or has none any more. */
+    admitted: (key: string, podName: string | undefined, ofClass = 'default') => {
+      caches.add(key, { spec: { class: ofClass }, status: podName ? { podName, incarnation: 1 } : {} });
+      ledger.sessionChanged(key);
+    },
+    deleted: (key: string) => {
+      caches.sessions.delete(key);
+      ledger.sessionChanged(key);
+    },
+    pod: (namespace: string, name: string, change: Parameters<SeenCluster['addPod']>[2] = {}) =>
+      ledger.podChanged(caches.addPod(namespace, name, change), false),
+    gone: (namespace: string, name: string) => {
+      const pod = caches.pod(namespace, name);
+      caches.pods.delete(`${namespace}/${name}`);
+      if (pod) ledger.podChanged(pod, true);
+    },
+  };
+  return { caches, ledger, told, clock, see };
+}
+
+const who = (key: string, change: Partial<Applicant> = {}): Applicant => ({
+  key,
+  namespace: key.slice(0, key.indexOf('/')),
+  class: 'default',
+  priority: 0,
+  since: 0,
+  ...change,
+});
+const available = (ledger: Ledger, applicant: Applicant) => ledger.place(applicant, 'next') === 'Available';
+const whyNot = (ledger: Ledger, applicant: Applicant) => {
+  const place = ledger.place(applicant, 'next');
+  assert.ok(typeof place === 'object', `${applicant.key} has a place`);
+  return place;
+};
+
+describe('what holds a place', () => {
+  test('a promise, before its write is seen', () => {
+    const { ledger } = setUp({ max: 1 });
+    assert.equal(ledger.reserve(who('a/1'), 'pod-1'), true);
+    assert.equal(ledger.reserve(who('a/2'), 'pod-2'), false);
+  });
+  test('a promise, what is seen of its session and of its pod count once, and the last of them frees the place', () => {
+    const { ledger, see, told } = setUp({ max: 2 });
+    ledger.reserve(who('a/1'), 'pod-1');
+    see.admitted('a/1', 'pod-1');
+    see.pod('a', 'pod-1');
+    assert.equal(available(ledger, who('a/2')), true);
+    see.admitted('b/1', 'pod-b');
+    ledger.wait(who('a/2'));
+    ledger.settle('a', 'pod-1');
+    see.deleted('a/1');
+    assert.equal(available(ledger, who('a/2')), false, 'the pod is still there');
+    told.length = 0;
+    see.gone('a', 'pod-1');
+    assert.deepEqual(told, ['a/2']);
+  });
+  test('a terminating pod of an earlier incarnation', () => {
+    const { ledger, see } = setUp({ max: 1 });
+    see.pod('a', 'pod-1', { deleting: true });
+    assert.equal(available(ledger, who('a/1')), false);
+  });
+  test('a pod of which no session is known, for its class by its label', () => {
+    const { ledger, see, caches } = setUp();
+    caches.setClass('narrow', { limits: { maxRunning: 1 } });
+    see.pod('a', 'stray', { class: 'narrow' });
+    const { message, holders } = whyNot(ledger, who('a/1', { class: 'narrow' }));
+    assert.match(message, /^All 1 running places of class "narrow" are taken, held by a\/pod stray \(since /);
+    assert.deepEqual(
+      holders?.map(({ name }) => name),
+      ['a/pod stray'],
+    );
+    assert.equal(available(ledger, who('a/1')), true);
+  });
+  test('no pod that is still to be made for a session which is gone: another may have its place', async () => {
+    const { ledger, see, caches } = setUp({ max: 1 });
+    see.admitted('a/1', 'pod-1');
+    const world = { session: caches.session('a', '1') };
+    see.deleted('a/1');
+    assert.equal(ledger.reserve(who('a/2'), 'pod-2'), true);
+    const pass = { effects: { ledger }, world, key: 'a/1' } as unknown as Pass;
+    await withPlaceHeld(pass, 'pod-1', () => assert.fail('it is made'));
+    ledger.settle('a', 'pod-2');
+    assert.equal(available(ledger, who('a/3')), true);
+  });
+  test('none that was given back because its session had changed meanwhile, for anybody but the next in line', async () => {
+    const { ledger, caches } = setUp({ max: 1 });
+    const [first, second] = [who('a/1'), who('a/2', { since: 5 })];
+    const session = caches.add(first.key);
+    for (const applicant of [first, second]) ledger.wait(applicant);
+    const conflict = new ApiError({ code: 409, reason: 'Conflict', message: 'the object has been modified' });
+    const api = { replace: () => Promise.reject(conflict), get: async () => session };
+    const effects = { api, ledger, caches: { sawSession: () => {} } };
+    const pass = { effects, world: { session, applicant: first, now: 0 }, key: first.key } as unknown as Pass;
+    await assert.rejects(ownIncarnation(pass), conflict);
+    assert.deepEqual([available(ledger, second), available(ledger, first)], [false, true]);
+  });
+  test('what the leader before may yet admit, beside the session itself and for so long', async () => {
+    const { ledger, see, told, clock } = setUp({ max: 2 });
+    see.admitted('a/large', undefined);
+    ledger.keep('a/large', 30_000);
+    assert.equal(ledger.reserve(who('a/large'), 'pod-1'), true);
+    ledger.wait(who('a/2'));
+    assert.equal(available(ledger, who('a/2')), false);
+    told.length = 0;
+    await clock.advance(30_000);
+    assert.deepEqual(told, ['a/2']);
+  });
+  test('nothing more of a session that has its place', () => {
+    const { ledger, see } = setUp({ max: 2 });
+    see.admitted('a/1', 'pod-1');
+    ledger.keep('a/1', 30_000);
+    ledger.keep('a/gone', 30_000);
+    assert.equal(available(ledger, who('a/2')), true);
+  });
+  test('what was there before this leader', () => {
+    const { ledger } = setUp({
+      max: 2,
+      before: (caches) => {
+        caches.add('a/1', { status: { podName: 'pod-1', incarnation: 1 } });
+        caches.addPod('a', 'pod-2');
+      },
+    });
+    assert.equal(available(ledger, who('a/3')), false);
+  });
+  test('a session that changes its pod never counts as having none', () => {
+    const { ledger, see, told } = setUp({ max: 1 });
+    see.admitted('a/1', 'pod-1');
+    ledger.wait(who('a/2'));
+    see.admitted('a/1', 'pod-2');
+    assert.deepEqual(told, []);
+    assert.equal(available(ledger, who('a/2')), false);
+  });
+  test('a promise of which nothing is known, until its request is dead and the caches have been fresh since', async () => {
+    const { ledger, caches, clock, told } = setUp({ max: 1 });
+    ledger.reserve(who('a/1'), 'pod-1');
+    ledger.wait(who('a/2'));
+    ledger.settleLater('a', 'pod-1');
+    assert.equal(ledger.reserve(who('a/1'), 'pod-1'), true, 'it is its own');
+    caches.staleMs = 4_000;
+    await clock.advance(7_000);
+    assert.deepEqual(told, []);
+    caches.staleMs = 0;
+    await clock.advance(1_000);
+    assert.deepEqual(told, ['a/2']);
+  });
+});
+
+describe('nobody is admitted', () => {
+  test('before the leader may', () => {
+    const { ledger, told } = setUp({ closed: true });
+    ledger.wait(who('a/1'));
+    assert.equal(whyNot(ledger, who('a/1')).waiting, 'CapacityUnknown');
+    assert.equal(ledger.reserve(who('a/1'), 'pod-1'), false);
+    ledger.open();
+    assert.deepEqual(told, ['a/1']);
+    assert.equal(ledger.reserve(who('a/1'), 'pod-1'), true);
+  });
+  test('while the caches have not heard from the API server for long', () => {
+    const { ledger, caches } = setUp();
+    caches.staleMs = 200_000;
+    assert.equal(whyNot(ledger, who('a/1')).waiting, 'CapacityUnknown');
+    caches.staleMs = Number.POSITIVE_INFINITY;
+    assert.equal(ledger.reserve(who('a/1'), 'pod-1'), false);
+  });
+  test('of a class that cannot be read, or that limits by labels which are not known', () => {
+    const { ledger, caches } = setUp();
+    assert.equal(whyNot(ledger, who('a/1', { class: 'missing' })).waiting, 'CapacityUnknown');
+    caches.setClass('labelled', { limits: { namespaces: [{ selector: {}, maxRunning: 1 }] } });
+    assert.equal(whyNot(ledger, who('a/1', { class: 'labelled' })).waiting, 'CapacityUnknown');
+    caches.labels.set('a', {});
+    assert.equal(available(ledger, who('a/1', { class: 'labelled' })), true);
+  });
+  test('in a namespace that cannot be read; the others go on beside what it last held', () => {
+    const { caches, ledger, told, see } = setUp({ max: 2 });
+    see.admitted('lost/a', 's-a-1');
+    caches.unread.set('lost', 'pods is forbidden');
+    ledger.limitsChanged();
+    ledger.wait(who('lost/b'));
+    const { waiting, message } = whyNot(ledger, who('lost/b'));
+    assert.equal(waiting, 'CapacityUnknown');
+    assert.match(message, /^Namespace "lost" cannot be read, so the session waits: pods is forbidden\. /);
+    assert.ok(ledger.reserve(who('team/c'), 's-c-1'), 'it does not wait behind those of the other');
+    assert.equal(whyNot(ledger, who('team/d')).waiting, 'AtCapacity', 'what was seen there holds its place');
+    see.admitted('lost/a', undefined);
+    caches.unread.delete('lost');
+    told.length = 0;
+    ledger.limitsChanged();
+    assert.deepEqual(told, ['lost/b']);
+  });
+  test('where the limit is 0', () => {
+    const { ledger } = setUp({ max: 0 });
+    assert.equal(
+      whyNot(ledger, who('a/1')).message,
+      'There are no running places of the installation: the limit is 0.',
+    );
+  });
+  test('where a limit was lowered below what runs, until that has drained', () => {
+    const { ledger, caches, see } = setUp();
+    caches.setClass('narrow', { limits: { maxRunning: 3 } });
+    for (const n of [1, 2, 3]) see.admitted(`a/${n}`, `pod-${n}`, 'narrow');
+    caches.setClass('narrow', { limits: { maxRunning: 1 } });
+    ledger.limitsChanged();
+    const applicant = who('a/4', { class: 'narrow' });
+    assert.match(whyNot(ledger, applicant).message, /^3 are taken of the 1 running places of class "narrow", held by/);
+    see.admitted('a/1', undefined, 'narrow');
+    see.admitted('a/2', undefined, 'narrow');
+    assert.equal(available(ledger, applicant), false);
+    see.admitted('a/3', undefined, 'narrow');
+    assert.equal(available(ledger, applicant), true);
+  });
+});
+
+describe('who waits', () => {
+  test('is told its position, what blocks it, and who has held the places longest', () => {
+    const { ledger, see, caches } = setUp({ max: 4 });
+    for (const n of [1, 2, 3, 4]) see.admitted(`a/${n}`, `pod-${n}`);
+    for (const n of [1, 2, 3, 4]) {
+      const at = new Date(Date.UTC(2026, 0, 5 - n)).toISOString();
+      const admitted = {
+        type: 'Admitted',
+        status: 'True',
+        reason: 'Admitted',
+        message: '',
+        lastTransitionTime: at,
+      } as const;
+      caches.add(`a/${n}`, { status: { podName: `pod-${n}`, conditions: [admitted] } });
+      ledger.sessionChanged(`a/${n}`);
+    }
+    ledger.wait(who('b/1'));
+    const place = whyNot(ledger, who('b/2', { since: 1 }));
+    assert.equal(place.position, 2);
+    assert.deepEqual(
+      place.holders?.map(({ name }) => name),
+      ['a/4', 'a/3', 'a/2'],
+    );
+    assert.equal(
+      place.message,
+      'All 4 running places of the installation are taken, held by a/4 (since 2026-01-01T00:00:00.000Z), a/3 (since 2026-01-02T00:00:00.000Z), a/2 (since 2026-01-03T00:00:00.000Z) and 1 more.',
+    );
+  });
+  test('waits behind those for whom the free places are, and not behind those whom only their class holds back', () => {
+    const { ledger, see, caches } = setUp({ max: 2 });
+    caches.setClass('narrow', { limits: { maxRunning: 0 } });
+    see.admitted('a/x', 'pod-x');
+    see.admitted('a/y', 'pod-y');
+    ledger.wait(who('a/blocked', { class: 'narrow', priority: 9 }));
+    ledger.wait(who('a/first', { since: 1 }));
+    ledger.wait(who('a/second', { since: 2 }));
+    see.admitted('a/x', undefined);
+    assert.equal(available(ledger, who('a/first', { since: 1 })), true);
+    assert.equal(available(ledger, who('a/second', { since: 2 })), false);
+    assert.equal(available(ledger, who('b/new')), false, 'the place is for the one that was there');
+    see.admitted('a/y', undefined);
+    assert.equal(available(ledger, who('a/second', { since: 2 })), true);
+    ledger.wait(who('b/new'));
+    assert.equal(available(ledger, who('a/second', { since: 2 })), false, 'it is the turn of the other namespace');
+  });
+  test('keeps its place in the line when the leader changes', () => {
+    const queue = { since: '2026-01-01T00:00:00Z', reason: 'AtCapacity' };
+    const { ledger } = setUp({
+      max: 1,
+      before: (caches) => caches.add('a/old', { status: { queue, incarnation: 0 } }),
+    });
+    assert.equal(ledger.reserve(who('a/new', { since: Date.parse('2026-01-02T00:00:00Z') }), 'pod-n'), false);
+    assert.equal(ledger.reserve(who('a/old', { since: Date.parse(queue.since) }), 'pod-o'), true);
+  });
+  test('loses the place that was free for it to something that nobody was promised, and others before it do not', () => {
+    const { ledger, see } = setUp({ max: 2 });
+    ledger.wait(who('a/1', { since: 1 }));
+    ledger.wait(who('a/2', { since: 2 }));
+    assert.equal(available(ledger, who('a/2', { since: 2 })), true);
+    see.pod('b', 'stray');
+    assert.equal(available(ledger, who('a/2', { since: 2 })), false);
+    assert.equal(available(ledger, who('a/1', { since: 1 })), true);
+  });
+  test('a turn of which it is not known whether it began counts in its group until it is', async () => {
+    const { ledger, caches, clock, told } = setUp();
+    for (const name of ['1', '2']) {
+      caches.add(`a/${name}`, { spec: { concurrencyGroup: { name: 'g', limit: 1 } } });
+      ledger.sessionChanged(`a/${name}`);
+    }
+    ledger.groups.promise('a/1');
+    ledger.unsureTurn('a/1');
+    ledger.groups.leave('a/1');
+    assert.equal(ledger.groups.look('a/2', 0).free, false);
+    await clock.advance(7_000);
+    assert.deepEqual(told, ['a/1'], 'it is looked at, to say whether it still wants it');
+    ledger.groups.leave('a/1');
+    assert.equal(ledger.groups.look('a/2', 0).free, true);
+  });
+  test('is not overtaken by what its own namespace is given later, while one that it comes before is passed over', () => {
+    const { ledger, told, caches } = setUp({ max: 3, closed: true });
+    caches.setClass('narrow', { limits: { maxRunning: 1 } });
+    const [first, passed, later] = [
+      who('a/first', { class: 'narrow', since: 1 }),
+      who('b/passed', { class: 'narrow' }),
+      who('a/later', { since: 2 }),
+    ];
+    for (const applicant of [first, passed, later]) ledger.wait(applicant);
+    ledger.open();
+    assert.deepEqual(told, ['a/first']);
+    assert.equal(ledger.reserve(later, 'pod-later'), false);
+    assert.equal(ledger.reserve(passed, 'pod-passed'), false);
+    assert.equal(ledger.reserve(first, 'pod-first'), true);
+    assert.deepEqual(told, ['a/first', 'a/later'], 'as soon as the first has its place');
+    assert.equal(ledger.reserve(later, 'pod-later'), true);
+  });
+  test('waits for no other of its namespace where nobody is passed over for that', () => {
+    const { ledger, told } = setUp({ max: 3, closed: true });
+    for (const key of ['a/1', 'b/1', 'a/2']) ledger.wait(who(key));
+    ledger.open();
+    assert.deepEqual(told, ['a/1', 'b/1', 'a/2']);
+  });
+  test('is told when places become free, all for whom there is one', () => {
+    const { ledger, told, see, caches } = setUp();
+    caches.setClass('narrow', { limits: { maxRunning: 0 } });
+    for (const n of [1, 2, 3]) ledger.wait(who(`a/${n}`, { class: 'narrow', since: n }));
+    caches.setClass('narrow', { limits: { maxRunning: 2 } });
+    ledger.limitsChanged();
+    assert.deepEqual(told, ['a/1', 'a/2']);
+    assert.equal(ledger.reserve(who('a/1', { class: 'narrow', since: 1 }), 'pod-1'), true);
+    assert.equal(available(ledger, who('a/2', { class: 'narrow', since: 2 })), true, 'beside the first');
+    see.deleted('a/2');
+    assert.equal(available(ledger, who('a/3', { class: 'narrow', since: 3 })), true);
+  });
+});
+
+test('whatever happens in whatever order, no limit is ever exceeded, and counts are what a new leader would count', () => {
+  const NAMESPACES = ['a', 'b'];
+  const CLASSES = ['wide', 'narrow', 'labelled'];
+  const step = fc.record({
+    what: fc.constantFrom('want', 'reserve', 'write', 'lose', 'pod', 'gone', 'release', 'delete', 'lower'),
+    who: fc.integer({ min: 0, max: 11 }),
+  });
+  fc.assert(
+    fc.property(fc.array(step, { maxLength: 150 }), (steps) => {
+      const limits = { installation: 5, narrow: 2, labelled: 1 };
+      const { ledger, caches, see } = setUp({ max: limits.installation });
+      const define = () => {
+        caches.setClass('wide', {});
+        caches.setClass('narrow', { limits: { maxRunning: limits.narrow } });
+        caches.setClass('labelled', { limits: { namespaces: [{ selector: {}, maxRunning: limits.labelled }] } });
+      };
+      define();
+      for (const namespace of NAMESPACES) caches.labels.set(namespace, {});
+      /** Session → what there really is of it: admitted by a write, and a pod, perhaps not seen. */
+      const state = Array.from({ length: 12 }, (_, n) => ({
+        applicant: who(`${NAMESPACES[n % 2]}/${n}`, { class: CLASSES[n % 3] as string, since: n }),
+        pod: `pod-${n}`,
+        promised: false,
+        admitted: false,
+        exists: false,
+      }));
+      const taken = (of: (one: (typeof state)[number]) => boolean) =>
+        state.filter((one) => (one.promised || one.admitted || one.exists) && of(one)).length;
+      for (const { what, who: n } of steps) {
+        const one = state[n] as (typeof state)[number];
+        const { applicant, pod } = one;
+        const { key, namespace } = applicant;
+        if (what === 'want' && !one.admitted && !one.promised) ledger.wait(applicant);
+        if (what === 'reserve' && !one.admitted && !one.promised && !one.exists && ledger.reserve(applicant, pod)) {
+          one.promised = true;
+          assert.ok(taken(() => true) <= limits.installation);
+          assert.ok(
+            applicant.class !== 'narrow' || taken((other) => other.applicant.class === 'narrow') <= limits.narrow,
+          );
+          const same = (other: typeof one) =>
+            other.applicant.class === 'labelled' && other.applicant.namespace === namespace;
+          assert.ok(applicant.class !== 'labelled' || taken(same) <= limits.labelled);
+        }
+        if (what === 'write' && one.promised) {
+          one.admitted = true;
+          see.admitted(key, pod, applicant.class);
+          one.promised = false;
+          ledger.settle(namespace, pod);
+        }
+        if (what === 'lose' && one.promised) {
+          one.promised = false;
+          ledger.settle(namespace, pod);
+        }
+        if (what === 'pod' && one.admitted) {
+          one.exists = true;
+          see.pod(namespace, pod, { class: applicant.class });
+        }
+        if (what === 'gone' && one.exists) {
+          one.exists = false;
+          see.gone(namespace, pod);
+        }
+        if (what === 'release' && one.admitted) {
+          one.admitted = false;
+          see.admitted(key, undefined, applicant.class);
+        }
+        if (what === 'delete' && one.admitted) {
+          one.admitted = false;
+          see.deleted(key);
+        }
+        if (what === 'lower') {
+          limits.narrow = n % 3;
+          define();
+          ledger.limitsChanged();
+        }
+        // A new leader, with nothing but what is seen, counts the same, beside what only was promised.
+        const promised = state.filter((other) => other.promised && !other.admitted && !other.exists).length;
+        if (promised === 0) {
+          const successor = new Ledger({
+            caches,
+            clock: new VirtualClock(),
+            maxRunning: limits.installation,
+            epoch: () => 7,
+            suspendAgainAt: () => undefined,
+            onChange: () => undefined,
+          });
+          successor.open();
+          for (const { applicant: other } of state) {
+            const [ours, theirs] = [ledger.place(other, 'next'), successor.place(other, 'next')];
+            const full = (place: typeof ours) => typeof place === 'object' && place.message.includes('taken');
+            assert.equal(full(ours), full(theirs), `${other.key}: ${JSON.stringify([ours, theirs])}`);
+          }
+        }
+      }
+    }),
+    { numRuns: 200 },
+  );
+});
+
+test('a session that is asked for less as its place comes free leaves the place to the next, who is told', () => {
+  const { ledger, see, told } = setUp({ max: 1 });
+  see.admitted('a/0', 'pod-0');
+  ledger.wait(who('a/1', { priority: 5 }));
+  ledger.wait(who('a/2', { priority: 1 }));
+  see.deleted('a/0');
+  told.length = 0;
+  const lowered = who('a/1');
+  assert.equal(available(ledger, lowered), false);
+  ledger.wait(lowered);
+  assert.deepEqual([...new Set(told)], ['a/2']);
+  assert.equal(available(ledger, who('a/2', { priority: 1 })), true);
+});

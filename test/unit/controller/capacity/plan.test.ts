@@ -1,0 +1,172 @@
+import assert from 'node:assert/strict';
+import { describe, test } from 'node:test';
+import { Ledger } from '../../../../controller/capacity/ledger.ts';
+import type { TurnStatus } from '../../../../core/resources/turn.ts';
+import { SeenCluster } from '../../../support/seen.ts';
+import { VirtualClock } from '../../../support/virtual-clock.ts';
+import { aTurn } from '../../../support/world.ts';
+
+/** One running place, held by team/guest, and team/w that waits for it. */
+function setUp({ max = 1 } = {}) {
+  const caches = new SeenCluster();
+  const clock = new VirtualClock();
+  const told: string[] = [];
+  const memory = new Map<string, number>();
+  const ledger = new Ledger({
+    caches,
+    clock,
+    maxRunning: max,
+    epoch: () => 7,
+    suspendAgainAt: (key) => memory.get(key),
+    onChange: (key) => told.push(key),
+  });
+  const at = (msAgo: number) => new Date(clock.now() - msAgo).toISOString();
+  const guest = (change: { idleMs?: number; phase?: 'Ready' | 'Suspending' | 'Starting'; state?: boolean } = {}) => {
+    const { idleMs = 60_000, phase = 'Ready', state = true } = change;
+    const ready = { type: 'Ready', status: phase === 'Ready' ? 'True' : 'False', reason: phase, message: '' } as const;
+    caches.add('team/guest', {
+      spec: { persistence: { state } },
+      status: {
+        podName: 'pod-g',
+        incarnation: 1,
+        phase,
+        lastActiveAt: at(idleMs),
+        conditions: [{ ...ready, lastTransitionTime: at(0) }],
+      },
+    });
+    ledger.sessionChanged('team/guest');
+  };
+  const pod = (deleting = false) => ledger.podChanged(caches.addPod('team', 'pod-g', { deleting }), false);
+  const turn = (status: TurnStatus) => {
+    const session = caches.sessions.get('team/guest');
+    caches.turns.push(aTurn({ owner: session?.metadata.uid ?? '', spec: { session: 'guest' }, status }));
+    ledger.sessionChanged('team/guest');
+  };
+  guest();
+  pod();
+  ledger.open();
+  const wait = () =>
+    ledger.wait({ key: 'team/w', namespace: 'team', class: 'default', priority: 0, since: clock.now() });
+  return { caches, clock, ledger, told, memory, guest, pod, turn, wait, at };
+}
+const GIVES = { for: 'team/w' };
+
+describe('a session at capacity', () => {
+  test('gives way when somebody waits, and is told so', async () => {
+    const { ledger, clock, wait, told } = setUp();
+    assert.equal(ledger.giveWay('team/guest'), undefined);
+    wait();
+    await clock.advance(1_000);
+    assert.deepEqual(ledger.giveWay('team/guest'), GIVES);
+    assert.deepEqual(told, ['team/guest']);
+  });
+  test('stays where its namespace cannot be read: nobody could tell it', async () => {
+    const { ledger, clock, caches } = setUp();
+    caches.unread.set('team', 'pods is forbidden');
+    ledger.wait({ key: 'other/w', namespace: 'other', class: 'default', priority: 0, since: clock.now() });
+    await clock.advance(1_000);
+    assert.equal(ledger.giveWay('team/guest'), undefined);
+    caches.unread.clear();
+    await clock.advance(1_000);
+    assert.deepEqual(ledger.giveWay('team/guest'), { for: 'other/w' });
+  });
+  test('stays when nobody waits any more, and is told so', async () => {
+    const { ledger, clock, wait, told } = setUp();
+    wait();
+    await clock.advance(1_000);
+    told.length = 0;
+    ledger.leave('team/w');
+    await clock.advance(2_000);
+    assert.equal(ledger.giveWay('team/guest'), undefined);
+    assert.deepEqual(told, ['team/guest']);
+    assert.equal(clock.pending, 0, 'nothing more is looked at');
+  });
+  for (const [why, spoil] of [
+    ['was just active', (all: ReturnType<typeof setUp>) => all.guest({ idleMs: 5_000 })],
+    ['has just been made and is not ready', (all: ReturnType<typeof setUp>) => all.guest({ phase: 'Starting' })],
+    ['has no state that is stored', (all: ReturnType<typeof setUp>) => all.guest({ state: false })],
+    ['has a turn that runs', (all: ReturnType<typeof setUp>) => all.turn({ phase: 'Running', index: 1 })],
+    ['has a turn that waits', (all: ReturnType<typeof setUp>) => all.turn({ phase: 'Queued', index: 1 })],
+    ['has a turn that is not even seen yet', (all: ReturnType<typeof setUp>) => all.turn({})],
+    [
+      'could not be suspended a moment ago',
+      (all: ReturnType<typeof setUp>) => all.memory.set('team/guest', all.clock.now() + 60_000),
+    ],
+    ['is one that its class keeps', (all: ReturnType<typeof setUp>) => all.caches.setClass('default', { minIdle: 1 })],
+  ] as const) {
+    test(`stays when it ${why}`, async () => {
+      const all = setUp();
+      spoil(all);
+      all.wait();
+      await all.clock.advance(1_000);
+      assert.equal(all.ledger.giveWay('team/guest'), undefined);
+    });
+  }
+  test('stays when a place is about to become free anyway, and goes when that takes too long', async () => {
+    const { ledger, clock, wait, caches } = setUp({ max: 2 });
+    const pod = caches.addPod('team', 'pod-other', { deleting: true });
+    pod.metadata.deletionTimestamp = new Date(clock.now() + 10_000).toISOString();
+    ledger.podChanged(pod, false);
+    wait();
+    await clock.advance(39_000);
+    assert.equal(ledger.giveWay('team/guest'), undefined);
+    await clock.advance(3_000);
+    assert.deepEqual(ledger.giveWay('team/guest'), GIVES);
+  });
+  test('gives way once it has not been active for some seconds', async () => {
+    const { ledger, clock, guest, wait } = setUp();
+    guest({ idleMs: 5_000 });
+    wait();
+    await clock.advance(4_000);
+    assert.equal(ledger.giveWay('team/guest'), undefined);
+    await clock.advance(3_000);
+    assert.deepEqual(ledger.giveWay('team/guest'), GIVES);
+  });
+  test('that waits for an approval gives way after the window of its class', async () => {
+    const { ledger, clock, turn, wait, caches, at } = setUp();
+    caches.setClass('default', { approvalWindow: '10m' });
+    const approval = { id: 'r', prompt: '?', since: at(9 * 60_000) };
+    turn({ phase: 'AwaitingApproval', index: 1, approval } as TurnStatus);
+    wait();
+    await clock.advance(30_000);
+    assert.equal(ledger.giveWay('team/guest'), undefined);
+    await clock.advance(40_000);
+    assert.deepEqual(ledger.giveWay('team/guest'), GIVES);
+  });
+  test('goes on giving way until it has let go of its pod, and no other goes in its stead', async () => {
+    const { ledger, clock, guest, pod, wait, caches, told } = setUp();
+    wait();
+    await clock.advance(1_000);
+    guest({ phase: 'Suspending' });
+    await clock.advance(60_000);
+    assert.deepEqual(ledger.giveWay('team/guest'), GIVES, 'it takes its time');
+    pod(true);
+    await clock.advance(2_000);
+    assert.deepEqual(ledger.giveWay('team/guest'), GIVES);
+    told.length = 0;
+    caches.add('team/guest', { status: { incarnation: 1 } });
+    ledger.sessionChanged('team/guest');
+    assert.equal(ledger.giveWay('team/guest'), undefined);
+    const [gone] = caches.allPods();
+    caches.pods.clear();
+    if (gone) ledger.podChanged(gone, true);
+    assert.deepEqual(told, ['team/w']);
+  });
+  test('that does not get away is left alone for a while', async () => {
+    const { ledger, clock, wait } = setUp();
+    wait();
+    await clock.advance(1_000);
+    await clock.advance(31_000);
+    assert.equal(ledger.giveWay('team/guest'), undefined);
+    await clock.advance(62_000);
+    assert.deepEqual(ledger.giveWay('team/guest'), GIVES, 'then it is asked again');
+  });
+  test('does not give way again in its next incarnation', async () => {
+    const { ledger, clock, wait, caches } = setUp();
+    wait();
+    await clock.advance(1_000);
+    caches.add('team/guest', { status: { podName: 'pod-next', incarnation: 2 } });
+    ledger.sessionChanged('team/guest');
+    assert.equal(ledger.giveWay('team/guest'), undefined);
+  });
+});

@@ -1,0 +1,101 @@
+import assert from 'node:assert/strict';
+import { describe, test } from 'node:test';
+import { ApiError } from '../../../../core/kube/errors.ts';
+import { ownedBy, sessionclasses, sessions } from '../../../../core/resources/kinds.ts';
+import { firstTurnName } from '../../../../core/resources/names.ts';
+import { SimApi } from '../../../sim/api/client.ts';
+import { QuietWorld } from '../../../support/quiet-world.ts';
+
+const KIND = { apiVersion: 'berth.dev/v1alpha1' };
+/** How long a session that cannot be written keeps the others waiting at most. */
+const PATIENCE_MS = 30_000;
+
+/** The leader is killed and its lease expires: virtual milliseconds until its successor has admitted a new session. */
+async function admitsAfter(maxRunning: number, prepare: (world: QuietWorld) => Promise<void>): Promise<number> {
+  const world = new QuietWorld({ maxRunning });
+  await world.start();
+  await prepare(world);
+  await world.pass(2_000);
+  world.replica.kill();
+  world.replica.start();
+  await world.until('leading', () => world.replica.isLeading);
+  const { clock } = world.server;
+  const since = clock.now();
+  await world.session('other');
+  return clock.now() - since;
+}
+
+/** As large as the API server takes without a status. */
+async function huge(world: QuietWorld, spec: object): Promise<void> {
+  const env = Array.from({ length: 47 }, (_, i) => ({ name: `A${i}`, value: 'x'.repeat(32_768) }));
+  for (let size = 31_400; ; size -= 16) {
+    const agent = { env: [...env, { name: 'MORE', value: 'x'.repeat(size) }] };
+    const session = { metadata: { namespace: 'team', name: 'huge' }, spec: { ...spec, agent } };
+    try {
+      await world.server.admin.create(sessions, { ...KIND, kind: 'Session', ...session } as never);
+      return;
+    } catch (error) {
+      if (!/too large/.test((error as Error).message)) throw error;
+    }
+  }
+}
+
+async function waitsForever(world: QuietWorld): Promise<void> {
+  const open = { metadata: { name: 'open' }, spec: { agent: { command: ['agent'] }, overrides: ['agent.env'] } };
+  await world.server.admin.create(sessionclasses, { ...KIND, kind: 'SessionClass', ...open } as never);
+  await huge(world, { class: 'open' });
+}
+
+describe('after an expired lease was taken over, others are admitted in spite of a session', () => {
+  test('whose first turn has its name taken', async () => {
+    const ms = await admitsAfter(2, async (world) => {
+      const other = await world.session('earlier');
+      await world.turn(other, firstTurnName('run'), { ms: 10, output: 1 });
+      const spec = { class: 'default', turns: 'One', input: { ms: 10, output: 2 } };
+      const run = { metadata: { namespace: 'team', name: 'run' }, spec };
+      await world.server.admin.create(sessions, { ...KIND, kind: 'Session', ...run } as never);
+    });
+    assert.ok(ms < PATIENCE_MS, `${ms} ms`);
+  });
+  test('that is too large to be written and asks for no place', async () => {
+    const ms = await admitsAfter(1, (world) => huge(world, { class: 'default', suspend: true }));
+    assert.ok(ms < PATIENCE_MS, `${ms} ms`);
+  });
+  test('that is too large to be written and waits for one', async () => {
+    const ms = await admitsAfter(2, waitsForever);
+    assert.ok(ms < PATIENCE_MS, `${ms} ms`);
+  });
+});
+
+test('the place that it may yet have been given by the leader before is nobody’s for as long', async () => {
+  const ms = await admitsAfter(1, waitsForever);
+  assert.ok(ms > PATIENCE_MS && ms < 2 * PATIENCE_MS, `${ms} ms`);
+});
+
+test('a session whose turns cannot be listed holds up nobody behind it', async (t) => {
+  const list = SimApi.prototype.list;
+  t.after(() => {
+    SimApi.prototype.list = list;
+  });
+  const world = new QuietWorld({ maxRunning: 1 });
+  await world.start();
+  const first = await world.session('first');
+  // Without an end: it does not give way.
+  await world.give('long', { output: 1 }, 'first', { ownerReferences: [ownedBy(first)] });
+  await world.pass(2_000);
+  await world.session('stuck', {}, 'Queued');
+  await world.pass(1_500);
+  await world.session('behind', {}, 'Queued');
+  await world.pass(15_000);
+  world.replica.kill();
+  const stuck = await world.server.admin.get(sessions, { namespace: 'team', name: 'stuck' });
+  await world.give('turn', { ms: 100, output: 1 }, 'stuck', { ownerReferences: [ownedBy(stuck)] });
+  SimApi.prototype.list = function (resource, options) {
+    if (options?.fieldSelector !== 'spec.session=stuck') return list.call(this, resource, options) as never;
+    return Promise.reject(new ApiError({ code: 504, reason: 'Timeout', message: 'too slow' }));
+  };
+  world.replica.start();
+  await world.pass(2 * PATIENCE_MS);
+  await world.server.admin.delete(sessions, { namespace: 'team', name: first.metadata.name });
+  await world.sessionUntil('behind', ({ status }) => status?.phase === 'Ready');
+});

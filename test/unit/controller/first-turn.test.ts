@@ -1,0 +1,55 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { decide } from '../../../controller/decide/decide.ts';
+import { sessions, turns } from '../../../core/resources/kinds.ts';
+import { firstTurnName } from '../../../core/resources/names.ts';
+import { QuietWorld } from '../../support/quiet-world.ts';
+import { aSession, aWorld, does } from '../../support/world.ts';
+
+test('a session whose first turn has its name taken says so, and starts once it is free', async () => {
+  const world = new QuietWorld();
+  await world.start();
+  const other = await world.session('other');
+  const name = firstTurnName('run');
+  await world.turn(other, name, { ms: 10, output: 1 });
+  const { admin } = world.server;
+  const spec = { class: 'default', turns: 'One', input: { ms: 10, output: 2 } };
+  const metadata = { namespace: 'team', name: 'run' };
+  await admin.create(sessions, { apiVersion: 'berth.dev/v1alpha1', kind: 'Session', metadata, spec } as never);
+  const { status } = await world.sessionUntil('run', (session) => session.status !== undefined);
+  for (const type of ['Ready', 'Finished']) {
+    const condition = status?.conditions?.find((each) => each.type === type);
+    assert.deepEqual([condition?.status, condition?.reason], ['False', 'TurnExists'], type);
+  }
+  assert.match(
+    status?.conditions?.find(({ type }) => type === 'Ready')?.message ?? '',
+    new RegExp(`"${name}".*delete it`),
+  );
+  await world.pass(60_000);
+  assert.equal(
+    world.server.get(sessions, 'team', 'run')?.status?.incarnation,
+    undefined,
+    'it is not started without it',
+  );
+  await admin.delete(turns, { namespace: 'team', name });
+  const done = await world.sessionUntil('run', (session) => session.status?.phase === 'Finished');
+  assert.equal(done.status?.lastTurn?.phase, 'Succeeded');
+});
+
+test('a new leader tries to create the first turn whose name was taken before anything else', () => {
+  const condition = { type: 'Ready', status: 'False', message: 'x', lastTransitionTime: 'x' } as const;
+  const status = (reason: string) => ({ phase: 'Queued' as const, conditions: [{ ...condition, reason }] });
+  const input = { digest: 'd'.repeat(64), bytes: 1 };
+  const first = (reason: string) => does({ session: aSession({ spec: { input }, status: status(reason) }) })[0];
+  assert.equal(first('TurnExists'), 'CreateFirstTurn');
+  assert.notEqual(first('Suspended'), 'CreateFirstTurn');
+});
+
+test('a session whose first turn has its name taken waits for nothing else', () => {
+  const session = aSession({ spec: { input: { digest: 'd'.repeat(64), bytes: 1 } } });
+  const place = { waiting: 'AtCapacity', message: 'full', position: 1 } as const;
+  const firstTurnProblem = { reason: 'TurnExists', message: 'taken' } as const;
+  const { waiting, status } = decide(aWorld({ session, place, memory: { firstTurnProblem } }));
+  assert.equal(waiting, false);
+  assert.equal(status.conditions?.find(({ type }) => type === 'Ready')?.message, 'taken');
+});

@@ -1,0 +1,72 @@
+import assert from 'node:assert/strict';
+import { describe, test } from 'node:test';
+import { dueIn, type Left } from '../../../controller/garbage/pace.ts';
+import { turns } from '../../../core/resources/kinds.ts';
+import { QuietWorld } from '../../support/quiet-world.ts';
+
+const HOUR = 3_600_000;
+const limits = { turns: 100, bytes: 1_000_000 };
+
+describe('a history', () => {
+  const over = (left: Left, counted: number, of = limits) => dueIn(left, 0, counted, of) === 0;
+  test('is read again when it must be a tenth over its number of turns', () => {
+    const left = { turns: 100, bytes: 10_000, counted: 500 };
+    assert.equal(over(left, 510), false);
+    assert.equal(over(left, 511), true);
+  });
+  test('is read again when it must be a tenth over its bytes, taking new turns to be like the others', () => {
+    const left = { turns: 10, bytes: 900_000, counted: 10 };
+    assert.equal(over(left, 12), false);
+    assert.equal(over(left, 13), true);
+  });
+  test('with a small limit is read again with the first turn over it', () => {
+    assert.equal(over({ turns: 2, bytes: 10, counted: 7 }, 8, { turns: 2, bytes: 1_000_000 }), true);
+  });
+  test('is read again at once when a limit was lowered', () => {
+    const left = { turns: 100, bytes: 10_000, counted: 500 };
+    assert.equal(over(left, 500, { ...limits, turns: 99 }), true);
+    assert.equal(over(left, 500, { ...limits, bytes: 9_999 }), true);
+  });
+  test('of one turn that is larger than the limit is as short as it gets', () => {
+    assert.equal(over({ turns: 1, bytes: 2_000_000, counted: 1 }, 1), false);
+  });
+  test('that fits is looked at for what was stored when that can be old enough', () => {
+    const left = { turns: 5, bytes: 10, counted: 5 };
+    assert.equal(dueIn(left, 10_000, 6, limits), HOUR - 10_000);
+    assert.equal(dueIn(left, 2 * HOUR, 6, limits), 0);
+    assert.equal(dueIn(left, 10_000, 206, limits), 0);
+  });
+});
+
+test('a busy session has its turns read a few times, not once for each, and its history comes to its limit', async () => {
+  const world = new QuietWorld({ garbageSeconds: 10 });
+  await world.start();
+  const session = await world.session('busy', { timeouts: { idle: '24h' } });
+  const kept = () => world.server.list(turns).length;
+  for (let number = 1; number <= 120; number++) {
+    await world.turn(session, `t-${number}`, { ms: 10, output: 1 });
+    await world.pass(20_000);
+    assert.ok(kept() <= 111, `${kept()} turns are kept after ${number}`);
+  }
+  await world.pass(1.5 * HOUR);
+  assert.equal(kept(), 100);
+  const reads = world.calls.filter((call) => call === 'list turns').length;
+  assert.ok(reads <= 20, `they were listed ${reads} times`);
+});
+
+test('what a session of one turn has refused is history too, though nothing counts it', async () => {
+  const world = new QuietWorld({ garbageSeconds: 10 });
+  await world.start();
+  const session = await world.session('once', { turns: 'One', input: { ms: 10, output: 1 } }, 'Finished');
+  // It has been looked at before.
+  await world.pass(5 * 60_000);
+  for (let number = 1; number <= 120; number++) {
+    const refused = await world.turn(session, `t-${number}`, { ms: 10, output: 1 });
+    assert.equal(refused.status?.error?.code, 'SessionFinished');
+  }
+  assert.equal(world.server.list(turns).length, 121);
+  await world.pass(1.5 * HOUR);
+  const kept = world.server.list(turns).map(({ metadata }) => metadata.name);
+  assert.equal(kept.length, 100);
+  assert.ok(kept.includes('once') && kept.includes('t-120') && !kept.includes('t-1'), 'the newest stay, and the run');
+});

@@ -1,0 +1,157 @@
+import assert from 'node:assert/strict';
+import { readFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { test } from 'node:test';
+import { ApiMetrics } from '../../../api/metrics.ts';
+import { Tally } from '../../../controller/capacity/tally.ts';
+import { type Inventory, meteredApi } from '../../../controller/meter.ts';
+import { ControllerMetrics } from '../../../controller/metrics.ts';
+import { FrameDecoder } from '../../../core/frames/decode.ts';
+import { validateFrame } from '../../../core/frames/validate.ts';
+import { ApiError, TransportError } from '../../../core/kube/errors.ts';
+import type { KubeApi } from '../../../core/kube/types.ts';
+import { type StoredTurn, sessions, turns } from '../../../core/resources/kinds.ts';
+import type { TurnStatus } from '../../../core/resources/turn.ts';
+import { samplesOf } from '../../support/metrics.ts';
+
+function turn(status: TurnStatus): StoredTurn {
+  const metadata = {
+    name: 'a',
+    namespace: 'team',
+    uid: 'u',
+    resourceVersion: '1',
+    creationTimestamp: '2026-01-01T00:00:00Z',
+  };
+  return { metadata, spec: { session: 'notes', cancel: false }, status } as StoredTurn;
+}
+
+const read = async ({ registry }: ControllerMetrics, metric: string) => samplesOf(await registry.metrics(), metric);
+
+test('a write of a turn’s status counts as its end when it is one and was answered', async () => {
+  const ends: string[] = [];
+  let refused = false;
+  const api = {
+    replace: async (_resource: unknown, object: unknown) => {
+      if (refused) throw new ApiError({ code: 409, reason: 'Conflict', message: 'changed' });
+      return object;
+    },
+  } as unknown as KubeApi;
+  const metered = meteredApi(api, ({ status }) => ends.push(status?.phase ?? ''));
+  const status = { subresource: 'status' } as const;
+  await metered.replace(turns, turn({ phase: 'Running' }), status);
+  await metered.replace(turns, turn({ phase: 'AwaitingApproval' }), status);
+  await metered.replace(
+    sessions,
+    { metadata: { name: 'x' }, spec: {}, status: { phase: 'Succeeded' } } as never,
+    status,
+  );
+  assert.deepEqual(ends, []);
+  refused = true;
+  await assert.rejects(metered.replace(turns, turn({ phase: 'Failed' }), status), /changed/);
+  assert.deepEqual(ends, []);
+  refused = false;
+  await metered.replace(turns, turn({ phase: 'Failed' }), status);
+  assert.deepEqual(ends, ['Failed']);
+});
+
+test('a turn counts by class, phase and code; its times where its agent was started, and never below nothing', async () => {
+  const metrics = new ControllerMetrics();
+  const times = { startedAt: '2026-01-01T00:00:02.500Z', finishedAt: '2026-01-01T00:00:04Z' };
+  metrics.turnEnded(turn({ phase: 'Succeeded', ...times }), 'default');
+  metrics.turnEnded(turn({ phase: 'Succeeded', ...times, finishedAt: '2026-01-01T00:00:02Z' }), 'default');
+  metrics.turnEnded(turn({ phase: 'Failed', error: { code: 'PodLost', message: '' } }), '');
+  assert.deepEqual(await read(metrics, 'berth_turns_total'), {
+    '{class="default",phase="Succeeded",code=""}': 2,
+    '{class="",phase="Failed",code="PodLost"}': 1,
+  });
+  assert.deepEqual(await read(metrics, 'berth_turn_duration_seconds_sum'), {
+    '{class="default",phase="Succeeded"}': 1.5,
+  });
+  assert.deepEqual(await read(metrics, 'berth_turn_queue_seconds_sum'), { '{class="default"}': 5 });
+});
+
+test('a look that failed is told by what the API server said, in a word of HTTP', async () => {
+  const metrics = new ControllerMetrics();
+  metrics.reconciled('success', 0.1);
+  metrics.reconciled('error', 0.1, new ApiError({ code: 403, reason: 'whatever a webhook says', message: '' }));
+  metrics.reconciled('error', 0.1, new TransportError('no answer'));
+  metrics.reconciled('error', 0.1, new Error('something'));
+  metrics.reconciled('stopped', 0.1, new Error('the controller is stopping'));
+  assert.deepEqual(await read(metrics, 'berth_reconcile_total'), {
+    '{result="success"}': 1,
+    '{result="error"}': 3,
+    '{result="stopped"}': 1,
+  });
+  assert.deepEqual(await read(metrics, 'berth_reconcile_errors_total'), {
+    '{code="403"}': 1,
+    '{code="TransportError"}': 1,
+    '{code="Other"}': 1,
+  });
+});
+
+test('decoders that share their counters are told of together, also after they are gone', async () => {
+  const metrics = new ControllerMetrics();
+  for (const text of ['junk\n', '<<<BERTH_START {}>>>\n']) {
+    new FrameDecoder({ validate: validateFrame, counters: metrics.refused }).push(Buffer.from(text));
+  }
+  new FrameDecoder({ validate: validateFrame }).push(Buffer.from('not mine\n'));
+  assert.equal((await read(metrics, 'berth_frames_refused_total'))['{reason="torn"}'], 1);
+  assert.deepEqual(await read(metrics, 'berth_frames_junk_bytes_total'), { '': 5 });
+  // Read twice is not counted twice.
+  assert.deepEqual(await read(metrics, 'berth_frames_junk_bytes_total'), { '': 5 });
+});
+
+test('what there is is told as it is at the moment, by the leader alone', async () => {
+  const metrics = new ControllerMetrics();
+  const tally = new Tally();
+  tally.add({ namespace: 'team', class: 'small' });
+  tally.add({ namespace: 'team', class: 'gone' });
+  const session = (phase: string | undefined, ofClass: string, reason?: string) => ({
+    spec: { class: ofClass },
+    status: { ...(phase ? { phase } : {}), ...(reason ? { queue: { reason, since: '' } } : {}) },
+  });
+  const inventory = {
+    sessions: [session('Ready', 'small'), session('Queued', 'gone', 'AtCapacity'), session(undefined, 'free')],
+    pods: [
+      { metadata: {}, status: { phase: 'Running' } },
+      { metadata: { deletionTimestamp: 'now' }, status: { phase: 'Running' } },
+    ],
+    tally,
+    maxRunning: 0,
+    class: (name: string) =>
+      name === 'gone' ? undefined : { spec: name === 'small' ? { limits: { maxRunning: 3 } } : {} },
+  } as unknown as Inventory;
+  metrics.measured = { isLeading: true, inventory };
+  const some = async (metric: string) =>
+    Object.fromEntries(Object.entries(await read(metrics, metric)).filter(([, value]) => value !== 0));
+  assert.deepEqual(await some('berth_sessions'), { '{phase="New"}': 1, '{phase="Ready"}': 1, '{phase="Queued"}': 1 });
+  assert.deepEqual(await some('berth_pods'), { '{phase="Running"}': 1, '{phase="Terminating"}': 1 });
+  assert.deepEqual(await some('berth_queue_length'), { '{reason="AtCapacity"}': 1 });
+  assert.deepEqual(await read(metrics, 'berth_places_used'), { '': 2 });
+  assert.deepEqual(await read(metrics, 'berth_places_limit'), { '': 0 });
+  assert.deepEqual(await read(metrics, 'berth_class_places_used'), { '{class="small"}': 1, '{class="free"}': 0 });
+  assert.deepEqual(await read(metrics, 'berth_class_places_limit'), { '{class="small"}': 3 });
+  assert.deepEqual(await read(metrics, 'berth_leader'), { '': 1 });
+  metrics.measured = { isLeading: false, inventory: undefined };
+  for (const metric of ['berth_sessions', 'berth_pods', 'berth_places_used', 'berth_places_limit']) {
+    assert.deepEqual(await read(metrics, metric), {}, metric);
+  }
+  assert.deepEqual(await read(metrics, 'berth_leader'), { '': 0 });
+});
+
+test('docs/operations.md has a row for every metric and for nothing else, with its type and labels', async () => {
+  const page = await readFile(join(import.meta.dirname, '../../../docs/operations.md'), 'utf8');
+  const rows = [...page.matchAll(/^\| `(berth_\w+)(?:\{([\w, ]+)\})?` \| (\w+) \|/gm)];
+  const written = rows.map(([, name, labels = '', type]) => `${type} ${name} ${labels.replaceAll(' ', '')}`.trim());
+  const known = [new ControllerMetrics(), new ApiMetrics()].flatMap(({ registry }) =>
+    registry.getMetricsAsArray().map((metric) => {
+      const {
+        name,
+        type,
+        labelNames = [],
+      } = metric as unknown as { name: string; type: string; labelNames?: string[] };
+      return `${type} ${name} ${labelNames.filter((label) => label !== 'le').join()}`.trim();
+    }),
+  );
+  assert.deepEqual(written.sort(), [...new Set(known)].sort());
+});

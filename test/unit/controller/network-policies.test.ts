@@ -1,0 +1,149 @@
+import assert from 'node:assert/strict';
+import { describe, test } from 'node:test';
+import { NetworkPolicies } from '../../../controller/network/policies.ts';
+import type { CachedSession } from '../../../controller/world.ts';
+import type { NetworkPolicy, StoredPod } from '../../../core/kube/builtin.ts';
+import { ApiError } from '../../../core/kube/errors.ts';
+import type { KubeApi, Stored } from '../../../core/kube/types.ts';
+import { silentLogger, systemRandom } from '../../../core/system.ts';
+import { VirtualClock } from '../../support/virtual-clock.ts';
+import { aClass, aPod, aSession } from '../../support/world.ts';
+
+type Policy = Stored<NetworkPolicy>;
+const never = new AbortController().signal;
+const error = (code: number, reason: string) => new ApiError({ code, reason, message: reason });
+
+/** A namespace whose server and whose cache are apart: the cache learns of a removal when the test says so. */
+function setUp() {
+  let stored: Policy | undefined;
+  let cached: Policy | undefined;
+  let made = 0;
+  const calls: string[] = [];
+  const sessions: CachedSession[] = [];
+  const pods: StoredPod[] = [];
+  /** Ends the deletion under way; true: it takes effect. */
+  const closed = new Set<string>();
+  let deletion: ((effective: boolean) => void) | undefined;
+  const api = {
+    async create(_resource: unknown, policy: NetworkPolicy) {
+      calls.push('create');
+      if (stored) throw error(409, 'AlreadyExists');
+      stored = {
+        ...policy,
+        metadata: { ...policy.metadata, uid: `u${++made}`, resourceVersion: '1', creationTimestamp: '' },
+      } as Policy;
+      return stored;
+    },
+    async get() {
+      calls.push('get');
+      if (!stored) throw error(404, 'NotFound');
+      return stored;
+    },
+    async delete(_resource: unknown, _ref: unknown, { uid }: { uid: string }) {
+      calls.push('delete');
+      const waits = deletion ? undefined : new Promise<boolean>((resolve) => (deletion = resolve));
+      const effective = waits ? await waits : true;
+      if (!effective) throw error(504, 'Timeout');
+      if (stored?.metadata.uid !== uid) throw error(409, 'Conflict');
+      stored = undefined;
+    },
+  } as unknown as KubeApi;
+  const caches = {
+    class: () => aClass(),
+    allSessions: () => sessions,
+    allPods: () => pods,
+    networkPolicy: () => cached,
+    allNetworkPolicies: () => (cached ? [cached] : []),
+    closed: (namespace: string) => (closed.has(namespace) ? 'forbidden' : undefined),
+    sawNetworkPolicy: (policy: Policy) => {
+      cached = policy;
+    },
+  };
+  const clock = new VirtualClock();
+  const policies = new NetworkPolicies({
+    api,
+    caches,
+    clock,
+    random: systemRandom,
+    log: silentLogger,
+    intervalMs: 1000,
+    signal: never,
+  });
+  return {
+    policies,
+    clock,
+    calls,
+    closed,
+    sessions,
+    pods,
+    get stored() {
+      return stored;
+    },
+    get isBeingDeleted() {
+      return deletion !== undefined;
+    },
+    finishDeletion: (effective: boolean) => deletion?.(effective),
+    ensure: () => policies.ensure('team', 'default', never),
+  };
+}
+
+describe('a network policy', () => {
+  test('that is there as it should be costs no request', async () => {
+    const cluster = setUp();
+    await cluster.ensure();
+    await cluster.ensure();
+    assert.deepEqual(cluster.calls, ['create']);
+  });
+
+  for (const effective of [true, false]) {
+    test(`whose removal is under way is never relied on, ${effective ? 'and made anew' : 'also when nobody knows what became of it'}`, async () => {
+      const cluster = setUp();
+      await cluster.ensure();
+      const { uid } = (cluster.stored as Policy).metadata;
+      cluster.policies.start();
+      for (let i = 0; i < 5 && !cluster.isBeingDeleted; i++) await cluster.clock.advance(1000);
+      assert.ok(cluster.isBeingDeleted, 'nobody needs it');
+      // A session comes while the deletion is under way; the cache still shows the policy, and so does the server.
+      cluster.sessions.push(aSession());
+      await cluster.ensure();
+      assert.notEqual(cluster.stored?.metadata.uid, uid);
+      const second = cluster.stored?.metadata.uid;
+      cluster.finishDeletion(effective);
+      await cluster.clock.advance(10_000);
+      assert.equal(cluster.stored?.metadata.uid, second, 'the old deletion is for the old one');
+      await cluster.policies.stop(0);
+    });
+  }
+
+  test('stays where it is not to be seen who needs it', async () => {
+    const cluster = setUp();
+    await cluster.ensure();
+    cluster.closed.add('team');
+    cluster.policies.start();
+    await cluster.clock.advance(20_000);
+    assert.deepEqual(cluster.calls, ['create']);
+    await cluster.policies.stop(0);
+  });
+
+  test('stays as long as there is a pod under it, whatever became of its session', async () => {
+    const cluster = setUp();
+    await cluster.ensure();
+    const pod = aPod();
+    pod.metadata.labels = { 'berth.dev/network': 'default' };
+    cluster.pods.push(pod);
+    cluster.policies.start();
+    await cluster.clock.advance(20_000);
+    assert.deepEqual(cluster.calls, ['create']);
+    await cluster.policies.stop(0);
+  });
+
+  test('that a session needs is not removed', async () => {
+    const cluster = setUp();
+    cluster.sessions.push(aSession());
+    await cluster.ensure();
+    cluster.policies.start();
+    await cluster.clock.advance(20_000);
+    assert.deepEqual(cluster.calls, ['create']);
+    await cluster.policies.stop(0);
+  });
+});

@@ -1,0 +1,49 @@
+import assert from 'node:assert/strict';
+import { describe, test } from 'node:test';
+import { QuietWorld } from '../../support/quiet-world.ts';
+
+describe('what a turn of a session that is ready costs the API server', () => {
+  test('three writes and no reads, when it is short', async () => {
+    const world = new QuietWorld();
+    await world.start();
+    const session = await world.session('short');
+    for (const name of ['a', 'b']) {
+      await world.pass(5_000);
+      world.calls = [];
+      assert.equal((await world.turn(session, name, { ms: 100, output: 1, state: 100 })).status?.phase, 'Succeeded');
+      await world.pass(5_000);
+      assert.deepEqual(world.calls, ['replace turns', 'replace turns', 'replace sessions']);
+    }
+  });
+
+  test('one more at ten seconds, and every 30 seconds, to show what it has used, when it runs so long', async () => {
+    const world = new QuietWorld();
+    await world.start();
+    const session = await world.session('longer');
+    const show = ['replace turns'];
+    for (const [ms, shown] of [
+      [8_900, []],
+      [12_000, show],
+      [45_000, [...show, ...show]],
+    ] as const) {
+      await world.pass(5_000);
+      world.calls = [];
+      const { status } = await world.turn(session, `t-${ms}`, { ms, output: 1, talksMs: 5_000 });
+      assert.equal(status?.phase, 'Succeeded');
+      await world.pass(35_000);
+      const begins = ['replace turns', 'replace sessions'];
+      assert.deepEqual(world.calls, [...begins, ...shown, 'replace turns', 'replace sessions']);
+    }
+  });
+
+  test('one more to be shown in its session, when it runs longer than a second', async () => {
+    const world = new QuietWorld();
+    await world.start();
+    const session = await world.session('long');
+    await world.pass(5_000);
+    world.calls = [];
+    await world.turn(session, 'a', { ms: 3_000, output: 1 });
+    await world.pass(5_000);
+    assert.deepEqual(world.calls, ['replace turns', 'replace sessions', 'replace turns', 'replace sessions']);
+  });
+});

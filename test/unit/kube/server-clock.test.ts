@@ -1,0 +1,77 @@
+import assert from 'node:assert/strict';
+import { describe, test } from 'node:test';
+import fc from 'fast-check';
+import { ServerClock } from '../../../core/kube/server-clock.ts';
+import { silentLogger } from '../../../core/system.ts';
+import { VirtualClock } from '../../support/virtual-clock.ts';
+
+const HOUR = 3_600_000;
+const header = (ms: number) => new Date(Math.floor(ms / 1000) * 1000).toUTCString();
+
+/** A server whose clock is `ahead` of ours, and answers that take some time each way. */
+async function watched(ahead: number, exchanges: { pause: number; there: number; back: number }[]) {
+  const own = new VirtualClock(Date.UTC(2030, 0, 1, 0, 0, 0, 123));
+  const base = own.now() + ahead;
+  const clock = new ServerClock(own, silentLogger);
+  const server = () => base + own.monotonic();
+  for (const { pause, there, back } of exchanges) {
+    await own.advance(pause);
+    const sentAt = own.monotonic();
+    await own.advance(there);
+    const date = header(server());
+    await own.advance(back);
+    clock.answered({ date, sentAt, receivedAt: own.monotonic() });
+  }
+  return { own, clock, server };
+}
+
+describe("the API server's clock", () => {
+  test('is our own before the first answer', () => {
+    const own = new VirtualClock();
+    assert.equal(new ServerClock(own, silentLogger).now(), own.now());
+  });
+
+  test('is never off by more than a second and the time that an answer took, however far apart the clocks are', async () => {
+    const ms = (max: number) => fc.integer({ min: 0, max });
+    await fc.assert(
+      fc.asyncProperty(
+        fc.integer({ min: -100 * HOUR, max: 100 * HOUR }),
+        fc.array(fc.record({ pause: ms(5000), there: ms(300), back: ms(300) }), { minLength: 1, maxLength: 20 }),
+        async (ahead, exchanges) => {
+          const { clock, server } = await watched(ahead, exchanges);
+          const slack = 1000 + Math.min(...exchanges.map(({ there, back }) => there + back)) + 1;
+          assert.ok(Math.abs(clock.now() - server()) <= slack, `${clock.now() - server()}`);
+        },
+      ),
+      { numRuns: 100 },
+    );
+  });
+
+  test('does not notice that our own is set', async () => {
+    const { own, clock } = await watched(0, [{ pause: 10, there: 1, back: 1 }]);
+    const before = clock.now();
+    own.jump(HOUR);
+    assert.equal(clock.now(), before);
+    await own.advance(5000);
+    assert.equal(clock.now(), before + 5000);
+  });
+
+  test('follows the server when that one is set, and says so', async () => {
+    const { own, clock } = await watched(0, [{ pause: 10, there: 1, back: 1 }]);
+    const warned: object[] = [];
+    const loud = new ServerClock(own, { ...silentLogger, warn: (facts) => warned.push(facts) });
+    const sentAt = own.monotonic();
+    const answer = { date: header(clock.now() + HOUR), sentAt, receivedAt: sentAt };
+    loud.answered(answer);
+    assert.ok(Math.abs(loud.now() - own.now() - HOUR) <= 1000);
+    assert.equal(warned.length, 1);
+  });
+
+  test('is not moved by an answer without a date', async () => {
+    const { own, clock } = await watched(HOUR, [{ pause: 10, there: 1, back: 1 }]);
+    const before = clock.now();
+    clock.answered({ date: '', sentAt: own.monotonic(), receivedAt: own.monotonic() });
+    clock.answered({ date: undefined, sentAt: own.monotonic(), receivedAt: own.monotonic() });
+    assert.equal(clock.now(), before);
+  });
+});

@@ -1,0 +1,49 @@
+import assert from 'node:assert/strict';
+import { spawnSync } from 'node:child_process';
+import { closeSync, mkdtempSync, openSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { describe, test } from 'node:test';
+
+const ROOT = join(import.meta.dirname, '..', '..', '..');
+const script = (code: string) => ['--disable-warning=ExperimentalWarning', '--input-type=module', '-e', code];
+
+describe('a disk that is full', () => {
+  test('does not end a program that logs', () => {
+    const full = openSync('/dev/full', 'w');
+    try {
+      const code = `
+        import { programLog } from '${ROOT}/core/log.ts';
+        const log = programLog(1, 'info');
+        for (let i = 0; i < 3000; i++) log.info({ i }, 'a line of some length, so that many of them are too many to be kept');
+        console.error('alive');`;
+      const { status, stderr } = spawnSync(process.execPath, script(code), { stdio: ['ignore', full, 'pipe'] });
+      assert.deepEqual([status, String(stderr)], [0, 'alive\n']);
+    } finally {
+      closeSync(full);
+    }
+  });
+
+  test('takes no half of an object, so that what is written when there is room again can be read', (t) => {
+    const dir = mkdtempSync(join(tmpdir(), 'berth-journal-'));
+    t.after(() => rmSync(dir, { recursive: true }));
+    // A limit on the size of files does to a write what a full disk does: it takes a part, and refuses the rest.
+    const code = `
+      import { Journal } from '${ROOT}/local/apiserver/store/journal.ts';
+      const { journal } = Journal.open('${dir}');
+      let version = 1;
+      const append = (name, bytes) => journal.append({
+        version: ++version, storage: 'x', type: 'ADDED', key: name, size: bytes,
+        object: { metadata: { name, resourceVersion: String(version) }, filler: 'x'.repeat(bytes) },
+      });
+      append('small-1', 100);
+      try { append('large', 1_000_000); console.log('no limit'); } catch ({ code }) { console.log(code); }
+      append('small-2', 100);
+      journal.close();
+      const names = [...Journal.open('${dir}').contents.collections.get('x').values()].map(({ metadata }) => metadata.name);
+      console.log(names.join());`;
+    const limited = ['-c', 'ulimit -f 64 && exec "$0" "$@"', process.execPath, ...script(code)];
+    const { stdout, stderr } = spawnSync('sh', limited, { encoding: 'utf8' });
+    assert.deepEqual([stdout, stderr], ['EFBIG\nsmall-1,small-2\n', '']);
+  });
+});

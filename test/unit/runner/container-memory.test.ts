@@ -1,0 +1,133 @@
+import assert from 'node:assert/strict';
+import {
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readFileSync,
+  rmdirSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { after, before, describe, test } from 'node:test';
+import { systemClock } from '../../../core/system.ts';
+import { ContainerMemory } from '../../../runner/limits/container-memory.ts';
+import { Meter } from '../../../runner/limits/meter.ts';
+import { keeperStart } from '../../../runner/process/keeper.ts';
+import { eventually } from '../../support/eventually.ts';
+
+const KEEPER = join(import.meta.dirname, '../../../build/keeper');
+const MiB = 2 ** 20;
+const LIMIT = 128 * MiB;
+/** Where this kernel has its memory controller: of version 1, or of version 2 as far as it is handed down. */
+const V1 = '/sys/fs/cgroup/memory';
+const V2 = '/sys/fs/cgroup';
+
+interface Place {
+  parent: string;
+  limit: string;
+  usage: string;
+  /** The key in memory.stat of what the kernel can take back. */
+  reclaimable: string;
+}
+
+function places(): Place | undefined {
+  if (existsSync(V1)) {
+    const files = { limit: 'memory.limit_in_bytes', usage: 'memory.usage_in_bytes' };
+    return { parent: V1, ...files, reclaimable: 'total_inactive_file' };
+  }
+  const handedDown = join(V2, 'cgroup.subtree_control');
+  const has = existsSync(handedDown) && readFileSync(handedDown, 'utf8').includes('memory');
+  const files = { limit: 'memory.max', usage: 'memory.current' };
+  return has ? { parent: V2, ...files, reclaimable: 'inactive_file' } : undefined;
+}
+
+const place = process.getuid?.() === 0 ? places() : undefined;
+
+describe('a real container’s memory', { skip: !place && 'needs root and a memory controller' }, () => {
+  const { parent = '', limit = '', usage = '', reclaimable = '' } = place ?? {};
+  const group = join(parent, `berth-test-${process.pid}`);
+  /** As a container sees it. */
+  let root: string;
+  before(() => {
+    mkdirSync(group);
+    writeFileSync(join(group, limit), String(LIMIT));
+    root = mkdtempSync(join(tmpdir(), 'berth-cgroup-'));
+    symlinkSync(group, join(root, 'memory'));
+  });
+  after(async () => {
+    rmSync(root, { recursive: true });
+    await eventually(() => removed(group), { what: 'the cgroup is empty' });
+  });
+
+  const find = () => ContainerMemory.find(parent === V1 ? root : group);
+
+  /**
+   * A program of the container that takes memory until so much is used, and stays. The first to read a file is charged with
+   * it, so where nobody has read Python before, its own pages are among what the kernel can take back.
+   */
+  async function taker(most: number, clock = systemClock) {
+    const memory = find();
+    assert.ok(memory);
+    const limits = { required: false };
+    const start = new Meter({ limits, memory, together: true, clock }).wrap(keeperStart(KEEPER, systemClock, limits));
+    const grow = `
+import mmap, time
+def used():
+    stat = dict(line.split() for line in open('${join(group, 'memory.stat')}'))
+    return int(open('${join(group, usage)}').read()) - int(stat['${reclaimable}'])
+taken = []
+while used() < ${most}:
+    more = mmap.mmap(-1, ${MiB})
+    for i in range(0, ${MiB}, 4096): more[i] = 1
+    taken.append(more)
+time.sleep(60)`;
+    const args = ['-c', `echo $$ > ${group}/cgroup.procs; exec python3 -c "${grow}"`];
+    const env = { PATH: process.env.PATH ?? '' };
+    const family = await start({ file: '/bin/bash', argv0: 'bash', args, cwd: '/', env });
+    for (const stream of [family.stdout, family.stderr]) stream.resume();
+    return { family, memory };
+  }
+
+  test('is read as the kernel counts it', async () => {
+    const { family, memory } = await taker(64 * MiB);
+    const now = await eventually(() => {
+      const read = memory.read();
+      return read && read.bytes > 60 * MiB ? read : undefined;
+    });
+    assert.ok(now.limit === LIMIT && now.bytes < LIMIT, JSON.stringify(now));
+    family.kill();
+    await family.gone;
+    assert.equal(family.overrun, undefined);
+  });
+
+  test('near its limit is a turn’s MemoryLimit, and the kernel has killed nobody', async () => {
+    const { family, memory } = await taker(LIMIT - 5 * MiB);
+    const kills = memory.oomKills();
+    assert.equal((await family.exited).signal, 'SIGKILL');
+    assert.equal(family.overrun?.code, 'MemoryLimit');
+    assert.equal(memory.oomKills(), kills);
+    await family.gone;
+  });
+
+  test('taken faster than anybody looks is an OOMKilled by the kernel, and is told as that', async () => {
+    const { family, memory } = await taker(2 * LIMIT, { ...systemClock, setTimer: () => () => {} });
+    assert.equal((await family.exited).signal, 'SIGKILL');
+    assert.equal(family.overrun?.code, 'OOMKilled');
+    assert.match(family.overrun?.message ?? '', new RegExp(`${LIMIT} bytes`));
+    assert.ok((memory.oomKills() ?? 0) > 0);
+    await family.gone;
+  });
+});
+
+/** The kernel removes a group when the last of its dead has gone. */
+function removed(group: string): boolean {
+  try {
+    rmdirSync(group);
+    return true;
+  } catch {
+    return !existsSync(group);
+  }
+}

@@ -1,0 +1,26 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { endOf } from '../../../runner/drivers/families.ts';
+import type { Contained, Exit } from '../../../runner/process/contained.ts';
+import { VirtualClock } from '../../support/virtual-clock.ts';
+
+const EXIT: Exit = { code: null, signal: 'SIGKILL' };
+
+/** Whether the end of a process is told while others of its family are still there. */
+async function toldBefore(killing: boolean): Promise<boolean> {
+  const { promise: gone, resolve } = Promise.withResolvers<void>();
+  const family = { exited: Promise.resolve(EXIT), gone, killing } as unknown as Contained;
+  let told = false;
+  const end = endOf(family, new AbortController().signal, new VirtualClock()).then(() => {
+    told = true;
+  });
+  await new Promise((next) => setImmediate(next));
+  const before = told;
+  resolve();
+  await end;
+  return before;
+}
+
+test('the end of a process is told at once, but where its family is being killed, when nobody of that is left', async () => {
+  assert.deepEqual([await toldBefore(false), await toldBefore(true)], [true, false]);
+});

@@ -195,7 +195,13 @@ export class KubeClient implements KubeApi {
     const query = { container, follow, previous, sinceTime, tailLines, limitBytes, timestamps };
     // A follow of a silent container gets no headers before its first byte.
     const limitMs = follow ? undefined : (this.#options.deadlineMs ?? DEFAULT_DEADLINE_MS);
-    const { body } = await this.#stream('log', objectPath(pods, ref, 'log') + queryString(query), { signal, limitMs });
+    const path = objectPath(pods, ref, 'log') + queryString(query);
+    const { status, body } = await this.#stream('log', path, { signal, limitMs });
+    if (status === 204) {
+      // All that the API server has for a pod without a node; once it has one, the kubelet refuses in these words.
+      const message = `container "${container}" in pod "${ref.name}" is waiting to start: the pod has no node yet`;
+      throw new ApiError({ code: 400, reason: 'BadRequest', message });
+    }
     yield* body;
   }
 
@@ -282,7 +288,7 @@ export class KubeClient implements KubeApi {
       ...(limitMs === undefined ? {} : { timeoutMs: limitMs, idleTimeoutMs: limitMs }),
     });
     const answer = await this.#counted(verb, signal, opening, ({ status }) => status);
-    if (answer.status === 200) return answer;
+    if (answer.status < 300) return answer;
     const chunks: Buffer[] = [];
     let size = 0;
     for await (const chunk of answer.body) {

@@ -18,6 +18,15 @@ export function mayRetry(error: unknown, readOnly: boolean): boolean {
   return error.code === 503 && error.retryAfterMs !== undefined;
 }
 
+/**
+ * Whether a reader that goes on for as long as it takes may ask again after `error`. A server that has just started may not
+ * know yet whom it knew before (401) or what they may (403): that is believed at once only before the first answer.
+ */
+export function mayPass(error: unknown, wasAnswered: boolean): boolean {
+  if (mayRetry(error, true)) return true;
+  return wasAnswered && error instanceof ApiError && (error.code === 401 || error.code === 403);
+}
+
 /** Such a refusal is one of configuration and does not pass. */
 function isWrongCertificate(cause: unknown): boolean {
   const { code } = (cause ?? {}) as { code?: unknown };

@@ -134,7 +134,10 @@ export interface KubeApi {
   delete<T extends KubeObject>(resource: Resource<T>, ref: ObjectRef, options?: DeleteOptions): Promise<void>;
   /** One watch connection; ends when the server ends it. 410 is an `ApiError` with reason `Expired` or `Gone`. */
   watch<T extends KubeObject>(resource: Resource<T>, options: WatchOptions): AsyncIterable<WatchEvent<T>>;
-  /** The log of a pod's container, whole (`follow: false`) or live. Of several the API server wants one to be named. */
+  /**
+   * The log of a pod's container, whole (`follow: false`) or live. Of several the API server wants one to be named. 400
+   * while there is none yet: the pod has no node, or its container has not started.
+   */
   podLog(
     ref: ObjectRef,
     options: {

@@ -107,6 +107,17 @@ export function podContract(connect: () => Promise<PodTarget>): void {
       assert.match(terminated.message, /\/no\/such\/program/);
     });
 
+    test('while a pod waits for a node, its log is 204 without a body and an attach fails', async () => {
+      const name = await make('echo late', {}, { schedulingGates: [{ name: 'example.com/hold' }] });
+      const early = await log(name, '?follow=true');
+      assert.deepEqual([early.status, early.text], [204, '']);
+      assert.ok(await failed(attach(name)));
+      const ungated = await bench.api.patch(path(name), { spec: { schedulingGates: [] } });
+      assert.equal(ungated.status, 200, ungated.text);
+      await phase(name, 'Succeeded');
+      assert.equal((await log(name)).text, 'late\n');
+    });
+
     test('before a container runs, its log is 400 and an attach fails; once its Secret is there it starts', async () => {
       const env = [{ name: 'WORD', valueFrom: { secretKeyRef: { name: 'late', key: 'word' } } }];
       const name = await make('echo "$WORD"; read line', { env });

@@ -117,17 +117,22 @@ describe('the HTTP API', () => {
     const answer = await fetch(`${url}${path}/logs?follow`, { headers, signal: AbortSignal.timeout(600_000) });
     assert.equal(answer.status, 200);
     let text = '';
+    let hasEnded = false;
     const reading = (async () => {
       for await (const piece of answer.body!.pipeThrough(new TextDecoderStream())) text += piece;
-    })();
+    })().finally(() => {
+      hasEnded = true;
+    });
     reading.catch(() => {});
     for (const input of ['one', 'two']) {
       const turn = await call('POST', `${path}/turns`, token, { spec: { input } });
       assert.equal(turn.status, 201, JSON.stringify(turn.body));
-      await eventually(() => text.includes(`heard ${input}\n`), {
-        timeoutMs: 180_000,
-        what: `the line of turn ${input}`,
-      });
+      const line = { timeoutMs: 180_000, what: `the line of turn ${input}` };
+      await eventually(() => hasEnded || text.includes(`heard ${input}\n`), line);
+      if (hasEnded) {
+        await reading;
+        assert.fail(`the text ended before the line of turn ${input}: ${JSON.stringify(text)}`);
+      }
     }
     assert.equal((await call('DELETE', path, token)).status, 204);
     await reading;

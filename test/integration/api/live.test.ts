@@ -200,6 +200,37 @@ answer(None)
     assert.deepEqual([first, second, rest], [toldBy('talks-1'), toldBy('talks-2'), ['']]);
   });
 
+  test('the text of a pod that waits for a node is followed all the same', async (t) => {
+    const stop = new AbortController();
+    t.after(() => stop.abort());
+    // A pod without a runner is let onto a node only by a patch, which fails here for as long as it is held.
+    let held = true;
+    let asked = 0;
+    const { faults } = api.cluster.server;
+    const letsOn = ({ resource, verb }: RequestFacts) => held && resource === 'pods' && verb === 'patch';
+    const looks = ({ resource, subresource }: RequestFacts) => {
+      if (resource === 'pods' && subresource === 'log') asked++;
+      return false;
+    };
+    faults.failNext(letsOn, { code: 503, reason: 'ServiceUnavailable', message: 'held' }, 1_000);
+    faults.delayNext(looks, 0);
+    await api.cluster.createClass('plain', {
+      runner: 'None',
+      image: 'berth.local/machine',
+      agent: { command: ['sh', '-c', 'echo begin'] },
+    });
+    await api.cluster.create('waits', { class: 'plain' });
+    await api.cluster.turn('waits', 'waits-1', null);
+    await eventually(async () => (await api.cluster.podsOf('waits')).length === 1, { what: 'its pod' });
+    const reader = await read(path('waits', 'logs?follow'), stop.signal);
+    // The second time says that the first answer was had.
+    await eventually(() => asked >= 2, { what: 'the log is asked for while the pod has no node' });
+    const [pod] = await api.cluster.podsOf('waits');
+    assert.equal(pod?.spec.nodeName, undefined);
+    held = false;
+    await eventually(() => reader.text === 'begin\n', { what: 'the text' });
+  });
+
   test('takes the right to look at the session and its turns', async () => {
     await api.cluster.create('seen', { agent: tells });
     const stranger = await api.user([{ verbs: ['get'], resources: ['sessions'] }]);

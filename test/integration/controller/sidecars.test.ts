@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
-import { readFileSync } from 'node:fs';
+import { existsSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
 import type { Pod } from '../../../core/kube/builtin.ts';
 import { pods } from '../../../core/kube/resources.ts';
@@ -52,20 +53,23 @@ describe('pods with a sidecar', () => {
     await cluster.create('like', { agent });
     const like = await podOf('like');
     await controller.kill('SIGKILL');
-    await cluster.create('meshed', { agent: { ...agent, command: ['sh', '-c', 'read word; sleep $word; echo done'] } });
+    const atWork = join(cluster.home, 'meshed-at-work');
+    const script = `read word; if [ "$word" = wait ]; then : >'${atWork}'; sleep 600; fi; echo done`;
+    await cluster.create('meshed', { agent: { ...agent, command: ['sh', '-c', script] } });
     await withSidecar('meshed', like);
     controller = cluster.startController();
-    await cluster.turn('meshed', 'meshed-1', '0');
+    await cluster.turn('meshed', 'meshed-1', 'go');
     assert.equal((await cluster.ended('meshed-1')).status?.output, 'done\n');
     const pod = await podOf('meshed');
     assert.equal(pod.metadata.name, podName((await cluster.session('meshed')).metadata.uid, 1));
     assert.equal(pod.spec.containers.length, 2);
 
-    await cluster.turn('meshed', 'meshed-2', '60');
-    await cluster.until('meshed', 'runs', ({ status }) => status?.currentTurn === 'meshed-2');
-    for (const pid of processesWith(`BERTH_POD_UID=${pod.metadata.uid}`)) {
-      if (readFileSync(`/proc/${pid}/cmdline`, 'latin1').includes('runner/main')) process.kill(pid, 'SIGKILL');
-    }
+    await cluster.turn('meshed', 'meshed-2', 'wait');
+    // Before it was given the turn, a runner that dies takes nothing with it: the next pod would run it.
+    await eventually(() => existsSync(atWork), { what: 'its agent is at work' });
+    const isRunner = (pid: number) => readFileSync(`/proc/${pid}/cmdline`, 'latin1').includes('runner/main');
+    const runners = processesWith(`BERTH_POD_UID=${pod.metadata.uid}`).filter(isRunner);
+    for (const pid of runners) process.kill(pid, 'SIGKILL');
     const { status } = await cluster.ended('meshed-2');
     assert.equal(status?.error?.code, 'PodLost', JSON.stringify(status));
     assert.match(status?.error?.message ?? '', /exit code 137/);

@@ -336,6 +336,19 @@ describe('pod logs', () => {
     await assert.rejects(client.podLog(REF, { container: 'none' })[Symbol.asyncIterator]().next(), { code: 400 });
   });
 
+  test('a pod that has no node yet is refused as one whose container has not started', async (t) => {
+    const { server, client } = await serverAndClient(t);
+    server.intercept = (_request, response) => {
+      response.writeHead(204).end();
+      return true;
+    };
+    await assert.rejects(client.podLog(REF, { container: 'c', follow: true })[Symbol.asyncIterator]().next(), {
+      name: 'ApiError',
+      code: 400,
+      message: /is waiting to start: the pod has no node yet/,
+    });
+  });
+
   test('a log whose sender stands still in its middle ends at the deadline, one that is followed does not', async (t) => {
     const clock = new VirtualClock();
     const { server, client } = await serverAndClient(t, { clock });

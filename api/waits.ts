@@ -1,3 +1,4 @@
+import { mayPass } from '../core/kube/retry.ts';
 import type { KubeApi } from '../core/kube/types.ts';
 import { type StoredTurn, turns } from '../core/resources/kinds.ts';
 import { type Clock, delay } from '../core/runtime.ts';
@@ -21,7 +22,8 @@ export class Waits {
 
   /**
    * The turn once `isDone` says so of it, or as it was last seen after `timeoutMs` or when the signal aborts; undefined
-   * when it is gone, or not there by then. Rejects with a Problem when too many wait.
+   * when it is gone, or not there by then: also while the cluster does not answer, since whoever waits may have just made
+   * what they wait for, and an error would have them make it again. Rejects with a Problem when too many wait.
    */
   async forTurn(
     { namespace, name, known }: { namespace: string; name: string; known?: StoredTurn },
@@ -34,9 +36,15 @@ export class Waits {
     const cancelTimer = this.#clock.setTimer(timeoutMs, () => timer.abort());
     const over = AbortSignal.any([signal, timer.signal]);
     const seen = { turn: known };
+    let wasAnswered = known !== undefined;
     try {
       while (!over.aborted) {
-        if (await this.#follow(namespace, name, isDone, over, seen)) break;
+        try {
+          if (await this.#follow(namespace, name, isDone, over, seen)) break;
+          wasAnswered = true;
+        } catch (error) {
+          if (!mayPass(error, wasAnswered)) throw error;
+        }
         await delay(this.#clock, PAUSE_MS, over);
       }
       return seen.turn;

@@ -154,8 +154,15 @@ export class Controller {
     const signal = AbortSignal.any([leadership.signal, this.#stopped.signal]);
     if (signal.aborted) return;
     const leased = leasedApi(api, () => this.#elector.deadlineLeftMs());
-    const keys = await this.#masterKeys(leased, signal);
-    await this.#refreshed(signal);
+    let keys: MasterKeys;
+    try {
+      keys = await this.#masterKeys(leased, signal);
+      await this.#refreshed(signal);
+    } catch (error) {
+      // Both are tried for as long as it leads.
+      if (signal.aborted) return;
+      throw error;
+    }
     if (signal.aborted) return;
     this.#leading = new Leading({
       api: meter ? meteredApi(leased, (turn) => meter.turnEnded(turn, this.#classOf(turn))) : leased,

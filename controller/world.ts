@@ -101,8 +101,8 @@ export interface Memory {
   confirmedGone?: { podUID: string } | undefined;
   /** The log of this ended pod has been read to its end, or cannot be. */
   logRead?: { podUID: string } | undefined;
-  /** Failed attempts to read it. */
-  logFailures?: number;
+  /** Since when (monotonic milliseconds) the log of this ended pod could not be read. */
+  logFailing?: { podUID: string; since: number } | undefined;
   /** The session's pod as it was last seen, for what it said before it went. */
   lastPod?: StoredPod | undefined;
   /** Since when the creation of the pod has failed, milliseconds since the epoch. */

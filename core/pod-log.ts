@@ -1,6 +1,6 @@
 /** The log of one pod, followed for as long as the pod is there, whatever becomes of the connections. */
-import { ApiError } from './kube/errors.ts';
-import { mayRetry } from './kube/retry.ts';
+import { ApiError, isNotFound, isPodGone, TransportError } from './kube/errors.ts';
+import { mayPass } from './kube/retry.ts';
 import type { KubeApi } from './kube/types.ts';
 import { LogPosition } from './log-position.ts';
 import { CONTAINER } from './resources/names.ts';
@@ -11,7 +11,9 @@ const RETRY_MS = 250;
 /** Between looks at a pod that has ended and is not gone yet they grow to this, milliseconds. */
 const MAX_RETRY_MS = 2_000;
 /** A cluster or a node that does not answer for this long is given up, milliseconds. */
-const PATIENCE_MS = 30_000;
+const PATIENCE_MS = 60_000;
+/** What was lost later than this was no connection that failed to come, but one that was silent, milliseconds. */
+const STOOD_MS = 15_000;
 
 /**
  * The bytes of the log from `sinceTime` (RFC 3339) on, each once: a log that ends, as connections do, is opened again
@@ -25,6 +27,7 @@ export async function* followPodLog(
 ): AsyncGenerator<Buffer> {
   const position = new LogPosition();
   let pause = RETRY_MS;
+  let wasAnswered = false;
   let lostAt: number | undefined;
   for (;;) {
     const openedAt = clock.monotonic();
@@ -38,23 +41,25 @@ export async function* followPodLog(
     };
     try {
       for await (const chunk of api.podLog(ref, options)) {
-        lostAt = undefined;
+        [wasAnswered, lostAt] = [true, undefined];
         const unread = position.push(chunk);
         if (unread.length === 0) continue;
         pause = RETRY_MS;
         yield unread;
       }
-      lostAt = undefined;
+      [wasAnswered, lostAt] = [true, undefined];
     } catch (error) {
       signal.throwIfAborted();
-      const code = error instanceof ApiError ? error.code : undefined;
-      if (code === 404) return;
-      if (code === 400) [pause, lostAt] = [RETRY_MS, undefined];
+      if (isPodGone(error)) return;
+      const isUnstarted = error instanceof ApiError && error.code === 400;
+      if (isUnstarted) pause = RETRY_MS;
+      // The pod is there, and its kubelet does not know it: it got its node a moment ago, or the kubelet was started anew.
+      if (isUnstarted || isNotFound(error)) [wasAnswered, lostAt] = [true, undefined];
       else {
         const now = clock.monotonic();
-        // What stood that long was no connection that failed to come.
-        if (lostAt === undefined || now - openedAt > PATIENCE_MS) lostAt = now;
-        if (!mayRetry(error, true) || now - lostAt > PATIENCE_MS) throw error;
+        const stood = error instanceof TransportError && now - openedAt > STOOD_MS;
+        if (lostAt === undefined || stood) lostAt = now;
+        if (!mayPass(error, wasAnswered) || now - lostAt > PATIENCE_MS) throw error;
       }
     }
     await delay(clock, pause, signal);

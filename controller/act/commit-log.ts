@@ -11,7 +11,7 @@ import { PlainLog } from '../plain-log.ts';
 import { END_MARKER, START_MARKER } from '../plain-pod.ts';
 import { commit } from './commit.ts';
 import type { Pass } from './context.ts';
-import { isUnreadable } from './unreadable-log.ts';
+import { endedLog, isUnreadable } from './unreadable-log.ts';
 import { writeTurn } from './write-turn.ts';
 
 /** A pod without a runner has one turn, and that has one log and one result. */
@@ -20,7 +20,7 @@ const RESULT_SEQ = 2;
 
 /** Ends a turn with what its ended pod has printed. The log stays until the pod goes, so this can be repeated. */
 export async function commitLog(pass: Pass, { turn, pod, lost }: Action & { do: 'CommitLog' }): Promise<void> {
-  const { effects, memory } = pass;
+  const { effects } = pass;
   const { clock, caches } = effects;
   const log = await readLog(pass, pod);
   if (log === 'Unreadable') {
@@ -59,7 +59,6 @@ export async function commitLog(pass: Pass, { turn, pod, lost }: Action & { do: 
   async function end(status: TurnStatus): Promise<void> {
     const written = await writeTurn(pass, turn, status);
     effects.log.info({ session: pass.key, turn: turn.metadata.name, code: status.error?.code }, 'turn lost');
-    memory.logFailures = 0;
     caches.sawTurn(written);
   }
 }
@@ -83,7 +82,7 @@ async function lateness({ effects, signal }: Pass, pod: StoredPod): Promise<numb
 
 /** With the markers that the pod was made with: the class's may be others by now. */
 async function readLog(pass: Pass, pod: StoredPod): Promise<PlainLog | 'Unreadable'> {
-  const { effects, memory, signal, world } = pass;
+  const { effects, signal, world } = pass;
   const { name, uid, namespace = '' } = pod.metadata;
   const ref = { namespace, name };
   try {
@@ -94,11 +93,11 @@ async function readLog(pass: Pass, pod: StoredPod): Promise<PlainLog | 'Unreadab
     const start = value(START_MARKER) || DEFAULT_MARKERS.start;
     const end = value(END_MARKER) || DEFAULT_MARKERS.end;
     const log = new PlainLog({ start, end }, world.class?.spec.redact);
-    for await (const piece of effects.api.podLog(ref, { container: CONTAINER, signal })) log.push(piece);
+    for await (const piece of endedLog(pass, ref)) log.push(piece);
     return log;
   } catch (error) {
     if (signal.aborted) throw error;
-    if (!isUnreadable(memory, error)) throw error;
+    if (!isUnreadable(pass, uid, error)) throw error;
     return 'Unreadable';
   }
 }

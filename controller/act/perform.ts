@@ -1,7 +1,8 @@
+import type { StoredPod } from '../../core/kube/builtin.ts';
 import { isAlreadyExists, isConflict, isNotFound } from '../../core/kube/errors.ts';
 import { pods } from '../../core/kube/resources.ts';
 import { ownedBy, sessionOwner, sessions, turns } from '../../core/resources/kinds.ts';
-import { API_GROUP_VERSION, CONTAINER, firstTurnName } from '../../core/resources/names.ts';
+import { API_GROUP_VERSION, firstTurnName } from '../../core/resources/names.ts';
 import type { Action } from '../decide/draft.ts';
 import { awaitsFirstTurn } from '../decide/policies/turns.ts';
 import { attachability } from '../link/links.ts';
@@ -22,7 +23,7 @@ import { showUsage } from './show-usage.ts';
 import { startTurn } from './start-turn.ts';
 import { abortSuspension, askForSuspension, undoSuspension, verifySuspension } from './suspension.ts';
 import { writingSession } from './too-large.ts';
-import { isUnreadable } from './unreadable-log.ts';
+import { endedLog, isUnreadable } from './unreadable-log.ts';
 import { writeTurn } from './write-turn.ts';
 
 /** Ends of turns that are nobody's wish and no agent's doing. */
@@ -95,7 +96,7 @@ export async function perform(action: Action, pass: Pass): Promise<void> {
       return confirmGone(pass, action.podUID);
     case 'ReadLog': {
       const opened = links.open(action.pod, linkSession(pass));
-      const log = await readLog(pass, action.pod.metadata.name);
+      const log = await readLog(pass, action.pod);
       memory.logRead = { podUID: action.pod.metadata.uid };
       if (log) opened.takeLog(log);
       return;
@@ -107,7 +108,6 @@ export async function perform(action: Action, pass: Pass): Promise<void> {
       links.closeOthers(session.metadata.uid);
       memory.suspension = undefined;
       memory.commitProblem = undefined;
-      memory.logFailures = 0;
       memory.inputs.clear();
       return;
     case 'Bind':
@@ -188,15 +188,17 @@ async function createFirstTurn({ effects, world: { session }, memory, signal }: 
 }
 
 /** What an ended container printed; undefined when there is nothing to be had. */
-async function readLog({ effects: { api }, world, memory, signal }: Pass, name: string): Promise<Buffer | undefined> {
+async function readLog(
+  pass: Pass,
+  { metadata: { namespace = '', name, uid } }: StoredPod,
+): Promise<Buffer | undefined> {
   const pieces: Buffer[] = [];
   try {
-    const ref = { namespace: world.session.metadata.namespace as string, name };
-    for await (const piece of api.podLog(ref, { container: CONTAINER, signal })) pieces.push(piece);
+    for await (const piece of endedLog(pass, { namespace, name })) pieces.push(piece);
     return Buffer.concat(pieces);
   } catch (error) {
-    if (signal.aborted) throw error;
-    if (!isUnreadable(memory, error)) throw error;
+    if (pass.signal.aborted) throw error;
+    if (!isUnreadable(pass, uid, error)) throw error;
     return undefined;
   }
 }

@@ -1,5 +1,6 @@
 import { ApiError, isConflict } from '../../core/kube/errors.ts';
 import { pods } from '../../core/kube/resources.ts';
+import { mayRetry } from '../../core/kube/retry.ts';
 import { turns } from '../../core/resources/kinds.ts';
 import { CONTAINER } from '../../core/resources/names.ts';
 import { bodyFacts } from '../caches.ts';
@@ -57,7 +58,7 @@ export async function giveInput(pass: Pass, { pod, turn }: Action & { do: 'GiveI
     );
   } catch (error) {
     // The program has it in its environment, or waits until its time is over: nobody else can tell it.
-    if (!(error instanceof ApiError) || isConflict(error) || error.code >= 500) throw error;
+    if (!(error instanceof ApiError) || isConflict(error) || mayRetry(error, true)) throw error;
     effects.log.warn({ session: key, pod: name, err: error }, 'input cannot be written to stdin');
   }
   memory.inputGiven = { podUID: uid };

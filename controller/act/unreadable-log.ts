@@ -1,14 +1,35 @@
-import { ApiError } from '../../core/kube/errors.ts';
-import type { SessionMemory } from './context.ts';
-
-/** Of reading the log of an ended container, before it counts as lost. */
-const ATTEMPTS = 5;
+import { ApiError, isPodGone } from '../../core/kube/errors.ts';
+import type { ObjectRef } from '../../core/kube/types.ts';
+import { CONTAINER } from '../../core/resources/names.ts';
+import type { Pass } from './context.ts';
 
 /**
- * Whether the log that could not be read because of `error` will never be: a pod that the kubelet refused has none, a node
- * that is gone does not answer for it. Anything else is tried a few times.
+ * What a kubelet that has begun its answer puts in the log's place when its container runtime does not answer, or the file
+ * is not there (pkg/kubelet/kuberuntime, cri-client/pkg/logs); such a text has no line end.
  */
-export function isUnreadable(memory: SessionMemory, error: unknown): boolean {
-  memory.logFailures = (memory.logFailures ?? 0) + 1;
-  return (error instanceof ApiError && error.code < 500) || memory.logFailures >= ATTEMPTS;
+const EXCUSE =
+  /^(unable to retrieve container logs for [a-z][a-z0-9.+-]*:\/\/\w+|failed to (try resolving symlinks in path|open log file) "\/[^"\n]*": [^\n]+)$/;
+const LONGEST_EXCUSE = 4096;
+
+/** The log of a pod's ended container, whole: rejects where the kubelet says that it cannot read it. */
+export async function* endedLog({ effects, memory, signal }: Pass, ref: ObjectRef): AsyncGenerator<Buffer> {
+  let start = '';
+  for await (const piece of effects.api.podLog(ref, { container: CONTAINER, signal })) {
+    if (start.length <= LONGEST_EXCUSE) start += piece.toString('latin1');
+    yield piece;
+  }
+  if (start.length <= LONGEST_EXCUSE && EXCUSE.test(start)) throw new Error(`the kubelet: ${start}`);
+  memory.logFailing = undefined;
+}
+
+/**
+ * Whether the log of an ended container that could not be read because of `error` never will be: a pod that the API server
+ * does not have, or that the kubelet refused, has none. Anything else may pass, as the start of an API server or a kubelet
+ * does, or be a node that is gone: it is waited for as long as for that.
+ */
+export function isUnreadable({ effects, memory, world }: Pass, podUID: string, error: unknown): boolean {
+  if (error instanceof ApiError && (error.code === 400 || isPodGone(error))) return true;
+  const now = effects.clock.monotonic();
+  if (memory.logFailing?.podUID !== podUID) memory.logFailing = { podUID, since: now };
+  return now - memory.logFailing.since >= world.installation.nodeGraceMs;
 }

@@ -55,6 +55,12 @@ export const isInvalid = is(422);
 export const isForbidden = is(403);
 /** Rights in a namespace are missing, or the namespace is: to ask again at once is of no use. */
 export const isClosed = (error: unknown) => isForbidden(error) || isNotFound(error);
+/**
+ * Of a pod's log: the API server does not have the pod. The answer of a kubelet that does not know it, for the first moments or
+ * after it was started anew, is a 404 of `pods/log`, and that of a node that is gone one of `nodes`.
+ */
+export const isPodGone = (error: unknown) =>
+  isNotFound(error) && ['pods', undefined].includes((error as ApiError).status.details?.kind);
 /** For the API server itself, or for etcd: that comes as a 500 with this text. */
 export const isTooLarge = (error: unknown) =>
   error instanceof ApiError && (error.code === 413 || /request is too large/.test(error.message));

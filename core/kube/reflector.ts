@@ -91,8 +91,13 @@ export class Reflector<T extends KubeObject> {
       try {
         if (!listed || this.#asking.length > 0) await this.#list(signal);
         listed = true;
+        const watching = clock.monotonic();
         const useful = await this.#watch(either, () => {
           failures = 0;
+        }).catch((error) => {
+          // The server need send no bookmarks: a watch of what never changes is of use though nothing is ever heard of it.
+          if (clock.monotonic() - watching >= USEFUL_WATCH_MS) failures = 0;
+          throw error;
         });
         if (!useful) throw new TransportError(`the watch of ${resource.plural} ended at once`);
       } catch (error) {

@@ -143,6 +143,8 @@ class Exchange implements Dispatcher.DispatchHandler {
     status: number,
     headers: Answer<unknown>['headers'],
   ): void {
+    // A proxy may say first that it is at work, or what to load meanwhile.
+    if (status < 200) return;
     this.#resolve({ status, headers, body: this.#body() });
   }
 

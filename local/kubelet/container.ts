@@ -14,6 +14,8 @@ import { type Belonging, identify, killBelonging, type ProcessIdentity, sendSign
 
 /** How long the pipes may stay open after the last process has gone, milliseconds. */
 const DRAIN_MS = 1_000;
+/** They are read between two looks at the time, however long a pause of this process was. */
+const DRAIN_LOOK_MS = 50;
 
 /** The process could not be started, and never will be as it is configured. */
 export class StartError extends Error {
@@ -150,13 +152,23 @@ export class RunningContainer {
     this.running = false;
     // In a real container nothing survives its first process.
     await this.kill();
-    const drained = () => Promise.race([this.output.ended, new Promise((resolve) => setTimeout(resolve, DRAIN_MS))]);
-    await drained();
+    await this.#drained();
     this.output.dropStalled();
-    await drained();
+    await this.#drained();
     this.log.close();
     this.output.close();
     streams.destroy();
     return { exitCode: code, finishedAt };
+  }
+
+  /** Resolves when all that was printed has been read, or has not been in time. */
+  async #drained(): Promise<void> {
+    let all = false;
+    const ended = this.output.ended.then(() => {
+      all = true;
+    });
+    for (let waited = 0; !all && waited < DRAIN_MS; waited += DRAIN_LOOK_MS) {
+      await Promise.race([ended, new Promise((resolve) => setTimeout(resolve, DRAIN_LOOK_MS))]);
+    }
   }
 }

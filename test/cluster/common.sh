@@ -37,6 +37,16 @@ wait_until() {
   done
 }
 
+# again COMMAND…: up to three times, for what a network or a busy machine spoils once.
+again() {
+  local tries=3
+  until "$@"; do
+    ((--tries > 0)) || return 1
+    say "once more: $1 failed"
+    sleep 5
+  done
+}
+
 # install_packages PACKAGE…: Debian packages that are missing, with no question asked and no service started by them.
 install_packages() {
   local missing=() package policy=/usr/sbin/policy-rc.d
@@ -48,6 +58,7 @@ install_packages() {
     printf '#!/bin/sh\nexit 101\n' >$policy && chmod 755 $policy
     trap 'rm -f /usr/sbin/policy-rc.d' RETURN
   fi
-  apt-get update -q >/dev/null
-  DEBIAN_FRONTEND=noninteractive apt-get install -yq --no-install-recommends "${missing[@]}" >/dev/null
+  # Another apt may be at work, as on a machine that has just started.
+  again apt-get update -q >/dev/null
+  DEBIAN_FRONTEND=noninteractive again apt-get -o DPkg::Lock::Timeout=300 install -yq --no-install-recommends "${missing[@]}" >/dev/null
 }

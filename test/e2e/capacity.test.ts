@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import { apply, ended, get, kubectl, makeNamespace, session, turn, until } from './support/cluster.ts';
+import { apply, ended, get, makeNamespace, remove, session, turn, until } from './support/cluster.ts';
 import { pythonAgent, pythonImage } from './support/images.ts';
 import { allEnded, countPods } from './support/load.ts';
 
@@ -17,8 +17,8 @@ describe('places and idleness', () => {
       metadata: { name },
       spec: { ...ofDefault.spec, limits: { maxRunning: 5 } },
     });
-    t.after(() => kubectl(['delete', 'sessionclass', name]));
-    const count = await countPods(`berth.dev/class=${name}`);
+    t.after(() => remove('sessionclass', name));
+    const count = await countPods(t, `berth.dev/class=${name}`);
     const runs = Array.from({ length: 40 }, (_, index) =>
       session(namespace, `race-${index}`, { class: name, turns: 'One', input: 'hello' }),
     );

@@ -3,7 +3,18 @@ import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import { parse } from 'yaml';
-import { apply, checkout, ended, get, kubectl, makeNamespace, session, turn, until } from './support/cluster.ts';
+import {
+  apply,
+  checkout,
+  ended,
+  get,
+  kubectl,
+  makeNamespace,
+  remove,
+  session,
+  turn,
+  until,
+} from './support/cluster.ts';
 import { codingAgentImage, loadCodingAgent } from './support/coding-agents.ts';
 
 /** The class in examples/ as it is, with an image of the test's own where that image is, and the Secret that it names. */
@@ -16,7 +27,7 @@ async function makeClass(
   const object = parse(await readFile(join(checkout, 'examples', example), 'utf8'));
   const name = `${object.metadata.name}-${namespace}`;
   await apply({ ...object, metadata: { name }, spec: { ...object.spec, ...own } });
-  t.after(() => kubectl(['delete', 'sessionclass', name, '--wait=false']));
+  t.after(() => remove('sessionclass', name));
   for (const secret of object.spec.secrets) {
     const stringData = { 'api-key': 'sk-stand-in-0123456789' };
     await apply({ apiVersion: 'v1', kind: 'Secret', metadata: { namespace, name: secret }, stringData });

@@ -17,8 +17,9 @@ import { pythonAgent, pythonImage } from './support/images.ts';
 import { killOnNode, processes, signal } from './support/node.ts';
 
 const agent = { image: pythonImage, agent: { command: pythonAgent } };
-const running = (namespace: string, name: string) =>
-  until(namespace, 'turn', name, ({ status }) => status?.phase === 'Running');
+/** The turn once its program may have begun; where one looks too seldom it has ended by then. */
+const begun = (namespace: string, name: string) =>
+  until(namespace, 'turn', name, ({ status }) => status?.podUID && status.phase !== 'Queued');
 
 describe('what breaks in the middle of a turn', () => {
   test('a pod that is killed gives PodLost, and the next turn goes on from the last committed state', async (t) => {
@@ -41,23 +42,23 @@ describe('what breaks in the middle of a turn', () => {
 
   test('a turn ends exactly once when the controller is killed with SIGKILL under it', async (t) => {
     const namespace = await makeNamespace(t);
-    await apply(session(namespace, 'py', agent), turn(namespace, 'py-1', 'py', { note: 'one', sleep: 5 }));
-    const begun = await running(namespace, 'py-1');
+    await apply(session(namespace, 'py', agent), turn(namespace, 'py-1', 'py', { note: 'one', sleep: 10 }));
+    const first = await begun(namespace, 'py-1');
     await killOnNode('/opt/berth/controller.mjs');
     const { status } = await ended(namespace, 'py-1');
     assert.equal(status.phase, 'Succeeded', JSON.stringify(status));
     assert.equal(status.attempt, 1);
-    assert.equal(status.podUID, begun.status.podUID);
+    assert.equal(status.podUID, first.status.podUID);
     await apply(turn(namespace, 'py-2', 'py', {}));
     const next = await ended(namespace, 'py-2');
     assert.deepEqual(next.status.output.notes, ['one'], 'the agent ran once');
-    assert.equal(next.status.podUID, begun.status.podUID);
+    assert.equal(next.status.podUID, first.status.podUID);
   });
 
   test('a turn goes on while the controller’s pod is deleted and another takes over', async (t) => {
     const namespace = await makeNamespace(t);
-    await apply(session(namespace, 'py', agent), turn(namespace, 'py-1', 'py', { note: 'one', sleep: 5 }));
-    await running(namespace, 'py-1');
+    await apply(session(namespace, 'py', agent), turn(namespace, 'py-1', 'py', { note: 'one', sleep: 10 }));
+    await begun(namespace, 'py-1');
     const { metadata } = await controllerPod();
     await kubectl(['delete', 'pod', metadata.name, '-n', releaseNamespace, '--wait=false']);
     const { status } = await ended(namespace, 'py-1');

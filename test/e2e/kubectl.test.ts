@@ -29,9 +29,9 @@ describe('kubectl alone', () => {
     assert.match(table, /session\.berth\.dev\/hello +Finished/);
     assert.match(table, /turn\.berth\.dev\/hello +hello +1 +Succeeded/);
     // The pod goes with the run.
-    await until(namespace, 'session', 'hello', async () => {
-      const { items } = await get(['pods', '-n', namespace]);
-      return items.length === 0;
+    await eventually(async () => (await get(['pods', '-n', namespace])).items.length === 0, {
+      timeoutMs: 120_000,
+      what: 'the pod is gone',
     });
   });
 

@@ -1,6 +1,17 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import { type Any, apply, ended, get, kubectl, makeNamespace, session, turn, until } from './support/cluster.ts';
+import {
+  type Any,
+  apply,
+  ended,
+  get,
+  kubectl,
+  makeNamespace,
+  remove,
+  session,
+  turn,
+  until,
+} from './support/cluster.ts';
 
 /** A class of the test's own, gone with it. */
 async function makeClass(t: Parameters<typeof makeNamespace>[0], namespace: string, spec: object): Promise<string> {
@@ -8,7 +19,7 @@ async function makeClass(t: Parameters<typeof makeNamespace>[0], namespace: stri
   const overrides = ['agent.command', 'agent.input', 'agent.result'];
   const metadata = { name };
   await apply({ apiVersion: 'berth.dev/v1alpha1', kind: 'SessionClass', metadata, spec: { overrides, ...spec } });
-  t.after(() => kubectl(['delete', 'sessionclass', name, '--wait=false']));
+  t.after(() => remove('sessionclass', name));
   return name;
 }
 
@@ -76,7 +87,7 @@ describe('the pods of a class', () => {
     const namespace = await makeNamespace(t);
     const runtime = `runc-${namespace}`;
     await apply({ apiVersion: 'node.k8s.io/v1', kind: 'RuntimeClass', metadata: { name: runtime }, handler: 'runc' });
-    t.after(() => kubectl(['delete', 'runtimeclass', runtime, '--wait=false']));
+    t.after(() => remove('runtimeclass', runtime));
     const name = await makeClass(t, namespace, {
       runtimeClassName: runtime,
       podMetadata: { labels: { team: 'a' }, annotations: { 'example.com/cost': 'b' } },
@@ -113,6 +124,10 @@ describe('the pods of a class', () => {
       status?.conditions?.some(({ type, reason }: Any) => type === 'Admitted' && reason === 'NotAllowed'),
     );
     await kubectl(['label', 'namespace', namespace, `agents=${namespace}`]);
+    // A turn that is seen before the label is refused at once, and rightly: labels and turns come by watches of their own.
+    await until(namespace, 'session', 'one', ({ status }) =>
+      status?.conditions?.some(({ type, status }: Any) => type === 'Admitted' && status === 'True'),
+    );
     await apply(turn(namespace, 'one-1', 'one', 'hello'));
     await succeeds(namespace, 'one-1');
   });

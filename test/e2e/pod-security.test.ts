@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { createHash } from 'node:crypto';
 import { describe, type TestContext, test } from 'node:test';
 import { busyboxImage, debianImage } from './support/any-images.ts';
-import { apply, ended, get, kubectl, makeNamespace, session, turn, until } from './support/cluster.ts';
+import { apply, ended, get, kubectl, makeNamespace, remove, session, turn, until } from './support/cluster.ts';
 import { makeVolume } from './support/volume.ts';
 
 const SECRET = 'correct-horse-battery-staple';
@@ -85,7 +85,7 @@ async function makeClass(t: TestContext, namespace: string, spec: object): Promi
       },
     },
   );
-  t.after(() => kubectl(['delete', 'sessionclass', name, '--wait=false']));
+  t.after(() => remove('sessionclass', name));
   return name;
 }
 

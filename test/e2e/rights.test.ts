@@ -1,25 +1,23 @@
 import assert from 'node:assert/strict';
 import { after, describe, test } from 'node:test';
 import { eventually } from '../support/eventually.ts';
-import { tools } from '../support/tools.ts';
 import {
   apply,
   ended,
-  finish,
   get,
   kubectl,
   makeNamespace,
   release,
   releaseNamespace,
   session,
+  tryKubectl,
 } from './support/cluster.ts';
 import { install } from './support/release.ts';
 
 const account = (component: string) => `system:serviceaccount:${releaseNamespace}:${release}-${component}`;
 
 async function can(who: string, verb: string, resource: string, ...more: string[]): Promise<boolean> {
-  const { kubectl: program } = await tools();
-  const { stdout, stderr } = await finish(program, ['auth', 'can-i', verb, resource, '--as', who, ...more]);
+  const { stdout, stderr } = await tryKubectl(['auth', 'can-i', verb, resource, '--as', who, ...more]);
   const answer = /^(yes|no)\b/.exec(stdout)?.[1];
   assert.ok(answer, stderr);
   return answer === 'yes';
@@ -94,7 +92,6 @@ describe('rights', () => {
 
   test('who may view cannot create, and who may edit can', async (t) => {
     const namespace = await makeNamespace(t);
-    const { kubectl: program } = await tools();
     for (const role of ['view', 'edit']) {
       await kubectl(['create', 'serviceaccount', role, '-n', namespace]);
       const subject = `--serviceaccount=${namespace}:${role}`;
@@ -102,7 +99,7 @@ describe('rights', () => {
       await becomes(true, `system:serviceaccount:${namespace}:${role}`, 'list', 'sessions.berth.dev', '-n', namespace);
     }
     const as = (role: string, args: string[], input?: object) =>
-      finish(program, [...args, '-n', namespace, '--as', `system:serviceaccount:${namespace}:${role}`], {
+      tryKubectl([...args, '-n', namespace, '--as', `system:serviceaccount:${namespace}:${role}`], {
         input: JSON.stringify(input ?? ''),
       });
     const refused = await as('view', ['create', '-f', '-'], session(namespace, 'mine'));

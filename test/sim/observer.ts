@@ -24,6 +24,15 @@ export interface ControllerCall {
   knew(plural: string, agoMs?: number): number;
 }
 
+/** Something that a runner said, as it reaches a controller. */
+export interface Word {
+  /** The controller's process. */
+  process: string;
+  agoMs: number;
+  /** Whether it says when the session was last active. */
+  onActivity: boolean;
+}
+
 /** Told of everything that really happens, at the moment it does. */
 export interface Observer {
   /** A controller makes a call; it may never arrive. */
@@ -36,8 +45,8 @@ export interface Observer {
   committed(change: Change): void;
   /** A runner has accepted its binding. */
   bound(bind: Bind, container: Container): void;
-  /** Something that a runner said so many milliseconds ago has reached a controller. */
-  heard(container: Container, agoMs: number): void;
+  /** Something that a runner said has reached a controller. */
+  heard(container: Container, word: Word): void;
   runStarted(run: Run, container: Container): void;
   runEnded(run: Run, container: Container): void;
   /** A runner is about to forget a result. */

@@ -1,61 +1,70 @@
 import { namespaces, pods } from '../../core/kube/resources.ts';
 import type { KubeObject, Resource, Stored } from '../../core/kube/types.ts';
 import { turns } from '../../core/resources/kinds.ts';
+import { eventually } from './eventually.ts';
 import type { Installation } from './installation.ts';
 
 /** Counts what is there by a watch of its own, apart from anything that the controller sees or says. */
 export interface Count {
-  /** The most there were at once. */
+  /** The most there were at once, as far as the watch has told. */
   most(): number;
-  /** Ends the watch; rejects if it broke before. */
+  /** Ends the watch once it has told of all that is there by now; rejects if it broke before. */
   stop(): Promise<number>;
 }
 
 /** All pods, until they are gone. */
 export async function countPods({ client }: Installation): Promise<Count> {
-  return count((signal) => follow(client, pods, signal, () => true));
+  return count(client, pods, () => true);
 }
 
 /** Turns that run. */
 export async function countRunning({ client }: Installation): Promise<Count> {
-  return count((signal) => follow(client, turns, signal, ({ status }) => status?.phase === 'Running'));
+  return count(client, turns, ({ status }) => status?.phase === 'Running');
 }
 
-async function* follow<T extends KubeObject>(
+async function count<T extends KubeObject>(
   client: Installation['client'],
   resource: Resource<T>,
-  signal: AbortSignal,
   counts: (object: Stored<T>) => boolean,
-): AsyncGenerator<number> {
-  const { metadata, items } = await client.list(resource);
-  const present = new Set(items.filter(counts).map((object) => object.metadata.uid));
-  yield present.size;
-  const { resourceVersion } = metadata;
-  for await (const event of client.watch(resource, { resourceVersion, signal })) {
-    if (event.type === 'BOOKMARK') continue;
-    if (event.type !== 'DELETED' && counts(event.object)) present.add(event.object.metadata.uid);
-    else present.delete(event.object.metadata.uid);
-    yield present.size;
-  }
-}
-
-async function count(open: (signal: AbortSignal) => AsyncGenerator<number>): Promise<Count> {
+): Promise<Count> {
   const stop = new AbortController();
-  const sizes = open(stop.signal);
-  let most = (await sizes.next()).value as number;
-  const done = (async () => {
-    try {
-      for await (const size of sizes) most = Math.max(most, size);
-    } catch (error) {
-      if (!stop.signal.aborted) throw error;
+  /** The version of each object that is there, as the watch has told, by uid. */
+  const versions = new Map<string, number>();
+  const counted = new Set<string>();
+  let most = 0;
+  const see = (object: Stored<T>, isThere: boolean) => {
+    const { uid, resourceVersion } = object.metadata;
+    if (isThere) versions.set(uid, Number(resourceVersion));
+    else versions.delete(uid);
+    if (isThere && counts(object)) counted.add(uid);
+    else counted.delete(uid);
+    most = Math.max(most, counted.size);
+  };
+  const { metadata, items } = await client.list(resource);
+  for (const object of items) see(object, true);
+
+  let broken: unknown;
+  const watching = (async () => {
+    const { resourceVersion } = metadata;
+    for await (const event of client.watch(resource, { resourceVersion, signal: stop.signal })) {
+      if (event.type !== 'BOOKMARK') see(event.object, event.type !== 'DELETED');
     }
-  })();
-  done.catch(() => undefined);
+    throw new Error(`the watch of ${resource.plural} ended`);
+  })().catch((error) => {
+    if (!stop.signal.aborted) broken = error;
+  });
+  const isAtTheEnd = async () => {
+    if (broken) throw broken;
+    const { items } = await client.list(resource);
+    const isKnown = ({ metadata }: Stored<T>) => (versions.get(metadata.uid) ?? 0) >= Number(metadata.resourceVersion);
+    return items.length === versions.size && items.every(isKnown);
+  };
   return {
     most: () => most,
     stop: async () => {
+      await eventually(isAtTheEnd, { what: 'the watch has told of everything' });
       stop.abort();
-      await done;
+      await watching;
       return most;
     },
   };

@@ -6,6 +6,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { Writable } from 'node:stream';
 import { StringDecoder } from 'node:string_decoder';
+import { setImmediate } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { FrameDecoder, type FrameEvent } from '../../core/frames/decode.ts';
 import { ASK_READY, bindText, controlText } from '../../core/frames/encode.ts';
@@ -205,14 +206,17 @@ export class RunnerHarness {
     );
   }
 
-  /** Waits for a frame. */
+  /** Waits for a frame. What the runner wrote to stderr before it has been read by then, too. */
   async frame<K extends FrameKind>(
     kind: K,
     matches: (frame: FrameOf<K>) => boolean = () => true,
     timeoutMs = 60_000,
   ): Promise<FrameOf<K>> {
     try {
-      return await eventually(() => this.frames(kind).find(matches), { timeoutMs, what: `frame ${kind}` });
+      const frame = await eventually(() => this.frames(kind).find(matches), { timeoutMs, what: `frame ${kind}` });
+      // It may have come while this process was about to read stdout: then nobody has looked at stderr since.
+      await setImmediate();
+      return frame;
     } catch (error) {
       throw new Error(`no frame ${kind}; stderr: ${this.stderr.slice(-2000)}`, { cause: error });
     }

@@ -2,6 +2,7 @@ import { reasons } from '../../../core/resources/reasons.ts';
 import { wasNeverSent } from '../../link/view.ts';
 import type { CachedTurn } from '../../world.ts';
 import { type Draft, type Policy, wake } from '../draft.ts';
+import { isToAdopt } from '../own-turns.ts';
 import { isPlain } from '../plain.ts';
 import { ended } from '../turn-status.ts';
 import { knownPodUID } from './pod.ts';
@@ -13,6 +14,7 @@ import { STOP_GRACE_MS } from './running.ts';
  */
 export const leave: Policy = (draft) => {
   const { pod, link, now, session } = draft.world;
+  takeIn(draft);
   endWaiting(draft);
   // Owned, but nothing was created: let go of the place.
   if (!pod && session.status?.podName && !knownPodUID(draft)) draft.released = true;
@@ -28,6 +30,13 @@ export const leave: Policy = (draft) => {
   draft.actions.push({ do: 'CloseLink' }, { do: 'DeletePod', pod, why: 'its session is being deleted' });
   return 'Stop';
 };
+
+/** Turns that nobody has taken in yet: only as the session's own can they be ended with it. */
+function takeIn(draft: Draft): void {
+  for (const turn of draft.turns.ownerless) {
+    if (isToAdopt(draft.world.session, turn)) draft.actions.push({ do: 'AdoptTurn', turn });
+  }
+}
 
 /** Turns that wait for their first run, another attempt or a decision. */
 function endWaiting(draft: Draft): void {

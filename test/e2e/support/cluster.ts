@@ -3,6 +3,7 @@ import { execFile } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
 import { join } from 'node:path';
 import type { TestContext } from 'node:test';
+import { setTimeout as after } from 'node:timers/promises';
 import { eventually } from '../../support/eventually.ts';
 import { tools } from '../../support/tools.ts';
 
@@ -38,10 +39,42 @@ export function finish(file: string, args: readonly string[], options: RunOption
   });
 }
 
+/**
+ * What clients say where an API server, or the way to it, has a bad moment, as it has on a machine that is starved or after its
+ * control plane was restarted: nothing was decided by that.
+ */
+const PASSING =
+  /was refused - did you|Unable to connect to the server|connection refused|connection reset by peer|connection lost|TLS handshake timeout|i\/o timeout|\bEOF$|etcdserver: |unable to handle the request|request did not complete within/m;
+/** Commands that can be given twice without harm. `delete` is one with --ignore-not-found. */
+const REPEATABLE = new Set([
+  ...['annotate', 'apply', 'auth', 'config', 'cordon', 'drain', 'get', 'label', 'logs', 'patch', 'rollout', 'uncordon'],
+  ...['template', 'upgrade', 'wait'],
+]);
+const AGAIN_MS = 500;
+const PATIENCE_MS = 60_000;
+
+/** Runs kubectl or Helm to its end, whatever its exit code; again where it could not even ask and may. */
+async function ask(file: string, args: readonly string[], options?: RunOptions): Promise<Finished> {
+  const [command = ''] = args;
+  const mayRepeat = REPEATABLE.has(command) || args.includes('--ignore-not-found');
+  const deadline = performance.now() + PATIENCE_MS;
+  for (;;) {
+    const finished = await finish(file, args, options);
+    const passes = finished.code !== 0 && PASSING.test(finished.stderr);
+    if (!passes || !mayRepeat || performance.now() > deadline) return finished;
+    await after(AGAIN_MS);
+  }
+}
+
 async function succeed(file: string, args: readonly string[], options?: RunOptions): Promise<string> {
-  const { code, stdout, stderr } = await finish(file, args, options);
+  const { code, stdout, stderr } = await ask(file, args, options);
   if (code !== 0) throw new Error(`${file} ${args.join(' ')} ended with ${code}\n${stderr}${stdout}`);
   return stdout;
+}
+
+/** kubectl to its end, whatever its exit code. */
+export async function tryKubectl(args: readonly string[], options?: RunOptions): Promise<Finished> {
+  return ask((await tools()).kubectl, args, options);
 }
 
 /** stdout of kubectl; rejects with its stderr when it fails. */
@@ -51,6 +84,11 @@ export async function kubectl(args: readonly string[], options?: RunOptions): Pr
 
 export async function helm(args: readonly string[], options?: RunOptions): Promise<string> {
   return succeed((await tools()).helm, args, options);
+}
+
+/** Has objects deleted and does not wait for it; what is not there is gone already. */
+export async function remove(...what: string[]): Promise<void> {
+  await kubectl(['delete', ...what, '--wait=false', '--ignore-not-found']);
 }
 
 /** The CLI as people run it, on the cluster of KUBECONFIG. */
@@ -70,20 +108,24 @@ export async function apply(...objects: object[]): Promise<void> {
 }
 
 /**
- * A namespace of the test's own, gone with the test. It refuses every pod that is not as the restricted standard wants it, or
- * another that is given: admission may go by old labels for a while where they are changed.
+ * A namespace of the test's own that takes pods, gone with the test. It refuses every pod that is not as the restricted standard
+ * wants it, or another that is given: admission may go by old labels for a while where they are changed.
  */
 export async function makeNamespace(t: TestContext, enforce = 'restricted'): Promise<string> {
   const name = `e2e-${randomBytes(4).toString('hex')}`;
   const labels = { 'pod-security.kubernetes.io/enforce': enforce };
   await apply({ apiVersion: 'v1', kind: 'Namespace', metadata: { name, labels } });
-  t.after(() => kubectl(['delete', 'namespace', name, '--wait=false']));
+  t.after(() => remove('namespace', name));
+  await takesPods(name);
   return name;
 }
 
-/** Resolves once pods can be made in a new namespace: the controller manager gives it the service account that they need. */
+/**
+ * Resolves once pods can be made in a new namespace: the controller manager gives it the service account that they need. One that
+ * has lost its API server or etcd is started again after a pause and waits for its old lease, longer than Berth waits for the account.
+ */
 export async function takesPods(namespace: string): Promise<void> {
-  await until(namespace, 'serviceaccount', 'default', () => true);
+  await until(namespace, 'serviceaccount', 'default', () => true, 300_000);
 }
 
 /** A Session of `namespace`; without an agent it runs a shell that answers with its input. */
@@ -124,6 +166,24 @@ export async function until(
       cause: error,
     });
   }
+}
+
+/**
+ * stdout of a command in a pod's container, which can be run twice. A kubelet may not know yet what is running, and the way to it
+ * may break: asked again until the command was run.
+ */
+export async function inContainer(
+  namespace: string,
+  pod: string,
+  container: string,
+  command: string[],
+): Promise<string> {
+  const args = ['exec', pod, '-n', namespace, '-c', container, '--', ...command];
+  const { said } = await eventually(async () => ({ said: await kubectl(args) }), {
+    timeoutMs: 120_000,
+    what: `${command.join(' ')} in pod ${namespace}/${pod}`,
+  });
+  return said;
 }
 
 /** Resolves once `text` is in the log of a pod. */

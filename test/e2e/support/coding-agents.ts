@@ -5,8 +5,8 @@ import { join } from 'node:path';
 import { type ArchiveResult, writeArchive } from '../../../images/archive.ts';
 import { image } from '../../../images/build.ts';
 import { installed } from '../../agents/install.ts';
-import { checkout, finish, release } from './cluster.ts';
-import { nodeNames } from './node.ts';
+import { checkout } from './cluster.ts';
+import { loadImage, nodeNames } from './node.ts';
 
 export type CodingAgent = 'claude' | 'codex';
 
@@ -21,12 +21,10 @@ export const codingAgentImage = (agent: CodingAgent) => `example/${agent}:e2e`;
  * be had.
  */
 export async function loadCodingAgent(agent: CodingAgent): Promise<string> {
-  const { file, name } = await build(agent);
+  const archive = await build(agent);
   const node = (await nodeNames()).at(-1)!;
-  const where = ['--name', process.env.CLUSTER ?? release, '--nodes', node];
-  const { code, stderr } = await finish('kind', ['load', 'image-archive', file, ...where]);
-  if (code !== 0) throw new Error(`kind cannot load ${name} from ${file}: ${stderr}`);
-  await rm(file);
+  await loadImage(archive, node);
+  await rm(archive.file);
   return node;
 }
 

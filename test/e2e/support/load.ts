@@ -1,5 +1,6 @@
 /** Many turns at once whose agents prove how often each of them ran. */
 import assert from 'node:assert/strict';
+import type { TestContext } from 'node:test';
 import { KubeClient } from '../../../core/kube/client.ts';
 import { loadConnection } from '../../../core/kube/config.ts';
 import { pods } from '../../../core/kube/resources.ts';
@@ -43,22 +44,28 @@ export function assertOnce(turns: readonly Any[]): void {
 }
 
 /**
- * Counts pods with a label by a watch of its own, from an empty beginning. `stop` resolves with what was seen once the watch
+ * Counts pods with a label by a watch of the test's own, from an empty beginning. `stop` resolves with what was seen once the watch
  * has shown at least `expected` of them and the end of all: it may lag behind what is known otherwise.
  */
 export async function countPods(
+  t: TestContext,
   labelSelector: string,
 ): Promise<{ stop(expected: number): Promise<{ most: number; ever: number }> }> {
   const connection = await loadConnection();
   const surroundings = { clock: systemClock, random: systemRandom, log: silentLogger };
   const client = new KubeClient({ connection, ...surroundings, userAgent: 'berth-e2e' });
+  const aborted = new AbortController();
+  // However the test ends: a connection that stays would keep its file from ending.
+  t.after(async () => {
+    aborted.abort();
+    await client.close();
+  });
   const { metadata, items } = await client.list(pods, { labelSelector });
   assert.equal(items.length, 0, `there are pods with ${labelSelector} before the count begins`);
   const present = new Set<string>();
   const ever = new Set<string>();
   let most = 0;
   let problem: unknown;
-  const aborted = new AbortController();
   const counting = (async () => {
     const options = { labelSelector, resourceVersion: metadata.resourceVersion, signal: aborted.signal };
     for await (const event of client.watch(pods, options)) {
@@ -82,7 +89,6 @@ export async function countPods(
       });
       aborted.abort();
       await counting;
-      await client.close();
       if (problem) throw problem;
       return { most, ever: ever.size };
     },

@@ -1,5 +1,14 @@
 /** What is done to the cluster's nodes from outside: kind's nodes are containers. */
-import { finish, kubectl } from './cluster.ts';
+import { setTimeout as after } from 'node:timers/promises';
+import { finish, kubectl, release } from './cluster.ts';
+
+/** For a containerd that is busy with other images. */
+const LOADS = 3;
+const LOAD_AGAIN_MS = 5_000;
+/** What `docker exec` ends with where the command was not begun: the engine refused, or could not start a process. */
+const NOT_BEGUN = new Set([125, 126]);
+const EXECS = 5;
+const EXEC_AGAIN_MS = 1_000;
 
 /** Names of the cluster's nodes, which are those of their containers. */
 export async function nodeNames(): Promise<string[]> {
@@ -7,11 +16,27 @@ export async function nodeNames(): Promise<string[]> {
   return names.split(' ');
 }
 
+/** Brings an image's archive onto all nodes of the cluster, or those that are named. */
+export async function loadImage(image: { name: string; file: string }, ...nodes: string[]): Promise<void> {
+  const where = ['--name', process.env.CLUSTER ?? release, ...(nodes.length > 0 ? ['--nodes', nodes.join(',')] : [])];
+  for (let loads = 1; ; loads++) {
+    const { code, stderr } = await finish('kind', ['load', 'image-archive', image.file, ...where]);
+    if (code === 0) return;
+    if (loads === LOADS) throw new Error(`kind cannot load ${image.name} from ${image.file}: ${stderr}`);
+    await after(LOAD_AGAIN_MS);
+  }
+}
+
 /** stdout of a command on a node; rejects when it ends with more than 1. */
 export async function onNode(node: string, command: readonly string[]): Promise<string> {
-  const { code, stdout, stderr } = await finish('docker', ['exec', node, ...command]);
-  if (code > 1) throw new Error(`${command.join(' ')} on ${node} ended with ${code}: ${stderr}`);
-  return stdout;
+  for (let execs = 1; ; execs++) {
+    const { code, stdout, stderr } = await finish('docker', ['exec', node, ...command]);
+    if (code <= 1) return stdout;
+    if (!NOT_BEGUN.has(code) || execs === EXECS) {
+      throw new Error(`${command.join(' ')} on ${node} ended with ${code}: ${stderr}`);
+    }
+    await after(EXEC_AGAIN_MS);
+  }
 }
 
 /** A process on a node, by the id that it has there. */

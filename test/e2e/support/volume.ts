@@ -1,6 +1,6 @@
 /** A volume as a provisioner makes it: of root, opened to a pod by its fsGroup alone. */
 import type { TestContext } from 'node:test';
-import { apply, kubectl } from './cluster.ts';
+import { apply, remove } from './cluster.ts';
 import { nodeNames, onNode } from './node.ts';
 
 /**
@@ -11,7 +11,7 @@ export async function makeVolume(t: TestContext, namespace: string): Promise<str
   const node = (await nodeNames()).at(-1)!;
   const path = `/var/berth-e2e/${namespace}`;
   t.after(async () => {
-    await kubectl(['delete', `pv/${namespace}`, `storageclass/${namespace}`, '--wait=false', '--ignore-not-found']);
+    await remove(`pv/${namespace}`, `storageclass/${namespace}`);
     await onNode(node, ['rm', '-rf', path]);
   });
   await onNode(node, ['install', '-d', '-m', '755', '-o', '0', '-g', '0', path]);

@@ -21,13 +21,25 @@ class Reader {
   ended = false;
   /** Milliseconds from the agent's own clock to the reader, by turn and step. */
   readonly late = new Map<string, number>();
+  /** What cut the stream. */
+  #problem: unknown;
 
   constructor(stream: AsyncIterable<Uint8Array>) {
     void this.#read(stream)
-      .catch(() => {})
+      .catch((error) => {
+        this.#problem = error;
+      })
       .finally(() => {
         this.ended = true;
       });
+  }
+
+  /** Whether the event of that turn and step has come. Throws where it cannot come any more. */
+  has(event: string): boolean {
+    if (!this.late.has(event) && this.ended) {
+      throw new Error(`it ended with: ${this.text.slice(-500)}`, { cause: this.#problem });
+    }
+    return this.late.has(event);
   }
 
   async #read(stream: AsyncIterable<Uint8Array>): Promise<void> {
@@ -71,7 +83,8 @@ answer(None)
   });
   after(async () => {
     await api.close();
-    rmSync(scratch, { recursive: true, force: true });
+    // What was just ended may still write.
+    rmSync(scratch, { recursive: true, force: true, maxRetries: 10 });
   });
   const end = async (turn: string) => {
     writeFileSync(join(scratch, turn), '');
@@ -109,8 +122,8 @@ answer(None)
     };
     // Programs take a while to start: from the first event on they listen.
     await api.cluster.turn('tells', 'tells-0', 1);
-    for (const [name, { late }] of Object.entries(readers)) {
-      await eventually(() => late.has('tells-0 0'), { what: `the first event by ${name}` });
+    for (const [name, reader] of Object.entries(readers)) {
+      await eventually(() => reader.has('tells-0 0'), { what: `the first event by ${name}` });
     }
     await end('tells-0');
     // What keeps a machine busy for a while makes the events of a turn late; those of one turn after the other only a slow way.
@@ -118,12 +131,11 @@ answer(None)
     for (let round = 1; slow.size > 0 && round <= 5; round++) {
       const turn = `tells-${round}`;
       await api.cluster.turn('tells', turn, 9);
-      for (const [name, { late }] of Object.entries(readers)) {
+      for (const [name, reader] of Object.entries(readers)) {
         // Its turn goes on: none of them waits for the end.
-        await eventually(() => late.has(`${turn} 8`), { what: `the last event by ${name}` });
-        const times = Array.from({ length: 9 }, (_, step) => late.get(`${turn} ${step}`) ?? Number.NaN).sort(
-          (a, b) => a - b,
-        );
+        await eventually(() => reader.has(`${turn} 8`), { what: `the last event by ${name}` });
+        const late = (step: number) => reader.late.get(`${turn} ${step}`) ?? Number.NaN;
+        const times = Array.from({ length: 9 }, (_, step) => late(step)).sort((a, b) => a - b);
         t.diagnostic(`${name}: median ${times[4]?.toFixed(0)} ms, most ${times[8]?.toFixed(0)} ms`);
         if ((times[4] as number) < 1000) slow.delete(name);
       }
@@ -157,17 +169,17 @@ answer(None)
     await api.cluster.create('again', { agent: tells });
     const first = await read(path('again', 'events'), stop.signal);
     await api.cluster.turn('again', 'again-1', 5);
-    await eventually(() => first.late.has('again-1 4'), { what: 'five events' });
+    await eventually(() => first.has('again-1 4'), { what: 'five events' });
     const ids = [...first.text.matchAll(/^id: (1\.\d+)\nevent: agent\ndata: \{"turn":"again-1"/gm)].map(([, id]) => id);
     assert.equal(ids.length, 5);
     const next = await read(path('again', 'events'), stop.signal, { 'last-event-id': ids[2] as string });
-    await eventually(() => next.late.has('again-1 4'), { what: 'the last event again' });
+    await eventually(() => next.has('again-1 4'), { what: 'the last event again' });
     assert.deepEqual([...next.late.keys()], ['again-1 3', 'again-1 4']);
     await end('again-1');
     await api.cluster.patch('again', { suspendRequest: 'x' });
     await api.cluster.until('again', 'suspended', ({ status }) => status?.podName === undefined);
     await api.cluster.turn('again', 'again-2', 1);
-    await eventually(() => next.late.has('again-2 0'), { what: 'one of the next incarnation' });
+    await eventually(() => next.has('again-2 0'), { what: 'one of the next incarnation' });
     assert.match(next.text, /^id: 2\.\d+$/m);
     await end('again-2');
   });
@@ -217,7 +229,8 @@ answer(None)
     await api.cluster.createClass('plain', {
       runner: 'None',
       image: 'berth.local/machine',
-      agent: { command: ['sh', '-c', 'echo begin'] },
+      // What a pod has written goes with it: it works until that was read.
+      agent: { command: ['sh', '-c', `echo begin; until [ -e ${join(scratch, 'waits-1')} ]; do sleep 0.05; done`] },
     });
     await api.cluster.create('waits', { class: 'plain' });
     await api.cluster.turn('waits', 'waits-1', null);
@@ -229,6 +242,7 @@ answer(None)
     assert.equal(pod?.spec.nodeName, undefined);
     held = false;
     await eventually(() => reader.text === 'begin\n', { what: 'the text' });
+    await end('waits-1');
   });
 
   test('takes the right to look at the session and its turns', async () => {

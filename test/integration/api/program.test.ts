@@ -122,10 +122,12 @@ describe('the API beside a controller', () => {
     child.stdout.on('data', (chunk) => {
       out += chunk;
     });
-    const exited = new Promise<number | null>((resolve) => child.once('exit', resolve));
+    // All that it has said comes before that.
+    const closed = new Promise<number | null>((resolve) => child.once('close', resolve));
     const port = await eventually(() => /"port":(\d+),"msg":"API started"/.exec(out)?.[1]);
     const url = `http://127.0.0.1:${port}`;
-    assert.equal(await (await fetch(`${url}/readyz`)).text(), 'ok\n');
+    const isReady = async () => (await (await fetch(`${url}/readyz`)).text()) === 'ok\n';
+    await eventually(isReady, { what: 'it is ready' });
     await call('POST', SESSIONS, { body: { metadata: { name: 'held' }, spec: { agent: ECHO, suspend: true } } });
     await call('POST', `${SESSIONS}/held/turns`, { body: { metadata: { name: 'held-1' } } });
     const headers = { authorization: `Bearer ${token}` };
@@ -136,7 +138,7 @@ describe('the API beside a controller', () => {
     const answer = await waiting;
     assert.equal(answer.status, 200);
     assert.equal(((await answer.json()) as { metadata: { name: string } }).metadata.name, 'held-1');
-    assert.equal(await exited, 0);
+    assert.equal(await closed, 0);
     assert.match(out, /"msg":"API stopped"/);
     assert.ok(!out.includes(token), 'no token is logged');
   });

@@ -59,6 +59,7 @@ export class Caller {
   }
 
   remove(): void {
-    rmSync(this.root, { recursive: true, force: true });
+    // What was just ended may still write.
+    rmSync(this.root, { recursive: true, force: true, maxRetries: 10 });
   }
 }

@@ -4,13 +4,13 @@ import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
 import { secrets } from '../../../core/kube/resources.ts';
 import { eventually } from '../../support/eventually.ts';
-import { Installation } from '../../support/installation.ts';
+import { Installation, ONE_LEADER } from '../../support/installation.ts';
 import { serverScript } from '../../support/servers.ts';
 
 describe('agents on the embedded cluster', () => {
   let cluster: Installation;
   before(async () => {
-    cluster = await Installation.start();
+    cluster = await Installation.start(ONE_LEADER);
     cluster.startController();
   });
   after(() => cluster.stop());

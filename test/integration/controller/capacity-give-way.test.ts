@@ -2,11 +2,12 @@ import assert from 'node:assert/strict';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
-import { Installation, pythonAgent } from '../../support/installation.ts';
+import { Installation, ONE_LEADER, pythonAgent } from '../../support/installation.ts';
 import { countPods } from '../../support/pod-count.ts';
 
-/** Counts its turns in its state. */
+/** Counts its turns in its state, and works until the file is there whose path it is given. */
 const COUNTER = pythonAgent(`
+while not os.path.exists(request['input']): time.sleep(0.05)
 path = os.path.join(state, 'count')
 count = int(open(path).read()) + 1 if os.path.exists(path) else 1
 open(path, 'w').write(str(count))
@@ -16,22 +17,21 @@ answer(count)
 describe('at capacity', () => {
   let cluster: Installation;
   before(async () => {
-    cluster = await Installation.start({ BERTH_MAX_RUNNING: '2' });
+    cluster = await Installation.start({ BERTH_MAX_RUNNING: '2', ...ONE_LEADER });
     cluster.startController();
   });
   after(() => cluster.stop());
 
   test('the idle session gives way to one that waits, and is woken with its state by its next turn', async () => {
     const pods = await countPods(cluster);
-    const released = join(cluster.home, 'released');
-    const busy = pythonAgent(`while not os.path.exists('${released}'): time.sleep(0.05)\nanswer()\n`);
-    await cluster.create('busy', { agent: busy });
-    await cluster.turn('busy', 'busy-1', null);
-    await cluster.create('idle', { agent: COUNTER });
-    await cluster.turn('idle', 'idle-1', null);
-    assert.equal((await cluster.ended('idle-1')).status?.output, 1);
-    await cluster.turnUntil('busy-1', 'running', ({ status }) => status?.phase === 'Running');
+    const released = (name: string) => join(cluster.home, `${name}-released`);
+    for (const name of ['busy', 'idle']) {
+      await cluster.create(name, { agent: COUNTER });
+      await cluster.turn(name, `${name}-1`, released(name));
+      await cluster.turnUntil(`${name}-1`, 'running', ({ status }) => status?.phase === 'Running');
+    }
 
+    // It waits for as long as both work: nobody gives way before that has been seen.
     await cluster.create('new', { agent: COUNTER });
     const { status } = await cluster.until(
       'new',
@@ -39,6 +39,8 @@ describe('at capacity', () => {
       (session) => session.status?.queue?.reason === 'AtCapacity',
     );
     assert.deepEqual(status?.queue?.holders?.map(({ name }) => name).sort(), ['default/busy', 'default/idle']);
+    writeFileSync(released('idle'), '');
+    assert.equal((await cluster.ended('idle-1')).status?.output, 1);
     const gone = await cluster.until('idle', 'suspended', (session) => session.status?.phase === 'Suspended');
     const suspended = gone.status?.conditions?.find(({ type }) => type === 'Suspended');
     assert.equal(suspended?.reason, 'GaveWay');
@@ -46,13 +48,13 @@ describe('at capacity', () => {
     await cluster.event('idle', 'GaveWay');
     await cluster.until('new', 'ready', (session) => session.status?.phase === 'Ready');
 
-    await cluster.turn('idle', 'idle-2', null);
+    await cluster.turn('idle', 'idle-2', released('idle'));
     assert.equal((await cluster.ended('idle-2')).status?.output, 2);
     const other = await cluster.until('new', 'suspended', (session) => session.status?.phase === 'Suspended');
     assert.equal(other.status?.conditions?.find(({ type }) => type === 'Suspended')?.reason, 'GaveWay');
     const turn = await cluster.turnUntil('busy-1', 'running', ({ status }) => status?.phase === 'Running');
     assert.equal(turn.status?.attempt, 1, 'what runs is left alone');
-    writeFileSync(released, '');
+    writeFileSync(released('busy'), '');
     assert.equal((await cluster.ended('busy-1')).status?.phase, 'Succeeded');
     assert.equal(await pods.stop(), 2);
   });

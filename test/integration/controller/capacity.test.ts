@@ -1,5 +1,8 @@
 import assert from 'node:assert/strict';
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { after, afterEach, before, describe, test } from 'node:test';
+import { eventually } from '../../support/eventually.ts';
 import { type ControllerProcess, Installation, pythonAgent } from '../../support/installation.ts';
 import { countPods } from '../../support/pod-count.ts';
 
@@ -17,8 +20,13 @@ describe('a maximum of running sessions', () => {
   test('is never exceeded, however many creates race, also while the controller is killed', async () => {
     controller = cluster.startController();
     const pods = await countPods(cluster);
+    // Nobody is done before all places were seen taken: how fast pods come and go is nothing to count on.
+    const released = join(cluster.home, 'released');
+    const agent = pythonAgent(`while not os.path.exists('${released}'): time.sleep(0.05)\nanswer(request["input"])\n`);
     const names = Array.from({ length: 40 }, (_, index) => `race-${index}`);
-    await Promise.all(names.map((name) => cluster.create(name, { agent: ECHO, turns: 'One', input: name })));
+    await Promise.all(names.map((name) => cluster.create(name, { agent, turns: 'One', input: name })));
+    await eventually(() => pods.most() === 5, { what: 'five pods' });
+    writeFileSync(released, '');
     await cluster.ended('race-3');
     await controller.kill('SIGKILL');
     controller = cluster.startController();

@@ -3,7 +3,7 @@ import { after, before, test } from 'node:test';
 import type { Resource } from '../../../core/kube/types.ts';
 import { sessions } from '../../../core/resources/kinds.ts';
 import { eventually } from '../../support/eventually.ts';
-import { Installation } from '../../support/installation.ts';
+import { Installation, ONE_LEADER } from '../../support/installation.ts';
 import { makeNamespace } from '../../support/pod-count.ts';
 
 const GROUP = { group: 'rbac.authorization.k8s.io', version: 'v1' };
@@ -21,7 +21,7 @@ const agent = { command: ['cat'], input: 'Text', result: 'Text' } as const;
 
 let cluster: Installation;
 before(async () => {
-  cluster = await Installation.start({ BERTH_NAMESPACES: 'default,lost' });
+  cluster = await Installation.start({ BERTH_NAMESPACES: 'default,lost', ...ONE_LEADER });
   await makeNamespace(cluster, 'lost');
   // As the chart gives them where namespaces are listed.
   const rules = [{ apiGroups: ['berth.dev'], resources: ['sessionclasses'], verbs: ['get', 'list', 'watch'] }];

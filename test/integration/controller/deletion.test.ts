@@ -5,13 +5,13 @@ import { after, before, describe, test } from 'node:test';
 import { pods } from '../../../core/kube/resources.ts';
 import { sessions } from '../../../core/resources/kinds.ts';
 import { eventually } from '../../support/eventually.ts';
-import { Installation } from '../../support/installation.ts';
+import { Installation, ONE_LEADER } from '../../support/installation.ts';
 
 /** What people, policies and other programs do to the objects of a session. */
 describe('a session whose objects others lay hands on', () => {
   let cluster: Installation;
   before(async () => {
-    cluster = await Installation.start();
+    cluster = await Installation.start(ONE_LEADER);
     cluster.startController({ BERTH_MAX_RUNNING: '2', BERTH_GARBAGE_INTERVAL: '1s' });
   });
   after(() => cluster.stop());

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
 import type { StoredTurn } from '../../../core/resources/kinds.ts';
-import { type ControllerProcess, Installation } from '../../support/installation.ts';
+import { type ControllerProcess, Installation, ONE_LEADER } from '../../support/installation.ts';
 
 /** Runs what its turn brings. */
 const agent = { command: ['/bin/bash', '-c'], args: ['$(INPUT)'], input: 'Args' as const, result: 'Text' as const };
@@ -68,7 +68,7 @@ describe('a session whose agent is hostile', () => {
   let cluster: Installation;
   let controller: ControllerProcess;
   before(async () => {
-    cluster = await Installation.start();
+    cluster = await Installation.start(ONE_LEADER);
     controller = cluster.startController();
     await cluster.create('neighbour', { agent });
     await cluster.create('hostile', { agent });

@@ -13,7 +13,7 @@ import { ended } from '../../../controller/decide/turn-status.ts';
 import type { CachedSession, CachedTurn } from '../../../controller/world.ts';
 import { PROTOCOL_VERSION } from '../../../core/frames/messages.ts';
 import type { KubeClient } from '../../../core/kube/client.ts';
-import { isConflict } from '../../../core/kube/errors.ts';
+import { isConflict, isNotFound } from '../../../core/kube/errors.ts';
 import { pods } from '../../../core/kube/resources.ts';
 import { ownedBy, type StoredSession, type StoredTurn, sessions, turns } from '../../../core/resources/kinds.ts';
 import type { TurnStatus } from '../../../core/resources/turn.ts';
@@ -49,7 +49,7 @@ describe('an act that was decided upon by a cache that is behind', () => {
       () =>
         api.get(sessions, ref(name)).then(
           () => false,
-          () => true,
+          (error) => isNotFound(error),
         ),
       { what: 'the session gone' },
     );

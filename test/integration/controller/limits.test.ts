@@ -1,13 +1,13 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
-import { Installation } from '../../support/installation.ts';
+import { Installation, ONE_LEADER } from '../../support/installation.ts';
 
 const shell = (script: string) => ({ command: ['/bin/bash', '-c'], args: [script], result: 'Text' });
 
 describe('a class’s limits and patterns', () => {
   let cluster: Installation;
   before(async () => {
-    cluster = await Installation.start();
+    cluster = await Installation.start(ONE_LEADER);
     cluster.startController();
     await cluster.createClass('small', {
       sandbox: { preset: 'Strict', limits: { processes: 5, fileSize: '1Ki' } },

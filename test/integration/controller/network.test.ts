@@ -6,7 +6,7 @@ import type { Resource } from '../../../core/kube/types.ts';
 import { sessionclasses } from '../../../core/resources/kinds.ts';
 import { networkPolicyName } from '../../../core/resources/names.ts';
 import { eventually } from '../../support/eventually.ts';
-import { Installation, pythonAgent } from '../../support/installation.ts';
+import { Installation, ONE_LEADER, pythonAgent } from '../../support/installation.ts';
 
 const ECHO = pythonAgent(`answer({name: value for name, value in os.environ.items() if 'proxy' in name.lower()})`);
 const overrides = ['agent.command'] as const;
@@ -16,6 +16,7 @@ describe('what session pods may reach', () => {
   /** Name → resource version with which it was made; every version of the server is of one order. */
   const made = new Map<string, number>();
   const stopped = new AbortController();
+  let broken: unknown;
   const follow = async (resource: Resource, resourceVersion: string) => {
     const from = { namespace: 'default', resourceVersion, signal: stopped.signal };
     for await (const event of cluster.client.watch(resource, from)) {
@@ -24,10 +25,12 @@ describe('what session pods may reach', () => {
     }
   };
   before(async () => {
-    cluster = await Installation.start({ BERTH_GARBAGE_INTERVAL: '100ms' });
+    cluster = await Installation.start({ ...ONE_LEADER, BERTH_GARBAGE_INTERVAL: '100ms' });
     for (const resource of [pods, networkPolicies] as Resource[]) {
       const { metadata } = await cluster.client.list(resource, { namespace: 'default' });
-      follow(resource, metadata.resourceVersion).catch(() => {});
+      follow(resource, metadata.resourceVersion).catch((error) => {
+        if (!stopped.signal.aborted) broken = error;
+      });
     }
     cluster.startController();
   });
@@ -72,7 +75,11 @@ describe('what session pods may reach', () => {
     const own = (await cluster.podsOf('closed-1')).concat(await cluster.podsOf('closed-2'));
     assert.equal(own.length, 2);
     for (const { metadata } of own) assert.equal(metadata.labels?.['berth.dev/network'], 'closed');
-    await eventually(() => [policy, ...own].every(({ metadata }) => made.has(metadata.name)), { what: 'all are seen' });
+    const areSeen = () => {
+      if (broken) throw broken;
+      return [policy, ...own].every(({ metadata }) => made.has(metadata.name));
+    };
+    await eventually(areSeen, { what: 'all are seen' });
     const [before, ...after] = [policy, ...own].map(({ metadata }) => made.get(metadata.name) as number);
     for (const pod of after) assert.ok((before as number) < pod, `${before} is before ${pod}`);
     assert.equal(Number(policy.metadata.resourceVersion), before, 'it was written once');
@@ -165,7 +172,7 @@ describe('what session pods may reach', () => {
 describe('what a class says of its pods', () => {
   let cluster: Installation;
   before(async () => {
-    cluster = await Installation.start();
+    cluster = await Installation.start(ONE_LEADER);
     cluster.startController();
   });
   after(() => cluster.stop());

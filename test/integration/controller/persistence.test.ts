@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
 import { persistentVolumeClaims } from '../../../core/kube/resources.ts';
 import { eventually } from '../../support/eventually.ts';
-import { Installation, pythonAgent } from '../../support/installation.ts';
+import { Installation, ONE_LEADER, pythonAgent } from '../../support/installation.ts';
 
 const COUNTER = pythonAgent(`
 def count(path):
@@ -23,7 +23,7 @@ interface Answer {
 describe('what a session keeps', () => {
   let cluster: Installation;
   before(async () => {
-    cluster = await Installation.start();
+    cluster = await Installation.start(ONE_LEADER);
     cluster.startController();
   });
   after(() => cluster.stop());

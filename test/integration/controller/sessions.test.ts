@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
 import type { StoredTurn } from '../../../core/resources/kinds.ts';
-import { Installation, pythonAgent } from '../../support/installation.ts';
+import { Installation, ONE_LEADER, pythonAgent } from '../../support/installation.ts';
 
 const COUNTER = pythonAgent(`
 path = state + '/count'
@@ -15,7 +15,7 @@ print('more noise')
 describe('sessions on the embedded cluster', () => {
   let cluster: Installation;
   before(async () => {
-    cluster = await Installation.start();
+    cluster = await Installation.start(ONE_LEADER);
     cluster.startController();
   });
   after(() => cluster.stop());
@@ -42,8 +42,10 @@ describe('sessions on the embedded cluster', () => {
     const turn = await cluster.ended('sleeper-2');
     assert.deepEqual(turn.status?.output, { count: 2, input: null, incarnation: 2 });
     // The request was for the turns given before it: this one is not suspended again.
-    const awake = await cluster.until('sleeper', 'counted', ({ status }) => status?.turns?.total === 2);
-    assert.equal(awake.status?.phase, 'Ready');
+    await cluster.until('sleeper', 'counted', ({ status }) => status?.turns?.total === 2);
+    await cluster.turn('sleeper', 'sleeper-3', null);
+    const next = await cluster.ended('sleeper-3');
+    assert.deepEqual(next.status?.output, { count: 3, input: null, incarnation: 2 });
   });
 
   test('looking at a suspended session does not wake it', async () => {
@@ -121,7 +123,7 @@ answer({'digest': hashlib.sha256(open(path, 'rb').read()).hexdigest(), 'text': '
 describe('what goes wrong', () => {
   let cluster: Installation;
   before(async () => {
-    cluster = await Installation.start();
+    cluster = await Installation.start(ONE_LEADER);
     cluster.startController();
   });
   after(() => cluster.stop());
@@ -177,6 +179,8 @@ answer(sorted(os.listdir(state)))
     assert.match((await cluster.ended('late-2')).status?.error?.message ?? '', /500/);
   });
 
+  /** Not executable by anybody, on every machine. */
+  const FILE = '/proc/version';
   const broken: [string, Parameters<Installation['create']>[1], string, RegExp][] = [
     [
       'a program that does not exist',
@@ -184,17 +188,12 @@ answer(sorted(os.listdir(state)))
       'CommandNotFound',
       /no\/such\/program/,
     ],
-    [
-      'a program that is not executable',
-      { agent: { command: ['/etc/hostname'] } },
-      'CommandNotExecutable',
-      /\/etc\/hostname/,
-    ],
+    ['a program that is not executable', { agent: { command: [FILE] } }, 'CommandNotExecutable', /\/proc\/version/],
     [
       'a working directory that is a file',
-      { agent: { command: ['true'], workingDir: '/etc/hostname' } },
+      { agent: { command: ['true'], workingDir: FILE } },
       'WorkingDirInvalid',
-      /\/etc\/hostname/,
+      /\/proc\/version/,
     ],
     ['an agent that says nothing', { agent: { command: ['true'] } }, 'MissingEnvelope', /missing result envelope/],
     [

@@ -6,7 +6,7 @@ import { after, before, describe, test } from 'node:test';
 import type { StoredSession } from '../../../core/resources/kinds.ts';
 import type { RequestFacts } from '../../../local/apiserver/types.ts';
 import { eventually } from '../../support/eventually.ts';
-import { Installation, pythonAgent } from '../../support/installation.ts';
+import { Installation, ONE_LEADER, pythonAgent } from '../../support/installation.ts';
 
 const storing = ({ resource, verb }: RequestFacts) => resource === 'blobs' && verb === 'create';
 const broken = { status: 'Failure', code: 500, reason: 'InternalError', message: 'the disk is on fire' } as never;
@@ -36,7 +36,7 @@ const persisted = ({ status }: StoredSession) => status?.conditions?.find(({ typ
 describe('a store that fails', () => {
   let cluster: Installation;
   before(async () => {
-    cluster = await Installation.start();
+    cluster = await Installation.start(ONE_LEADER);
     cluster.startController();
   });
   after(() => cluster.stop());
@@ -63,7 +63,7 @@ describe('a store that fails', () => {
 describe('a store', () => {
   let cluster: Installation;
   before(async () => {
-    cluster = await Installation.start();
+    cluster = await Installation.start(ONE_LEADER);
     cluster.startController();
   });
   after(() => cluster.stop());
@@ -95,7 +95,8 @@ describe('a store', () => {
   });
 
   test('that does not take the state of an idle session lets it keep its pod until it does', async () => {
-    await cluster.create('kept', { agent: WRITER, timeouts: { persist: '1s' }, input: 1 });
+    // It is also what the store is given once it takes the state.
+    await cluster.create('kept', { agent: WRITER, timeouts: { persist: '5s' }, input: 1 });
     await cluster.ended('kept');
     let failing = true;
     cluster.server.faults.failNext((request) => storing(request) && failing, broken, 1000);
@@ -111,9 +112,10 @@ describe('a store', () => {
   });
 
   test('that does not give a state back within timeouts.persist is named, and the session goes on when it does', async () => {
-    await cluster.create('unread', { agent: WRITER, timeouts: { idle: '1s', persist: '1s' }, input: 30_000 });
-    await cluster.ended('unread');
+    await cluster.create('unread', { agent: WRITER, timeouts: { idle: '1s' }, input: 30_000 });
+    assert.equal((await cluster.ended('unread')).status?.phase, 'Succeeded');
     await suspended('unread');
+    await cluster.patch('unread', { timeouts: { persist: '1s' } });
     let isStuck = true;
     const reading = ({ resource, verb }: RequestFacts) => isStuck && resource === 'blobs' && verb === 'get';
     cluster.server.faults.delayNext(reading, 60_000, 1000);
@@ -130,10 +132,13 @@ describe('a store', () => {
     await cluster.create('needed', { agent: WRITER, input: 1 });
     await cluster.ended('needed');
     let asked = 0;
-    cluster.server.faults.delayNext((request) => storing(request) && ++asked > 0, 60_000);
+    let isSlow = true;
+    // It is asked again before long: until the turn is there it is as slow.
+    cluster.server.faults.delayNext((request) => isSlow && storing(request) && ++asked > 0, 60_000, 1000);
     await idle(cluster, 'needed');
     await eventually(() => asked > 0, { what: 'the state is about to be stored' });
     await cluster.turn('needed', 'needed-2', 1);
+    isSlow = false;
     const { status } = await cluster.ended('needed-2');
     assert.deepEqual([status?.phase, status?.incarnation], ['Succeeded', 1]);
   });
@@ -142,7 +147,7 @@ describe('a store', () => {
 describe('a full store', () => {
   let cluster: Installation;
   before(async () => {
-    cluster = await Installation.start({ BERTH_STORE_CEILING_BYTES: '70000' });
+    cluster = await Installation.start({ ...ONE_LEADER, BERTH_STORE_CEILING_BYTES: '70000' });
     cluster.startController();
   });
   after(() => cluster.stop());

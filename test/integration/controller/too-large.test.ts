@@ -3,7 +3,7 @@ import { after, before, describe, test } from 'node:test';
 import { events } from '../../../core/kube/resources.ts';
 import { turns } from '../../../core/resources/kinds.ts';
 import { eventually } from '../../support/eventually.ts';
-import { Installation } from '../../support/installation.ts';
+import { Installation, ONE_LEADER } from '../../support/installation.ts';
 
 const agent = { command: ['cat'], input: 'Text', result: 'Text' } as const;
 /** Bytes that etcd takes in one request by default. */
@@ -23,7 +23,7 @@ async function largest<R>(from: number, make: (size: number) => Promise<R>): Pro
 describe('what is as large as etcd takes', () => {
   let cluster: Installation;
   before(async () => {
-    cluster = await Installation.start({ BERTH_MAX_RUNNING: '1' });
+    cluster = await Installation.start({ ...ONE_LEADER, BERTH_MAX_RUNNING: '1' });
     cluster.startController();
   });
   after(() => cluster.stop());

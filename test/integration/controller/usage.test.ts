@@ -5,13 +5,13 @@ import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
 import { turns } from '../../../core/resources/kinds.ts';
 import { eventually } from '../../support/eventually.ts';
-import { Installation } from '../../support/installation.ts';
+import { Installation, ONE_LEADER } from '../../support/installation.ts';
 
 describe('a turn that runs', () => {
   let cluster: Installation;
   const directory = mkdtempSync(join(tmpdir(), 'berth-usage-'));
   before(async () => {
-    cluster = await Installation.start();
+    cluster = await Installation.start(ONE_LEADER);
     cluster.startController();
     await cluster.createClass('open', { overrides: ['agent.command', 'agent.args', 'agent.result'] } as never);
   });

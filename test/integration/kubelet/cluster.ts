@@ -59,7 +59,8 @@ export class TestCluster {
     await this.server.close();
     await this.#api.close();
     await this.#dispatcher.destroy();
-    rmSync(this.home, { recursive: true, force: true });
+    // Pipes may still be made there for a next container.
+    rmSync(this.home, { recursive: true, force: true, maxRetries: 10 });
   }
 
   /** A pod of one container that runs `script` by a shell, unless `container` says otherwise. */

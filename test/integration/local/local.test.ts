@@ -23,7 +23,8 @@ describe('the program local', () => {
     const classes = await api.get('/apis/berth.dev/v1alpha1/sessionclasses/default');
     assert.equal(classes.status, 200, classes.text);
     const { apiUrl, metricsUrl } = await local.status();
-    assert.equal((await fetch(`${apiUrl}/readyz`)).status, 200);
+    const isReady = async () => (await fetch(`${apiUrl}/readyz`)).status === 200;
+    await eventually(isReady, { what: 'the API is ready, as it was' });
     assert.match(await (await fetch(metricsUrl)).text(), /^# TYPE berth_leader gauge$/m);
   });
 

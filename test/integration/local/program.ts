@@ -93,6 +93,7 @@ export class LocalProgram {
   async remove(): Promise<void> {
     await this.run('down');
     await this.#api?.close();
-    rmSync(this.home, { recursive: true, force: true });
+    // What was just ended may still write.
+    rmSync(this.home, { recursive: true, force: true, maxRetries: 10 });
   }
 }

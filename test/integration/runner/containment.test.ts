@@ -91,7 +91,8 @@ for (const processGroup of hasKeeper ? [false, true] : [true]) {
       await using runner = await RunnerHarness.bound({ processGroup, agent: { ...TEXT, args } });
       const first = (await runner.runTurn()).output as string;
       await runner.runTurn();
-      assert.ok(runner.processes().some(({ pid }) => pid === Number(first)));
+      // While it becomes the program it has no environment for a moment.
+      await eventually(() => runner.processes().some(({ pid }) => pid === Number(first)), { what: 'that it lives' });
       runner.send('shutdown', { graceMs: 1000 });
       await runner.exited;
       await nobodyIsLeft(runner);

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { describe, test } from 'node:test';
 import { unpackDirectory } from '../../../runner/state/unpack.ts';
 import { eventually } from '../../support/eventually.ts';
-import { exists } from '../../support/processes.ts';
+import { exists, isAsleep } from '../../support/processes.ts';
 import { type HarnessOptions, hasKeeper, RunnerHarness } from '../../support/runner-harness.ts';
 import { serverScript } from '../../support/servers.ts';
 
@@ -238,9 +238,12 @@ process.exit(${code});`;
     const turn = runner.startTurn();
     const file = (name: string) => join(runner.directory('state'), name);
     await eventually(() => existsSync(file('asked')), { what: 'the request' });
+    const holder = hasKeeper && Number(readFileSync(`/proc/${runner.pid}/task/${runner.pid}/children`, 'utf8'));
     runner.child.kill('SIGSTOP');
     writeFileSync(file('go'), '');
     await eventually(() => existsSync(file('said')), { what: 'the last words' });
+    // A keeper that sleeps has handed them on: a runner waits for those of others only for a moment.
+    if (holder) await eventually(() => isAsleep(holder), { what: 'all that is to be read' });
     runner.child.kill('SIGCONT');
     return { runner, turn };
   }
@@ -395,7 +398,12 @@ respond(id, process.pid);`;
 
   test('are named by the beginning of their command lines', async () => {
     const zeros = Array(1000).fill('0');
-    const many = `if (input) spawn('sleep', ${JSON.stringify(['600', ...zeros])}, { detached: true }); respond(id, 1);`;
+    const many = `
+if (input) {
+  const { pid } = spawn('sleep', ${JSON.stringify(['600', ...zeros])}, { detached: true });
+  while (!fs.readFileSync('/proc/' + pid + '/cmdline').length);
+}
+respond(id, 1);`;
     await using runner = await serving(many);
     await runner.runTurn('leave');
     const turn = runner.startTurn();

@@ -309,6 +309,33 @@ import { sessionPod } from '../pod.ts';`,
     within: 60,
   },
   {
+    name: 'activity that only the runner tells of is left out',
+    edits: [
+      {
+        file: 'controller/decide/activity.ts',
+        find: 'Math.max(activityOfPeople(world), Math.min(world.link?.lastActivity ?? 0, world.now))',
+        replace: 'activityOfPeople(world)',
+      },
+      { file: 'controller/act/suspension.ts', find: '    world.link?.lastActivity ?? 0,\n', replace: '' },
+    ],
+    caughtBy: ['gives way'],
+    within: 60,
+    from: 60,
+  },
+  {
+    name: 'a request to suspend that is done before the pod is gone',
+    edits: [
+      {
+        file: 'controller/decide/session-status.ts',
+        find: "(isSeen || request === 'Active') || next.podName) return handled;",
+        replace: "(isSeen || request === 'Active')) return handled;",
+      },
+    ],
+    caughtBy: ['settles'],
+    within: 60,
+    focus: { deeds: ['ask a session to suspend once'] },
+  },
+  {
     name: 'a part in the group that is looked for and not kept',
     edits: [
       {

@@ -49,6 +49,8 @@ export class Container {
   readonly log: string[] = [];
   bind: Bind | undefined;
   exit: Exit | undefined;
+  /** When its runner was last told to take no more turns, virtual milliseconds; undefined while it takes them. */
+  suspendedAt: number | undefined;
   /** A line of an epoch that is over is being obeyed, or refused. */
   #staleLine = false;
   #highestEpoch = 0;
@@ -161,7 +163,8 @@ export class Container {
     if (this.exit) throw new ApiError({ code: 400, reason: 'BadRequest', message: 'container is not running' });
     const { promise, resolve } = Promise.withResolvers<StreamEnd>();
     const up = new Channel<string>(scheduler, controller, `frames of ${this.process.name}`, (text, tookMs) => {
-      observer.heard(this, tookMs);
+      const onActivity = text.includes('"kind":"pong"');
+      observer.heard(this, { process: controller.name, agoMs: tookMs, onActivity });
       options.onStdout?.(Buffer.from(text));
     });
     const down = new Channel<Buffer>(scheduler, this.process, `lines of ${controller.name}`, (data) =>
@@ -219,6 +222,7 @@ export class Container {
     const suspend = session.suspend.bind(session);
     session.suspend = (suspended) => {
       if (this.#staleLine) observer.obeyed(suspended ? 'suspend' : 'resume', this);
+      this.suspendedAt = suspended ? this.process.monotonic() : undefined;
       suspend(suspended);
     };
   }

@@ -3,10 +3,25 @@ import { ANNOTATION_TOUCHED_AT } from '../../../core/resources/names.ts';
 import type { Observer } from '../observer.ts';
 import { type Facts, ownerOf, SESSIONS, TURNS } from './facts.ts';
 
+/** Where activity shows first: in what the API has taken, or in a pod, whose runner tells of it. */
+type Source = 'api' | 'runner';
+
+/** Up to when activity counts, virtual milliseconds. */
+export type Until = Readonly<Record<Source, number>>;
+
+interface Moment {
+  source: Source;
+  /** When it could be seen, virtual milliseconds. */
+  seen: number;
+  /** When it was: by the API server's clock, and in virtual milliseconds. */
+  wall: number;
+  virtual: number;
+}
+
 /** When sessions really were active last, by the API server's clock. */
 export class Activity implements Partial<Observer> {
   readonly #facts: Facts;
-  readonly #at = new Map<string, { wall: number; virtual: number }>();
+  readonly #moments = new Map<string, Moment[]>();
   readonly #touches = new Map<string, string>();
   readonly #attempts = new Map<string, string>();
 
@@ -14,14 +29,15 @@ export class Activity implements Partial<Observer> {
     this.#facts = facts;
   }
 
-  /** Milliseconds since the session was last active. */
-  restedMs(sessionUID: string): number {
-    return this.#facts.server.clock.now() - (this.#at.get(sessionUID)?.wall ?? 0);
+  /** Milliseconds since the session was last active, as far as that could be seen by then. */
+  restedMs(sessionUID: string, until: Until): number {
+    const seen = this.#moments.get(sessionUID)?.filter((one) => one.seen <= until[one.source]) ?? [];
+    return this.#facts.server.clock.now() - Math.max(0, ...seen.map(({ wall }) => wall));
   }
 
   /** The same, without hours that have passed unnoticed. */
   livedMs(sessionUID: string): number {
-    return this.#facts.kubelets.now - (this.#at.get(sessionUID)?.virtual ?? Number.NEGATIVE_INFINITY);
+    return this.#facts.kubelets.now - Math.max(...(this.#moments.get(sessionUID) ?? []).map(({ virtual }) => virtual));
   }
 
   committed: Observer['committed'] = ({ storage, type, object }) => {
@@ -31,16 +47,16 @@ export class Activity implements Partial<Observer> {
   };
 
   /** A runner counts from its binding on. */
-  bound: Observer['bound'] = ({ session }) => this.#now(session.uid);
-  runStarted: Observer['runStarted'] = ({ sessionUID }) => this.#now(sessionUID);
-  runEnded: Observer['runEnded'] = ({ sessionUID }) => this.#now(sessionUID);
-  touched: Observer['touched'] = (sessionUID) => this.#now(sessionUID);
+  bound: Observer['bound'] = ({ session }) => this.#now(session.uid, 'runner');
+  runStarted: Observer['runStarted'] = ({ sessionUID }) => this.#now(sessionUID, 'runner');
+  runEnded: Observer['runEnded'] = ({ sessionUID }) => this.#now(sessionUID, 'runner');
+  touched: Observer['touched'] = (sessionUID) => this.#now(sessionUID, 'runner');
 
   #session(added: boolean, { metadata }: StoredSession): void {
     const { uid } = metadata;
-    if (added) this.#now(uid);
+    if (added) this.#now(uid, 'api');
     const touched = metadata.annotations?.[ANNOTATION_TOUCHED_AT] ?? '';
-    if (touched !== (this.#touches.get(uid) ?? '')) this.#now(uid);
+    if (touched !== (this.#touches.get(uid) ?? '')) this.#now(uid, 'api');
     this.#touches.set(uid, touched);
   }
 
@@ -51,16 +67,13 @@ export class Activity implements Partial<Observer> {
     if (this.#attempts.get(turn.metadata.uid) === now) return;
     this.#attempts.set(turn.metadata.uid, now);
     // One that has ended did so when its agent did, however late that is written.
-    if (owner) this.#now(owner, Date.parse(turn.status?.finishedAt ?? ''));
+    if (owner) this.#now(owner, 'api', Date.parse(turn.status?.finishedAt ?? ''));
   }
 
-  #now(sessionUID: string, at = Number.NaN): void {
+  #now(sessionUID: string, source: Source, at = Number.NaN): void {
     const { server, kubelets } = this.#facts;
     const ago = Math.max(0, server.clock.now() - at) || 0;
-    const { wall, virtual } = this.#at.get(sessionUID) ?? { wall: 0, virtual: Number.NEGATIVE_INFINITY };
-    this.#at.set(sessionUID, {
-      wall: Math.max(wall, server.clock.now() - ago),
-      virtual: Math.max(virtual, kubelets.now - ago),
-    });
+    const moment = { source, seen: kubelets.now, wall: server.clock.now() - ago, virtual: kubelets.now - ago };
+    this.#moments.set(sessionUID, [...(this.#moments.get(sessionUID) ?? []), moment]);
   }
 }

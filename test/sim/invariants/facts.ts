@@ -8,6 +8,7 @@ import { type SimServer, storageOf } from '../api/server.ts';
 import type { Run } from '../cluster/agent.ts';
 import type { Kubelets } from '../cluster/kubelets.ts';
 import type { ControllerCall } from '../observer.ts';
+import { Requests } from './requests.ts';
 import { isLater, UncopiedStates } from './states.ts';
 import { decoded } from './stored.ts';
 
@@ -36,6 +37,7 @@ export class Facts {
   readonly turns = new Map<string, StoredTurn>();
   /** Every session that ever was, by uid, as it was last. */
   readonly sessions = new Map<string, StoredSession>();
+  readonly requests = new Requests();
   /** Storage's first word → when each version of such an object came about. */
   readonly #changes = new Map<string, { version: number; at: number }[]>();
   readonly #uncopied = new UncopiedStates();
@@ -105,6 +107,7 @@ export class Facts {
       const state = turn.status?.state;
       const owner = ownerOf(turn);
       this.#note(owner, state);
+      if (owner) this.requests.turn(turn, owner);
       const was = (previous as unknown as StoredTurn | undefined)?.status?.state;
       if (type === 'DELETED') this.#uncopied.deleted(turn, version);
       else if (owner && state && (!was || isLater(state, was)))
@@ -114,6 +117,7 @@ export class Facts {
     if (storage === SESSIONS) {
       const session = object as unknown as StoredSession;
       this.sessions.set(session.metadata.uid, session);
+      this.requests.session(session);
       if (type !== 'DELETED') this.#note(session.metadata.uid, session.status?.state);
       this.#uncopied.copied(session);
     }

@@ -7,6 +7,7 @@ import { Activity } from './activity.ts';
 import { CLOCK_MS } from './clocks.ts';
 import { type Facts, ownerOf, SESSIONS, TURNS } from './facts.ts';
 import type { MakeInvariant } from './invariant.ts';
+import { LastWord } from './last-word.ts';
 import { Looks } from './looks.ts';
 import { Pasts } from './past.ts';
 import { suspendedBy } from './suspended.ts';
@@ -94,21 +95,27 @@ function wants({ spec, status }: StoredSession, works: boolean): boolean {
  * The pod of a session is given up unasked when the session was idle for its time, when its node takes no pods any more,
  * or when somebody waits for its place: then never under one that was just active, that keeps no state, that asks and has
  * not waited for its class's window, or that is among the idle ones which its class keeps. A controller goes by what it was
- * shown: what it was not shown yet, and what has changed since it last planned, is not held against it.
+ * shown: what it was not shown yet, and what has changed since it last planned, is not held against it, nor activity after it
+ * has asked for it the last time.
  */
 export const givesWay: MakeInvariant = (facts) => {
   const looks = new Looks(facts);
+  const lastWord = new LastWord();
   const activity = new Activity(facts);
   const reasons = new Reasons(facts);
   const asksSince = new Map<string, number>();
   const { server, kubelets } = facts;
 
   /** What is wrong with giving up the pod; undefined when nothing is. */
-  const problem = (session: StoredSession, asking: StoredTurn | undefined, planned: number): string | undefined => {
+  const problem = (
+    session: StoredSession,
+    asking: StoredTurn | undefined,
+    rested: number,
+    planned: number,
+  ): string | undefined => {
     const { uid } = session.metadata;
     const sessionClass = session.spec.class;
     const somebodyWaits = [...reasons.wants.everBeen(true, planned)].some((one) => one !== uid);
-    const rested = activity.restedMs(uid) + CLOCK_MS;
     if (asking) {
       const asked = server.clock.now() - (asksSince.get(asking.metadata.uid) ?? 0) + CLOCK_MS;
       if (!somebodyWaits) return `turn ${asking.metadata.name} asks, and nobody waits for a place`;
@@ -135,11 +142,13 @@ export const givesWay: MakeInvariant = (facts) => {
     runStarted: activity.runStarted,
     runEnded: activity.runEnded,
     touched: activity.touched,
+    heard: lastWord.heard,
     called(call) {
       looks.called(call);
       const { session, pod } = suspendedBy(call, facts) ?? {};
       // Nothing ever ran in a pod that is not bound.
-      if (!session || !pod || !kubelets.container(pod.metadata.uid)?.bind) return;
+      const container = kubelets.container(pod?.metadata.uid ?? '');
+      if (!session || !pod || !container?.bind) return;
       const look = looks.of(call.process, session);
       if (look?.wished || session.spec.suspend || session.spec.suspendRequest) return;
       const fail = (why: string) =>
@@ -149,10 +158,12 @@ export const givesWay: MakeInvariant = (facts) => {
       const known = facts.knewUntil(call, CACHES);
       const asking = facts.turnsOf(uid).find(({ status }) => status?.phase === 'AwaitingApproval');
       const idleMs = Math.min(...reasons.idleMs.since(uid, known));
-      if (!asking && activity.restedMs(uid) + CLOCK_MS >= idleMs) return;
+      const until = lastWord.of(call, container, look, known);
+      const rested = activity.restedMs(uid, until) + CLOCK_MS;
+      if (!asking && rested >= idleMs) return;
       const moves = reasons.cordoned.since(pod.spec.nodeName ?? '', facts.knewUntil(call, ['nodes'])).includes(true);
       if (!asking && moves) return;
-      const why = problem(session, asking, facts.knewUntil(call, CACHES, PLAN_MS));
+      const why = problem(session, asking, rested, facts.knewUntil(call, CACHES, PLAN_MS));
       if (why) fail(why);
     },
   };

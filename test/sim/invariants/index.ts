@@ -73,8 +73,8 @@ export function invariants(facts: Facts, limits: Limits): Observer & { settled()
     bound(bind, container) {
       for (const one of made) one.bound?.(bind, container);
     },
-    heard(container, agoMs) {
-      for (const one of made) one.heard?.(container, agoMs);
+    heard(container, word) {
+      for (const one of made) one.heard?.(container, word);
     },
     runStarted(run, container) {
       for (const one of made) one.runStarted?.(run, container);

@@ -4,6 +4,8 @@ import type { Facts } from './facts.ts';
 
 interface Look {
   version: number;
+  /** When the session itself was read, which comes before its turns; virtual milliseconds. */
+  at: number;
   held: boolean;
   /** Somebody has asked for the suspension. */
   wished: boolean;
@@ -13,8 +15,8 @@ interface Look {
 export class Looks {
   readonly #facts: Facts;
   readonly #looks = new Map<string, Look>();
-  /** Whether the suspension was wished when the session itself was read, which comes before its turns. */
-  readonly #wished = new Map<string, boolean>();
+  /** When the session itself was read, and whether the suspension was wished then. */
+  readonly #reads = new Map<string, { at: number; wished: boolean }>();
 
   constructor(facts: Facts) {
     this.#facts = facts;
@@ -29,13 +31,15 @@ export class Looks {
     const { suspend, suspendRequest } = this.#facts.server.get(sessions, namespace, of)?.spec ?? {};
     const wished = suspend === true || suspendRequest !== undefined;
     if (isRead) {
-      this.#wished.set(key, wished);
+      this.#reads.set(key, { at: this.#facts.kubelets.now, wished });
       return;
     }
+    const before = this.#reads.get(key);
     this.#looks.set(key, {
       version: this.#facts.server.store.version,
+      at: before?.at ?? this.#facts.kubelets.now,
       held: suspend === true,
-      wished: wished || this.#wished.get(key) === true,
+      wished: wished || before?.wished === true,
     });
   }
 

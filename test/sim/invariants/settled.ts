@@ -32,7 +32,7 @@ function restless(facts: Facts, { metadata, spec, status }: StoredSession): stri
   if (status.queue) return `waits: ${status.queue.reason}`;
   if (!['Ready', 'Suspended', 'Finished'].includes(status.phase)) return `is ${status.phase}`;
   if (spec.suspend && status.phase === 'Ready') return 'is to be suspended';
-  const { id, afterTurn = 0, done } = status.suspendHandled ?? {};
+  const { id, afterTurn = 0 } = status.suspendHandled ?? {};
   const indices = facts.turnsOf(metadata.uid).map((turn) => turn.status?.index ?? 0);
   const later = Math.max(status.lastTurn?.index ?? 0, ...indices) > afterTurn;
   if (spec.suspendRequest && id !== spec.suspendRequest) return 'has a request to suspend that was not seen';
@@ -46,9 +46,11 @@ function restless(facts: Facts, { metadata, spec, status }: StoredSession): stri
   if (status.phase === 'Finished' && ttlAfterFinished) return 'is to be deleted, as it is finished';
   if (status.phase === 'Suspended' && ttlAfterSuspended) return 'is to be deleted, as it is suspended';
   if (status.phase === 'Ready' && timeouts?.idle && persistence?.state !== false) return 'is to be reclaimed';
-  // Only a turn that asked can go on after the request was carried out.
+  // After the request was carried out a turn that asked can go on, and a later one wakes the session, though it be deleted.
   const asked = [...facts.runs.values()].flat().some((run) => run.sessionUID === metadata.uid && run.asked.length > 0);
-  if (spec.suspendRequest && !later && !(done && asked) && status.phase === 'Ready') return 'was asked to suspend';
+  const carriedOut = facts.requests.of(metadata.uid, spec.suspendRequest ?? '');
+  const woken = carriedOut && (asked || carriedOut.later);
+  if (spec.suspendRequest && !later && !woken && status.phase === 'Ready') return 'was asked to suspend';
   const ended = facts.turnsOf(metadata.uid).length;
   // What a session of one turn was given besides goes with it.
   if (spec.turns === 'Many' && history?.turns !== undefined && ended > history.turns)

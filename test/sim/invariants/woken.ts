@@ -44,7 +44,7 @@ export const genuine: MakeInvariant = (facts) => {
     runStarted,
     runEnded,
     touched,
-    heard({ bind }, agoMs) {
+    heard({ bind }, { agoMs }) {
       if (!bind) return;
       const before = words.get(bind.session.uid)?.filter(({ ms }) => ms > agoMs) ?? [];
       words.set(bind.session.uid, [...before, { at: facts.kubelets.now, ms: agoMs }]);

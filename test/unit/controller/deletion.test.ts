@@ -32,6 +32,12 @@ describe('a session under a deletionTimestamp that is still there', () => {
       ['Cancelled', 'SessionDeleted', 1],
       ['Cancelled', 'SessionDeleted', 2],
     ]);
+    const given = aTurn({ name: 'b', owner: null });
+    assert.deepEqual(does({ session: fresh.session, turns: [given] }), ['AdoptTurn'], 'so that it can be ended');
+    const orphaned = aTurn({ name: 'b', owner: null, status: { index: 2, phase: 'Queued' } });
+    assert.deepEqual(does({ session: fresh.session, turns: [orphaned] }), [], 'it was let go on purpose');
+    const plain = { ...fresh, class: aClass({ runner: 'None', image: 'any:1' }), turns: [given] };
+    assert.deepEqual(does(plain), ['AdoptTurn']);
     const asking = aTurn({ name: 'c', status: { index: 3, phase: 'AwaitingApproval' } });
     assert.deepEqual(ends({ session: fresh.session, turns: [asking] }), [['Cancelled', 'SessionDeleted', 3]]);
   });

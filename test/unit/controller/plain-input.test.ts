@@ -3,6 +3,7 @@ import { describe, test } from 'node:test';
 import type { Pass } from '../../../controller/act/context.ts';
 import { giveInput } from '../../../controller/act/plain.ts';
 import { bodyFacts } from '../../../controller/caches.ts';
+import { ApiError } from '../../../core/kube/errors.ts';
 import type { AttachOptions } from '../../../core/kube/types.ts';
 import { silentLogger } from '../../../core/system.ts';
 import { settled, VirtualClock } from '../../support/virtual-clock.ts';
@@ -12,7 +13,7 @@ describe('an input that a pod without a runner is being given', () => {
   const TEXT = `${JSON.stringify(INPUT)}\n`;
 
   /** A program that reads its stdin, and a leader that gives it to it; what it read comes in `read`. */
-  async function given(program: { reads: boolean }) {
+  async function given(program: { reads: boolean; refused?: number }) {
     const metadata = { namespace: 'team', name: 'one', uid: 'u' };
     const leadership = new AbortController();
     const clock = new VirtualClock();
@@ -22,6 +23,7 @@ describe('an input that a pod without a runner is being given', () => {
       get: async () => ({ metadata, spec: { input: INPUT } }),
       // As the real one: the signal ends the attempt, and later the stream.
       attach: async (_pod: unknown, { signal }: AttachOptions) => {
+        if (program.refused) throw new ApiError({ code: program.refused, reason: 'induced', message: 'induced' });
         const close = () => {
           outcome.cut = true;
           closed.resolve();
@@ -71,5 +73,15 @@ describe('an input that a pod without a runner is being given', () => {
     leadership.abort();
     await clock.advance(10_000);
     assert.deepEqual([outcome.cut, clock.pending], [false, 0]);
+  });
+  test('is tried again where the API server or the kubelet has too much to do, or starts anew', async () => {
+    for (const refused of [429, 500, 503, 504]) {
+      await assert.rejects(given({ reads: true, refused }), { code: refused });
+    }
+  });
+  test('is not tried again where it may not be given', async () => {
+    for (const refused of [400, 403, 404]) {
+      assert.deepEqual((await given({ reads: true, refused })).memory, { inputGiven: { podUID: 'u' } });
+    }
   });
 });

@@ -26,7 +26,7 @@ async function makeRoot(root: string, names: string[], date: Date, loose: boolea
   return root;
 }
 
-const listing = (tar: string) => execFileSync('tar', ['-tvf', tar, '--numeric-owner'], { encoding: 'utf8' });
+const listing = (tar: string) => execFileSync('tar', ['-tvf', tar, '--numeric-owner', '--utc'], { encoding: 'utf8' });
 
 describe('an image', () => {
   test('has the same bytes whenever, by whom and in whatever order its files were made', async (t) => {

@@ -64,6 +64,21 @@ describe('requests', () => {
     assert.equal(server.requests[0]?.path, `${PODS}/a%2F..%2F..%2Fb`);
   });
 
+  test('interim answers of a proxy are passed over, also before a stream', async (t) => {
+    const { server, client } = await serverAndClient(t);
+    server.put(PODS, POD);
+    server.intercept = ({ path }, response) => {
+      response.writeProcessing();
+      response.writeEarlyHints({ link: '</style.css>; rel=preload' });
+      if (path.endsWith('/log')) response.end('printed');
+      return path.endsWith('/log');
+    };
+    assert.equal((await client.get(pods, REF)).metadata.name, 'a');
+    const pieces: Buffer[] = [];
+    for await (const piece of client.podLog(REF, { container: 'c' })) pieces.push(piece);
+    assert.equal(Buffer.concat(pieces).toString(), 'printed');
+  });
+
   test('an error carries the code, reason, message and causes of the Status', async (t) => {
     const { server, client } = await serverAndClient(t);
     const details = { causes: [{ field: 'spec.x', reason: 'FieldValueInvalid', message: 'no' }] };
@@ -110,6 +125,7 @@ describe('requests', () => {
       for await (const _ of client.watch(pods, { resourceVersion: '100', signal: stop.signal })) break;
     });
     await Promise.all(watches);
+    await eventually(() => server.connections === 0, { what: 'the connections that were left are gone' });
     const silent = Array.from({ length: 5 }, async () => {
       for await (const _ of client.watch(pods, { resourceVersion: '101', signal: stop.signal })) assert.fail();
     });

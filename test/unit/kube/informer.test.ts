@@ -172,6 +172,22 @@ describe('informer', () => {
     }
   });
 
+  test('a watch of what never changes is taken up again at once, however often it is cut or without a bookmark', async (t) => {
+    const clock = new VirtualClock();
+    const { server } = await started(t, { clock, silentMs: 90_000 });
+    const watches = () => server.requests.filter(({ query }) => query.has('watch')).length;
+    for (let i = 1; i <= 8; i++) {
+      await eventually(() => watches() === i && server.watchers === 1);
+      // As a load balancer does with a connection on which nothing has come for a while.
+      await clock.advance(i % 2 ? 35_000 : 90_000);
+      if (i % 2) server.cut();
+      // No longer than any wait for the next watch, and less than what is left of the silence.
+      const wait = await eventually(() => [clock.nextIn ?? Infinity].find((ms) => ms <= 30_000), { what: 'a wait' });
+      assert.ok(wait <= 200, `after ${i} watches ${wait} ms`);
+      await clock.advance(wait);
+    }
+  });
+
   test('a list that is asked for shows what a late watch has not told, deletions too, and the watch goes on from there', async (t) => {
     const { server, informer, changes, watching } = await started(t, {}, (fresh) => {
       fresh.put(NS, pod('gone'));

@@ -7,7 +7,7 @@ import { ApiError, TransportError } from '../../../core/kube/errors.ts';
 import type { KubeApi } from '../../../core/kube/types.ts';
 import { LogPosition } from '../../../core/log-position.ts';
 import { followPodLog } from '../../../core/pod-log.ts';
-import type { Clock } from '../../../core/runtime.ts';
+import { type Clock, delay } from '../../../core/runtime.ts';
 import { sessionText } from '../../../core/session-text.ts';
 
 const START = Date.UTC(2030, 0, 1);
@@ -18,7 +18,8 @@ const stamp = (us: number, isShort: boolean) => {
   return isShort ? `${whole.replace(/\.?0+$/, '')}Z` : `${whole}000Z`;
 };
 const lost = () => new TransportError('the connection was reset');
-const refused = (code: number) => new ApiError({ code, reason: 'induced', message: 'induced' });
+const refused = (code: number, kind?: string) =>
+  new ApiError({ code, reason: 'induced', message: 'induced', ...(kind ? { details: { kind } } : {}) });
 
 /** A clock whose time passes only in waiting, and then at once. */
 function hasty(): Clock {
@@ -37,22 +38,24 @@ function hasty(): Clock {
 }
 
 /** Answers one after the other: pieces, then an end or an error. Keeps what was asked for. */
-function answers(...replies: { pieces?: string[]; error?: Error }[]) {
+function answers(...replies: { ms?: number; pieces?: string[]; error?: Error }[]) {
   const asked: { sinceTime?: string; timestamps?: boolean }[] = [];
+  const clock = hasty();
   const podLog: KubeApi['podLog'] = async function* (_, options) {
     asked.push(options);
-    const { pieces = [], error } = replies.shift() ?? { error: refused(404) };
+    const { ms, pieces = [], error } = replies.shift() ?? { error: refused(404, 'pods') };
+    if (ms) await delay(clock, ms);
     for (const piece of pieces) yield Buffer.from(piece);
     if (error) throw error;
   };
-  return { asked, podLog };
+  return { asked, clock, podLog };
 }
 
-async function text(api: Pick<KubeApi, 'podLog'>, options: { sinceTime?: string } = {}): Promise<string> {
+async function text(api: ReturnType<typeof answers>, options: { sinceTime?: string } = {}): Promise<string> {
   const pieces: Buffer[] = [];
   const ref = { namespace: 'default', name: 'pod' };
   const { signal } = new AbortController();
-  for await (const piece of followPodLog(api, hasty(), ref, { ...options, signal })) pieces.push(piece);
+  for await (const piece of followPodLog(api, api.clock, ref, { ...options, signal })) pieces.push(piece);
   return Buffer.concat(pieces).toString();
 }
 
@@ -114,11 +117,44 @@ describe('the log of a pod that is followed', () => {
     assert.deepEqual(events, [2_000_000, 3_000_000]);
   });
 
+  test('is waited for while the kubelet does not know the pod, or its node has not come back', async () => {
+    const api = answers(
+      { error: refused(404, 'pods/log') },
+      { error: refused(400) },
+      { pieces: [a] },
+      ...Array.from({ length: 100 }, () => ({ error: refused(404, 'pods/log') })),
+      { error: refused(404, 'nodes') },
+      { pieces: [b] },
+    );
+    assert.equal(await text(api), 'line at 5000100\nline at 5000200\n');
+  });
+
+  test('goes on while the API server and the kubelet start anew', async () => {
+    const api = answers(
+      { pieces: [a], error: lost() },
+      ...Array.from({ length: 15 }, () => ({ error: lost() })),
+      ...[401, 403, 429, 503, 500].map((code) => ({ error: refused(code) })),
+      { pieces: [b] },
+    );
+    assert.equal(await text(api), 'line at 5000100\nline at 5000200\n');
+  });
+
+  test('goes on however often a load balancer cuts it, because nothing is printed', async () => {
+    const api = answers(...Array.from({ length: 20 }, () => ({ ms: 20_000, error: lost() })), { pieces: [a] });
+    assert.equal(await text(api), 'line at 5000100\n');
+  });
+
+  test('is read again where the kubelet has no watch to spare for it', async () => {
+    const excuse = 'failed to create fsnotify watcher: too many open files';
+    const api = answers({ pieces: [a + excuse] }, { pieces: [a + b, excuse] }, { pieces: [b + c, excuse] });
+    assert.equal(await text(api), 'line at 5000100\nline at 5000200\nline at 7000000\n');
+  });
+
   test('is given up when the cluster stays away, or refuses', async () => {
     const api = answers({ pieces: [a] }, ...Array.from({ length: 100 }, () => ({ error: lost() })));
     await assert.rejects(text(api), TransportError);
     assert.ok(api.asked.length > 10 && api.asked.length < 40, `${api.asked.length} requests`);
-    await assert.rejects(text(answers({ error: refused(403) })), { code: 403 });
+    for (const code of [401, 403]) await assert.rejects(text(answers({ error: refused(code) })), { code });
   });
 
   test('comes once and whole wherever it is cut, also with lines of one time and in disorder', () => {

@@ -1,0 +1,38 @@
+import type { Container } from '../cluster/pod.ts';
+import type { ControllerCall, Observer } from '../observer.ts';
+import type { Until } from './activity.ts';
+import type { Looks } from './looks.ts';
+
+interface Said {
+  process: string;
+  /** Virtual milliseconds. */
+  at: number;
+  heardAt: number;
+}
+
+/**
+ * Up to when a controller that gives up a pod can know of activity. Since it told the runner to take no more turns it has
+ * asked twice: the runner, which answers when its session was last active, and the API, with its second look. What comes
+ * after the answers nobody can know in time. Where it has not asked, all that was before its call counts.
+ */
+export class LastWord implements Partial<Observer> {
+  /** Pod → what its runner has said of activity, to whom; in order of hearing. */
+  readonly #said = new Map<string, Said[]>();
+
+  heard: Observer['heard'] = ({ podUID, process }, { process: by, agoMs, onActivity }) => {
+    if (!onActivity) return;
+    const heardAt = process.monotonic();
+    this.#said.set(podUID, [...(this.#said.get(podUID) ?? []), { process: by, at: heardAt - agoMs, heardAt }]);
+  };
+
+  /** `knew`: up to when the caches of the controller had been shown everything. */
+  of(call: ControllerCall, { podUID, suspendedAt }: Container, look: ReturnType<Looks['of']>, knew: number): Until {
+    const sentAt = call.sentAt();
+    if (suspendedAt === undefined) return { api: sentAt, runner: sentAt };
+    const said = this.#said
+      .get(podUID)
+      ?.findLast(({ process, at, heardAt }) => process === call.process && at >= suspendedAt && heardAt <= sentAt);
+    const looked = look && look.at >= suspendedAt ? Math.max(look.at, knew) : sentAt;
+    return { api: looked, runner: said?.at ?? sentAt };
+  }
+}

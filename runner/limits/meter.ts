@@ -59,6 +59,8 @@ export class Meter {
         this.#endedCpuUs += family.usage?.cpuUs ?? 0;
         this.#living.delete(family);
       });
+      // What it told with the news of its start is all that is told of it while nothing changes.
+      this.#changed();
       return family;
     };
   }

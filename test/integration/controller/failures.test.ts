@@ -191,6 +191,8 @@ describe('failures that Kubernetes reports', () => {
     };
     await cluster.client.create(pods, stranger);
     await cluster.turn('squatted', 'squatted-1', 'quick');
+    // A session that starts before its turn is known tries the next name for that.
+    await cluster.turnUntil('squatted-1', 'is held', ({ status }) => status?.index === 1);
     await cluster.patch('squatted', { suspend: false });
     const { status } = await cluster.ended('squatted-1');
     assert.equal(status?.error?.code, 'PodForbidden', JSON.stringify(status));

@@ -163,8 +163,11 @@ answer(1)`;
   });
 
   describe('about which the controller hears nothing more, looks a second time and', () => {
-    /** Lets `come` happen when the session is looked at again, and keeps the controller's caches from hearing of it. */
-    async function meanwhile(name: string, come: () => Promise<unknown>): Promise<Answer> {
+    /**
+     * Lets `come` happen when the session is looked at again, and keeps the controller's caches from hearing of it. It is
+     * to keep the session from being idle again at once, as this test may be slow to go on. `news` is what is found.
+     */
+    async function meanwhile(name: string, come: () => Promise<unknown>, news: string): Promise<Answer> {
       const { metadata } = await cluster.create(name, { agent: agent(), input: 1 });
       await cluster.ended(name);
       await cluster.until(name, 'counted', ({ status }) => status?.turns?.total === 1);
@@ -180,17 +183,24 @@ answer(1)`;
       };
       faults.delayNext(blind, 300);
       await cluster.patch(name, { timeouts: { idle: '4s' } });
-      await eventually(() => came, { what: 'the second look' });
-      await came;
-      const undone = `"session":"default/${name}","news"`;
-      const isOver = async () => cluster.logs().includes(undone) || (await cluster.podsOf(name)).length === 0;
-      await eventually(isOver, { what: 'what came of it' });
-      // It is not to be idle again before the next turn.
+      try {
+        await eventually(() => came !== undefined, { what: 'the second look' });
+        await came;
+        const undone = `"session":"default/${name}","news"`;
+        const isOver = async () => cluster.logs().includes(undone) || (await cluster.podsOf(name)).length === 0;
+        await eventually(isOver, { what: 'what came of it' });
+        assert.ok(cluster.logs().includes(`${undone}:"${news}"`), news);
+      } finally {
+        faults.stallWatches(false);
+      }
       await cluster.patch(name, { timeouts: { idle: '1h' } });
-      faults.stallWatches(false);
       await cluster.turn(name, `${name}-last`, null);
       return (await cluster.ended(`${name}-last`)).status?.output as Answer;
     }
+    const stayAwake = (name: string) => {
+      const patch = { spec: { timeouts: { idle: '1h' } } };
+      return cluster.server.store.patch(sessions, { namespace: 'default', name }, patch, { type: 'merge' });
+    };
     test('finds a turn: the pod stays', async () => {
       const turn = {
         apiVersion: 'berth.dev/v1alpha1',
@@ -198,22 +208,25 @@ answer(1)`;
         metadata: { name: 'blind-2', namespace: 'default' },
       };
       const spec = { session: 'blind', cancel: false };
-      const output = await meanwhile('blind', () => cluster.server.store.create(turns, { ...turn, spec } as Turn));
+      const come = async () => {
+        await cluster.server.store.create(turns, { ...turn, spec } as Turn);
+        await stayAwake('blind');
+      };
+      const output = await meanwhile('blind', come, 'turn blind-2');
       assert.deepEqual([output.count, output.incarnation], [3, 1]);
     });
     test('finds that somebody touched it: the pod stays', async () => {
       const ref = { namespace: 'default', name: 'blind-touch' };
-      const output = await meanwhile('blind-touch', () => {
-        const annotations = { 'berth.dev/touched-at': new Date().toISOString() };
+      const come = () => {
+        // By a clock that is ahead.
+        const annotations = { 'berth.dev/touched-at': new Date(Date.now() + 120_000).toISOString() };
         return cluster.server.store.patch(sessions, ref, { metadata: { annotations } }, { type: 'merge' });
-      });
+      };
+      const output = await meanwhile('blind-touch', come, 'activity');
       assert.deepEqual([output.count, output.incarnation], [2, 1]);
     });
     test('finds that its owner wants it otherwise: the pod stays', async () => {
-      const ref = { namespace: 'default', name: 'blind-change' };
-      const output = await meanwhile('blind-change', () =>
-        cluster.server.store.patch(sessions, ref, { spec: { timeouts: { idle: '1h' } } }, { type: 'merge' }),
-      );
+      const output = await meanwhile('blind-change', () => stayAwake('blind-change'), 'the session was changed');
       assert.deepEqual([output.count, output.incarnation], [2, 1]);
     });
   });

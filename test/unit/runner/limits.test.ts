@@ -8,6 +8,7 @@ import { systemClock } from '../../../core/system.ts';
 import { ContainerMemory } from '../../../runner/limits/container-memory.ts';
 import { Meter } from '../../../runner/limits/meter.ts';
 import { keeperLimits } from '../../../runner/limits/rlimits.ts';
+import type { Contained } from '../../../runner/process/contained.ts';
 import { keeperStart } from '../../../runner/process/keeper.ts';
 
 const KEEPER = fileURLToPath(new URL('../../../build/keeper', import.meta.url));
@@ -75,6 +76,18 @@ test('what a process used is known when it has ended, also while others of its f
   assert.ok((family.usage?.cpuUs ?? 0) > 0 && family.usage?.processes === 1, JSON.stringify(family.usage));
   family.kill();
   await family.gone;
+});
+
+test('a family that has told what it uses with the news of its start, and nothing since, is over the session’s limit', async () => {
+  const meter = new Meter({ limits: { required: true, processes: 10 }, together: true, clock: systemClock });
+  let kills = 0;
+  const family = {
+    usage: { cpuUs: 1, memoryBytes: 1, peakBytes: 1, processes: 11, mostProcesses: 11 },
+    ...{ overrun: undefined, onUsage: () => {}, kill: () => kills++ },
+    ...{ exited: new Promise(() => {}), gone: new Promise(() => {}) },
+  } as unknown as Contained;
+  await meter.wrap(async () => family)({ file: '', argv0: '', args: [], cwd: '', env: {} });
+  assert.deepEqual([family.overrun?.code, kills], ['TooManyProcesses', 1]);
 });
 
 for (const [version, write] of Object.entries(VERSIONS)) {

@@ -162,7 +162,9 @@ export class BoundSession {
 
   ping(n: number): Pong {
     const unread = this.#last?.frames && !this.#isAcknowledged(this.#last) ? this.#last : undefined;
-    const run = this.#current && !this.#current.parked ? this.#current : unread;
+    // What is acknowledged is over for its reader, whatever of it is still to be cleared away.
+    const current = this.#current && !this.#isAcknowledged(this.#current) ? this.#current : undefined;
+    const run = current && !current.parked ? current : unread;
     const { clock } = this.#surroundings;
     const idleMs = Math.round(clock.monotonic() - Math.max(this.#lastActivity, run?.lastActivity ?? 0));
     return {

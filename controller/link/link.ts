@@ -8,7 +8,7 @@ import { Attachment } from './attachment.ts';
 import { Binding } from './binding.ts';
 import { Inbox } from './inbox.ts';
 import type { MasterKeys } from './keys.ts';
-import { acknowledged, answered, remembered, started, turnRefused } from './received.ts';
+import { acknowledged, answered, endedBy, remembered, started, turnRefused } from './received.ts';
 import type { LinkView } from './view.ts';
 
 export interface LinkOptions {
@@ -55,8 +55,11 @@ export class Link {
   #greeted = false;
   /** Frames up to this number were sent before the present attach: they come late, or again. */
   #past = 0;
-  /** The number of the control line that gave the last turn. */
+  /** The number of the control line that gave the last turn, and of the last that gave one or acknowledged the end of one. */
   #turnNumber = 0;
+  #changeNumber = 0;
+  /** The number of the last line that was to stop a turn. */
+  #cancelNumber = 0;
   /** The state was asked for with the suspension, and how. */
   #wanted: ControlMessages['snapshot'] | undefined;
   #cancelPing: () => void = () => {};
@@ -157,6 +160,7 @@ export class Link {
     const sent = new Set([...rest.sent, turn]);
     this.view = { ...rest, sent, active: turn, ...(told === undefined ? {} : { told }) };
     this.#turnNumber = send();
+    this.#changeNumber = this.#turnNumber;
     this.#expectAnswer();
   }
 
@@ -190,7 +194,8 @@ export class Link {
   }
 
   #sendCancel(turn: string, { why }: { why?: 'LifetimeExceeded' }): void {
-    this.#send('cancel', why ? { turn, outcome: 'TimedOut', reason: why } : { turn, outcome: 'Cancelled' });
+    const ending = why ? ({ outcome: 'TimedOut', reason: why } as const) : ({ outcome: 'Cancelled' } as const);
+    this.#cancelNumber = this.#send('cancel', { turn, ...ending });
   }
 
   resume(): void {
@@ -207,8 +212,10 @@ export class Link {
   acknowledge(through: number): void {
     this.#acked = Math.max(this.#acked, through);
     this.#inbox.forget(through);
+    const isEnd = endedBy(this.view, through) !== undefined;
     this.view = acknowledged(this.view, through);
-    this.#send('ack', { through });
+    const number = this.#send('ack', { through });
+    if (isEnd) this.#changeNumber = number;
     // For a turn that has ended nobody asks.
     if (!this.view.started && Number.isFinite(this.#figuresAt)) this.#askForFigures(Number.POSITIVE_INFINITY);
     this.#change(this.#inbox.next());
@@ -378,6 +385,8 @@ export class Link {
         // Its `ready` says which epoch it obeys.
         if (frame.message.code === 'StaleEpoch') this.#attachment.reattach();
         if (frame.message.n === this.#turnNumber) this.view = turnRefused(this.view, frame.message.code);
+        // What was to be stopped does not run: what does?
+        if (frame.message.n === this.#cancelNumber) this.#send('ping', {});
         this.#change({ refused: frame.message });
         break;
       case 'bye':
@@ -389,7 +398,7 @@ export class Link {
   }
 
   #pong(pong: Pong): void {
-    this.view = answered(this.view, pong, this.#turnNumber, this.#options.clock.now());
+    this.view = answered(this.view, pong, this.#changeNumber, this.#options.clock.now());
     const { figures } = this.view;
     const early = figures ? FIRST_FIGURES_MS - figures.runningMs : Number.POSITIVE_INFINITY;
     this.#askForFigures(early > 0 ? early : PING_MS);

@@ -18,12 +18,15 @@ function startedSince(view: LinkView, turn: string, now: number, agoMs?: number)
   return { started: { turn, at: new Date(Math.max(0, now - (agoMs ?? 0))).toISOString() } };
 }
 
-/** It answers a ping. `turnNumber`: of the control line that gave the last turn; an older ping says nothing of that. */
-export function answered(view: LinkView, pong: Pong, turnNumber: number, now: number): LinkView {
-  const { turn } = pong;
+/**
+ * It answers a ping. `changeNumber`: of the last control line that gave a turn or acknowledged the end of one; the answer to an
+ * older ping knows nothing of that.
+ */
+export function answered(view: LinkView, pong: Pong, changeNumber: number, now: number): LinkView {
   const { active: _, told: __, figures: ___, ...rest } = view;
-  const isOlder = pong.n < turnNumber;
-  const active = turn?.uid ?? (isOlder ? view.active : undefined);
+  const isOlder = pong.n < changeNumber;
+  const turn = isOlder && pong.turn?.uid !== view.active ? undefined : pong.turn;
+  const active = isOlder ? view.active : turn?.uid;
   const told = isOlder ? view.told : turn?.told;
   const figures = figuresOf(turn, now);
   return {
@@ -75,7 +78,7 @@ export function acknowledged(view: LinkView, through: number): LinkView {
 }
 
 /** The turn whose process has ended, by what is acknowledged: the runner has it no more. */
-function endedBy({ delivery, asking }: LinkView, through: number): string | undefined {
+export function endedBy({ delivery, asking }: LinkView, through: number): string | undefined {
   if (delivery && delivery.result.seq <= through) return delivery.result.message.turn;
   const { seq, message } = asking?.request ?? {};
   return message?.process === 'Ended' && (seq as number) <= through ? message.turn : undefined;

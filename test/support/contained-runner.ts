@@ -99,9 +99,12 @@ export class ContainedRunner extends RunnerHarness {
     return runner;
   }
 
-  /** The runner's pid outside of its namespace. */
+  /** The runner's pid outside of its namespace; throws when it has ended. */
   get outerPid(): number {
-    return Number(readFileSync(`/proc/${this.pid}/task/${this.pid}/children`, 'utf8').trim().split(' ')[0]);
+    const [pid] = readFileSync(`/proc/${this.pid}/task/${this.pid}/children`, 'utf8').trim().split(' ');
+    // As a pid, 0 would stand for the test's own process group.
+    if (!pid) throw new Error('the runner has ended');
+    return Number(pid);
   }
 
   /** Pids, outside of the namespace, of all that live in it but the runner. */

@@ -67,6 +67,7 @@ describe('pods with a sidecar', () => {
     await cluster.turn('meshed', 'meshed-2', 'wait');
     // Before it was given the turn, a runner that dies takes nothing with it: the next pod would run it.
     await eventually(() => existsSync(atWork), { what: 'its agent is at work' });
+    assert.equal((await cluster.session('meshed')).status?.podUID, pod.metadata.uid, cluster.logs());
     const isRunner = (pid: number) => readFileSync(`/proc/${pid}/cmdline`, 'latin1').includes('runner/main');
     const runners = processesWith(`BERTH_POD_UID=${pod.metadata.uid}`).filter(isRunner);
     for (const pid of runners) process.kill(pid, 'SIGKILL');

@@ -260,6 +260,36 @@ test('a successor learns what runs from a runner that is bound already', async (
   assert.equal(second.link.view.delivery?.result.message.output, 'for the second');
 });
 
+test('a turn whose end is acknowledged is not taken to run because of an answer that was given before', async () => {
+  const first = await bound();
+  first.link.startTurn(TURN);
+  await first.clock.advance(10);
+  first.link.close();
+  first.pod.finish('done');
+  // Behind the result comes the answer to the ping with which every attach begins: its runner had no acknowledgement then.
+  let hasEnded = false;
+  const onChange = ({ delivery }: LinkView) => {
+    if (!delivery) return;
+    hasEnded = true;
+    second.link.acknowledge(delivery.result.seq);
+  };
+  const second = setUp({ pod: first.pod, clock: first.clock, epoch: 6, onChange });
+  await first.clock.advance(1000);
+  assert.ok(hasEnded);
+  assert.equal(second.link.view.phase, 'Bound');
+  assert.equal(second.link.view.active, undefined);
+  assert.deepEqual([...second.link.view.sent], []);
+});
+
+test('a runner that refuses to stop a turn is asked what it has', async () => {
+  const { clock, pod, link } = await bound();
+  await clock.advance(10);
+  const asked = pod.asked;
+  link.cancel('turn-9');
+  await clock.advance(10);
+  assert.deepEqual([link.view.refused?.code, pod.asked], ['UnknownTurn', asked + 1]);
+});
+
 const LONG = { ...TURN, timeoutMs: 600_000 };
 /** Figures of `turn-1` as they came, by the seconds that its process had run. */
 const told = (views: LinkView[]) => [

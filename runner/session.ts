@@ -163,8 +163,8 @@ export class BoundSession {
   ping(n: number): Pong {
     const unread = this.#last?.frames && !this.#isAcknowledged(this.#last) ? this.#last : undefined;
     // What is acknowledged is over for its reader, whatever of it is still to be cleared away.
-    const current = this.#current && !this.#isAcknowledged(this.#current) ? this.#current : undefined;
-    const run = current && !current.parked ? current : unread;
+    const current = this.#current;
+    const run = current && !current.parked && !this.#isAcknowledged(current) ? current : unread;
     const { clock } = this.#surroundings;
     const idleMs = Math.round(clock.monotonic() - Math.max(this.#lastActivity, run?.lastActivity ?? 0));
     return {

@@ -194,8 +194,8 @@ export class Link {
   }
 
   #sendCancel(turn: string, { why }: { why?: 'LifetimeExceeded' }): void {
-    const ending = why ? ({ outcome: 'TimedOut', reason: why } as const) : ({ outcome: 'Cancelled' } as const);
-    this.#cancelNumber = this.#send('cancel', { turn, ...ending });
+    const stop = why ? { turn, outcome: 'TimedOut' as const, reason: why } : { turn, outcome: 'Cancelled' as const };
+    this.#cancelNumber = this.#send('cancel', stop);
   }
 
   resume(): void {

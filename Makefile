@@ -17,7 +17,7 @@ $(5) timeout --kill-after=10 $(3) $(NODE) --test --test-timeout=$(3)000 $(4) \
   --test-reporter=./test/support/reporter.ts --test-reporter-destination=build/reports/$(1).json $(2)
 endef
 
-.PHONY: help install generate check test unit sim sim-long sim-figures integration e2e demo images keeper agents bench bench-runner cluster-up cluster-down clean
+.PHONY: help install generate check test unit sim sim-long sim-figures mutation integration e2e demo images keeper agents bench bench-runner cluster-up cluster-down clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -54,6 +54,9 @@ sim-long: $(INSTALLED) ## many more seeds; SEEDS=20000 FROM=1
 
 sim-figures: $(INSTALLED) ## what the simulator costs, covers and finds; SEEDS=300
 	$(NODE) test/sim/main.ts --figures --seeds $(or $(SEEDS),300)
+
+mutation: $(INSTALLED) ## small edits of the controller and of frames that no unit test notices; COUNT=300 SEED=1 ONLY=controller/decide
+	$(NODE) --disable-warning=ExperimentalWarning test/mutation/main.ts --count $(or $(COUNT),300) --seed $(or $(SEED),1) --only '$(ONLY)' --seeds $(or $(SEEDS),0)
 
 integration: $(INSTALLED) $(KEEPER) ## the programs on the embedded cluster
 	$(call suite,integration,'test/integration/**/*.test.ts',1500,--test-concurrency=2)

@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { leasedApi, NotLeadingError } from '../../../controller/leased-api.ts';
+import { leasedApi, NotLeadingError, WRITE_DEADLINE_MS } from '../../../controller/leased-api.ts';
 import type { KubeApi } from '../../../core/kube/types.ts';
+import { turns } from '../../../core/resources/kinds.ts';
 
 test('a leader whose lease is over tells a pod nothing more, though it is still attached', async () => {
   const told: string[] = [];
@@ -21,4 +22,30 @@ test('a leader whose lease is over tells a pod nothing more, though it is still 
   attached.close();
   assert.deepEqual(told, ['one', 'end', 'close']);
   assert.deepEqual(await attached.closed, { by: 'local' });
+});
+
+test('a write of a leader ends with its lease or after its own deadline, whichever comes first', async () => {
+  const deadlines: (number | undefined)[] = [];
+  let leftMs = 0;
+  const inner = {
+    create: async (_resource: unknown, object: unknown, options?: { deadlineMs?: number }) => {
+      deadlines.push(options?.deadlineMs);
+      return object;
+    },
+  } as unknown as KubeApi;
+  const api = leasedApi(inner, () => leftMs);
+  const create = (options?: { deadlineMs: number }) => api.create(turns, { metadata: { name: 'a' } } as never, options);
+  for (const [left, asked] of [
+    [2_000, undefined],
+    [60_000, undefined],
+    [60_000, 1_000],
+    [500, 1_000],
+  ] as const) {
+    leftMs = left;
+    await create(asked === undefined ? undefined : { deadlineMs: asked });
+  }
+  assert.deepEqual(deadlines, [2_000, WRITE_DEADLINE_MS, 1_000, 500]);
+  leftMs = 0;
+  await assert.rejects(create(), NotLeadingError);
+  assert.equal(deadlines.length, 4);
 });

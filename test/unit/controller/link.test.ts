@@ -499,3 +499,12 @@ test('that an earlier cancellation came in vain says nothing of a later one', as
   await clock.advance(10);
   assert.equal(link.view.refused, undefined);
 });
+
+test('a session that goes on after its suspension was undone is not taken for suspended', async () => {
+  const { link } = await bound();
+  link.suspend(undefined);
+  assert.equal(link.view.suspendSent, true);
+  link.resume();
+  assert.equal(link.view.suspendSent, false);
+  assert.equal(link.view.suspended, false);
+});

@@ -126,6 +126,17 @@ describe('the NetworkPolicy of a class', () => {
     for (const [proxy, rule] of table) assert.deepEqual(proxied(proxy), [rule], JSON.stringify(proxy));
   });
 
+  test('a requirement of a selector keeps its single value, and has none where it needs none', () => {
+    const podSelector = {
+      matchExpressions: [
+        { key: 'app', operator: 'In', values: ['proxy'] },
+        { key: 'ready', operator: 'Exists' },
+      ],
+    };
+    const [rule] = egress({ mode: 'AllowList', dns: false, allow: [{ podSelector }] });
+    assert.deepEqual(rule?.to, [{ podSelector }]);
+  });
+
   test('has a label and a name that Kubernetes takes, also for a class with the longest name', () => {
     const long = `${'a'.repeat(62)}.${'b'.repeat(62)}.${'c'.repeat(100)}`;
     const [one, other] = [specOf(undefined, long), specOf(undefined, `${long}d`)].map(({ metadata }) => metadata);

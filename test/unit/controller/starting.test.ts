@@ -1,0 +1,89 @@
+import assert from 'node:assert/strict';
+import { describe, test } from 'node:test';
+import { decide } from '../../../controller/decide/decide.ts';
+import type { Draft } from '../../../controller/decide/draft.ts';
+import { boundBefore } from '../../../controller/decide/policies/starting.ts';
+import type { CachedSession } from '../../../controller/world.ts';
+import {
+  aLink,
+  aPod,
+  aSession,
+  aTurn,
+  aWorld,
+  does,
+  NOW,
+  POD_UID,
+  RUNNING_STATUS,
+  runningTurn,
+} from '../../support/world.ts';
+
+const condition = (type: 'Ready' | 'Suspended', status: 'True' | 'False', reason: string) => ({
+  type,
+  status,
+  reason: reason as 'Ready',
+  message: '',
+  lastTransitionTime: new Date(NOW - 60_000).toISOString(),
+  observedGeneration: 1,
+});
+
+describe('a pod was bound before, by what the status says', () => {
+  for (const [conditions, was] of [
+    [[], false],
+    [[condition('Ready', 'False', 'Starting')], false],
+    [[condition('Ready', 'True', 'Ready')], true],
+    [[condition('Suspended', 'True', 'Suspended')], false],
+    [[condition('Suspended', 'False', 'Suspending')], true],
+  ] as [NonNullable<NonNullable<CachedSession['status']>['conditions']>, boolean][]) {
+    const named =
+      conditions.map(({ type, status, reason }) => `${type}=${status} ${reason}`).join(', ') || 'no condition';
+    test(`${named}: ${was ? 'yes' : 'no'}`, () => {
+      const session = aSession({ status: { ...RUNNING_STATUS, conditions } });
+      const draft = { world: aWorld({ session, pod: aPod() }) } as unknown as Draft;
+      assert.equal(boundBefore(draft, POD_UID), was);
+      assert.equal(boundBefore(draft, 'another pod'), false);
+    });
+  }
+});
+
+describe('a session does not start', () => {
+  test('for a turn that came after its end', () => {
+    const lastTurn = { name: 'first', index: 1, phase: 'Succeeded' } as const;
+    const session = aSession({ spec: { turns: 'One' }, status: { phase: 'Finished', incarnation: 1, lastTurn } });
+    assert.ok(!does({ session, turns: [aTurn()] }).includes('OwnIncarnation'));
+  });
+
+  const waits = { free: false, group: 'team/g', limit: 1, running: ['other'], unknown: 0 } as never;
+  const queued = { session: aSession({ status: { phase: 'Suspended', incarnation: 1 } }), turns: [aTurn()] };
+  test('while its group is full, and takes no place in the queue of the cluster', () => {
+    const decision = decide(
+      aWorld({ ...queued, group: waits, place: { waiting: 'AtCapacity', message: 'm' } as never }),
+    );
+    assert.equal(decision.waiting, false);
+  });
+  test('while nobody knows what runs, and queues though its group is full', () => {
+    const place = { waiting: 'CapacityUnknown', message: 'm' } as never;
+    const decision = decide(aWorld({ ...queued, group: waits, place }));
+    assert.equal(decision.waiting, true);
+  });
+});
+
+describe('a decision of a person', () => {
+  const asking = runningTurn('t', {
+    status: {
+      phase: 'AwaitingApproval',
+      approval: { id: 'r', prompt: '?', since: new Date(NOW).toISOString() } as never,
+    },
+  });
+  const approval = {
+    metadata: { name: 'a', namespace: 'team', uid: 'a', creationTimestamp: new Date(NOW).toISOString(), generation: 1 },
+    spec: { turn: 't', requestId: 'r', decision: 'Approve' },
+    responseBytes: 0,
+  } as never;
+  const world = { session: aSession({ status: RUNNING_STATUS }), pod: aPod(), turns: [asking], approvals: [approval] };
+  test('is consumed for a runner that is bound', () => {
+    assert.ok(does({ ...world, link: aLink() }).includes('Consume'));
+  });
+  test('waits while the link is still that of another pod', () => {
+    assert.ok(!does({ ...world, link: aLink({ podUID: 'p-0' }) }).includes('Consume'));
+  });
+});

@@ -8,10 +8,10 @@ import type { CachedSession, Installation, Problem } from '../world.ts';
 import { type AgentSettings, agentSettings } from './agent.ts';
 import { type ImageSettings, imageSettings } from './image.ts';
 import { type Kept, keptOf, persistenceProblem } from './persistence.ts';
-import { plainProblem } from './plain.ts';
 import { type PodTemplate, podTemplate } from './pod-template.ts';
 import { proxyVariables } from './proxy.ts';
 import { type Resources, resourcesOf, resourcesProblem } from './resources.ts';
+import { runnerlessProblem } from './runnerless-problem.ts';
 import { classProblem, limitsOf } from './sandbox.ts';
 import { DEFAULT_TIMEOUTS, timeoutMs } from './timeouts.ts';
 import { workspaceVariables } from './workspace-variables.ts';
@@ -57,7 +57,7 @@ export function effective(
     resourcesProblem(spec, allowed) ??
     persistenceProblem(spec, sessionClass) ??
     classProblem(allowed) ??
-    plainProblem(spec, allowed);
+    runnerlessProblem(spec, allowed);
   if (problem) return { ...problem, message: `${problem.message} (class "${spec.class}")` };
 
   const kept = keptOf(spec, sessionClass);

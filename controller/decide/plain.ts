@@ -1,7 +1,5 @@
 import type { StoredPod } from '../../core/kube/builtin.ts';
 import { LABEL_RUNNER, LABEL_TURN_UID } from '../../core/resources/names.ts';
-import type { SessionClassSpec } from '../../core/resources/sessionclass.ts';
-import type { CachedSession, Problem } from '../world.ts';
 import type { Draft } from './draft.ts';
 import { isProblem } from './effective.ts';
 import { ownContainer } from './pod-status.ts';
@@ -43,12 +41,4 @@ export function endedByItself(pod: StoredPod): boolean {
   // 137 is SIGKILL, which only others send; the kubelet calls what a restarted node has forgotten ContainerStatusUnknown.
   const outside = metadata.deletionTimestamp || status?.reason || disrupted || terminated?.exitCode === 137;
   return terminated !== undefined && !outside && terminated.reason !== 'ContainerStatusUnknown';
-}
-
-/** What a session of such a class cannot ask for, beside what its agent and its persistence cannot. */
-export function plainProblem({ timeouts }: CachedSession['spec'], { runner }: SessionClassSpec): Problem | undefined {
-  if (runner !== 'None' || timeouts?.stall === undefined) return undefined;
-  const message =
-    'spec.timeouts.stall: is set, but with the class’s runner None nobody sees that a turn is silent; leave it out';
-  return { reason: 'InvalidSpec', message };
 }

@@ -1,0 +1,38 @@
+import assert from 'node:assert/strict';
+import { globSync, readFileSync } from 'node:fs';
+import { dirname, join, normalize } from 'node:path';
+import { describe, test } from 'node:test';
+import { fileURLToPath } from 'node:url';
+
+const ROOT = fileURLToPath(new URL('../../..', import.meta.url));
+/** Top folders, and the top folders that each may import beside itself. */
+const ALLOWED: Record<string, readonly string[]> = {
+  api: ['core'],
+  cli: ['core'],
+  controller: ['core'],
+  core: [],
+  local: ['core'],
+  runner: ['core'],
+};
+
+describe('boundaries', () => {
+  for (const [folder, allowed] of Object.entries(ALLOWED)) {
+    test(`${folder}/ imports ${allowed.length > 0 ? allowed.join(', ') : 'no other folder'}${allowed.length > 0 ? ' and no program' : ''}`, () => {
+      const files = globSync(`${folder}/**/*.ts`, { cwd: ROOT });
+      assert.ok(files.length > 0);
+      const crossings = files.flatMap((file) =>
+        importsOf(file)
+          .filter((target) => target !== folder && !allowed.includes(target))
+          .map((target) => `${file} imports ${target}/`),
+      );
+      assert.deepEqual(crossings, []);
+    });
+  }
+});
+
+/** Top folders of the relative imports of a file: static, dynamic, of types and of side effects. */
+function importsOf(file: string): string[] {
+  const text = readFileSync(join(ROOT, file), 'utf8');
+  const specifiers = [...text.matchAll(/(?:\bfrom|\bimport)\s*\(?\s*['"](\.[^'"]+)['"]/g)].map((match) => match[1]!);
+  return specifiers.map((specifier) => normalize(join(dirname(file), specifier)).split('/')[0]!);
+}

@@ -21,7 +21,7 @@ import { writeStatus } from './write-status.ts';
 export async function commitRequest(pass: Pass, turn: CachedTurn, asking: Asking): Promise<void> {
   const { effects, world, key, signal } = pass;
   const { message, seq } = asking.request;
-  const stored = await storeDelivery(pass, { ...asking, result: asking.request });
+  const stored = await storeDelivery(pass, turn, { ...asking, result: asking.request });
   const now = effects.clock.now();
   const request: TurnApproval = {
     id: message.id,

@@ -22,7 +22,7 @@ type Version = Pick<Stored['metadata'], 'namespace' | 'name' | 'uid' | 'resource
  */
 export async function commit(pass: Pass, turn: CachedTurn, delivery: Delivery, lost?: Problem): Promise<void> {
   const { effects, memory, key, signal } = pass;
-  const stored = await storeDelivery(pass, delivery);
+  const stored = await storeDelivery(pass, turn, delivery);
   const outcome = { ...outcomeOf(delivery, stored), ...lost };
   const status = ended(turn, outcome, effects.clock.now());
   const written = await writeAtVersion(pass, turn, status);

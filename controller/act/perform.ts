@@ -113,7 +113,7 @@ export async function perform(action: Action, pass: Pass): Promise<void> {
     case 'Bind':
       return bindRunner(pass, action.settings);
     case 'StartTurn':
-      return startTurn(pass, action.turn, action.timeoutMs);
+      return startTurn(pass, action.turn);
     case 'CancelTurn':
       link?.cancel(action.turn, action.why);
       return;

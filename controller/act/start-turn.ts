@@ -1,11 +1,11 @@
 import { turns } from '../../core/resources/kinds.ts';
 import { bodyFacts } from '../caches.ts';
-import { timeoutMs } from '../decide/timeouts.ts';
+import { limitsOf } from '../decide/granted.ts';
 import type { CachedTurn } from '../world.ts';
 import type { Pass } from './context.ts';
 
 /** Gives a turn that is written Running to the runner of the pod that it names, and to no other. */
-export async function startTurn(pass: Pass, turn: CachedTurn, turnMs: number): Promise<void> {
+export async function startTurn(pass: Pass, turn: CachedTurn): Promise<void> {
   const { effects, world, memory, signal } = pass;
   const { api, caches, links } = effects;
   const { session } = world;
@@ -21,7 +21,7 @@ export async function startTurn(pass: Pass, turn: CachedTurn, turnMs: number): P
   }
   const { index = 0, attempt = 1, podUID } = status;
   const input = live ? (live.spec.input ?? null) : memory.inputs.get(uid);
-  const stallMs = timeoutMs('stall', session.spec, world.class);
+  const { turnMs, stallMs } = limitsOf({ spec: turn.spec, status }, world);
   const stall = Number.isFinite(stallMs) ? { stallMs } : {};
   const start = { turn: uid, name, index, attempt, input, timeoutMs: turnMs, ...stall };
   const { approval, startedAt } = status;

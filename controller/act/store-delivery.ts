@@ -9,10 +9,10 @@ import {
 import { storeKey } from '../../core/resources/names.ts';
 import type { StateRef } from '../../core/resources/schema.ts';
 import { StoreFullError } from '../../core/store/store.ts';
+import { limitsOf } from '../decide/granted.ts';
 import type { StoredDelivery } from '../decide/outcome.ts';
-import { timeoutMs } from '../decide/timeouts.ts';
 import type { Delivery } from '../link/view.ts';
-import type { World } from '../world.ts';
+import type { CachedTurn, World } from '../world.ts';
 import { boundedWait } from './bounded-wait.ts';
 import type { Pass } from './context.ts';
 
@@ -25,14 +25,15 @@ export interface Deliverable extends Pick<Delivery, 'state' | 'log'> {
 }
 
 /** Stores what is too large for a status; a store that is full or keeps failing costs that part, never the turn. */
-export async function storeDelivery(pass: Pass, delivery: Deliverable): Promise<StoredDelivery> {
+export async function storeDelivery(pass: Pass, turn: CachedTurn, delivery: Deliverable): Promise<StoredDelivery> {
   const { message, seq } = delivery.result;
+  const { persistMs } = limitsOf(turn, pass.world);
   const stored: StoredDelivery = { problems: [] };
 
   if (message.state !== 'Unchanged') {
     if (delivery.state?.message.digest === message.state.digest) {
       const { state } = delivery;
-      await attempt(pass, stored, 'StateNotStored', async (bounded) => {
+      await attempt(pass, persistMs, stored, 'StateNotStored', async (bounded) => {
         stored.state = await storeState(bounded, state);
       });
     } else {
@@ -51,7 +52,7 @@ export async function storeDelivery(pass: Pass, delivery: Deliverable): Promise<
       const text = `The output has ${bytes} bytes, more than the ${MAX_OUTPUT_BYTES} allowed; write it to a file or service instead.`;
       stored.problems.push({ reason: 'OutputTooLarge', message: text });
     } else {
-      await attempt(pass, stored, 'StoreFull', async (bounded) => {
+      await attempt(pass, persistMs, stored, 'StoreFull', async (bounded) => {
         stored.outputRef = await put(bounded, 'Output', seq, Buffer.from(JSON.stringify(message.output)));
       });
     }
@@ -64,7 +65,7 @@ export async function storeDelivery(pass: Pass, delivery: Deliverable): Promise<
     else {
       // A log that cannot be stored is no reason to fail a turn.
       const aside: StoredDelivery = { problems: [] };
-      await attempt(pass, aside, 'StoreFull', async (bounded) => {
+      await attempt(pass, persistMs, aside, 'StoreFull', async (bounded) => {
         stored.log = { ref: await put(bounded, 'Log', log.seq, Buffer.from(text)), bytes, truncated };
       });
       stored.log ??= { bytes, truncated: true };
@@ -103,16 +104,16 @@ function toldSince({ session, link }: World, now: number): number {
   return Math.min(now, Math.max(Date.parse(told.lastTransitionTime), Date.parse(ended ?? '') || 0));
 }
 
-/** Retried by the queue until `timeouts.persist` is over, however slow the store; a full one is an answer. */
+/** Retried by the queue until the turn's `timeouts.persist` is over, however slow the store; a full one is an answer. */
 async function attempt(
   pass: Pass,
+  persistMs: number,
   stored: StoredDelivery,
   reason: 'StateNotStored' | 'StoreFull',
   write: (bounded: Pass) => Promise<void>,
 ): Promise<void> {
   const { memory, effects, signal, world } = pass;
   const { clock } = effects;
-  const persistMs = timeoutMs('persist', world.session.spec, world.class);
   const since = memory.commitProblem?.since ?? toldSince(world, clock.now());
   const deadline = Math.max(since + persistMs, clock.now() + Math.min(persistMs, LAST_CHANCE_MS));
   try {

@@ -34,7 +34,7 @@ export type Action =
   | { do: 'OpenLink'; pod: StoredPod }
   | { do: 'CloseLink' }
   | { do: 'Bind'; settings: Effective }
-  | { do: 'StartTurn'; turn: CachedTurn; timeoutMs: number }
+  | { do: 'StartTurn'; turn: CachedTurn }
   /** By uid: the turn's object may be gone. */
   | { do: 'CancelTurn'; turn: string; why?: 'LifetimeExceeded' }
   /** Stores what is large, writes the terminal status, acknowledges. */

@@ -1,6 +1,5 @@
 import type { Limits } from '../../core/frames/messages.ts';
 import { notAllowed } from '../../core/resources/allowed.ts';
-import { parseDuration } from '../../core/resources/duration.ts';
 import type { StoredSessionClass } from '../../core/resources/kinds.ts';
 import type { SessionClassSpec } from '../../core/resources/sessionclass.ts';
 import { selects } from '../capacity/selector.ts';
@@ -13,7 +12,7 @@ import { proxyVariables } from './proxy.ts';
 import { type Resources, resourcesOf, resourcesProblem } from './resources.ts';
 import { runnerlessProblem } from './runnerless-problem.ts';
 import { classProblem, limitsOf } from './sandbox.ts';
-import { DEFAULT_TIMEOUTS, timeoutMs } from './timeouts.ts';
+import { DEFAULT_TIMEOUTS } from './timeouts.ts';
 import { workspaceVariables } from './workspace-variables.ts';
 
 /** What a session really runs with: its own settings over its class's over the built-in ones. */
@@ -21,8 +20,6 @@ export interface Effective extends AgentSettings, ImageSettings {
   imagePullPolicy?: 'Always' | 'IfNotPresent' | 'Never';
   imagePullSecrets: { name: string }[];
   resources: Resources;
-  startMs: number;
-  turnMs: number;
   kept: Kept;
   template: PodTemplate;
   /** Of the agent's processes. */
@@ -32,7 +29,6 @@ export interface Effective extends AgentSettings, ImageSettings {
 }
 
 export const DEFAULT_START_MS = DEFAULT_TIMEOUTS.start;
-export const DEFAULT_TURN_MS = DEFAULT_TIMEOUTS.turn;
 
 type Spec = CachedSession['spec'];
 
@@ -72,24 +68,11 @@ export function effective(
     imagePullSecrets: allowed.imagePullSecrets ?? [],
     ...run,
     resources: resourcesOf(spec, allowed),
-    startMs: timeoutMs('start', spec, sessionClass),
-    turnMs: timeoutMs('turn', spec, sessionClass),
     kept,
     template: podTemplate(allowed),
     limits: limitsOf(run.agent.driver, allowed.sandbox),
     redact: allowed.redact ?? [],
   };
-}
-
-/** The time-out of one turn: its own, at most the class's ceiling. */
-export function turnTimeout(
-  own: string | undefined,
-  settings: Effective,
-  sessionClass: StoredSessionClass | undefined,
-): number {
-  const ceiling = sessionClass?.spec.maxTimeouts?.turn;
-  const wanted = own ? parseDuration(own) : settings.turnMs;
-  return ceiling ? Math.min(wanted, parseDuration(ceiling)) : wanted;
 }
 
 export function isProblem(value: Effective | Problem): value is Problem {

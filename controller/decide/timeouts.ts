@@ -1,4 +1,4 @@
-import { parseDuration } from '../../core/resources/duration.ts';
+import { formatDuration, parseDuration } from '../../core/resources/duration.ts';
 import type { StoredSessionClass } from '../../core/resources/kinds.ts';
 import type { CachedSession } from '../world.ts';
 
@@ -19,16 +19,35 @@ export const DEFAULT_TIMEOUTS = {
 } as const satisfies Partial<Record<TimeoutName, number>>;
 
 /**
- * One of the session's time-outs in milliseconds: its own, its class's or the built-in one, at most the class's ceiling.
- * Holds whatever else is wrong with the session or its class.
+ * One of the session's time-outs as it was written: its own, its class's or the built-in one, at most the class's ceiling.
+ * Undefined: none. Holds whatever else is wrong with the session or its class.
  */
+export function timeoutText(
+  name: keyof typeof DEFAULT_TIMEOUTS,
+  spec: Spec,
+  sessionClass: StoredSessionClass | undefined,
+): string | undefined {
+  const byDefault = DEFAULT_TIMEOUTS[name];
+  const builtIn = Number.isFinite(byDefault) ? formatDuration(byDefault) : undefined;
+  const wanted = spec.timeouts?.[name] ?? sessionClass?.spec.timeouts?.[name] ?? builtIn;
+  return atMost(wanted, sessionClass?.spec.maxTimeouts?.[name]);
+}
+
+/** The same in milliseconds; Infinity: none. */
 export function timeoutMs(
   name: keyof typeof DEFAULT_TIMEOUTS,
   spec: Spec,
   sessionClass: StoredSessionClass | undefined,
 ): number {
-  const given = spec.timeouts?.[name] ?? sessionClass?.spec.timeouts?.[name];
-  const ceiling = sessionClass?.spec.maxTimeouts?.[name];
-  const wanted = given === undefined ? DEFAULT_TIMEOUTS[name] : parseDuration(given);
-  return ceiling === undefined ? wanted : Math.min(wanted, parseDuration(ceiling));
+  return toMs(timeoutText(name, spec, sessionClass));
+}
+
+/** The shorter of two durations, as it was written. */
+export function atMost(wanted: string | undefined, ceiling: string | undefined): string | undefined {
+  return ceiling !== undefined && toMs(ceiling) < toMs(wanted) ? ceiling : wanted;
+}
+
+/** Milliseconds of a duration; Infinity where there is none. */
+export function toMs(text: string | undefined): number {
+  return text === undefined ? Number.POSITIVE_INFINITY : parseDuration(text);
 }

@@ -9,7 +9,16 @@ import { inClusterTime } from './runner-time.ts';
 
 /** One that is written Running, and that no runner has seen, goes back without having been begun. */
 export function queued(turn: CachedTurn, index: number, reason: Reason, now: number, message?: string): TurnStatus {
-  const { incarnation: _i, podUID: _p, attempt = 0, startedAt: _s, usage: _u, approval: _a, ...rest } = turn.status;
+  const {
+    incarnation: _i,
+    podUID: _p,
+    attempt = 0,
+    startedAt: _s,
+    usage: _u,
+    approval: _a,
+    granted,
+    ...rest
+  } = turn.status;
   const begun = turn.status.phase === 'Running' ? attempt - 1 : attempt;
   let conditions = withCondition(
     rest.conditions,
@@ -20,10 +29,11 @@ export function queued(turn: CachedTurn, index: number, reason: Reason, now: num
   if (turn.status.phase === 'Running') {
     conditions = withCondition(conditions, 'Running', { status: 'False', reason, message: reasons[reason] }, now);
   }
-  return { ...rest, ...(begun > 0 ? { attempt: begun } : {}), index, phase: 'Queued', conditions };
+  const kept = begun > 0 ? { attempt: begun, ...(granted ? { granted } : {}) } : {};
+  return { ...rest, ...kept, index, phase: 'Queued', conditions };
 }
 
-/** A turn whose attempt was lost and that may be begun again: it keeps its place in the order. */
+/** A turn whose attempt was lost and that may be begun again: it keeps its place in the order and what it was granted. */
 export function lostAttempt(turn: CachedTurn, cause: { reason: Reason; message: string }, now: number): TurnStatus {
   const { incarnation: _i, podUID: _p, startedAt: _s, usage: _u, approval: _a, ...rest } = turn.status;
   const value = { status: 'False', message: cause.message } as const;
@@ -49,7 +59,7 @@ export function nextAttemptAt(turn: CachedTurn): number {
 
 export function running(
   turn: CachedTurn,
-  facts: { index: number; incarnation: number; podUID: string },
+  facts: Required<Pick<TurnStatus, 'index' | 'incarnation' | 'podUID' | 'granted'>>,
   now: number,
 ): TurnStatus {
   const value = {

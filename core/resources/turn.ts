@@ -81,6 +81,16 @@ const turnApproval = z.strictObject({
 });
 export type TurnApproval = z.infer<typeof turnApproval>;
 
+/** The rules that a turn began with. */
+const granted = z.strictObject({
+  timeout: duration().optional().describe('How long it may run. Waiting for a decision does not count.'),
+  stall: duration().optional().describe('How long it may be silent. Absent: for ever.'),
+  start: duration().optional().describe('How long its pod may take to start.'),
+  approval: duration().optional().describe('How long it waits for a decision each time it asks.'),
+  persist: duration().optional().describe('How long its result waits for a store that fails.'),
+});
+export type Granted = z.infer<typeof granted>;
+
 export const turnStatus = z.strictObject({
   index: count()
     .optional()
@@ -95,6 +105,11 @@ export const turnStatus = z.strictObject({
   incarnation: count().optional().describe('The incarnation of the session that runs it, or ran it.'),
   podUID: z.string().max(64).optional().describe('The uid of the pod that runs it, or ran it.'),
   inputDigest: digest().optional().describe('sha256 of the input that the turn was begun with.'),
+  granted: granted
+    .optional()
+    .describe(
+      'The time-outs that it was given when it began, of its own, its session’s and its class’s settings. A later change of those does not count for it.',
+    ),
   startedAt: timestamp()
     .optional()
     .describe(

@@ -1,9 +1,9 @@
 import { formatDuration } from '../../../core/resources/duration.ts';
 import { decisionFor, isDecided, waitingProcess } from '../approvals.ts';
 import { type Draft, type Policy, wake } from '../draft.ts';
+import { limitsOf } from '../granted.ts';
 import { isFinished } from '../hold.ts';
 import { isOver } from '../pod-status.ts';
-import { timeoutMs } from '../timeouts.ts';
 import { ended } from '../turn-status.ts';
 
 /** A turn that asks a person: its request, the decision, and what ends the wait. */
@@ -61,17 +61,17 @@ export const cancelWaiting: Policy = (draft) => {
 /** A request that nobody decides on ends its turn. A decision that is there counts, however late it is seen. */
 export const unanswered: Policy = (draft) => {
   const { world } = draft;
-  const { session, now } = world;
+  const { now } = world;
   for (const turn of draft.turns.live) {
     const { approval, phase } = turn.status;
     if (phase !== 'AwaitingApproval' || !approval || isDecided(world, turn)) continue;
-    const limit = timeoutMs('approval', session.spec, world.class);
-    const deadline = Date.parse(approval.since) + limit;
+    const { approvalMs } = limitsOf(turn, world);
+    const deadline = Date.parse(approval.since) + approvalMs;
     if (now < deadline) {
       wake(draft, deadline);
       continue;
     }
-    const message = `Nobody decided within timeouts.approval (${formatDuration(limit)}) on: ${approval.prompt}`;
+    const message = `Nobody decided within timeouts.approval (${formatDuration(approvalMs)}) on: ${approval.prompt}`;
     draft.actions.push({
       do: 'WriteTurn',
       turn,

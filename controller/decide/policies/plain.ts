@@ -3,12 +3,12 @@ import { formatDuration } from '../../../core/resources/duration.ts';
 import { reasons } from '../../../core/resources/reasons.ts';
 import type { CachedTurn } from '../../world.ts';
 import { type Draft, type Policy, wake } from '../draft.ts';
+import { limitsOf } from '../granted.ts';
 import { lifetimeOver } from '../hold.ts';
 import { afterLoss } from '../loss.ts';
 import { endedByItself, isGated, turnOf } from '../plain.ts';
 import { isOver, ownContainer } from '../pod-status.ts';
 import { type Ending, ended } from '../turn-status.ts';
-import { timeoutOf } from './running.ts';
 
 /** Pods without a runner: one turn each, held back until that is written Running, and read when they have ended. */
 
@@ -51,13 +51,13 @@ function endOf(draft: Draft, turn: CachedTurn, pod: StoredPod): Ending | undefin
   }
   const startedAt = ownContainer(pod)?.state?.running?.startedAt;
   if (!startedAt) return undefined;
-  const timeoutMs = timeoutOf(draft, turn.spec.timeout);
-  const deadline = Date.parse(startedAt) + timeoutMs;
+  const { turnMs } = limitsOf(turn, draft.world);
+  const deadline = Date.parse(startedAt) + turnMs;
   if (draft.world.now < deadline) {
     wake(draft, deadline);
     return undefined;
   }
-  const message = `The turn ran longer than its time-out of ${formatDuration(timeoutMs)}; its pod was deleted.`;
+  const message = `The turn ran longer than its time-out of ${formatDuration(turnMs)}; its pod was deleted.`;
   return { phase: 'TimedOut', reason: 'TurnTimedOut', message, fields: { startedAt } };
 }
 

@@ -3,7 +3,7 @@ import type { CachedTurn } from '../../world.ts';
 import { waitingProcess } from '../approvals.ts';
 import type { Draft, Policy } from '../draft.ts';
 import { wake } from '../draft.ts';
-import { DEFAULT_START_MS, DEFAULT_TURN_MS, isProblem, turnTimeout } from '../effective.ts';
+import { limitsOf, type TurnLimits } from '../granted.ts';
 import { causeOf, lossMessage, mayTryAgain } from '../loss.ts';
 import { saysItsEnd } from '../pod-end.ts';
 import { isOver } from '../pod-status.ts';
@@ -60,14 +60,8 @@ function collectStopped(draft: Draft, turn: CachedTurn, delivery: Delivery): 'St
   return 'Stop';
 }
 
-/** Milliseconds that the turn may run. */
-export function timeoutOf(draft: Draft, own: string | undefined): number {
-  if (isProblem(draft.settings)) return DEFAULT_TURN_MS;
-  return turnTimeout(own, draft.settings, draft.world.class);
-}
-
 /** When the turn was started at the latest: where the runner has not said so, its pod may still have had to start. */
-function startOf({ world, settings }: Draft, turn: CachedTurn): number {
+function startOf({ world }: Draft, turn: CachedTurn, { startMs }: TurnLimits): number {
   const { started } = world.link ?? {};
   const { approval } = turn.status;
   const resumedAt = approval && turn.status.conditions?.find(({ type }) => type === 'Running')?.lastTransitionTime;
@@ -75,9 +69,7 @@ function startOf({ world, settings }: Draft, turn: CachedTurn): number {
   if (resumedAt && approval.process === 'Alive') return Date.parse(resumedAt) - approval.ranMs;
   if (started?.turn === turn.metadata.uid) return Date.parse(started.at) - (approval?.ranMs ?? 0);
   const given = turn.status.conditions?.find((condition) => condition.type === 'Running')?.lastTransitionTime;
-  return (
-    Date.parse(given ?? turn.metadata.creationTimestamp) + (isProblem(settings) ? DEFAULT_START_MS : settings.startMs)
-  );
+  return Date.parse(given ?? turn.metadata.creationTimestamp) + startMs;
 }
 
 /** The runner keeps the time-out; a pod that is past it and its grace is deleted. */
@@ -85,7 +77,8 @@ export const overdue: Policy = (draft) => {
   const { pod, link, now } = draft.world;
   const turn = draft.turns.running;
   if (!turn || !pod || turn.status.podUID !== pod.metadata.uid || !link) return undefined;
-  const deadline = startOf(draft, turn) + timeoutOf(draft, turn.spec.timeout) + STOP_GRACE_MS;
+  const limits = limitsOf(turn, draft.world);
+  const deadline = startOf(draft, turn, limits) + limits.turnMs + STOP_GRACE_MS;
   if (now < deadline) {
     wake(draft, deadline);
     return undefined;

@@ -1,6 +1,7 @@
 import type { CachedTurn } from '../../world.ts';
 import { type Draft, type Policy, wake } from '../draft.ts';
 import { isProblem } from '../effective.ts';
+import { grant } from '../granted.ts';
 import { groupWait } from '../group.ts';
 import { isFinished } from '../hold.ts';
 import { isOver } from '../pod-status.ts';
@@ -9,7 +10,6 @@ import { stateIsWritten } from '../session-status.ts';
 import { nextStart, wanted } from '../start-failures.ts';
 import { ended, nextAttemptAt, running } from '../turn-status.ts';
 import { knownPodUID } from './pod.ts';
-import { timeoutOf } from './running.ts';
 import { failLive, startMs } from './starting.ts';
 
 /** A refusal that should pass is waited for no longer than this: the place is held, and others could use it. */
@@ -131,7 +131,8 @@ export const dispatch: Policy = (draft) => {
     if (changed) return endChanged(draft, turn);
     const index = turn.status.index ?? draft.turns.lastIndex + 1;
     const incarnation = session.status?.incarnation ?? 0;
-    draft.actions.push({ do: 'WriteTurn', turn, status: running(turn, { index, incarnation, podUID }, now) });
+    const granted = turn.status.granted ?? grant(turn, draft.world);
+    draft.actions.push({ do: 'WriteTurn', turn, status: running(turn, { index, incarnation, podUID, granted }, now) });
   } else if (turn.status.podUID !== podUID || turn.spec.cancel) {
     return undefined;
   }
@@ -139,7 +140,7 @@ export const dispatch: Policy = (draft) => {
   const decided = turn.status.approval?.decided ? turn.status.approval.id : undefined;
   if (bound && link?.podUID === podUID && (link.active !== turn.metadata.uid || link.told !== decided)) {
     if (changed) return endChanged(draft, turn);
-    draft.actions.push({ do: 'StartTurn', turn, timeoutMs: timeoutOf(draft, turn.spec.timeout) });
+    draft.actions.push({ do: 'StartTurn', turn });
   }
   return undefined;
 };

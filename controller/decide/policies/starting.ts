@@ -3,7 +3,7 @@ import { BRINGER } from '../../../core/resources/names.ts';
 import type { Reason } from '../../../core/resources/reasons.ts';
 import type { Draft, Policy } from '../draft.ts';
 import { wake } from '../draft.ts';
-import { DEFAULT_START_MS, isProblem } from '../effective.ts';
+import { startLimit } from '../granted.ts';
 import { isFinished } from '../hold.ts';
 import { afterLoss, causeOf } from '../loss.ts';
 import { isPlain, wasLetRun } from '../plain.ts';
@@ -94,8 +94,9 @@ export function failLive(draft: Draft, reason: Reason, message: string): void {
   }
 }
 
-export function startMs({ settings }: Draft): number {
-  return isProblem(settings) ? DEFAULT_START_MS : settings.startMs;
+/** Milliseconds that the pod may take to become able to take turns. */
+export function startMs({ world, turns }: Draft): number {
+  return startLimit(turns.running, world);
 }
 
 /**

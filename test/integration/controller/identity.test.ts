@@ -150,7 +150,7 @@ describe('an act that was decided upon by a cache that is behind', () => {
     const session = await makeSession('starts');
     const turn = await write(await makeTurn('starts-1', 'starts', session), { ...given, podUID: 'p-2' });
     const { pass, sent } = passOf(session);
-    await startTurn(pass, cachedTurn(turn), 1000);
+    await startTurn(pass, cachedTurn(turn));
     assert.deepEqual(sent, [`turn ${turn.metadata.uid} to p-2`]);
   });
 
@@ -164,7 +164,7 @@ describe('an act that was decided upon by a cache that is behind', () => {
     const begun = await write(await makeTurn('refuses-3', 'refuses', session), { ...given, inputDigest: digest });
     await api.patch(turns, ref('refuses-3'), { spec: { input: 2 } });
     const { pass, sent, seen } = passOf(session);
-    for (const turn of [old, done, begun]) await startTurn(pass, cachedTurn(turn), 1000);
+    for (const turn of [old, done, begun]) await startTurn(pass, cachedTurn(turn));
     assert.deepEqual(sent, []);
     assert.deepEqual(seen, [begun.metadata.uid], 'the next decision sees the other input');
   });

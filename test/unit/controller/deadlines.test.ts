@@ -8,7 +8,7 @@ import type { CachedSession } from '../../../controller/world.ts';
 import { ApiError } from '../../../core/kube/errors.ts';
 import type { Reason } from '../../../core/resources/reasons.ts';
 import { silentLogger, systemClock } from '../../../core/system.ts';
-import { aClass, aLink, aResult, aSession, aWorld, NOW, RUNNING_STATUS } from '../../support/world.ts';
+import { aClass, aLink, aResult, aSession, aWorld, NOW, RUNNING_STATUS, runningTurn } from '../../support/world.ts';
 
 const MINUTE = 60_000;
 const minutesAgo = (minutes: number) => new Date(NOW - minutes * MINUTE).toISOString();
@@ -46,7 +46,7 @@ describe('a new leader goes on with a time that was running', () => {
       const output = 'x'.repeat(20_000);
       const delivery = { result: aResult('t-a', { output, finishedAt: minutesAgo(endedMinutes) }) };
       const { pass, memory } = aPass(session, { store }, { link: aLink({ delivery }) });
-      const problems = await storeDelivery(pass, delivery).then(
+      const problems = await storeDelivery(pass, runningTurn('a'), delivery).then(
         (stored) => stored.problems.map((problem) => problem.reason),
         (error: Error) => error.message,
       );

@@ -66,7 +66,9 @@ describe('a turn that begins', () => {
     assert.equal(beginning({ class: aClass({ maxTimeouts: { stall: '1h' } }) })?.stall, '1h');
   });
   test('is granted its own time-out, at most the ceiling of the class', () => {
-    const turn = () => aTurn({ name: 'a', spec: { timeout: '4h' } });
+    const waits = { type: 'Finished', status: 'False', reason: 'Queued', message: '', lastTransitionTime: ago(0) };
+    const status = { index: 1, phase: 'Queued', conditions: [waits] } as const;
+    const turn = () => aTurn({ name: 'a', spec: { timeout: '4h' }, status: status as never });
     assert.equal(beginning({}, turn())?.timeout, '4h');
     assert.equal(beginning({ class: aClass({ maxTimeouts: { turn: '3h' } }) }, turn())?.timeout, '3h');
     assert.equal(beginning({ class: undefined }, turn())?.timeout, '4h');

@@ -63,6 +63,7 @@ export function describeTurn(turn: StoredTurn, { output, log }: { output: unknow
     ...asks(turn, now),
     ['error', status.error ? `${status.error.code}: ${status.error.message}` : undefined],
     ['exit code', status.exitCode === undefined ? undefined : String(status.exitCode)],
+    ['redactions', status.redactions ? `${status.redactions} in output, metadata, events and questions` : undefined],
     ['used', status.usage && `${used(status.usage)}${isTerminal(status.phase) ? '' : ' so far'}`],
     ['incarnation', status.incarnation === undefined ? undefined : String(status.incarnation)],
     ['age', since(metadata.creationTimestamp, now)],

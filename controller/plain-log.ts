@@ -4,9 +4,10 @@ import { type Conclusion, conclude } from '../core/result/conclude.ts';
 import { type Envelope, parseEnvelope } from '../core/result/envelope.ts';
 import { TurnFailure } from '../core/result/failure.ts';
 import { MAX_RAW_BYTES, tooLarge } from '../core/result/output.ts';
+import { type Heuristics, type Hidden, hiddenBy } from '../core/text/hidden.ts';
 import { type Block, MarkerScanner } from '../core/text/markers.ts';
 import { Pattern, patternProblem } from '../core/text/pattern.ts';
-import { type Hidden, Redactor, secretForms } from '../core/text/redact.ts';
+import { Redactor } from '../core/text/redact.ts';
 import { Tail } from '../core/text/tail.ts';
 
 /** The part of the log that an error message quotes. */
@@ -21,17 +22,17 @@ export class PlainLog {
   readonly #tail = new Tail(MAX_LOG_BYTES);
 
   /**
-   * `patterns` are the class's. The values of the agent's Secrets are not known here; what looks like one is taken out all
-   * the same.
+   * `patterns` and `heuristics` are the class's. The values of the agent's Secrets are not known here; what looks like one is
+   * hidden all the same.
    */
-  constructor(markers: { start: string; end: string }, patterns: readonly string[] = []) {
+  constructor(
+    markers: { start: string; end: string },
+    { patterns = [], heuristics }: { patterns?: readonly string[]; heuristics?: Heuristics | undefined } = {},
+  ) {
     this.#end = markers.end;
     const sound = patterns.filter((source) => patternProblem(source) === undefined);
-    this.#hidden = secretForms(
-      [],
-      sound.map((source) => new Pattern(source)),
-    );
-    this.#redactor = new Redactor(this.#hidden);
+    this.#hidden = hiddenBy({ patterns: sound.map((source) => new Pattern(source)), heuristics });
+    this.#redactor = new Redactor(this.#hidden.logs);
     const onLog = (bytes: Buffer) => this.#tail.push(this.#redactor.push(this.#decoder.write(bytes)));
     this.#scanner = new MarkerScanner({ ...markers, maxBytes: MAX_RAW_BYTES, onLog });
   }

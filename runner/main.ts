@@ -7,8 +7,8 @@ import { readFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import type { Bind, Bye } from '../core/frames/messages.ts';
 import { systemClock, systemRandom } from '../core/system.ts';
+import { hiddenBy } from '../core/text/hidden.ts';
 import { Pattern } from '../core/text/pattern.ts';
-import { secretForms } from '../core/text/redact.ts';
 import { answerFor } from './agent-socket/answer.ts';
 import { listenForAgent } from './agent-socket/socket.ts';
 import { directoriesUnder, located, makeDirectories, socketPath } from './directories.ts';
@@ -21,7 +21,7 @@ import { patient } from './patient-clock.ts';
 import { findContainment } from './process/containment.ts';
 import { findTools } from './process/tools.ts';
 import { type Equipment, Runner } from './runner.ts';
-import { linesOf, secretsIn } from './secret-files.ts';
+import { secretsOf } from './session-secrets.ts';
 import { NO_STATE } from './state/archive.ts';
 import { packDirectory } from './state/pack.ts';
 import { unpackDirectory } from './state/unpack.ts';
@@ -54,25 +54,17 @@ function start(): void {
   const memory = environment.BERTH_LOCAL_ROOT === undefined ? ContainerMemory.find() : undefined;
 
   const equip = (bind: Bind): Equipment => {
-    const secrets = new Map<string, string>();
-    const hide = (texts: string[]) => {
-      for (const text of texts) secrets.set(`text ${secrets.size}`, text);
-    };
-    for (const entry of bind.agent.env) {
-      const value = 'secret' in entry ? environment[entry.secret] : undefined;
-      if (!('secret' in entry) || value === undefined) continue;
-      secrets.set(entry.secret, value);
-      // It may be shown line by line: indented, with other ends of lines, or in part.
-      hide(linesOf(value));
-    }
-    for (const { path } of bind.agent.secretFiles ?? []) hide(secretsIn(readFileSync(join(directories.secrets, path))));
+    const { secrets, values, short } = secretsOf(bind.agent, environment, (path) =>
+      readFileSync(join(directories.secrets, path)),
+    );
     const { session, incarnation, persistence } = bind;
     const mountPath = bind.workspace?.mountPath;
     const locate = (path: string) => located(path, mountPath, environment.BERTH_LOCAL_ROOT);
     const { workingDir } = bind.agent;
     const agent = workingDir ? { ...bind.agent, workingDir: locate(workingDir) } : bind.agent;
     const patterns = (bind.redact ?? []).map((source) => new Pattern(source));
-    const facts = { name: session.name, uid: session.uid, incarnation, agent, secrets, patterns };
+    const hidden = hiddenBy({ values, patterns, heuristics: bind.heuristics });
+    const facts = { name: session.name, uid: session.uid, incarnation, agent, secrets, hidden };
     const own = mountPath ? { ...directories, work: locate(mountPath) } : directories;
     const tools = findTools(here);
     const path = [environment.PATH ?? '/usr/local/bin:/usr/bin:/bin', ...tools].join(':');
@@ -87,7 +79,8 @@ function start(): void {
           persistence?.state === false ? NO_STATE : packDirectory(directories.state, maxBytes),
         unpack: (packed, digest) => unpackDirectory(directories.state, packed, digest),
       },
-      secrets: secretForms(secrets.values(), patterns),
+      secrets: hidden,
+      ...(short && { shortSecrets: short }),
       containment,
       hardened: isHardened(),
     };

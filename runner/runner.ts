@@ -3,7 +3,7 @@ import { readyText } from '../core/frames/encode.ts';
 import { type Bind, type Bound, type Bye, type Control, PROTOCOL_VERSION } from '../core/frames/messages.ts';
 import { FrameSender } from '../core/frames/sender.ts';
 import type { Clock, Random } from '../core/runtime.ts';
-import type { Hidden } from '../core/text/redact.ts';
+import type { Hidden } from '../core/text/hidden.ts';
 import { VERSION } from '../core/version.ts';
 import { bindProblem, isSameBind, keysOf } from './bind.ts';
 import type { Driver } from './drivers/driver.ts';
@@ -17,8 +17,9 @@ export interface Equipment {
   /** Of the driver's processes. */
   meter: Meter;
   state: StateDirectory;
-  /** Forms of the secrets that must not show, as `secretForms` gives them. */
+  /** What must not show. */
   secrets: Hidden;
+  shortSecrets?: Bound['shortSecrets'];
   containment: Bound['containment'];
   hardened: boolean;
 }
@@ -174,12 +175,13 @@ export class Runner {
     const { clock, random, writeText, equip } = this.#options;
     const keys = keysOf(bind);
     const address = { session: bind.session.uid, incarnation: bind.incarnation };
-    const { driver, meter, state, secrets, containment, hardened } = equip(bind);
+    const { driver, meter, state, secrets, shortSecrets, containment, hardened } = equip(bind);
     const write = (text: string) => this.#write(text);
     const sender = new FrameSender({ ...address, boot: this.#boot, key: keys.up, random, write });
     this.#control.bound({ ...address, key: keys.down }, position);
     this.#sender = sender;
-    this.#bound = { runnerVersion: VERSION, protocol: PROTOCOL_VERSION, containment, hardened };
+    const facts = { runnerVersion: VERSION, protocol: PROTOCOL_VERSION, containment, hardened };
+    this.#bound = { ...facts, ...(shortSecrets && { shortSecrets }) };
     this.#session = new BoundSession(bind, {
       driver,
       meter,

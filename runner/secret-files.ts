@@ -26,12 +26,15 @@ export function secretsIn(content: Buffer): string[] {
   return [...found, ...binary];
 }
 
+/** The first and last line of a key in PEM: no secret, and in the source of every program that reads keys. */
+const ARMOR = /^-----(?:BEGIN|END) [A-Z0-9 ]+-----$/;
+
 /** The lines of a text that are long enough to be looked for, without the space around: so each is found indented, too. */
 export function linesOf(text: string): string[] {
   return text
     .split(/[\r\n]+/)
     .map((line) => line.trim())
-    .filter((line) => line.length >= MIN_LENGTH);
+    .filter((line) => line.length >= MIN_LENGTH && !ARMOR.test(line));
 }
 
 function writtenOut(bytes: Buffer): string[] {

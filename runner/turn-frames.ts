@@ -5,7 +5,7 @@ import { jsonBytes, MAX_EVENT_BYTES } from '../core/resources/limits.ts';
 import { TurnFailure } from '../core/result/failure.ts';
 import { checkDepth, redactValue } from '../core/result/output.ts';
 import type { Clock, Random } from '../core/runtime.ts';
-import type { Hidden } from '../core/text/redact.ts';
+import type { Hidden } from '../core/text/hidden.ts';
 import { redact } from '../core/text/redact.ts';
 import { errorCode } from './errors.ts';
 import type { StateDirectory } from './state/archive.ts';
@@ -50,15 +50,18 @@ export class TurnFrames {
     this.#surroundings.sender.send('started', started);
   }
 
-  /** Throws when it is too large or nested too deep. */
-  event(event: unknown, at: string): { seq: number; event: unknown } {
+  /** Throws when it is too large or nested too deep. `redactions`: how often something was hidden in it. */
+  event(event: unknown, at: string): { seq: number; event: unknown; redactions: number } {
     const { sender, secrets } = this.#surroundings;
     checkDepth(event, 'the event');
-    const redacted = redactValue(event, secrets);
+    let redactions = 0;
+    const redacted = redactValue(event, secrets.outputs, () => {
+      redactions += 1;
+    });
     const bytes = jsonBytes(redacted);
     if (bytes > MAX_EVENT_BYTES)
       throw new RangeError(`the event has ${bytes} bytes as JSON; at most ${MAX_EVENT_BYTES} are taken`);
-    return { seq: sender.send('event', { ...this.#turn, at, event: redacted }), event: redacted };
+    return { seq: sender.send('event', { ...this.#turn, at, event: redacted }), event: redacted, redactions };
   }
 
   /** undefined when the turn wrote nothing, or more than can wait for acknowledgement. */
@@ -125,7 +128,7 @@ export async function sendState(
 ): Promise<{ seq: number; digest: string } | 'Unchanged'> {
   const { digest, bytes, packed, skipped } = await state.pack(maxBytes);
   if (turn !== undefined && digest === known.digest) return 'Unchanged';
-  const names = redact(skipped.join(', '), secrets);
+  const names = redact(skipped.join(', '), secrets.logs);
   if (names) write(`[berth: not stored, as neither file nor directory nor link: ${names}]\n`);
   const { session, keyId, key } = stateKey;
   const sealed = sealState(key, packed, { session, keyId }, random);

@@ -5,7 +5,7 @@ import { MAX_LEFT_RUNNING } from '../core/resources/limits.ts';
 import { turnError } from '../core/result/conclude.ts';
 import type { Envelope } from '../core/result/envelope.ts';
 import type { TurnFailure } from '../core/result/failure.ts';
-import type { Hidden } from '../core/text/redact.ts';
+import type { Hidden } from '../core/text/hidden.ts';
 import type { Completion, Driver, StopReason, TurnRequest } from './drivers/driver.ts';
 import { errorCode } from './errors.ts';
 import type { Meter } from './limits/meter.ts';
@@ -54,6 +54,8 @@ export class TurnRun {
   readonly #questions: Questions;
   readonly #log: TurnLog;
   #given: Envelope | undefined;
+  /** How often something was hidden in what the turn has returned, its earlier legs included. */
+  #redactions: number;
   /** Somebody waits for a decision. */
   #waiting = false;
 
@@ -63,6 +65,7 @@ export class TurnRun {
     this.#surroundings = surroundings;
     this.#frames = new TurnFrames(message, surroundings, known);
     const { clock, secrets, write } = surroundings;
+    this.#redactions = ('approval' in message && message.redactions) || 0;
     const ranMs = 'approval' in message ? message.ranMs : 0;
     this.#limit = new TimeLimit(clock, message.timeoutMs, ranMs, () => this.stop(timedOut(message.timeoutMs)));
     const { stallMs } = message;
@@ -130,7 +133,8 @@ export class TurnRun {
   event(event: unknown): void {
     this.lastActivity = this.#surroundings.clock.monotonic();
     const at = this.#time();
-    const { seq, event: redacted } = this.#frames.event(event, at);
+    const { seq, event: redacted, redactions } = this.#frames.event(event, at);
+    this.#redactions += redactions;
     this.#log.lines(eventLine({ seq, turn: this.message.name, at, event: redacted }));
   }
 
@@ -155,7 +159,8 @@ export class TurnRun {
     this.#log.goOn(before);
     this.#surroundings.meter.begin();
     const startedAt = this.#time();
-    const { asks, ...completion } = await this.#complete(restored);
+    const { asks, redactions: inResult = 0, ...completion } = await this.#complete(restored);
+    this.#redactions += inResult;
     const { usage } = this;
     // A request that is being made known comes before the end.
     await this.#questions.end();
@@ -180,6 +185,7 @@ export class TurnRun {
     }
     const last = this.#frames.result({
       ...completion,
+      ...(this.#redactions > 0 && { redactions: this.#redactions }),
       leftRunning: completion.leftRunning.slice(0, MAX_LEFT_RUNNING),
       ...(problem && withProblem(completion, problem, secrets)),
       startedAt: this.#startedAt ?? startedAt,
@@ -200,12 +206,18 @@ export class TurnRun {
   #sendRequest(
     process: 'Ended' | 'Alive',
     id: string,
-    question: Question,
+    { redactions: inQuestion = 0, ...question }: Question,
     sent: { state: Result['state']; logSeq?: number },
   ): number {
+    this.#redactions += inQuestion;
+    const redactions = this.#redactions > 0 && { redactions: this.#redactions };
     const at = this.#time();
     const { ranMs } = this.#limit;
-    return this.#frames.request(id, question, { process, at, startedAt: this.#startedAt ?? at, ranMs, ...sent });
+    return this.#frames.request(
+      id,
+      { ...question, ...redactions },
+      { process, at, startedAt: this.#startedAt ?? at, ranMs, ...sent },
+    );
   }
 
   #newId(): string {

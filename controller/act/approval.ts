@@ -37,6 +37,7 @@ export async function commitRequest(pass: Pass, turn: CachedTurn, asking: Asking
     startedAt: turn.status.startedAt ?? inClusterTime(turn, { ...message, finishedAt: message.at }, now).startedAt,
     ...(stored.state ? { state: stored.state } : {}),
     ...(stored.log ? { log: stored.log } : {}),
+    ...(message.redactions === undefined ? {} : { redactions: message.redactions }),
   };
   const [problem] = stored.problems;
   const status = problem

@@ -64,6 +64,7 @@ export async function bindRunner(pass: Pass, settings: Effective): Promise<void>
       agent: settings.agent,
       limits: settings.limits,
       ...(settings.redact.length > 0 ? { redact: settings.redact } : {}),
+      ...(settings.heuristics === undefined ? {} : { heuristics: settings.heuristics }),
       ...(state ? { restores: { digest: state.digest, incarnation: state.incarnation, seq: state.seq } } : {}),
       ...(kept.state && kept.maxStateBytes === undefined
         ? {}

@@ -92,7 +92,8 @@ async function readLog(pass: Pass, pod: StoredPod): Promise<PlainLog | 'Unreadab
     const value = (variable: string) => env?.find(({ name }) => name === variable)?.value;
     const start = value(START_MARKER) || DEFAULT_MARKERS.start;
     const end = value(END_MARKER) || DEFAULT_MARKERS.end;
-    const log = new PlainLog({ start, end }, world.class?.spec.redact);
+    const { redact: patterns, redaction } = world.class?.spec ?? {};
+    const log = new PlainLog({ start, end }, { ...(patterns && { patterns }), heuristics: redaction?.heuristics });
     for await (const piece of endedLog(pass, ref)) log.push(piece);
     return log;
   } catch (error) {

@@ -24,7 +24,7 @@ export async function startTurn(pass: Pass, turn: CachedTurn): Promise<void> {
   const { turnMs, stallMs } = limitsOf({ spec: turn.spec, status }, world);
   const stall = Number.isFinite(stallMs) ? { stallMs } : {};
   const start = { turn: uid, name, index, attempt, input, timeoutMs: turnMs, ...stall };
-  const { approval, startedAt } = status;
+  const { approval, startedAt, redactions } = status;
   if (approval?.decided) {
     const { decision, response, note } = approval.decided;
     links.get(podUID)?.resumeTurn({
@@ -37,6 +37,7 @@ export async function startTurn(pass: Pass, turn: CachedTurn): Promise<void> {
       },
       ranMs: approval.ranMs,
       ...(startedAt === undefined ? {} : { startedAt }),
+      ...(redactions === undefined ? {} : { redactions }),
     });
   } else links.get(podUID)?.startTurn(start);
   memory.inputs.delete(uid);

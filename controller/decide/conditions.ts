@@ -8,6 +8,7 @@ export type SessionConditionType =
   | 'ApprovalPending'
   | 'Suspended'
   | 'Outdated'
+  | 'SecretsHidden'
   | 'Finished';
 export type TurnConditionType = 'Running' | 'Finished';
 

@@ -2,6 +2,7 @@ import type { Limits } from '../../core/frames/messages.ts';
 import { notAllowed } from '../../core/resources/allowed.ts';
 import type { StoredSessionClass } from '../../core/resources/kinds.ts';
 import type { SessionClassSpec } from '../../core/resources/sessionclass.ts';
+import type { Heuristics } from '../../core/text/hidden.ts';
 import { selects } from '../capacity/selector.ts';
 import type { CachedSession, Installation, Problem } from '../world.ts';
 import { type AgentSettings, agentSettings } from './agent.ts';
@@ -26,6 +27,8 @@ export interface Effective extends AgentSettings, ImageSettings {
   limits: Limits;
   /** Patterns of what must not show. */
   redact: string[];
+  /** Where what looks like a secret is hidden; the runner's default where the class says nothing. */
+  heuristics: Heuristics | undefined;
 }
 
 export const DEFAULT_START_MS = DEFAULT_TIMEOUTS.start;
@@ -72,6 +75,7 @@ export function effective(
     template: podTemplate(allowed),
     limits: limitsOf(run.agent.driver, allowed.sandbox),
     redact: allowed.redact ?? [],
+    heuristics: allowed.redaction?.heuristics,
   };
 }
 

@@ -20,6 +20,7 @@ const WARNINGS = new Set([
   'PodConfigError',
   'PodStuck',
   'QuotaExceeded',
+  'SecretTooShort',
   'StateNotStored',
   'StateTooLarge',
   'StateKeyUnknown',

@@ -19,7 +19,7 @@ export interface StoredDelivery {
 
 /** How a turn ended, from what its runner said and what could be stored of it. */
 export function outcomeOf({ result: { message } }: Delivery, stored: StoredDelivery): Ending {
-  const { startedAt, finishedAt, exitCode, turnCount, metadata, usage } = message;
+  const { startedAt, finishedAt, exitCode, turnCount, redactions, metadata, usage } = message;
   const problems = [...stored.problems];
   const metadataFits = metadata === undefined || jsonBytes(metadata) <= MAX_METADATA_BYTES;
   if (!metadataFits) {
@@ -30,6 +30,7 @@ export function outcomeOf({ result: { message } }: Delivery, stored: StoredDeliv
     finishedAt,
     ...(exitCode === undefined ? {} : { exitCode }),
     ...(turnCount === undefined ? {} : { turnCount }),
+    ...(redactions === undefined ? {} : { redactions }),
     ...(metadata === undefined || !metadataFits ? {} : { metadata }),
     ...(usage === undefined ? {} : { usage: used(usage) }),
     ...(stored.state ? { state: stored.state } : {}),

@@ -15,6 +15,7 @@ import { outdated } from './outdated.ts';
 import { isPlain, isPlainPod } from './plain.ts';
 import { ownContainer, startedContainer } from './pod-status.ts';
 import { queueStatus } from './queue.ts';
+import { secretsHidden } from './secrets-hidden.ts';
 import { withFailedStart } from './start-failures.ts';
 import { statePersisted } from './state-persisted.ts';
 
@@ -217,6 +218,8 @@ function conditionsOf(draft: Draft, next: SessionStatus, phase: SessionPhase): S
   else if (list?.some(({ type }) => type === 'ApprovalPending')) set('ApprovalPending', say('False', 'NoRequest'));
   const old = outdated(draft.world, next);
   if (old) set('Outdated', old);
+  const hidden = secretsHidden(draft);
+  if (hidden) set('SecretsHidden', hidden);
   const ends = session.spec.turns === 'One' || phase === 'Finished';
   if (ends) {
     if (phase !== 'Finished') set('Finished', say('False', ready().reason));

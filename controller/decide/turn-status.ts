@@ -15,6 +15,7 @@ export function queued(turn: CachedTurn, index: number, reason: Reason, now: num
     attempt = 0,
     startedAt: _s,
     usage: _u,
+    redactions: _r,
     approval: _a,
     granted,
     ...rest
@@ -35,7 +36,7 @@ export function queued(turn: CachedTurn, index: number, reason: Reason, now: num
 
 /** A turn whose attempt was lost and that may be begun again: it keeps its place in the order and what it was granted. */
 export function lostAttempt(turn: CachedTurn, cause: { reason: Reason; message: string }, now: number): TurnStatus {
-  const { incarnation: _i, podUID: _p, startedAt: _s, usage: _u, approval: _a, ...rest } = turn.status;
+  const { incarnation: _i, podUID: _p, startedAt: _s, usage: _u, redactions: _r, approval: _a, ...rest } = turn.status;
   const value = { status: 'False', message: cause.message } as const;
   const conditions = withCondition(rest.conditions, 'Running', { ...value, reason: cause.reason }, now);
   return {

@@ -4,6 +4,8 @@
  * pod sent with `core/frames/validate.ts`.
  */
 
+import type { Heuristics } from '../text/hidden.ts';
+
 /** Bumped when an older peer could misread a message. Controller and runner understand each other across one version. */
 export const PROTOCOL_VERSION = 1;
 
@@ -35,6 +37,8 @@ export interface Bound {
   containment: 'Keeper' | 'ProcessGroup';
   /** Whether the runner's own memory is closed to its agent; false on a laptop. */
   hardened: boolean;
+  /** Variables of `agent.env` and paths of `agent.secretFiles` whose secret is too short to be looked for in outputs. Absent: none. */
+  shortSecrets?: { env: string[]; files: string[] };
 }
 
 export interface Started {
@@ -97,6 +101,8 @@ export interface Result {
   signal?: string;
   metadata?: Record<string, unknown>;
   turnCount?: number;
+  /** How often something was hidden in what the turn returned: output, metadata, events, questions. Absent: never. */
+  redactions?: number;
   /** RFC 3339 with milliseconds, by the runner's clock. */
   startedAt: string;
   finishedAt: string;
@@ -115,6 +121,8 @@ export interface Question {
   prompt: string;
   /** Any JSON, at most 16 KiB. */
   payload?: unknown;
+  /** How often something was hidden in it; in a frame, in all that the turn has returned so far. Absent: never. */
+  redactions?: number;
 }
 
 /** A turn waits for a decision. Its state and log are what they are for a result. */
@@ -303,6 +311,8 @@ export interface Bind {
   persistence?: { state: boolean; maxStateBytes?: number };
   /** Patterns of what must not show, besides the values of secrets: core/text/pattern.ts. */
   redact?: string[];
+  /** Where what looks like a secret is hidden. Absent: in error texts and logs. */
+  heuristics?: Heuristics;
   /** Absent: the processes are not limited. */
   limits?: Limits;
   /** The volume that is the working directory unless the agent names its own. */
@@ -344,6 +354,8 @@ export interface ResumeTurn extends StartTurn {
   startedAt?: string;
   /** Milliseconds that the turn has run before. */
   ranMs: number;
+  /** How often something was hidden in what the turn has returned before. Absent: never. */
+  redactions?: number;
 }
 
 export interface CancelTurn {

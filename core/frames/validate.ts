@@ -48,11 +48,14 @@ const ready = z.object({
   epoch: count(),
 });
 
+const names = () => z.array(z.string().max(4096)).max(1024);
+
 const bound = z.object({
   runnerVersion: z.string().max(64),
   protocol: count(),
   containment: z.enum(['Keeper', 'ProcessGroup']),
   hardened: z.boolean(),
+  shortSecrets: z.object({ env: names(), files: names() }).exactOptional(),
 });
 
 const started = z.object({ ...turn, at: time(), pid: count() });
@@ -87,6 +90,7 @@ const result = z.object({
   signal: z.string().max(32).exactOptional(),
   metadata: z.record(z.string(), z.unknown()).exactOptional(),
   turnCount: count().exactOptional(),
+  redactions: count().exactOptional(),
   startedAt: time(),
   finishedAt: time(),
   state: z.union([z.object({ seq: count().min(1), digest: digest() }), z.literal('Unchanged')]),
@@ -106,6 +110,7 @@ const approval = z.object({
     .min(1)
     .refine((prompt) => Buffer.byteLength(prompt) <= MAX_PROMPT_BYTES, { message: 'is too long' }),
   payload: json(MAX_PAYLOAD_BYTES).exactOptional(),
+  redactions: count().exactOptional(),
   process: z.enum(['Ended', 'Alive']),
   at: time(),
   startedAt: time(),

@@ -56,6 +56,11 @@ export const reasons = {
     'The class was edited after the pod was made; the edit takes effect with the session’s next incarnation.',
   UpToDate: 'The session has no pod that was made from an older generation of its class.',
 
+  // Session: SecretsHidden
+  SecretsHidden: 'All Secrets of the agent are long enough to be hidden in outputs.',
+  SecretTooShort:
+    'A Secret of the agent has fewer than 8 characters, so its value is not hidden in outputs and events; the message names the key. Use a longer value, or give what is no secret as a plain value.',
+
   // The end of a session
   Expired: 'The session was deleted as ttlAfterFinished or ttlAfterSuspended was over.',
 

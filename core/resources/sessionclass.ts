@@ -1,4 +1,5 @@
 import * as z from 'zod';
+import { HEURISTICS } from '../text/hidden.ts';
 import { agent } from './agent.ts';
 import { OVERRIDABLE } from './allowed.ts';
 import { network } from './network.ts';
@@ -94,6 +95,17 @@ export const sessionClassSpec = z
       .describe(
         'Patterns of what must not show in logs, outputs, events and errors, besides the values of secrets: docs/sandbox.md.',
       ),
+    redaction: z
+      .strictObject({
+        heuristics: z
+          .enum(HEURISTICS)
+          .default('ErrorsAndLogs')
+          .describe(
+            'Where what only looks like a secret (key=…, token=…, secret=…, password=…, Bearer …, sk-…) is hidden. Everything includes outputs and events, which alters results. Off: nowhere. Default ErrorsAndLogs.',
+          ),
+      })
+      .optional()
+      .describe('How what must not show is hidden. Values of secrets and the patterns of redact always are.'),
     namespaceSelector: labelSelector
       .optional()
       .describe('The namespaces whose Sessions may name the class, by their labels. Default: all.'),

@@ -129,6 +129,11 @@ export const turnStatus = z.strictObject({
   exitCode: z.int32().optional().describe('Of the agent’s process, where it ended by itself.'),
   metadata: anyJson().optional().describe('What the agent’s envelope says in metadata, up to 4 KiB.'),
   turnCount: count().optional().describe('What the agent’s envelope says in turn_count.'),
+  redactions: count()
+    .optional()
+    .describe(
+      'How often [REDACTED] took the place of something in what the turn returned: output, metadata, events, questions. Absent: never.',
+    ),
   usage: z
     .strictObject({
       wall: z.number().min(0).describe('Seconds that it ran; waiting for a decision does not count.'),

@@ -1,6 +1,6 @@
 import type { Outcome, Question, Result, TurnError } from '../frames/messages.ts';
 import type { Reason } from '../resources/reasons.ts';
-import type { Hidden } from '../text/redact.ts';
+import type { Hidden } from '../text/hidden.ts';
 import { redact } from '../text/redact.ts';
 import { headOf } from '../text/utf8.ts';
 import { checkMetadataSize, type Envelope } from './envelope.ts';
@@ -11,7 +11,10 @@ const MAX_MESSAGE_BYTES = 4096;
 
 /** What a turn came to; strings are redacted. */
 export interface Conclusion
-  extends Pick<Result, 'outcome' | 'output' | 'error' | 'exitCode' | 'signal' | 'metadata' | 'turnCount'> {
+  extends Pick<
+    Result,
+    'outcome' | 'output' | 'error' | 'exitCode' | 'signal' | 'metadata' | 'turnCount' | 'redactions'
+  > {
   /** Set where the agent succeeded in asking and the turn goes on with the decision. */
   asks?: Question;
 }
@@ -71,13 +74,17 @@ export function endedBy({ code, signal }: Exit): string {
 
 /** An error as it is returned: redacted, of bounded size. */
 export function turnError(code: string, message: string, secrets: Hidden): TurnError {
-  return { code, message: headOf(redact(message, secrets), MAX_MESSAGE_BYTES) };
+  return { code, message: headOf(redact(message, secrets.errors), MAX_MESSAGE_BYTES) };
 }
 
 /** What of the result can be stored, redacted, and why not all of it. */
 function keep(envelope: Envelope | undefined, secrets: Hidden) {
-  const kept: Pick<Conclusion, 'output' | 'metadata' | 'turnCount'> = {};
+  const kept: Pick<Conclusion, 'output' | 'metadata' | 'turnCount' | 'redactions'> = {};
   let problem: TurnFailure | undefined;
+  let redactions = 0;
+  const onHidden = () => {
+    redactions += 1;
+  };
   const attempt = (fn: () => void) => {
     try {
       fn();
@@ -89,17 +96,18 @@ function keep(envelope: Envelope | undefined, secrets: Hidden) {
   if (envelope?.turnCount !== undefined) kept.turnCount = envelope.turnCount;
   if (envelope?.output !== undefined) {
     attempt(() => {
-      const output = redactValue(envelope.output, secrets);
+      const output = redactValue(envelope.output, secrets.outputs, onHidden);
       checkOutputSize(output);
       kept.output = output;
     });
   }
   if (envelope?.metadata) {
     attempt(() => {
-      const metadata = redactValue(envelope.metadata, secrets) as Record<string, unknown>;
+      const metadata = redactValue(envelope.metadata, secrets.outputs, onHidden) as Record<string, unknown>;
       checkMetadataSize(metadata);
       kept.metadata = metadata;
     });
   }
+  if (redactions > 0) kept.redactions = redactions;
   return { kept, problem };
 }

@@ -1,5 +1,5 @@
 import type { Question } from '../frames/messages.ts';
-import type { Hidden } from '../text/redact.ts';
+import type { Hidden } from '../text/hidden.ts';
 import { describe, isObject } from './describe.ts';
 import { TurnFailure } from './failure.ts';
 import { MAX_METADATA_BYTES, parseJson } from './output.ts';

@@ -1,5 +1,5 @@
 import { MAX_OUTPUT_BYTES } from '../resources/limits.ts';
-import type { Hidden } from '../text/redact.ts';
+import type { Hidden, Rules } from '../text/hidden.ts';
 import { redact } from '../text/redact.ts';
 import { headOf } from '../text/utf8.ts';
 import { TurnFailure } from './failure.ts';
@@ -21,7 +21,7 @@ export function parseJson(text: string, what: string, secrets: Hidden): unknown 
   } catch (error) {
     const where = /position \d+/.exec((error as Error).message)?.[0];
     // V8's own text quotes the input, cut anywhere: half a secret would not be recognised any more.
-    const start = JSON.stringify(headOf(redact(text.trim(), secrets), QUOTED_BYTES));
+    const start = JSON.stringify(headOf(redact(text.trim(), secrets.errors), QUOTED_BYTES));
     throw new TurnFailure(
       'InvalidResult',
       `${what} is not valid JSON${where ? ` at ${where}` : ''}; it begins ${start}`,
@@ -60,32 +60,36 @@ function isDeeper(value: unknown, levels: number): boolean {
 
 /** A text that can stand in a number. */
 const IN_NUMBER = /^[-+.0-9e]+$/i;
-const hiddenInNumbers = new WeakMap<Hidden, Hidden>();
+const numberRules = new WeakMap<Rules, Rules>();
 
-/** Those that a number can show: few, so that a number costs little however many there are. The built-in rules are not. */
-function inNumbers(secrets: Hidden): Hidden {
-  let some = hiddenInNumbers.get(secrets);
+/** Rules that a number can meet: few, so that a number costs little however many secrets there are. */
+function inNumbers(rules: Rules): Rules {
+  let some = numberRules.get(rules);
   if (!some) {
-    some = secrets.filter((secret) => typeof secret !== 'string' || IN_NUMBER.test(secret));
-    hiddenInNumbers.set(secrets, some);
+    const texts = rules.texts.filter((text) => IN_NUMBER.test(text));
+    some = { texts, wrapped: [], patterns: rules.patterns, heuristics: false };
+    numberRules.set(rules, some);
   }
   return some;
 }
 
-/** The value with every string in it redacted, keys included; a number that shows a secret becomes a string. */
-export function redactValue(value: unknown, secrets: Hidden): unknown {
-  if (typeof value === 'string') return redact(value, secrets);
+/**
+ * The value with every string in it redacted, keys included; a number that shows a secret becomes a string. `onHidden` is
+ * called for each `[REDACTED]`.
+ */
+export function redactValue(value: unknown, rules: Rules, onHidden?: () => void): unknown {
+  if (typeof value === 'string') return redact(value, rules, onHidden);
   if (typeof value === 'number') {
-    const hidden = inNumbers(secrets);
-    if (hidden.length === 0) return value;
+    const some = inNumbers(rules);
+    if (some.texts.length + some.patterns.length === 0) return value;
     const text = String(value);
-    const shown = redact(text, hidden);
+    const shown = redact(text, some, onHidden);
     return shown === text ? value : shown;
   }
-  if (Array.isArray(value)) return value.map((item) => redactValue(item, secrets));
+  if (Array.isArray(value)) return value.map((item) => redactValue(item, rules, onHidden));
   if (typeof value !== 'object' || value === null) return value;
   return Object.fromEntries(
-    Object.entries(value).map(([key, item]) => [redact(key, secrets), redactValue(item, secrets)]),
+    Object.entries(value).map(([key, item]) => [redact(key, rules, onHidden), redactValue(item, rules, onHidden)]),
   );
 }
 

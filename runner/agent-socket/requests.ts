@@ -3,7 +3,7 @@ import { describe, isObject } from '../../core/result/describe.ts';
 import { type Envelope, parseEnvelope } from '../../core/result/envelope.ts';
 import { checkDepth } from '../../core/result/output.ts';
 import { questionOf } from '../../core/result/question.ts';
-import type { Hidden } from '../../core/text/redact.ts';
+import type { Hidden } from '../../core/text/hidden.ts';
 
 /** What a process of the session may ask of the runner: docs/agents/socket.md. */
 export type AgentRequest =

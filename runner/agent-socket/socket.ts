@@ -3,7 +3,7 @@ import { rmSync } from 'node:fs';
 import { createServer, type Server, type Socket } from 'node:net';
 import { setImmediate } from 'node:timers/promises';
 import { MAX_RAW_BYTES } from '../../core/result/output.ts';
-import type { Hidden } from '../../core/text/redact.ts';
+import type { Hidden } from '../../core/text/hidden.ts';
 import { type AgentReply, type AgentRequest, readRequest } from './requests.ts';
 
 /** A process that opens more is one that has gone astray. */

@@ -1,6 +1,5 @@
 import { conclude } from '../../core/result/conclude.ts';
-import type { Hidden } from '../../core/text/redact.ts';
-import { secretForms } from '../../core/text/redact.ts';
+import type { Hidden } from '../../core/text/hidden.ts';
 import { toldSurvivors } from '../process/survivors.ts';
 import type { Completion, Driver, DriverOptions, StopReason, TurnHooks, TurnRequest } from './driver.ts';
 import { failedBy } from './failed.ts';
@@ -16,7 +15,7 @@ export class CommandDriver implements Driver {
 
   constructor(options: DriverOptions) {
     this.#options = options;
-    this.#secrets = secretForms(options.facts.secrets.values(), options.facts.patterns);
+    this.#secrets = options.facts.hidden;
     this.#families = new Families(options.start, options.clock);
   }
 
@@ -60,7 +59,7 @@ export class CommandDriver implements Driver {
     const leftRunning = await family.survivors();
     return {
       ...conclude(ending),
-      leftRunning: toldSurvivors(leftRunning, this.#secrets),
+      leftRunning: toldSurvivors(leftRunning, this.#secrets.errors),
     };
   }
 }

@@ -2,7 +2,7 @@ import type { AgentSpec, Decided, Outcome, StartTurn, TurnError } from '../../co
 import type { Conclusion } from '../../core/result/conclude.ts';
 import type { Envelope } from '../../core/result/envelope.ts';
 import type { Clock } from '../../core/runtime.ts';
-import type { Pattern } from '../../core/text/pattern.ts';
+import type { Hidden } from '../../core/text/hidden.ts';
 import type { Directories } from '../directories.ts';
 import type { StartProcess, Survivor } from '../process/contained.ts';
 import type { TurnLog } from '../text/log.ts';
@@ -14,10 +14,10 @@ export interface SessionFacts {
   uid: string;
   incarnation: number;
   agent: AgentSpec;
-  /** Values of the secrets that `agent.env` names, by the name of the runner's variable; what else must not show by names that are none. */
+  /** Values of the secrets that `agent.env` names, by the name of the runner's variable. */
   secrets: ReadonlyMap<string, string>;
-  /** What must not show besides. */
-  patterns?: readonly Pattern[];
+  /** What must not show. */
+  hidden: Hidden;
 }
 
 /** What every driver works with. */

@@ -1,6 +1,6 @@
 import { turnError } from '../../core/result/conclude.ts';
 import { TurnFailure } from '../../core/result/failure.ts';
-import type { Hidden } from '../../core/text/redact.ts';
+import type { Hidden } from '../../core/text/hidden.ts';
 import type { Completion } from './driver.ts';
 
 /** The completion of a turn that ended by a TurnFailure. Anything else that was thrown is thrown on. */

@@ -4,8 +4,8 @@ import { MAX_OUTPUT_BYTES } from '../../core/resources/limits.ts';
 import { type Envelope, parseEnvelope } from '../../core/result/envelope.ts';
 import { TurnFailure } from '../../core/result/failure.ts';
 import { MAX_RAW_BYTES, parseJson, tooLarge } from '../../core/result/output.ts';
+import type { Hidden } from '../../core/text/hidden.ts';
 import { type Block, MarkerScanner } from '../../core/text/markers.ts';
-import type { Hidden } from '../../core/text/redact.ts';
 import { JsonLinesReader } from './json-lines.ts';
 
 /** Takes the agent's stdout and finds its result. */

@@ -1,9 +1,8 @@
 import { conclude, endedBy, turnError } from '../../core/result/conclude.ts';
 import type { Envelope } from '../../core/result/envelope.ts';
 import type { TurnFailure } from '../../core/result/failure.ts';
+import type { Hidden } from '../../core/text/hidden.ts';
 import { expand } from '../../core/text/placeholders.ts';
-import type { Hidden } from '../../core/text/redact.ts';
-import { secretForms } from '../../core/text/redact.ts';
 import { remakeDirectories } from '../directories.ts';
 import type { Exit, ProcessSpec, Survivor } from '../process/contained.ts';
 import { checkWorkingDirectory, findProgram } from '../process/program.ts';
@@ -45,7 +44,7 @@ export class ServerDriver implements Driver {
 
   constructor(options: DriverOptions) {
     this.#options = options;
-    this.#secrets = secretForms(options.facts.secrets.values(), options.facts.patterns);
+    this.#secrets = options.facts.hidden;
     this.#families = new Families(options.start, options.clock);
   }
 
@@ -133,7 +132,7 @@ export class ServerDriver implements Driver {
       ...conclude({ ...ending, errorTail: hooks.log.errorTail(), secrets: this.#secrets }),
       leftRunning: toldSurvivors(
         survivors.filter(({ pid }) => !own.has(pid)),
-        this.#secrets,
+        this.#secrets.errors,
       ),
     };
   }
@@ -155,7 +154,7 @@ export class ServerDriver implements Driver {
 
   /** Processes of an earlier turn run: the server is not used again beside them. */
   #giveUp(server: ServerProcess, hooks: TurnHooks, leftovers: Survivor[]): void {
-    const told = toldSurvivors(leftovers, this.#secrets);
+    const told = toldSurvivors(leftovers, this.#secrets.logs);
     const names = told.map(({ pid, command }) => `${pid} ${command}`).join(', ');
     const text = `[berth: the server is started again, as processes of an earlier turn still run: ${names}]\n`;
     hooks.log.stderr(Buffer.from(text));

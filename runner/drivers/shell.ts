@@ -1,9 +1,7 @@
 import { conclude } from '../../core/result/conclude.ts';
 import { TurnFailure } from '../../core/result/failure.ts';
-import type { Hidden } from '../../core/text/redact.ts';
-import { secretForms } from '../../core/text/redact.ts';
+import type { Hidden } from '../../core/text/hidden.ts';
 import { remakeDirectories } from '../directories.ts';
-import type { Contained, Survivor } from '../process/contained.ts';
 import { checkWorkingDirectory, findProgram } from '../process/program.ts';
 import { toldSurvivors } from '../process/survivors.ts';
 import { Clip, type Clipped } from '../text/clip.ts';
@@ -35,7 +33,7 @@ export class ShellDriver implements Driver {
 
   constructor(options: DriverOptions) {
     this.#options = options;
-    this.#secrets = secretForms(options.facts.secrets.values(), options.facts.patterns);
+    this.#secrets = options.facts.hidden;
     this.#families = new Families(options.start, options.clock);
   }
 
@@ -100,31 +98,41 @@ export class ShellDriver implements Driver {
     }
     const stdout = new Clip(HEAD_BYTES, TAIL_BYTES);
     const stderr = new Clip(HEAD_BYTES, TAIL_BYTES);
-    hooks.log.observe({ stdout: (text) => stdout.push(text), stderr: (text) => stderr.push(text) });
+    let redactions = 0;
+    hooks.log.observe({
+      stdout: (text) => stdout.push(text),
+      stderr: (text) => stderr.push(text),
+      hidden: () => {
+        redactions += 1;
+      },
+    });
     // All of stdout is text.
     const reader = { push: (bytes: Buffer) => hooks.log.stdout(bytes), finish: () => undefined };
     const { exit, stopped, family } = await runOnce({ ...plan, reader }, this.#families, this.#options, hooks);
     hooks.log.flush();
-    const leftRunning = await this.#leftRunning(family);
+    const survivors = await family.survivors();
+    const leftRunning = toldSurvivors(survivors, this.#secrets.errors);
     const given = hooks.given();
     if (given) {
       const ending = { exit, stopped, result: given, errorTail: hooks.log.errorTail(), secrets: this.#secrets };
       return { ...conclude(ending), leftRunning };
     }
     const texts = merge ? { output: stdout.result() } : { stdout: stdout.result(), stderr: stderr.result() };
-    const facts = { exitCode: exit.code, signal: exit.signal, shell, background: leftRunning };
+    const facts = {
+      exitCode: exit.code,
+      signal: exit.signal,
+      shell,
+      background: toldSurvivors(survivors, this.#secrets.outputs),
+    };
     return {
       outcome: stopped?.outcome ?? 'Succeeded',
       ...(stopped && { error: stopped.error }),
       output: { ...textsOf(texts), ...facts, ...truncation(texts) },
+      ...(redactions > 0 && { redactions }),
       ...(exit.code !== null && { exitCode: exit.code }),
       ...(exit.signal !== null && { signal: exit.signal }),
       leftRunning,
     };
-  }
-
-  async #leftRunning(family: Contained): Promise<Survivor[]> {
-    return toldSurvivors(await family.survivors(), this.#secrets);
   }
 }
 

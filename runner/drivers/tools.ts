@@ -6,8 +6,8 @@ import { takesArguments } from '../../core/resources/tool-schema.ts';
 import { conclude, turnError } from '../../core/result/conclude.ts';
 import { TurnFailure } from '../../core/result/failure.ts';
 import { redactValue } from '../../core/result/output.ts';
-import type { Hidden } from '../../core/text/redact.ts';
-import { redact, secretForms } from '../../core/text/redact.ts';
+import type { Hidden } from '../../core/text/hidden.ts';
+import { redact } from '../../core/text/redact.ts';
 import { longTimer } from '../long-timer.ts';
 import { TurnLog } from '../text/log.ts';
 import { PrefixLines } from '../text/prefix-lines.ts';
@@ -35,24 +35,28 @@ export class ToolsDriver implements Driver {
   readonly #secrets: Hidden;
   readonly #families: Families;
   readonly #tools: ReadonlyMap<string, ToolSpec>;
+  /** How often something was hidden in what the turn's tools returned. */
+  #redactions = 0;
 
   constructor(options: DriverOptions) {
     this.#options = options;
-    this.#secrets = secretForms(options.facts.secrets.values(), options.facts.patterns);
+    this.#secrets = options.facts.hidden;
     this.#families = new Families(options.start, options.clock);
     this.#tools = new Map(options.facts.agent.tools?.map((tool) => [tool.name, tool]));
   }
 
   async run(request: TurnRequest, hooks: TurnHooks): Promise<Completion> {
+    this.#redactions = 0;
     try {
       const input = toolInput(request.turn.input);
       if ('list' in input) return succeeded({ tools: this.#list(input.list) });
       const results = await this.#callAll(input.calls, request, hooks);
       hooks.collecting();
       const output = input.one ? results[0] : { results };
-      if (!hooks.signal.aborted) return succeeded(output);
+      const redactions = this.#redactions > 0 && { redactions: this.#redactions };
+      if (!hooks.signal.aborted) return { ...succeeded(output), ...redactions };
       const { outcome, error } = hooks.signal.reason as StopReason;
-      return { outcome, error, output, leftRunning: [] };
+      return { outcome, error, output, ...redactions, leftRunning: [] };
     } catch (error) {
       return failedBy(error, this.#secrets);
     }
@@ -101,7 +105,9 @@ export class ToolsDriver implements Driver {
     const status = 'error' in outcome ? ('error' as const) : ('success' as const);
     const code = 'error' in outcome && { code: outcome.error.code };
     hooks.event({ type: 'event', event: 'tool.finished', ...facts, status, ...code, duration_ms: duration });
-    const told = redactValue(facts, this.#secrets) as typeof facts;
+    const told = redactValue(facts, this.#secrets.outputs, () => {
+      this.#redactions += 1;
+    }) as typeof facts;
     return { ...told, status, ...outcome, duration_ms: duration } as ToolResult;
   }
 
@@ -132,7 +138,7 @@ export class ToolsDriver implements Driver {
     hooks: TurnHooks,
     calls: number,
   ): Promise<Outcome> {
-    const lines = new PrefixLines(`[${redact(call.id, this.#secrets)}] `, (text) => hooks.log.lines(text));
+    const lines = new PrefixLines(`[${redact(call.id, this.#secrets.logs)}] `, (text) => hooks.log.lines(text));
     // Of its own: what several write at once must not part a secret that is looked for.
     const log = new TurnLog(this.#secrets, (text) => lines.push(text));
     const limit = timeLimit(tool, hooks.signal, this.#options);
@@ -189,7 +195,8 @@ export class ToolsDriver implements Driver {
 
   #conclude(tool: ToolSpec, ran: Ran, errorTail: string, calls: number): Outcome {
     const completion = conclude({ ...ran, errorTail, secrets: this.#secrets });
-    const { outcome, error, output = null, metadata, asks } = completion;
+    const { outcome, error, output = null, metadata, asks, redactions = 0 } = completion;
+    this.#redactions += redactions;
     if (ran.stopped) return this.#failed(ran.stopped.error.code, ran.stopped.error.message);
     if (asks) return this.#failed('ToolFailed', 'a tool cannot ask for an approval');
     if (outcome === 'Succeeded') {

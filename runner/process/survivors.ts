@@ -1,11 +1,11 @@
 import { clip } from '../../core/resources/limits.ts';
-import type { Hidden } from '../../core/text/redact.ts';
+import type { Rules } from '../../core/text/hidden.ts';
 import { redact } from '../../core/text/redact.ts';
 import type { Survivor } from './contained.ts';
 
 const MAX_COMMAND_BYTES = 250;
 
 /** As they may be told: redacted, and only then cut, as half of a secret would not be known for one. */
-export function toldSurvivors(survivors: Survivor[], secrets: Hidden): Survivor[] {
-  return survivors.map(({ pid, command }) => ({ pid, command: clip(redact(command, secrets), MAX_COMMAND_BYTES) }));
+export function toldSurvivors(survivors: Survivor[], rules: Rules): Survivor[] {
+  return survivors.map(({ pid, command }) => ({ pid, command: clip(redact(command, rules), MAX_COMMAND_BYTES) }));
 }

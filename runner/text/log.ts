@@ -1,34 +1,35 @@
 import { StringDecoder } from 'node:string_decoder';
 import { MAX_LOG_BYTES } from '../../core/resources/limits.ts';
-import type { Hidden } from '../../core/text/redact.ts';
+import type { Hidden, Rules } from '../../core/text/hidden.ts';
 import { Redactor } from '../../core/text/redact.ts';
 import { Tail } from '../../core/text/tail.ts';
 
 /** The part of the agent's stderr that an error message quotes. */
 const ERROR_TAIL_BYTES = 2048;
 
-/** One of the agent's streams as redacted text. */
+/** One of the agent's streams, redacted for each reader by the reader's own rules. */
 class TextStream {
   readonly #decoder = new StringDecoder('utf8');
-  readonly #redactor: Redactor;
-  readonly #onText: (text: string) => void;
+  readonly #readers: { redactor: Redactor; onText: (text: string) => void }[] = [];
 
-  constructor(secrets: Hidden, onText: (text: string) => void) {
-    this.#redactor = new Redactor(secrets);
-    this.#onText = onText;
+  /** Hands on the redacted text, from now on. */
+  read(rules: Rules, onText: (text: string) => void, onHidden?: () => void): void {
+    this.#readers.push({ redactor: new Redactor(rules, onHidden), onText });
   }
 
   push(bytes: Buffer): void {
-    this.#emit(this.#redactor.push(this.#decoder.write(bytes)));
+    const piece = this.#decoder.write(bytes);
+    for (const { redactor, onText } of this.#readers) emit(redactor.push(piece), onText);
   }
 
   end(): void {
-    this.#emit(this.#redactor.push(this.#decoder.end()) + this.#redactor.end());
+    const piece = this.#decoder.end();
+    for (const { redactor, onText } of this.#readers) emit(redactor.push(piece) + redactor.end(), onText);
   }
+}
 
-  #emit(text: string): void {
-    if (text) this.#onText(text);
-  }
+function emit(text: string, onText: (text: string) => void): void {
+  if (text) onText(text);
 }
 
 export interface WrittenText {
@@ -39,10 +40,12 @@ export interface WrittenText {
   truncated: boolean;
 }
 
-/** Takes redacted text, as it comes. */
+/** Takes the text of a turn as it comes, as an output has it. */
 export interface LogObserver {
   stdout(text: string): void;
   stderr(text: string): void;
+  /** Something was hidden in it. */
+  hidden(): void;
 }
 
 /**
@@ -52,35 +55,43 @@ export interface LogObserver {
 export class TurnLog {
   readonly #tail = new Tail(MAX_LOG_BYTES);
   readonly #errorTail = new Tail(ERROR_TAIL_BYTES);
-  readonly #stdout: TextStream;
-  readonly #stderr: TextStream;
-  #observer: LogObserver | undefined;
+  readonly #stdout = new TextStream();
+  readonly #stderr = new TextStream();
+  readonly #secrets: Hidden;
   readonly #write: (text: string) => void;
   /** What came last did not end its line. */
   #midLine = false;
 
   constructor(secrets: Hidden, write: (text: string) => void) {
+    this.#secrets = secrets;
     this.#write = (text) => {
       write(text);
       this.#midLine = !text.endsWith('\n');
     };
-    const keep = (text: string, tails: Tail[]) => {
+    const keep = (text: string) => {
       this.#write(text);
-      for (const tail of tails) tail.push(text);
+      this.#tail.push(text);
     };
-    this.#stdout = new TextStream(secrets, (text) => {
-      keep(text, [this.#tail]);
-      this.#observer?.stdout(text);
-    });
-    this.#stderr = new TextStream(secrets, (text) => {
-      keep(text, [this.#tail, this.#errorTail]);
-      this.#observer?.stderr(text);
-    });
+    const { logs, errors } = secrets;
+    const quote = (text: string) => this.#errorTail.push(text);
+    this.#stdout.read(logs, keep);
+    if (errors === logs) {
+      this.#stderr.read(logs, (text) => {
+        keep(text);
+        quote(text);
+      });
+    } else {
+      this.#stderr.read(logs, keep);
+      this.#stderr.read(errors, quote);
+    }
   }
 
-  /** Hands on the redacted text of each stream, from now on. */
+  /** Hands on the text of each stream as an output has it, from now on. */
   observe(observer: LogObserver): void {
-    this.#observer = observer;
+    const { outputs } = this.#secrets;
+    const onHidden = () => observer.hidden();
+    this.#stdout.read(outputs, (text) => observer.stdout(text), onHidden);
+    this.#stderr.read(outputs, (text) => observer.stderr(text), onHidden);
   }
 
   stdout(bytes: Buffer): void {

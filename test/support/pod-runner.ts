@@ -2,6 +2,7 @@ import type { ControlKind } from '../../core/frames/messages.ts';
 import { TransportError } from '../../core/kube/errors.ts';
 import type { AttachOptions, PodStream, StreamEnd } from '../../core/kube/types.ts';
 import type { Clock, Random } from '../../core/runtime.ts';
+import { hiddenBy } from '../../core/text/hidden.ts';
 import type { Completion, Driver } from '../../runner/drivers/driver.ts';
 import { Meter } from '../../runner/limits/meter.ts';
 import { Runner } from '../../runner/runner.ts';
@@ -62,7 +63,7 @@ export class PodRunner {
           pack: async () => ({ digest: EMPTY_DIGEST, bytes: EMPTY_ARCHIVE.length, packed: EMPTY_ARCHIVE, skipped: [] }),
           unpack: async () => {},
         },
-        secrets: [],
+        secrets: hiddenBy({}),
         containment: 'Keeper',
         hardened: true,
       }),

@@ -69,13 +69,13 @@ describe('runner None', () => {
 
   test('a program that only prints the markers has a result, and the rest of what it printed is the log', async () => {
     const status = await once(
-      `echo before; ${envelope('{"status":"success","output":{"n":3},"turn_count":2}')}; echo token=abc >&2`,
+      `echo before; ${envelope('{"status":"success","output":{"n":3},"turn_count":2}')}; echo token=abcdef >&2`,
     );
     assert.equal(status.phase, 'Succeeded', JSON.stringify(status));
     assert.deepEqual(status.output, { n: 3 });
     assert.equal(status.turnCount, 2);
     // Its two streams come by two pipes.
-    assert.deepEqual(status.log?.inline?.split('\n').sort(), ['', '[REDACTED]', 'before']);
+    assert.deepEqual(status.log?.inline?.split('\n').sort(), ['', 'before', 'token=[REDACTED]']);
     assert.equal(status.exitCode, 0);
   });
 
@@ -133,9 +133,9 @@ describe('runner None', () => {
     { what: 'no markers', script: 'echo hello', code: 'MissingEnvelope', message: /^missing result envelope$/ },
     {
       what: 'no markers and another exit code than 0',
-      script: 'echo oops token=abc; exit 3',
+      script: 'echo oops token=abcdef; exit 3',
       code: 'AgentFailed',
-      message: /^exit code 3\noops \[REDACTED\]$/,
+      message: /^exit code 3\noops token=\[REDACTED\]$/,
     },
     {
       what: 'an error envelope and another exit code',

@@ -198,9 +198,9 @@ answer(sorted(os.listdir(state)))
     ['an agent that says nothing', { agent: { command: ['true'] } }, 'MissingEnvelope', /missing result envelope/],
     [
       'an agent that ends with an exit code',
-      { agent: { command: ['sh', '-c', 'echo token=abc >&2; exit 3'] } },
+      { agent: { command: ['sh', '-c', 'echo token=abcdef >&2; exit 3'] } },
       'AgentFailed',
-      /exit code 3.*\[REDACTED\]/s,
+      /exit code 3.*token=\[REDACTED\]/s,
     ],
     [
       'a setting that the class does not allow',

@@ -66,9 +66,9 @@ describe('berth-agent', () => {
     const turn = runner.startTurn();
     const frame = await runner.frame('event');
     assert.equal(frame.message.turn, turn);
-    assert.deepEqual(frame.message.event, { note: '[REDACTED] [REDACTED]' });
+    assert.deepEqual(frame.message.event, { note: 'token=abc [REDACTED]' });
     const result = await runner.result(turn);
-    assert.equal(result.output, 'out\n');
+    assert.deepEqual([result.output, result.redactions], ['out\n', 1]);
     const line = runner.stderr.split('\n').find((text) => text.startsWith('[berth event] '));
     const told = JSON.parse((line ?? '').slice('[berth event] '.length));
     assert.deepEqual(told, { seq: frame.seq, turn: 'turn-1', at: frame.message.at, event: frame.message.event });

@@ -23,7 +23,7 @@ describe('an agent that asks by its envelope', () => {
     const { seq, message } = await runner.frame('approval');
     assert.deepEqual(
       [message.turn, message.prompt, message.payload, message.process],
-      [turn, 'May I? [REDACTED]', ['[REDACTED]'], 'Ended'],
+      [turn, 'May I? token=abc', ['sk-0123456789abc'], 'Ended'],
     );
     const [state] = runner.frames('state');
     const [log] = runner.frames('log');

@@ -157,15 +157,15 @@ test('a secret of many lines is known line by line, in the environment too: inde
   ];
   const script = `
 (echo "$PEM" | sed 's/^/  /'; echo "$PEM" | sed 's/$/\\r/'; echo "$PEM" | sed -n 3p) >&2
-echo "$PEM" | sed -n 2p`;
+echo "$PEM" | sed -n 1,2p`;
   await using runner = await RunnerHarness.bound({
     env: { BERTH_SECRET_0: `${lines.join('\n')}\n` },
     agent: { args: [script], result: 'Text', env: [{ name: 'PEM', secret: 'BERTH_SECRET_0' }] },
   });
-  assert.equal((await runner.runTurn()).output, '[REDACTED]\n');
+  assert.equal((await runner.runTurn()).output, `${lines[0]}\n[REDACTED]\n`);
   await runner.frame('log');
-  assert.equal(runner.stderr.split('[REDACTED]').length, 10, runner.stderr);
-  for (const hidden of ['PRIVATE', 'MIIE', 'VJTU']) assert.ok(!shown(runner).includes(hidden), shown(runner));
+  assert.equal(runner.stderr.split('[REDACTED]').length, 6, runner.stderr);
+  for (const hidden of ['MIIE', 'VJTU']) assert.ok(!shown(runner).includes(hidden), shown(runner));
 });
 
 test('a secret file that is no text is known in base64 and hexadecimal', async () => {

@@ -90,13 +90,13 @@ for (const byte of Buffer.from(text)) { process.stdout.write(Buffer.of(byte)); i
   test('events are told while the server works, and are text of their turn and no result', async () => {
     // It answers when it is told to: by then the event has arrived.
     const handle = `
-say({ type: 'event', progress: 0.5, note: 'token=abc' }); say({ type: 'event', id: 'of-another', lost: true });
+say({ type: 'event', progress: 0.5, note: 'token=abcdef' }); say({ type: 'event', id: 'of-another', lost: true });
 while (!fs.existsSync(process.env.BERTH_STATE_DIR + '/go')) await sleep(10);
 respond(id, 'done');`;
     await using runner = await serving(handle);
     const turn = runner.startTurn();
     const { message } = await runner.frame('event');
-    assert.deepEqual([message.turn, message.event], [turn, { type: 'event', progress: 0.5, note: '[REDACTED]' }]);
+    assert.deepEqual([message.turn, message.event], [turn, { type: 'event', progress: 0.5, note: 'token=abcdef' }]);
     assert.equal(runner.frames('result').length, 0);
     writeFileSync(join(runner.directory('state'), 'go'), '');
     assert.equal((await runner.result(turn)).output, 'done');
@@ -107,10 +107,10 @@ respond(id, 'done');`;
   });
 
   test('turn_count and metadata of a response are the turn’s', async () => {
-    const handle = `say({ type: 'response', id, timestamp: stamp(), result: 1, turn_count: 3, metadata: { m: 'key=abc' } });`;
+    const handle = `say({ type: 'response', id, timestamp: stamp(), result: 1, turn_count: 3, metadata: { m: 'key=abcdefgh' } });`;
     await using runner = await serving(handle);
     const { turnCount, metadata } = await runner.runTurn();
-    assert.deepEqual([turnCount, metadata], [3, { m: '[REDACTED]' }]);
+    assert.deepEqual([turnCount, metadata], [3, { m: 'key=abcdefgh' }]);
   });
 
   test('the state directory is stored after each turn while the server lives on', async () => {
@@ -180,10 +180,10 @@ describe('what a response must be', () => {
   }
 
   test('an error response is the turn’s error, as a string or with code and message', async () => {
-    const handle = `say({ type: 'response', id, timestamp: stamp(), error: input ? { code: 'E7', message: 'token=abc' } : 'plain' });`;
+    const handle = `say({ type: 'response', id, timestamp: stamp(), error: input ? { code: 'E7', message: 'token=abcdef' } : 'plain' });`;
     await using runner = await serving(handle);
     assert.deepEqual((await runner.runTurn(false)).error, { code: 'AgentFailed', message: 'plain' });
-    assert.deepEqual((await runner.runTurn(true)).error, { code: 'AgentFailed', message: 'E7: [REDACTED]' });
+    assert.deepEqual((await runner.runTurn(true)).error, { code: 'AgentFailed', message: 'E7: token=[REDACTED]' });
   });
 
   test('a late response of an earlier request is never taken for this one’s', async () => {
@@ -210,12 +210,15 @@ await sleep(50); respond(id, 'own'); respond(id, 'twice');`;
 
 describe('a server that ends', () => {
   test('a crash fails the turn in flight with exit code and stderr, and the next turn has a new server', async () => {
-    const handle = `if (input === 'die') { console.error('no memory, key=abc'); process.exit(3); } respond(id, process.pid);`;
+    const handle = `if (input === 'die') { console.error('no memory, key=abcdefgh'); process.exit(3); } respond(id, process.pid);`;
     await using runner = await serving(handle);
     const before = (await runner.runTurn()).output;
     const { error, exitCode } = await runner.runTurn('die');
     assert.equal(exitCode, 3);
-    assert.match(error?.message ?? '', /^the server ended before it answered: exit code 3\nno memory, \[REDACTED\]/);
+    assert.match(
+      error?.message ?? '',
+      /^the server ended before it answered: exit code 3\nno memory, key=\[REDACTED\]/,
+    );
     assert.equal(error?.code, 'AgentFailed');
     const after = await runner.runTurn();
     assert.equal(after.outcome, 'Succeeded');

@@ -42,7 +42,7 @@ const TOOLS = [
   sh('deaf', 'trap "" TERM; sleep 600 & sleep 600', { timeoutMs: 300 }),
   sh('crash', 'echo last words >&2; kill -SEGV $$'),
   sh('killed', 'kill -KILL $$'),
-  sh('fails', 'echo no such thing, key=abc >&2; exit 3'),
+  sh('fails', 'echo no such thing, key=abcdefgh >&2; exit 3'),
   sh('noise', 'echo {oops'),
   sh('leaves', 'sleep 600 & setsid sleep 600 & echo 1'),
   sh('pid', 'echo $$'),
@@ -179,7 +179,7 @@ describe('a tool that fails is an error result, never a failed turn', () => {
     ['deaf', 'ToolTimedOut', /time-out of 300ms/],
     ['crash', 'ToolCrashed', /^tool crash was killed by SIGSEGV\nlast words/],
     ['killed', 'ToolCrashed', /^tool killed was killed by SIGKILL, most likely by the kernel for want of memory/],
-    ['fails', 'ToolFailed', /^exit code 3; stdout is empty.*\nno such thing, \[REDACTED\]$/],
+    ['fails', 'ToolFailed', /^exit code 3; stdout is empty.*\nno such thing, key=\[REDACTED\]$/],
     ['noise', 'InvalidResult', /stdout is not valid JSON/],
   ] as const) {
     test(`${tool}: ${code}`, async () => {
@@ -307,7 +307,7 @@ describe('calls of one turn', () => {
     // It goes on when it is told to: by then its events have arrived.
     const tells = sh(
       'tells',
-      `echo '{"step": "token=abc"}'; until [ -e "$BERTH_STATE_DIR/go" ]; do sleep 0.02; done; echo '{"done": 5}'`,
+      `echo '{"step": "token=abcdef"}'; until [ -e "$BERTH_STATE_DIR/go" ]; do sleep 0.02; done; echo '{"done": 5}'`,
     );
     const jsonLines = { resultWhen: { '/done': '5' }, output: '/done' };
     await using runner = await tools({ agent: { tools: [tells], result: 'JsonLines', jsonLines } });
@@ -318,7 +318,7 @@ describe('calls of one turn', () => {
     const facts = { call_id: 'x', tool: 'tells' };
     assert.deepEqual(events(), [
       { type: 'event', event: 'tool.started', ...facts },
-      { type: 'event', event: 'tool.event', ...facts, data: { step: '[REDACTED]' } },
+      { type: 'event', event: 'tool.event', ...facts, data: { step: 'token=abcdef' } },
     ]);
     writeFileSync(join(runner.directory('state'), 'go'), '');
     assert.equal(((await runner.result(turn)).output as Result).result, 5);

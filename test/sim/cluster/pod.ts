@@ -1,6 +1,7 @@
 import type { Bind } from '../../../core/frames/messages.ts';
 import { ApiError, TransportError } from '../../../core/kube/errors.ts';
 import type { AttachOptions, PodStream, StreamEnd } from '../../../core/kube/types.ts';
+import { hiddenBy } from '../../../core/text/hidden.ts';
 import { answerFor } from '../../../runner/agent-socket/answer.ts';
 import type { Answer } from '../../../runner/agent-socket/socket.ts';
 import { Meter } from '../../../runner/limits/meter.ts';
@@ -126,7 +127,7 @@ export class Container {
               content.unpack(packed);
             },
           },
-          secrets: [],
+          secrets: hiddenBy({}),
           containment: 'Keeper',
           hardened: true,
         };

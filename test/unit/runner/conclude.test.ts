@@ -4,11 +4,13 @@ import { conclude, type Ending, turnError } from '../../../core/result/conclude.
 import { parseEnvelope } from '../../../core/result/envelope.ts';
 import { TurnFailure } from '../../../core/result/failure.ts';
 import { parseJson } from '../../../core/result/output.ts';
+import { hiddenBy } from '../../../core/text/hidden.ts';
 
+const NONE = hiddenBy({});
 const ok = { code: 0, signal: null };
 const end = (ending: Partial<Ending>) =>
-  conclude({ exit: ok, stopped: undefined, result: undefined, errorTail: '', secrets: [], ...ending });
-const envelope = (value: unknown) => parseEnvelope(JSON.stringify(value), 'the result', []);
+  conclude({ exit: ok, stopped: undefined, result: undefined, errorTail: '', secrets: NONE, ...ending });
+const envelope = (value: unknown) => parseEnvelope(JSON.stringify(value), 'the result', NONE);
 
 describe('what a turn came to', () => {
   test('a success envelope with exit code 0 succeeds', () => {
@@ -71,9 +73,9 @@ describe('what a turn came to', () => {
     assert.equal(end({ result: { status: 'success', output: 'x'.repeat(8 * 1024 * 1024 - 2) } }).outcome, 'Succeeded');
   });
   test('a number that JSON cannot write again is refused, not changed', () => {
-    const value = () => parseJson('{"a":[1e308,1e309]}', 'the output', []);
+    const value = () => parseJson('{"a":[1e308,1e309]}', 'the output', NONE);
     assert.throws(value, { code: 'InvalidResult', message: 'the output has a number beyond ±1.8e308' });
-    assert.throws(() => parseJson('{"a":{"__proto__":1}}', 'the output', []), /the output has the key "__proto__"/);
+    assert.throws(() => parseJson('{"a":{"__proto__":1}}', 'the output', NONE), /the output has the key "__proto__"/);
   });
   test('metadata over 4 KiB is refused with the numbers, the output kept', () => {
     const ended = end({ result: envelope({ status: 'success', output: 1, metadata: { m: 'x'.repeat(4096) } }) });
@@ -81,18 +83,19 @@ describe('what a turn came to', () => {
     assert.match(ended.error?.message ?? '', /4104 bytes as JSON; at most 4096/);
   });
   test('an error message is cut at 4 KiB between characters', () => {
-    const { message } = turnError('AgentFailed', `a${'é'.repeat(4000)}`, []);
+    const { message } = turnError('AgentFailed', `a${'é'.repeat(4000)}`, NONE);
     assert.equal(Buffer.byteLength(message), 4095);
     assert.ok(message.isWellFormed() && message.endsWith('é'));
   });
-  test('secrets are redacted from output, its keys, metadata and error messages', () => {
-    const secrets = ['hunter2'];
-    const text = 'x hunter2 sk-0123456789';
+  test('secrets are redacted from output, its keys, metadata and error messages, and counted but for the error', () => {
+    const secrets = hiddenBy({ values: ['correct-horse'] });
+    const text = 'x correct-horse sk-0123456789';
     const result = { status: 'success' as const, output: { [text]: [text] }, metadata: { m: text } };
     const ended = end({ result, secrets });
-    const clean = 'x [REDACTED] [REDACTED]';
-    assert.deepEqual([ended.output, ended.metadata], [{ [clean]: [clean] }, { m: clean }]);
-    assert.equal(end({ result: { status: 'error', error: text }, secrets }).error?.message, clean);
+    const clean = 'x [REDACTED] sk-0123456789';
+    assert.deepEqual([ended.output, ended.metadata, ended.redactions], [{ [clean]: [clean] }, { m: clean }, 3]);
+    const failed = end({ result: { status: 'error', error: text }, secrets });
+    assert.deepEqual([failed.error?.message, failed.redactions], ['x [REDACTED] [REDACTED]', undefined]);
   });
 });
 
@@ -120,14 +123,14 @@ describe('the envelope', () => {
 
 describe('JSON from an agent', () => {
   test('that is none is quoted from its redacted beginning', () => {
-    assert.throws(() => parseJson('Error: hunter2', 'stdout', ['hunter2']), {
+    assert.throws(() => parseJson('Error: hunter2', 'stdout', hiddenBy({ values: ['hunter2'] })), {
       code: 'InvalidResult',
       message: 'stdout is not valid JSON; it begins "Error: [REDACTED]"',
     });
   });
-  test('that is empty is told so', () => assert.throws(() => parseJson(' \n', 'stdout', []), /stdout is empty/));
+  test('that is empty is told so', () => assert.throws(() => parseJson(' \n', 'stdout', NONE), /stdout is empty/));
   test('nested too deep is refused, not a crash', () => {
     const deep = '['.repeat(100_000) + ']'.repeat(100_000);
-    assert.throws(() => parseJson(deep, 'stdout', []), { code: 'InvalidResult', message: /nested deeper than 256/ });
+    assert.throws(() => parseJson(deep, 'stdout', NONE), { code: 'InvalidResult', message: /nested deeper than 256/ });
   });
 });

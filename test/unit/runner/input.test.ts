@@ -4,6 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, test } from 'node:test';
 import { systemClock } from '../../../core/system.ts';
+import { hiddenBy } from '../../../core/text/hidden.ts';
 import { expand } from '../../../core/text/placeholders.ts';
 import type { SessionFacts } from '../../../runner/drivers/driver.ts';
 import { argsWith, checkArguments, requestOf, textOf, writeInputFile } from '../../../runner/drivers/input.ts';
@@ -14,6 +15,7 @@ const facts: SessionFacts = {
   incarnation: 2,
   agent: { driver: 'Command', command: ['x'], args: [], env: [], input: 'Stdin', result: 'Envelope' },
   secrets: new Map(),
+  hidden: hiddenBy({}),
 };
 const turn = (input: unknown) => ({ turn: 't1', name: 'turn-1', index: 1, attempt: 1, input, timeoutMs: 1000 });
 const request = (input: unknown) =>

@@ -5,6 +5,7 @@ import { join } from 'node:path';
 import { PassThrough } from 'node:stream';
 import { after, describe, test } from 'node:test';
 import type { AgentSpec } from '../../../core/frames/messages.ts';
+import { hiddenBy } from '../../../core/text/hidden.ts';
 import { directoriesUnder } from '../../../runner/directories.ts';
 import type { DriverOptions } from '../../../runner/drivers/driver.ts';
 import type { Families } from '../../../runner/drivers/families.ts';
@@ -31,7 +32,7 @@ function plan(input: string) {
   const options = { facts, directories, path: '/usr/bin:/bin' } as DriverOptions;
   const errand = { command: AGENT.command, args: AGENT.args, field: 'agent.command', input };
   const hooks = { log: { stdout: () => {} }, event: () => {} } as unknown as Parameters<typeof planOnce>[2];
-  return planOnce(options, { ...errand, request: () => ({}), variables: {} }, hooks, []);
+  return planOnce(options, { ...errand, request: () => ({}), variables: {} }, hooks, hiddenBy({}));
 }
 
 describe('a process that is planned', () => {

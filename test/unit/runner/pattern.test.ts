@@ -1,14 +1,18 @@
 import assert from 'node:assert/strict';
 import { describe, type TestContext, test } from 'node:test';
 import fc from 'fast-check';
+import { hiddenBy, type Rules } from '../../../core/text/hidden.ts';
 import { MAX_MATCH_CHARS, Pattern, patternProblem } from '../../../core/text/pattern.ts';
-import { Redactor, redact, secretForms } from '../../../core/text/redact.ts';
+import { Redactor, redact } from '../../../core/text/redact.ts';
 import { Steps } from '../../../core/text/steps.ts';
 
 const R = '[REDACTED]';
 
 /** A text in pieces that end at the given places. */
-function inPieces(text: string, cuts: number[], hidden: ReturnType<typeof secretForms>): string {
+/** What is looked for in logs. */
+const rulesOf = (values: string[], patterns: Pattern[] = []) => hiddenBy({ values, patterns }).logs;
+
+function inPieces(text: string, cuts: number[], hidden: Rules): string {
   const redactor = new Redactor(hidden);
   let result = '';
   let at = 0;
@@ -106,7 +110,7 @@ describe('a pattern of a class', () => {
     ['redacts overlapping matches as one', 'aba', 'xababax', `x${R}x`],
   ];
   for (const [sentence, pattern, text, expected] of table) {
-    test(sentence, () => assert.equal(redact(text, secretForms([], [new Pattern(pattern)])), expected));
+    test(sentence, () => assert.equal(redact(text, rulesOf([], [new Pattern(pattern)])), expected));
   }
 
   const refused: [pattern: string, problem: RegExp][] = [
@@ -229,7 +233,7 @@ describe('a pattern of a class', () => {
   });
 
   test('text cut into any pieces gives what the whole text gives', () => {
-    const hidden = secretForms(
+    const hidden = rulesOf(
       ['hunter2'],
       ['x{3,200}y', 'a[^b]{0,40}b', 'ter2-\\d{2}'].map((pattern) => new Pattern(pattern)),
     );
@@ -284,7 +288,7 @@ describe('a pattern of a class', () => {
   }
 
   test('no more is held back than the longest match', () => {
-    const redactor = new Redactor(secretForms([], [new Pattern(`x.{0,${MAX_MATCH_CHARS - 1}}`)]));
+    const redactor = new Redactor(rulesOf([], [new Pattern(`x.{0,${MAX_MATCH_CHARS - 1}}`)]));
     assert.equal(redactor.push('a'.repeat(1000)).length, 1000 - MAX_MATCH_CHARS);
   });
 });
@@ -316,7 +320,7 @@ describe('a secret in another writing', () => {
         (value, before, after, alphabet, places) => {
           const encoded = Buffer.concat([before, Buffer.from(value), after]).toString(alphabet as 'base64');
           // A line feed, as KEY= may stand at the end of base64, and goes on behind a space.
-          const shown = inPieces(`> ${encoded}\n`, places, secretForms([value]));
+          const shown = inPieces(`> ${encoded}\n`, places, rulesOf([value]));
           assert.ok(shown.includes(R), shown);
           // Six bits at each end may be shared with the neighbours.
           const left = shown.slice(2, -1).replace(/=+$/, '').length - R.length;
@@ -338,13 +342,13 @@ describe('a secret in another writing', () => {
     ];
     fc.assert(
       fc.property(secret, fc.constantFrom(...styles), cuts, (value, style, places) => {
-        assert.equal(inPieces(`u?v=${style(value)}&w`, places, secretForms([value])), `u?v=${R}&w`);
+        assert.equal(inPieces(`u?v=${style(value)}&w`, places, rulesOf([value])), `u?v=${R}&w`);
       }),
       { numRuns: 1500 },
     );
   });
 
   test('a short secret is looked for as it is, not as letters that stand everywhere', () => {
-    assert.equal(redact('YWJjZA abcd', secretForms(['abcd'])), `YWJjZA ${R}`);
+    assert.equal(redact('YWJjZA abcd', rulesOf(['abcd'])), `YWJjZA ${R}`);
   });
 });

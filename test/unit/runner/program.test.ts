@@ -3,6 +3,7 @@ import { mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, describe, test } from 'node:test';
+import { hiddenBy } from '../../../core/text/hidden.ts';
 import { directoriesUnder } from '../../../runner/directories.ts';
 import { agentEnvironment } from '../../../runner/drivers/environment.ts';
 import { checkWorkingDirectory, findProgram } from '../../../runner/process/program.ts';
@@ -62,7 +63,7 @@ describe('the environment', () => {
     input: 'Stdin' as const,
     result: 'Text' as const,
   };
-  const facts = { name: 'n', uid: 'u-1', incarnation: 1, secrets: new Map([['V', 's3cret']]) };
+  const facts = { name: 'n', uid: 'u-1', incarnation: 1, secrets: new Map([['V', 's3cret']]), hidden: hiddenBy({}) };
 
   test('of a pod is exactly the list, and what the session sets', () => {
     const env = [

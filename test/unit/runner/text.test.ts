@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
+import { hiddenBy } from '../../../core/text/hidden.ts';
 import { Tail } from '../../../core/text/tail.ts';
 import { headOf, tailOf } from '../../../core/text/utf8.ts';
 import { TurnLog } from '../../../runner/text/log.ts';
@@ -23,7 +24,7 @@ describe('text of bounded size', () => {
 describe('the log of a turn', () => {
   test('a secret that straddles two reads, and a character that does, come out right', () => {
     let written = '';
-    const log = new TurnLog(['hunter2'], (text) => {
+    const log = new TurnLog(hiddenBy({ values: ['hunter2'] }), (text) => {
       written += text;
     });
     const bytes = Buffer.from('pass hunter2 é\n');
@@ -32,13 +33,13 @@ describe('the log of a turn', () => {
     assert.equal(written, 'pass [REDACTED] é\n');
   });
   test('NUL and invalid UTF-8 do not break it', () => {
-    const log = new TurnLog([], () => {});
+    const log = new TurnLog(hiddenBy({}), () => {});
     log.stdout(Buffer.from([0x61, 0, 0xff, 0xfe, 0x62]));
     assert.equal(log.close().text, 'a\0\ufffd\ufffdb');
   });
   test('keeps the last 1 MiB, and later text goes to stderr only', () => {
     let written = 0;
-    const log = new TurnLog([], (text) => {
+    const log = new TurnLog(hiddenBy({}), (text) => {
       written += text.length;
     });
     for (let i = 0; i < 30; i++) log.stdout(Buffer.alloc(100_000, 'x'));

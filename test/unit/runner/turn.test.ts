@@ -8,6 +8,7 @@ import type { Bind, StartTurn } from '../../../core/frames/messages.ts';
 import { FrameSender } from '../../../core/frames/sender.ts';
 import { validateFrame } from '../../../core/frames/validate.ts';
 import { systemRandom as random } from '../../../core/system.ts';
+import { hiddenBy } from '../../../core/text/hidden.ts';
 import type { Completion } from '../../../runner/drivers/driver.ts';
 import { Meter } from '../../../runner/limits/meter.ts';
 import { BoundSession } from '../../../runner/session.ts';
@@ -26,7 +27,7 @@ function surroundings(driver: TurnSurroundings['driver'], write: (text: string) 
     sender: new FrameSender({ ...channel, random, write }),
     state: { pack: async () => ({ ...NO_STATE, skipped: [] }), unpack: async () => {} },
     stateKey: { session: channel.session, keyId: 'k', key: randomBytes(32) },
-    secrets: [],
+    secrets: hiddenBy({}),
     write: () => {},
     clock,
     random,

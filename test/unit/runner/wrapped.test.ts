@@ -1,8 +1,12 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import fc from 'fast-check';
-import { Redactor, redact, secretForms } from '../../../core/text/redact.ts';
+import { hiddenBy } from '../../../core/text/hidden.ts';
+import { Redactor, redact } from '../../../core/text/redact.ts';
 import { Wrapped } from '../../../core/text/wrapped.ts';
+
+/** What is looked for in logs. */
+const rulesOf = (values: string[]) => hiddenBy({ values }).logs;
 
 /** Few letters, and line breaks that look like letters. */
 const part = fc.constantFrom('n', 'r', 'rn', 'nn', 'nrrn', '\n', '\r', '\r\n', '\\', '\\n', '\\r\\n', ' ', '   ', '.');
@@ -77,7 +81,7 @@ describe('texts over several lines', () => {
     const words = fc.array(word, { maxLength: 30 }).map((all) => all.join(''));
     fc.assert(
       fc.property(words, fc.array(fc.nat(300), { maxLength: 30 }), fc.boolean(), (whole, cuts, lines) => {
-        const forms = secretForms(lines ? [value] : [value, 'two\nlines', 'rnrnrnrnrnrnrnrn']);
+        const forms = rulesOf(lines ? [value] : [value, 'two\nlines', 'rnrnrnrnrnrnrnrn']);
         const redactor = new Redactor(forms);
         let result = '';
         let at = 0;
@@ -98,7 +102,7 @@ describe('texts over several lines', () => {
   ] as const) {
     test(`a line is told when it ends, unless what it ends with may go on in the next: among ${among}`, () => {
       const value = 'correct hors';
-      const redactor = new Redactor(secretForms([...others, value]));
+      const redactor = new Redactor(rulesOf([...others, value]));
       const base64 = Buffer.from(`x${value}`).toString('base64');
       const [before, middle] = [base64.slice(0, 2), base64.slice(2, -3)];
       assert.equal(redactor.push('hello wor\n'), 'hello wor\n');
@@ -121,6 +125,6 @@ describe('texts over several lines', () => {
   });
 
   test('two words below each other are not a secret of both', () => {
-    assert.equal(redact('user\nname\n', secretForms(['username'])), 'user\nname\n');
+    assert.equal(redact('user\nname\n', rulesOf(['username'])), 'user\nname\n');
   });
 });

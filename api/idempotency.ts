@@ -1,14 +1,22 @@
-/** Creates that can be repeated: the object itself remembers the request that made it. */
+/**
+ * Creates that can be repeated. The object remembers the request that made it. Requests at the same time are told apart by
+ * an Event whose name follows from the key: one of them creates it. Its TTL in the API server, an hour by default, is longer
+ * than any request, and removes it.
+ */
 import { createHash } from 'node:crypto';
+import type { Event } from '../core/kube/builtin.ts';
 import { isAlreadyExists } from '../core/kube/errors.ts';
+import { events } from '../core/kube/resources.ts';
 import type { KubeApi, KubeObject, Resource, Stored } from '../core/kube/types.ts';
-import { ANNOTATION_IDEMPOTENCY, LABEL_IDEMPOTENCY_KEY } from '../core/resources/names.ts';
-import type { Random } from '../core/runtime.ts';
+import { ANNOTATION_IDEMPOTENCY, API_GROUP_VERSION, LABEL_IDEMPOTENCY_KEY } from '../core/resources/names.ts';
+import type { reasons } from '../core/resources/reasons.ts';
+import type { Clock, Random } from '../core/runtime.ts';
 import { canonicalJson } from './json.ts';
 import { Problem } from './problems.ts';
 
 export interface CreateOnce<T extends KubeObject> {
   api: Pick<KubeApi, 'create' | 'get' | 'list'>;
+  clock: Clock;
   random: Random;
   resource: Resource<T>;
   namespace: string;
@@ -38,17 +46,16 @@ export async function createOnce<T extends KubeObject>(
   const same = (object: Stored<T>) => {
     if (object.metadata.annotations?.[ANNOTATION_IDEMPOTENCY] === bodyHash) return { object, created: false };
     if (object.metadata.labels?.[LABEL_IDEMPOTENCY_KEY] !== keyHash) return undefined;
-    const text = `The Idempotency-Key was used for ${resource.kind} "${object.metadata.name}" with another body. Use a new key.`;
-    throw new Problem('IdempotencyKeyReused', text);
+    throw reused(resource, object.metadata.name);
   };
-  if (given !== undefined) {
-    // The name does not follow from the key: the key may have been used for another.
-    const labelSelector = `${LABEL_IDEMPOTENCY_KEY}=${keyHash}`;
-    const { items } = await api.list(resource, { namespace, labelSelector, limit: 1 });
-    const known = items[0] && same(items[0]);
-    if (known) return known;
-  }
-  const object = build(given ?? `${prefix}${keyHash.slice(0, 16)}`);
+  // An object whose name does not follow from the key may have been made with it, long ago too.
+  const labelSelector = `${LABEL_IDEMPOTENCY_KEY}=${keyHash}`;
+  const { items } = await api.list(resource, { namespace, labelSelector, limit: 1 });
+  const known = items[0] && same(items[0]);
+  if (known) return known;
+  const name = given ?? `${prefix}${keyHash.slice(0, 16)}`;
+  await claim(options, { keyHash, bodyHash, name });
+  const object = build(name);
   object.metadata.labels = { ...object.metadata.labels, [LABEL_IDEMPOTENCY_KEY]: keyHash };
   object.metadata.annotations = { ...object.metadata.annotations, [ANNOTATION_IDEMPOTENCY]: bodyHash };
   try {
@@ -61,7 +68,45 @@ export async function createOnce<T extends KubeObject>(
   }
 }
 
+/**
+ * Makes sure that no other body is used with this key at the same time. A request that is refused later keeps its claim:
+ * another one may rely on it by then.
+ */
+async function claim<T extends KubeObject>(
+  { api, clock, resource, namespace }: CreateOnce<T>,
+  { keyHash, bodyHash, name }: { keyHash: string; bodyHash: string; name: string },
+): Promise<void> {
+  const at = new Date(clock.now()).toISOString().replace(/\.\d+Z$/, 'Z');
+  const event: Event = {
+    metadata: {
+      name: `idempotency-key-${keyHash}`,
+      namespace,
+      annotations: { [ANNOTATION_IDEMPOTENCY]: bodyHash },
+    },
+    involvedObject: { apiVersion: API_GROUP_VERSION, kind: resource.kind, namespace, name },
+    type: 'Normal',
+    reason: 'IdempotencyKeyUsed' satisfies keyof typeof reasons,
+    message: 'Asked for through the HTTP API with an Idempotency-Key; the key cannot be used for anything else now.',
+    count: 1,
+    firstTimestamp: at,
+    lastTimestamp: at,
+    source: { component: 'berth-api' },
+  };
+  try {
+    await api.create(events, event);
+  } catch (error) {
+    if (!isAlreadyExists(error)) throw error;
+    const { metadata, involvedObject } = await api.get(events, { namespace, name: event.metadata.name as string });
+    if (metadata.annotations?.[ANNOTATION_IDEMPOTENCY] !== bodyHash) throw reused(resource, involvedObject.name ?? '');
+  }
+}
+
+function reused({ kind }: Pick<Resource, 'kind'>, name: string): Problem {
+  const text = `The Idempotency-Key was used for ${kind} "${name}" with another body. Use a new key.`;
+  return new Problem('IdempotencyKeyReused', text);
+}
+
 /** Short enough for a label's value. */
-function hash(text: string): string {
+export function hash(text: string): string {
   return createHash('sha256').update(text).digest('hex').slice(0, 40);
 }

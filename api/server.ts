@@ -52,8 +52,9 @@ export function buildServer(options: ServerOptions): FastifyInstance {
     handlerTimeout: 0,
   });
   app.removeAllContentTypeParsers();
-  app.addContentTypeParser('application/json', { parseAs: 'string' }, (_, body, done) => {
+  app.addContentTypeParser('application/json', { parseAs: 'string' }, (request, body, done) => {
     try {
+      checkCharset(request.headers['content-type']);
       done(null, parseJson(body as string));
     } catch (error) {
       done(error as Error);
@@ -179,6 +180,16 @@ function checked(
   const parsed = schema.safeParse(value);
   if (parsed.success) return parsed.data;
   throw invalid(code, parsed.error);
+}
+
+/** JSON is UTF-8 (RFC 8259); a body in another encoding would be read as something else. */
+function checkCharset(contentType = ''): void {
+  const [, charset] = /;\s*charset\s*=\s*"?([^\s";]*)/i.exec(contentType) ?? [];
+  if (charset === undefined || /^(utf-?8|us-ascii)$/i.test(charset)) return;
+  const message = `has charset "${charset}"; send JSON in UTF-8, with Content-Type: application/json`;
+  throw new Problem('UnsupportedMediaType', `Content-Type ${message}.`, {
+    fields: [{ field: 'Content-Type', message }],
+  });
 }
 
 function checkServed(namespace: string, served: readonly string[]): void {

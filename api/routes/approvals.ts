@@ -2,11 +2,12 @@ import { type Approval, approvals, ownedByTurn } from '../../core/resources/kind
 import { jsonBytes, MAX_PAYLOAD_BYTES } from '../../core/resources/limits.ts';
 import { approvalName } from '../../core/resources/names.ts';
 import { createOnce } from '../idempotency.ts';
+import { listPage } from '../list-page.ts';
 import { showApproval } from '../present.ts';
 import { Problem } from '../problems.ts';
 import { type Route, route } from '../route.ts';
 import { approval, approvalCreate, approvalList, listQuery, noQuery, turnParams } from '../schemas.ts';
-import { listOptions, metaOf } from './sessions.ts';
+import { metaOf } from './sessions.ts';
 import { turnOf } from './turns.ts';
 
 const PATH = '/v1/namespaces/{namespace}/sessions/{session}/turns/{turn}/approvals';
@@ -78,12 +79,7 @@ export const approvalRoutes: Route[] = [
       const { namespace, turn: name } = params;
       const turn = await turnOf(services, params, signal);
       const fieldSelector = `spec.turn=${name}`;
-      const { items, metadata } = await services.api.list(approvals, {
-        ...listOptions(query),
-        namespace,
-        fieldSelector,
-        signal,
-      });
+      const { items, metadata } = await listPage(services.api, approvals, query, { namespace, fieldSelector, signal });
       const own = items.filter(({ metadata: { ownerReferences } }) =>
         ownerReferences?.some(({ uid }) => uid === turn.metadata.uid),
       );

@@ -1,7 +1,9 @@
 import { type Session, sessions } from '../../core/resources/kinds.ts';
 import { ANNOTATION_TOUCHED_AT } from '../../core/resources/names.ts';
 import { checkClass, checkInput } from '../checks.ts';
-import { createOnce } from '../idempotency.ts';
+import { createOnce, hash } from '../idempotency.ts';
+import { canonicalJson } from '../json.ts';
+import { listPage } from '../list-page.ts';
 import { showSession } from '../present.ts';
 import { type Route, route } from '../route.ts';
 import {
@@ -65,7 +67,7 @@ export const sessionRoutes: Route[] = [
     query: listQuery,
     responses: { 200: { description: 'A page of sessions.', schema: sessionList } },
     async handle({ params: { namespace }, query, signal }, { api }) {
-      const { items, metadata } = await api.list(sessions, { ...listOptions(query), namespace, signal });
+      const { items, metadata } = await listPage(api, sessions, query, { namespace, signal });
       const next = metadata.continue ? { continue: metadata.continue } : {};
       return { status: 200, body: { items: items.map((item) => showSession(item, true)), ...next } };
     },
@@ -114,9 +116,9 @@ export const sessionRoutes: Route[] = [
     body: suspendBody,
     creates: true,
     responses: { 202: { description: 'The session will be suspended.', schema: session } },
-    async handle({ params, body, key }, { api, random }) {
+    async handle({ params, body, caller, key }, { api, random }) {
       const { namespace, session: name } = params;
-      const id = key === undefined ? random.bytes(8).toString('hex') : key.slice(0, 128);
+      const id = key === undefined ? random.bytes(8).toString('hex') : suspendRequestOf(caller.username, key);
       const spec = body.hold ? { suspend: true } : { suspendRequest: id };
       return { status: 202, body: showSession(await api.patch(sessions, { namespace, name }, { spec })) };
     },
@@ -158,6 +160,11 @@ export const sessionRoutes: Route[] = [
   }),
 ];
 
+/** An id as long as spec.suspendRequest may be, of the whole key: keys of different users are different keys. */
+function suspendRequestOf(username: string, key: string): string {
+  return `key-${hash(canonicalJson([username, key]))}`;
+}
+
 /** Without what the client left out. */
 export function metaOf({
   labels,
@@ -167,16 +174,4 @@ export function metaOf({
   annotations?: Record<string, string> | undefined;
 }): { labels?: Record<string, string>; annotations?: Record<string, string> } {
   return { ...(labels ? { labels } : {}), ...(annotations ? { annotations } : {}) };
-}
-
-export function listOptions(query: {
-  limit: number;
-  continue?: string | undefined;
-  labelSelector?: string | undefined;
-}): { limit: number; continue?: string; labelSelector?: string } {
-  return {
-    limit: query.limit,
-    ...(query.continue ? { continue: query.continue } : {}),
-    ...(query.labelSelector ? { labelSelector: query.labelSelector } : {}),
-  };
 }

@@ -11,6 +11,7 @@ import {
 import { isTerminal } from '../../core/resources/turn.ts';
 import { checkInput, sessionForTurn } from '../checks.ts';
 import { createOnce } from '../idempotency.ts';
+import { listPage } from '../list-page.ts';
 import { showTurn } from '../present.ts';
 import { Problem } from '../problems.ts';
 import { logText, outputText } from '../results.ts';
@@ -26,7 +27,7 @@ import {
   turnParams,
   waitQuery,
 } from '../schemas.ts';
-import { listOptions, metaOf } from './sessions.ts';
+import { metaOf } from './sessions.ts';
 
 const PATH = '/v1/namespaces/{namespace}/sessions/{session}/turns';
 const ONE = `${PATH}/{turn}`;
@@ -80,7 +81,7 @@ export const turnRoutes: Route[] = [
     async handle({ params: { namespace, session: name }, query, signal }, { api }) {
       const session = await api.get(sessions, { namespace, name }, { signal });
       const fieldSelector = `spec.session=${name}`;
-      const { items, metadata } = await api.list(turns, { ...listOptions(query), namespace, fieldSelector, signal });
+      const { items, metadata } = await listPage(api, turns, query, { namespace, fieldSelector, signal });
       const own = items.filter((item) => belongsTo(item, session)).map((item) => showTurn(item, true));
       return { status: 200, body: { items: own, ...(metadata.continue ? { continue: metadata.continue } : {}) } };
     },

@@ -36,6 +36,10 @@ export const reasons = {
   ApprovalIgnored:
     'An Approval counts for nothing: it names a request that its turn does not wait for, or is too large.',
 
+  // Creation by the HTTP API
+  IdempotencyKeyUsed:
+    'The HTTP API was asked to create the object with an Idempotency-Key; the event keeps other requests from using the key for something else at the same time.',
+
   // Session: StatePersisted
   StateStored: 'The last state that the session reached is stored.',
   NoState: 'The session has not produced a state yet.',

@@ -104,8 +104,16 @@ export const maxTimeouts = z.strictObject(
   eachTimeout((text) => duration().optional().describe(`The most that a session gets. ${text} Default: any.`)),
 );
 
-/** What is a session pod’s own, or its container runtime’s. */
-const TAKEN = ['/berth', RUNNER_DIRECTORY, SECRETS_DIRECTORY, '/tmp', '/proc', '/sys', '/dev', '/etc'];
+/** Directories of the session pod, its container runtime and the image's programs. A volume there or below breaks the pod. */
+const TAKEN = [
+  ...['/berth', RUNNER_DIRECTORY, SECRETS_DIRECTORY, '/opt/berth', '/tmp'],
+  ...['/proc', '/sys', '/dev', '/etc', '/boot', '/run', '/var/run'],
+  ...['/bin', '/sbin', '/lib', '/lib32', '/lib64', '/libx32'],
+  ...['/usr/bin', '/usr/sbin', '/usr/lib', '/usr/lib32', '/usr/lib64', '/usr/libexec'],
+  ...['/usr/local/bin', '/usr/local/sbin', '/usr/local/lib'],
+];
+/** Directories above those. A volume there hides them; below there is room. */
+const ABOVE = ['/usr', '/usr/local', '/opt', '/var'];
 
 const workspace = z
   .strictObject({
@@ -135,8 +143,8 @@ const workspace = z
         fieldPath: '.size',
       },
       {
-        rule: `!has(self.mountPath) || !self.mountPath.matches('^(${TAKEN.join('|')})(/|$)')`,
-        message: 'lies in a directory that is not free; choose another one, for example /workspace',
+        rule: `!has(self.mountPath) || !self.mountPath.matches('^((${TAKEN.join('|')})(/|$)|(${ABOVE.join('|')})$)')`,
+        message: 'lies in a directory that is not free, or hides one; choose another one, for example /workspace',
         fieldPath: '.mountPath',
       },
     ),

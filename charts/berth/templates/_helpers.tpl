@@ -118,6 +118,10 @@ capabilities:
 - apiGroups: [berth.dev]
   resources: [blobs]
   verbs: [get]
+# An Event with a name that follows from the Idempotency-Key lets one request at a time use it.
+- apiGroups: [""]
+  resources: [events]
+  verbs: [get, create]
 # What agents tell while they work stands in the log of their pod.
 - apiGroups: [""]
   resources: [pods/log]

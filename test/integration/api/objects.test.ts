@@ -164,7 +164,7 @@ describe('sessions and turns over HTTP', () => {
     await create('sleeper');
     const once = await call('POST', `${SESSIONS}/sleeper/suspend`, { headers: { 'idempotency-key': 'night-1' } });
     assert.equal(once.status, 202, once.text);
-    assert.equal(once.body.spec.suspendRequest, 'night-1');
+    assert.match(once.body.spec.suspendRequest, /^key-[0-9a-f]{40}$/);
     assert.equal(once.body.spec.suspend, false);
     const hold = await call('POST', `${SESSIONS}/sleeper/suspend`, { body: { hold: true } });
     assert.equal(hold.body.spec.suspend, true);
@@ -524,6 +524,36 @@ describe('sessions and turns over HTTP', () => {
       assert.deepEqual([large.status, large.problem.code], [413, 'BodyTooLarge']);
       const yaml = await call('POST', SESSIONS, { body: 'spec: {}', headers: { 'content-type': 'application/yaml' } });
       assert.deepEqual([yaml.status, yaml.problem.code], [415, 'UnsupportedMediaType']);
+    });
+
+    test('a body that says to be in another encoding than UTF-8 is answered 415, and none is read as what it is not', async () => {
+      const typed = (type: string) => call('POST', SESSIONS, { body: '{}', headers: { 'content-type': type } });
+      for (const charset of ['utf-16', '"utf-16le"', 'ISO-8859-1', 'utf-81']) {
+        const answer = await typed(`application/json; charset=${charset}`);
+        assert.deepEqual([answer.status, answer.problem.code], [415, 'UnsupportedMediaType'], charset);
+        assert.match(answer.problem.detail, /^Content-Type has charset .*; send JSON in UTF-8/);
+      }
+      for (const charset of ['utf-8', 'UTF-8', '"utf8"']) {
+        assert.equal((await typed(`application/json;charset=${charset}`)).status, 201, charset);
+      }
+    });
+
+    test('a list by parameters that the cluster cannot read names the parameter', async () => {
+      await create('listed');
+      for (const path of [SESSIONS, `${SESSIONS}/listed/turns`]) {
+        for (const [field, value] of [
+          ['labelSelector', '(('],
+          ['labelSelector', 'a=b,'],
+          ['labelSelector', 'a in ('],
+          ['continue', 'garbage'],
+        ]) {
+          const answer = await call('GET', `${path}?${new URLSearchParams({ [field as string]: value as string })}`);
+          const { code, title, errors = [] } = answer.problem;
+          assert.deepEqual([answer.status, code, errors[0]?.field], [400, 'InvalidParameter', field], answer.text);
+          assert.equal(title, 'A part of the URL or a header is not valid.');
+        }
+      }
+      assert.equal((await call('GET', `${SESSIONS}?labelSelector=a%3Db,!c&limit=1`)).status, 200);
     });
 
     test('who is refused before the end of a body loses the connection', async () => {

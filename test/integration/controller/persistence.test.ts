@@ -72,10 +72,18 @@ describe('what a session keeps', () => {
         message,
       );
     await refused({}, /workspace\.size: Invalid value: a Volume needs a size/);
-    for (const mountPath of ['/tmp/x', '/berth', '/berth-runner', '/berth-secrets/x']) {
+    const own = ['/tmp/x', '/berth', '/berth-runner', '/berth-secrets/x', '/opt/berth'];
+    const system = ['/run/berth', '/var/run/secrets', '/proc', '/sys/fs', '/dev/shm', '/etc', '/bin', '/usr/lib/x'];
+    for (const mountPath of [...own, ...system, '/usr', '/usr/local', '/opt', '/var']) {
       await refused({ size: '1Gi', mountPath }, /workspace\.mountPath: .*a directory that is not free/);
     }
-    await refused({ size: '1Gi', mountPath: '/a/../b' }, /workspace\.mountPath/);
+    for (const mountPath of ['/usr/src/app', '/var/lib/data', '/opt/work', '/runs', '/varied']) {
+      const name = `fits${mountPath.replaceAll('/', '-')}`;
+      await cluster.create(name, { persistence: { workspace: { ...volume, mountPath } }, suspend: true });
+    }
+    for (const mountPath of ['/', '/a/../b', '//run', '/./run']) {
+      await refused({ size: '1Gi', mountPath }, /workspace\.mountPath/);
+    }
     await cluster.create('fixed', { persistence: { workspace: volume }, suspend: true });
     const change = (persistence: object) => cluster.patch('fixed', { persistence });
     await assert.rejects(change({ workspace: { ...volume, size: '2Gi' } }), /the workspace cannot change/);

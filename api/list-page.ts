@@ -1,0 +1,34 @@
+import { ApiError } from '../core/kube/errors.ts';
+import type { KubeApi, KubeList, KubeObject, ListOptions, Resource } from '../core/kube/types.ts';
+import { Problem } from './problems.ts';
+
+export interface PageQuery {
+  limit: number;
+  continue?: string | undefined;
+  labelSelector?: string | undefined;
+}
+
+/** One page of objects. Rejects with a Problem that names the parameter which the cluster cannot read, or an ApiError. */
+export async function listPage<T extends KubeObject>(
+  api: Pick<KubeApi, 'list'>,
+  resource: Resource<T>,
+  query: PageQuery,
+  options: Pick<ListOptions, 'namespace' | 'fieldSelector' | 'signal'>,
+): Promise<KubeList<T>> {
+  const { limit, continue: from, labelSelector } = query;
+  const given = { ...(from ? { continue: from } : {}), ...(labelSelector ? { labelSelector } : {}) };
+  try {
+    return await api.list(resource, { ...options, limit, ...given });
+  } catch (error) {
+    const field = labelSelector && !(from && mentionsContinue(error)) ? 'labelSelector' : from && 'continue';
+    if (!(error instanceof ApiError) || error.code !== 400 || !field) throw error;
+    const advice =
+      field === 'continue' ? 'give what the page before returned' : 'write it as for kubectl: team=blue,!old';
+    const message = `the cluster cannot read it (${error.message}); ${advice}`;
+    throw new Problem('InvalidParameter', `${field}: ${message}.`, { fields: [{ field, message }] });
+  }
+}
+
+function mentionsContinue(error: unknown): boolean {
+  return error instanceof Error && /continue/i.test(error.message);
+}

@@ -1,0 +1,115 @@
+import assert from 'node:assert/strict';
+import { after, before, describe, test } from 'node:test';
+import { events } from '../../../core/kube/resources.ts';
+import { sessions, turns } from '../../../core/resources/kinds.ts';
+import { ApiCluster, type Ask, EVERYTHING, type Reply } from './support.ts';
+
+const SESSIONS = '/v1/namespaces/default/sessions';
+const RUNS = '/v1/namespaces/default/runs';
+const namespace = 'default';
+
+/** No controller runs here. */
+describe('an Idempotency-Key', () => {
+  let api: ApiCluster;
+  let token: string;
+  before(async () => {
+    api = await ApiCluster.start();
+    ({ token } = await api.user(EVERYTHING));
+  });
+  after(() => api.close());
+  const call = (method: string, path: string, ask: Ask = {}): Promise<Reply> =>
+    api.call(method, path, { token, ...ask });
+  const post = (path: string, key: string, body: unknown = {}) =>
+    call('POST', path, { body, headers: { 'idempotency-key': key } });
+  const count = async () => (await api.cluster.client.list(sessions, { namespace })).items.length;
+  /** Statuses and how often each came. */
+  const tally = (answers: Reply[]) => {
+    const statuses = answers.map(({ status }) => status).sort();
+    return Object.fromEntries([...new Set(statuses)].map((one) => [one, statuses.filter((s) => s === one).length]));
+  };
+
+  test('makes one session of many requests at once with different names, and refuses all others', async () => {
+    for (let round = 1; round <= 8; round++) {
+      const before = await count();
+      const bodies = Array.from({ length: 12 }, (_, number) => ({ metadata: { name: `race-${round}-${number}` } }));
+      const answers = await Promise.all(bodies.map((body) => post(SESSIONS, `race-${round}`, body)));
+      assert.deepEqual(tally(answers), { 201: 1, 422: 11 }, answers.map(({ text }) => text).join('\n'));
+      for (const { problem, status } of answers) if (status === 422) assert.equal(problem.code, 'IdempotencyKeyReused');
+      assert.equal(await count(), before + 1);
+      const made = answers.find(({ status }) => status === 201)?.body.metadata.name;
+      const again = await Promise.all(bodies.map((body) => post(SESSIONS, `race-${round}`, body)));
+      assert.deepEqual(tally(again), { 200: 1, 422: 11 });
+      assert.equal(again.find(({ status }) => status === 200)?.body.metadata.name, made);
+    }
+  });
+
+  test('makes one object of requests at once of which some leave the name to the server', async () => {
+    for (let round = 1; round <= 5; round++) {
+      const before = await count();
+      const bodies = Array.from({ length: 8 }, (_, at) => (at % 2 ? {} : { metadata: { name: `mixed-${round}` } }));
+      const answers = await Promise.all(bodies.map((body) => post(SESSIONS, `mixed-${round}`, body)));
+      const uids = new Set(answers.flatMap(({ body }) => (body.metadata ? [body.metadata.uid] : [])));
+      assert.deepEqual([tally(answers), uids.size], [{ 200: 3, 201: 1, 422: 4 }, 1]);
+      assert.equal(await count(), before + 1);
+    }
+  });
+
+  test('makes one turn and one run of many requests at once', async () => {
+    await post(SESSIONS, 'for-turns', { metadata: { name: 'turned' } });
+    const given = Array.from({ length: 8 }, (_, number) => ({ metadata: { name: `turned-${number}` } }));
+    const answers = await Promise.all(given.map((body) => post(`${SESSIONS}/turned/turns`, 'one-turn', body)));
+    assert.deepEqual(tally(answers), { 201: 1, 422: 7 });
+    const { items } = await api.cluster.client.list(turns, { namespace, fieldSelector: 'spec.session=turned' });
+    assert.equal(items.length, 1);
+    const wanted = Array.from({ length: 8 }, (_, number) => ({
+      metadata: { name: `ran-${number}` },
+      spec: { input: 1 },
+    }));
+    const ran = await Promise.all(wanted.map((body) => post(`${RUNS}?wait=0s`, 'one-run', body)));
+    assert.deepEqual(tally(ran), { 202: 1, 422: 7 });
+  });
+
+  test('whose request the cluster refuses is not used for another body at the same time', async () => {
+    await post(SESSIONS, 'first', { metadata: { name: 'taken-by-first' } });
+    const refused = await post(SESSIONS, 'second', { metadata: { name: 'taken-by-first' } });
+    assert.equal(refused.problem.code, 'AlreadyExists', refused.text);
+    const other = await post(SESSIONS, 'second', { metadata: { name: 'free' } });
+    assert.equal(other.problem.code, 'IdempotencyKeyReused');
+    assert.match(other.problem.detail, /Session "taken-by-first"/);
+    assert.equal((await call('GET', `${SESSIONS}/free`)).status, 404);
+  });
+
+  test('is known by its object when its Event is gone', async () => {
+    const body = { metadata: { name: 'long-ago' } };
+    assert.equal((await post(SESSIONS, 'old', body)).status, 201);
+    const { items } = await api.cluster.client.list(events, { namespace });
+    const own = items.filter(({ involvedObject }) => involvedObject.name === 'long-ago');
+    assert.deepEqual(
+      own.map(({ reason }) => reason),
+      ['IdempotencyKeyUsed'],
+    );
+    for (const { metadata } of own) await api.cluster.client.delete(events, { namespace, name: metadata.name });
+    for (const other of [{}, { metadata: { name: 'not-so-long-ago' } }]) {
+      assert.equal((await post(SESSIONS, 'old', other)).problem.code, 'IdempotencyKeyReused');
+    }
+    assert.equal((await post(SESSIONS, 'old', body)).status, 200);
+  });
+
+  test('of a suspension counts as a whole, and for its user', async () => {
+    await post(SESSIONS, 'for-suspend', { metadata: { name: 'sleepy' } });
+    const suspend = async (key: string, by = token) => {
+      const answer = await call('POST', `${SESSIONS}/sleepy/suspend`, {
+        headers: { 'idempotency-key': key },
+        token: by,
+      });
+      assert.equal(answer.status, 202, answer.text);
+      return answer.body.spec.suspendRequest as string;
+    };
+    const prefix = 'p'.repeat(200);
+    const first = await suspend(`${prefix}1`);
+    assert.notEqual(await suspend(`${prefix}2`), first);
+    assert.equal(await suspend(`${prefix}1`), first);
+    const other = await api.user([{ verbs: ['*'], resources: ['sessions'] }]);
+    assert.notEqual(await suspend(`${prefix}1`, other.token), first);
+  });
+});

@@ -9,7 +9,7 @@ import { type Caches, informerCaches } from './caches.ts';
 import type { ControllerConfig } from './config.ts';
 import { Leading } from './leadership.ts';
 import { leasedApi, WRITE_DEADLINE_MS } from './leased-api.ts';
-import { loadMasterKeys, type MasterKeys } from './link/keys.ts';
+import { type LoadedKeys, loadMasterKeys } from './link/keys.ts';
 import { type Inventory, type Meter, meteredApi } from './meter.ts';
 
 export interface ControllerOptions {
@@ -37,6 +37,9 @@ const WEDGED_MS = 5 * 60_000;
 
 /** Under way at once: half of what the client has connections for. */
 const STORE_CALLS = 16;
+
+/** The leader gives up when it could not renew for this long. */
+const renewDeadlineMs = (leaseDurationMs: number) => Math.round((leaseDurationMs * 2) / 3);
 
 /** Between two tries to get what a leader cannot do without. */
 const AGAIN_MS = 2_000;
@@ -82,7 +85,7 @@ export class Controller {
       name: config.BERTH_LEASE_NAME,
       holder,
       leaseDurationMs,
-      renewDeadlineMs: Math.round((leaseDurationMs * 2) / 3),
+      renewDeadlineMs: renewDeadlineMs(leaseDurationMs),
       retryMs: Math.round(leaseDurationMs / 8),
       onStartedLeading: (leadership) => this.#change(() => this.#start(leadership)),
       onStoppedLeading: (reason) => this.#change(() => this.#stop(reason)),
@@ -154,7 +157,7 @@ export class Controller {
     const signal = AbortSignal.any([leadership.signal, this.#stopped.signal]);
     if (signal.aborted) return;
     const leased = leasedApi(api, () => this.#elector.deadlineLeftMs());
-    let keys: MasterKeys;
+    let keys: LoadedKeys;
     try {
       keys = await this.#masterKeys(leased, signal);
       await this.#refreshed(signal);
@@ -189,10 +192,10 @@ export class Controller {
       garbageIntervalMs: config.BERTH_GARBAGE_INTERVAL,
       maxRunning: config.BERTH_MAX_RUNNING,
       workers: config.BERTH_WORKERS,
-      // A write of the old leader ended with its lease at the latest, and was never under way for longer than this.
-      admitAfterMs: leadership.takenOver ? Math.min(WRITE_DEADLINE_MS, config.BERTH_LEASE_DURATION) : 0,
+      predecessorMs: this.#predecessorMs(leadership, keys),
       signal: leadership.signal,
       epoch: () => this.#elector.epoch ?? 0,
+      identity: this.#elector.identity,
       onLaterEpoch: (epoch) => {
         this.#elector
           .reacquireAbove(epoch)
@@ -201,7 +204,19 @@ export class Controller {
       record: (...event) => this.#events.record(...event),
     });
     this.#leading.start();
-    log.info({ epoch: leadership.epoch, takenOver: leadership.takenOver }, 'leading');
+    const { epoch, takenOver, found } = leadership;
+    log.info({ epoch, takenOver, found, holder: this.#elector.identity }, 'leading');
+  }
+
+  /**
+   * How long requests of the leader before may still take effect. A write is never under way for longer than its deadline,
+   * and ends with the lease of who sent it. Where the lease was deleted, its holder may not know for as long as it need not
+   * renew.
+   */
+  #predecessorMs({ found, takenOver }: Leadership, keys: LoadedKeys): number {
+    const { BERTH_LEASE_DURATION: leaseMs } = this.#options.config;
+    if (!found && !keys.created) return renewDeadlineMs(leaseMs);
+    return takenOver ? Math.min(WRITE_DEADLINE_MS, leaseMs) : 0;
   }
 
   /** The class of a turn's session; empty where there is none of that name, as anybody may write any. */
@@ -211,7 +226,7 @@ export class Controller {
   }
 
   /** A leader without its keys can do nothing: it tries until it has them or leads no more, and says so. */
-  async #masterKeys(api: KubeApi, signal: AbortSignal): Promise<MasterKeys> {
+  async #masterKeys(api: KubeApi, signal: AbortSignal): Promise<LoadedKeys> {
     const { config, namespace, clock, random, log } = this.#options;
     for (;;) {
       try {

@@ -38,10 +38,12 @@ export interface LeadershipOptions {
   maxRunning: number | undefined;
   workers: number;
   /** Milliseconds until the last request of the leader before is dead; 0 when it let go of the lease. */
-  admitAfterMs: number;
+  predecessorMs: number;
   /** Aborts when the leadership ends. */
   signal: AbortSignal;
   epoch(): number;
+  /** Of this process, drawn at its start. */
+  identity: string;
   /** A runner has obeyed a later leader. */
   onLaterEpoch(epoch: number): void;
   record(subject: EventSubject, type: 'Normal' | 'Warning', reason: string, message: string): void;
@@ -59,7 +61,9 @@ export class Leading {
   readonly #networkPolicies: NetworkPolicies;
   readonly #closing = new AbortController();
   #cutOff = false;
-  /** The last request of the leader before is dead. */
+  /** The last request of the leader before is dead, and what it did has been read. */
+  #isSettled = false;
+  /** Sessions are admitted. */
   #isOpen = false;
 
   constructor(options: LeadershipOptions) {
@@ -88,7 +92,8 @@ export class Leading {
       caches,
       clock,
       log,
-      afterMs: options.admitAfterMs,
+      afterMs: options.predecessorMs,
+      settled: () => this.#settled(),
       inLine: () => this.#ledger.waiting(),
       inGroups: () => this.#ledger.groups.waiting(),
       look: (key) => this.#queue.add(key),
@@ -113,6 +118,11 @@ export class Leading {
       ledger: this.#ledger,
       networkPolicies: this.#networkPolicies,
       keys,
+      leader: {
+        identity: options.identity,
+        epoch: options.epoch,
+        hasSettled: () => this.#isSettled,
+      },
       clock,
       ownTime: options.ownTime,
       random,
@@ -167,13 +177,21 @@ export class Leading {
     });
   }
 
-  /** Looks at everything there is. New sessions are admitted at once, or when a deposed leader's requests are dead. */
+  /**
+   * Looks at everything there is. New sessions are admitted, turns put in order and given to runners at once, or when a
+   * deposed leader's requests are dead.
+   */
   start(): void {
     for (const key of this.#options.caches.keys()) this.#queue.add(key);
     this.#opening.start();
     this.#queue.start();
     this.#garbage.start();
     this.#networkPolicies.start();
+  }
+
+  #settled(): void {
+    this.#isSettled = true;
+    for (const key of this.#options.caches.keys()) this.#queue.add(key);
   }
 
   #open(): void {

@@ -51,6 +51,7 @@ export function observe(
     ...(node ? { node } : {}),
     nodes,
     installation,
+    settled: effects.leader.hasSettled(),
   };
 }
 

@@ -80,15 +80,24 @@ export class Reconciler {
 
   /**
    * An earlier leader may have ended turns of which the watch has yet to tell, and which the list of the live ones left
-   * out. Whoever gives the next index must know the last.
+   * out. Whoever gives the next index must know the last; whoever binds a runner, the last state.
    */
-  async #learn({ metadata }: CachedSession, memory: SessionMemory, signal: AbortSignal): Promise<void> {
-    const { caches } = this.#options.effects;
+  async #learn(session: CachedSession, memory: SessionMemory, signal: AbortSignal): Promise<void> {
+    const { metadata } = session;
+    const { caches, leader } = this.#options.effects;
     const namespace = metadata.namespace as string;
+    if (memory.knowsTurns || !leader.hasSettled()) return;
     const isNew = ({ status }: CachedTurn) => status.index === undefined && !isTerminal(status.phase);
-    if (memory.knowsTurns || !caches.turnsNaming(namespace, metadata.name).some(isNew)) return;
+    if (!caches.turnsNaming(namespace, metadata.name).some(isNew) && !this.#mayBind(session)) return;
     await caches.refreshTurns(namespace, metadata.name, signal);
     memory.knowsTurns = true;
+  }
+
+  /** A runner of the session waits to be bound. */
+  #mayBind({ metadata: { uid }, status }: CachedSession): boolean {
+    const { caches, links } = this.#options.effects;
+    const pod = caches.podsOf(uid).find(({ metadata }) => metadata.name === status?.podName);
+    return links.get(pod?.metadata.uid)?.view.phase === 'Unbound';
   }
 
   async #pass(
@@ -187,8 +196,9 @@ export class Reconciler {
   #memory(key: string, { metadata, status }: CachedSession): SessionMemory {
     let entry = this.#memories.get(key);
     if (!entry) {
-      // Before its first status nobody can have given its turns anything.
-      entry = { uid: metadata.uid, memory: { inputs: new Map(), knowsTurns: status?.phase === undefined } };
+      // Before its first status nobody can have given its turns anything, and no leader before this one can any more.
+      const knowsTurns = status?.phase === undefined && this.#options.effects.leader.hasSettled();
+      entry = { uid: metadata.uid, memory: { inputs: new Map(), knowsTurns } };
       this.#memories.set(key, entry);
     }
     return entry.memory;

@@ -166,4 +166,6 @@ export interface World {
   /** The nodes of this and the other pods, by the pod's uid, as far as they are known. */
   nodes?: ReadonlyMap<string, NodeFacts>;
   installation: Installation;
+  /** `Leader.hasSettled`. */
+  settled: boolean;
 }

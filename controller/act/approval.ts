@@ -11,7 +11,8 @@ import type { Asking } from '../link/view.ts';
 import type { CachedApproval, CachedTurn } from '../world.ts';
 import { letGo, remember, writeAtVersion } from './commit.ts';
 import type { Pass } from './context.ts';
-import { storeDelivery } from './store-delivery.ts';
+import { logCommit } from './log-commit.ts';
+import { incarnationOf, storeDelivery } from './store-delivery.ts';
 import { writeStatus } from './write-status.ts';
 
 /**
@@ -19,7 +20,7 @@ import { writeStatus } from './write-status.ts';
  * forget. A state that cannot be stored ends the turn, as it could not go on elsewhere.
  */
 export async function commitRequest(pass: Pass, turn: CachedTurn, asking: Asking): Promise<void> {
-  const { effects, world, key, signal } = pass;
+  const { effects, world, signal } = pass;
   const { message, seq } = asking.request;
   const stored = await storeDelivery(pass, turn, { ...asking, result: asking.request });
   const now = effects.clock.now();
@@ -29,7 +30,7 @@ export async function commitRequest(pass: Pass, turn: CachedTurn, asking: Asking
     ...(message.payload === undefined ? {} : { payload: message.payload }),
     since: new Date(now).toISOString(),
     process: message.process,
-    incarnation: world.session.status?.incarnation ?? 0,
+    incarnation: incarnationOf(turn),
     seq,
     ranMs: message.ranMs,
   };
@@ -45,7 +46,7 @@ export async function commitRequest(pass: Pass, turn: CachedTurn, asking: Asking
     : awaiting(turn, request, fields, now);
   const written = await writeAtVersion(pass, turn, status);
   letGo(pass, { ...asking, result: asking.request }, written);
-  effects.log.info({ session: key, turn: turn.metadata.name, request: message.id }, 'request committed');
+  logCommit(pass, written);
   if (!problem) {
     const text = `Turn ${turn.metadata.name} asks (request ${message.id}): ${message.prompt}`;
     effects.notify(world.session, { type: 'Normal', reason: 'AwaitingApproval', message: clip(text, 1024) });

@@ -58,7 +58,6 @@ export async function commitLog(pass: Pass, { turn, pod, lost }: Action & { do: 
 
   async function end(status: TurnStatus): Promise<void> {
     const written = await writeTurn(pass, turn, status);
-    effects.log.info({ session: pass.key, turn: turn.metadata.name, code: status.error?.code }, 'turn lost');
     caches.sawTurn(written);
   }
 }

@@ -10,6 +10,7 @@ import { ended } from '../decide/turn-status.ts';
 import type { Delivery } from '../link/view.ts';
 import type { CachedTurn, Problem } from '../world.ts';
 import type { Pass } from './context.ts';
+import { logCommit } from './log-commit.ts';
 import { type Deliverable, storeDelivery } from './store-delivery.ts';
 import { writeStatus } from './write-status.ts';
 
@@ -21,14 +22,14 @@ type Version = Pick<Stored['metadata'], 'namespace' | 'name' | 'uid' | 'resource
  * an agent that was stopped with its pod.
  */
 export async function commit(pass: Pass, turn: CachedTurn, delivery: Delivery, lost?: Problem): Promise<void> {
-  const { effects, memory, key, signal } = pass;
+  const { effects, memory, signal } = pass;
   const stored = await storeDelivery(pass, turn, delivery);
   const outcome = { ...outcomeOf(delivery, stored), ...lost };
   const status = ended(turn, outcome, effects.clock.now());
   const written = await writeAtVersion(pass, turn, status);
   memory.suspensionFailed = undefined;
   letGo(pass, delivery, written);
-  effects.log.info({ session: key, turn: turn.metadata.name, phase: status.phase }, 'turn committed');
+  logCommit(pass, written);
   // Last: whoever sees the turn ended may count on everything before.
   if (!signal.aborted) remember(pass, turn, written);
 }

@@ -9,6 +9,18 @@ import type { Links } from '../link/links.ts';
 import type { NetworkPolicies } from '../network/policies.ts';
 import type { CachedTurn, Memory, World } from '../world.ts';
 
+/** The present leadership. */
+export interface Leader {
+  /** Drawn at every start of the process. */
+  identity: string;
+  epoch(): number;
+  /**
+   * No request of the leader before can take effect any more, and what it did has been read. Before that no turn is given
+   * an index and no runner a session, a turn or a decision.
+   */
+  hasSettled(): boolean;
+}
+
 /** Everything that effects are made with; the same for all sessions. */
 export interface Effects {
   api: KubeApi;
@@ -18,6 +30,7 @@ export interface Effects {
   ledger: Ledger;
   networkPolicies: NetworkPolicies;
   keys: MasterKeys;
+  leader: Leader;
   /** The API server's time, which timestamps are compared with. */
   clock: Clock;
   /** By our own clock, milliseconds since the epoch: for what both have to agree upon. */

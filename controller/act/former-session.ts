@@ -3,6 +3,7 @@ import { ownedBy, sessions, turns, withOwner } from '../../core/resources/kinds.
 import type { TurnStatus } from '../../core/resources/turn.ts';
 import type { CachedTurn } from '../world.ts';
 import type { Pass } from './context.ts';
+import { logCommit } from './log-commit.ts';
 import { writingTurn } from './too-large.ts';
 import { writeStatus } from './write-status.ts';
 
@@ -27,7 +28,9 @@ export async function endReplaced(pass: Pass, turn: CachedTurn, status: TurnStat
   if ((await uidOfName(pass)) !== world.session.metadata.uid) return;
   try {
     const write = () => writeStatus(effects.api, turns, turn.metadata, status, signal);
-    effects.caches.sawTurn(await writingTurn(effects, turn, write));
+    const written = await writingTurn(effects, turn, write);
+    logCommit(pass, written);
+    effects.caches.sawTurn(written);
   } catch (error) {
     // The garbage collector is after it as well.
     if (!isConflict(error) && !isNotFound(error)) throw error;

@@ -28,13 +28,14 @@ export interface Deliverable extends Pick<Delivery, 'state' | 'log'> {
 export async function storeDelivery(pass: Pass, turn: CachedTurn, delivery: Deliverable): Promise<StoredDelivery> {
   const { message, seq } = delivery.result;
   const { persistMs } = limitsOf(turn, pass.world);
+  const incarnation = incarnationOf(turn);
   const stored: StoredDelivery = { problems: [] };
 
   if (message.state !== 'Unchanged') {
     if (delivery.state?.message.digest === message.state.digest) {
       const { state } = delivery;
       await attempt(pass, persistMs, stored, 'StateNotStored', async (bounded) => {
-        stored.state = await storeState(bounded, state);
+        stored.state = await storeState(bounded, state, incarnation);
       });
     } else {
       stored.problems.push({
@@ -53,7 +54,12 @@ export async function storeDelivery(pass: Pass, turn: CachedTurn, delivery: Deli
       stored.problems.push({ reason: 'OutputTooLarge', message: text });
     } else {
       await attempt(pass, persistMs, stored, 'StoreFull', async (bounded) => {
-        stored.outputRef = await put(bounded, 'Output', seq, Buffer.from(JSON.stringify(message.output)));
+        stored.outputRef = await put(
+          bounded,
+          'Output',
+          { incarnation, seq },
+          Buffer.from(JSON.stringify(message.output)),
+        );
       });
     }
   }
@@ -66,7 +72,11 @@ export async function storeDelivery(pass: Pass, turn: CachedTurn, delivery: Deli
       // A log that cannot be stored is no reason to fail a turn.
       const aside: StoredDelivery = { problems: [] };
       await attempt(pass, persistMs, aside, 'StoreFull', async (bounded) => {
-        stored.log = { ref: await put(bounded, 'Log', log.seq, Buffer.from(text)), bytes, truncated };
+        stored.log = {
+          ref: await put(bounded, 'Log', { incarnation, seq: log.seq }, Buffer.from(text)),
+          bytes,
+          truncated,
+        };
       });
       stored.log ??= { bytes, truncated: true };
     }
@@ -74,17 +84,30 @@ export async function storeDelivery(pass: Pass, turn: CachedTurn, delivery: Deli
   return stored;
 }
 
-/** Small states go into the status itself, larger ones into the store; sealed either way. */
-export async function storeState(pass: Pass, state: FrameOf<'state'>): Promise<StateRef> {
-  const { digest, keyId, bytes } = state.message;
-  const place = { digest, keyId, bytes, incarnation: pass.world.session.status?.incarnation ?? 0, seq: state.seq };
-  if (state.binary.length <= MAX_INLINE_STATE_BYTES) return { ...place, inline: state.binary.toString('base64') };
-  return { ...place, ref: await put(pass, 'State', state.seq, state.binary) };
+/** The incarnation whose pod ran the turn: what that pod delivers keeps its label, whatever the session is by now. */
+export function incarnationOf({ metadata, status }: CachedTurn): number {
+  if (status.incarnation === undefined) throw new Error(`turn ${metadata.name} was given to no incarnation`);
+  return status.incarnation;
 }
 
-async function put({ effects, world, signal }: Pass, kind: 'State' | 'Output' | 'Log', seq: number, data: Buffer) {
-  const { metadata, status } = world.session;
-  const incarnation = status?.incarnation ?? 0;
+/**
+ * Small states go into the status itself, larger ones into the store; sealed either way. `incarnation`: of the pod whose
+ * runner made it, because numbers of frames order states within one pod only.
+ */
+export async function storeState(pass: Pass, state: FrameOf<'state'>, incarnation: number): Promise<StateRef> {
+  const { digest, keyId, bytes } = state.message;
+  const place = { digest, keyId, bytes, incarnation, seq: state.seq };
+  if (state.binary.length <= MAX_INLINE_STATE_BYTES) return { ...place, inline: state.binary.toString('base64') };
+  return { ...place, ref: await put(pass, 'State', { incarnation, seq: state.seq }, state.binary) };
+}
+
+async function put(
+  { effects, world, signal }: Pass,
+  kind: 'State' | 'Output' | 'Log',
+  { incarnation, seq }: { incarnation: number; seq: number },
+  data: Buffer,
+) {
+  const { metadata } = world.session;
   const owner = { name: metadata.name, uid: metadata.uid };
   await effects.store.put(
     { namespace: metadata.namespace as string, sessionUID: metadata.uid, incarnation, seq, kind },

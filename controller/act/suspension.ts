@@ -51,7 +51,7 @@ export async function verifySuspension(pass: Pass, reason: SuspensionReason): Pr
   const link = effects.links.get(world.link?.podUID);
   if (!link || !world.link) return;
   const { snapshot, podUID } = world.link;
-  const state = snapshot ? await durable(pass, snapshot) : 'Unchanged';
+  const state = snapshot ? await durable(pass, snapshot, link.incarnation) : 'Unchanged';
   if (state === 'Aborted') return;
   const news = await whatCameInBetween(pass, reason);
   if (news) {
@@ -68,7 +68,11 @@ export async function verifySuspension(pass: Pass, reason: SuspensionReason): Pr
  * Where the state is stored, once it can be read from there. Rejects with a retryable error while there is time left, and
  * gives up the suspension when there is none, when the store is full, or when the session is needed meanwhile.
  */
-async function durable(pass: Pass, snapshot: FrameOf<'state'>): Promise<StateRef | 'Unchanged' | 'Aborted'> {
+async function durable(
+  pass: Pass,
+  snapshot: FrameOf<'state'>,
+  incarnation: number,
+): Promise<StateRef | 'Unchanged' | 'Aborted'> {
   const { effects, world, memory, signal } = pass;
   const { session } = world;
   const { namespace, uid } = session.metadata;
@@ -99,7 +103,7 @@ async function durable(pass: Pass, snapshot: FrameOf<'state'>): Promise<StateRef
         waiting.throwIfAborted();
         if (kept) return 'Unchanged';
       }
-      const state = await storeState({ ...pass, signal: waiting }, snapshot);
+      const state = await storeState({ ...pass, signal: waiting }, snapshot, incarnation);
       await read(state, waiting);
       return state;
     });

@@ -3,6 +3,7 @@ import { type StoredTurn, turns } from '../../core/resources/kinds.ts';
 import type { TurnStatus } from '../../core/resources/turn.ts';
 import type { CachedTurn } from '../world.ts';
 import type { Pass } from './context.ts';
+import { logCommit } from './log-commit.ts';
 import { isRefusal } from './own.ts';
 import { writingTurn } from './too-large.ts';
 import { writeStatus } from './write-status.ts';
@@ -13,7 +14,9 @@ import { writeStatus } from './write-status.ts';
  */
 export async function writeTurn(pass: Pass, turn: CachedTurn, status: TurnStatus): Promise<StoredTurn> {
   try {
-    return await write(pass, turn, status);
+    const written = await write(pass, turn, status);
+    logCommit(pass, written);
+    return written;
   } catch (error) {
     if (turn.status.index === undefined && !isRefusal(error)) pass.memory.knowsTurns = false;
     throw error;

@@ -16,6 +16,8 @@ export interface OpeningOptions {
   inGroups(): Iterable<string>;
   /** Has a session looked at. */
   look(key: string): void;
+  /** The last request of the leader before is dead, and what it did has been read. */
+  settled(): void;
   /** Counts a place more for the session for so many milliseconds. */
   keep(key: string, ms: number): void;
   open(): void;
@@ -49,8 +51,9 @@ export class Opening {
   }
 
   start(): void {
-    const { caches, afterMs, open, log, signal } = this.#options;
+    const { caches, afterMs, settled, open, log, signal } = this.#options;
     if (afterMs === 0) {
+      settled();
       open();
       return;
     }
@@ -83,11 +86,12 @@ export class Opening {
   }
 
   async #wait(): Promise<void> {
-    const { caches, clock, log, afterMs, look, keep, signal } = this.#options;
+    const { caches, clock, log, afterMs, settled, look, keep, signal } = this.#options;
     await delay(clock, afterMs, signal);
     for (;;) {
       try {
         await caches.refresh(signal);
+        settled();
         break;
       } catch (error) {
         signal.throwIfAborted();

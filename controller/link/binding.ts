@@ -29,6 +29,10 @@ export class Binding {
     this.#options = options;
   }
 
+  get boot(): string | undefined {
+    return this.#boot;
+  }
+
   /** The keys for sealing are known, though perhaps not yet the right ones. */
   get hasKeys(): boolean {
     return this.#keys !== undefined;

@@ -12,6 +12,11 @@ export interface MasterKeys {
   byId: ReadonlyMap<string, Buffer>;
 }
 
+export interface LoadedKeys extends MasterKeys {
+  /** This call has created the Secret: no controller can have led before, as none writes anything without its keys. */
+  created: boolean;
+}
+
 /** The key of the Secret's data that names the current master key. */
 const CURRENT = 'current';
 
@@ -29,7 +34,7 @@ export async function loadMasterKeys(
   random: Random,
   where: { namespace: string; name: string },
   signal: AbortSignal,
-): Promise<MasterKeys> {
+): Promise<LoadedKeys> {
   const found = await api.get(secrets, where, { signal }).catch((error) => {
     if (isNotFound(error)) return undefined;
     throw error;
@@ -47,14 +52,14 @@ export async function loadMasterKeys(
     },
   };
   try {
-    return parse(await api.create(secrets, secret, { signal }), where);
+    return { ...parse(await api.create(secrets, secret, { signal }), where), created: true };
   } catch (error) {
     if (!isAlreadyExists(error)) throw error;
     return parse(await api.get(secrets, where, { signal }), where); // another controller was faster
   }
 }
 
-function parse(secret: Secret, { namespace, name }: { namespace: string; name: string }): MasterKeys {
+function parse(secret: Secret, { namespace, name }: { namespace: string; name: string }): LoadedKeys {
   const byId = new Map<string, Buffer>();
   for (const [id, data] of Object.entries(secret.data ?? {})) {
     if (id === CURRENT) continue;
@@ -73,5 +78,5 @@ function parse(secret: Secret, { namespace, name }: { namespace: string; name: s
       `Secret ${namespace}/${name}: "${CURRENT}" names the key "${id}", which is not in it; put it back`,
     );
   }
-  return { current: { id, key }, byId };
+  return { current: { id, key }, byId, created: false };
 }

@@ -106,6 +106,16 @@ export class Link {
     return this.#options.session;
   }
 
+  /** The incarnation that the pod was made for. */
+  get incarnation(): number {
+    return this.#options.incarnation;
+  }
+
+  /** The boot nonce of its runner, once that is known. */
+  get boot(): string | undefined {
+    return this.#binding.boot;
+  }
+
   /** Begins to attach; `scheduled` and `running` say what is known of the pod already. */
   open(pod: { scheduled: boolean; running: boolean; fresh?: boolean }): void {
     if (pod.fresh) this.view = { ...this.view, fresh: true };

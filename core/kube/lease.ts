@@ -12,6 +12,11 @@ export interface Leadership {
    * may still be under way.
    */
   takenOver: boolean;
+  /**
+   * The lease was there. Where it was not, it may have been deleted under a holder of which this process never heard, and
+   * which leads on until it fails to renew: for `renewDeadlineMs` at most.
+   */
+  found: boolean;
   /** Aborts when the leadership ends, for whatever reason. */
   signal: AbortSignal;
 }
@@ -61,6 +66,8 @@ export class LeaderElector {
   #term: Term | undefined;
   /** A take-over was begun whose answer may have been lost. */
   #takingOver = false;
+  /** The lease was not there when this process last tried to create it. */
+  #notFound = false;
   #lastEpoch = 0;
   #writing: Promise<unknown> = Promise.resolve();
   #running: Promise<void> = Promise.resolve();
@@ -188,7 +195,10 @@ export class LeaderElector {
   async #acquire(): Promise<void> {
     const { clock } = this.#options;
     const isThere = await this.#lease.read();
-    if (!isThere) this.#missed();
+    if (!isThere) {
+      this.#missed();
+      this.#notFound = true;
+    }
     const sentAt = clock.monotonic();
     // A term of our own ended without giving the lease free: what it requested last may be under way, as anybody's.
     const ledBefore = this.#lastEpoch > 0;
@@ -203,7 +213,10 @@ export class LeaderElector {
     const mine = holderIdentity === this.identity;
     const free = !holderIdentity;
     const expired = !mine && !free && this.#lease.expiresInMs <= 0;
-    if (!mine) this.#takingOver = expired;
+    if (!mine) {
+      this.#takingOver = expired;
+      this.#notFound = false;
+    }
     if (!mine && !free && !expired) return;
     const spec = this.#lease.held(Math.max(leaseTransitions, this.#lastEpoch) + 1);
     const isTaken = await isWritten(this.#lease.write(spec, this.#renewDeadlineMs), isConflict);
@@ -235,12 +248,14 @@ export class LeaderElector {
     const epoch = this.#lease.spec?.leaseTransitions ?? 0;
     // An answer that took longer than the deadline is of no use: the next look acquires again.
     if (this.#stopped.signal.aborted || clock.monotonic() - sentAt >= this.#renewDeadlineMs) return;
+    const found = !this.#notFound;
     this.#takingOver = false;
-    const leadership = { epoch, takenOver, signal: abort.signal };
+    this.#notFound = false;
+    const leadership = { epoch, takenOver, found, signal: abort.signal };
     const term = { leadership, abort, epoch, deadline: 0, cancelDeadline: () => {} };
     this.#term = term;
     this.#renewed(term, sentAt);
-    log.info({ epoch, takenOver, identity: this.identity }, 'started leading');
+    log.info({ epoch, takenOver, found, identity: this.identity }, 'started leading');
     this.#call(() => onStartedLeading(leadership));
   }
 

@@ -1,3 +1,4 @@
+import type { Bind } from '../../core/frames/messages.ts';
 import {
   ownedBy,
   type StoredSession,
@@ -34,6 +35,10 @@ export class QuietWorld {
   readonly replica: Replica;
   /** Calls of the controller so far, "verb resource", without its lease and its events. */
   calls: string[] = [];
+  /** Every binding that a runner has accepted. */
+  readonly bindings: Bind[] = [];
+  /** What the controller has logged: message and fields. */
+  readonly logged: { message: string; fields: Record<string, unknown> }[] = [];
   /** The most of its calls that were under way at once, by "verb resource". */
   readonly mostAtOnce = new Map<string, number>();
   readonly #underWay = new Map<string, number>();
@@ -52,7 +57,7 @@ export class QuietWorld {
       answered: (call) => this.#count(call, -1),
       heard: ignored,
       committed: ignored,
-      bound: ignored,
+      bound: (bind) => this.bindings.push(bind),
       runStarted: ignored,
       runEnded: ignored,
       acknowledged: ignored,
@@ -77,6 +82,7 @@ export class QuietWorld {
         nodeGraceSeconds: 60,
         garbageSeconds,
       },
+      onLog: (message, fields) => this.logged.push({ message, fields: fields as Record<string, unknown> }),
       onFault: (message) => {
         throw new Error(message);
       },

@@ -166,6 +166,7 @@ export function aWorld(change: Partial<World> = {}): World {
     groupSince: NOW,
     place: session.status?.podName ? 'Held' : 'Available',
     installation: { runnerImage: 'runner:1', imagesArePrograms: false, unresponsiveMs: 30_000, nodeGraceMs: 60_000 },
+    settled: true,
     ...change,
   };
 }

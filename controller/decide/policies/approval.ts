@@ -88,8 +88,9 @@ export const unanswered: Policy = (draft) => {
  */
 export const consume: Policy = (draft) => {
   const { world } = draft;
-  const { pod, session } = world;
+  const { pod, session, settled } = world;
   const [turn] = draft.turns.live;
+  if (!settled) return undefined;
   if (!pod || pod.metadata.deletionTimestamp || isOver(pod) || isFinished(draft)) return undefined;
   if (turn?.status.phase !== 'AwaitingApproval' || turn.spec.cancel || session.spec.suspend) return undefined;
   if (!isBound(draft, pod.metadata.uid)) return undefined;

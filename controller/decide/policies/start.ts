@@ -86,9 +86,10 @@ export const connect: Policy = (draft) => {
   return undefined;
 };
 
-/** An unbound runner is bound, once the status has the last committed state. */
+/** An unbound runner is bound, once the status has the last committed state and no leader before this one can move it. */
 export const bind: Policy = (draft) => {
-  const { pod, link, memory } = draft.world;
+  const { pod, link, memory, settled } = draft.world;
+  if (!settled) return undefined;
   if (!pod || pod.metadata.deletionTimestamp || link?.phase !== 'Unbound') return undefined;
   if (!stateIsWritten(draft)) return undefined;
   if (memory.startProblem) draft.problem = memory.startProblem;
@@ -114,7 +115,8 @@ export const restore: Policy = (draft) => {
 
 /** The first turn in order is written `Running` with the pod's uid, then given to the runner. */
 export const dispatch: Policy = (draft) => {
-  const { pod, link, session, now } = draft.world;
+  const { pod, link, session, now, settled } = draft.world;
+  if (!settled) return undefined;
   if (!pod || pod.metadata.deletionTimestamp || isOver(pod) || isFinished(draft)) return undefined;
   const turn = draft.turns.running ?? draft.turns.live[0];
   // A cancelled turn, or one that a policy has just ended, does not start.

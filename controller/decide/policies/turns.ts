@@ -63,8 +63,12 @@ export function awaitsFirstTurn(status: SessionStatus | undefined): boolean {
   );
 }
 
-/** Ends queued turns that cannot run, and gives every turn its index at first sight. */
+/**
+ * Ends queued turns that cannot run, and gives every turn its index at first sight: once no leader before this one can
+ * give any.
+ */
 export const order: Policy = (draft) => {
+  if (!draft.world.settled) return undefined;
   const { now, session } = draft.world;
   const { live, uncounted } = draft.turns;
   let last = draft.turns.lastIndex;

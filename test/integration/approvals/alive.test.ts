@@ -110,10 +110,14 @@ describe('an agent whose process waits for the decision', () => {
     assert.equal((await cluster.ended('timed-2')).status?.phase, 'Succeeded');
   });
 
-  for (const moment of ['request committed', 'decision taken']) {
+  const logged = {
+    'request committed': '"phase":"AwaitingApproval","request"',
+    'decision taken': '"msg":"decision taken"',
+  };
+  for (const moment of ['request committed', 'decision taken'] as const) {
     test(`a controller that is killed right after "${moment}" tells the decision once`, async () => {
       const name = `live-${moment.replaceAll(' ', '-')}`;
-      const count = () => controller.log().split(`"msg":"${moment}"`).length;
+      const count = () => controller.log().split(logged[moment]).length;
       const before = count();
       const kill = async () => {
         await eventually(() => count() > before, { what: moment });

@@ -161,12 +161,16 @@ describe('an agent that asks by its envelope', () => {
     assert.equal(rested.status?.phase, 'Ready');
   });
 
-  for (const moment of ['request committed', 'decision taken']) {
+  const logged = {
+    'request committed': '"phase":"AwaitingApproval","request"',
+    'decision taken': '"msg":"decision taken"',
+  };
+  for (const moment of ['request committed', 'decision taken'] as const) {
     test(`a controller that is killed right after "${moment}" tells the decision once`, async () => {
       const name = `at-${moment.replaceAll(' ', '-')}`;
       await cluster.create(name, { agent: ASKS });
-      const before = controller.log().split(`"msg":"${moment}"`).length;
-      const happened = () => controller.log().split(`"msg":"${moment}"`).length > before;
+      const before = controller.log().split(logged[moment]).length;
+      const happened = () => controller.log().split(logged[moment]).length > before;
       await cluster.turn(name, `${name}-1`, { questions: ['May I?', 'And again?'] });
       const kill = async () => {
         await eventually(happened, { what: moment });

@@ -91,6 +91,7 @@ describe('an act that was decided upon by a cache that is behind', () => {
       links: { get: (uid: string | undefined) => (uid === undefined ? undefined : link(uid)), closeOthers: () => {} },
       store: new BlobStore({ api, clock: systemClock, ceilingBytes: 1_000_000 }),
       keys: { current: { id: 'k', key: KEY }, byId: new Map([['k', KEY]]) },
+      leader: { identity: 'controller_1', epoch: () => 1, hasSettled: () => true },
       clock: systemClock,
       log: silentLogger,
       aside: (work: () => unknown) => work(),

@@ -30,6 +30,8 @@ export interface ControllersOptions {
   trace: Trace;
   installation: Installation;
   observer: Observer;
+  /** Hears what a controller logs. */
+  onLog?(message: string, fields: object): void;
   /** The controller logged an error that is one of its own. */
   onFault(message: string): void;
 }
@@ -123,9 +125,10 @@ export class Replica {
   }
 
   #logger(name: string): Logger {
-    const { trace, onFault } = this.#options;
+    const { trace, onFault, onLog } = this.#options;
     const write = (level: string) => (fields: object, message: string) => {
       trace.line(() => [name, level, message, words(fields)]);
+      onLog?.(message, fields);
       if (FAULTS.test(message)) onFault(`${name}: ${message}: ${words(fields)}`);
     };
     const logger: Logger = {

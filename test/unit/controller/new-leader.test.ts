@@ -3,6 +3,7 @@ import { test } from 'node:test';
 import { leases } from '../../../core/kube/resources.ts';
 import { ownedBy, type StoredTurn, sessions, turns } from '../../../core/resources/kinds.ts';
 import { podName } from '../../../core/resources/names.ts';
+import type { StateRef } from '../../../core/resources/schema.ts';
 import { NO_FAULTS } from '../../sim/api/faults.ts';
 import { create } from '../../sim/users/writes.ts';
 import { QuietWorld } from '../../support/quiet-world.ts';
@@ -63,4 +64,97 @@ test('a new leader that was not yet told of a session that was deleted makes no 
   await world.until('leading', () => world.replica.isLeading);
   await world.pass(10_000);
   assert.ok(!world.calls.includes('create pods'), `${world.calls}`);
+});
+
+test('a new leader that was not yet told of a turn that ended binds no runner with the state before it', async () => {
+  const { world, admin, notes, stall, release } = await heir();
+  stall();
+  const owner = { ownerReferences: [ownedBy(notes)] };
+  await world.give('first', {} as Parameters<typeof world.give>[1], 'notes', owner);
+  const first = await admin.get(turns, { namespace: 'team', name: 'first' });
+  const state: StateRef = {
+    digest: 'd'.repeat(64),
+    keyId: 'another',
+    bytes: 4,
+    incarnation: 1,
+    seq: 3,
+    inline: 'AAAA',
+  };
+  const ended = { phase: 'Succeeded', index: 1, incarnation: 1, state } as const;
+  await admin.replace(turns, { ...first, status: ended }, { subresource: 'status' });
+  const status = { phase: 'Starting', incarnation: 2, podName: podName(notes.metadata.uid, 2) } as const;
+  await admin.patch(sessions, notes.metadata as { name: string }, { spec: { suspend: false } }, { type: 'merge' });
+  const live = await admin.get(sessions, { namespace: 'team', name: 'notes' });
+  await admin.replace(sessions, { ...live, status }, { subresource: 'status' });
+  await release();
+
+  const session = () => world.server.get(sessions, 'team', 'notes');
+  await world.until('the last state', () => session()?.status?.state?.seq === 3);
+  await world.pass(20_000);
+  assert.deepEqual(world.bindings, [], 'the key of that state is unknown: a runner bound has another state, or none');
+});
+
+/** Milliseconds until the first turn has an index, counted from when the controller leads. */
+async function indexedAfter(prepare: (world: QuietWorld) => Promise<void>): Promise<number> {
+  const world = new QuietWorld();
+  await world.start();
+  await world.session('notes');
+  await prepare(world);
+  await world.until('leading', () => world.replica.isLeading);
+  const { clock } = world.server;
+  const since = clock.now();
+  await world.give('first', { ms: 10, output: 1 }, 'notes');
+  await world.until('an index', () => world.server.get(turns, 'team', 'first')?.status?.index !== undefined);
+  return clock.now() - since;
+}
+
+test('a leader gives no index while requests of the one before may still take effect', async (t) => {
+  const killed = async ({ replica }: QuietWorld) => {
+    replica.kill();
+    replica.start();
+  };
+  const lease = { namespace: 'berth', name: 'berth-controller' };
+  await t.test('for the longest that one may be under way, where the lease has expired', async () => {
+    const ms = await indexedAfter(killed);
+    assert.ok(ms >= 4_500 && ms < 8_000, `${ms} ms`);
+  });
+  await t.test('for as long as a leader need not renew, where nobody knows the lease that was deleted', async () => {
+    const ms = await indexedAfter(async (world) => {
+      world.replica.kill();
+      await world.server.admin.delete(leases, lease);
+      world.replica.start();
+    });
+    assert.ok(ms >= 9_500 && ms < 13_000, `${ms} ms`);
+  });
+  await t.test('and at once where it was given free, or there was none', async () => {
+    const stopped = await indexedAfter(async (world) => {
+      world.replica.stop();
+      await world.until('the end', () => !world.replica.process?.alive);
+      world.replica.start();
+    });
+    const first = await indexedAfter(async () => {});
+    assert.ok(stopped < 1_000 && first < 1_000, `${stopped} and ${first} ms`);
+  });
+});
+
+test('a commit is logged with who made it, from which state, and its place in the order', async () => {
+  const world = new QuietWorld();
+  await world.start();
+  const session = await world.session('notes');
+  for (const name of ['first', 'second']) await world.turn(session, name, { ms: 10, output: 1, state: 50 });
+  await world.pass(1_000);
+  const [first, second, ...others] = world.logged.filter(({ message }) => message === 'turn committed');
+  assert.deepEqual(others, []);
+  const turn = world.server.get(turns, 'team', 'second') as StoredTurn;
+  const lease = world.server.get(leases, 'berth', 'berth-controller');
+  const { fields = {} } = second ?? {};
+  assert.deepEqual(
+    [fields.session, fields.uid, fields.turn, fields.index, fields.incarnation, fields.phase, fields.version],
+    ['team/notes', session.metadata.uid, 'second', 2, 1, 'Succeeded', turn.metadata.resourceVersion],
+  );
+  assert.deepEqual([fields.holder, fields.epoch], [lease?.spec?.holderIdentity, lease?.spec?.leaseTransitions]);
+  assert.match(String(fields.boot), /^[\w-]{8,}/);
+  assert.equal(first?.fields.base, null);
+  assert.deepEqual(fields.base, first?.fields.state);
+  assert.equal((fields.state as StateRef).seq, turn.status?.state?.seq);
 });

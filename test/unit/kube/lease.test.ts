@@ -208,6 +208,24 @@ describe('leader election', () => {
     assert.ok(clock.now() - renewed <= 15_100, `${clock.now() - renewed} ms`);
   });
 
+  test('a lease that is not there may have been deleted under a holder of whom nobody has heard', async () => {
+    const clock = new VirtualClock();
+    const store = new LeaseStore(clock);
+    const found = async (api: KubeApi, name: string) => {
+      const one = elector(api, clock, name);
+      one.it.start();
+      await clock.advance(60_000);
+      await one.it.release();
+      return one.started.map((leadership) => leadership.found);
+    };
+    assert.deepEqual(await found(store.reached(), 'a'), [false]);
+    assert.deepEqual(await found(store.reached(), 'b'), [true]);
+    store.delete();
+    let answers = 0;
+    const lossy = store.reached(() => ({ before: 0, after: answers++ === 1 ? 'lost' : 0 }));
+    assert.deepEqual(await found(lossy, 'c'), [false], 'nor when the answer to its creation is lost');
+  });
+
   test('a released lease is taken at once and is not taken over', async () => {
     const { clock, store, a, b } = two();
     a.it.start();

@@ -20,6 +20,7 @@ function setUp(afterMs: number) {
   const clock = new VirtualClock();
   const stop = new AbortController();
   const state = {
+    settled: false,
     open: false,
     reads: 0,
     unreadable: false,
@@ -46,6 +47,9 @@ function setUp(afterMs: number) {
     inGroups: () => state.groups,
     look: (key) => state.looks.push(key),
     keep: (key, ms) => state.kept.push([key, ms]),
+    settled: () => {
+      state.settled = true;
+    },
     open: () => {
       state.open = true;
     },
@@ -64,17 +68,18 @@ function setUp(afterMs: number) {
 
 describe('a leader admits sessions', () => {
   test('at once when the one before let go of the lease', () => {
-    assert.equal(setUp(0).state.open, true);
+    const { settled, open } = setUp(0).state;
+    assert.deepEqual([settled, open], [true, true]);
   });
   test('after it took over only when the last request of the one before is dead, and its effect was read', async () => {
     const { clock, state, looked, written } = setUp(5_000);
     looked();
     written();
     await clock.advance(4_999);
-    assert.deepEqual([state.open, state.reads], [false, 0]);
+    assert.deepEqual([state.settled, state.open, state.reads], [false, false, 0]);
     state.unreadable = true;
     await clock.advance(10_000);
-    assert.equal(state.open, false);
+    assert.deepEqual([state.settled, state.open], [false, false]);
     state.unreadable = false;
     await clock.advance(1_000);
     assert.equal(state.open, true);
@@ -83,7 +88,7 @@ describe('a leader admits sessions', () => {
     const { clock, state, looked, written } = setUp(5_000);
     looked();
     await clock.advance(6_000);
-    assert.equal(state.open, false);
+    assert.deepEqual([state.settled, state.open], [true, false]);
     assert.ok(state.looks.includes('team/waits') && !state.looks.includes('team/idle'));
     written();
     await clock.advance(1_000);

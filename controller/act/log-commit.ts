@@ -1,0 +1,33 @@
+import type { StoredTurn } from '../../core/resources/kinds.ts';
+import { isTerminal } from '../../core/resources/turn.ts';
+import { highestState } from '../decide/highest-state.ts';
+import type { Pass } from './context.ts';
+
+/**
+ * Logs a commit: a status write that has ended a turn, or made it wait for a decision. The fields say which controller and
+ * which runner made it and from which state, so that two histories of one session can be told apart afterwards.
+ */
+export function logCommit({ effects, world, memory, key }: Pass, { metadata, status = {} }: StoredTurn): void {
+  const { phase, index, attempt, incarnation, podUID, state, approval, error } = status;
+  if (!isTerminal(phase) && phase !== 'AwaitingApproval') return;
+  const place = (ref: typeof state) => (ref ? { incarnation: ref.incarnation, seq: ref.seq } : null);
+  const facts = {
+    session: key,
+    uid: world.session.metadata.uid,
+    turn: metadata.name,
+    turnUID: metadata.uid,
+    index,
+    attempt,
+    phase,
+    ...(error ? { code: error.code } : {}),
+    ...(phase === 'AwaitingApproval' ? { request: approval?.id } : {}),
+    holder: effects.leader.identity,
+    epoch: effects.leader.epoch(),
+    boot: effects.links.get(podUID)?.boot,
+    incarnation,
+    base: place(highestState([world.session.status?.state, memory.committed])),
+    state: place(state),
+    version: metadata.resourceVersion,
+  };
+  effects.log.info(facts, 'turn committed');
+}

@@ -111,7 +111,7 @@ export class Cluster {
         return { env: { BERTH_HEALTH_PORT: String(port) }, readyUrl: `http://127.0.0.1:${port}/readyz` };
       },
       // The only controller there can be is gone: its successor need not wait for its lease to run out.
-      prepare: () => this.#removeLease(server),
+      prepare: () => this.#freeLease(server),
     });
     const api = this.#program(server, 'api', {
       env: { BERTH_API_HOST: '127.0.0.1' },
@@ -160,9 +160,11 @@ export class Cluster {
     );
   }
 
-  async #removeLease({ store }: ApiServer): Promise<void> {
+  /** It is never deleted: its epoch goes on, and a missing one says nothing of who led before. */
+  async #freeLease({ store }: ApiServer): Promise<void> {
     try {
-      await store.delete(leases, { namespace: SYSTEM_NAMESPACE, name: CONTROLLER_LEASE });
+      const lease = await store.get(leases, { namespace: SYSTEM_NAMESPACE, name: CONTROLLER_LEASE });
+      await store.replace(leases, { ...lease, spec: { ...lease.spec, holderIdentity: '' } });
     } catch (error) {
       if (!isNotFound(error)) throw error;
     }

@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { KubeClient } from '../../core/kube/client.ts';
 import { loadConnection } from '../../core/kube/config.ts';
-import { events, nodes, pods } from '../../core/kube/resources.ts';
+import { events, leases, nodes, pods } from '../../core/kube/resources.ts';
 import type { Stored } from '../../core/kube/types.ts';
 import { NODE_FLAGS } from '../../core/node-flags.ts';
 import {
@@ -103,6 +103,12 @@ export class Installation {
 
   get kubeconfig(): string {
     return join(this.home, 'admin.json');
+  }
+
+  /** As a leader that stops in order leaves the lease: the next one need not wait. No controller may run. */
+  async freeLease(): Promise<void> {
+    const lease = await this.client.get(leases, { namespace: 'berth-system', name: 'berth-controller' });
+    await this.client.replace(leases, { ...lease, spec: { ...lease.spec, holderIdentity: '' } });
   }
 
   /** Starts a controller and returns at once; the first leads within a second. */

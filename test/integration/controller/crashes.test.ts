@@ -3,7 +3,6 @@ import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, afterEach, before, describe, test } from 'node:test';
-import { leases } from '../../../core/kube/resources.ts';
 import { turns } from '../../../core/resources/kinds.ts';
 import { eventually } from '../../support/eventually.ts';
 import { type ControllerProcess, Installation, pythonAgent } from '../../support/installation.ts';
@@ -104,7 +103,7 @@ answer(count)
   });
 
   test('by TERM gives its lease free, so that the next one leads at once', async () => {
-    await cluster.client.delete(leases, { namespace: 'berth-system', name: 'berth-controller' });
+    await cluster.freeLease();
     const env = { BERTH_LEASE_DURATION: '10m' };
     const first = cluster.startController(env);
     await eventually(() => first.log().includes('"msg":"leading"'), { what: 'the first leads' });

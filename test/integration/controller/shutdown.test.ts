@@ -3,7 +3,6 @@ import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'no
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, afterEach, before, describe, test } from 'node:test';
-import { isNotFound } from '../../../core/kube/errors.ts';
 import { leases } from '../../../core/kube/resources.ts';
 import type { RequestFacts } from '../../../local/apiserver/types.ts';
 import { eventually } from '../../support/eventually.ts';
@@ -28,9 +27,7 @@ describe('a controller that is told to stop', () => {
     cluster.server.faults.delayMs = 0;
     await Promise.all(running.splice(0).map((controller) => controller.kill('SIGKILL')));
     // The next test's controller would wait for it to expire.
-    await cluster.client.delete(leases, { namespace: 'berth-system', name: 'berth-controller' }).catch((error) => {
-      if (!isNotFound(error)) throw error;
-    });
+    await cluster.freeLease();
   });
 
   /** Writes every execution down where a test can see it, and then works for as long as the input says, or until it is released. */

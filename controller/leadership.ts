@@ -158,11 +158,13 @@ export class Leading {
       workers: options.workers,
       process: async (key, stopped) => {
         const begun = clock.monotonic();
+        const hadSettled = this.#isSettled;
         const met = (result: ReconcileResult, error?: unknown) =>
           options.meter?.reconciled(result, (clock.monotonic() - begun) / 1000, error);
         try {
           const again = await reconciler.reconcile(key, AbortSignal.any([signal, stopped]));
-          this.#opening.looked(key);
+          // A look that began before that has put no turn in order.
+          if (hadSettled === this.#isSettled) this.#opening.looked(key);
           met(again === undefined ? 'success' : 'requeue_after');
           return again;
         } catch (error) {

@@ -91,6 +91,8 @@ export class Opening {
     for (;;) {
       try {
         await caches.refresh(signal);
+        // Turns get their indexes first: a look that writes many would lose its session's place in line.
+        for (const key of caches.keys()) this.#unseen.add(key);
         settled();
         break;
       } catch (error) {

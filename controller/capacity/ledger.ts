@@ -85,8 +85,9 @@ export class Ledger {
   /** Nothing is admitted before; after a lease was taken over its old holder's last request must be dead first. */
   open(): void {
     this.#open = true;
-    this.groups.open();
+    // First: those who have a place are looked at in their order, and so take it in that.
     this.vacancy();
+    this.groups.open();
   }
 
   close(): void {

@@ -4,6 +4,7 @@
  * than any request, and removes it.
  */
 import { createHash } from 'node:crypto';
+import { canonicalJson } from '../core/json.ts';
 import type { Event } from '../core/kube/builtin.ts';
 import { isAlreadyExists } from '../core/kube/errors.ts';
 import { events } from '../core/kube/resources.ts';
@@ -11,7 +12,6 @@ import type { KubeApi, KubeObject, Resource, Stored } from '../core/kube/types.t
 import { ANNOTATION_IDEMPOTENCY, API_GROUP_VERSION, LABEL_IDEMPOTENCY_KEY } from '../core/resources/names.ts';
 import type { reasons } from '../core/resources/reasons.ts';
 import type { Clock, Random } from '../core/runtime.ts';
-import { canonicalJson } from './json.ts';
 import { Problem } from './problems.ts';
 
 export interface CreateOnce<T extends KubeObject> {

@@ -1,3 +1,5 @@
+import { lostNumber, parseExact } from '../core/json.ts';
+import { clip, KiB } from '../core/resources/limits.ts';
 import { Problem } from './problems.ts';
 
 /** Deeper than any real input, and far from where recursive code runs out of stack. */
@@ -8,12 +10,21 @@ export function parseJson(text: string): unknown {
   if (text.trim() === '') return undefined;
   let value: unknown;
   try {
-    value = JSON.parse(text);
+    value = parseExact(text);
   } catch (error) {
     throw new Problem('InvalidJson', `The body is no JSON: ${(error as Error).message}`);
   }
   if (depthOf(text) > MAX_DEPTH) {
     throw new Problem('InvalidJson', `The body is nested more than ${MAX_DEPTH} levels deep. Flatten it.`);
+  }
+  const lost = lostNumber(value);
+  if (lost) {
+    const field = clip(lost.path, KiB);
+    const number = clip(lost.number, KiB);
+    const message = `the number ${number} cannot be kept exactly; send it as a string: "${number}"`;
+    throw new Problem('NumberNotExact', field ? `${field}: ${message}` : `The body: ${message}`, {
+      fields: [{ field, message }],
+    });
   }
   return value;
 }
@@ -33,13 +44,4 @@ function depthOf(text: string): number {
     else if (char === '}' || char === ']') depth--;
   }
   return deepest;
-}
-
-/** The same text for the same value, whatever the order of its keys. */
-export function canonicalJson(value: unknown): string {
-  return JSON.stringify(value, (_, inner) =>
-    typeof inner === 'object' && inner !== null && !Array.isArray(inner)
-      ? Object.fromEntries(Object.entries(inner).sort(([a], [b]) => (a < b ? -1 : 1)))
-      : inner,
-  );
 }

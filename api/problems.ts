@@ -13,6 +13,7 @@ export const PROBLEMS = {
   BodyTooLarge: [413, 'The body is too large.'],
   UnsupportedMediaType: [415, 'The body is not of the type application/json.'],
   Invalid: [422, 'The body is not valid.'],
+  NumberNotExact: [422, 'A number cannot be kept exactly.'],
   InputTooLarge: [422, 'The input is too large.'],
   ResponseTooLarge: [422, 'The response is too large.'],
   ClassNotFound: [422, 'The SessionClass does not exist.'],

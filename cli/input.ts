@@ -1,6 +1,7 @@
 import { createReadStream, existsSync, statSync } from 'node:fs';
 import { resolve } from 'node:path';
-import { jsonBytes, KiB, MAX_INPUT_BYTES } from '../core/resources/limits.ts';
+import { lostNumber, parseExact } from '../core/json.ts';
+import { clip, jsonBytes, KiB, MAX_INPUT_BYTES } from '../core/resources/limits.ts';
 import type { Cli } from './cli.ts';
 import { refused } from './errors.ts';
 import { findJsonProblem } from './json-problem.ts';
@@ -70,29 +71,20 @@ function openFile(path: string, what: string): AsyncIterable<Buffer> {
 
 function parse(text: string, what: string, advice = ''): unknown {
   try {
-    return JSON.parse(text, exactNumbers);
-  } catch (error) {
-    if (error instanceof InexactNumber) {
-      throw refused(
-        `${what}: the number ${error.message} cannot be kept exactly; write it as a string: "${error.message}"`,
-      );
-    }
+    return parseExact(text);
+  } catch {
     const { line, column, problem } = findJsonProblem(text);
     throw refused(`${what} is not JSON: line ${line}, column ${column}: ${problem}${advice}`);
   }
 }
 
-class InexactNumber extends Error {}
-
-/** A number that would arrive as another one, or as null, without anybody having been told. */
-function exactNumbers(_key: string, value: unknown, context?: { source?: string }): unknown {
-  if (typeof value !== 'number' || Number.isSafeInteger(value) || context?.source === undefined) return value;
-  const changed = Number.isInteger(value) && /^-?\d+$/.test(context.source) && BigInt(context.source) !== BigInt(value);
-  if (!Number.isFinite(value) || changed) throw new InexactNumber(context.source);
-  return value;
-}
-
 function checked(value: unknown, what: string): unknown {
+  const lost = lostNumber(value);
+  if (lost) {
+    const number = clip(lost.number, KiB);
+    const where = lost.path ? `${what}: ${clip(lost.path, KiB)}` : what;
+    throw refused(`${where}: the number ${number} cannot be kept exactly; write it as a string: "${number}"`);
+  }
   const bytes = jsonBytes(value);
   if (bytes > MAX_INPUT_BYTES) throw tooLarge(what, `${bytes} bytes`);
   return value;

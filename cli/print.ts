@@ -1,3 +1,5 @@
+import type { ScalarTag } from 'yaml';
+import { isRawNumber, type RawNumber, rawNumber } from '../core/json.ts';
 import type { KubeObject } from '../core/kube/types.ts';
 
 /** An object as kubectl prints it. */
@@ -6,8 +8,17 @@ export async function formatObject(object: object, format: 'json' | 'yaml'): Pro
   const ordered = { apiVersion, kind, metadata, spec, ...rest };
   if (format === 'json') return `${JSON.stringify(ordered, null, 2)}\n`;
   const { stringify } = await import('yaml');
-  return stringify(ordered, { keepUndefined: false });
+  return stringify(ordered, { keepUndefined: false, customTags: (tags) => [exactNumber, ...tags] });
 }
+
+/** YAML writes numbers as JSON does. */
+const exactNumber: ScalarTag = {
+  tag: 'tag:yaml.org,2002:float',
+  default: true,
+  identify: isRawNumber,
+  resolve: rawNumber,
+  stringify: ({ value }) => (value as RawNumber).rawJSON,
+};
 
 /** `session.berth.dev/notes`: what kubectl takes for a name. */
 export function nameOf(object: KubeObject): string {

@@ -1,3 +1,4 @@
+import { parseExact } from '../core/json.ts';
 import { isNotFound } from '../core/kube/errors.ts';
 import type { KubeApi } from '../core/kube/types.ts';
 import { type StoredSession, type StoredTurn, sessions, turns } from '../core/resources/kinds.ts';
@@ -45,7 +46,7 @@ export async function turnsOf({ api }: Cluster, session: StoredSession, signal: 
 export async function outputOf(turn: StoredTurn, api: Pick<KubeApi, 'get'>, signal: AbortSignal): Promise<unknown> {
   const { outputRef, output } = turn.status ?? {};
   if (outputRef === undefined) return output;
-  return JSON.parse((await readRef(turn, outputRef, 'Output', api, signal)).toString('utf8'));
+  return parseExact((await readRef(turn, outputRef, 'Output', api, signal)).toString('utf8'));
 }
 
 /** The text that an ended turn's agent printed beside its result. */

@@ -1,4 +1,5 @@
 import { createHash } from 'node:crypto';
+import { canonicalJson } from '../core/json.ts';
 import type { Container, NetworkPolicy, Pod, StoredPod } from '../core/kube/builtin.ts';
 import { Informer } from '../core/kube/informer.ts';
 import { networkPolicies, pods } from '../core/kube/resources.ts';
@@ -122,15 +123,12 @@ const OF_SESSION = 'ofSession';
 
 /** Facts of a JSON value by which it is recognised again: key order does not matter to JSON, so it is sorted. */
 export function bodyFacts(value: unknown): BodyFacts {
-  return { digest: createHash('sha256').update(canonical(value)).digest('hex'), bytes: jsonBytes(value ?? null) };
-}
-
-function canonical(value: unknown): string {
-  return JSON.stringify(value ?? null, (_key, item: unknown) =>
-    item !== null && typeof item === 'object' && !Array.isArray(item)
-      ? Object.fromEntries(Object.entries(item).sort(([a], [b]) => (a < b ? -1 : 1)))
-      : item,
-  );
+  return {
+    digest: createHash('sha256')
+      .update(canonicalJson(value ?? null))
+      .digest('hex'),
+    bytes: jsonBytes(value ?? null),
+  };
 }
 
 function slimMeta<T extends KubeObject>(object: Stored<T>): Stored<T>['metadata'] {

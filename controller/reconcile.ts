@@ -1,4 +1,5 @@
 import { isDeepStrictEqual } from 'node:util';
+import { parseExact } from '../core/json.ts';
 import { refOf } from '../core/kube/cache.ts';
 import { isConflict, isNotFound } from '../core/kube/errors.ts';
 import { type StoredSession, sessions } from '../core/resources/kinds.ts';
@@ -178,8 +179,8 @@ export class Reconciler {
     const before = session.status ?? {};
     const compared = hasLive && before.phase ? { ...status, lastActiveAt: before.lastActiveAt } : status;
     // As the API server would store it: without fields that are undefined.
-    const plain = JSON.parse(JSON.stringify(compared)) as SessionStatus;
-    if (isDeepStrictEqual(plain, JSON.parse(JSON.stringify(before)))) return;
+    const plain = parseExact(JSON.stringify(compared)) as SessionStatus;
+    if (isDeepStrictEqual(plain, parseExact(JSON.stringify(before)))) return;
     this.#options.closing.throwIfAborted();
     const { api, caches, log, clock } = this.#options.effects;
     const conditions = changedAt(status.conditions ?? [], before.conditions, clock.now());

@@ -1,5 +1,7 @@
 /** What an agent tells while it works, as it stands in the readable text of its pod. */
 
+import { parseExact } from './json.ts';
+
 /** What an event's line begins with; a JSON object follows. */
 export const EVENT_PREFIX = '[berth event] ';
 
@@ -22,7 +24,7 @@ export function eventLine(event: EventLine): string {
 export function parseEventLine(line: string): EventLine | undefined {
   if (!line.startsWith(EVENT_PREFIX)) return undefined;
   try {
-    const { seq, turn, at, event } = JSON.parse(line.slice(EVENT_PREFIX.length)) as Partial<EventLine>;
+    const { seq, turn, at, event } = parseExact(line.slice(EVENT_PREFIX.length)) as Partial<EventLine>;
     const isWhole = Number.isSafeInteger(seq) && typeof turn === 'string' && typeof at === 'string';
     return isWhole && event !== undefined ? { seq: seq as number, turn, at, event } : undefined;
   } catch {

@@ -1,3 +1,4 @@
+import { parseExact } from '../../core/json.ts';
 import { parseDuration } from '../../core/resources/duration.ts';
 import { type Session, type StoredSession, type StoredTurn, sessions } from '../../core/resources/kinds.ts';
 import { firstTurnName } from '../../core/resources/names.ts';
@@ -91,7 +92,7 @@ async function answer(
 /** undefined where there is none, or where the caller may not read it from the store: status.outputRef is shown then. */
 async function outputOf(turn: StoredTurn, reader: Pick<Call, 'caller' | 'signal'>, services: Services) {
   try {
-    return JSON.parse(await outputText(turn, reader, services));
+    return parseExact(await outputText(turn, reader, services));
   } catch (error) {
     if (error instanceof Problem && (error.code === 'NoOutput' || error.code === 'Forbidden')) return undefined;
     throw error;

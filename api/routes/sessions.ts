@@ -1,8 +1,8 @@
+import { canonicalJson } from '../../core/json.ts';
 import { type Session, sessions } from '../../core/resources/kinds.ts';
 import { ANNOTATION_TOUCHED_AT } from '../../core/resources/names.ts';
 import { checkClass, checkInput } from '../checks.ts';
 import { createOnce, hash } from '../idempotency.ts';
-import { canonicalJson } from '../json.ts';
 import { listPage } from '../list-page.ts';
 import { showSession } from '../present.ts';
 import { type Route, route } from '../route.ts';

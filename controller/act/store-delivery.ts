@@ -1,4 +1,5 @@
 import type { FrameOf, Result } from '../../core/frames/messages.ts';
+import { lostNumber } from '../../core/json.ts';
 import {
   jsonBytes,
   MAX_INLINE_LOG_BYTES,
@@ -48,7 +49,8 @@ export async function storeDelivery(pass: Pass, turn: CachedTurn, delivery: Deli
   if (message.output !== undefined) {
     const bytes = jsonBytes(message.output);
     stored.outputBytes = bytes;
-    if (bytes <= MAX_INLINE_OUTPUT_BYTES) stored.output = message.output;
+    const isInline = bytes <= MAX_INLINE_OUTPUT_BYTES && lostNumber(message.output) === undefined;
+    if (isInline) stored.output = message.output;
     else if (bytes > MAX_OUTPUT_BYTES) {
       const text = `The output has ${bytes} bytes, more than the ${MAX_OUTPUT_BYTES} allowed; write it to a file or service instead.`;
       stored.problems.push({ reason: 'OutputTooLarge', message: text });

@@ -1,4 +1,5 @@
 /** How messages and headers are written: shared by both directions. The README beside this file shows the format. */
+import { parseExact } from '../json.ts';
 import { type FrameKind, MAX_MESSAGE_BYTES } from './messages.ts';
 
 export const FRAME_VERSION = 1;
@@ -120,7 +121,7 @@ export function cut(packed: Buffer): Buffer[] {
 
 function parseObject(text: string): Record<string, unknown> | undefined {
   try {
-    const value: unknown = JSON.parse(text);
+    const value = parseExact(text);
     return typeof value === 'object' && value !== null && !Array.isArray(value)
       ? (value as Record<string, unknown>)
       : undefined;

@@ -1,3 +1,4 @@
+import { parseExact } from '../json.ts';
 import { type Clock, delay, type Logger, type Random } from '../runtime.ts';
 import type { Connection } from './connection.ts';
 import { ApiError, TransportError } from './errors.ts';
@@ -67,6 +68,8 @@ export interface RawOptions extends CallOptions {
   readOnly?: boolean;
   /** What it is counted as; default: by the method. */
   verb?: RequestVerb;
+  /** Of the answer: see `Resource`. */
+  exactNumbers?: boolean | undefined;
 }
 
 const DEFAULT_DEADLINE_MS = 15_000;
@@ -112,7 +115,7 @@ export class KubeClient implements KubeApi {
   }
 
   get<T extends KubeObject>(resource: Resource<T>, ref: ObjectRef, options: CallOptions = {}): Promise<Stored<T>> {
-    return this.#json('GET', objectPath(resource, ref), options);
+    return this.#json('GET', objectPath(resource, ref), options, { exactNumbers: resource.exactNumbers });
   }
 
   async list<T extends KubeObject>(resource: Resource<T>, options: ListOptions = {}): Promise<KubeList<T>> {
@@ -123,6 +126,7 @@ export class KubeClient implements KubeApi {
     const list = await this.#json<KubeList<T>>('GET', path, options, {
       query,
       verb: 'list',
+      exactNumbers: resource.exactNumbers,
       ...(accept && { accept }),
     });
     // A real API server writes an empty list of metadata as null.
@@ -137,6 +141,7 @@ export class KubeClient implements KubeApi {
       query: this.#writeQuery(options),
       body: typed(resource, object),
       readOnly: REVIEW_GROUPS.has(resource.group),
+      exactNumbers: resource.exactNumbers,
     });
   }
 
@@ -146,7 +151,11 @@ export class KubeClient implements KubeApi {
     options: WriteOptions = {},
   ): Promise<Stored<T>> {
     const path = objectPath(resource, object.metadata, options.subresource);
-    return this.#json('PUT', path, options, { query: this.#writeQuery(options), body: typed(resource, object) });
+    return this.#json('PUT', path, options, {
+      query: this.#writeQuery(options),
+      body: typed(resource, object),
+      exactNumbers: resource.exactNumbers,
+    });
   }
 
   async patch<T extends KubeObject>(
@@ -160,6 +169,7 @@ export class KubeClient implements KubeApi {
       query: { ...this.#writeQuery(options), force: type === 'apply' ? true : undefined },
       body: patch,
       contentType: PATCH_CONTENT_TYPE[type],
+      exactNumbers: resource.exactNumbers,
     });
   }
 
@@ -187,7 +197,7 @@ export class KubeClient implements KubeApi {
     };
     const path = collectionPath(resource, namespace) + queryString(query);
     const { body } = await this.#stream('watch', path, { signal });
-    yield* decodeWatch<T>(body);
+    yield* decodeWatch<T>(body, resource.exactNumbers);
   }
 
   async *podLog(ref: ObjectRef, options: Parameters<KubeApi['podLog']>[1]): AsyncGenerator<Buffer> {
@@ -259,7 +269,7 @@ export class KubeClient implements KubeApi {
         const answer = await this.#counted(verb, call.signal, sent, ({ status }) => status);
         const { date } = answer.headers;
         this.#options.onAnswer?.({ date: String(date ?? ''), sentAt, receivedAt: clock.monotonic() });
-        return parse(answer, `${method} ${path}`) as R;
+        return parse(answer, `${method} ${path}`, request.exactNumbers) as R;
       } catch (caught) {
         error = caught;
       }
@@ -347,12 +357,12 @@ function namespaceOf(resource: Resource, object: KubeObject): string {
   return namespace;
 }
 
-function parse(answer: Answer<Buffer>, what: string): unknown {
+function parse(answer: Answer<Buffer>, what: string, exactNumbers = false): unknown {
   if (answer.status < 200 || answer.status > 299) throw apiError(answer, what);
   const text = answer.body.toString('utf8');
   if (!String(answer.headers['content-type'] ?? '').includes('json')) return text;
   try {
-    return JSON.parse(text);
+    return exactNumbers ? parseExact(text) : JSON.parse(text);
   } catch (error) {
     throw new TransportError(`${what}: the answer is no JSON`, { cause: error });
   }

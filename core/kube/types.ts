@@ -53,6 +53,8 @@ export interface Resource<T extends KubeObject = KubeObject> {
   readonly plural: string;
   readonly kind: string;
   readonly namespaced: boolean;
+  /** Objects hold JSON of their users: its numbers are kept as core/json.ts reads them. Others' are JavaScript's. */
+  readonly exactNumbers?: true;
   /** Carries the object's type only; never set. */
   readonly type?: T;
 }

@@ -1,3 +1,4 @@
+import { parseExact } from '../json.ts';
 import { ApiError, TransportError } from './errors.ts';
 import { toStatus } from './status.ts';
 import type { KubeObject, Stored, WatchEvent } from './types.ts';
@@ -11,7 +12,10 @@ const NEWLINE = 0x0a;
  * Throws the ApiError that an ERROR event carries (410 when the position has expired), and a TransportError for
  * anything that is no watch event.
  */
-export async function* decodeWatch<T extends KubeObject>(chunks: AsyncIterable<Buffer>): AsyncGenerator<WatchEvent<T>> {
+export async function* decodeWatch<T extends KubeObject>(
+  chunks: AsyncIterable<Buffer>,
+  exactNumbers = false,
+): AsyncGenerator<WatchEvent<T>> {
   let rest: Buffer[] = [];
   let restBytes = 0;
   for await (const chunk of chunks) {
@@ -22,7 +26,7 @@ export async function* decodeWatch<T extends KubeObject>(chunks: AsyncIterable<B
       rest = [];
       restBytes = 0;
       from = end + 1;
-      const event = decodeLine<T>(line);
+      const event = decodeLine<T>(line, exactNumbers);
       if (event !== undefined) yield event;
     }
     if (from < chunk.length) {
@@ -35,11 +39,12 @@ export async function* decodeWatch<T extends KubeObject>(chunks: AsyncIterable<B
   // The server ends every event with a newline: what is left was torn, and comes again after a reconnect.
 }
 
-function decodeLine<T extends KubeObject>(line: Buffer): WatchEvent<T> | undefined {
+function decodeLine<T extends KubeObject>(line: Buffer, exactNumbers: boolean): WatchEvent<T> | undefined {
   if (line.length === 0) return undefined;
   let event: { type?: string; object?: unknown };
   try {
-    event = JSON.parse(line.toString('utf8'));
+    const text = line.toString('utf8');
+    event = (exactNumbers ? parseExact(text) : JSON.parse(text)) as typeof event;
   } catch (error) {
     throw new TransportError('watch: the server sent a line that is no JSON', { cause: error });
   }

@@ -35,6 +35,7 @@ const resource = <T extends KubeObject>(plural: string, kind: string, namespaced
   plural,
   kind,
   namespaced,
+  exactNumbers: true,
 });
 
 export const sessions = resource<Session>('sessions', 'Session', true);

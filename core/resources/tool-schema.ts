@@ -1,3 +1,5 @@
+import { isRawNumber } from '../json.ts';
+
 /** What of JSON Schema a tool's parameters may use, checked before anything is run by them. */
 
 const TYPES = ['string', 'number', 'integer', 'boolean', 'object', 'array', 'null'];
@@ -61,7 +63,7 @@ function own(schema: Json, root: Json, here: string): string | undefined {
   if (required !== undefined && !(Array.isArray(required) && required.every((name) => typeof name === 'string'))) {
     return `${here}: required must be a list of names`;
   }
-  const number = NUMBERS.find((name) => schema[name] !== undefined && typeof schema[name] !== 'number');
+  const number = NUMBERS.find((name) => schema[name] !== undefined && !isNumber(schema[name]));
   if (number) return `${here}: ${number} must be a number`;
   for (const expression of [
     pattern,
@@ -110,6 +112,10 @@ function isExpression(value: unknown): boolean {
   } catch {
     return false;
   }
+}
+
+function isNumber(value: unknown): boolean {
+  return typeof value === 'number' || isRawNumber(value);
 }
 
 function isObject(value: unknown): value is Json {

@@ -1,4 +1,5 @@
 import type { Outcome, Question, Result, TurnError } from '../frames/messages.ts';
+import { withLostAsText } from '../json.ts';
 import type { Reason } from '../resources/reasons.ts';
 import type { Hidden } from '../text/hidden.ts';
 import { redact } from '../text/redact.ts';
@@ -103,7 +104,11 @@ function keep(envelope: Envelope | undefined, secrets: Hidden) {
   }
   if (envelope?.metadata) {
     attempt(() => {
-      const metadata = redactValue(envelope.metadata, secrets.outputs, onHidden) as Record<string, unknown>;
+      // It has no place but the status, which rounds.
+      const metadata = withLostAsText(redactValue(envelope.metadata, secrets.outputs, onHidden)) as Record<
+        string,
+        unknown
+      >;
       checkMetadataSize(metadata);
       kept.metadata = metadata;
     });

@@ -1,3 +1,4 @@
+import { isRawNumber, parseExact } from '../json.ts';
 import { MAX_OUTPUT_BYTES } from '../resources/limits.ts';
 import type { Hidden, Rules } from '../text/hidden.ts';
 import { redact } from '../text/redact.ts';
@@ -17,7 +18,7 @@ export function parseJson(text: string, what: string, secrets: Hidden): unknown 
   if (text.trim() === '') throw new TurnFailure('InvalidResult', `${what} is empty; it must be JSON`);
   let value: unknown;
   try {
-    value = JSON.parse(text);
+    value = parseExact(text);
   } catch (error) {
     const where = /position \d+/.exec((error as Error).message)?.[0];
     // V8's own text quotes the input, cut anywhere: half a secret would not be recognised any more.
@@ -41,8 +42,6 @@ export function checkDepth(value: unknown, what: string): void {
 }
 
 function unreadable(value: unknown): string | undefined {
-  // JSON knows no infinity: it would be stored as null.
-  if (typeof value === 'number') return Number.isFinite(value) ? undefined : 'a number beyond ±1.8e308';
   if (typeof value !== 'object' || value === null) return undefined;
   if (Object.hasOwn(value, '__proto__')) return 'the key "__proto__", which API servers may refuse';
   for (const item of Object.values(value)) {
@@ -79,10 +78,10 @@ function inNumbers(rules: Rules): Rules {
  */
 export function redactValue(value: unknown, rules: Rules, onHidden?: () => void): unknown {
   if (typeof value === 'string') return redact(value, rules, onHidden);
-  if (typeof value === 'number') {
+  if (typeof value === 'number' || isRawNumber(value)) {
     const some = inNumbers(rules);
     if (some.texts.length + some.patterns.length === 0) return value;
-    const text = String(value);
+    const text = JSON.stringify(value);
     const shown = redact(text, some, onHidden);
     return shown === text ? value : shown;
   }

@@ -1,4 +1,5 @@
 import type { Question } from '../frames/messages.ts';
+import { withLostAsText } from '../json.ts';
 import { jsonBytes, MAX_PAYLOAD_BYTES, MAX_PROMPT_BYTES } from '../resources/limits.ts';
 import type { Hidden } from '../text/hidden.ts';
 import { redact } from '../text/redact.ts';
@@ -29,7 +30,8 @@ export function questionOf(
   } catch (error) {
     return { problem: (error as Error).message };
   }
-  question.payload = redactValue(payload, secrets.outputs, onHidden);
+  // It is shown in the status, which rounds.
+  question.payload = withLostAsText(redactValue(payload, secrets.outputs, onHidden));
   const bytes = jsonBytes(question.payload);
   if (bytes > MAX_PAYLOAD_BYTES) {
     return { problem: `"payload" has ${bytes} bytes as JSON; at most ${MAX_PAYLOAD_BYTES} can be shown` };

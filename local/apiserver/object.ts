@@ -1,4 +1,5 @@
 import { isDeepStrictEqual } from 'node:util';
+import { isRawNumber } from '../../core/json.ts';
 import type { ObjectMeta } from '../../core/kube/types.ts';
 
 /** Any JSON object. */
@@ -25,7 +26,7 @@ export interface ApiObject {
 }
 
 export const isObject = (value: unknown): value is Json =>
-  typeof value === 'object' && value !== null && !Array.isArray(value);
+  typeof value === 'object' && value !== null && !Array.isArray(value) && !isRawNumber(value);
 
 /** A copy that may be changed. JSON values only. */
 export function clone<T>(value: T): T {

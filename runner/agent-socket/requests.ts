@@ -1,4 +1,5 @@
 import type { Decided, Question } from '../../core/frames/messages.ts';
+import { parseExact } from '../../core/json.ts';
 import { describe, isObject } from '../../core/result/describe.ts';
 import { type Envelope, parseEnvelope } from '../../core/result/envelope.ts';
 import { checkDepth } from '../../core/result/output.ts';
@@ -21,7 +22,7 @@ export type AgentReply =
 export function readRequest(line: string, secrets: Hidden): AgentRequest | { problem: string } {
   let raw: unknown;
   try {
-    raw = JSON.parse(line);
+    raw = parseExact(line);
     checkDepth(raw, 'the request');
   } catch (error) {
     return { problem: error instanceof SyntaxError ? 'the request is not one line of JSON' : (error as Error).message };

@@ -1,4 +1,5 @@
 import type { AgentSpec } from '../../core/frames/messages.ts';
+import { isRawNumber, parseExact } from '../../core/json.ts';
 import { MAX_EVENT_BYTES } from '../../core/resources/limits.ts';
 import { isObject } from '../../core/result/describe.ts';
 import type { Envelope } from '../../core/result/envelope.ts';
@@ -96,7 +97,7 @@ export class JsonLinesReader {
   #usage(pointers: Record<string, string>, line: Record<string, unknown>): Pick<Envelope, 'metadata'> {
     const found = Object.entries(pointers).flatMap(([name, pointer]) => {
       const value = valueAt(line, pointer);
-      return typeof value === 'number' ? [[name, value] as const] : [];
+      return typeof value === 'number' || isRawNumber(value) ? [[name, value] as const] : [];
     });
     return found.length ? { metadata: { usage: Object.fromEntries(found) } } : {};
   }
@@ -105,7 +106,7 @@ export class JsonLinesReader {
 function parsed(line: Buffer): Record<string, unknown> | undefined {
   if (!/^\s*\{/.test(line.toString('latin1', 0, 64))) return undefined;
   try {
-    const value: unknown = JSON.parse(line.toString('utf8'));
+    const value = parseExact(line.toString('utf8'));
     return isObject(value) ? value : undefined;
   } catch {
     return undefined;
@@ -116,6 +117,7 @@ function parsed(line: Buffer): Record<string, unknown> | undefined {
 function matches(line: Record<string, unknown>, when: Record<string, string>): boolean {
   return Object.entries(when).every(([pointer, expected]) => {
     const value = valueAt(line, pointer);
+    if (isRawNumber(value)) return value.rawJSON === expected;
     return value !== undefined && typeof value !== 'object'
       ? String(value) === expected
       : value === null && expected === 'null';

@@ -1,3 +1,4 @@
+import { parseExact } from '../../core/json.ts';
 import { isObject } from '../../core/result/describe.ts';
 import type { Envelope } from '../../core/result/envelope.ts';
 import type { TurnFailure } from '../../core/result/failure.ts';
@@ -91,7 +92,7 @@ export class ServerProcess {
   #message(bytes: Buffer): boolean {
     let message: unknown;
     try {
-      message = JSON.parse(bytes.toString('utf8'));
+      message = parseExact(bytes.toString('utf8'));
     } catch {
       this.#broken(bytes.toString('utf8'));
       return false;

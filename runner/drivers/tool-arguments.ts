@@ -32,6 +32,11 @@ export function argumentsProblem(tool: ToolSpec, args: object): string | undefin
     : `${where}: ${error?.error ?? 'it does not match the schema'}`;
 }
 
+/** The library compares numbers of JavaScript only. */
+function doubles(value: unknown): unknown {
+  return JSON.parse(JSON.stringify(value));
+}
+
 /** A key as it was before the library made it part of a pointer. */
 function plain(key: string): string {
   return decodeURI(key).replaceAll('~1', '/').replaceAll('~0', '~');
@@ -40,9 +45,10 @@ function plain(key: string): string {
 function validate({ name, parameters }: ToolSpec, args: object): ValidationResult | 'TooLong' | 'IllFormed' {
   let validator: Validator | undefined;
   try {
+    const [schema, checked] = doubles([parameters, args]) as [object, object];
     place.check = () => {
-      validator = new Validator(parameters, '2020-12', true);
-      return validator.validate(args);
+      validator = new Validator(schema, '2020-12', true);
+      return validator.validate(checked);
     };
     return timed.runInContext(place, { timeout: CHECK_MS });
   } catch (error) {

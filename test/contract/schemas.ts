@@ -16,6 +16,9 @@ const blocking = [
   'FieldValueTooMany',
 ];
 
+/** `spec.free` of a widget, a list, as it stands in the text. */
+const freeOf = (text: string) => /"free":(\[[^\]]*\])/.exec(text)?.[1] ?? '';
+
 export function schemaContract(connect: Connect): void {
   describe('schemas', () => {
     const bench = useBench(connect);
@@ -39,6 +42,59 @@ export function schemaContract(connect: Connect): void {
       assert.match(body.message, /is invalid: \[.*spec\.size in body.*\]/s);
       assert.match(body.message, /spec\.label in body/);
       assert.equal(body.details.causes.length, 2);
+    });
+
+    const stored = async (name: string) => freeOf((await bench.api.get(`${bench.widgets}/${name}`)).text);
+    const given = '[9007199254740993,9223372036854775807,-9223372036854775808,0.1,1.0,1e2]';
+    const kept = '[9007199254740993,9223372036854775807,-9223372036854775808,0.1,1,100]';
+
+    test('an integer of 64 bits is kept exactly by create, replace, patch and apply, and in a watch', async () => {
+      const { metadata, ...widget } = bench.widget({ spec: { size: 1, free: 'FREE' } });
+      const path = `${bench.widgets}/${metadata.name}`;
+      const texts: string[] = [];
+      const send = async (method: string, to: string, type: string, body: object | string) => {
+        const text = typeof body === 'string' ? body : JSON.stringify(body);
+        const raw = text.replace('"FREE"', given);
+        const answer = await bench.api.call(method, to, { raw, contentType: type });
+        assert.ok(answer.status < 300, answer.text);
+        texts.push(freeOf(answer.text), await stored(metadata.name));
+        return answer.body.metadata.resourceVersion;
+      };
+      const clear = () => bench.api.patch(path, { spec: { free: null } });
+      const json = 'application/json';
+      const resourceVersion = await send('POST', bench.widgets, json, { metadata, ...widget });
+      await clear();
+      const { body } = await bench.api.get(path);
+      await send('PUT', path, json, { ...body, spec: { size: 1, free: 'FREE' } });
+      await clear();
+      await send('PATCH', path, 'application/merge-patch+json', { spec: { free: 'FREE' } });
+      await clear();
+      const add = [{ op: 'add', path: '/spec/free', value: 'FREE' }];
+      await send('PATCH', path, 'application/json-patch+json', add);
+      await clear();
+      const yaml = `apiVersion: ${body.apiVersion}\nkind: Widget\nmetadata: {name: ${metadata.name}}\nspec: {size: 1, free: "FREE"}\n`;
+      await send('PATCH', `${path}?fieldManager=a&force=true`, 'application/apply-patch+yaml', yaml);
+      assert.deepEqual(
+        texts,
+        texts.map(() => kept),
+      );
+      const watched = await bench.api.call(
+        'GET',
+        `${bench.widgets}?watch=true&timeoutSeconds=1&fieldSelector=metadata.name%3D${metadata.name}&resourceVersion=${resourceVersion}`,
+      );
+      assert.equal(freeOf(watched.text.trim().split('\n').at(-1) ?? ''), kept);
+    });
+
+    test('a larger integer becomes a double, and a number that no double holds is 400', async () => {
+      const widget = bench.widget({ spec: { size: 1, free: 'FREE' } });
+      const post = (number: string) =>
+        bench.api.post(bench.widgets, undefined, { raw: JSON.stringify(widget).replace('"FREE"', number) });
+      const { status, text } = await post('1e999');
+      assert.equal(status, 400, text);
+      assert.match(text, /1e999/);
+      const made = await post('[9223372036854775808,12345678901234567890,1.00000000000000000001]');
+      assert.equal(made.status, 201, made.text);
+      assert.equal(await stored(widget.metadata.name), '[9223372036854776000,12345678901234567000,1]');
     });
 
     test('unknown fields are dropped and warned of', async () => {

@@ -1,5 +1,6 @@
 import type { IncomingMessage } from 'node:http';
 import { gunzipSync } from 'node:zlib';
+import { parseAsApiServer, rawNumber } from '../../../core/json.ts';
 import { badRequest, tooLarge, unsupportedMediaType } from '../errors.ts';
 import { applyType } from '../patch/patch.ts';
 import { decodeProtobuf, protobufType } from './protobuf.ts';
@@ -36,36 +37,42 @@ export const mediaType = (req: IncomingMessage) =>
 
 const objectTypes = ['application/json', 'application/yaml', protobufType];
 
+/** How the numbers of a body are read: those of built-in kinds are small, custom resources hold any. */
+export type Numbers = 'Doubles' | 'Exact';
+
 /** The object in a body; 415 for other encodings, 400 for what cannot be parsed. */
-export async function parseObject(bytes: Buffer, type: string): Promise<unknown> {
-  if (type === 'application/yaml') return parseYaml(bytes);
+export async function parseObject(bytes: Buffer, type: string, numbers: Numbers = 'Doubles'): Promise<unknown> {
+  if (type === 'application/yaml') return parseYaml(bytes, numbers);
   if (type === protobufType) return decodeProtobuf(bytes);
   if (type !== '' && type !== 'application/json') throw unsupportedMediaType(objectTypes);
-  return parseJson(bytes);
+  return parseJson(bytes.toString('utf8'), numbers);
 }
 
 /** The patch in a body; an apply is YAML, all others are JSON. */
-export const parsePatch = async (bytes: Buffer, type: string): Promise<unknown> =>
-  type === applyType ? parseYaml(bytes) : parseJson(bytes);
+export const parsePatch = async (bytes: Buffer, type: string, numbers: Numbers = 'Doubles'): Promise<unknown> =>
+  type === applyType ? parseYaml(bytes, numbers) : parseJson(bytes.toString('utf8'), numbers);
 
-function parseJson(bytes: Buffer): unknown {
-  const text = bytes.toString('utf8');
+function parseJson(text: string, numbers: Numbers): unknown {
   // A key of this name would be a way to other objects' prototypes once merged.
   if (text.includes('"__proto__"')) throw badRequest('the key "__proto__" is not accepted');
   try {
-    return JSON.parse(text);
+    return numbers === 'Exact' ? parseAsApiServer(text) : JSON.parse(text);
   } catch (error) {
+    if (error instanceof RangeError) throw badRequest(error.message);
     throw badRequest(`couldn't get version/kind; json parse error: ${(error as Error).message}`);
   }
 }
 
-async function parseYaml(bytes: Buffer): Promise<unknown> {
+async function parseYaml(bytes: Buffer, numbers: Numbers): Promise<unknown> {
   // What kubectl sends as YAML is JSON nearly always.
-  if (bytes[0] === 0x7b) return parseJson(bytes);
+  if (bytes[0] === 0x7b) return parseJson(bytes.toString('utf8'), numbers);
   const { parse } = await import('yaml');
   try {
-    return parseJson(Buffer.from(JSON.stringify(parse(bytes.toString('utf8')) ?? null)));
+    const value: unknown = parse(bytes.toString('utf8'), { intAsBigInt: true }) ?? null;
+    return parseJson(JSON.stringify(value, withIntegers), numbers);
   } catch (error) {
     throw badRequest(`error decoding YAML: ${(error as Error).message}`);
   }
 }
+
+const withIntegers = (_key: string, value: unknown) => (typeof value === 'bigint' ? rawNumber(String(value)) : value);

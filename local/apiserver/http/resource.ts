@@ -11,7 +11,7 @@ import { listObjects, selectorOf } from '../registry/listing.ts';
 import type { Registry, WriteRequest } from '../registry/registry.ts';
 import { groupVersion, type ResourceType, type Verb } from '../registry/types.ts';
 import type { UserInfo } from '../types.ts';
-import { mediaType, parseObject, parsePatch, readBody } from './body.ts';
+import { mediaType, type Numbers, parseObject, parsePatch, readBody } from './body.ts';
 import { isTrue, type ResourceRequest } from './request.ts';
 import { addWarning, sendJson } from './respond.ts';
 import { partial, render, table, viewOf } from './table.ts';
@@ -135,10 +135,12 @@ export function writeRequest({ query, user, req, res }: Call): WriteRequest {
   };
 }
 
+const numbersOf = ({ custom }: ResourceType): Numbers => (custom ? 'Exact' : 'Doubles');
+
 async function create(call: Call, registry: Registry): Promise<void> {
   const { type, request, req } = call;
   if (request.name !== undefined) throw methodNotAllowed();
-  const body = await parseObject(await readBody(req), mediaType(req));
+  const body = await parseObject(await readBody(req), mediaType(req), numbersOf(type));
   sendObject(call, registry, 201, registry.create(type, request.namespace, body, writeRequest(call)));
 }
 
@@ -148,13 +150,14 @@ async function update(call: Call, registry: Registry): Promise<void> {
   const subresource = request.subresource === 'status' ? 'status' : undefined;
   const bytes = await readBody(req);
   if (verb === 'update') {
-    const body = await parseObject(bytes, mediaType(req));
+    const body = await parseObject(bytes, mediaType(req), numbersOf(type));
     const options = { subresource, replace: true } as const;
     const object = registry.update(type, request.namespace, name, () => body, writeRequest(call), options);
     return sendObject(call, registry, 200, object);
   }
-  if (mediaType(req) === applyType) return apply(call, registry, await parsePatch(bytes, applyType), subresource);
-  const patch = patcher(type, mediaType(req), await parsePatch(bytes, mediaType(req)));
+  const body = await parsePatch(bytes, mediaType(req), numbersOf(type));
+  if (mediaType(req) === applyType) return apply(call, registry, body, subresource);
+  const patch = patcher(type, mediaType(req), body);
   const object = registry.update(type, request.namespace, name, patch, writeRequest(call), { subresource });
   sendObject(call, registry, 200, object);
 }

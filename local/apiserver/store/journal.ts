@@ -10,6 +10,7 @@ import {
   writeSync,
 } from 'node:fs';
 import { join } from 'node:path';
+import { parseExact } from '../../../core/json.ts';
 import type { ApiObject } from '../object.ts';
 import type { Change, Sink, StoreContents } from './versioned.ts';
 import { keyOf } from './versioned.ts';
@@ -143,7 +144,7 @@ function replay(path: string, contents: StoreContents): number {
 
 function parseLine(text: string, path: string, number: number): Line {
   try {
-    return JSON.parse(text) as Line;
+    return parseExact(text) as Line;
   } catch (cause) {
     throw new JournalDamaged(path, number, { cause });
   }

@@ -1,4 +1,5 @@
 import { evaluate } from '@marcbachmann/cel-js';
+import { isRawNumber } from '../../../core/json.ts';
 import { isObject, type Json } from '../object.ts';
 import { parseDuration } from './formats.ts';
 import { fieldSchema, type Schema } from './schema.ts';
@@ -22,6 +23,7 @@ export function celName(key: string): string {
 /** A JSON value as CEL sees it: integers, times and durations by the schema, unknown fields left out. */
 export function celValue(value: unknown, schema: Schema): unknown {
   if (typeof value === 'string') return celString(value, schema);
+  if (isRawNumber(value)) return schema.type === 'number' ? Number(value.rawJSON) : BigInt(value.rawJSON);
   if (typeof value === 'number') {
     const whole = schema.type === 'integer' || (schema.type === undefined && Number.isInteger(value));
     return whole ? BigInt(value) : value;

@@ -1,3 +1,4 @@
+import { isRawNumber } from '../../../core/json.ts';
 import { type FieldError, invalid, notSupported, required, tooLong, tooMany, typeInvalid } from '../fields.ts';
 import { equal, isObject, type Json } from '../object.ts';
 import { matchesFormat } from './formats.ts';
@@ -17,6 +18,7 @@ type JsonType = NonNullable<Schema['type']> | 'null';
 function typeOf(value: unknown): JsonType {
   if (value === null) return 'null';
   if (Array.isArray(value)) return 'array';
+  if (isRawNumber(value)) return 'integer';
   if (typeof value === 'number') return Number.isInteger(value) ? 'integer' : 'number';
   return typeof value as 'string' | 'boolean' | 'object';
 }
@@ -53,6 +55,7 @@ class Validator {
     if (errors.length === 0) {
       errors.push(...this.#checkLogic(value, schema, name));
       if (typeof value === 'string') errors.push(...this.#checkString(value, schema, name));
+      if (isRawNumber(value)) errors.push(...this.#checkNumber(Number(value.rawJSON), schema, name));
       if (typeof value === 'number') errors.push(...this.#checkNumber(value, schema, name));
       if (Array.isArray(value)) errors.push(...this.#checkList(value, schema, name, old));
     }

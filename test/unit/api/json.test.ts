@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import fc from 'fast-check';
-import { canonicalJson, parseJson } from '../../../api/json.ts';
+import { parseJson } from '../../../api/json.ts';
 import { Problem } from '../../../api/problems.ts';
 
 const nested = (levels: number) => `${'['.repeat(levels)}${']'.repeat(levels)}`;
@@ -27,11 +27,25 @@ describe('JSON of requests', () => {
     assert.throws(() => parseJson('{"a":'), isInvalid);
   });
 
-  test('the canonical text is the same for any order of keys, and another for another value', () => {
-    assert.equal(
-      canonicalJson({ a: 1, b: { d: [1, 2], c: null } }),
-      canonicalJson({ b: { c: null, d: [1, 2] }, a: 1 }),
-    );
-    assert.notEqual(canonicalJson({ a: [1, 2] }), canonicalJson({ a: [2, 1] }));
+  test('a number that cannot be kept exactly is refused with its path', () => {
+    const refused = (text: string) => {
+      try {
+        parseJson(text);
+      } catch (error) {
+        return (error as Problem).toJSON();
+      }
+      return assert.fail(`${text} was taken`);
+    };
+    const lost = ['12345678901234567890', '9223372036854775808', '1e999', '0.1234567890123456789012'];
+    for (const number of lost) {
+      const message = `the number ${number} cannot be kept exactly; send it as a string: "${number}"`;
+      const { status, code, detail, errors } = refused(`{"spec":{"input":{"ids":[7,${number}]}}}`);
+      assert.deepEqual({ status, code }, { status: 422, code: 'NumberNotExact' });
+      assert.equal(detail, `spec.input.ids[1]: ${message}`);
+      assert.deepEqual(errors, [{ field: 'spec.input.ids[1]', message }]);
+    }
+    for (const kept of ['9007199254740993', '9223372036854775807', '-9223372036854775808', '0.1', '1e300']) {
+      parseJson(kept);
+    }
   });
 });

@@ -61,10 +61,19 @@ describe('the input of a turn', () => {
   test('from a directory is refused', () => refuses({ inputFile: '.' }, /is a directory/));
   test('that is not UTF-8 is refused', () =>
     refuses({ inputFile: file('latin1.json', Buffer.from([0x22, 0xe9, 0x22])) }, /not UTF-8/));
-  test('with a number that would become another one is refused', async () => {
-    await refuses({ input: '{"id": 12345678901234567890}' }, /12345678901234567890 cannot be kept exactly/);
-    await refuses({ input: '[1e999]' }, /1e999 cannot be kept exactly/);
+  test('with a number that would become another one is refused with its path', async () => {
+    const advice = 'cannot be kept exactly; write it as a string:';
+    for (const number of ['12345678901234567890', '1e999', '0.1234567890123456789012', '-9223372036854775809']) {
+      const input = `{"ids": [1, {"of": ${number}}]}`;
+      const message = `--input: ids[1].of: the number ${number} ${advice} "${number}"`;
+      await assert.rejects(readInput({ input }, cli()), { exitCode: 2, message });
+    }
+    await refuses({ input: '1e999' }, /^--input: the number 1e999 cannot be kept exactly/);
     assert.deepEqual(await readInput({ input: '[9007199254740992, 0.1, 1e21]' }, cli()), [2 ** 53, 0.1, 1e21]);
+  });
+  test('keeps every digit of an integer of 64 bits', async () => {
+    const input = '[9007199254740993,9223372036854775807,-9223372036854775808]';
+    assert.equal(JSON.stringify(await readInput({ input }, cli())), input);
   });
   test('that is no string is refused where the program gets it as text', () =>
     refuses({ input: '{"a": 1}' }, /has to be a JSON string/, true));

@@ -72,9 +72,15 @@ describe('what a turn came to', () => {
     assert.equal(ended.output, undefined);
     assert.equal(end({ result: { status: 'success', output: 'x'.repeat(8 * 1024 * 1024 - 2) } }).outcome, 'Succeeded');
   });
-  test('a number that JSON cannot write again is refused, not changed', () => {
-    const value = () => parseJson('{"a":[1e308,1e309]}', 'the output', NONE);
-    assert.throws(value, { code: 'InvalidResult', message: 'the output has a number beyond ±1.8e308' });
+  test('an output keeps every digit of its numbers; metadata and payload show as strings those that a status would round', () => {
+    const said = '{"a":[12345678901234567890,1e999,9007199254740993]}';
+    const text = `{"status":"approval","prompt":"?","payload":${said},"output":${said},"metadata":${said}}`;
+    const { output, metadata, asks } = end({ result: parseEnvelope(text, 'the result', NONE) });
+    assert.equal(JSON.stringify(output), said);
+    const shown = '{"a":["12345678901234567890","1e999",9007199254740993]}';
+    assert.deepEqual([JSON.stringify(metadata), JSON.stringify(asks?.payload)], [shown, shown]);
+  });
+  test('a key that API servers may refuse is refused', () => {
     assert.throws(() => parseJson('{"a":{"__proto__":1}}', 'the output', NONE), /the output has the key "__proto__"/);
   });
   test('metadata over 4 KiB is refused with the numbers, the output kept', () => {

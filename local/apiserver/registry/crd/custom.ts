@@ -1,3 +1,4 @@
+import { isRawNumber } from '../../../../core/json.ts';
 import { type ApiObject, at, isObject, type Json } from '../../object.ts';
 import { celErrors } from '../../validation/cel.ts';
 import { duplicateItems } from '../../validation/lists.ts';
@@ -111,7 +112,8 @@ function columns(version: CrdVersion): Column[] {
 
 /** The value in the form the column's type wants; null where it is of another type or missing. */
 function cell(values: unknown[], type: Column['type'], now: number): unknown {
-  const value = values[0];
+  const first = values[0];
+  const value = isRawNumber(first) ? Number(first.rawJSON) : first;
   if (value === undefined || value === null) return null;
   switch (type) {
     case 'integer':

@@ -4,16 +4,14 @@ export interface Span {
   end: number;
 }
 
-/** Up to so many are looked for one after the other, each at the speed of memory; more of them in one pass. */
-const FEW = 64;
 /** Texts are told apart by so many of their first characters. None may be shorter. */
 export const HEAD_CHARS = 4;
 const HASH = 0x9e3779b1;
 
-/** Finds any of some texts in another, in about the same time however many they are. */
+/** Finds any of some texts in another, in one pass: in about the same time however many they are. */
 export class Dictionary {
   readonly #texts: readonly string[];
-  /** The texts by their first characters, where there are many. */
+  /** The texts by their first characters. */
   readonly #byHead = new Map<string, string[]>();
   /** By the hash of a head: whether one of the texts may begin so. */
   readonly #mayBegin = new Uint8Array(1 << 16);
@@ -24,7 +22,6 @@ export class Dictionary {
     if (short !== undefined)
       throw new RangeError(`a text to look for has ${short.length} characters; at least 4 are needed`);
     this.#texts = texts;
-    if (texts.length <= FEW) return;
     for (const text of texts) {
       const head = text.slice(0, HEAD_CHARS);
       const same = this.#byHead.get(head);
@@ -34,27 +31,16 @@ export class Dictionary {
     }
   }
 
-  /** Where they stand, as far as they begin before `cut`: what overlaps may be told as one. In no order. */
+  /** Where they stand, as far as they begin before `cut`: what overlaps may be told as one. */
   find(text: string, cut: number): Span[] {
     const spans: Span[] = [];
     this.each(text, cut, (start, end) => add(spans, start, end));
     return spans;
   }
 
-  /** Tells of each place where one of them stands, as far as it begins before `cut`. In no order. */
+  /** Tells of each place where one of them stands, as far as it begins before `cut`, by where it begins. */
   each(text: string, cut: number, found: (start: number, end: number) => void): void {
-    if (this.#byHead.size > 0) this.#inOnePass(text, cut, found);
-    else for (const one of this.#texts) everywhere(one, text, cut, found);
-  }
-
-  /** Whether one of them begins with all of `text` and is longer. */
-  goesOn(text: string): boolean {
-    const known = this.#byHead.size > 0 && text.length >= HEAD_CHARS;
-    const some = known ? this.#byHead.get(text.slice(0, HEAD_CHARS)) : this.#texts;
-    return some?.some((one) => one.length > text.length && one.startsWith(text)) ?? false;
-  }
-
-  #inOnePass(text: string, cut: number, found: (start: number, end: number) => void): void {
+    if (this.#texts.length === 0) return;
     const before = HEAD_CHARS - 1;
     const last = Math.min(text.length, cut + before);
     let window = 0;
@@ -67,6 +53,12 @@ export class Dictionary {
       }
     }
   }
+
+  /** Whether one of them begins with all of `text` and is longer. */
+  goesOn(text: string): boolean {
+    const some = text.length < HEAD_CHARS ? this.#texts : this.#byHead.get(text.slice(0, HEAD_CHARS));
+    return some?.some((one) => one.length > text.length && one.startsWith(text)) ?? false;
+  }
 }
 
 /** The low bytes of the last four characters. */
@@ -76,10 +68,6 @@ function slide(window: number, text: string, i: number): number {
 
 function slot(window: number): number {
   return Math.imul(window, HASH) >>> 16;
-}
-
-function everywhere(one: string, text: string, cut: number, found: (start: number, end: number) => void): void {
-  for (let i = text.indexOf(one); i !== -1 && i < cut; i = text.indexOf(one, i + 1)) found(i, i + one.length);
 }
 
 /** One that overlaps the last lengthens it: texts that repeat themselves are found at every place. */

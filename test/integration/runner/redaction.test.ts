@@ -4,6 +4,7 @@ import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { zstdDecompressSync } from 'node:zlib';
+import { LEAKS } from '../../support/leaks.ts';
 import { RunnerHarness } from '../../support/runner-harness.ts';
 
 const SECRET = 'correct/horse battery+staple';
@@ -110,6 +111,19 @@ printf '{"status":"success","output":%s,"metadata":{"%s":["%s",%s]}}' $PIN "$GIV
   assert.deepEqual(runner.frames('event')[0]?.message.event, { said: '[REDACTED]', '[REDACTED]': '[REDACTED]' });
   assert.match(runner.stderr, /not stored.*\[REDACTED\]/);
   assertHidden(shown(runner));
+});
+
+test('what looks like a leak on stderr shows in no log and no error', async () => {
+  const stderr = LEAKS.map(([line]) => line).join('\n');
+  await using runner = await RunnerHarness.bound({
+    agent: { input: 'Text', args: ['while IFS= read -rn 7 -d "" part; do printf %s "$part" >&2; done; exit 3'] },
+  });
+  const { error } = await runner.runTurn(stderr);
+  const log = (await runner.frame('log')).message.text;
+  assert.equal(log.split('\n').length, LEAKS.length);
+  for (const text of [log, error?.message ?? '', runner.stderr]) {
+    for (const [, secret] of LEAKS) assert.ok(!text.includes(secret), `${secret} in ${text}`);
+  }
 });
 
 test('the state keeps what the agent wrote, secrets too, and leaves the runner sealed', async () => {

@@ -7,6 +7,7 @@ import type { CachedSession, World } from '../../../controller/world.ts';
 import { type Bind, PROTOCOL_VERSION } from '../../../core/frames/messages.ts';
 import { ApiError } from '../../../core/kube/errors.ts';
 import { silentLogger } from '../../../core/system.ts';
+import { HEURISTICS } from '../../../core/text/hidden.ts';
 import { aClass, aLink, aSession, aTurn, aWorld, POD_UID, RUNNING_STATUS } from '../../support/world.ts';
 
 interface Case {
@@ -16,10 +17,11 @@ interface Case {
   turns?: World['turns'];
   /** The incarnation that made the session's volume. */
   volumeOf?: number;
+  ofClass?: Parameters<typeof aClass>[0];
 }
 
-async function bind({ protocol = PROTOCOL_VERSION, spec = {}, status = {}, turns = [], volumeOf }: Case) {
-  const sessionClass = aClass({ overrides: ['agent.command', 'persistence'] });
+async function bind({ protocol = PROTOCOL_VERSION, spec = {}, status = {}, turns = [], volumeOf, ofClass }: Case) {
+  const sessionClass = aClass({ overrides: ['agent.command', 'persistence'], ...ofClass });
   const session = aSession({ spec, status: { ...RUNNING_STATUS, ...status } });
   const world = aWorld({ session, class: sessionClass, turns, link: aLink({ protocol }) });
   const settings = effective(session, sessionClass, world.installation);
@@ -57,6 +59,14 @@ describe('bind', () => {
       assert.equal(problem, understood ? undefined : 'ProtocolUnsupported');
     });
   }
+
+  test('carries where the class hides what looks like a secret; a class that says nothing leaves it to the runner', async () => {
+    for (const heuristics of HEURISTICS) {
+      const { bound } = await bind({ ofClass: { redaction: { heuristics } } });
+      assert.equal(bound?.heuristics, heuristics);
+    }
+    assert.ok(!Object.hasOwn((await bind({})).bound ?? {}, 'heuristics'));
+  });
 
   const ranBefore = aTurn({ status: { index: 1, phase: 'Queued', attempt: 2 } });
   const volume = {

@@ -374,4 +374,17 @@ import { sessionPod } from '../pod.ts';`,
     caughtBy: ['own usage'],
     within: 20,
   },
+  {
+    name: 'time-outs of a running turn read anew',
+    edits: [
+      {
+        file: 'controller/decide/granted.ts',
+        find: 'turn.status.granted ?? grant(turn, rules);',
+        replace: 'grant(turn, rules);',
+      },
+    ],
+    caughtBy: ['granted'],
+    within: 60,
+    focus: { deeds: ['edit a class'], deedEveryMs: 500 },
+  },
 ];

@@ -36,6 +36,9 @@ export interface Run {
   decision: string | undefined;
   /** Whether it was told that it is restored. */
   restored: boolean;
+  /** How long its runner was told that the turn may run and be silent. */
+  timeoutMs: number;
+  stallMs: number;
   plan: Plan;
   startedAt: number;
   /** Digest of the state directory when the agent started. */

@@ -86,6 +86,8 @@ export class Container {
           incarnation: bind.incarnation,
           decision: approval?.requestId,
           restored: restored !== undefined,
+          timeoutMs: turn.timeoutMs,
+          stallMs: turn.stallMs ?? Number.POSITIVE_INFINITY,
           plan: turn.input as Plan,
           startedAt: process.monotonic(),
           from: content.digest,

@@ -6,6 +6,7 @@ import type { Facts } from './facts.ts';
 import { untouched } from './foreign.ts';
 import { expired, history, keptAWhile } from './garbage.ts';
 import { givesWay } from './give-way.ts';
+import { granted } from './granted.ts';
 import { groups } from './groups.ts';
 import { boundOnce, ownedFirst } from './incarnations.ts';
 import type { Limits, MakeInvariant } from './invariant.ts';
@@ -22,6 +23,7 @@ const all: readonly MakeInvariant[] = [
   capacity,
   inTurn,
   groups,
+  granted,
   endsOnce,
   inOrder,
   isTrue,

@@ -5,7 +5,7 @@ import { isTerminal } from '../../../core/resources/turn.ts';
 import type { SimServer } from '../api/server.ts';
 import type { Plan } from '../cluster/agent.ts';
 import type { Dice } from '../random.ts';
-import { aPlan, aSession, someHistory, someLimits, TIERS } from './specs.ts';
+import { aPlan, aSession, someHistory, someLimits, someTimeouts, TIERS } from './specs.ts';
 import { CLASSES, NAMESPACES, type Users } from './users.ts';
 import { create, decide, edit, give, note, nothing } from './writes.ts';
 
@@ -147,7 +147,8 @@ export const deeds: readonly Deed[] = [
     do({ server, dice }) {
       const sessionClass = dice.pick(server.list(sessionclasses));
       if (!sessionClass) return undefined;
-      return edit(server, sessionclasses, sessionClass, { image: `runner:${dice.int(1, 9)}` });
+      const spec = { image: `runner:${dice.int(1, 9)}`, ...someTimeouts(dice.stream('time-outs')) };
+      return edit(server, sessionclasses, sessionClass, spec);
     },
   },
   {

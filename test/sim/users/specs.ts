@@ -18,6 +18,15 @@ export function someLimits(dice: Dice) {
   };
 }
 
+/**
+ * Defaults of a class for what sessions leave open. Ceilings would have its sessions refused that say more, as long as they
+ * stand.
+ */
+export function someTimeouts(dice: Dice) {
+  const some = (from: number, to: number) => (dice.chance(0.5) ? `${dice.int(from, to)}s` : null);
+  return { timeouts: { stall: some(2, 10), approval: some(3, 60), persist: some(3, 60) } };
+}
+
 /** Everything of a session beside its class. */
 export function aSession(users: Users, number: number) {
   const { dice, groupLimit, session } = users;

@@ -1,0 +1,38 @@
+import { isDeepStrictEqual } from 'node:util';
+import { toMs } from '../../../controller/decide/timeouts.ts';
+import type { StoredTurn } from '../../../core/resources/kinds.ts';
+import { CLOCK_MS } from './clocks.ts';
+import { TURNS } from './facts.ts';
+import type { MakeInvariant } from './invariant.ts';
+
+/**
+ * A turn is granted its time-outs when it is written Running and keeps them until it has ended or goes back to the queue. Its
+ * runner is told these, and nobody ends its waits before they are over.
+ */
+export const granted: MakeInvariant = (facts) => ({
+  committed({ storage, type, object, previous }) {
+    if (storage !== TURNS || type !== 'MODIFIED') return;
+    const { metadata, status } = object as unknown as StoredTurn;
+    const was = (previous as unknown as StoredTurn | undefined)?.status;
+    const fail = (what: string) => facts.fail('granted', `turn ${metadata.name} ${what}`);
+    if (status?.phase === 'Running' && !status.granted) fail('runs and was granted nothing');
+    const began = was?.phase === 'Running' || was?.phase === 'AwaitingApproval';
+    if (began && status?.phase !== 'Queued' && !isDeepStrictEqual(status?.granted, was.granted))
+      fail(`was granted ${JSON.stringify(was.granted)} and has ${JSON.stringify(status?.granted)}`);
+    const { approval, error } = status ?? {};
+    if (!began || error?.code !== 'ApprovalTimeout') return;
+    const waited = facts.server.clock.now() - Date.parse(approval?.since ?? '');
+    if (waited + CLOCK_MS < toMs(status?.granted?.approval))
+      fail(`waited ${waited} ms of the ${status?.granted?.approval} that it was granted for a decision`);
+  },
+  runStarted({ turn, timeoutMs, stallMs }) {
+    const { metadata, status } = facts.turns.get(turn) ?? {};
+    const { timeout, stall } = status?.granted ?? {};
+    if (toMs(timeout) === timeoutMs && toMs(stall) === stallMs) return;
+    const told = `${timeoutMs} ms and ${stallMs} ms of silence`;
+    facts.fail(
+      'granted',
+      `the runner of turn ${metadata?.name} was told ${told} of the granted ${timeout} and ${stall}`,
+    );
+  },
+});

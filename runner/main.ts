@@ -54,7 +54,7 @@ function start(): void {
   const memory = environment.BERTH_LOCAL_ROOT === undefined ? ContainerMemory.find() : undefined;
 
   const equip = (bind: Bind): Equipment => {
-    const { secrets, values, short } = secretsOf(bind.agent, environment, (path) =>
+    const { secrets, parts, short } = secretsOf(bind.agent, environment, (path) =>
       readFileSync(join(directories.secrets, path)),
     );
     const { session, incarnation, persistence } = bind;
@@ -63,7 +63,7 @@ function start(): void {
     const { workingDir } = bind.agent;
     const agent = workingDir ? { ...bind.agent, workingDir: locate(workingDir) } : bind.agent;
     const patterns = (bind.redact ?? []).map((source) => new Pattern(source));
-    const hidden = hiddenBy({ values, patterns, heuristics: bind.heuristics });
+    const hidden = hiddenBy({ values: secrets.values(), parts, patterns, heuristics: bind.heuristics });
     const facts = { name: session.name, uid: session.uid, incarnation, agent, secrets, hidden };
     const own = mountPath ? { ...directories, work: locate(mountPath) } : directories;
     const tools = findTools(here);

@@ -5,8 +5,8 @@ import { linesOf, secretsIn } from './secret-files.ts';
 export interface SessionSecrets {
   /** Values of the secrets that `agent.env` names, by the name of the runner's variable. */
   secrets: ReadonlyMap<string, string>;
-  /** All texts to hide: these values, their lines, and what the secret files have. */
-  values: readonly string[];
+  /** Lines of these values, and what the secret files have. */
+  parts: readonly string[];
   /** Secrets that are too short to be looked for in outputs. */
   short: Bound['shortSecrets'];
 }
@@ -18,20 +18,20 @@ export function secretsOf(
   read: (path: string) => Buffer,
 ): SessionSecrets {
   const secrets = new Map<string, string>();
-  const values: string[] = [];
+  const parts: string[] = [];
   const short = { env: [] as string[], files: [] as string[] };
   for (const entry of env) {
     const value = 'secret' in entry ? environment[entry.secret] : undefined;
     if (!('secret' in entry) || value === undefined) continue;
     secrets.set(entry.secret, value);
     // It may be shown line by line: indented, with other ends of lines, or in part.
-    values.push(value, ...linesOf(value));
+    parts.push(...linesOf(value));
     if (isTooShort(value)) short.env.push(entry.name);
   }
   for (const { path } of secretFiles) {
     const content = read(path);
-    values.push(...secretsIn(content));
+    parts.push(...secretsIn(content));
     if (isTooShort(content.toString('utf8'))) short.files.push(path);
   }
-  return { secrets, values, short: short.env.length + short.files.length > 0 ? short : undefined };
+  return { secrets, parts, short: short.env.length + short.files.length > 0 ? short : undefined };
 }

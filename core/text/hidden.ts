@@ -37,19 +37,31 @@ const MIN_WRAPPED_CHARS = 16;
 export interface HiddenOptions {
   /** Values of secrets. */
   values?: Iterable<string>;
+  /** Lines of such values, and strings in them. */
+  parts?: Iterable<string>;
   /** The class's. */
   patterns?: readonly Pattern[];
   heuristics?: Heuristics | undefined;
 }
 
 /** Rules for each place that a text can go to. */
-export function hiddenBy({ values = [], patterns = [], heuristics = 'ErrorsAndLogs' }: HiddenOptions): Hidden {
-  const all = [...values].filter(({ length }) => length > 0);
-  const short = { ...formsOf(all, MIN_CHARS), patterns };
+export function hiddenBy({
+  values = [],
+  parts = [],
+  patterns = [],
+  heuristics = 'ErrorsAndLogs',
+}: HiddenOptions): Hidden {
+  const [whole, all] = [[...values], [...parts]];
+  const short = { ...formsOf([...whole, ...all], MIN_CHARS), patterns };
   const errors = { ...short, heuristics: heuristics !== 'Off' };
   // The same object where the rules are the same: then a text is looked at once.
   const logs = heuristics === 'Errors' ? { ...short, heuristics: false } : errors;
-  const outputs = { ...formsOf(all, MIN_OUTPUT_CHARS), patterns, heuristics: heuristics === 'Everything' };
+  const long = all.filter((part) => !setsShortValue(part));
+  const outputs = {
+    ...formsOf([...whole, ...long], MIN_OUTPUT_CHARS),
+    patterns,
+    heuristics: heuristics === 'Everything',
+  };
   return { errors, logs, outputs };
 }
 
@@ -57,6 +69,15 @@ export function hiddenBy({ values = [], patterns = [], heuristics = 'ErrorsAndLo
 export function isTooShort(value: string): boolean {
   const { length } = value.trim();
   return length > 0 && length < MIN_OUTPUT_CHARS;
+}
+
+/** A line of YAML, or of settings: a name, and what it is set to. */
+const SETTING = /^(?:- +)?[\w.-]+(?::(?: +|$)|[ \t]*=[ \t]*)(.*)$/;
+
+/** Whether a line sets what is too short for a secret: `apiVersion: v1` of a kubeconfig stands in every manifest. */
+function setsShortValue(part: string): boolean {
+  const [, value] = SETTING.exec(part) ?? [];
+  return value !== undefined && value.length < MIN_OUTPUT_CHARS;
 }
 
 /**

@@ -19,7 +19,7 @@ const MADE = new Set(['node_modules', 'build', '.git', '__pycache__', 'site-pack
 /** A value of this length that no source has: this file neither. */
 const random = (name: string, length: number) => createHash('sha512').update(name).digest('base64').slice(0, length);
 
-/** Values as Secrets have them: passwords, tokens, a key of many lines, a file of JSON, and a name that is too short. */
+/** Values as Secrets have them: passwords, tokens, a key of many lines, and a name that is too short. Files of JSON and YAML. */
 const ENV = {
   PASSWORD: `${random('a', 7)} ${random('b', 7)}+~`,
   API_KEY: `sk-proj-${random('c', 40)}`,
@@ -27,7 +27,27 @@ const ENV = {
   DB_USER: 'root',
   PEM: `-----BEGIN PRIVATE KEY-----\n${random('e', 64)}\n${random('f', 64)}\n-----END PRIVATE KEY-----\n`,
 };
-const FILE = JSON.stringify({ private_key: random('g', 24), url: `https://${random('h', 9)}.example` });
+const FILES = {
+  'client.json': JSON.stringify({ private_key: random('g', 24), url: `https://${random('h', 9)}.example` }),
+  config: `apiVersion: v1
+kind: Config
+clusters:
+- name: kind
+  cluster:
+    server: https://${random('i', 9)}.example
+contexts:
+- name: kind
+  context:
+    cluster: kind
+    namespace: default
+current-context: kind
+preferences: {}
+users:
+- name: admin
+  user:
+    token: ${random('j', 40)}
+`,
+};
 
 /** Files of a tree, in order, that are text. A stream of a session is text. */
 function sources(root: string): string[] {
@@ -98,12 +118,12 @@ for (const [name, root] of [
         args: [],
         shell: { rewriteBackground: true },
         env: names.map((variable, i) => ({ name: variable, secret: `BERTH_SECRET_${i}` })),
-        secretFiles: [{ path: 'client.json' }],
+        secretFiles: Object.keys(FILES).map((path) => ({ path })),
       },
     });
     const folder = join(runner.root, 'berth-secrets');
     mkdirSync(folder);
-    writeFileSync(join(folder, 'client.json'), FILE);
+    for (const [path, content] of Object.entries(FILES)) writeFileSync(join(folder, path), content);
     await runner.ready();
     runner.bind();
     await runner.frame('bound');

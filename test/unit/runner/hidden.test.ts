@@ -37,6 +37,26 @@ describe('what is hidden where', () => {
     assert.deepEqual(['', ' \n', 'root', ' seven77\n', 'eight888'].map(isTooShort), [false, false, true, true, false]);
   });
 
+  test('a line of a Secret that sets a short value is hidden in logs, and stays in outputs; a whole value of that shape does not', () => {
+    const hidden = hiddenBy({
+      values: ['admin: pw'],
+      parts: [
+        'apiVersion: v1',
+        'contexts:',
+        '- name: kind',
+        'DEBUG = true',
+        'token: 0123456789',
+        'A=01234567',
+        'x-y'.repeat(3),
+      ],
+    });
+    const manifest = 'apiVersion: v1\n- name: kind\ncontexts:\nDEBUG = true';
+    assert.equal(redact(manifest, hidden.outputs), manifest);
+    assert.equal(redact(manifest, hidden.logs), `${R}\n${R}\n${R}\n${R}`);
+    const others = 'admin: pw\ntoken: 0123456789\nA=01234567\nx-yx-yx-y';
+    assert.equal(redact(others, hidden.outputs), `${R}\n${R}\n${R}\n${R}`);
+  });
+
   test('source code is left in outputs, with Secrets given', () => {
     const { outputs } = hiddenBy({ values: ['root', 'correct-horse'] });
     for (const code of [

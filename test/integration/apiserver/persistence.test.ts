@@ -29,6 +29,17 @@ describe('what is kept between starts', () => {
     assert.ok(Number(after) > Number(before));
   });
 
+  test('an integer of 64 bits is the same after a restart', async () => {
+    const dataDir = await folder();
+    const kept = '"free":[9007199254740993,-9223372036854775808]';
+    const raw = JSON.stringify(widget('numbers', { size: 1 })).replace('"size":1', `"size":1,${kept}`);
+    const first = await withWidgets({ dataDir });
+    assert.equal((await first.api.post(widgets, undefined, { raw })).status, 201);
+    await first.server.close();
+    const second = await start({ dataDir });
+    assert.ok((await second.api.get(`${widgets}/numbers`)).text.includes(kept));
+  });
+
   test('a half-written last line is a write that never was', async () => {
     const dataDir = await folder();
     const first = await withWidgets({ dataDir });

@@ -6,6 +6,7 @@ import { promisify } from 'node:util';
 import { KubeClient } from '../../../core/kube/client.ts';
 import { ApiError, isConflict, isNotFound, TransportError } from '../../../core/kube/errors.ts';
 import { pods, secrets, subjectAccessReviews } from '../../../core/kube/resources.ts';
+import { turns } from '../../../core/resources/kinds.ts';
 import { silentLogger, systemClock } from '../../../core/system.ts';
 import { eventually } from '../../support/eventually.ts';
 import { answer, refuse } from '../../support/kube-server.ts';
@@ -41,6 +42,37 @@ describe('requests', () => {
     assert.equal(patch?.headers['content-type'], 'application/merge-patch+json');
     assert.equal(list?.path, PODS);
     assert.deepEqual(JSON.parse(del?.body ?? '').preconditions, { uid: created.metadata.uid });
+  });
+
+  test('numbers in objects of Berth’s kinds keep every digit, read, listed, watched and written back', async (t) => {
+    const { server, client } = await serverAndClient(t);
+    const exact = '[9007199254740993,-9223372036854775808,1.00000000000000000001]';
+    const turn = `{"metadata":{"namespace":"ns","name":"t","uid":"u","resourceVersion":"7","generation":3},"spec":{"input":${exact}}}`;
+    server.intercept = ({ method, query }, response) => {
+      const watched = `{"type":"ADDED","object":${turn}}\n`;
+      const listed = `{"metadata":{"resourceVersion":"7"},"items":[${turn}]}`;
+      const isList = method === 'GET' && query.has('limit');
+      response.writeHead(200, { 'content-type': 'application/json' });
+      response.end(query.has('watch') ? watched : isList ? listed : turn);
+      return true;
+    };
+    const inputOf = (object: { spec: { input?: unknown } } | undefined) => JSON.stringify(object?.spec.input);
+    const ref = { namespace: 'ns', name: 't' };
+    const read = await client.get(turns, ref);
+    assert.deepEqual([inputOf(read), read.metadata.generation], [exact, 3]);
+    assert.equal(inputOf((await client.list(turns, { namespace: 'ns', limit: 1 })).items[0]), exact);
+    const { signal } = new AbortController();
+    const { value } = await client.watch(turns, { namespace: 'ns', resourceVersion: '1', signal }).next();
+    assert.equal(value?.type === 'ADDED' && inputOf(value.object), exact);
+    for (const written of [
+      await client.create(turns, read),
+      await client.replace(turns, read),
+      await client.patch(turns, ref, { spec: { input: read.spec.input } }),
+    ]) {
+      assert.equal(inputOf(written), exact);
+      assert.ok(server.requests.at(-1)?.body.includes(`"input":${exact}`));
+    }
+    assert.equal(inputOf((await client.get(pods, ref)) as never), '[9007199254740992,-9223372036854776000,1]');
   });
 
   test('the status subresource has its own path and a cluster-scoped resource none of a namespace', async (t) => {

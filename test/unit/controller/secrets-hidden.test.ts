@@ -2,8 +2,9 @@ import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { decide } from '../../../controller/decide/decide.ts';
 import { noteworthy } from '../../../controller/decide/events.ts';
+import { lostAttempt, queued } from '../../../controller/decide/turn-status.ts';
 import type { Bound } from '../../../core/frames/messages.ts';
-import { aClass, aLink, aPod, aSession, aWorld, RUNNING_STATUS } from '../../support/world.ts';
+import { aClass, aLink, aPod, aSession, aTurn, aWorld, NOW, RUNNING_STATUS } from '../../support/world.ts';
 
 const secret = (name: string, key: string) => ({ name, valueFrom: { secretKeyRef: { name: 'db', key } } });
 const ofClass = aClass({
@@ -52,4 +53,10 @@ describe('Secrets that are too short to be hidden', () => {
     const { status } = decide(aWorld({ session: was, class: ofClass, pod: aPod() }));
     assert.equal(hidden(status)?.status, 'False');
   });
+});
+
+test('an attempt that is lost, or was never begun, leaves no count of what it hid to the next', () => {
+  const turn = aTurn({ status: { index: 1, phase: 'Running', attempt: 1, redactions: 3 } });
+  assert.equal(lostAttempt(turn, { reason: 'PodLost', message: '' }, NOW).redactions, undefined);
+  assert.equal(queued(turn, 1, 'Queued', NOW).redactions, undefined);
 });

@@ -5,7 +5,7 @@ import { isTerminal } from '../../../core/resources/turn.ts';
 import type { SimServer } from '../api/server.ts';
 import type { Plan } from '../cluster/agent.ts';
 import type { Dice } from '../random.ts';
-import { aPlan, aSession, someHistory, someLimits, someTimeouts, TIERS } from './specs.ts';
+import { aPlan, aSession, someHistory, someLimits, someRules, TIERS } from './specs.ts';
 import { CLASSES, NAMESPACES, type Users } from './users.ts';
 import { create, decide, edit, give, note, nothing } from './writes.ts';
 
@@ -144,11 +144,19 @@ export const deeds: readonly Deed[] = [
   {
     name: 'edit a class',
     weight: 0.5,
-    do({ server, dice }) {
+    do({ server, dice, scheduler }, number) {
       const sessionClass = dice.pick(server.list(sessionclasses));
       if (!sessionClass) return undefined;
-      const spec = { image: `runner:${dice.int(1, 9)}`, ...someTimeouts(dice.stream('time-outs')) };
-      return edit(server, sessionclasses, sessionClass, spec);
+      const spec = { image: `runner:${dice.int(1, 9)}` };
+      const rules = dice.stream(`rules ${number}`);
+      if (!rules.chance(0.2)) return edit(server, sessionclasses, sessionClass, { ...spec, ...someRules(rules) });
+      // Deleted by mistake, and applied again.
+      const { name } = sessionClass.metadata;
+      const { maxTimeouts: _, redact: _r, ...sound } = sessionClass.spec;
+      scheduler.after(rules.skewed(1000, 60_000), undefined, `user: class ${name} again`, () => {
+        void create(server, sessionclasses, undefined, name, { ...sound, ...spec });
+      });
+      return server.admin.delete(sessionclasses, { name }).catch(nothing);
     },
   },
   {

@@ -18,14 +18,18 @@ export function someLimits(dice: Dice) {
   };
 }
 
-/**
- * Defaults of a class for what sessions leave open. Ceilings would have its sessions refused that say more, as long as they
- * stand.
- */
-export function someTimeouts(dice: Dice) {
-  const some = (from: number, to: number) => (dice.chance(0.5) ? `${dice.int(from, to)}s` : null);
-  return { timeouts: { stall: some(2, 10), approval: some(3, 60), persist: some(3, 60) } };
+/** Defaults of a class for what sessions leave open, ceilings that may refuse what they say, a pattern that cannot work. */
+export function someRules(dice: Dice) {
+  const some = (probability: number, from: number, to: number) =>
+    dice.chance(probability) ? `${dice.int(from, to)}s` : null;
+  return {
+    timeouts: { stall: some(0.5, 2, 10), approval: some(0.5, 3, 60), persist: some(0.5, 3, 60) },
+    maxTimeouts: { turn: some(0.1, 5, 60), approval: some(0.1, 3, 60) },
+    redact: dice.chance(0.2) ? ['(a+)+b'] : null,
+  };
 }
+/** What of those keeps sessions from running. */
+export const NO_RULES = { maxTimeouts: null, redact: null };
 
 /** Everything of a session beside its class. */
 export function aSession(users: Users, number: number) {

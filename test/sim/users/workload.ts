@@ -1,6 +1,7 @@
 import { type StoredTurn, sessionclasses, sessions, turns } from '../../../core/resources/kinds.ts';
 import type { Plan } from '../cluster/agent.ts';
 import { deeds } from './deeds.ts';
+import { NO_RULES } from './specs.ts';
 import type { Users } from './users.ts';
 import { create, decide, edit } from './writes.ts';
 
@@ -30,7 +31,7 @@ export class Workload {
   end(): void {
     const { server } = this.#users;
     this.#over = true;
-    for (const one of server.list(sessionclasses)) void edit(server, sessionclasses, one, { minIdle: 0 });
+    for (const one of server.list(sessionclasses)) void edit(server, sessionclasses, one, { minIdle: 0, ...NO_RULES });
     this.#answer();
   }
 

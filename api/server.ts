@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { Readable } from 'node:stream';
 import Fastify, { type FastifyInstance, type FastifyReply, type FastifyRequest } from 'fastify';
+import { asDoubles } from '../core/json.ts';
 import type { KubeClient } from '../core/kube/client.ts';
 import type { Clock, Logger, Random } from '../core/runtime.ts';
 import { Access, type Caller } from './auth/access.ts';
@@ -177,9 +178,10 @@ function checked(
   schema: Route['params'] | NonNullable<Route['body']>,
   value: unknown,
 ): unknown {
-  const parsed = schema.safeParse(value);
-  if (parsed.success) return parsed.data;
-  throw invalid(code, parsed.error);
+  // A schema would take a RawNumber for an object: of labels, for example.
+  const rounded = schema.safeParse(asDoubles(value));
+  if (!rounded.success) throw invalid(code, rounded.error);
+  return schema.parse(value);
 }
 
 /** JSON is UTF-8 (RFC 8259); a body in another encoding would be read as something else. */

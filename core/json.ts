@@ -99,6 +99,11 @@ export function parseAsApiServer(text: string): unknown {
   });
 }
 
+/** A copy with numbers of JavaScript, rounded where they have to be: for code that computes or takes a RawNumber for an object. */
+export function asDoubles(value: unknown): unknown {
+  return value === undefined ? undefined : JSON.parse(JSON.stringify(value));
+}
+
 /** The same text for the same value, whatever the order of its keys. */
 export function canonicalJson(value: unknown): string {
   return JSON.stringify(value, (_key, item: unknown) =>

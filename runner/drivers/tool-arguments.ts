@@ -1,6 +1,7 @@
 import { createContext, Script } from 'node:vm';
 import { type ValidationResult, Validator } from '@cfworker/json-schema';
 import type { ToolSpec } from '../../core/frames/messages.ts';
+import { asDoubles } from '../../core/json.ts';
 import { formatDuration } from '../../core/resources/duration.ts';
 import { TurnFailure } from '../../core/result/failure.ts';
 import { errorCode } from '../errors.ts';
@@ -32,11 +33,6 @@ export function argumentsProblem(tool: ToolSpec, args: object): string | undefin
     : `${where}: ${error?.error ?? 'it does not match the schema'}`;
 }
 
-/** The library compares numbers of JavaScript only. */
-function doubles(value: unknown): unknown {
-  return JSON.parse(JSON.stringify(value));
-}
-
 /** A key as it was before the library made it part of a pointer. */
 function plain(key: string): string {
   return decodeURI(key).replaceAll('~1', '/').replaceAll('~0', '~');
@@ -45,7 +41,7 @@ function plain(key: string): string {
 function validate({ name, parameters }: ToolSpec, args: object): ValidationResult | 'TooLong' | 'IllFormed' {
   let validator: Validator | undefined;
   try {
-    const [schema, checked] = doubles([parameters, args]) as [object, object];
+    const [schema, checked] = asDoubles([parameters, args]) as [object, object];
     place.check = () => {
       validator = new Validator(schema, '2020-12', true);
       return validator.validate(checked);

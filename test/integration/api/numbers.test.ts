@@ -158,4 +158,20 @@ else: answer(status='approval', prompt='?', payload=[9007199254740993, 123456789
       assert.ok(refused.stderr.includes(`ids[1]: the number ${number} cannot be kept exactly`), refused.stderr);
     }
   });
+
+  test('an integer of 64 bits where something else has to stand is refused for that', async () => {
+    const integer = '9007199254740993';
+    for (const [body, field, message] of [
+      [`{"metadata":{"labels":${integer}}}`, 'metadata.labels', 'it must be of type object, not number'],
+      [`{"spec":{"timeout":${integer}}}`, 'spec.timeout', 'it must be of type string, not number'],
+      [
+        `{"spec":{"retry":{"maxAttempts":${integer}}}}`,
+        'spec.retry.maxAttempts',
+        'Too big: expected int to be <=9007199254740991',
+      ],
+    ] as const) {
+      const { status, problem } = await call('POST', `${SESSIONS}/echo/turns`, { body });
+      assert.deepEqual([status, problem.code, problem.errors?.[0]], [422, 'Invalid', { field, message }]);
+    }
+  });
 });

@@ -5,10 +5,12 @@ import { type StoredSession, sessionclasses, sessions } from '../core/resources/
 import { jsonBytes, MAX_INPUT_BYTES } from '../core/resources/limits.ts';
 import type { SessionSpec } from '../core/resources/session.ts';
 import type { SessionClassSpec } from '../core/resources/sessionclass.ts';
+import { checkDepth } from './json.ts';
 import { Problem } from './problems.ts';
 import type { Services } from './route.ts';
 
 export function checkInput(input: unknown): void {
+  checkDepth(input, 'spec.input');
   const bytes = jsonBytes(input);
   if (bytes <= MAX_INPUT_BYTES) return;
   const message = `has ${bytes} bytes as JSON; at most ${MAX_INPUT_BYTES} are allowed. Put large data where the agent can fetch it`;

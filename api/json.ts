@@ -1,9 +1,10 @@
+import { tooDeepAt } from '../core/depth.ts';
 import { lostNumber, parseExact } from '../core/json.ts';
-import { clip, KiB } from '../core/resources/limits.ts';
+import { clip, KiB, MAX_JSON_DEPTH } from '../core/resources/limits.ts';
 import { Problem } from './problems.ts';
 
-/** Deeper than any real input, and far from where recursive code runs out of stack. */
-const MAX_DEPTH = 100;
+/** Around an input or a response, whose own depth is checked with the field's name. */
+const MAX_DEPTH = MAX_JSON_DEPTH + 8;
 
 /** The value of a JSON text; undefined for an empty one. Throws a Problem. */
 export function parseJson(text: string): unknown {
@@ -14,9 +15,7 @@ export function parseJson(text: string): unknown {
   } catch (error) {
     throw new Problem('InvalidJson', `The body is no JSON: ${(error as Error).message}`);
   }
-  if (depthOf(text) > MAX_DEPTH) {
-    throw new Problem('InvalidJson', `The body is nested more than ${MAX_DEPTH} levels deep. Flatten it.`);
-  }
+  checkDepth(value, '', MAX_DEPTH);
   const lost = lostNumber(value);
   if (lost) {
     const field = clip(lost.path, KiB);
@@ -29,19 +28,12 @@ export function parseJson(text: string): unknown {
   return value;
 }
 
-/** How deep arrays and objects of a valid JSON text are nested. */
-function depthOf(text: string): number {
-  let depth = 0;
-  let deepest = 0;
-  let inString = false;
-  for (let at = 0; at < text.length; at++) {
-    const char = text[at];
-    if (inString) {
-      if (char === '\\') at++;
-      else if (char === '"') inString = false;
-    } else if (char === '"') inString = true;
-    else if (char === '{' || char === '[') deepest = Math.max(deepest, ++depth);
-    else if (char === '}' || char === ']') depth--;
-  }
-  return deepest;
+/** Throws a Problem that names the place which is nested too deep; `field` is the value's own path. */
+export function checkDepth(value: unknown, field: string, levels = MAX_JSON_DEPTH): void {
+  const place = tooDeepAt(value, field, levels);
+  if (place === undefined) return;
+  const message = `has more than ${MAX_JSON_DEPTH} arrays and objects within each other, at ${place}. Flatten it, or send the data as a string`;
+  throw new Problem('InputTooDeep', `${field || 'The body'} ${message}.`, {
+    fields: [{ field: field || place, message }],
+  });
 }

@@ -1,4 +1,5 @@
 /** Kubernetes objects → what the API shows of them. */
+import { tooDeepAt } from '../core/depth.ts';
 import type { ServerMeta } from '../core/kube/types.ts';
 import type { StoredApproval, StoredSession, StoredTurn } from '../core/resources/kinds.ts';
 import type { Shown } from './schemas.ts';
@@ -6,17 +7,22 @@ import type { Shown } from './schemas.ts';
 /** Written by kubectl with the whole object in it. */
 const HIDDEN_ANNOTATIONS = new Set(['kubectl.kubernetes.io/last-applied-configuration']);
 
+const TOO_DEEP = '(nested too deep to be shown)';
+
 export function showSession({ metadata, spec, status }: StoredSession, inList = false): object {
   const { input, ...rest } = spec;
+  const shown = inList ? undefined : showJson(input);
   return {
     metadata: showMeta(metadata),
-    spec: inList ? rest : { ...rest, ...(input === undefined ? {} : { input }) },
+    spec: shown === undefined ? rest : { ...rest, input: shown },
     ...(status ? { status: withoutSealed(status) } : {}),
   };
 }
 
 export function showTurn({ metadata, spec, status }: StoredTurn, inList = false): object {
-  if (!inList) return { metadata: showMeta(metadata), spec, ...(status ? { status: withoutSealed(status) } : {}) };
+  const shown = { ...spec, ...(spec.input === undefined ? {} : { input: showJson(spec.input) }) };
+  if (!inList)
+    return { metadata: showMeta(metadata), spec: shown, ...(status ? { status: withoutSealed(status) } : {}) };
   const { input: _input, ...rest } = spec;
   if (!status) return { metadata: showMeta(metadata), spec: rest };
   const { output: _output, log, ...short } = withoutSealed(status);
@@ -25,7 +31,14 @@ export function showTurn({ metadata, spec, status }: StoredTurn, inList = false)
 }
 
 export function showApproval({ metadata, spec }: StoredApproval): object {
-  return { metadata: showMeta(metadata), spec };
+  const { response } = spec;
+  const shown = { ...spec, ...(response === undefined ? {} : { response: showJson(response) }) };
+  return { metadata: showMeta(metadata), spec: shown };
+}
+
+/** What kubectl has stored may be nested deeper than can be written as JSON. */
+function showJson(value: unknown): unknown {
+  return tooDeepAt(value, '') === undefined ? value : TOO_DEEP;
 }
 
 function showMeta(metadata: ServerMeta): Shown {

@@ -15,6 +15,7 @@ export const PROBLEMS = {
   Invalid: [422, 'The body is not valid.'],
   NumberNotExact: [422, 'A number cannot be kept exactly.'],
   InputTooLarge: [422, 'The input is too large.'],
+  InputTooDeep: [422, 'The input, or the response to a request, is nested too deep.'],
   ResponseTooLarge: [422, 'The response is too large.'],
   ClassNotFound: [422, 'The SessionClass does not exist.'],
   NotAllowed: [422, 'The SessionClass does not allow it.'],

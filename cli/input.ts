@@ -1,7 +1,8 @@
 import { createReadStream, existsSync, statSync } from 'node:fs';
 import { resolve } from 'node:path';
+import { tooDeepAt } from '../core/depth.ts';
 import { lostNumber, parseExact } from '../core/json.ts';
-import { clip, jsonBytes, KiB, MAX_INPUT_BYTES } from '../core/resources/limits.ts';
+import { clip, jsonBytes, KiB, MAX_INPUT_BYTES, MAX_JSON_DEPTH } from '../core/resources/limits.ts';
 import type { Cli } from './cli.ts';
 import { refused } from './errors.ts';
 import { findJsonProblem } from './json-problem.ts';
@@ -79,6 +80,12 @@ function parse(text: string, what: string, advice = ''): unknown {
 }
 
 function checked(value: unknown, what: string): unknown {
+  const place = tooDeepAt(value, '');
+  if (place !== undefined) {
+    throw refused(
+      `${what}: more than ${MAX_JSON_DEPTH} arrays and objects lie within each other, at ${place}; flatten it, or give the data as a string`,
+    );
+  }
   const lost = lostNumber(value);
   if (lost) {
     const number = clip(lost.number, KiB);

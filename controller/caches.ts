@@ -1,4 +1,5 @@
 import { createHash } from 'node:crypto';
+import { tooDeepAt } from '../core/depth.ts';
 import { canonicalJson } from '../core/json.ts';
 import type { Container, NetworkPolicy, Pod, StoredPod } from '../core/kube/builtin.ts';
 import { Informer } from '../core/kube/informer.ts';
@@ -27,7 +28,7 @@ import {
   LABEL_SESSION_UID,
   MANAGED_BY,
 } from '../core/resources/names.ts';
-import { isTerminal, LIVE_TURNS } from '../core/resources/turn.ts';
+import { isTerminal, LIVE_TURNS, type TurnStatus } from '../core/resources/turn.ts';
 import type { Clock, Logger, Random } from '../core/runtime.ts';
 import { namespaceLabels } from './capacity/namespaces.ts';
 import { Nodes } from './nodes.ts';
@@ -121,8 +122,14 @@ async function everyPage<T extends KubeObject>(
 const NAMING = 'naming';
 const OF_SESSION = 'ofSession';
 
-/** Facts of a JSON value by which it is recognised again: key order does not matter to JSON, so it is sorted. */
-export function bodyFacts(value: unknown): BodyFacts {
+/** No input has it. */
+const NO_DIGEST = '0'.repeat(64);
+
+/** Facts of a JSON value by which it is recognised again: key order does not matter to JSON, so it is sorted. `path` is the field's. */
+export function bodyFacts(value: unknown, path = 'spec.input'): BodyFacts {
+  // Before anything recursive.
+  const tooDeep = tooDeepAt(value, path);
+  if (tooDeep !== undefined) return { digest: NO_DIGEST, bytes: 0, tooDeep };
   return {
     digest: createHash('sha256')
       .update(canonicalJson(value ?? null))
@@ -183,6 +190,22 @@ export function slimTurn(turn: StoredTurn): StoredTurn {
   return cached as unknown as StoredTurn;
 }
 
+/** A turn of which no more is known to be sound than what its end needs. */
+export function unreadableTurn(
+  { metadata, spec, status = {} }: Pick<CachedTurn, 'metadata' | 'spec'> & { status?: TurnStatus | undefined },
+  why: string,
+): CachedTurn {
+  const { name, namespace, uid, resourceVersion, creationTimestamp, deletionTimestamp, ownerReferences } = metadata;
+  const { index, phase, attempt, incarnation, podUID, inputDigest, state, conditions } = status;
+  return {
+    metadata: { name, namespace, uid, resourceVersion, creationTimestamp, deletionTimestamp, ownerReferences },
+    spec: { session: spec.session, cancel: spec.cancel },
+    status: { index, phase, attempt, incarnation, podUID, inputDigest, state, conditions },
+    input: { digest: inputDigest ?? NO_DIGEST, bytes: 0 },
+    unreadable: why,
+  } as CachedTurn;
+}
+
 export function slimApproval({ metadata, spec }: StoredApproval): CachedApproval {
   const { name, namespace, uid, resourceVersion, generation, creationTimestamp, deletionTimestamp, ownerReferences } =
     metadata;
@@ -199,8 +222,14 @@ export function slimApproval({ metadata, spec }: StoredApproval): CachedApproval
       ...(ownerReferences === undefined ? {} : { ownerReferences }),
     },
     spec: { turn, requestId, decision, ...(requester === undefined ? {} : { requester }) },
-    responseBytes: response === undefined ? 0 : jsonBytes(response),
+    ...responseFacts(response),
   };
+}
+
+function responseFacts(response: unknown): Pick<CachedApproval, 'responseBytes' | 'responseTooDeep'> {
+  const responseTooDeep = tooDeepAt(response, 'spec.response');
+  if (responseTooDeep !== undefined) return { responseBytes: 0, responseTooDeep };
+  return { responseBytes: response === undefined ? 0 : jsonBytes(response) };
 }
 
 function slimPod(pod: StoredPod): StoredPod {
@@ -253,6 +282,7 @@ export function informerCaches(options: CachesOptions): Caches {
     ...common,
     resource: turns,
     transform: slimTurn,
+    unreadable: (turn, error) => unreadableTurn(turn, (error as Error).message) as unknown as StoredTurn,
     indexes: { [NAMING]: (turn) => [`${turn.metadata.namespace}/${turn.spec.session}`] },
     keep: (turn) => !isDone(turn, sessionInformer.get(turn.metadata.namespace, turn.spec.session)),
   });

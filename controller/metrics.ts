@@ -5,6 +5,7 @@ import { ApiError, TransportError } from '../core/kube/errors.ts';
 import { measureRequests } from '../core/metrics.ts';
 import type { StoredTurn } from '../core/resources/kinds.ts';
 import { sessionPhase } from '../core/resources/session.ts';
+import { isProgrammingError } from './decide/broken.ts';
 import type { Inventory, Meter, ReconcileResult } from './meter.ts';
 
 /** What is looked at when somebody asks. */
@@ -73,7 +74,7 @@ export class ControllerMetrics implements Meter {
     });
     this.#reconcileErrors = new Counter({
       name: 'berth_reconcile_errors_total',
-      help: 'Looks at sessions that failed, by the HTTP status of the Kubernetes API, or "TransportError" or "Other". Each is tried again.',
+      help: 'Looks at sessions that failed, by the HTTP status of the Kubernetes API, or "TransportError", "ProgrammingError" or "Other". Each is tried again; a ProgrammingError that comes again and again ends its turn as InternalError.',
       labelNames: ['code'],
       registers,
     });
@@ -216,5 +217,6 @@ function seconds(from: string, to: string): number {
 
 function codeOf(error: unknown): string {
   if (error instanceof ApiError) return String(error.code);
-  return error instanceof TransportError ? error.code : 'Other';
+  if (error instanceof TransportError) return error.code;
+  return isProgrammingError(error) ? 'ProgrammingError' : 'Other';
 }

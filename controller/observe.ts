@@ -1,6 +1,8 @@
 import type { StoredPod } from '../core/kube/builtin.ts';
 import { podName } from '../core/resources/names.ts';
+import { isTerminal } from '../core/resources/turn.ts';
 import type { Effects, SessionMemory } from './act/context.ts';
+import { unreadableTurn } from './caches.ts';
 import { applicantOf } from './capacity/applicant.ts';
 import { highestState } from './decide/highest-state.ts';
 import { isOwn, ownTurns } from './decide/own-turns.ts';
@@ -24,7 +26,7 @@ export function observe(
   const isPresent = ({ metadata }: StoredPod) => metadata.name === present && (known ?? metadata.uid) === metadata.uid;
   const pod = pods.find(isPresent);
   if (pod) memory.lastPod = pod;
-  const turns = turnsOf(session, caches.turnsNaming(namespace, name), memory);
+  const turns = turnsOf(session, withoutBroken(caches.turnsNaming(namespace, name), memory), memory);
   const { live } = ownTurns(session, turns);
   const groupSince = Date.parse((live[0] ?? session).metadata.creationTimestamp);
   const applicant = applicantOf(session, live);
@@ -53,6 +55,17 @@ export function observe(
     installation,
     settled: effects.leader.hasSettled(),
   };
+}
+
+/** A turn at which reconciles fail is seen as one of which only the end can be written. */
+function withoutBroken(turns: CachedTurn[], { broken }: SessionMemory): CachedTurn[] {
+  if (!broken?.size) return turns;
+  const live = new Set(turns.filter(({ status }) => !isTerminal(status?.phase)).map(({ metadata }) => metadata.uid));
+  for (const uid of broken.keys()) if (!live.has(uid)) broken.delete(uid);
+  return turns.map((turn) => {
+    const why = broken.get(turn.metadata.uid);
+    return why === undefined ? turn : unreadableTurn(turn, why);
+  });
 }
 
 /** A turn that has ended and is deleted before its session counts it has had its place, and left its state, all the same. */

@@ -10,8 +10,8 @@ import { ended, queued } from './decide/turn-status.ts';
 const GRACE_MS = 2000;
 
 /**
- * Turns that name a session which does not exist: they wait for it, then fail. One with an owner is left to the cluster's
- * garbage collector, as its session is gone. Resolves with the milliseconds after which to look again.
+ * Turns that name a session which does not exist: they wait for it, then fail. One whose owner is gone is left to the
+ * cluster's garbage collector. Resolves with the milliseconds after which to look again.
  */
 export async function reconcileOrphans(
   effects: Effects,
@@ -23,7 +23,9 @@ export async function reconcileOrphans(
   const now = clock.now();
   let wakeAt = Number.POSITIVE_INFINITY;
   for (const turn of caches.turnsNaming(namespace, session)) {
-    if (isTerminal(turn.status.phase) || sessionOwner(turn.metadata)) continue;
+    const owner = sessionOwner(turn.metadata)?.uid;
+    const goesWithOwner = owner !== undefined && !caches.allSessions().some(({ metadata }) => metadata.uid === owner);
+    if (isTerminal(turn.status.phase) || goesWithOwner) continue;
     const age = now - Date.parse(turn.metadata.creationTimestamp);
     const message = `There is no Session "${session}" in namespace "${namespace}"; create it, then give the turn again under another name: a Session never takes a turn that is older than it.`;
     const write = async (status: TurnStatus) =>

@@ -2,20 +2,23 @@ import { isDeepStrictEqual } from 'node:util';
 import { parseExact } from '../core/json.ts';
 import { refOf } from '../core/kube/cache.ts';
 import { isConflict, isNotFound } from '../core/kube/errors.ts';
-import { type StoredSession, sessions } from '../core/resources/kinds.ts';
+import { type StoredSession, sessions, turns as turnKind } from '../core/resources/kinds.ts';
 import type { SessionStatus } from '../core/resources/session.ts';
 import { isTerminal } from '../core/resources/turn.ts';
 import type { Effects, Pass, SessionMemory } from './act/context.ts';
 import { perform } from './act/perform.ts';
 import { writingSession } from './act/too-large.ts';
 import { writeStatus } from './act/write-status.ts';
+import { unreadableTurn } from './caches.ts';
+import { culprit, currentTurn, failedAgain, isProgrammingError } from './decide/broken.ts';
 import { changedAt } from './decide/conditions.ts';
 import { decide } from './decide/decide.ts';
 import type { Action } from './decide/draft.ts';
 import { noteworthy } from './decide/events.ts';
+import { ended, internalError } from './decide/turn-status.ts';
 import { observe } from './observe.ts';
 import { reconcileOrphans } from './orphans.ts';
-import type { CachedSession, CachedTurn, Installation } from './world.ts';
+import type { CachedSession, CachedTurn, Installation, World } from './world.ts';
 
 /** Actions that find something out, which is for the next pass to decide upon. */
 const LEARNING: ReadonlySet<Action['do']> = new Set([
@@ -37,6 +40,13 @@ const LONG_BEHIND_MS = 2_000;
 function behind(memory: SessionMemory): number {
   memory.conflicts = (memory.conflicts ?? 0) + 1;
   return Math.min(BEHIND_MS * 2 ** (memory.conflicts - 1), LONG_BEHIND_MS);
+}
+
+/** How far a reconcile has come. */
+interface Attempt {
+  world?: World;
+  /** What is being done is about this turn. */
+  turn?: CachedTurn | undefined;
 }
 
 export interface ReconcilerOptions {
@@ -69,14 +79,67 @@ export class Reconciler {
       return reconcileOrphans(effects, namespace, name, signal);
     }
     const memory = this.#memory(key, session);
+    const attempt: Attempt = {};
+    try {
+      const again = await this.#attempt(key, session, memory, signal, attempt);
+      memory.failing = undefined;
+      return again;
+    } catch (error) {
+      if (isProgrammingError(error) && !signal.aborted) {
+        await this.#endBroken(key, session, memory, signal, { ...attempt, error });
+      }
+      throw error;
+    }
+  }
+
+  async #attempt(
+    key: string,
+    session: CachedSession,
+    memory: SessionMemory,
+    signal: AbortSignal,
+    attempt: Attempt,
+  ): Promise<number | undefined> {
     try {
       await this.#learn(session, memory, signal);
     } catch (error) {
       // Until it is tried again it holds up nobody.
-      effects.ledger.leave(key);
+      this.#options.effects.ledger.leave(key);
       throw error;
     }
-    return this.#pass(key, session, memory, signal);
+    return this.#pass(key, session, memory, signal, attempt);
+  }
+
+  /**
+   * A programming error that comes again and again ends the turn that it is about, as it would hold the session for ever:
+   * the next decision sees of that turn only what its end needs. Where even that decision fails, the end is written here.
+   */
+  async #endBroken(
+    key: string,
+    session: CachedSession,
+    memory: SessionMemory,
+    signal: AbortSignal,
+    { world, turn: acted, error }: Attempt & { error: Error },
+  ): Promise<void> {
+    const { api, caches, clock, log } = this.#options.effects;
+    const { failing, isEnough } = failedAgain(memory.failing, clock.monotonic());
+    memory.failing = failing;
+    if (!isEnough) return;
+    memory.failing = undefined;
+    const { namespace, name } = session.metadata;
+    const turns = caches.turnsNaming(namespace as string, name);
+    const turn = acted ?? (world && culprit(world, decide)) ?? currentTurn(turns);
+    if (!turn) return;
+    const { uid } = turn.metadata;
+    const why = error.message;
+    log.error({ session: key, turn: turn.metadata.name, err: error }, 'turn is ended, as its session fails at it');
+    memory.broken ??= new Map();
+    const isSecond = memory.broken.has(uid);
+    memory.broken.set(uid, why);
+    if (!isSecond) return;
+    const status = ended(unreadableTurn(turn, why), internalError(why), clock.now());
+    caches.sawTurn(await writeStatus(api, turnKind, turn.metadata, status, signal));
+    const message = `Turn ${turn.metadata.name}: ${status.error?.message}`;
+    this.#options.effects.notify(session, { type: 'Warning', reason: 'InternalError', message });
   }
 
   /**
@@ -106,10 +169,12 @@ export class Reconciler {
     session: CachedSession,
     memory: SessionMemory,
     signal: AbortSignal,
+    attempt: Attempt,
   ): Promise<number | undefined> {
     const { effects, installation } = this.#options;
     const { caches, ledger, links, clock } = effects;
     const world = observe(effects, installation, key, session, memory);
+    attempt.world = world;
     const decision = decide(world);
     const startable = decision.settled || decision.status.podName !== undefined;
     memory.unsettledSince = startable ? undefined : (memory.unsettledSince ?? world.now);
@@ -132,7 +197,9 @@ export class Reconciler {
       for (const action of decision.actions) {
         signal.throwIfAborted();
         this.#options.closing.throwIfAborted();
+        attempt.turn = 'turn' in action ? world.turns.find((turn) => turn === action.turn) : undefined;
         await perform(action, pass);
+        attempt.turn = undefined;
         // The write that owns an incarnation is the pass's one write of the session.
         if (action.do === 'OwnIncarnation') return undefined;
         if (action.do === 'CreateFirstTurn' && memory.firstTurnProblem && !knewProblem) return 1;

@@ -14,6 +14,8 @@ export interface BodyFacts {
   /** sha256 of the JSON, hex. */
   digest: string;
   bytes: number;
+  /** Where it is nested too deep. Its digest and bytes are not known then. */
+  tooDeep?: string;
 }
 
 /** A Session without the body of its input. */
@@ -30,6 +32,8 @@ export interface CachedTurn {
   spec: Pick<TurnSpec, 'session' | 'timeout' | 'retry' | 'cancel'>;
   status: TurnStatus;
   input: BodyFacts;
+  /** Why the turn cannot be worked on, by an error of the controller's own; it has only what its end needs. */
+  unreadable?: string;
 }
 
 /** An Approval without the body of its response. */
@@ -47,6 +51,8 @@ export interface CachedApproval {
   >;
   spec: Pick<ApprovalSpec, 'turn' | 'requestId' | 'decision' | 'requester'>;
   responseBytes: number;
+  /** Where the response is nested too deep; `responseBytes` is not known then. */
+  responseTooDeep?: string;
 }
 
 /** The installation's own settings that decisions depend on. */

@@ -113,7 +113,8 @@ export function canonicalJson(value: unknown): string {
   );
 }
 
-function fieldPath(path: string, key: string): string {
+/** The path of a field of the object at `path`. */
+export function fieldPath(path: string, key: string): string {
   if (!/^[\w-]+$/.test(key)) return `${path}[${JSON.stringify(key)}]`;
   return path === '' ? key : `${path}.${key}`;
 }

@@ -2,6 +2,7 @@ import { type Approval, approvals, ownedByTurn } from '../../core/resources/kind
 import { jsonBytes, MAX_PAYLOAD_BYTES } from '../../core/resources/limits.ts';
 import { approvalName } from '../../core/resources/names.ts';
 import { createOnce } from '../idempotency.ts';
+import { checkDepth } from '../json.ts';
 import { listPage } from '../list-page.ts';
 import { showApproval } from '../present.ts';
 import { Problem } from '../problems.ts';
@@ -31,6 +32,7 @@ export const approvalRoutes: Route[] = [
     },
     async handle({ params, body, caller, key, signal }, services) {
       const { requestId, response } = body.spec;
+      checkDepth(response, 'spec.response');
       const bytes = jsonBytes(response ?? null);
       if (bytes > MAX_PAYLOAD_BYTES) {
         const message = `has ${bytes} bytes as JSON; at most ${MAX_PAYLOAD_BYTES} are allowed`;

@@ -1,6 +1,6 @@
 import { isConflict, isForbidden, isNotFound, isTooLarge } from '../../core/kube/errors.ts';
 import { approvals, ownedByTurn, type StoredApproval, turns } from '../../core/resources/kinds.ts';
-import { clip, MAX_PROMPT_BYTES } from '../../core/resources/limits.ts';
+import { clip, MAX_JSON_DEPTH, MAX_PROMPT_BYTES } from '../../core/resources/limits.ts';
 import type { TurnApproval, TurnStatus } from '../../core/resources/turn.ts';
 import { slimApproval } from '../caches.ts';
 import { awaiting, resumed } from '../decide/approval-status.ts';
@@ -148,9 +148,11 @@ export async function adoptApproval(pass: Pass, approval: CachedApproval, turn: 
   const waits = turn.status.phase === 'AwaitingApproval' ? turn.status.approval?.id : undefined;
   const told = turn.status.approval?.decided?.approval === name;
   if (told) return;
+  const deep = approval.responseTooDeep;
+  const unfit = deep ? `its response is nested deeper than ${MAX_JSON_DEPTH} levels, at ${deep}` : undefined;
   const why =
     approval.spec.requestId === turn.status.approval?.id
-      ? 'it was changed, or its response is too large'
+      ? (unfit ?? 'it was changed, or its response is too large')
       : `the turn ${waits ? `waits for a decision on request "${waits}"` : 'waits for no decision'}`;
   const message = `Approval ${name} for request "${approval.spec.requestId}" of turn ${turn.metadata.name} counts for nothing: ${why}.`;
   effects.notify(world.session, { type: 'Warning', reason: 'ApprovalIgnored', message });

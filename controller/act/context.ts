@@ -3,6 +3,7 @@ import type { Clock, Logger, Random } from '../../core/runtime.ts';
 import type { Store } from '../../core/store/store.ts';
 import type { Caches } from '../caches.ts';
 import type { Ledger } from '../capacity/ledger.ts';
+import type { Failing } from '../decide/broken.ts';
 import type { EventFacts } from '../decide/events.ts';
 import type { MasterKeys } from '../link/keys.ts';
 import type { Links } from '../link/links.ts';
@@ -57,6 +58,10 @@ export interface Pass {
 export interface SessionMemory extends Memory {
   /** Inputs of turns that are written Running and not yet sent, by uid. */
   inputs: Map<string, unknown>;
+  /** Reconciles in a row that failed by a programming error. */
+  failing?: Failing | undefined;
+  /** Turns at which they failed, by uid, and how. */
+  broken?: Map<string, string>;
   /** Passes in a row that ended because somebody else had written what they were about to. */
   conflicts?: number;
 }

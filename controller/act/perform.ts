@@ -34,6 +34,7 @@ const NOTEWORTHY: ReadonlySet<string> = new Set([
   'StartFailed',
   'TurnTimedOut',
   'ApprovalTimeout',
+  'InternalError',
 ]);
 
 /**

@@ -6,7 +6,7 @@ import type { Draft } from './draft.ts';
 
 /** Whether an Approval can count for what the turn asks. */
 export function counts(approval: CachedApproval, turn: Pick<CachedTurn, 'metadata' | 'status'>): boolean {
-  const { metadata, spec, responseBytes } = approval;
+  const { metadata, spec, responseBytes, responseTooDeep } = approval;
   const owner = metadata.ownerReferences?.find(({ kind }) => kind === 'Turn')?.uid;
   return (
     spec.turn === turn.metadata.name &&
@@ -15,7 +15,8 @@ export function counts(approval: CachedApproval, turn: Pick<CachedTurn, 'metadat
     !metadata.deletionTimestamp &&
     // Its rules do not see the response: what was changed since has another generation.
     (metadata.generation ?? 1) === 1 &&
-    responseBytes <= MAX_PAYLOAD_BYTES
+    responseBytes <= MAX_PAYLOAD_BYTES &&
+    responseTooDeep === undefined
   );
 }
 

@@ -17,7 +17,7 @@ import { cancel, collect, overdue, unwanted } from './policies/running.ts';
 import { admit, bind, connect, create, dispatch, restore } from './policies/start.ts';
 import { slowStart } from './policies/starting.ts';
 import { finish, suspend } from './policies/suspension.ts';
-import { adopt, firstTurn, order, replaced } from './policies/turns.ts';
+import { adopt, broken, firstTurn, order, replaced } from './policies/turns.ts';
 import { showStart, showUsage } from './policies/usage.ts';
 import { sessionStatus } from './session-status.ts';
 
@@ -37,6 +37,7 @@ export interface Decision {
 
 /** Read from top to bottom: each looks at one concern, the first that says 'Stop' ends the pass. */
 const policies: readonly Policy[] = [
+  broken,
   adopt,
   replaced,
   firstTurn,
@@ -72,6 +73,7 @@ const policies: readonly Policy[] = [
 
 /** The same for a session whose pods have no runner. */
 const plainPolicies: readonly Policy[] = [
+  broken,
   adopt,
   replaced,
   firstTurn,

@@ -12,6 +12,7 @@ const WARNINGS = new Set([
   'ClassInvalid',
   'NotAllowed',
   'InvalidSpec',
+  'InputTooDeep',
   'TurnExists',
   'StartFailed',
   'ImageUnavailable',

@@ -91,6 +91,12 @@ export interface Ending {
   fields?: Partial<TurnStatus>;
 }
 
+export const internalError = (why: string): Ending => ({
+  phase: 'Failed',
+  reason: 'InternalError',
+  message: `The controller fails at this turn by an error of its own: ${why}. Its log has the stack; report it, and give the turn again in another form.`,
+});
+
 /** A terminal status. Everything but success carries an error. */
 export function ended(turn: CachedTurn, ending: Ending, now: number): TurnStatus {
   const message = ending.message.slice(0, 4096);

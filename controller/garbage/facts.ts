@@ -1,5 +1,6 @@
+import { tooDeepAt } from '../../core/depth.ts';
 import type { StoredTurn } from '../../core/resources/kinds.ts';
-import { jsonBytes } from '../../core/resources/limits.ts';
+import { jsonBytes, MAX_INPUT_BYTES } from '../../core/resources/limits.ts';
 import type { StateRef } from '../../core/resources/schema.ts';
 import { isTerminal } from '../../core/resources/turn.ts';
 
@@ -37,13 +38,19 @@ export function turnFacts({ metadata, spec, status = {} }: StoredTurn): TurnFact
     index: status.index ?? 0,
     ended: isTerminal(status.phase),
     endedAt: Date.parse(status.finishedAt ?? '') || 0,
-    bytes: jsonBytes({ spec, status }),
+    bytes: sizeOf({ spec, status }),
     incarnation: status.incarnation,
     givenAt: given === undefined ? undefined : Date.parse(given),
     state: status.state,
     stateRef: status.state?.ref,
     refs: [status.outputRef, status.log?.ref].filter((ref) => ref !== undefined),
   };
+}
+
+/** A spec that is nested too deep to be measured counts as the largest input. */
+function sizeOf({ spec, status }: Pick<StoredTurn, 'spec' | 'status'>): number {
+  if (tooDeepAt(spec.input, 'spec.input') === undefined) return jsonBytes({ spec, status });
+  return MAX_INPUT_BYTES + jsonBytes(status);
 }
 
 /** Whether `a` comes after `b`; everything comes after nothing. */

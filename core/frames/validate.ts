@@ -3,6 +3,7 @@
  * decoder because the runner, which shares the other files, must start without loading a schema library.
  */
 import * as z from 'zod';
+import { tooDeepAt } from '../depth.ts';
 import {
   jsonBytes,
   MAX_EVENT_BYTES,
@@ -99,6 +100,9 @@ const result = z.object({
   leftRunning: z.array(z.object({ pid: count(), command: text() })).max(MAX_LEFT_RUNNING),
 });
 
+/** Of a runner that has gone wrong. Older ones let agents return 256 levels. */
+const MAX_DEPTH = 512;
+
 const json = (maxBytes: number) =>
   z.unknown().refine((value) => jsonBytes(value) <= maxBytes, { message: `is larger than ${maxBytes} bytes as JSON` });
 
@@ -179,6 +183,9 @@ void agreement;
 /** The decoder's `validate`: what a message of a newer runner has besides is left out. */
 export const validateFrame: Validate = (kind, message) => {
   if (!Object.hasOwn(SCHEMAS, kind)) return { problem: `there is no message "${kind}"` };
+  // Before anything recursive.
+  const place = tooDeepAt(message, kind, MAX_DEPTH);
+  if (place !== undefined) return { problem: `${place}: nested deeper than ${MAX_DEPTH} levels` };
   const checked = SCHEMAS[kind as FrameKind].safeParse(message);
   if (checked.success) return { message: checked.data };
   const issue = checked.error.issues[0];

@@ -15,6 +15,8 @@ export interface InformerOptions<T extends KubeObject> {
   fieldSelector?: string;
   /** Makes of an object what is kept of it, so that bodies nobody looks at take no memory. */
   transform?: (object: Stored<T>) => Stored<T>;
+  /** What is kept of an object for which `transform` throws; default: all of it. */
+  unreadable?: (object: Stored<T>, error: unknown) => Stored<T>;
   indexes?: Record<string, IndexFunction<T>>;
   /** False for an object that nobody needs (any more): it is taken for one that does not exist. */
   keep?: (object: Stored<T>) => boolean;
@@ -52,7 +54,11 @@ export class Informer<T extends KubeObject> {
 
   constructor(options: InformerOptions<T>) {
     this.#options = options;
-    this.#transform = this.#guarded('transform', options.transform ?? ((object) => object), (object) => object);
+    this.#transform = this.#guarded(
+      'transform',
+      options.transform ?? ((object) => object),
+      options.unreadable ?? ((object) => object),
+    );
     for (const namespace of options.namespaces ?? [undefined]) this.#scopes.set(namespace, this.#scope(namespace));
   }
 
@@ -231,7 +237,7 @@ export class Informer<T extends KubeObject> {
   #guarded<R>(
     what: string,
     fn: (object: Stored<T>) => R,
-    otherwise: (object: Stored<T>) => R,
+    otherwise: (object: Stored<T>, error: unknown) => R,
   ): (object: Stored<T>) => R {
     return (object) => {
       try {
@@ -240,7 +246,7 @@ export class Informer<T extends KubeObject> {
         const { namespace, name } = object.metadata;
         const facts = { resource: this.#options.resource.plural, namespace, name, what, err: error };
         this.#options.log.error(facts, 'function of an informer failed');
-        return otherwise(object);
+        return otherwise(object, error);
       }
     };
   }

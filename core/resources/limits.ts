@@ -2,6 +2,8 @@
 export const KiB = 1024;
 export const MiB = 1024 * KiB;
 
+/** Arrays and objects within each other in any JSON of users and agents. Recursive code that reads it stays far from the end of its stack. */
+export const MAX_JSON_DEPTH = 64;
 /** A turn's input. */
 export const MAX_INPUT_BYTES = 128 * KiB;
 /** An output kept in the Turn itself; a larger one goes to the store. */

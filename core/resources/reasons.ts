@@ -102,6 +102,8 @@ export const reasons = {
   InvalidResult: 'The agent’s result is not what agent.result asks for.',
   InvalidInput: 'The input is not what agent.input can take; the message names the field.',
   InputTooLarge: 'The input is larger than 128 KiB.',
+  InputTooDeep:
+    'The input has more than 64 arrays and objects within each other; the message names the place. Flatten it, or pass the data as a string.',
   MemoryLimit:
     'The processes used more memory than sandbox.limits.memory, or nearly all that the pod may use, and were stopped; the message has both numbers. Raise the limit, or give the agent less to do.',
   CpuLimit: 'The processes used more CPU time than sandbox.limits.cpuSeconds and were stopped.',
@@ -129,7 +131,8 @@ export const reasons = {
   SessionFinished: 'The session takes one turn only and has had it.',
   SessionDeleted: 'The session was deleted before the turn had a result.',
   SessionBroken: 'The session cannot start; its conditions say why.',
-  InternalError: 'The runner failed; the message says how.',
+  InternalError:
+    'The runner failed, or the controller fails again and again by an error of its own at this turn; the message says how. The log of the controller has the stack; report it.',
 } as const;
 
 export type Reason = keyof typeof reasons;

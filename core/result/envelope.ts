@@ -2,7 +2,7 @@ import type { Question } from '../frames/messages.ts';
 import type { Hidden } from '../text/hidden.ts';
 import { describe, isObject } from './describe.ts';
 import { TurnFailure } from './failure.ts';
-import { MAX_METADATA_BYTES, parseJson } from './output.ts';
+import { ENVELOPE_DEPTH, MAX_METADATA_BYTES, parseJson } from './output.ts';
 import { questionOf } from './question.ts';
 
 /** What an agent says about its turn. */
@@ -18,7 +18,7 @@ export interface Envelope {
 
 /** Throws a TurnFailure naming the field that is wrong. `where` names where the envelope stood. */
 export function parseEnvelope(text: string, where: string, secrets: Hidden): Envelope {
-  const raw = parseJson(text, where, secrets);
+  const raw = parseJson(text, where, secrets, ENVELOPE_DEPTH);
   if (!isObject(raw)) throw invalid(where, `must be an object; it is ${describe(raw)}`);
   const { status, output, error, turn_count: turnCount, metadata } = raw;
   if (status !== 'success' && status !== 'error' && status !== 'approval') {

@@ -1,5 +1,6 @@
+import { tooDeepAt } from '../depth.ts';
 import { isRawNumber, parseExact } from '../json.ts';
-import { MAX_OUTPUT_BYTES } from '../resources/limits.ts';
+import { MAX_JSON_DEPTH, MAX_OUTPUT_BYTES } from '../resources/limits.ts';
 import type { Hidden, Rules } from '../text/hidden.ts';
 import { redact } from '../text/redact.ts';
 import { headOf } from '../text/utf8.ts';
@@ -8,13 +9,16 @@ import { TurnFailure } from './failure.ts';
 /** JSON may be laid out widely; this much of it is read. */
 export const MAX_RAW_BYTES = 2 * MAX_OUTPUT_BYTES;
 export const MAX_METADATA_BYTES = 4096;
-/** Deeper values break the programs that read them one after the other. */
-const MAX_DEPTH = 256;
+/** An envelope, and the response of a server, lie around the output. */
+export const ENVELOPE_DEPTH = MAX_JSON_DEPTH + 1;
 /** How much of a text that is no JSON an error quotes. */
 const QUOTED_BYTES = 80;
 
-/** A text as a JSON value. Throws a TurnFailure that says what is wrong with it. `what` names where it stood. */
-export function parseJson(text: string, what: string, secrets: Hidden): unknown {
+/**
+ * A text as a JSON value of at most `levels` arrays and objects within each other. Throws a TurnFailure that says what is
+ * wrong with it. `what` names where it stood.
+ */
+export function parseJson(text: string, what: string, secrets: Hidden, levels = MAX_JSON_DEPTH): unknown {
   if (text.trim() === '') throw new TurnFailure('InvalidResult', `${what} is empty; it must be JSON`);
   let value: unknown;
   try {
@@ -28,14 +32,15 @@ export function parseJson(text: string, what: string, secrets: Hidden): unknown 
       `${what} is not valid JSON${where ? ` at ${where}` : ''}; it begins ${start}`,
     );
   }
-  checkDepth(value, what);
+  checkDepth(value, what, levels);
   return value;
 }
 
 /** Throws a TurnFailure for a value that other programs could not read. */
-export function checkDepth(value: unknown, what: string): void {
-  if (isDeeper(value, MAX_DEPTH)) {
-    throw new TurnFailure('InvalidResult', `${what} is nested deeper than ${MAX_DEPTH} levels`);
+export function checkDepth(value: unknown, what: string, levels = MAX_JSON_DEPTH): void {
+  const place = tooDeepAt(value, '', levels);
+  if (place !== undefined) {
+    throw new TurnFailure('InvalidResult', `${what} is nested deeper than ${levels} levels, at ${place}`);
   }
   const problem = unreadable(value);
   if (problem !== undefined) throw new TurnFailure('InvalidResult', `${what} has ${problem}`);
@@ -49,12 +54,6 @@ function unreadable(value: unknown): string | undefined {
     if (problem !== undefined) return problem;
   }
   return undefined;
-}
-
-function isDeeper(value: unknown, levels: number): boolean {
-  if (typeof value !== 'object' || value === null) return false;
-  if (levels === 0) return true;
-  return Object.values(value).some((item) => isDeeper(item, levels - 1));
 }
 
 /** A text that can stand in a number. */

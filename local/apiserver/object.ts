@@ -1,4 +1,3 @@
-import { isDeepStrictEqual } from 'node:util';
 import { isRawNumber } from '../../core/json.ts';
 import type { ObjectMeta } from '../../core/kube/types.ts';
 
@@ -47,7 +46,24 @@ export function freeze<T>(value: T): T {
   return value;
 }
 
-export const equal = isDeepStrictEqual;
+/** Whether two JSON values are the same, whatever the order of keys. */
+export function equal(one: unknown, other: unknown): boolean {
+  // Not recursive: users may nest what they store some thousands deep.
+  const waiting: [unknown, unknown][] = [[one, other]];
+  for (let next = waiting.pop(); next; next = waiting.pop()) {
+    const [a, b] = next;
+    if (Object.is(a, b)) continue;
+    if (typeof a !== 'object' || typeof b !== 'object' || a === null || b === null) return false;
+    if (Array.isArray(a) !== Array.isArray(b) || isRawNumber(a) !== isRawNumber(b)) return false;
+    const keys = Object.keys(a);
+    if (keys.length !== Object.keys(b).length) return false;
+    for (const key of keys) {
+      if (!Object.hasOwn(b, key)) return false;
+      waiting.push([(a as Record<string, unknown>)[key], (b as Record<string, unknown>)[key]]);
+    }
+  }
+  return true;
+}
 
 /** The value below `path`, undefined where something on the way is missing or no object. */
 export function at(value: unknown, ...path: string[]): unknown {

@@ -2,7 +2,7 @@ import type { Decided, Question } from '../../core/frames/messages.ts';
 import { parseExact } from '../../core/json.ts';
 import { describe, isObject } from '../../core/result/describe.ts';
 import { type Envelope, parseEnvelope } from '../../core/result/envelope.ts';
-import { checkDepth } from '../../core/result/output.ts';
+import { checkDepth, ENVELOPE_DEPTH } from '../../core/result/output.ts';
 import { questionOf } from '../../core/result/question.ts';
 import type { Hidden } from '../../core/text/hidden.ts';
 
@@ -23,7 +23,7 @@ export function readRequest(line: string, secrets: Hidden): AgentRequest | { pro
   let raw: unknown;
   try {
     raw = parseExact(line);
-    checkDepth(raw, 'the request');
+    checkDepth(raw, 'the request', ENVELOPE_DEPTH + 1);
   } catch (error) {
     return { problem: error instanceof SyntaxError ? 'the request is not one line of JSON' : (error as Error).message };
   }

@@ -1,7 +1,7 @@
 import { describe, isObject } from '../../core/result/describe.ts';
 import type { Envelope } from '../../core/result/envelope.ts';
 import { TurnFailure } from '../../core/result/failure.ts';
-import { checkDepth } from '../../core/result/output.ts';
+import { checkDepth, ENVELOPE_DEPTH } from '../../core/result/output.ts';
 
 const RFC_3339 = /^\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d/;
 
@@ -28,7 +28,7 @@ export function parseResponse(message: Record<string, unknown>): Response {
 }
 
 function answerOf(message: Record<string, unknown>): Envelope {
-  checkDepth(message, 'the response of the agent');
+  checkDepth(message, 'the response of the agent', ENVELOPE_DEPTH);
   const { timestamp, error, turn_count: turnCount, metadata } = message;
   if (typeof timestamp !== 'string' || !RFC_3339.test(timestamp) || Number.isNaN(Date.parse(timestamp))) {
     const got = typeof timestamp === 'string' ? 'another string' : describe(timestamp);

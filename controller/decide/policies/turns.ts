@@ -1,5 +1,5 @@
-import { MAX_INPUT_BYTES } from '../../../core/resources/limits.ts';
-import { reasons } from '../../../core/resources/reasons.ts';
+import { MAX_INPUT_BYTES, MAX_JSON_DEPTH } from '../../../core/resources/limits.ts';
+import { type Reason, reasons } from '../../../core/resources/reasons.ts';
 import type { SessionStatus } from '../../../core/resources/session.ts';
 import type { CachedTurn } from '../../world.ts';
 import type { Draft, Policy } from '../draft.ts';
@@ -8,9 +8,20 @@ import { DEFAULT_START_MS, isProblem } from '../effective.ts';
 import { groupWait } from '../group.ts';
 import { hadItsTurn, isFinished, lifetimeOver } from '../hold.ts';
 import { isToAdopt } from '../own-turns.ts';
-import { type Ending, ended, queued } from '../turn-status.ts';
+import { type Ending, ended, internalError, queued } from '../turn-status.ts';
 
 /** Turns before they run: taken in, put in order, refused. */
+
+/** A turn at which the controller fails again and again is ended, so that those behind it run. */
+export const broken: Policy = (draft) => {
+  const { now } = draft.world;
+  for (const turn of draft.turns.live) {
+    if (turn.unreadable === undefined || !hasBegun(turn)) continue;
+    draft.actions.push({ do: 'WriteTurn', turn, status: ended(turn, internalError(turn.unreadable), now) });
+    return 'Stop';
+  }
+  return undefined;
+};
 
 /** An ownerless turn is taken in, or else ended: it was meant for a former session of the name. */
 export const adopt: Policy = (draft) => {
@@ -51,15 +62,22 @@ export const replaced: Policy = (draft) => {
 export const firstTurn: Policy = (draft) => {
   const { session, memory } = draft.world;
   if (!session.spec.input || !awaitsFirstTurn(session.status)) return undefined;
+  const place = session.spec.input.tooDeep;
+  if (place !== undefined) {
+    draft.problem = { reason: 'InputTooDeep', message: tooDeep(place) };
+    return 'Stop';
+  }
   draft.actions.push({ do: 'CreateFirstTurn' });
   draft.problem = memory.firstTurnProblem ?? draft.problem;
   return memory.firstTurnProblem ? 'Stop' : undefined;
 };
 
+/** Why the turn in `spec.input` has not been created yet. */
+const UNMADE: ReadonlySet<string> = new Set<Reason>(['TurnExists', 'InputTooDeep']);
+
 export function awaitsFirstTurn(status: SessionStatus | undefined): boolean {
   return (
-    !status?.phase ||
-    Boolean(status.conditions?.some(({ type, reason }) => type === 'Ready' && reason === 'TurnExists'))
+    !status?.phase || Boolean(status.conditions?.some(({ type, reason }) => type === 'Ready' && UNMADE.has(reason)))
   );
 }
 
@@ -124,11 +142,20 @@ function startsAtOnce({ world, settings }: Draft): boolean {
   return !world.session.spec.suspend && !isProblem(settings) && (world.place === 'Held' || world.place === 'Available');
 }
 
+/** Of an input, by the place in it. */
+function tooDeep(place: string): string {
+  return `spec.input: more than ${MAX_JSON_DEPTH} arrays and objects lie within each other, at ${place}; flatten it, or pass the data as a string.`;
+}
+
 function refusal(draft: Draft, turn: CachedTurn): Ending | undefined {
   const { session, memory, now } = draft.world;
   if (turn.spec.cancel) {
     const before = turn.status.attempt ? 'before its next attempt' : 'before it ran';
     return { phase: 'Cancelled', reason: 'Cancelled', message: `The turn was cancelled ${before}.` };
+  }
+  if (turn.unreadable !== undefined) return internalError(turn.unreadable);
+  if (turn.input.tooDeep !== undefined) {
+    return { phase: 'Failed', reason: 'InputTooDeep', message: tooDeep(turn.input.tooDeep) };
   }
   if (turn.input.bytes > MAX_INPUT_BYTES) {
     return {

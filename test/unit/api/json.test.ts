@@ -1,7 +1,9 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import fc from 'fast-check';
+import { checkInput } from '../../../api/checks.ts';
 import { parseJson } from '../../../api/json.ts';
+import { showSession, showTurn } from '../../../api/present.ts';
 import { Problem } from '../../../api/problems.ts';
 
 const nested = (levels: number) => `${'['.repeat(levels)}${']'.repeat(levels)}`;
@@ -16,10 +18,34 @@ describe('JSON of requests', () => {
     );
   });
 
-  test('100 levels are taken, 101 are refused, brackets in strings do not count', () => {
-    parseJson(nested(100));
-    assert.throws(() => parseJson(nested(101)), isInvalid);
+  test('what is nested too deep is refused with its place, brackets in strings do not count', () => {
+    const isTooDeep = (error: unknown) => {
+      const { code, errors } = (error as Problem).toJSON();
+      return code === 'InputTooDeep' && /^spec\.input\[0\]/.test(errors?.[0]?.field ?? '');
+    };
+    assert.throws(() => parseJson(`{"spec":{"input":${nested(71)}}}`), isTooDeep);
+    assert.throws(() => parseJson(`{"spec":{"input":${nested(60_000)}}}`), isTooDeep);
+    parseJson(`{"spec":{"input":${nested(70)}}}`);
     parseJson(JSON.stringify({ text: `\\"${nested(200)}` }));
+  });
+
+  test('an input of 64 levels is taken, one of 65 is refused by its field', () => {
+    checkInput(parseJson(nested(64)));
+    assert.throws(
+      () => checkInput(parseJson(nested(65))),
+      (error: unknown) => {
+        const { status, code, errors } = (error as Problem).toJSON();
+        assert.deepEqual([status, code, errors?.[0]?.field], [422, 'InputTooDeep', 'spec.input']);
+        return true;
+      },
+    );
+  });
+
+  test('what kubectl has stored is shown without what is nested too deep', () => {
+    const metadata = { name: 't', uid: 'u', resourceVersion: '1', creationTimestamp: 'x' };
+    const turn = { metadata, spec: { session: 's', cancel: false, input: JSON.parse(nested(60_000)) } };
+    assert.match(JSON.stringify(showTurn(turn as never)), /"input":"\(nested too deep to be shown\)"/);
+    assert.match(JSON.stringify(showSession(turn as never)), /"input":"\(nested too deep to be shown\)"/);
   });
 
   test('no text is no body, and what is no JSON is refused', () => {

@@ -32,6 +32,12 @@ describe('the input of a turn', () => {
   test('is the JSON of --input', async () => {
     assert.deepEqual(await readInput({ input: ' {"n": [1, null]} ' }, cli()), { n: [1, null] });
   });
+  test('may have 64 levels, and is refused with the place where it has more', async () => {
+    const nested = (levels: number) => `${'['.repeat(levels)}${']'.repeat(levels)}`;
+    await readInput({ input: nested(64) }, cli());
+    await refuses({ input: `{"a":${nested(64)}}` }, /^--input: more than 64 arrays and objects .* at a(\[0\]){63};/);
+    await refuses({ inputFile: file('deep.json', nested(60_000)) }, /^--input-file deep\.json: more than 64/);
+  });
   test('is the JSON of a file, also one that begins with a byte order mark', async () => {
     assert.deepEqual(await readInput({ inputFile: file('a.json', '\ufeff{"a": "é"}\n') }, cli()), { a: 'é' });
   });

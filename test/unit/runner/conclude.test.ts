@@ -137,6 +137,6 @@ describe('JSON from an agent', () => {
   test('that is empty is told so', () => assert.throws(() => parseJson(' \n', 'stdout', NONE), /stdout is empty/));
   test('nested too deep is refused, not a crash', () => {
     const deep = '['.repeat(100_000) + ']'.repeat(100_000);
-    assert.throws(() => parseJson(deep, 'stdout', NONE), { code: 'InvalidResult', message: /nested deeper than 256/ });
+    assert.throws(() => parseJson(deep, 'stdout', NONE), { code: 'InvalidResult', message: /nested deeper than 64/ });
   });
 });

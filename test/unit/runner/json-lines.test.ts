@@ -40,7 +40,7 @@ function read(spec: Spec, lines: (object | string)[]) {
 describe('the result among lines of JSON', () => {
   test('whose error is nested too deep is refused, and nothing breaks', () => {
     const line = `{"type":"result","is_error":true,"result":${'['.repeat(100_000)}${']'.repeat(100_000)}}`;
-    assert.throws(() => read(ONE, [line]).finish(), { code: 'InvalidResult', message: /nested deeper than 256/ });
+    assert.throws(() => read(ONE, [line]).finish(), { code: 'InvalidResult', message: /nested deeper than 64/ });
   });
 
   test('is where the pointers say; every other object is an event, the rest is log', () => {

@@ -1,11 +1,11 @@
 /** A cluster in the background: started, looked at, stopped. */
 
 import { spawn } from 'node:child_process';
-import { closeSync, openSync, readFileSync, statSync } from 'node:fs';
+import { closeSync, existsSync, openSync, readFileSync, statSync } from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { LocalConfig } from './config.ts';
-import { type ClusterState, Home } from './home.ts';
-import { isAlive, processTable, sendSignal } from './kubelet/processes.ts';
+import { AlreadyRunning, type ClusterState, Home } from './home.ts';
+import { isAlive, type ProcessIdentity, processTable, sendSignal } from './kubelet/processes.ts';
 import { endLeftovers, LocalError } from './leftovers.ts';
 
 /** Limit for a start in the background, milliseconds. */
@@ -76,17 +76,32 @@ export async function upDetached(config: LocalConfig, mainPath: string): Promise
  */
 export async function down(config: LocalConfig): Promise<boolean> {
   const home = new Home(config.home);
-  const runner = home.runner();
-  if (runner) {
-    sendSignal(runner.pid, 'SIGTERM');
-    const deadline = performance.now() + DOWN_MS;
-    while (isAlive(processTable, runner)) {
-      if (performance.now() > deadline) sendSignal(runner.pid, 'SIGKILL');
-      await sleep(POLL_MS);
+  let ran = false;
+  for (;;) {
+    const runner = home.runner();
+    if (runner) {
+      ran = true;
+      await end(runner);
+    }
+    if (!existsSync(home.path)) return ran;
+    try {
+      await home.exclusively(() => endLeftovers(home));
+      return ran;
+    } catch (error) {
+      // Another one was started meanwhile: it is stopped too.
+      if (!(error instanceof AlreadyRunning && home.runner())) throw error;
     }
   }
-  await endLeftovers(home);
-  return runner !== undefined;
+}
+
+/** TERM, KILL after a grace; resolves when it is gone. */
+async function end(runner: ProcessIdentity): Promise<void> {
+  sendSignal(runner.pid, 'SIGTERM');
+  const deadline = performance.now() + DOWN_MS;
+  while (isAlive(processTable, runner)) {
+    if (performance.now() > deadline) sendSignal(runner.pid, 'SIGKILL');
+    await sleep(POLL_MS);
+  }
 }
 
 /** The cluster of this home if it is ready. */

@@ -1,10 +1,11 @@
 /** A running embedded cluster: the API server and the kubelet in this process, the programs as its children. */
 
+import { rmSync } from 'node:fs';
 import { join } from 'node:path';
-import { isNotFound } from '../core/kube/errors.ts';
+import { isConflict, isNotFound } from '../core/kube/errors.ts';
 import { leases } from '../core/kube/resources.ts';
 import { NODE_FLAGS } from '../core/node-flags.ts';
-import type { Clock, Logger, Random } from '../core/runtime.ts';
+import { type Clock, delay, type Logger, type Random } from '../core/runtime.ts';
 import { startApiServer } from './apiserver/server.ts';
 import type { ApiServer } from './apiserver/types.ts';
 import type { LocalConfig } from './config.ts';
@@ -21,6 +22,9 @@ const SYSTEM_NAMESPACE = 'berth-system';
 /** How long pods get to end in good order when the cluster stops, milliseconds. */
 const POD_GRACE_MS = 5_000;
 
+/** Limit for the requests of a dead program to end, milliseconds. Its successor then waits for the lease to expire. */
+const REVOKE_MS = 5_000;
+
 /** The name under which the kubelet knows the runner of this repository. */
 const RUNNER_IMAGE = 'berth.local/runner:local';
 /** This machine's programs as an image: a container of it names its command. */
@@ -32,6 +36,12 @@ const REPOSITORY = join(import.meta.dirname, '..');
 
 /** How Node runs a program of this repository. */
 const NODE = [process.execPath, '--disable-warning=ExperimentalWarning'];
+
+interface ProgramOptions {
+  env: Record<string, string>;
+  /** Done before every start, when no earlier run lives and none of its requests is under way. */
+  beforeStart?: () => Promise<void>;
+}
 
 export interface ClusterDeps {
   clock: Clock;
@@ -47,12 +57,16 @@ export class Cluster {
   readonly #programs: Program[] = [];
   #server: ApiServer | undefined;
   #kubeletStarted = false;
+  readonly #failed = Promise.withResolvers<never>();
+  /** Rejects when the cluster cannot go on. */
+  readonly failed = this.#failed.promise;
 
   /** `home` is locked by the caller. */
   constructor(home: Home, config: LocalConfig, deps: ClusterDeps) {
     this.#home = home;
     this.#config = config;
     this.#deps = deps;
+    this.failed.catch(() => {});
     this.#kubelet = new Kubelet({ home: home.path, images: this.#images(), ...deps });
   }
 
@@ -66,11 +80,13 @@ export class Cluster {
       port: this.#config.port,
       tokens: [],
       pods: this.#kubelet.handlers,
+      onStorageLost: (error) => this.#failed.reject(error),
     }).catch((error: NodeJS.ErrnoException) => {
       if (error.code !== 'EADDRINUSE') throw error;
       throw new LocalError(`port ${this.#config.port} of 127.0.0.1 is taken by another program: name another, or none`);
     });
     this.#server = server;
+    home.removeProgramKubeconfigs();
     const admin = server.mintToken({ username: 'admin', groups: ['system:masters', 'system:authenticated'] });
     home.write(home.kubeconfig, `${JSON.stringify(server.kubeconfig(admin), null, 2)}\n`);
     const folders = [join(REPOSITORY, 'manifests'), join(REPOSITORY, 'manifests', 'embedded')];
@@ -110,8 +126,7 @@ export class Cluster {
         metricsUrl = `http://127.0.0.1:${port}/metrics`;
         return { env: { BERTH_HEALTH_PORT: String(port) }, readyUrl: `http://127.0.0.1:${port}/readyz` };
       },
-      // The only controller there can be is gone: its successor need not wait for its lease to run out.
-      prepare: () => this.#freeLease(server),
+      beforeStart: () => this.#freeLease(server),
     });
     const api = this.#program(server, 'api', {
       env: { BERTH_API_HOST: '127.0.0.1' },
@@ -131,15 +146,28 @@ export class Cluster {
   #program(
     server: ApiServer,
     name: 'controller' | 'api',
-    { env, place, prepare }: Pick<ProgramSpec, 'place' | 'prepare'> & { env: Record<string, string> },
+    { env, place, beforeStart }: Pick<ProgramSpec, 'place'> & ProgramOptions,
   ): Program {
     const home = this.#home;
-    const token = server.mintToken({
+    const user = {
       username: `system:serviceaccount:${SYSTEM_NAMESPACE}:berth-${name}`,
       groups: ['system:serviceaccounts', `system:serviceaccounts:${SYSTEM_NAMESPACE}`, 'system:authenticated'],
-    });
-    const kubeconfig = home.programKubeconfig(name);
-    home.write(kubeconfig, JSON.stringify(server.kubeconfig(token)));
+    };
+    let last: { token: string; kubeconfig: string } | undefined;
+    // Every run has a token of its own in a file of its own: no run can use what was made for another.
+    const prepare = async () => {
+      const revoked = last ? server.revokeToken(last.token) : Promise.resolve();
+      if (last) rmSync(last.kubeconfig, { force: true });
+      const isDead = revoked.then(() => true);
+      const isLate = delay(this.#deps.clock, REVOKE_MS).then(() => false);
+      if (await Promise.race([isDead, isLate])) await beforeStart?.();
+      else this.#deps.logger.warn({ program: name }, 'requests of a dead program are still under way');
+      const token = server.mintToken(user);
+      const kubeconfig = home.programKubeconfig(name, this.#deps.random.bytes(8).toString('hex'));
+      last = { token, kubeconfig };
+      home.write(kubeconfig, JSON.stringify(server.kubeconfig(token)));
+      return { KUBECONFIG: kubeconfig };
+    };
     return new Program(
       {
         name,
@@ -147,26 +175,35 @@ export class Cluster {
         env: {
           ...process.env,
           NODE_COMPILE_CACHE: home.cache,
-          KUBECONFIG: kubeconfig,
           BERTH_NAMESPACE: SYSTEM_NAMESPACE,
           [MARKER_HOME]: home.path,
           ...env,
         },
         logPath: home.log(name),
         place,
-        ...(prepare ? { prepare } : {}),
+        prepare,
       },
       this.#deps,
     );
   }
 
-  /** It is never deleted: its epoch goes on, and a missing one says nothing of who led before. */
+  /**
+   * Empties the holder of the controller's lease, as a controller does that stops in good order, so that the next one need
+   * not wait until it expires. The last controller is dead: it was seen to exit, or `endLeftovers` did not find it. Its
+   * requests are dead too: its token was revoked, or the API server that would have carried them out has ended.
+   */
   async #freeLease({ store }: ApiServer): Promise<void> {
+    const { logger } = this.#deps;
     try {
       const lease = await store.get(leases, { namespace: SYSTEM_NAMESPACE, name: CONTROLLER_LEASE });
+      if (!lease.spec?.holderIdentity) return;
       await store.replace(leases, { ...lease, spec: { ...lease.spec, holderIdentity: '' } });
+      logger.info({ holder: lease.spec.holderIdentity }, 'lease of a dead controller given free');
     } catch (error) {
-      if (!isNotFound(error)) throw error;
+      if (isNotFound(error)) return;
+      // A controller that nobody here started holds it.
+      if (!isConflict(error)) throw error;
+      logger.info({}, 'lease is held by a controller that lives');
     }
   }
 

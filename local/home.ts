@@ -1,10 +1,17 @@
 /** The folder that holds an embedded cluster: where things are in it, and who runs it. */
 
-import { linkSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdirSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { z } from 'zod';
 import { embeddedKubeconfig } from '../core/embedded.ts';
+import { KernelLock } from './kernel-lock.ts';
 import { identify, isAlive, type ProcessIdentity, processTable } from './kubelet/processes.ts';
+import { Presence } from './presence.ts';
+
+/** Limit for waiting until the holder of the guard says who it is, milliseconds. */
+const GUARD_MS = 15_000;
+const GUARD_LOOK_MS = 10;
 
 const identity = z.object({ pid: z.number(), start: z.number(), bootId: z.string() });
 
@@ -26,13 +33,11 @@ export type ClusterState = z.infer<typeof stateSchema>;
 /** Another process runs a cluster in this folder. */
 export class AlreadyRunning extends Error {
   readonly code = 'AlreadyRunning';
-  readonly pid: number;
-  constructor(home: string, pid: number) {
+  constructor(home: string, pid?: number) {
     super(
-      `an embedded cluster already runs in ${home} (process ${pid}): stop it with "berth local down", ` +
+      `an embedded cluster already runs in ${home}${pid === undefined ? '' : ` (process ${pid})`}: stop it with "berth local down", ` +
         'or set BERTH_HOME to another folder for a second one',
     );
-    this.pid = pid;
   }
 }
 
@@ -52,8 +57,14 @@ function readJson<T>(path: string, schema: z.ZodType<T>): T | undefined {
   }
 }
 
+/** Removes a file that this process wrote. Where the folder was replaced it can be another's: that one stays. */
+function removeOwn(path: string): void {
+  if (readJson(path, z.object({ pid: z.literal(process.pid) }))) rmSync(path, { force: true });
+}
+
 export class Home {
   readonly path: string;
+  #guard: KernelLock | undefined;
 
   constructor(path: string) {
     this.path = path;
@@ -69,9 +80,14 @@ export class Home {
     return join(this.path, 'cluster');
   }
 
-  /** Kubeconfig of one of the programs, with its service account. */
-  programKubeconfig(program: string): string {
-    return join(this.path, 'programs', `${program}.kubeconfig`);
+  /** Kubeconfig of one run of a program, with its service account. */
+  programKubeconfig(program: string, run: string): string {
+    return join(this.#programs, `${program}.${run}.kubeconfig`);
+  }
+
+  /** A run of an earlier cluster's program that begins only now finds no kubeconfig. */
+  removeProgramKubeconfigs(): void {
+    for (const name of readdirSync(this.#programs)) rmSync(join(this.#programs, name), { force: true });
   }
 
   log(program: string): string {
@@ -81,6 +97,10 @@ export class Home {
   /** Compiled code of all programs: saves every start the work of reading TypeScript. */
   get cache(): string {
     return join(this.path, 'cache');
+  }
+
+  get #programs(): string {
+    return join(this.path, 'programs');
   }
 
   get #state(): string {
@@ -112,8 +132,13 @@ export class Home {
     this.write(this.#state, `${JSON.stringify(state)}\n`);
   }
 
+  /** To be called under the lock. */
   removeState(): void {
     rmSync(this.#state, { force: true });
+  }
+
+  removeOwnState(): void {
+    removeOwn(this.#state);
   }
 
   /** The state of the cluster that runs here and is ready, if one does. */
@@ -128,46 +153,57 @@ export class Home {
     return holder && isAlive(processTable, holder) ? holder : undefined;
   }
 
-  /** Makes this process the one that runs the cluster. Throws `AlreadyRunning`. */
-  lock(): void {
-    const own = identify(processTable, process.pid);
-    const temporary = `${this.#lock}.${process.pid}`;
-    writeFileSync(temporary, JSON.stringify(own), { mode: 0o600 });
-    try {
-      for (;;) {
-        try {
-          // Atomic, and the lock is never seen half written.
-          linkSync(temporary, this.#lock);
-          return;
-        } catch (error) {
-          if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error;
-        }
-        const holder = this.runner();
-        if (holder !== undefined) throw new AlreadyRunning(this.path, holder.pid);
-        this.#removeStale();
-      }
-    } finally {
-      rmSync(temporary, { force: true });
-    }
+  /**
+   * Makes this process the one that runs the cluster. Rejects with `AlreadyRunning`.
+   *
+   * The guard decides, and the kernel grants it to one process at a time, so no interleaving of starts gives two of them
+   * the folder. The lock file only says who that is. It is written and removed under the guard alone, so a start never
+   * touches the lock file of another that lives: there is nothing stale to judge and nothing to take over.
+   */
+  async lock(): Promise<void> {
+    await this.#takeGuard();
+    this.write(this.#lock, JSON.stringify(identify(processTable, process.pid)));
   }
 
   unlock(): void {
-    rmSync(this.#lock, { force: true });
+    removeOwn(this.#lock);
+    this.#releaseGuard();
   }
 
-  /** Moves the lock of a dead process away. If another one took it over meanwhile, that one's is put back. */
-  #removeStale(): void {
-    const aside = `${this.#lock}.stale.${process.pid}`;
+  /** Runs `fn` while no cluster runs here and none can start. Rejects with `AlreadyRunning`. */
+  async exclusively(fn: () => Promise<void>): Promise<void> {
+    await this.#takeGuard();
     try {
-      renameSync(this.#lock, aside);
-    } catch {
-      return;
-    }
-    const moved = readJson(aside, identity);
-    try {
-      if (moved && isAlive(processTable, moved)) linkSync(aside, this.#lock);
+      await fn();
     } finally {
-      rmSync(aside, { force: true });
+      this.#releaseGuard();
     }
+  }
+
+  /** The presence of a cluster in this folder, or of what it was about to start. */
+  get presence(): Presence {
+    return new Presence(join(this.path, 'presence'));
+  }
+
+  async #takeGuard(): Promise<void> {
+    const deadline = performance.now() + GUARD_MS;
+    for (;;) {
+      const holder = this.runner();
+      if (holder !== undefined) throw new AlreadyRunning(this.path, holder.pid);
+      try {
+        this.#guard = KernelLock.take(join(this.path, 'guard.sqlite'));
+      } catch (error) {
+        throw new HomeUnusable(this.path, error as Error);
+      }
+      if (this.#guard) return;
+      // Its holder is about to say who it is, or ends what an earlier cluster left.
+      if (performance.now() > deadline) throw new AlreadyRunning(this.path);
+      await sleep(GUARD_LOOK_MS);
+    }
+  }
+
+  #releaseGuard(): void {
+    this.#guard?.release();
+    this.#guard = undefined;
   }
 }

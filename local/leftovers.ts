@@ -1,6 +1,7 @@
 /** What a cluster whose own process was killed leaves running. */
 
 import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
 import type { Home } from './home.ts';
 import { MARKER_ROOT } from './kubelet/markers.ts';
 import { type Belonging, killBelonging, processTable } from './kubelet/processes.ts';
@@ -23,8 +24,27 @@ function belongingTo(home: Home): Belonging {
   };
 }
 
-/** Ends programs and pods of this home; no cluster may be running in it. Rejects with a `LocalError`. */
+/** How long a process that was just forked may take to begin its program, milliseconds. */
+const EXEC_MS = 10_000;
+const LOOK_MS = 10;
+/** A program loads within a look or two; other programs that begin must not hold up a start for ever. */
+const LOADING_LOOKS = 100;
+
+/**
+ * Ends programs and pods of this home; nobody else may run or start a cluster in it meanwhile. Rejects with a
+ * `LocalError` unless all of them are gone for certain.
+ *
+ * A child that was forked and has not begun its program yet has the environment of its parent, so nothing marks it. It
+ * still holds its parent's presence: the search for marked processes begins when nobody holds that any more.
+ */
 export async function endLeftovers(home: Home): Promise<void> {
+  const { presence } = home;
+  for (let waited = 0; presence.isHeld(); waited += LOOK_MS) {
+    if (waited > EXEC_MS) throw new LocalError(`a process of an earlier cluster still holds ${home.path}/presence`);
+    await sleep(LOOK_MS);
+  }
+  // Exec closes the files some microseconds before the new environment can be read.
+  for (let looks = 0; processTable.isLoading() && looks < LOADING_LOOKS; looks++) await sleep(LOOK_MS);
   const left = await killBelonging(processTable, belongingTo(home));
   if (left.length > 0) throw new LocalError(`processes of an earlier cluster cannot be ended: pids ${left.join(', ')}`);
 }

@@ -1,5 +1,6 @@
 /** The program `local`: see `config.ts` for what it can be told. */
 
+import { JournalLost } from './apiserver/store/journal.ts';
 import { down, status, upDetached } from './background.ts';
 import { type LocalConfig, readConfig, USAGE, UsageError } from './config.ts';
 import { AlreadyRunning, Home, HomeUnusable } from './home.ts';
@@ -56,7 +57,7 @@ async function foreground(config: LocalConfig, kubeconfig: string): Promise<void
 }
 
 function isExpected(error: unknown): error is Error {
-  return error instanceof AlreadyRunning || error instanceof HomeUnusable || error instanceof LocalError;
+  return [AlreadyRunning, HomeUnusable, LocalError, JournalLost].some((expected) => error instanceof expected);
 }
 
 try {

@@ -35,8 +35,8 @@ export interface ProgramSpec {
   logPath: string;
   /** Where it is to listen. Asked again when that port was taken. */
   place(): Promise<Place>;
-  /** Done before every start: no earlier run of the program lives then. */
-  prepare?: () => Promise<void>;
+  /** Done before every start, when no earlier run of the program lives. What it returns is added to the environment. */
+  prepare(): Promise<Record<string, string>>;
 }
 
 export class Program {
@@ -54,17 +54,17 @@ export class Program {
 
   /** Starts it and resolves when it is ready. Rejects with a `LocalError` that holds the end of its log. From then on it is watched. */
   async start(): Promise<void> {
-    const { logPath, name, prepare } = this.#spec;
+    const { logPath, name } = this.#spec;
     const size = statSync(logPath, { throwIfNoEntry: false })?.size ?? 0;
     if (size > MAX_LOG) renameSync(logPath, `${logPath}.1`);
     const offset = size > MAX_LOG ? 0 : size;
     for (let left = PORTS; ; left--) {
-      await prepare?.();
+      const prepared = await this.#spec.prepare();
       const { readyUrl: before } = this.#place;
       this.#place = await this.#spec.place();
       if (this.#stopping.signal.aborted) throw new LocalError(`${name} was stopped before it began`);
       const begun = statSync(logPath, { throwIfNoEntry: false })?.size ?? 0;
-      const ended = untilEnd(this.#spawn());
+      const ended = untilEnd(this.#spawn(prepared));
       const settled = new AbortController();
       const problem = await Promise.race([
         this.#untilReady(this.#place.readyUrl, settled.signal),
@@ -77,7 +77,11 @@ export class Program {
       }
       const said = (from: number) => readFileSync(logPath).subarray(from).toString('utf8').trim().slice(-2_000);
       const isTaken = said(begun).includes('EADDRINUSE') && this.#place.readyUrl !== before;
-      if (isTaken && left > 1) continue;
+      if (isTaken && left > 1) {
+        this.#child?.kill('SIGKILL');
+        await ended;
+        continue;
+      }
       throw new LocalError(`${name} ${problem}; its log (${logPath}) says:\n${said(offset) || '(nothing)'}`);
     }
   }
@@ -107,9 +111,9 @@ export class Program {
     return this.#stopping.signal.aborted ? 'was stopped' : `was not ready within ${READY_MS / 1_000} s`;
   }
 
-  #spawn(): ChildProcess {
+  #spawn(prepared: Record<string, string>): ChildProcess {
     const { argv, logPath } = this.#spec;
-    const env = { ...this.#spec.env, ...this.#place.env };
+    const env = { ...this.#spec.env, ...this.#place.env, ...prepared };
     const log = openSync(logPath, 'a', 0o600);
     try {
       // A session of its own: Ctrl-C in a terminal reaches this program only, which then stops the others in order.
@@ -134,10 +138,15 @@ export class Program {
       logger.warn({ ended: how, backoffMs: backoff }, 'program ended, starting it again');
       await delay(clock, backoff, signal).catch(() => {});
       if (signal.aborted) return;
-      await this.#spec.prepare?.().catch((error) => logger.warn({ err: error }, 'program not prepared'));
-      if (signal.aborted) return;
       startedAt = clock.monotonic();
-      ended = untilEnd(this.#spawn());
+      try {
+        const prepared = await this.#spec.prepare();
+        if (signal.aborted) return;
+        ended = untilEnd(this.#spawn(prepared));
+      } catch (error) {
+        logger.warn({ err: error }, 'program could not be prepared');
+        ended = Promise.resolve('not prepared');
+      }
     }
   }
 }

@@ -17,25 +17,29 @@ export interface UpOptions {
 export async function up({ config, deps, signal, onReady }: UpOptions): Promise<void> {
   const home = new Home(config.home);
   home.make();
-  home.lock();
+  await home.lock();
+  const { presence } = home;
   try {
     home.removeState();
     await endLeftovers(home);
+    presence.hold();
     const cluster = new Cluster(home, config, deps);
     try {
       const state = await cluster.start(signal);
       signal.throwIfAborted();
       home.writeState(state);
       onReady(state);
-      await new Promise((resolve) => signal.addEventListener('abort', resolve, { once: true }));
+      const stopped = new Promise((resolve) => signal.addEventListener('abort', resolve, { once: true }));
+      await Promise.race([stopped, cluster.failed]);
     } catch (error) {
       // Told to stop while it started: that is no failure.
       if (!signal.aborted) throw error;
     } finally {
-      home.removeState();
+      home.removeOwnState();
       await cluster.stop();
     }
   } finally {
+    presence.letGo();
     home.unlock();
   }
 }

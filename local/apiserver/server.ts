@@ -17,6 +17,7 @@ import { OpenApi } from './discovery/openapi.ts';
 import { statusObject } from './errors.ts';
 import { FaultInjection } from './faults.ts';
 import { Api } from './http/api.ts';
+import { Connections } from './http/connections.ts';
 import { asApiError } from './http/respond.ts';
 import type { WatchHub } from './http/watch.ts';
 import { InProcessApi } from './inprocess.ts';
@@ -33,7 +34,12 @@ const snapshotIntervalMs = 60_000;
 /** Starts the API server; resolves once it answers. Rejects when its data cannot be read or its port cannot be had. */
 export async function startApiServer(options: ApiServerOptions): Promise<ApiServer> {
   const { clock, random, logger, dataDir } = options;
-  const persisted = dataDir === undefined ? undefined : Journal.open(dataDir);
+  const onLost = (error: Error) => {
+    logger.error({ err: error }, 'API server has lost its journal, no write is acknowledged any more');
+    options.onStorageLost?.(error);
+  };
+  const boot = random.bytes(8).toString('hex');
+  const persisted = dataDir === undefined ? undefined : Journal.open(dataDir, { boot, onLost });
   const store = new VersionedStore({
     historyLength: options.historyLength ?? 2000,
     ...(persisted ? { contents: persisted.contents, sink: persisted.journal } : {}),
@@ -82,9 +88,10 @@ export async function startApiServer(options: ApiServerOptions): Promise<ApiServ
     logger,
   });
 
+  const connections = new Connections();
   const server = createServer(
     { key: keys.privateKey.export({ type: 'pkcs8', format: 'pem' }), cert: keys.certificate, keepAliveTimeout: 60_000 },
-    (req, res) => void api.handle(req, res),
+    (req, res) => connections.carryOut(req, api.handle(req, res)),
   );
   const upgraded = new Set<Duplex>();
   server.on('upgrade', (req: IncomingMessage, socket: Duplex, head: Buffer) => {
@@ -92,7 +99,10 @@ export async function startApiServer(options: ApiServerOptions): Promise<ApiServ
     socket.once('close', () => upgraded.delete(socket));
     // A connection that breaks before anybody listens must not end the server.
     socket.on('error', () => socket.destroy());
-    api.upgrade(req, socket, head).catch((error: unknown) => refuseUpgrade(socket, error));
+    connections.carryOut(
+      req,
+      api.upgrade(req, socket, head).catch((error: unknown) => refuseUpgrade(socket, error)),
+    );
   });
   server.on('tlsClientError', (_error, socket) => socket.destroy());
   await new Promise<void>((resolve, reject) => {
@@ -139,6 +149,10 @@ export async function startApiServer(options: ApiServerOptions): Promise<ApiServ
       const token = random.bytes(32).toString('base64url');
       authenticator.add({ token, user });
       return token;
+    },
+    revokeToken(token) {
+      authenticator.remove(token);
+      return connections.cut(`Bearer ${token}`);
     },
     kubeconfig: (token) => kubeconfig(url, keys.certificate, token),
     close() {

@@ -21,6 +21,8 @@ export interface TokenEntry {
 export interface ApiServerOptions {
   /** Where objects, the certificate and the signing key are kept between starts. Absent: in memory only. */
   dataDir?: string;
+  /** Called when the files in `dataDir` are no longer this server's own: it answers no write any more and has to be closed. */
+  onStorageLost?(error: Error): void;
   /** Default: any free port. The server listens on 127.0.0.1 only. */
   port?: number;
   clock: Clock;
@@ -115,6 +117,10 @@ export interface ApiServer {
   store: Store;
   /** A new token for this user, valid as long as the server runs. */
   mintToken(user: UserInfo): string;
+  /**
+   * Refuses the token from now on and cuts its connections. Resolves once no request made with it is being carried out.
+   */
+  revokeToken(token: string): Promise<void>;
   kubeconfig(token: string): Kubeconfig;
   faults: Faults;
   /** Ends all connections and writes what is not yet written. */

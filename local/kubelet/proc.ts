@@ -1,6 +1,6 @@
 /** The process table of Linux, read from /proc. */
 
-import { readdirSync, readFileSync } from 'node:fs';
+import { readdirSync, readFileSync, statSync } from 'node:fs';
 import type { ProcessInfo, ProcessTable } from './process-table.ts';
 
 function readOrUndefined(path: string): string | undefined {
@@ -34,6 +34,19 @@ function parseEnvironment(text: string): Map<string, string> {
   return variables;
 }
 
+const PF_KTHREAD = 0x00200000;
+
+/** The fields of `stat` from the third on. */
+function statFields(pid: number): string[] | undefined {
+  const stat = readOrUndefined(`/proc/${pid}/stat`);
+  // The second field is the program's name in parentheses and may itself hold blanks and parentheses.
+  return stat?.slice(stat.lastIndexOf(')') + 2).split(' ');
+}
+
+function isOwn(pid: string): boolean {
+  return statSync(`/proc/${pid}`, { throwIfNoEntry: false })?.uid === process.getuid?.();
+}
+
 export const procTable: ProcessTable = {
   list() {
     const processes: ProcessInfo[] = [];
@@ -45,10 +58,8 @@ export const procTable: ProcessTable = {
     return processes;
   },
   find(pid) {
-    const stat = readOrUndefined(`/proc/${pid}/stat`);
-    if (stat === undefined) return undefined;
-    // The second field is the program's name in parentheses and may itself hold blanks and parentheses.
-    const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
+    const fields = statFields(pid);
+    if (fields === undefined) return undefined;
     // A zombie with more threads than the dead main one lives.
     if (fields[0] === 'X' || (fields[0] === 'Z' && Number(fields[17]) <= 1)) return undefined;
     return { pid, ppid: Number(fields[1]), sid: Number(fields[3]), start: Number(fields[19]) };
@@ -56,6 +67,17 @@ export const procTable: ProcessTable = {
   environment(pid) {
     const text = readOrUndefined(`/proc/${pid}/environ`) ?? threadsEnvironment(pid);
     return text === undefined ? undefined : parseEnvironment(text);
+  },
+  isLoading() {
+    return readdirSync('/proc').some((entry) => {
+      // Process 1 is nobody's child.
+      if (!/^\d+$/.test(entry) || entry === '1') return false;
+      const fields = statFields(Number(entry));
+      if (!fields || fields[0] === 'X' || fields[0] === 'Z') return false;
+      const isKernelThread = (Number(fields[6]) & PF_KTHREAD) !== 0;
+      // The kernel sets the end of the environment last. It shows 0 of processes that this user may not look into too.
+      return !isKernelThread && fields[48] === '0' && isOwn(entry);
+    });
   },
   bootId: () => (readOrUndefined('/proc/sys/kernel/random/boot_id') ?? '').trim(),
 };

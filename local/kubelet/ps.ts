@@ -54,6 +54,8 @@ export const psTable: ProcessTable = {
     environments ??= readEnvironments();
     return environments.get(pid);
   },
+  // Not told by ps; a look takes longer than a program's loading.
+  isLoading: () => false,
   // Start times are wall-clock here and differ between boots by themselves.
   bootId: () => 'wall-clock',
 };

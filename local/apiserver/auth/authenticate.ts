@@ -7,7 +7,7 @@ const digest = (token: string) => createHash('sha256').update(token).digest();
 
 /** Tells who a bearer token belongs to. */
 export class Authenticator {
-  readonly #known: { digest: Buffer; user: UserInfo }[] = [];
+  #known: { digest: Buffer; user: UserInfo }[] = [];
   readonly #serviceTokens: ServiceTokens;
 
   constructor(tokens: TokenEntry[], serviceTokens: ServiceTokens) {
@@ -18,6 +18,11 @@ export class Authenticator {
   add({ token, user }: TokenEntry): void {
     const groups = [...new Set([...user.groups, 'system:authenticated'])];
     this.#known.push({ digest: digest(token), user: { ...user, groups } });
+  }
+
+  remove(token: string): void {
+    const unwanted = digest(token);
+    this.#known = this.#known.filter((entry) => !timingSafeEqual(entry.digest, unwanted));
   }
 
   /** The user of a request; 401 without a token that is good for this server. */

@@ -1,15 +1,17 @@
 import {
   closeSync,
   fstatSync,
+  fsyncSync,
+  ftruncateSync,
   mkdirSync,
   openSync,
   readFileSync,
   renameSync,
   rmSync,
-  truncateSync,
+  statSync,
   writeSync,
 } from 'node:fs';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import { parseExact } from '../../../core/json.ts';
 import type { ApiObject } from '../object.ts';
 import type { Change, Sink, StoreContents } from './versioned.ts';
@@ -18,58 +20,106 @@ import { keyOf } from './versioned.ts';
 /** A journal smaller than this is not worth a new snapshot; bytes. */
 const smallJournal = 16 * 1024 * 1024;
 
+/** Versions are promised to the disk in blocks of this size: one fsync a block. */
+const VERSION_BLOCK = 100_000;
+
 interface Line {
+  /** The run of the server that wrote it. Absent in files of older releases. */
+  boot?: string;
   version: number;
   storage: string;
-  /** Absent in the line that only tells the version. */
+  /** No version above it has been given out. In lines without an object. */
+  ceiling?: number;
+  /** Absent in the line with which a run takes the journal over or raises its ceiling. */
   object?: ApiObject;
   deleted?: true;
 }
 
+/** Another process has taken the journal over, or its file was replaced. Nothing can be stored any more. */
+export class JournalLost extends Error {
+  readonly code = 'JournalLost';
+  constructor(path: string) {
+    super(
+      `${path} is no longer this server's own: another process writes to it, or it was replaced or removed; ` +
+        'this server stores nothing more and has to be stopped',
+    );
+    this.name = 'JournalLost';
+  }
+}
+
+export interface JournalOptions {
+  /** Of this run of the server; no other run has the same. */
+  boot: string;
+  /** Called once, when the first write finds that the file is no longer this run's own. */
+  onLost?: (error: JournalLost) => void;
+}
+
 /**
- * Keeps the store in two files: a snapshot and the changes since. A line is handed to the operating system before the
- * write counts, so a killed server loses nothing; fsync is not used, a crash of the machine may lose the last changes.
+ * Keeps the store in two files: a snapshot and the changes since.
+ *
+ * - A line is handed to the operating system before its write is acknowledged, so a killed server loses nothing. Lines
+ *   are not fsynced: a power loss may take the last seconds of writes.
+ * - Versions never repeat, also after a power loss. A block of versions is written as the ceiling and fsynced before the
+ *   first of them is given out; a start begins at the ceiling that it finds.
+ * - Two writers never both acknowledge. A run takes the journal over by appending a line with its boot id, then reads
+ *   what stands before it. Every append looks at the file after its write and before it counts: the path must still name
+ *   the open file, and the file must hold nothing but what was read and written here. So an acknowledged line stands
+ *   before the line of a take-over and is read by it; a later one is refused here and skipped by every replay.
  */
 export class Journal implements Sink {
   readonly #snapshot: string;
   readonly #path: string;
+  readonly #boot: string;
+  readonly #onLost: (error: JournalLost) => void;
   #file: number;
   #size: number;
+  #ceiling = 0;
+  #lost: JournalLost | undefined;
 
-  private constructor(dir: string) {
+  private constructor(dir: string, { boot, onLost }: JournalOptions) {
     this.#snapshot = join(dir, 'objects.snapshot.jsonl');
     this.#path = join(dir, 'objects.journal.jsonl');
+    this.#boot = boot;
+    this.#onLost = onLost ?? (() => {});
     this.#file = openSync(this.#path, 'a', 0o600);
     this.#size = fstatSync(this.#file).size;
   }
 
-  /** Reads what is there and opens the journal for more. Throws when a file cannot be read or written. */
-  static open(dir: string): { journal: Journal; contents: StoreContents } {
+  /**
+   * Reads what is there, takes the journal over and opens it for more. Throws when a file cannot be read or written, and
+   * `JournalLost` when another process writes to it.
+   */
+  static open(dir: string, options: JournalOptions): { journal: Journal; contents: StoreContents } {
     mkdirSync(dir, { recursive: true, mode: 0o700 });
-    const journal = new Journal(dir);
-    const contents: StoreContents = { version: 1, collections: new Map() };
-    replay(journal.#snapshot, contents);
-    const whole = replay(journal.#path, contents);
-    // A torn last line is a write that was never acknowledged.
-    if (whole < journal.#size) truncateSync(journal.#path, whole);
-    journal.#size = whole;
-    return { journal, contents };
-  }
-
-  /** Throws when the line cannot be written; then it is as if nothing had been. */
-  append(change: Change): void {
+    const journal = new Journal(dir, options);
     try {
-      this.#size += this.#write(this.#file, {
-        version: change.version,
-        storage: change.storage,
-        object: change.object,
-        ...(change.type === 'DELETED' ? { deleted: true } : {}),
-      });
+      const replay = new Replay();
+      replay.file(journal.#snapshot);
+      replay.endSnapshot();
+      const whole = replay.file(journal.#path);
+      // A torn last line is a write that was never acknowledged.
+      if (whole < journal.#size) ftruncateSync(journal.#file, whole);
+      journal.#size = whole;
+      const { contents } = replay;
+      contents.version = Math.max(contents.version, replay.ceiling);
+      journal.#reserve(contents.version);
+      syncFolder(dir);
+      return { journal, contents };
     } catch (error) {
-      // A disk that is full takes a part of the line: the next one must not follow it.
-      truncateSync(this.#path, this.#size);
+      journal.close();
       throw error;
     }
+  }
+
+  /** Throws when the line cannot be written; then it is as if nothing had been. After a `JournalLost` nothing can be. */
+  append(change: Change): void {
+    if (change.version > this.#ceiling) this.#reserve(change.version);
+    this.#append({
+      version: change.version,
+      storage: change.storage,
+      object: change.object,
+      ...(change.type === 'DELETED' ? { deleted: true } : {}),
+    });
   }
 
   /** Writes a snapshot in place of a journal that has grown; cheap when it has not. Throws when it cannot: the journal stays. */
@@ -81,12 +131,15 @@ export class Journal implements Sink {
     const temporary = `${this.#snapshot}.new`;
     const file = openSync(temporary, 'w', 0o600);
     try {
-      this.#write(file, { version: contents.version, storage: '' });
+      writeAll(file, this.#bytesOf({ version: contents.version, storage: '', ceiling: this.#ceiling }));
       for (const [storage, objects] of contents.collections) {
         for (const object of objects.values()) {
-          this.#write(file, { version: Number(object.metadata.resourceVersion), storage, object });
+          writeAll(file, this.#bytesOf({ version: Number(object.metadata.resourceVersion), storage, object }));
         }
       }
+      // The journal is emptied next: the snapshot has to be on the disk by then.
+      fsyncSync(file);
+      this.#requireOwn(this.#size);
     } catch (error) {
       rmSync(temporary, { force: true });
       throw error;
@@ -94,8 +147,9 @@ export class Journal implements Sink {
       closeSync(file);
     }
     renameSync(temporary, this.#snapshot);
+    syncFolder(dirname(this.#snapshot));
     // Lines of the old journal that survive a kill right here repeat what the snapshot has: replay skips them.
-    truncateSync(this.#path, 0);
+    ftruncateSync(this.#file, 0);
     this.#size = 0;
   }
 
@@ -103,10 +157,62 @@ export class Journal implements Sink {
     closeSync(this.#file);
   }
 
-  #write(file: number, line: Line): number {
-    const bytes = Buffer.from(`${JSON.stringify(line)}\n`);
-    for (let offset = 0; offset < bytes.length; ) offset += writeSync(file, bytes, offset);
-    return bytes.length;
+  /** Makes sure that versions from `version` on can be given out: no later start gives them out again. */
+  #reserve(version: number): void {
+    const ceiling = version + VERSION_BLOCK;
+    this.#append({ version, storage: '', ceiling });
+    fsyncSync(this.#file);
+    this.#ceiling = ceiling;
+  }
+
+  #append(line: Line): void {
+    if (this.#lost) throw this.#lost;
+    const bytes = this.#bytesOf(line);
+    let written = 0;
+    try {
+      while (written < bytes.length) written += writeSync(this.#file, bytes, written);
+    } catch (error) {
+      this.#requireOwn(this.#size + written);
+      // A disk that is full takes a part of the line: the next one must not follow it.
+      ftruncateSync(this.#file, this.#size);
+      throw error;
+    }
+    this.#requireOwn(this.#size + written);
+    this.#size += written;
+  }
+
+  /** Throws, now and at every later write, unless the file is this run's alone and `size` bytes long. */
+  #requireOwn(size: number): void {
+    if (this.#lost) throw this.#lost;
+    if (this.#isOwn() && fstatSync(this.#file).size === size) return;
+    this.#lost = new JournalLost(this.#path);
+    this.#onLost(this.#lost);
+    throw this.#lost;
+  }
+
+  /** Whether the path still names the open file. */
+  #isOwn(): boolean {
+    const named = statSync(this.#path, { throwIfNoEntry: false });
+    const open = fstatSync(this.#file);
+    return named !== undefined && named.ino === open.ino && named.dev === open.dev;
+  }
+
+  #bytesOf(line: Line): Buffer {
+    return Buffer.from(`${JSON.stringify({ boot: this.#boot, ...line })}\n`);
+  }
+}
+
+function writeAll(file: number, bytes: Buffer): void {
+  for (let offset = 0; offset < bytes.length; ) offset += writeSync(file, bytes, offset);
+}
+
+/** Has names in the folder survive a power loss. */
+function syncFolder(dir: string): void {
+  const folder = openSync(dir, 'r');
+  try {
+    fsyncSync(folder);
+  } finally {
+    closeSync(folder);
   }
 }
 
@@ -122,24 +228,46 @@ export class JournalDamaged extends Error {
   }
 }
 
-/** Applies the lines of a file; returns how many bytes of it are whole lines. */
-function replay(path: string, contents: StoreContents): number {
-  let bytes: Buffer;
-  try {
-    bytes = readFileSync(path);
-  } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return 0;
-    throw error;
+/** Builds what is stored from the lines of the snapshot and then of the journal. */
+class Replay {
+  readonly contents: StoreContents = { version: 1, collections: new Map() };
+  ceiling = 0;
+  #boot: string | undefined;
+  #snapshotVersion = 1;
+
+  /** What the snapshot holds already is skipped in the journal. */
+  endSnapshot(): void {
+    this.#snapshotVersion = this.contents.version;
   }
-  const snapshotVersion = contents.version;
-  let start = 0;
-  let count = 0;
-  for (let end = bytes.indexOf(10); end >= 0; start = end + 1, end = bytes.indexOf(10, start)) {
-    count += 1;
-    const line = parseLine(bytes.toString('utf8', start, end), path, count);
-    if (line.object === undefined || line.version > snapshotVersion) apply(line, contents);
+
+  /** Applies the lines of a file; returns how many bytes of it are whole lines. */
+  file(path: string): number {
+    let bytes: Buffer;
+    try {
+      bytes = readFileSync(path);
+    } catch (error) {
+      if ((error as NodeJS.ErrnoException).code === 'ENOENT') return 0;
+      throw error;
+    }
+    let start = 0;
+    let count = 0;
+    for (let end = bytes.indexOf(10); end >= 0; start = end + 1, end = bytes.indexOf(10, start)) {
+      count += 1;
+      this.#line(parseLine(bytes.toString('utf8', start, end), path, count));
+    }
+    return start;
   }
-  return start;
+
+  #line(line: Line): void {
+    if (line.object === undefined) {
+      // A line of an earlier run that comes after this one was never acknowledged.
+      this.#boot = line.boot;
+      this.ceiling = Math.max(this.ceiling, line.ceiling ?? 0);
+      this.contents.version = Math.max(this.contents.version, line.version);
+    } else if (line.boot === this.#boot && line.version > this.#snapshotVersion) {
+      apply(line.object, line, this.contents);
+    }
+  }
 }
 
 function parseLine(text: string, path: string, number: number): Line {
@@ -150,15 +278,14 @@ function parseLine(text: string, path: string, number: number): Line {
   }
 }
 
-function apply(line: Line, contents: StoreContents): void {
-  contents.version = Math.max(contents.version, line.version);
-  if (line.object === undefined) return;
-  let collection = contents.collections.get(line.storage);
+function apply(object: ApiObject, { version, storage, deleted }: Line, contents: StoreContents): void {
+  contents.version = Math.max(contents.version, version);
+  let collection = contents.collections.get(storage);
   if (!collection) {
     collection = new Map();
-    contents.collections.set(line.storage, collection);
+    contents.collections.set(storage, collection);
   }
-  const key = keyOf(line.object.metadata.namespace, line.object.metadata.name);
-  if (line.deleted) collection.delete(key);
-  else collection.set(key, line.object);
+  const key = keyOf(object.metadata.namespace, object.metadata.name);
+  if (deleted) collection.delete(key);
+  else collection.set(key, object);
 }

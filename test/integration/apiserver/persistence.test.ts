@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { appendFile, mkdir, rmdir, stat, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { describe, test } from 'node:test';
-import { systemClock } from '../../../core/system.ts';
+import { silentLogger, systemClock } from '../../../core/system.ts';
 import { testServer } from '../../support/api-server.ts';
 import { eventually } from '../../support/eventually.ts';
 import { folder, start, widget, widgets, withWidgets } from './widgets.ts';
@@ -52,6 +52,27 @@ describe('what is kept between starts', () => {
     await second.server.close();
     const third = await start({ dataDir });
     assert.equal((await third.api.get(widgets)).body.items.length, 2);
+  });
+
+  test('of two servers on the same files the first answers no write any more once the second has read them', async () => {
+    const dataDir = await folder();
+    const lost: Error[] = [];
+    const first = await withWidgets({ dataDir, onStorageLost: (error) => lost.push(error), logger: silentLogger });
+    const before = (await first.api.post(widgets, widget('before'))).body.metadata.resourceVersion;
+    const second = await start({ dataDir });
+    assert.equal((await first.api.post(widgets, widget('late'))).status, 500);
+    assert.deepEqual(
+      lost.map((error) => error.name),
+      ['JournalLost'],
+    );
+    assert.equal((await first.api.delete(`${widgets}/before`)).status, 500);
+    const found = (await second.api.get(`${widgets}/before`)).body.metadata.resourceVersion;
+    assert.equal(found, before);
+    const third = await start({ dataDir });
+    assert.deepEqual(
+      (await third.api.get(widgets)).body.items.map(({ metadata }: { metadata: { name: string } }) => metadata.name),
+      ['before'],
+    );
   });
 
   test('a damaged line within stops the start and names the file', async () => {

@@ -1,11 +1,42 @@
 import assert from 'node:assert/strict';
-import { existsSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import {
+  copyFileSync,
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  statSync,
+  writeFileSync,
+} from 'node:fs';
 import { createServer } from 'node:net';
 import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
 import { eventually } from '../../support/eventually.ts';
 import { exists, processesWith } from '../../support/processes.ts';
+import type { RawApi } from '../../support/raw-api.ts';
 import { LocalProgram } from './program.ts';
+
+const LEASE = '/apis/coordination.k8s.io/v1/namespaces/berth-system/leases/berth-controller';
+
+/** Paths of what the controller was given to reach the API. */
+function controllerKubeconfigs(local: LocalProgram): string[] {
+  const folder = join(local.home, 'programs');
+  const names = readdirSync(folder).filter((name) => name.startsWith('controller.'));
+  return names.map((name) => join(folder, name));
+}
+
+const tokenIn = (kubeconfig: string): string => JSON.parse(readFileSync(kubeconfig, 'utf8')).users[0].user.token;
+
+/** The controller's lease once somebody holds it. */
+async function heldLease(api: RawApi) {
+  return eventually(async () => {
+    const { status, body } = await api.get(LEASE);
+    return status === 200 && body.spec.holderIdentity ? body : undefined;
+  });
+}
 
 describe('the program local', () => {
   let local: LocalProgram;
@@ -29,9 +60,8 @@ describe('the program local', () => {
   });
 
   test('its programs have the rights of their service accounts and no more', async () => {
-    const config = JSON.parse(readFileSync(join(local.home, 'programs', 'controller.kubeconfig'), 'utf8'));
     const api = await local.api();
-    const token = config.users[0].user.token;
+    const token = tokenIn(controllerKubeconfigs(local)[0]!);
     assert.equal((await api.get('/apis/berth.dev/v1alpha1/sessions', { token })).status, 200);
     assert.equal((await api.get('/api/v1/secrets', { token })).status, 403);
     assert.equal((await api.get('/api/v1/configmaps', { token })).status, 403);
@@ -68,6 +98,40 @@ describe('the program local', () => {
       return now.length === 2 && !now.some((pid) => pids.includes(pid));
     });
     await eventually(async () => (await fetch(`${apiUrl}/readyz`)).status === 200);
+  });
+
+  test('a controller that is killed leaves its lease to its successor, and nothing it was given is of use', async () => {
+    const api = await local.api();
+    const before = await heldLease(api);
+    const [kubeconfig] = controllerKubeconfigs(local) as [string];
+    const token = tokenIn(kubeconfig);
+    const [controller] = processesWith(`BERTH_LOCAL_HOME=${local.home}`).filter((pid) =>
+      readFileSync(`/proc/${pid}/cmdline`, 'utf8').includes('controller/main.ts'),
+    );
+    process.kill(controller!, 'SIGKILL');
+    const after = await eventually(async () => {
+      const lease = await heldLease(api);
+      return lease.spec.holderIdentity === before.spec.holderIdentity ? undefined : lease;
+    });
+    assert.equal(after.metadata.uid, before.metadata.uid, 'it was not deleted');
+    assert.equal(after.spec.leaseTransitions, before.spec.leaseTransitions + 1);
+    assert.equal((await api.get('/version', { token })).status, 401);
+    assert.equal(existsSync(kubeconfig), false);
+  });
+
+  test('after a kill -9 the next cluster takes over the lease and accepts nothing that the last one gave out', async () => {
+    const before = await heldLease(await local.api());
+    const [kubeconfig] = controllerKubeconfigs(local) as [string];
+    const token = tokenIn(kubeconfig);
+    process.kill((await local.status()).pid, 'SIGKILL');
+    assert.equal((await local.run('up', '--detach')).code, 0);
+    const api = await local.api();
+    const after = await heldLease(api);
+    assert.equal(after.metadata.uid, before.metadata.uid, 'it was not deleted');
+    assert.ok(after.spec.leaseTransitions > before.spec.leaseTransitions);
+    assert.notEqual(after.spec.holderIdentity, before.spec.holderIdentity);
+    assert.equal((await api.get('/version', { token })).status, 401);
+    assert.equal(existsSync(kubeconfig), false);
   });
 
   test('after a kill -9 the next up ends what was left, fails its pods and starts none twice', async () => {
@@ -131,6 +195,44 @@ describe('the program local', () => {
     assert.equal((await local.run('down')).code, 0);
   });
 
+  test('a child of a dead cluster that begins its program late is found all the same', async () => {
+    // Such a child holds what its parent held and carries no mark until it begins its program, which closes the pipe.
+    const late = `exec 3<>"$0/presence"; echo held; read go; exec 3<&- env BERTH_LOCAL_HOME="$0" sleep 1000`;
+    const child = spawn('sh', ['-c', late, local.home], { stdio: ['pipe', 'pipe', 'ignore'] });
+    await once(child.stdout, 'data');
+    let isOver = false;
+    const down = local.run('down').finally(() => {
+      isOver = true;
+    });
+    await eventually(() => existsSync(join(local.home, 'guard.sqlite')));
+    const soon = new Promise((resolve) => setTimeout(resolve, 1_000));
+    await Promise.race([down, soon]);
+    assert.equal(isOver, false, 'it waits for the child');
+    child.stdin.write('go\n');
+    const [, signal] = await once(child, 'exit');
+    assert.equal(signal, 'SIGKILL');
+    assert.equal((await down).code, 0);
+  });
+
+  test('a cluster whose files were replaced under it says so and ends, with all that it ran', async () => {
+    const fresh = new LocalProgram();
+    const { ended } = fresh.start('up');
+    const { pid } = await eventually(() => fresh.status());
+    const journal = join(fresh.home, 'cluster', 'objects.journal.jsonl');
+    copyFileSync(journal, `${journal}.copy`);
+    renameSync(`${journal}.copy`, journal);
+    const api = await fresh.api();
+    const made = await api.post('/api/v1/namespaces/default/configmaps', { metadata: { name: 'unanswered-write' } });
+    assert.equal(made.status, 500, made.text);
+    const { code, stderr } = await ended;
+    assert.equal(code, 1);
+    assert.match(stderr, /objects\.journal\.jsonl is no longer this server's own/);
+    assert.equal(exists(pid), false);
+    assert.deepEqual(fresh.processes(), []);
+    assert.ok(!readFileSync(journal, 'utf8').includes('unanswered-write'));
+    await fresh.remove();
+  });
+
   test('of several started at once one runs, the others are refused', async () => {
     const all = Array.from({ length: 4 }, () => local.start('up'));
     const { pid } = await eventually(() => local.status());
@@ -146,7 +248,7 @@ describe('the program local', () => {
 
   test('a signal while it starts ends it and leaves nothing', async () => {
     // All over the start: each of them is made a little later than the one before.
-    for (const made of ['', 'lock', 'cluster', 'kubeconfig', 'programs/controller.kubeconfig', 'logs/api.log']) {
+    for (const made of ['', 'lock', 'cluster', 'kubeconfig', 'logs/controller.log', 'logs/api.log']) {
       const fresh = new LocalProgram();
       const { child, ended } = fresh.start('up');
       await eventually(() => existsSync(join(fresh.home, made)), { what: made });

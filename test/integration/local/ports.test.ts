@@ -21,6 +21,7 @@ describe('a program of the embedded cluster', () => {
         argv: [process.execPath, '-e', SERVES],
         env: {},
         logPath: join(folder, 'log'),
+        prepare: async () => ({}),
         place: async () => {
           const port = asked.length === 0 ? first : await others();
           asked.push(port);

@@ -87,6 +87,7 @@ for (const [name, table] of tables) {
         bootId: () => table.bootId(),
         find: (pid) => table.find(pid),
         environment: (pid) => table.environment(pid),
+        isLoading: () => table.isLoading(),
         list: () => {
           looks += 1;
           if (looks > 1) return table.list();

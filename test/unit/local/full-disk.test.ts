@@ -30,7 +30,7 @@ describe('a disk that is full', () => {
     // A limit on the size of files does to a write what a full disk does: it takes a part, and refuses the rest.
     const code = `
       import { Journal } from '${ROOT}/local/apiserver/store/journal.ts';
-      const { journal } = Journal.open('${dir}');
+      const { journal } = Journal.open('${dir}', { boot: 'a' });
       let version = 1;
       const append = (name, bytes) => journal.append({
         version: ++version, storage: 'x', type: 'ADDED', key: name, size: bytes,
@@ -40,7 +40,7 @@ describe('a disk that is full', () => {
       try { append('large', 1_000_000); console.log('no limit'); } catch ({ code }) { console.log(code); }
       append('small-2', 100);
       journal.close();
-      const names = [...Journal.open('${dir}').contents.collections.get('x').values()].map(({ metadata }) => metadata.name);
+      const names = [...Journal.open('${dir}', { boot: 'b' }).contents.collections.get('x').values()].map(({ metadata }) => metadata.name);
       console.log(names.join());`;
     const limited = ['-c', 'ulimit -f 64 && exec "$0" "$@"', process.execPath, ...script(code)];
     const { stdout, stderr } = spawnSync('sh', limited, { encoding: 'utf8' });

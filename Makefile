@@ -17,7 +17,7 @@ $(5) timeout --kill-after=10 $(3) $(NODE) --test --test-timeout=$(3)000 $(4) \
   --test-reporter=./test/support/reporter.ts --test-reporter-destination=build/reports/$(1).json $(2)
 endef
 
-.PHONY: help install generate check test unit sim sim-long sim-figures mutation integration e2e demo images keeper agents bench bench-runner cluster-up cluster-down clean
+.PHONY: help install generate check test unit sim sim-long sim-figures mutation integration e2e demo images keeper agents kill-loop bench bench-runner cluster-up cluster-down clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -66,6 +66,10 @@ e2e: $(INSTALLED) keeper ## the Helm chart on a real kind cluster; KEEP=1 keeps 
 
 agents: $(INSTALLED) $(KEEPER) ## Claude Code, Codex CLI and Gemini CLI beside a stand-in for their models; installs them, 740 MB, into the user's cache
 	$(call suite,agents,'test/agents/*.test.ts',900,--test-concurrency=1)
+
+# Ends early after MINUTES (10). A seed gives the same turns, kills and pauses; what they meet differs from run to run.
+kill-loop: $(INSTALLED) $(KEEPER) ## sessions on an embedded cluster that is killed and started again; KILLS=50 SEED=1 MODE=cluster|controller
+	$(NODE) --disable-warning=ExperimentalWarning test/kill-loop/main.ts --kills $(or $(KILLS),50) --seed $(or $(SEED),1) --mode $(or $(MODE),cluster) --minutes $(or $(MINUTES),10)
 
 bench: $(INSTALLED) keeper ## all figures, on the kind cluster beside a bare pod; KEEP=1 keeps it
 	test/e2e/with-cluster $(NODE) --disable-warning=ExperimentalWarning test/bench/bench.ts

@@ -16,6 +16,8 @@ export interface Focus {
   /** What every class says, beside its agent, and every session. */
   sessionClass?: object;
   session?: object;
+  /** All sessions have an image that knows nothing of Berth. */
+  onlyAnyImage?: boolean;
   maxRunning?: number;
   storeCeilingBytes?: number;
 }

@@ -2,7 +2,7 @@ import type { Bind, Decided } from '../../core/frames/messages.ts';
 import type { KubeObject } from '../../core/kube/types.ts';
 import type { Change } from '../../local/apiserver/store/versioned.ts';
 import type { Run } from './cluster/agent.ts';
-import type { Container } from './cluster/pod.ts';
+import type { KeptFrame, SimContainer } from './cluster/pod.ts';
 import type { StateContent } from './cluster/state-content.ts';
 
 /** A call of a controller. */
@@ -44,19 +44,21 @@ export interface Observer {
   /** A write that the API has taken. */
   committed(change: Change): void;
   /** A runner has accepted its binding. */
-  bound(bind: Bind, container: Container): void;
+  bound(bind: Bind, container: SimContainer): void;
   /** Something that a runner said has reached a controller. */
-  heard(container: Container, word: Word): void;
-  runStarted(run: Run, container: Container): void;
-  runEnded(run: Run, container: Container): void;
-  /** A runner is about to forget a result. */
-  acknowledged(run: Run, container: Container): void;
+  heard(container: SimContainer, word: Word): void;
+  runStarted(run: Run, container: SimContainer): void;
+  runEnded(run: Run, container: SimContainer): void;
+  /** A runner is about to forget a result or a request. */
+  acknowledged(frame: KeptFrame, container: SimContainer): void;
+  /** A controller deletes a pod, and says why. */
+  gaveUp(claim: { process: string; podUID: string; why: string }): void;
   /** A runner obeys a line of an epoch that is over. */
-  obeyed(line: string, container: Container): void;
+  obeyed(line: string, container: SimContainer): void;
   /** An agent was told what somebody decided. */
-  told(run: Run, decided: Decided, container: Container): void;
+  told(run: Run, decided: Decided, container: SimContainer): void;
   /** What an agent left running has touched its session. */
   touched(sessionUID: string): void;
   /** A state directory is about to be handed over. */
-  packed(content: StateContent, container: Container): void;
+  packed(content: StateContent, container: SimContainer): void;
 }

@@ -16,7 +16,7 @@ import { Dice } from './random.ts';
 import { Scheduler } from './scheduler.ts';
 import { Trace } from './trace.ts';
 import { someLimits } from './users/specs.ts';
-import { CLASSES, NAMESPACES, type Users } from './users/users.ts';
+import { ANY_IMAGE, CLASSES, NAMESPACES, type Users } from './users/users.ts';
 import { Workload } from './users/workload.ts';
 import { create } from './users/writes.ts';
 
@@ -99,6 +99,7 @@ export class Simulation {
       runStarted: (...facts) => this.#observer.runStarted(...facts),
       runEnded: (...facts) => this.#observer.runEnded(...facts),
       acknowledged: (...facts) => this.#observer.acknowledged(...facts),
+      gaveUp: (claim) => this.#observer.gaveUp(claim),
       obeyed: (...facts) => this.#observer.obeyed(...facts),
       told: (...facts) => this.#observer.told(...facts),
       touched: (session) => this.#observer.touched(session),
@@ -161,6 +162,7 @@ export class Simulation {
       maxSessions: dice.int(1, 8),
       groupLimit: dice.int(1, 2),
       session: focus.session ?? {},
+      onlyAnyImage: focus.onlyAnyImage ?? false,
     };
     const workload = new Workload(users, focus.deedEveryMs ?? dice.skewed(400, 3000), focus.deeds);
     const stage = { scheduler, server, kubelets, trace, dice: dice.stream('chaos'), replicas: this.#replicas };
@@ -238,10 +240,12 @@ export class Simulation {
   async #furnish(): Promise<void> {
     const server = this.#server;
     for (const namespace of [this.#installation.namespace, ...NAMESPACES]) await server.namespace(namespace);
-    for (const name of CLASSES) {
+    for (const name of [...CLASSES, ANY_IMAGE]) {
       const drawn = this.#dice.chance(0.5) ? someLimits(this.#dice) : {};
       const limits = { ...drawn, ...this.#options.focus?.sessionClass };
-      await create(server, sessionclasses, undefined, name, { agent: { command: ['agent'] }, overrides, ...limits });
+      const plain = name === ANY_IMAGE ? { runner: 'None', image: 'any' } : {};
+      const spec = { agent: { command: ['agent'] }, overrides, ...plain, ...limits };
+      await create(server, sessionclasses, undefined, name, spec);
     }
     await this.#kubelets.nodes.furnish();
     const labels = { [FOREIGN]: 'yes', 'app.kubernetes.io/managed-by': 'berth' };

@@ -61,6 +61,7 @@ export class QuietWorld {
       runStarted: ignored,
       runEnded: ignored,
       acknowledged: ignored,
+      gaveUp: ignored,
       obeyed: ignored,
       told: ignored,
       touched: ignored,

@@ -114,12 +114,17 @@ export class SimApi implements KubeApi {
     const { process, kubelets, dice, rates } = this.#options;
     await process.sleep(dice.skewed(1, 30));
     options.signal?.throwIfAborted();
-    if (dice.chance(rates().log)) throw new ApiError({ code: 500, reason: 'InternalError', message: 'simulated' });
+    if (dice.chance(rates().log)) {
+      kubelets.logFailed(ref);
+      throw new ApiError({ code: 500, reason: 'InternalError', message: 'simulated' });
+    }
     for (const piece of kubelets.log(ref)) {
       await process.sleep(0.1);
       options.signal?.throwIfAborted();
       yield piece;
-      if (dice.chance(rates().log / 4)) throw new TransportError('the log broke off (simulated)');
+      if (!dice.chance(rates().log / 4)) continue;
+      kubelets.logFailed(ref);
+      throw new TransportError('the log broke off (simulated)');
     }
   }
 

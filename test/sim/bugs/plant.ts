@@ -3,7 +3,7 @@ import { cpSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { invariantOf } from '../run.ts';
-import type { Bug } from './list.ts';
+import type { Bug } from './bug.ts';
 
 const CHECKOUT = fileURLToPath(new URL('../../..', import.meta.url));
 /** Inside the checkout, so that the copy finds the same dependencies. */

@@ -1,8 +1,21 @@
 import type { Decided, StartTurn } from '../../../core/frames/messages.ts';
+import { MAX_METADATA_BYTES } from '../../../core/resources/limits.ts';
 import type { Answer } from '../../../runner/agent-socket/socket.ts';
 import type { Completion, Driver, TurnHooks, TurnRequest } from '../../../runner/drivers/driver.ts';
 import type { Process } from '../scheduler.ts';
 import type { StateContent } from './state-content.ts';
+
+/** Ends that are no success, each with what the turn has to say of it. */
+export const BAD_ENDS = {
+  Error: { code: 'AgentFailed', exitCode: 0 },
+  ExitCode: { code: 'AgentFailed', exitCode: 3 },
+  NoResult: { code: 'MissingEnvelope', exitCode: 0 },
+  InvalidResult: { code: 'InvalidResult', exitCode: 0 },
+  MuchOutput: { code: 'OutputTooLarge', exitCode: 0 },
+  MuchMetadata: { code: 'ResultRejected', exitCode: 0 },
+} as const;
+
+export type BadEnd = keyof typeof BAD_ENDS;
 
 /** What the simulated agent does with a turn: the turn's input, so that a trace shows it. */
 export interface Plan {
@@ -14,7 +27,8 @@ export interface Plan {
   state?: number;
   /** Bytes that it prints. */
   log?: number;
-  fails?: boolean;
+  /** How it ends; absent: with a result. */
+  ends?: BadEnd;
   /** It ends only when it is killed. */
   stubborn?: boolean;
   /** It tells that it lives, every so many milliseconds. */
@@ -39,14 +53,29 @@ export interface Run {
   /** How long its runner was told that the turn may run and be silent. */
   timeoutMs: number;
   stallMs: number;
+  /** In a pod without a runner. */
+  isPlain: boolean;
   plan: Plan;
   startedAt: number;
+  /** How long it ran by the clock of its turn, which stands while it waits for a decision; milliseconds. */
+  ranMs: number;
+  /** What it printed. */
+  printed: string;
   /** Digest of the state directory when the agent started. */
   from: string;
   /** Digests of the state directory at each question. */
   asked: string[];
   /** What it came to; absent while it runs, and for ever where its pod was killed. */
-  end?: { outcome: string; output: unknown; to: string; stateBytes: number };
+  end?: RunEnd;
+}
+
+export interface RunEnd extends Omit<Completion, 'outcome' | 'error' | 'asks'> {
+  outcome: Completion['outcome'] | 'Asked';
+  /** Absent with a success. */
+  code?: string;
+  to: string;
+  stateBytes: number;
+  at: number;
 }
 
 export interface AgentOptions {
@@ -83,6 +112,8 @@ class Agent {
   readonly #run: Run;
   readonly #name: string;
   readonly #aborted: Promise<void>;
+  /** Since when its time goes on. */
+  #since: number | undefined;
 
   constructor(options: AgentOptions, turn: StartTurn, hooks: TurnHooks, run: Run) {
     this.#options = options;
@@ -98,7 +129,11 @@ class Agent {
     const { asks = [], log } = this.#plan;
     const { signal } = this.#hooks;
     this.#hooks.started(1);
-    if (log) this.#hooks.log.stderr(Buffer.from(`${'log '.repeat(log / 4)}\n`));
+    if (log) {
+      this.#run.printed = `${this.#name} ${'log '.repeat(log / 4)}\n`;
+      this.#hooks.log.stderr(Buffer.from(this.#run.printed));
+    }
+    this.#since = this.#options.process.monotonic();
     if (decided) told(this.#run, decided);
     const attempt = `${this.#run.turn}/${this.#run.attempt}`;
     for (let number = decided ? content.askedBy(attempt) : 0; ; number++) {
@@ -109,10 +144,13 @@ class Agent {
       this.#run.asked.push(content.digest);
       const question = { prompt: `question ${number} of ${this.#name}` };
       if (how === 'Ended') {
+        this.#rest();
         this.#hooks.collecting();
         return this.#over({ outcome: 'Succeeded', asks: question, exitCode: 0, leftRunning: [] });
       }
+      this.#rest();
       const answer = await Promise.race([this.#options.socket({ do: 'approve', question }, signal), this.#aborted]);
+      this.#since = this.#options.process.monotonic();
       // Who is killed while it waits writes nothing more.
       if (!answer) return this.#over(stopped(signal));
       if (!answer.ok) return this.#over(failure(answer.error.message));
@@ -139,18 +177,29 @@ class Agent {
     const { signal } = this.#hooks;
     if (signal.aborted) await process.sleep(this.#plan.stubborn ? signal.reason.graceMs : 5);
     if (this.#plan.state !== undefined) content.write(this.#name, this.#plan.state);
+    this.#rest();
     this.#hooks.collecting();
     return this.#over(signal.aborted ? stopped(signal) : ended(this.#plan, this.#name));
   }
 
+  /** Its time stands. */
+  #rest(): void {
+    if (this.#since !== undefined) this.#run.ranMs += this.#options.process.monotonic() - this.#since;
+    this.#since = undefined;
+  }
+
   #over(completion: Completion): Completion {
+    this.#rest();
     const { process, content, touched, socket, end } = this.#options;
     const { touchAfterMs } = this.#plan;
+    const { asks, error, outcome, ...said } = completion;
     this.#run.end = {
-      outcome: completion.asks ? 'Asked' : completion.outcome,
-      output: completion.output,
+      outcome: asks ? 'Asked' : outcome,
+      ...(error ? { code: error.code } : {}),
+      ...said,
       to: content.digest,
       stateBytes: content.bytes,
+      at: process.monotonic(),
     };
     end(this.#run);
     if (touchAfterMs !== undefined) {
@@ -163,9 +212,14 @@ class Agent {
   }
 }
 
-function ended(plan: Plan, name: string): Completion {
-  if (plan.fails) return failure('as planned');
-  return { outcome: 'Succeeded', output: { run: name, text: 'x'.repeat(plan.output) }, exitCode: 0, leftRunning: [] };
+function ended({ ends, output }: Plan, name: string): Completion {
+  const said = { output: { run: name, text: 'x'.repeat(output) }, metadata: { by: name }, turnCount: 1 };
+  const success: Completion = { ...said, outcome: 'Succeeded', exitCode: 0, leftRunning: [] };
+  if (!ends) return success;
+  // The runner takes it, and it is the controller that cannot store it.
+  if (ends === 'MuchMetadata') return { ...success, metadata: { by: name, text: 'x'.repeat(MAX_METADATA_BYTES) } };
+  const { code, exitCode } = BAD_ENDS[ends];
+  return { outcome: 'Failed', error: { code, message: `as planned: ${ends}` }, exitCode, leftRunning: [] };
 }
 
 function failure(message: string): Completion {

@@ -1,5 +1,6 @@
 import { controllerConfig } from '../../../controller/config.ts';
 import { Controller } from '../../../controller/controller.ts';
+import { pods } from '../../../core/kube/resources.ts';
 import { type AnswerTime, ServerClock } from '../../../core/kube/server-clock.ts';
 import type { Logger } from '../../../core/runtime.ts';
 import { SimApi } from '../api/client.ts';
@@ -124,11 +125,18 @@ export class Replica {
     return true;
   }
 
+  #gaveUp(process: string, { pod, session, why }: { pod: string; session: string; why: string }): void {
+    const { server, observer } = this.#options;
+    const podUID = server.get(pods, session.split('/')[0], pod)?.metadata.uid;
+    if (podUID) observer.gaveUp({ process, podUID, why });
+  }
+
   #logger(name: string): Logger {
     const { trace, onFault, onLog } = this.#options;
     const write = (level: string) => (fields: object, message: string) => {
       trace.line(() => [name, level, message, words(fields)]);
       onLog?.(message, fields);
+      if (message === 'pod deleted') this.#gaveUp(name, fields as { pod: string; session: string; why: string });
       if (FAULTS.test(message)) onFault(`${name}: ${message}: ${words(fields)}`);
     };
     const logger: Logger = {

@@ -2,6 +2,7 @@ import type { StoredPod } from '../../../core/kube/builtin.ts';
 import { ApiError } from '../../../core/kube/errors.ts';
 import { pods } from '../../../core/kube/resources.ts';
 import type { AttachOptions, ObjectRef, PodStream } from '../../../core/kube/types.ts';
+import { turns } from '../../../core/resources/kinds.ts';
 import { LABEL_SESSION_UID } from '../../../core/resources/names.ts';
 import type { Change } from '../../../local/apiserver/store/versioned.ts';
 import type { SimServer } from '../api/server.ts';
@@ -10,7 +11,9 @@ import type { Dice } from '../random.ts';
 import type { Process, Scheduler } from '../scheduler.ts';
 import type { Trace } from '../trace.ts';
 import { type Node, Nodes } from './nodes.ts';
-import { Container } from './pod.ts';
+import { PlainContainer } from './plain-container.ts';
+import { plainWork } from './plain-work.ts';
+import { Container, type SimContainer } from './pod.ts';
 import { podStatus, type SimPod, scheduled, second } from './pod-status.ts';
 
 /** How likely each misfortune of a pod is. */
@@ -40,6 +43,8 @@ export interface KubeletOptions {
   trace: Trace;
 }
 
+const isGated = ({ spec }: StoredPod) => Boolean(spec.schedulingGates?.length);
+
 /** Scheduler and kubelets: what becomes of pods that belong to sessions. */
 export class Kubelets {
   readonly nodes: Nodes;
@@ -59,7 +64,7 @@ export class Kubelets {
   }
 
   /** Containers that run, on whatever node. */
-  get running(): { pod: SimPod; container: Container }[] {
+  get running(): { pod: SimPod; container: SimContainer }[] {
     return [...this.#pods.values()].flatMap((pod) =>
       pod.container && !pod.container.exit ? [{ pod, container: pod.container }] : [],
     );
@@ -71,12 +76,18 @@ export class Kubelets {
     return Boolean(pod && !pod.gone && pod.container && !pod.container.exit && pod.node?.reachable);
   }
 
+  /** Whether the pod's object is there and its node can be reached. */
+  isThere(podUID: string): boolean {
+    const pod = this.#pods.get(podUID);
+    return Boolean(pod && !pod.gone && pod.node?.reachable);
+  }
+
   /** Whether its container has been told to stop. */
   isTerminating(podUID: string): boolean {
     return this.#pods.get(podUID)?.terminating ?? false;
   }
 
-  container(podUID: string): Container | undefined {
+  container(podUID: string): SimContainer | undefined {
     return this.#pods.get(podUID)?.container;
   }
 
@@ -91,9 +102,17 @@ export class Kubelets {
     if (!container) throw new ApiError({ code: 400, reason: 'BadRequest', message: 'container is waiting to start' });
     const whole = Buffer.from(container.log.join(''));
     const { dice, rates } = this.#options;
-    const rotated = dice.chance(rates().logLost) ? whole.subarray(dice.int(0, whole.length)) : whole;
+    const isRotated = dice.chance(rates().logLost);
+    if (isRotated) container.isHardToRead = true;
+    const rotated = isRotated ? whole.subarray(dice.int(0, whole.length)) : whole;
     const half = Math.floor(rotated.length / 2);
     return [rotated.subarray(0, half), rotated.subarray(half)];
+  }
+
+  /** A log did not come, or not whole. */
+  logFailed(ref: ObjectRef): void {
+    const container = this.container(this.#options.server.get(pods, ref.namespace, ref.name)?.metadata.uid ?? '');
+    if (container) container.isHardToRead = true;
   }
 
   // ------------------------------------------------------------------------------------------------- misfortunes
@@ -121,6 +140,7 @@ export class Kubelets {
     node.reachable = false;
     for (const pod of this.#pods.values()) {
       if (pod.node !== node) continue;
+      if (pod.container) pod.container.isHardToRead = true;
       if (dead) pod.container?.die({ code: 137, reason: 'ContainerStatusUnknown' });
       else pod.container?.cut('connection');
     }
@@ -164,17 +184,22 @@ export class Kubelets {
         container: undefined,
         startedAt: '',
         waiting: undefined,
+        gated: isGated(object as unknown as StoredPod),
         terminating: false,
         evicted: false,
         gone: false,
       };
       pod = added;
       this.#pods.set(uid, added);
-      this.#after(added, 1, 40, 'is scheduled', () => this.#schedule(added));
+      if (!added.gated) this.#after(added, 1, 40, 'is scheduled', () => this.#schedule(added));
     } else if (pod && type === 'DELETED') {
       const removed = pod;
       removed.gone = true;
       if (removed.node?.reachable !== false) this.#after(removed, 1, 500, 'was removed', () => this.#removed(removed));
+    } else if (pod?.gated && !deletionTimestamp) {
+      const gated = pod;
+      gated.gated = isGated(object as unknown as StoredPod);
+      if (!gated.gated) this.#after(gated, 1, 40, 'is scheduled', () => this.#schedule(gated));
     } else if (pod && deletionTimestamp && pod.node?.reachable) {
       const deleted = pod;
       this.#after(deleted, 1, 300, 'is told to stop', () => this.#terminate(deleted));
@@ -197,7 +222,7 @@ export class Kubelets {
   }
 
   async #start(pod: SimPod): Promise<void> {
-    const { dice, rates, scheduler, observer } = this.#options;
+    const { dice, rates } = this.#options;
     if (pod.gone || pod.container || !pod.node?.reachable || pod.terminating) return;
     if (dice.chance(rates().image)) {
       pod.waiting = { reason: dice.pick(['ErrImagePull', 'ImagePullBackOff']), message: 'simulated' };
@@ -207,15 +232,7 @@ export class Kubelets {
     }
     pod.waiting = undefined;
     pod.startedAt = second(this.#options.server.clock.now());
-    const container = new Container({
-      name: `${pod.name.slice(0, 6)}…${pod.name.split('-').at(-1)}`,
-      podUID: pod.uid,
-      scheduler,
-      dice: dice.stream(`container ${pod.uid}`),
-      observer,
-      breaks: () => rates().breaks,
-      onExit: () => this.#publishSoon(pod),
-    });
+    const container = this.#container(pod);
     pod.container = container;
     if (dice.chance(rates().crash)) {
       container.die(
@@ -227,6 +244,23 @@ export class Kubelets {
       return;
     }
     this.#publishSoon(pod);
+  }
+
+  #container(pod: SimPod): SimContainer {
+    const { dice, rates, scheduler, observer, server } = this.#options;
+    const common = {
+      name: `${pod.name.slice(0, 6)}…${pod.name.split('-').at(-1)}`,
+      podUID: pod.uid,
+      scheduler,
+      dice: dice.stream(`container ${pod.uid}`),
+      observer,
+      onExit: () => this.#publishSoon(pod),
+    };
+    const object = this.#object(pod);
+    const work = object && plainWork(object);
+    if (!work) return new Container({ ...common, breaks: () => rates().breaks });
+    const turn = () => server.list(turns).find(({ metadata }) => metadata.uid === work.turn);
+    return new PlainContainer({ ...common, work, attempt: () => turn()?.status?.attempt ?? 1 });
   }
 
   /** The pod's object is marked: the container gets its grace, then the object goes. */

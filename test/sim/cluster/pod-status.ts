@@ -1,7 +1,7 @@
 import type { ContainerState } from '../../../core/kube/builtin.ts';
 import { CONTAINER } from '../../../core/resources/names.ts';
 import type { Node } from './nodes.ts';
-import type { Container, Exit } from './pod.ts';
+import type { Exit, SimContainer } from './pod.ts';
 
 /** A pod of a session as its kubelet has it. */
 export interface SimPod {
@@ -9,9 +9,11 @@ export interface SimPod {
   name: string;
   uid: string;
   node: Node | undefined;
-  container: Container | undefined;
+  container: SimContainer | undefined;
   startedAt: string;
   waiting: ContainerState['waiting'];
+  /** It is held back. */
+  gated: boolean;
   terminating: boolean;
   /** Failed by the kubelet's own decision. */
   evicted: boolean;
@@ -43,7 +45,7 @@ export function podStatus({ container, waiting, startedAt, evicted }: SimPod, no
   };
 }
 
-function phaseOf(evicted: boolean, container: Container | undefined): string {
+function phaseOf(evicted: boolean, container: SimContainer | undefined): string {
   if (evicted) return 'Failed';
   if (!container) return 'Pending';
   if (!container.exit) return 'Running';

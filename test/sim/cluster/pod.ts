@@ -34,6 +34,18 @@ export interface Exit {
   reason?: string;
 }
 
+/** A frame that the runner keeps until it is acknowledged. */
+export interface KeptFrame {
+  kind: 'result' | 'approval';
+  seq: number;
+  incarnation: number;
+  run: Run;
+  /** Digest of the state that was sent before it. */
+  state: string;
+}
+
+const KEPT = /"seq":(\d+),"kind":"(result|approval)","part":(\d+),"parts":(\d+)/;
+
 interface Stream {
   options: AttachOptions;
   controller: Process;
@@ -42,23 +54,50 @@ interface Stream {
   end(end: StreamEnd): void;
 }
 
+/** A container of a session, as the rest of the simulator sees it. */
+export interface SimContainer {
+  readonly process: Process;
+  readonly podUID: string;
+  readonly content: StateContent;
+  readonly log: string[];
+  /** What its runner was bound to. */
+  readonly bind: Bind | undefined;
+  readonly exit: Exit | undefined;
+  /** Its log could not be read, or not whole, or its node was lost for a while. */
+  isHardToRead: boolean;
+  /** When its runner was last told to take no more turns, virtual milliseconds; undefined while it takes them. */
+  readonly suspendedAt: number | undefined;
+  /** SIGTERM. */
+  terminate(): void;
+  /** The process ends here and now, with what it had not yet given away. */
+  die(exit: Exit): void;
+  /** Every attach ends; what is under way is lost. */
+  cut(by: StreamEnd['by']): void;
+  attach(options: AttachOptions, controller: Process): PodStream;
+  /** Whether the whole result of the run stands in the log. */
+  hasLogged(run: Run): boolean;
+}
+
 /** The container of one pod: the runner's real code as a simulated process, with streams that can break, and a log. */
-export class Container {
+export class Container implements SimContainer {
   readonly process: Process;
   readonly podUID: string;
   readonly content = new StateContent();
   readonly log: string[] = [];
   bind: Bind | undefined;
   exit: Exit | undefined;
-  /** When its runner was last told to take no more turns, virtual milliseconds; undefined while it takes them. */
+  isHardToRead = false;
   suspendedAt: number | undefined;
   /** A line of an epoch that is over is being obeyed, or refused. */
   #staleLine = false;
   #highestEpoch = 0;
+  #lastStarted: Run | undefined;
   #lastEnded: Run | undefined;
-  #lastResult = 0;
-  /** Results that were printed and not acknowledged, by the numbers of their frames. */
-  #results: { seq: number; run: Run }[] = [];
+  /** What was printed whole and not acknowledged, by the numbers of the frames. */
+  readonly #kept = new Map<number, KeptFrame>();
+  /** Every text in which the result of a run was printed to its end. */
+  readonly #results = new Map<Run, Set<string>>();
+  #acknowledged = 0;
   #socket: Answer = async () => ({ ok: false, error: { code: 'NoTurn', message: 'not bound yet' } });
   #stopping = false;
   readonly #options: ContainerOptions;
@@ -88,11 +127,15 @@ export class Container {
           restored: restored !== undefined,
           timeoutMs: turn.timeoutMs,
           stallMs: turn.stallMs ?? Number.POSITIVE_INFINITY,
+          isPlain: false,
           plan: turn.input as Plan,
           startedAt: process.monotonic(),
+          ranMs: 0,
+          printed: '',
           from: content.digest,
           asked: [],
         };
+        this.#lastStarted = run;
         observer.runStarted(run, this);
         return run;
       },
@@ -142,12 +185,10 @@ export class Container {
     this.#runner.onShutdown((graceMs) => this.#leave('Shutdown', graceMs));
   }
 
-  /** SIGTERM. */
   terminate(): void {
     this.#leave('Signal', SIGNAL_GRACE_MS);
   }
 
-  /** The process ends here and now, with what it had not yet given away. */
   die(exit: Exit): void {
     if (this.exit) return;
     this.exit = exit;
@@ -156,7 +197,6 @@ export class Container {
     this.#options.onExit(exit);
   }
 
-  /** Every attach ends; what is under way is lost. */
   cut(by: StreamEnd['by']): void {
     for (const stream of [...this.#streams]) stream.end({ by });
   }
@@ -207,8 +247,12 @@ export class Container {
     const { observer } = this.#options;
     const ack = session.ack.bind(session);
     session.ack = (through) => {
-      for (const { run } of this.#results.filter(({ seq }) => seq <= through)) observer.acknowledged(run, this);
-      this.#results = this.#results.filter(({ seq }) => seq > through);
+      for (const [seq, frame] of this.#kept) {
+        if (seq > through) continue;
+        observer.acknowledged(frame, this);
+        this.#kept.delete(seq);
+        this.#acknowledged = Math.max(this.#acknowledged, seq);
+      }
       if (this.#staleLine) observer.obeyed('ack', this);
       ack(through);
     };
@@ -241,12 +285,7 @@ export class Container {
   #print(text: string): boolean {
     const { dice } = this.#options;
     this.log.push(text);
-    const seq = Number(/"seq":(\d+),"kind":"result"/.exec(text)?.[1] ?? 0);
-    // One that is sent again is that of an earlier run.
-    if (seq > this.#lastResult && this.#lastEnded) {
-      this.#lastResult = seq;
-      this.#results.push({ seq, run: this.#lastEnded });
-    }
+    this.#keep(text);
     for (const stream of [...this.#streams]) {
       this.#mishap(stream, stream.up);
       stream.up.send(text, dice.skewed(0.1, 5));
@@ -254,6 +293,27 @@ export class Container {
     if (!dice.chance(0.02)) return true;
     this.process.after(dice.skewed(0.1, 50), 'stdout drained', () => this.#runner.drained());
     return false;
+  }
+
+  #keep(text: string): void {
+    const [, number, kind, part, parts] = KEPT.exec(text) ?? [];
+    const seq = Number(number);
+    // Sent again after its acknowledgement it is not kept any more.
+    if (!kind || part !== parts || seq <= this.#acknowledged) return;
+    // One that ends before its agent has started has no run.
+    const run = kind === 'result' ? this.#lastEnded : this.#lastStarted;
+    if (!run) return;
+    const state = this.content.digest;
+    const incarnation = this.bind?.incarnation ?? 0;
+    const frame = this.#kept.get(seq) ?? { kind: kind as KeptFrame['kind'], seq, incarnation, run, state };
+    this.#kept.set(seq, frame);
+    if (kind !== 'result') return;
+    this.#results.set(frame.run, (this.#results.get(frame.run) ?? new Set()).add(text));
+  }
+
+  hasLogged(run: Run): boolean {
+    const texts = this.#results.get(run);
+    return texts !== undefined && this.log.some((text) => texts.has(text));
   }
 
   /** Now and then a stream breaks, or falls silent one way. */

@@ -21,13 +21,26 @@ export function ownerOf(turn: StoredTurn): string | undefined {
   return turn.metadata.ownerReferences?.find(({ kind }) => kind === 'Session')?.uid;
 }
 
+/** Where the controllers keep their keys, and how much their store may hold. */
+interface Where {
+  namespace: string;
+  keys: string;
+  storeCeilingBytes: number;
+}
+
+/** A store with so much room is never full. */
+const ROOM_BYTES = 1_000_000;
+
+/** A call of the store that is under way for so long may be given up. */
+const SLOW_MS = 2000;
+
 const pluralOf = (storage: string): string => storage.split('.')[0] as string;
 
 /** What has really happened so far, for invariants to compare with what is claimed. */
 export class Facts {
   readonly server: SimServer;
   readonly kubelets: Kubelets;
-  readonly where: { namespace: string; keys: string };
+  readonly where: Where;
   readonly #fail: (message: string) => void;
   /** By turn uid, in order of their start. */
   readonly runs = new Map<string, Run[]>();
@@ -41,14 +54,12 @@ export class Facts {
   /** Storage's first word → when each version of such an object came about. */
   readonly #changes = new Map<string, { version: number; at: number }[]>();
   readonly #uncopied = new UncopiedStates();
+  /** Virtual milliseconds: when the store last failed, and since when calls of it are under way. */
+  #storeFailedAt = -1;
+  readonly #storing = new Map<ControllerCall, number>();
   #called: { call: ControllerCall; at: number } | undefined;
 
-  constructor(
-    server: SimServer,
-    kubelets: Kubelets,
-    where: { namespace: string; keys: string },
-    fail: (message: string) => void,
-  ) {
+  constructor(server: SimServer, kubelets: Kubelets, where: Where, fail: (message: string) => void) {
     this.server = server;
     this.kubelets = kubelets;
     this.where = where;
@@ -60,12 +71,15 @@ export class Facts {
   }
 
   sent(call: ControllerCall): void {
+    if (call.resource === 'blobs') this.#storing.set(call, this.kubelets.now);
     if (call.verb !== 'replace' || call.resource !== 'sessions') return;
     this.#uncopied.writes(call, call.object?.metadata.uid ?? '');
   }
 
   answered(call: ControllerCall, error: Error | undefined): void {
+    this.#storing.delete(call);
     if (!error) this.#uncopied.answered(call);
+    else if (call.resource === 'blobs') this.#storeFailedAt = this.kubelets.now;
   }
 
   called(call: ControllerCall): void {
@@ -133,6 +147,17 @@ export class Facts {
 
   turnsOf(sessionUID: string): StoredTurn[] {
     return this.server.list(turns).filter((turn) => ownerOf(turn) === sessionUID);
+  }
+
+  /**
+   * Whether there was something that kept the controller that has made the last call from storing what was large, since
+   * that virtual time: a store that is full, has failed, or does not answer.
+   */
+  couldNotStore(since: number): boolean {
+    const isSlow = [...this.#storing].some(
+      ([{ process }, sentAt]) => process === this.#called?.call.process && this.kubelets.now - sentAt > SLOW_MS,
+    );
+    return this.where.storeCeilingBytes < ROOM_BYTES || this.#storeFailedAt >= since || isSlow;
   }
 
   /** The bytes behind a store key as they are stored now; undefined with a reason when they cannot be had. */

@@ -1,4 +1,5 @@
 import type { Observer } from '../observer.ts';
+import { committedFirst } from './acknowledged.ts';
 import { keptWhileNamed } from './blobs.ts';
 import { capacity } from './capacity.ts';
 import { toldOfRestoration, toldOnce } from './decisions.ts';
@@ -6,16 +7,21 @@ import type { Facts } from './facts.ts';
 import { untouched } from './foreign.ts';
 import { expired, history, keptAWhile } from './garbage.ts';
 import { givesWay } from './give-way.ts';
+import { givenUpForWork } from './given-up.ts';
 import { granted } from './granted.ts';
 import { groups } from './groups.ts';
+import { inTime } from './in-time.ts';
 import { boundOnce, ownedFirst } from './incarnations.ts';
 import type { Limits, MakeInvariant } from './invariant.ts';
 import { isolated } from './isolated.ts';
+import { logKept } from './logs.ts';
+import { oneOrder } from './one-order.ts';
 import { inTurn } from './queue.ts';
 import { consistent } from './settled.ts';
 import { byUID, spared } from './spared.ts';
 import { forward, goesOn, withinMaxState } from './state.ts';
-import { committedFirst, endsOnce, inOrder, isTrue, presentLeader, startsOnce } from './turns.ts';
+import { toldTruly } from './told.ts';
+import { endsOnce, inOrder, isTrue, presentLeader, startsOnce } from './turns.ts';
 import { ownUsage } from './usage.ts';
 import { genuine, wokenByTurns } from './woken.ts';
 
@@ -27,6 +33,9 @@ const all: readonly MakeInvariant[] = [
   endsOnce,
   inOrder,
   isTrue,
+  toldTruly,
+  inTime,
+  logKept,
   ownUsage,
   startsOnce,
   committedFirst,
@@ -36,6 +45,7 @@ const all: readonly MakeInvariant[] = [
   isolated,
   forward,
   goesOn,
+  oneOrder,
   withinMaxState,
   keptWhileNamed,
   keptAWhile,
@@ -48,6 +58,7 @@ const all: readonly MakeInvariant[] = [
   byUID,
   spared,
   givesWay,
+  givenUpForWork,
   untouched,
   consistent,
 ];
@@ -85,8 +96,11 @@ export function invariants(facts: Facts, limits: Limits): Observer & { settled()
     runEnded(run, container) {
       for (const one of made) one.runEnded?.(run, container);
     },
-    acknowledged(run, container) {
-      for (const one of made) one.acknowledged?.(run, container);
+    acknowledged(frame, container) {
+      for (const one of made) one.acknowledged?.(frame, container);
+    },
+    gaveUp(claim) {
+      for (const one of made) one.gaveUp?.(claim);
     },
     obeyed(line, container) {
       for (const one of made) one.obeyed?.(line, container);

@@ -1,12 +1,12 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import type { Container } from '../cluster/pod.ts';
+import type { SimContainer } from '../cluster/pod.ts';
 import type { ControllerCall } from '../observer.ts';
 import { LastWord } from './last-word.ts';
 
 const call = (process: string, sentAt = 100) => ({ process, sentAt: () => sentAt }) as unknown as ControllerCall;
 const container = (now: number, suspendedAt?: number) =>
-  ({ podUID: 'pod', suspendedAt, process: { monotonic: () => now } }) as unknown as Container;
+  ({ podUID: 'pod', suspendedAt, process: { monotonic: () => now } }) as unknown as SimContainer;
 const looked = (at: number) => ({ version: 1, at, held: false, wished: false });
 
 /** The runner was told at 50 to take no more turns. `a` hears at `heardAt` what it said `agoMs` before. */

@@ -1,4 +1,4 @@
-import type { Container } from '../cluster/pod.ts';
+import type { SimContainer } from '../cluster/pod.ts';
 import type { ControllerCall, Observer } from '../observer.ts';
 import type { Until } from './activity.ts';
 import type { Looks } from './looks.ts';
@@ -26,7 +26,7 @@ export class LastWord implements Partial<Observer> {
   };
 
   /** `knew`: up to when the caches of the controller had been shown everything. */
-  of(call: ControllerCall, { podUID, suspendedAt }: Container, look: ReturnType<Looks['of']>, knew: number): Until {
+  of(call: ControllerCall, { podUID, suspendedAt }: SimContainer, look: ReturnType<Looks['of']>, knew: number): Until {
     const sentAt = call.sentAt();
     if (suspendedAt === undefined) return { api: sentAt, runner: sentAt };
     const said = this.#said

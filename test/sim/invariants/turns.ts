@@ -1,7 +1,7 @@
 import { isDeepStrictEqual } from 'node:util';
 import { pods } from '../../../core/kube/resources.ts';
 import { parseDuration } from '../../../core/resources/duration.ts';
-import { type StoredTurn, turns } from '../../../core/resources/kinds.ts';
+import type { StoredTurn } from '../../../core/resources/kinds.ts';
 import { isTerminal } from '../../../core/resources/turn.ts';
 import type { Run } from '../cluster/agent.ts';
 import { type Facts, ownerOf, TURNS } from './facts.ts';
@@ -99,6 +99,8 @@ export const startsOnce: MakeInvariant = (facts) => ({
     const name = turn?.metadata.name ?? run.turn;
     if (before.length > 0)
       facts.fail('starts once', `turn ${name} is started in pod ${run.podUID}, as it was in ${before[0]?.podUID}`);
+    const most = turn?.spec.retry?.maxAttempts ?? 1;
+    if (run.attempt > most) facts.fail('starts once', `turn ${name} is started for attempt ${run.attempt} of ${most}`);
     const { phase, podUID, attempt } = turn?.status ?? {};
     // What a pod was given it may still begin until it hears that it is to go: nobody waits for that any more.
     const pod = facts.server.list(pods).find(({ metadata }) => metadata.uid === run.podUID);
@@ -106,17 +108,6 @@ export const startsOnce: MakeInvariant = (facts) => ({
     const runs = phase === 'Running' || goes;
     if (runs && podUID === run.podUID && attempt === run.attempt) return;
     facts.fail('starts once', `turn ${name} is started in pod ${run.podUID} while it is ${phase} in ${podUID}`);
-  },
-});
-
-/** The runner may forget a result once it is committed, or when it is nobody's. */
-export const committedFirst: MakeInvariant = (facts) => ({
-  acknowledged(run) {
-    const turn = facts.turns.get(run.turn);
-    const { phase, podUID, attempt } = turn?.status ?? {};
-    if (!turn || isTerminal(phase) || podUID !== run.podUID || attempt !== run.attempt) return;
-    if (!facts.server.get(turns, turn.metadata.namespace, turn.metadata.name)) return;
-    facts.fail('committed first', `the result of turn ${turn.metadata.name} is acknowledged while it is ${phase}`);
   },
 });
 

@@ -5,8 +5,8 @@ import { isTerminal } from '../../../core/resources/turn.ts';
 import type { SimServer } from '../api/server.ts';
 import type { Plan } from '../cluster/agent.ts';
 import type { Dice } from '../random.ts';
-import { aPlan, aSession, someHistory, someLimits, someRules, TIERS } from './specs.ts';
-import { CLASSES, NAMESPACES, type Users } from './users.ts';
+import { aPlan, someHistory, someLimits, someRules, someSession, TIERS } from './specs.ts';
+import { NAMESPACES, type Users } from './users.ts';
 import { create, decide, edit, give, note, nothing } from './writes.ts';
 
 /** Something that people do. `weight`: how often beside the others. */
@@ -26,7 +26,7 @@ export const deeds: readonly Deed[] = [
       if (server.list(sessions).length >= maxSessions) return undefined;
       // Few names, so that a name is often used again.
       const name = `s${dice.int(1, maxSessions)}`;
-      const spec = { class: dice.pick(CLASSES), ...aSession(users, number) };
+      const spec = someSession(users, number);
       return create(server, sessions, dice.pick(NAMESPACES), name, spec);
     },
   },
@@ -81,7 +81,7 @@ export const deeds: readonly Deed[] = [
       const { name, namespace } = session.metadata as { name: string; namespace: string };
       if (dice.chance(0.6)) {
         scheduler.after(dice.skewed(1, 3000), undefined, `user: ${name} again`, () => {
-          const spec = { class: dice.pick(CLASSES), ...aSession(users, number) };
+          const spec = someSession(users, number);
           void create(server, sessions, namespace, name, spec);
           void create(server, turns, namespace, `t${number}`, { session: name, input: aPlan(users) });
         });

@@ -1,6 +1,6 @@
-import type { Plan } from '../cluster/agent.ts';
+import { BAD_ENDS, type BadEnd, type Plan } from '../cluster/agent.ts';
 import type { Dice } from '../random.ts';
-import type { Users } from './users.ts';
+import { ANY_IMAGE, CLASSES, type Users } from './users.ts';
 
 /** What people ask for: sessions, limits, turns, drawn. */
 
@@ -31,8 +31,21 @@ export function someRules(dice: Dice) {
 /** What of those keeps sessions from running. */
 export const NO_RULES = { maxTimeouts: null, redact: null };
 
+/** One in so many sessions has an image that knows nothing of Berth. */
+const PLAIN_EVERY = 6;
+
+/** A session; `number` is that of the deed. */
+export function someSession(users: Users, number: number): object {
+  const sessionClass = users.dice.pick(CLASSES);
+  const session = aSession(users, number);
+  if (users.onlyAnyImage !== true && number % PLAIN_EVERY !== 0) return { class: sessionClass, ...session };
+  const { persistence: _, timeouts, ...rest } = session;
+  const { stall: __, ...others } = timeouts as typeof timeouts & { stall?: string };
+  return { class: ANY_IMAGE, ...rest, timeouts: others };
+}
+
 /** Everything of a session beside its class. */
-export function aSession(users: Users, number: number) {
+function aSession(users: Users, number: number) {
   const { dice, groupLimit, session } = users;
   const one = dice.chance(0.2);
   const forgetful = dice.chance(0.1);
@@ -77,7 +90,7 @@ export function aPlan({ dice }: Users): Plan {
     output: dice.chance(0.1) ? dice.int(15_000, 40_000) : dice.skewed(1, 3000),
     ...(dice.chance(0.7) ? { state: dice.chance(0.3) ? dice.int(7_000, 30_000) : dice.skewed(1, 6000) } : {}),
     ...(dice.chance(0.3) ? { log: dice.skewed(4, 12_000) } : {}),
-    ...(dice.chance(0.1) ? { fails: true } : {}),
+    ...(dice.chance(0.15) ? { ends: dice.pick(Object.keys(BAD_ENDS) as BadEnd[]) } : {}),
     ...(dice.chance(0.1) ? { stubborn: true } : {}),
     ...(dice.chance(0.2) ? { talksMs: dice.skewed(200, 3000) } : {}),
     ...(dice.chance(0.2) ? { asks: Array.from({ length: dice.int(1, 3) }, () => dice.pick(WAYS)) } : {}),

@@ -6,6 +6,9 @@ import type { Trace } from '../trace.ts';
 export const NAMESPACES = ['team-a', 'team-b', 'team-c'] as const;
 export const CLASSES = ['default', 'small'] as const;
 
+/** The class of images that know nothing of Berth. */
+export const ANY_IMAGE = 'any-image';
+
 export interface Users {
   scheduler: Scheduler;
   dice: Dice;
@@ -17,4 +20,6 @@ export interface Users {
   groupLimit: number;
   /** What is the same in all sessions. */
   session: object;
+  /** All sessions are of the class any-image. */
+  onlyAnyImage: boolean;
 }

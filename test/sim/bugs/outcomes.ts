@@ -1,0 +1,234 @@
+import type { Bug } from './bug.ts';
+
+/** Mistakes in what becomes of a run: its result, its log, its time, its order. */
+export const outcomeBugs: readonly Bug[] = [
+  {
+    name: 'acknowledge before commit of a request',
+    caughtBy: ['committed first'],
+    within: 60,
+    edits: [
+      {
+        file: 'controller/act/approval.ts',
+        find: '    : awaiting(turn, request, fields, now);',
+        replace: `    : awaiting(turn, request, fields, now);
+  effects.links.get(turn.status.podUID)?.acknowledge(seq);`,
+      },
+    ],
+  },
+  {
+    name: 'a success with stored output told as a failure',
+    caughtBy: ['told truly'],
+    within: 60,
+    edits: [
+      {
+        file: 'controller/decide/outcome.ts',
+        find: '  const [problem] = problems;',
+        replace:
+          "  const [problem] = stored.outputRef ? [{ reason: 'StoreFull' as const, message: 'no room' }] : problems;",
+      },
+    ],
+  },
+  {
+    name: 'every log of a turn dropped',
+    caughtBy: ['log kept'],
+    within: 60,
+    edits: [
+      {
+        file: 'controller/act/store-delivery.ts',
+        find: '  const log = delivery.log;',
+        replace: '  const log = void 0;',
+      },
+    ],
+  },
+  {
+    name: 'the log of an ended container never read',
+    caughtBy: ['told truly'],
+    within: 200,
+    focus: { misfortunes: ['a pod is killed'], misfortuneEveryMs: 2000, podRates: { logLost: 0 }, rates: { log: 0 } },
+    edits: [
+      {
+        file: 'controller/act/perform.ts',
+        find: '    return Buffer.concat(pieces);',
+        replace: '    return undefined;',
+      },
+    ],
+  },
+  {
+    name: 'turns given a tenth of their time-out',
+    caughtBy: ['in time', 'granted'],
+    within: 60,
+    edits: [
+      {
+        file: 'controller/link/link.ts',
+        find: "() => this.#send('turn', turn)",
+        replace: "() => this.#send('turn', { ...turn, timeoutMs: Math.ceil(turn.timeoutMs / 10) })",
+      },
+    ],
+  },
+  {
+    name: 'a late answer that has an ended turn run',
+    caughtBy: ['given up for work'],
+    within: 200,
+    focus: { deedEveryMs: 400, podRates: { breaks: 0.1 } },
+    edits: [
+      {
+        file: 'controller/link/link.ts',
+        find: '    if (isEnd) this.#changeNumber = number;',
+        replace: '    void [isEnd, number];',
+      },
+      {
+        file: 'controller/link/link.ts',
+        find: "        if (frame.message.n === this.#cancelNumber) this.#send('ping', {});\n",
+        replace: '',
+      },
+    ],
+  },
+  {
+    name: 'every failure told with the same code',
+    caughtBy: ['told truly'],
+    within: 60,
+    edits: [
+      {
+        file: 'controller/decide/outcome.ts',
+        find: '  const reason = known(message.error?.code) ??',
+        replace: '  void known;\n  const reason =',
+      },
+    ],
+  },
+  {
+    name: 'the exit code left out',
+    caughtBy: ['told truly'],
+    within: 60,
+    edits: [
+      {
+        file: 'controller/decide/outcome.ts',
+        find: '    ...(exitCode === undefined ? {} : { exitCode }),\n',
+        replace: '',
+      },
+    ],
+  },
+  {
+    name: 'metadata of any size taken',
+    caughtBy: ['told truly'],
+    within: 60,
+    edits: [
+      {
+        file: 'controller/decide/outcome.ts',
+        find: '  if (!metadataFits) {',
+        replace: '  if (metadataFits === undefined) {',
+      },
+    ],
+  },
+  {
+    name: 'output and log stored under one key',
+    caughtBy: ['is true', 'log kept', 'kept while named', 'forward'],
+    within: 60,
+    from: 150,
+    edits: [
+      {
+        file: 'controller/act/store-delivery.ts',
+        find: "await put(bounded, 'Log', log.seq,",
+        replace: "await put(bounded, 'Log', seq,",
+      },
+    ],
+  },
+  {
+    name: 'the time of a turn goes on while it waits for a decision',
+    caughtBy: ['in time'],
+    within: 200,
+    focus: { deeds: ['decide on a request'] },
+    edits: [
+      {
+        file: 'runner/turn.ts',
+        find: '        if (waiting) this.#timeStands();',
+        replace: '        if (waiting) return;',
+      },
+    ],
+  },
+  {
+    name: 'the time of a turn begins anew with each decision',
+    caughtBy: ['in time'],
+    within: 60,
+    from: 60,
+    focus: { deeds: ['decide on a request'] },
+    edits: [
+      {
+        file: 'runner/turn.ts',
+        find: "    const ranMs = 'approval' in message ? message.ranMs : 0;",
+        replace: '    const ranMs = 0;',
+      },
+    ],
+  },
+  {
+    name: 'one attempt too many',
+    caughtBy: ['starts once'],
+    within: 60,
+    focus: { misfortunes: ['a pod is killed'], misfortuneEveryMs: 2000 },
+    edits: [
+      {
+        file: 'controller/decide/loss.ts',
+        find: '(turn.status.attempt ?? 1) < (turn.spec.retry?.maxAttempts ?? 1)',
+        replace: '(turn.status.attempt ?? 1) <= (turn.spec.retry?.maxAttempts ?? 1)',
+      },
+    ],
+  },
+  {
+    name: 'the log of an ended container read up to its first gap',
+    caughtBy: ['told truly'],
+    within: 60,
+    from: 40,
+    focus: { misfortunes: ['a pod is killed'], misfortuneEveryMs: 2000, podRates: { logLost: 0 }, rates: { log: 0 } },
+    edits: [
+      { file: 'controller/link/link.ts', find: '      if (!gap) return;', replace: '      if (gap || !gap) return;' },
+    ],
+  },
+  {
+    name: 'the wait for a decision counted from the creation of the turn',
+    caughtBy: ['granted'],
+    within: 60,
+    edits: [
+      {
+        file: 'controller/decide/policies/approval.ts',
+        find: 'const deadline = Date.parse(approval.since)',
+        replace: 'const deadline = Date.parse(turn.metadata.creationTimestamp)',
+      },
+    ],
+  },
+  {
+    name: 'places in the order given from the first on again',
+    caughtBy: ['one order', 'in order'],
+    within: 60,
+    edits: [
+      {
+        file: 'controller/decide/policies/turns.ts',
+        find: '  let last = draft.turns.lastIndex;',
+        replace: '  let last = live.length - live.length;',
+      },
+    ],
+  },
+  {
+    name: 'a frame that is torn is not asked for again',
+    caughtBy: ['settles', 'works'],
+    within: 60,
+    focus: { podRates: { breaks: 0.1 } },
+    edits: [
+      {
+        file: 'core/frames/sender.ts',
+        find: '    this.#rewind = Math.max(1, Math.min(from, this.#rewind ?? from));',
+        replace: '    void from;',
+      },
+    ],
+  },
+  {
+    name: 'parts of a message put together backwards',
+    caughtBy: ['is true', 'forward', 'settles', 'told truly'],
+    within: 60,
+    edits: [
+      {
+        file: 'core/frames/assembly.ts',
+        find: 'Buffer.concat(this.#parts.slice(1) as Buffer[], this.#bytes)',
+        replace: 'Buffer.concat(this.#parts.slice(1).reverse() as Buffer[], this.#bytes)',
+      },
+    ],
+  },
+];

@@ -1,0 +1,41 @@
+import type { StoredTurn } from '../../../core/resources/kinds.ts';
+import { isTerminal } from '../../../core/resources/turn.ts';
+import type { Run } from '../cluster/agent.ts';
+import { type Facts, TURNS } from './facts.ts';
+import type { MakeInvariant } from './invariant.ts';
+
+/** What a turn can say of a result that came, though its agent said something else. */
+const OF_RESULT: ReadonlySet<string> = new Set(['StateTooLarge', 'StateNotStored', 'StoreFull', 'ResultRejected']);
+
+/** What the agent of a turn that has a result printed is in the turn's log, or that says what was lost. */
+export const logKept: MakeInvariant = (facts) => ({
+  committed({ storage, type, object, previous }) {
+    if (storage !== TURNS || type !== 'MODIFIED') return;
+    const turn = object as unknown as StoredTurn;
+    const was = (previous as unknown as StoredTurn | undefined)?.status;
+    const { phase, podUID, attempt, error } = turn.status ?? {};
+    if (!isTerminal(phase) || isTerminal(was?.phase)) return;
+    const run = facts.runs.get(turn.metadata.uid)?.findLast((one) => one.podUID === podUID && one.attempt === attempt);
+    if (!run?.end || run.end.outcome === 'Asked' || !run.printed) return;
+    // Whatever else ends a turn knows nothing of what its agent printed.
+    if (error && error.code !== run.end.code && !OF_RESULT.has(error.code)) return;
+    if (run.isPlain && facts.kubelets.container(run.podUID)?.isHardToRead) return;
+    const problem = missing(facts, turn, run);
+    if (problem) facts.fail('log kept', `turn ${turn.metadata.name} ended ${phase}, and ${problem}`);
+  },
+});
+
+function missing(facts: Facts, { metadata, status }: StoredTurn, { printed, startedAt }: Run): string | undefined {
+  const { log } = status ?? {};
+  if (!log) return `nothing says what became of the ${printed.length} bytes that it printed`;
+  if (log.bytes < printed.length) return `its log says ${log.bytes} of ${printed.length} bytes`;
+  if (log.inline === undefined && log.ref === undefined) {
+    if (!log.truncated) return 'its log is lost and does not say so';
+    return facts.couldNotStore(startedAt) ? undefined : 'its log is lost, and the store took everything';
+  }
+  const stored = log.ref === undefined ? undefined : facts.stored(metadata.namespace as string, log.ref);
+  if (stored && 'problem' in stored) return `its log ${log.ref} cannot be read: ${stored.problem}`;
+  const text = stored ? stored.data.toString() : (log.inline ?? '');
+  if (!text.includes(printed)) return 'its log is another one';
+  return Buffer.byteLength(text) < log.bytes && !log.truncated ? 'its log says too many bytes' : undefined;
+}

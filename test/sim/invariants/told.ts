@@ -1,0 +1,109 @@
+import { isDeepStrictEqual } from 'node:util';
+import { pods } from '../../../core/kube/resources.ts';
+import { parseDuration } from '../../../core/resources/duration.ts';
+import type { StoredTurn } from '../../../core/resources/kinds.ts';
+import { isTerminal } from '../../../core/resources/turn.ts';
+import { BAD_ENDS, type Run } from '../cluster/agent.ts';
+import { CLOCK_MS } from './clocks.ts';
+import { type Facts, ownerOf, TURNS } from './facts.ts';
+import type { MakeInvariant } from './invariant.ts';
+
+/** Codes of a turn that its pod took with it. */
+const LOSSES: ReadonlySet<string> = new Set(['PodLost', 'OOMKilled', 'Evicted']);
+/** Codes of a turn whose parts could not be stored. */
+const UNSTORED: ReadonlySet<string> = new Set(['StateNotStored', 'StoreFull']);
+
+/**
+ * Whatever a run came to is what its turn says: success as success, failure as failure with its code. Anything else a turn
+ * says only for a reason that was really there.
+ */
+export const toldTruly: MakeInvariant = (facts) => {
+  return {
+    committed({ storage, type, object, previous }) {
+      if (storage !== TURNS || type !== 'MODIFIED') return;
+      const turn = object as unknown as StoredTurn;
+      const was = (previous as unknown as StoredTurn | undefined)?.status;
+      if (isTerminal(was?.phase)) return;
+      const { phase, podUID, attempt, error } = turn.status ?? {};
+      const runOf = (pod: string | undefined, number: number | undefined) =>
+        facts.runs.get(turn.metadata.uid)?.findLast((run) => run.podUID === pod && run.attempt === number);
+      const say = (run: Run, why: string) =>
+        facts.fail(
+          'told truly',
+          `turn ${turn.metadata.name} is told as ${phase}/${error?.code ?? ''}, its run in pod ${run.podUID} ended ${run.end?.outcome}/${run.end?.code ?? ''}: ${why}`,
+        );
+      if (phase === 'Queued' && was?.phase === 'Running') {
+        const run = runOf(was.podUID, was.attempt);
+        if (run && isReadable(facts, run)) say(run, 'its result could be read');
+      }
+      if (!isTerminal(phase)) return;
+      const run = runOf(podUID, attempt);
+      const why = run && contradiction(facts, turn, run);
+      if (why) say(run, why);
+    },
+  };
+};
+
+function contradiction(facts: Facts, turn: StoredTurn, run: Run): string | undefined {
+  const { phase, error, exitCode, metadata, turnCount } = turn.status ?? {};
+  const code = error?.code;
+  const { end } = run;
+  if (end && end.outcome === phase && end.code === code) {
+    const isKnown = !run.isPlain || exitCode !== undefined || !isEndedFromOutside(facts, run);
+    if (end.exitCode !== exitCode && isKnown) return `it says exit code ${exitCode} instead of ${end.exitCode}`;
+    if (!isDeepStrictEqual(end.metadata, metadata)) return 'it has other metadata';
+    return end.turnCount === turnCount ? undefined : `it counts ${turnCount} turns instead of ${end.turnCount}`;
+  }
+  if (code === undefined) return 'it succeeded for no reason';
+  if (LOSSES.has(code)) return isReadable(facts, run) ? 'its result could be read' : undefined;
+  const session = facts.sessions.get(ownerOf(turn) ?? '');
+  switch (code) {
+    case 'Cancelled':
+      return phase === 'Cancelled' && turn.spec.cancel ? undefined : 'nobody has cancelled it';
+    case 'SessionReplaced':
+    case 'SessionDeleted': {
+      const isDeleted = !session || session.metadata.deletionTimestamp || !facts.session(session.metadata.uid);
+      return isDeleted ? undefined : 'its session is there';
+    }
+    case 'LifetimeExceeded': {
+      const { lifetime } = session?.spec.timeouts ?? {};
+      const age = facts.server.clock.now() - Date.parse(session?.metadata.creationTimestamp ?? '');
+      return lifetime && age + CLOCK_MS >= parseDuration(lifetime) ? undefined : 'its session may live on';
+    }
+    // When, is for another invariant to say.
+    case 'TurnTimedOut':
+      return phase === 'TimedOut' ? undefined : 'that is no failure of the agent';
+    case 'ApprovalTimeout':
+      return run.asked.length > 0 ? undefined : 'it has asked nothing';
+    // By how much, is for another invariant to say.
+    case 'StateTooLarge':
+      return undefined;
+    case 'ResultRejected':
+      return run.plan.ends && BAD_ENDS[run.plan.ends].code === code ? undefined : 'it is not too large';
+    case 'MissingEnvelope':
+      if (run.isPlain && facts.kubelets.container(run.podUID)?.isHardToRead) return undefined;
+      return 'its result could be read';
+    default:
+      if (UNSTORED.has(code)) return facts.couldNotStore(run.startedAt) ? undefined : 'the store took everything';
+      return end ? 'that is another end' : 'it has not ended';
+  }
+}
+
+/** Without a runner the exit code of a program says nothing where somebody ended its pod. */
+function isEndedFromOutside(facts: Facts, run: Run): boolean {
+  const pod = facts.server.list(pods).find(({ metadata }) => metadata.uid === run.podUID);
+  return !pod || pod.metadata.deletionTimestamp !== undefined;
+}
+
+/** Whether the result is in the log of a pod that anybody could read all the time. */
+function isReadable(facts: Facts, run: Run): boolean {
+  const container = facts.kubelets.container(run.podUID);
+  // A runner that was told to stop says no more than that.
+  if (
+    !container ||
+    run.end === undefined ||
+    ['Asked', 'PodLost', 'Suspended'].includes(run.end.code ?? run.end.outcome)
+  )
+    return false;
+  return !container.isHardToRead && container.hasLogged(run) && facts.kubelets.isThere(run.podUID);
+}

@@ -20,6 +20,12 @@ export class Inbox {
     return {};
   }
 
+  /** The last result or request alone: the turns of a runner come one after the other. */
+  keepLast(): void {
+    const ends = [...this.#frames.values()].filter(({ kind }) => kind === 'result' || kind === 'approval');
+    for (const { seq } of ends.slice(0, -1)) this.#frames.delete(seq);
+  }
+
   forget(through: number): void {
     for (const seq of [...this.#frames.keys()]) if (seq <= through) this.#frames.delete(seq);
   }

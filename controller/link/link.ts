@@ -231,7 +231,10 @@ export class Link {
     this.#change(this.#inbox.next());
   }
 
-  /** Takes in what an ended container printed, from its log. What is not in it comes no more. */
+  /**
+   * Takes in what an ended container printed, from its log. What is not in it comes no more. A log also holds the ends of
+   * earlier turns, which were committed before the next was given: the last one counts.
+   */
   takeLog(log: Buffer): void {
     const text = this.#binding.framesIn(log);
     if (!text) return;
@@ -241,9 +244,13 @@ export class Link {
     for (let events = this.#decoder.push(text); ; events = this.#decoder.push(text)) {
       const gap = events.find((event) => event.type === 'gap');
       this.#take(events.filter((event) => event !== gap));
-      if (!gap) return;
+      if (!gap) break;
       this.#decoder.skipTo(gap.to + 1);
     }
+    this.#inbox.keepLast();
+    const { delivery: _, asking: __, ...rest } = this.view;
+    this.view = rest;
+    this.#change(this.#inbox.next());
   }
 
   #send<K extends Exclude<ControlKind, 'bind'>>(kind: K, message: ControlMessages[K], binary?: Buffer): number {

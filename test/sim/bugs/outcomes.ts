@@ -179,7 +179,7 @@ export const outcomeBugs: readonly Bug[] = [
     from: 40,
     focus: { misfortunes: ['a pod is killed'], misfortuneEveryMs: 2000, podRates: { logLost: 0 }, rates: { log: 0 } },
     edits: [
-      { file: 'controller/link/link.ts', find: '      if (!gap) return;', replace: '      if (gap || !gap) return;' },
+      { file: 'controller/link/link.ts', find: '      if (!gap) break;', replace: '      if (gap || !gap) break;' },
     ],
   },
   {

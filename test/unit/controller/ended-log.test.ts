@@ -116,6 +116,27 @@ describe('the log of an ended container', () => {
     assert.equal(view.phase, 'Ended');
     assert.equal(view.resumed, true);
   });
+  test('gives the result of the last turn where it holds those of several', () => {
+    const log = ['t1', 't2', 't3'].flatMap((turn, index) => frame(index + 1, 'result', result(turn))).join('');
+    assert.equal(read(log).delivery?.result.message.turn, 't3');
+  });
+  test('gives the result of a turn that ended before its request was answered', () => {
+    const at = '2026-01-01T12:00:00.000Z';
+    const asks = {
+      turn: 't',
+      attempt: 1,
+      id: 'ab'.repeat(8),
+      prompt: '?',
+      process: 'Alive',
+      at,
+      startedAt: at,
+      ranMs: 1,
+      state: 'Unchanged',
+    };
+    const view = read([...frame(1, 'approval', asks), ...frame(2, 'result', result('t'))].join(''));
+    assert.equal(view.delivery?.result.message.turn, 't');
+    assert.equal(view.asking, undefined);
+  });
   test('is opened with an older master key where that is the one', () => {
     const log = frame(1, 'result', result('t'), { ...channel, key: keyOf(OLD) }).join('');
     assert.equal(read(log).delivery?.result.message.turn, 't');

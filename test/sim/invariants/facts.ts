@@ -145,6 +145,11 @@ export class Facts {
     return this.server.list(sessions).find(({ metadata }) => metadata.uid === uid);
   }
 
+  /** Whether nobody has deleted it. */
+  isStored({ metadata: { uid, name, namespace } }: StoredTurn): boolean {
+    return this.server.get(turns, namespace, name)?.metadata.uid === uid;
+  }
+
   turnsOf(sessionUID: string): StoredTurn[] {
     return this.server.list(turns).filter((turn) => ownerOf(turn) === sessionUID);
   }

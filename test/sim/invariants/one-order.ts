@@ -1,4 +1,5 @@
-import type { StoredTurn } from '../../../core/resources/kinds.ts';
+import type { StoredSession, StoredTurn } from '../../../core/resources/kinds.ts';
+import type { StateRef } from '../../../core/resources/schema.ts';
 import { EMPTY_DIGEST } from '../../../runner/state/archive.ts';
 import { ownerOf, SESSIONS, TURNS } from './facts.ts';
 import type { MakeInvariant } from './invariant.ts';
@@ -10,8 +11,10 @@ import type { MakeInvariant } from './invariant.ts';
 export const oneOrder: MakeInvariant = (facts) => {
   /** Session → index → the turn that has succeeded with it. */
   const succeeded = new Map<string, Map<number, StoredTurn>>();
-  /** Session → digest of the highest state before the present write. */
-  const states = new Map<string, string>();
+  /** Session → the highest index that its status has shown: nobody may forget that one, though its turn is deleted. */
+  const counted = new Map<string, number>();
+  /** Session → digests of its state before the present write: of the highest, and of what was left where a turn was deleted. */
+  const states = new Map<string, { highest: string; left: string }>();
   const refused = new Map<string, string>();
 
   const check = (turn: StoredTurn, session: string) => {
@@ -19,18 +22,18 @@ export const oneOrder: MakeInvariant = (facts) => {
     const { name, uid } = turn.metadata;
     const indices = succeeded.get(session) ?? new Map<number, StoredTurn>();
     const other = indices.get(index);
-    if (other && other.metadata.uid !== uid)
+    if (other && other.metadata.uid !== uid && (facts.isStored(other) || (counted.get(session) ?? 0) >= index))
       facts.fail('one order', `turns ${other.metadata.name} and ${name} both succeeded with index ${index}`);
     succeeded.set(session, indices.set(index, turn));
     const run = facts.runs.get(uid)?.findLast((one) => one.podUID === podUID && one.attempt === attempt);
     const from = run?.asked.at(-1) ?? run?.from;
-    const before = states.get(session) ?? EMPTY_DIGEST;
+    const { highest, left } = states.get(session) ?? { highest: EMPTY_DIGEST, left: EMPTY_DIGEST };
     // What somebody deleted with its turn is gone, and a pod goes on from a state that was too large to be committed.
-    const allowed = [before, facts.left(session)?.digest ?? EMPTY_DIGEST, refused.get(podUID ?? '')];
+    const allowed = [highest, left, refused.get(podUID ?? '')];
     if (from !== undefined && !allowed.includes(from))
       facts.fail(
         'one order',
-        `turn ${name} was begun with ${from.slice(0, 8)}, and ${before.slice(0, 8)} came before it`,
+        `turn ${name} was begun with ${from.slice(0, 8)}, and ${highest.slice(0, 8)} came before it`,
       );
   };
 
@@ -39,15 +42,17 @@ export const oneOrder: MakeInvariant = (facts) => {
       if (end && end.stateBytes > content.maxBytes) refused.set(podUID, end.to);
     },
     committed({ storage, type, object, previous }) {
-      if (type === 'DELETED' || (storage !== TURNS && storage !== SESSIONS)) return;
+      if ((type === 'DELETED' && storage === SESSIONS) || (storage !== TURNS && storage !== SESSIONS)) return;
       const turn = object as unknown as StoredTurn;
       const session = storage === TURNS ? ownerOf(turn) : object.metadata.uid;
       if (!session) return;
+      const { lastTurn } = (object as unknown as StoredSession).status ?? {};
+      if (storage === SESSIONS && lastTurn) counted.set(session, Math.max(counted.get(session) ?? 0, lastTurn.index));
       const was = (previous as unknown as StoredTurn | undefined)?.status?.phase;
-      const ends = storage === TURNS && turn.status?.phase === 'Succeeded' && was !== 'Succeeded';
+      const ends = storage === TURNS && type !== 'DELETED' && turn.status?.phase === 'Succeeded' && was !== 'Succeeded';
       if (ends) check(turn, session);
-      const highest = facts.committed.get(session);
-      if (highest) states.set(session, highest.digest);
+      const digest = (state: StateRef | undefined) => state?.digest ?? EMPTY_DIGEST;
+      states.set(session, { highest: digest(facts.committed.get(session)), left: digest(facts.left(session)) });
     },
   };
 };

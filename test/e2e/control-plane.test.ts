@@ -10,6 +10,11 @@ import { nodeNames, processes, signal } from './support/node.ts';
 const PAUSE_MS = 20_000;
 const serving = () =>
   eventually(() => kubectl(['get', '--raw', '/readyz']), { timeoutMs: 240_000, what: 'API server' });
+const isServing = () =>
+  kubectl(['get', '--raw', '/readyz', '--request-timeout=2s']).then(
+    () => true,
+    () => false,
+  );
 const agent = { image: pythonImage, agent: { command: pythonAgent } };
 
 /** Cordons a node until the end of the test and takes the sessions' pods from it; those of other tests stay. */
@@ -38,8 +43,10 @@ describe('a cluster in trouble', () => {
     await until(namespace, 'turn', 'load-1-1', hasBegun);
     const etcd = await processes('^etcd --');
     await signal('STOP', etcd);
+    const begun = performance.now();
     try {
-      await after(PAUSE_MS);
+      await eventually(async () => !(await isServing()), { timeoutMs: PAUSE_MS, what: 'the API server misses etcd' });
+      await after(PAUSE_MS - (performance.now() - begun));
     } finally {
       await signal('CONT', etcd);
     }

@@ -40,7 +40,7 @@ describe('what the chart makes for Prometheus', () => {
     assert.equal(find(objects, 'Deployment', 'berth-controller').spec.template.metadata.annotations, undefined);
   });
 
-  test('two releases of one name share nothing', async () => {
+  test('releases of one name in two namespaces have metrics roles of different names', async () => {
     const releases = await Promise.all(['one', 'two'].map((namespace) => renderIn(namespace, ...READER)));
     const [one = [], two = []] = releases.map((objects) =>
       objects.filter(({ metadata }) => /metrics/.test(metadata.name)).map(({ kind, metadata }) => kind + metadata.name),

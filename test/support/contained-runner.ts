@@ -5,20 +5,20 @@ import { join } from 'node:path';
 import { NODE_FLAGS } from '../../core/node-flags.ts';
 import { eventually } from './eventually.ts';
 import { peakMemory } from './processes.ts';
-import { type HarnessOptions, hasKeeper, RunnerHarness } from './runner-harness.ts';
+import { skipWithout } from './requires.ts';
+import { type HarnessOptions, noKeeper, RunnerHarness } from './runner-harness.ts';
 
 const CHECKOUT = join(import.meta.dirname, '..', '..');
 /** Threads and processes of the runner's user: a fork bomb ends here, not at the machine's end. */
 const MAX_PROCESSES = 64;
 
-/** Why no runner can be started as in a container; false where it can. */
-export const noContainer: string | false = !hasKeeper
-  ? 'there is no build/keeper: run make keeper'
-  : process.getuid?.() !== 0
-    ? 'needs root, for another user and a PID namespace'
-    : spawnSync('unshare', ['--pid', '--fork', '--mount-proc', 'true']).status !== 0
-      ? 'PID namespaces cannot be made here'
-      : false;
+const canUnshare = () => spawnSync('unshare', ['--pid', '--fork', '--mount-proc', 'true']).status === 0;
+
+/** Reason why no runner can be started as in a container; false where it can. */
+export const noContainer: string | false =
+  noKeeper ||
+  skipWithout('root', process.getuid?.() === 0, 'needs root, for another user and a PID namespace') ||
+  skipWithout('pid-namespaces', canUnshare(), 'PID namespaces cannot be made here');
 
 /** Programs as an image has them: owned by root, Node to be run but not read. Remove the folder at the end. */
 export function stageImage(): string {

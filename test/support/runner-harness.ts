@@ -24,11 +24,13 @@ import { frameKeys, openState, sealState, stateKey } from '../../core/frames/sea
 import { validateFrame } from '../../core/frames/validate.ts';
 import { systemRandom } from '../../core/system.ts';
 import { eventually } from './eventually.ts';
+import { skipWithout } from './requires.ts';
 
 const CHECKOUT = fileURLToPath(new URL('../..', import.meta.url));
 const KEEPER = join(CHECKOUT, 'build', 'keeper');
 
-export const hasKeeper = existsSync(KEEPER);
+export const noKeeper = skipWithout('keeper', existsSync(KEEPER), 'there is no build/keeper: run make keeper');
+export const hasKeeper = noKeeper === false;
 
 /** A turn's time-out where none matters, and how long its result is waited for: on a machine that is busy with other things. */
 const TURN_MS = 120_000;

@@ -3,6 +3,7 @@ import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'no
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
+import { isNotFound } from '../../../core/kube/errors.ts';
 import { pods } from '../../../core/kube/resources.ts';
 import { sessions, type Turn, turns } from '../../../core/resources/kinds.ts';
 import { CONTAINER } from '../../../core/resources/names.ts';
@@ -95,19 +96,31 @@ answer({'count': count, 'incarnation': request['session']['incarnation'], 'resto
     await cluster.ended('looked-at');
     const { status } = await cluster.until('looked-at', 'counted', (session) => session.status?.turns?.total === 1);
     const stop = new AbortController();
+    let looks = 0;
+    // The pod may go between two requests; every other error ends the reader, and with it the test.
+    const unlessGone = (error: unknown) => {
+      if (!isNotFound(error)) throw error;
+    };
     const look = async () => {
-      while (!stop.signal.aborted) {
+      for (; !stop.signal.aborted; looks++) {
         await cluster.client.list(sessions, { namespace: 'default' });
         await cluster.client.list(turns, { namespace: 'default' });
         const name = (await cluster.session('looked-at')).status?.podName;
         if (!name) continue;
-        await cluster.client.get(pods, { namespace: 'default', name }).catch(() => {});
-        for await (const _ of cluster.client.podLog({ namespace: 'default', name }, { container: CONTAINER })) break;
+        await cluster.client.get(pods, { namespace: 'default', name }).catch(unlessGone);
+        await readLog(name).catch(unlessGone);
       }
     };
-    const looking = look().catch(() => {});
-    const asleep = await suspended('looked-at');
+    const readLog = async (name: string) => {
+      for await (const _ of cluster.client.podLog({ namespace: 'default', name }, { container: CONTAINER })) break;
+    };
+    const looking = look();
+    const asleep = await Promise.race([
+      suspended('looked-at'),
+      looking.then(() => assert.fail('nobody looks any more')),
+    ]);
     assert.equal(asleep.status?.lastActiveAt, status?.lastActiveAt);
+    assert.ok(looks > 0, 'it was looked at until it was suspended');
     stop.abort();
     await looking;
     for (let i = 0; i < 20; i++) await cluster.session('looked-at');

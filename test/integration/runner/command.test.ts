@@ -3,7 +3,7 @@ import { mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, test } from 'node:test';
 import { eventually } from '../../support/eventually.ts';
-import { hasKeeper, RunnerHarness } from '../../support/runner-harness.ts';
+import { noKeeper, RunnerHarness } from '../../support/runner-harness.ts';
 
 /** The runner's files for its turns; its socket is not one. */
 function filesOfTurns(runner: RunnerHarness): string[] {
@@ -134,7 +134,7 @@ describe('inputs and results', () => {
     assert.equal(runner.frames('log').length, 0);
   });
 
-  test('a program may open /dev/stdin, /dev/stdout and /dev/stderr', { skip: !hasKeeper }, async () => {
+  test('a program may open /dev/stdin, /dev/stdout and /dev/stderr', { skip: noKeeper }, async () => {
     const agent = {
       input: 'Text' as const,
       result: 'Text' as const,
@@ -318,7 +318,7 @@ console.log(start + JSON.stringify({ status: 'success', output, metadata: { m: T
   });
 
   test('a script with a missing interpreter is CommandNotFound, one without any is CommandNotExecutable', {
-    skip: !hasKeeper,
+    skip: noKeeper,
   }, async () => {
     for (const [name, text, code] of [
       ['missing', '#!/no/such/interpreter\n', 'CommandNotFound'],

@@ -6,7 +6,8 @@ import { join } from 'node:path';
 import { describe, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import { eventually } from '../../support/eventually.ts';
-import { hasKeeper, RunnerHarness } from '../../support/runner-harness.ts';
+import { skipWithout } from '../../support/requires.ts';
+import { hasKeeper, noKeeper, RunnerHarness } from '../../support/runner-harness.ts';
 import { longEnough } from './long-enough.ts';
 
 /** A daemon as they are made: a session of its own, its parent gone. */
@@ -100,7 +101,7 @@ for (const processGroup of hasKeeper ? [false, true] : [true]) {
   });
 }
 
-describe('the keeper', { skip: !hasKeeper && 'there is no build/keeper: run make keeper' }, () => {
+describe('the keeper', { skip: noKeeper }, () => {
   test('finds a daemon that left its session and group, names it, and stops it with the session', async () => {
     await using runner = await RunnerHarness.bound({ agent: { ...TEXT, args: [`${DAEMON}; ${DETACHED}`] } });
     const { leftRunning } = await runner.runTurn();
@@ -157,13 +158,24 @@ again(); again(); setInterval(() => spawn('sh', ['-c', 'trap "" TERM; for i in 1
   });
 
   test('that its agent kills or stops fails the turn and takes the agent with it', async () => {
-    for (const signal of ['KILL', 'STOP']) {
-      const args = [`sleep 300 & kill -${signal} $PPID; wait`];
+    {
+      const args = ['sleep 300 & kill -KILL $PPID; wait'];
       await using runner = await RunnerHarness.bound({ agent: { args } });
-      const result = await runner.runTurn(null, 400);
-      assert.ok(result.outcome === 'Failed' || result.outcome === 'TimedOut', signal);
-      await eventually(() => runner.processes().length === 0, { what: `nobody is left after SIG${signal}` });
+      const result = await runner.runTurn();
+      assert.deepEqual([result.outcome, result.signal], ['Failed', 'SIGKILL']);
+      await eventually(() => runner.processes().length === 0, { what: 'nobody is left after SIGKILL' });
     }
+    const stopped = await longEnough(
+      async (limitMs) => {
+        const args = ['sleep 300 & kill -STOP $PPID; touch stopped; wait'];
+        await using runner = await RunnerHarness.bound({ agent: { args } });
+        const { outcome } = await runner.runTurn(null, limitMs);
+        await eventually(() => runner.processes().length === 0, { what: 'nobody is left after SIGSTOP' });
+        return { outcome, wasStopped: existsSync(join(runner.directory('work'), 'stopped')) };
+      },
+      ({ wasStopped }) => wasStopped,
+    );
+    assert.deepEqual(stopped, { outcome: 'TimedOut', wasStopped: true });
   });
 
   test('gives the agent no descriptor of the runner’s, no new privileges and default signals', async () => {
@@ -176,7 +188,9 @@ again(); again(); setInterval(() => spawn('sh', ['-c', 'trap "" TERM; for i in 1
 });
 
 /** As in an image: Node and keeper root-owned, Node executable but not readable, and another uid. */
-describe('hardening', { skip: process.getuid?.() !== 0 && 'needs root to start a runner of another uid' }, () => {
+describe('hardening', {
+  skip: skipWithout('root', process.getuid?.() === 0, 'needs root to start a runner of another uid'),
+}, () => {
   test('an agent of the same uid can open neither the runner’s memory nor its descriptors, and bound says hardened', async () => {
     const place = mkdtempSync(join(tmpdir(), 'berth-hardened-'));
     chmodSync(place, 0o755);

@@ -31,22 +31,25 @@ for name, args in (('settimeofday', (some, None)), ('clock_settime', (0, some)),
 END`;
 
 /** The runner's user may have 64 processes and threads: every one of these ends there, not at the machine's end. */
-const BOMBS: [what: string, script: string][] = [
-  ['that forks all it can', perl(`${IGNORE} while (1) { fork }`)],
+const BOMBS: [what: string, script: string, limit: 'TooManyProcesses' | 'CpuLimit'][] = [
+  ['that forks all it can', perl(`${IGNORE} while (1) { fork }`), 'TooManyProcesses'],
   [
     'whose processes each make a session of their own',
     perl(`${IGNORE} while (1) { setsid if defined(my $p = fork) && !$p }`),
+    'TooManyProcesses',
   ],
-  ['of shells', 'trap "" TERM; f() { f | f & }; f; while :; do f; sleep 0.01; done'],
+  ['of shells', 'trap "" TERM; f() { f | f & }; f; while :; do f; sleep 0.01; done', 'TooManyProcesses'],
   [
     'that replaces each of its processes as soon as it is gone',
     perl(
       `${IGNORE} for (1..30) { my $c = fork; next if !defined $c || $c; setsid; while (1) { my $p = fork; next unless defined $p; if ($p) { select undef, undef, undef, 0.02; exit } setsid } } sleep 300`,
     ),
+    'TooManyProcesses',
   ],
   [
     'that is one process, gone by the time it is found',
     perl(`${IGNORE} if (!fork) { while (1) { exit if fork; setsid } } sleep 300`),
+    'CpuLimit',
   ],
 ];
 
@@ -63,19 +66,18 @@ describe('a fork bomb', { skip: noContainer }, () => {
   });
   after(() => rmSync(image, { recursive: true }));
 
-  for (const [what, script] of BOMBS) {
-    test(`${what} is ended by the session’s limits, nobody is left, and the next turn runs`, async () => {
-      const limits = { required: true, processes: 20, cpuSeconds: 1 };
+  for (const [what, script, limit] of BOMBS) {
+    test(`${what} is ended as ${limit}, nobody is left, and the next turn runs`, async () => {
+      const limits = { required: true, ...(limit === 'CpuLimit' ? { cpuSeconds: 1 } : { processes: 20 }) };
       await using runner = await ContainedRunner.bound({ image, agent, bind: { limits } });
       const result = await runner.runTurn(script);
-      const code = result.error?.code ?? '';
-      assert.ok(['TooManyProcesses', 'CpuLimit'].includes(code), JSON.stringify(result));
+      assert.equal(result.error?.code, limit, JSON.stringify(result));
       await eventually(() => runner.others().length === 0, { what: 'nobody is left' });
       assert.equal((await runner.runTurn('echo next')).output, 'next\n');
     });
   }
 
-  for (const [what, script] of [BOMBS[1] as [string, string], STOPPERS]) {
+  for (const [what, script] of [BOMBS[1]!, STOPPERS]) {
     test(`${what} is ended by its turn’s time-out, nobody is left, and the next turn runs`, async () => {
       await using runner = await ContainedRunner.bound({ image, agent });
       const result = await runner.runTurn(script, 300);

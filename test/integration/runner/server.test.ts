@@ -5,7 +5,7 @@ import { describe, test } from 'node:test';
 import { unpackDirectory } from '../../../runner/state/unpack.ts';
 import { eventually } from '../../support/eventually.ts';
 import { exists, isAsleep } from '../../support/processes.ts';
-import { type HarnessOptions, hasKeeper, RunnerHarness } from '../../support/runner-harness.ts';
+import { type HarnessOptions, hasKeeper, noKeeper, RunnerHarness } from '../../support/runner-harness.ts';
 import { serverScript } from '../../support/servers.ts';
 
 type AgentOptions = HarnessOptions['agent'];
@@ -313,7 +313,7 @@ socket.once('data', () => process.exit(0));`;
   });
 
   test('what a crash leaves behind has ended before the next turn starts, also where it ignores SIGTERM', {
-    skip: !hasKeeper,
+    skip: noKeeper,
   }, async () => {
     const handle = `
 const deaf = process.env.BERTH_STATE_DIR + '/deaf';
@@ -375,7 +375,7 @@ if (input === 'hang') { spawn('sleep', ['600']); return; } respond(id, process.p
   });
 });
 
-describe('processes that an earlier turn left', { skip: !hasKeeper }, () => {
+describe('processes that an earlier turn left', { skip: noKeeper }, () => {
   const handle = `
 if (input === 'leave') {
   globalThis.child = spawn('sleep', ['600'], { detached: true });

@@ -15,14 +15,19 @@ import { describe, test } from 'node:test';
 import type { AgentSpec, Result } from '../../../core/frames/messages.ts';
 import { eventually } from '../../support/eventually.ts';
 import { exists } from '../../support/processes.ts';
-import { type HarnessOptions, hasKeeper, RunnerHarness } from '../../support/runner-harness.ts';
+import { skipWithout } from '../../support/requires.ts';
+import { type HarnessOptions, noKeeper, RunnerHarness } from '../../support/runner-harness.ts';
 import { longEnough } from './long-enough.ts';
 
 const SHELL: Partial<AgentSpec> = { driver: 'Shell', command: [], args: [], shell: { rewriteBackground: true } };
 const VERBATIM: Partial<AgentSpec> = { ...SHELL, shell: { rewriteBackground: false } };
 
 /** `make` builds it. */
-const hasAgentTool = existsSync(join(import.meta.dirname, '../../../build/bin/berth-agent'));
+const noAgentTool = skipWithout(
+  'agent-tool',
+  existsSync(join(import.meta.dirname, '../../../build/bin/berth-agent')),
+  'there is no build/bin/berth-agent: run make keeper',
+);
 
 interface Output {
   stdout: string;
@@ -183,7 +188,7 @@ until grep -q "^$TOKEN" /proc/$!/cmdline; do :; done`;
   });
 
   test('a command can give a result of its own, or fail its turn, by berth-agent', {
-    skip: !hasAgentTool,
+    skip: noAgentTool,
   }, async () => {
     await using runner = await bound();
     const given = await runner.runTurn({ command: `echo noise; berth-agent result '{"n": 1}'` });
@@ -223,7 +228,7 @@ describe('the background', () => {
   ];
   for (const [name, options] of kinds) {
     test(`a command returns when its foreground work is done, ${name}`, {
-      skip: name !== 'without a keeper' && !hasKeeper,
+      skip: name !== 'without a keeper' && noKeeper,
     }, async () => {
       await using runner = await bound(options);
       for (const command of [
@@ -252,7 +257,7 @@ describe('the background', () => {
   });
 
   test('no subshell waits for the last command, and $! is its pid; verbatim there is one', {
-    skip: !hasKeeper,
+    skip: noKeeper,
   }, async () => {
     const command = `cd / && sleep 1000 & echo $!; ${until('sleep 1000')}`;
     await using runner = await bound();
@@ -284,7 +289,7 @@ describe('the background', () => {
     await eventually(() => !exists(pid), { what: 'the end of the server' });
   });
 
-  test('nothing is orphaned when the session ends, however it detached', { skip: !hasKeeper }, async () => {
+  test('nothing is orphaned when the session ends, however it detached', { skip: noKeeper }, async () => {
     const runner = await bound();
     const { stdout } = await run(
       runner,
@@ -310,7 +315,7 @@ trap '' TERM; sleep 1005 & echo $!`,
   });
 
   test('a cancelled turn keeps what it printed and takes its own background along, not an earlier turn’s', {
-    skip: !hasKeeper,
+    skip: noKeeper,
   }, async () => {
     await using runner = await bound();
     const earlier = Number((await run(runner, 'true && sleep 1000 & echo $!')).stdout);
@@ -327,7 +332,7 @@ trap '' TERM; sleep 1005 & echo $!`,
     assert.deepEqual([outputOf(result).background, exists(own), exists(earlier)], [[], false, true]);
   });
 
-  test('a turn that runs too long is stopped with all that it started', { skip: !hasKeeper }, async () => {
+  test('a turn that runs too long is stopped with all that it started', { skip: noKeeper }, async () => {
     await using runner = await bound();
     const result = await longEnough(
       (limitMs) => runner.runTurn({ command: 'echo begun; true && sleep 1000 & sleep 1000' }, limitMs),

@@ -5,6 +5,7 @@ import { createHash } from 'node:crypto';
 import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
+import { skipWithout } from '../../support/requires.ts';
 import { RunnerHarness } from '../../support/runner-harness.ts';
 
 const CHECKOUT = join(import.meta.dirname, '../../..');
@@ -107,7 +108,7 @@ for (const [name, root] of [
 ] as const) {
   const missing = !root || !existsSync(root);
   test(`the source of ${name} comes back from a Shell session byte for byte, Secrets given`, {
-    skip: missing && `${name} is not on this machine`,
+    skip: skipWithout('python', !missing, `${name} is not on this machine`),
   }, async (t) => {
     const names = Object.keys(ENV);
     await using runner = new RunnerHarness({

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { describe, test } from 'node:test';
 import type { AgentSpec, ToolSpec } from '../../../core/frames/messages.ts';
 import { eventually } from '../../support/eventually.ts';
-import { type HarnessOptions, hasKeeper, RunnerHarness } from '../../support/runner-harness.ts';
+import { type HarnessOptions, noKeeper, RunnerHarness } from '../../support/runner-harness.ts';
 
 interface Result {
   call_id: string;
@@ -203,7 +203,7 @@ describe('a tool that fails is an error result, never a failed turn', () => {
     assert.match(error?.message ?? '', /^agent\.tools gone: command: "no-such-program" is in no folder of PATH/);
   });
 
-  test('leaves no process behind, whatever it started', { skip: !hasKeeper }, async () => {
+  test('leaves no process behind, whatever it started', { skip: noKeeper }, async () => {
     await using runner = await tools();
     assert.equal((await call(runner, 'leaves')).result, 1);
     assert.deepEqual(runner.processes(), []);

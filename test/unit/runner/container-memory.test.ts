@@ -8,6 +8,7 @@ import { ContainerMemory } from '../../../runner/limits/container-memory.ts';
 import { Meter } from '../../../runner/limits/meter.ts';
 import { keeperStart } from '../../../runner/process/keeper.ts';
 import { eventually } from '../../support/eventually.ts';
+import { skipWithout } from '../../support/requires.ts';
 
 const KEEPER = join(import.meta.dirname, '../../../build/keeper');
 const MiB = 2 ** 20;
@@ -37,7 +38,9 @@ function places(): Place | undefined {
 
 const place = process.getuid?.() === 0 ? places() : undefined;
 
-describe('a real container’s memory', { skip: !place && 'needs root and a memory controller' }, () => {
+describe('a real container’s memory', {
+  skip: skipWithout('memory-cgroup', place !== undefined, 'needs root and a memory controller'),
+}, () => {
   const { parent = '', limit = '', usage = '', reclaimable = '' } = place ?? {};
   let group: string;
   /** As a container sees it. */

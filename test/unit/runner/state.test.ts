@@ -26,6 +26,7 @@ import { EMPTY_DIGEST } from '../../../runner/state/archive.ts';
 import { packDirectory } from '../../../runner/state/pack.ts';
 import { unpackDirectory } from '../../../runner/state/unpack.ts';
 import { walk } from '../../../runner/state/walk.ts';
+import { skipWithout } from '../../support/requires.ts';
 
 const root = mkdtempSync(join(tmpdir(), 'berth-state-'));
 after(() => rmSync(root, { recursive: true, force: true }));
@@ -112,7 +113,7 @@ describe('state', () => {
   });
 
   test('a file and a directory that nobody may read keep that mode', {
-    skip: process.getuid?.() !== 0 && 'only root can read them',
+    skip: skipWithout('root', process.getuid?.() === 0, 'only root can read them'),
   }, async () => {
     const from = directory();
     mkdirSync(join(from, 'closed'));

@@ -280,6 +280,7 @@ describe('effects', () => {
         },
         clock: systemClock,
         log: silentLogger,
+        leader: { identity: 'ctl_1', epoch: () => 1 },
         links: { get: () => ({ acknowledge: (seq: number) => done.push(`acknowledge ${seq}`) }) },
         caches: { sawTurn: () => {}, sawApproval: () => {} },
         store: { put: async () => done.push('store') },

@@ -47,6 +47,7 @@ function reading(answer: { text?: string; error?: Error }) {
       clock,
       log: silentLogger,
       caches: { sawTurn: () => {} },
+      leader: { identity: 'ctl_1', epoch: () => 1 },
       links: { get: () => undefined, open: () => ({ takeLog: (log: Buffer) => taken.push(log.toString()) }) },
     },
   } as unknown as Pass;

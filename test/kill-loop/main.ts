@@ -9,6 +9,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
 import { LocalProgram } from '../integration/local/program.ts';
+import { eventually } from '../support/eventually.ts';
 import { processesWith } from '../support/processes.ts';
 import { seededRandom } from '../support/random.ts';
 import type { RawApi } from '../support/raw-api.ts';
@@ -57,6 +58,13 @@ async function untilReady(): Promise<boolean> {
   return false;
 }
 
+/** Waits until a controller says that it leads. */
+async function untilLed(): Promise<void> {
+  const { metricsUrl } = await local.status();
+  const leads = async () => /^berth_leader 1$/m.test(await (await fetch(metricsUrl)).text());
+  await eventually(leads, { timeoutMs: READY_MS, what: 'a controller leads' });
+}
+
 /** Has the sessions work for this long; requests that a kill cuts are no failure. */
 async function work(ms: number): Promise<void> {
   const until = performance.now() + ms;
@@ -91,9 +99,14 @@ function kill(): void {
   const programs = processesWith(`BERTH_LOCAL_HOME=${local.home}`);
   const pods = processesWith(`BERTH_LOCAL_ROOT=${local.home}/`);
   const main = running.child.pid!;
-  if (mode === 'controller') for (const pid of programs.filter(isController)) signal(pid);
+  if (mode === 'controller') {
+    const controllers = programs.filter(isController);
+    for (const pid of controllers) signal(pid);
+    killed += controllers.length;
+    return;
+  }
   // What is left over is the next start's to end: half of the kills leave it all, the others a part or nothing.
-  else if (random.uniform() < 0.5) signal(main);
+  if (random.uniform() < 0.5) signal(main);
   else {
     const all = [main, ...programs, ...pods];
     const ordered = all.map((pid) => ({ pid, at: random.uniform() })).sort((a, b) => a.at - b.at);
@@ -114,6 +127,8 @@ const began = performance.now();
 try {
   await untilReady();
   while (killed < kills && performance.now() < deadline) {
+    // A controller that was killed often comes back later and later: most kills wait until one leads.
+    if (mode === 'controller' && (killed === 0 || random.uniform() < 0.8)) await untilLed();
     await work(between(MIN_MS, MAX_MS));
     kill();
     if (mode === 'controller') continue;

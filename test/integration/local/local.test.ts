@@ -1,6 +1,4 @@
 import assert from 'node:assert/strict';
-import { spawn } from 'node:child_process';
-import { once } from 'node:events';
 import {
   copyFileSync,
   existsSync,
@@ -193,25 +191,6 @@ describe('the program local', () => {
     writeFileSync(join(local.home, 'lock'), JSON.stringify(lock));
     assert.equal((await local.run('up', '--detach')).code, 0);
     assert.equal((await local.run('down')).code, 0);
-  });
-
-  test('a child of a dead cluster that begins its program late is found all the same', async () => {
-    // Such a child holds what its parent held and carries no mark until it begins its program, which closes the pipe.
-    const late = `exec 3<>"$0/presence"; echo held; read go; exec 3<&- env BERTH_LOCAL_HOME="$0" sleep 1000`;
-    const child = spawn('sh', ['-c', late, local.home], { stdio: ['pipe', 'pipe', 'ignore'] });
-    await once(child.stdout, 'data');
-    let isOver = false;
-    const down = local.run('down').finally(() => {
-      isOver = true;
-    });
-    await eventually(() => existsSync(join(local.home, 'guard.sqlite')));
-    const soon = new Promise((resolve) => setTimeout(resolve, 1_000));
-    await Promise.race([down, soon]);
-    assert.equal(isOver, false, 'it waits for the child');
-    child.stdin.write('go\n');
-    const [, signal] = await once(child, 'exit');
-    assert.equal(signal, 'SIGKILL');
-    assert.equal((await down).code, 0);
   });
 
   test('a cluster whose files were replaced under it says so and ends, with all that it ran', async () => {

@@ -12,6 +12,11 @@ import { isBrokenResponse, parseResponse, wrong } from './messages.ts';
 
 const NOTE_LATE = '[berth: a response to another request than the present one is left out]\n';
 
+/** Nothing has come of an open object for so long, and one of its lines is a whole response: it is taken for what it is. */
+const OPEN_ABOVE_RESPONSE_MS = 1_000;
+/** Nothing has come of an open object for so long: it will not be closed. */
+const OPEN_MS = 30_000;
+
 interface Asked {
   id: string;
   answer: (answer: Envelope | TurnFailure) => void;
@@ -27,16 +32,22 @@ export class ServerProcess {
   /** Of the present turn or the last one: what is written between turns is text of the last. */
   #hooks: TurnHooks;
   #asked: Asked | undefined;
+  readonly #clock: Clock;
+  readonly #flow: Flow;
+  /** Ends the wait for more of an open object. */
+  #stopWaiting: () => void = () => {};
   #lastOutput: Promise<void> | undefined;
 
   constructor(family: Contained, flow: Flow, clock: Clock, hooks: TurnHooks) {
     this.family = family;
     this.#hooks = hooks;
+    this.#clock = clock;
+    this.#flow = flow;
     this.#scanner = new ObjectScanner({
       maxBytes: MAX_RAW_BYTES,
       onObject: (bytes) => this.#message(bytes),
       onTooLarge: (bytes) => this.#asked?.answer(tooLarge(bytes)),
-      onBroken: (text) => this.#broken(text),
+      onBroken: (text, why) => this.#broken(text, why),
       onLog: (bytes) => this.#hooks.log.stdout(bytes),
     });
     const wrote = () => {
@@ -46,12 +57,14 @@ export class ServerProcess {
       stdout: (bytes) => {
         wrote();
         this.#scanner.push(bytes);
+        this.#awaitMore();
       },
       stderr: (bytes) => {
         wrote();
         this.#hooks.log.stderr(bytes);
       },
       end: () => {
+        this.#stopWaiting();
         this.#scanner.end();
         this.#hooks.log.flush();
       },
@@ -62,6 +75,8 @@ export class ServerProcess {
 
   /** Sends a request, one line of JSON, and resolves to what is answered to it, if anything ever is. */
   ask(id: string, line: string, hooks: TurnHooks): Promise<Envelope | TurnFailure> {
+    // The response has to be told apart from what was left open before its request.
+    while (this.#scanner.isOpen) this.#scanner.abandon();
     this.#hooks.log.flush();
     this.#hooks = hooks;
     const { promise, resolve } = Promise.withResolvers<Envelope | TurnFailure>();
@@ -74,6 +89,33 @@ export class ServerProcess {
   async settle(quietMs: number, mostMs: number): Promise<void> {
     await this.#output.drain(quietMs, mostMs);
     this.#asked = undefined;
+    this.#stopWaiting();
+  }
+
+  /** An object that is open while a request waits is given up once nothing more comes of it: it would hide the response. */
+  #awaitMore(): void {
+    this.#stopWaiting();
+    if (!this.#asked || !this.#scanner.isOpen) return;
+    const giveUp = () => {
+      // It was not read on: the rest may have come.
+      if (this.#flow.full) return this.#awaitMore();
+      while (this.#scanner.isOpen) this.#scanner.abandon();
+    };
+    this.#stopWaiting = this.#clock.setTimer(OPEN_ABOVE_RESPONSE_MS, () => {
+      if (this.#flow.full) this.#awaitMore();
+      else if (this.#scanner.hasInside((line) => this.#isResponse(line))) giveUp();
+      else this.#stopWaiting = this.#clock.setTimer(OPEN_MS - OPEN_ABOVE_RESPONSE_MS, giveUp);
+    });
+  }
+
+  #isResponse(line: string): boolean {
+    if (!this.#asked || !line.includes(this.#asked.id)) return false;
+    try {
+      const message: unknown = JSON.parse(line);
+      return isObject(message) && message.type === 'response' && message.id === this.#asked.id;
+    } catch {
+      return false;
+    }
   }
 
   /** The process has ended. Resolves when its last output has been read, as far as it is waited for. */
@@ -94,7 +136,7 @@ export class ServerProcess {
     try {
       message = parseExact(bytes.toString('utf8'));
     } catch {
-      this.#broken(bytes.toString('utf8'));
+      this.#broken(bytes.toString('utf8'), 'Syntax');
       return false;
     }
     if (!isObject(message)) return false;
@@ -124,9 +166,11 @@ export class ServerProcess {
     return false;
   }
 
-  #broken(text: string): void {
+  #broken(text: string, why: 'Syntax' | 'NeverClosed'): void {
     if (this.#asked && isBrokenResponse(text, this.#asked.id)) {
-      this.#asked.answer(wrong('it is not valid JSON'));
+      const open =
+        'it is not valid JSON: its object is opened and not closed; write the whole object, best on one line';
+      this.#asked.answer(wrong(why === 'Syntax' ? 'it is not valid JSON' : open));
     }
   }
 }

@@ -14,8 +14,8 @@ export interface ObjectScannerOptions {
   onObject: (bytes: Buffer) => boolean;
   /** An object that cannot be held, by its length; its text is log. */
   onTooLarge: (bytes: number) => void;
-  /** The text from a brace beyond where it can be no object any more; it is log. */
-  onBroken: (text: string) => void;
+  /** The text from a brace beyond where it can be no object any more, or that was given up while open; it is log. */
+  onBroken: (text: string, why: 'Syntax' | 'NeverClosed') => void;
   onLog: (bytes: Buffer) => void;
 }
 
@@ -41,12 +41,38 @@ export class ObjectScanner {
   push(chunk: Buffer): void {
     this.#allowance += RESCANS * chunk.length;
     // What comes next stands on top.
-    const pending = [chunk];
+    this.#takeAll([chunk]);
+  }
+
+  #takeAll(pending: Buffer[]): void {
     for (let piece = pending.pop(); piece; piece = pending.pop()) {
-      const rests = this.#take(piece);
-      for (const rest of rests) if (rest.length) pending.push(rest);
+      for (const rest of this.#take(piece)) if (rest.length) pending.push(rest);
     }
     this.#handOnLog();
+  }
+
+  /** An object has begun and not ended. */
+  get isOpen(): boolean {
+    return this.#at === 'InObject' || this.#at === 'InTooLarge';
+  }
+
+  /** Whether a line of the open object is a whole object itself that `matches`. */
+  hasInside(matches: (line: string) => boolean): boolean {
+    if (this.#at !== 'InObject') return false;
+    const [, ...lines] = Buffer.concat(this.#held).toString('utf8').split('\n');
+    return lines.some((line) => matches(line));
+  }
+
+  /** The open object is not waited for any more: it is log, the lines after its first may be objects. */
+  abandon(): void {
+    if (this.#at === 'InTooLarge') {
+      const bytes = this.#heldBytes;
+      this.#release();
+      this.#at = 'InLine';
+      this.#options.onTooLarge(bytes);
+    } else if (this.#at === 'InObject') {
+      this.#takeAll(this.#broken(Buffer.alloc(0), 'NeverClosed').filter(({ length }) => length > 0));
+    }
   }
 
   /** Nothing follows: an open object is log after all. */
@@ -54,7 +80,7 @@ export class ObjectScanner {
     if (this.#at !== 'InObject') return;
     const held = this.#release();
     this.#at = 'InLine';
-    this.#options.onBroken(held.toString('utf8', 0, QUOTED_BYTES));
+    this.#options.onBroken(held.toString('utf8', 0, QUOTED_BYTES), 'NeverClosed');
     this.#log.push(held);
     this.#handOnLog();
   }
@@ -135,12 +161,12 @@ export class ObjectScanner {
     return [rest];
   }
 
-  #broken(rest: Buffer): Buffer[] {
+  #broken(rest: Buffer, why: 'Syntax' | 'NeverClosed' = 'Syntax'): Buffer[] {
     const tooLarge = this.#at === 'InTooLarge';
     const held = this.#release();
     this.#at = 'InLine';
     if (tooLarge) return [rest];
-    this.#options.onBroken(beginning(held, rest));
+    this.#options.onBroken(beginning(held, rest), why);
     // The lines after its first may be objects. Once too much was looked at again only the last of them is.
     this.#allowance -= held.length;
     const cut = (this.#allowance < 0 ? held.lastIndexOf(LINE_FEED) : held.indexOf(LINE_FEED)) + 1;
@@ -167,9 +193,13 @@ export class ObjectScanner {
   }
 }
 
-/** Of a broken object, and of what follows it on its line. */
+/** A line that may be a whole object itself. */
+const OBJECT_LINE = /\n[ \t]*\{.*\}[ \t\r]*(\n|$)/;
+
+/** Of a broken object, and of what follows it on its line; without lines that are objects themselves. */
 function beginning(held: Buffer, rest: Buffer): string {
   const end = rest.indexOf(LINE_FEED);
   const line = rest.subarray(0, Math.min(end === -1 ? rest.length : end, QUOTED_BYTES));
-  return Buffer.concat([held.subarray(0, QUOTED_BYTES), line]).toString('utf8', 0, QUOTED_BYTES);
+  const text = Buffer.concat([held.subarray(0, QUOTED_BYTES), line]).toString('utf8', 0, QUOTED_BYTES);
+  return text.slice(0, OBJECT_LINE.exec(text)?.index);
 }

@@ -443,3 +443,42 @@ test('no process of a server is left when the session ends', async () => {
   await eventually(() => runner.processes().length === 0, { what: 'everybody gone' });
   await runner[Symbol.asyncDispose]();
 });
+
+describe('a response that opens a brace and does not close it', () => {
+  const open = (fields: string) => `process.stdout.write('{"type":"response","id":"' + id + '",${fields}\\n');`;
+
+  test('is told as such before the time-out, and the next turn has its own response', async () => {
+    const handle = `if (input === 'open') { ${open('"result":[')} respond(id, 'too late'); } else respond(id, input);`;
+    await using runner = await serving(handle);
+    const { outcome, error } = await runner.runTurn('open');
+    assert.deepEqual([outcome, error?.code], ['Failed', 'InvalidResult']);
+    assert.match(error?.message ?? '', /its object is opened and not closed/);
+    assert.equal((await runner.runTurn('next')).output, 'next');
+  });
+
+  test('does not hide the response behind text that only begins like an object', async () => {
+    await using runner = await serving(`console.log('{"thinking": ['); respond(id, input);`);
+    assert.equal((await runner.runTurn('first')).output, 'first');
+    assert.equal((await runner.runTurn('second')).output, 'second');
+  });
+
+  test('left open between turns takes nothing of the next one', async () => {
+    const after = `console.log('{"left": [');`;
+    await using runner = await serving(`respond(id, input); if (input === 'first') ${after}`);
+    assert.equal((await runner.runTurn('first')).output, 'first');
+    assert.equal((await runner.runTurn('second')).output, 'second');
+  });
+
+  test('and closes it after a pause is one response, also with lines in it that look like responses', async () => {
+    const handle = `
+const other = JSON.stringify({ type: 'response', id: 'another', timestamp: stamp(), result: 'wrong' });
+const text = JSON.stringify({ type: 'response', id, timestamp: stamp(), result: 'wrong' });
+process.stdout.write('{"type":"response","id":"' + id + '","timestamp":"' + stamp() + '","result":[\\n' + other + ',\\n');
+await sleep(1500);
+process.stdout.write(JSON.stringify(text) + ']\\n}\\n');`;
+    await using runner = await serving(handle);
+    const output = (await runner.runTurn('x')).output as [{ result: string }, string];
+    assert.equal(output[0].result, 'wrong');
+    assert.match(output[1], /^\{"type":"response"/);
+  });
+});

@@ -13,6 +13,13 @@ interface Seen {
 
 /** Scans the pieces; objects with `"log":true` are not taken. */
 function scan(pieces: (string | Buffer)[], maxBytes = 1000): Seen {
+  const { scanner, seen } = scannerOf(maxBytes);
+  for (const piece of pieces) scanner.push(Buffer.from(piece));
+  scanner.end();
+  return seen;
+}
+
+function scannerOf(maxBytes = 1000): { scanner: ObjectScanner; seen: Seen } {
   const seen: Seen = { objects: [], log: '', broken: [], tooLarge: [] };
   const scanner = new ObjectScanner({
     maxBytes,
@@ -28,9 +35,7 @@ function scan(pieces: (string | Buffer)[], maxBytes = 1000): Seen {
       seen.log += bytes.toString('latin1');
     },
   });
-  for (const piece of pieces) scanner.push(Buffer.from(piece));
-  scanner.end();
-  return seen;
+  return { scanner, seen };
 }
 
 function judge(text: string): { verdict: Verdict; at: number } {
@@ -113,6 +118,29 @@ describe('objects among text', () => {
     assert.deepEqual(objects, [{ a: 1 }, { a: 2 }, { a: 3 }]);
     assert.equal(log, '{\n{ "x": [\nwords\n');
     assert.equal(broken.length, 2);
+  });
+
+  test('an open object that is given up is log, and whole objects among its lines are found', () => {
+    const { scanner, seen } = scannerOf();
+    const text = '{"list": [\n{"a":1},\n{"b":\n2}\n';
+    scanner.push(Buffer.from(text));
+    assert.deepEqual([scanner.isOpen, seen.objects, seen.log], [true, [], '']);
+    scanner.abandon();
+    assert.deepEqual([scanner.isOpen, seen.objects, seen.broken.length], [false, [{ a: 1 }, { b: 2 }], 1]);
+    assert.equal(seen.log, '{"list": [\n,\n');
+    scanner.push(Buffer.from('{"c":3}\n'));
+    assert.deepEqual(seen.objects.at(-1), { c: 3 });
+  });
+
+  test('an open object knows of whole objects on lines of their own, and of nothing else', () => {
+    const { scanner } = scannerOf();
+    const seen: string[] = [];
+    const look = () => scanner.hasInside((line) => seen.push(line) > 0 && line === '{"a":1}');
+    assert.equal(look(), false);
+    scanner.push(Buffer.from('{"text": "{\\"a\\":1}", "list": [\n'));
+    assert.equal(look(), false);
+    scanner.push(Buffer.from('{"a":1}\n'));
+    assert.equal(look(), true);
   });
 
   test('an object that never ends is log in the end', () => {

@@ -232,7 +232,12 @@ export class SimApi implements KubeApi {
     const sentAt = scheduler.now;
     const answer = (afterMs: number, text: string, give: () => void) => {
       const date = new Date(server.clock.now()).toUTCString();
+      const answeredBy = server.starts;
       process.after(afterMs, `${what}: ${text}`, () => {
+        if (server.starts !== answeredBy) {
+          reject(new TransportError(`${what}: connection reset (simulated)`));
+          return;
+        }
         onAnswer({ date, sentAt, receivedAt: process.monotonic() });
         give();
       });
@@ -242,8 +247,18 @@ export class SimApi implements KubeApi {
         reject(new TransportError(`${what}: connection reset (simulated)`)),
       );
 
+    const { starts } = server;
     if (!fate.neverArrives) {
-      scheduler.after(fate.before, undefined, `${what} of ${process.name}`, () => {
+      const arrive = () => {
+        const heldMs = server.heldMs(process.name);
+        if (heldMs > 0) {
+          scheduler.after(heldMs + fate.before, undefined, `${what} of ${process.name}`, arrive);
+          return;
+        }
+        if (server.starts !== starts || server.isDown) {
+          lose(1);
+          return;
+        }
         if (fate.refusal) {
           answer(fate.after, fate.refusal.message, () => reject(fate.refusal));
           return;
@@ -263,7 +278,8 @@ export class SimApi implements KubeApi {
             if (fate.lostAfter === undefined) answer(fate.after, error.message, () => reject(error));
           },
         );
-      });
+      };
+      scheduler.after(fate.before, undefined, `${what} of ${process.name}`, arrive);
     }
     if (fate.lostAfter !== undefined) lose(fate.before + fate.lostAfter);
     return promise.finally(() => {

@@ -52,8 +52,15 @@ export class SimServer {
   /** As somebody who may do everything and is never let down: users, kubelets, invariants. */
   readonly admin: InProcessApi;
   readonly clock: Process;
+  /** Counts the starts of its process: a request that was sent to an earlier one gets no answer. */
+  starts = 1;
+  readonly #scheduler: Scheduler;
+  readonly #connections = new Set<() => void>();
+  readonly #heldUntil = new Map<string, number>();
+  #upAt = 0;
 
   constructor(scheduler: Scheduler, dice: Dice) {
+    this.#scheduler = scheduler;
     this.clock = new Process('apiserver', scheduler);
     this.store = new VersionedStore({ historyLength: HISTORY });
     this.registry = new Registry({
@@ -68,6 +75,37 @@ export class SimServer {
       this.registry,
       new DelayedControllers((run) => scheduler.after(pace.skewed(5, 3000), undefined, 'garbage collector', run)),
     );
+  }
+
+  /**
+   * Its process is killed, and serves again after so long. What it has taken is kept, as etcd and the embedded journal do
+   * before a write counts; so versions go on and none is given twice. Requests under way, watches and history are lost.
+   */
+  restart(downMs: number): void {
+    this.starts++;
+    this.#upAt = this.#scheduler.now + downMs;
+    this.store.compact();
+    for (const end of [...this.#connections]) end();
+  }
+
+  get isDown(): boolean {
+    return this.#scheduler.now < this.#upAt;
+  }
+
+  /** Requests of the process arrive only after so long, whether it lives then or not. */
+  hold(process: string, ms: number): void {
+    this.#heldUntil.set(process, this.#scheduler.now + ms);
+  }
+
+  /** Milliseconds for which its requests are held up from now on. */
+  heldMs(process: string): number {
+    return (this.#heldUntil.get(process) ?? 0) - this.#scheduler.now;
+  }
+
+  /** `end` is called when the server's process is killed; returns what takes it back. */
+  onKill(end: () => void): () => void {
+    this.#connections.add(end);
+    return () => this.#connections.delete(end);
   }
 
   /** Namespaces with the service account that pods need. */

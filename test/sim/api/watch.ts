@@ -34,6 +34,7 @@ export async function* watchFaulty<T extends KubeObject>(
   const { signal } = options;
   await process.sleep(dice.skewed(0.5, 20));
   signal.throwIfAborted();
+  if (server.isDown) throw new TransportError('connection refused (simulated)');
   if (dice.chance(rates().refused)) throw new TransportError('watch refused (simulated)');
 
   const arrived: Item<T>[] = [];
@@ -66,7 +67,13 @@ export async function* watchFaulty<T extends KubeObject>(
     if (dice.chance(now.watchRepeated)) channel.send(dice.chance(0.7) || !last ? event : last, latency);
     last = event;
   });
+  const notKilled = server.onKill(() => {
+    broken = true;
+    channel.cut();
+    channel.send({ type: 'END', error: new TransportError('connection reset (simulated)') }, dice.skewed(0.3, 20));
+  });
   const bookmark = () => {
+    if (broken) return;
     channel.send({ type: 'BOOKMARK', resourceVersion: String(server.store.version) }, dice.skewed(0.3, 10));
     cancelBookmark = scheduler.after(BOOKMARK_MS, process, 'bookmark', bookmark);
   };
@@ -78,6 +85,7 @@ export async function* watchFaulty<T extends KubeObject>(
   signal.addEventListener('abort', onAbort, { once: true });
   const close = () => {
     stop();
+    notKilled();
     channel.cut();
     cancelBookmark();
     cancelEnd();

@@ -1,4 +1,5 @@
 import type { Bug } from './bug.ts';
+import { leadershipBugs } from './leadership.ts';
 import { outcomeBugs } from './outcomes.ts';
 
 export const bugs: readonly Bug[] = [
@@ -368,4 +369,5 @@ import { sessionPod } from '../pod.ts';`,
     focus: { deeds: ['edit a class'], deedEveryMs: 500 },
   },
   ...outcomeBugs,
+  ...leadershipBugs,
 ];

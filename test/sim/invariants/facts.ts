@@ -42,6 +42,8 @@ export class Facts {
   readonly kubelets: Kubelets;
   readonly where: Where;
   readonly #fail: (message: string) => void;
+  /** Pod → the incarnation that its runner was bound for. */
+  readonly bindings = new Map<string, number>();
   /** By turn uid, in order of their start. */
   readonly runs = new Map<string, Run[]>();
   /** The highest state that any commit has shown, by session uid. */
@@ -135,6 +137,10 @@ export class Facts {
       if (type !== 'DELETED') this.#note(session.metadata.uid, session.status?.state);
       this.#uncopied.copied(session);
     }
+  }
+
+  bound(incarnation: number, podUID: string): void {
+    this.bindings.set(podUID, incarnation);
   }
 
   started(run: Run): void {

@@ -14,12 +14,13 @@ import { inTime } from './in-time.ts';
 import { boundOnce, ownedFirst } from './incarnations.ts';
 import type { Limits, MakeInvariant } from './invariant.ts';
 import { isolated } from './isolated.ts';
+import { oneLeader } from './leaders.ts';
 import { logKept } from './logs.ts';
 import { oneOrder } from './one-order.ts';
 import { inTurn } from './queue.ts';
 import { consistent } from './settled.ts';
 import { byUID, spared } from './spared.ts';
-import { forward, goesOn, withinMaxState } from './state.ts';
+import { forward, goesOn, labelled, withinMaxState } from './state.ts';
 import { toldTruly } from './told.ts';
 import { endsOnce, inOrder, isTrue, presentLeader, startsOnce } from './turns.ts';
 import { ownUsage } from './usage.ts';
@@ -40,10 +41,12 @@ const all: readonly MakeInvariant[] = [
   startsOnce,
   committedFirst,
   presentLeader,
+  oneLeader,
   ownedFirst,
   boundOnce,
   isolated,
   forward,
+  labelled,
   goesOn,
   oneOrder,
   withinMaxState,
@@ -84,6 +87,7 @@ export function invariants(facts: Facts, limits: Limits): Observer & { settled()
       for (const one of made) one.committed?.(change);
     },
     bound(bind, container) {
+      facts.bound(bind.incarnation, container.podUID);
       for (const one of made) one.bound?.(bind, container);
     },
     heard(container, word) {

@@ -65,6 +65,24 @@ export const goesOn: MakeInvariant = (facts) => {
   };
 };
 
+/** A state carries the incarnation of the pod whose run left it: by another one it would count before or after its time. */
+export const labelled: MakeInvariant = (facts) => ({
+  committed({ storage, type, object, previous }) {
+    if (storage !== TURNS || type !== 'MODIFIED') return;
+    const turn = object as unknown as StoredTurn;
+    const { state, podUID, incarnation } = turn.status ?? {};
+    const was = (previous as unknown as StoredTurn | undefined)?.status?.state;
+    if (!state || (state.incarnation === was?.incarnation && state.seq === was.seq)) return;
+    const made = facts.bindings.get(podUID ?? '');
+    if (made === state.incarnation && made === incarnation) return;
+    const { name } = turn.metadata;
+    facts.fail(
+      'labelled',
+      `the state of turn ${name} says incarnation ${state.incarnation}, its pod is that of ${made}`,
+    );
+  },
+});
+
 /** No state is larger than `persistence.maxState`; a turn that left one ends with an error which names bytes and limit. */
 export const withinMaxState: MakeInvariant = (facts) => ({
   committed({ storage, type, object, previous }) {

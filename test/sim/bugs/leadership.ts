@@ -1,0 +1,64 @@
+import type { Focus } from '../focus.ts';
+import type { Bug } from './bug.ts';
+
+/** A former leader whose lease was deleted, with requests under way. */
+const DELETED_LEASE: Focus = {
+  misfortunes: ['the lease is deleted while requests of the leader are held up'],
+  misfortuneEveryMs: 4000,
+  deedEveryMs: 300,
+};
+
+/** What two leaders, one after the other, can do to the order of turns and states. */
+export const leadershipBugs: readonly Bug[] = [
+  {
+    name: 'a new leader puts turns in order before its predecessor is dead',
+    caughtBy: ['one leader', 'in order', 'goes on'],
+    within: 200,
+    focus: DELETED_LEASE,
+    edits: [
+      {
+        file: 'controller/leadership.ts',
+        find: '        hasSettled: () => this.#isSettled,',
+        replace: '        hasSettled: () => true,',
+      },
+    ],
+  },
+  {
+    name: 'a deleted lease is taken without a wait',
+    caughtBy: ['one leader', 'capacity', 'in order', 'goes on'],
+    within: 200,
+    focus: DELETED_LEASE,
+    edits: [
+      {
+        file: 'controller/controller.ts',
+        find: '    if (!found && !keys.created) return renewDeadlineMs(leaseMs);\n',
+        replace: '    if (!found && !keys.created) return 0;\n',
+      },
+    ],
+  },
+  {
+    name: 'after a deleted lease a leader waits as after an expired one',
+    caughtBy: ['one leader', 'capacity', 'in order', 'goes on'],
+    within: 200,
+    focus: DELETED_LEASE,
+    edits: [
+      {
+        file: 'controller/controller.ts',
+        find: '    if (!found && !keys.created) return renewDeadlineMs(leaseMs);\n',
+        replace: '    if (!found && !keys.created) return WRITE_DEADLINE_MS;\n',
+      },
+    ],
+  },
+  {
+    name: 'a state is labelled with another incarnation than that of its pod',
+    caughtBy: ['labelled'],
+    within: 60,
+    edits: [
+      {
+        file: 'controller/act/store-delivery.ts',
+        find: '  return status.incarnation;',
+        replace: '  return status.incarnation + Number((status.attempt ?? 1) > 1);',
+      },
+    ],
+  },
+];

@@ -1,0 +1,55 @@
+import { type StoredTurn, turns } from '../../../core/resources/kinds.ts';
+import type { ControllerCall } from '../observer.ts';
+import { type Facts, LEASES, SESSIONS, TURNS } from './facts.ts';
+import type { MakeInvariant } from './invariant.ts';
+
+/**
+ * One leader gives out at a time: no write of an earlier leader to a session or a turn takes effect after a later one has
+ * begun to give an index or a turn. What that later one has read would not be the last word of its predecessor.
+ */
+export const oneLeader: MakeInvariant = (facts) => {
+  /** Process → the number of its last acquisition of the lease, in their order. */
+  const acquired = new Map<string, number>();
+  let holder: string | undefined;
+  let transitions: unknown;
+  const gave: { process: string; number: number; at: number; what: string }[] = [];
+  const numberOf = (process: string) => acquired.get(process) ?? 0;
+
+  return {
+    sent(call) {
+      const what = givenBy(facts, call);
+      const number = numberOf(call.process);
+      if (what && number > 0) gave.push({ process: call.process, number, at: facts.kubelets.now, what });
+    },
+    committed(change) {
+      const call = facts.callBehind(change);
+      if (change.storage === LEASES) {
+        const { spec } = change.object as { spec?: { leaseTransitions?: number; holderIdentity?: string } };
+        const isSame = spec?.holderIdentity === holder && spec?.leaseTransitions === transitions;
+        holder = spec?.holderIdentity;
+        transitions = spec?.leaseTransitions;
+        if (call && change.type !== 'DELETED' && holder && !isSame) acquired.set(call.process, acquired.size + 1);
+        return;
+      }
+      if (!call || (change.storage !== TURNS && change.storage !== SESSIONS)) return;
+      const number = numberOf(call.process);
+      const later = gave.find((one) => one.number > number && one.process !== call.process);
+      if (!later || number === 0) return;
+      const { metadata } = change.object;
+      facts.fail(
+        'one leader',
+        `a write of ${call.process} to ${call.resource} ${metadata.name} takes effect after ${later.process} has given ${later.what}`,
+      );
+    },
+  };
+};
+
+/** What a write of a controller gives a turn: an index, or a pod to run in. */
+function givenBy({ server }: Facts, call: ControllerCall): string | undefined {
+  if (call.verb !== 'replace' || call.resource !== 'turns') return undefined;
+  const was = server.get(turns, call.namespace, call.name)?.status;
+  const is = (call.object as StoredTurn).status;
+  if (is?.index !== undefined && is.index !== was?.index) return `index ${is.index} to turn ${call.name}`;
+  if (is?.phase === 'Running' && is.podUID !== was?.podUID) return `turn ${call.name} to pod ${is.podUID}`;
+  return undefined;
+}

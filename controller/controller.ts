@@ -160,6 +160,7 @@ export class Controller {
     let keys: LoadedKeys;
     try {
       keys = await this.#masterKeys(leased, signal);
+      if (!keys.created) await this.#confirmed(signal);
       await this.#refreshed(signal);
     } catch (error) {
       // Both are tried for as long as it leads.
@@ -238,6 +239,22 @@ export class Controller {
         this.#keyProblem = `the master keys cannot be had: ${error instanceof Error ? error.message : error}`;
         log.error({ err: error }, 'master keys cannot be had');
         await delay(clock, AGAIN_MS, signal);
+      }
+    }
+  }
+
+  /**
+   * A leader whose lease was deleted before it had its keys must not begin to write: whoever created the Secret meanwhile
+   * took its absence for a sign that nobody had led.
+   */
+  async #confirmed(signal: AbortSignal): Promise<void> {
+    for (;;) {
+      try {
+        return await this.#elector.confirm();
+      } catch (error) {
+        signal.throwIfAborted();
+        this.#options.log.warn({ err: error }, 'the lease could not be confirmed');
+        await delay(this.#options.clock, AGAIN_MS, signal);
       }
     }
   }

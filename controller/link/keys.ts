@@ -13,7 +13,7 @@ export interface MasterKeys {
 }
 
 export interface LoadedKeys extends MasterKeys {
-  /** This call has created the Secret: no controller can have led before, as none writes anything without its keys. */
+  /** This call has created the Secret: no controller has written anything before, as none does without its keys. */
   created: boolean;
 }
 

@@ -121,6 +121,16 @@ export class LeaderElector {
     return this.#term?.epoch ?? Promise.reject(new Error('not the leader'));
   }
 
+  /** Resolves once a renewal that began after this call has succeeded; rejects where it did not, or not leading. */
+  async confirm(): Promise<void> {
+    await this.#exclusive(async () => {
+      const term = this.#term;
+      if (term === undefined || !this.leading) throw new Error('not the leader');
+      await this.#renew(term);
+      if (this.#term !== term) throw new Error('not the leader any more');
+    });
+  }
+
   /**
    * Ends the leadership and gives the lease free, so that a successor need not wait for it to expire; with `false` it is
    * left to expire, as requests may still be under way.

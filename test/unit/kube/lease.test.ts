@@ -394,6 +394,17 @@ describe('leader election', () => {
     assert.equal(b.started[0]?.takenOver, true);
   });
 
+  test('a leader whose lease was deleted cannot confirm that it leads, and leads no more', async () => {
+    const { clock, store, a } = two();
+    a.it.start();
+    await clock.advance(0);
+    await a.it.confirm();
+    store.delete();
+    assert.ok(a.it.leading, 'it has yet to notice');
+    await assert.rejects(a.it.confirm(), /not the leader/);
+    assert.equal(a.it.leading, false);
+  });
+
   test('the time left for requests of the leader ends with the leadership', async () => {
     const clock = new VirtualClock();
     const store = new LeaseStore(clock);

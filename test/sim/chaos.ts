@@ -1,5 +1,4 @@
 import { leases } from '../../core/kube/resources.ts';
-import { sessionclasses } from '../../core/resources/kinds.ts';
 import type { SimServer } from './api/server.ts';
 import type { Replica } from './cluster/controllers.ts';
 import type { Kubelets } from './cluster/kubelets.ts';
@@ -14,8 +13,6 @@ export interface Stage {
   kubelets: Kubelets;
   replicas: readonly Replica[];
   trace: Trace;
-  /** Undoes the misfortune after so long, or when all of them end. */
-  mendLater(ms: number, what: string, mend: () => void): void;
 }
 
 /** Something that goes wrong as a whole, beside what goes wrong with single calls. `weight`: how often beside the others. */
@@ -173,31 +170,6 @@ const misfortunes: readonly Misfortune[] = [
       for (const replica of dying) replica.kill();
     },
   },
-  {
-    name: 'a class is made invalid for a while',
-    weight: 1,
-    strike({ dice, server, mendLater }) {
-      const { metadata } = dice.pick(server.list(sessionclasses)) ?? {};
-      if (!metadata) return;
-      const says = (redact: string[] | null) =>
-        void server.admin.patch(sessionclasses, metadata, { spec: { redact } }, { type: 'merge' }).catch(() => {});
-      says(['(']);
-      mendLater(dice.skewed(500, 90_000), `class ${metadata.name} is mended`, () => says(null));
-    },
-  },
-  {
-    name: 'a class is deleted for a while',
-    weight: 1,
-    strike({ dice, server, mendLater }) {
-      const { metadata, spec, ...rest } = dice.pick(server.list(sessionclasses)) ?? {};
-      if (!metadata || !spec) return;
-      const { name } = metadata;
-      void server.admin.delete(sessionclasses, { name }).catch(() => {});
-      mendLater(dice.skewed(500, 90_000), `class ${name} is made again`, () => {
-        void server.admin.create(sessionclasses, { ...rest, metadata: { name }, spec }).catch(() => {});
-      });
-    },
-  },
 ];
 
 /** Lets things go wrong, one after the other, until told that it is over; then everything is made whole. */
@@ -205,12 +177,11 @@ export class Chaos {
   readonly #stage: Stage;
   readonly #everyMs: number;
   readonly #drawn: readonly Misfortune[];
-  readonly #mends = new Set<() => void>();
   #over = false;
 
   /** `everyMs`: between two of them, about; Infinity: never. `only`: the names of those that happen. */
-  constructor(stage: Omit<Stage, 'mendLater'>, everyMs: number, only?: readonly string[]) {
-    this.#stage = { ...stage, mendLater: (ms, what, mend) => this.#mendLater(ms, what, mend) };
+  constructor(stage: Stage, everyMs: number, only?: readonly string[]) {
+    this.#stage = stage;
     this.#everyMs = everyMs;
     this.#drawn = misfortunes.filter(({ name }) => (only ? only.includes(name) : stage.dice.chance(0.6)));
     if (Number.isFinite(everyMs)) this.#next();
@@ -220,7 +191,6 @@ export class Chaos {
   end(): void {
     const { kubelets, replicas, scheduler } = this.#stage;
     this.#over = true;
-    for (const mend of [...this.#mends]) mend();
     for (const node of kubelets.nodes.all) if (!node.reachable) kubelets.restoreNode(node);
     const { skewMs } = this.#stage.server.clock;
     for (const replica of replicas) replica.skewMs = skewMs;
@@ -229,14 +199,6 @@ export class Chaos {
       process.skewMs = skewMs;
       process.pausedUntil = Math.min(process.pausedUntil, scheduler.now);
     }
-  }
-
-  #mendLater(ms: number, what: string, mend: () => void): void {
-    const once = () => {
-      if (this.#mends.delete(once)) mend();
-    };
-    this.#mends.add(once);
-    this.#stage.scheduler.after(ms, undefined, what, once);
   }
 
   #next(): void {

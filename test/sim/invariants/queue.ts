@@ -123,6 +123,8 @@ export const inTurn: MakeInvariant = (facts, limits) => {
     const { uid = '', name } = change.object.metadata;
     const { at, skewMs } = written.get(uid) ?? { at: Number.NEGATIVE_INFINITY, skewMs: 0 };
     const call = facts.callBehind(change);
+    // A leader whose lease was deleted may write on for a moment: that says nothing of the pace of the present one.
+    if (call?.process !== leader) return;
     if (call) unanswered.set(call, uid);
     const isAlike = was?.reason === is?.reason && server.clock.skewMs === skewMs;
     const ago = Math.round(facts.kubelets.now - at);
@@ -146,8 +148,7 @@ export const inTurn: MakeInvariant = (facts, limits) => {
       underWay.delete(call);
       const uid = unanswered.get(call);
       unanswered.delete(call);
-      // A leader whose lease was deleted may write on for a moment: that says nothing of the pace of the present one.
-      if (uid && !error && call.process === leader) written.set(uid, { at: facts.kubelets.now, skewMs: server.clock.skewMs });
+      if (uid && !error) written.set(uid, { at: facts.kubelets.now, skewMs: server.clock.skewMs });
     },
     committed(change) {
       places.committed(change);

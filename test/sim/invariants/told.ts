@@ -84,6 +84,8 @@ function contradiction(facts: Facts, turn: StoredTurn, run: Run): string | undef
       if (run.isPlain && facts.kubelets.container(run.podUID)?.isHardToRead) return undefined;
       return 'its result could be read';
     default:
+      // Of a log that was rotated the state may be missing, and the result be there.
+      if (code === 'StateNotStored' && facts.kubelets.container(run.podUID)?.isHardToRead) return undefined;
       if (UNSTORED.has(code)) return facts.couldNotStore(run.startedAt) ? undefined : 'the store took everything';
       return end ? 'that is another end' : 'it has not ended';
   }

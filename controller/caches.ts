@@ -190,18 +190,21 @@ export function slimTurn(turn: StoredTurn): StoredTurn {
   return cached as unknown as StoredTurn;
 }
 
+/** Of a turn's status: its place in the order, the pod that works on it, and the state it has reached. */
+const SOUND = ['index', 'phase', 'attempt', 'incarnation', 'podUID', 'inputDigest', 'state', 'conditions'] as const;
+
 /** A turn of which no more is known to be sound than what its end needs. */
 export function unreadableTurn(
   { metadata, spec, status = {} }: Pick<CachedTurn, 'metadata' | 'spec'> & { status?: TurnStatus | undefined },
   why: string,
 ): CachedTurn {
   const { name, namespace, uid, resourceVersion, creationTimestamp, deletionTimestamp, ownerReferences } = metadata;
-  const { index, phase, attempt, incarnation, podUID, inputDigest, state, conditions } = status;
+  const sound = SOUND.flatMap((field) => (status[field] === undefined ? [] : [[field, status[field]]]));
   return {
     metadata: { name, namespace, uid, resourceVersion, creationTimestamp, deletionTimestamp, ownerReferences },
     spec: { session: spec.session, cancel: spec.cancel },
-    status: { index, phase, attempt, incarnation, podUID, inputDigest, state, conditions },
-    input: { digest: inputDigest ?? NO_DIGEST, bytes: 0 },
+    status: Object.fromEntries(sound),
+    input: { digest: status.inputDigest ?? NO_DIGEST, bytes: 0 },
     unreadable: why,
   } as CachedTurn;
 }

@@ -1,0 +1,37 @@
+import assert from 'node:assert/strict';
+import { after, before, describe, test } from 'node:test';
+import { turns } from '../../../core/resources/kinds.ts';
+import { Installation, ONE_LEADER } from '../../support/installation.ts';
+
+const agent = { command: ['cat'], input: 'Text', result: 'Text' } as const;
+/** Deeper than the controller's recursive code goes; well within 128 KiB. */
+const POISON = JSON.parse('['.repeat(3_000) + ']'.repeat(3_000)) as never;
+
+describe('a turn whose input is nested some thousands deep, made with kubectl', () => {
+  let cluster: Installation;
+  before(async () => {
+    cluster = await Installation.start({ ...ONE_LEADER });
+    cluster.startController();
+    for (const name of ['notes', 'other']) await cluster.create(name, { agent } as never);
+  });
+  after(() => cluster.stop());
+
+  test('fails as InputTooDeep with the place, and the other turns of its session and of others succeed', async () => {
+    await cluster.turn('notes', 'before', 'x');
+    await cluster.turn('notes', 'poison', POISON);
+    await cluster.turn('notes', 'behind', 'y');
+    await cluster.turn('other', 'elsewhere', 'z');
+    for (const name of ['before', 'behind', 'elsewhere']) {
+      assert.equal((await cluster.ended(name)).status?.phase, 'Succeeded', name);
+    }
+    const { status } = await cluster.ended('poison');
+    assert.deepEqual([status?.phase, status?.error?.code], ['Failed', 'InputTooDeep']);
+    assert.match(status?.error?.message ?? '', /^spec\.input: more than 64 .* at spec\.input\[0\]\[0\]/);
+  });
+
+  test('is cancelled while it waits for a session that does not exist', async () => {
+    await cluster.turn('nobody', 'waits', POISON);
+    await cluster.client.patch(turns, { namespace: 'default', name: 'waits' }, { spec: { cancel: true } });
+    assert.equal((await cluster.ended('waits')).status?.phase, 'Cancelled');
+  });
+});

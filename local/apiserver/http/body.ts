@@ -1,5 +1,6 @@
 import type { IncomingMessage } from 'node:http';
 import { gunzipSync } from 'node:zlib';
+import { tooDeepAt } from '../../../core/depth.ts';
 import { parseAsApiServer, rawNumber } from '../../../core/json.ts';
 import { badRequest, tooLarge, unsupportedMediaType } from '../errors.ts';
 import { applyType } from '../patch/patch.ts';
@@ -7,6 +8,9 @@ import { decodeProtobuf, protobufType } from './protobuf.ts';
 
 /** The API server's limit on a body; bytes. */
 const maxBody = 3 * 1024 * 1024;
+
+/** Of arrays and objects within each other. A real API server takes 10,000; the code here is recursive. */
+const maxDepth = 1_000;
 
 /** Reads the body of a request; 413 beyond the limit, which is noticed before all of it is read. */
 export async function readBody(req: IncomingMessage): Promise<Buffer> {
@@ -56,7 +60,9 @@ function parseJson(text: string, numbers: Numbers): unknown {
   // A key of this name would be a way to other objects' prototypes once merged.
   if (text.includes('"__proto__"')) throw badRequest('the key "__proto__" is not accepted');
   try {
-    return numbers === 'Exact' ? parseAsApiServer(text) : JSON.parse(text);
+    const value: unknown = numbers === 'Exact' ? parseAsApiServer(text) : JSON.parse(text);
+    if (tooDeepAt(value, '', maxDepth) !== undefined) throw new RangeError(`json: exceeded max depth of ${maxDepth}`);
+    return value;
   } catch (error) {
     if (error instanceof RangeError) throw badRequest(error.message);
     throw badRequest(`couldn't get version/kind; json parse error: ${(error as Error).message}`);

@@ -4,10 +4,10 @@ import { turns } from '../../../core/resources/kinds.ts';
 import { Installation, ONE_LEADER } from '../../support/installation.ts';
 
 const agent = { command: ['cat'], input: 'Text', result: 'Text' } as const;
-/** Deeper than the controller's recursive code goes; well within 128 KiB. */
-const POISON = JSON.parse('['.repeat(3_000) + ']'.repeat(3_000)) as never;
+/** As deep as the embedded cluster takes, to some levels. */
+const POISON = JSON.parse('['.repeat(900) + ']'.repeat(900)) as never;
 
-describe('a turn whose input is nested some thousands deep, made with kubectl', () => {
+describe('a turn whose input is nested hundreds deep, made with kubectl', () => {
   let cluster: Installation;
   before(async () => {
     cluster = await Installation.start({ ...ONE_LEADER });
@@ -33,5 +33,12 @@ describe('a turn whose input is nested some thousands deep, made with kubectl', 
     await cluster.turn('nobody', 'waits', POISON);
     await cluster.client.patch(turns, { namespace: 'default', name: 'waits' }, { spec: { cancel: true } });
     assert.equal((await cluster.ended('waits')).status?.phase, 'Cancelled');
+  });
+
+  test('deeper than the embedded cluster takes is refused, and it goes on', async () => {
+    const deeper = JSON.parse('['.repeat(2_500) + ']'.repeat(2_500)) as never;
+    await assert.rejects(cluster.turn('notes', 'deeper', deeper), { code: 400, message: /exceeded max depth/ });
+    await cluster.turn('notes', 'last', 'x');
+    assert.equal((await cluster.ended('last')).status?.phase, 'Succeeded');
   });
 });

@@ -368,6 +368,25 @@ import { sessionPod } from '../pod.ts';`,
     within: 60,
     focus: { deeds: ['edit a class'], deedEveryMs: 500 },
   },
+  {
+    name: 'a turn at which the controller fails holds its session',
+    caughtBy: ['settles'],
+    within: 40,
+    edits: [
+      {
+        file: 'controller/decide/policies/turns.ts',
+        find: '    if (hasBegun(turn)) continue;\n    const ending',
+        replace: `    if (/^t\\d*7$/.test(turn.metadata.name) && turn.unreadable === undefined) throw new TypeError('planted');
+    if (hasBegun(turn)) continue;
+    const ending`,
+      },
+      {
+        file: 'controller/reconcile.ts',
+        find: '      if (isProgrammingError(error) && !signal.aborted) {',
+        replace: '      if (isProgrammingError(error) && false) {',
+      },
+    ],
+  },
   ...outcomeBugs,
   ...leadershipBugs,
 ];

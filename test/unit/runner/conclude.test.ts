@@ -121,6 +121,14 @@ describe('the envelope', () => {
       assert.throws(() => envelope(value), { code: 'InvalidResult', message });
     });
   }
+  test('has an output and metadata of 64 levels, and no deeper ones', () => {
+    const nested = (levels: number): unknown => JSON.parse('['.repeat(levels) + ']'.repeat(levels));
+    assert.deepEqual(envelope({ status: 'success', output: nested(64) }).output, nested(64));
+    const message = /nested deeper than 65 levels, at output\[0\]/;
+    assert.throws(() => envelope({ status: 'success', output: nested(65) }), { code: 'InvalidResult', message });
+    const metadata = { m: nested(64) };
+    assert.throws(() => envelope({ status: 'success', metadata }), { code: 'InvalidResult' });
+  });
   test('null stands for absent, unknown fields are no error', () => {
     const value = { status: 'success', output: null, error: null, turn_count: null, metadata: null, extra: 1 };
     assert.deepEqual(envelope(value), { status: 'success', output: null });

@@ -3,15 +3,19 @@ import type { TestEvent } from 'node:test/reporters';
 /**
  * A reporter for `node --test`, for `.ci/run` to add up: after each file, one line of JSON with what was counted so far, and at the
  * end one for the whole run, which knows of files that failed before their first test too. Where the run is ended from outside, the
- * line before is the last. `skips` says which tests were left out, and why.
+ * line before is the last. `skips` says which tests were left out, and why. A suite that is left out counts as one: Node does not
+ * count it, and knows nothing of the tests in it.
  */
 export default async function* report(source: AsyncIterable<TestEvent>): AsyncGenerator<string> {
   const sum = { tests: 0, passed: 0, skipped: 0, todo: 0 };
   const skips: string[] = [];
+  let suites = 0;
   let seconds = 0;
   for await (const event of source) {
-    if (event.type === 'test:pass' && event.data.skip !== undefined)
+    if (event.type === 'test:pass' && event.data.skip !== undefined) {
       skips.push(`${event.data.name}: ${event.data.skip}`);
+      if (event.data.details.type === 'suite') suites++;
+    }
     if (event.type !== 'test:summary') continue;
     const whole = event.data.file === undefined;
     for (const name of ['tests', 'passed', 'skipped', 'todo'] as const) {
@@ -20,6 +24,7 @@ export default async function* report(source: AsyncIterable<TestEvent>): AsyncGe
     seconds = (whole ? 0 : seconds) + event.data.duration_ms / 1000;
     const { tests, passed, skipped, todo } = sum;
     const failed = tests - passed - skipped - todo;
-    yield `${JSON.stringify({ passed, failed, skipped: skipped + todo, seconds: Math.round(seconds), skips })}\n`;
+    const leftOut = skipped + suites + todo;
+    yield `${JSON.stringify({ passed, failed, skipped: leftOut, seconds: Math.round(seconds), skips })}\n`;
   }
 }

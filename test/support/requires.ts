@@ -1,8 +1,13 @@
-/** What some tests need of a machine. */
-export type Need = 'keeper' | 'agent-tool' | 'root' | 'pid-namespaces' | 'memory-cgroup' | 'python';
+/** Things that some tests need of a machine. */
+const NEEDS = ['keeper', 'agent-tool', 'root', 'pid-namespaces', 'memory-cgroup', 'python'] as const;
+export type Need = (typeof NEEDS)[number];
 
 /** Needs that must be met, separated by commas: `.ci/run` lists them all. */
-const REQUIRED = new Set((process.env.REQUIRE ?? '').split(','));
+const REQUIRED = new Set((process.env.REQUIRE ?? '').split(',').filter((name) => name !== ''));
+// A misspelt need would require nothing, and its tests would be skipped.
+for (const name of REQUIRED)
+  if (!NEEDS.some((need) => need === name))
+    throw new Error(`REQUIRE names "${name}", which no test needs: use ${NEEDS.join(', ')}`);
 
 /**
  * For the option `skip` of tests that need something: false where the machine has it, else the reason. Throws where REQUIRE

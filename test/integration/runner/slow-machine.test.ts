@@ -158,10 +158,17 @@ describe('a runner that was held for longer than a limit', () => {
   const bound = (script: string) => RunnerHarness.bound({ agent: { args: [script], result: 'Text' } });
   const file = (runner: RunnerHarness, name: string) => join(runner.directory('work'), name);
 
-  /** Holds the runner for as long, and until the agent has come so far and the keeper has handed that on: it sleeps. */
-  async function hold(runner: RunnerHarness, ms: number, isThere: () => boolean): Promise<void> {
+  /**
+   * Holds the runner for as long, and until the agent has come so far and the keeper has handed that on: it sleeps. The agent
+   * waits for the file `go`, which is there once the runner is held: it can have read nothing of what the agent does then.
+   */
+  async function hold(runner: RunnerHarness, ms: number, go: string, isThere: () => boolean): Promise<void> {
     const keeper = Number(readFileSync(`/proc/${runner.pid}/task/${runner.pid}/children`, 'utf8'));
     runner.child.kill('SIGSTOP');
+    const isHeld = () => /^State:\tT/m.test(readFileSync(`/proc/${runner.pid}/status`, 'utf8'));
+    await eventually(isHeld, { what: 'that the runner is held' });
+    assert.equal(isThere(), false, 'the agent waits until the runner is held');
+    writeFileSync(file(runner, go), '');
     await Promise.all([pause(ms), eventually(() => isThere() && isAsleep(keeper), { what: 'all that is to be read' })]);
     runner.child.kill('SIGCONT');
   }
@@ -173,8 +180,7 @@ describe('a runner that was held for longer than a limit', () => {
       const turn = randomUUID() as string;
       runner.send('turn', { turn, name: 'a', index: 1, attempt: 1, input: null, timeoutMs: 120_000, stallMs });
       await runner.frame('started');
-      writeFileSync(file(runner, 'talked'), '');
-      await hold(runner, stallMs, () => existsSync(file(runner, 'over')));
+      await hold(runner, stallMs, 'talked', () => existsSync(file(runner, 'over')));
       return await runner.result(turn);
     }, succeeded);
     assert.equal(outcome, 'Succeeded', error?.message);
@@ -185,8 +191,7 @@ describe('a runner that was held for longer than a limit', () => {
       await using runner = await bound('until [ -e go ]; do sleep 0.02; done; echo done');
       const turn = runner.startTurn(null, limitMs);
       await runner.frame('started');
-      writeFileSync(file(runner, 'go'), '');
-      await hold(runner, limitMs, () => runner.processes().length === 0);
+      await hold(runner, limitMs, 'go', () => runner.processes().length === 0);
       return await runner.result(turn);
     }, succeeded);
     assert.deepEqual([outcome, output], ['Succeeded', 'done\n']);

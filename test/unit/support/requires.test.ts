@@ -17,3 +17,10 @@ test('a test that needs something runs where it is there, is skipped with the re
   assert.equal(skipWithout('keeper', false), 'no root');
   assert.equal(skipWithout('keeper,root', false), 'Error: REQUIRE names "root", but: no root');
 });
+
+test('a need in REQUIRE that no test has is refused, and the needs are listed', () => {
+  assert.match(
+    skipWithout('keeper,rooot', true),
+    /^Error: REQUIRE names "rooot", which no test needs: use keeper, .*root/,
+  );
+});

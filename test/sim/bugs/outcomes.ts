@@ -68,7 +68,8 @@ export const outcomeBugs: readonly Bug[] = [
   {
     name: 'a late answer that has an ended turn run',
     caughtBy: ['given up for work'],
-    within: 200,
+    within: 60,
+    from: 45,
     focus: { deedEveryMs: 400, podRates: { breaks: 0.1 } },
     edits: [
       {
@@ -127,8 +128,8 @@ export const outcomeBugs: readonly Bug[] = [
     edits: [
       {
         file: 'controller/act/store-delivery.ts',
-        find: "await put(bounded, 'Log', log.seq,",
-        replace: "await put(bounded, 'Log', seq,",
+        find: "put(bounded, 'Log', { incarnation, seq: log.seq },",
+        replace: "put(bounded, 'Log', { incarnation, seq },",
       },
     ],
   },
@@ -149,7 +150,7 @@ export const outcomeBugs: readonly Bug[] = [
     name: 'the time of a turn begins anew with each decision',
     caughtBy: ['in time'],
     within: 60,
-    from: 60,
+    from: 65,
     focus: { deeds: ['decide on a request'] },
     edits: [
       {
@@ -230,5 +231,58 @@ export const outcomeBugs: readonly Bug[] = [
         replace: 'Buffer.concat(this.#parts.slice(1).reverse() as Buffer[], this.#bytes)',
       },
     ],
+  },
+  {
+    name: 'a program of any image let run before its turn is',
+    caughtBy: ['starts once'],
+    within: 60,
+    focus: { onlyAnyImage: true },
+    edits: [
+      {
+        file: 'controller/decide/policies/plain.ts',
+        find: '  if (!turn && !begins) return undefined;',
+        replace: '  void begins;',
+      },
+    ],
+  },
+  {
+    name: 'the exit code of a program of any image not asked for',
+    caughtBy: ['told truly'],
+    within: 60,
+    focus: { onlyAnyImage: true },
+    edits: [
+      {
+        file: 'controller/act/commit-log.ts',
+        find: '  const exitCode = lost ? undefined : terminated?.exitCode;',
+        replace: '  const exitCode = lost ? undefined : 0 * (terminated?.exitCode ?? 0);',
+      },
+    ],
+  },
+  {
+    name: 'a program of any image stopped before its time',
+    caughtBy: ['in time'],
+    within: 60,
+    focus: { onlyAnyImage: true },
+    edits: [
+      {
+        file: 'controller/decide/policies/plain.ts',
+        find: 'const deadline = Date.parse(startedAt) + turnMs;',
+        replace: 'const deadline = Date.parse(startedAt) + turnMs / 10;',
+      },
+    ],
+  },
+  {
+    name: 'the result of an earlier turn taken from the log of an ended container',
+    caughtBy: ['told truly'],
+    within: 60,
+    from: 35,
+    focus: {
+      misfortunes: ['a pod is killed', 'a controller is killed'],
+      misfortuneEveryMs: 1500,
+      deedEveryMs: 400,
+      podRates: { logLost: 0 },
+      rates: { log: 0 },
+    },
+    edits: [{ file: 'controller/link/link.ts', find: '    this.#inbox.keepLast();\n', replace: '' }],
   },
 ];

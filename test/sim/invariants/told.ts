@@ -10,6 +10,8 @@ import type { MakeInvariant } from './invariant.ts';
 
 /** Codes of a turn that its pod took with it. */
 const LOSSES: ReadonlySet<string> = new Set(['PodLost', 'OOMKilled', 'Evicted']);
+/** Codes that only a run brings about. */
+const OF_AGENTS: ReadonlySet<string> = new Set(['Stalled', ...Object.values(BAD_ENDS).map(({ code }) => code)]);
 /** Codes of a turn whose parts could not be stored. */
 const UNSTORED: ReadonlySet<string> = new Set(['StateNotStored', 'StoreFull']);
 
@@ -38,13 +40,13 @@ export const toldTruly: MakeInvariant = (facts) => {
       }
       if (!isTerminal(phase)) return;
       const run = runOf(podUID, attempt);
-      const why = run && contradiction(facts, turn, run);
+      const why = run && contradiction(facts, turn, run, was?.phase === 'AwaitingApproval');
       if (why) say(run, why);
     },
   };
 };
 
-function contradiction(facts: Facts, turn: StoredTurn, run: Run): string | undefined {
+function contradiction(facts: Facts, turn: StoredTurn, run: Run, waited: boolean): string | undefined {
   const { phase, error, exitCode, metadata, turnCount } = turn.status ?? {};
   const code = error?.code;
   const { end } = run;
@@ -87,6 +89,8 @@ function contradiction(facts: Facts, turn: StoredTurn, run: Run): string | undef
       // Of a log that was rotated the state may be missing, and the result be there.
       if (code === 'StateNotStored' && facts.kubelets.container(run.podUID)?.isHardToRead) return undefined;
       if (UNSTORED.has(code)) return facts.couldNotStore(run.startedAt) ? undefined : 'the store took everything';
+      // The session of one that waits for a decision may be unable to start again.
+      if (waited && !OF_AGENTS.has(code)) return undefined;
       return end ? 'that is another end' : 'it has not ended';
   }
 }

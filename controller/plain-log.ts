@@ -12,6 +12,12 @@ import { Tail } from '../core/text/tail.ts';
 
 /** The part of the log that an error message quotes. */
 const ERROR_TAIL_BYTES = 2048;
+/** Rules of a class for what must not show, beside the values of Secrets. */
+export interface RedactionRules {
+  patterns: readonly string[];
+  heuristics?: Heuristics | undefined;
+}
+
 /** Takes the log of a pod without a runner as it comes, and finds the turn's result in it. */
 export class PlainLog {
   readonly #end: string;
@@ -25,10 +31,7 @@ export class PlainLog {
    * `patterns` and `heuristics` are the class's. The values of the agent's Secrets are not known here; what looks like one is
    * hidden all the same.
    */
-  constructor(
-    markers: { start: string; end: string },
-    { patterns = [], heuristics }: { patterns?: readonly string[]; heuristics?: Heuristics | undefined } = {},
-  ) {
+  constructor(markers: { start: string; end: string }, { patterns, heuristics }: RedactionRules = { patterns: [] }) {
     this.#end = markers.end;
     const sound = patterns.filter((source) => patternProblem(source) === undefined);
     this.#hidden = hiddenBy({ patterns: sound.map((source) => new Pattern(source)), heuristics });

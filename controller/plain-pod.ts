@@ -1,8 +1,15 @@
 import type { Container, EnvVar, Pod } from '../core/kube/builtin.ts';
-import { LABEL_RUNNER, LABEL_TURN_UID, SECRETS_DIRECTORY, TURN_GATE } from '../core/resources/names.ts';
+import {
+  ANNOTATION_REDACTION,
+  LABEL_RUNNER,
+  LABEL_TURN_UID,
+  SECRETS_DIRECTORY,
+  TURN_GATE,
+} from '../core/resources/names.ts';
 import { expand } from '../core/text/placeholders.ts';
 import type { Effective } from './decide/effective.ts';
-import type { CachedSession } from './world.ts';
+import type { RedactionRules } from './plain-log.ts';
+import type { CachedSession, World } from './world.ts';
 
 /** What a pod without a runner gets to do. */
 export interface PlainTurn {
@@ -31,6 +38,7 @@ export function plainPod(pod: Pod, session: CachedSession, settings: Effective, 
     metadata: {
       ...pod.metadata,
       labels: { ...pod.metadata.labels, [LABEL_RUNNER]: 'None', [LABEL_TURN_UID]: turn.uid },
+      annotations: { ...pod.metadata.annotations, [ANNOTATION_REDACTION]: JSON.stringify(rulesOf(settings)) },
     },
     spec: {
       ...pod.spec,
@@ -51,6 +59,21 @@ export function plainPod(pod: Pod, session: CachedSession, settings: Effective, 
       volumes: (pod.spec.volumes ?? []).filter(({ name }) => name !== 'berth'),
     },
   };
+}
+
+function rulesOf({ redact, heuristics }: Effective): RedactionRules {
+  return { patterns: redact, ...(heuristics === undefined ? {} : { heuristics }) };
+}
+
+/**
+ * Redaction rules for the log of a pod: those that the pod was made with. The class may be edited or deleted while its program
+ * runs, and what was to be hidden must stay hidden. A pod of an earlier version has none: then the class's of the moment.
+ */
+export function redactionOf(pod: Pod, sessionClass: World['class']): RedactionRules {
+  const made = pod.metadata.annotations?.[ANNOTATION_REDACTION];
+  if (made !== undefined) return JSON.parse(made) as RedactionRules;
+  const { redact: patterns = [], redaction } = sessionClass?.spec ?? {};
+  return { patterns, heuristics: redaction?.heuristics };
 }
 
 /** So that the kubelet, which has placeholders of its own in commands, arguments and variables, leaves it as it is. */

@@ -8,7 +8,7 @@ import { DEFAULT_MARKERS } from '../decide/image.ts';
 import { ownContainer } from '../decide/pod-status.ts';
 import { ended } from '../decide/turn-status.ts';
 import { PlainLog } from '../plain-log.ts';
-import { END_MARKER, START_MARKER } from '../plain-pod.ts';
+import { END_MARKER, redactionOf, START_MARKER } from '../plain-pod.ts';
 import { commit } from './commit.ts';
 import type { Pass } from './context.ts';
 import { endedLog, isUnreadable } from './unreadable-log.ts';
@@ -79,7 +79,7 @@ async function lateness({ effects, signal }: Pass, pod: StoredPod): Promise<numb
   return lateMs > SILENCE_MS ? Math.round(lateMs / 1000) : undefined;
 }
 
-/** With the markers that the pod was made with: the class's may be others by now. */
+/** Reads with the markers and the redaction rules that the pod was made with: the class's may be others by now. */
 async function readLog(pass: Pass, pod: StoredPod): Promise<PlainLog | 'Unreadable'> {
   const { effects, signal, world } = pass;
   const { name, uid, namespace = '' } = pod.metadata;
@@ -91,8 +91,7 @@ async function readLog(pass: Pass, pod: StoredPod): Promise<PlainLog | 'Unreadab
     const value = (variable: string) => env?.find(({ name }) => name === variable)?.value;
     const start = value(START_MARKER) || DEFAULT_MARKERS.start;
     const end = value(END_MARKER) || DEFAULT_MARKERS.end;
-    const { redact: patterns, redaction } = world.class?.spec ?? {};
-    const log = new PlainLog({ start, end }, { ...(patterns && { patterns }), heuristics: redaction?.heuristics });
+    const log = new PlainLog({ start, end }, redactionOf(live, world.class));
     for await (const piece of endedLog(pass, ref)) log.push(piece);
     return log;
   } catch (error) {

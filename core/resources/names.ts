@@ -26,6 +26,9 @@ export const ANNOTATION_IDEMPOTENCY = 'berth.dev/idempotency-digest';
 /** RFC 3339: somebody uses the session, though not by a turn. */
 export const ANNOTATION_TOUCHED_AT = 'berth.dev/touched-at';
 
+/** Redaction rules of the class of a pod without a runner, from the moment the pod was made. JSON. */
+export const ANNOTATION_REDACTION = 'berth.dev/redaction';
+
 /** Bytes of a Blob's data, so that a list of metadata tells how full the store is. */
 export const ANNOTATION_BLOB_BYTES = 'berth.dev/blob-bytes';
 

@@ -1,5 +1,9 @@
+import { describe } from 'node:test';
+import { podContract } from '../contract/pods.ts';
 import { contractSuite } from '../contract/suite.ts';
+import type { ContractTarget } from '../contract/target.ts';
 import { eventually } from '../support/eventually.ts';
+import { busyboxImage } from './support/any-images.ts';
 import { apply, kubectl } from './support/cluster.ts';
 
 const decode = (text: string) => Buffer.from(text, 'base64').toString();
@@ -24,9 +28,19 @@ async function adminToken(): Promise<string> {
   return (await kubectl(['create', 'token', name, '-n', namespace])).trim();
 }
 
-contractSuite('a real kube-apiserver', async () => {
+async function connect(): Promise<ContractTarget> {
   const { clusters } = JSON.parse(await kubectl(['config', 'view', '--raw', '-o', 'json']));
   const { cluster } = clusters[0];
   const ca = decode(cluster['certificate-authority-data']);
   return { connection: { url: cluster.server, ca, token: await adminToken() }, close: async () => {} };
+}
+
+contractSuite('a real kube-apiserver', connect);
+
+describe('contract of pods: a real kubelet', () => {
+  podContract(async () => ({
+    ...(await connect()),
+    image: busyboxImage,
+    command: (script) => ['/bin/sh', '-c', script],
+  }));
 });

@@ -42,7 +42,11 @@ export class Channels {
     const channels = new Channels(socket);
     return new Promise((resolve, reject) => {
       socket.once('open', () => resolve(channels));
-      socket.once('unexpected-response', (_request, answer) => reject(new Error(String(answer.statusCode))));
+      socket.once('unexpected-response', (_request, answer) => {
+        // Left open it would keep the process alive.
+        answer.destroy();
+        reject(new Error(String(answer.statusCode)));
+      });
       socket.once('error', reject);
     });
   }

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { decide } from '../../../controller/decide/decide.ts';
 import { effective, isProblem } from '../../../controller/decide/effective.ts';
-import { plainPod } from '../../../controller/plain-pod.ts';
+import { plainPod, redactionOf } from '../../../controller/plain-pod.ts';
 import { sessionPod } from '../../../controller/pod.ts';
 import type { World } from '../../../controller/world.ts';
 import type { StoredPod } from '../../../core/kube/builtin.ts';
@@ -252,6 +252,18 @@ describe('the pod of a turn without a runner', () => {
     );
     const [container] = spec.containers;
     assert.deepEqual([container?.command, container?.args, container?.stdinOnce], [['a $$$$'], ['b'], true]);
+  });
+
+  test('keeps the redaction rules of its class, which may be edited or deleted while its program runs', () => {
+    const rules = { redact: ['tk-[0-9]{1,20}'], redaction: { heuristics: 'Everything' } } as const;
+    const made = effective(fresh, aClass({ ...spec, ...rules, redact: [...rules.redact] }), aWorld().installation);
+    assert.ok(!isProblem(made), JSON.stringify(made));
+    const pod = plainPod(sessionPod(fresh, 1, made), fresh, made, { uid: 't-a', name: 'a', input: '1' });
+    const expected = { patterns: ['tk-[0-9]{1,20}'], heuristics: 'Everything' };
+    assert.deepEqual(redactionOf(pod, undefined), expected);
+    assert.deepEqual(redactionOf(pod, aClass({ redact: ['('] })), expected);
+    const ofEarlierVersion = { ...pod, metadata: { ...pod.metadata, annotations: {} } };
+    assert.deepEqual(redactionOf(ofEarlierVersion, aClass({ redact: ['x'] })).patterns, ['x']);
   });
 
   test('has the input so that the kubelet leaves it as it is', () => {

@@ -121,19 +121,6 @@ export const outcomeBugs: readonly Bug[] = [
     ],
   },
   {
-    name: 'output and log stored under one key',
-    caughtBy: ['is true', 'log kept', 'kept while named', 'forward'],
-    within: 60,
-    from: 150,
-    edits: [
-      {
-        file: 'controller/act/store-delivery.ts',
-        find: "put(bounded, 'Log', { incarnation, seq: log.seq },",
-        replace: "put(bounded, 'Log', { incarnation, seq },",
-      },
-    ],
-  },
-  {
     name: 'the time of a turn goes on while it waits for a decision',
     caughtBy: ['in time'],
     within: 200,
@@ -150,7 +137,7 @@ export const outcomeBugs: readonly Bug[] = [
     name: 'the time of a turn begins anew with each decision',
     caughtBy: ['in time'],
     within: 60,
-    from: 65,
+    from: 60,
     focus: { deeds: ['decide on a request'] },
     edits: [
       {

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { existsSync } from 'node:fs';
 import { after, before, describe, test } from 'node:test';
+import { isNotFound } from '../../../core/kube/errors.ts';
 import { eventually } from '../../support/eventually.ts';
 import { exists, processesWith } from '../../support/processes.ts';
 import { TestCluster } from './cluster.ts';
@@ -74,7 +75,7 @@ describe('the end of a pod', () => {
     const pids = await leftoverPids(cluster, 'forced');
     const pod = await cluster.get('forced');
     await cluster.delete('forced', 0);
-    await assert.rejects(cluster.get('forced'));
+    await assert.rejects(cluster.get('forced'), isNotFound);
     await eventually(() => pids.every((pid) => !exists(pid)));
     await eventually(() => processesWith(`BERTH_POD_UID=${pod.metadata.uid}`).length === 0);
   });

@@ -100,6 +100,7 @@ describe('the versioned store', () => {
             assert.deepEqual(names(store.listAt('things', undefined, version)), state);
           } catch (error) {
             assert.equal((error as { code?: number }).code, 410);
+            assert.notEqual(version, store.version, 'the present state is never too old');
           }
         }
       }),

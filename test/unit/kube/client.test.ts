@@ -201,7 +201,8 @@ describe('retries', () => {
     test(`a write is ${tries === 2 ? '' : 'not '}tried again after ${what}`, async (t) => {
       const { server, client } = await serverAndClient(t);
       server.intercept = failing(1, code, headers);
-      await client.create(pods, POD).catch((error) => assert.equal(error.code, code));
+      const created = client.create(pods, POD);
+      await (tries === 2 ? created : assert.rejects(created, { code }));
       assert.equal(server.requests.length, tries);
     });
   }

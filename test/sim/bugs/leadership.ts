@@ -40,6 +40,7 @@ export const leadershipBugs: readonly Bug[] = [
     name: 'after a deleted lease a leader waits as after an expired one',
     caughtBy: ['one leader', 'capacity', 'in order', 'goes on'],
     within: 200,
+    from: 60,
     focus: DELETED_LEASE,
     edits: [
       {

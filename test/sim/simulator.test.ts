@@ -14,7 +14,7 @@ test('every invariant holds for every seed', async (t) => {
 });
 
 test('the same seed is the same world, step by step', async () => {
-  for (const seed of [3, 19, 107]) {
+  for (const seed of [5, 19, 107]) {
     const [first, second] = [await runSeed({ seed, digest: true }), await runSeed({ seed, digest: true })];
     assert.ok(first.steps > 1000, `seed ${seed} is worth comparing: ${first.steps} steps`);
     assert.deepEqual({ ...first, cpuMs: 0 }, { ...second, cpuMs: 0 });

@@ -452,8 +452,8 @@ describe('sessions and turns over HTTP', () => {
         'POST',
         SESSIONS,
         `{"spec":{"input":${'['.repeat(500)}${']'.repeat(500)}}}`,
-        400,
-        'InvalidJson',
+        422,
+        'InputTooDeep',
       ],
       ['a run without an input', 'POST', RUNS, { spec: {} }, 422, 'Invalid', 'spec.input'],
       [

@@ -69,7 +69,7 @@ export const outcomeBugs: readonly Bug[] = [
     name: 'a late answer that has an ended turn run',
     caughtBy: ['given up for work'],
     within: 60,
-    from: 45,
+    from: 110,
     focus: { deedEveryMs: 400, podRates: { breaks: 0.1 } },
     edits: [
       {
@@ -262,7 +262,7 @@ export const outcomeBugs: readonly Bug[] = [
     name: 'the result of an earlier turn taken from the log of an ended container',
     caughtBy: ['told truly'],
     within: 60,
-    from: 35,
+    from: 105,
     focus: {
       misfortunes: ['a pod is killed', 'a controller is killed'],
       misfortuneEveryMs: 1500,

@@ -8,7 +8,7 @@ export interface PageQuery {
   labelSelector?: string | undefined;
 }
 
-/** One page of objects. Rejects with a Problem that names the parameter which the cluster cannot read, or an ApiError. */
+/** Page of objects. Rejects with a Problem that names the parameter which the cluster cannot read, or an ApiError. */
 export async function listPage<T extends KubeObject>(
   api: Pick<KubeApi, 'list'>,
   resource: Resource<T>,

@@ -36,7 +36,7 @@ export function showApproval({ metadata, spec }: StoredApproval): object {
   return { metadata: showMeta(metadata), spec: shown };
 }
 
-/** What kubectl has stored may be nested deeper than can be written as JSON. */
+/** Values stored by kubectl may be nested deeper than can be written as JSON. */
 function showJson(value: unknown): unknown {
   return tooDeepAt(value, '') === undefined ? value : TOO_DEEP;
 }

@@ -190,7 +190,7 @@ export function slimTurn(turn: StoredTurn): StoredTurn {
   return cached as unknown as StoredTurn;
 }
 
-/** Of a turn's status: its place in the order, the pod that works on it, and the state it has reached. */
+/** Parts of a turn's status: its place in the order, the pod that works on it, and the state it has reached. */
 const SOUND = ['index', 'phase', 'attempt', 'incarnation', 'podUID', 'inputDigest', 'state', 'conditions'] as const;
 
 /** A turn of which no more is known to be sound than what its end needs. */

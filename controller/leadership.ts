@@ -42,7 +42,7 @@ export interface LeadershipOptions {
   /** Aborts when the leadership ends. */
   signal: AbortSignal;
   epoch(): number;
-  /** Of this process, drawn at its start. */
+  /** Identity of this process, drawn at its start. */
   identity: string;
   /** A runner has obeyed a later leader. */
   onLaterEpoch(epoch: number): void;

@@ -45,7 +45,7 @@ function behind(memory: SessionMemory): number {
 /** How far a reconcile has come. */
 interface Attempt {
   world?: World;
-  /** What is being done is about this turn. */
+  /** Turn that the action under way is about. */
   turn?: CachedTurn | undefined;
 }
 

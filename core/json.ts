@@ -42,13 +42,13 @@ export function parseExact(text: string, keep: (number: string) => unknown = raw
   return marked === undefined ? value : unmark(JSON.parse(marked), keep);
 }
 
-/** Whether a double has exactly the value of this JSON number. `1.0` and `1e2` are held, as 1 and 100. */
+/** True where a double has exactly the value of this JSON number. `1.0` and `1e2` are held, as 1 and 100. */
 export function isDouble(number: string): boolean {
   const value = Number(number);
   return Number.isFinite(value) && decimal(String(value)) === decimal(number);
 }
 
-/** Whether it is an integer of 64 bits with a sign. */
+/** True for a signed integer of 64 bits. */
 export function isInt64(number: string): boolean {
   return /^-?\d{1,19}$/.test(number) && BigInt.asIntN(64, BigInt(number)) === BigInt(number);
 }

@@ -88,7 +88,7 @@ export async function down(config: LocalConfig): Promise<boolean> {
       await home.exclusively(() => endLeftovers(home));
       return ran;
     } catch (error) {
-      // Another one was started meanwhile: it is stopped too.
+      // A cluster that was started meanwhile is stopped too.
       if (!(error instanceof AlreadyRunning && home.runner())) throw error;
     }
   }

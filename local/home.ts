@@ -196,7 +196,7 @@ export class Home {
         throw new HomeUnusable(this.path, error as Error);
       }
       if (this.#guard) return;
-      // Its holder is about to say who it is, or ends what an earlier cluster left.
+      // The holder is about to say who it is, or ends what an earlier cluster left.
       if (performance.now() > deadline) throw new AlreadyRunning(this.path);
       await sleep(GUARD_LOOK_MS);
     }

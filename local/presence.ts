@@ -18,7 +18,7 @@ export class Presence {
     this.#path = path;
   }
 
-  /** Whether any process holds it. */
+  /** True while any process holds it. */
   isHeld(): boolean {
     try {
       closeSync(openSync(this.#path, O_WRONLY | O_NONBLOCK));

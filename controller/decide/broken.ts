@@ -13,7 +13,7 @@ const MOST_FAILURES = 5;
 /** Events can have a session reconciled at once: failures within this time may have one passing cause. */
 const LEAST_MS = 1_000;
 
-/** What trying again cannot mend, unlike an answer of the API server or of a store. */
+/** Programming error: trying again cannot mend it, unlike an answer of the API server or of a store. */
 export function isProgrammingError(error: unknown): error is Error {
   return (
     error instanceof TypeError ||

@@ -4,7 +4,7 @@ import type { Draft } from './draft.ts';
 import { isProblem } from './effective.ts';
 
 /**
- * Whether all of the agent's Secrets are long enough to be hidden in outputs, by the word of the session's runner; undefined
+ * Tells whether all of the agent's Secrets are long enough to be hidden in outputs, by the word of the session's runner; undefined
  * where none was ever too short, and while no runner answers.
  */
 export function secretsHidden({ world: { link, session }, settings }: Draft): ConditionValue | undefined {

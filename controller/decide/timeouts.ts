@@ -19,7 +19,7 @@ export const DEFAULT_TIMEOUTS = {
 } as const satisfies Partial<Record<TimeoutName, number>>;
 
 /**
- * One of the session's time-outs as it was written: its own, its class's or the built-in one, at most the class's ceiling.
+ * Time-out of a session as it was written: the session's, the class's or the built-in one, at most the class's ceiling.
  * Undefined: none. Holds whatever else is wrong with the session or its class.
  */
 export function timeoutText(

@@ -100,7 +100,7 @@ const result = z.object({
   leftRunning: z.array(z.object({ pid: count(), command: text() })).max(MAX_LEFT_RUNNING),
 });
 
-/** Of a runner that has gone wrong. Older ones let agents return 256 levels. */
+/** Depth that only a broken runner exceeds. Older runners let agents return 256 levels. */
 const MAX_DEPTH = 512;
 
 const json = (maxBytes: number) =>

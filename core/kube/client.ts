@@ -68,7 +68,7 @@ export interface RawOptions extends CallOptions {
   readOnly?: boolean;
   /** What it is counted as; default: by the method. */
   verb?: RequestVerb;
-  /** Of the answer: see `Resource`. */
+  /** Number handling of the answer: see `Resource`. */
   exactNumbers?: boolean | undefined;
 }
 

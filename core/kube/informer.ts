@@ -15,7 +15,7 @@ export interface InformerOptions<T extends KubeObject> {
   fieldSelector?: string;
   /** Makes of an object what is kept of it, so that bodies nobody looks at take no memory. */
   transform?: (object: Stored<T>) => Stored<T>;
-  /** What is kept of an object for which `transform` throws; default: all of it. */
+  /** Replacement for an object for which `transform` throws; default: the object as it is. */
   unreadable?: (object: Stored<T>, error: unknown) => Stored<T>;
   indexes?: Record<string, IndexFunction<T>>;
   /** False for an object that nobody needs (any more): it is taken for one that does not exist. */

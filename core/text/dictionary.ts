@@ -54,7 +54,7 @@ export class Dictionary {
     }
   }
 
-  /** Whether one of them begins with all of `text` and is longer. */
+  /** True where an entry begins with all of `text` and is longer. */
   goesOn(text: string): boolean {
     const some = text.length < HEAD_CHARS ? this.#texts : this.#byHead.get(text.slice(0, HEAD_CHARS));
     return some?.some((one) => one.length > text.length && one.startsWith(text)) ?? false;

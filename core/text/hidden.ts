@@ -2,24 +2,24 @@ import { HEAD_CHARS } from './dictionary.ts';
 import { base64Forms, jsonForms, urlForms } from './encodings.ts';
 import type { Pattern } from './pattern.ts';
 
-/** What is looked for in a text. */
+/** Texts and patterns to hide. */
 export interface Rules {
   /** Exact texts, longest first. */
   readonly texts: readonly string[];
   /** Texts that are also looked for over several lines. */
   readonly wrapped: readonly string[];
   readonly patterns: readonly Pattern[];
-  /** Whether what looks like a secret is hidden too. */
+  /** True where text that looks like a secret is hidden too. */
   readonly heuristics: boolean;
 }
 
-/** What must not show, by where a text goes. The only place that tells the three levels of redaction apart. */
+/** Redaction rules, by where a text goes. The only place that tells the three levels of redaction apart. */
 export interface Hidden {
   /** Error texts, and the names of processes in them. */
   readonly errors: Rules;
   /** The readable text of the session. */
   readonly logs: Rules;
-  /** What the agent returns: outputs, metadata, events, and what it asks a person. Programs read it, so a wrong guess is an altered result. */
+  /** Data that the agent returns: outputs, metadata, events, and questions to people. Programs read it, so a wrong guess is an altered result. */
   readonly outputs: Rules;
 }
 
@@ -65,7 +65,7 @@ export function hiddenBy({
   return { errors, logs, outputs };
 }
 
-/** Whether a value is too short to be looked for in outputs. */
+/** True for a value that is too short to be looked for in outputs. */
 export function isTooShort(value: string): boolean {
   const { length } = value.trim();
   return length > 0 && length < MIN_OUTPUT_CHARS;
@@ -74,7 +74,7 @@ export function isTooShort(value: string): boolean {
 /** A line of YAML, or of settings: a name, and what it is set to. */
 const SETTING = /^(?:- +)?[\w.-]+(?::(?: +|$)|[ \t]*=[ \t]*)(.*)$/;
 
-/** Whether a line sets what is too short for a secret: `apiVersion: v1` of a kubeconfig stands in every manifest. */
+/** True for a line that sets a value too short for a secret: `apiVersion: v1` of a kubeconfig stands in every manifest. */
 function setsShortValue(part: string): boolean {
   const [, value] = SETTING.exec(part) ?? [];
   return value !== undefined && value.length < MIN_OUTPUT_CHARS;

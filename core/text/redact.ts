@@ -130,7 +130,7 @@ export class Redactor {
     return matches.sort((a, b) => a.start - b.start);
   }
 
-  /** What looks like a secret. Names stand before the match, so what was handed on already is looked at too. */
+  /** Heuristics for secrets. Names stand before the match, so what was handed on already is looked at too. */
   #addHeuristic(matches: Match[], text: string, cut: number, open: RegExp[]): void {
     const before = this.#before.length;
     const all = this.#before + text;

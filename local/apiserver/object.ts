@@ -46,7 +46,7 @@ export function freeze<T>(value: T): T {
   return value;
 }
 
-/** Whether two JSON values are the same, whatever the order of keys. */
+/** True where two JSON values are the same, whatever the order of keys. */
 export function equal(one: unknown, other: unknown): boolean {
   // Not recursive: users may nest what they store some thousands deep.
   const waiting: [unknown, unknown][] = [[one, other]];

@@ -16,7 +16,7 @@ export interface ProcessTable {
   find(pid: number): ProcessInfo | undefined;
   /** The environment it was started with; undefined when it may not be read. */
   environment(pid: number): Map<string, string> | undefined;
-  /** Whether a program of this user is just being loaded: its environment cannot be read yet. */
+  /** True while a program of this user is being loaded: its environment cannot be read yet. */
   isLoading(): boolean;
   /** Differs after every boot of the machine, so that pids and starts recorded before it mean nothing. */
   bootId(): string;

@@ -16,7 +16,7 @@ export interface SessionFacts {
   agent: AgentSpec;
   /** Values of the secrets that `agent.env` names, by the name of the runner's variable. */
   secrets: ReadonlyMap<string, string>;
-  /** What must not show. */
+  /** Redaction rules. */
   hidden: Hidden;
 }
 

@@ -7,7 +7,7 @@ import { Tail } from '../../core/text/tail.ts';
 /** The part of the agent's stderr that an error message quotes. */
 const ERROR_TAIL_BYTES = 2048;
 
-/** One of the agent's streams, redacted for each reader by the reader's own rules. */
+/** A stream of the agent, redacted for each reader by the reader's own rules. */
 class TextStream {
   readonly #decoder = new StringDecoder('utf8');
   readonly #readers: { redactor: Redactor; onText: (text: string) => void }[] = [];

@@ -56,7 +56,7 @@ export class ObjectScanner {
     return this.#at === 'InObject' || this.#at === 'InTooLarge';
   }
 
-  /** Whether a line of the open object is a whole object itself that `matches`. */
+  /** True where a line of the open object is a whole object itself that `matches`. */
   hasInside(matches: (line: string) => boolean): boolean {
     if (this.#at !== 'InObject') return false;
     const [, ...lines] = Buffer.concat(this.#held).toString('utf8').split('\n');
@@ -196,7 +196,7 @@ export class ObjectScanner {
 /** A line that may be a whole object itself. */
 const OBJECT_LINE = /\n[ \t]*\{.*\}[ \t\r]*(\n|$)/;
 
-/** Of a broken object, and of what follows it on its line; without lines that are objects themselves. */
+/** Text of a broken object and of the rest of its line, without lines that are objects themselves. */
 function beginning(held: Buffer, rest: Buffer): string {
   const end = rest.indexOf(LINE_FEED);
   const line = rest.subarray(0, Math.min(end === -1 ? rest.length : end, QUOTED_BYTES));

@@ -142,7 +142,7 @@ function startsAtOnce({ world, settings }: Draft): boolean {
   return !world.session.spec.suspend && !isProblem(settings) && (world.place === 'Held' || world.place === 'Available');
 }
 
-/** Of an input, by the place in it. */
+/** Message for an input that is nested too deep, by the place in it. */
 function tooDeep(place: string): string {
   return `spec.input: more than ${MAX_JSON_DEPTH} arrays and objects lie within each other, at ${place}; flatten it, or pass the data as a string.`;
 }

@@ -9,7 +9,7 @@ import { decodeProtobuf, protobufType } from './protobuf.ts';
 /** The API server's limit on a body; bytes. */
 const maxBody = 3 * 1024 * 1024;
 
-/** Of arrays and objects within each other. A real API server takes 10,000; the code here is recursive. */
+/** Levels of arrays and objects. A real API server takes 10,000; the code here is recursive. */
 const maxDepth = 1_000;
 
 /** Reads the body of a request; 413 beyond the limit, which is noticed before all of it is read. */

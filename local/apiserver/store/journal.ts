@@ -35,7 +35,7 @@ interface Line {
   deleted?: true;
 }
 
-/** Another process has taken the journal over, or its file was replaced. Nothing can be stored any more. */
+/** The journal was taken over by another process, or its file was replaced. Nothing can be stored any more. */
 export class JournalLost extends Error {
   readonly code = 'JournalLost';
   constructor(path: string) {
@@ -48,7 +48,7 @@ export class JournalLost extends Error {
 }
 
 export interface JournalOptions {
-  /** Of this run of the server; no other run has the same. */
+  /** Id of this run of the server; no other run has the same. */
   boot: string;
   /** Called once, when the first write finds that the file is no longer this run's own. */
   onLost?: (error: JournalLost) => void;
@@ -190,7 +190,7 @@ export class Journal implements Sink {
     throw this.#lost;
   }
 
-  /** Whether the path still names the open file. */
+  /** True while the path names the open file. */
   #isOwn(): boolean {
     const named = statSync(this.#path, { throwIfNoEntry: false });
     const open = fstatSync(this.#file);
@@ -235,7 +235,7 @@ class Replay {
   #boot: string | undefined;
   #snapshotVersion = 1;
 
-  /** What the snapshot holds already is skipped in the journal. */
+  /** Ends the snapshot: lines of the journal up to its version are skipped from here on. */
   endSnapshot(): void {
     this.#snapshotVersion = this.contents.version;
   }

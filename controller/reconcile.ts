@@ -23,6 +23,7 @@ import type { CachedSession, CachedTurn, Installation, World } from './world.ts'
 /** Actions that find something out, which is for the next pass to decide upon. */
 const LEARNING: ReadonlySet<Action['do']> = new Set([
   'ConfirmGone',
+  'ReadPod',
   'ReadLog',
   'VerifySuspension',
   'AbortSuspension',

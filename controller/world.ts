@@ -105,6 +105,8 @@ export interface Memory {
   commitProblem?: (Problem & { since: number }) | undefined;
   /** Live GETs found that this pod is gone. */
   confirmedGone?: { podUID: string } | undefined;
+  /** This pod was read live when its time to start was over. */
+  podRead?: { podUID: string } | undefined;
   /** The log of this ended pod has been read to its end, or cannot be. */
   logRead?: { podUID: string } | undefined;
   /** Since when (monotonic milliseconds) the log of this ended pod could not be read. */

@@ -40,6 +40,18 @@ export async function confirmGone(pass: Pass, podUID: string): Promise<void> {
   memory.confirmedGone = { podUID };
 }
 
+/** Brings the cache up to the pod's present state. A pod that is gone is left to the cache to tell. */
+export async function readPod({ effects, memory, signal }: Pass, { metadata }: StoredPod): Promise<void> {
+  const { name, uid, namespace = '' } = metadata;
+  try {
+    const live = await effects.api.get(pods, { namespace, name }, { signal });
+    if (live.metadata.uid === uid && isSessionPod(live)) effects.caches.sawPod(live);
+  } catch (error) {
+    if (!isNotFound(error)) throw error;
+  }
+  memory.podRead = { podUID: uid };
+}
+
 /**
  * Gives the pod back what it is found by, which somebody has changed. One that does not keep it, or may not have it, is of no
  * use: it goes.

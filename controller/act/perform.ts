@@ -11,7 +11,7 @@ import { acknowledgeRequest, adoptApproval, commitRequest, consume } from './app
 import { bindRunner } from './bind.ts';
 import { commit } from './commit.ts';
 import { commitLog } from './commit-log.ts';
-import { confirmGone } from './confirm-gone.ts';
+import { confirmGone, readPod } from './confirm-gone.ts';
 import type { Pass } from './context.ts';
 import { createPod } from './create-pod.ts';
 import { expire } from './expire.ts';
@@ -95,6 +95,8 @@ export async function perform(action: Action, pass: Pass): Promise<void> {
     }
     case 'ConfirmGone':
       return confirmGone(pass, action.podUID);
+    case 'ReadPod':
+      return readPod(pass, action.pod);
     case 'ReadLog': {
       const opened = links.open(action.pod, linkSession(pass));
       const log = await readLog(pass, action.pod);

@@ -29,6 +29,8 @@ export type Action =
   | { do: 'DeletePod'; pod: StoredPod; why: string; force?: true }
   /** Live GETs, before a pod that the cache does not show counts as lost. */
   | { do: 'ConfirmGone'; podUID: string }
+  /** A live GET, before a pod counts as one that did not start. */
+  | { do: 'ReadPod'; pod: StoredPod }
   /** Reads the frames of an ended container from its log. */
   | { do: 'ReadLog'; pod: StoredPod }
   | { do: 'OpenLink'; pod: StoredPod }

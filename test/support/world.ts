@@ -160,7 +160,8 @@ export function aWorld(change: Partial<World> = {}): World {
     pod: undefined,
     strays: [],
     link: undefined,
-    memory: {},
+    // A pod that does not start is read once more; most tables are not about that.
+    memory: { podRead: { podUID: POD_UID } },
     applicant: applicantOf(session, []),
     group: { free: true },
     groupSince: NOW,

@@ -26,12 +26,13 @@ export const strays: Policy = (draft) => {
   return undefined;
 };
 
-/** The uid of the pod that the present incarnation is known to have had. */
+/** The uid of the pod that the present incarnation is known to have had: by the status, by its turns, or as it was seen. */
 export function knownPodUID(draft: Draft): string | undefined {
-  const { session, turns } = draft.world;
-  const { incarnation, podUID } = session.status ?? {};
+  const { session, turns, memory } = draft.world;
+  const { incarnation, podName, podUID } = session.status ?? {};
   const ran = ({ status }: CachedTurn) => status.incarnation === incarnation && status.podUID !== undefined;
-  return podUID ?? turns.find((turn) => ran(turn) && isOwn(session, turn))?.status.podUID;
+  const seen = memory.lastPod?.metadata.name === podName ? memory.lastPod?.metadata.uid : undefined;
+  return podUID ?? turns.find((turn) => ran(turn) && isOwn(session, turn))?.status.podUID ?? seen;
 }
 
 /** A pod that was there and is not: what ran in it is lost, once live reads have confirmed it. */

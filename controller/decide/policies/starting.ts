@@ -108,7 +108,7 @@ export const slowStart: Policy = (draft) => {
   if (!pod || pod.metadata.deletionTimestamp) return undefined;
   const works = isPlain(draft)
     ? startedContainer(pod)
-    : link?.phase === 'Bound' || boundBefore(draft, pod.metadata.uid);
+    : link?.phase === 'Bound' || wasBound(draft, pod.metadata.uid);
   if (works) return undefined;
   const problem = podProblem(pod) ?? memory.startProblem;
   draft.problem = problem;
@@ -118,6 +118,11 @@ export const slowStart: Policy = (draft) => {
   if (now < deadline && !isHopeless(pod)) {
     wake(draft, deadline);
     return undefined;
+  }
+  // The cache may be behind: what ran in the pod must not be told as never started.
+  if (memory.podRead?.podUID !== pod.metadata.uid) {
+    draft.actions.push({ do: 'ReadPod', pod });
+    return 'Stop';
   }
   const reason = problem?.reason ?? 'StartFailed';
   const within = isHopeless(pod) ? '' : ` within timeouts.start (${Math.round(startMs(draft) / 1000)} s)`;

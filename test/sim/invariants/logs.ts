@@ -17,8 +17,8 @@ export const logKept: MakeInvariant = (facts) => ({
     if (!isTerminal(phase) || isTerminal(was?.phase)) return;
     const run = facts.runs.get(turn.metadata.uid)?.findLast((one) => one.podUID === podUID && one.attempt === attempt);
     if (!run?.end || run.end.outcome === 'Asked' || !run.printed) return;
-    // Whatever else ends a turn knows nothing of what its agent printed.
-    if (error && error.code !== run.end.code && !OF_RESULT.has(error.code)) return;
+    // An end that is not the runner's own word knows nothing of what the agent printed. PodLost says that it is unknown.
+    if (error && (error.code === 'PodLost' || error.code !== run.end.code) && !OF_RESULT.has(error.code)) return;
     if (run.isPlain && facts.kubelets.container(run.podUID)?.isHardToRead) return;
     const problem = missing(facts, turn, run);
     if (problem) facts.fail('log kept', `turn ${turn.metadata.name} ended ${phase}, and ${problem}`);

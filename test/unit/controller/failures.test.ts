@@ -196,7 +196,7 @@ describe('a start that fails', () => {
         pod,
         link: aLink({ phase: 'Opening' }),
         turns: [aTurn({ status: { index: 1, phase: 'Queued', conditions: [] } })],
-        memory,
+        memory: { podRead: { podUID: pod.metadata.uid }, ...memory },
       }),
     );
   const killed = aPod({ status: terminated(137, 'OOMKilled') });

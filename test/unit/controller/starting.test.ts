@@ -45,6 +45,33 @@ describe('a pod was bound before, by what the status says', () => {
   }
 });
 
+describe('a pod whose time to start is over', () => {
+  const pod = aPod({ age: 601, status: { phase: 'Pending' } });
+  const late = {
+    session: aSession({ status: RUNNING_STATUS }),
+    pod,
+    turns: [aTurn()],
+    link: aLink({ phase: 'Opening' }),
+  };
+  test('is read live before its turns are told that it did not start', () => {
+    assert.deepEqual(does({ ...late, memory: {} }), ['ReadPod']);
+    assert.ok(does({ ...late, memory: { podRead: { podUID: 'p-0' } } }).includes('ReadPod'));
+    assert.deepEqual(does(late), ['WriteTurn', 'CloseLink', 'DeletePod']);
+  });
+  test('is not one that did not start where its runner was bound, though its link is open no more', () => {
+    const running = { ...late, pod: aPod({ age: 601 }), turns: [runningTurn('t')] };
+    const was = { phase: 'Opening', bound: {} as NonNullable<ReturnType<typeof aLink>['bound']> } as const;
+    assert.ok(!does({ ...running, link: aLink({ ...was, openedAt: NOW - 29_000 }) }).includes('WriteTurn'));
+  });
+});
+
+test('a pod that was seen and is gone is not made a second time, though no status names it', () => {
+  const { podUID: _, ...owned } = RUNNING_STATUS;
+  const session = aSession({ status: owned });
+  assert.deepEqual(does({ session, turns: [aTurn()] }), ['CreatePod']);
+  assert.deepEqual(does({ session, turns: [aTurn()], memory: { lastPod: aPod() } }), ['ConfirmGone']);
+});
+
 describe('a session does not start', () => {
   test('for a turn that came after its end', () => {
     const lastTurn = { name: 'first', index: 1, phase: 'Succeeded' } as const;

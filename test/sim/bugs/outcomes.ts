@@ -161,16 +161,6 @@ export const outcomeBugs: readonly Bug[] = [
     ],
   },
   {
-    name: 'the log of an ended container read up to its first gap',
-    caughtBy: ['told truly'],
-    within: 60,
-    from: 40,
-    focus: { misfortunes: ['a pod is killed'], misfortuneEveryMs: 2000, podRates: { logLost: 0 }, rates: { log: 0 } },
-    edits: [
-      { file: 'controller/link/link.ts', find: '      if (!gap) break;', replace: '      if (gap || !gap) break;' },
-    ],
-  },
-  {
     name: 'the wait for a decision counted from the creation of the turn',
     caughtBy: ['granted'],
     within: 60,

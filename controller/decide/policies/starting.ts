@@ -106,9 +106,7 @@ export function startMs({ world, turns }: Draft): number {
 export const slowStart: Policy = (draft) => {
   const { pod, link, now, memory, installation } = draft.world;
   if (!pod || pod.metadata.deletionTimestamp) return undefined;
-  const works = isPlain(draft)
-    ? startedContainer(pod)
-    : link?.phase === 'Bound' || wasBound(draft, pod.metadata.uid);
+  const works = isPlain(draft) ? startedContainer(pod) : link?.phase === 'Bound' || wasBound(draft, pod.metadata.uid);
   if (works) return undefined;
   const problem = podProblem(pod) ?? memory.startProblem;
   draft.problem = problem;

@@ -17,7 +17,7 @@ export interface Equipment {
   /** Of the driver's processes. */
   meter: Meter;
   state: StateDirectory;
-  /** What must not show. */
+  /** Texts and patterns to hide. */
   secrets: Hidden;
   shortSecrets?: Bound['shortSecrets'];
   containment: Bound['containment'];

@@ -93,7 +93,7 @@ describe('two controllers', () => {
     await signal('STOP', paused.targets);
     try {
       const gap = await untilProgress(namespace, total);
-      // Another holds the lease: the paused one is past its own. What it had sent may have been the progress.
+      // The lease has another holder, so the paused leader is past its own. The progress may have been its last request's.
       await leader(paused);
       t.diagnostic(`a turn ended ${gap.toFixed(1)} s after the pause began`);
     } finally {

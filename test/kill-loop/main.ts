@@ -86,7 +86,7 @@ async function work(ms: number): Promise<void> {
 
 const isController = (pid: number) => commandOf(pid).includes('controller/main.ts');
 
-/** Its arguments; empty when it has ended. */
+/** Arguments of the process; empty when it has ended. */
 function commandOf(pid: number): string {
   try {
     return readFileSync(`/proc/${pid}/cmdline`, 'utf8');
@@ -105,7 +105,7 @@ function kill(): void {
     killed += controllers.length;
     return;
   }
-  // What is left over is the next start's to end: half of the kills leave it all, the others a part or nothing.
+  // Leftovers are the next start's to end: half of the kills leave all of them, the others a part or none.
   if (random.uniform() < 0.5) signal(main);
   else {
     const all = [main, ...programs, ...pods];

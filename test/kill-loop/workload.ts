@@ -85,7 +85,7 @@ export class Workload {
     }
   }
 
-  /** One look: notes how turns stand and, unless `draining`, asks for more. Returns how many have not ended. */
+  /** A single look: notes how turns stand and, unless `draining`, asks for more. Returns how many have not ended. */
   async step(api: RawApi, draining = false): Promise<number> {
     const list = await api.get(TURNS);
     if (list.status !== 200) throw new Error(list.text);

@@ -13,9 +13,9 @@ import { ApiCluster, type Ask, EVERYTHING } from './support.ts';
 
 const SESSIONS = '/v1/namespaces/default/sessions';
 const TURNS = '/apis/berth.dev/v1alpha1/namespaces/default/turns';
-/** What 64 bits hold and a double does not. */
+/** An integer that 64 bits hold and a double does not. */
 const INTEGERS = '[9007199254740993,9223372036854775807,-9223372036854775808]';
-/** What no API server holds. */
+/** A number that no API server holds. */
 const LOST = ['12345678901234567890', '1.00000000000000000001', '1e999', '0.1234567890123456789012'];
 /** Prints its input, a string, as its JSON output. */
 const SAYS: Agent = { command: ['printf', '%s'], args: ['$(INPUT)'], input: 'Args', result: 'Json' };

@@ -57,7 +57,7 @@ describe('a token that is revoked', () => {
     const client = new RawApi({ ...server.connection, token });
     const watch = await client.watch(`${configMaps}?watch=true`);
     assert.equal(watch.status, 200);
-    // Its connection is cut. A watch that stays open rejects, too, but later and with no code.
+    // The connection is cut. A watch that stays open rejects, too, but later and with no code.
     const cut = assert.rejects(watch.next(), { code: /^(UND_ERR_SOCKET|ECONNRESET)$/ });
     await server.revokeToken(token);
     await cut;

@@ -97,7 +97,10 @@ class Kept implements Contained {
     // The other end goes away with the keeper, which `close` tells.
     this.#control.on('error', () => {});
     this.#control.on('close', () => this.#ended());
-    this.#cancelDeadline = clock.setTimer(START_DEADLINE_MS, () => this.#child.kill('SIGKILL'));
+    this.#cancelDeadline = clock.setTimer(START_DEADLINE_MS, () => {
+      this.#onFail(new StartError('keeper', 'stopped'));
+      this.#child.kill('SIGKILL');
+    });
     this.#wake();
   }
 
@@ -215,6 +218,8 @@ class Kept implements Contained {
       } catch {
         // Nobody is left.
       }
+      // A program that runs can kill its keeper before the keeper says that it runs. It has ended with its keeper.
+      this.#onStart(this);
     }
     this.#onFail(new StartError('keeper', 'ended'));
     this.#onExit({ code: null, signal: 'SIGKILL' });

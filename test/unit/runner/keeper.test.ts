@@ -17,7 +17,13 @@ describe('a keeper that is killed', () => {
   function start(lines: string) {
     const keeper = join(directory, `keeper-${Math.random()}`);
     writeFileSync(keeper, `#!/bin/sh\n${lines}\nkill -KILL $$\n`, { mode: 0o755 });
-    return keeperStart(keeper, systemClock, { required: false })({ file: '/bin/true', argv0: 'true', args: [], cwd: '/', env: {} });
+    return keeperStart(keeper, systemClock, { required: false })({
+      file: '/bin/true',
+      argv0: 'true',
+      args: [],
+      cwd: '/',
+      env: {},
+    });
   }
 
   test('by its program before it could say that the program runs has started it', async () => {

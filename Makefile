@@ -17,7 +17,7 @@ $(5) timeout --kill-after=10 $(3) $(NODE) --test --test-timeout=$(3)000 $(4) \
   --test-reporter=./test/support/reporter.ts --test-reporter-destination=build/reports/$(1).json $(2)
 endef
 
-.PHONY: help install generate check test unit sim sim-long sim-figures mutation integration e2e demo images keeper agents kill-loop bench bench-runner cluster-up cluster-down clean
+.PHONY: help install generate check test unit sim sim-long sim-digests sim-figures mutation integration e2e demo images keeper agents kill-loop bench bench-runner cluster-up cluster-down clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -51,6 +51,9 @@ endif
 
 sim-long: $(INSTALLED) ## many more seeds; SEEDS=20000 FROM=1
 	$(NODE) test/sim/main.ts --seeds $(or $(SEEDS),20000) --from $(or $(FROM),1)
+
+sim-digests: $(INSTALLED) ## a digest of each seed's trace; two commits that do the same print the same; SEEDS=200 FROM=1
+	@$(NODE) test/sim/main.ts --digests --seeds $(or $(SEEDS),200) --from $(or $(FROM),1)
 
 sim-figures: $(INSTALLED) ## what the simulator costs, covers and finds; SEEDS=300
 	$(NODE) test/sim/main.ts --figures --seeds $(or $(SEEDS),300)

@@ -1,6 +1,7 @@
 /**
  * Runs seeds of the simulator: one with its trace (`--seed 123 [--trace]`), or many (`--seeds 1000 [--from 1]`). With
- * `--figures` it prints what many seeds cost, cover and find. What all this is: README.md.
+ * `--figures` it prints what many seeds cost, cover and find; with `--digests`, the digest of each seed's trace. README.md
+ * describes the simulator.
  */
 import { parseArgs } from 'node:util';
 import { figures } from './figures.ts';
@@ -17,6 +18,7 @@ const { values } = parseArgs({
     until: { type: 'string' },
     focus: { type: 'string' },
     figures: { type: 'boolean', default: false },
+    digests: { type: 'boolean', default: false },
   },
 });
 
@@ -25,6 +27,14 @@ const focus = values.focus === undefined ? undefined : (JSON.parse(values.focus)
 
 if (values.figures) {
   await figures(Number(values.from), Number(values.seeds), workers);
+} else if (values.digests) {
+  const options = {
+    from: Number(values.from),
+    count: Number(values.seeds),
+    digest: true,
+    ...(workers ? { workers } : {}),
+  };
+  for (const { seed, digest } of await runSeeds(options)) console.log(`${seed} ${digest}`);
 } else if (values.seed !== undefined) {
   const print = (line: string) => console.log(line);
   const result = await runSeed({

@@ -35,17 +35,19 @@ export interface SeedRange {
   until?: readonly string[];
   focus?: Focus;
   workers?: number;
+  /** Results carry the digests of their traces. */
+  digest?: boolean;
   onResult?: (result: Result) => void;
 }
 
 /** Runs many seeds on all cores; resolves with the results in the order of their seeds. */
-export async function runSeeds({ from, count, until, focus, workers, onResult }: SeedRange): Promise<Result[]> {
+export async function runSeeds({ from, count, until, focus, workers, digest, onResult }: SeedRange): Promise<Result[]> {
   const results: Result[] = [];
   let next = from;
   let over = false;
   const isLeft = () => !over && next < from + count;
   const someSeeds = async () => {
-    const worker = new Worker(new URL('./worker.ts', import.meta.url), { workerData: { focus } });
+    const worker = new Worker(new URL('./worker.ts', import.meta.url), { workerData: { focus, digest } });
     try {
       for (let left = SEEDS_PER_WORKER; left > 0 && isLeft(); left--) {
         const seed = next++;

@@ -123,6 +123,7 @@ export class Simulation {
         `v${change.version}`,
         (status as { phase?: string } | undefined)?.phase ?? '',
       ]);
+      this.#trace.object(change.object);
       told.committed(change);
     });
     this.#replicas = ['ctl-0', 'ctl-1'].map(

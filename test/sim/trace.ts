@@ -2,7 +2,10 @@ import { createHash } from 'node:crypto';
 
 type Line = readonly [who: string, ...what: string[]];
 
-/** What happened, line by line: virtual time, who, what. Lines are made only where somebody wants them. */
+/**
+ * Events line by line: virtual time, who, what. Lines are made only where they are printed or hashed. The digest covers events and
+ * written objects, no log messages: a change of words leaves it as it is.
+ */
 export class Trace {
   readonly #time: () => number;
   readonly #print: ((line: string) => void) | undefined;
@@ -17,13 +20,26 @@ export class Trace {
 
   line(make: () => Line): void {
     if (!this.#wanted) return;
-    const [who, ...what] = make();
-    const text = `${this.#time().toFixed(3).padStart(11)} ${who.padEnd(12)} ${what.join(' ')}`;
+    const text = this.#text(make());
     this.#hash.update(text).update('\n');
     this.#print?.(text);
   }
 
-  /** Of all lines so far; only once. */
+  /** A line that is printed and not hashed. */
+  log(make: () => Line): void {
+    this.#print?.(this.#text(make()));
+  }
+
+  /** An object that is hashed and not printed. */
+  object(value: object): void {
+    if (this.#wanted) this.#hash.update(JSON.stringify(value)).update('\n');
+  }
+
+  #text([who, ...what]: Line): string {
+    return `${this.#time().toFixed(3).padStart(11)} ${who.padEnd(12)} ${what.join(' ')}`;
+  }
+
+  /** The sha256 of everything hashed so far, hex; only once. */
   digest(): string {
     return this.#hash.digest('hex');
   }

@@ -134,7 +134,7 @@ export class Replica {
   #logger(name: string): Logger {
     const { trace, onFault, onLog } = this.#options;
     const write = (level: string) => (fields: object, message: string) => {
-      trace.line(() => [name, level, message, words(fields)]);
+      trace.log(() => [name, level, message, words(fields)]);
       onLog?.(message, fields);
       if (message === 'pod deleted') this.#gaveUp(name, fields as { pod: string; session: string; why: string });
       if (FAULTS.test(message)) onFault(`${name}: ${message}: ${words(fields)}`);

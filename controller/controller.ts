@@ -4,11 +4,11 @@ import type { KubeApi } from '../core/kube/types.ts';
 import type { StoredTurn } from '../core/resources/kinds.ts';
 import { type Clock, delay, type Logger, type Random } from '../core/runtime.ts';
 import { BlobStore } from '../core/store/blobs.ts';
-import { boundedApi } from './bounded-api.ts';
-import { type Caches, informerCaches } from './caches.ts';
+import { boundedApi } from './api/bounded-api.ts';
+import { leasedApi, WRITE_DEADLINE_MS } from './api/leased-api.ts';
+import { type Caches, informerCaches } from './caches/caches.ts';
 import type { ControllerConfig } from './config.ts';
 import { Leading } from './leadership.ts';
-import { leasedApi, WRITE_DEADLINE_MS } from './leased-api.ts';
 import { type LoadedKeys, loadMasterKeys } from './link/keys.ts';
 import { type Inventory, type Meter, meteredApi } from './meter.ts';
 

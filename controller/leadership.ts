@@ -7,17 +7,17 @@ import { API_GROUP_VERSION } from '../core/resources/names.ts';
 import type { Clock, Logger, Random } from '../core/runtime.ts';
 import type { Store } from '../core/store/store.ts';
 import type { Effects } from './act/context.ts';
-import type { Caches } from './caches.ts';
+import type { Caches } from './caches/caches.ts';
+import { Opening } from './capacity/admission-gate.ts';
 import { Ledger } from './capacity/ledger.ts';
-import { Opening } from './capacity/opening.ts';
-import type { EventFacts } from './decide/events.ts';
 import { Garbage } from './garbage/garbage.ts';
 import type { MasterKeys } from './link/keys.ts';
 import { Links } from './link/links.ts';
 import type { Inventory, Meter, ReconcileResult } from './meter.ts';
 import { NetworkPolicies } from './network/policies.ts';
 import { Reconciler } from './reconcile.ts';
-import type { CachedTurn, Installation } from './world.ts';
+import type { EventFacts } from './status/events.ts';
+import type { CachedTurn, Installation } from './world/world.ts';
 
 export interface LeadershipOptions {
   /** Writes through it end with the lease. */

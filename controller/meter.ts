@@ -4,7 +4,7 @@ import type { KubeApi, Resource } from '../core/kube/types.ts';
 import { type StoredSessionClass, type StoredTurn, turns } from '../core/resources/kinds.ts';
 import { isTerminal } from '../core/resources/turn.ts';
 import type { Tally } from './capacity/tally.ts';
-import type { CachedSession } from './world.ts';
+import type { CachedSession } from './world/world.ts';
 
 /** Told of what the controller does, as it does it. */
 export interface Meter {

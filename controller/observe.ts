@@ -2,11 +2,11 @@ import type { StoredPod } from '../core/kube/builtin.ts';
 import { podName } from '../core/resources/names.ts';
 import { isTerminal } from '../core/resources/turn.ts';
 import type { Effects, SessionMemory } from './act/context.ts';
-import { unreadableTurn } from './caches.ts';
+import { unreadableTurn } from './caches/caches.ts';
 import { applicantOf } from './capacity/applicant.ts';
-import { highestState } from './decide/highest-state.ts';
-import { isOwn, ownTurns } from './decide/own-turns.ts';
-import type { CachedSession, CachedTurn, Installation, NodeFacts, World } from './world.ts';
+import { highestState } from './world/highest-state.ts';
+import { isOwn, ownTurns } from './world/own-turns.ts';
+import type { CachedSession, CachedTurn, Installation, NodeFacts, World } from './world/world.ts';
 
 /** Gathers what a decision about the session depends on, from caches and memory alone. */
 export function observe(

@@ -3,8 +3,8 @@ import { isTerminal, type TurnStatus } from '../core/resources/turn.ts';
 import type { Effects } from './act/context.ts';
 import { writingTurn } from './act/too-large.ts';
 import { writeStatus } from './act/write-status.ts';
-import { DEFAULT_START_MS } from './decide/effective.ts';
-import { ended, queued } from './decide/turn-status.ts';
+import { DEFAULT_START_MS } from './settings/effective.ts';
+import { ended, queued } from './status/turn-status.ts';
 
 /** What is applied together comes in any order: this long nothing is said. */
 const GRACE_MS = 2000;

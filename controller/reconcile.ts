@@ -9,16 +9,16 @@ import type { Effects, Pass, SessionMemory } from './act/context.ts';
 import { perform } from './act/perform.ts';
 import { writingSession } from './act/too-large.ts';
 import { writeStatus } from './act/write-status.ts';
-import { unreadableTurn } from './caches.ts';
+import { unreadableTurn } from './caches/caches.ts';
 import { culprit, currentTurn, failedAgain, isProgrammingError } from './decide/broken.ts';
-import { changedAt } from './decide/conditions.ts';
 import { decide } from './decide/decide.ts';
 import type { Action } from './decide/draft.ts';
-import { noteworthy } from './decide/events.ts';
-import { ended, internalError } from './decide/turn-status.ts';
 import { observe } from './observe.ts';
 import { reconcileOrphans } from './orphans.ts';
-import type { CachedSession, CachedTurn, Installation, World } from './world.ts';
+import { changedAt } from './status/conditions.ts';
+import { noteworthy } from './status/events.ts';
+import { ended, internalError } from './status/turn-status.ts';
+import type { CachedSession, CachedTurn, Installation, World } from './world/world.ts';
 
 /** Actions that find something out, which is for the next pass to decide upon. */
 const LEARNING: ReadonlySet<Action['do']> = new Set([

@@ -1,9 +1,9 @@
 import { PROTOCOL_VERSION } from '../../core/frames/messages.ts';
 import { stateKey } from '../../core/frames/seal.ts';
 import type { StateRef } from '../../core/resources/schema.ts';
-import type { Effective } from '../decide/effective.ts';
-import type { Kept } from '../decide/persistence.ts';
-import { timeoutMs } from '../decide/timeouts.ts';
+import type { Effective } from '../settings/effective.ts';
+import type { Kept } from '../settings/persistence.ts';
+import { timeoutMs } from '../settings/timeouts.ts';
 import { boundedWait } from './bounded-wait.ts';
 import type { Pass } from './context.ts';
 import { keepsWorkspace } from './workspace.ts';

@@ -3,12 +3,12 @@ import { ApiError, isConflict, isInvalid, isTooLarge } from '../../core/kube/err
 import type { Stored } from '../../core/kube/types.ts';
 import { type StoredTurn, type Turn, turns } from '../../core/resources/kinds.ts';
 import { isTerminal, type TurnStatus } from '../../core/resources/turn.ts';
-import { slimTurn } from '../caches.ts';
-import { highestState } from '../decide/highest-state.ts';
-import { outcomeOf } from '../decide/outcome.ts';
-import { ended } from '../decide/turn-status.ts';
+import { slimTurn } from '../caches/caches.ts';
 import type { Delivery } from '../link/view.ts';
-import type { CachedTurn, Problem } from '../world.ts';
+import { outcomeOf } from '../status/outcome.ts';
+import { ended } from '../status/turn-status.ts';
+import { highestState } from '../world/highest-state.ts';
+import type { CachedTurn, Problem } from '../world/world.ts';
 import type { Pass } from './context.ts';
 import { logCommit } from './log-commit.ts';
 import { type Deliverable, storeDelivery } from './store-delivery.ts';

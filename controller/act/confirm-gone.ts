@@ -11,7 +11,7 @@ import {
   podName,
 } from '../../core/resources/names.ts';
 import { isTerminal } from '../../core/resources/turn.ts';
-import { isSessionPod } from '../session-pods.ts';
+import { isSessionPod } from '../world/session-pods.ts';
 import type { Pass } from './context.ts';
 
 /** A pod counts as gone when a live read says so and no turn was committed meanwhile. */

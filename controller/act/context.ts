@@ -1,14 +1,14 @@
 import type { KubeApi } from '../../core/kube/types.ts';
 import type { Clock, Logger, Random } from '../../core/runtime.ts';
 import type { Store } from '../../core/store/store.ts';
-import type { Caches } from '../caches.ts';
+import type { Caches } from '../caches/caches.ts';
 import type { Ledger } from '../capacity/ledger.ts';
 import type { Failing } from '../decide/broken.ts';
-import type { EventFacts } from '../decide/events.ts';
 import type { MasterKeys } from '../link/keys.ts';
 import type { Links } from '../link/links.ts';
 import type { NetworkPolicies } from '../network/policies.ts';
-import type { CachedTurn, Memory, World } from '../world.ts';
+import type { EventFacts } from '../status/events.ts';
+import type { CachedTurn, Memory, World } from '../world/world.ts';
 
 /** The present leadership. */
 export interface Leader {

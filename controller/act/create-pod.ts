@@ -1,16 +1,16 @@
 import { ApiError, isAlreadyExists, isConflict } from '../../core/kube/errors.ts';
 import { pods } from '../../core/kube/resources.ts';
-import type { Effective } from '../decide/effective.ts';
 import { attachability } from '../link/links.ts';
-import { plainPod } from '../plain-pod.ts';
-import { sessionPod } from '../pod.ts';
-import { isOurs } from '../session-pods.ts';
-import type { CachedTurn, World } from '../world.ts';
+import { sessionPod } from '../pod/pod.ts';
+import { plainPod } from '../pod/runnerless-pod.ts';
+import type { Effective } from '../settings/effective.ts';
+import { isOurs } from '../world/session-pods.ts';
+import type { CachedTurn, World } from '../world/world.ts';
 import type { Pass } from './context.ts';
 import { linkSession } from './link-session.ts';
 import { ensureNetworkPolicy } from './network-policy.ts';
-import { plainTurn } from './plain.ts';
 import { refusal } from './refusal.ts';
+import { plainTurn } from './runnerless.ts';
 import { ensureWorkspace } from './workspace.ts';
 
 /** Creates the pod of the incarnation that the session owns. What keeps it from being created the next decision is told. */

@@ -1,7 +1,7 @@
 import { isConflict, isNotFound } from '../../core/kube/errors.ts';
 import { ownedBy, sessions, turns, withOwner } from '../../core/resources/kinds.ts';
 import type { TurnStatus } from '../../core/resources/turn.ts';
-import type { CachedTurn } from '../world.ts';
+import type { CachedTurn } from '../world/world.ts';
 import type { Pass } from './context.ts';
 import { logCommit } from './log-commit.ts';
 import { writingTurn } from './too-large.ts';

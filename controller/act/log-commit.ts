@@ -1,6 +1,6 @@
 import type { StoredTurn } from '../../core/resources/kinds.ts';
 import { isTerminal } from '../../core/resources/turn.ts';
-import { highestState } from '../decide/highest-state.ts';
+import { highestState } from '../world/highest-state.ts';
 import type { Pass } from './context.ts';
 
 /**

@@ -18,7 +18,7 @@ import { expire } from './expire.ts';
 import { adoptTurn, endReplaced } from './former-session.ts';
 import { linkSession } from './link-session.ts';
 import { ownIncarnation, withPlaceHeld } from './own.ts';
-import { giveInput, letRun } from './plain.ts';
+import { giveInput, letRun } from './runnerless.ts';
 import { showUsage } from './show-usage.ts';
 import { startTurn } from './start-turn.ts';
 import { abortSuspension, askForSuspension, undoSuspension, verifySuspension } from './suspension.ts';

@@ -1,7 +1,7 @@
 import { turns } from '../../core/resources/kinds.ts';
-import { bodyFacts } from '../caches.ts';
-import { limitsOf } from '../decide/granted.ts';
-import type { CachedTurn } from '../world.ts';
+import { bodyFacts } from '../caches/caches.ts';
+import { limitsOf } from '../settings/granted.ts';
+import type { CachedTurn } from '../world/world.ts';
 import type { Pass } from './context.ts';
 
 /** Gives a turn that is written Running to the runner of the pod that it names, and to no other. */

@@ -11,7 +11,7 @@ import {
   MANAGED_BY,
   workspaceName,
 } from '../../core/resources/names.ts';
-import type { Workspace } from '../decide/persistence.ts';
+import type { Workspace } from '../settings/persistence.ts';
 import type { Pass } from './context.ts';
 import { refusal } from './refusal.ts';
 

@@ -1,7 +1,7 @@
 import { isConflict } from '../../core/kube/errors.ts';
 import { type StoredTurn, turns } from '../../core/resources/kinds.ts';
 import type { TurnStatus } from '../../core/resources/turn.ts';
-import type { CachedTurn } from '../world.ts';
+import type { CachedTurn } from '../world/world.ts';
 import type { Pass } from './context.ts';
 import { logCommit } from './log-commit.ts';
 import { isRefusal } from './own.ts';

@@ -1,5 +1,5 @@
+import { notKnown } from './messages.ts';
 import { smallest } from './smallest.ts';
-import { notKnown } from './words.ts';
 
 /** A session's part in its concurrency group. */
 export interface Membership {

@@ -2,19 +2,19 @@ import type { StoredPod } from '../../core/kube/builtin.ts';
 import { keyOf, refOf } from '../../core/kube/cache.ts';
 import { LABEL_CLASS, LABEL_SESSION_UID } from '../../core/resources/names.ts';
 import type { Clock } from '../../core/runtime.ts';
-import type { Caches } from '../caches.ts';
-import { WRITE_DEADLINE_MS } from '../leased-api.ts';
-import { sessionNameOf } from '../session-pods.ts';
-import type { CachedSession, Place } from '../world.ts';
+import { WRITE_DEADLINE_MS } from '../api/leased-api.ts';
+import type { Caches } from '../caches/caches.ts';
+import { sessionNameOf } from '../world/session-pods.ts';
+import type { CachedSession, Place } from '../world/world.ts';
 import { applicantOf } from './applicant.ts';
-import { Census, type Holder } from './census.ts';
 import { Groups } from './groups.ts';
 import { fullOf, type Limit, limitsOf, takenOf } from './limits.ts';
-import { type Applicant, Line } from './line.ts';
 import { membershipOf } from './membership.ts';
+import { COMES_LATER, firstOf, fullMessage, notKnown, unread } from './messages.ts';
 import { GiveWayPlan } from './plan.ts';
+import { type Applicant, Line } from './queue.ts';
+import { Census, type Holder } from './slot-usage.ts';
 import { type Space, Tally } from './tally.ts';
-import { COMES_LATER, firstOf, fullMessage, notKnown, unread } from './words.ts';
 
 /** What the ledger reads of the cluster. */
 export type Seen = Pick<

@@ -1,5 +1,5 @@
 import type { SessionClassSpec } from '../../core/resources/sessionclass.ts';
-import { selects } from './selector.ts';
+import { selects } from '../settings/label-selector.ts';
 import type { Space, Tally } from './tally.ts';
 
 /** From the widest to the narrowest. */

@@ -1,6 +1,6 @@
-import type { Caches } from '../caches.ts';
-import { isOwn } from '../decide/own-turns.ts';
-import type { CachedSession } from '../world.ts';
+import type { Caches } from '../caches/caches.ts';
+import { isOwn } from '../world/own-turns.ts';
+import type { CachedSession } from '../world/world.ts';
 import type { Membership } from './groups.ts';
 
 /** What begins counts until it has ended; one that waits for an approval would come back above the limit. */

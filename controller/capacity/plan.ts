@@ -1,11 +1,11 @@
 import { keyOf, refOf } from '../../core/kube/cache.ts';
 import type { Clock } from '../../core/runtime.ts';
-import type { Caches } from '../caches.ts';
-import type { Census } from './census.ts';
-import { type Guest, givingWay } from './give-way.ts';
-import { guestOf } from './guest.ts';
+import type { Caches } from '../caches/caches.ts';
 import type { Limit } from './limits.ts';
-import type { Line } from './line.ts';
+import { type Guest, givingWay } from './preemption.ts';
+import { guestOf } from './preemption-candidate.ts';
+import type { Line } from './queue.ts';
+import type { Census } from './slot-usage.ts';
 import { type Space, Tally } from './tally.ts';
 
 export interface PlanOptions {

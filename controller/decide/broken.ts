@@ -1,6 +1,6 @@
 import { AssertionError } from 'node:assert';
 import { isTerminal } from '../../core/resources/turn.ts';
-import type { CachedTurn, World } from '../world.ts';
+import type { CachedTurn, World } from '../world/world.ts';
 
 /** Reconciles of one session that fail by a programming error, again and again. */
 export interface Failing {

@@ -1,11 +1,11 @@
 import type { StoredPod } from '../../core/kube/builtin.ts';
 import type { TurnStatus } from '../../core/resources/turn.ts';
 import type { Asking, Delivery } from '../link/view.ts';
-import type { CachedApproval, CachedTurn, Problem, World } from '../world.ts';
-import type { Effective } from './effective.ts';
-import type { SuspensionReason } from './hold.ts';
-import type { OwnTurns } from './own-turns.ts';
+import type { Effective } from '../settings/effective.ts';
+import type { OwnTurns } from '../world/own-turns.ts';
+import type { CachedApproval, CachedTurn, Problem, World } from '../world/world.ts';
 import type { Expiry } from './policies/expiry.ts';
+import type { SuspensionReason } from './suspend-reason.ts';
 
 /** An effect that a decision asks for. They are carried out in order; one that fails ends the pass. */
 export type Action =

@@ -1,7 +1,7 @@
 import { isTerminal } from '../../core/resources/turn.ts';
-import type { CachedTurn, Problem } from '../world.ts';
+import { isOver } from '../world/pod-status.ts';
+import type { CachedTurn, Problem } from '../world/world.ts';
 import type { Draft } from './draft.ts';
-import { isOver } from './pod-status.ts';
 
 /** Concurrency groups: a turn that may not begin because as many of its group run as may. */
 

@@ -1,14 +1,14 @@
 import type { StoredPod } from '../../core/kube/builtin.ts';
 import type { TurnStatus } from '../../core/resources/turn.ts';
 import { wasNeverSent } from '../link/view.ts';
-import type { CachedTurn } from '../world.ts';
-import { awaiting } from './approval-status.ts';
+import { isProblem } from '../settings/effective.ts';
+import { awaiting } from '../status/approval-status.ts';
+import { ended, lostAttempt, queued } from '../status/turn-status.ts';
+import { type PodEnd, podEnd } from '../world/pod-end.ts';
+import { startedContainer } from '../world/pod-status.ts';
+import { isPlain, wasLetRun } from '../world/runnerless.ts';
+import type { CachedTurn } from '../world/world.ts';
 import type { Draft } from './draft.ts';
-import { isProblem } from './effective.ts';
-import { isPlain, wasLetRun } from './plain.ts';
-import { type PodEnd, podEnd } from './pod-end.ts';
-import { startedContainer } from './pod-status.ts';
-import { ended, lostAttempt, queued } from './turn-status.ts';
 
 /** What becomes of a turn whose pod is lost. */
 

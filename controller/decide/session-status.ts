@@ -2,22 +2,29 @@ import type { Reason } from '../../core/resources/reasons.ts';
 import { reasons } from '../../core/resources/reasons.ts';
 import type { StateRef } from '../../core/resources/schema.ts';
 import type { SessionPhase, SessionStatus } from '../../core/resources/session.ts';
-import type { CachedTurn } from '../world.ts';
-import { lastActivityToWrite } from './activity.ts';
-import { isParked } from './approvals.ts';
-import { type ConditionValue, withCondition } from './conditions.ts';
+import { isProblem } from '../settings/effective.ts';
+import { type ConditionValue, withCondition } from '../status/conditions.ts';
+import { outdated } from '../status/outdated.ts';
+import { secretsHidden } from '../status/secrets-hidden.ts';
+import { statePersisted } from '../status/state-persisted.ts';
+import { lastActivityToWrite } from '../world/activity.ts';
+import { isParked } from '../world/approvals.ts';
+import { highestState } from '../world/highest-state.ts';
+import { ownContainer, startedContainer } from '../world/pod-status.ts';
+import { isPlain, isPlainPod } from '../world/runnerless.ts';
+import type { CachedTurn } from '../world/world.ts';
 import type { Draft } from './draft.ts';
 import { wake } from './draft.ts';
-import { isProblem } from './effective.ts';
-import { highestState } from './highest-state.ts';
-import { hadItsTurn, hasNewTurn, isFinished, suspendRequest, suspensionReason, whySuspended } from './hold.ts';
-import { outdated } from './outdated.ts';
-import { isPlain, isPlainPod } from './plain.ts';
-import { ownContainer, startedContainer } from './pod-status.ts';
-import { queueStatus } from './queue.ts';
-import { secretsHidden } from './secrets-hidden.ts';
+import { queueStatus } from './queue-status.ts';
 import { withFailedStart } from './start-failures.ts';
-import { statePersisted } from './state-persisted.ts';
+import {
+  hadItsTurn,
+  hasNewTurn,
+  isFinished,
+  suspendRequest,
+  suspensionReason,
+  whySuspended,
+} from './suspend-reason.ts';
 
 /** A turn shows in the session once it has run this long; shorter ones cost no write of their own. */
 export const SHOW_TURN_MS = 1000;

@@ -1,11 +1,11 @@
 import type { SessionStatus } from '../../core/resources/session.ts';
-import { isParked } from './approvals.ts';
+import { isProblem } from '../settings/effective.ts';
+import { nextAttemptAt } from '../status/turn-status.ts';
+import { isParked } from '../world/approvals.ts';
+import { isPlain } from '../world/runnerless.ts';
 import type { Draft } from './draft.ts';
-import { isProblem } from './effective.ts';
-import { isFinished, suspendRequest } from './hold.ts';
 import { causeOf } from './loss.ts';
-import { isPlain } from './plain.ts';
-import { nextAttemptAt } from './turn-status.ts';
+import { isFinished, suspendRequest } from './suspend-reason.ts';
 
 /** Starts that failed in a row: counted in the status, so that a new leader does not begin to count anew. */
 

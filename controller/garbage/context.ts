@@ -3,7 +3,7 @@ import type { KubeApi } from '../../core/kube/types.ts';
 import type { Reason } from '../../core/resources/reasons.ts';
 import type { Clock, Logger } from '../../core/runtime.ts';
 import type { Store } from '../../core/store/store.ts';
-import type { Caches } from '../caches.ts';
+import type { Caches } from '../caches/caches.ts';
 
 /** What garbage collection works with. */
 export interface GarbageTools {

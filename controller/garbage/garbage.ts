@@ -1,8 +1,8 @@
 import { refOf } from '../../core/kube/cache.ts';
 import { WorkQueue } from '../../core/kube/queue.ts';
 import type { Random } from '../../core/runtime.ts';
-import { type HistoryLimits, retention } from '../decide/retention.ts';
-import type { CachedSession } from '../world.ts';
+import { type HistoryLimits, retention } from '../settings/retention.ts';
+import type { CachedSession } from '../world/world.ts';
 import type { GarbageTools } from './context.ts';
 import { dueIn, type Left, mayBeOver } from './pace.ts';
 import { sweepApprovals } from './sweep-approvals.ts';

@@ -1,5 +1,5 @@
 import type { SessionStatus } from '../../core/resources/session.ts';
-import type { HistoryLimits } from '../decide/retention.ts';
+import type { HistoryLimits } from '../settings/retention.ts';
 import { isLater, type TurnFacts } from './facts.ts';
 
 /**

@@ -1,4 +1,4 @@
-import type { HistoryLimits } from '../decide/retention.ts';
+import type { HistoryLimits } from '../settings/retention.ts';
 import { MIN_AGE_MS } from './stored.ts';
 
 /** What a session's history was when it was last read. */

@@ -3,8 +3,8 @@ import { isConflict, isNotFound } from '../../core/kube/errors.ts';
 import { pods } from '../../core/kube/resources.ts';
 import { sessions } from '../../core/resources/kinds.ts';
 import { LABEL_SESSION_UID } from '../../core/resources/names.ts';
-import { givenUpAt } from '../decide/pod-status.ts';
-import { isSessionPod } from '../session-pods.ts';
+import { givenUpAt } from '../world/pod-status.ts';
+import { isSessionPod } from '../world/session-pods.ts';
 import { type GarbageTools, MOST_AT_ONCE, surelyNow } from './context.ts';
 import { MIN_AGE_MS } from './stored.ts';
 

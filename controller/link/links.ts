@@ -2,7 +2,7 @@ import type { DecoderCounters } from '../../core/frames/decode.ts';
 import type { StoredPod } from '../../core/kube/builtin.ts';
 import type { KubeApi } from '../../core/kube/types.ts';
 import type { Clock, Logger, Random } from '../../core/runtime.ts';
-import { startedContainer } from '../decide/pod-status.ts';
+import { startedContainer } from '../world/pod-status.ts';
 import type { MasterKeys } from './keys.ts';
 import { Link } from './link.ts';
 

@@ -7,7 +7,7 @@ import { networkPolicies as resource } from '../../core/kube/resources.ts';
 import type { KubeApi, Stored } from '../../core/kube/types.ts';
 import { LABEL_MANAGED_BY, LABEL_NETWORK, MANAGED_BY, networkPolicyName } from '../../core/resources/names.ts';
 import type { Clock, Logger, Random } from '../../core/runtime.ts';
-import type { Caches } from '../caches.ts';
+import type { Caches } from '../caches/caches.ts';
 import { networkPolicy } from './policy.ts';
 
 export interface NetworkPoliciesOptions {

@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { delimiter, join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import { parse } from 'yaml';
-import { agentSettings } from '../../controller/decide/agent.ts';
+import { agentSettings } from '../../controller/settings/agent.ts';
 import type { AgentSpec } from '../../core/frames/messages.ts';
 import type { Agent } from '../../core/resources/agent.ts';
 import { sessionClassSpec } from '../../core/resources/sessionclass.ts';

@@ -2,7 +2,7 @@ import { applicantOf } from '../../controller/capacity/applicant.ts';
 import { decide } from '../../controller/decide/decide.ts';
 import type { Action } from '../../controller/decide/draft.ts';
 import type { LinkView } from '../../controller/link/view.ts';
-import type { CachedSession, CachedTurn, World } from '../../controller/world.ts';
+import type { CachedSession, CachedTurn, World } from '../../controller/world/world.ts';
 import type { FrameOf, Result } from '../../core/frames/messages.ts';
 import type { StoredPod } from '../../core/kube/builtin.ts';
 import type { StoredSessionClass } from '../../core/resources/kinds.ts';

@@ -1,10 +1,10 @@
 import { formatDuration } from '../../../core/resources/duration.ts';
-import { decisionFor, isDecided, waitingProcess } from '../approvals.ts';
+import { limitsOf } from '../../settings/granted.ts';
+import { ended } from '../../status/turn-status.ts';
+import { decisionFor, isDecided, waitingProcess } from '../../world/approvals.ts';
+import { isOver } from '../../world/pod-status.ts';
 import { type Draft, type Policy, wake } from '../draft.ts';
-import { limitsOf } from '../granted.ts';
-import { isFinished } from '../hold.ts';
-import { isOver } from '../pod-status.ts';
-import { ended } from '../turn-status.ts';
+import { isFinished } from '../suspend-reason.ts';
 
 /** A turn that asks a person: its request, the decision, and what ends the wait. */
 

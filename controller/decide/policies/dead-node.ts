@@ -1,8 +1,8 @@
 import type { StoredPod } from '../../../core/kube/builtin.ts';
-import type { NodeFacts } from '../../world.ts';
+import { givenUpAt } from '../../world/pod-status.ts';
+import type { NodeFacts } from '../../world/world.ts';
 import type { Draft, Policy } from '../draft.ts';
 import { wake } from '../draft.ts';
-import { givenUpAt } from '../pod-status.ts';
 
 /**
  * Pods that their node does not answer for are given up after a grace: first deleted, as everybody's pods are, and when

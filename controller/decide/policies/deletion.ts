@@ -1,10 +1,10 @@
 import { reasons } from '../../../core/resources/reasons.ts';
 import { wasNeverSent } from '../../link/view.ts';
-import type { CachedTurn } from '../../world.ts';
+import { ended } from '../../status/turn-status.ts';
+import { isToAdopt } from '../../world/own-turns.ts';
+import { isPlain } from '../../world/runnerless.ts';
+import type { CachedTurn } from '../../world/world.ts';
 import { type Draft, type Policy, wake } from '../draft.ts';
-import { isToAdopt } from '../own-turns.ts';
-import { isPlain } from '../plain.ts';
-import { ended } from '../turn-status.ts';
 import { knownPodUID } from './pod.ts';
 import { STOP_GRACE_MS } from './running.ts';
 

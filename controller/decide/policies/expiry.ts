@@ -1,7 +1,7 @@
 import type { StoredSessionClass } from '../../../core/resources/kinds.ts';
-import type { CachedSession } from '../../world.ts';
+import { retention } from '../../settings/retention.ts';
+import type { CachedSession } from '../../world/world.ts';
 import { type Draft, type Policy, wake } from '../draft.ts';
-import { retention } from '../retention.ts';
 
 /** When and why a session is to be deleted. */
 export interface Expiry {

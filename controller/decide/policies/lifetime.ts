@@ -1,8 +1,8 @@
 import { wasNeverSent } from '../../link/view.ts';
-import type { CachedTurn } from '../../world.ts';
+import { ended } from '../../status/turn-status.ts';
+import type { CachedTurn } from '../../world/world.ts';
 import { type Policy, wake } from '../draft.ts';
-import { lifetimeOver } from '../hold.ts';
-import { ended } from '../turn-status.ts';
+import { lifetimeOver } from '../suspend-reason.ts';
 import { STOP_GRACE_MS } from './running.ts';
 
 const MESSAGE = 'timeouts.lifetime of the session is over; the turn was stopped.';

@@ -1,11 +1,11 @@
 import { LABEL_INCARNATION } from '../../../core/resources/names.ts';
-import type { CachedTurn } from '../../world.ts';
-import { waitingProcess } from '../approvals.ts';
+import { waitingProcess } from '../../world/approvals.ts';
+import { isOwn } from '../../world/own-turns.ts';
+import { isOver } from '../../world/pod-status.ts';
+import type { CachedTurn } from '../../world/world.ts';
 import type { Draft, Policy } from '../draft.ts';
 import { wake } from '../draft.ts';
 import { afterLoss } from '../loss.ts';
-import { isOwn } from '../own-turns.ts';
-import { isOver } from '../pod-status.ts';
 import { noteFailedStart } from '../start-failures.ts';
 import { boundBefore, failedStart, failLive, startMs, wasBound } from './starting.ts';
 

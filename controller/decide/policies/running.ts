@@ -1,13 +1,13 @@
 import { type Delivery, wasNeverSent } from '../../link/view.ts';
-import type { CachedTurn } from '../../world.ts';
-import { waitingProcess } from '../approvals.ts';
+import { limitsOf, type TurnLimits } from '../../settings/granted.ts';
+import { ended, lostAttempt } from '../../status/turn-status.ts';
+import { waitingProcess } from '../../world/approvals.ts';
+import { saysItsEnd } from '../../world/pod-end.ts';
+import { isOver } from '../../world/pod-status.ts';
+import type { CachedTurn } from '../../world/world.ts';
 import type { Draft, Policy } from '../draft.ts';
 import { wake } from '../draft.ts';
-import { limitsOf, type TurnLimits } from '../granted.ts';
 import { causeOf, lossMessage, mayTryAgain } from '../loss.ts';
-import { saysItsEnd } from '../pod-end.ts';
-import { isOver } from '../pod-status.ts';
-import { ended, lostAttempt } from '../turn-status.ts';
 
 /** The running turn: its result, its cancellation, its time-out. */
 

@@ -1,14 +1,14 @@
-import type { CachedTurn } from '../../world.ts';
+import { isProblem } from '../../settings/effective.ts';
+import { grant } from '../../settings/granted.ts';
+import { ended, nextAttemptAt, running } from '../../status/turn-status.ts';
+import { isOver } from '../../world/pod-status.ts';
+import type { CachedTurn } from '../../world/world.ts';
 import { type Draft, type Policy, wake } from '../draft.ts';
-import { isProblem } from '../effective.ts';
-import { grant } from '../granted.ts';
 import { groupWait } from '../group.ts';
-import { isFinished } from '../hold.ts';
-import { isOver } from '../pod-status.ts';
-import { waitMessage } from '../queue.ts';
+import { waitMessage } from '../queue-status.ts';
 import { stateIsWritten } from '../session-status.ts';
 import { nextStart, wanted } from '../start-failures.ts';
-import { ended, nextAttemptAt, running } from '../turn-status.ts';
+import { isFinished } from '../suspend-reason.ts';
 import { knownPodUID } from './pod.ts';
 import { failLive, startMs } from './starting.ts';
 

@@ -1,15 +1,15 @@
 import type { StoredPod } from '../../../core/kube/builtin.ts';
 import { BRINGER } from '../../../core/resources/names.ts';
 import type { Reason } from '../../../core/resources/reasons.ts';
+import { startLimit } from '../../settings/granted.ts';
+import { ended } from '../../status/turn-status.ts';
+import { isHopeless, ownContainer, podProblem, startedContainer } from '../../world/pod-status.ts';
+import { isPlain, wasLetRun } from '../../world/runnerless.ts';
 import type { Draft, Policy } from '../draft.ts';
 import { wake } from '../draft.ts';
-import { startLimit } from '../granted.ts';
-import { isFinished } from '../hold.ts';
 import { afterLoss, causeOf } from '../loss.ts';
-import { isPlain, wasLetRun } from '../plain.ts';
-import { isHopeless, ownContainer, podProblem, startedContainer } from '../pod-status.ts';
 import { noteFailedStart, withFailedStart } from '../start-failures.ts';
-import { ended } from '../turn-status.ts';
+import { isFinished } from '../suspend-reason.ts';
 
 /** Pods that do not become able to take turns: waited for, tried again, given up. */
 

@@ -1,10 +1,10 @@
 import type { StateRef } from '../../../core/resources/schema.ts';
-import { isParked } from '../approvals.ts';
+import { keepsState } from '../../settings/persistence.ts';
+import { timeoutMs } from '../../settings/timeouts.ts';
+import { isParked } from '../../world/approvals.ts';
 import { type Draft, type Policy, wake } from '../draft.ts';
-import { isFinished, suspensionReason } from '../hold.ts';
-import { keepsState } from '../persistence.ts';
 import { stateIsWritten } from '../session-status.ts';
-import { timeoutMs } from '../timeouts.ts';
+import { isFinished, suspensionReason } from '../suspend-reason.ts';
 import { knownPodUID } from './pod.ts';
 
 /** Giving up the pod: because the session is finished, or because it is suspended. */

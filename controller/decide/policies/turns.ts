@@ -1,14 +1,14 @@
 import { MAX_INPUT_BYTES, MAX_JSON_DEPTH } from '../../../core/resources/limits.ts';
 import { type Reason, reasons } from '../../../core/resources/reasons.ts';
 import type { SessionStatus } from '../../../core/resources/session.ts';
-import type { CachedTurn } from '../../world.ts';
+import { DEFAULT_START_MS, isProblem } from '../../settings/effective.ts';
+import { type Ending, ended, internalError, queued } from '../../status/turn-status.ts';
+import { isToAdopt } from '../../world/own-turns.ts';
+import type { CachedTurn } from '../../world/world.ts';
 import type { Draft, Policy } from '../draft.ts';
 import { wake } from '../draft.ts';
-import { DEFAULT_START_MS, isProblem } from '../effective.ts';
 import { groupWait } from '../group.ts';
-import { hadItsTurn, isFinished, lifetimeOver } from '../hold.ts';
-import { isToAdopt } from '../own-turns.ts';
-import { type Ending, ended, internalError, queued } from '../turn-status.ts';
+import { hadItsTurn, isFinished, lifetimeOver } from '../suspend-reason.ts';
 
 /** Turns before they run: taken in, put in order, refused. */
 

@@ -1,9 +1,9 @@
 import type { Figures } from '../../link/view.ts';
-import type { CachedTurn } from '../../world.ts';
+import { used } from '../../status/outcome.ts';
+import { ownContainer } from '../../world/pod-status.ts';
+import { inClusterTime } from '../../world/runner-time.ts';
+import type { CachedTurn } from '../../world/world.ts';
 import { type Draft, type Policy, wake } from '../draft.ts';
-import { used } from '../outcome.ts';
-import { ownContainer } from '../pod-status.ts';
-import { inClusterTime } from '../runner-time.ts';
 
 /**
  * How far the running turn is, for who looks at it. Nothing depends on it, so it comes last and only where nothing else is

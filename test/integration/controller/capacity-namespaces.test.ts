@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
-import { namespaceLabels } from '../../../controller/capacity/namespaces.ts';
+import { namespaceLabels } from '../../../controller/caches/namespaces.ts';
 import { KubeClient } from '../../../core/kube/client.ts';
 import { loadConnection } from '../../../core/kube/config.ts';
 import { namespaces } from '../../../core/kube/resources.ts';

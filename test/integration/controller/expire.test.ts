@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
 import type { Pass } from '../../../controller/act/context.ts';
 import { expire } from '../../../controller/act/expire.ts';
-import { slimSession } from '../../../controller/caches.ts';
+import { slimSession } from '../../../controller/caches/caches.ts';
 import { isConflict, isNotFound } from '../../../core/kube/errors.ts';
 import { type Session, type StoredSession, sessions, type Turn, turns } from '../../../core/resources/kinds.ts';
 import { silentLogger } from '../../../core/system.ts';

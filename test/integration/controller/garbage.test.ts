@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import { after, afterEach, before, beforeEach, describe, test } from 'node:test';
-import { type Caches, informerCaches } from '../../../controller/caches.ts';
+import { type Caches, informerCaches } from '../../../controller/caches/caches.ts';
 import type { GarbageTools } from '../../../controller/garbage/context.ts';
 import { sweepApprovals } from '../../../controller/garbage/sweep-approvals.ts';
 import { sweepOrphans } from '../../../controller/garbage/sweep-orphans.ts';

@@ -7,10 +7,10 @@ import type { Effects, Pass, SessionMemory } from '../../../controller/act/conte
 import { adoptTurn, endReplaced } from '../../../controller/act/former-session.ts';
 import { perform } from '../../../controller/act/perform.ts';
 import { startTurn } from '../../../controller/act/start-turn.ts';
-import { bodyFacts } from '../../../controller/caches.ts';
-import { effective, isProblem } from '../../../controller/decide/effective.ts';
-import { ended } from '../../../controller/decide/turn-status.ts';
-import type { CachedSession, CachedTurn } from '../../../controller/world.ts';
+import { bodyFacts } from '../../../controller/caches/caches.ts';
+import { effective, isProblem } from '../../../controller/settings/effective.ts';
+import { ended } from '../../../controller/status/turn-status.ts';
+import type { CachedSession, CachedTurn } from '../../../controller/world/world.ts';
 import { PROTOCOL_VERSION } from '../../../core/frames/messages.ts';
 import type { KubeClient } from '../../../core/kube/client.ts';
 import { isConflict, isNotFound } from '../../../core/kube/errors.ts';

@@ -104,7 +104,7 @@ import { sessionPod } from '../pod.ts';`,
     focus: { deeds: ['delete a session, and perhaps make another of its name'] },
     edits: [
       {
-        file: 'controller/decide/own-turns.ts',
+        file: 'controller/world/own-turns.ts',
         find: '  return owner(turn)?.uid === session.metadata.uid;',
         replace: '  return owner(turn)?.name === session.metadata.name;',
       },
@@ -139,7 +139,7 @@ import { sessionPod } from '../pod.ts';`,
         replace: 'return;',
       },
       // A leader that waits for its predecessor's last request reads once more.
-      { file: 'controller/capacity/opening.ts', find: '        await caches.refresh(signal);\n', replace: '' },
+      { file: 'controller/capacity/admission-gate.ts', find: '        await caches.refresh(signal);\n', replace: '' },
       // Before it gives the first index of a session or binds its runner, it reads that session's turns.
       {
         file: 'controller/reconcile.ts',
@@ -171,7 +171,7 @@ import { sessionPod } from '../pod.ts';`,
       { file: 'controller/act/suspension.ts', find: '  if (news) {', replace: '  if (news === key) {' },
       // What the look takes into the caches would undo it too.
       {
-        file: 'controller/decide/hold.ts',
+        file: 'controller/decide/suspend-reason.ts',
         find: ' || ownerless.some((turn) => isToAdopt(session, turn));',
         replace: '; void [ownerless, isToAdopt, session];',
       },
@@ -252,7 +252,7 @@ import { sessionPod } from '../pod.ts';`,
     name: 'namespaces not served in turn',
     edits: [
       {
-        file: 'controller/capacity/line.ts',
+        file: 'controller/capacity/queue.ts',
         find: '    this.#servedAt.set(namespace, this.#latest);',
         replace: '    void namespace;',
       },
@@ -265,7 +265,7 @@ import { sessionPod } from '../pod.ts';`,
     name: 'priority left out',
     edits: [
       {
-        file: 'controller/capacity/line.ts',
+        file: 'controller/capacity/queue.ts',
         find: '  if (a.priority !== b.priority) return b.priority - a.priority;\n',
         replace: '',
       },
@@ -279,7 +279,7 @@ import { sessionPod } from '../pod.ts';`,
     name: 'position of one who stands alone',
     edits: [
       {
-        file: 'controller/capacity/line.ts',
+        file: 'controller/capacity/queue.ts',
         find: 'let position = 1 + ahead;',
         replace: 'let position = 1 + 0 * ahead;',
       },
@@ -292,7 +292,7 @@ import { sessionPod } from '../pod.ts';`,
     name: 'idle sessions that a class keeps give way too',
     edits: [
       {
-        file: 'controller/capacity/give-way.ts',
+        file: 'controller/capacity/preemption.ts',
         find: "      if (guest.rests === 'Idle' && (idle.get(guest.class) ?? 0) <= minIdle(guest.class)) continue;\n",
         replace: '',
       },
@@ -305,7 +305,7 @@ import { sessionPod } from '../pod.ts';`,
     name: 'giving way for nobody',
     edits: [
       {
-        file: 'controller/decide/hold.ts',
+        file: 'controller/decide/suspend-reason.ts',
         find: '  if (giveWay && (rests(draft)',
         replace: '  if ((rests(draft)',
       },
@@ -317,7 +317,7 @@ import { sessionPod } from '../pod.ts';`,
     name: 'activity that only the runner tells of is left out',
     edits: [
       {
-        file: 'controller/decide/activity.ts',
+        file: 'controller/world/activity.ts',
         find: 'Math.max(activityOfPeople(world), Math.min(world.link?.lastActivity ?? 0, world.now))',
         replace: 'activityOfPeople(world)',
       },
@@ -371,7 +371,7 @@ import { sessionPod } from '../pod.ts';`,
     name: 'what a turn has used is told in milliseconds',
     edits: [
       {
-        file: 'controller/decide/outcome.ts',
+        file: 'controller/status/outcome.ts',
         find: '{ wall: wallMs / 1000, ...measured }',
         replace: '{ wall: wallMs, ...measured }',
       },
@@ -383,7 +383,7 @@ import { sessionPod } from '../pod.ts';`,
     name: 'time-outs of a running turn read anew',
     edits: [
       {
-        file: 'controller/decide/granted.ts',
+        file: 'controller/settings/granted.ts',
         find: 'turn.status.granted ?? grant(turn, rules);',
         replace: 'grant(turn, rules);',
       },

@@ -21,7 +21,7 @@ export const outcomeBugs: readonly Bug[] = [
     within: 60,
     edits: [
       {
-        file: 'controller/decide/outcome.ts',
+        file: 'controller/status/outcome.ts',
         find: '  const [problem] = problems;',
         replace:
           "  const [problem] = stored.outputRef ? [{ reason: 'StoreFull' as const, message: 'no room' }] : problems;",
@@ -90,7 +90,7 @@ export const outcomeBugs: readonly Bug[] = [
     within: 60,
     edits: [
       {
-        file: 'controller/decide/outcome.ts',
+        file: 'controller/status/outcome.ts',
         find: '  const reason = known(message.error?.code) ??',
         replace: '  void known;\n  const reason =',
       },
@@ -102,7 +102,7 @@ export const outcomeBugs: readonly Bug[] = [
     within: 60,
     edits: [
       {
-        file: 'controller/decide/outcome.ts',
+        file: 'controller/status/outcome.ts',
         find: '    ...(exitCode === undefined ? {} : { exitCode }),\n',
         replace: '',
       },
@@ -114,7 +114,7 @@ export const outcomeBugs: readonly Bug[] = [
     within: 60,
     edits: [
       {
-        file: 'controller/decide/outcome.ts',
+        file: 'controller/status/outcome.ts',
         find: '  if (!metadataFits) {',
         replace: '  if (metadataFits === undefined) {',
       },
@@ -216,7 +216,7 @@ export const outcomeBugs: readonly Bug[] = [
     focus: { onlyAnyImage: true },
     edits: [
       {
-        file: 'controller/decide/policies/plain.ts',
+        file: 'controller/decide/policies/runnerless.ts',
         find: '  if (!turn && !begins) return undefined;',
         replace: '  void begins;',
       },
@@ -242,7 +242,7 @@ export const outcomeBugs: readonly Bug[] = [
     focus: { onlyAnyImage: true },
     edits: [
       {
-        file: 'controller/decide/policies/plain.ts',
+        file: 'controller/decide/policies/runnerless.ts',
         find: 'const deadline = Date.parse(startedAt) + turnMs;',
         replace: 'const deadline = Date.parse(startedAt) + turnMs / 10;',
       },

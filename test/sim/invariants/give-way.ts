@@ -12,7 +12,7 @@ import { Looks } from './looks.ts';
 import { Pasts } from './past.ts';
 import { suspendedBy } from './suspended.ts';
 
-/** A session that has just been active does not give way; see controller/decide/activity.ts. */
+/** A session that has just been active does not give way; see controller/world/activity.ts. */
 const JUST_ACTIVE_MS = 10_000;
 /** Who is to give way is planned once a second; see controller/capacity/plan.ts. */
 const PLAN_MS = 1000;

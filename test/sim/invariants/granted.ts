@@ -1,5 +1,5 @@
 import { isDeepStrictEqual } from 'node:util';
-import { toMs } from '../../../controller/decide/timeouts.ts';
+import { toMs } from '../../../controller/settings/timeouts.ts';
 import type { StoredTurn } from '../../../core/resources/kinds.ts';
 import { CLOCK_MS } from './clocks.ts';
 import { TURNS } from './facts.ts';

@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import { parseQuantity } from '../../../controller/decide/quantity.ts';
+import { parseQuantity } from '../../../controller/settings/quantity.ts';
 import type { StoredSession, StoredTurn } from '../../../core/resources/kinds.ts';
 import type { StateRef } from '../../../core/resources/schema.ts';
 import { isTerminal } from '../../../core/resources/turn.ts';

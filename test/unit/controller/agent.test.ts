@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import { type AgentSettings, agentSettings } from '../../../controller/decide/agent.ts';
+import { type AgentSettings, agentSettings } from '../../../controller/settings/agent.ts';
 import { type Agent, agent as agentSchema } from '../../../core/resources/agent.ts';
 
 /** The settings, where they contradict nothing. */

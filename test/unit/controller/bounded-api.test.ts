@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import { boundedApi } from '../../../controller/bounded-api.ts';
+import { boundedApi } from '../../../controller/api/bounded-api.ts';
 import type { KubeApi, ListOptions } from '../../../core/kube/types.ts';
 import { blobs } from '../../../core/resources/kinds.ts';
 import { NO_FAULTS } from '../../sim/api/faults.ts';

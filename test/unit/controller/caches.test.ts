@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { informerCaches } from '../../../controller/caches.ts';
+import { informerCaches } from '../../../controller/caches/caches.ts';
 import type { KubeApi } from '../../../core/kube/types.ts';
 import { turns } from '../../../core/resources/kinds.ts';
 import { silentLogger } from '../../../core/system.ts';

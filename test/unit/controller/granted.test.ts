@@ -3,12 +3,12 @@ import { describe, test } from 'node:test';
 import type { Pass, SessionMemory } from '../../../controller/act/context.ts';
 import { startTurn } from '../../../controller/act/start-turn.ts';
 import { storeDelivery } from '../../../controller/act/store-delivery.ts';
-import { bodyFacts } from '../../../controller/caches.ts';
-import { awaiting, resumed } from '../../../controller/decide/approval-status.ts';
+import { bodyFacts } from '../../../controller/caches/caches.ts';
 import { decide } from '../../../controller/decide/decide.ts';
-import { grant } from '../../../controller/decide/granted.ts';
-import { lostAttempt, queued, running } from '../../../controller/decide/turn-status.ts';
-import type { CachedTurn, World } from '../../../controller/world.ts';
+import { grant } from '../../../controller/settings/granted.ts';
+import { awaiting, resumed } from '../../../controller/status/approval-status.ts';
+import { lostAttempt, queued, running } from '../../../controller/status/turn-status.ts';
+import type { CachedTurn, World } from '../../../controller/world/world.ts';
 import type { Granted, TurnApproval } from '../../../core/resources/turn.ts';
 import { silentLogger, systemClock } from '../../../core/system.ts';
 import {

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import { proxyVariables } from '../../../controller/decide/proxy.ts';
 import { networkPolicy } from '../../../controller/network/policy.ts';
+import { proxyVariables } from '../../../controller/settings/proxy.ts';
 import { sessionClassSpec } from '../../../core/resources/sessionclass.ts';
 
 const specOf = (network: object | undefined, name = 'small') => {

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { decide } from '../../../controller/decide/decide.ts';
-import { type Effective, effective, isProblem } from '../../../controller/decide/effective.ts';
-import { sessionPod } from '../../../controller/pod.ts';
+import { sessionPod } from '../../../controller/pod/pod.ts';
+import { type Effective, effective, isProblem } from '../../../controller/settings/effective.ts';
 import type { SessionSpec } from '../../../core/resources/session.ts';
 import type { SessionClassSpec } from '../../../core/resources/sessionclass.ts';
 import { aClass, aSession, aWorld, RUNNING_STATUS, SESSION_UID } from '../../support/world.ts';

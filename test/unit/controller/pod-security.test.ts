@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import { type Effective, effective, isProblem } from '../../../controller/decide/effective.ts';
-import { sessionPod } from '../../../controller/pod.ts';
+import { sessionPod } from '../../../controller/pod/pod.ts';
+import { type Effective, effective, isProblem } from '../../../controller/settings/effective.ts';
 import type { Container, Pod } from '../../../core/kube/builtin.ts';
 import { OVERRIDABLE } from '../../../core/resources/allowed.ts';
 import { customResourceDefinition, kinds } from '../../../core/resources/crd.ts';

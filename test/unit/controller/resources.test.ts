@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import { effective, isProblem } from '../../../controller/decide/effective.ts';
+import { effective, isProblem } from '../../../controller/settings/effective.ts';
 import type { SessionClassSpec } from '../../../core/resources/sessionclass.ts';
 import { aClass, aSession, aWorld } from '../../support/world.ts';
 

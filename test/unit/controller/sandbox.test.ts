@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import { classProblem, limitsOf } from '../../../controller/decide/sandbox.ts';
+import { classProblem, limitsOf } from '../../../controller/settings/sandbox.ts';
 import { sessionClassSpec } from '../../../core/resources/sessionclass.ts';
 
 const STRICT = {

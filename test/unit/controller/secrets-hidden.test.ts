@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { decide } from '../../../controller/decide/decide.ts';
-import { noteworthy } from '../../../controller/decide/events.ts';
-import { lostAttempt, queued } from '../../../controller/decide/turn-status.ts';
+import { noteworthy } from '../../../controller/status/events.ts';
+import { lostAttempt, queued } from '../../../controller/status/turn-status.ts';
 import type { Bound } from '../../../core/frames/messages.ts';
 import { aClass, aLink, aPod, aSession, aTurn, aWorld, NOW, RUNNING_STATUS } from '../../support/world.ts';
 

@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { decide } from '../../../controller/decide/decide.ts';
-import { podEnd } from '../../../controller/decide/pod-end.ts';
-import { isOver, podProblem, startedContainer } from '../../../controller/decide/pod-status.ts';
 import { attachability } from '../../../controller/link/links.ts';
+import { podEnd } from '../../../controller/world/pod-end.ts';
+import { isOver, podProblem, startedContainer } from '../../../controller/world/pod-status.ts';
 import type { ContainerState, ContainerStatus, StoredPod } from '../../../core/kube/builtin.ts';
 import {
   aClass,

@@ -3,7 +3,7 @@ import { describe, test } from 'node:test';
 import { decide } from '../../../controller/decide/decide.ts';
 import type { Draft } from '../../../controller/decide/draft.ts';
 import { boundBefore } from '../../../controller/decide/policies/starting.ts';
-import type { CachedSession } from '../../../controller/world.ts';
+import type { CachedSession } from '../../../controller/world/world.ts';
 import {
   aLink,
   aPod,

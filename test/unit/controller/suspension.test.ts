@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { decide } from '../../../controller/decide/decide.ts';
-import { noteworthy } from '../../../controller/decide/events.ts';
-import { ended } from '../../../controller/decide/turn-status.ts';
-import type { CachedTurn, World } from '../../../controller/world.ts';
+import { noteworthy } from '../../../controller/status/events.ts';
+import { ended } from '../../../controller/status/turn-status.ts';
+import type { CachedTurn, World } from '../../../controller/world/world.ts';
 import type { SessionStatus } from '../../../core/resources/session.ts';
 import type { TurnStatus } from '../../../core/resources/turn.ts';
 import {

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { DEFAULT_TIMEOUTS, timeoutMs } from '../../../controller/decide/timeouts.ts';
+import { DEFAULT_TIMEOUTS, timeoutMs } from '../../../controller/settings/timeouts.ts';
 import { aClass, aSession } from '../../support/world.ts';
 
 test('time-outs without a word from session or class: start 10m, turn 30m, idle 2h, approval 24h, persist 5m', () => {

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { bodyFacts, slimApproval, slimTurn } from '../../../controller/caches.ts';
-import { counts } from '../../../controller/decide/approvals.ts';
+import { bodyFacts, slimApproval, slimTurn } from '../../../controller/caches/caches.ts';
 import { turnFacts } from '../../../controller/garbage/facts.ts';
+import { counts } from '../../../controller/world/approvals.ts';
 import { tooDeepAt } from '../../../core/depth.ts';
 import { type StoredApproval, type StoredTurn, sessions, turns } from '../../../core/resources/kinds.ts';
 import { firstTurnName } from '../../../core/resources/names.ts';

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { fullOf, type LimitSources, limitsOf } from '../../../../controller/capacity/limits.ts';
-import { selects } from '../../../../controller/capacity/selector.ts';
 import { Tally } from '../../../../controller/capacity/tally.ts';
+import { selects } from '../../../../controller/settings/label-selector.ts';
 import type { SessionClassSpec } from '../../../../core/resources/sessionclass.ts';
 
 const SPACE = { namespace: 'team', class: 'small' };

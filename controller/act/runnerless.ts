@@ -1,0 +1,65 @@
+import { ApiError, isConflict } from '../../core/kube/errors.ts';
+import { pods } from '../../core/kube/resources.ts';
+import { mayRetry } from '../../core/kube/retry.ts';
+import { turns } from '../../core/resources/kinds.ts';
+import { CONTAINER } from '../../core/resources/names.ts';
+import { bodyFacts } from '../caches/caches.ts';
+import type { Action } from '../decide/draft.ts';
+import type { PlainTurn } from '../pod/runnerless-pod.ts';
+import type { CachedTurn } from '../world/world.ts';
+import type { Pass } from './context.ts';
+
+/** What is done with pods that have no runner; see `decide/policies/plain.ts`. */
+
+/** The turn with its input, from the live object; undefined when that is not what was decided upon. */
+export async function plainTurn({ effects, signal }: Pass, turn: CachedTurn): Promise<PlainTurn | undefined> {
+  const { api, caches } = effects;
+  const { uid, name, namespace = '' } = turn.metadata;
+  const live = await api.get(turns, { namespace, name }, { signal });
+  if (live.metadata.uid !== uid || bodyFacts(live.spec.input).digest !== turn.input.digest) {
+    caches.sawTurn(live);
+    return undefined;
+  }
+  return { uid, name, input: JSON.stringify(live.spec.input ?? null) };
+}
+
+/** From here on the program may have run, whether the answer arrives or not. */
+export async function letRun({ effects, memory, signal }: Pass, { pod }: Action & { do: 'LetRun' }): Promise<void> {
+  const { uid, name, namespace = '' } = pod.metadata;
+  memory.letRun = { podUID: uid };
+  const patch = { metadata: { uid }, spec: { schedulingGates: null } };
+  effects.caches.sawPod(await effects.api.patch(pods, { namespace, name }, patch, { type: 'merge', signal }));
+}
+
+/** Before a successor can give the input too. */
+const LAST_MS = 1_000;
+
+/**
+ * Writes the input to a program that runs; its stdin ends with that, or with the connection. What has begun goes on for a
+ * moment though the leadership ends, as nobody can begin again: a successor, which does not know it, writes to a closed
+ * stdin. A program that has not read all by then is cut off, or both inputs would come to it, mixed.
+ */
+export async function giveInput(pass: Pass, { pod, turn }: Action & { do: 'GiveInput' }): Promise<void> {
+  const { effects, memory, key, signal } = pass;
+  const { uid, name, namespace = '' } = pod.metadata;
+  const given = await plainTurn(pass, turn);
+  if (!given) return;
+  try {
+    const ref = { namespace, name };
+    const stream = await effects.api.attach(ref, { container: CONTAINER, stdin: true });
+    const onEnd = () => effects.clock.setTimer(LAST_MS, () => stream.close());
+    if (signal.aborted) onEnd();
+    else signal.addEventListener('abort', onEnd, { once: true });
+    void stream.closed.then(() => signal.removeEventListener('abort', onEnd));
+    // The kubelet ends the attach when the program has its input, or ends without.
+    stream.write(`${given.input}\n`).then(
+      () => stream.closeStdin(),
+      (error: Error) => effects.log.debug({ session: key, pod: name, err: error }, 'input not read to its end'),
+    );
+  } catch (error) {
+    // The program has it in its environment, or waits until its time is over: nobody else can tell it.
+    if (!(error instanceof ApiError) || isConflict(error) || mayRetry(error, true)) throw error;
+    effects.log.warn({ session: key, pod: name, err: error }, 'input cannot be written to stdin');
+  }
+  memory.inputGiven = { podUID: uid };
+}

@@ -1,0 +1,416 @@
+import { createHash } from 'node:crypto';
+import { tooDeepAt } from '../../core/depth.ts';
+import { canonicalJson } from '../../core/json.ts';
+import type { Container, NetworkPolicy, Pod, StoredPod } from '../../core/kube/builtin.ts';
+import { Informer } from '../../core/kube/informer.ts';
+import { networkPolicies, pods } from '../../core/kube/resources.ts';
+import type { KubeApi, KubeObject, ListOptions, Resource, Stored } from '../../core/kube/types.ts';
+import {
+  type Approval,
+  approvals,
+  type Session,
+  type SessionClass,
+  type StoredApproval,
+  type StoredSession,
+  type StoredSessionClass,
+  type StoredTurn,
+  sessionclasses,
+  sessionOwner,
+  sessions,
+  type Turn,
+  turns,
+} from '../../core/resources/kinds.ts';
+import { jsonBytes, MAX_LAST_OUTPUT_BYTES } from '../../core/resources/limits.ts';
+import {
+  ANNOTATION_TOUCHED_AT,
+  LABEL_MANAGED_BY,
+  LABEL_NETWORK,
+  LABEL_SESSION_UID,
+  MANAGED_BY,
+} from '../../core/resources/names.ts';
+import { isTerminal, LIVE_TURNS, type TurnStatus } from '../../core/resources/turn.ts';
+import type { Clock, Logger, Random } from '../../core/runtime.ts';
+import { isSessionPod, sessionNameOf } from '../world/session-pods.ts';
+import type { BodyFacts, CachedApproval, CachedSession, CachedTurn, NodeFacts } from '../world/world.ts';
+import { namespaceLabels } from './namespaces.ts';
+import { Nodes } from './nodes.ts';
+
+/** What the controller has seen of the cluster: objects without their bodies, found by what decisions ask for. */
+export interface Caches {
+  session(namespace: string, name: string): CachedSession | undefined;
+  /** Every cached Turn that names the session. */
+  turnsNaming(namespace: string, session: string): CachedTurn[];
+  turn(namespace: string, name: string): CachedTurn | undefined;
+  allApprovals(): CachedApproval[];
+  /** Every cached Approval that names the turn. */
+  approvalsNaming(namespace: string, turn: string): CachedApproval[];
+  pod(namespace: string, name: string): StoredPod | undefined;
+  podsOf(sessionUID: string): StoredPod[];
+  class(name: string): StoredSessionClass | undefined;
+  /** undefined where nodes may not be read, and for one that does not exist. */
+  node(name: string | undefined): NodeFacts | undefined;
+  allSessions(): CachedSession[];
+  allPods(): StoredPod[];
+  /** Of those that are labelled as Berth's own. */
+  networkPolicy(namespace: string, name: string): Stored<NetworkPolicy> | undefined;
+  allNetworkPolicies(): Stored<NetworkPolicy>[];
+  /** The labels of a Namespace; undefined while they are not known. */
+  namespaceLabels(name: string): Readonly<Record<string, string>> | undefined;
+  /**
+   * Milliseconds since the caches were last known to be the server's state; Infinity before they have been filled. Without
+   * a namespace, closed ones do not count.
+   */
+  staleness(namespace?: string): number;
+  /** What the API server says where the namespace cannot be read, for some time now: what it last showed stays. */
+  closed(namespace: string): string | undefined;
+  /** `namespace/name` of every session that exists, or that a turn names. */
+  keys(): Set<string>;
+  /** Takes in what has become of sessions, pods and live turns, which these caches may not show yet. */
+  refresh(signal: AbortSignal): Promise<void>;
+  /** Takes in every turn that names the session, also those that have ended. */
+  refreshTurns(namespace: string, session: string, signal: AbortSignal): Promise<void>;
+  /** The turn is taken for one that does not exist, until it changes. */
+  leaveOut(turn: Pick<StoredTurn['metadata'], 'namespace' | 'name' | 'uid' | 'resourceVersion'>, session: string): void;
+  isLeftOut(turn: Pick<StoredTurn['metadata'], 'uid' | 'resourceVersion'>): boolean;
+  /** Results of own writes, seen before their events come. */
+  sawSession(object: StoredSession): void;
+  sawTurn(object: StoredTurn): void;
+  sawPod(object: StoredPod): void;
+  sawApproval(object: StoredApproval): void;
+  sawNetworkPolicy(object: Stored<NetworkPolicy>): void;
+  start(): void;
+  synced(signal: AbortSignal): Promise<void>;
+  stop(): Promise<void>;
+}
+
+export interface CachesOptions {
+  api: KubeApi;
+  clock: Clock;
+  random: Random;
+  log: Logger;
+  /** Absent: all namespaces. */
+  namespaces?: readonly string[];
+  /** Whether nodes may be read. */
+  nodes: boolean;
+  /** A session may have to be looked at. */
+  onSession(key: string): void;
+  onPod(pod: StoredPod, gone: boolean): void;
+  /** A class was made, changed or removed. */
+  onClass(name: string): void;
+  onNetworkPolicy(namespace: string, name: string): void;
+  /** Labels of namespaces may be others than they were. */
+  onNamespaces(): void;
+}
+
+const OUR_POLICIES = `${LABEL_MANAGED_BY}=${MANAGED_BY},${LABEL_NETWORK}`;
+const PAGE = 500;
+
+async function everyPage<T extends KubeObject>(
+  api: KubeApi,
+  resource: Resource<T>,
+  options: ListOptions,
+  take: (object: Stored<T>) => void,
+): Promise<void> {
+  let next: string | undefined;
+  do {
+    const page = await api.list(resource, { ...options, limit: PAGE, ...(next ? { continue: next } : {}) });
+    for (const object of page.items) take(object);
+    next = page.metadata.continue;
+  } while (next);
+}
+
+const NAMING = 'naming';
+const OF_SESSION = 'ofSession';
+
+/** No input has it. */
+const NO_DIGEST = '0'.repeat(64);
+
+/** Facts of a JSON value by which it is recognised again: key order does not matter to JSON, so it is sorted. `path` is the field's. */
+export function bodyFacts(value: unknown, path = 'spec.input'): BodyFacts {
+  // Before anything recursive.
+  const tooDeep = tooDeepAt(value, path);
+  if (tooDeep !== undefined) return { digest: NO_DIGEST, bytes: 0, tooDeep };
+  return {
+    digest: createHash('sha256')
+      .update(canonicalJson(value ?? null))
+      .digest('hex'),
+    bytes: jsonBytes(value ?? null),
+  };
+}
+
+function slimMeta<T extends KubeObject>(object: Stored<T>): Stored<T>['metadata'] {
+  const {
+    managedFields: _m,
+    annotations: _a,
+    ...rest
+  } = object.metadata as Stored<T>['metadata'] & { managedFields?: unknown };
+  return rest as Stored<T>['metadata'];
+}
+
+export function slimSession(session: StoredSession): StoredSession {
+  const { input, ...spec } = session.spec;
+  const touched = session.metadata.annotations?.[ANNOTATION_TOUCHED_AT];
+  return {
+    ...session,
+    metadata: { ...slimMeta(session), ...(touched ? { annotations: { [ANNOTATION_TOUCHED_AT]: touched } } : {}) },
+    spec: { ...spec, ...(input === undefined ? {} : { input: bodyFacts(input) }) },
+  } as StoredSession;
+}
+
+export function slimTurn(turn: StoredTurn): StoredTurn {
+  const { name, namespace, uid, resourceVersion, creationTimestamp, deletionTimestamp, ownerReferences } =
+    turn.metadata;
+  const status = turn.status ?? {};
+  const slim = isTerminal(status.phase)
+    ? {
+        index: status.index,
+        phase: status.phase,
+        incarnation: status.incarnation,
+        podUID: status.podUID,
+        startedAt: status.startedAt,
+        finishedAt: status.finishedAt,
+        state: status.state,
+        // Of messages one is told in the session's status as well.
+        conditions: status.conditions?.map((condition) => ({
+          ...condition,
+          message: condition.reason === 'StateTooLarge' ? condition.message : '',
+        })),
+        // For the session's status, until the turn is counted there.
+        ...(status.output !== undefined && jsonBytes(status.output) <= MAX_LAST_OUTPUT_BYTES
+          ? { output: status.output }
+          : {}),
+      }
+    : status;
+  const cached = {
+    metadata: { name, namespace, uid, resourceVersion, creationTimestamp, deletionTimestamp, ownerReferences },
+    spec: { session: turn.spec.session, timeout: turn.spec.timeout, retry: turn.spec.retry, cancel: turn.spec.cancel },
+    status: slim,
+    input: bodyFacts(turn.spec.input),
+  };
+  return cached as unknown as StoredTurn;
+}
+
+/** Parts of a turn's status: its place in the order, the pod that works on it, and the state it has reached. */
+const SOUND = ['index', 'phase', 'attempt', 'incarnation', 'podUID', 'inputDigest', 'state', 'conditions'] as const;
+
+/** A turn of which no more is known to be sound than what its end needs. */
+export function unreadableTurn(
+  { metadata, spec, status = {} }: Pick<CachedTurn, 'metadata' | 'spec'> & { status?: TurnStatus | undefined },
+  why: string,
+): CachedTurn {
+  const { name, namespace, uid, resourceVersion, creationTimestamp, deletionTimestamp, ownerReferences } = metadata;
+  const sound = SOUND.flatMap((field) => (status[field] === undefined ? [] : [[field, status[field]]]));
+  return {
+    metadata: { name, namespace, uid, resourceVersion, creationTimestamp, deletionTimestamp, ownerReferences },
+    spec: { session: spec.session, cancel: spec.cancel },
+    status: Object.fromEntries(sound),
+    input: { digest: status.inputDigest ?? NO_DIGEST, bytes: 0 },
+    unreadable: why,
+  } as CachedTurn;
+}
+
+export function slimApproval({ metadata, spec }: StoredApproval): CachedApproval {
+  const { name, namespace, uid, resourceVersion, generation, creationTimestamp, deletionTimestamp, ownerReferences } =
+    metadata;
+  const { turn, requestId, decision, response, requester } = spec;
+  return {
+    metadata: {
+      name,
+      uid,
+      resourceVersion,
+      creationTimestamp,
+      ...(namespace === undefined ? {} : { namespace }),
+      ...(generation === undefined ? {} : { generation }),
+      ...(deletionTimestamp === undefined ? {} : { deletionTimestamp }),
+      ...(ownerReferences === undefined ? {} : { ownerReferences }),
+    },
+    spec: { turn, requestId, decision, ...(requester === undefined ? {} : { requester }) },
+    ...responseFacts(response),
+  };
+}
+
+function responseFacts(response: unknown): Pick<CachedApproval, 'responseBytes' | 'responseTooDeep'> {
+  const responseTooDeep = tooDeepAt(response, 'spec.response');
+  if (responseTooDeep !== undefined) return { responseBytes: 0, responseTooDeep };
+  return { responseBytes: response === undefined ? 0 : jsonBytes(response) };
+}
+
+function slimPod(pod: StoredPod): StoredPod {
+  const { nodeName, containers, initContainers, schedulingGates } = pod.spec;
+  const { phase, reason, message, conditions, containerStatuses, initContainerStatuses } = pod.status ?? {};
+  const names = (list: Container[]) =>
+    list.map(({ name, image = '', restartPolicy }) => ({ name, image, ...(restartPolicy ? { restartPolicy } : {}) }));
+  return {
+    metadata: slimMeta(pod),
+    spec: {
+      ...(nodeName ? { nodeName } : {}),
+      ...(schedulingGates?.length ? { schedulingGates } : {}),
+      ...(initContainers?.length ? { initContainers: names(initContainers) } : {}),
+      containers: names(containers),
+    },
+    status: { phase, reason, message, conditions, containerStatuses, initContainerStatuses } as NonNullable<
+      Pod['status']
+    >,
+  };
+}
+
+/**
+ * Nobody needs an ended turn once its session's status has counted it: what decisions need of it is there then. One that
+ * ended without an owner is no session's.
+ */
+function isDone({ metadata, spec, status }: StoredTurn, session: StoredSession | undefined): boolean {
+  if (!isTerminal(status?.phase)) return false;
+  const owner = sessionOwner(metadata)?.uid;
+  if (owner === undefined) return true;
+  const { uid, name } = session?.metadata ?? {};
+  return uid === owner && name === spec.session && (status?.index ?? 0) <= (session?.status?.lastTurn?.index ?? 0);
+}
+
+/** Informers over the real API. */
+export function informerCaches(options: CachesOptions): Caches {
+  const { api, clock, random, log, namespaces } = options;
+  const onClosed = (namespace: string, error: Error | undefined) => {
+    // By the first resource to be closed there, and open again with the last.
+    const others = all.filter((informer) => informer.closed(namespace)).length - (error ? 1 : 0);
+    if (others > 0) return;
+    if (error) log.warn({ namespace, err: error.message }, 'namespace cannot be read and is left out');
+    else log.info({ namespace }, 'namespace can be read again');
+    options.onNamespaces();
+  };
+  const common = { api, clock, random, log, onClosed, ...(namespaces ? { namespaces } : {}) };
+  const sessionInformer = new Informer<Session>({ ...common, resource: sessions, transform: slimSession });
+  const leftOut = new Map<string, string>();
+  const isLeftOut: Caches['isLeftOut'] = ({ uid, resourceVersion }) => leftOut.get(uid) === resourceVersion;
+  const turnInformer = new Informer<Turn>({
+    ...common,
+    resource: turns,
+    transform: slimTurn,
+    unreadable: (turn, error) => unreadableTurn(turn, (error as Error).message) as unknown as StoredTurn,
+    indexes: { [NAMING]: (turn) => [`${turn.metadata.namespace}/${turn.spec.session}`] },
+    keep: (turn) => !isDone(turn, sessionInformer.get(turn.metadata.namespace, turn.spec.session)),
+  });
+  const podInformer = new Informer<Pod>({
+    ...common,
+    resource: pods,
+    // By no label that others give a meaning to: one that is changed would hide the pod from its session.
+    labelSelector: LABEL_SESSION_UID,
+    keep: isSessionPod,
+    transform: slimPod,
+    indexes: { [OF_SESSION]: (pod) => [pod.metadata.labels?.[LABEL_SESSION_UID] ?? ''] },
+  });
+  const approvalInformer = new Informer<Approval>({
+    ...common,
+    resource: approvals,
+    transform: (approval) => slimApproval(approval) as unknown as StoredApproval,
+    indexes: { [NAMING]: (approval) => [`${approval.metadata.namespace}/${approval.spec.turn}`] },
+  });
+  const classInformer = new Informer<SessionClass>({ api, clock, random, log, resource: sessionclasses });
+  const policyInformer = new Informer<NetworkPolicy>({
+    ...common,
+    resource: networkPolicies,
+    labelSelector: OUR_POLICIES,
+    transform: (policy) => ({ ...policy, metadata: slimMeta(policy) }),
+  });
+  const all = [sessionInformer, turnInformer, approvalInformer, podInformer, classInformer, policyInformer];
+  const closedBy = (namespace: string) => all.find((informer) => informer.closed(namespace))?.closed(namespace);
+  // Few classes look at them: nothing waits for them but the sessions of those.
+  const labels = namespaceLabels({ ...common, onChange: options.onNamespaces });
+
+  const onNode = (name: string) => {
+    for (const pod of podInformer.list()) if (pod.spec.nodeName === name) onPod(false)(pod);
+  };
+  const nodes = options.nodes ? new Nodes({ api, clock, random, log, onChange: onNode }) : undefined;
+
+  const onSession = ({ metadata }: KubeObject) => options.onSession(`${metadata.namespace}/${metadata.name}`);
+  sessionInformer.addHandler({ add: onSession, update: onSession, delete: onSession });
+  // Turns that the session has counted by now.
+  const prune = ({ metadata }: KubeObject) => turnInformer.prune(NAMING, `${metadata.namespace}/${metadata.name}`);
+  sessionInformer.addHandler({ add: prune, update: prune });
+  const notLeftOut = (turn: StoredTurn) => !isLeftOut(turn.metadata);
+  const takeIn = ({ metadata }: StoredTurn) => leftOut.delete(metadata.uid);
+  turnInformer.addHandler({ update: takeIn, delete: takeIn });
+  const onTurn = (turn: StoredTurn) => options.onSession(`${turn.metadata.namespace}/${turn.spec.session}`);
+  turnInformer.addHandler({ add: onTurn, update: onTurn, delete: onTurn });
+  const onApproval = ({ metadata, spec }: StoredApproval) => {
+    const turn = turnInformer.get(metadata.namespace, spec.turn);
+    if (turn) onTurn(turn);
+  };
+  approvalInformer.addHandler({ add: onApproval, update: onApproval, delete: onApproval });
+  const onPod = (gone: boolean) => (pod: StoredPod) => {
+    options.onPod(pod, gone);
+    options.onSession(`${pod.metadata.namespace}/${sessionNameOf(pod)}`);
+  };
+  podInformer.addHandler({ add: onPod(false), update: onPod(false), delete: onPod(true) });
+  const onPolicy = ({ metadata }: KubeObject) => options.onNetworkPolicy(metadata.namespace as string, metadata.name);
+  policyInformer.addHandler({ add: onPolicy, update: onPolicy, delete: onPolicy });
+  const onClass = ({ metadata }: KubeObject) => options.onClass(metadata.name);
+  classInformer.addHandler({ add: onClass, update: onClass, delete: onClass });
+
+  return {
+    session: (namespace, name) => sessionInformer.get(namespace, name) as CachedSession | undefined,
+    turnsNaming: (namespace, session) =>
+      turnInformer.byIndex(NAMING, `${namespace}/${session}`).filter(notLeftOut) as unknown as CachedTurn[],
+    turn: (namespace, name) => {
+      const turn = turnInformer.get(namespace, name);
+      return turn && notLeftOut(turn) ? (turn as unknown as CachedTurn) : undefined;
+    },
+    allApprovals: () => approvalInformer.list() as unknown as CachedApproval[],
+    approvalsNaming: (namespace, turn) =>
+      approvalInformer.byIndex(NAMING, `${namespace}/${turn}`) as unknown as CachedApproval[],
+    pod: (namespace, name) => podInformer.get(namespace, name),
+    podsOf: (sessionUID) => podInformer.byIndex(OF_SESSION, sessionUID),
+    class: (name) => classInformer.get(undefined, name),
+    node: (name) => nodes?.facts(name),
+    allSessions: () => sessionInformer.list() as unknown as CachedSession[],
+    allPods: () => podInformer.list(),
+    networkPolicy: (namespace, name) => policyInformer.get(namespace, name),
+    allNetworkPolicies: () => policyInformer.list(),
+    namespaceLabels: (name) => labels.of(name),
+    staleness: (namespace) =>
+      Math.max(
+        ...all.map((informer) => (namespace === undefined ? informer.staleness : informer.stalenessIn(namespace))),
+      ),
+    closed: (namespace) => closedBy(namespace)?.message,
+    keys: () =>
+      new Set([
+        ...sessionInformer.list().map(({ metadata }) => `${metadata.namespace}/${metadata.name}`),
+        ...turnInformer.list().map(({ metadata, spec }) => `${metadata.namespace}/${spec.session}`),
+      ]),
+    refresh: async (signal) => {
+      // What has been deleted is not in a list: of sessions and pods the whole set has to be taken anew.
+      await sessionInformer.relist(signal);
+      for (const namespace of namespaces ?? [undefined]) {
+        if (namespace !== undefined && closedBy(namespace)) continue;
+        const scope = { ...(namespace === undefined ? {} : { namespace }), signal, fieldSelector: LIVE_TURNS };
+        await everyPage(api, turns, scope, (turn) => turnInformer.apply(turn));
+      }
+      await podInformer.relist(signal);
+    },
+    refreshTurns: (namespace, session, signal) =>
+      everyPage(api, turns, { namespace, fieldSelector: `spec.session=${session}`, signal }, (turn) =>
+        turnInformer.apply(turn),
+      ),
+    leaveOut: ({ namespace, name, uid, resourceVersion }, session) => {
+      // Of one that has gone meanwhile nothing would tell any more.
+      if (turnInformer.get(namespace, name)?.metadata.uid === uid) leftOut.set(uid, resourceVersion);
+      options.onSession(`${namespace}/${session}`);
+    },
+    isLeftOut,
+    sawSession: (object) => sessionInformer.apply(object),
+    sawTurn: (object) => turnInformer.apply(object),
+    sawPod: (object) => podInformer.apply(object),
+    sawApproval: (object) => approvalInformer.apply(object),
+    sawNetworkPolicy: (object) => policyInformer.apply(object),
+    start: () => {
+      for (const informer of all) informer.start();
+      nodes?.start();
+      labels.start();
+    },
+    synced: async (signal) => {
+      await Promise.all(all.map((informer) => informer.synced(signal)));
+    },
+    stop: async () => {
+      await Promise.all([...all.map((informer) => informer.stop()), labels.stop(), nodes?.stop()]);
+    },
+  };
+}

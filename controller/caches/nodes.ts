@@ -1,0 +1,62 @@
+import type { Node } from '../../core/kube/builtin.ts';
+import { Informer } from '../../core/kube/informer.ts';
+import { nodes } from '../../core/kube/resources.ts';
+import type { KubeApi, Stored } from '../../core/kube/types.ts';
+import type { Clock, Logger, Random } from '../../core/runtime.ts';
+import type { NodeFacts } from '../world/world.ts';
+
+export interface NodesOptions {
+  api: KubeApi;
+  clock: Clock;
+  random: Random;
+  log: Logger;
+  /** The facts of a node have changed. */
+  onChange(name: string): void;
+}
+
+/** Follows what pods depend on of their nodes. Where nodes may not be read it stays empty, and says so in the log. */
+export class Nodes {
+  readonly #informer: Informer<Node>;
+
+  constructor({ onChange, ...options }: NodesOptions) {
+    this.#informer = new Informer<Node>({ ...options, resource: nodes, transform: slimNode });
+    this.#informer.addHandler({
+      update: (node, old) => {
+        // A kubelet writes its node every few minutes; the hour of that is nobody's business.
+        if (JSON.stringify(nodeFacts(node)) !== JSON.stringify(nodeFacts(old))) onChange(node.metadata.name);
+      },
+    });
+  }
+
+  facts(name: string | undefined): NodeFacts | undefined {
+    const node = name === undefined ? undefined : this.#informer.get(undefined, name);
+    return node && nodeFacts(node);
+  }
+
+  start(): void {
+    this.#informer.start();
+  }
+
+  stop(): Promise<void> {
+    return this.#informer.stop();
+  }
+}
+
+export function nodeFacts({ spec, status }: Node): NodeFacts {
+  // Unknown: the node lifecycle controller has not heard of the kubelet (pkg/controller/nodelifecycle).
+  const ready = status?.conditions?.find(({ type }) => type === 'Ready');
+  return {
+    cordoned: spec?.unschedulable === true,
+    ready: ready?.status === 'True',
+    ...(ready?.lastTransitionTime ? { since: Date.parse(ready.lastTransitionTime) } : {}),
+  };
+}
+
+function slimNode({ metadata, spec, status }: Stored<Node>): Stored<Node> {
+  const { name, uid, resourceVersion, creationTimestamp } = metadata;
+  return {
+    metadata: { name, uid, resourceVersion, creationTimestamp },
+    ...(spec?.unschedulable ? { spec: { unschedulable: true } } : {}),
+    status: { conditions: status?.conditions?.filter(({ type }) => type === 'Ready') ?? [] },
+  };
+}

@@ -1,0 +1,150 @@
+import { refOf } from '../../core/kube/cache.ts';
+import { type Clock, delay, type Logger } from '../../core/runtime.ts';
+import type { Caches } from '../caches/caches.ts';
+import { ownTurns } from '../world/own-turns.ts';
+import type { CachedSession } from '../world/world.ts';
+
+export interface OpeningOptions {
+  caches: Pick<Caches, 'session' | 'turnsNaming' | 'keys' | 'refresh' | 'closed'>;
+  clock: Clock;
+  log: Logger;
+  /** Milliseconds until the last request of the leader before is dead; 0 when it let go of the lease. */
+  afterMs: number;
+  /** `namespace/name` of the sessions that wait for a place. */
+  inLine(): Iterable<string>;
+  /** `namespace/name` of the sessions whose next turn waits for its concurrency group. */
+  inGroups(): Iterable<string>;
+  /** Has a session looked at. */
+  look(key: string): void;
+  /** The last request of the leader before is dead, and what it did has been read. */
+  settled(): void;
+  /** Counts a place more for the session for so many milliseconds. */
+  keep(key: string, ms: number): void;
+  open(): void;
+  /** Aborts when the leadership ends. */
+  signal: AbortSignal;
+}
+
+type Metadata = Pick<CachedSession['metadata'], 'uid' | 'resourceVersion'>;
+
+const AGAIN_MS = 200;
+const READ_AGAIN_MS = 1_000;
+/** A session whose status cannot be written must not keep all others waiting for ever. */
+const PATIENCE_MS = 30_000;
+
+/**
+ * When a leader that took over an expired lease may admit sessions: its predecessor's last request must be dead, what that
+ * has done must have been read, and every session and turn that waits must have been written anew. The last is for a
+ * predecessor that was stopped in the middle of a request and goes on much later: what it then writes is of a version that
+ * is past.
+ */
+export class Opening {
+  readonly #options: OpeningOptions;
+  readonly #unseen = new Set<string>();
+  /** Those that are too large to be written, as far as is known. */
+  readonly #refused = new Set<string>();
+  /** UID → version in which the leader before has left the object. */
+  readonly #versions = new Map<string, string>();
+
+  constructor(options: OpeningOptions) {
+    this.#options = options;
+  }
+
+  start(): void {
+    const { caches, afterMs, settled, open, log, signal } = this.#options;
+    if (afterMs === 0) {
+      settled();
+      open();
+      return;
+    }
+    for (const key of caches.keys()) {
+      this.#unseen.add(key);
+      for (const { uid, resourceVersion } of [...this.#session(key), ...this.#turns(key)]) {
+        this.#versions.set(uid, resourceVersion);
+      }
+    }
+    this.#wait().then(
+      () => {
+        log.info({}, 'sessions are admitted from now on');
+        open();
+      },
+      (error: unknown) => {
+        if (!signal.aborted) log.error({ err: error }, 'opening failed');
+      },
+    );
+  }
+
+  /** The session has been looked at by this leader: it asks for no place, or stands in line by now. */
+  looked(key: string): void {
+    this.#unseen.delete(key);
+    this.#refused.delete(key);
+  }
+
+  /** The look ended with a write that is too large: no repeat changes that. */
+  refused(key: string): void {
+    this.#refused.add(key);
+  }
+
+  async #wait(): Promise<void> {
+    const { caches, clock, log, afterMs, settled, look, keep, signal } = this.#options;
+    await delay(clock, afterMs, signal);
+    for (;;) {
+      try {
+        await caches.refresh(signal);
+        // Turns get their indexes first: a look that writes many would lose its session's place in line.
+        for (const key of caches.keys()) this.#unseen.add(key);
+        settled();
+        break;
+      } catch (error) {
+        signal.throwIfAborted();
+        log.warn({ err: error }, 'nothing is admitted yet: what a former leader did cannot be read');
+        await delay(clock, READ_AGAIN_MS, signal);
+      }
+    }
+    const until = clock.monotonic() + PATIENCE_MS;
+    for (;;) {
+      const leftMs = until - clock.monotonic();
+      const { left, refused } = this.#unwritten();
+      if (left.length === 0 || leftMs <= 0) {
+        if (left.length > 0)
+          log.warn({ sessions: left.slice(0, 5), count: left.length }, 'sessions that wait could not be written');
+        else for (const key of refused) keep(key, leftMs);
+        return;
+      }
+      for (const key of left) look(key);
+      await delay(clock, AGAIN_MS, signal);
+    }
+  }
+
+  /**
+   * Those that wait, or may wait, and are as an earlier leader has left them: what is left to be written, and the sessions
+   * that cannot be, as they are too large. In a namespace that cannot be read nothing can be written.
+   */
+  #unwritten(): { left: string[]; refused: string[] } {
+    const { caches, inLine, inGroups } = this.#options;
+    const isOld = ({ uid, resourceVersion }: Metadata) => this.#versions.get(uid) === resourceVersion;
+    const isOpen = (key: string) => caches.closed(refOf(key).namespace as string) === undefined;
+    const unseen = [...this.#unseen].filter((key) => this.#session(key).length > 0);
+    const sessions = [...inLine()].filter((key) => this.#session(key).some(isOld));
+    const turns = [...inGroups()].filter((key) => this.#turns(key).slice(0, 1).some(isOld));
+    const waiting = [...new Set([...unseen, ...sessions])].filter(isOpen);
+    const refused = waiting.filter((key) => this.#refused.has(key));
+    const written = waiting.filter((key) => !this.#refused.has(key));
+    return { left: [...new Set([...written, ...turns.filter(isOpen)])], refused };
+  }
+
+  #session(key: string): Metadata[] {
+    const { namespace = '', name } = refOf(key);
+    const session = this.#options.caches.session(namespace, name);
+    return session ? [session.metadata] : [];
+  }
+
+  /** Of a session in a group, in the order in which they run. */
+  #turns(key: string): Metadata[] {
+    const { namespace = '', name } = refOf(key);
+    const { caches } = this.#options;
+    const session = caches.session(namespace, name);
+    if (!session?.spec.concurrencyGroup) return [];
+    return ownTurns(session, caches.turnsNaming(namespace, name)).live.map(({ metadata }) => metadata);
+  }
+}

@@ -1,0 +1,52 @@
+import type { Limit } from './limits.ts';
+import type { Holder } from './slot-usage.ts';
+import { smallest } from './smallest.ts';
+import type { Space } from './tally.ts';
+
+/** What a session that waits is told. */
+
+/** Somebody who holds a place, as people read it. */
+export interface NamedHolder {
+  /** `namespace/name` of the session, or of a pod whose session is not known. */
+  name: string;
+  since: string;
+}
+
+/** Enough to know whom to ask; a status is no list of everything. */
+const NAMED = 3;
+
+/** Those that have held their places longest. */
+export function firstOf(holders: Iterable<Holder>): NamedHolder[] {
+  const byAge = (a: Holder, b: Holder) => a.since - b.since || (a.name < b.name ? -1 : 1);
+  return smallest(holders, NAMED, byAge).map(({ name, since }) => ({ name, since: new Date(since).toISOString() }));
+}
+
+/** Which limit holds the session back, how many places there are, and who has them. */
+export function fullMessage({ scope, places }: Limit, space: Space, taken: number, named: NamedHolder[]): string {
+  const of = {
+    Installation: 'of the installation',
+    Class: `of class "${space.class}"`,
+    Namespace: `of class "${space.class}" in namespace "${space.namespace}"`,
+  }[scope];
+  if (places === 0) return `There are no running places ${of}: the limit is 0.`;
+  const which = taken > places ? `${taken} are taken of the ${places} running places` : `All ${places} running places`;
+  const verb = taken > places ? '' : ' are taken';
+  const held = named.map(({ name, since }) => `${name} (since ${since})`).join(', ');
+  const more = taken > named.length ? ` and ${taken - named.length} more` : '';
+  return `${which} ${of}${verb}, held by ${held}${more}.`;
+}
+
+export const COMES_LATER = 'Places become free, but sessions that are served before this one wait for them.';
+
+/** What its sessions do there is not seen; those of other namespaces go on, as if what was last seen there still held. */
+export function unread(namespace: string, why: string): string {
+  return `Namespace "${namespace}" cannot be read, so the session waits: ${why}. See that it exists and that the controller has its rights there.`;
+}
+
+/**
+ * While a leader does not know what is taken. It names the leadership, so that what waits is written anew by every leader:
+ * a request of an earlier one is of a version that is past then.
+ */
+export function notKnown(what: string, leadership: number): string {
+  return `${what} is not known at the moment (leadership ${leadership}).`;
+}

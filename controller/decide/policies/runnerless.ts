@@ -1,0 +1,87 @@
+import type { StoredPod } from '../../../core/kube/builtin.ts';
+import { formatDuration } from '../../../core/resources/duration.ts';
+import { reasons } from '../../../core/resources/reasons.ts';
+import { limitsOf } from '../../settings/granted.ts';
+import { type Ending, ended } from '../../status/turn-status.ts';
+import { isOver, ownContainer } from '../../world/pod-status.ts';
+import { endedByItself, isGated, turnOf } from '../../world/runnerless.ts';
+import type { CachedTurn } from '../../world/world.ts';
+import { type Draft, type Policy, wake } from '../draft.ts';
+import { afterLoss } from '../loss.ts';
+import { lifetimeOver } from '../suspend-reason.ts';
+
+/** Pods without a runner: one turn each, held back until that is written Running, and read when they have ended. */
+
+const runs = (draft: Draft, pod: StoredPod): CachedTurn | undefined =>
+  draft.turns.running?.status.podUID === pod.metadata.uid ? draft.turns.running : undefined;
+
+/** The program has ended: its log says how the turn did, or its pod does. Then the pod goes. */
+export const read: Policy = (draft) => {
+  const { pod } = draft.world;
+  if (!pod || !isOver(pod)) return undefined;
+  const turn = runs(draft, pod);
+  if (turn) {
+    const lost = endedByItself(pod) ? undefined : afterLoss(draft, turn);
+    draft.actions.push({ do: 'CommitLog', turn, pod, ...(lost ? { lost } : {}) });
+  } else if (!pod.metadata.deletionTimestamp) {
+    draft.actions.push({ do: 'DeletePod', pod, why: 'its turn has ended' });
+  }
+  return 'Stop';
+};
+
+/** What ends a turn from outside: a cancellation, its time-out, the end of the session's lifetime. Its pod goes with it. */
+export const stop: Policy = (draft) => {
+  const { pod, now } = draft.world;
+  const turn = pod && runs(draft, pod);
+  const ending = turn && endOf(draft, turn, pod);
+  if (!ending) return undefined;
+  // First the write: a pod whose turn has ended is deleted by whoever sees it.
+  draft.actions.push({ do: 'WriteTurn', turn, status: ended(turn, ending, now) });
+  if (!pod.metadata.deletionTimestamp) draft.actions.push({ do: 'DeletePod', pod, why: ending.reason });
+  return 'Stop';
+};
+
+function endOf(draft: Draft, turn: CachedTurn, pod: StoredPod): Ending | undefined {
+  if (turn.spec.cancel) {
+    const message = isGated(pod) ? 'The turn was cancelled before it ran.' : 'The turn was cancelled and stopped.';
+    return { phase: 'Cancelled', reason: 'Cancelled', message };
+  }
+  if (lifetimeOver(draft)) {
+    return { phase: 'TimedOut', reason: 'LifetimeExceeded', message: reasons.LifetimeExceeded };
+  }
+  const startedAt = ownContainer(pod)?.state?.running?.startedAt;
+  if (!startedAt) return undefined;
+  const { turnMs } = limitsOf(turn, draft.world);
+  const deadline = Date.parse(startedAt) + turnMs;
+  if (draft.world.now < deadline) {
+    wake(draft, deadline);
+    return undefined;
+  }
+  const message = `The turn ran longer than its time-out of ${formatDuration(turnMs)}; its pod was deleted.`;
+  return { phase: 'TimedOut', reason: 'TurnTimedOut', message, fields: { startedAt } };
+}
+
+/** A pod is of use to its own turn only, and not while turns are held. */
+export const unwanted: Policy = (draft) => {
+  const { pod, session } = draft.world;
+  if (!pod || pod.metadata.deletionTimestamp) return undefined;
+  const next = draft.turns.running ?? draft.turns.live[0];
+  const held = session.spec.suspend && next?.status.phase !== 'Running';
+  if (next && turnOf(pod) === next.metadata.uid && !held) return undefined;
+  draft.actions.push({ do: 'DeletePod', pod, why: held ? 'turns are held' : 'its turn is not to run' });
+  return 'Stop';
+};
+
+/** The turn is written Running: its pod may run, and its input is written to it once it does. */
+export const run: Policy = (draft) => {
+  const { pod, memory } = draft.world;
+  if (!pod || pod.metadata.deletionTimestamp || isOver(pod)) return undefined;
+  const { uid } = pod.metadata;
+  const begins = draft.actions.some((action) => action.do === 'WriteTurn' && action.status.podUID === uid);
+  const turn = runs(draft, pod);
+  if (!turn && !begins) return undefined;
+  if (isGated(pod)) draft.actions.push({ do: 'LetRun', pod });
+  const isRunning = ownContainer(pod)?.state?.running;
+  if (turn && isRunning && memory.inputGiven?.podUID !== uid) draft.actions.push({ do: 'GiveInput', turn, pod });
+  return undefined;
+};

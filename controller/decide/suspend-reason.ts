@@ -1,0 +1,123 @@
+import { formatDuration } from '../../core/resources/duration.ts';
+import { keepsState } from '../settings/persistence.ts';
+import { timeoutMs } from '../settings/timeouts.ts';
+import { JUST_ACTIVE_MS, lastActivity } from '../world/activity.ts';
+import { isParked } from '../world/approvals.ts';
+import { isToAdopt } from '../world/own-turns.ts';
+import { type Draft, wake } from './draft.ts';
+
+/** Why a session should have no pod, if it should have none. */
+
+/** `spec.suspendRequest` as it stands: not seen yet, to be carried out, carried out, or void as a later turn was given. */
+export function suspendRequest(draft: Draft): 'None' | 'Unseen' | 'Active' | 'Done' | 'Void' {
+  const id = draft.world.session.spec.suspendRequest;
+  if (!id) return 'None';
+  const handled = draft.world.session.status?.suspendHandled;
+  if (handled?.id !== id) return 'Unseen';
+  if (draft.turns.lastIndex > handled.afterTurn || hasNewTurn(draft)) return 'Void';
+  return handled.done ? 'Done' : 'Active';
+}
+
+/** A turn that has no place in the order yet: it comes after all that have one, also where nobody has taken it in. */
+export function hasNewTurn({ world: { session }, turns: { live, ownerless } }: Draft): boolean {
+  return live.some(({ status }) => status.index === undefined) || ownerless.some((turn) => isToAdopt(session, turn));
+}
+
+/**
+ * Why the pod is to be given up, if it is. `Held` and `Requested` are people's wishes: what runs ends first. The others
+ * take nothing from anybody: they apply only to a session that rests, and lapse when it does not.
+ */
+export type SuspensionReason = 'Held' | 'Requested' | 'Idle' | 'GivesWay' | 'Moves';
+
+export function suspensionReason(draft: Draft): SuspensionReason | undefined {
+  const { session, giveWay, node } = draft.world;
+  if (session.spec.suspend) return 'Held';
+  if (suspendRequest(draft) === 'Active') return 'Requested';
+  // What it knows would end with its pod.
+  if (!keepsState(session.spec, draft.world.class)) return undefined;
+  if (giveWay && (rests(draft) || waitsForPeople(draft)) && !isJustActive(draft)) return 'GivesWay';
+  if (!rests(draft)) return undefined;
+  if (node?.cordoned) return 'Moves';
+  return isIdle(draft) ? 'Idle' : undefined;
+}
+
+/** The reason as a sentence, where nobody asked for it. */
+export function whySuspended(draft: Draft): string | undefined {
+  const { session, class: sessionClass, giveWay } = draft.world;
+  switch (suspensionReason(draft)) {
+    case 'Idle':
+      return `Nothing had happened for timeouts.idle (${formatDuration(timeoutMs('idle', session.spec, sessionClass))}).`;
+    case 'GivesWay':
+      return `Its place is needed for ${giveWay?.for}.`;
+    case 'Moves':
+      return 'Its node takes no pods any more.';
+    default:
+      return undefined;
+  }
+}
+
+/** Whether people asked for it: then neither turns that are held nor activity speak against it. */
+export function isWish(reason: SuspensionReason): boolean {
+  return reason === 'Held' || reason === 'Requested';
+}
+
+/** No turn waits in any way or runs, and a runner that answers works on none and owes none. */
+function rests({ turns, world: { link } }: Draft): boolean {
+  return turns.live.length + turns.ownerless.length === 0 && link?.phase === 'Bound' && !link.active && !link.delivery;
+}
+
+/** By the runner's own word too, which may come only when it is asked to suspend. */
+function isJustActive(draft: Draft): boolean {
+  const until = lastActivity(draft.world) + JUST_ACTIVE_MS;
+  if (draft.world.now >= until) return false;
+  wake(draft, until);
+  return true;
+}
+
+/** All that can be done next is somebody's decision. */
+function waitsForPeople(draft: Draft): boolean {
+  const { link } = draft.world;
+  return isParked(draft) && link?.phase === 'Bound' && !link.delivery && !link.asking;
+}
+
+/**
+ * Past `timeouts.idle` since the last activity, by the runner's own word too. A pod is not idle for longer than it is
+ * there: a session that waited for its place has not had it yet.
+ */
+function isIdle(draft: Draft): boolean {
+  const { session, class: sessionClass, pod, link, now } = draft.world;
+  if (!pod || link?.lastActivity === undefined) return false;
+  const since = Math.max(lastActivity(draft.world), Date.parse(pod.metadata.creationTimestamp));
+  const deadline = since + timeoutMs('idle', session.spec, sessionClass);
+  if (now >= deadline) return true;
+  wake(draft, deadline);
+  return false;
+}
+
+/** Whether `timeouts.lifetime` is over: for good, once the status says so. */
+export function lifetimeOver(draft: Draft): boolean {
+  const { session, class: sessionClass, now } = draft.world;
+  const finished = session.status?.conditions?.find(({ type }) => type === 'Finished');
+  if (finished?.status === 'True') return finished.reason === 'LifetimeExceeded';
+  const deadline = Date.parse(session.metadata.creationTimestamp) + timeoutMs('lifetime', session.spec, sessionClass);
+  if (now >= deadline) return true;
+  wake(draft, deadline);
+  return false;
+}
+
+/** A session that takes no more turns: it was for one and has had it, or its lifetime is over. */
+export function isFinished(draft: Draft): boolean {
+  return hadItsTurn(draft) || lifetimeOver(draft);
+}
+
+/** A session of one turn that has had it. */
+export function hadItsTurn(draft: Draft): boolean {
+  const { session } = draft.world;
+  if (session.spec.turns !== 'One') return false;
+  if (session.status?.lastTurn !== undefined) return true;
+  // A later turn is refused while the first one waits or runs: that ends nothing. Beside a first turn that has ended, one
+  // without an index is a later one.
+  const [ended] = draft.turns.uncounted;
+  const [live] = draft.turns.live;
+  return ended !== undefined && (!live || (ended.status.index ?? 0) < (live.status.index ?? 2));
+}

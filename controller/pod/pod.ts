@@ -1,0 +1,119 @@
+import type { Pod, Volume } from '../../core/kube/builtin.ts';
+import type { StoredSession } from '../../core/resources/kinds.ts';
+import { ownedBy } from '../../core/resources/kinds.ts';
+import {
+  CONTAINER,
+  LABEL_CLASS,
+  LABEL_INCARNATION,
+  LABEL_MANAGED_BY,
+  LABEL_NETWORK,
+  LABEL_SESSION,
+  LABEL_SESSION_UID,
+  MANAGED_BY,
+  networkKey,
+  podName,
+  SECRETS_DIRECTORY,
+  workspaceName,
+} from '../../core/resources/names.ts';
+import type { Effective } from '../settings/effective.ts';
+import type { CachedSession } from '../world/world.ts';
+import { withRunner } from './injection.ts';
+
+/** Long enough for a runner to stop its agent and say `bye`. */
+const GRACE_SECONDS = 10;
+/** The user of the images; the same in every incarnation, so that what an agent left belongs to it. */
+const UID = 65532;
+
+/**
+ * The pod of one incarnation. It starts unbound: nothing in it depends on a turn, and what the session is comes over
+ * attach. It satisfies the restricted Pod Security Standard.
+ */
+export function sessionPod(session: CachedSession, incarnation: number, settings: Effective): Pod {
+  const { metadata, spec } = session;
+  const { workspace } = settings.kept;
+  const { labels, annotations, readOnlyRootFilesystem, placement } = settings.template;
+  const pod: Pod = {
+    apiVersion: 'v1',
+    kind: 'Pod',
+    metadata: {
+      name: podName(metadata.uid, incarnation),
+      namespace: metadata.namespace as string,
+      labels: {
+        ...labels,
+        [LABEL_MANAGED_BY]: MANAGED_BY,
+        [LABEL_SESSION]: metadata.name,
+        [LABEL_SESSION_UID]: metadata.uid,
+        [LABEL_INCARNATION]: String(incarnation),
+        // Its NetworkPolicy selects it by this.
+        [LABEL_NETWORK]: networkKey(spec.class),
+        // A class's name can be longer than a label's value.
+        ...(spec.class.length <= 63 ? { [LABEL_CLASS]: spec.class } : {}),
+      },
+      ...(Object.keys(annotations).length > 0 ? { annotations } : {}),
+      ownerReferences: [ownedBy(session as unknown as StoredSession)],
+    },
+    spec: {
+      ...placement,
+      restartPolicy: 'Never',
+      automountServiceAccountToken: false,
+      enableServiceLinks: false,
+      terminationGracePeriodSeconds: GRACE_SECONDS,
+      imagePullSecrets: settings.imagePullSecrets,
+      securityContext: {
+        runAsNonRoot: true,
+        runAsUser: UID,
+        runAsGroup: UID,
+        fsGroup: UID,
+        // A large volume need not be walked at every start.
+        fsGroupChangePolicy: 'OnRootMismatch',
+        seccompProfile: { type: 'RuntimeDefault' },
+      },
+      containers: [
+        {
+          name: CONTAINER,
+          image: settings.image,
+          ...(settings.imagePullPolicy ? { imagePullPolicy: settings.imagePullPolicy } : {}),
+          stdin: true,
+          stdinOnce: false,
+          tty: false,
+          env: [
+            { name: 'BERTH_POD_UID', valueFrom: { fieldRef: { fieldPath: 'metadata.uid' } } },
+            ...settings.secrets.map(({ variable, name, key }) => ({
+              name: variable,
+              valueFrom: { secretKeyRef: { name, key } },
+            })),
+          ],
+          resources: settings.resources,
+          securityContext: {
+            allowPrivilegeEscalation: false,
+            readOnlyRootFilesystem,
+            capabilities: { drop: ['ALL'] },
+          },
+          volumeMounts: [
+            { name: 'berth', mountPath: '/berth' },
+            { name: 'tmp', mountPath: '/tmp' },
+            ...(workspace ? [{ name: 'workspace', mountPath: workspace.mountPath }] : []),
+            ...(settings.secretFiles.length > 0
+              ? [{ name: 'secrets', mountPath: SECRETS_DIRECTORY, readOnly: true }]
+              : []),
+          ],
+        },
+      ],
+      volumes: [
+        { name: 'berth', emptyDir: {} },
+        { name: 'tmp', emptyDir: {} },
+        ...(workspace
+          ? [{ name: 'workspace', persistentVolumeClaim: { claimName: workspaceName(metadata.uid) } }]
+          : []),
+        ...(settings.secretFiles.length > 0 ? [secretsVolume(settings.secretFiles)] : []),
+      ],
+    },
+  };
+  return settings.runner === 'Injected' ? withRunner(pod, settings.runnerImage) : pod;
+}
+
+/** Read by the group, which is the pod's own: the files belong to root. */
+function secretsVolume(files: Effective['secretFiles']): Volume {
+  const sources = files.map(({ name, key, path }) => ({ secret: { name, items: [{ key, path }] } }));
+  return { name: 'secrets', projected: { sources, defaultMode: 0o440 } };
+}

@@ -1,0 +1,99 @@
+import { StringDecoder } from 'node:string_decoder';
+import { MAX_LOG_BYTES } from '../../core/resources/limits.ts';
+import { type Conclusion, conclude } from '../../core/result/conclude.ts';
+import { type Envelope, parseEnvelope } from '../../core/result/envelope.ts';
+import { TurnFailure } from '../../core/result/failure.ts';
+import { MAX_RAW_BYTES, tooLarge } from '../../core/result/output.ts';
+import { type Heuristics, type Hidden, hiddenBy } from '../../core/text/hidden.ts';
+import { type Block, MarkerScanner } from '../../core/text/markers.ts';
+import { Pattern, patternProblem } from '../../core/text/pattern.ts';
+import { Redactor } from '../../core/text/redact.ts';
+import { Tail } from '../../core/text/tail.ts';
+
+/** The part of the log that an error message quotes. */
+const ERROR_TAIL_BYTES = 2048;
+/** Rules of a class for what must not show, beside the values of Secrets. */
+export interface RedactionRules {
+  patterns: readonly string[];
+  heuristics?: Heuristics | undefined;
+}
+
+/** Takes the log of a pod without a runner as it comes, and finds the turn's result in it. */
+export class PlainLog {
+  readonly #end: string;
+  readonly #scanner: MarkerScanner;
+  readonly #decoder = new StringDecoder('utf8');
+  readonly #hidden: Hidden;
+  readonly #redactor: Redactor;
+  readonly #tail = new Tail(MAX_LOG_BYTES);
+
+  /**
+   * `patterns` and `heuristics` are the class's. The values of the agent's Secrets are not known here; what looks like one is
+   * hidden all the same.
+   */
+  constructor(markers: { start: string; end: string }, { patterns, heuristics }: RedactionRules = { patterns: [] }) {
+    this.#end = markers.end;
+    const sound = patterns.filter((source) => patternProblem(source) === undefined);
+    this.#hidden = hiddenBy({ patterns: sound.map((source) => new Pattern(source)), heuristics });
+    this.#redactor = new Redactor(this.#hidden.logs);
+    const onLog = (bytes: Buffer) => this.#tail.push(this.#redactor.push(this.#decoder.write(bytes)));
+    this.#scanner = new MarkerScanner({ ...markers, maxBytes: MAX_RAW_BYTES, onLog });
+  }
+
+  push(bytes: Buffer): void {
+    this.#scanner.push(bytes);
+  }
+
+  /** Nothing follows. */
+  finish(): { block: Block; log: { text: string; bytes: number; truncated: boolean } } {
+    const block = this.#scanner.end();
+    this.#tail.push(this.#redactor.push(this.#decoder.end()) + this.#redactor.end());
+    const text = this.#tail.text();
+    return { block, log: { text, bytes: this.#tail.bytes, truncated: Buffer.byteLength(text) < this.#tail.bytes } };
+  }
+
+  /**
+   * What the turn came to. `exitCode` is undefined for a program that was ended from outside: then the result decides.
+   * `lateSeconds` is of how much of its program's time, from its start, nothing is in the log, where that is more than a
+   * program is silent at its start.
+   */
+  conclude(block: Block, text: string, exitCode: number | undefined, lateSeconds?: number): Conclusion {
+    return conclude({
+      exit: exitCode === undefined ? undefined : { code: exitCode, signal: null },
+      stopped: undefined,
+      result: this.#result(block, text, lateSeconds),
+      errorTail: text.slice(-ERROR_TAIL_BYTES).trim(),
+      secrets: this.#hidden,
+    });
+  }
+
+  #result(block: Block, text: string, lateSeconds: number | undefined): Envelope | TurnFailure | undefined {
+    if (block.type === 'TooLarge') return tooLarge(block.bytes);
+    if (block.type === 'None') {
+      if (text.includes(this.#end)) {
+        return missing(
+          'the end marker stands in the log without its start, which has been rotated away or was never printed',
+        );
+      }
+      if (lateSeconds === undefined) return undefined;
+      return missing(
+        `nothing of the program’s first ${lateSeconds} s is in the log: it printed nothing in that time, or that has been rotated away`,
+      );
+    }
+    try {
+      const envelope = parseEnvelope(block.bytes.toString('utf8'), 'the result between the markers', this.#hidden);
+      if (envelope.status !== 'approval') return envelope;
+      const message =
+        'the result between the markers: "status" is "approval", but nobody can be asked with runner None';
+      return new TurnFailure('InvalidResult', message);
+    } catch (error) {
+      if (error instanceof TurnFailure) return error;
+      throw error;
+    }
+  }
+}
+
+function missing(why: string): TurnFailure {
+  const message = `missing result envelope: ${why}; a kubelet serves only the newest file of a log (10 MiB by default), so print the result last, and less around it`;
+  return new TurnFailure('MissingEnvelope', message);
+}

@@ -1,0 +1,111 @@
+import { type Agent, isJsonPointer } from '../../core/resources/agent.ts';
+import { takesArguments, toolSchemaProblem } from '../../core/resources/tool-schema.ts';
+import { namesInput } from '../../core/text/placeholders.ts';
+import type { Problem } from '../world/world.ts';
+
+type Field = keyof Agent;
+type Driver = NonNullable<Agent['driver']>;
+
+/** The drivers that obey a setting; every driver obeys the others. */
+const ONLY_FOR: { [field in Field]?: readonly Driver[] } = {
+  server: ['Server'],
+  shell: ['Shell'],
+  tools: ['Tools'],
+  maxParallel: ['Tools'],
+  resumeArgs: ['Command', 'Server'],
+  resumeWhen: ['Command', 'Server'],
+  input: ['Command', 'Tools'],
+  result: ['Command', 'Tools'],
+  jsonLines: ['Command', 'Tools'],
+  command: ['Command', 'Server', 'Tools'],
+  args: ['Command', 'Server', 'Tools'],
+};
+
+/** Settings that are there only with others, or contradict them, in the words of the user's own fields. */
+export function agentProblem(agent: Agent): Problem | undefined {
+  const { driver = 'Command', command = [] } = agent;
+  const unused = (Object.keys(ONLY_FOR) as Field[]).find(
+    (field) => agent[field] !== undefined && !ONLY_FOR[field]?.includes(driver),
+  );
+  if (unused) {
+    const which = (ONLY_FOR[unused] ?? []).join(' and ');
+    return invalid(
+      unused,
+      `is set, but the driver ${driver} has no use for it; leave it out, or set agent.driver (${which})`,
+    );
+  }
+  if ((driver === 'Command' || driver === 'Server') && command.length === 0) {
+    return invalid('command', 'is not set, and the class has no default; set the program to run');
+  }
+  if (agent.resumeWhen !== undefined && agent.resumeArgs === undefined) {
+    return invalid(
+      'resumeWhen',
+      'is set, but agent.resumeArgs is not; set the arguments to go on with, or leave it out',
+    );
+  }
+  return resultProblem(agent) ?? filesProblem(agent) ?? (driver === 'Tools' ? toolsProblem(agent) : undefined);
+}
+
+/** What a pod without a runner can be told by its spec alone; nobody would obey the rest. */
+const PLAIN: readonly Field[] = ['command', 'args', 'workingDir', 'env', 'secretFiles'];
+
+export function plainAgentProblem(agent: Agent): Problem | undefined {
+  const unused = (Object.keys(agent) as Field[]).find((field) => agent[field] !== undefined && !PLAIN.includes(field));
+  if (unused) return invalid(unused, 'is set, but with the class’s runner None nobody obeys it; leave it out');
+  return filesProblem(agent);
+}
+
+export function invalid(field: string, problem: string): Problem {
+  return { reason: 'InvalidSpec', message: `spec.agent.${field}: ${problem}` };
+}
+
+function resultProblem({ result = 'Envelope', jsonLines }: Agent): Problem | undefined {
+  if (result === 'JsonLines' && !jsonLines) {
+    return invalid('jsonLines', 'is not set, but agent.result is JsonLines; say where the result stands');
+  }
+  if (result !== 'JsonLines' && jsonLines) {
+    return invalid('jsonLines', `is set, but agent.result is ${result}; set it to JsonLines or leave this out`);
+  }
+  if (jsonLines?.error !== undefined && !jsonLines.errorWhen) {
+    return invalid('jsonLines.error', 'is set, but errorWhen is not; say which line is an error, or leave it out');
+  }
+  // The names of a map are beyond what a CustomResourceDefinition can check.
+  for (const when of ['resultWhen', 'outputWhen', 'errorWhen'] as const) {
+    const wrong = Object.keys(jsonLines?.[when] ?? {}).find((key) => !isJsonPointer(key));
+    if (wrong !== undefined) {
+      return invalid(`jsonLines.${when}`, `"${wrong}" is no JSON pointer; one begins with "/", for example /type`);
+    }
+  }
+  return undefined;
+}
+
+function filesProblem({ secretFiles = [] }: Agent): Problem | undefined {
+  const paths = secretFiles.map(({ path }) => path);
+  const inside = paths.find((path) => paths.some((other) => path.startsWith(`${other}/`)));
+  return inside ? invalid('secretFiles', `"${inside}" is below another file; choose another path`) : undefined;
+}
+
+function toolsProblem({ tools = [], command = [], args = [], input }: Agent): Problem | undefined {
+  if (input === 'Text') {
+    return invalid('input', 'is Text, but the arguments of a tool are an object; set Stdin, File or Args');
+  }
+  if (tools.length === 0) return invalid('tools', 'is not set, but the driver is Tools; say what can be called');
+  for (const { name, command: own, method, parameters } of tools) {
+    if (method !== undefined && command.length === 0) {
+      return invalid(
+        'command',
+        `is not set, but tool ${name} is a method of it; set the program that gets the request`,
+      );
+    }
+    const problem = parameters === undefined ? undefined : toolSchemaProblem(parameters);
+    if (problem) return invalid('tools', `${name}: parameters: ${problem}`);
+    if (input === 'Args' && takesArguments(parameters) && !namesInput(own?.slice(1) ?? args)) {
+      const [where, what] = own ? ['tools', `${name}: command `] : ['args', `(of tool ${name}) `];
+      return invalid(
+        where,
+        `${what}has no $(INPUT) or $(INPUT.field), but agent.input is Args and the tool has parameters; name them there, or set agent.input to Stdin or File`,
+      );
+    }
+  }
+  return undefined;
+}

@@ -1,0 +1,102 @@
+import type { Limits } from '../../core/frames/messages.ts';
+import { notAllowed } from '../../core/resources/allowed.ts';
+import type { StoredSessionClass } from '../../core/resources/kinds.ts';
+import type { SessionClassSpec } from '../../core/resources/sessionclass.ts';
+import type { Heuristics } from '../../core/text/hidden.ts';
+import type { CachedSession, Installation, Problem } from '../world/world.ts';
+import { type AgentSettings, agentSettings } from './agent.ts';
+import { type ImageSettings, imageSettings } from './image.ts';
+import { selects } from './label-selector.ts';
+import { type Kept, keptOf, persistenceProblem } from './persistence.ts';
+import { type PodTemplate, podTemplate } from './pod-template.ts';
+import { proxyVariables } from './proxy.ts';
+import { type Resources, resourcesOf, resourcesProblem } from './resources.ts';
+import { runnerlessProblem } from './runnerless-problem.ts';
+import { classProblem, limitsOf } from './sandbox.ts';
+import { DEFAULT_TIMEOUTS } from './timeouts.ts';
+import { workspaceVariables } from './workspace-variables.ts';
+
+/** What a session really runs with: its own settings over its class's over the built-in ones. */
+export interface Effective extends AgentSettings, ImageSettings {
+  imagePullPolicy?: 'Always' | 'IfNotPresent' | 'Never';
+  imagePullSecrets: { name: string }[];
+  resources: Resources;
+  kept: Kept;
+  template: PodTemplate;
+  /** Of the agent's processes. */
+  limits: Limits;
+  /** Patterns of what must not show. */
+  redact: string[];
+  /** Where what looks like a secret is hidden; the runner's default where the class says nothing. */
+  heuristics: Heuristics | undefined;
+}
+
+export const DEFAULT_START_MS = DEFAULT_TIMEOUTS.start;
+
+type Spec = CachedSession['spec'];
+
+/** The effective settings, or what is wrong with them in the words of the user's own fields. */
+export function effective(
+  session: CachedSession,
+  sessionClass: StoredSessionClass | undefined,
+  installation: Installation,
+  namespaceLabels?: Readonly<Record<string, string>>,
+): Effective | Problem {
+  const { spec } = session;
+  if (!sessionClass) {
+    return {
+      reason: 'ClassNotFound',
+      message: `spec.class: there is no SessionClass "${spec.class}"; create it, or create a Session with one of \`kubectl get sessionclasses\``,
+    };
+  }
+  const allowed = sessionClass.spec;
+  const problem =
+    otherNamespace(session, allowed, namespaceLabels) ??
+    overrideProblem(spec, allowed) ??
+    resourcesProblem(spec, allowed) ??
+    persistenceProblem(spec, sessionClass) ??
+    classProblem(allowed) ??
+    runnerlessProblem(spec, allowed);
+  if (problem) return { ...problem, message: `${problem.message} (class "${spec.class}")` };
+
+  const kept = keptOf(spec, sessionClass);
+  const given = [...proxyVariables(allowed), ...workspaceVariables(kept.workspace)];
+  const run = agentSettings(spec.agent ?? {}, allowed.agent ?? {}, given, allowed.runner);
+  if ('reason' in run) return { ...run, message: `${run.message} (class "${spec.class}")` };
+  const image = imageSettings(spec, allowed, installation);
+  if ('reason' in image) return { ...image, message: `${image.message} (class "${spec.class}")` };
+  return {
+    ...image,
+    ...(allowed.imagePullPolicy ? { imagePullPolicy: allowed.imagePullPolicy } : {}),
+    imagePullSecrets: allowed.imagePullSecrets ?? [],
+    ...run,
+    resources: resourcesOf(spec, allowed),
+    kept,
+    template: podTemplate(allowed),
+    limits: limitsOf(run.agent.driver, allowed.sandbox),
+    redact: allowed.redact ?? [],
+    heuristics: allowed.redaction?.heuristics,
+  };
+}
+
+export function isProblem(value: Effective | Problem): value is Problem {
+  return 'reason' in value;
+}
+
+/** Labels that are not known select nothing and forbid nothing: until they are, no session of the class is admitted. */
+function otherNamespace(
+  { metadata }: CachedSession,
+  { namespaceSelector }: SessionClassSpec,
+  labels: Readonly<Record<string, string>> | undefined,
+): Problem | undefined {
+  if (!namespaceSelector || !labels || selects(namespaceSelector, labels)) return undefined;
+  return {
+    reason: 'NotAllowed',
+    message: `spec.class: the class is not for namespace "${metadata.namespace}"; name another class, or have the namespace labelled as the class's spec.namespaceSelector asks`,
+  };
+}
+
+function overrideProblem(spec: Spec, allowed: SessionClassSpec): Problem | undefined {
+  const refused = notAllowed(spec, allowed);
+  return refused && { reason: 'NotAllowed', message: `${refused.field}: ${refused.message}` };
+}

@@ -1,0 +1,48 @@
+import type { Granted } from '../../core/resources/turn.ts';
+import type { CachedTurn, World } from '../world/world.ts';
+import { atMost, timeoutMs, timeoutText, toMs } from './timeouts.ts';
+
+/** The settings that a turn's time-outs come from. */
+type Rules = Pick<World, 'class'> & { session: Pick<World['session'], 'spec'> };
+
+/** The time-outs that decide how a turn that has begun ends, in milliseconds; Infinity: none. */
+export interface TurnLimits {
+  turnMs: number;
+  stallMs: number;
+  startMs: number;
+  approvalMs: number;
+  persistMs: number;
+}
+
+/**
+ * The time-outs that a turn gets when it begins. They are written into its status then and alone count from then on: the
+ * session's and the class's settings may change, become invalid or go while the turn runs. Absent: none.
+ */
+export function grant(turn: Pick<CachedTurn, 'spec'>, { session: { spec }, class: sessionClass }: Rules): Granted {
+  const ceiling = sessionClass?.spec.maxTimeouts?.turn;
+  const granted = {
+    timeout: atMost(turn.spec.timeout ?? timeoutText('turn', spec, sessionClass), ceiling),
+    stall: timeoutText('stall', spec, sessionClass),
+    start: timeoutText('start', spec, sessionClass),
+    approval: timeoutText('approval', spec, sessionClass),
+    persist: timeoutText('persist', spec, sessionClass),
+  };
+  return Object.fromEntries(Object.entries(granted).filter(([, text]) => text !== undefined));
+}
+
+/** Time-outs of a turn. One that an earlier version began has no grant: the settings of the moment count for it. */
+export function limitsOf(turn: Pick<CachedTurn, 'spec' | 'status'>, rules: Rules): TurnLimits {
+  const { timeout, stall, start, approval, persist } = turn.status.granted ?? grant(turn, rules);
+  return {
+    turnMs: toMs(timeout),
+    stallMs: toMs(stall),
+    startMs: toMs(start),
+    approvalMs: toMs(approval),
+    persistMs: toMs(persist),
+  };
+}
+
+/** Time-out of a pod's start: what the turn that waits for it was granted, else the session's own. */
+export function startLimit(running: CachedTurn | undefined, rules: Rules): number {
+  return running ? limitsOf(running, rules).startMs : timeoutMs('start', rules.session.spec, rules.class);
+}

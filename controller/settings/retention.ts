@@ -1,0 +1,32 @@
+import { parseDuration } from '../../core/resources/duration.ts';
+import type { StoredSessionClass } from '../../core/resources/kinds.ts';
+import { MiB } from '../../core/resources/limits.ts';
+import type { CachedSession } from '../world/world.ts';
+import { parseQuantity } from './quantity.ts';
+
+/** How long a session and its ended turns are kept: its own settings, where its class allows them, over its class's. */
+export interface Retention {
+  finishedMs: number;
+  suspendedMs: number;
+  history: HistoryLimits;
+}
+
+export interface HistoryLimits {
+  turns: number;
+  bytes: number;
+}
+
+const DAY_MS = 24 * 3_600_000;
+
+export function retention({ spec }: CachedSession, sessionClass: StoredSessionClass | undefined): Retention {
+  const ofClass = sessionClass?.spec;
+  const own = <K extends 'ttlAfterFinished' | 'ttlAfterSuspended' | 'history'>(field: K) =>
+    !ofClass || ofClass.overrides.includes(field) ? spec[field] : undefined;
+  const ms = (text: string | undefined, days: number) => (text ? parseDuration(text) : days * DAY_MS);
+  const history = { ...ofClass?.history, ...own('history') };
+  return {
+    finishedMs: ms(own('ttlAfterFinished') ?? ofClass?.ttlAfterFinished, spec.turns === 'One' ? 1 : 7),
+    suspendedMs: ms(own('ttlAfterSuspended') ?? ofClass?.ttlAfterSuspended, 30),
+    history: { turns: history.turns ?? 100, bytes: history.bytes ? parseQuantity(history.bytes) : MiB },
+  };
+}

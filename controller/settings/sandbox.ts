@@ -1,0 +1,62 @@
+import type { AgentSpec, Limits } from '../../core/frames/messages.ts';
+import type { ProcessLimits } from '../../core/resources/sandbox.ts';
+import type { SessionClassSpec } from '../../core/resources/sessionclass.ts';
+import { patternProblem } from '../../core/text/pattern.ts';
+import type { Problem } from '../world/world.ts';
+import { parseQuantity } from './quantity.ts';
+import { aboveItsLimit } from './resources.ts';
+
+type Numbers = Omit<Limits, 'required'>;
+
+const PRESETS: Record<NonNullable<ProcessLimits['preset']>, Numbers> = {
+  Strict: {
+    memoryBytes: 2 ** 30,
+    cpuSeconds: 300,
+    fileSizeBytes: 100e6,
+    processes: 10,
+    openFiles: 1024,
+    coreBytes: 0,
+  },
+  Agent: { processes: 1024, coreBytes: 0 },
+};
+
+/** The limits of a session's processes: the class's own numbers over those of its preset. */
+export function limitsOf(driver: AgentSpec['driver'], { preset, limits = {} }: ProcessLimits = {}): Limits {
+  const chosen = preset ?? (driver === 'Tools' ? 'Strict' : 'Agent');
+  const bytes = (amount: string | undefined) => (amount === undefined ? undefined : Math.floor(parseQuantity(amount)));
+  const { memory, cpuSeconds, fileSize, processes, openFiles, core } = limits;
+  const own: { [name in keyof Numbers]: Numbers[name] | undefined } = {
+    memoryBytes: bytes(memory),
+    cpuSeconds,
+    fileSizeBytes: bytes(fileSize),
+    processes,
+    openFiles,
+    coreBytes: bytes(core),
+  };
+  const set = Object.entries(own).filter(([, value]) => value !== undefined);
+  // Where there is no keeper, on a laptop, the defaults of Agent need not hold; what somebody has chosen does.
+  const required = chosen === 'Strict' || set.length > 0;
+  return { ...PRESETS[chosen], ...Object.fromEntries(set), required };
+}
+
+/** Less is not enough for any program to start. */
+const MIN_MEMORY = 2 ** 20;
+
+/** What of the class cannot work and its schema cannot say. */
+export function classProblem({ resources, sandbox, redact = [] }: SessionClassSpec): Problem | undefined {
+  const above = aboveItsLimit(resources);
+  if (above) return invalid(above);
+  const { memory } = sandbox?.limits ?? {};
+  if (memory !== undefined && parseQuantity(memory) < MIN_MEMORY) {
+    return invalid(`spec.sandbox.limits.memory: ${memory} is less than the 1Mi that a program needs to start`);
+  }
+  for (const [i, source] of redact.entries()) {
+    const problem = patternProblem(source);
+    if (problem) return invalid(`spec.redact[${i}]: ${problem}`);
+  }
+  return undefined;
+}
+
+function invalid(message: string): Problem {
+  return { reason: 'ClassInvalid', message };
+}

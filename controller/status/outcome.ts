@@ -1,0 +1,72 @@
+import type { Usage } from '../../core/frames/messages.ts';
+import { clip, jsonBytes, MAX_ERROR_BYTES, MAX_METADATA_BYTES } from '../../core/resources/limits.ts';
+import { type Reason, reasons } from '../../core/resources/reasons.ts';
+import type { StateRef } from '../../core/resources/schema.ts';
+import type { TurnStatus } from '../../core/resources/turn.ts';
+import type { Delivery } from '../link/view.ts';
+import type { Problem } from '../world/world.ts';
+import type { Ending } from './turn-status.ts';
+
+/** What of a delivery is durable by now, and what could not be. */
+export interface StoredDelivery {
+  state?: StateRef;
+  output?: unknown;
+  outputRef?: string;
+  outputBytes?: number;
+  log?: NonNullable<TurnStatus['log']>;
+  problems: Problem[];
+}
+
+/** How a turn ended, from what its runner said and what could be stored of it. */
+export function outcomeOf({ result: { message } }: Delivery, stored: StoredDelivery): Ending {
+  const { startedAt, finishedAt, exitCode, turnCount, redactions, metadata, usage } = message;
+  const problems = [...stored.problems];
+  const metadataFits = metadata === undefined || jsonBytes(metadata) <= MAX_METADATA_BYTES;
+  if (!metadataFits) {
+    problems.push({ reason: 'ResultRejected', message: `The metadata is larger than ${MAX_METADATA_BYTES} bytes.` });
+  }
+  const fields: Partial<TurnStatus> = {
+    startedAt,
+    finishedAt,
+    ...(exitCode === undefined ? {} : { exitCode }),
+    ...(turnCount === undefined ? {} : { turnCount }),
+    ...(redactions === undefined ? {} : { redactions }),
+    ...(metadata === undefined || !metadataFits ? {} : { metadata }),
+    ...(usage === undefined ? {} : { usage: used(usage) }),
+    ...(stored.state ? { state: stored.state } : {}),
+    ...(stored.output === undefined ? {} : { output: stored.output }),
+    ...(stored.outputRef === undefined ? {} : { outputRef: stored.outputRef }),
+    ...(stored.outputBytes === undefined ? {} : { outputBytes: stored.outputBytes }),
+    ...(stored.log ? { log: stored.log } : {}),
+  };
+  const left = message.leftRunning.map(({ pid, command }) => `${pid} ${command}`).join(', ');
+  const note = left ? ` Left running: ${left}.` : '';
+  const say = (text: string) => clip(`${text}${note}`, MAX_ERROR_BYTES);
+
+  const [problem] = problems;
+  if (message.outcome === 'Succeeded' && !problem) {
+    return { phase: 'Succeeded', reason: 'Succeeded', message: say(reasons.Succeeded), fields };
+  }
+  if (message.outcome === 'Succeeded' && problem) {
+    return { phase: 'Failed', reason: problem.reason, message: say(problem.message), fields };
+  }
+  const reason = known(message.error?.code) ?? byOutcome[message.outcome as keyof typeof byOutcome] ?? 'AgentFailed';
+  return {
+    phase: message.outcome,
+    reason,
+    message: say(message.error?.message ?? reasons[reason]),
+    fields,
+  };
+}
+
+/** As a status has it. */
+export function used({ wallMs, ...measured }: Usage): NonNullable<TurnStatus['usage']> {
+  return { wall: wallMs / 1000, ...measured };
+}
+
+const byOutcome = { Failed: 'AgentFailed', Cancelled: 'Cancelled', TimedOut: 'TurnTimedOut' } as const;
+
+/** A pod's word for an error counts only if it is one of ours. */
+function known(code: string | undefined): Reason | undefined {
+  return code !== undefined && Object.hasOwn(reasons, code) ? (code as Reason) : undefined;
+}

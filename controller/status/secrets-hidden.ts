@@ -1,0 +1,30 @@
+import { reasons } from '../../core/resources/reasons.ts';
+import type { Draft } from '../decide/draft.ts';
+import { isProblem } from '../settings/effective.ts';
+import type { ConditionValue } from './conditions.ts';
+
+/**
+ * Tells whether all of the agent's Secrets are long enough to be hidden in outputs, by the word of the session's runner; undefined
+ * where none was ever too short, and while no runner answers.
+ */
+export function secretsHidden({ world: { link, session }, settings }: Draft): ConditionValue | undefined {
+  if (!link?.bound || isProblem(settings)) return undefined;
+  const { env, files } = link.bound.shortSecrets ?? { env: [], files: [] };
+  const variables = settings.agent.env.flatMap((entry) =>
+    'secret' in entry && env.includes(entry.name) ? [entry.secret] : [],
+  );
+  const short = [
+    ...settings.secrets.filter(({ variable }) => variables.includes(variable)),
+    ...settings.secretFiles.filter(({ path }) => files.includes(path)),
+  ];
+  if (short.length > 0) {
+    const keys = [...new Set(short.map(({ name, key }) => `key "${key}" of Secret "${name}"`))];
+    return {
+      status: 'False',
+      reason: 'SecretTooShort',
+      message: `Fewer than 8 characters, so not hidden in outputs and events: ${keys.join(', ')}. Use longer values, or give what is no secret as a plain value.`,
+    };
+  }
+  const was = session.status?.conditions?.some(({ type }) => type === 'SecretsHidden');
+  return was ? { status: 'True', reason: 'SecretsHidden', message: reasons.SecretsHidden } : undefined;
+}

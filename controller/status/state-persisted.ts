@@ -1,0 +1,29 @@
+import { reasons } from '../../core/resources/reasons.ts';
+import type { SessionStatus } from '../../core/resources/session.ts';
+import type { Draft } from '../decide/draft.ts';
+import { keepsState } from '../settings/persistence.ts';
+import type { Problem } from '../world/world.ts';
+import type { ConditionValue } from './conditions.ts';
+
+/** The condition `StatePersisted`: whether what the session has reached is stored. */
+export function statePersisted(draft: Draft, next: SessionStatus): ConditionValue {
+  const { session, class: sessionClass, memory } = draft.world;
+  // What a pod had that is gone the session does not go on from.
+  const inPod = next.podName ? (memory.suspensionFailed?.problem ?? tooLarge(draft, next)) : undefined;
+  const unstored = memory.commitProblem ?? inPod;
+  if (unstored) return { status: 'False', reason: unstored.reason, message: unstored.message };
+  if (!keepsState(session.spec, sessionClass)) {
+    return { status: 'False', reason: 'PersistenceOff', message: reasons.PersistenceOff };
+  }
+  if (!next.state) return { status: 'Unknown', reason: 'NoState', message: reasons.NoState };
+  const { incarnation, bytes } = next.state;
+  return { status: 'True', reason: 'StateStored', message: `Incarnation ${incarnation}, ${bytes} bytes.` };
+}
+
+/** What the last turn of this pod left is more than may be stored: it goes on from there, a later pod would not. */
+function tooLarge({ world: { session }, turns }: Draft, next: SessionStatus): Problem | undefined {
+  const last = turns.uncounted.findLast(({ status }) => status.podUID !== undefined && status.podUID === next.podUID);
+  const conditions = last ? last.status.conditions : session.status?.conditions;
+  const said = conditions?.find(({ type }) => type === (last ? 'Finished' : 'StatePersisted'));
+  return said?.reason === 'StateTooLarge' ? { reason: said.reason, message: said.message } : undefined;
+}

@@ -1,0 +1,120 @@
+import type { Reason } from '../../core/resources/reasons.ts';
+import { reasons } from '../../core/resources/reasons.ts';
+import type { TurnPhase, TurnStatus } from '../../core/resources/turn.ts';
+import { inClusterTime } from '../world/runner-time.ts';
+import type { CachedTurn } from '../world/world.ts';
+import { withCondition } from './conditions.ts';
+
+/** Every status that a Turn can be given, built from the one it has. */
+
+/** One that is written Running, and that no runner has seen, goes back without having been begun. */
+export function queued(turn: CachedTurn, index: number, reason: Reason, now: number, message?: string): TurnStatus {
+  const {
+    incarnation: _i,
+    podUID: _p,
+    attempt = 0,
+    startedAt: _s,
+    usage: _u,
+    redactions: _r,
+    approval: _a,
+    granted,
+    ...rest
+  } = turn.status;
+  const begun = turn.status.phase === 'Running' ? attempt - 1 : attempt;
+  let conditions = withCondition(
+    rest.conditions,
+    'Finished',
+    { status: 'False', reason, message: message ?? reasons[reason] },
+    now,
+  );
+  if (turn.status.phase === 'Running') {
+    conditions = withCondition(conditions, 'Running', { status: 'False', reason, message: reasons[reason] }, now);
+  }
+  const kept = begun > 0 ? { attempt: begun, ...(granted ? { granted } : {}) } : {};
+  return { ...rest, ...kept, index, phase: 'Queued', conditions };
+}
+
+/** A turn whose attempt was lost and that may be begun again: it keeps its place in the order and what it was granted. */
+export function lostAttempt(turn: CachedTurn, cause: { reason: Reason; message: string }, now: number): TurnStatus {
+  const { incarnation: _i, podUID: _p, startedAt: _s, usage: _u, redactions: _r, approval: _a, ...rest } = turn.status;
+  const value = { status: 'False', message: cause.message } as const;
+  const conditions = withCondition(rest.conditions, 'Running', { ...value, reason: cause.reason }, now);
+  return {
+    ...rest,
+    phase: 'Queued',
+    conditions: withCondition(conditions, 'Finished', { ...value, reason: 'Retrying' }, now),
+  };
+}
+
+const RETRY_BACKOFF_MS = 1_000;
+const MAX_RETRY_BACKOFF_MS = 60_000;
+
+/** When the next attempt at a queued turn may begin, milliseconds since the epoch; 0 for one that was never begun. */
+export function nextAttemptAt(turn: CachedTurn): number {
+  const { attempt = 0, phase, conditions } = turn.status;
+  if (attempt === 0 || phase !== 'Queued') return 0;
+  const lostAt = conditions?.find(({ type }) => type === 'Running')?.lastTransitionTime;
+  if (!lostAt) return 0;
+  return Date.parse(lostAt) + Math.min(RETRY_BACKOFF_MS * 2 ** (attempt - 1), MAX_RETRY_BACKOFF_MS);
+}
+
+export function running(
+  turn: CachedTurn,
+  facts: Required<Pick<TurnStatus, 'index' | 'incarnation' | 'podUID' | 'granted'>>,
+  now: number,
+): TurnStatus {
+  const value = {
+    status: 'True',
+    reason: 'Running',
+    message: `The turn was given to incarnation ${facts.incarnation}.`,
+  } as const;
+  return {
+    ...turn.status,
+    ...facts,
+    phase: 'Running',
+    attempt: turn.status.phase === 'Running' ? (turn.status.attempt ?? 1) : (turn.status.attempt ?? 0) + 1,
+    inputDigest: turn.status.inputDigest ?? turn.input.digest,
+    conditions: withCondition(
+      withCondition(turn.status.conditions, 'Running', value, now),
+      'Finished',
+      { ...value, status: 'False' },
+      now,
+    ),
+  };
+}
+
+export interface Ending {
+  phase: Extract<TurnPhase, 'Succeeded' | 'Failed' | 'Cancelled' | 'TimedOut'>;
+  reason: Reason;
+  message: string;
+  /** Fields beyond phase, conditions, error and finishedAt. */
+  fields?: Partial<TurnStatus>;
+}
+
+export const internalError = (why: string): Ending => ({
+  phase: 'Failed',
+  reason: 'InternalError',
+  message: `The controller fails at this turn by an error of its own: ${why}. Its log has the stack; report it, and give the turn again in another form.`,
+});
+
+/** A terminal status. Everything but success carries an error. */
+export function ended(turn: CachedTurn, ending: Ending, now: number): TurnStatus {
+  const message = ending.message.slice(0, 4096);
+  let conditions = withCondition(
+    turn.status.conditions,
+    'Finished',
+    { status: 'True', reason: ending.reason, message },
+    now,
+  );
+  if (conditions.some((condition) => condition.type === 'Running')) {
+    conditions = withCondition(conditions, 'Running', { status: 'False', reason: ending.reason, message }, now);
+  }
+  return {
+    ...turn.status,
+    finishedAt: new Date(now).toISOString(),
+    ...inClusterTime(turn, ending.fields ?? {}, now),
+    phase: ending.phase,
+    conditions,
+    ...(ending.phase === 'Succeeded' ? {} : { error: { code: ending.reason, message } }),
+  };
+}

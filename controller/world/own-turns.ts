@@ -1,0 +1,69 @@
+import { sessionOwner } from '../../core/resources/kinds.ts';
+import { isTerminal } from '../../core/resources/turn.ts';
+import type { CachedSession, CachedTurn } from './world.ts';
+
+/** The Turns of one session, told apart once for all policies. */
+export interface OwnTurns {
+  /** Not ended, in the order in which they run. */
+  live: CachedTurn[];
+  /** The one that runs. */
+  running: CachedTurn | undefined;
+  /** Ended, but not yet counted in the session's status, by index. */
+  uncounted: CachedTurn[];
+  /** Without any owner, in order of creation. */
+  ownerless: CachedTurn[];
+  /** Not ended, and another session's. */
+  replaced: CachedTurn[];
+  /** The highest index that is known to have been given. */
+  lastIndex: number;
+}
+
+type Owned = Pick<CachedTurn, 'metadata'>;
+const owner = (turn: Owned) => sessionOwner(turn.metadata);
+
+/** A turn belongs to a session by the owner's uid alone, never by name. */
+export function isOwn(session: CachedSession, turn: Owned): boolean {
+  return owner(turn)?.uid === session.metadata.uid;
+}
+
+/** Owned by another session of this name: a former one, or one that the cache does not show yet. */
+export function isOthers(session: CachedSession, turn: Owned): boolean {
+  return owner(turn) !== undefined && !isOwn(session, turn);
+}
+
+/** An ownerless turn is the session's own unless it is older, or has had an index: then it was meant for a former one. */
+export function isToAdopt(session: CachedSession, { metadata, status }: CachedTurn): boolean {
+  const older = Date.parse(metadata.creationTimestamp) < Date.parse(session.metadata.creationTimestamp);
+  return !older && status.index === undefined;
+}
+
+export function ownTurns(session: CachedSession, turns: readonly CachedTurn[]): OwnTurns {
+  const own = turns.filter((turn) => isOwn(session, turn));
+  const counted = session.status?.lastTurn?.index ?? 0;
+  const live = own.filter((turn) => !isTerminal(turn.status.phase) && !turn.metadata.deletionTimestamp).sort(byOrder);
+  return {
+    live,
+    running: live.find((turn) => turn.status.phase === 'Running'),
+    uncounted: own.filter((turn) => isTerminal(turn.status.phase) && (turn.status.index ?? 0) > counted).sort(byOrder),
+    replaced: turns.filter((turn) => isOthers(session, turn) && !isTerminal(turn.status.phase)),
+    ownerless: turns.filter((turn) => !owner(turn) && !isTerminal(turn.status.phase)).sort(byOrder),
+    // A turn can be deleted before it is counted: a request to suspend after it knows its index all the same.
+    lastIndex: Math.max(
+      counted,
+      session.status?.suspendHandled?.afterTurn ?? 0,
+      ...own.map((turn) => turn.status.index ?? 0),
+    ),
+  };
+}
+
+/** Indexed turns by index, then the others as they were created: several share a second, their versions tell them apart. */
+function byOrder(a: CachedTurn, b: CachedTurn): number {
+  const index = (turn: CachedTurn) => turn.status.index ?? Number.MAX_SAFE_INTEGER;
+  const version = (turn: CachedTurn) => Number(turn.metadata.resourceVersion);
+  return (
+    index(a) - index(b) ||
+    Date.parse(a.metadata.creationTimestamp) - Date.parse(b.metadata.creationTimestamp) ||
+    version(a) - version(b) ||
+    (a.metadata.name < b.metadata.name ? -1 : 1)
+  );
+}

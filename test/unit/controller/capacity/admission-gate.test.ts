@@ -1,0 +1,193 @@
+import assert from 'node:assert/strict';
+import { describe, test } from 'node:test';
+import { Opening } from '../../../../controller/capacity/admission-gate.ts';
+import { silentLogger } from '../../../../core/system.ts';
+import { SeenCluster } from '../../../support/seen.ts';
+import { VirtualClock } from '../../../support/virtual-clock.ts';
+import { aTurn } from '../../../support/world.ts';
+
+function setUp(afterMs: number) {
+  const seen = new SeenCluster();
+  seen.add('team/waits');
+  seen.add('team/idle');
+  const grouped = seen.add('team/grouped', { spec: { concurrencyGroup: { name: 'g', limit: 1 } } });
+  const turn = aTurn({
+    owner: grouped.metadata.uid,
+    spec: { session: 'grouped' },
+    status: { index: 1, phase: 'Queued' },
+  });
+  seen.turns.push(turn);
+  const clock = new VirtualClock();
+  const stop = new AbortController();
+  const state = {
+    settled: false,
+    /** Sessions are looked at, also again once the leader has settled. */
+    isLookedAt: false,
+    tooLarge: [] as string[],
+    open: false,
+    reads: 0,
+    unreadable: false,
+    line: ['team/waits'],
+    groups: [] as string[],
+    looks: [] as string[],
+    kept: [] as [key: string, ms: number][],
+  };
+  const looked = () => {
+    state.isLookedAt = true;
+    for (const key of seen.sessions.keys()) if (!state.tooLarge.includes(key)) opening.looked(key);
+  };
+  const opening: Opening = new Opening({
+    caches: {
+      session: seen.session,
+      turnsNaming: seen.turnsNaming,
+      closed: seen.closed,
+      keys: () => new Set(seen.sessions.keys()),
+      refresh: async () => {
+        state.reads++;
+        if (state.unreadable) throw new Error('no answer');
+      },
+    },
+    clock,
+    log: silentLogger,
+    afterMs,
+    inLine: () => state.line,
+    inGroups: () => state.groups,
+    look: (key) => state.looks.push(key),
+    keep: (key, ms) => state.kept.push([key, ms]),
+    settled: () => {
+      state.settled = true;
+      if (state.isLookedAt) looked();
+    },
+    open: () => {
+      state.open = true;
+    },
+    signal: stop.signal,
+  });
+  opening.start();
+  const written = () => {
+    const session = seen.sessions.get('team/waits');
+    if (session) session.metadata.resourceVersion = '101';
+  };
+  return { seen, opening, clock, state, stop, looked, written, turn };
+}
+
+describe('a leader admits sessions', () => {
+  test('at once when the one before let go of the lease', () => {
+    const { settled, open } = setUp(0).state;
+    assert.deepEqual([settled, open], [true, true]);
+  });
+  test('after it took over only when the last request of the one before is dead, and its effect was read', async () => {
+    const { clock, state, looked, written } = setUp(5_000);
+    looked();
+    written();
+    await clock.advance(4_999);
+    assert.deepEqual([state.settled, state.open, state.reads], [false, false, 0]);
+    state.unreadable = true;
+    await clock.advance(10_000);
+    assert.deepEqual([state.settled, state.open], [false, false]);
+    state.unreadable = false;
+    await clock.advance(1_000);
+    assert.equal(state.open, true);
+  });
+  test('not before every session that waits was written, so that what is left of the one before conflicts', async () => {
+    const { clock, state, looked, written } = setUp(5_000);
+    looked();
+    await clock.advance(6_000);
+    assert.deepEqual([state.settled, state.open], [true, false]);
+    assert.ok(state.looks.includes('team/waits') && !state.looks.includes('team/idle'));
+    written();
+    await clock.advance(1_000);
+    assert.equal(state.open, true);
+  });
+  test('not before every turn that waits for its group was written', async () => {
+    const { clock, state, looked, written, turn } = setUp(5_000);
+    state.groups = ['team/grouped'];
+    looked();
+    written();
+    await clock.advance(6_000);
+    assert.equal(state.open, false);
+    turn.metadata.resourceVersion = '999';
+    await clock.advance(1_000);
+    assert.equal(state.open, true);
+  });
+  test('not before every session was looked at, as it may be one that waits', async () => {
+    const { clock, state, looked, written } = setUp(5_000);
+    written();
+    await clock.advance(6_000);
+    assert.equal(state.open, false);
+    looked();
+    await clock.advance(1_000);
+    assert.equal(state.open, true);
+  });
+  test('not before every session was looked at again, with what the one before did known', async () => {
+    const { clock, state, looked, written } = setUp(5_000);
+    looked();
+    written();
+    state.isLookedAt = false;
+    await clock.advance(6_000);
+    assert.deepEqual([state.settled, state.open], [true, false]);
+    looked();
+    await clock.advance(1_000);
+    assert.equal(state.open, true);
+  });
+  test('although one of those that wait cannot be written, after some time', async () => {
+    const { clock, state, looked } = setUp(5_000);
+    looked();
+    await clock.advance(34_000);
+    assert.equal(state.open, false);
+    await clock.advance(2_000);
+    assert.equal(state.open, true);
+  });
+  test('with a place kept for one that is too large to be written, for the rest of that time', async () => {
+    const { opening, clock, state, looked } = setUp(5_000);
+    looked();
+    state.tooLarge.push('team/waits');
+    opening.refused('team/waits');
+    await clock.advance(4_999);
+    assert.deepEqual([state.open, state.kept], [false, []]);
+    await clock.advance(1);
+    assert.deepEqual([state.open, state.kept], [true, [['team/waits', 30_000]]]);
+  });
+  test('not before a turn was written that waits for its group, although its session is too large to be', async () => {
+    const { opening, clock, state, looked, written } = setUp(5_000);
+    state.groups = ['team/grouped'];
+    looked();
+    written();
+    opening.refused('team/grouped');
+    await clock.advance(6_000);
+    assert.equal(state.open, false);
+  });
+  test('not before one was written that was too large at first', async () => {
+    const { opening, clock, state, looked } = setUp(5_000);
+    opening.refused('team/waits');
+    looked();
+    await clock.advance(6_000);
+    assert.equal(state.open, false);
+  });
+  test('whatever stands in a namespace that cannot be read', async () => {
+    const { seen, clock, state } = setUp(5_000);
+    state.groups = ['team/grouped'];
+    seen.unread.set('team', 'forbidden');
+    await clock.advance(5_000);
+    assert.equal(state.open, true);
+  });
+  test('whatever becomes of turns that name a session which does not exist', async () => {
+    const { seen, opening, clock, state, written } = setUp(5_000);
+    written();
+    await clock.advance(6_000);
+    opening.looked('team/waits');
+    opening.looked('team/idle');
+    assert.equal(state.open, false);
+    seen.sessions.delete('team/grouped');
+    await clock.advance(1_000);
+    assert.equal(state.open, true);
+  });
+  test('never when it leads no more', async () => {
+    const { clock, state, looked, written, stop } = setUp(5_000);
+    looked();
+    written();
+    stop.abort(new Error('deposed'));
+    await clock.advance(60_000);
+    assert.equal(state.open, false);
+  });
+});

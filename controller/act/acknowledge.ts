@@ -1,5 +1,5 @@
 import { turns } from '../../core/resources/kinds.ts';
-import type { Delivery } from '../link/view.ts';
+import type { Delivery } from '../world/link-view.ts';
 import { letGo } from './commit.ts';
 import type { Pass } from './context.ts';
 

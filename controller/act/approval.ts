@@ -3,10 +3,10 @@ import { approvals, ownedByTurn, type StoredApproval, turns } from '../../core/r
 import { clip, MAX_JSON_DEPTH, MAX_PROMPT_BYTES } from '../../core/resources/limits.ts';
 import type { TurnApproval, TurnStatus } from '../../core/resources/turn.ts';
 import { slimApproval } from '../caches/caches.ts';
-import type { Asking } from '../link/view.ts';
 import { awaiting, resumed } from '../status/approval-status.ts';
 import { ended } from '../status/turn-status.ts';
 import { counts } from '../world/approvals.ts';
+import type { Asking } from '../world/link-view.ts';
 import { inClusterTime } from '../world/runner-time.ts';
 import type { CachedApproval, CachedTurn } from '../world/world.ts';
 import { letGo, remember, writeAtVersion } from './commit.ts';

@@ -3,7 +3,7 @@ import type { StoredPod } from '../../core/kube/builtin.ts';
 import { pods } from '../../core/kube/resources.ts';
 import { CONTAINER } from '../../core/resources/names.ts';
 import type { TurnStatus } from '../../core/resources/turn.ts';
-import type { Action } from '../decide/draft.ts';
+import type { Action } from '../decide/actions.ts';
 import { PlainLog } from '../pod/runnerless-log.ts';
 import { END_MARKER, redactionOf, START_MARKER } from '../pod/runnerless-pod.ts';
 import { DEFAULT_MARKERS } from '../settings/image.ts';

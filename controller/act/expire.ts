@@ -2,7 +2,7 @@ import { isNotFound } from '../../core/kube/errors.ts';
 import { formatDuration } from '../../core/resources/duration.ts';
 import { sessions, turns } from '../../core/resources/kinds.ts';
 import { LIVE_TURNS } from '../../core/resources/turn.ts';
-import type { Expiry } from '../decide/policies/expiry.ts';
+import type { Expiry } from '../decide/actions.ts';
 import type { Pass } from './context.ts';
 
 /**

@@ -3,7 +3,7 @@ import { isAlreadyExists, isConflict, isNotFound } from '../../core/kube/errors.
 import { pods } from '../../core/kube/resources.ts';
 import { ownedBy, sessionOwner, sessions, turns } from '../../core/resources/kinds.ts';
 import { API_GROUP_VERSION, firstTurnName } from '../../core/resources/names.ts';
-import type { Action } from '../decide/draft.ts';
+import type { Action } from '../decide/actions.ts';
 import { awaitsFirstTurn } from '../decide/policies/turns.ts';
 import { attachability } from '../link/links.ts';
 import { acknowledgeStray } from './acknowledge.ts';

@@ -4,7 +4,7 @@ import { mayRetry } from '../../core/kube/retry.ts';
 import { turns } from '../../core/resources/kinds.ts';
 import { CONTAINER } from '../../core/resources/names.ts';
 import { bodyFacts } from '../caches/caches.ts';
-import type { Action } from '../decide/draft.ts';
+import type { Action } from '../decide/actions.ts';
 import type { PlainTurn } from '../pod/runnerless-pod.ts';
 import type { CachedTurn } from '../world/world.ts';
 import type { Pass } from './context.ts';

@@ -1,6 +1,6 @@
 import { isConflict } from '../../core/kube/errors.ts';
 import { turns } from '../../core/resources/kinds.ts';
-import type { Action } from '../decide/draft.ts';
+import type { Action } from '../decide/actions.ts';
 import type { Pass } from './context.ts';
 import { writeStatus } from './write-status.ts';
 

@@ -10,9 +10,9 @@ import {
 import { storeKey } from '../../core/resources/names.ts';
 import type { StateRef } from '../../core/resources/schema.ts';
 import { StoreFullError } from '../../core/store/store.ts';
-import type { Delivery } from '../link/view.ts';
 import { limitsOf } from '../settings/granted.ts';
 import type { StoredDelivery } from '../status/outcome.ts';
+import type { Delivery } from '../world/link-view.ts';
 import type { CachedTurn, World } from '../world/world.ts';
 import { boundedWait } from './bounded-wait.ts';
 import type { Pass } from './context.ts';

@@ -1,5 +1,5 @@
+import type { Applicant } from '../world/capacity-view.ts';
 import type { CachedSession, CachedTurn } from '../world/world.ts';
-import type { Applicant } from './queue.ts';
 
 /**
  * The session as it stands in line. It has waited since its status says so; before that is written, a new session since it

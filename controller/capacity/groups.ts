@@ -1,3 +1,4 @@
+import type { GroupView } from '../world/capacity-view.ts';
 import { notKnown } from './messages.ts';
 import { smallest } from './smallest.ts';
 
@@ -10,11 +11,6 @@ export interface Membership {
   /** Names of its turns that run. */
   running: string[];
 }
-
-export type GroupView =
-  | { free: true }
-  /** `unknown`: why the leader may not let any turn begin yet. */
-  | { free: false; group: string; limit: number; running: string[]; unknown: string | undefined };
 
 interface Group {
   members: Map<string, Membership>;

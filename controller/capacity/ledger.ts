@@ -4,6 +4,7 @@ import { LABEL_CLASS, LABEL_SESSION_UID } from '../../core/resources/names.ts';
 import type { Clock } from '../../core/runtime.ts';
 import { WRITE_DEADLINE_MS } from '../api/leased-api.ts';
 import type { Caches } from '../caches/caches.ts';
+import type { Applicant } from '../world/capacity-view.ts';
 import { sessionNameOf } from '../world/session-pods.ts';
 import type { CachedSession, Place } from '../world/world.ts';
 import { applicantOf } from './applicant.ts';
@@ -12,7 +13,7 @@ import { fullOf, type Limit, limitsOf, takenOf } from './limits.ts';
 import { membershipOf } from './membership.ts';
 import { COMES_LATER, firstOf, fullMessage, notKnown, unread } from './messages.ts';
 import { GiveWayPlan } from './plan.ts';
-import { type Applicant, Line } from './queue.ts';
+import { Line } from './queue.ts';
 import { Census, type Holder } from './slot-usage.ts';
 import { type Space, Tally } from './tally.ts';
 

@@ -1,16 +1,5 @@
+import type { Applicant } from '../world/capacity-view.ts';
 import { spaceOf } from './tally.ts';
-
-/** A session that waits for a place. */
-export interface Applicant {
-  /** `namespace/name`. */
-  key: string;
-  namespace: string;
-  class: string;
-  /** Higher comes first, within the namespace. */
-  priority: number;
-  /** Since when it has waited, milliseconds since the epoch. */
-  since: number;
-}
 
 /** Those of one class in one namespace: whatever limit holds back one of them holds back all. */
 interface Lane {

@@ -1,9 +1,10 @@
 import type { SessionStatus } from '../../core/resources/session.ts';
 import { effective, isProblem } from '../settings/effective.ts';
+import { isPlain } from '../settings/runnerless.ts';
 import { ownTurns } from '../world/own-turns.ts';
-import { isPlain } from '../world/runnerless.ts';
 import type { World } from '../world/world.ts';
-import type { Action, Draft, Policy } from './draft.ts';
+import type { Action } from './actions.ts';
+import type { Draft, Policy } from './draft.ts';
 import { groupPart } from './group.ts';
 import { adoptApprovals, cancelWaiting, consume, question, unanswered } from './policies/approval.ts';
 import { deadNode } from './policies/dead-node.ts';

@@ -1,12 +1,12 @@
 import type { StoredPod } from '../../core/kube/builtin.ts';
 import type { TurnStatus } from '../../core/resources/turn.ts';
-import { wasNeverSent } from '../link/view.ts';
 import { isProblem } from '../settings/effective.ts';
+import { isPlain, wasLetRun } from '../settings/runnerless.ts';
 import { awaiting } from '../status/approval-status.ts';
 import { ended, lostAttempt, queued } from '../status/turn-status.ts';
+import { wasNeverSent } from '../world/link-view.ts';
 import { type PodEnd, podEnd } from '../world/pod-end.ts';
 import { startedContainer } from '../world/pod-status.ts';
-import { isPlain, wasLetRun } from '../world/runnerless.ts';
 import type { CachedTurn } from '../world/world.ts';
 import type { Draft } from './draft.ts';
 

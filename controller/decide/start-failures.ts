@@ -1,8 +1,8 @@
 import type { SessionStatus } from '../../core/resources/session.ts';
 import { isProblem } from '../settings/effective.ts';
+import { isPlain } from '../settings/runnerless.ts';
 import { nextAttemptAt } from '../status/turn-status.ts';
 import { isParked } from '../world/approvals.ts';
-import { isPlain } from '../world/runnerless.ts';
 import type { Draft } from './draft.ts';
 import { causeOf } from './loss.ts';
 import { isFinished, suspendRequest } from './suspend-reason.ts';

@@ -4,6 +4,7 @@ import { timeoutMs } from '../settings/timeouts.ts';
 import { JUST_ACTIVE_MS, lastActivity } from '../world/activity.ts';
 import { isParked } from '../world/approvals.ts';
 import { isToAdopt } from '../world/own-turns.ts';
+import type { SuspensionReason } from './actions.ts';
 import { type Draft, wake } from './draft.ts';
 
 /** Why a session should have no pod, if it should have none. */
@@ -22,12 +23,6 @@ export function suspendRequest(draft: Draft): 'None' | 'Unseen' | 'Active' | 'Do
 export function hasNewTurn({ world: { session }, turns: { live, ownerless } }: Draft): boolean {
   return live.some(({ status }) => status.index === undefined) || ownerless.some((turn) => isToAdopt(session, turn));
 }
-
-/**
- * Why the pod is to be given up, if it is. `Held` and `Requested` are people's wishes: what runs ends first. The others
- * take nothing from anybody: they apply only to a session that rests, and lapse when it does not.
- */
-export type SuspensionReason = 'Held' | 'Requested' | 'Idle' | 'GivesWay' | 'Moves';
 
 export function suspensionReason(draft: Draft): SuspensionReason | undefined {
   const { session, giveWay, node } = draft.world;

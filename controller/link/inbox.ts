@@ -1,5 +1,5 @@
 import type { FrameOf } from '../../core/frames/messages.ts';
-import type { Asking, Delivery } from './view.ts';
+import type { Asking, Delivery } from '../world/link-view.ts';
 
 type Kept = FrameOf<'log'> | FrameOf<'state'> | FrameOf<'result'> | FrameOf<'approval'>;
 

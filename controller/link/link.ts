@@ -4,12 +4,12 @@ import type { Bind, ControlKind, ControlMessages, Frame, Pong, Ready } from '../
 import { validateFrame } from '../../core/frames/validate.ts';
 import type { KubeApi } from '../../core/kube/types.ts';
 import type { Clock, Logger, Random } from '../../core/runtime.ts';
+import type { LinkView } from '../world/link-view.ts';
 import { Attachment } from './attachment.ts';
 import { Binding } from './binding.ts';
 import { Inbox } from './inbox.ts';
 import type { MasterKeys } from './keys.ts';
 import { acknowledged, answered, endedBy, remembered, started, turnRefused } from './received.ts';
-import type { LinkView } from './view.ts';
 
 export interface LinkOptions {
   api: Pick<KubeApi, 'attach'>;

@@ -1,5 +1,5 @@
 import type { Pong, RefusalCode } from '../../core/frames/messages.ts';
-import type { Figures, LinkView } from './view.ts';
+import type { Figures, LinkView } from '../world/link-view.ts';
 
 /** What a runner's words, and their acknowledgement, change in what is known of it; times in milliseconds since the epoch. */
 

@@ -1,13 +1,13 @@
 import { reasons } from '../../core/resources/reasons.ts';
-import type { Draft } from '../decide/draft.ts';
 import { isProblem } from '../settings/effective.ts';
+import type { Subject } from '../settings/subject.ts';
 import type { ConditionValue } from './conditions.ts';
 
 /**
  * Tells whether all of the agent's Secrets are long enough to be hidden in outputs, by the word of the session's runner; undefined
  * where none was ever too short, and while no runner answers.
  */
-export function secretsHidden({ world: { link, session }, settings }: Draft): ConditionValue | undefined {
+export function secretsHidden({ world: { link, session }, settings }: Subject): ConditionValue | undefined {
   if (!link?.bound || isProblem(settings)) return undefined;
   const { env, files } = link.bound.shortSecrets ?? { env: [], files: [] };
   const variables = settings.agent.env.flatMap((entry) =>

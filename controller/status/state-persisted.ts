@@ -1,15 +1,15 @@
 import { reasons } from '../../core/resources/reasons.ts';
 import type { SessionStatus } from '../../core/resources/session.ts';
-import type { Draft } from '../decide/draft.ts';
 import { keepsState } from '../settings/persistence.ts';
+import type { Subject } from '../settings/subject.ts';
 import type { Problem } from '../world/world.ts';
 import type { ConditionValue } from './conditions.ts';
 
 /** The condition `StatePersisted`: whether what the session has reached is stored. */
-export function statePersisted(draft: Draft, next: SessionStatus): ConditionValue {
-  const { session, class: sessionClass, memory } = draft.world;
+export function statePersisted(subject: Subject, next: SessionStatus): ConditionValue {
+  const { session, class: sessionClass, memory } = subject.world;
   // What a pod had that is gone the session does not go on from.
-  const inPod = next.podName ? (memory.suspensionFailed?.problem ?? tooLarge(draft, next)) : undefined;
+  const inPod = next.podName ? (memory.suspensionFailed?.problem ?? tooLarge(subject, next)) : undefined;
   const unstored = memory.commitProblem ?? inPod;
   if (unstored) return { status: 'False', reason: unstored.reason, message: unstored.message };
   if (!keepsState(session.spec, sessionClass)) {
@@ -21,7 +21,7 @@ export function statePersisted(draft: Draft, next: SessionStatus): ConditionValu
 }
 
 /** What the last turn of this pod left is more than may be stored: it goes on from there, a later pod would not. */
-function tooLarge({ world: { session }, turns }: Draft, next: SessionStatus): Problem | undefined {
+function tooLarge({ world: { session }, turns }: Subject, next: SessionStatus): Problem | undefined {
   const last = turns.uncounted.findLast(({ status }) => status.podUID !== undefined && status.podUID === next.podUID);
   const conditions = last ? last.status.conditions : session.status?.conditions;
   const said = conditions?.find(({ type }) => type === (last ? 'Finished' : 'StatePersisted'));

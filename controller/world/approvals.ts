@@ -1,8 +1,13 @@
 import { MAX_PAYLOAD_BYTES } from '../../core/resources/limits.ts';
-import type { Draft } from '../decide/draft.ts';
+import type { OwnTurns } from './own-turns.ts';
 import type { CachedApproval, CachedTurn, World } from './world.ts';
 
 /** What turns ask of people, and what they are told. */
+
+interface Observed {
+  world: World;
+  turns: OwnTurns;
+}
 
 /** Whether an Approval can count for what the turn asks. */
 export function counts(approval: CachedApproval, turn: Pick<CachedTurn, 'metadata' | 'status'>): boolean {
@@ -40,13 +45,13 @@ export function isDecided(world: Pick<World, 'approvals'>, turn: CachedTurn): bo
 }
 
 /** The turn that is next waits for a decision: until then nothing of the session needs a pod. */
-export function isParked({ turns, world }: Pick<Draft, 'turns' | 'world'>): boolean {
+export function isParked({ turns, world }: Observed): boolean {
   const [next] = turns.live;
   return next?.status.phase === 'AwaitingApproval' && !isDecided(world, next);
 }
 
 /** The turn that waits and whose process is in the pod that is there. */
-export function waitingProcess({ turns, world: { pod } }: Draft): CachedTurn | undefined {
+export function waitingProcess({ turns, world: { pod } }: Observed): CachedTurn | undefined {
   return turns.live.find(
     ({ status }) =>
       status.phase === 'AwaitingApproval' &&

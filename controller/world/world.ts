@@ -5,9 +5,8 @@ import type { StoredSession, StoredSessionClass } from '../../core/resources/kin
 import type { Reason } from '../../core/resources/reasons.ts';
 import type { StateRef } from '../../core/resources/schema.ts';
 import type { TurnSpec, TurnStatus } from '../../core/resources/turn.ts';
-import type { GroupView } from '../capacity/groups.ts';
-import type { Applicant } from '../capacity/queue.ts';
-import type { LinkView } from '../link/view.ts';
+import type { Applicant, GroupView } from './capacity-view.ts';
+import type { LinkView } from './link-view.ts';
 
 /** What a body was when it left the cache: enough to tell whether it is still the same, and too large. */
 export interface BodyFacts {

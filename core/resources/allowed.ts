@@ -1,35 +1,9 @@
 import { formatDuration, parseDuration } from './duration.ts';
+import { OVERRIDABLE } from './overridable.ts';
 import type { SessionSpec } from './session.ts';
 import type { SessionClassSpec } from './sessionclass.ts';
 
 /** What a class lets its sessions set: without the schemas, which the command line need not load. */
-
-/** What a Session may set itself; `agent.*` fields one by one. */
-export const OVERRIDABLE = [
-  'agent.driver',
-  'agent.command',
-  'agent.args',
-  'agent.resumeArgs',
-  'agent.resumeWhen',
-  'agent.workingDir',
-  'agent.env',
-  'agent.secretFiles',
-  'agent.input',
-  'agent.result',
-  'agent.jsonLines',
-  'agent.server',
-  'agent.tools',
-  'agent.maxParallel',
-  'agent.shell',
-  'image',
-  'resources',
-  'timeouts',
-  'persistence',
-  'priority',
-  'ttlAfterFinished',
-  'ttlAfterSuspended',
-  'history',
-] as const;
 
 /** One field of a Session, by its path, and what is wrong with it and what to do. */
 export interface NotAllowed {

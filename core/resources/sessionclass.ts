@@ -1,8 +1,8 @@
 import * as z from 'zod';
 import { HEURISTICS } from '../text/hidden.ts';
 import { agent } from './agent.ts';
-import { OVERRIDABLE } from './allowed.ts';
 import { network } from './network.ts';
+import { OVERRIDABLE } from './overridable.ts';
 import { podTemplate } from './pod-template.ts';
 import { retention } from './retention.ts';
 import { processLimits } from './sandbox.ts';

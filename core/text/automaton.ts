@@ -5,6 +5,7 @@
  * matches overlap; where a text leads to ever new sets, a step looks at each state once.
  */
 
+import type { CharSet } from './char-set.ts';
 import { add, has, Kinds, meet, next, type Step, Steps } from './steps.ts';
 
 /** After repeats are written out. */
@@ -29,19 +30,6 @@ export class PatternError extends Error {
   constructor(message: string) {
     super(message);
     this.name = 'PatternError';
-  }
-}
-
-/** Characters of one UTF-16 unit, never a line feed. */
-export class CharSet {
-  readonly #kind: RegExp;
-
-  constructor(kind: RegExp) {
-    this.#kind = kind;
-  }
-
-  has(char: number): boolean {
-    return char !== 10 && this.#kind.test(String.fromCharCode(char));
   }
 }
 

@@ -5,7 +5,8 @@
  * are followed at once: a character costs the same however many matches overlap, so no text can make it hang.
  */
 
-import { Automaton, CharSet, type Node, PatternError, type Span } from './automaton.ts';
+import { Automaton, type Node, PatternError, type Span } from './automaton.ts';
+import { CharSet } from './char-set.ts';
 
 export const MAX_MATCH_CHARS = 256;
 

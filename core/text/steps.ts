@@ -1,4 +1,4 @@
-import type { CharSet } from './automaton.ts';
+import type { CharSet } from './char-set.ts';
 
 /** A set of numbers below a bound, one bit for each. */
 export function has(set: Uint32Array, i: number): boolean {

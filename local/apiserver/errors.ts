@@ -1,8 +1,10 @@
 import { ApiError, type ApiStatus } from '../../core/kube/errors.ts';
-import type { ResourceType } from './registry/types.ts';
 
 type Details = NonNullable<ApiStatus['details']>;
-type Named = Pick<ResourceType, 'group' | 'plural'>;
+interface Named {
+  group: string;
+  plural: string;
+}
 
 /** An answer that is an error, in the API server's own words. */
 export const failure = (code: number, reason: string, message: string, details?: Details): ApiError =>

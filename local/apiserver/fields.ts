@@ -1,6 +1,5 @@
 import type { ApiError } from '../../core/kube/errors.ts';
 import { failure } from './errors.ts';
-import type { ResourceType } from './registry/types.ts';
 
 /**
  * Field errors in the words of Kubernetes' `field.Error`: the path, the kind of error, the value where it helps, and a detail.
@@ -86,11 +85,7 @@ export const duplicate = (field: string, value: unknown): FieldError => ({
 });
 
 /** 422 with all errors, in the API server's form; an error said twice is said once in the text. */
-export function invalidObject(
-  type: Pick<ResourceType, 'group' | 'kind'>,
-  name: string,
-  errors: FieldError[],
-): ApiError {
+export function invalidObject(type: { group: string; kind: string }, name: string, errors: FieldError[]): ApiError {
   const texts = [...new Set(errors.map((error) => `${error.field || '<nil>'}: ${error.message}`))];
   const kind = type.group === '' ? type.kind : `${type.kind}.${type.group}`;
   return failure(

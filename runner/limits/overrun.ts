@@ -1,6 +1,6 @@
 import type { Limits } from '../../core/frames/messages.ts';
 import type { Reason } from '../../core/resources/reasons.ts';
-import type { Exit } from '../process/contained.ts';
+import type { Exit } from '../process/exit.ts';
 
 /** Why a family of processes was ended, in words for the person whose turn it was. */
 export interface Overrun {

@@ -1,5 +1,6 @@
 import type { Readable, Writable } from 'node:stream';
 import type { FamilyUsage, Overrun } from '../limits/overrun.ts';
+import type { Exit } from './exit.ts';
 
 export interface ProcessSpec {
   /** The program's path; `argv0` is the name it is given. */
@@ -9,12 +10,6 @@ export interface ProcessSpec {
   cwd: string;
   /** All of its environment. */
   env: Record<string, string>;
-}
-
-export interface Exit {
-  /** null when a signal ended it. */
-  code: number | null;
-  signal: string | null;
 }
 
 export interface Survivor {

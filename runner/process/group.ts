@@ -5,7 +5,8 @@ import type { Limits } from '../../core/frames/messages.ts';
 import type { Clock } from '../../core/runtime.ts';
 import { StartError } from '../errors.ts';
 import type { Overrun } from '../limits/overrun.ts';
-import type { Contained, Exit, StartProcess, Survivor } from './contained.ts';
+import type { Contained, StartProcess, Survivor } from './contained.ts';
+import type { Exit } from './exit.ts';
 import { spawnFailure } from './spawn.ts';
 
 const LOOK_AGAIN_MS = 50;

@@ -8,7 +8,8 @@ import type { Clock } from '../../core/runtime.ts';
 import { StartError } from '../errors.ts';
 import { type FamilyUsage, fieldOf, type Overrun, outOfSight, overrunOf } from '../limits/overrun.ts';
 import { keeperLimits } from '../limits/rlimits.ts';
-import type { Contained, Exit, StartProcess, Survivor, Written } from './contained.ts';
+import type { Contained, StartProcess, Survivor, Written } from './contained.ts';
+import type { Exit } from './exit.ts';
 import { spawnFailure } from './spawn.ts';
 
 /** No keeper stays stopped for longer, unless somebody stops it again and again. */

@@ -1,5 +1,5 @@
 import type { FaultRates } from './api/faults.ts';
-import type { PodRates } from './cluster/kubelets.ts';
+import type { PodRates } from './cluster/kubelet-options.ts';
 
 /** What a world is about, where it is not left to chance: so that a rare mistake is met sooner. */
 export interface Focus {

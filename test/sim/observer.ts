@@ -2,7 +2,7 @@ import type { Bind, Decided } from '../../core/frames/messages.ts';
 import type { KubeObject } from '../../core/kube/types.ts';
 import type { Change } from '../../local/apiserver/store/versioned.ts';
 import type { Run } from './cluster/agent.ts';
-import type { KeptFrame, SimContainer } from './cluster/pod.ts';
+import type { KeptFrame, SimContainer } from './cluster/container.ts';
 import type { StateContent } from './cluster/state-content.ts';
 
 /** A call of a controller. */

@@ -1,7 +1,7 @@
 import { applicantOf } from '../../controller/capacity/applicant.ts';
+import type { Action } from '../../controller/decide/actions.ts';
 import { decide } from '../../controller/decide/decide.ts';
-import type { Action } from '../../controller/decide/draft.ts';
-import type { LinkView } from '../../controller/link/view.ts';
+import type { LinkView } from '../../controller/world/link-view.ts';
 import type { CachedSession, CachedTurn, World } from '../../controller/world/world.ts';
 import type { FrameOf, Result } from '../../core/frames/messages.ts';
 import type { StoredPod } from '../../core/kube/builtin.ts';

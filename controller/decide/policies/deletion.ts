@@ -1,8 +1,8 @@
 import { reasons } from '../../../core/resources/reasons.ts';
-import { wasNeverSent } from '../../link/view.ts';
+import { isPlain } from '../../settings/runnerless.ts';
 import { ended } from '../../status/turn-status.ts';
+import { wasNeverSent } from '../../world/link-view.ts';
 import { isToAdopt } from '../../world/own-turns.ts';
-import { isPlain } from '../../world/runnerless.ts';
 import type { CachedTurn } from '../../world/world.ts';
 import { type Draft, type Policy, wake } from '../draft.ts';
 import { knownPodUID } from './pod.ts';

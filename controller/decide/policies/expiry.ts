@@ -1,15 +1,8 @@
 import type { StoredSessionClass } from '../../../core/resources/kinds.ts';
 import { retention } from '../../settings/retention.ts';
 import type { CachedSession } from '../../world/world.ts';
+import type { Expiry } from '../actions.ts';
 import { type Draft, type Policy, wake } from '../draft.ts';
-
-/** When and why a session is to be deleted. */
-export interface Expiry {
-  field: 'ttlAfterFinished' | 'ttlAfterSuspended';
-  /** Milliseconds since the epoch. */
-  since: number;
-  ttlMs: number;
-}
 
 /** A deletion that was not carried out is thought of again after this time. */
 const AGAIN_MS = 60_000;

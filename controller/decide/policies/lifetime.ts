@@ -1,5 +1,5 @@
-import { wasNeverSent } from '../../link/view.ts';
 import { ended } from '../../status/turn-status.ts';
+import { wasNeverSent } from '../../world/link-view.ts';
 import type { CachedTurn } from '../../world/world.ts';
 import { type Policy, wake } from '../draft.ts';
 import { lifetimeOver } from '../suspend-reason.ts';

@@ -1,7 +1,7 @@
-import { type Delivery, wasNeverSent } from '../../link/view.ts';
 import { limitsOf, type TurnLimits } from '../../settings/granted.ts';
 import { ended, lostAttempt } from '../../status/turn-status.ts';
 import { waitingProcess } from '../../world/approvals.ts';
+import { type Delivery, wasNeverSent } from '../../world/link-view.ts';
 import { saysItsEnd } from '../../world/pod-end.ts';
 import { isOver } from '../../world/pod-status.ts';
 import type { CachedTurn } from '../../world/world.ts';

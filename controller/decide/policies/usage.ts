@@ -1,5 +1,5 @@
-import type { Figures } from '../../link/view.ts';
 import { used } from '../../status/outcome.ts';
+import type { Figures } from '../../world/link-view.ts';
 import { ownContainer } from '../../world/pod-status.ts';
 import { inClusterTime } from '../../world/runner-time.ts';
 import type { CachedTurn } from '../../world/world.ts';

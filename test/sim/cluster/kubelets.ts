@@ -5,43 +5,17 @@ import type { AttachOptions, ObjectRef, PodStream } from '../../../core/kube/typ
 import { turns } from '../../../core/resources/kinds.ts';
 import { LABEL_SESSION_UID } from '../../../core/resources/names.ts';
 import type { Change } from '../../../local/apiserver/store/versioned.ts';
-import type { SimServer } from '../api/server.ts';
-import type { Observer } from '../observer.ts';
-import type { Dice } from '../random.ts';
-import type { Process, Scheduler } from '../scheduler.ts';
-import type { Trace } from '../trace.ts';
-import { type Node, Nodes } from './nodes.ts';
+import type { Process, } from '../scheduler.ts';
+import type { SimContainer } from './container.ts';
+import type { KubeletOptions, Node, PodRates } from './kubelet-options.ts';
+import { Nodes } from './nodes.ts';
 import { PlainContainer } from './plain-container.ts';
 import { plainWork } from './plain-work.ts';
-import { Container, type SimContainer } from './pod.ts';
+import { Container } from './pod.ts';
 import { podStatus, type SimPod, scheduled, second } from './pod-status.ts';
 
 /** How likely each misfortune of a pod is. */
-export interface PodRates {
-  /** No node takes it for a while. */
-  unschedulable: number;
-  /** Its image cannot be had for a while. */
-  image: number;
-  /** Everything on the way to its start takes long. */
-  slow: number;
-  /** Its container ends before it can say anything. */
-  crash: number;
-  /** An attach breaks, or carries nothing for a while; for each piece of text. */
-  breaks: number;
-  /** The end of its log is lost with it, or the log was rotated. */
-  logLost: number;
-}
-
 export const NO_POD_FAULTS: PodRates = { unschedulable: 0, image: 0, slow: 0, crash: 0, breaks: 0, logLost: 0 };
-
-export interface KubeletOptions {
-  scheduler: Scheduler;
-  server: SimServer;
-  dice: Dice;
-  rates: () => PodRates;
-  observer: Observer;
-  trace: Trace;
-}
 
 const isGated = ({ spec }: StoredPod) => Boolean(spec.schedulingGates?.length);
 

@@ -1,14 +1,6 @@
 import { nodes } from '../../../core/kube/resources.ts';
-import type { KubeletOptions } from './kubelets.ts';
+import type { KubeletOptions, Node } from './kubelet-options.ts';
 import { second } from './pod-status.ts';
-
-export interface Node {
-  name: string;
-  /** The API and the kubelet hear each other. */
-  reachable: boolean;
-  /** It takes no new pods. */
-  cordoned: boolean;
-}
 
 /** The nodes as the API shows them. */
 export class Nodes {

@@ -5,7 +5,7 @@ import type { Observer } from '../observer.ts';
 import type { Dice } from '../random.ts';
 import { Process, type Scheduler } from '../scheduler.ts';
 import { BAD_ENDS, type Plan, type Run, type RunEnd } from './agent.ts';
-import type { Exit, SimContainer } from './pod.ts';
+import type { Exit, SimContainer } from './container.ts';
 import { StateContent } from './state-content.ts';
 
 /** What a pod without a runner was made for, from its environment and its labels. */

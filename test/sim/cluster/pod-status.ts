@@ -1,7 +1,7 @@
 import type { ContainerState } from '../../../core/kube/builtin.ts';
 import { CONTAINER } from '../../../core/resources/names.ts';
-import type { Node } from './nodes.ts';
-import type { Exit, SimContainer } from './pod.ts';
+import type { Exit, SimContainer } from './container.ts';
+import type { Node } from './kubelet-options.ts';
 
 /** A pod of a session as its kubelet has it. */
 export interface SimPod {

@@ -12,6 +12,7 @@ import type { Observer } from '../observer.ts';
 import type { Dice } from '../random.ts';
 import { Process, type Scheduler } from '../scheduler.ts';
 import { type Plan, type Run, simulatedDriver } from './agent.ts';
+import type { Exit, KeptFrame, SimContainer } from './container.ts';
 import { StateContent } from './state-content.ts';
 
 /** From SIGTERM to the end of the agent, and then to the end of the runner itself, as in `runner/main.ts`. */
@@ -29,21 +30,6 @@ export interface ContainerOptions {
   onExit(exit: Exit): void;
 }
 
-export interface Exit {
-  code: number;
-  reason?: string;
-}
-
-/** A frame that the runner keeps until it is acknowledged. */
-export interface KeptFrame {
-  kind: 'result' | 'approval';
-  seq: number;
-  incarnation: number;
-  run: Run;
-  /** Digest of the state that was sent before it. */
-  state: string;
-}
-
 const KEPT = /"seq":(\d+),"kind":"(result|approval)","part":(\d+),"parts":(\d+)/;
 
 interface Stream {
@@ -52,30 +38,6 @@ interface Stream {
   up: Channel<string>;
   down: Channel<Buffer>;
   end(end: StreamEnd): void;
-}
-
-/** A container of a session, as the rest of the simulator sees it. */
-export interface SimContainer {
-  readonly process: Process;
-  readonly podUID: string;
-  readonly content: StateContent;
-  readonly log: string[];
-  /** What its runner was bound to. */
-  readonly bind: Bind | undefined;
-  readonly exit: Exit | undefined;
-  /** Its log could not be read, or not whole, or its node was lost for a while. */
-  isHardToRead: boolean;
-  /** When its runner was last told to take no more turns, virtual milliseconds; undefined while it takes them. */
-  readonly suspendedAt: number | undefined;
-  /** SIGTERM. */
-  terminate(): void;
-  /** The process ends here and now, with what it had not yet given away. */
-  die(exit: Exit): void;
-  /** Every attach ends; what is under way is lost. */
-  cut(by: StreamEnd['by']): void;
-  attach(options: AttachOptions, controller: Process): PodStream;
-  /** Whether the whole result of the run stands in the log. */
-  hasLogged(run: Run): boolean;
 }
 
 /** The container of one pod: the runner's real code as a simulated process, with streams that can break, and a log. */

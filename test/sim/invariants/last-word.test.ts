@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import type { SimContainer } from '../cluster/pod.ts';
+import type { SimContainer } from '../cluster/container.ts';
 import type { ControllerCall } from '../observer.ts';
 import { LastWord } from './last-word.ts';
 

@@ -1,4 +1,4 @@
-import type { SimContainer } from '../cluster/pod.ts';
+import type { SimContainer } from '../cluster/container.ts';
 import type { ControllerCall, Observer } from '../observer.ts';
 import type { Until } from './activity.ts';
 import type { Looks } from './looks.ts';

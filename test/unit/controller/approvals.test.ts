@@ -4,8 +4,8 @@ import { adoptApproval, commitRequest, consume } from '../../../controller/act/a
 import type { Pass } from '../../../controller/act/context.ts';
 import { slimApproval } from '../../../controller/caches/caches.ts';
 import { decide } from '../../../controller/decide/decide.ts';
-import type { Asking } from '../../../controller/link/view.ts';
 import { resumed } from '../../../controller/status/approval-status.ts';
+import type { Asking } from '../../../controller/world/link-view.ts';
 import type { CachedApproval, CachedTurn } from '../../../controller/world/world.ts';
 import { ApiError } from '../../../core/kube/errors.ts';
 import type { ApprovalSpec } from '../../../core/resources/approval.ts';

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
+import type { Action } from '../../../controller/decide/actions.ts';
 import { decide } from '../../../controller/decide/decide.ts';
-import type { Action } from '../../../controller/decide/draft.ts';
 import { noteworthy } from '../../../controller/status/events.ts';
 import type { StoredPod } from '../../../core/kube/builtin.ts';
 import type { SessionStatus } from '../../../core/resources/session.ts';

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { MasterKeys } from '../../../controller/link/keys.ts';
 import { Link } from '../../../controller/link/link.ts';
-import type { LinkView } from '../../../controller/link/view.ts';
+import type { LinkView } from '../../../controller/world/link-view.ts';
 import { sealState } from '../../../core/frames/seal.ts';
 import { silentLogger } from '../../../core/system.ts';
 import { PodRunner } from '../../support/pod-runner.ts';

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import type { GroupView } from '../../../controller/capacity/groups.ts';
 import { decide } from '../../../controller/decide/decide.ts';
 import { noteworthy } from '../../../controller/status/events.ts';
+import type { GroupView } from '../../../controller/world/capacity-view.ts';
 import type { Waiting } from '../../../controller/world/world.ts';
 import type { SessionStatus } from '../../../core/resources/session.ts';
 import {

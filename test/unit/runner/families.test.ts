@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { endOf } from '../../../runner/drivers/families.ts';
-import type { Contained, Exit } from '../../../runner/process/contained.ts';
+import type { Contained } from '../../../runner/process/contained.ts';
+import type { Exit } from '../../../runner/process/exit.ts';
 import { VirtualClock } from '../../support/virtual-clock.ts';
 
 const EXIT: Exit = { code: null, signal: 'SIGKILL' };

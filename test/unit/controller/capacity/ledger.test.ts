@@ -4,7 +4,7 @@ import fc from 'fast-check';
 import type { Pass } from '../../../../controller/act/context.ts';
 import { ownIncarnation, withPlaceHeld } from '../../../../controller/act/own.ts';
 import { Ledger } from '../../../../controller/capacity/ledger.ts';
-import type { Applicant } from '../../../../controller/capacity/queue.ts';
+import type { Applicant } from '../../../../controller/world/capacity-view.ts';
 import { ApiError } from '../../../../core/kube/errors.ts';
 import { SeenCluster } from '../../../support/seen.ts';
 import { VirtualClock } from '../../../support/virtual-clock.ts';

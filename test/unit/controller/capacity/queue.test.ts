@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import fc from 'fast-check';
-import { type Applicant, Line } from '../../../../controller/capacity/queue.ts';
+import { Line } from '../../../../controller/capacity/queue.ts';
+import type { Applicant } from '../../../../controller/world/capacity-view.ts';
 
 const waits = (key: string, change: Partial<Applicant> = {}): Applicant => ({
   key,

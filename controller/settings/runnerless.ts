@@ -1,13 +1,13 @@
 import type { StoredPod } from '../../core/kube/builtin.ts';
 import { LABEL_RUNNER, LABEL_TURN_UID } from '../../core/resources/names.ts';
-import type { Draft } from '../decide/draft.ts';
-import { isProblem } from '../settings/effective.ts';
-import { ownContainer } from './pod-status.ts';
+import { ownContainer } from '../world/pod-status.ts';
+import { isProblem } from './effective.ts';
+import type { Subject } from './subject.ts';
 
 /** Sessions whose class has runner None: a pod for every turn, and nobody in it to talk to. */
 
 /** Whether the session runs so: as its pod was made, else as the next one will be. */
-export function isPlain({ world: { pod, memory, session }, settings }: Draft): boolean {
+export function isPlain({ world: { pod, memory, session }, settings }: Subject): boolean {
   const made = pod ?? (session.status?.podName === memory.lastPod?.metadata.name ? memory.lastPod : undefined);
   if (made) return isPlainPod(made);
   return !isProblem(settings) && settings.runner === 'None';
@@ -28,7 +28,7 @@ export function isGated({ spec }: StoredPod): boolean {
 }
 
 /** Whether the turn's program can have run in the pod: it was let run, or nobody knows that it was not. */
-export function wasLetRun({ world: { pod, memory } }: Draft, podUID: string | undefined): boolean {
+export function wasLetRun({ world: { pod, memory } }: Subject, podUID: string | undefined): boolean {
   const seen = [pod, memory.lastPod].find((known) => known?.metadata.uid === podUID);
   return !seen || !isGated(seen) || memory.letRun?.podUID === podUID;
 }

@@ -1,0 +1,44 @@
+import type { Bind } from '../../../core/frames/messages.ts';
+import type { AttachOptions, PodStream, StreamEnd } from '../../../core/kube/types.ts';
+import type { Process } from '../scheduler.ts';
+import type { Run } from './agent.ts';
+import type { StateContent } from './state-content.ts';
+
+export interface Exit {
+  code: number;
+  reason?: string;
+}
+
+/** A frame that the runner keeps until it is acknowledged. */
+export interface KeptFrame {
+  kind: 'result' | 'approval';
+  seq: number;
+  incarnation: number;
+  run: Run;
+  /** Digest of the state that was sent before it. */
+  state: string;
+}
+
+/** A container of a session, as the rest of the simulator sees it. */
+export interface SimContainer {
+  readonly process: Process;
+  readonly podUID: string;
+  readonly content: StateContent;
+  readonly log: string[];
+  /** What its runner was bound to. */
+  readonly bind: Bind | undefined;
+  readonly exit: Exit | undefined;
+  /** Its log could not be read, or not whole, or its node was lost for a while. */
+  isHardToRead: boolean;
+  /** When its runner was last told to take no more turns, virtual milliseconds; undefined while it takes them. */
+  readonly suspendedAt: number | undefined;
+  /** SIGTERM. */
+  terminate(): void;
+  /** The process ends here and now, with what it had not yet given away. */
+  die(exit: Exit): void;
+  /** Every attach ends; what is under way is lost. */
+  cut(by: StreamEnd['by']): void;
+  attach(options: AttachOptions, controller: Process): PodStream;
+  /** Whether the whole result of the run stands in the log. */
+  hasLogged(run: Run): boolean;
+}

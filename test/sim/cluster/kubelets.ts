@@ -5,7 +5,7 @@ import type { AttachOptions, ObjectRef, PodStream } from '../../../core/kube/typ
 import { turns } from '../../../core/resources/kinds.ts';
 import { LABEL_SESSION_UID } from '../../../core/resources/names.ts';
 import type { Change } from '../../../local/apiserver/store/versioned.ts';
-import type { Process, } from '../scheduler.ts';
+import type { Process } from '../scheduler.ts';
 import type { SimContainer } from './container.ts';
 import type { KubeletOptions, Node, PodRates } from './kubelet-options.ts';
 import { Nodes } from './nodes.ts';

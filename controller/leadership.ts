@@ -8,7 +8,7 @@ import type { Clock, Logger, Random } from '../core/runtime.ts';
 import type { Store } from '../core/store/store.ts';
 import type { Effects } from './act/context.ts';
 import type { Caches } from './caches/caches.ts';
-import { Opening } from './capacity/admission-gate.ts';
+import { AdmissionGate } from './capacity/admission-gate.ts';
 import { Ledger } from './capacity/ledger.ts';
 import { Garbage } from './garbage/garbage.ts';
 import type { MasterKeys } from './link/keys.ts';
@@ -56,7 +56,7 @@ export class Leading {
   readonly #queue: WorkQueue;
   readonly #links: Links;
   readonly #ledger: Ledger;
-  readonly #opening: Opening;
+  readonly #admissionGate: AdmissionGate;
   readonly #garbage: Garbage;
   readonly #networkPolicies: NetworkPolicies;
   readonly #closing = new AbortController();
@@ -88,13 +88,13 @@ export class Leading {
       suspendAgainAt: (key) => reconciler.suspendAgainAt(key),
       onChange: (key) => this.#queue.add(key),
     });
-    this.#opening = new Opening({
+    this.#admissionGate = new AdmissionGate({
       caches,
       clock,
       log,
       afterMs: options.predecessorMs,
       settled: () => this.#settled(),
-      inLine: () => this.#ledger.waiting(),
+      queued: () => this.#ledger.waiting(),
       inGroups: () => this.#ledger.groups.waiting(),
       look: (key) => this.#queue.add(key),
       keep: (key, ms) => this.#ledger.keep(key, ms),
@@ -148,7 +148,7 @@ export class Leading {
       effects,
       installation: options.installation,
       closing: this.#closing.signal,
-      onNoPlace: (key) => this.#opening.looked(key),
+      onNoPlace: (key) => this.#admissionGate.looked(key),
     });
     this.#queue = new WorkQueue({
       clock,
@@ -164,11 +164,11 @@ export class Leading {
         try {
           const again = await reconciler.reconcile(key, AbortSignal.any([signal, stopped]));
           // A look that began before that has put no turn in order.
-          if (hadSettled === this.#isSettled) this.#opening.looked(key);
+          if (hadSettled === this.#isSettled) this.#admissionGate.looked(key);
           met(again === undefined ? 'success' : 'requeue_after');
           return again;
         } catch (error) {
-          if (isTooLarge(error)) this.#opening.refused(key);
+          if (isTooLarge(error)) this.#admissionGate.refused(key);
           met(signal.aborted || stopped.aborted || this.#closing.signal.aborted ? 'stopped' : 'error', error);
           throw error;
         } finally {
@@ -185,7 +185,7 @@ export class Leading {
    */
   start(): void {
     for (const key of this.#options.caches.keys()) this.#queue.add(key);
-    this.#opening.start();
+    this.#admissionGate.start();
     this.#queue.start();
     this.#garbage.start();
     this.#networkPolicies.start();

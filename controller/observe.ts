@@ -33,7 +33,7 @@ export function observe(
   const nodes = nodesOf(effects, pods);
   const node = pod && nodes.get(pod.metadata.uid);
   const namespaceLabels = caches.namespaceLabels(namespace);
-  const giveWay = present ? ledger.giveWay(key) : undefined;
+  const preemptFor = present ? ledger.preemptFor(key) : undefined;
   return {
     now: clock.now(),
     session,
@@ -46,10 +46,10 @@ export function observe(
     link: links.get(pod?.metadata.uid ?? session.status?.podUID)?.view,
     memory,
     applicant,
-    place: present ? 'Held' : ledger.place(applicant, nextPod(session)),
+    slot: present ? 'Held' : ledger.slot(applicant, nextPod(session)),
     groupSince,
     group: ledger.groups.look(key, groupSince),
-    ...(giveWay ? { giveWay } : {}),
+    ...(preemptFor ? { preemptFor } : {}),
     ...(node ? { node } : {}),
     nodes,
     installation,

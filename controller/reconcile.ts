@@ -5,7 +5,7 @@ import { isConflict, isNotFound } from '../core/kube/errors.ts';
 import { type StoredSession, sessions, turns as turnKind } from '../core/resources/kinds.ts';
 import type { SessionStatus } from '../core/resources/session.ts';
 import { isTerminal } from '../core/resources/turn.ts';
-import type { Effects, Pass, SessionMemory } from './act/context.ts';
+import type { Effects, ReconcileContext, SessionMemory } from './act/context.ts';
 import { perform } from './act/perform.ts';
 import { writingSession } from './act/too-large.ts';
 import { writeStatus } from './act/write-status.ts';
@@ -107,7 +107,7 @@ export class Reconciler {
       this.#options.effects.ledger.leave(key);
       throw error;
     }
-    return this.#pass(key, session, memory, signal, attempt);
+    return this.#reconcileSession(key, session, memory, signal, attempt);
   }
 
   /**
@@ -165,7 +165,7 @@ export class Reconciler {
     return links.get(pod?.metadata.uid)?.view.phase === 'Unbound';
   }
 
-  async #pass(
+  async #reconcileSession(
     key: string,
     session: CachedSession,
     memory: SessionMemory,
@@ -192,14 +192,14 @@ export class Reconciler {
     const current = world.pod?.metadata.uid ?? session.status?.podUID;
     if (current) links.closeOthers(session.metadata.uid, current);
 
-    const pass: Pass = { effects, key, world, memory, signal };
+    const context: ReconcileContext = { effects, key, world, memory, signal };
     const knewProblem = memory.firstTurnProblem;
     try {
       for (const action of decision.actions) {
         signal.throwIfAborted();
         this.#options.closing.throwIfAborted();
         attempt.turn = 'turn' in action ? world.turns.find((turn) => turn === action.turn) : undefined;
-        await perform(action, pass);
+        await perform(action, context);
         attempt.turn = undefined;
         // The write that owns an incarnation is the pass's one write of the session.
         if (action.do === 'OwnIncarnation') return undefined;

@@ -1,14 +1,14 @@
 import { turns } from '../../core/resources/kinds.ts';
 import type { Delivery } from '../world/link-view.ts';
 import { letGo } from './commit.ts';
-import type { Pass } from './context.ts';
+import type { ReconcileContext } from './context.ts';
 
 /**
  * A result that fits no running turn of the cache: the cache may be behind, so a live look decides. What really belongs to
  * nobody is let go of, and with it the pod where it holds a state that is stored nowhere.
  */
-export async function acknowledgeStray(pass: Pass, delivery: Delivery): Promise<void> {
-  const { effects, world, signal } = pass;
+export async function acknowledgeStray(context: ReconcileContext, delivery: Delivery): Promise<void> {
+  const { effects, world, signal } = context;
   const { api, caches } = effects;
   const { session } = world;
   const { turn: uid, attempt } = delivery.result.message;
@@ -22,5 +22,5 @@ export async function acknowledgeStray(pass: Pass, delivery: Delivery): Promise<
   // One that was decided upon as it is would come here again and again.
   const isNews = live?.metadata.resourceVersion !== cached?.metadata.resourceVersion;
   if (isNews && phase === 'Running' && runs === attempt && podUID === world.link?.podUID) return;
-  letGo(pass, delivery, live);
+  letGo(context, delivery, live);
 }

@@ -10,7 +10,7 @@ import type { Asking } from '../world/link-view.ts';
 import { inClusterTime } from '../world/runner-time.ts';
 import type { CachedApproval, CachedTurn } from '../world/world.ts';
 import { letGo, remember, writeAtVersion } from './commit.ts';
-import type { Pass } from './context.ts';
+import type { ReconcileContext } from './context.ts';
 import { logCommit } from './log-commit.ts';
 import { incarnationOf, storeDelivery } from './store-delivery.ts';
 import { writeStatus } from './write-status.ts';
@@ -19,10 +19,10 @@ import { writeStatus } from './write-status.ts';
  * Makes a request durable as a result is: the state into the store, then one status write, and only then the runner may
  * forget. A state that cannot be stored ends the turn, as it could not go on elsewhere.
  */
-export async function commitRequest(pass: Pass, turn: CachedTurn, asking: Asking): Promise<void> {
-  const { effects, world, signal } = pass;
+export async function commitRequest(context: ReconcileContext, turn: CachedTurn, asking: Asking): Promise<void> {
+  const { effects, world, signal } = context;
   const { message, seq } = asking.request;
-  const stored = await storeDelivery(pass, turn, { ...asking, result: asking.request });
+  const stored = await storeDelivery(context, turn, { ...asking, result: asking.request });
   const now = effects.clock.now();
   const request: TurnApproval = {
     id: message.id,
@@ -44,14 +44,14 @@ export async function commitRequest(pass: Pass, turn: CachedTurn, asking: Asking
   const status = problem
     ? ended(turn, { phase: 'Failed', reason: problem.reason, message: problem.message, fields }, now)
     : awaiting(turn, request, fields, now);
-  const written = await writeAtVersion(pass, turn, status);
-  letGo(pass, { ...asking, result: asking.request }, written);
-  logCommit(pass, written);
+  const written = await writeAtVersion(context, turn, status);
+  letGo(context, { ...asking, result: asking.request }, written);
+  logCommit(context, written);
   if (!problem) {
     const text = `Turn ${turn.metadata.name} asks (request ${message.id}): ${message.prompt}`;
     effects.notify(world.session, { type: 'Normal', reason: 'AwaitingApproval', message: clip(text, 1024) });
   }
-  if (!signal.aborted) remember(pass, turn, written);
+  if (!signal.aborted) remember(context, turn, written);
 }
 
 /** Whether the request, or a later one of the turn, is in its status. */
@@ -60,8 +60,8 @@ function isCommitted(asking: Asking, incarnation: number | undefined, known: Tur
 }
 
 /** As of a stray result: the cache may be behind, so a live look decides whether it is really nobody's. */
-export async function acknowledgeRequest(pass: Pass, asking: Asking): Promise<void> {
-  const { effects, world, signal } = pass;
+export async function acknowledgeRequest(context: ReconcileContext, asking: Asking): Promise<void> {
+  const { effects, world, signal } = context;
   const { api, caches, links } = effects;
   const { seq, message } = asking.request;
   const { metadata, status } = world.session;
@@ -75,7 +75,7 @@ export async function acknowledgeRequest(pass: Pass, asking: Asking): Promise<vo
   }
   const phase = turn?.status?.phase;
   const asks = (phase === 'Running' || phase === 'AwaitingApproval') && turn?.status?.attempt === message.attempt;
-  if (!asks) letGo(pass, { ...asking, result: asking.request }, turn);
+  if (!asks) letGo(context, { ...asking, result: asking.request }, turn);
 }
 
 /**
@@ -83,14 +83,14 @@ export async function acknowledgeRequest(pass: Pass, asking: Asking): Promise<vo
  * up. A live look at the Approval comes before it, also for the response, which the cache does not have.
  */
 export async function consume(
-  pass: Pass,
+  context: ReconcileContext,
   turn: CachedTurn,
   approval: CachedApproval | undefined,
   facts: { incarnation: number; podUID: string },
 ): Promise<void> {
-  const { effects, key, signal } = pass;
+  const { effects, key, signal } = context;
   const { api, caches, clock, log } = effects;
-  const decided = turn.status.approval?.decided ?? (approval && (await decisionOf(pass, turn, approval)));
+  const decided = turn.status.approval?.decided ?? (approval && (await decisionOf(context, turn, approval)));
   if (!decided) return;
   const status = resumed(turn, decided, facts, clock.now());
   const written = await writeStatus(api, turns, turn.metadata, status, signal);
@@ -102,7 +102,7 @@ export async function consume(
 }
 
 async function decisionOf(
-  { effects: { api, caches }, signal }: Pass,
+  { effects: { api, caches }, signal }: ReconcileContext,
   turn: CachedTurn,
   { metadata }: CachedApproval,
 ): Promise<TurnApproval['decided']> {
@@ -129,8 +129,12 @@ async function decisionOf(
 }
 
 /** It goes with its turn from now on. People are told here, once, of one that counts for nothing. */
-export async function adoptApproval(pass: Pass, approval: CachedApproval, turn: CachedTurn): Promise<void> {
-  const { effects, world, signal } = pass;
+export async function adoptApproval(
+  context: ReconcileContext,
+  approval: CachedApproval,
+  turn: CachedTurn,
+): Promise<void> {
+  const { effects, world, signal } = context;
   const { name, uid, resourceVersion, namespace } = approval.metadata;
   const patch = { metadata: { uid, resourceVersion, ownerReferences: [ownedByTurn(turn)] } };
   const ref = { namespace: namespace as string, name };

@@ -5,7 +5,7 @@ import type { Effective } from '../settings/effective.ts';
 import type { Kept } from '../settings/persistence.ts';
 import { timeoutMs } from '../settings/timeouts.ts';
 import { boundedWait } from './bounded-wait.ts';
-import type { Pass } from './context.ts';
+import type { ReconcileContext } from './context.ts';
 import { keepsWorkspace } from './workspace.ts';
 
 /** What the agent of a later incarnation finds again, in words for it. */
@@ -17,8 +17,8 @@ function restoreNote({ state }: Kept, workspaceReset: boolean): string {
 }
 
 /** Binds an unbound runner to the session and gives it the committed state, sealed as it is. */
-export async function bindRunner(pass: Pass, settings: Effective): Promise<void> {
-  const { effects, world, memory, key } = pass;
+export async function bindRunner(context: ReconcileContext, settings: Effective): Promise<void> {
+  const { effects, world, memory, key } = context;
   const { session } = world;
   const link = effects.links.get(world.link?.podUID);
   if (!link) return;
@@ -43,8 +43,8 @@ export async function bindRunner(pass: Pass, settings: Effective): Promise<void>
   memory.startProblem = undefined;
   const { kept } = settings;
   const incarnation = session.status?.incarnation ?? 0;
-  const workspaceReset = incarnation > 1 && !(kept.workspace && (await keepsWorkspace(pass)));
-  const sealed = state ? await load(pass, state) : undefined;
+  const workspaceReset = incarnation > 1 && !(kept.workspace && (await keepsWorkspace(context)));
+  const sealed = state ? await load(context, state) : undefined;
   // A pod that never became one's own leaves nothing to be restored from.
   const ranBefore =
     session.status?.lastTurn !== undefined ||
@@ -88,7 +88,7 @@ export async function bindRunner(pass: Pass, settings: Effective): Promise<void>
 }
 
 /** Without its state a session does not start: the reason is told while it is tried again. */
-async function load({ effects, world, memory, signal }: Pass, state: StateRef): Promise<Buffer> {
+async function load({ effects, world, memory, signal }: ReconcileContext, state: StateRef): Promise<Buffer> {
   if (state.inline !== undefined) return Buffer.from(state.inline, 'base64');
   const { uid, namespace } = world.session.metadata;
   const { incarnation, seq } = state;

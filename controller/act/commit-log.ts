@@ -10,7 +10,7 @@ import { DEFAULT_MARKERS } from '../settings/image.ts';
 import { ended } from '../status/turn-status.ts';
 import { ownContainer } from '../world/pod-status.ts';
 import { commit } from './commit.ts';
-import type { Pass } from './context.ts';
+import type { ReconcileContext } from './context.ts';
 import { endedLog, isUnreadable } from './unreadable-log.ts';
 import { writeTurn } from './write-turn.ts';
 
@@ -19,10 +19,13 @@ const LOG_SEQ = 1;
 const RESULT_SEQ = 2;
 
 /** Ends a turn with what its ended pod has printed. The log stays until the pod goes, so this can be repeated. */
-export async function commitLog(pass: Pass, { turn, pod, lost }: Action & { do: 'CommitLog' }): Promise<void> {
-  const { effects } = pass;
+export async function commitLog(
+  context: ReconcileContext,
+  { turn, pod, lost }: Action & { do: 'CommitLog' },
+): Promise<void> {
+  const { effects } = context;
   const { clock, caches } = effects;
-  const log = await readLog(pass, pod);
+  const log = await readLog(context, pod);
   if (log === 'Unreadable') {
     const message =
       'The log of the pod cannot be read, so what the turn did is unknown; give the turn again if it may run twice.';
@@ -35,7 +38,7 @@ export async function commitLog(pass: Pass, { turn, pod, lost }: Action & { do: 
   const { terminated } = ownContainer(pod)?.state ?? {};
   const now = new Date(clock.now()).toISOString();
   const exitCode = lost ? undefined : terminated?.exitCode;
-  const late = block.type === 'None' && exitCode === 0 ? await lateness(pass, pod) : undefined;
+  const late = block.type === 'None' && exitCode === 0 ? await lateness(context, pod) : undefined;
   const { asks: _a, ...conclusion } = log.conclude(block, text.text, exitCode, late);
   const message: Result = {
     ...conclusion,
@@ -54,10 +57,10 @@ export async function commitLog(pass: Pass, { turn, pod, lost }: Action & { do: 
     message: { turn: turn.metadata.uid, attempt, ...text },
     binary: empty,
   };
-  await commit(pass, turn, { result, ...(text.bytes > 0 ? { log: logged } : {}) });
+  await commit(context, turn, { result, ...(text.bytes > 0 ? { log: logged } : {}) });
 
   async function end(status: TurnStatus): Promise<void> {
-    const written = await writeTurn(pass, turn, status);
+    const written = await writeTurn(context, turn, status);
     caches.sawTurn(written);
   }
 }
@@ -69,7 +72,7 @@ const SILENCE_MS = 2000;
  * Seconds from the program's start to the first line that is left of its log, or to its end where none is: a kubelet that
  * rotates after the last line leaves an empty file. Undefined where they are few.
  */
-async function lateness({ effects, signal }: Pass, pod: StoredPod): Promise<number | undefined> {
+async function lateness({ effects, signal }: ReconcileContext, pod: StoredPod): Promise<number | undefined> {
   const { name, namespace = '' } = pod.metadata;
   const { startedAt = '', finishedAt = '' } = ownContainer(pod)?.state?.terminated ?? {};
   let first = '';
@@ -80,8 +83,8 @@ async function lateness({ effects, signal }: Pass, pod: StoredPod): Promise<numb
 }
 
 /** Reads with the markers and the redaction rules that the pod was made with: the class's may be others by now. */
-async function readLog(pass: Pass, pod: StoredPod): Promise<PlainLog | 'Unreadable'> {
-  const { effects, signal, world } = pass;
+async function readLog(context: ReconcileContext, pod: StoredPod): Promise<PlainLog | 'Unreadable'> {
+  const { effects, signal, world } = context;
   const { name, uid, namespace = '' } = pod.metadata;
   const ref = { namespace, name };
   try {
@@ -92,11 +95,11 @@ async function readLog(pass: Pass, pod: StoredPod): Promise<PlainLog | 'Unreadab
     const start = value(START_MARKER) || DEFAULT_MARKERS.start;
     const end = value(END_MARKER) || DEFAULT_MARKERS.end;
     const log = new PlainLog({ start, end }, redactionOf(live, world.class));
-    for await (const piece of endedLog(pass, ref)) log.push(piece);
+    for await (const piece of endedLog(context, ref)) log.push(piece);
     return log;
   } catch (error) {
     if (signal.aborted) throw error;
-    if (!isUnreadable(pass, uid, error)) throw error;
+    if (!isUnreadable(context, uid, error)) throw error;
     return 'Unreadable';
   }
 }

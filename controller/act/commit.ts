@@ -9,7 +9,7 @@ import { ended } from '../status/turn-status.ts';
 import { highestState } from '../world/highest-state.ts';
 import type { Delivery } from '../world/link-view.ts';
 import type { CachedTurn, Problem } from '../world/world.ts';
-import type { Pass } from './context.ts';
+import type { ReconcileContext } from './context.ts';
 import { logCommit } from './log-commit.ts';
 import { type Deliverable, storeDelivery } from './store-delivery.ts';
 import { writeStatus } from './write-status.ts';
@@ -21,21 +21,26 @@ type Version = Pick<Stored['metadata'], 'namespace' | 'name' | 'uid' | 'resource
  * decided upon; only then the runner may forget. Repeating any part of it is harmless. `lost` is what Kubernetes says of
  * an agent that was stopped with its pod.
  */
-export async function commit(pass: Pass, turn: CachedTurn, delivery: Delivery, lost?: Problem): Promise<void> {
-  const { effects, memory, signal } = pass;
-  const stored = await storeDelivery(pass, turn, delivery);
+export async function commit(
+  context: ReconcileContext,
+  turn: CachedTurn,
+  delivery: Delivery,
+  lost?: Problem,
+): Promise<void> {
+  const { effects, memory, signal } = context;
+  const stored = await storeDelivery(context, turn, delivery);
   const outcome = { ...outcomeOf(delivery, stored), ...lost };
   const status = ended(turn, outcome, effects.clock.now());
-  const written = await writeAtVersion(pass, turn, status);
+  const written = await writeAtVersion(context, turn, status);
   memory.suspensionFailed = undefined;
-  letGo(pass, delivery, written);
-  logCommit(pass, written);
+  letGo(context, delivery, written);
+  logCommit(context, written);
   // Last: whoever sees the turn ended may count on everything before.
-  if (!signal.aborted) remember(pass, turn, written);
+  if (!signal.aborted) remember(context, turn, written);
 }
 
 /** What is committed counts, also where its turn has been deleted before anybody looks at it again. */
-export function remember({ effects, memory }: Pass, turn: CachedTurn, written: StoredTurn): void {
+export function remember({ effects, memory }: ReconcileContext, turn: CachedTurn, written: StoredTurn): void {
   const { metadata, status } = written;
   effects.caches.sawTurn(written);
   if (metadata.uid !== turn.metadata.uid) return;
@@ -49,19 +54,23 @@ export function remember({ effects, memory }: Pass, turn: CachedTurn, written: S
  * The runner may forget what is durable. A state that is not, it goes on from: its pod is given up instead, and as nothing
  * is acknowledged a successor that does not know this finds it out again.
  */
-export function letGo({ effects, memory, world }: Pass, delivery: Deliverable, turn: Turn | undefined): void {
+export function letGo(
+  { effects, memory, world }: ReconcileContext,
+  delivery: Deliverable,
+  turn: Turn | undefined,
+): void {
   // The time for storing it is over, or was not needed.
   memory.commitProblem = undefined;
   const { state } = delivery.result.message;
   const podUID = world.link?.podUID;
   const kept = state === 'Unchanged' || turn?.status?.state?.digest === state.digest;
   if (kept) effects.links.get(podUID)?.acknowledge(delivery.result.seq);
-  else if (podUID) memory.doomed = { podUID, why: 'its state was not stored', accepted: false };
+  else if (podUID) memory.deletionPending = { podUID, why: 'its state was not stored', accepted: false };
 }
 
 /** One write of what a runner has said, at the version decided upon; what the API server does not take ends the turn. */
-export async function writeAtVersion(pass: Pass, turn: CachedTurn, status: TurnStatus) {
-  const { effects, signal, key } = pass;
+export async function writeAtVersion(context: ReconcileContext, turn: CachedTurn, status: TurnStatus) {
+  const { effects, signal, key } = context;
   const { api, log } = effects;
   const write = async (version: Version, next: TurnStatus) => {
     let rejection: Error;

@@ -12,11 +12,11 @@ import {
 } from '../../core/resources/names.ts';
 import { isTerminal } from '../../core/resources/turn.ts';
 import { isSessionPod } from '../world/session-pods.ts';
-import type { Pass } from './context.ts';
+import type { ReconcileContext } from './context.ts';
 
 /** A pod counts as gone when a live read says so and no turn was committed meanwhile. */
-export async function confirmGone(pass: Pass, podUID: string): Promise<void> {
-  const { effects, world, memory, signal } = pass;
+export async function confirmGone(context: ReconcileContext, podUID: string): Promise<void> {
+  const { effects, world, memory, signal } = context;
   const { api, caches } = effects;
   const { session } = world;
   const namespace = session.metadata.namespace as string;
@@ -26,7 +26,7 @@ export async function confirmGone(pass: Pass, podUID: string): Promise<void> {
   try {
     const pod = await api.get(pods, { namespace, name }, { signal });
     if (pod.metadata.uid === podUID) {
-      caches.sawPod(isSessionPod(pod) ? pod : await labelled(pass, pod, incarnation));
+      caches.sawPod(isSessionPod(pod) ? pod : await labelled(context, pod, incarnation));
       throw new TransportError(`the cache does not show pod ${name}, which exists; looking again`);
     }
   } catch (error) {
@@ -41,7 +41,7 @@ export async function confirmGone(pass: Pass, podUID: string): Promise<void> {
 }
 
 /** Brings the cache up to the pod's present state. A pod that is gone is left to the cache to tell. */
-export async function readPod({ effects, memory, signal }: Pass, { metadata }: StoredPod): Promise<void> {
+export async function readPod({ effects, memory, signal }: ReconcileContext, { metadata }: StoredPod): Promise<void> {
   const { name, uid, namespace = '' } = metadata;
   try {
     const live = await effects.api.get(pods, { namespace, name }, { signal });
@@ -56,8 +56,8 @@ export async function readPod({ effects, memory, signal }: Pass, { metadata }: S
  * Gives the pod back what it is found by, which somebody has changed. One that does not keep it, or may not have it, is of no
  * use: it goes.
  */
-async function labelled(pass: Pass, pod: StoredPod, incarnation: number): Promise<StoredPod> {
-  const { effects, world, signal, key } = pass;
+async function labelled(context: ReconcileContext, pod: StoredPod, incarnation: number): Promise<StoredPod> {
+  const { effects, world, signal, key } = context;
   const { uid, name, namespace = '' } = pod.metadata;
   const ref = { namespace, name };
   const labels = {

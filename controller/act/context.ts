@@ -45,7 +45,7 @@ export interface Effects {
 }
 
 /** One pass over one session. */
-export interface Pass {
+export interface ReconcileContext {
   effects: Effects;
   key: string;
   world: World;

@@ -6,7 +6,7 @@ import { plainPod } from '../pod/runnerless-pod.ts';
 import type { Effective } from '../settings/effective.ts';
 import { isOurs } from '../world/session-pods.ts';
 import type { CachedTurn, World } from '../world/world.ts';
-import type { Pass } from './context.ts';
+import type { ReconcileContext } from './context.ts';
 import { linkSession } from './link-session.ts';
 import { ensureNetworkPolicy } from './network-policy.ts';
 import { refusal } from './refusal.ts';
@@ -14,17 +14,17 @@ import { plainTurn } from './runnerless.ts';
 import { ensureWorkspace } from './workspace.ts';
 
 /** Creates the pod of the incarnation that the session owns. What keeps it from being created the next decision is told. */
-export async function createPod(pass: Pass, settings: Effective, turn?: CachedTurn): Promise<void> {
-  const { effects, world, memory, signal, key } = pass;
+export async function createPod(context: ReconcileContext, settings: Effective, turn?: CachedTurn): Promise<void> {
+  const { effects, world, memory, signal, key } = context;
   const { api, caches, links, log } = effects;
   const incarnation = world.session.status?.incarnation ?? 0;
-  const plain = turn && (await plainTurn(pass, turn));
+  const plain = turn && (await plainTurn(context, turn));
   if (turn && !plain) return;
   const common = sessionPod(world.session, incarnation, settings);
   const pod = plain ? plainPod(common, world.session, settings, plain) : common;
   try {
-    await ensureNetworkPolicy(pass);
-    if (settings.kept.workspace) await ensureWorkspace(pass, settings.kept.workspace);
+    await ensureNetworkPolicy(context);
+    if (settings.kept.workspace) await ensureWorkspace(context, settings.kept.workspace);
   } catch (error) {
     if (error instanceof ApiError && !isConflict(error)) {
       memory.startProblem ??= refusal(error);
@@ -37,10 +37,10 @@ export async function createPod(pass: Pass, settings: Effective, turn?: CachedTu
     memory.startProblem = undefined;
     memory.createFailingSince = undefined;
     log.info({ session: key, pod: created.metadata.name, incarnation }, 'pod created');
-    if (!plain) links.open(created, linkSession(pass)).open({ ...attachability(created), fresh: true });
+    if (!plain) links.open(created, linkSession(context)).open({ ...attachability(created), fresh: true });
     caches.sawPod(created);
   } catch (error) {
-    if (isAlreadyExists(error)) return adopt(pass, pod.metadata.name);
+    if (isAlreadyExists(error)) return adopt(context, pod.metadata.name);
     if (error instanceof ApiError && !isConflict(error)) {
       memory.startProblem = refusal(error);
       memory.createFailingSince ??= failingSince(world, effects.clock.now());
@@ -58,7 +58,7 @@ function failingSince({ session }: World, now: number): number {
 }
 
 /** Made by an earlier leader of the same incarnation, or by this one when the answer was lost; or by somebody else. */
-async function adopt({ effects, world, memory, signal }: Pass, name: string): Promise<void> {
+async function adopt({ effects, world, memory, signal }: ReconcileContext, name: string): Promise<void> {
   const { session } = world;
   const found = await effects.api.get(pods, { namespace: session.metadata.namespace as string, name }, { signal });
   if (isOurs(found, session)) {

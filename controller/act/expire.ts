@@ -3,13 +3,16 @@ import { formatDuration } from '../../core/resources/duration.ts';
 import { sessions, turns } from '../../core/resources/kinds.ts';
 import { LIVE_TURNS } from '../../core/resources/turn.ts';
 import type { Expiry } from '../decide/actions.ts';
-import type { Pass } from './context.ts';
+import type { ReconcileContext } from './context.ts';
 
 /**
  * Deletes the session at exactly the version that was decided upon, after a second, live look at its turns: whatever has
  * woken it in between wrote its status. What cannot be undone needs two clocks that agree, the API server's and our own.
  */
-export async function expire({ effects, world, key, signal }: Pass, { field, since, ttlMs }: Expiry): Promise<void> {
+export async function expire(
+  { effects, world, key, signal }: ReconcileContext,
+  { field, since, ttlMs }: Expiry,
+): Promise<void> {
   const { api, caches, log, notify, ownTime } = effects;
   const { metadata } = world.session;
   const { name, uid, resourceVersion } = metadata;

@@ -2,7 +2,7 @@ import { isConflict, isNotFound } from '../../core/kube/errors.ts';
 import { ownedBy, sessions, turns, withOwner } from '../../core/resources/kinds.ts';
 import type { TurnStatus } from '../../core/resources/turn.ts';
 import type { CachedTurn } from '../world/world.ts';
-import type { Pass } from './context.ts';
+import type { ReconcileContext } from './context.ts';
 import { logCommit } from './log-commit.ts';
 import { writingTurn } from './too-large.ts';
 import { writeStatus } from './write-status.ts';
@@ -10,10 +10,10 @@ import { writeStatus } from './write-status.ts';
 /** What is done to turns because of which session they belong to is done after a live look at who has the name now. */
 
 /** Takes in a turn without an owner. A session that has gone meanwhile would take the turn with it. */
-export async function adoptTurn(pass: Pass, turn: CachedTurn): Promise<void> {
-  const { effects, world, signal } = pass;
+export async function adoptTurn(context: ReconcileContext, turn: CachedTurn): Promise<void> {
+  const { effects, world, signal } = context;
   const { session } = world;
-  if ((await uidOfName(pass)) !== session.metadata.uid) return;
+  if ((await uidOfName(context)) !== session.metadata.uid) return;
   const { name, namespace, uid, resourceVersion } = turn.metadata;
   const ownerReferences = withOwner(turn.metadata.ownerReferences, ownedBy(session));
   const patch = { metadata: { uid, resourceVersion, ownerReferences } };
@@ -23,13 +23,13 @@ export async function adoptTurn(pass: Pass, turn: CachedTurn): Promise<void> {
 }
 
 /** Ends a turn that another session than the present one owns, unless that one is newer than the cache. */
-export async function endReplaced(pass: Pass, turn: CachedTurn, status: TurnStatus): Promise<void> {
-  const { effects, world, signal } = pass;
-  if ((await uidOfName(pass)) !== world.session.metadata.uid) return;
+export async function endReplaced(context: ReconcileContext, turn: CachedTurn, status: TurnStatus): Promise<void> {
+  const { effects, world, signal } = context;
+  if ((await uidOfName(context)) !== world.session.metadata.uid) return;
   try {
     const write = () => writeStatus(effects.api, turns, turn.metadata, status, signal);
     const written = await writingTurn(effects, turn, write);
-    logCommit(pass, written);
+    logCommit(context, written);
     effects.caches.sawTurn(written);
   } catch (error) {
     // The garbage collector is after it as well.
@@ -37,7 +37,7 @@ export async function endReplaced(pass: Pass, turn: CachedTurn, status: TurnStat
   }
 }
 
-async function uidOfName({ effects, world, signal }: Pass): Promise<string | undefined> {
+async function uidOfName({ effects, world, signal }: ReconcileContext): Promise<string | undefined> {
   const { name, namespace } = world.session.metadata;
   try {
     const live = await effects.api.get(sessions, { namespace: namespace as string, name }, { signal });

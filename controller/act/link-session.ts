@@ -1,6 +1,10 @@
-import type { Pass } from './context.ts';
+import type { ReconcileContext } from './context.ts';
 
 /** Whom a link to the session's present pod belongs to. */
-export function linkSession({ key, world: { session } }: Pass): { key: string; uid: string; incarnation: number } {
+export function linkSession({ key, world: { session } }: ReconcileContext): {
+  key: string;
+  uid: string;
+  incarnation: number;
+} {
   return { key, uid: session.metadata.uid, incarnation: session.status?.incarnation ?? 0 };
 }

@@ -1,13 +1,16 @@
 import type { StoredTurn } from '../../core/resources/kinds.ts';
 import { isTerminal } from '../../core/resources/turn.ts';
 import { highestState } from '../world/highest-state.ts';
-import type { Pass } from './context.ts';
+import type { ReconcileContext } from './context.ts';
 
 /**
  * Logs a commit: a status write that has ended a turn, or made it wait for a decision. The fields say which controller and
  * which runner made it and from which state, so that two histories of one session can be told apart afterwards.
  */
-export function logCommit({ effects, world, memory, key }: Pass, { metadata, status = {} }: StoredTurn): void {
+export function logCommit(
+  { effects, world, memory, key }: ReconcileContext,
+  { metadata, status = {} }: StoredTurn,
+): void {
   const { phase, index, attempt, incarnation, podUID, state, approval, error } = status;
   if (!isTerminal(phase) && phase !== 'AwaitingApproval') return;
   const place = (ref: typeof state) => (ref ? { incarnation: ref.incarnation, seq: ref.seq } : null);

@@ -1,14 +1,14 @@
 import { ApiError, isConflict } from '../../core/kube/errors.ts';
 import { networkPolicyName } from '../../core/resources/names.ts';
 import { NetworkPolicyTaken } from '../network/policies.ts';
-import type { Pass } from './context.ts';
+import type { ReconcileContext } from './context.ts';
 import { refusal } from './refusal.ts';
 
 /**
  * What a pod may reach is said before it is there. Rejects when that cannot be, with the reason in the session's memory
  * where a person must know it.
  */
-export async function ensureNetworkPolicy({ effects, world, memory, signal }: Pass): Promise<void> {
+export async function ensureNetworkPolicy({ effects, world, memory, signal }: ReconcileContext): Promise<void> {
   const { metadata, spec } = world.session;
   try {
     await effects.networkPolicies.ensure(metadata.namespace as string, spec.class, signal);

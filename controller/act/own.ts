@@ -5,7 +5,7 @@ import type { SessionStatus } from '../../core/resources/session.ts';
 import type { Ledger } from '../capacity/ledger.ts';
 import { withCondition } from '../status/conditions.ts';
 import type { World } from '../world/world.ts';
-import type { Pass } from './context.ts';
+import type { ReconcileContext } from './context.ts';
 import { writingSession } from './too-large.ts';
 import { writeStatus } from './write-status.ts';
 
@@ -13,7 +13,7 @@ import { writeStatus } from './write-status.ts';
  * Takes a place, then writes the next incarnation and its pod's name at the version decided upon. Whoever wins this write
  * owns the incarnation; the loser's place is given back.
  */
-export async function ownIncarnation({ effects, world, key, signal, memory }: Pass): Promise<void> {
+export async function ownIncarnation({ effects, world, key, signal, memory }: ReconcileContext): Promise<void> {
   const { api, caches, ledger, log } = effects;
   const { session } = world;
   const { namespace = '', name } = session.metadata;
@@ -55,13 +55,13 @@ export async function ownIncarnation({ effects, world, key, signal, memory }: Pa
  * it is gone already its place may be another's.
  */
 export async function withPlaceHeld(
-  { effects, world, key }: Pass,
+  { effects, world, key }: ReconcileContext,
   pod: string,
   make: () => Promise<void>,
 ): Promise<void> {
   const { ledger } = effects;
   const { namespace = '' } = world.session.metadata;
-  if (!ledger.hasPlace(namespace, pod)) return;
+  if (!ledger.hasSlot(namespace, pod)) return;
   ledger.hold({ key, namespace, class: world.session.spec.class }, pod);
   try {
     await make();

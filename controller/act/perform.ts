@@ -12,7 +12,7 @@ import { bindRunner } from './bind.ts';
 import { commit } from './commit.ts';
 import { commitLog } from './commit-log.ts';
 import { confirmGone, readPod } from './confirm-gone.ts';
-import type { Pass } from './context.ts';
+import type { ReconcileContext } from './context.ts';
 import { createPod } from './create-pod.ts';
 import { expire } from './expire.ts';
 import { adoptTurn, endReplaced } from './former-session.ts';
@@ -41,8 +41,8 @@ const NOTEWORTHY: ReadonlySet<string> = new Set([
  * Carries out one action. Rejects with a retryable error when it could not; what a person must know becomes a problem in
  * the session's memory instead, which the next decision shows.
  */
-export async function perform(action: Action, pass: Pass): Promise<void> {
-  const { effects, world, memory, signal } = pass;
+export async function perform(action: Action, context: ReconcileContext): Promise<void> {
+  const { effects, world, memory, signal } = context;
   const { api, caches, links, log } = effects;
   const { session } = world;
   const namespace = session.metadata.namespace as string;
@@ -50,17 +50,17 @@ export async function perform(action: Action, pass: Pass): Promise<void> {
 
   switch (action.do) {
     case 'AdoptTurn':
-      return adoptTurn(pass, action.turn);
+      return adoptTurn(context, action.turn);
     case 'EndReplaced':
-      return endReplaced(pass, action.turn, action.status);
+      return endReplaced(context, action.turn, action.status);
     case 'CreateFirstTurn':
-      return createFirstTurn(pass);
+      return createFirstTurn(context);
     case 'WriteTurn': {
-      const written = await writeTurn(pass, action.turn, action.status);
+      const written = await writeTurn(context, action.turn, action.status);
       if (action.status.phase === 'Running') memory.inputs.set(written.metadata.uid, written.spec.input ?? null);
       if (action.status.error) {
         const { code, message } = action.status.error;
-        log.info({ session: pass.key, turn: written.metadata.name, code, message }, 'turn ended without a result');
+        log.info({ session: context.key, turn: written.metadata.name, code, message }, 'turn ended without a result');
         if (NOTEWORTHY.has(code)) {
           effects.notify(session, {
             type: 'Warning',
@@ -73,39 +73,39 @@ export async function perform(action: Action, pass: Pass): Promise<void> {
       return;
     }
     case 'OwnIncarnation':
-      return ownIncarnation(pass);
+      return ownIncarnation(context);
     case 'CreatePod':
-      return withPlaceHeld(pass, world.session.status?.podName as string, () =>
-        createPod(pass, action.settings, action.turn),
+      return withPlaceHeld(context, world.session.status?.podName as string, () =>
+        createPod(context, action.settings, action.turn),
       );
     case 'DeletePod': {
       const { name, uid } = action.pod.metadata;
       log.info(
-        { session: pass.key, pod: name, why: action.why },
+        { session: context.key, pod: name, why: action.why },
         action.force ? 'pod removed without its node' : 'pod deleted',
       );
       const ours = uid === world.pod?.metadata.uid;
-      if (ours) memory.doomed = { podUID: uid, why: action.why };
+      if (ours) memory.deletionPending = { podUID: uid, why: action.why };
       const force = action.force ? { gracePeriodSeconds: 0 } : {};
       await api.delete(pods, { namespace, name }, { uid, signal, ...force }).catch((error) => {
         if (!isNotFound(error) && !isConflict(error)) throw error;
       });
-      if (ours) memory.doomed = { podUID: uid, why: action.why, accepted: true };
+      if (ours) memory.deletionPending = { podUID: uid, why: action.why, accepted: true };
       return;
     }
     case 'ConfirmGone':
-      return confirmGone(pass, action.podUID);
+      return confirmGone(context, action.podUID);
     case 'ReadPod':
-      return readPod(pass, action.pod);
+      return readPod(context, action.pod);
     case 'ReadLog': {
-      const opened = links.open(action.pod, linkSession(pass));
-      const log = await readLog(pass, action.pod);
+      const opened = links.open(action.pod, linkSession(context));
+      const log = await readLog(context, action.pod);
       memory.logRead = { podUID: action.pod.metadata.uid };
       if (log) opened.takeLog(log);
       return;
     }
     case 'OpenLink':
-      links.open(action.pod, linkSession(pass)).open(attachability(action.pod));
+      links.open(action.pod, linkSession(context)).open(attachability(action.pod));
       return;
     case 'CloseLink':
       links.closeOthers(session.metadata.uid);
@@ -114,45 +114,45 @@ export async function perform(action: Action, pass: Pass): Promise<void> {
       memory.inputs.clear();
       return;
     case 'Bind':
-      return bindRunner(pass, action.settings);
+      return bindRunner(context, action.settings);
     case 'StartTurn':
-      return startTurn(pass, action.turn);
+      return startTurn(context, action.turn);
     case 'CancelTurn':
       link?.cancel(action.turn, action.why);
       return;
     case 'AbortSuspension':
-      abortSuspension(pass, action.message);
+      abortSuspension(context, action.message);
       return;
     case 'Commit':
-      return commit(pass, action.turn, action.delivery, action.lost);
+      return commit(context, action.turn, action.delivery, action.lost);
     case 'Acknowledge':
-      return acknowledgeStray(pass, action.delivery);
+      return acknowledgeStray(context, action.delivery);
     case 'CommitLog':
-      return commitLog(pass, action);
+      return commitLog(context, action);
     case 'LetRun':
-      return letRun(pass, action);
+      return letRun(context, action);
     case 'GiveInput':
-      return giveInput(pass, action);
+      return giveInput(context, action);
     case 'CommitRequest':
-      return commitRequest(pass, action.turn, action.asking);
+      return commitRequest(context, action.turn, action.asking);
     case 'AcknowledgeRequest':
-      return acknowledgeRequest(pass, action.asking);
+      return acknowledgeRequest(context, action.asking);
     case 'AdoptApproval':
-      return adoptApproval(pass, action.approval, action.turn);
+      return adoptApproval(context, action.approval, action.turn);
     case 'Consume':
-      return consume(pass, action.turn, action.approval, action);
+      return consume(context, action.turn, action.approval, action);
     case 'SuspendRunner':
-      askForSuspension(pass, action.snapshot);
+      askForSuspension(context, action.snapshot);
       return;
     case 'ResumeRunner':
-      undoSuspension(pass);
+      undoSuspension(context);
       return;
     case 'ShowUsage':
-      return showUsage(pass, action);
+      return showUsage(context, action);
     case 'Expire':
-      return expire(pass, action.expiry);
+      return expire(context, action.expiry);
     case 'VerifySuspension':
-      return verifySuspension(pass, action.reason);
+      return verifySuspension(context, action.reason);
   }
 }
 
@@ -160,7 +160,7 @@ export async function perform(action: Action, pass: Pass): Promise<void> {
  * From the live Session: the cached one has no input. Repeating it finds the turn there. A name that is another's is
  * remembered as the problem, and nothing else is to be done before the next decision.
  */
-async function createFirstTurn({ effects, world: { session }, memory, signal }: Pass): Promise<void> {
+async function createFirstTurn({ effects, world: { session }, memory, signal }: ReconcileContext): Promise<void> {
   const { api, caches } = effects;
   const namespace = session.metadata.namespace as string;
   const live = await api.get(sessions, { namespace, name: session.metadata.name }, { signal });
@@ -192,16 +192,16 @@ async function createFirstTurn({ effects, world: { session }, memory, signal }: 
 
 /** What an ended container printed; undefined when there is nothing to be had. */
 async function readLog(
-  pass: Pass,
+  context: ReconcileContext,
   { metadata: { namespace = '', name, uid } }: StoredPod,
 ): Promise<Buffer | undefined> {
   const pieces: Buffer[] = [];
   try {
-    for await (const piece of endedLog(pass, { namespace, name })) pieces.push(piece);
+    for await (const piece of endedLog(context, { namespace, name })) pieces.push(piece);
     return Buffer.concat(pieces);
   } catch (error) {
-    if (pass.signal.aborted) throw error;
-    if (!isUnreadable(pass, uid, error)) throw error;
+    if (context.signal.aborted) throw error;
+    if (!isUnreadable(context, uid, error)) throw error;
     return undefined;
   }
 }

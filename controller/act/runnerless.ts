@@ -7,12 +7,15 @@ import { bodyFacts } from '../caches/caches.ts';
 import type { Action } from '../decide/actions.ts';
 import type { PlainTurn } from '../pod/runnerless-pod.ts';
 import type { CachedTurn } from '../world/world.ts';
-import type { Pass } from './context.ts';
+import type { ReconcileContext } from './context.ts';
 
 /** What is done with pods that have no runner; see `decide/policies/plain.ts`. */
 
 /** The turn with its input, from the live object; undefined when that is not what was decided upon. */
-export async function plainTurn({ effects, signal }: Pass, turn: CachedTurn): Promise<PlainTurn | undefined> {
+export async function plainTurn(
+  { effects, signal }: ReconcileContext,
+  turn: CachedTurn,
+): Promise<PlainTurn | undefined> {
   const { api, caches } = effects;
   const { uid, name, namespace = '' } = turn.metadata;
   const live = await api.get(turns, { namespace, name }, { signal });
@@ -24,7 +27,10 @@ export async function plainTurn({ effects, signal }: Pass, turn: CachedTurn): Pr
 }
 
 /** From here on the program may have run, whether the answer arrives or not. */
-export async function letRun({ effects, memory, signal }: Pass, { pod }: Action & { do: 'LetRun' }): Promise<void> {
+export async function letRun(
+  { effects, memory, signal }: ReconcileContext,
+  { pod }: Action & { do: 'LetRun' },
+): Promise<void> {
   const { uid, name, namespace = '' } = pod.metadata;
   memory.letRun = { podUID: uid };
   const patch = { metadata: { uid }, spec: { schedulingGates: null } };
@@ -39,10 +45,10 @@ const LAST_MS = 1_000;
  * moment though the leadership ends, as nobody can begin again: a successor, which does not know it, writes to a closed
  * stdin. A program that has not read all by then is cut off, or both inputs would come to it, mixed.
  */
-export async function giveInput(pass: Pass, { pod, turn }: Action & { do: 'GiveInput' }): Promise<void> {
-  const { effects, memory, key, signal } = pass;
+export async function giveInput(context: ReconcileContext, { pod, turn }: Action & { do: 'GiveInput' }): Promise<void> {
+  const { effects, memory, key, signal } = context;
   const { uid, name, namespace = '' } = pod.metadata;
-  const given = await plainTurn(pass, turn);
+  const given = await plainTurn(context, turn);
   if (!given) return;
   try {
     const ref = { namespace, name };

@@ -1,7 +1,7 @@
 import { isConflict } from '../../core/kube/errors.ts';
 import { turns } from '../../core/resources/kinds.ts';
 import type { Action } from '../decide/actions.ts';
-import type { Pass } from './context.ts';
+import type { ReconcileContext } from './context.ts';
 import { writeStatus } from './write-status.ts';
 
 /** A result that comes meanwhile waits for it. */
@@ -12,7 +12,7 @@ const DEADLINE_MS = 1_000;
  * written in between is looked at, and later figures are tried as well.
  */
 export async function showUsage(
-  { effects: { api, caches, log }, memory, key, signal }: Pass,
+  { effects: { api, caches, log }, memory, key, signal }: ReconcileContext,
   { turn, status, of }: Action & { do: 'ShowUsage' },
 ): Promise<void> {
   try {

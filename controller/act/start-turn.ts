@@ -2,11 +2,11 @@ import { turns } from '../../core/resources/kinds.ts';
 import { bodyFacts } from '../caches/caches.ts';
 import { limitsOf } from '../settings/granted.ts';
 import type { CachedTurn } from '../world/world.ts';
-import type { Pass } from './context.ts';
+import type { ReconcileContext } from './context.ts';
 
 /** Gives a turn that is written Running to the runner of the pod that it names, and to no other. */
-export async function startTurn(pass: Pass, turn: CachedTurn): Promise<void> {
-  const { effects, world, memory, signal } = pass;
+export async function startTurn(context: ReconcileContext, turn: CachedTurn): Promise<void> {
+  const { effects, world, memory, signal } = context;
   const { api, caches, links } = effects;
   const { session } = world;
   const { uid, name } = turn.metadata;

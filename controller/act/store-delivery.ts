@@ -15,7 +15,7 @@ import type { StoredDelivery } from '../status/outcome.ts';
 import type { Delivery } from '../world/link-view.ts';
 import type { CachedTurn, World } from '../world/world.ts';
 import { boundedWait } from './bounded-wait.ts';
-import type { Pass } from './context.ts';
+import type { ReconcileContext } from './context.ts';
 
 /** What a part gets although the time for storing is over: the store may have refused another part only. */
 const LAST_CHANCE_MS = 10_000;
@@ -26,16 +26,20 @@ export interface Deliverable extends Pick<Delivery, 'state' | 'log'> {
 }
 
 /** Stores what is too large for a status; a store that is full or keeps failing costs that part, never the turn. */
-export async function storeDelivery(pass: Pass, turn: CachedTurn, delivery: Deliverable): Promise<StoredDelivery> {
+export async function storeDelivery(
+  context: ReconcileContext,
+  turn: CachedTurn,
+  delivery: Deliverable,
+): Promise<StoredDelivery> {
   const { message, seq } = delivery.result;
-  const { persistMs } = limitsOf(turn, pass.world);
+  const { persistMs } = limitsOf(turn, context.world);
   const incarnation = incarnationOf(turn);
   const stored: StoredDelivery = { problems: [] };
 
   if (message.state !== 'Unchanged') {
     if (delivery.state?.message.digest === message.state.digest) {
       const { state } = delivery;
-      await attempt(pass, persistMs, stored, 'StateNotStored', async (bounded) => {
+      await attempt(context, persistMs, stored, 'StateNotStored', async (bounded) => {
         stored.state = await storeState(bounded, state, incarnation);
       });
     } else {
@@ -55,7 +59,7 @@ export async function storeDelivery(pass: Pass, turn: CachedTurn, delivery: Deli
       const text = `The output has ${bytes} bytes, more than the ${MAX_OUTPUT_BYTES} allowed; write it to a file or service instead.`;
       stored.problems.push({ reason: 'OutputTooLarge', message: text });
     } else {
-      await attempt(pass, persistMs, stored, 'StoreFull', async (bounded) => {
+      await attempt(context, persistMs, stored, 'StoreFull', async (bounded) => {
         stored.outputRef = await put(
           bounded,
           'Output',
@@ -73,7 +77,7 @@ export async function storeDelivery(pass: Pass, turn: CachedTurn, delivery: Deli
     else {
       // A log that cannot be stored is no reason to fail a turn.
       const aside: StoredDelivery = { problems: [] };
-      await attempt(pass, persistMs, aside, 'StoreFull', async (bounded) => {
+      await attempt(context, persistMs, aside, 'StoreFull', async (bounded) => {
         stored.log = {
           ref: await put(bounded, 'Log', { incarnation, seq: log.seq }, Buffer.from(text)),
           bytes,
@@ -96,15 +100,19 @@ export function incarnationOf({ metadata, status }: CachedTurn): number {
  * Small states go into the status itself, larger ones into the store; sealed either way. `incarnation`: of the pod whose
  * runner made it, because numbers of frames order states within one pod only.
  */
-export async function storeState(pass: Pass, state: FrameOf<'state'>, incarnation: number): Promise<StateRef> {
+export async function storeState(
+  context: ReconcileContext,
+  state: FrameOf<'state'>,
+  incarnation: number,
+): Promise<StateRef> {
   const { digest, keyId, bytes } = state.message;
   const place = { digest, keyId, bytes, incarnation, seq: state.seq };
   if (state.binary.length <= MAX_INLINE_STATE_BYTES) return { ...place, inline: state.binary.toString('base64') };
-  return { ...place, ref: await put(pass, 'State', { incarnation, seq: state.seq }, state.binary) };
+  return { ...place, ref: await put(context, 'State', { incarnation, seq: state.seq }, state.binary) };
 }
 
 async function put(
-  { effects, world, signal }: Pass,
+  { effects, world, signal }: ReconcileContext,
   kind: 'State' | 'Output' | 'Log',
   { incarnation, seq }: { incarnation: number; seq: number },
   data: Buffer,
@@ -131,18 +139,18 @@ function toldSince({ session, link }: World, now: number): number {
 
 /** Retried by the queue until the turn's `timeouts.persist` is over, however slow the store; a full one is an answer. */
 async function attempt(
-  pass: Pass,
+  context: ReconcileContext,
   persistMs: number,
   stored: StoredDelivery,
   reason: 'StateNotStored' | 'StoreFull',
-  write: (bounded: Pass) => Promise<void>,
+  write: (bounded: ReconcileContext) => Promise<void>,
 ): Promise<void> {
-  const { memory, effects, signal, world } = pass;
+  const { memory, effects, signal, world } = context;
   const { clock } = effects;
   const since = memory.commitProblem?.since ?? toldSince(world, clock.now());
   const deadline = Math.max(since + persistMs, clock.now() + Math.min(persistMs, LAST_CHANCE_MS));
   try {
-    await boundedWait({ effects, deadline, signal }, (waiting) => write({ ...pass, signal: waiting }));
+    await boundedWait({ effects, deadline, signal }, (waiting) => write({ ...context, signal: waiting }));
   } catch (error) {
     if (signal.aborted) throw error;
     const now = clock.now();

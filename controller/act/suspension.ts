@@ -13,7 +13,7 @@ import { decisionFor, isDecided } from '../world/approvals.ts';
 import { isOthers, isOwn } from '../world/own-turns.ts';
 import type { World } from '../world/world.ts';
 import { boundedWait } from './bounded-wait.ts';
-import type { Pass } from './context.ts';
+import type { ReconcileContext } from './context.ts';
 import { storeState } from './store-delivery.ts';
 
 /** Between two attempts to suspend a session whose state cannot be had or stored. */
@@ -21,7 +21,7 @@ const FIRST_AGAIN_MS = 5_000;
 const LAST_AGAIN_MS = 10 * 60_000;
 
 /** The runner is to refuse turns, to say when it was last active, and to hand over its state. */
-export function askForSuspension({ effects, world, memory }: Pass, snapshot: boolean): void {
+export function askForSuspension({ effects, world, memory }: ReconcileContext, snapshot: boolean): void {
   const link = effects.links.get(world.link?.podUID);
   if (!link || !world.link) return;
   memory.suspension = undefined;
@@ -36,7 +36,7 @@ function stateLimit({ session, class: sessionClass }: World): { maxStateBytes?: 
 }
 
 /** The runner takes turns again. */
-export function undoSuspension({ effects, world, memory }: Pass): void {
+export function undoSuspension({ effects, world, memory }: ReconcileContext): void {
   memory.suspension = undefined;
   memory.suspensionAsked = undefined;
   effects.links.get(world.link?.podUID)?.resume();
@@ -47,17 +47,17 @@ export function undoSuspension({ effects, world, memory }: Pass): void {
  * committed one. Then a second look, live and consistent: a turn that came in between, activity or a change of mind undoes
  * it.
  */
-export async function verifySuspension(pass: Pass, reason: SuspensionReason): Promise<void> {
-  const { effects, world, memory, key } = pass;
+export async function verifySuspension(context: ReconcileContext, reason: SuspensionReason): Promise<void> {
+  const { effects, world, memory, key } = context;
   const link = effects.links.get(world.link?.podUID);
   if (!link || !world.link) return;
   const { snapshot, podUID } = world.link;
-  const state = snapshot ? await durable(pass, snapshot, link.incarnation) : 'Unchanged';
+  const state = snapshot ? await durable(context, snapshot, link.incarnation) : 'Unchanged';
   if (state === 'Aborted') return;
-  const news = await whatCameInBetween(pass, reason);
+  const news = await whatCameInBetween(context, reason);
   if (news) {
     effects.log.info({ session: key, news }, 'suspension undone: something came in between');
-    undoSuspension(pass);
+    undoSuspension(context);
     return;
   }
   if (snapshot) link.acknowledge(snapshot.seq);
@@ -70,17 +70,17 @@ export async function verifySuspension(pass: Pass, reason: SuspensionReason): Pr
  * gives up the suspension when there is none, when the store is full, or when the session is needed meanwhile.
  */
 async function durable(
-  pass: Pass,
+  context: ReconcileContext,
   snapshot: FrameOf<'state'>,
   incarnation: number,
 ): Promise<StateRef | 'Unchanged' | 'Aborted'> {
-  const { effects, world, memory, signal } = pass;
+  const { effects, world, memory, signal } = context;
   const { session } = world;
   const { namespace, uid } = session.metadata;
   const committed = session.status?.state;
   const since = memory.suspensionAsked?.at ?? effects.clock.now();
   const deadline = since + timeoutMs('persist', session.spec, world.class);
-  const wanted = () => !session.spec.suspend && isWanted(pass);
+  const wanted = () => !session.spec.suspend && isWanted(context);
   const read = (state: StateRef, waiting: AbortSignal) =>
     state.ref === undefined
       ? undefined
@@ -104,25 +104,25 @@ async function durable(
         waiting.throwIfAborted();
         if (kept) return 'Unchanged';
       }
-      const state = await storeState({ ...pass, signal: waiting }, snapshot, incarnation);
+      const state = await storeState({ ...context, signal: waiting }, snapshot, incarnation);
       await read(state, waiting);
       return state;
     });
   } catch (error) {
     if (signal.aborted) throw error;
     if (wanted()) {
-      undoSuspension(pass);
+      undoSuspension(context);
       return 'Aborted';
     }
     const message = error instanceof Error ? error.message : String(error);
     if (!(error instanceof StoreFullError) && effects.clock.now() < deadline) throw error;
-    abortSuspension(pass, message);
+    abortSuspension(context, message);
     return 'Aborted';
   }
 }
 
 /** Whether something can be done for the session, by the caches. */
-function isWanted({ effects: { caches }, world }: Pass): boolean {
+function isWanted({ effects: { caches }, world }: ReconcileContext): boolean {
   const { name, namespace = '' } = world.session.metadata;
   const named = caches.turnsNaming(namespace, name);
   const live = named.filter((turn) => !isTerminal(turn.status.phase) && !isOthers(world.session, turn));
@@ -132,8 +132,8 @@ function isWanted({ effects: { caches }, world }: Pass): boolean {
 }
 
 /** What speaks against giving up the pod now, by live reads; undefined when nothing does. */
-async function whatCameInBetween(pass: Pass, reason: SuspensionReason): Promise<string | undefined> {
-  const { effects, world, memory, signal } = pass;
+async function whatCameInBetween(context: ReconcileContext, reason: SuspensionReason): Promise<string | undefined> {
+  const { effects, world, memory, signal } = context;
   const { api, caches, clock } = effects;
   const { session } = world;
   const namespace = session.metadata.namespace as string;
@@ -150,7 +150,7 @@ async function whatCameInBetween(pass: Pass, reason: SuspensionReason): Promise<
   const waiting = items.filter(
     (turn) => !isTerminal(turn.status?.phase) && !isOthers(session, turn) && !caches.isLeftOut(turn.metadata),
   );
-  const decided = await decisionCame(pass, waiting);
+  const decided = await decisionCame(context, waiting);
   if (decided && !live.spec.suspend) return decided;
   const [waits] = waiting;
   const mayWait = reason === 'GivesWay' || isWish(reason);
@@ -175,7 +175,7 @@ async function whatCameInBetween(pass: Pass, reason: SuspensionReason): Promise<
 
 /** A decision on what one of the turns asks. */
 async function decisionCame(
-  { effects: { api, caches }, world, signal }: Pass,
+  { effects: { api, caches }, world, signal }: ReconcileContext,
   turns: StoredTurn[],
 ): Promise<string | undefined> {
   const turn = turns.find(({ status }) => status?.phase === 'AwaitingApproval');
@@ -190,9 +190,9 @@ async function decisionCame(
 }
 
 /** The state cannot be had or stored: the runner takes turns again, people are told, and it is tried again later. */
-export function abortSuspension(pass: Pass, message: string): void {
-  const { effects, memory, world, key } = pass;
-  undoSuspension(pass);
+export function abortSuspension(context: ReconcileContext, message: string): void {
+  const { effects, memory, world, key } = context;
+  undoSuspension(context);
   const count = (memory.suspensionFailed?.count ?? 0) + 1;
   const pause = Math.min(FIRST_AGAIN_MS * 2 ** (count - 1), LAST_AGAIN_MS);
   memory.suspensionFailed = {

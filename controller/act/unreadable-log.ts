@@ -1,7 +1,7 @@
 import { ApiError, isPodGone } from '../../core/kube/errors.ts';
 import type { ObjectRef } from '../../core/kube/types.ts';
 import { CONTAINER } from '../../core/resources/names.ts';
-import type { Pass } from './context.ts';
+import type { ReconcileContext } from './context.ts';
 
 /**
  * What a kubelet that has begun its answer puts in the log's place when its container runtime does not answer, or the file
@@ -12,7 +12,7 @@ const EXCUSE =
 const LONGEST_EXCUSE = 4096;
 
 /** The log of a pod's ended container, whole: rejects where the kubelet says that it cannot read it. */
-export async function* endedLog({ effects, memory, signal }: Pass, ref: ObjectRef): AsyncGenerator<Buffer> {
+export async function* endedLog({ effects, memory, signal }: ReconcileContext, ref: ObjectRef): AsyncGenerator<Buffer> {
   let start = '';
   for await (const piece of effects.api.podLog(ref, { container: CONTAINER, signal })) {
     if (start.length <= LONGEST_EXCUSE) start += piece.toString('latin1');
@@ -27,7 +27,7 @@ export async function* endedLog({ effects, memory, signal }: Pass, ref: ObjectRe
  * does not have, or that the kubelet refused, has none. Anything else may pass, as the start of an API server or a kubelet
  * does, or be a node that is gone: it is waited for as long as for that.
  */
-export function isUnreadable({ effects, memory, world }: Pass, podUID: string, error: unknown): boolean {
+export function isUnreadable({ effects, memory, world }: ReconcileContext, podUID: string, error: unknown): boolean {
   if (error instanceof ApiError && (error.code === 400 || isPodGone(error))) return true;
   const now = effects.clock.monotonic();
   if (memory.logFailing?.podUID !== podUID) memory.logFailing = { podUID, since: now };

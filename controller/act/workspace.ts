@@ -12,16 +12,16 @@ import {
   workspaceName,
 } from '../../core/resources/names.ts';
 import type { Workspace } from '../settings/persistence.ts';
-import type { Pass } from './context.ts';
+import type { ReconcileContext } from './context.ts';
 import { refusal } from './refusal.ts';
 
 /**
  * The session's volume is there before a pod that mounts it. Rejects when it cannot be had, with the reason in the
  * session's memory where a person must know it.
  */
-export async function ensureWorkspace(pass: Pass, workspace: Workspace): Promise<void> {
-  const { effects, world, memory, signal, key } = pass;
-  const claim = claimOf(pass, workspace);
+export async function ensureWorkspace(context: ReconcileContext, workspace: Workspace): Promise<void> {
+  const { effects, world, memory, signal, key } = context;
+  const claim = claimOf(context, workspace);
   try {
     await effects.api.create(persistentVolumeClaims, claim, { signal });
     effects.log.info({ session: key, claim: claim.metadata.name }, 'workspace created');
@@ -34,7 +34,7 @@ export async function ensureWorkspace(pass: Pass, workspace: Workspace): Promise
       throw error;
     }
   }
-  const present = await readClaim(pass);
+  const present = await readClaim(context);
   const ours = present?.metadata.ownerReferences?.some(({ uid }) => uid === world.session.metadata.uid);
   if (present && ours && !present.metadata.deletionTimestamp) return;
   const message =
@@ -46,12 +46,16 @@ export async function ensureWorkspace(pass: Pass, workspace: Workspace): Promise
 }
 
 /** Whether the volume was there before this incarnation: then it is as the former one left it. */
-export async function keepsWorkspace(pass: Pass): Promise<boolean> {
-  const claim = await readClaim(pass);
-  return claim !== undefined && claim.metadata.labels?.[LABEL_INCARNATION] !== incarnationOf(pass);
+export async function keepsWorkspace(context: ReconcileContext): Promise<boolean> {
+  const claim = await readClaim(context);
+  return claim !== undefined && claim.metadata.labels?.[LABEL_INCARNATION] !== incarnationOf(context);
 }
 
-async function readClaim({ effects, world, signal }: Pass): Promise<Stored<PersistentVolumeClaim> | undefined> {
+async function readClaim({
+  effects,
+  world,
+  signal,
+}: ReconcileContext): Promise<Stored<PersistentVolumeClaim> | undefined> {
   const { uid, namespace } = world.session.metadata;
   try {
     const ref = { namespace: namespace as string, name: workspaceName(uid) };
@@ -62,8 +66,8 @@ async function readClaim({ effects, world, signal }: Pass): Promise<Stored<Persi
   }
 }
 
-function claimOf(pass: Pass, { size, storageClassName }: Workspace): PersistentVolumeClaim {
-  const { metadata } = pass.world.session;
+function claimOf(context: ReconcileContext, { size, storageClassName }: Workspace): PersistentVolumeClaim {
+  const { metadata } = context.world.session;
   return {
     apiVersion: 'v1',
     kind: 'PersistentVolumeClaim',
@@ -74,9 +78,9 @@ function claimOf(pass: Pass, { size, storageClassName }: Workspace): PersistentV
         [LABEL_MANAGED_BY]: MANAGED_BY,
         [LABEL_SESSION]: metadata.name,
         [LABEL_SESSION_UID]: metadata.uid,
-        [LABEL_INCARNATION]: incarnationOf(pass),
+        [LABEL_INCARNATION]: incarnationOf(context),
       },
-      ownerReferences: [ownedBy(pass.world.session as unknown as StoredSession)],
+      ownerReferences: [ownedBy(context.world.session as unknown as StoredSession)],
     },
     spec: {
       accessModes: ['ReadWriteOnce'],
@@ -86,4 +90,4 @@ function claimOf(pass: Pass, { size, storageClassName }: Workspace): PersistentV
   };
 }
 
-const incarnationOf = ({ world }: Pass) => String(world.session.status?.incarnation ?? 0);
+const incarnationOf = ({ world }: ReconcileContext) => String(world.session.status?.incarnation ?? 0);

@@ -2,7 +2,7 @@ import { isConflict } from '../../core/kube/errors.ts';
 import { type StoredTurn, turns } from '../../core/resources/kinds.ts';
 import type { TurnStatus } from '../../core/resources/turn.ts';
 import type { CachedTurn } from '../world/world.ts';
-import type { Pass } from './context.ts';
+import type { ReconcileContext } from './context.ts';
 import { logCommit } from './log-commit.ts';
 import { isRefusal } from './own.ts';
 import { writingTurn } from './too-large.ts';
@@ -12,13 +12,13 @@ import { writeStatus } from './write-status.ts';
  * Writes the status of a turn. One that may have got its index has it, whatever the cache shows, before another gets one:
  * where that is not known, the turns are looked at anew.
  */
-export async function writeTurn(pass: Pass, turn: CachedTurn, status: TurnStatus): Promise<StoredTurn> {
+export async function writeTurn(context: ReconcileContext, turn: CachedTurn, status: TurnStatus): Promise<StoredTurn> {
   try {
-    const written = await write(pass, turn, status);
-    logCommit(pass, written);
+    const written = await write(context, turn, status);
+    logCommit(context, written);
     return written;
   } catch (error) {
-    if (turn.status.index === undefined && !isRefusal(error)) pass.memory.knowsTurns = false;
+    if (turn.status.index === undefined && !isRefusal(error)) context.memory.knowsTurns = false;
     throw error;
   }
 }
@@ -27,8 +27,8 @@ export async function writeTurn(pass: Pass, turn: CachedTurn, status: TurnStatus
  * One that begins was promised its part in the session's concurrency group: where it is not known whether the write took
  * effect, it counts there until it is.
  */
-async function write(pass: Pass, turn: CachedTurn, status: TurnStatus): Promise<StoredTurn> {
-  const { effects, world, key, signal } = pass;
+async function write(context: ReconcileContext, turn: CachedTurn, status: TurnStatus): Promise<StoredTurn> {
+  const { effects, world, key, signal } = context;
   const { api, caches, ledger } = effects;
   const begins = status.phase === 'Running' && world.session.spec.concurrencyGroup !== undefined;
   const replace = () => writeStatus(api, turns, turn.metadata, status, signal);

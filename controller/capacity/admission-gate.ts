@@ -4,14 +4,14 @@ import type { Caches } from '../caches/caches.ts';
 import { ownTurns } from '../world/own-turns.ts';
 import type { CachedSession } from '../world/world.ts';
 
-export interface OpeningOptions {
+export interface AdmissionGateOptions {
   caches: Pick<Caches, 'session' | 'turnsNaming' | 'keys' | 'refresh' | 'closed'>;
   clock: Clock;
   log: Logger;
   /** Milliseconds until the last request of the leader before is dead; 0 when it let go of the lease. */
   afterMs: number;
   /** `namespace/name` of the sessions that wait for a place. */
-  inLine(): Iterable<string>;
+  queued(): Iterable<string>;
   /** `namespace/name` of the sessions whose next turn waits for its concurrency group. */
   inGroups(): Iterable<string>;
   /** Has a session looked at. */
@@ -38,15 +38,15 @@ const PATIENCE_MS = 30_000;
  * predecessor that was stopped in the middle of a request and goes on much later: what it then writes is of a version that
  * is past.
  */
-export class Opening {
-  readonly #options: OpeningOptions;
+export class AdmissionGate {
+  readonly #options: AdmissionGateOptions;
   readonly #unseen = new Set<string>();
   /** Those that are too large to be written, as far as is known. */
   readonly #refused = new Set<string>();
   /** UID → version in which the leader before has left the object. */
   readonly #versions = new Map<string, string>();
 
-  constructor(options: OpeningOptions) {
+  constructor(options: AdmissionGateOptions) {
     this.#options = options;
   }
 
@@ -121,11 +121,11 @@ export class Opening {
    * that cannot be, as they are too large. In a namespace that cannot be read nothing can be written.
    */
   #unwritten(): { left: string[]; refused: string[] } {
-    const { caches, inLine, inGroups } = this.#options;
+    const { caches, queued, inGroups } = this.#options;
     const isOld = ({ uid, resourceVersion }: Metadata) => this.#versions.get(uid) === resourceVersion;
     const isOpen = (key: string) => caches.closed(refOf(key).namespace as string) === undefined;
     const unseen = [...this.#unseen].filter((key) => this.#session(key).length > 0);
-    const sessions = [...inLine()].filter((key) => this.#session(key).some(isOld));
+    const sessions = [...queued()].filter((key) => this.#session(key).some(isOld));
     const turns = [...inGroups()].filter((key) => this.#turns(key).slice(0, 1).some(isOld));
     const waiting = [...new Set([...unseen, ...sessions])].filter(isOpen);
     const refused = waiting.filter((key) => this.#refused.has(key));

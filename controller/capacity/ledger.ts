@@ -6,15 +6,15 @@ import { WRITE_DEADLINE_MS } from '../api/leased-api.ts';
 import type { Caches } from '../caches/caches.ts';
 import type { Applicant } from '../world/capacity-view.ts';
 import { sessionNameOf } from '../world/session-pods.ts';
-import type { CachedSession, Place } from '../world/world.ts';
+import type { CachedSession, Slot } from '../world/world.ts';
 import { applicantOf } from './applicant.ts';
 import { Groups } from './groups.ts';
 import { fullOf, type Limit, limitsOf, takenOf } from './limits.ts';
 import { membershipOf } from './membership.ts';
-import { COMES_LATER, firstOf, fullMessage, notKnown, unread } from './messages.ts';
-import { GiveWayPlan } from './plan.ts';
-import { Line } from './queue.ts';
-import { Census, type Holder } from './slot-usage.ts';
+import { COMES_LATER, firstOf, fullMessage, namespaceUnreadable, notKnown } from './messages.ts';
+import { PreemptionPlan } from './plan.ts';
+import { Queue } from './queue.ts';
+import { type Holder, SlotUsage } from './slot-usage.ts';
 import { type Space, Tally } from './tally.ts';
 
 /** What the ledger reads of the cluster. */
@@ -49,9 +49,9 @@ export class Ledger {
   /** The concurrency groups, of which the same holds. */
   readonly groups: Groups;
   readonly #options: LedgerOptions;
-  readonly #census: Census;
-  readonly #line = new Line();
-  readonly #plan: GiveWayPlan;
+  readonly #slotUsage: SlotUsage;
+  readonly #queue = new Queue();
+  readonly #plan: PreemptionPlan;
   /** Promises whose request may still take effect, by pod or by session and turn, with what stops looking again. */
   readonly #unsure = new Map<string, () => void>();
   #open = false;
@@ -63,13 +63,13 @@ export class Ledger {
   constructor(options: LedgerOptions) {
     const { caches, clock, onChange, epoch } = options;
     this.#options = options;
-    this.#census = new Census(() => this.vacancy());
+    this.#slotUsage = new SlotUsage(() => this.vacancy());
     this.groups = new Groups(onChange, epoch);
-    this.#plan = new GiveWayPlan({
+    this.#plan = new PreemptionPlan({
       caches,
       clock,
-      line: this.#line,
-      census: this.#census,
+      queue: this.#queue,
+      slotUsage: this.#slotUsage,
       limits: (space) => this.#limits(space),
       suspendAgainAt: options.suspendAgainAt,
       onChange,
@@ -80,7 +80,7 @@ export class Ledger {
 
   /** Places that are taken. */
   get tally(): Tally {
-    return this.#census.tally;
+    return this.#slotUsage.tally;
   }
 
   /** Nothing is admitted before; after a lease was taken over its old holder's last request must be dead first. */
@@ -102,22 +102,22 @@ export class Ledger {
   sessionChanged(key: string): void {
     const { namespace = '', name } = refOf(key);
     const session = this.#options.caches.session(namespace, name);
-    this.#changes(() => this.#census.session(key, session && admitted(session)));
+    this.#changes(() => this.#slotUsage.session(key, session && admitted(session)));
     this.groups.update(key, membershipOf(key, session, this.#options.caches, this.groups.groupOf(key)));
     if (!session) this.leave(key);
   }
 
   podChanged(pod: StoredPod, gone: boolean): void {
     const key = keyOf(pod.metadata);
-    if (gone) this.#census.podGone(key);
-    else this.#changes(() => this.#census.pod(key, this.#podHolder(pod)));
+    if (gone) this.#slotUsage.podGone(key);
+    else this.#changes(() => this.#slotUsage.pod(key, this.#podHolder(pod)));
   }
 
   /** What takes a place that nobody was promised may take it from those for whom there was one. */
   #changes(change: () => void): void {
-    const before = this.#census.tally.total;
+    const before = this.#slotUsage.tally.total;
     change();
-    if (this.#census.tally.total > before) this.#served = undefined;
+    if (this.#slotUsage.tally.total > before) this.#served = undefined;
   }
 
   /** A class, or the labels of a namespace, are not as they were. */
@@ -126,20 +126,20 @@ export class Ledger {
   }
 
   /** Whether the session would get a place for the pod now. */
-  place(applicant: Applicant, pod: string): Place {
-    if (this.#census.isPromised(keyOf({ namespace: applicant.namespace, name: pod }))) return 'Available';
+  slot(applicant: Applicant, pod: string): Slot {
+    if (this.#slotUsage.isPromised(keyOf({ namespace: applicant.namespace, name: pod }))) return 'Available';
     if (!this.#knows()) {
       const message = notKnown('Whether a running place is free', this.#options.epoch());
       return this.#waits(applicant, 'CapacityUnknown', message);
     }
     const limits = this.#limits(applicant);
     if (typeof limits === 'string') return this.#waits(applicant, 'CapacityUnknown', limits);
-    const full = fullOf(limits, applicant, this.#census.tally).at(-1);
+    const full = fullOf(limits, applicant, this.#slotUsage.tally).at(-1);
     if (full) {
       const { class: ofClass, namespace } = applicant;
       const scopes = { Installation: {}, Class: { class: ofClass }, Namespace: { class: ofClass, namespace } };
-      const holders = firstOf(this.#census.holders(scopes[full.scope]));
-      const taken = takenOf(full, applicant, this.#census.tally);
+      const holders = firstOf(this.#slotUsage.holders(scopes[full.scope]));
+      const taken = takenOf(full, applicant, this.#slotUsage.tally);
       return this.#waits(applicant, 'AtCapacity', fullMessage(full, applicant, taken, holders), holders);
     }
     return this.#isServed(applicant) ? 'Available' : this.#waits(applicant, 'AtCapacity', COMES_LATER);
@@ -148,13 +148,13 @@ export class Ledger {
   /** Takes a place for the pod if one is to be had; it stays taken until `settle`. */
   reserve(applicant: Applicant, pod: string): boolean {
     const { key, namespace } = applicant;
-    if (this.#census.isPromised(keyOf({ namespace, name: pod }))) return true;
-    if (this.place(applicant, pod) !== 'Available') return false;
-    this.#line.leave(key);
+    if (this.#slotUsage.isPromised(keyOf({ namespace, name: pod }))) return true;
+    if (this.slot(applicant, pod) !== 'Available') return false;
+    this.#queue.leave(key);
     // Those for whom there was a place beside this one still have theirs.
     this.#served?.delete(key);
     this.hold(applicant, pod);
-    this.#line.served(namespace, this.#options.clock.now());
+    this.#queue.served(namespace, this.#options.clock.now());
     if (this.#othersFollow) this.vacancy();
     return true;
   }
@@ -162,7 +162,7 @@ export class Ledger {
   /** The pod is about to be made for the session: it counts until `settle`, whatever becomes of its session meanwhile. */
   hold({ key, namespace, class: ofClass }: Omit<Applicant, 'priority' | 'since'>, pod: string): void {
     const since = this.#options.clock.now();
-    this.#census.promise(keyOf({ namespace, name: pod }), { name: key, namespace, class: ofClass, since });
+    this.#slotUsage.promise(keyOf({ namespace, name: pod }), { name: key, namespace, class: ofClass, since });
   }
 
   /**
@@ -180,8 +180,8 @@ export class Ledger {
   }
 
   /** Whether the pod has a place, as it is there, was promised one, or belongs to a session that was admitted with it. */
-  hasPlace(namespace: string, pod: string): boolean {
-    return this.#census.holder(keyOf({ namespace, name: pod })) !== undefined;
+  hasSlot(namespace: string, pod: string): boolean {
+    return this.#slotUsage.holder(keyOf({ namespace, name: pod })) !== undefined;
   }
 
   /** What was promised is in the caches by now, or has surely not happened and will not. */
@@ -189,7 +189,7 @@ export class Ledger {
     const key = keyOf({ namespace, name: pod });
     this.#unsure.get(key)?.();
     this.#unsure.delete(key);
-    this.#census.settle(key);
+    this.#slotUsage.settle(key);
   }
 
   /** Whether the last request for the pod took effect is not known: the place stays taken until it is. */
@@ -237,28 +237,28 @@ export class Ledger {
 
   /** The session waits for a place. */
   wait(applicant: Applicant): void {
-    if (this.#line.join(applicant)) this.vacancy();
+    if (this.#queue.join(applicant)) this.vacancy();
   }
 
   /** The session waits no longer. */
   leave(key: string): void {
-    if (this.#line.leave(key)) this.vacancy();
+    if (this.#queue.leave(key)) this.vacancy();
   }
 
   /** `namespace/name` of those in line. */
   waiting(): Iterable<string> {
-    return this.#line.keys();
+    return this.#queue.keys();
   }
 
   /** To whom the session is to give its place, if it is. */
-  giveWay(key: string): { for: string } | undefined {
-    return this.#plan.giveWay(key);
+  preemptFor(key: string): { for: string } | undefined {
+    return this.#plan.preemptFor(key);
   }
 
   /** Something was freed: those whose turn it is by now look again. */
   vacancy(): void {
     this.#served = undefined;
-    if (this.#line.size === 0 || !this.#knows()) return;
+    if (this.#queue.size === 0 || !this.#knows()) return;
     for (const key of this.#findServed()) this.#options.onChange(key);
     this.#plan.soon();
   }
@@ -270,7 +270,7 @@ export class Ledger {
   #limits(space: Space): Limit[] | string {
     const { caches, maxRunning } = this.#options;
     const closed = caches.closed(space.namespace);
-    if (closed) return unread(space.namespace, closed);
+    if (closed) return namespaceUnreadable(space.namespace, closed);
     const sources = {
       maxRunning,
       class: (name: string) => caches.class(name),
@@ -280,16 +280,16 @@ export class Ledger {
   }
 
   #isServed(applicant: Applicant): boolean {
-    if (this.#line.has(applicant.key)) {
+    if (this.#queue.has(applicant.key)) {
       // With another place in the order than before: it may be another's turn now.
-      if (this.#line.join(applicant)) this.vacancy();
+      if (this.#queue.join(applicant)) this.vacancy();
       return this.#findServed().has(applicant.key);
     }
-    if (this.#line.size === 0) return true;
-    this.#line.join(applicant);
+    if (this.#queue.size === 0) return true;
+    this.#queue.join(applicant);
     this.#served = undefined;
     const served = this.#findServed().has(applicant.key);
-    this.#line.leave(applicant.key);
+    this.#queue.leave(applicant.key);
     this.#served = undefined;
     return served;
   }
@@ -306,14 +306,14 @@ export class Ledger {
     this.#served = served;
     this.#othersFollow = false;
     const { maxRunning = Number.POSITIVE_INFINITY } = this.#options;
-    if (this.#census.tally.total >= maxRunning) return served;
-    const tally = Tally.copy(this.#census.tally);
-    this.#line.walk((applicant) => {
+    if (this.#slotUsage.tally.total >= maxRunning) return served;
+    const tally = Tally.copy(this.#slotUsage.tally);
+    this.#queue.walk((applicant) => {
       const { key, namespace } = applicant;
       const limits = this.#limits(applicant);
       if (typeof limits === 'string') return false;
       if (fullOf(limits, applicant, tally).length > 0) {
-        if (fullOf(limits, applicant, this.#census.tally).length === 0) passedOver.add(namespace);
+        if (fullOf(limits, applicant, this.#slotUsage.tally).length === 0) passedOver.add(namespace);
         return false;
       }
       if (serving.has(namespace) && passedOver.size > (passedOver.has(namespace) ? 1 : 0)) {
@@ -333,8 +333,8 @@ export class Ledger {
     waiting: 'AtCapacity' | 'CapacityUnknown',
     message: string,
     holders?: { name: string; since: string }[],
-  ): Place {
-    return { waiting, message, position: this.#line.position(applicant), ...(holders ? { holders } : {}) };
+  ): Slot {
+    return { waiting, message, position: this.#queue.position(applicant), ...(holders ? { holders } : {}) };
   }
 
   #sawSession(session: CachedSession): void {
@@ -343,11 +343,11 @@ export class Ledger {
     const { queue, podName, conditions } = session.status ?? {};
     const condition = conditions?.find(({ type }) => type === 'Admitted');
     if (condition?.status === 'True') {
-      this.#line.wasServed(session.metadata.namespace as string, Date.parse(condition.lastTransitionTime));
+      this.#queue.wasServed(session.metadata.namespace as string, Date.parse(condition.lastTransitionTime));
     }
     // Who has stood in line under the leader before is there from the start, not only when it is looked at.
     const waited = queue && (queue.reason === 'AtCapacity' || queue.reason === 'CapacityUnknown');
-    if (waited && !podName) this.#line.join(applicantOf(session, []));
+    if (waited && !podName) this.#queue.join(applicantOf(session, []));
   }
 
   #podHolder(pod: StoredPod): Holder {

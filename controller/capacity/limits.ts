@@ -8,7 +8,7 @@ export type Scope = 'Installation' | 'Class' | 'Namespace';
 export interface Limit {
   scope: Scope;
   /** How many places there are. */
-  places: number;
+  slots: number;
 }
 
 /** What limits are read from. Undefined where something cannot be known at the moment: then everything is full. */
@@ -26,11 +26,11 @@ export interface LimitSources {
  */
 export function limitsOf(sources: LimitSources, { namespace, class: name = '' }: Space): Limit[] | string {
   const limits: Limit[] = [];
-  if (sources.maxRunning !== undefined) limits.push({ scope: 'Installation', places: sources.maxRunning });
+  if (sources.maxRunning !== undefined) limits.push({ scope: 'Installation', slots: sources.maxRunning });
   const sessionClass = sources.class(name);
   if (!sessionClass) return `SessionClass "${name}" cannot be read, so its limits are not known; the session waits.`;
   const { maxRunning, namespaces = [] } = sessionClass.spec.limits ?? {};
-  if (maxRunning !== undefined) limits.push({ scope: 'Class', places: maxRunning });
+  if (maxRunning !== undefined) limits.push({ scope: 'Class', slots: maxRunning });
   if (namespaces.length === 0 && !sessionClass.spec.namespaceSelector) return limits;
   const labels = sources.labels(namespace);
   if (!labels) {
@@ -38,7 +38,7 @@ export function limitsOf(sources: LimitSources, { namespace, class: name = '' }:
   }
   const selected = namespaces.filter(({ selector }) => selects(selector, labels));
   if (selected.length > 0) {
-    limits.push({ scope: 'Namespace', places: Math.min(...selected.map((entry) => entry.maxRunning)) });
+    limits.push({ scope: 'Namespace', slots: Math.min(...selected.map((entry) => entry.maxRunning)) });
   }
   return limits;
 }
@@ -51,5 +51,5 @@ export function takenOf({ scope }: Limit, { namespace, class: name = '' }: Space
 
 /** The limits that leave no place, the widest first. A limit that was lowered below what runs leaves none either. */
 export function fullOf(limits: Limit[], space: Space, tally: Tally): Limit[] {
-  return limits.filter((limit) => takenOf(limit, space, tally) >= limit.places);
+  return limits.filter((limit) => takenOf(limit, space, tally) >= limit.slots);
 }

@@ -22,15 +22,15 @@ export function firstOf(holders: Iterable<Holder>): NamedHolder[] {
 }
 
 /** Which limit holds the session back, how many places there are, and who has them. */
-export function fullMessage({ scope, places }: Limit, space: Space, taken: number, named: NamedHolder[]): string {
+export function fullMessage({ scope, slots }: Limit, space: Space, taken: number, named: NamedHolder[]): string {
   const of = {
     Installation: 'of the installation',
     Class: `of class "${space.class}"`,
     Namespace: `of class "${space.class}" in namespace "${space.namespace}"`,
   }[scope];
-  if (places === 0) return `There are no running places ${of}: the limit is 0.`;
-  const which = taken > places ? `${taken} are taken of the ${places} running places` : `All ${places} running places`;
-  const verb = taken > places ? '' : ' are taken';
+  if (slots === 0) return `There are no running places ${of}: the limit is 0.`;
+  const which = taken > slots ? `${taken} are taken of the ${slots} running places` : `All ${slots} running places`;
+  const verb = taken > slots ? '' : ' are taken';
   const held = named.map(({ name, since }) => `${name} (since ${since})`).join(', ');
   const more = taken > named.length ? ` and ${taken - named.length} more` : '';
   return `${which} ${of}${verb}, held by ${held}${more}.`;
@@ -39,7 +39,7 @@ export function fullMessage({ scope, places }: Limit, space: Space, taken: numbe
 export const COMES_LATER = 'Places become free, but sessions that are served before this one wait for them.';
 
 /** What its sessions do there is not seen; those of other namespaces go on, as if what was last seen there still held. */
-export function unread(namespace: string, why: string): string {
+export function namespaceUnreadable(namespace: string, why: string): string {
   return `Namespace "${namespace}" cannot be read, so the session waits: ${why}. See that it exists and that the controller has its rights there.`;
 }
 

@@ -2,17 +2,17 @@ import { keyOf, refOf } from '../../core/kube/cache.ts';
 import type { Clock } from '../../core/runtime.ts';
 import type { Caches } from '../caches/caches.ts';
 import type { Limit } from './limits.ts';
-import { type Guest, givingWay } from './preemption.ts';
-import { guestOf } from './preemption-candidate.ts';
-import type { Line } from './queue.ts';
-import type { Census } from './slot-usage.ts';
+import { type PreemptionCandidate, planPreemption } from './preemption.ts';
+import { preemptionCandidateOf } from './preemption-candidate.ts';
+import type { Queue } from './queue.ts';
+import type { SlotUsage } from './slot-usage.ts';
 import { type Space, Tally } from './tally.ts';
 
 export interface PlanOptions {
   caches: Pick<Caches, 'session' | 'pod' | 'class' | 'turnsNaming' | 'allSessions' | 'allPods' | 'closed'>;
   clock: Clock;
-  line: Line;
-  census: Census;
+  queue: Queue;
+  slotUsage: SlotUsage;
   limits(space: Space): Limit[] | string;
   suspendAgainAt(key: string): number | undefined;
   /** The session is to give way, or is no longer to. */
@@ -36,7 +36,7 @@ interface Giving {
 }
 
 /** Which sessions are to give way at the moment. It holds as long as somebody waits who gains by it. */
-export class GiveWayPlan {
+export class PreemptionPlan {
   readonly #options: PlanOptions;
   #giving = new Map<string, Giving>();
   /** Sessions that did not get away → until when they are left alone. */
@@ -48,7 +48,7 @@ export class GiveWayPlan {
     this.#options = options;
   }
 
-  giveWay(key: string): { for: string } | undefined {
+  preemptFor(key: string): { for: string } | undefined {
     const giving = this.#giving.get(key);
     return giving && giving.pod === this.#podOf(key) ? { for: giving.for } : undefined;
   }
@@ -62,7 +62,7 @@ export class GiveWayPlan {
       this.#cancel = undefined;
       this.#lookedAt = clock.monotonic();
       this.#look();
-      if (this.#options.line.size > 0 || this.#giving.size > 0) this.soon();
+      if (this.#options.queue.size > 0 || this.#giving.size > 0) this.soon();
     });
   }
 
@@ -74,13 +74,13 @@ export class GiveWayPlan {
   }
 
   #look(): void {
-    const { line, limits, caches, clock, onChange } = this.#options;
+    const { queue, limits, caches, clock, onChange } = this.#options;
     const before = this.#giving;
-    const chosen = givingWay({
-      line,
+    const chosen = planPreemption({
+      queue,
       limits,
       tally: this.#staying(),
-      guests: line.size > 0 ? this.#guests() : [],
+      candidates: queue.size > 0 ? this.#candidates() : [],
       minIdle: (name) => caches.class(name)?.spec.minIdle ?? 0,
     });
     this.#giving = new Map();
@@ -106,33 +106,36 @@ export class GiveWayPlan {
 
   /** Places taken, without those whose pods are on their way out. */
   #staying(): Tally {
-    const { caches, census, clock } = this.#options;
-    const tally = Tally.copy(census.tally);
+    const { caches, slotUsage, clock } = this.#options;
+    const tally = Tally.copy(slotUsage.tally);
     for (const { metadata } of caches.allPods()) {
       const { deletionTimestamp } = metadata;
       const leaves = deletionTimestamp && clock.now() < Date.parse(deletionTimestamp) + HANGS_MS;
-      const holder = leaves ? census.holder(keyOf(metadata)) : undefined;
+      const holder = leaves ? slotUsage.holder(keyOf(metadata)) : undefined;
       if (holder) tally.add(holder, -1);
     }
     return tally;
   }
 
-  #guests(): Guest[] {
+  #candidates(): PreemptionCandidate[] {
     const { caches, clock, suspendAgainAt } = this.#options;
-    const guests: Guest[] = [];
+    const candidates: PreemptionCandidate[] = [];
     for (const session of caches.allSessions()) {
       // There nobody can be asked to leave.
       if (caches.closed(session.metadata.namespace as string)) continue;
-      const guest = guestOf(session, caches, clock.now());
-      if (!guest) continue;
-      const giving = this.#giving.get(guest.key);
-      guest.going = giving !== undefined && giving.pod === session.status?.podName;
-      if ((suspendAgainAt(guest.key) ?? 0) > clock.now() || this.#isAside(guest.key, giving, session.status?.phase)) {
-        guest.spared = true;
+      const candidate = preemptionCandidateOf(session, caches, clock.now());
+      if (!candidate) continue;
+      const giving = this.#giving.get(candidate.key);
+      candidate.going = giving !== undefined && giving.pod === session.status?.podName;
+      if (
+        (suspendAgainAt(candidate.key) ?? 0) > clock.now() ||
+        this.#isAside(candidate.key, giving, session.status?.phase)
+      ) {
+        candidate.spared = true;
       }
-      guests.push(guest);
+      candidates.push(candidate);
     }
-    return guests;
+    return candidates;
   }
 
   #isAside(key: string, giving: Giving | undefined, phase: string | undefined): boolean {

@@ -4,7 +4,7 @@ import { keepsState } from '../settings/persistence.ts';
 import { JUST_ACTIVE_MS } from '../world/activity.ts';
 import { ownTurns } from '../world/own-turns.ts';
 import type { CachedSession } from '../world/world.ts';
-import type { Guest } from './preemption.ts';
+import type { PreemptionCandidate } from './preemption.ts';
 
 const DEFAULT_APPROVAL_WINDOW = '1h';
 
@@ -12,11 +12,11 @@ const DEFAULT_APPROVAL_WINDOW = '1h';
  * The session as one that could give up its place: it has a pod that answers, nothing to do, and a state that is stored.
  * Undefined for one that works, waits for something else than a decision, or is on its way out anyway.
  */
-export function guestOf(
+export function preemptionCandidateOf(
   session: CachedSession,
   caches: Pick<Caches, 'pod' | 'class' | 'turnsNaming'>,
   now: number,
-): Guest | undefined {
+): PreemptionCandidate | undefined {
   const { metadata, spec, status } = session;
   const { namespace = '', name } = metadata;
   if (!status?.podName || metadata.deletionTimestamp || status.phase === 'Finished') return undefined;
@@ -27,7 +27,7 @@ export function guestOf(
   const ready = status.conditions?.find(({ type }) => type === 'Ready');
   if (ready?.status !== 'True' && status.phase !== 'Suspending') return undefined;
 
-  const guest = { key: `${namespace}/${name}`, namespace, class: spec.class };
+  const candidate = { key: `${namespace}/${name}`, namespace, class: spec.class };
   const { live, uncounted } = ownTurns(session, caches.turnsNaming(namespace, name));
   const [turn, ...more] = live;
   if (!turn) {
@@ -36,11 +36,11 @@ export function guestOf(
       ...uncounted.map((ended) => ended.status.finishedAt),
     ];
     const since = Math.max(...moments.filter((moment) => moment !== undefined).map((moment) => Date.parse(moment)));
-    return { ...guest, rests: 'Idle', since, spared: now - since < JUST_ACTIVE_MS };
+    return { ...candidate, rests: 'Idle', since, spared: now - since < JUST_ACTIVE_MS };
   }
   const asked = turn.status.phase === 'AwaitingApproval' ? turn.status.approval?.since : undefined;
   if (asked === undefined || turn.status.approval?.decided || more.length > 0) return undefined;
   const since = Date.parse(asked);
   const window = parseDuration(sessionClass?.spec.approvalWindow ?? DEFAULT_APPROVAL_WINDOW);
-  return now - since < window ? undefined : { ...guest, rests: 'AwaitingApproval', since };
+  return now - since < window ? undefined : { ...candidate, rests: 'AwaitingApproval', since };
 }

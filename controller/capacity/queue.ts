@@ -13,7 +13,7 @@ interface Lane {
  * The line in front of the running places: round robin over namespaces, then priority, then age. The namespace that was
  * served least recently comes first, so each is served once before any is served again, whoever asks for how much.
  */
-export class Line {
+export class Queue {
   readonly #lanes = new Map<string, Map<string, Lane>>();
   readonly #laneOf = new Map<string, { lane: Lane; applicant: Applicant }>();
   readonly #servedAt = new Map<string, number>();

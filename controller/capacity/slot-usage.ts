@@ -21,7 +21,7 @@ interface Entry {
  * Who holds a place, by the name of the pod: an admitted session, a promise of this leader, or a pod that is not gone yet;
  * the three count once where they mean the same pod. Counts are kept up with every change, never made anew.
  */
-export class Census {
+export class SlotUsage {
   readonly #entries = new Map<string, Entry>();
   readonly #tally = new Tally();
   /** `namespace/name` of a session → the pod that its status names. */

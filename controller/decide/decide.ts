@@ -1,6 +1,6 @@
 import type { SessionStatus } from '../../core/resources/session.ts';
 import { effective, isProblem } from '../settings/effective.ts';
-import { isPlain } from '../settings/runnerless.ts';
+import { isRunnerless } from '../settings/runnerless.ts';
 import { ownTurns } from '../world/own-turns.ts';
 import type { World } from '../world/world.ts';
 import type { Action } from './actions.ts';
@@ -9,7 +9,7 @@ import { groupPart } from './group.ts';
 import { adoptApprovals, cancelWaiting, consume, question, unanswered } from './policies/approval.ts';
 import { deadNode } from './policies/dead-node.ts';
 import { leave } from './policies/deletion.ts';
-import { doomed } from './policies/deletion-pending.ts';
+import { deletionPending } from './policies/deletion-pending.ts';
 import { expire } from './policies/expiry.ts';
 import { lifetime } from './policies/lifetime.ts';
 import { gone, over, silent, strays } from './policies/pod.ts';
@@ -50,7 +50,7 @@ const policies: readonly Policy[] = [
   gone,
   over,
   order,
-  doomed,
+  deletionPending,
   cancelWaiting,
   unanswered,
   cancel,
@@ -73,7 +73,7 @@ const policies: readonly Policy[] = [
 ];
 
 /** The same for a session whose pods have no runner. */
-const plainPolicies: readonly Policy[] = [
+const runnerlessPolicies: readonly Policy[] = [
   broken,
   adopt,
   replaced,
@@ -84,7 +84,7 @@ const plainPolicies: readonly Policy[] = [
   gone,
   read,
   order,
-  doomed,
+  deletionPending,
   cancelWaiting,
   unanswered,
   stop,
@@ -100,8 +100,8 @@ const plainPolicies: readonly Policy[] = [
 ];
 
 /** Nothing new is started under a deletionTimestamp. */
-const lastPolicies: readonly Policy[] = [strays, collect, deadNode, gone, over, doomed, connect, leave];
-const lastPlainPolicies: readonly Policy[] = [strays, deadNode, gone, read, doomed, leave];
+const deletionPolicies: readonly Policy[] = [strays, collect, deadNode, gone, over, deletionPending, connect, leave];
+const runnerlessDeletionPolicies: readonly Policy[] = [strays, deadNode, gone, read, deletionPending, leave];
 
 /** What to do for one session, from what is observed and the clock; pure. */
 export function decide(world: World): Decision {
@@ -128,6 +128,6 @@ export function decide(world: World): Decision {
 
 function policiesOf(draft: Draft): readonly Policy[] {
   const leaves = draft.world.session.metadata.deletionTimestamp !== undefined;
-  if (isPlain(draft)) return leaves ? lastPlainPolicies : plainPolicies;
-  return leaves ? lastPolicies : policies;
+  if (isRunnerless(draft)) return leaves ? runnerlessDeletionPolicies : runnerlessPolicies;
+  return leaves ? deletionPolicies : policies;
 }

@@ -1,7 +1,7 @@
 import type { StoredPod } from '../../core/kube/builtin.ts';
 import type { TurnStatus } from '../../core/resources/turn.ts';
 import { isProblem } from '../settings/effective.ts';
-import { isPlain, wasLetRun } from '../settings/runnerless.ts';
+import { isRunnerless, wasLetRun } from '../settings/runnerless.ts';
 import { awaiting } from '../status/approval-status.ts';
 import { ended, lostAttempt, queued } from '../status/turn-status.ts';
 import { wasNeverSent } from '../world/link-view.ts';
@@ -15,10 +15,11 @@ import type { Draft } from './draft.ts';
 /** Why its pod ended, as far as anybody has said so: the pod itself, as it is or was last seen, or we who deleted it. */
 export function causeOf(draft: Draft, podUID: string | undefined): PodEnd {
   const { settings, world } = draft;
-  const { doomed } = world.memory;
+  const { deletionPending } = world.memory;
   return podEnd(podLastSeen(draft, podUID), {
     memoryLimit: isProblem(settings) ? undefined : settings.resources.limits.memory,
-    deletedBecause: doomed !== undefined && doomed.podUID === podUID ? doomed.why : undefined,
+    deletedBecause:
+      deletionPending !== undefined && deletionPending.podUID === podUID ? deletionPending.why : undefined,
   });
 }
 
@@ -33,7 +34,7 @@ export function afterLoss(draft: Draft, turn: CachedTurn): TurnStatus {
   const pod = podLastSeen(draft, podUID);
   // What the cache shows of a pod proves nothing: a runner answers over attach, perhaps to an earlier leader, long before.
   const neverRan =
-    isPlain(draft) && pod?.status?.phase === 'Pending' && !startedContainer(pod) && !wasLetRun(draft, podUID);
+    isRunnerless(draft) && pod?.status?.phase === 'Pending' && !startedContainer(pod) && !wasLetRun(draft, podUID);
   if (neverRan || wasNeverSent(link, podUID, turn.metadata.uid)) {
     const { approval } = turn.status;
     if (approval) return awaiting(turn, approval, {}, now);

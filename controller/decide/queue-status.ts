@@ -27,14 +27,14 @@ export function waitMessage(draft: Draft, place: Waiting): string {
 
 /** `status.queue` as it is to be; undefined when nothing is waited for. */
 export function queueStatus(draft: Draft, failures: SessionStatus['startFailures']): SessionStatus['queue'] {
-  const { session, applicant, place, now } = draft.world;
+  const { session, applicant, slot, now } = draft.world;
   const before = session.status?.queue;
   const since = new Date(applicant.since).toISOString();
-  if (draft.waiting && typeof place === 'object') {
-    const until = standsUntil(draft, place);
+  if (draft.waiting && typeof slot === 'object') {
+    const until = standsUntil(draft, slot);
     wake(draft, now < until ? until : now + WRITE_MS);
     if (now < until) return before;
-    const { position, waiting: reason, holders } = place;
+    const { position, waiting: reason, holders } = slot;
     return { position, since, reason, ...(holders ? { holders } : {}) };
   }
   if (!draft.released && session.status?.podName) return undefined;

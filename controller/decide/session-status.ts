@@ -3,7 +3,7 @@ import { reasons } from '../../core/resources/reasons.ts';
 import type { StateRef } from '../../core/resources/schema.ts';
 import type { SessionPhase, SessionStatus } from '../../core/resources/session.ts';
 import { isProblem } from '../settings/effective.ts';
-import { isPlain, isPlainPod } from '../settings/runnerless.ts';
+import { isRunnerless, isRunnerlessPod } from '../settings/runnerless.ts';
 import { type ConditionValue, withCondition } from '../status/conditions.ts';
 import { outdated } from '../status/outdated.ts';
 import { secretsHidden } from '../status/secrets-hidden.ts';
@@ -155,7 +155,7 @@ function shownTurn(draft: Draft): string | undefined {
   const { link, now, session, pod } = draft.world;
   if (!turn) return undefined;
   if (session.status?.currentTurn === turn.metadata.name) return turn.metadata.name;
-  const alone = pod && isPlainPod(pod) ? ownContainer(pod)?.state?.running?.startedAt : undefined;
+  const alone = pod && isRunnerlessPod(pod) ? ownContainer(pod)?.state?.running?.startedAt : undefined;
   const startedAt = link?.started?.turn === turn.metadata.uid ? link.started.at : alone;
   if (!startedAt) return undefined;
   const at = Date.parse(startedAt) + SHOW_TURN_MS;
@@ -167,9 +167,9 @@ function shownTurn(draft: Draft): string | undefined {
 function isReady(draft: Draft): boolean {
   const { link, session, pod } = draft.world;
   if (!pod || draft.released || pod.metadata.deletionTimestamp) return false;
-  if (draft.world.memory.doomed?.podUID === pod.metadata.uid) return false;
+  if (draft.world.memory.deletionPending?.podUID === pod.metadata.uid) return false;
   if (link?.phase === 'Bound') return true;
-  if (isPlainPod(pod)) return startedContainer(pod);
+  if (isRunnerlessPod(pod)) return startedContainer(pod);
   // A link that is opened again to a pod that was ready does not make it unready.
   const wasReady = session.status?.conditions?.some((c) => c.type === 'Ready' && c.status === 'True');
   return Boolean(wasReady && session.status?.podUID === pod.metadata.uid && link?.phase !== 'Foreign');
@@ -192,7 +192,7 @@ function phaseOf(draft: Draft, next: SessionStatus): SessionPhase {
   const { id, done } = next.suspendHandled ?? {};
   const isSuspended = done && id === session.spec.suspendRequest && suspendRequest(draft) !== 'Void';
   if (isSuspended && draft.turns.live.length === 0) return 'Suspended';
-  const rests = isPlain(draft) && draft.turns.live.length === 0;
+  const rests = isRunnerless(draft) && draft.turns.live.length === 0;
   if (next.queue || ((next.incarnation ?? 0) === 0 && !rests)) return 'Queued';
   return 'Suspended';
 }
@@ -238,12 +238,12 @@ function conditionsOf(draft: Draft, next: SessionStatus, phase: SessionPhase): S
 
   /** Why it was stays to be read. */
   function suspendedNow(): ConditionValue {
-    const { giveWay } = draft.world;
+    const { preemptFor } = draft.world;
     const before = session.status?.conditions?.find(({ type }) => type === 'Suspended');
-    const gaveWay = before?.status === 'True' ? before.reason === 'GaveWay' : giveWay !== undefined;
+    const gaveWay = before?.status === 'True' ? before.reason === 'GaveWay' : preemptFor !== undefined;
     const reason = session.spec.suspend ? 'Held' : gaveWay ? 'GaveWay' : 'Suspended';
     if (before?.status === 'True' && before.reason === reason) return say('True', reason, before.message);
-    if (reason === 'GaveWay') return say('True', reason, `${reasons.GaveWay} It gave way to ${giveWay?.for}.`);
+    if (reason === 'GaveWay') return say('True', reason, `${reasons.GaveWay} It gave way to ${preemptFor?.for}.`);
     const why = beforeSuspension()?.message.slice(reasons.Suspending.length) ?? '';
     return say('True', reason, `${reasons[reason]}${why}`);
   }

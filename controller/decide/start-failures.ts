@@ -1,6 +1,6 @@
 import type { SessionStatus } from '../../core/resources/session.ts';
 import { isProblem } from '../settings/effective.ts';
-import { isPlain } from '../settings/runnerless.ts';
+import { isRunnerless } from '../settings/runnerless.ts';
 import { nextAttemptAt } from '../status/turn-status.ts';
 import { isParked } from '../world/approvals.ts';
 import type { Draft } from './draft.ts';
@@ -18,7 +18,7 @@ export function wanted(draft: Draft): boolean {
   if (session.spec.suspend || isFinished(draft) || isProblem(draft.settings)) return false;
   if (draft.turns.live.length > 0) return !isParked(draft);
   // A pod without a runner is there for a turn.
-  if (isPlain(draft)) return false;
+  if (isRunnerless(draft)) return false;
   const { incarnation = 0, startFailures, runnerVersion } = session.status ?? {};
   const refused = (startFailures ?? draft.startFailed)?.reason === 'QuotaExceeded' && !runnerVersion;
   const request = suspendRequest(draft);
@@ -26,7 +26,7 @@ export function wanted(draft: Draft): boolean {
 }
 
 /** The start of the present incarnation failed: the status will count it, once. */
-export function noteFailedStart(draft: Draft, podUID: string): void {
+export function recordStartFailure(draft: Draft, podUID: string): void {
   const { reason, message } = causeOf(draft, podUID);
   const name = draft.world.session.status?.podName;
   draft.startFailed = { reason, message: `Pod ${name} ${message} before it took a turn.` };

@@ -25,12 +25,12 @@ export function hasNewTurn({ world: { session }, turns: { live, ownerless } }: D
 }
 
 export function suspensionReason(draft: Draft): SuspensionReason | undefined {
-  const { session, giveWay, node } = draft.world;
+  const { session, preemptFor, node } = draft.world;
   if (session.spec.suspend) return 'Held';
   if (suspendRequest(draft) === 'Active') return 'Requested';
   // What it knows would end with its pod.
   if (!keepsState(session.spec, draft.world.class)) return undefined;
-  if (giveWay && (rests(draft) || waitsForPeople(draft)) && !isJustActive(draft)) return 'GivesWay';
+  if (preemptFor && (rests(draft) || waitsForPeople(draft)) && !isJustActive(draft)) return 'GivesWay';
   if (!rests(draft)) return undefined;
   if (node?.cordoned) return 'Moves';
   return isIdle(draft) ? 'Idle' : undefined;
@@ -38,12 +38,12 @@ export function suspensionReason(draft: Draft): SuspensionReason | undefined {
 
 /** The reason as a sentence, where nobody asked for it. */
 export function whySuspended(draft: Draft): string | undefined {
-  const { session, class: sessionClass, giveWay } = draft.world;
+  const { session, class: sessionClass, preemptFor } = draft.world;
   switch (suspensionReason(draft)) {
     case 'Idle':
       return `Nothing had happened for timeouts.idle (${formatDuration(timeoutMs('idle', session.spec, sessionClass))}).`;
     case 'GivesWay':
-      return `Its place is needed for ${giveWay?.for}.`;
+      return `Its place is needed for ${preemptFor?.for}.`;
     case 'Moves':
       return 'Its node takes no pods any more.';
     default:

@@ -7,13 +7,13 @@ import type { Subject } from './subject.ts';
 /** Sessions whose class has runner None: a pod for every turn, and nobody in it to talk to. */
 
 /** Whether the session runs so: as its pod was made, else as the next one will be. */
-export function isPlain({ world: { pod, memory, session }, settings }: Subject): boolean {
+export function isRunnerless({ world: { pod, memory, session }, settings }: Subject): boolean {
   const made = pod ?? (session.status?.podName === memory.lastPod?.metadata.name ? memory.lastPod : undefined);
-  if (made) return isPlainPod(made);
+  if (made) return isRunnerlessPod(made);
   return !isProblem(settings) && settings.runner === 'None';
 }
 
-export function isPlainPod(pod: StoredPod): boolean {
+export function isRunnerlessPod(pod: StoredPod): boolean {
   return pod.metadata.labels?.[LABEL_RUNNER] === 'None';
 }
 

@@ -66,7 +66,7 @@ export interface Installation {
 }
 
 /** Whether a place for a running session is to be had. */
-export type Place = 'Held' | 'Available' | Waiting;
+export type Slot = 'Held' | 'Available' | Waiting;
 
 /** Why there is none, and what is shown of the wait. */
 export interface Waiting {
@@ -121,7 +121,7 @@ export interface Memory {
   /** When `status.queue` was last written, milliseconds since the epoch. */
   queueWrittenAt?: number | undefined;
   /** The deletion of this pod was asked for; until it is accepted the request or its answer may be lost. */
-  doomed?: { podUID: string; why: string; accepted?: boolean } | undefined;
+  deletionPending?: { podUID: string; why: string; accepted?: boolean } | undefined;
   /** This pod without a runner was let run, whatever the cache shows. */
   letRun?: { podUID: string } | undefined;
   /** The input was written to the stdin of this pod without a runner, or cannot be. */
@@ -161,13 +161,13 @@ export interface World {
   memory: Memory;
   /** The session as it stands or would stand in line for a place. */
   applicant: Applicant;
-  place: Place;
+  slot: Slot;
   /** Whether its next turn may begin as far as its concurrency group is concerned. */
   group: GroupView;
   /** Since when that turn has waited, milliseconds since the epoch. */
   groupSince: number;
   /** The session is to give its place to another one, named as people read it. */
-  giveWay?: { for: string };
+  preemptFor?: { for: string };
   /** The pod's node, as far as it is known. */
   node?: NodeFacts;
   /** The nodes of this and the other pods, by the pod's uid, as far as they are known. */

@@ -165,7 +165,7 @@ export function aWorld(change: Partial<World> = {}): World {
     applicant: applicantOf(session, []),
     group: { free: true },
     groupSince: NOW,
-    place: session.status?.podName ? 'Held' : 'Available',
+    slot: session.status?.podName ? 'Held' : 'Available',
     installation: { runnerImage: 'runner:1', imagesArePrograms: false, unresponsiveMs: 30_000, nodeGraceMs: 60_000 },
     settled: true,
     ...change,

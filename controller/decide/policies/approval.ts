@@ -25,7 +25,8 @@ export const question: Policy = (draft) => {
     return 'Stop';
   }
   // Of a pod that goes anyway nothing needs to be acknowledged.
-  const goes = !pod || pod.metadata.deletionTimestamp || isOver(pod) || memory.doomed?.podUID === pod.metadata.uid;
+  const goes =
+    !pod || pod.metadata.deletionTimestamp || isOver(pod) || memory.deletionPending?.podUID === pod.metadata.uid;
   if (goes) return undefined;
   draft.actions.push({ do: 'AcknowledgeRequest', asking });
   return 'Stop';

@@ -1,5 +1,5 @@
 import { reasons } from '../../../core/resources/reasons.ts';
-import { isPlain } from '../../settings/runnerless.ts';
+import { isRunnerless } from '../../settings/runnerless.ts';
 import { ended } from '../../status/turn-status.ts';
 import { wasNeverSent } from '../../world/link-view.ts';
 import { isToAdopt } from '../../world/own-turns.ts';
@@ -22,7 +22,7 @@ export const leave: Policy = (draft) => {
   const { running } = draft.turns;
   if (running && mayStillEnd(draft, running, pod.metadata.uid)) return 'Stop';
   if (running) {
-    const never = !isPlain(draft) && wasNeverSent(link, pod.metadata.uid, running.metadata.uid);
+    const never = !isRunnerless(draft) && wasNeverSent(link, pod.metadata.uid, running.metadata.uid);
     const message = never ? reasons.SessionDeleted : 'The session was deleted while the turn ran; its pod was deleted.';
     const status = ended(running, { phase: 'Cancelled', reason: 'SessionDeleted', message }, now);
     draft.actions.push({ do: 'WriteTurn', turn: running, status });
@@ -55,7 +55,7 @@ function endWaiting(draft: Draft): void {
 function mayStillEnd(draft: Draft, turn: CachedTurn, podUID: string): boolean {
   const { link, now } = draft.world;
   const { uid } = turn.metadata;
-  if (isPlain(draft) || turn.status.podUID !== podUID || wasNeverSent(link, podUID, uid)) return false;
+  if (isRunnerless(draft) || turn.status.podUID !== podUID || wasNeverSent(link, podUID, uid)) return false;
   const sent = link?.cancelSent?.get(uid);
   if (link?.phase === 'Bound' && !sent) draft.actions.push({ do: 'CancelTurn', turn: uid });
   const deadline = (sent?.at ?? link?.openedAt ?? now) + STOP_GRACE_MS;

@@ -6,7 +6,7 @@ import type { CachedTurn } from '../../world/world.ts';
 import type { Draft, Policy } from '../draft.ts';
 import { wake } from '../draft.ts';
 import { afterLoss } from '../loss.ts';
-import { noteFailedStart } from '../start-failures.ts';
+import { recordStartFailure } from '../start-failures.ts';
 import { boundBefore, failedStart, failLive, startMs, wasBound } from './starting.ts';
 
 /** The pod of the present incarnation: lost, ended, silent. */
@@ -48,7 +48,7 @@ export const gone: Policy = (draft) => {
   const turn = turns.running?.status.podUID === lost ? turns.running : undefined;
   if (turn) draft.actions.push({ do: 'WriteTurn', turn, status: afterLoss(draft, turn) });
   if (!pod) {
-    if (!wasBound(draft, lost)) noteFailedStart(draft, lost);
+    if (!wasBound(draft, lost)) recordStartFailure(draft, lost);
     draft.actions.push({ do: 'CloseLink' });
     draft.released = true;
   }

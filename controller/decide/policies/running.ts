@@ -30,7 +30,8 @@ export const collect: Policy = (draft) => {
   const turn = draft.turns.running ?? waitingProcess(draft);
   const isFor = turn?.metadata.uid === uid && turn.status.attempt === attempt && turn.status.podUID === link.podUID;
   if (!turn || !isFor) {
-    const goes = !pod || pod.metadata.deletionTimestamp || isOver(pod) || memory.doomed?.podUID === pod.metadata.uid;
+    const goes =
+      !pod || pod.metadata.deletionTimestamp || isOver(pod) || memory.deletionPending?.podUID === pod.metadata.uid;
     if (goes) return undefined;
     draft.actions.push({ do: 'Acknowledge', delivery });
     return 'Stop';

@@ -19,7 +19,7 @@ const PASSING_MS = 60_000;
 
 /** Takes the next incarnation when something needs a pod and there is a place; otherwise the session waits. */
 export const admit: Policy = (draft) => {
-  const { session, place } = draft.world;
+  const { session, slot } = draft.world;
   if (session.status?.podName || !wanted(draft)) return undefined;
   const again = nextStart(draft);
   if (draft.world.now < again) {
@@ -27,18 +27,18 @@ export const admit: Policy = (draft) => {
     return undefined;
   }
   const limited = groupWait(draft);
-  const unknown = typeof place === 'object' && place.waiting === 'CapacityUnknown';
+  const unknown = typeof slot === 'object' && slot.waiting === 'CapacityUnknown';
   if (limited && !unknown) {
     // A place would be of no use to it yet, and is to others.
     draft.problem = limited;
     return undefined;
   }
-  if (place === 'Available') {
+  if (slot === 'Available') {
     draft.actions.push({ do: 'OwnIncarnation' });
     return 'Stop';
   }
   draft.waiting = true;
-  if (typeof place === 'object') draft.problem = { reason: place.waiting, message: waitMessage(draft, place) };
+  if (typeof slot === 'object') draft.problem = { reason: slot.waiting, message: waitMessage(draft, slot) };
   return undefined;
 };
 

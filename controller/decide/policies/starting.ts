@@ -2,13 +2,13 @@ import type { StoredPod } from '../../../core/kube/builtin.ts';
 import { BRINGER } from '../../../core/resources/names.ts';
 import type { Reason } from '../../../core/resources/reasons.ts';
 import { startLimit } from '../../settings/granted.ts';
-import { isPlain, wasLetRun } from '../../settings/runnerless.ts';
+import { isRunnerless, wasLetRun } from '../../settings/runnerless.ts';
 import { ended } from '../../status/turn-status.ts';
 import { isHopeless, ownContainer, podProblem, startedContainer } from '../../world/pod-status.ts';
 import type { Draft, Policy } from '../draft.ts';
 import { wake } from '../draft.ts';
 import { afterLoss, causeOf } from '../loss.ts';
-import { noteFailedStart, withFailedStart } from '../start-failures.ts';
+import { recordStartFailure, withFailedStart } from '../start-failures.ts';
 import { isFinished } from '../suspend-reason.ts';
 
 /** Pods that do not become able to take turns: waited for, tried again, given up. */
@@ -29,7 +29,7 @@ export function boundBefore({ world: { session, link } }: Draft, podUID: string)
 
 export function wasBound(draft: Draft, podUID: string): boolean {
   const { link } = draft.world;
-  if (isPlain(draft)) return wasLetRun(draft, podUID);
+  if (isRunnerless(draft)) return wasLetRun(draft, podUID);
   if (boundBefore(draft, podUID)) return true;
   return link?.podUID === podUID && (link.bound !== undefined || link.sent.size > 0);
 }
@@ -38,7 +38,7 @@ export function wasBound(draft: Draft, podUID: string): boolean {
 export function failedStart(draft: Draft, pod: StoredPod): 'Stop' {
   const { session } = draft.world;
   const { running } = draft.turns;
-  noteFailedStart(draft, pod.metadata.uid);
+  recordStartFailure(draft, pod.metadata.uid);
   const message = startFailure(pod);
   if (cannotWork(draft, pod)) {
     draft.problem = { reason: 'StartFailed', message };
@@ -106,7 +106,9 @@ export function startMs({ world, turns }: Draft): number {
 export const slowStart: Policy = (draft) => {
   const { pod, link, now, memory, installation } = draft.world;
   if (!pod || pod.metadata.deletionTimestamp) return undefined;
-  const works = isPlain(draft) ? startedContainer(pod) : link?.phase === 'Bound' || wasBound(draft, pod.metadata.uid);
+  const works = isRunnerless(draft)
+    ? startedContainer(pod)
+    : link?.phase === 'Bound' || wasBound(draft, pod.metadata.uid);
   if (works) return undefined;
   const problem = podProblem(pod) ?? memory.startProblem;
   draft.problem = problem;

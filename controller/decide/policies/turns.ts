@@ -139,7 +139,7 @@ function isSurplus(draft: Draft, turn: CachedTurn): boolean {
 }
 
 function startsAtOnce({ world, settings }: Draft): boolean {
-  return !world.session.spec.suspend && !isProblem(settings) && (world.place === 'Held' || world.place === 'Available');
+  return !world.session.spec.suspend && !isProblem(settings) && (world.slot === 'Held' || world.slot === 'Available');
 }
 
 /** Message for an input that is nested too deep, by the place in it. */

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
-import type { Pass } from '../../../controller/act/context.ts';
+import type { ReconcileContext } from '../../../controller/act/context.ts';
 import { expire } from '../../../controller/act/expire.ts';
 import { slimSession } from '../../../controller/caches/caches.ts';
 import { isConflict, isNotFound } from '../../../core/kube/errors.ts';
@@ -40,7 +40,7 @@ describe('the second look before a session is deleted', () => {
       key: `${namespace}/${session.metadata.name}`,
       world: { session: slimSession(session) },
       signal: new AbortController().signal,
-    } as unknown as Pass;
+    } as unknown as ReconcileContext;
     return expire(pass, { field: 'ttlAfterSuspended', since: Date.now() - HOUR, ttlMs: HOUR - 1000 });
   }
 

@@ -3,7 +3,7 @@ import { after, before, describe, test } from 'node:test';
 import { acknowledgeStray } from '../../../controller/act/acknowledge.ts';
 import { bindRunner } from '../../../controller/act/bind.ts';
 import { commit } from '../../../controller/act/commit.ts';
-import type { Effects, Pass, SessionMemory } from '../../../controller/act/context.ts';
+import type { Effects, ReconcileContext, SessionMemory } from '../../../controller/act/context.ts';
 import { adoptTurn, endReplaced } from '../../../controller/act/former-session.ts';
 import { perform } from '../../../controller/act/perform.ts';
 import { startTurn } from '../../../controller/act/start-turn.ts';
@@ -102,7 +102,7 @@ describe('an act that was decided upon by a cache that is behind', () => {
       turns: cached,
       link: aLink({ podUID: 'p-1', protocol: PROTOCOL_VERSION }),
     });
-    const pass: Pass = { effects, key: 'test/x', world, memory, signal: AbortSignal.timeout(60_000) };
+    const pass: ReconcileContext = { effects, key: 'test/x', world, memory, signal: AbortSignal.timeout(60_000) };
     return { pass, sent, seen, memory };
   }
 
@@ -263,7 +263,7 @@ describe('an act that was decided upon by a cache that is behind', () => {
     await commit(pass, cachedTurn(old), lost);
     const { status } = await api.get(turns, ref('unstored-1'));
     assert.deepEqual([status?.phase, status?.error?.code], ['Failed', 'StateNotStored']);
-    assert.deepEqual([sent, memory.doomed?.podUID], [[], 'p-1']);
+    assert.deepEqual([sent, memory.deletionPending?.podUID], [[], 'p-1']);
   });
   test('keeps the state of a turn whose result the API server does not take', async () => {
     const session = await makeSession('rejected');

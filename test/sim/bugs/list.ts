@@ -12,7 +12,7 @@ export const bugs: readonly Bug[] = [
     edits: [
       {
         file: 'controller/capacity/ledger.ts',
-        find: '    this.#census.promise(keyOf({ namespace, name: pod }), { name: key, namespace, class: ofClass, since });',
+        find: '    this.#slotUsage.promise(keyOf({ namespace, name: pod }), { name: key, namespace, class: ofClass, since });',
         replace: '    void [namespace, pod, key, ofClass, since];',
       },
     ],
@@ -38,9 +38,9 @@ export const bugs: readonly Bug[] = [
     edits: [
       {
         file: 'controller/act/commit.ts',
-        find: '  const written = await writeAtVersion(pass, turn, status);',
+        find: '  const written = await writeAtVersion(context, turn, status);',
         replace: `  effects.links.get(turn.status.podUID)?.acknowledge(delivery.result.seq);
-  const written = await writeAtVersion(pass, turn, status);`,
+  const written = await writeAtVersion(context, turn, status);`,
       },
     ],
   },
@@ -76,11 +76,11 @@ export const bugs: readonly Bug[] = [
       },
       {
         file: 'controller/act/own.ts',
-        find: "import type { Pass } from './context.ts';",
-        replace: `import type { Pass } from './context.ts';
+        find: "import type { ReconcileContext } from './context.ts';",
+        replace: `import type { ReconcileContext } from './context.ts';
 import { pods } from '../../core/kube/resources.ts';
-import { effective, isProblem } from '../decide/effective.ts';
-import { sessionPod } from '../pod.ts';`,
+import { effective, isProblem } from '../settings/effective.ts';
+import { sessionPod } from '../pod/pod.ts';`,
       },
     ],
   },
@@ -293,7 +293,7 @@ import { sessionPod } from '../pod.ts';`,
     edits: [
       {
         file: 'controller/capacity/preemption.ts',
-        find: "      if (guest.rests === 'Idle' && (idle.get(guest.class) ?? 0) <= minIdle(guest.class)) continue;\n",
+        find: "      if (candidate.rests === 'Idle' && (idle.get(candidate.class) ?? 0) <= minIdle(candidate.class)) continue;\n",
         replace: '',
       },
     ],
@@ -306,7 +306,7 @@ import { sessionPod } from '../pod.ts';`,
     edits: [
       {
         file: 'controller/decide/suspend-reason.ts',
-        find: '  if (giveWay && (rests(draft)',
+        find: '  if (preemptFor && (rests(draft)',
         replace: '  if ((rests(draft)',
       },
     ],

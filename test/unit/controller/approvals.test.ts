@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { adoptApproval, commitRequest, consume } from '../../../controller/act/approval.ts';
-import type { Pass } from '../../../controller/act/context.ts';
+import type { ReconcileContext } from '../../../controller/act/context.ts';
 import { slimApproval } from '../../../controller/caches/caches.ts';
 import { decide } from '../../../controller/decide/decide.ts';
 import { resumed } from '../../../controller/status/approval-status.ts';
@@ -110,7 +110,10 @@ describe('a request from a runner', () => {
     test(name, () => assert.deepEqual(names({ turns, link: view }), [expected]));
   }
   test('of a pod that is given up keeps it from nothing', () => {
-    const memory = { inputs: new Map(), doomed: { podUID: POD_UID, why: 'its state was not stored', accepted: false } };
+    const memory = {
+      inputs: new Map(),
+      deletionPending: { podUID: POD_UID, why: 'its state was not stored', accepted: false },
+    };
     assert.deepEqual(names({ turns: [], link: link(), memory }), ['DeletePod']);
   });
 });
@@ -141,7 +144,7 @@ describe('a decision', () => {
     const world = { session, pod: undefined, link: undefined };
     const behind = aTurn({ name: 'b', status: { index: 2, phase: 'Queued', conditions: [] } });
     const started = (approvals: CachedApproval[]) =>
-      names({ ...world, turns: [waiting(), behind], approvals, place: 'Available' }).includes('OwnIncarnation');
+      names({ ...world, turns: [waiting(), behind], approvals, slot: 'Available' }).includes('OwnIncarnation');
     assert.deepEqual([started([]), started([approval()])], [false, true]);
   });
   test('is not taken under a hold', () => {
@@ -236,10 +239,10 @@ describe('a wait for a decision', () => {
       status: { ...RUNNING_STATUS, suspendHandled: { id: 'x', afterTurn: 1 } },
     });
     assert.deepEqual(
-      [suspends({}), suspends({ giveWay: { for: 'other' } }), suspends({ session: asked })],
+      [suspends({}), suspends({ preemptFor: { for: 'other' } }), suspends({ session: asked })],
       [false, true, true],
     );
-    assert.equal(suspends({ giveWay: { for: 'other' }, approvals: [approval()] }), false);
+    assert.equal(suspends({ preemptFor: { for: 'other' }, approvals: [approval()] }), false);
     // A decision that comes while the runner is being asked undoes it.
     const asking = { ...idle, session: asked, link: aLink({ suspendSent: true, suspended: true }) };
     assert.deepEqual(names({ ...asking, approvals: [approval()] }), ['ResumeRunner', 'Consume']);
@@ -287,7 +290,7 @@ describe('effects', () => {
         aside: (work: () => unknown) => work(),
         notify: () => {},
       },
-    } as unknown as Pass;
+    } as unknown as ReconcileContext;
     return { pass, done };
   }
   const withState = (): Asking => {
@@ -339,7 +342,11 @@ test('an approval that may not be given to its turn keeps nothing from going on'
     const patch = () => Promise.reject(new ApiError({ code, reason, message: 'no' } as never));
     const caches = { sawApproval: () => assert.fail('there is no answer') };
     const effects = { api: { patch }, caches, log: silentLogger, notify: () => assert.fail('nobody is to be told') };
-    return adoptApproval({ effects, world: aWorld() } as unknown as Pass, slimApproval(stored()), waiting());
+    return adoptApproval(
+      { effects, world: aWorld() } as unknown as ReconcileContext,
+      slimApproval(stored()),
+      waiting(),
+    );
   };
   await refusing(403, 'Forbidden');
   await refusing(409, 'Conflict');

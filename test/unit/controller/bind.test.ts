@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { bindRunner } from '../../../controller/act/bind.ts';
-import type { Pass } from '../../../controller/act/context.ts';
+import type { ReconcileContext } from '../../../controller/act/context.ts';
 import { effective, isProblem } from '../../../controller/settings/effective.ts';
 import type { CachedSession, World } from '../../../controller/world/world.ts';
 import { type Bind, PROTOCOL_VERSION } from '../../../core/frames/messages.ts';
@@ -40,7 +40,7 @@ async function bind({ protocol = PROTOCOL_VERSION, spec = {}, status = {}, turns
     memory: {},
     key: 'team/notes',
     signal: new AbortController().signal,
-  } as unknown as Pass;
+  } as unknown as ReconcileContext;
   await bindRunner(pass, settings);
   return { bound: sent[0], problem: pass.memory.startProblem?.reason };
 }

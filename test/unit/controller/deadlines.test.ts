@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import type { Pass, SessionMemory } from '../../../controller/act/context.ts';
+import type { ReconcileContext, SessionMemory } from '../../../controller/act/context.ts';
 import { createPod } from '../../../controller/act/create-pod.ts';
 import { storeDelivery } from '../../../controller/act/store-delivery.ts';
 import { effective, isProblem } from '../../../controller/settings/effective.ts';
@@ -29,7 +29,7 @@ function aPass(session: CachedSession, effects: object, world: Parameters<typeof
     signal: new AbortController().signal,
     world: aWorld({ session, ...world }),
     effects: { clock, log: silentLogger, aside: (work: () => unknown) => work(), ...effects },
-  } as unknown as Pass;
+  } as unknown as ReconcileContext;
   return { pass, memory };
 }
 

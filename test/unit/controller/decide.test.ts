@@ -29,8 +29,8 @@ describe('a place and a pod', () => {
     assert.equal(decision.status.phase, 'Suspended');
   });
   test('without a place the session waits and says since when and why', () => {
-    const place = { waiting: 'AtCapacity', message: 'full', position: 3 } as const;
-    const decision = decide(aWorld({ place }));
+    const slot = { waiting: 'AtCapacity', message: 'full', position: 3 } as const;
+    const decision = decide(aWorld({ slot }));
     assert.equal(decision.waiting, true);
     assert.equal(decision.status.phase, 'Queued');
     const since = new Date(NOW - 60_000).toISOString();

@@ -62,7 +62,7 @@ describe('a turn whose pod is lost', () => {
     const why = 'its runner does not answer';
     const memory = {
       confirmedGone,
-      doomed: { podUID: POD_UID, why, accepted: true },
+      deletionPending: { podUID: POD_UID, why, accepted: true },
       lastPod: aPod({ deleting: true }),
     };
     const [turn] = written(decide(aWorld({ session, memory, link: sent, turns: [runningTurn('a')] })).actions);
@@ -414,9 +414,10 @@ describe('what belonged to another incarnation or session', () => {
   test('what a pod that goes still says for a turn that it does not run has no effect', () => {
     const link = aLink({ delivery: { result: aResult('t-old') } });
     assert.deepEqual(does({ ...bound, pod: aPod({ deleting: true }), link }), []);
-    assert.deepEqual(does({ ...bound, link, memory: { doomed: { podUID: POD_UID, why: 'x', accepted: false } } }), [
-      'DeletePod',
-    ]);
+    assert.deepEqual(
+      does({ ...bound, link, memory: { deletionPending: { podUID: POD_UID, why: 'x', accepted: false } } }),
+      ['DeletePod'],
+    );
   });
   test('a pod with the present one’s name and another uid is deleted, not taken for it', () => {
     const impostor = aPod({ uid: 'p-other' });

@@ -47,9 +47,9 @@ test('a new leader tries to create the first turn whose name was taken before an
 
 test('a session whose first turn has its name taken waits for nothing else', () => {
   const session = aSession({ spec: { input: { digest: 'd'.repeat(64), bytes: 1 } } });
-  const place = { waiting: 'AtCapacity', message: 'full', position: 1 } as const;
+  const slot = { waiting: 'AtCapacity', message: 'full', position: 1 } as const;
   const firstTurnProblem = { reason: 'TurnExists', message: 'taken' } as const;
-  const { waiting, status } = decide(aWorld({ session, place, memory: { firstTurnProblem } }));
+  const { waiting, status } = decide(aWorld({ session, slot, memory: { firstTurnProblem } }));
   assert.equal(waiting, false);
   assert.equal(status.conditions?.find(({ type }) => type === 'Ready')?.message, 'taken');
 });

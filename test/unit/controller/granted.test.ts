@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import type { Pass, SessionMemory } from '../../../controller/act/context.ts';
+import type { ReconcileContext, SessionMemory } from '../../../controller/act/context.ts';
 import { startTurn } from '../../../controller/act/start-turn.ts';
 import { storeDelivery } from '../../../controller/act/store-delivery.ts';
 import { bodyFacts } from '../../../controller/caches/caches.ts';
@@ -173,7 +173,7 @@ for (const [change, sessionClass] of CHANGES) {
           caches: { turnsNaming: () => [] },
           links: { get: () => ({ startTurn: (start: object) => sent.push(start) }) },
         },
-      } as unknown as Pass;
+      } as unknown as ReconcileContext;
       await startTurn(pass, live);
       const [{ timeoutMs, stallMs } = {}] = sent as { timeoutMs?: number; stallMs?: number }[];
       assert.deepEqual([timeoutMs, stallMs], [240 * MINUTE, 60 * MINUTE]);
@@ -193,7 +193,7 @@ for (const [change, sessionClass] of CHANGES) {
             aside: (work: () => unknown) => work(),
             store: { put: () => Promise.reject(new Error('down')) },
           },
-        } as unknown as Pass;
+        } as unknown as ReconcileContext;
         const result = { result: aResult('t-a', { output: 'x'.repeat(20_000) }) };
         return storeDelivery(pass, runningTurn('a', { status: { granted } }), result).then(
           ({ problems }) => problems.map(({ reason }) => reason),

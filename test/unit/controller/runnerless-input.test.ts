@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import type { Pass } from '../../../controller/act/context.ts';
+import type { ReconcileContext } from '../../../controller/act/context.ts';
 import { giveInput } from '../../../controller/act/runnerless.ts';
 import { bodyFacts } from '../../../controller/caches/caches.ts';
 import { ApiError } from '../../../core/kube/errors.ts';
@@ -44,7 +44,7 @@ describe('an input that a pod without a runner is being given', () => {
     const pass = { effects: { api, clock, log: silentLogger }, memory, signal: leadership.signal, key: 'team/one' };
     const turn = { metadata, input: bodyFacts(INPUT) };
     const pod = { metadata: { ...metadata, name: 'pod' } };
-    await giveInput(pass as unknown as Pass, { do: 'GiveInput', pod, turn } as never);
+    await giveInput(pass as unknown as ReconcileContext, { do: 'GiveInput', pod, turn } as never);
     return { leadership, clock, outcome, memory, closed: closed.promise };
   }
 

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import type { Pass } from '../../../controller/act/context.ts';
+import type { ReconcileContext } from '../../../controller/act/context.ts';
 import { verifySuspension } from '../../../controller/act/suspension.ts';
 import type { CachedSession } from '../../../controller/world/world.ts';
 import { sessions, turns } from '../../../core/resources/kinds.ts';
@@ -60,7 +60,7 @@ for (const { reason, decided, live, goes } of wishes) {
         log: silentLogger,
         links: { get: () => ({ resume: () => told.push('resume') }) },
       },
-    } as unknown as Pass;
+    } as unknown as ReconcileContext;
     await verifySuspension(pass, reason);
     assert.deepEqual(pass.memory.suspension, goes ? { podUID: POD_UID, verified: 'Unchanged' } : undefined);
     assert.deepEqual(told, goes ? [] : ['resume']);

@@ -83,13 +83,13 @@ describe('a session does not start', () => {
   const queued = { session: aSession({ status: { phase: 'Suspended', incarnation: 1 } }), turns: [aTurn()] };
   test('while its group is full, and takes no place in the queue of the cluster', () => {
     const decision = decide(
-      aWorld({ ...queued, group: waits, place: { waiting: 'AtCapacity', message: 'm' } as never }),
+      aWorld({ ...queued, group: waits, slot: { waiting: 'AtCapacity', message: 'm' } as never }),
     );
     assert.equal(decision.waiting, false);
   });
   test('while nobody knows what runs, and queues though its group is full', () => {
-    const place = { waiting: 'CapacityUnknown', message: 'm' } as never;
-    const decision = decide(aWorld({ ...queued, group: waits, place }));
+    const slot = { waiting: 'CapacityUnknown', message: 'm' } as never;
+    const decision = decide(aWorld({ ...queued, group: waits, slot }));
     assert.equal(decision.waiting, true);
   });
 });

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { commit } from '../../../controller/act/commit.ts';
-import type { Pass } from '../../../controller/act/context.ts';
+import type { ReconcileContext } from '../../../controller/act/context.ts';
 import type { FrameOf } from '../../../core/frames/messages.ts';
 import type { StoredTurn } from '../../../core/resources/kinds.ts';
 import { parseStoreKey } from '../../../core/resources/names.ts';
@@ -36,7 +36,7 @@ async function committed(stateBytes: number, output: unknown) {
       clock: { ...systemClock, now: () => NOW },
       log: silentLogger,
     },
-  } as unknown as Pass;
+  } as unknown as ReconcileContext;
   await commit(pass, turn, { result, state });
   const written = pass.memory.uncounted?.[0]?.status;
   return { written, puts };

@@ -134,12 +134,12 @@ describe('never reclaimed is', () => {
   test('a session whose state is not kept', () => {
     const off = { spec: { persistence: { state: false }, timeouts: { lifetime: '48h' } } };
     spared({ ...idle, ...resting(5, off) });
-    spared({ ...resting(5, off), giveWay: { for: 'team/other' } });
+    spared({ ...resting(5, off), preemptFor: { for: 'team/other' } });
     spared({ ...resting(5, off), node: { cordoned: true, ready: true } });
     spared({ ...idle, class: aClass({ persistence: { state: false }, timeouts: { lifetime: '48h' } }) });
   });
   test('at capacity, and on a cordoned node, one that has something to do', () => {
-    for (const need of [{ giveWay: { for: 'team/other' } }, { node: { cordoned: true, ready: true } }]) {
+    for (const need of [{ preemptFor: { for: 'team/other' } }, { node: { cordoned: true, ready: true } }]) {
       spared({
         ...idle,
         ...need,
@@ -153,7 +153,7 @@ describe('never reclaimed is', () => {
 
 describe('a session that rests', () => {
   test('gives its place to another one, and says for which', () => {
-    const decision = decide(aWorld({ ...resting(0.1), giveWay: { for: 'team/other' } }));
+    const decision = decide(aWorld({ ...resting(0.1), preemptFor: { for: 'team/other' } }));
     assert.deepEqual(
       decision.actions.map(({ do: what }) => what),
       ['SuspendRunner'],
@@ -165,7 +165,7 @@ describe('a session that rests', () => {
   });
   test('gives its place also while it waits for an approval, if it is told to', () => {
     const turn = runningTurn('a', { status: { phase: 'AwaitingApproval' } as TurnStatus });
-    assert.ok(does({ ...resting(0.1), turns: [turn], giveWay: { for: 'x' } }).includes('SuspendRunner'));
+    assert.ok(does({ ...resting(0.1), turns: [turn], preemptFor: { for: 'x' } }).includes('SuspendRunner'));
   });
 });
 
@@ -184,7 +184,7 @@ describe('a turn that arrives while the session is suspended', () => {
     assert.deepEqual(does({ ...idle, memory, turns: [turn] }), goesOn);
   });
   test('is not given to a pod whose deletion was asked for, though the cache does not show it', () => {
-    const memory = { ...asked, doomed: { podUID: POD_UID, why: 'suspended: Idle' } };
+    const memory = { ...asked, deletionPending: { podUID: POD_UID, why: 'suspended: Idle' } };
     const decision = decide(aWorld({ ...idle, memory, turns: [turn] }));
     assert.equal(
       decision.actions.some(({ do: what }) => what === 'StartTurn' || what === 'ResumeRunner'),

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import type { Pass } from '../../../controller/act/context.ts';
+import type { ReconcileContext } from '../../../controller/act/context.ts';
 import { perform } from '../../../controller/act/perform.ts';
 import { ApiError, TransportError } from '../../../core/kube/errors.ts';
 import type { StoredTurn } from '../../../core/resources/kinds.ts';
@@ -50,7 +50,7 @@ function reading(answer: { text?: string; error?: Error }) {
       leader: { identity: 'ctl_1', epoch: () => 1 },
       links: { get: () => undefined, open: () => ({ takeLog: (log: Buffer) => taken.push(log.toString()) }) },
     },
-  } as unknown as Pass;
+  } as unknown as ReconcileContext;
   const read = () => perform({ do: 'ReadLog', pod }, pass);
   const commit = () => perform({ do: 'CommitLog', pod, turn }, pass);
   return { answer, clock, memory, taken, written, read, commit };

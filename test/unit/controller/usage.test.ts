@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import type { Effects, Pass } from '../../../controller/act/context.ts';
+import type { Effects, ReconcileContext } from '../../../controller/act/context.ts';
 import { showUsage } from '../../../controller/act/show-usage.ts';
 import { decide } from '../../../controller/decide/decide.ts';
 import { awaiting, resumed } from '../../../controller/status/approval-status.ts';
@@ -145,7 +145,7 @@ describe('showing what a turn has used', () => {
       key: 'team/notes',
       signal: AbortSignal.timeout(60_000),
     };
-    await showUsage(pass as Pass, action);
+    await showUsage(pass as ReconcileContext, action);
     const again = (figures: Figures) => does({ figures, world: { memory } }).includes('ShowUsage');
     return { saw, calls, same: again(one.figures), later: again(figures(40_000, { at: NOW + 30_000 })) };
   }

@@ -28,7 +28,7 @@ const FULL: Waiting = {
 
 describe('a session that waits for a place', () => {
   test('says since when, why, where in the queue it is and who holds the places', () => {
-    const { status } = decide(aWorld({ place: FULL }));
+    const { status } = decide(aWorld({ slot: FULL }));
     assert.deepEqual(status.queue, {
       position: 3,
       since: new Date(NOW - 60_000).toISOString(),
@@ -42,25 +42,25 @@ describe('a session that waits for a place', () => {
 
   const queue = { position: 3, since: new Date(NOW - 60_000).toISOString(), reason: 'AtCapacity' };
   const waited = () => {
-    const { status } = decide(aWorld({ place: FULL }));
+    const { status } = decide(aWorld({ slot: FULL }));
     return aSession({ status: { ...status, queue } });
   };
   const moved: Waiting = { ...FULL, position: 2, message: 'full, held by team/b' };
 
   test('is not written again within 10 s when its position changes', () => {
-    const decision = decide(aWorld({ session: waited(), place: moved, memory: { queueWrittenAt: NOW - 9_000 } }));
+    const decision = decide(aWorld({ session: waited(), slot: moved, memory: { queueWrittenAt: NOW - 9_000 } }));
     assert.deepEqual(decision.status, waited().status);
     assert.equal(decision.wakeAt, NOW + 1_000);
   });
   test('is written after 10 s, and later far behind', () => {
     const memory = { queueWrittenAt: NOW - 10_000 };
-    assert.equal(decide(aWorld({ session: waited(), place: moved, memory })).status.queue?.position, 2);
+    assert.equal(decide(aWorld({ session: waited(), slot: moved, memory })).status.queue?.position, 2);
     const far = { ...moved, position: 500 };
-    assert.equal(decide(aWorld({ session: waited(), place: far, memory })).status.queue?.position, 3);
+    assert.equal(decide(aWorld({ session: waited(), slot: far, memory })).status.queue?.position, 3);
   });
   test('is written at once when it waits for something else', () => {
     const unknown: Waiting = { waiting: 'CapacityUnknown', message: 'not known', position: 3 };
-    const { status } = decide(aWorld({ session: waited(), place: unknown, memory: { queueWrittenAt: NOW } }));
+    const { status } = decide(aWorld({ session: waited(), slot: unknown, memory: { queueWrittenAt: NOW } }));
     assert.equal(status.queue?.reason, 'CapacityUnknown');
     assert.equal(reasonOf(status, 'Admitted'), 'CapacityUnknown');
   });
@@ -68,7 +68,7 @@ describe('a session that waits for a place', () => {
     const session = aSession({ status: { phase: 'Suspended', incarnation: 1 } });
     const turn = aTurn({ age: 5 });
     const applicant = { ...aWorld().applicant, since: NOW - 5_000 };
-    const { status } = decide(aWorld({ session, turns: [turn], place: FULL, applicant }));
+    const { status } = decide(aWorld({ session, turns: [turn], slot: FULL, applicant }));
     assert.equal(status.queue?.since, new Date(NOW - 5_000).toISOString());
   });
 });
@@ -145,7 +145,7 @@ describe('a session in a concurrency group', () => {
     assert.equal(decide(aWorld({ ...ready, turns: [running] })).group, undefined);
   });
   test('takes no part while it waits for a place, is held, or has nothing to do', () => {
-    assert.equal(decide(aWorld({ session: inGroup(), turns: [aTurn()], place: FULL })).group, undefined);
+    assert.equal(decide(aWorld({ session: inGroup(), turns: [aTurn()], slot: FULL })).group, undefined);
     assert.equal(decide(aWorld({ session: inGroup() })).group, undefined);
     const held = aSession({ spec: { suspend: true, concurrencyGroup: { name: 'tools', limit: 2 } } });
     assert.equal(decide(aWorld({ session: held, turns: [aTurn()], group: LIMITED })).group, undefined);
@@ -171,7 +171,7 @@ describe('a session in a concurrency group', () => {
 test('a session that gave way says to whom, as long as it is suspended, and an event tells of it', () => {
   const gone = { session: aSession({ status: RUNNING_STATUS }), memory: { confirmedGone: { podUID: POD_UID } } };
   const before = gone.session.status;
-  const { status } = decide(aWorld({ ...gone, giveWay: { for: 'team/waiter' } }));
+  const { status } = decide(aWorld({ ...gone, preemptFor: { for: 'team/waiter' } }));
   const condition = status.conditions?.find(({ type }) => type === 'Suspended');
   assert.deepEqual([condition?.status, condition?.reason], ['True', 'GaveWay']);
   assert.match(condition?.message ?? '', /It gave way to team\/waiter\.$/);
@@ -199,7 +199,7 @@ test('a session whose agent was active a moment ago, by its runner’s word, doe
     session: aSession({ status: { ...RUNNING_STATUS, lastActiveAt } }),
     pod: aPod(),
     link: aLink(),
-    giveWay: { for: 'team/waiter' },
+    preemptFor: { for: 'team/waiter' },
   });
   world.session.metadata.creationTimestamp = lastActiveAt;
   assert.equal(decide(world).actions[0]?.do, 'SuspendRunner');

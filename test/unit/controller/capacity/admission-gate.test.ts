@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import { Opening } from '../../../../controller/capacity/admission-gate.ts';
+import { AdmissionGate } from '../../../../controller/capacity/admission-gate.ts';
 import { silentLogger } from '../../../../core/system.ts';
 import { SeenCluster } from '../../../support/seen.ts';
 import { VirtualClock } from '../../../support/virtual-clock.ts';
@@ -36,7 +36,7 @@ function setUp(afterMs: number) {
     state.isLookedAt = true;
     for (const key of seen.sessions.keys()) if (!state.tooLarge.includes(key)) opening.looked(key);
   };
-  const opening: Opening = new Opening({
+  const opening: AdmissionGate = new AdmissionGate({
     caches: {
       session: seen.session,
       turnsNaming: seen.turnsNaming,
@@ -50,7 +50,7 @@ function setUp(afterMs: number) {
     clock,
     log: silentLogger,
     afterMs,
-    inLine: () => state.line,
+    queued: () => state.line,
     inGroups: () => state.groups,
     look: (key) => state.looks.push(key),
     keep: (key, ms) => state.kept.push([key, ms]),

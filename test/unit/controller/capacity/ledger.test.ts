@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import fc from 'fast-check';
-import type { Pass } from '../../../../controller/act/context.ts';
+import type { ReconcileContext } from '../../../../controller/act/context.ts';
 import { ownIncarnation, withPlaceHeld } from '../../../../controller/act/own.ts';
 import { Ledger } from '../../../../controller/capacity/ledger.ts';
 import type { Applicant } from '../../../../controller/world/capacity-view.ts';
@@ -52,9 +52,9 @@ const who = (key: string, change: Partial<Applicant> = {}): Applicant => ({
   since: 0,
   ...change,
 });
-const available = (ledger: Ledger, applicant: Applicant) => ledger.place(applicant, 'next') === 'Available';
+const available = (ledger: Ledger, applicant: Applicant) => ledger.slot(applicant, 'next') === 'Available';
 const whyNot = (ledger: Ledger, applicant: Applicant) => {
-  const place = ledger.place(applicant, 'next');
+  const place = ledger.slot(applicant, 'next');
   assert.ok(typeof place === 'object', `${applicant.key} has a place`);
   return place;
 };
@@ -103,7 +103,7 @@ describe('what holds a place', () => {
     const world = { session: caches.session('a', '1') };
     see.deleted('a/1');
     assert.equal(ledger.reserve(who('a/2'), 'pod-2'), true);
-    const pass = { effects: { ledger }, world, key: 'a/1' } as unknown as Pass;
+    const pass = { effects: { ledger }, world, key: 'a/1' } as unknown as ReconcileContext;
     await withPlaceHeld(pass, 'pod-1', () => assert.fail('it is made'));
     ledger.settle('a', 'pod-2');
     assert.equal(available(ledger, who('a/3')), true);
@@ -116,7 +116,11 @@ describe('what holds a place', () => {
     const conflict = new ApiError({ code: 409, reason: 'Conflict', message: 'the object has been modified' });
     const api = { replace: () => Promise.reject(conflict), get: async () => session };
     const effects = { api, ledger, caches: { sawSession: () => {} } };
-    const pass = { effects, world: { session, applicant: first, now: 0 }, key: first.key } as unknown as Pass;
+    const pass = {
+      effects,
+      world: { session, applicant: first, now: 0 },
+      key: first.key,
+    } as unknown as ReconcileContext;
     await assert.rejects(ownIncarnation(pass), conflict);
     assert.deepEqual([available(ledger, second), available(ledger, first)], [false, true]);
   });
@@ -438,7 +442,7 @@ test('whatever happens in whatever order, no limit is ever exceeded, and counts 
           });
           successor.open();
           for (const { applicant: other } of state) {
-            const [ours, theirs] = [ledger.place(other, 'next'), successor.place(other, 'next')];
+            const [ours, theirs] = [ledger.slot(other, 'next'), successor.slot(other, 'next')];
             const full = (place: typeof ours) => typeof place === 'object' && place.message.includes('taken');
             assert.equal(full(ours), full(theirs), `${other.key}: ${JSON.stringify([ours, theirs])}`);
           }

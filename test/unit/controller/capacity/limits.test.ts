@@ -23,9 +23,9 @@ describe('the limits of a session', () => {
       SPACE,
     );
     assert.deepEqual(found, [
-      { scope: 'Installation', places: 9 },
-      { scope: 'Class', places: 5 },
-      { scope: 'Namespace', places: 2 },
+      { scope: 'Installation', slots: 9 },
+      { scope: 'Class', slots: 5 },
+      { scope: 'Namespace', slots: 2 },
     ]);
   });
   test('are the lowest where several entries select its namespace', () => {
@@ -35,7 +35,7 @@ describe('the limits of a session', () => {
       { selector: {}, maxRunning: 4 },
       { selector: { matchLabels: { tier: 'free' } }, maxRunning: 1 },
     ];
-    assert.deepEqual(limitsOf(sources({ namespaces }), SPACE), [{ scope: 'Namespace', places: 4 }]);
+    assert.deepEqual(limitsOf(sources({ namespaces }), SPACE), [{ scope: 'Namespace', slots: 4 }]);
   });
   test('are not known when the class cannot be read, or the labels by which it limits or selects', () => {
     assert.equal(typeof limitsOf(sources({}), { namespace: 'team', class: 'other' }), 'string');
@@ -48,7 +48,7 @@ describe('the limits of a session', () => {
   test('0 is a limit', () => {
     const limits = limitsOf(sources({}, { maxRunning: 0 }), SPACE);
     assert.ok(Array.isArray(limits));
-    assert.deepEqual(fullOf(limits, SPACE, new Tally()), [{ scope: 'Installation', places: 0 }]);
+    assert.deepEqual(fullOf(limits, SPACE, new Tally()), [{ scope: 'Installation', slots: 0 }]);
   });
   test('count a holder of unknown class for every class', () => {
     const limits = limitsOf(sources({ maxRunning: 1 }), SPACE);
@@ -57,7 +57,7 @@ describe('the limits of a session', () => {
     tally.add({ namespace: 'team', class: 'other' });
     assert.deepEqual(fullOf(limits, SPACE, tally), []);
     tally.add({ namespace: 'elsewhere' });
-    assert.deepEqual(fullOf(limits, SPACE, tally), [{ scope: 'Class', places: 1 }]);
+    assert.deepEqual(fullOf(limits, SPACE, tally), [{ scope: 'Class', slots: 1 }]);
   });
 });
 

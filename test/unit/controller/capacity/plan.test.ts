@@ -54,10 +54,10 @@ const GIVES = { for: 'team/w' };
 describe('a session at capacity', () => {
   test('gives way when somebody waits, and is told so', async () => {
     const { ledger, clock, wait, told } = setUp();
-    assert.equal(ledger.giveWay('team/guest'), undefined);
+    assert.equal(ledger.preemptFor('team/guest'), undefined);
     wait();
     await clock.advance(1_000);
-    assert.deepEqual(ledger.giveWay('team/guest'), GIVES);
+    assert.deepEqual(ledger.preemptFor('team/guest'), GIVES);
     assert.deepEqual(told, ['team/guest']);
   });
   test('stays where its namespace cannot be read: nobody could tell it', async () => {
@@ -65,10 +65,10 @@ describe('a session at capacity', () => {
     caches.unread.set('team', 'pods is forbidden');
     ledger.wait({ key: 'other/w', namespace: 'other', class: 'default', priority: 0, since: clock.now() });
     await clock.advance(1_000);
-    assert.equal(ledger.giveWay('team/guest'), undefined);
+    assert.equal(ledger.preemptFor('team/guest'), undefined);
     caches.unread.clear();
     await clock.advance(1_000);
-    assert.deepEqual(ledger.giveWay('team/guest'), { for: 'other/w' });
+    assert.deepEqual(ledger.preemptFor('team/guest'), { for: 'other/w' });
   });
   test('stays when nobody waits any more, and is told so', async () => {
     const { ledger, clock, wait, told } = setUp();
@@ -77,7 +77,7 @@ describe('a session at capacity', () => {
     told.length = 0;
     ledger.leave('team/w');
     await clock.advance(2_000);
-    assert.equal(ledger.giveWay('team/guest'), undefined);
+    assert.equal(ledger.preemptFor('team/guest'), undefined);
     assert.deepEqual(told, ['team/guest']);
     assert.equal(clock.pending, 0, 'nothing more is looked at');
   });
@@ -99,7 +99,7 @@ describe('a session at capacity', () => {
       spoil(all);
       all.wait();
       await all.clock.advance(1_000);
-      assert.equal(all.ledger.giveWay('team/guest'), undefined);
+      assert.equal(all.ledger.preemptFor('team/guest'), undefined);
     });
   }
   test('stays when a place is about to become free anyway, and goes when that takes too long', async () => {
@@ -109,18 +109,18 @@ describe('a session at capacity', () => {
     ledger.podChanged(pod, false);
     wait();
     await clock.advance(39_000);
-    assert.equal(ledger.giveWay('team/guest'), undefined);
+    assert.equal(ledger.preemptFor('team/guest'), undefined);
     await clock.advance(3_000);
-    assert.deepEqual(ledger.giveWay('team/guest'), GIVES);
+    assert.deepEqual(ledger.preemptFor('team/guest'), GIVES);
   });
   test('gives way once it has not been active for some seconds', async () => {
     const { ledger, clock, guest, wait } = setUp();
     guest({ idleMs: 5_000 });
     wait();
     await clock.advance(4_000);
-    assert.equal(ledger.giveWay('team/guest'), undefined);
+    assert.equal(ledger.preemptFor('team/guest'), undefined);
     await clock.advance(3_000);
-    assert.deepEqual(ledger.giveWay('team/guest'), GIVES);
+    assert.deepEqual(ledger.preemptFor('team/guest'), GIVES);
   });
   test('that waits for an approval gives way after the window of its class', async () => {
     const { ledger, clock, turn, wait, caches, at } = setUp();
@@ -129,9 +129,9 @@ describe('a session at capacity', () => {
     turn({ phase: 'AwaitingApproval', index: 1, approval } as TurnStatus);
     wait();
     await clock.advance(30_000);
-    assert.equal(ledger.giveWay('team/guest'), undefined);
+    assert.equal(ledger.preemptFor('team/guest'), undefined);
     await clock.advance(40_000);
-    assert.deepEqual(ledger.giveWay('team/guest'), GIVES);
+    assert.deepEqual(ledger.preemptFor('team/guest'), GIVES);
   });
   test('goes on giving way until it has let go of its pod, and no other goes in its stead', async () => {
     const { ledger, clock, guest, pod, wait, caches, told } = setUp();
@@ -139,14 +139,14 @@ describe('a session at capacity', () => {
     await clock.advance(1_000);
     guest({ phase: 'Suspending' });
     await clock.advance(60_000);
-    assert.deepEqual(ledger.giveWay('team/guest'), GIVES, 'it takes its time');
+    assert.deepEqual(ledger.preemptFor('team/guest'), GIVES, 'it takes its time');
     pod(true);
     await clock.advance(2_000);
-    assert.deepEqual(ledger.giveWay('team/guest'), GIVES);
+    assert.deepEqual(ledger.preemptFor('team/guest'), GIVES);
     told.length = 0;
     caches.add('team/guest', { status: { incarnation: 1 } });
     ledger.sessionChanged('team/guest');
-    assert.equal(ledger.giveWay('team/guest'), undefined);
+    assert.equal(ledger.preemptFor('team/guest'), undefined);
     const [gone] = caches.allPods();
     caches.pods.clear();
     if (gone) ledger.podChanged(gone, true);
@@ -157,9 +157,9 @@ describe('a session at capacity', () => {
     wait();
     await clock.advance(1_000);
     await clock.advance(31_000);
-    assert.equal(ledger.giveWay('team/guest'), undefined);
+    assert.equal(ledger.preemptFor('team/guest'), undefined);
     await clock.advance(62_000);
-    assert.deepEqual(ledger.giveWay('team/guest'), GIVES, 'then it is asked again');
+    assert.deepEqual(ledger.preemptFor('team/guest'), GIVES, 'then it is asked again');
   });
   test('does not give way again in its next incarnation', async () => {
     const { ledger, clock, wait, caches } = setUp();
@@ -167,6 +167,6 @@ describe('a session at capacity', () => {
     await clock.advance(1_000);
     caches.add('team/guest', { status: { podName: 'pod-next', incarnation: 2 } });
     ledger.sessionChanged('team/guest');
-    assert.equal(ledger.giveWay('team/guest'), undefined);
+    assert.equal(ledger.preemptFor('team/guest'), undefined);
   });
 });

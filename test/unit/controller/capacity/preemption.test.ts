@@ -2,8 +2,8 @@ import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import fc from 'fast-check';
 import { fullOf, type Limit } from '../../../../controller/capacity/limits.ts';
-import { type Guest, givingWay } from '../../../../controller/capacity/preemption.ts';
-import { Line } from '../../../../controller/capacity/queue.ts';
+import { type PreemptionCandidate, planPreemption } from '../../../../controller/capacity/preemption.ts';
+import { Queue } from '../../../../controller/capacity/queue.ts';
 import { type Space, Tally } from '../../../../controller/capacity/tally.ts';
 
 interface Case {
@@ -12,8 +12,8 @@ interface Case {
   minIdle?: Record<string, number>;
   /** `namespace/name:class`, in the order in which they came. */
   waiting: string[];
-  guests: (Partial<Guest> & { key: string })[];
-  /** Places of others than the guests. */
+  candidates: (Partial<PreemptionCandidate> & { key: string })[];
+  /** Places of others than the candidates. */
   busy?: number;
 }
 
@@ -21,107 +21,118 @@ function limitsIn({ max, classLimits = {} }: Case) {
   return (space: Space): Limit[] => {
     const ofClass = classLimits[space.class ?? ''];
     return [
-      ...(max === undefined ? [] : [{ scope: 'Installation', places: max } as const]),
-      ...(ofClass === undefined ? [] : [{ scope: 'Class', places: ofClass } as const]),
+      ...(max === undefined ? [] : [{ scope: 'Installation', slots: max } as const]),
+      ...(ofClass === undefined ? [] : [{ scope: 'Class', slots: ofClass } as const]),
     ];
   };
 }
 
 function whoGivesWay(given: Case): Record<string, string> {
-  const line = new Line();
+  const queue = new Queue();
   for (const [since, text] of given.waiting.entries()) {
     const [key = '', ofClass = 'default'] = text.split(':');
-    line.join({ key, namespace: key.split('/')[0] ?? '', class: ofClass, priority: 0, since });
+    queue.join({ key, namespace: key.split('/')[0] ?? '', class: ofClass, priority: 0, since });
   }
   const tally = new Tally();
-  const guests = given.guests.map(
-    (guest): Guest => ({ namespace: 'team', class: 'default', rests: 'Idle', since: 0, ...guest }),
+  const candidates = given.candidates.map(
+    (candidate): PreemptionCandidate => ({
+      namespace: 'team',
+      class: 'default',
+      rests: 'Idle',
+      since: 0,
+      ...candidate,
+    }),
   );
-  for (const guest of guests) tally.add(guest);
+  for (const candidate of candidates) tally.add(candidate);
   for (let n = 0; n < (given.busy ?? 0); n++) tally.add({ namespace: 'team', class: 'default' });
   const minIdle = (name: string) => given.minIdle?.[name] ?? 0;
-  return Object.fromEntries(givingWay({ line, tally, limits: limitsIn(given), guests, minIdle }));
+  return Object.fromEntries(planPreemption({ queue, tally, limits: limitsIn(given), candidates, minIdle }));
 }
 
 describe('when somebody waits', () => {
   test('the session that has rested longest gives way', () => {
-    const guests = [
+    const candidates = [
       { key: 't/young', since: 30 },
       { key: 't/old', since: 10 },
     ];
-    assert.deepEqual(whoGivesWay({ max: 2, waiting: ['t/w'], guests }), { 't/old': 't/w' });
+    assert.deepEqual(whoGivesWay({ max: 2, waiting: ['t/w'], candidates }), { 't/old': 't/w' });
   });
   test('no more give way than wait', () => {
-    const guests = ['1', '2', '3', '4'].map((name, since) => ({ key: `t/${name}`, since }));
-    assert.deepEqual(whoGivesWay({ max: 4, waiting: ['t/a', 't/b'], guests }), { 't/1': 't/a', 't/2': 't/b' });
+    const candidates = ['1', '2', '3', '4'].map((name, since) => ({ key: `t/${name}`, since }));
+    assert.deepEqual(whoGivesWay({ max: 4, waiting: ['t/a', 't/b'], candidates }), { 't/1': 't/a', 't/2': 't/b' });
   });
   test('nobody gives way to one for whom there is a place', () => {
-    assert.deepEqual(whoGivesWay({ max: 2, waiting: ['t/w'], guests: [{ key: 't/idle' }] }), {});
+    assert.deepEqual(whoGivesWay({ max: 2, waiting: ['t/w'], candidates: [{ key: 't/idle' }] }), {});
   });
   test('nobody gives way where nobody is idle', () => {
-    assert.deepEqual(whoGivesWay({ max: 2, busy: 2, waiting: ['t/w'], guests: [] }), {});
+    assert.deepEqual(whoGivesWay({ max: 2, busy: 2, waiting: ['t/w'], candidates: [] }), {});
   });
   test('only one whose place is of use gives way', () => {
-    const guests = [
+    const candidates = [
       { key: 't/other', class: 'other', since: 1 },
       { key: 't/same', class: 'narrow', since: 2 },
     ];
-    assert.deepEqual(whoGivesWay({ classLimits: { narrow: 1 }, waiting: ['t/w:narrow'], guests }), { 't/same': 't/w' });
-    const alone = guests.slice(0, 1);
-    assert.deepEqual(whoGivesWay({ classLimits: { narrow: 0 }, waiting: ['t/w:narrow'], guests: alone }), {});
+    assert.deepEqual(whoGivesWay({ classLimits: { narrow: 1 }, waiting: ['t/w:narrow'], candidates }), {
+      't/same': 't/w',
+    });
+    const alone = candidates.slice(0, 1);
+    assert.deepEqual(whoGivesWay({ classLimits: { narrow: 0 }, waiting: ['t/w:narrow'], candidates: alone }), {});
   });
   test('as many give way as have to where a limit was lowered, and nobody where that is not enough', () => {
-    const guests = ['1', '2', '3'].map((name, since) => ({ key: `t/${name}`, since }));
-    assert.deepEqual(whoGivesWay({ max: 2, waiting: ['t/w'], guests }), { 't/1': 't/w', 't/2': 't/w' });
-    assert.deepEqual(whoGivesWay({ max: 2, busy: 2, waiting: ['t/w'], guests }), {});
-    assert.deepEqual(whoGivesWay({ max: 0, waiting: ['t/w'], guests }), {});
+    const candidates = ['1', '2', '3'].map((name, since) => ({ key: `t/${name}`, since }));
+    assert.deepEqual(whoGivesWay({ max: 2, waiting: ['t/w'], candidates }), { 't/1': 't/w', 't/2': 't/w' });
+    assert.deepEqual(whoGivesWay({ max: 2, busy: 2, waiting: ['t/w'], candidates }), {});
+    assert.deepEqual(whoGivesWay({ max: 0, waiting: ['t/w'], candidates }), {});
   });
   test('one that frees places of both kinds goes alone', () => {
-    const guests = [
+    const candidates = [
       { key: 't/other', class: 'other', since: 1 },
       { key: 't/same', class: 'narrow', since: 2 },
     ];
-    const given = { max: 2, classLimits: { narrow: 1 }, waiting: ['t/w:narrow'], guests };
+    const given = { max: 2, classLimits: { narrow: 1 }, waiting: ['t/w:narrow'], candidates };
     assert.deepEqual(whoGivesWay(given), { 't/same': 't/w' });
   });
   test('so many idle sessions of a class as minIdle says keep their places, those that were just active among them', () => {
-    const guests = [
+    const candidates = [
       { key: 't/1', since: 1 },
       { key: 't/2', since: 2 },
       { key: 't/3', since: 3, spared: true },
     ];
-    const given = { max: 3, waiting: ['t/a', 't/b'], guests };
+    const given = { max: 3, waiting: ['t/a', 't/b'], candidates };
     assert.deepEqual(whoGivesWay({ ...given, minIdle: { default: 2 } }), { 't/1': 't/a' });
     assert.deepEqual(whoGivesWay({ ...given, minIdle: { default: 3 } }), {});
   });
   test('those that wait for an approval go last', () => {
-    const guests: Case['guests'] = [
+    const candidates: Case['candidates'] = [
       { key: 't/asks', rests: 'AwaitingApproval', since: 1 },
       { key: 't/idle', since: 9 },
     ];
-    assert.deepEqual(whoGivesWay({ max: 2, waiting: ['t/w'], guests }), { 't/idle': 't/w' });
-    assert.deepEqual(whoGivesWay({ max: 2, waiting: ['t/v', 't/w'], guests }), { 't/idle': 't/v', 't/asks': 't/w' });
-    const kept = { max: 2, waiting: ['t/w'], guests, minIdle: { default: 1 } };
+    assert.deepEqual(whoGivesWay({ max: 2, waiting: ['t/w'], candidates }), { 't/idle': 't/w' });
+    assert.deepEqual(whoGivesWay({ max: 2, waiting: ['t/v', 't/w'], candidates }), {
+      't/idle': 't/v',
+      't/asks': 't/w',
+    });
+    const kept = { max: 2, waiting: ['t/w'], candidates, minIdle: { default: 1 } };
     assert.deepEqual(whoGivesWay(kept), { 't/asks': 't/w' });
   });
   test('one that is giving way already is not spared for another', () => {
-    const guests = [
+    const candidates = [
       { key: 't/old', since: 1 },
       { key: 't/going', since: 9, going: true },
     ];
-    assert.deepEqual(whoGivesWay({ max: 2, waiting: ['t/w'], guests }), { 't/going': 't/w' });
+    assert.deepEqual(whoGivesWay({ max: 2, waiting: ['t/w'], candidates }), { 't/going': 't/w' });
   });
   test('one that cannot be suspended is left alone', () => {
-    const guests = [
+    const candidates = [
       { key: 't/old', since: 1, spared: true },
       { key: 't/young', since: 9 },
     ];
-    assert.deepEqual(whoGivesWay({ max: 2, waiting: ['t/w'], guests }), { 't/young': 't/w' });
+    assert.deepEqual(whoGivesWay({ max: 2, waiting: ['t/w'], candidates }), { 't/young': 't/w' });
   });
 });
 
 test('for any case, each who gives way makes room for one who then can be admitted, and nobody goes for nothing', () => {
-  const guest = fc.record({
+  const candidate = fc.record({
     class: fc.constantFrom('default', 'narrow'),
     rests: fc.constantFrom('Idle' as const, 'AwaitingApproval' as const),
     since: fc.integer({ min: 0, max: 5 }),
@@ -133,32 +144,32 @@ test('for any case, each who gives way makes room for one who then can be admitt
     keep: fc.integer({ min: 0, max: 2 }),
     busy: fc.integer({ min: 0, max: 4 }),
     waiting: fc.array(fc.constantFrom('default', 'narrow'), { maxLength: 6 }),
-    guests: fc.array(guest, { maxLength: 6 }),
+    candidates: fc.array(candidate, { maxLength: 6 }),
   });
   fc.assert(
-    fc.property(any, ({ max, narrow, keep, busy, waiting, guests }) => {
+    fc.property(any, ({ max, narrow, keep, busy, waiting, candidates }) => {
       const given: Case = {
         max,
         classLimits: { narrow },
         minIdle: { narrow: keep },
         busy,
         waiting: waiting.map((ofClass, n) => `t/w${n}:${ofClass}`),
-        guests: guests.map((one, n) => ({ key: `t/g${n}`, ...one })),
+        candidates: candidates.map((one, n) => ({ key: `t/g${n}`, ...one })),
       };
       const chosen = whoGivesWay(given);
       const tally = new Tally();
-      const placeOf = (key: string) => ({ namespace: 'team', class: guests[Number(key.slice(3))]?.class });
-      for (const one of guests) tally.add({ namespace: 'team', class: one.class });
+      const placeOf = (key: string) => ({ namespace: 'team', class: candidates[Number(key.slice(3))]?.class });
+      for (const one of candidates) tally.add({ namespace: 'team', class: one.class });
       for (let n = 0; n < busy; n++) tally.add({ namespace: 'team', class: 'default' });
-      const idle = guests.filter((one) => one.class === 'narrow' && one.rests === 'Idle');
-      const gone = idle.filter((one) => chosen[`t/g${guests.indexOf(one)}`] !== undefined);
+      const idle = candidates.filter((one) => one.class === 'narrow' && one.rests === 'Idle');
+      const gone = idle.filter((one) => chosen[`t/g${candidates.indexOf(one)}`] !== undefined);
       assert.ok(idle.length - gone.length >= Math.min(keep, idle.length));
       for (const [n, ofClass] of waiting.entries()) {
         const space = { namespace: 't', class: ofClass };
         const isFull = () => fullOf(limitsIn(given)(space), space, tally).length > 0;
         const group = Object.keys(chosen).filter((key) => chosen[key] === `t/w${n}`);
         for (const key of group) {
-          assert.equal(guests[Number(key.slice(3))]?.spared, false);
+          assert.equal(candidates[Number(key.slice(3))]?.spared, false);
           tally.add(placeOf(key), -1);
         }
         for (const key of group) {

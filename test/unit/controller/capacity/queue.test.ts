@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import fc from 'fast-check';
-import { Line } from '../../../../controller/capacity/queue.ts';
+import { Queue } from '../../../../controller/capacity/queue.ts';
 import type { Applicant } from '../../../../controller/world/capacity-view.ts';
 
 const waits = (key: string, change: Partial<Applicant> = {}): Applicant => ({
@@ -13,14 +13,14 @@ const waits = (key: string, change: Partial<Applicant> = {}): Applicant => ({
   ...change,
 });
 
-function lineOf(...applicants: Applicant[]): Line {
-  const line = new Line();
+function lineOf(...applicants: Applicant[]): Queue {
+  const line = new Queue();
   for (const applicant of applicants) line.join(applicant);
   return line;
 }
 
 /** The order in which all would be served. */
-function orderOf(line: Line): string[] {
+function orderOf(line: Queue): string[] {
   const order: string[] = [];
   line.walk(({ key }) => order.push(key) > 0);
   return order;

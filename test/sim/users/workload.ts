@@ -1,4 +1,4 @@
-import { type StoredTurn, sessionclasses, sessions, turns } from '../../../core/resources/kinds.ts';
+import { type StoredSessionClass, type StoredTurn, sessionclasses, sessions, turns } from '../../../core/resources/kinds.ts';
 import type { Plan } from '../cluster/agent.ts';
 import { deeds } from './deeds.ts';
 import { NO_RULES } from './specs.ts';
@@ -31,14 +31,20 @@ export class Workload {
   end(): void {
     const { server } = this.#users;
     this.#over = true;
-    for (const one of server.list(sessionclasses)) void edit(server, sessionclasses, one, { minIdle: 0, ...NO_RULES });
+    for (const one of server.list(sessionclasses)) this.#relax(one);
     this.#answer();
+  }
+
+  #relax(sessionClass: StoredSessionClass): void {
+    void edit(this.#users.server, sessionclasses, sessionClass, { minIdle: 0, ...NO_RULES });
   }
 
   /** Every request is decided on some time, and every hold released: also of what was asked for a moment before the end. */
   #answer(): void {
     const { scheduler, dice, server } = this.#users;
     scheduler.after(dice.int(1000, 10_000), undefined, 'somebody who answers', () => {
+      // A class that was deleted before the end can be created again after it, as it was.
+      for (const one of server.list(sessionclasses)) if (one.spec.minIdle) this.#relax(one);
       for (const session of server.list(sessions)) {
         if (session.spec.suspend) void edit(server, sessions, session, { suspend: false });
       }

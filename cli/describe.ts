@@ -46,7 +46,7 @@ function waiting(
 ): string {
   const place = position === undefined ? '' : `, number ${position} in the queue`;
   const held = holders.map((holder) => `${holder.name} (for ${since(holder.since, now)})`).join(', ');
-  return `${reason}, for ${since(from, now)}${place}${held && `; places are held by ${held}`}`;
+  return `${reason}, for ${since(from, now)}${place}${held && `; slots are held by ${held}`}`;
 }
 
 export function describeTurn(turn: StoredTurn, { output, log }: { output: unknown; log: string }, now: number): string {

@@ -170,19 +170,17 @@ export class ControllerMetrics implements Meter {
         sessions.flatMap(({ status }) => status?.queue?.reason ?? []),
       ),
     );
-    gauge('berth_places_used', 'Running places that are taken, over everything.', [], ({ tally }) => [
-      [{}, tally.total],
-    ]);
-    gauge('berth_places_limit', 'Running places there are; absent: no limit.', [], ({ maxRunning }) =>
+    gauge('berth_slots_used', 'Running slots that are taken, over everything.', [], ({ tally }) => [[{}, tally.total]]);
+    gauge('berth_slots_limit', 'Running slots of the installation; absent: no limit.', [], ({ maxRunning }) =>
       maxRunning === undefined ? [] : [[{}, maxRunning]],
     );
     gauge(
-      'berth_class_places_used',
-      'Running places that the sessions of a class have, for classes that a session names.',
+      'berth_class_slots_used',
+      'Running slots that the sessions of a class have, for classes that a session names.',
       ['class'],
       (now) => classesOf(now).map(([name]) => [{ class: name }, now.tally.ofClass(name)]),
     );
-    gauge('berth_class_places_limit', 'limits.maxRunning of the same classes; absent: no limit.', ['class'], (now) =>
+    gauge('berth_class_slots_limit', 'limits.maxRunning of the same classes; absent: no limit.', ['class'], (now) =>
       classesOf(now).flatMap(([name, limit]) => (limit === undefined ? [] : [[{ class: name }, limit]])),
     );
   }

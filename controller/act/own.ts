@@ -89,7 +89,7 @@ function owned({ session, class: sessionClass, now }: World, incarnation: number
   const admitted = {
     status: 'True',
     reason: 'Admitted',
-    message: `Incarnation ${incarnation} holds a running place.`,
+    message: `Incarnation ${incarnation} holds a running slot.`,
   } as const;
   const starting = {
     status: 'False',

@@ -153,7 +153,7 @@ async function whatCameInBetween(context: ReconcileContext, reason: SuspensionRe
   const decided = await decisionCame(context, waiting);
   if (decided && !live.spec.suspend) return decided;
   const [waits] = waiting;
-  const mayWait = reason === 'GivesWay' || isWish(reason);
+  const mayWait = reason === 'Preempted' || isWish(reason);
   const isParked = mayWait && waiting.some(({ status }) => status?.phase === 'AwaitingApproval');
   if (waits && !isParked && !live.spec.suspend) return `turn ${waits.metadata.name}`;
   if (isWish(reason)) return undefined;

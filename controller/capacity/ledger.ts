@@ -129,7 +129,7 @@ export class Ledger {
   slot(applicant: Applicant, pod: string): Slot {
     if (this.#slotUsage.isPromised(keyOf({ namespace: applicant.namespace, name: pod }))) return 'Available';
     if (!this.#knows()) {
-      const message = notKnown('Whether a running place is free', this.#options.epoch());
+      const message = notKnown('Whether a running slot is free', this.#options.epoch());
       return this.#waits(applicant, 'CapacityUnknown', message);
     }
     const limits = this.#limits(applicant);

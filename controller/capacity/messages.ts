@@ -5,7 +5,7 @@ import type { Space } from './tally.ts';
 
 /** What a session that waits is told. */
 
-/** Somebody who holds a place, as people read it. */
+/** Name and age of a session that holds a slot. */
 export interface NamedHolder {
   /** `namespace/name` of the session, or of a pod whose session is not known. */
   name: string;
@@ -15,28 +15,28 @@ export interface NamedHolder {
 /** Enough to know whom to ask; a status is no list of everything. */
 const NAMED = 3;
 
-/** Those that have held their places longest. */
+/** Sessions that have held their slots longest. */
 export function firstOf(holders: Iterable<Holder>): NamedHolder[] {
   const byAge = (a: Holder, b: Holder) => a.since - b.since || (a.name < b.name ? -1 : 1);
   return smallest(holders, NAMED, byAge).map(({ name, since }) => ({ name, since: new Date(since).toISOString() }));
 }
 
-/** Which limit holds the session back, how many places there are, and who has them. */
+/** Message that names the limit, its slots and some of their holders. */
 export function fullMessage({ scope, slots }: Limit, space: Space, taken: number, named: NamedHolder[]): string {
   const of = {
     Installation: 'of the installation',
     Class: `of class "${space.class}"`,
     Namespace: `of class "${space.class}" in namespace "${space.namespace}"`,
   }[scope];
-  if (slots === 0) return `There are no running places ${of}: the limit is 0.`;
-  const which = taken > slots ? `${taken} are taken of the ${slots} running places` : `All ${slots} running places`;
+  if (slots === 0) return `There are no running slots ${of}: the limit is 0.`;
+  const which = taken > slots ? `${taken} are taken of the ${slots} running slots` : `All ${slots} running slots`;
   const verb = taken > slots ? '' : ' are taken';
   const held = named.map(({ name, since }) => `${name} (since ${since})`).join(', ');
   const more = taken > named.length ? ` and ${taken - named.length} more` : '';
   return `${which} ${of}${verb}, held by ${held}${more}.`;
 }
 
-export const COMES_LATER = 'Places become free, but sessions that are served before this one wait for them.';
+export const COMES_LATER = 'Slots become free, but sessions that are served before this one wait for them.';
 
 /** What its sessions do there is not seen; those of other namespaces go on, as if what was last seen there still held. */
 export function namespaceUnreadable(namespace: string, why: string): string {

@@ -10,7 +10,7 @@ interface Lane {
 }
 
 /**
- * The line in front of the running places: round robin over namespaces, then priority, then age. The namespace that was
+ * The line in front of the running slots: round robin over namespaces, then priority, then age. The namespace that was
  * served least recently comes first, so each is served once before any is served again, whoever asks for how much.
  */
 export class Queue {

@@ -8,7 +8,7 @@ import type { CachedApproval, CachedTurn, Problem } from '../world/world.ts';
  * Why the pod is to be given up, if it is. `Held` and `Requested` are people's wishes: what runs ends first. The others
  * take nothing from anybody: they apply only to a session that rests, and lapse when it does not.
  */
-export type SuspensionReason = 'Held' | 'Requested' | 'Idle' | 'GivesWay' | 'Moves';
+export type SuspensionReason = 'Held' | 'Requested' | 'Idle' | 'Preempted' | 'Moves';
 
 /** When and why a session is to be deleted. */
 export interface Expiry {

@@ -240,10 +240,11 @@ function conditionsOf(draft: Draft, next: SessionStatus, phase: SessionPhase): S
   function suspendedNow(): ConditionValue {
     const { preemptFor } = draft.world;
     const before = session.status?.conditions?.find(({ type }) => type === 'Suspended');
-    const gaveWay = before?.status === 'True' ? before.reason === 'GaveWay' : preemptFor !== undefined;
-    const reason = session.spec.suspend ? 'Held' : gaveWay ? 'GaveWay' : 'Suspended';
+    const wasPreempted = before?.status === 'True' ? before.reason === 'Preempted' : preemptFor !== undefined;
+    const reason = session.spec.suspend ? 'Held' : wasPreempted ? 'Preempted' : 'Suspended';
     if (before?.status === 'True' && before.reason === reason) return say('True', reason, before.message);
-    if (reason === 'GaveWay') return say('True', reason, `${reasons.GaveWay} It gave way to ${preemptFor?.for}.`);
+    if (reason === 'Preempted')
+      return say('True', reason, `${reasons.Preempted} It was preempted for ${preemptFor?.for}.`);
     const why = beforeSuspension()?.message.slice(reasons.Suspending.length) ?? '';
     return say('True', reason, `${reasons[reason]}${why}`);
   }

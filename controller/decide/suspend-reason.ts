@@ -30,7 +30,7 @@ export function suspensionReason(draft: Draft): SuspensionReason | undefined {
   if (suspendRequest(draft) === 'Active') return 'Requested';
   // What it knows would end with its pod.
   if (!keepsState(session.spec, draft.world.class)) return undefined;
-  if (preemptFor && (rests(draft) || waitsForPeople(draft)) && !isJustActive(draft)) return 'GivesWay';
+  if (preemptFor && (rests(draft) || waitsForPeople(draft)) && !isJustActive(draft)) return 'Preempted';
   if (!rests(draft)) return undefined;
   if (node?.cordoned) return 'Moves';
   return isIdle(draft) ? 'Idle' : undefined;
@@ -42,7 +42,7 @@ export function whySuspended(draft: Draft): string | undefined {
   switch (suspensionReason(draft)) {
     case 'Idle':
       return `Nothing had happened for timeouts.idle (${formatDuration(timeoutMs('idle', session.spec, sessionClass))}).`;
-    case 'GivesWay':
+    case 'Preempted':
       return `Its place is needed for ${preemptFor?.for}.`;
     case 'Moves':
       return 'Its node takes no pods any more.';

@@ -31,7 +31,7 @@ const WARNINGS = new Set([
   'ProtocolUnsupported',
 ]);
 /** Milestones that help to follow a session; a turn that simply succeeds is none. */
-const MILESTONES = new Set(['AtCapacity', 'GaveWay', 'Suspended', 'Held']);
+const MILESTONES = new Set(['AtCapacity', 'Preempted', 'Suspended', 'Held']);
 
 /** The events that a change of status is worth. */
 export function noteworthy(before: SessionStatus | undefined, after: SessionStatus): EventFacts[] {

@@ -4,10 +4,10 @@
  */
 export const reasons = {
   // Session: Admitted
-  Admitted: 'The session holds one of the running places and has or gets a pod.',
+  Admitted: 'The session holds one of the running slots and has or gets a pod.',
   AtCapacity:
-    'All running places of the installation, the class or the namespace are taken; the session waits. The message names the limit and who holds the places.',
-  CapacityUnknown: 'Whether a running place is free is not known at the moment; the session waits.',
+    'All running slots of the installation, the class or the namespace are taken; the session waits. The message names the limit and who holds the slots.',
+  CapacityUnknown: 'Whether a running slot is free is not known at the moment; the session waits.',
   GroupLimit: 'As many turns of the concurrency group run as may; the turn waits for one of them to end.',
   Held: 'spec.suspend is true: turns queue until it is set to false.',
   ClassNotFound:
@@ -25,8 +25,8 @@ export const reasons = {
   Ready: 'The runner is bound to the session and takes turns.',
   Running: 'A turn runs.',
   Suspending: 'The pod is about to be given up; its state is stored first.',
-  GaveWay:
-    'The session was idle and gave its running place to one that waited; its state is stored and its next turn wakes it.',
+  Preempted:
+    'The session was idle and its running slot went to one that waited; its state is stored and its next turn wakes it.',
   Suspended: 'The session has no pod; its state is stored and its next turn wakes it.',
   Terminating: 'The session is being deleted.',
 
@@ -78,11 +78,11 @@ export const reasons = {
   PodForbidden:
     'The API server refused the pod, its workspace volume or its network policy; the message is the server’s own. Have the policy that it names allow the pod, or ask for something else.',
   QuotaExceeded:
-    'A resource quota of the namespace has no room for the pod. The session waits without holding a place; raise the quota, or let other pods end.',
+    'A resource quota of the namespace has no room for the pod. The session waits without holding a slot; raise the quota, or let other pods end.',
   PodConfigError:
     'The pod refers to something that does not exist, for example a Secret. Create it; turns wait until timeouts.start.',
   PodStuck:
-    'The pod was told to end and its node has not confirmed that it has; its place stays taken. See whether the node is well; if it is gone for good, delete the Node, or the pod with --force.',
+    'The pod was told to end and its node has not confirmed that it has; its slot stays taken. See whether the node is well; if it is gone for good, delete the Node, or the pod with --force.',
   ProtocolUnsupported: 'The runner in the image speaks another version of the protocol; use the image of this release.',
 
   // Turn: phase Queued

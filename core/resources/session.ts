@@ -174,16 +174,16 @@ export const sessionStatus = z.strictObject({
       holders: z
         .array(
           z.strictObject({
-            name: z.string().max(320).describe('The session that has a place, as namespace/name.'),
+            name: z.string().max(320).describe('The session that holds a slot, as namespace/name.'),
             since: timestamp().describe('Since when it has it.'),
           }),
         )
         .max(8)
         .optional()
-        .describe('Some of those who hold the places that it waits for, as namespace/name, and since when.'),
+        .describe('Some of those who hold the slots that it waits for, as namespace/name, and since when.'),
     })
     .optional()
-    .describe('Since when and why the session waits for a place.'),
+    .describe('Since when and why the session waits for a slot.'),
   startFailures: z
     .strictObject({
       count: count().describe('How many have failed.'),

@@ -132,7 +132,7 @@ export const sessionClassSpec = z
     approvalWindow: duration()
       .optional()
       .describe(
-        'How long a session that waits for an approval keeps its pod when others wait for capacity and no idle one can give way. Default 1h.',
+        'How long a session that waits for an approval keeps its pod when others wait for capacity and no idle one can be preempted. Default 1h.',
       ),
     minIdle: count()
       .optional()

@@ -56,7 +56,7 @@ answer(most)
       assert.match(String(status?.conditions?.[0]?.message), /^Concurrency group "parent" runs 4 turns at once/);
       const isQueued = ({ status }: StoredSession) => status?.queue?.reason === 'GroupLimit';
       const session = await cluster.until(spec.session, 'queued', isQueued);
-      assert.equal(session.status?.podName, undefined, 'it takes no running place meanwhile');
+      assert.equal(session.status?.podName, undefined, 'it takes no running slot meanwhile');
     }
 
     await controller.kill('SIGKILL');

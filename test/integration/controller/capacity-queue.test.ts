@@ -9,7 +9,7 @@ import { eventually } from '../../support/eventually.ts';
 import { type ControllerProcess, Installation, pythonAgent } from '../../support/installation.ts';
 import { makeNamespace } from '../../support/pod-count.ts';
 
-describe('the queue in front of the running places', () => {
+describe('the queue in front of the running slots', () => {
   let cluster: Installation;
   let folder: string;
   before(async () => {
@@ -78,7 +78,7 @@ describe('the queue in front of the running places', () => {
     const admitted = queued.conditions?.find(({ type }) => type === 'Admitted');
     assert.match(
       String(admitted?.message),
-      /^All 1 running places of the installation are taken, held by default\/holder \(since 20.*Z\)\.$/,
+      /^All 1 running slots of the installation are taken, held by default\/holder \(since 20.*Z\)\.$/,
     );
     await until('high', 'before low', ({ queue }) => queue?.position === 2);
     await until('low', 'last', ({ queue }) => queue?.position === 3);
@@ -133,13 +133,13 @@ describe('the queue in front of the running places', () => {
     }
     await cluster.client.patch(sessionclasses, { name: 'narrow' }, { spec: { limits: { maxRunning: 1 } } });
     await run('third', { class: 'narrow' });
-    const told = /2 are taken of the 1 running places of class "narrow"/;
+    const told = /2 are taken of the 1 running slots of class "narrow"/;
     const message = ({ conditions }: Awaited<ReturnType<typeof get>>) =>
       String(conditions?.find(({ type }) => type === 'Admitted')?.message);
     await until('third', 'told so', (status) => told.test(message(status)));
     release('first');
     const one = await finished('first');
-    await until('third', 'told so', (status) => /^All 1 running places of class "narrow"/.test(message(status)));
+    await until('third', 'told so', (status) => /^All 1 running slots of class "narrow"/.test(message(status)));
     release('second', 'third');
     assert.ok(one < (await finished('second')));
     await finished('third');
@@ -158,7 +158,7 @@ describe('the queue in front of the running places', () => {
     const { conditions } = await until('free-2', 'queued', ({ queue }) => queue?.reason === 'AtCapacity', 'free');
     assert.match(
       String(conditions?.find(({ type }) => type === 'Admitted')?.message),
-      /^All 1 running places of class "tiered" in namespace "free" are taken, held by free\/free-1/,
+      /^All 1 running slots of class "tiered" in namespace "free" are taken, held by free\/free-1/,
     );
     await cluster.client.patch(namespaces, { name: 'free' }, { metadata: { labels: { tier: null } } });
     await running('free-2', 'free');

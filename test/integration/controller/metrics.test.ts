@@ -84,10 +84,10 @@ describe('the metrics of a controller', () => {
       what: 'the one that waits is told of',
     });
     assert.equal((await read('berth_sessions'))['{phase="Queued"}'], 1);
-    assert.equal((await read('berth_class_places_used'))['{class="small"}'], 1);
-    assert.deepEqual(await read('berth_class_places_limit'), { '{class="small"}': 1 });
-    assert.deepEqual(await read('berth_places_limit'), { '': 7 });
-    assert.ok(((await read('berth_places_used'))[''] ?? 0) >= 1);
+    assert.equal((await read('berth_class_slots_used'))['{class="small"}'], 1);
+    assert.deepEqual(await read('berth_class_slots_limit'), { '{class="small"}': 1 });
+    assert.deepEqual(await read('berth_slots_limit'), { '': 7 });
+    assert.ok(((await read('berth_slots_used'))[''] ?? 0) >= 1);
     // A runner may answer before the kubelet has said that its pod runs.
     await eventually(async () => ((await read('berth_pods'))['{phase="Running"}'] ?? 0) >= 1, { what: 'a pod runs' });
     assert.deepEqual(await read('berth_leader'), { '': 1 });
@@ -120,8 +120,8 @@ describe('the metrics of a controller', () => {
     for (const metric of [
       'berth_sessions',
       'berth_pods',
-      'berth_places_used',
-      'berth_places_limit',
+      'berth_slots_used',
+      'berth_slots_limit',
       'berth_turns_total',
     ]) {
       assert.deepEqual(samplesOf(text, metric), {}, metric);

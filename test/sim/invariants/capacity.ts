@@ -45,8 +45,7 @@ export const capacity: MakeInvariant = (facts, limits) => {
       for (const what of taken.get(pod) ?? []) {
         const count = [...taken.values()].filter((scopes) => scopes.includes(what)).length;
         const limit = Math.max(...places.limits(what, admitted.get(pod) ?? facts.kubelets.now));
-        if (count > limit)
-          facts.fail('capacity', `${count} running places of ${what} are taken, the limit is ${limit}`);
+        if (count > limit) facts.fail('capacity', `${count} running slots of ${what} are taken, the limit is ${limit}`);
       }
     },
   };

@@ -10,7 +10,7 @@ import { Pasts } from './past.ts';
 const NAMESPACES = storageOf(namespaces);
 const CLASSES = storageOf(sessionclasses);
 
-/** The running places: who has one, who was promised one, and what limits have held since when. */
+/** The running slots: who has one, who was promised one, and what limits have held since when. */
 export class Places implements Partial<Observer> {
   readonly #facts: Facts;
   readonly #maxRunning: number;

@@ -1,4 +1,10 @@
-import { type StoredSessionClass, type StoredTurn, sessionclasses, sessions, turns } from '../../../core/resources/kinds.ts';
+import {
+  type StoredSessionClass,
+  type StoredTurn,
+  sessionclasses,
+  sessions,
+  turns,
+} from '../../../core/resources/kinds.ts';
 import type { Plan } from '../cluster/agent.ts';
 import { deeds } from './deeds.ts';
 import { NO_RULES } from './specs.ts';

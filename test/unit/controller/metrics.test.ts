@@ -127,13 +127,13 @@ test('what there is is told as it is at the moment, by the leader alone', async 
   assert.deepEqual(await some('berth_sessions'), { '{phase="New"}': 1, '{phase="Ready"}': 1, '{phase="Queued"}': 1 });
   assert.deepEqual(await some('berth_pods'), { '{phase="Running"}': 1, '{phase="Terminating"}': 1 });
   assert.deepEqual(await some('berth_queue_length'), { '{reason="AtCapacity"}': 1 });
-  assert.deepEqual(await read(metrics, 'berth_places_used'), { '': 2 });
-  assert.deepEqual(await read(metrics, 'berth_places_limit'), { '': 0 });
-  assert.deepEqual(await read(metrics, 'berth_class_places_used'), { '{class="small"}': 1, '{class="free"}': 0 });
-  assert.deepEqual(await read(metrics, 'berth_class_places_limit'), { '{class="small"}': 3 });
+  assert.deepEqual(await read(metrics, 'berth_slots_used'), { '': 2 });
+  assert.deepEqual(await read(metrics, 'berth_slots_limit'), { '': 0 });
+  assert.deepEqual(await read(metrics, 'berth_class_slots_used'), { '{class="small"}': 1, '{class="free"}': 0 });
+  assert.deepEqual(await read(metrics, 'berth_class_slots_limit'), { '{class="small"}': 3 });
   assert.deepEqual(await read(metrics, 'berth_leader'), { '': 1 });
   metrics.measured = { isLeading: false, inventory: undefined };
-  for (const metric of ['berth_sessions', 'berth_pods', 'berth_places_used', 'berth_places_limit']) {
+  for (const metric of ['berth_sessions', 'berth_pods', 'berth_slots_used', 'berth_slots_limit']) {
     assert.deepEqual(await read(metrics, metric), {}, metric);
   }
   assert.deepEqual(await read(metrics, 'berth_leader'), { '': 0 });

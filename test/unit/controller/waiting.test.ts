@@ -173,11 +173,11 @@ test('a session that gave way says to whom, as long as it is suspended, and an e
   const before = gone.session.status;
   const { status } = decide(aWorld({ ...gone, preemptFor: { for: 'team/waiter' } }));
   const condition = status.conditions?.find(({ type }) => type === 'Suspended');
-  assert.deepEqual([condition?.status, condition?.reason], ['True', 'GaveWay']);
-  assert.match(condition?.message ?? '', /It gave way to team\/waiter\.$/);
+  assert.deepEqual([condition?.status, condition?.reason], ['True', 'Preempted']);
+  assert.match(condition?.message ?? '', /It was preempted for team\/waiter\.$/);
   assert.deepEqual(
     noteworthy(before, status).map(({ reason }) => reason),
-    ['GaveWay'],
+    ['Preempted'],
   );
   const later = decide(aWorld({ session: aSession({ status }) }));
   assert.deepEqual(

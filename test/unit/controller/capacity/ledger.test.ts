@@ -90,7 +90,7 @@ describe('what holds a place', () => {
     caches.setClass('narrow', { limits: { maxRunning: 1 } });
     see.pod('a', 'stray', { class: 'narrow' });
     const { message, holders } = whyNot(ledger, who('a/1', { class: 'narrow' }));
-    assert.match(message, /^All 1 running places of class "narrow" are taken, held by a\/pod stray \(since /);
+    assert.match(message, /^All 1 running slots of class "narrow" are taken, held by a\/pod stray \(since /);
     assert.deepEqual(
       holders?.map(({ name }) => name),
       ['a/pod stray'],
@@ -219,10 +219,7 @@ describe('nobody is admitted', () => {
   });
   test('where the limit is 0', () => {
     const { ledger } = setUp({ max: 0 });
-    assert.equal(
-      whyNot(ledger, who('a/1')).message,
-      'There are no running places of the installation: the limit is 0.',
-    );
+    assert.equal(whyNot(ledger, who('a/1')).message, 'There are no running slots of the installation: the limit is 0.');
   });
   test('where a limit was lowered below what runs, until that has drained', () => {
     const { ledger, caches, see } = setUp();
@@ -231,7 +228,7 @@ describe('nobody is admitted', () => {
     caches.setClass('narrow', { limits: { maxRunning: 1 } });
     ledger.limitsChanged();
     const applicant = who('a/4', { class: 'narrow' });
-    assert.match(whyNot(ledger, applicant).message, /^3 are taken of the 1 running places of class "narrow", held by/);
+    assert.match(whyNot(ledger, applicant).message, /^3 are taken of the 1 running slots of class "narrow", held by/);
     see.admitted('a/1', undefined, 'narrow');
     see.admitted('a/2', undefined, 'narrow');
     assert.equal(available(ledger, applicant), false);
@@ -265,7 +262,7 @@ describe('who waits', () => {
     );
     assert.equal(
       place.message,
-      'All 4 running places of the installation are taken, held by a/4 (since 2026-01-01T00:00:00.000Z), a/3 (since 2026-01-02T00:00:00.000Z), a/2 (since 2026-01-03T00:00:00.000Z) and 1 more.',
+      'All 4 running slots of the installation are taken, held by a/4 (since 2026-01-01T00:00:00.000Z), a/3 (since 2026-01-02T00:00:00.000Z), a/2 (since 2026-01-03T00:00:00.000Z) and 1 more.',
     );
   });
   test('waits behind those for whom the free places are, and not behind those whom only their class holds back', () => {

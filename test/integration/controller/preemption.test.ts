@@ -43,15 +43,15 @@ describe('at capacity', () => {
     assert.equal((await cluster.ended('idle-1')).status?.output, 1);
     const gone = await cluster.until('idle', 'suspended', (session) => session.status?.phase === 'Suspended');
     const suspended = gone.status?.conditions?.find(({ type }) => type === 'Suspended');
-    assert.equal(suspended?.reason, 'GaveWay');
-    assert.match(String(suspended?.message), /It gave way to default\/new\.$/);
-    await cluster.event('idle', 'GaveWay');
+    assert.equal(suspended?.reason, 'Preempted');
+    assert.match(String(suspended?.message), /It was preempted for default\/new\.$/);
+    await cluster.event('idle', 'Preempted');
     await cluster.until('new', 'ready', (session) => session.status?.phase === 'Ready');
 
     await cluster.turn('idle', 'idle-2', released('idle'));
     assert.equal((await cluster.ended('idle-2')).status?.output, 2);
     const other = await cluster.until('new', 'suspended', (session) => session.status?.phase === 'Suspended');
-    assert.equal(other.status?.conditions?.find(({ type }) => type === 'Suspended')?.reason, 'GaveWay');
+    assert.equal(other.status?.conditions?.find(({ type }) => type === 'Suspended')?.reason, 'Preempted');
     const turn = await cluster.turnUntil('busy-1', 'running', ({ status }) => status?.phase === 'Running');
     assert.equal(turn.status?.attempt, 1, 'what runs is left alone');
     writeFileSync(released('busy'), '');

@@ -62,6 +62,8 @@ export class Link {
   #cancelNumber = 0;
   /** The state was asked for with the suspension, and how. */
   #wanted: ControlMessages['snapshot'] | undefined;
+  /** The numbers of pings that nobody has answered yet: an earlier leader's answers come over the same attach. */
+  readonly #pings = new Set<number>();
   #cancelPing: () => void = () => {};
   /** When something came last, and when the running turn's figures are to be asked for (monotonic). */
   #heardAt = 0;
@@ -82,6 +84,7 @@ export class Link {
       ...options,
       onOpen: () => {
         this.#greeted = false;
+        this.#pings.clear();
       },
       onBytes: (chunk) => this.#take(this.#decoder.push(chunk)),
       onChange: () => {
@@ -199,7 +202,7 @@ export class Link {
 
   #sendSuspend(): void {
     this.#send('suspend', {});
-    this.#send('ping', {});
+    this.#ping();
     if (this.#wanted) this.#send('snapshot', this.#wanted);
   }
 
@@ -290,7 +293,7 @@ export class Link {
     this.#cancelPing = clock.setTimer(Math.max(0, at - clock.monotonic()), () => {
       // What comes before the answer must not have it asked again.
       if (Number.isFinite(this.#figuresAt)) this.#figuresAt = clock.monotonic() + PING_MS;
-      this.#send('ping', {});
+      this.#ping();
       // For figures alone nobody is owed an answer: a machine that is busy with the turn may take its time.
       if (forFigures) this.#pingLater();
       else this.#expectAnswer();
@@ -366,7 +369,7 @@ export class Link {
     const { cancelSent, suspendSent, snapshot } = this.view;
     for (const cancelled of cancelSent ?? []) this.#sendCancel(...cancelled);
     if (suspendSent && !snapshot) this.#sendSuspend();
-    this.#send('ping', {});
+    this.#ping();
     this.#expectAnswer();
     this.#change(facts);
   }
@@ -377,7 +380,7 @@ export class Link {
     switch (frame.kind) {
       case 'bound':
         // Its word on its activity: nobody else can say whether it is idle.
-        this.#send('ping', {});
+        this.#ping();
         this.#change({ phase: 'Bound', bound: frame.message });
         break;
       case 'started':
@@ -403,7 +406,7 @@ export class Link {
         if (frame.message.code === 'StaleEpoch') this.#attachment.reattach();
         if (frame.message.n === this.#turnNumber) this.view = turnRefused(this.view, frame.message.code);
         // What was to be stopped does not run: what does?
-        if (frame.message.n === this.#cancelNumber) this.#send('ping', {});
+        if (frame.message.n === this.#cancelNumber) this.#ping();
         this.#change({ refused: frame.message });
         break;
       case 'bye':
@@ -414,7 +417,12 @@ export class Link {
     }
   }
 
+  #ping(): void {
+    this.#pings.add(this.#send('ping', {}));
+  }
+
   #pong(pong: Pong): void {
+    if (this.#pings.delete(pong.n)) this.view = { ...this.view, answered: true };
     this.view = answered(this.view, pong, this.#changeNumber, this.#options.clock.now());
     const { figures } = this.view;
     const early = figures ? FIRST_FIGURES_MS - figures.runningMs : Number.POSITIVE_INFINITY;

@@ -27,12 +27,12 @@ export interface Figures {
 }
 
 /**
- * Whether the pod's runner was surely never given the turn. A link that has not heard of the runner yet knows nothing,
- * unless nobody else can have.
+ * Whether the pod's runner was surely never given the turn. An unbound runner may yet be bound, and given the turn, by lines of
+ * an earlier leader that are still on their way. Its answer to a ping shows what it has taken of them, and it takes no more.
  */
 export function wasNeverSent(link: LinkView | undefined, podUID: string | undefined, turn: string): boolean {
   if (!link || link.podUID !== podUID || link.resumed || link.sent.has(turn)) return false;
-  return link.fresh || link.phase !== 'Opening';
+  return link.fresh || link.answered === true;
 }
 
 /** What is known of a pod's runner at this moment; read by decisions, changed by the link alone. */
@@ -66,6 +66,8 @@ export interface LinkView {
   readonly resumed: boolean;
   /** This leader created the pod and opened the link at once: nobody else can have sent it anything. */
   readonly fresh: boolean;
+  /** The runner has answered a ping of this leader: it obeys no earlier one any more. */
+  readonly answered?: boolean;
   /** When the turn was started, by the controller's clock. */
   readonly started?: { turn: string; at: string };
   /** Of the turn that runs, as last heard. */

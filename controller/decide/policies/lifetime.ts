@@ -24,7 +24,7 @@ export const lifetime: Policy = (draft) => {
     end(turn);
     return 'Stop';
   }
-  if (!link || link.phase === 'Opening' || link.phase === 'Binding') return undefined;
+  if (!link || ['Opening', 'Unbound', 'Binding'].includes(link.phase)) return undefined;
   const sent = link.cancelSent?.get(turn.metadata.uid);
   if (!sent) {
     draft.actions.push({ do: 'CancelTurn', turn: turn.metadata.uid, why: 'LifetimeExceeded' });

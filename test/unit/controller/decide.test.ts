@@ -272,6 +272,21 @@ describe('what a new leader does not know yet', () => {
     const session = aSession({ status: { ...RUNNING_STATUS, conditions: [] } });
     assert.deepEqual(does({ ...bound, session, link: opening, turns: [turn] }), []);
   });
+  test('a turn of a runner that it found unbound may have been given to it since, until that answers it', () => {
+    const memory = { confirmedGone: { podUID: POD_UID } };
+    const session = aSession({ status: { ...RUNNING_STATUS, conditions: [] } });
+    const lost = (link: ReturnType<typeof aLink>) =>
+      written(decide(aWorld({ session, memory, link, turns: [runningTurn('a')] })).actions)[0]?.phase;
+    const turns = [runningTurn('a', { spec: { cancel: true } })];
+    for (const phase of ['Unbound', 'Binding', 'Bound'] as const) {
+      const link = aLink({ phase, fresh: false });
+      assert.equal(lost(link), 'Failed', phase);
+      assert.ok(!does({ ...bound, session, link, turns }).includes('WriteTurn'), phase);
+    }
+    const answered = aLink({ fresh: false, answered: true });
+    assert.equal(lost(answered), 'Queued');
+    assert.deepEqual(does({ ...bound, session, link: answered, turns }), ['WriteTurn']);
+  });
   test('a pod of a later incarnation than the cache shows is left alone', () => {
     const later = aPod({ name: 's-later', uid: 'p-2', incarnation: 2 });
     assert.deepEqual(does({ ...bound, strays: [later] }), []);

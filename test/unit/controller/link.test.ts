@@ -73,6 +73,23 @@ test('the first attach is tried 120 ms after the pod was scheduled', async () =>
   assert.equal(link.view.phase, 'Unbound');
 });
 
+test('a runner has answered once it knows this leader: with the answer to its ping, and to no other', async () => {
+  const { clock, pod, link } = setUp();
+  await clock.advance(200);
+  const answered: [LinkView['phase'], boolean][] = [];
+  pod.loses = 'ping';
+  link.bind({ ...BIND, agent: { ...BIND.agent, command: ['agent'], args: [], env: [] } });
+  await clock.advance(10);
+  answered.push([link.view.phase, link.view.answered === true]);
+  pod.loses = undefined;
+  await clock.advance(60_000);
+  answered.push([link.view.phase, link.view.answered === true]);
+  assert.deepEqual(answered, [
+    ['Bound', false],
+    ['Bound', true],
+  ]);
+});
+
 test('a turn goes down and its result comes up', async () => {
   const { clock, pod, link } = await bound();
   link.startTurn(TURN);

@@ -73,6 +73,8 @@ export interface RunEnd extends Omit<Completion, 'outcome' | 'error' | 'asks'> {
   outcome: Completion['outcome'] | 'Asked';
   /** Absent with a success. */
   code?: string;
+  /** Its runner's words on it. */
+  message?: string;
   to: string;
   stateBytes: number;
   at: number;
@@ -195,7 +197,7 @@ class Agent {
     const { asks, error, outcome, ...said } = completion;
     this.#run.end = {
       outcome: asks ? 'Asked' : outcome,
-      ...(error ? { code: error.code } : {}),
+      ...(error ? { code: error.code, message: error.message } : {}),
       ...said,
       to: content.digest,
       stateBytes: content.bytes,

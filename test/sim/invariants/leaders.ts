@@ -1,4 +1,4 @@
-import { type StoredTurn, turns } from '../../../core/resources/kinds.ts';
+import type { StoredTurn } from '../../../core/resources/kinds.ts';
 import type { ControllerCall } from '../observer.ts';
 import { type Facts, LEASES, SESSIONS, TURNS } from './facts.ts';
 import type { MakeInvariant } from './invariant.ts';
@@ -10,6 +10,7 @@ import type { MakeInvariant } from './invariant.ts';
 export const oneLeader: MakeInvariant = (facts) => {
   /** Process → the number of its last acquisition of the lease, in their order. */
   const acquired = new Map<string, number>();
+  let acquisitions = 0;
   let holder: string | undefined;
   let transitions: unknown;
   const gave: { process: string; number: number; at: number; what: string }[] = [];
@@ -28,7 +29,7 @@ export const oneLeader: MakeInvariant = (facts) => {
         const isSame = spec?.holderIdentity === holder && spec?.leaseTransitions === transitions;
         holder = spec?.holderIdentity;
         transitions = spec?.leaseTransitions;
-        if (call && change.type !== 'DELETED' && holder && !isSame) acquired.set(call.process, acquired.size + 1);
+        if (call && change.type !== 'DELETED' && holder && !isSame) acquired.set(call.process, ++acquisitions);
         return;
       }
       if (!call || (change.storage !== TURNS && change.storage !== SESSIONS)) return;
@@ -44,10 +45,10 @@ export const oneLeader: MakeInvariant = (facts) => {
   };
 };
 
-/** What a write of a controller gives a turn: an index, or a pod to run in. */
-function givenBy({ server }: Facts, call: ControllerCall): string | undefined {
+/** What a write of a controller gives a turn: an index, or a pod to run in. One that was deleted keeps what it was given. */
+function givenBy(facts: Facts, call: ControllerCall): string | undefined {
   if (call.verb !== 'replace' || call.resource !== 'turns') return undefined;
-  const was = server.get(turns, call.namespace, call.name)?.status;
+  const was = facts.turns.get(call.object?.metadata.uid ?? '')?.status;
   const is = (call.object as StoredTurn).status;
   if (is?.index !== undefined && is.index !== was?.index) return `index ${is.index} to turn ${call.name}`;
   if (is?.phase === 'Running' && is.podUID !== was?.podUID) return `turn ${call.name} to pod ${is.podUID}`;

@@ -1,18 +1,18 @@
-/** What an agent tells while it works, as it stands in the readable text of its pod. */
+/** Events of agents, as the readable text of a pod shows them. */
 
 import { parseExact } from './json.ts';
 
-/** What an event's line begins with; a JSON object follows. */
+/** Prefix of the line of an event; a JSON object follows. */
 export const EVENT_PREFIX = '[berth event] ';
 
 export interface EventLine {
-  /** Number of its frame: with the pod's incarnation it is the event's place in the session. */
+  /** Number of the event's frame. Together with the pod's incarnation it is the event's place in the session. */
   seq: number;
   /** Name of the turn. */
   turn: string;
   /** RFC 3339 with milliseconds. */
   at: string;
-  /** Any JSON, redacted. */
+  /** Redacted JSON value of any type. */
   event: unknown;
 }
 
@@ -20,7 +20,7 @@ export function eventLine(event: EventLine): string {
   return `${EVENT_PREFIX}${JSON.stringify(event)}\n`;
 }
 
-/** undefined for a line that is no event. */
+/** Returns undefined for a line that is not an event. */
 export function parseEventLine(line: string): EventLine | undefined {
   if (!line.startsWith(EVENT_PREFIX)) return undefined;
   try {

@@ -1,6 +1,6 @@
 import type * as z from 'zod';
 
-/** The environment does not fit a program's configuration; the text lists every variable that does not. */
+/** The environment does not fit a program's configuration. The text lists every variable that is wrong. */
 export class ConfigError extends Error {
   readonly code = 'ConfigInvalid';
 }

@@ -1,20 +1,21 @@
 import { fieldPath, isRawNumber } from './json.ts';
 import { clip, MAX_JSON_DEPTH } from './resources/limits.ts';
 
-/** Longer paths are cut in messages; bytes. */
+/** Limit of a path in messages; a longer path is cut; bytes. */
 const MAX_PATH_BYTES = 256;
 
 interface Place {
   value: object;
-  /** In the array or object above. */
+  /** Key in the enclosing array or object. */
   key: string;
   above: Place | undefined;
   level: number;
 }
 
 /**
- * The path of an array or object that lies deeper than `levels` arrays and objects allow, the value itself being the first;
- * undefined when there is none. Not recursive, so any value that could be parsed can be checked. `path` is that of the value.
+ * Returns the path of an array or object that is nested deeper than `levels`; undefined when there is none. The value
+ * itself is the first level, and `path` is its path. Iterative instead of recursive, so any value that could be parsed
+ * can be checked.
  */
 export function tooDeepAt(value: unknown, path: string, levels = MAX_JSON_DEPTH): string | undefined {
   const waiting: Place[] = isContainer(value) ? [{ value, key: '', above: undefined, level: 1 }] : [];

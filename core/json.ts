@@ -1,10 +1,12 @@
 /**
- * JSON without rounding. JavaScript computes with doubles, which cannot hold every number of a JSON text: such a number is
- * kept as a RawNumber, an object that `JSON.stringify` writes as the digits that were read.
+ * JSON without rounding. JavaScript computes with doubles, which cannot hold every number of a JSON text. Such a number
+ * is kept as a RawNumber, an object that `JSON.stringify` writes with the digits that were read.
  */
 import { randomUUID } from 'node:crypto';
 
-/** Frozen, without a prototype; two of the same text are deeply equal. */
+/**
+ * Number of a JSON text as it was written: a frozen object without a prototype. Two of the same text are deeply equal.
+ */
 export interface RawNumber {
   readonly rawJSON: string;
 }
@@ -19,11 +21,11 @@ const { rawJSON, isRawJSON } = JSON as unknown as RawJson;
 
 export { isRawJSON as isRawNumber, rawJSON as rawNumber };
 
-/** Where a number may stand that a double cannot hold: one of 16 digits, or with an exponent of three. */
+/** Matches where a number may begin that a double cannot hold: one of 16 digits, or with an exponent of three. */
 const LONG = /(?:^|[[:,\s])-?(?:\d[\d.]{15}|\d[\d.]*[eE][-+]?\d{3})/;
 const NUMBER = /-?\d+(?:\.\d+)?(?:[eE][-+]?\d+)?/y;
 const PARTS = /^(-?)(\d+)(?:\.(\d+))?(?:[eE]([-+]?\d+))?$/;
-/** Unknown to whoever writes a text, so that no string of a text begins with it. */
+/** Random prefix that no string of a JSON text begins with, because no author of a text knows it. */
 const MARK = randomUUID();
 
 const QUOTE = 0x22;
@@ -33,8 +35,9 @@ const NINE = 0x39;
 const BACKSLASH = 0x5c;
 
 /**
- * The value of a JSON text. `keep` says what stands for a number that a double cannot hold; default: a RawNumber. Throws a
- * SyntaxError as `JSON.parse` does, and what `keep` throws. As deep as `JSON.parse` goes: nothing here is recursive.
+ * Returns the value of a JSON text. `keep` makes the replacement of a number that a double cannot hold; default: a
+ * RawNumber. Throws a SyntaxError as `JSON.parse` does, and whatever `keep` throws. Nothing is recursive, so the depth
+ * is limited by `JSON.parse` alone.
  */
 export function parseExact(text: string, keep: (number: string) => unknown = rawJSON): unknown {
   const value: unknown = JSON.parse(text);
@@ -42,7 +45,7 @@ export function parseExact(text: string, keep: (number: string) => unknown = raw
   return marked === undefined ? value : unmark(JSON.parse(marked), keep);
 }
 
-/** True where a double has exactly the value of this JSON number. `1.0` and `1e2` are held, as 1 and 100. */
+/** True if a double has exactly the value of this JSON number: `1.0` and `1e2` are held, as 1 and 100. */
 export function isDouble(number: string): boolean {
   const value = Number(number);
   return Number.isFinite(value) && decimal(String(value)) === decimal(number);
@@ -54,14 +57,14 @@ export function isInt64(number: string): boolean {
 }
 
 export interface LostNumber {
-  /** As in `spec.input.list[0]`; empty for the value itself. */
+  /** Path of the value, like `spec.input.list[0]`; empty for the value itself. */
   path: string;
   number: string;
 }
 
 /**
- * The first number in the value that an API server would round: in custom resources it reads integers as int64 and all
- * other numbers, larger integers too, as doubles.
+ * Returns the first number in the value that an API server would round. In custom resources it reads integers as int64
+ * and all other numbers, larger integers too, as doubles.
  */
 export function lostNumber(value: unknown, path = ''): LostNumber | undefined {
   const waiting = [{ value, path }];
@@ -80,15 +83,15 @@ export function lostNumber(value: unknown, path = ''): LostNumber | undefined {
   return undefined;
 }
 
-/** The value with strings in place of the numbers that an API server would round. */
+/** Returns the value with strings in place of the numbers that an API server would round. */
 export function withLostAsText(value: unknown): unknown {
   if (lostNumber(value) === undefined) return value;
   return parseExact(JSON.stringify(value), (number) => (isInt64(number) ? rawJSON(number) : number));
 }
 
 /**
- * The value of a JSON text as an API server reads it in a custom resource: integers of 64 bits exactly, any other number as a
- * double. Throws a RangeError for a number that is beyond those.
+ * Returns the value of a JSON text as an API server reads it in a custom resource: integers of 64 bits exactly, any
+ * other number as a double. Throws a RangeError for a number that is out of range for both.
  */
 export function parseAsApiServer(text: string): unknown {
   return parseExact(text, (number) => {
@@ -99,12 +102,15 @@ export function parseAsApiServer(text: string): unknown {
   });
 }
 
-/** A copy with numbers of JavaScript, rounded where they have to be: for code that computes or takes a RawNumber for an object. */
+/**
+ * Returns a copy with JavaScript numbers, rounded where necessary: for code that computes, or that takes a RawNumber
+ * for an object.
+ */
 export function asDoubles(value: unknown): unknown {
   return value === undefined ? undefined : JSON.parse(JSON.stringify(value));
 }
 
-/** The same text for the same value, whatever the order of its keys. */
+/** Returns the same text for equal values, whatever the order of their keys. */
 export function canonicalJson(value: unknown): string {
   return JSON.stringify(value, (_key, item: unknown) =>
     typeof item === 'object' && item !== null && !Array.isArray(item) && !isRawJSON(item)
@@ -113,13 +119,15 @@ export function canonicalJson(value: unknown): string {
   );
 }
 
-/** The path of a field of the object at `path`. */
+/** Returns the path of a field of the object at `path`. */
 export function fieldPath(path: string, key: string): string {
   if (!/^[\w-]+$/.test(key)) return `${path}[${JSON.stringify(key)}]`;
   return path === '' ? key : `${path}.${key}`;
 }
 
-/** The valid text with strings in place of the numbers that a double cannot hold; undefined when there are none. */
+/**
+ * Returns the valid text with strings in place of the numbers that a double cannot hold; undefined when there are none.
+ */
 function markNumbers(text: string): string | undefined {
   const pieces: string[] = [];
   let copied = 0;
@@ -140,7 +148,7 @@ function markNumbers(text: string): string | undefined {
   return pieces.join('') + text.slice(copied);
 }
 
-/** Where the text goes on after the string that begins at `start`. */
+/** Returns the index after the string that begins at `start`. */
 function endOfString(text: string, start: number): number {
   for (let from = start + 1; ; ) {
     const quote = text.indexOf('"', from);
@@ -164,7 +172,7 @@ function unmark(value: unknown, keep: (number: string) => unknown): unknown {
   return root.value;
 }
 
-/** Sign, digits without zeros around them, and exponent: the same for two numbers of the same value. */
+/** Normalizes a number to sign, digits without zeros around them, and exponent: equal numbers give the same text. */
 function decimal(number: string): string {
   const [, sign = '', whole = '', fraction = '', exponent = '0'] = PARTS.exec(number) ?? [];
   const digits = whole + fraction;

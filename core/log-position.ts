@@ -1,13 +1,18 @@
-/** How far a log with a time before each line was read, so that opened again it goes on there. */
+/**
+ * Position in a log with a timestamp before each line, so that reading continues there when the log is opened again.
+ */
 
 const NEWLINE = 0x0a;
 const SPACE = 0x20;
-/** No time is longer, bytes. */
+/** Longest timestamp, bytes. */
 const MAX_STAMP = 64;
-/** stdout and stderr get their times apart: by so much lines may stand in another order than their times, milliseconds. */
+/**
+ * Time by which the order of lines and of their timestamps may differ, milliseconds: stdout and stderr are stamped
+ * separately.
+ */
 const DISORDER_MS = 1_000;
 
-/** Nanoseconds since the epoch of an RFC 3339 time, undefined when it is none. */
+/** Returns the nanoseconds since the epoch of an RFC 3339 time; undefined for other text. */
 function instantOf(stamp: string): bigint | undefined {
   const [, seconds, fraction = '', zone] = /^([\dT:-]{19})(?:\.(\d{1,9}))?(Z|[+-]\d\d:\d\d)$/.exec(stamp) ?? [];
   const ms = Date.parse(`${seconds}${zone}`);
@@ -15,18 +20,21 @@ function instantOf(stamp: string): bigint | undefined {
 }
 
 export class LogPosition {
-  /** The time of the newest line that was read, how many lines from it on, and how many bytes of the last of them. */
+  /** Timestamp of the newest line read, number of lines from it on, and bytes of the last of them. */
   #newest = -1n;
   #lines = 0;
   #bytes = 0;
-  /** In a log that was opened again, how many of its lines were read; undefined until the newest is found. */
+  /** Number of known lines in a log that was opened again; undefined until the newest line is found. */
   #known: number | undefined = 0;
-  /** Bytes of the present line that are not handed on. */
+  /** Bytes of the current line that were returned before and are skipped. */
   #skip = 0;
-  /** Of the present line's time, until it is whole. */
+  /** Part of the current line's timestamp that has arrived; undefined once the timestamp is complete. */
   #stamp: string | undefined = '';
 
-  /** The log comes anew. Returns from when on it is needed, RFC 3339; undefined when nothing was read yet. */
+  /**
+   * Prepares for the log to be opened again. Returns the time from which it is needed, RFC 3339; undefined when nothing
+   * was read yet.
+   */
   reopen(): string | undefined {
     this.#stamp = '';
     if (this.#lines === 0) return undefined;
@@ -34,7 +42,10 @@ export class LogPosition {
     return new Date(Number(this.#newest / 1_000_000n) - DISORDER_MS).toISOString();
   }
 
-  /** What of this piece was not read before, without the times. What the kubelet itself says has none and is left out. */
+  /**
+   * Returns the unread part of this piece, without timestamps. Lines of the kubelet itself have no timestamp and are
+   * left out.
+   */
   push(chunk: Buffer): Buffer {
     const unread: Buffer[] = [];
     for (let at = 0; at < chunk.length; ) {
@@ -57,13 +68,13 @@ export class LogPosition {
     return Buffer.concat(unread);
   }
 
-  /** A line begins. */
+  /** Begins a line. */
   #begin(time: bigint | undefined): void {
     this.#skip = Number.POSITIVE_INFINITY;
     if (time === undefined) return;
     if (this.#known === undefined) {
       if (time < this.#newest) return;
-      // Where it is not there any more everything is new.
+      // Everything is new if the newest line is not in the log any more.
       this.#known = time === this.#newest ? this.#lines : 0;
     }
     if (this.#known > 0) {

@@ -1,17 +1,23 @@
-/** What the programs measure alike. Loaded by the controller and the HTTP API alone: it costs 1 MB and 35 ms. */
+/**
+ * Metrics that the programs have in common. Only the controller and the HTTP API load this file, because it costs 1 MB
+ * and 35 ms.
+ */
 import { Counter, collectDefaultMetrics, Gauge, type Registry } from 'prom-client';
 import type { KubeClientOptions } from './kube/client.ts';
 import { VERSION } from './version.ts';
 
-/** Between two looks at the event loop's delay, milliseconds: more often would keep an idle program from sleeping. */
+/**
+ * Interval between two samples of the event loop's delay, milliseconds: a shorter one would keep an idle program from
+ * sleeping.
+ */
 const LOOP_MS = 100;
 
-/** Adds what Node and the system say of the process: `process_*` and `nodejs_*`. */
+/** Adds the process metrics of Node and the system: `process_*` and `nodejs_*`. */
 export function measureProcess(registry: Registry): void {
   collectDefaultMetrics({ register: registry, eventLoopMonitoringPrecision: LOOP_MS });
 }
 
-/** Adds the release, and counts what a `KubeClient` tells the returned function. */
+/** Adds the release metric. The returned function counts the requests that a `KubeClient` reports to it. */
 export function measureRequests(registry: Registry): NonNullable<KubeClientOptions['onRequest']> {
   new Gauge({
     name: 'berth_build_info',

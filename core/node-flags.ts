@@ -1,7 +1,8 @@
 /**
- * Node's flags for Berth's programs, wherever they are started. SIGUSR1 must not open an inspector in a process that an agent,
- * or anybody else, can signal. With the young generation that Node takes by itself, an agent that prints 500 MB has the
- * runner at twice the memory, no faster (`make bench-runner`), and so has a controller that reads a thousand sessions.
+ * Node's flags for Berth's programs, wherever they are started. SIGUSR1 must not open an inspector in a process that an
+ * agent, or another user, can signal. The young generation is limited: with Node's default size the runner takes twice
+ * the memory, at the same speed, while an agent prints 500 MB (`make bench-runner`). The same holds for a controller
+ * that reads a thousand sessions.
  */
 export const NODE_FLAGS = [
   '--disable-sigusr1',

@@ -1,4 +1,4 @@
-/** The log of one pod, followed for as long as the pod is there, whatever becomes of the connections. */
+/** Follows the log of one pod for as long as the pod exists, across lost connections. */
 import { ApiError, isNotFound, isPodGone, TransportError } from './kube/errors.ts';
 import { mayPass } from './kube/retry.ts';
 import type { KubeApi } from './kube/types.ts';
@@ -6,18 +6,21 @@ import { LogPosition } from './log-position.ts';
 import { CONTAINER } from './resources/names.ts';
 import { type Clock, delay } from './runtime.ts';
 
-/** The log of a pod that has just started is not to be had yet, milliseconds. */
+/** Wait before the log of a pod that has just started is tried again, milliseconds. */
 const RETRY_MS = 250;
-/** Between looks at a pod that has ended and is not gone yet they grow to this, milliseconds. */
+/** Limit to which the waits grow while a pod has ended and is not gone yet, milliseconds. */
 const MAX_RETRY_MS = 2_000;
-/** A cluster or a node that does not answer for this long is given up, milliseconds. */
+/** Time without an answer from the cluster or the node after which following gives up, milliseconds. */
 const PATIENCE_MS = 60_000;
-/** What was lost later than this was no connection that failed to come, but one that was silent, milliseconds. */
+/**
+ * Age of a connection above which its loss is the end of a silent connection and not a failed attempt to connect,
+ * milliseconds.
+ */
 const STOOD_MS = 15_000;
 
 /**
- * The bytes of the log from `sinceTime` (RFC 3339) on, each once: a log that ends, as connections do, is opened again
- * until the pod is gone. Rejects with the last error when the cluster stays away, and with the signal's reason.
+ * Yields the bytes of the log from `sinceTime` (RFC 3339) on, each once. A log that ends, as connections do, is opened
+ * again until the pod is gone. Rejects with the last error when the cluster stays away, and with the signal's reason.
  */
 export async function* followPodLog(
   api: Pick<KubeApi, 'podLog'>,
@@ -53,7 +56,7 @@ export async function* followPodLog(
       if (isPodGone(error)) return;
       const isUnstarted = error instanceof ApiError && error.code === 400;
       if (isUnstarted) pause = RETRY_MS;
-      // The pod is there, and its kubelet does not know it: it got its node a moment ago, or the kubelet was started anew.
+      // The pod exists but its kubelet does not know it: it got its node a moment ago, or the kubelet restarted.
       if (isUnstarted || isNotFound(error)) [wasAnswered, lostAt] = [true, undefined];
       else {
         const now = clock.monotonic();

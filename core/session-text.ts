@@ -1,4 +1,4 @@
-/** What people read of a session while it runs: the text of its pods, without the runner's frames. */
+/** Readable text of a running session: the text of its pods, without the runner's frames. */
 import { ReadableText } from './frames/readable.ts';
 import { ApiError } from './kube/errors.ts';
 import { follow } from './kube/follow.ts';
@@ -8,13 +8,13 @@ import { sessions } from './resources/kinds.ts';
 import { CONTAINER } from './resources/names.ts';
 import type { Clock } from './runtime.ts';
 
-/** With `sinceTime`, RFC 3339, only what was written from then on. */
+/** Options of the text; `sinceTime`, RFC 3339, leaves out everything written earlier. */
 export interface TextOptions {
   sinceTime?: string;
   signal: AbortSignal;
 }
 
-/** As far as it was written; nothing of a pod that has not begun or is gone. */
+/** Yields the text written so far; no text for a pod that has not started or is gone. */
 export async function* podText(
   api: Pick<KubeApi, 'podLog'>,
   ref: { namespace: string; name: string },
@@ -27,19 +27,22 @@ export async function* podText(
   }
 }
 
-/** The text of its pods, one after the other and live, until the session is finished or deleted. Ends with the signal's reason. */
+/**
+ * Yields the text of the session's pods, one after the other and live, until the session is finished or deleted. Ends
+ * with the signal's reason.
+ */
 export async function* sessionText(
   api: Pick<KubeApi, 'list' | 'watch' | 'podLog'>,
   clock: Clock,
   { namespace, name, uid }: { namespace: string; name: string; uid: string },
   { signal, ...since }: TextOptions,
 ): AsyncGenerator<string> {
-  // Of the first pod what was asked for, of later ones everything.
+  // The requested start time applies to the first pod; later pods are read from their beginning.
   let from: { sinceTime?: string } = since;
   for await (const session of follow(api, sessions, { namespace, name }, { clock, signal })) {
     if (session?.metadata.uid !== uid || session.status?.phase === 'Finished') return;
     const { podName } = session.status ?? {};
-    // Its name is written before it is created: the session's next change comes after that.
+    // The pod's name is written before the pod is created, and the session changes again after that.
     if (!podName) continue;
     for await (const text of readable(followPodLog(api, clock, { namespace, name: podName }, { ...from, signal }))) {
       from = {};

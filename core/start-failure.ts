@@ -2,9 +2,9 @@ import { ConfigError } from './config.ts';
 import { KubeConfigError } from './kube/connection.ts';
 import { UnsupportedVersionError } from './kube/version.ts';
 
-/** What a program that cannot start says on stderr: where an error comes from only if nobody foresaw it. */
+/** Message of a program that cannot start, for stderr. Only an unexpected error includes its stack. */
 export function startFailure(program: string, error: unknown): string {
-  // It names every problem, a line each.
+  // A ConfigError names every problem, one per line.
   if (error instanceof ConfigError) return error.message;
   const listening = (error as NodeJS.ErrnoException | undefined)?.syscall === 'listen';
   const foreseen = listening || error instanceof KubeConfigError || error instanceof UnsupportedVersionError;

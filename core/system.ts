@@ -1,12 +1,14 @@
 import { randomBytes } from 'node:crypto';
 import type { Clock, Logger, Random } from './runtime.ts';
 
-/** The machine's own clock. Timers are unreferenced: what must stay alive holds a socket or a child. */
+/**
+ * The machine's own clock. Timers are unreferenced: code that must keep the process alive holds a socket or a child.
+ */
 export const systemClock: Clock = {
   now: () => Date.now(),
   monotonic: () => performance.now(),
   setTimer(ms, fn) {
-    // Node warns of a time that is past.
+    // Node warns about a time in the past.
     const timer = setTimeout(fn, Math.max(ms, 0));
     timer.unref();
     return () => clearTimeout(timer);
@@ -18,7 +20,7 @@ export const systemRandom: Random = {
   bytes: (length) => randomBytes(length),
 };
 
-/** A logger that says nothing. */
+/** Logger that discards everything. */
 export const silentLogger: Logger = {
   debug() {},
   info() {},

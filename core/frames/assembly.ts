@@ -1,6 +1,7 @@
 /**
- * Joins the parts of one message, in any order, repeated or not. Parts with another id replace what was gathered: a
- * message's parts are written one after the other, so the rest of the former is not on its way any more.
+ * Joins the parts of one message, in any order, repeated or not. A part with another id discards the parts gathered
+ * before: a sender writes the parts of a message one after the other, so the missing ones of the earlier message will
+ * not come.
  */
 export class Assembly {
   readonly #maxBytes: number;
@@ -13,7 +14,7 @@ export class Assembly {
     this.#maxBytes = maxBytes;
   }
 
-  /** The whole message once its last part is there; until then what became of this part. */
+  /** Returns the whole message once its last part has arrived; until then the outcome of this part. */
   add(id: string, part: number, parts: number, piece: Buffer): Buffer | 'Incomplete' | 'Repeated' | 'TooLarge' {
     if (parts === 1) {
       this.clear();

@@ -1,4 +1,4 @@
-/** The runner's side of its stdin: bytes in, in any pieces; control messages out, each at most once. */
+/** Decoder of the runner's stdin: bytes come in, in any pieces; control messages go out, each at most once. */
 import { Assembly } from './assembly.ts';
 import type { Position } from './encode.ts';
 import { LineSplitter } from './lines.ts';
@@ -14,7 +14,7 @@ import {
   unpackMessage,
 } from './wire.ts';
 
-/** A bind holds at most what two Kubernetes objects, the Session and its class, can say. */
+/** Limit of a bind message. A bind holds at most the content of two Kubernetes objects, the Session and its class. */
 const MAX_BIND_BYTES = 4 * 1024 * 1024;
 
 const KINDS: Record<ControlKind, true> = {
@@ -35,32 +35,32 @@ const KINDS: Record<ControlKind, true> = {
 export type ControlEvent =
   /** Answer `ready`. */
   | { type: 'empty' }
-  /** To be carried out. A `bind` is in clear and can come again. */
+  /** A message to carry out. A `bind` is in clear and can be repeated. */
   | { type: 'control'; control: Control }
-  /** Of a deposed leader: answer `refused` with StaleEpoch. */
+  /** A message of a deposed leader: answer `refused` with StaleEpoch. */
   | { type: 'stale'; epoch: number; n: number }
-  /** Sealed by a leader, but no message of this protocol: answer `refused` with Malformed. */
+  /** A message that a leader sealed but this protocol does not have: answer `refused` with Malformed. */
   | { type: 'malformed'; n: number; problem: string };
 
-/** How many lines had no effect, and why. Only ever grows. */
+/** Numbers of lines that had no effect, by cause. They only grow. */
 export interface ControlCounters {
-  /** No header and body: the rest of a line that another writer left. */
+  /** Lines without header and body: the rest of a line that another writer left. */
   torn: number;
-  /** Not later than what was seen. */
+  /** Lines whose position is not later than the newest position seen. */
   repeated: number;
   stale: number;
   forged: number;
-  /** Of another session, incarnation or boot. */
+  /** Lines of another session, incarnation or boot. */
   foreign: number;
   tooLarge: number;
-  /** Sealed, before there was a key. */
+  /** Sealed lines that arrived before there was a key. */
   unkeyed: number;
   malformed: number;
 }
 
 /**
- * One for each runner process. Never throws on any bytes. Holds one line and the parts of one message: a part of a later
- * message voids the parts of an earlier one.
+ * Decoder with one instance per runner process. Never throws on any bytes. Holds one line and the parts of one message:
+ * a part of a later message discards the parts of an earlier one.
  */
 export class ControlDecoder {
   readonly counters: ControlCounters = {
@@ -77,15 +77,15 @@ export class ControlDecoder {
   readonly #maxParts: number;
   readonly #lines = new LineSplitter(MAX_LINE_BYTES, 1);
   readonly #sealedParts: Assembly;
-  /** Apart, so that what is in clear cannot void what is sealed. */
+  /** Separate from the sealed parts, so that a clear line cannot discard sealed parts. */
   readonly #clearParts = new Assembly(MAX_BIND_BYTES);
   #channel: (Address & { key: Buffer }) | undefined;
-  /** The newest message of which a part was seen, whole or not. */
+  /** Position of the newest message of which any part was seen. */
   #seen: Position = { epoch: 0, n: 0 };
   #seenWhole = true;
   #events: ControlEvent[] = [];
 
-  /** `boot` is the nonce that this process tells in `ready`. */
+  /** `boot` is the nonce that this process sends in `ready`. */
   constructor(options: { boot: string; maxMessageBytes?: number }) {
     const maxBytes = options.maxMessageBytes ?? MAX_MESSAGE_BYTES;
     this.#boot = options.boot;
@@ -99,8 +99,8 @@ export class ControlDecoder {
   }
 
   /**
-   * Called when a `bind` is accepted, before the bytes after it are decoded: from now on sealed lines with this key
-   * count, as far as they come after it.
+   * Called when a `bind` is accepted, before the bytes after it are decoded. Sealed lines with this key count from now
+   * on if their position is after the bind's.
    */
   bound(channel: { session: string; incarnation: number; key: Buffer }, bind: Position): void {
     this.#channel = { ...channel, boot: this.#boot };
@@ -108,7 +108,7 @@ export class ControlDecoder {
     this.#seenWhole = true;
   }
 
-  /** Calls `onEvent` for each event in order, between the lines, so that what it does holds for the next line. */
+  /** Calls `onEvent` for each event in order and between the lines, so that its effects hold for the next line. */
   push(chunk: Buffer, onEvent: (event: ControlEvent) => void): void {
     this.#lines.push(chunk, (line, lost) => {
       this.#line(line, lost);
@@ -124,7 +124,7 @@ export class ControlDecoder {
       return;
     }
     const text = line.toString('latin1');
-    // The header is JSON without spaces; a session's UID has none either.
+    // A space separates header and body: the header is JSON without spaces, and a session's UID has no space either.
     const space = text.indexOf(' ');
     const header = lost === 0 && space !== -1 ? parseControlHeader(text.slice(0, space)) : undefined;
     if (!header) this.counters.torn += 1;
@@ -132,7 +132,7 @@ export class ControlDecoder {
     else if (header.parts > this.#maxParts) this.counters.tooLarge += 1;
     else {
       const body = Buffer.from(text.slice(space + 1), 'base64');
-      // In clear and unauthenticated: it changes nothing here but is handed over.
+      // A bind is in clear and unauthenticated: it changes nothing in the decoder and is passed on.
       if (header.kind === 'bind') this.#add(this.#clearParts, header, body);
       else this.#sealed(header, body, line.subarray(0, space));
     }
@@ -169,7 +169,7 @@ export class ControlDecoder {
     this.#seenWhole = this.#add(this.#sealedParts, header, plain);
   }
 
-  /** Whether the message came to its end with this part. */
+  /** Reports whether the message is complete with this part. */
   #add(assembly: Assembly, header: ControlHeader, piece: Buffer): boolean {
     const { epoch, n, kind, part, parts } = header;
     const whole = assembly.add(`${epoch} ${n} ${kind} ${parts}`, part, parts, piece);

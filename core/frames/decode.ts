@@ -1,4 +1,4 @@
-/** The controller's side of a pod's stdout: bytes in, in any pieces; frames out, in order. */
+/** Decoder of a pod's stdout: bytes come in, in any pieces; frames go out, in order. */
 import { Assembly } from './assembly.ts';
 import { LineSplitter } from './lines.ts';
 import { type Dropped, type Frame, type FrameKind, MAX_MESSAGE_BYTES, type Ready } from './messages.ts';
@@ -20,42 +20,45 @@ import {
 } from './wire.ts';
 
 export type FrameEvent =
-  /** The next frame. */
+  /** The next frame in order. */
   | { type: 'frame'; frame: Frame }
-  /** The runner no longer holds from..to; the next frame is `to + 1`. `from` can lie before what was expected. */
+  /** The runner no longer holds from..to; the next frame is `to + 1`. `from` can be lower than the expected number. */
   | { type: 'dropped'; dropped: Dropped }
-  /** A later frame came and from..to did not: ask `resend {from}`. Told again whenever a later frame comes again. */
+  /**
+   * A later frame arrived while from..to is missing: ask `resend {from}`. Reported again whenever a later frame arrives
+   * again.
+   */
   | { type: 'gap'; from: number; to: number }
-  /** In clear and unauthenticated: nothing may be done because of it alone. */
+  /** A ready frame is in clear and unauthenticated: it alone must not cause any action. */
   | { type: 'ready'; ready: Ready }
-  /** The runner sealed what is no message of this protocol. The cursor has moved past it. */
+  /** The runner sealed a message that this protocol does not have. The cursor has moved past it. */
   | { type: 'malformed'; seq: number; kind: string; problem: string };
 
-/** Returns the checked message, without what is unknown, or says what is wrong with it. */
+/** Returns the checked message without unknown fields, or the problem with it. */
 export type Validate = (kind: string, message: Record<string, unknown>) => { message: object } | { problem: string };
 
-/** How many pieces had no effect, and why. Only ever grows. */
+/** Numbers of pieces that had no effect, by cause. They only grow. */
 export interface DecoderCounters {
-  /** Without its header, body or end. */
+  /** Frames without header, body or end. */
   torn: number;
   repeated: number;
-  /** Not sealed with the key of this pod, or with another header. */
+  /** Frames that are not sealed with the key of this pod, or that are sealed with another header. */
   forged: number;
-  /** Of another session, incarnation or boot. */
+  /** Frames of another session, incarnation or boot. */
   foreign: number;
   tooLarge: number;
-  /** Came before the keys were known. */
+  /** Frames that arrived before the keys were known. */
   unkeyed: number;
-  /** Came while an earlier frame was missing. */
+  /** Frames that arrived while an earlier frame was missing. */
   early: number;
   malformed: number;
-  /** Bytes of lines that are no part of a frame. */
+  /** Bytes of lines that are not part of a frame. */
   junkBytes: number;
 }
 
 interface Piece {
   header: FrameHeader;
-  /** The header as it was written. */
+  /** The header's bytes as they were received. */
   associated: Buffer;
 }
 
@@ -74,9 +77,9 @@ export function noneRefused(): DecoderCounters {
 }
 
 /**
- * One for each (pod, boot nonce): its cursor outlives the connections that the bytes come from. Frames come out in the
- * order of their numbers without a gap; one that cannot be had yet is reported, and later ones are left to the resend.
- * Never throws on any bytes. Holds one line and the parts of one message.
+ * Decoder with one instance per pod and boot nonce: its cursor outlives the connections that carry the bytes. Frames
+ * are delivered in the order of their numbers, without a gap. A missing frame is reported, and later frames are dropped
+ * because the resend brings them. Never throws on any bytes. Holds one line and the parts of one message.
  */
 export class FrameDecoder {
   readonly counters: DecoderCounters;
@@ -88,11 +91,11 @@ export class FrameDecoder {
   #next = 1;
   #piece: Piece | undefined;
   #body: Buffer | undefined;
-  /** The last part that came early: the same or one before it means that the frame is being sent again. */
+  /** Last part that arrived early. The same part or an earlier one means that the frame is being sent again. */
   #early = { seq: 0, part: 0 };
   #events: FrameEvent[] = [];
 
-  /** `counters` may be shared with other decoders; default: its own. */
+  /** `counters` may be shared with other decoders; default: own counters. */
   constructor(options: { validate: Validate; maxMessageBytes?: number; counters?: DecoderCounters | undefined }) {
     const maxBytes = options.maxMessageBytes ?? MAX_MESSAGE_BYTES;
     this.counters = options.counters ?? noneRefused();
@@ -101,17 +104,20 @@ export class FrameDecoder {
     this.#assembly = new Assembly(maxBytes);
   }
 
-  /** The number of the frame that comes next; `resend {from: next}` asks for all that is missing. */
+  /** Number of the next frame; `resend {from: next}` asks for every missing frame. */
   get next(): number {
     return this.#next;
   }
 
-  /** Whose frames count, and the key of the direction up. Until then only `ready` is delivered. */
+  /**
+   * Sets the address whose frames count, and the key of the upward direction. Only `ready` is delivered before this
+   * call.
+   */
   setChannel(channel: Address & { key: Buffer }): void {
     this.#channel = channel;
   }
 
-  /** What is before this number comes no more, and is not waited for. */
+  /** Moves the cursor to this number. Earlier frames will not come and are not awaited. */
   skipTo(seq: number): void {
     if (seq <= this.#next) return;
     this.#next = seq;
@@ -126,7 +132,7 @@ export class FrameDecoder {
   }
 
   #line(line: Buffer, lost: number): void {
-    // A frame may begin behind junk that has no line feed, and in place of the torn rest of another.
+    // A frame may begin behind junk without a line feed, and in place of the torn rest of another frame.
     const at = line.lastIndexOf(START);
     if (at !== -1) {
       if (this.#piece) this.#torn();
@@ -184,7 +190,7 @@ export class FrameDecoder {
     else this.#events.push({ type: 'ready', ready: checked.message as Ready });
   }
 
-  /** Its number is that of the last frame it stands for. */
+  /** The number of a `dropped` message is that of the last frame it stands for. */
   #dropped(header: FrameHeader, plain: Buffer): void {
     const checked = this.#check('dropped', unpackMessage(plain)?.message);
     const dropped = 'message' in checked ? (checked.message as Dropped) : undefined;
@@ -228,7 +234,7 @@ export class FrameDecoder {
     return message ? this.#validate(kind, message) : { problem: 'it does not begin with a JSON object' };
   }
 
-  /** Asking again would bring the same, so the cursor moves. */
+  /** The cursor moves, because a resend would bring the same message. */
   #malformed({ seq, kind }: FrameHeader, problem: string): void {
     this.counters.malformed += 1;
     if (seq !== this.#next) return;

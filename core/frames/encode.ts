@@ -1,20 +1,22 @@
-/** Messages → text: frames up, control lines down. */
+/** Encoders of messages: frames up, control lines down. */
 import type { Random } from '../runtime.ts';
 import type { Bind, ControlKind, ControlMessages, Ready } from './messages.ts';
 import { seal } from './seal.ts';
 import { type Address, CLOSE, controlHeader, cut, END, frameHeader, packMessage, START } from './wire.ts';
 
-/** Written at the start of every attach: the first feed ends the torn rest of an earlier writer's line, the second is
- * the empty line that is answered by `ready`. */
+/**
+ * Sent at the start of every attach. The first line feed ends the torn rest of an earlier writer's line; the second is
+ * the empty line that the runner answers with `ready`.
+ */
 export const ASK_READY = '\n\n';
 
-/** Where a sealed message goes, and with which direction's key. */
+/** Address of a sealed message and the key of its direction. */
 export interface Channel extends Address {
   key: Buffer;
   random: Random;
 }
 
-/** The text of a packed message's frame, one piece for each part, made as they are asked for. */
+/** Generates the text of a packed message's frame, one piece per part, as the caller asks for it. */
 export function* frameText(channel: Channel, seq: number, kind: string, packed: Buffer): Generator<string> {
   const pieces = cut(packed);
   for (const [index, piece] of pieces.entries()) {
@@ -25,7 +27,7 @@ export function* frameText(channel: Channel, seq: number, kind: string, packed: 
   }
 }
 
-/** `ready`, the one clear frame. */
+/** Encodes `ready`, the only clear frame. */
 export function readyText(ready: Ready): string {
   const address = { session: ready.session ?? '', incarnation: ready.incarnation ?? 0, boot: ready.boot };
   const header = frameHeader({ ...address, seq: 0, kind: 'ready', part: 1, parts: 1 });
@@ -43,8 +45,8 @@ export interface Position {
 }
 
 /**
- * The lines of one control message, each with its line feed, made as they are asked for. They are to be written one
- * after the other: a line of another message in between voids those written before it.
+ * Generates the lines of one control message, each with its line feed, as the caller asks for them. They must be
+ * written one after the other: a line of another message in between makes the receiver discard the lines before it.
  */
 export function* controlText<K extends Exclude<ControlKind, 'bind'>>(
   channel: Channel,
@@ -60,7 +62,7 @@ export function* controlText<K extends Exclude<ControlKind, 'bind'>>(
   }
 }
 
-/** The lines of `bind`, the one clear message; `boot` is the nonce of the `ready` that it answers. */
+/** Generates the lines of `bind`, the only clear message; `boot` is the nonce of the `ready` that it answers. */
 export function* bindText(boot: string, position: Position, bind: Bind): Generator<string> {
   const address = { session: bind.session.uid, incarnation: bind.incarnation, boot };
   const pieces = cut(packMessage(bind));

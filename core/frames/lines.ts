@@ -1,6 +1,6 @@
 /**
- * Cuts a byte stream into lines in bounded memory. Of a line longer than `maxBytes` only the end is kept, at least
- * `tailBytes` of it: a marker may follow junk that has no line feed.
+ * Cuts a byte stream into lines in bounded memory. A line longer than `maxBytes` keeps only its end, at least
+ * `tailBytes`, because a marker may follow junk without a line feed.
  */
 export class LineSplitter {
   readonly #tailBytes: number;
@@ -14,7 +14,7 @@ export class LineSplitter {
   }
 
   /**
-   * Calls `onLine` for every line that `chunk` completes, without its line feed, with the number of bytes that were
+   * Calls `onLine` for every line that `chunk` completes, without its line feed, and with the number of bytes that were
    * not kept. The line is valid during the call only.
    */
   push(chunk: Buffer, onLine: (line: Buffer, lost: number) => void): void {

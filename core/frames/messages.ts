@@ -1,30 +1,33 @@
 /**
- * What crosses the pod boundary: frames up (runner → controller, on stdout) and control lines down (controller → runner,
- * on stdin). Types only: the runner must start without loading a schema library. The controller checks what an agent's
- * pod sent with `core/frames/validate.ts`.
+ * Messages of the pod boundary: frames up (runner → controller, on stdout) and control lines down (controller → runner,
+ * on stdin). This file holds types only, because the runner must start without loading a schema library. The controller
+ * checks the messages of a pod with `core/frames/validate.ts`.
  */
 
 import type { Heuristics } from '../text/hidden.ts';
 
-/** Bumped when an older peer could misread a message. Controller and runner understand each other across one version. */
+/**
+ * Protocol version, raised when an older peer could misread a message. Controller and runner support a difference of
+ * one.
+ */
 export const PROTOCOL_VERSION = 1;
 
-/** The largest plain message; a larger one is refused by the sender and dropped by the receiver. */
+/** Limit of a plain message. The sender refuses a larger one and the receiver drops it. */
 export const MAX_MESSAGE_BYTES = 64 * 1024 * 1024;
 
 // ---------------------------------------------------------------------------------------------------------------- up
 
-/** In clear, outside the sequence (seq 0): the answer to an empty line. Nothing is acted on because of it alone. */
+/** Clear answer to an empty line, outside the sequence (seq 0). It alone must not cause any action. */
 export interface Ready {
-  /** Random per start of the runner process, hex: the salt of the frame keys. */
+  /** Random hex string per start of the runner process; the salt of the frame keys. */
   boot: string;
   protocol: number;
   runnerVersion: string;
   podUID: string;
-  /** Set once bound. */
+  /** UID of the session that the runner is bound to; absent while unbound. */
   session?: string;
   incarnation?: number;
-  /** Highest sequence number given so far. */
+  /** Highest sequence number assigned so far; 0 if none. */
   lastSeq: number;
   /** Highest leadership epoch obeyed so far, 0 if none. */
   epoch: number;
@@ -33,11 +36,14 @@ export interface Ready {
 export interface Bound {
   runnerVersion: string;
   protocol: number;
-  /** How descendants are held: by the keeper, or by process groups where no keeper can be had. */
+  /** Means of finding and killing descendants: the keeper, or process groups where no keeper is available. */
   containment: 'Keeper' | 'ProcessGroup';
-  /** Whether the runner's own memory is closed to its agent; false on a laptop. */
+  /** True if the runner's own memory is closed to its agent; false on a laptop. */
   hardened: boolean;
-  /** Variables of `agent.env` and paths of `agent.secretFiles` whose secret is too short to be looked for in outputs. Absent: none. */
+  /**
+   * Variables of `agent.env` and paths of `agent.secretFiles` whose secret is too short to be hidden in outputs.
+   * Absent: none.
+   */
   shortSecrets?: { env: string[]; files: string[] };
 }
 
@@ -49,29 +55,29 @@ export interface Started {
   pid: number;
 }
 
-/** What a turn used; what nobody measured is absent. */
+/** Resources that a turn used. A field that was not measured is absent. */
 export interface Usage {
-  /** Waiting for a decision does not count. */
+  /** Running time in milliseconds, without the time spent waiting for a decision. */
   wallMs: number;
   cpuSeconds?: number;
-  /** The most that its processes had at once, as far as it was seen. */
+  /** Highest memory use of all processes together that was observed. */
   peakMemoryBytes?: number;
-  /** The most that ran at once, as far as it was seen. */
+  /** Highest number of processes at once that was observed. */
   processes?: number;
 }
 
-/** The turn's readable text after redaction. Sent before its result. */
+/** Readable text of a turn after redaction. Sent before the turn's result. */
 export interface Log {
   turn: string;
   attempt: number;
-  /** The last 1 MiB. */
+  /** The last 1 MiB of the text. */
   text: string;
-  /** Bytes of the whole text, so what is missing can be said. */
+  /** Length of the whole text, by which a reader knows how much is missing. */
   bytes: number;
   truncated: boolean;
 }
 
-/** The packed, sealed state directory: these facts, the sealed bytes as the message's binary part. */
+/** The packed, sealed state directory: this message holds its facts, and the binary part holds the sealed bytes. */
 export interface State {
   /** Absent for the answer to `snapshot`. */
   turn?: string;
@@ -94,61 +100,65 @@ export interface Result {
   turn: string;
   attempt: number;
   outcome: Outcome;
-  /** Any JSON; absent when there is none. */
+  /** JSON value of any type; absent when there is no output. */
   output?: unknown;
   error?: TurnError;
   exitCode?: number;
   signal?: string;
   metadata?: Record<string, unknown>;
   turnCount?: number;
-  /** How often something was hidden in what the turn returned: output, metadata, events, questions. Absent: never. */
+  /** Number of values hidden in what the turn returned: output, metadata, events and questions. Absent: none. */
   redactions?: number;
   /** RFC 3339 with milliseconds, by the runner's clock. */
   startedAt: string;
   finishedAt: string;
-  /** The state frame this result goes with, or that nothing changed since the last state sent or restored. */
+  /**
+   * The state frame that belongs to this result. `Unchanged`: nothing changed since the last state sent or restored.
+   */
   state: { seq: number; digest: string } | 'Unchanged';
-  /** The log frame this result goes with; absent when the turn wrote nothing. */
+  /** Number of the log frame that belongs to this result; absent when the turn wrote nothing. */
   logSeq?: number;
   usage?: Usage;
   /** Processes that the agent left running in the background. */
   leftRunning: { pid: number; command: string }[];
 }
 
-/** What an agent asks a person; strings are redacted. */
+/** Question of an agent to a person; strings are redacted. */
 export interface Question {
-  /** At most 4 KiB. */
+  /** Text of at most 4 KiB. */
   prompt: string;
-  /** Any JSON, at most 16 KiB. */
+  /** JSON value of at most 16 KiB. */
   payload?: unknown;
-  /** How often something was hidden in it; in a frame, in all that the turn has returned so far. Absent: never. */
+  /**
+   * Number of hidden values in the question. In a frame: in everything that the turn has returned so far. Absent: none.
+   */
   redactions?: number;
 }
 
-/** A turn waits for a decision. Its state and log are what they are for a result. */
+/** Frame of a turn that waits for a decision. Its state and log are as in a result. */
 export interface ApprovalRequest extends Question {
   turn: string;
   attempt: number;
-  /** Random, given once: a repeated frame has the same. */
+  /** Random id, assigned once: a repeated frame has the same id. */
   id: string;
-  /** Alive: the agent's process waits. Ended: the decision comes with the request of a new one. */
+  /** Alive: the agent's process waits for the decision. Ended: a new process gets the decision in its request. */
   process: 'Ended' | 'Alive';
   /** RFC 3339 with milliseconds, by the runner's clock. */
   at: string;
   startedAt: string;
-  /** Milliseconds that the turn has run so far; waiting does not count. */
+  /** Running time of the turn so far, without the time spent waiting, milliseconds. */
   ranMs: number;
   state: { seq: number; digest: string } | 'Unchanged';
   logSeq?: number;
 }
 
-/** What an agent tells while it works. */
+/** Event that an agent reports while it works. */
 export interface AgentEvent {
   turn: string;
   attempt: number;
   /** RFC 3339 with milliseconds, by the runner's clock. */
   at: string;
-  /** Any JSON, redacted. */
+  /** Redacted JSON value of any type. */
   event: unknown;
 }
 
@@ -161,14 +171,16 @@ export interface Pong {
     attempt: number;
     phase: 'Running' | 'Collecting' | 'Finished';
     startedAt?: string;
-    /** Milliseconds since the start, which no clock that is set can change. */
+    /** Milliseconds since the turn's start by the monotonic clock, which setting a clock does not change. */
     runningMs?: number;
-    /** The request whose decision it was told last. */
+    /** Id of the last approval request whose decision the agent was told. */
     told?: string;
-    /** So far. */
+    /** Usage of the turn so far. */
     usage?: Usage;
   };
-  /** Milliseconds since the last output or end of a turn, which no clock that is set can change. */
+  /**
+   * Milliseconds since the last output or end of a turn, by the monotonic clock, which setting a clock does not change.
+   */
   idleMs: number;
   suspended: boolean;
 }
@@ -221,7 +233,7 @@ export interface FrameMessages {
 }
 export type FrameKind = keyof FrameMessages;
 
-/** Kept by the runner until acknowledged; the rest lives in a 1 MiB ring. */
+/** Frames that the runner keeps until they are acknowledged. Other frames live in a 1 MiB ring. */
 export const DURABLE_KINDS: readonly FrameKind[] = ['log', 'result', 'state', 'approval', 'bye'];
 
 export type Frame = { [K in FrameKind]: FrameOf<K> }[FrameKind];
@@ -229,7 +241,7 @@ export interface FrameOf<K extends FrameKind> {
   seq: number;
   kind: K;
   message: FrameMessages[K];
-  /** The message's binary part; empty but for `state`. */
+  /** The message's binary part; empty except for `state`. */
   binary: Buffer;
 }
 
@@ -240,7 +252,10 @@ export interface ToolSpec {
   description: string;
   /** JSON Schema of the arguments. */
   parameters: Record<string, unknown>;
-  /** The program and its arguments; without it the agent's command gets the request, with this method. */
+  /**
+   * Program and arguments of the tool. Absent: the agent's command gets the request, with the tool's name as the
+   * method.
+   */
   command?: string[];
   method?: string;
   timeoutMs: number;
@@ -251,52 +266,58 @@ export interface AgentSpec {
   /** Program and arguments, empty for the driver Shell; `args` may hold placeholders when `input` is `Args`. */
   command: string[];
   args: string[];
-  /** Instead of `args` once the state directory holds a file that `resumeWhen`, a glob, describes; without it, anything. */
+  /**
+   * Arguments instead of `args` once the state directory holds a file that matches the glob `resumeWhen`; absent glob:
+   * any file.
+   */
   resumeArgs?: string[];
   resumeWhen?: string;
   workingDir?: string;
   /** Values, or the name of a variable of the runner's own environment that holds a Secret's value. */
   env: ({ name: string; value: string } | { name: string; secret: string })[];
   input: 'Stdin' | 'Text' | 'File' | 'Args';
-  /** Files that the kubelet makes from Secrets, by their paths in the folder of secrets. */
+  /** Files that the kubelet makes from Secrets, by their paths in the folder of Secrets. */
   secretFiles?: { path: string }[];
   result: 'Envelope' | 'Json' | 'Text' | 'JsonLines';
-  /** Where the result stands among lines of JSON. Each `…When` describes a line: what JSON pointers find in it, as text. */
+  /**
+   * Rules for finding the result among lines of JSON. Each `…When` maps JSON pointers to the text that a line has
+   * there.
+   */
   jsonLines?: {
     resultWhen: Record<string, string>;
-    /** Default: all of the line. */
+    /** JSON pointer of the output; default: the whole line. */
     output?: string;
-    /** Default: the line of the result. */
+    /** Description of the output's line; default: the line of the result. */
     outputWhen?: Record<string, string>;
     error?: string;
     errorWhen?: Record<string, string>;
-    /** Numbers of the result's line, by the names they get. */
+    /** JSON pointers to numbers of the result's line, by their names in the usage. */
     usage?: Record<string, string>;
   };
-  /** Settings of the driver Server: whether a turn may be given to it while processes of an earlier turn run. */
+  /** Settings of the driver Server: whether it may be given a turn while processes of an earlier turn run. */
   server?: { leftovers: 'Restart' | 'Allow' };
-  /** Of the driver Tools, and how many of their calls run at once. */
+  /** Settings of the driver Tools: its tools and the maximum number of concurrent calls. */
   tools?: ToolSpec[];
   maxParallel?: number;
   /** Settings of the driver Shell: whether `A && B &` is rewritten so that no subshell waits for B. */
   shell?: { rewriteBackground: boolean };
 }
 
-/** What the processes of a session may use; what is absent is not limited. */
+/** Limits of a session's processes; an absent field means no limit. */
 export interface Limits {
-  /** Of each turn's or tool call's processes together. */
+  /** Memory limit of all processes of one turn or tool call together. */
   memoryBytes?: number;
   cpuSeconds?: number;
   fileSizeBytes?: number;
-  /** Of the session together; with the driver Tools of each call. */
+  /** Process limit of the session; with the driver Tools, of each call. */
   processes?: number;
   openFiles?: number;
   coreBytes?: number;
-  /** Nothing is started where they cannot be set. */
+  /** True if no process may start where the limits cannot be set. */
   required: boolean;
 }
 
-/** In clear (attach is TLS and no agent runs before it), accepted once. */
+/** Clear message that is accepted once. Attach is TLS, and no agent runs before it. */
 export interface Bind {
   protocol: number;
   session: { name: string; namespace: string; uid: string };
@@ -305,15 +326,18 @@ export interface Bind {
   keys: { up: string; down: string };
   state: { keyId: string; key: string };
   agent: AgentSpec;
-  /** The state that a `restore` will bring; a turn before it is refused. Absent: the session has none yet. */
+  /** The state that a `restore` will bring; a turn before it is refused. Absent: the session has no state yet. */
   restores?: { digest: string; incarnation: number; seq: number };
-  /** The state directory is not stored at all, or not above this size of the archive; absent: as large as can be. */
+  /**
+   * Whether the state directory is stored, and the maximum size of its archive. Absent: stored up to the largest
+   * message.
+   */
   persistence?: { state: boolean; maxStateBytes?: number };
-  /** Patterns of what must not show, besides the values of secrets: core/text/pattern.ts. */
+  /** Patterns to hide besides the values of Secrets: core/text/pattern.ts. */
   redact?: string[];
-  /** Where what looks like a secret is hidden. Absent: in error texts and logs. */
+  /** Scope in which text that looks like a secret is hidden. Absent: error texts and logs. */
   heuristics?: Heuristics;
-  /** Absent: the processes are not limited. */
+  /** Limits of the processes. Absent: no limits. */
   limits?: Limits;
   /** The volume that is the working directory unless the agent names its own. */
   workspace?: { mountPath: string };
@@ -334,34 +358,34 @@ export interface StartTurn {
   attempt: number;
   input: unknown;
   timeoutMs: number;
-  /** How long it may be silent; absent: for ever. */
+  /** Maximum silence of the turn, milliseconds; absent: no limit. */
   stallMs?: number;
 }
 
-/** What somebody decided on a request. */
+/** A person's decision on a request. */
 export interface Decided {
   requestId: string;
   decision: 'Approve' | 'Deny';
-  /** Any JSON. */
+  /** JSON value of any type. */
   response?: unknown;
   note?: string;
 }
 
-/** Tells the process that waits for it, or goes on with the turn in a new one. */
+/** Passes a decision to the process that waits for it, or continues the turn in a new process. */
 export interface ResumeTurn extends StartTurn {
   approval: Decided;
-  /** Of the turn, by the runner's clock that started it. */
+  /** Start time of the turn, by the clock of the runner that started it. */
   startedAt?: string;
-  /** Milliseconds that the turn has run before. */
+  /** Running time of the turn in earlier incarnations, milliseconds. */
   ranMs: number;
-  /** How often something was hidden in what the turn has returned before. Absent: never. */
+  /** Number of values hidden in what the turn returned in earlier incarnations. Absent: none. */
   redactions?: number;
 }
 
 export interface CancelTurn {
   turn: string;
   outcome: 'Cancelled' | 'TimedOut';
-  /** Why, where it is neither a person's wish nor the turn's own time-out. */
+  /** Reason of the cancellation; absent for a person's request and for the turn's own timeout. */
   reason?: 'LifetimeExceeded';
 }
 
@@ -373,7 +397,7 @@ export interface ControlMessages {
   cancel: CancelTurn;
   ack: { through: number };
   resend: { from: number };
-  /** `maxStateBytes`: the limit by now; without it the one of `bind`. */
+  /** `maxStateBytes` is the current limit; absent: the limit of `bind`. */
   snapshot: { maxStateBytes?: number };
   suspend: Record<string, never>;
   resume: Record<string, never>;
@@ -384,9 +408,12 @@ export type ControlKind = keyof ControlMessages;
 
 export type Control = { [K in ControlKind]: ControlOf<K> }[ControlKind];
 export interface ControlOf<K extends ControlKind> {
-  /** The leadership that sent it. */
+  /** Epoch of the leadership that sent the message. */
   epoch: number;
-  /** Grows within an epoch; a line that does not is a repeat and has no effect. */
+  /**
+   * Number of the message, which grows within an epoch. A line whose number does not grow is a repeat and has no
+   * effect.
+   */
   n: number;
   kind: K;
   message: ControlMessages[K];

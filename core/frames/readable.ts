@@ -1,20 +1,20 @@
 import { END, START } from './wire.ts';
 
-/** Longer lines without an end are handed on before it comes. */
+/** Limit of a held line, characters: a longer line is returned before its end arrives. */
 const MAX_LINE = 64 * 1024;
 /** The shortest body of a frame: IV, tag and two bytes, in base64. */
 const BODY = /^[A-Za-z0-9+/]{38,}={0,2}$/;
 
 /**
- * What people read of a pod's log: without the runner's frames, which share the log with the agent's text line by line,
- * so that a line of text can stand within a frame.
+ * Extracts the readable text of a pod's log. Frames share the log with the agent's text line by line, so a line of text
+ * can stand within a frame.
  */
 export class ReadableText {
   readonly #decoder = new TextDecoder();
   #rest = '';
   #inFrame = false;
 
-  /** The readable text that this piece of the log completes. */
+  /** Returns the readable text that this piece of the log completes. */
   push(chunk: Buffer): string {
     this.#rest += this.#decoder.decode(chunk, { stream: true });
     const lines = this.#rest.split('\n');
@@ -28,7 +28,7 @@ export class ReadableText {
     return text;
   }
 
-  /** What is left at the end of the log: a line that was never ended. */
+  /** Returns the rest at the end of the log: a line without a line feed. */
   end(): string {
     const rest = this.#rest + this.#decoder.decode();
     this.#rest = '';

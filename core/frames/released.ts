@@ -1,11 +1,11 @@
 import type { Dropped, FrameKind } from './messages.ts';
 
 /**
- * The numbers of frames that are no longer held, as ranges with a count for each kind. There is at most one range more
- * than there are frames held between them.
+ * Ranges of frame numbers that are no longer held, with a count per kind. There is at most one range more than there
+ * are frames held between them.
  */
 export class ReleasedRanges {
-  /** Ascending; never adjacent. */
+  /** Ascending ranges that are never adjacent. */
   readonly #ranges: Dropped[] = [];
 
   add(seq: number, kind: FrameKind): void {
@@ -30,7 +30,7 @@ export class ReleasedRanges {
     }
   }
 
-  /** The range that holds this number, whole. Throws a RangeError when it was never released. */
+  /** Returns the whole range that holds this number. Throws a RangeError when the number was never released. */
   covering(seq: number): Dropped {
     const index = this.#firstFrom(seq + 1) - 1;
     const range = this.#ranges[index];

@@ -1,4 +1,4 @@
-/** The one primitive: AES-256-GCM, and the keys it is used with. */
+/** The only cryptographic primitive, AES-256-GCM, and the derivation of its keys. */
 import { createCipheriv, createDecipheriv, createSecretKey, hkdfSync, type KeyObject } from 'node:crypto';
 import type { Random } from '../runtime.ts';
 
@@ -6,7 +6,10 @@ const IV_BYTES = 12;
 const TAG_BYTES = 16;
 export const KEY_BYTES = 32;
 
-/** Node makes one of the bytes at every use, which takes longer than to seal a frame. Nobody changes a key's bytes. */
+/**
+ * Cache of key objects. Node would make one from the bytes at every use, which takes longer than to seal a frame. The
+ * bytes of a key never change.
+ */
 const keyObjects = new WeakMap<Buffer, KeyObject>();
 
 function keyObject(key: Buffer): KeyObject {
@@ -18,14 +21,14 @@ function keyObject(key: Buffer): KeyObject {
   return made;
 }
 
-/** IV, ciphertext and tag. `random` gives a fresh IV: one key must not seal more than 2^32 times. */
+/** Returns IV, ciphertext and tag. `random` gives a fresh IV: one key must not seal more than 2^32 times. */
 export function seal(key: Buffer, plain: Buffer, associated: Buffer, random: Random): Buffer {
   const iv = random.bytes(IV_BYTES);
   const cipher = createCipheriv('aes-256-gcm', keyObject(key), iv, { authTagLength: TAG_BYTES }).setAAD(associated);
   return Buffer.concat([iv, cipher.update(plain), cipher.final(), cipher.getAuthTag()]);
 }
 
-/** The plain bytes; undefined when they were not sealed with this key and this associated data. */
+/** Returns the plain bytes; undefined when they were not sealed with this key and this associated data. */
 export function open(key: Buffer, sealed: Buffer, associated: Buffer): Buffer | undefined {
   if (sealed.length < IV_BYTES + TAG_BYTES) return undefined;
   const iv = sealed.subarray(0, IV_BYTES);
@@ -41,26 +44,26 @@ export function open(key: Buffer, sealed: Buffer, associated: Buffer): Buffer | 
   }
 }
 
-/** What a pod's frame keys depend on. `boot` is the nonce of `ready`, hex as the runner wrote it. */
+/** Facts that a pod's frame keys are derived from. `boot` is the nonce of `ready`, hex as the runner wrote it. */
 export interface PodIdentity {
   session: string;
   podUID: string;
   boot: string;
 }
 
-/** One key for each direction, so that what was said in one is nothing in the other. */
+/** Derives one key per direction, so that a message of one direction cannot be replayed in the other. */
 export function frameKeys(master: Buffer, pod: PodIdentity): { up: Buffer; down: Buffer } {
   const key = (direction: 'up' | 'down') =>
     derive(master, pod.boot, `berth/v1/${direction}/${pod.session}/${pod.podUID}`);
   return { up: key('up'), down: key('down') };
 }
 
-/** The key of a session's state; outlives incarnations. */
+/** Derives the key of a session's state; it outlives incarnations. */
 export function stateKey(master: Buffer, session: string): Buffer {
   return derive(master, session, 'berth/v1/state');
 }
 
-/** Names what a sealed state belongs to. `keyId` names the master key. */
+/** Label of a sealed state: the session and position that it belongs to. `keyId` names the master key. */
 export interface StateLabel {
   session: string;
   keyId: string;
@@ -70,7 +73,7 @@ export function sealState(key: Buffer, plain: Buffer, label: StateLabel, random:
   return seal(key, plain, stateAssociated(label), random);
 }
 
-/** undefined when it is not this session's state, sealed with this key. */
+/** Returns undefined for bytes that are not a state of this session, sealed with this key. */
 export function openState(key: Buffer, sealed: Buffer, label: StateLabel): Buffer | undefined {
   return open(key, sealed, stateAssociated(label));
 }

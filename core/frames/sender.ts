@@ -1,13 +1,13 @@
-/** The runner's outgoing side: numbers the frames and holds what may have to be sent again. */
+/** Numbers the runner's outgoing frames and holds those that may have to be sent again. */
 import { type Channel, frameText } from './encode.ts';
 import { DURABLE_KINDS, type FrameKind, type FrameMessages, MAX_MESSAGE_BYTES } from './messages.ts';
 import { ReleasedRanges } from './released.ts';
 import { FrameError, packMessage } from './wire.ts';
 
 const RING_BYTES = 1024 * 1024;
-/** What a held frame costs beside its bytes. */
+/** Memory that a held frame takes besides its bytes. */
 const FRAME_OVERHEAD = 128;
-/** Room for two states as large as they may be, with their logs and results. */
+/** Room for two states of the largest size with their logs and results. */
 const MAX_DURABLE_BYTES = 2 * MAX_MESSAGE_BYTES + 8 * 1024 * 1024;
 
 export type SentKind = Exclude<FrameKind, 'ready' | 'dropped'>;
@@ -18,30 +18,31 @@ interface Held {
 }
 
 export interface SenderOptions extends Channel {
-  /** Takes the text; false asks to wait for `drained()` before the next. As a writable stream's `write`. */
+  /** Takes the text, like a writable stream's `write`. False: wait for `drained()` before the next call. */
   write: (text: string) => boolean;
   ringBytes?: number;
   maxDurableBytes?: number;
 }
 
 /**
- * Frames leave in the order of their numbers, one part at a time as `write` takes them. Nothing but a cursor waits for a
- * slow reader: what falls out of the ring before its turn came is told as `dropped`, and a resend moves the cursor back.
+ * Sends frames in the order of their numbers, one part at a time as `write` takes them. A slow reader costs no memory
+ * beyond a cursor: a frame that leaves the ring before it is sent is reported as `dropped`, and a resend moves the
+ * cursor back.
  */
 export class FrameSender {
   readonly #options: SenderOptions;
   readonly #ringBytes: number;
   readonly #maxDurableBytes: number;
-  /** By number, ascending. */
+  /** Held durable frames by number, ascending. */
   readonly #durable = new Map<number, Held>();
   readonly #ring = new Map<number, Held>();
   readonly #released = new ReleasedRanges();
   #durableSize = 0;
   #ringSize = 0;
   #last = 0;
-  /** The frame that is written next. */
+  /** Number of the frame that is written next. */
   #cursor = 1;
-  /** Where the cursor goes back to once the frame under way is written: frames never restart half-way. */
+  /** Number that the cursor returns to after the current frame: a frame is never restarted half-way. */
   #rewind: number | undefined;
   #writing: Generator<string> | undefined;
   #waiting = false;
@@ -53,7 +54,7 @@ export class FrameSender {
     this.#maxDurableBytes = options.maxDurableBytes ?? MAX_DURABLE_BYTES;
   }
 
-  /** The highest number given so far. */
+  /** Highest number assigned so far. */
   get lastSeq(): number {
     return this.#last;
   }
@@ -64,8 +65,8 @@ export class FrameSender {
   }
 
   /**
-   * Gives the message its number and sends it. Throws a FrameError, and gives no number, when the message is above
-   * MAX_MESSAGE_BYTES or more would wait for acknowledgement than may be held.
+   * Numbers the message and sends it. Throws a FrameError, and assigns no number, when the message is above
+   * MAX_MESSAGE_BYTES or when more unacknowledged frames would be held than allowed.
    */
   send<K extends SentKind>(kind: K, message: FrameMessages[K], binary?: Buffer): number {
     const held = { kind, packed: packMessage(message, binary) };
@@ -92,7 +93,7 @@ export class FrameSender {
     return seq;
   }
 
-  /** Everything up to `through` is safe with the controller and need not be held. */
+  /** Releases every frame up to `through`: the controller has them. */
   ack(through: number): void {
     for (const [seq, held] of this.#durable) {
       if (seq > through) break;
@@ -106,13 +107,15 @@ export class FrameSender {
     }
   }
 
-  /** Sends everything from this number on again: each frame still held, and `dropped` for each range that is not. */
+  /**
+   * Sends everything from this number again: each frame that is still held, and `dropped` for each range that is not.
+   */
   resend(from: number): void {
     this.#rewind = Math.max(1, Math.min(from, this.#rewind ?? from));
     this.#pump();
   }
 
-  /** `write` may be called again. */
+  /** Called when `write` takes text again. */
   drained(): void {
     this.#waiting = false;
     this.#pump();

@@ -1,6 +1,7 @@
 /**
- * Checks what a pod sends up: its frames are sealed, but its runner shares a machine with its agent. Apart from the
- * decoder because the runner, which shares the other files, must start without loading a schema library.
+ * Checks the messages of a pod. Its frames are sealed, but its runner shares a machine with its agent. These schemas
+ * are in a file of their own, because the runner shares the other files and must start without loading a schema
+ * library.
  */
 import * as z from 'zod';
 import { tooDeepAt } from '../depth.ts';
@@ -18,7 +19,10 @@ const count = () => z.int().min(0);
 const uid = () => z.string().min(1).max(64);
 const digest = () => z.string().regex(/^[0-9a-f]{64}$/);
 const time = () => z.iso.datetime({ precision: 3 });
-/** Room for the marks of escaping above what the kinds allow; the commit cuts what is too long for a status. */
+/**
+ * Limit of a text, with room for escape marks above the limits of the kinds. The commit cuts a text that is too long
+ * for a status.
+ */
 const text = () => z.string().max(64 * 1024);
 
 const turn = { turn: uid(), attempt: count() };
@@ -180,10 +184,10 @@ type Agreement = { [K in FrameKind]: Same<z.output<(typeof SCHEMAS)[K]>, FrameMe
 const agreement: { [K in FrameKind]: true } = {} as Agreement;
 void agreement;
 
-/** The decoder's `validate`: what a message of a newer runner has besides is left out. */
+/** Checks a message for the decoder. Unknown fields, which a newer runner may send, are removed. */
 export const validateFrame: Validate = (kind, message) => {
   if (!Object.hasOwn(SCHEMAS, kind)) return { problem: `there is no message "${kind}"` };
-  // Before anything recursive.
+  // The depth is checked before any recursive code reads the message.
   const place = tooDeepAt(message, kind, MAX_DEPTH);
   if (place !== undefined) return { problem: `${place}: nested deeper than ${MAX_DEPTH} levels` };
   const checked = SCHEMAS[kind as FrameKind].safeParse(message);

@@ -1,4 +1,4 @@
-/** How messages and headers are written: shared by both directions. The README beside this file shows the format. */
+/** Format of messages and headers in both directions. The README in this folder describes it. */
 import { parseExact } from '../json.ts';
 import { type FrameKind, MAX_MESSAGE_BYTES } from './messages.ts';
 
@@ -13,7 +13,7 @@ export const MAX_BODY_CHARS = 12 * 1024;
 export const SEAL_BYTES = 12 + 16;
 /** Bytes of the plain message in one part. */
 export const PART_BYTES = (MAX_BODY_CHARS / 4) * 3 - SEAL_BYTES;
-/** The longest header, marker and braces included. A scanner has to keep this much of a line's end. */
+/** Longest header, including marker and braces. A scanner must keep this much of a line's end. */
 export const MAX_HEADER_BYTES = 1024;
 /** The longest line of the format, either direction. */
 export const MAX_LINE_BYTES = MAX_HEADER_BYTES + 1 + MAX_BODY_CHARS;
@@ -28,7 +28,7 @@ export class FrameError extends Error {
   }
 }
 
-/** The address that both directions' headers share. */
+/** Address in the headers of both directions. */
 export interface Address {
   /** Session UID; empty while the pod is unbound. */
   session: string;
@@ -38,7 +38,7 @@ export interface Address {
 
 export interface FrameHeader extends Address {
   seq: number;
-  /** As it was written: a kind of a newer runner is not in `FrameKind`. */
+  /** Kind as it was received: a kind of a newer runner is not in `FrameKind`. */
   kind: FrameKind | (string & {});
   part: number;
   parts: number;
@@ -52,26 +52,26 @@ export interface ControlHeader extends Address {
   parts: number;
 }
 
-/** The JSON of a frame's header; its bytes are the associated data. */
+/** Returns the JSON of a frame's header; its bytes are the associated data. */
 export function frameHeader(h: FrameHeader): string {
   const { session: sid, incarnation: inc, boot, seq, kind, part, parts } = h;
   return JSON.stringify({ v: FRAME_VERSION, sid, inc, boot, seq, kind, part, parts });
 }
 
-/** The JSON of a control line's header; its bytes are the associated data. */
+/** Returns the JSON of a control line's header; its bytes are the associated data. */
 export function controlHeader(h: ControlHeader): string {
   const { session: sid, incarnation: inc, boot, epoch, n, kind, part, parts } = h;
   return JSON.stringify({ v: FRAME_VERSION, sid, inc, boot, epoch, n, kind, part, parts });
 }
 
-/** undefined when the text is no header of this version. */
+/** Returns undefined when the text is not a header of this version. */
 export function parseFrameHeader(text: string): FrameHeader | undefined {
   const raw = parseCommon(text);
   if (!raw || !isCount(raw.seq)) return undefined;
   return { ...raw.common, seq: raw.seq };
 }
 
-/** undefined when the text is no header of this version. */
+/** Returns undefined when the text is not a header of this version. */
 export function parseControlHeader(text: string): ControlHeader | undefined {
   const raw = parseCommon(text);
   if (!raw || !isCount(raw.epoch) || !isCount(raw.n)) return undefined;
@@ -95,7 +95,7 @@ export function sameAddress(a: Address, b: Address): boolean {
   return a.session === b.session && a.incarnation === b.incarnation && a.boot === b.boot;
 }
 
-/** A message as it is cut into parts: its JSON and, after a line feed, its binary part. */
+/** Packs a message before it is cut into parts: its JSON and, after a line feed, its binary part. */
 export function packMessage(message: object, binary?: Buffer): Buffer {
   const json = Buffer.from(JSON.stringify(message));
   const packed = binary?.length ? Buffer.concat([json, Buffer.of(0x0a), binary]) : json;
@@ -105,14 +105,14 @@ export function packMessage(message: object, binary?: Buffer): Buffer {
   return packed;
 }
 
-/** undefined when the bytes do not begin with a JSON object. */
+/** Returns undefined when the bytes do not begin with a JSON object. */
 export function unpackMessage(packed: Buffer): { message: Record<string, unknown>; binary: Buffer } | undefined {
   const feed = packed.indexOf(0x0a);
   const message = parseObject(packed.toString('utf8', 0, feed === -1 ? packed.length : feed));
   return message && { message, binary: feed === -1 ? Buffer.alloc(0) : packed.subarray(feed + 1) };
 }
 
-/** The pieces of a packed message, at least one. */
+/** Cuts a packed message into pieces, at least one. */
 export function cut(packed: Buffer): Buffer[] {
   const pieces = [];
   for (let at = 0; at < packed.length; at += PART_BYTES) pieces.push(packed.subarray(at, at + PART_BYTES));

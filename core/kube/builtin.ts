@@ -1,4 +1,4 @@
-/** The kinds of Kubernetes itself that Berth uses, with the fields it uses. */
+/** Kubernetes' own kinds that Berth uses, with the fields it uses. */
 import type { KubeObject, Stored } from './types.ts';
 
 export interface Pod extends KubeObject {
@@ -19,7 +19,7 @@ export interface PodSpec {
   terminationGracePeriodSeconds?: number;
   activeDeadlineSeconds?: number;
   nodeName?: string;
-  /** The scheduler leaves the pod alone while there are any; they can only be taken away. */
+  /** Gates that keep the scheduler from placing the pod; after creation they can only be removed. */
   schedulingGates?: { name: string }[];
   nodeSelector?: Record<string, string>;
   runtimeClassName?: string;
@@ -34,7 +34,7 @@ export interface Container {
   name: string;
   image?: string;
   imagePullPolicy?: 'Always' | 'IfNotPresent' | 'Never';
-  /** Of an init container: a sidecar, which runs on beside the others. */
+  /** Marks an init container as a sidecar, which keeps running beside the other containers. */
   restartPolicy?: 'Always';
   command?: string[];
   args?: string[];
@@ -61,7 +61,7 @@ export interface Volume {
   name: string;
   emptyDir?: { medium?: '' | 'Memory'; sizeLimit?: string };
   secret?: { secretName: string; items?: { key: string; path: string; mode?: number }[]; defaultMode?: number };
-  /** Files from several sources in one folder, here of Secrets only. */
+  /** Files from several sources in one folder; Berth uses Secrets only. */
   projected?: {
     sources: { secret: { name: string; items: { key: string; path: string }[] } }[];
     defaultMode?: number;
@@ -151,7 +151,7 @@ export interface Secret extends KubeObject {
   immutable?: boolean;
   /** Values in base64. */
   data?: Record<string, string>;
-  /** Write-only: plain values. */
+  /** Plain values; write-only. */
   stringData?: Record<string, string>;
 }
 

@@ -1,12 +1,12 @@
 import type { KubeObject, ObjectRef, Stored } from './types.ts';
 import { compareVersions } from './versions.ts';
 
-/** `namespace/name`, or `name` of a cluster-scoped object. */
+/** Returns `namespace/name`, or `name` of a cluster-scoped object. */
 export function keyOf({ namespace, name }: ObjectRef): string {
   return namespace ? `${namespace}/${name}` : name;
 }
 
-/** The reference that `keyOf` made a key of. */
+/** Returns the reference that `keyOf` made the key from. */
 export function refOf(key: string): ObjectRef {
   const slash = key.indexOf('/');
   return slash === -1 ? { name: key } : { namespace: key.slice(0, slash), name: key.slice(slash + 1) };
@@ -20,19 +20,22 @@ export type Change<T extends KubeObject> =
   | { type: 'delete'; object: Stored<T> };
 
 /**
- * What is known of a set of objects that one list and watch covers. An object only moves forward: a result of one's own
- * write may come before or after its event. Every method that changes something returns what changed.
+ * Cache of the objects that one list and watch covers. An object only moves forward, because the result of a client's
+ * own write may come before or after its event. Every method that changes something returns the changes.
  */
 export class ObjectCache<T extends KubeObject> {
   readonly #items = new Map<string, Stored<T>>();
   readonly #indexes = new Map<string, { of: IndexFunction<T>; keys: Map<string, Set<string>> }>();
   readonly #keep: (object: Stored<T>) => boolean;
-  /** The newest version that the server has shown by list or watch. */
+  /** Newest version that the server has shown by list or watch. */
   #position: string | undefined;
-  /** UID → version at which an object was dropped, until the server has shown that: what it shows before is of the past. */
+  /**
+   * UID → version at which an object was dropped. Entries stay until the server has shown that version, because
+   * everything shown before is older.
+   */
   readonly #dropped = new Map<string, string>();
 
-  /** An object for which `keep` is false is as one that does not exist. */
+  /** An object for which `keep` returns false is treated as deleted. */
   constructor(indexes: Record<string, IndexFunction<T>> = {}, keep: (object: Stored<T>) => boolean = () => true) {
     this.#keep = keep;
     for (const [name, of] of Object.entries(indexes)) this.#indexes.set(name, { of, keys: new Map() });
@@ -60,12 +63,15 @@ export class ObjectCache<T extends KubeObject> {
     return [...(index.keys.get(value) ?? [])].map((key) => this.#items.get(key)!);
   }
 
-  /** True when `version` is older than what the server has shown: it was restored, or is another. */
+  /**
+   * True if `version` is older than what the server has shown: the server was restored from a backup, or it is another
+   * server.
+   */
   isBehind(version: string): boolean {
     return (compareVersions(version, this.#position) ?? 0) < 0;
   }
 
-  /** The server's history has reached `version`. */
+  /** Records that the server's history has reached `version`. */
   advance(version: string): void {
     this.#position = version;
     for (const [uid, dropped] of this.#dropped) {
@@ -74,7 +80,10 @@ export class ObjectCache<T extends KubeObject> {
     }
   }
 
-  /** The whole set as listed at `version`. What is not in it is gone, unless our own write made it after the list. */
+  /**
+   * Replaces the whole set with the list read at `version`. An object that is not in it is gone, unless our own write
+   * created it after the list.
+   */
   replaceAll(objects: readonly Stored<T>[], version: string): Change<T>[] {
     const restarted = this.isBehind(version);
     const listed = new Set(objects.map((object) => keyOf(object.metadata)));
@@ -89,18 +98,18 @@ export class ObjectCache<T extends KubeObject> {
     return changes;
   }
 
-  /** An ADDED or MODIFIED event. */
+  /** Applies an ADDED or MODIFIED event. */
   observe(object: Stored<T>): Change<T>[] {
     this.advance(object.metadata.resourceVersion);
     return this.#forward(object);
   }
 
-  /** A DELETED event; its object carries the version of the deletion. */
+  /** Applies a DELETED event; its object carries the version of the deletion. */
   observeDeleted(object: Stored<T>): Change<T>[] {
     this.advance(object.metadata.resourceVersion);
     const key = keyOf(object.metadata);
     const known = this.#items.get(key);
-    // Of another uid and newer: made by our own write after the deletion.
+    // A newer object with another uid was created by our own write after the deletion.
     const successor =
       known !== undefined &&
       known.metadata.uid !== object.metadata.uid &&
@@ -108,14 +117,17 @@ export class ObjectCache<T extends KubeObject> {
     return known === undefined || successor ? [] : this.#remove(key, known);
   }
 
-  /** The result of one's own write. An unknown object that the watch has already passed was deleted since. */
+  /**
+   * Applies the result of a client's own write. An unknown object whose version the watch has already passed was
+   * deleted since.
+   */
   apply(object: Stored<T>): Change<T>[] {
     const known = this.#items.has(keyOf(object.metadata));
     const passed = (compareVersions(object.metadata.resourceVersion, this.#position) ?? 1) <= 0;
     return !known && passed ? [] : this.#forward(object);
   }
 
-  /** Drops what `keep` does not want any more, of the objects that index `name` has under `value`; tells nobody. */
+  /** Drops the objects under `value` of index `name` that `keep` no longer accepts, without calling handlers. */
   prune(name: string, value: string): void {
     for (const object of this.byIndex(name, value)) {
       if (!this.#keep(object)) this.#drop(keyOf(object.metadata), object);
@@ -151,7 +163,7 @@ export class ObjectCache<T extends KubeObject> {
     return old.metadata.resourceVersion === object.metadata.resourceVersion ? [] : [{ type: 'update', object, old }];
   }
 
-  /** Nobody needs it any more, at this version. */
+  /** Drops an object that is not needed any more, at this version. */
   #drop(key: string, { metadata: { uid, resourceVersion } }: Stored<T>): Change<T>[] {
     if ((compareVersions(resourceVersion, this.#position) ?? 0) > 0) this.#dropped.set(uid, resourceVersion);
     const known = this.#items.get(key);

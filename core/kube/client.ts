@@ -34,15 +34,15 @@ export interface KubeClientOptions {
   log: Logger;
   /** Sent as User-Agent and, without its version, as field manager. */
   userAgent: string;
-  /** Limit of a call, retries included, when the caller names none; milliseconds, default 15 s. */
+  /** Limit of a call, retries included, when the caller gives none; milliseconds, default 15 s. */
   deadlineMs?: number;
-  /** Requests under way at once, default 32; further ones wait. Watches, log follows and attaches do not count. */
+  /** Maximum concurrent requests, default 32; further ones wait. Watches, log follows and attaches do not count. */
   maxConnections?: number;
-  /** Hears when each answer was written, for a `ServerClock`. */
+  /** Called with the time of each answer, for a `ServerClock`. */
   onAnswer?: (time: AnswerTime) => void;
   /**
-   * Hears of every request what came of it: the HTTP status, or `error` where no answer came. Repeated ones count again; of
-   * one that its caller gave up nothing is heard.
+   * Called with the outcome of every request: the HTTP status, or `error` without an answer. A retry is another
+   * request. A request that its caller aborted is not reported.
    */
   onRequest?: (verb: RequestVerb, code: string) => void;
 }
@@ -64,9 +64,9 @@ export interface RawOptions extends CallOptions {
   body?: object;
   contentType?: string;
   accept?: string;
-  /** True for a POST that changes nothing, so that it may be repeated. GET and HEAD always are. */
+  /** True for a POST that changes nothing, so that it may be repeated. GET and HEAD may always be repeated. */
   readOnly?: boolean;
-  /** What it is counted as; default: by the method. */
+  /** Verb in the request metrics; default: derived from the method. */
   verb?: RequestVerb;
   /** Number handling of the answer: see `Resource`. */
   exactNumbers?: boolean | undefined;
@@ -91,10 +91,10 @@ const PATCH_CONTENT_TYPE: Record<PatchType, string> = {
   apply: 'application/apply-patch+yaml',
 };
 
-/** Creating one of these asks a question and stores nothing. */
+/** API groups of reviews: creating a review asks a question and stores nothing. */
 const REVIEW_GROUPS = new Set(['authentication.k8s.io', 'authorization.k8s.io']);
 
-/** The Kubernetes API over one connection pool. See `KubeApi` for what each method rejects with. */
+/** Client of the Kubernetes API over one connection pool. `KubeApi` documents the rejections of each method. */
 export class KubeClient implements KubeApi {
   readonly #transport: Transport;
   readonly #options: KubeClientOptions;
@@ -109,7 +109,7 @@ export class KubeClient implements KubeApi {
     });
   }
 
-  /** The namespace to use when none is named. */
+  /** Namespace for calls that name none. */
   get namespace(): string {
     return this.#options.connection.namespace;
   }
@@ -203,12 +203,13 @@ export class KubeClient implements KubeApi {
   async *podLog(ref: ObjectRef, options: Parameters<KubeApi['podLog']>[1]): AsyncGenerator<Buffer> {
     const { container, follow, previous, sinceTime, tailLines, limitBytes, timestamps, signal } = options;
     const query = { container, follow, previous, sinceTime, tailLines, limitBytes, timestamps };
-    // A follow of a silent container gets no headers before its first byte.
+    // No limit for a follow: a silent container sends no headers before its first byte.
     const limitMs = follow ? undefined : (this.#options.deadlineMs ?? DEFAULT_DEADLINE_MS);
     const path = objectPath(pods, ref, 'log') + queryString(query);
     const { status, body } = await this.#stream('log', path, { signal, limitMs });
     if (status === 204) {
-      // All that the API server has for a pod without a node; once it has one, the kubelet refuses in these words.
+      // The API server has no other answer for a pod without a node. Once the pod has a node, the kubelet refuses in
+      // these words.
       const message = `container "${container}" in pod "${ref.name}" is waiting to start: the pod has no node yet`;
       throw new ApiError({ code: 400, reason: 'BadRequest', message });
     }
@@ -223,12 +224,15 @@ export class KubeClient implements KubeApi {
     return this.#podStream(ref, 'exec', options);
   }
 
-  /** Any other path: discovery, /version, /healthz. Resolves with the parsed JSON, or the text of anything else. */
+  /**
+   * Requests any other path: discovery, /version, /healthz. Resolves with the parsed JSON, or with the text of anything
+   * else.
+   */
   async raw(method: string, path: string, options: RawOptions = {}): Promise<unknown> {
     return this.#json(method, path, options, options);
   }
 
-  /** Ends every connection, watches included. The client cannot be used afterwards. */
+  /** Closes every connection, watches included. The client cannot be used afterwards. */
   close(): Promise<void> {
     return this.#transport.close();
   }
@@ -250,7 +254,7 @@ export class KubeClient implements KubeApi {
       let error: unknown;
       try {
         call.signal?.throwIfAborted();
-        // A caller's deadline binds the server too: nothing may happen on its behalf once it has given up.
+        // A caller's deadline is sent to the server too: the write must not happen after the caller has given up.
         const timeout = !readOnly && call.deadlineMs !== undefined ? `${Math.max(1, Math.floor(left))}ms` : undefined;
         const sent = this.#transport.fetch({
           method,
@@ -284,7 +288,7 @@ export class KubeClient implements KubeApi {
     }
   }
 
-  /** Opens an answer that comes piece by piece, once. `limitMs`: for each wait for more of it; endless ones have none. */
+  /** Opens a streamed answer, once. `limitMs` limits each wait for more of it; endless streams have no limit. */
   async #stream(
     verb: RequestVerb,
     path: string,
@@ -340,13 +344,16 @@ export class KubeClient implements KubeApi {
   }
 }
 
-/** A call that waits for its next try has no socket: without this a program with nothing else to do would just end. */
+/**
+ * Keeps the program alive during the wait. A call that waits for its next try has no socket, and a program with nothing
+ * else to do would end.
+ */
 async function held(wait: Promise<void>): Promise<void> {
   const hold = setInterval(() => {}, 2 ** 30);
   await wait.finally(() => clearInterval(hold));
 }
 
-/** The body as sent: the server insists on apiVersion and kind. */
+/** Returns the body to send: the server requires apiVersion and kind. */
 function typed<T extends KubeObject>(resource: Resource<T>, object: T): T {
   return { ...object, apiVersion: apiVersionOf(resource), kind: resource.kind };
 }
@@ -368,13 +375,13 @@ function parse(answer: Answer<Buffer>, what: string, exactNumbers = false): unkn
   }
 }
 
-/** The error that an answer other than 2xx stands for. */
+/** Converts an answer other than 2xx to an error. */
 function apiError(answer: Answer<Buffer>, what: string): ApiError {
   let body: unknown = answer.body.toString('utf8');
   try {
     body = JSON.parse(body as string);
   } catch {
-    // A proxy's or kubelet's plain text.
+    // A proxy or a kubelet answers with plain text.
   }
   const status = toStatus(body, answer.status, what.replace(/\?.*/s, ''));
   const header = Number(answer.headers['retry-after']);

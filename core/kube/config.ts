@@ -11,11 +11,11 @@ export interface ConnectionOptions {
   /** A context of the kubeconfig; default: its current one. */
   context?: string;
   env?: Record<string, string | undefined>;
-  /** Where a pod's service account is mounted. */
+  /** Directory of a pod's service account. */
   serviceAccountDir?: string;
 }
 
-/** Finds out how to reach the cluster. Rejects with a KubeConfigError that says what was looked at. */
+/** Finds the connection to the cluster. Rejects with a KubeConfigError that lists the places searched. */
 export async function loadConnection(options: ConnectionOptions = {}): Promise<Connection> {
   const env = options.env ?? process.env;
   const serviceAccount = options.serviceAccountDir ?? SERVICE_ACCOUNT;
@@ -40,7 +40,10 @@ export async function loadConnection(options: ConnectionOptions = {}): Promise<C
   return kubeconfigConnection(files, options.context);
 }
 
-/** The connection of a pod by its service account. The kubelet renews the token file; it is read again when it changed. */
+/**
+ * Connects with a pod's service account. The kubelet renews the token file, so the file is read again when it has
+ * changed.
+ */
 function inClusterConnection(dir: string, env: Record<string, string | undefined>): Connection {
   const host = env.KUBERNETES_SERVICE_HOST as string;
   const port = env.KUBERNETES_SERVICE_PORT ?? '443';

@@ -1,6 +1,6 @@
 import { readFileSync, statSync } from 'node:fs';
 
-/** How to reach one API server. */
+/** Connection settings of one API server. */
 export interface Connection {
   /** Base URL, with a path where the server is behind a prefix. */
   server: string;
@@ -11,13 +11,16 @@ export interface Connection {
     servername?: string;
     rejectUnauthorized?: boolean;
   };
-  /** Headers that authenticate a request, asked for at every request: tokens are renewed while a program runs. */
+  /**
+   * Returns the headers that authenticate a request. Called for every request, because tokens are renewed while a
+   * program runs.
+   */
   headers(): Record<string, string> | Promise<Record<string, string>>;
-  /** The namespace to use when none is named. */
+  /** Namespace for calls that name none. */
   namespace: string;
 }
 
-/** The configuration could not be used; the text names the file and what is wrong in it. */
+/** The configuration is not usable. The text names the file and the problem. */
 export class KubeConfigError extends Error {
   readonly code = 'KubeConfigError';
   constructor(message: string, options?: ErrorOptions) {
@@ -26,7 +29,10 @@ export class KubeConfigError extends Error {
   }
 }
 
-/** Reads a token file when it is another than at the last call. A file that is gone for a moment keeps the last token. */
+/**
+ * Returns a reader of a token file, which reads the file again when it has changed. While the file is missing the last
+ * token stays.
+ */
 export function tokenFile(path: string): () => string {
   let token: string | undefined;
   let version = '';

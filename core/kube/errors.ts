@@ -1,4 +1,4 @@
-/** The Status object of a failed call, as far as it is used. */
+/** Status object of a failed call, with the fields that are used. */
 export interface ApiStatus {
   code: number;
   reason: string;
@@ -18,7 +18,7 @@ export class ApiError extends Error {
   readonly code: number;
   readonly reason: string;
   readonly status: ApiStatus;
-  /** Milliseconds the server asked to wait, if it did. */
+  /** Milliseconds that the server asked to wait; undefined if it did not. */
   readonly retryAfterMs: number | undefined;
 
   constructor(status: ApiStatus, retryAfterMs?: number) {
@@ -32,8 +32,8 @@ export class ApiError extends Error {
 }
 
 /**
- * No answer came: the connection failed or the deadline passed. A write may or may not have happened, unless `sent` is
- * false: then the request never left this process.
+ * No answer came: the connection failed or the deadline passed. The write may or may not have happened, unless `sent`
+ * is false: then the request never left this process.
  */
 export class TransportError extends Error {
   readonly code = 'TransportError';
@@ -53,16 +53,16 @@ export const isAlreadyExists = is(409, 'AlreadyExists');
 export const isConflict = is(409, 'Conflict');
 export const isInvalid = is(422);
 export const isForbidden = is(403);
-/** Rights in a namespace are missing, or the namespace is: to ask again at once is of no use. */
+/** True if rights in a namespace are missing, or the namespace is: an immediate retry is useless. */
 export const isClosed = (error: unknown) => isForbidden(error) || isNotFound(error);
 /**
- * Of a pod's log: the API server does not have the pod. The answer of a kubelet that does not know it, for the first moments or
- * after it was started anew, is a 404 of `pods/log`, and that of a node that is gone one of `nodes`.
+ * True if the API server does not have the pod of a log request. A kubelet that does not know the pod, in the first
+ * moments or after a restart, answers with a 404 of `pods/log`. The answer for a node that is gone is a 404 of `nodes`.
  */
 export const isPodGone = (error: unknown) =>
   isNotFound(error) && ['pods', undefined].includes((error as ApiError).status.details?.kind);
-/** For the API server itself, or for etcd: that comes as a 500 with this text. */
+/** True if the object is too large for the API server itself, or for etcd: the latter is a 500 with this text. */
 export const isTooLarge = (error: unknown) =>
   error instanceof ApiError && (error.code === 413 || /request is too large/.test(error.message));
-/** The watch or list position is no longer in the server's history. */
+/** True if the position of the watch or list is no longer in the server's history. */
 export const isExpired = is(410);

@@ -9,18 +9,18 @@ export interface EventRecorderOptions {
   api: KubeApi;
   clock: Clock;
   log: Logger;
-  /** Who reports, as `kubectl describe` shows it. */
+  /** Name of the reporter, as `kubectl describe` shows it. */
   component: string;
 }
 
-/** What an event is about. */
+/** Object that an event is about. */
 export type EventSubject = ObjectReference & { apiVersion: string; kind: string; name: string };
 
 const AGGREGATION_MS = 10 * 60_000;
 const MAX_REMEMBERED = 4_096;
 const MAX_WAITING = 1_000;
 const MAX_MESSAGE = 1_000;
-/** An object may have this many events at once, and then one more each interval. */
+/** Number of events that an object may have at once; one more is allowed each interval. */
 const BURST = 25;
 const REFILL_MS = 30_000;
 const SEND_DEADLINE_MS = 5_000;
@@ -37,7 +37,7 @@ interface Waiting {
 
 /**
  * Writes Kubernetes Events. Recording never waits and never fails: events are notes for people, and they are dropped
- * when there are too many of them or the server does not take them. A repetition raises the count of the event before.
+ * when there are too many or when the server rejects them. A repetition raises the count of the earlier event.
  */
 export class EventRecorder {
   readonly #options: EventRecorderOptions;
@@ -52,12 +52,12 @@ export class EventRecorder {
     this.#options = options;
   }
 
-  /** Events that were not written, for whatever reason. */
+  /** Number of events that were not written, for any reason. */
   get dropped(): number {
     return this.#dropped;
   }
 
-  /** Notes that something worth a person's attention happened to `subject`. `reason` is one CamelCase word. */
+  /** Records an event about `subject`. `reason` is one CamelCase word. */
   record(subject: EventSubject, type: Event['type'], reason: string, message: string): void {
     const text = message.length > MAX_MESSAGE ? `${message.slice(0, MAX_MESSAGE - 1)}…` : message;
     const key = JSON.stringify([subject.kind, subject.namespace, subject.name, subject.uid, type, reason, text]);
@@ -76,7 +76,7 @@ export class EventRecorder {
     this.#sending ??= this.#send();
   }
 
-  /** Waits until everything is written, at most `deadlineMs`; what is left then is dropped. */
+  /** Waits until everything is written, at most `deadlineMs`; then the rest is dropped. */
   async stop(deadlineMs: number): Promise<void> {
     const cancel = this.#options.clock.setTimer(deadlineMs, () =>
       this.#abort.abort(new Error('the recorder was stopped')),
@@ -87,7 +87,7 @@ export class EventRecorder {
   }
 
   async #send(): Promise<void> {
-    // Not within the caller: events of one pass that are the same are then written once.
+    // Deferred until the caller has finished: equal events of one reconcile are then written once.
     await Promise.resolve();
     for (const [key, event] of this.#waiting) {
       this.#waiting.delete(key);
@@ -107,7 +107,7 @@ export class EventRecorder {
   async #write(key: string, event: Waiting): Promise<void> {
     const { api, clock } = this.#options;
     const call = { deadlineMs: SEND_DEADLINE_MS, signal: this.#abort.signal };
-    // Cluster-scoped objects have theirs in `default`, where kubectl looks.
+    // Events of cluster-scoped objects are in `default`, where kubectl looks.
     const ref = { namespace: event.subject.namespace ?? 'default', name: eventName(key, event.subject.name) };
     const bump = async (before: number) => {
       const patch = { count: before + event.times, lastTimestamp: event.last };
@@ -129,7 +129,7 @@ export class EventRecorder {
       remember(this.#written, key, { count, at: clock.monotonic() }, MAX_REMEMBERED);
     } catch (error) {
       if (!isAlreadyExists(error)) throw error;
-      // Written by a process before this one, or longer ago than is remembered.
+      // The event was written by an earlier process, or was dropped from memory since.
       await bump((await api.get(events, ref, call)).count ?? 1);
     }
   }
@@ -160,7 +160,7 @@ export class EventRecorder {
   }
 }
 
-/** The same event of the same object has the same name, whichever process writes it. */
+/** Returns one name for the same event of the same object, whichever process writes it. */
 function eventName(key: string, name: string): string {
   const digest = createHash('sha256').update(key).digest('hex').slice(0, 16);
   return `${name.slice(0, 230).replace(/[-.]+$/, '')}.${digest}`;

@@ -3,15 +3,16 @@ import { ApiError, isExpired } from './errors.ts';
 import { mayPass } from './retry.ts';
 import type { KubeApi, KubeObject, Resource, Stored } from './types.ts';
 
-/** A cluster that gives no answer, or none that is of use, for this long is given up, milliseconds. */
+/** Time without a useful answer from the cluster after which following gives up, milliseconds. */
 const PATIENCE_MS = 60_000;
 const RETRY_MS = 500;
-/** Every watch ends by itself after this time, so that a connection that died unseen is noticed; seconds. */
+/** Length of a watch, after which it ends by itself so that a connection that died unnoticed is detected; seconds. */
 const WATCH_SECONDS = 60;
 
 /**
- * An object as it is, then after every change; undefined once it does not exist. Gets over lost connections and an API
- * server that starts anew, and rejects with the last error when the cluster stays away. Ends with the signal's reason.
+ * Yields an object as it is, then after every change; undefined once it does not exist. Survives lost connections and a
+ * restart of the API server, and rejects with the last error when the cluster stays away. Ends with the signal's
+ * reason.
  */
 export async function* follow<T extends KubeObject>(
   api: Pick<KubeApi, 'list' | 'watch'>,
@@ -21,9 +22,9 @@ export async function* follow<T extends KubeObject>(
 ): AsyncGenerator<Stored<T> | undefined> {
   const scope = { namespace, fieldSelector: `metadata.name=${name}` };
   let wasListed = false;
-  /** It was let watch as well: a refusal is news. */
+  /** True once a watch has been accepted: from then on a refusal is a new fact and is reported. */
   let wasWatched = false;
-  /** Since when nothing has been read; however long a watch had been silent before, it was no failure. */
+  /** Time of the first failed read. The silence of a watch before that was not a failure. */
   let lostAt: number | undefined;
   for (;;) {
     const silence = AbortSignal.timeout((WATCH_SECONDS + 15) * 1000);

@@ -9,24 +9,29 @@ export interface InformerOptions<T extends KubeObject> {
   random: Random;
   log: Logger;
   resource: Resource<T>;
-  /** Absent: all namespaces with one watch; else one watch for each of these, for rights that are granted by namespace. */
+  /**
+   * Absent: one watch of all namespaces. Otherwise one watch per namespace, for rights that are granted by namespace.
+   */
   namespaces?: readonly string[];
   labelSelector?: string;
   fieldSelector?: string;
-  /** Makes of an object what is kept of it, so that bodies nobody looks at take no memory. */
+  /** Converts an object to the form that is cached, so that bodies that are never read take no memory. */
   transform?: (object: Stored<T>) => Stored<T>;
-  /** Replacement for an object for which `transform` throws; default: the object as it is. */
+  /** Makes the replacement of an object for which `transform` throws; default: the object as it is. */
   unreadable?: (object: Stored<T>, error: unknown) => Stored<T>;
   indexes?: Record<string, IndexFunction<T>>;
-  /** False for an object that nobody needs (any more): it is taken for one that does not exist. */
+  /** Returns false for an object that is not needed (any more): it is treated as deleted. */
   keep?: (object: Stored<T>) => boolean;
-  /** One of the namespaces is taken for closed, by this error, or not any more: what it last showed stays in the cache. */
+  /**
+   * Called when a namespace is considered closed because of this error, or open again. The objects it last showed stay
+   * in the cache.
+   */
   onClosed?: (namespace: string, closed: Error | undefined) => void;
-  /** A watch without any event or bookmark for this long is taken for dead; milliseconds, default 120 s. */
+  /** Time without any event or bookmark after which a watch is considered dead; milliseconds, default 120 s. */
   silentMs?: number;
 }
 
-/** Called after the cache has changed. One that throws is logged and has no other effect. */
+/** Called after the cache has changed. An error that it throws is logged and has no other effect. */
 export interface Handler<T extends KubeObject> {
   add?(object: Stored<T>): void;
   update?(object: Stored<T>, old: Stored<T>): void;
@@ -42,7 +47,7 @@ interface Scope<T extends KubeObject> {
   synced: boolean;
 }
 
-/** A cache of one resource that follows the API server until stopped. Objects in it are shared: never change one. */
+/** Cache of one resource that follows the API server until stopped. Its objects are shared: do not change them. */
 export class Informer<T extends KubeObject> {
   readonly #options: InformerOptions<T>;
   readonly #handlers: Handler<T>[] = [];
@@ -62,7 +67,7 @@ export class Informer<T extends KubeObject> {
     for (const namespace of options.namespaces ?? [undefined]) this.#scopes.set(namespace, this.#scope(namespace));
   }
 
-  /** Handlers added after the start hear of later changes only. */
+  /** Adds a handler. After the start it is called for later changes only. */
   addHandler(handler: Handler<T>): void {
     this.#handlers.push(handler);
   }
@@ -83,12 +88,15 @@ export class Informer<T extends KubeObject> {
     return this.#open().every(({ synced }) => synced);
   }
 
-  /** Why the namespace is taken for closed, if it is: it may not be read, or does not exist. */
+  /** Returns the error for which the namespace is considered closed: it may not be read, or does not exist. */
   closed(namespace: string): Error | undefined {
     return this.#scopeOf(namespace)?.reflector.closed;
   }
 
-  /** Resolves once the whole set has been listed, without namespaces that are closed; rejects when the informer is stopped or the signal aborts before. */
+  /**
+   * Resolves once the whole set has been listed, without namespaces that are closed. Rejects when the informer is
+   * stopped or the signal aborts before.
+   */
   synced(signal?: AbortSignal): Promise<void> {
     if (this.isSynced) return Promise.resolve();
     if (this.#stopped.signal.aborted) return Promise.reject(this.#stopped.signal.reason);
@@ -99,7 +107,7 @@ export class Informer<T extends KubeObject> {
     });
   }
 
-  /** Reads the whole set anew, whatever the watch has shown of it so far; resolves once that is in the cache. */
+  /** Reads the whole set anew, independent of the watch; resolves once it is in the cache. */
   async relist(signal: AbortSignal): Promise<void> {
     const aborted = Promise.withResolvers<never>();
     const over = new AbortController();
@@ -116,14 +124,14 @@ export class Informer<T extends KubeObject> {
   }
 
   /**
-   * Milliseconds since the cache was last known to be the server's state; Infinity before the first list. Namespaces that
-   * are closed do not count, as long as others are open.
+   * Milliseconds since the cache was last known to equal the server's state; Infinity before the first list. Closed
+   * namespaces do not count while others are open.
    */
   get staleness(): number {
     return this.#stalenessOf(this.#open());
   }
 
-  /** The same for what is in one namespace, closed or not. */
+  /** Staleness of one namespace, closed or not. */
   stalenessIn(namespace: string): number {
     const scope = this.#scopeOf(namespace);
     return this.#stalenessOf(scope ? [scope] : []);
@@ -139,7 +147,7 @@ export class Informer<T extends KubeObject> {
     return open.length > 0 ? open : all;
   }
 
-  /** What keeps it from following the server, if anything does: for a readiness check or a person. */
+  /** Error that keeps the informer from following the server, for a readiness check or a person. */
   get problem(): Error | undefined {
     for (const { reflector } of this.#scopes.values()) if (reflector.problem) return reflector.problem;
     return undefined;
@@ -160,17 +168,17 @@ export class Informer<T extends KubeObject> {
     return namespace === undefined ? all : all.filter(({ metadata }) => metadata.namespace === namespace);
   }
 
-  /** The objects for which the index function `name` gave `value`. */
+  /** Returns the objects for which the index function `name` gave `value`. */
   byIndex(name: string, value: string): Stored<T>[] {
     return [...this.#scopes.values()].flatMap(({ cache }) => cache.byIndex(name, value));
   }
 
-  /** Drops, without a word to the handlers, what `keep` has stopped wanting of the objects under this value of an index. */
+  /** Drops the objects under this index value that `keep` no longer accepts, without calling handlers. */
   prune(name: string, value: string): void {
     for (const { cache } of this.#scopes.values()) cache.prune(name, value);
   }
 
-  /** Takes in the result of one's own write, so that the writer sees it before its event comes. */
+  /** Applies the result of a client's own write, so that the writer sees it before its event comes. */
   apply(object: Stored<T>): void {
     const scope = this.#scopeOf(object.metadata.namespace);
     if (scope !== undefined) this.#emit(scope.cache.apply(this.#transform(object)));
@@ -233,7 +241,7 @@ export class Informer<T extends KubeObject> {
     }
   }
 
-  /** One object that a caller's function cannot cope with must not end the watch of all others. */
+  /** Catches errors of a caller's function: one bad object must not end the watch of all others. */
   #guarded<R>(
     what: string,
     fn: (object: Stored<T>) => R,

@@ -1,6 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { dirname, isAbsolute, join } from 'node:path';
-// The modules KubeConfig itself is made of: its own module pulls in the whole generated API (90 MB, half a second).
+// These are the modules that KubeConfig is made of: its own module loads the whole generated API (90 MB, half a
+// second).
 import {
   type Cluster,
   type Context,
@@ -27,7 +28,10 @@ interface Loaded {
   contexts: Context[];
 }
 
-/** The connection that `context` (default: the current one) of these kubeconfig files names, merged as kubectl does. */
+/**
+ * Returns the connection that `context` (default: the current one) of these kubeconfig files names, merged as kubectl
+ * does.
+ */
 export async function kubeconfigConnection(files: string[], context?: string): Promise<Connection> {
   const parsed = files.map(parse);
   const where = files.join(', ');
@@ -92,7 +96,7 @@ function parse(file: string): Loaded {
   }
 }
 
-/** The user's headers; a client certificate that an exec plugin hands out is put into `tls`. */
+/** Returns the user's headers; a client certificate from an exec plugin is added to `tls`. */
 async function authentication(
   user: Loaded['users'][number],
   cluster: Cluster,
@@ -141,7 +145,7 @@ async function authentication(
   return () => fixed;
 }
 
-/** What an exec plugin is told about its caller (client.authentication.k8s.io). */
+/** Input of an exec plugin: the facts about its caller (client.authentication.k8s.io). */
 function execInfo(
   exec: { apiVersion?: string; provideClusterInfo?: boolean },
   cluster: Cluster,
@@ -174,7 +178,7 @@ function fromFileOrData<K extends string>(key: K, file?: string, data?: string):
   }
 }
 
-/** As kubectl: a name is looked up in PATH, a relative path starts at the kubeconfig. */
+/** Resolves a command as kubectl does: a name is looked up in PATH, a relative path starts at the kubeconfig. */
 const commandPath = (dir: string, command: unknown) =>
   typeof command === 'string' && command.includes('/') ? absolute(dir, command) : command;
 

@@ -9,15 +9,18 @@ export interface LeaseRecordOptions {
   clock: Clock;
   namespace: string;
   name: string;
-  /** Of this process. */
+  /** Identity of this process. */
   identity: string;
-  /** Others may take the lease when it has not changed for this long. */
+  /** Time without a change after which others may take the lease. */
   leaseDurationMs: number;
-  /** Limit of a call that names none, milliseconds. */
+  /** Limit of a call that sets none, milliseconds. */
   deadlineMs: number;
 }
 
-/** A Lease as it was last seen, and since when it has been like that: by the times in it nobody is judged. */
+/**
+ * The Lease as last read, and since when it has not changed. The times inside it are not compared, because clocks of
+ * machines differ.
+ */
 export class LeaseRecord {
   readonly #options: LeaseRecordOptions;
   #seen: { lease: Stored<Lease>; at: number } | undefined;
@@ -26,12 +29,12 @@ export class LeaseRecord {
     this.#options = options;
   }
 
-  /** undefined before the lease was read, and when it is not there. */
+  /** Undefined before the lease was read, and when it does not exist. */
   get spec(): LeaseSpec | undefined {
     return this.#seen?.lease.spec;
   }
 
-  /** Who else holds it. */
+  /** Identity of another process that holds the lease. */
   get otherHolder(): string | undefined {
     const holder = this.spec?.holderIdentity;
     return holder && holder !== this.#options.identity ? holder : undefined;
@@ -45,7 +48,7 @@ export class LeaseRecord {
     return at + patience - this.#options.clock.monotonic();
   }
 
-  /** What this process writes as the holder: from now on, or since `acquireTime`. */
+  /** Returns the spec that this process writes as the holder, from now on or since `acquireTime`. */
   held(epoch: number, acquireTime = this.#timestamp()): LeaseSpec {
     return {
       holderIdentity: this.#options.identity,
@@ -56,7 +59,7 @@ export class LeaseRecord {
     };
   }
 
-  /** Resolves with whether the lease is there. */
+  /** Reads the lease; resolves with false if it does not exist. */
   async read(): Promise<boolean> {
     const { api, namespace, name, deadlineMs } = this.#options;
     try {
@@ -68,7 +71,7 @@ export class LeaseRecord {
     }
   }
 
-  /** It is not there any more. */
+  /** Records that the lease does not exist any more. */
   forget(): void {
     this.#seen = undefined;
   }
@@ -78,13 +81,13 @@ export class LeaseRecord {
     this.#observe(await api.create(leases, { metadata: { namespace, name }, spec }, { deadlineMs }));
   }
 
-  /** Replaces the lease as it was last seen: 409 when somebody else has written it since. */
+  /** Replaces the lease as last read; 409 when another process has written it since. */
   async write(spec: LeaseSpec, deadlineMs: number): Promise<void> {
     if (this.#seen === undefined) throw new Error('the lease has not been read yet');
     this.#observe(await this.#options.api.replace(leases, { ...this.#seen.lease, spec }, { deadlineMs }));
   }
 
-  /** Follows the lease from how it was last seen; gives 'Gone' when it was deleted. */
+  /** Follows the lease from its last read version; yields 'Gone' when it was deleted. */
   async *changes(signal: AbortSignal): AsyncIterable<'Changed' | 'Gone'> {
     const { api, namespace, name } = this.#options;
     if (!this.#seen) return;
@@ -102,7 +105,7 @@ export class LeaseRecord {
     this.#seen = { lease, at: this.#options.clock.monotonic() };
   }
 
-  /** A MicroTime: six digits after the second, which the API server insists on. */
+  /** Formats a MicroTime: the API server requires six digits after the second. */
   #timestamp(): string {
     return new Date(this.#options.clock.now()).toISOString().replace('Z', '000Z');
   }

@@ -3,18 +3,21 @@ import { isAlreadyExists, isConflict, isNotFound } from './errors.ts';
 import { LeaseRecord } from './lease-record.ts';
 import type { KubeApi } from './types.ts';
 
-/** A time of being the leader. */
+/** One term of leadership. */
 export interface Leadership {
-  /** Greater than that of every leadership before. `reacquireAbove` raises it; ask the elector for the current one. */
+  /**
+   * Greater than the epoch of every earlier leadership. `reacquireAbove` raises it; ask the elector for the current
+   * one.
+   */
   epoch: number;
   /**
-   * The holder before, perhaps this one, did not let go of the lease, or it was deleted under another: its last requests
-   * may still be under way.
+   * True if the holder before, perhaps this process, did not release the lease, or if it was deleted under another
+   * holder. The earlier holder's last requests may still be under way.
    */
   takenOver: boolean;
   /**
-   * The lease was there. Where it was not, it may have been deleted under a holder of which this process never heard, and
-   * which leads on until it fails to renew: for `renewDeadlineMs` at most.
+   * True if the lease existed. If not, it may have been deleted under a holder that this process never saw. That holder
+   * keeps leading until it fails to renew: for `renewDeadlineMs` at most.
    */
   found: boolean;
   /** Aborts when the leadership ends, for whatever reason. */
@@ -28,13 +31,19 @@ export interface LeaderElectorOptions {
   log: Logger;
   namespace: string;
   name: string;
-  /** Who holds the lease, for people; random characters are added so that no two processes ever share an identity. */
+  /** Name of the holder, for people. Random characters are added so that no two processes share an identity. */
   holder: string;
-  /** Others may take the lease when it has not changed for this long; default 15 s. */
+  /** Time without a change after which others may take the lease; default 15 s. */
   leaseDurationMs?: number;
-  /** The leader gives up when it could not renew for this long; default 10 s. Shorter than the duration by more than clocks drift. */
+  /**
+   * Time without a successful renewal after which the leader gives up; default 10 s. It must be shorter than the
+   * duration by more than clocks drift.
+   */
   renewDeadlineMs?: number;
-  /** Between two writes of the leader, and between two looks of others where the lease cannot be watched; default 2 s. */
+  /**
+   * Interval between two writes of the leader, and between two reads of others where the lease cannot be watched;
+   * default 2 s.
+   */
   retryMs?: number;
   onStartedLeading(leadership: Leadership): void;
   onStoppedLeading(reason: string): void;
@@ -52,9 +61,9 @@ interface Term {
 }
 
 /**
- * Leader election on a Lease. Another holder is judged by whether its record changes while we watch, never by the times
- * in it, so clocks of different machines need not agree. `leaseTransitions` is the epoch: it grows at every
- * acquisition, also when the same process acquires again.
+ * Leader election on a Lease. Another holder is judged by changes of its record while we watch, never by the times in
+ * it, so clocks of different machines need not agree. `leaseTransitions` is the epoch: it grows at every acquisition,
+ * also when the same process acquires again.
  */
 export class LeaderElector {
   readonly identity: string;
@@ -64,9 +73,9 @@ export class LeaderElector {
   readonly #retryMs: number;
   readonly #stopped = new AbortController();
   #term: Term | undefined;
-  /** A take-over was begun whose answer may have been lost. */
+  /** True after a take-over whose answer may have been lost. */
   #takingOver = false;
-  /** The lease was not there when this process last tried to create it. */
+  /** True if the lease did not exist when this process last tried to create it. */
   #notFound = false;
   #lastEpoch = 0;
   #writing: Promise<unknown> = Promise.resolve();
@@ -90,12 +99,15 @@ export class LeaderElector {
     return this.deadlineLeftMs() > 0;
   }
 
-  /** The epoch of the current leadership; undefined when not leading. */
+  /** Epoch of the current leadership; undefined when not leading. */
   get epoch(): number | undefined {
     return this.leading ? this.#term?.epoch : undefined;
   }
 
-  /** Milliseconds that the leadership lasts for certain, 0 when not leading. A request of the leader must end within it. */
+  /**
+   * Milliseconds for which the leadership is certain to last, 0 when not leading. A request of the leader must end
+   * within it.
+   */
   deadlineLeftMs(): number {
     return this.#term === undefined ? 0 : Math.max(0, this.#term.deadline - this.#options.clock.monotonic());
   }
@@ -105,8 +117,8 @@ export class LeaderElector {
   }
 
   /**
-   * Raises the epoch above `epoch`, which another party has seen, and resolves with the new one. Rejects when not leading
-   * or when the lease could not be written: then call it again.
+   * Raises the epoch above `epoch`, which another party has seen, and resolves with the new one. Rejects when not
+   * leading, and when the lease could not be written: then call it again.
    */
   async reacquireAbove(epoch: number): Promise<number> {
     if (epoch >= LARGEST_EPOCH) throw new RangeError(`no epoch can be above ${epoch}`);
@@ -121,7 +133,7 @@ export class LeaderElector {
     return this.#term?.epoch ?? Promise.reject(new Error('not the leader'));
   }
 
-  /** Resolves once a renewal that began after this call has succeeded; rejects where it did not, or not leading. */
+  /** Resolves once a renewal that began after this call has succeeded; rejects if it failed, and when not leading. */
   async confirm(): Promise<void> {
     await this.#exclusive(async () => {
       const term = this.#term;
@@ -132,8 +144,8 @@ export class LeaderElector {
   }
 
   /**
-   * Ends the leadership and gives the lease free, so that a successor need not wait for it to expire; with `false` it is
-   * left to expire, as requests may still be under way.
+   * Ends the leadership and releases the lease, so that a successor need not wait until it expires. With `false` the
+   * lease is left to expire, because requests may still be under way.
    */
   async release(free = true): Promise<void> {
     const left = this.deadlineLeftMs();
@@ -163,8 +175,8 @@ export class LeaderElector {
   }
 
   /**
-   * While another holds the lease: resolves with true once it is given free or deleted, may have expired, or is silent for
-   * longer than a holder should be; with false when it cannot be watched.
+   * Waits while another process holds the lease. Resolves with true once the lease is released or deleted, may have
+   * expired, or has not been renewed in time; with false when it cannot be watched.
    */
   async #othersTurn(): Promise<boolean> {
     const { clock, log } = this.#options;
@@ -190,13 +202,13 @@ export class LeaderElector {
     } finally {
       cancel();
       wasSilent = silence.signal.aborted;
-      // Node keeps a signal of several that somebody listens to until it is aborted.
+      // The abort frees the combined signal: Node keeps one that has a listener until it is aborted.
       silence.abort();
     }
     return wasSilent;
   }
 
-  /** The lease was deleted, perhaps under its holder, who has yet to notice. */
+  /** Records that the lease was deleted, perhaps under a holder that has not noticed yet. */
   #missed(): void {
     if (this.#lease.otherHolder) this.#takingOver = true;
     this.#lease.forget();
@@ -210,7 +222,8 @@ export class LeaderElector {
       this.#notFound = true;
     }
     const sentAt = clock.monotonic();
-    // A term of our own ended without giving the lease free: what it requested last may be under way, as anybody's.
+    // A term of this process that ended without releasing the lease counts like another's: its last requests may be
+    // under way.
     const ledBefore = this.#lastEpoch > 0;
     if (!isThere) {
       const epoch = Math.max(Math.floor(clock.now() / 1000), this.#lastEpoch + 1);
@@ -237,13 +250,13 @@ export class LeaderElector {
     const sentAt = this.#options.clock.monotonic();
     try {
       const spec = this.#lease.held(term.epoch, this.#lease.spec?.acquireTime);
-      // A lost answer must leave time for another try.
+      // A lost answer must leave time for another attempt.
       await this.#lease.write(spec, Math.min(this.deadlineLeftMs(), this.#renewDeadlineMs / 3));
       this.#renewed(term, sentAt);
     } catch (error) {
       if (isNotFound(error)) return this.#lose('the lease was deleted');
       if (!isConflict(error)) throw error;
-      // Either somebody else took the lease, or the answer to a write of our own was lost.
+      // Either another process took the lease, or the answer to our own write was lost.
       if (!(await this.#lease.read())) this.#missed();
       const { holderIdentity: holder, leaseTransitions = 0 } = this.#lease.spec ?? {};
       if (holder !== this.identity) return this.#lose(`the lease is held by ${holder || 'nobody'}`);
@@ -256,7 +269,7 @@ export class LeaderElector {
     const { clock, log, onStartedLeading } = this.#options;
     const abort = new AbortController();
     const epoch = this.#lease.spec?.leaseTransitions ?? 0;
-    // An answer that took longer than the deadline is of no use: the next look acquires again.
+    // An answer that took longer than the deadline is of no use: the next attempt acquires again.
     if (this.#stopped.signal.aborted || clock.monotonic() - sentAt >= this.#renewDeadlineMs) return;
     const found = !this.#notFound;
     this.#takingOver = false;
@@ -290,7 +303,7 @@ export class LeaderElector {
     this.#call(() => this.#options.onStoppedLeading(reason));
   }
 
-  /** One read-and-write of the lease at a time. */
+  /** Runs one read-and-write of the lease at a time. */
   #exclusive<R>(fn: () => Promise<R>): Promise<R> {
     const turn = this.#writing.then(fn);
     this.#writing = turn.catch(() => {});
@@ -306,7 +319,7 @@ export class LeaderElector {
   }
 }
 
-/** Whether the write has come about; false when it was refused in this way. */
+/** Reports whether the write has happened; false when it was refused in this way. */
 async function isWritten(write: Promise<void>, isRefusal: (error: unknown) => boolean): Promise<boolean> {
   try {
     await write;

@@ -3,7 +3,7 @@ import type { ObjectRef, Resource } from './types.ts';
 /** Query parameters; undefined ones are left out. */
 export type Query = Record<string, string | number | boolean | undefined>;
 
-/** `?a=b` of the parameters that are set, or the empty string. */
+/** Returns `?a=b` of the parameters that are set, or the empty string. */
 export function queryString(query: Query | undefined): string {
   const parts: string[] = [];
   for (const [name, value] of Object.entries(query ?? {})) {
@@ -12,19 +12,21 @@ export function queryString(query: Query | undefined): string {
   return parts.length === 0 ? '' : `?${parts.join('&')}`;
 }
 
-/** `v1` or `berth.dev/v1alpha1`. */
+/** Returns `v1` or `berth.dev/v1alpha1`. */
 export function apiVersionOf(resource: Resource): string {
   return resource.group === '' ? resource.version : `${resource.group}/${resource.version}`;
 }
 
-/** The path of a resource's collection: of one namespace, or of all when `namespace` is absent. */
+/** Returns the path of a resource's collection: of one namespace, or of all when `namespace` is absent. */
 export function collectionPath(resource: Resource, namespace?: string): string {
   const root = resource.group === '' ? '/api' : '/apis';
   const scope = resource.namespaced && namespace !== undefined ? `/namespaces/${segment(namespace)}` : '';
   return `${root}/${apiVersionOf(resource)}${scope}/${resource.plural}`;
 }
 
-/** The path of one object, or of its subresource. Throws TypeError when the reference does not name one object. */
+/**
+ * Returns the path of one object, or of its subresource. Throws TypeError when the reference does not name one object.
+ */
 export function objectPath(resource: Resource, ref: ObjectRef, subresource?: string): string {
   if (resource.namespaced && !ref.namespace) {
     throw new TypeError(`${resource.kind} ${ref.name} is namespaced: its reference needs a namespace`);
@@ -33,7 +35,7 @@ export function objectPath(resource: Resource, ref: ObjectRef, subresource?: str
   return subresource === undefined ? path : `${path}/${subresource}`;
 }
 
-/** A name as one path segment: an empty or dotted one would address something else than was meant. */
+/** Returns a name as one path segment. An empty or dotted name would address another path, so it is an error. */
 function segment(name: string): string {
   if (name === '' || name === '.' || name === '..') {
     throw new TypeError(`${JSON.stringify(name)} cannot be the name of a Kubernetes object`);

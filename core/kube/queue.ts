@@ -7,11 +7,11 @@ export interface WorkQueueOptions {
   log: Logger;
   /** Names the queue in logs. */
   name: string;
-  /** Keys processed at the same time, beside those that wait `aside`; one key never is. */
+  /** Maximum concurrent keys, besides those that wait `aside`. One key is never processed twice at a time. */
   workers: number;
   /**
-   * Looks at one key. Resolves with the milliseconds after which to look again, if at all. A rejection is logged, and
-   * the key comes again with growing delay. The signal aborts when a stop has lost patience.
+   * Processes one key. Resolves with the milliseconds until the next run of the key, or undefined for none. A rejection
+   * is logged and the key is retried with growing delay. The signal aborts when the grace time of a stop is over.
    */
   process: (key: string, signal: AbortSignal) => Promise<number | undefined>;
   /** Delay after a failure; default 50 ms doubling to 1 min. */
@@ -27,18 +27,18 @@ interface Delayed {
   cancel: () => void;
 }
 
-/** So often a key is run again at once, then after this time. */
+/** Number of immediate reruns of a key, after which it waits for this time. */
 const MOST_IN_A_ROW = 50;
 const BREATH_MS = 10;
 
 /**
- * Keys waiting to be looked at, never events: adding one twice is adding it once, and a key added while it is being
- * processed is processed again afterwards.
+ * Work queue of keys, never events: adding a key twice is adding it once, and a key added while it is being processed
+ * is processed again afterwards.
  */
 export class WorkQueue {
   readonly #options: WorkQueueOptions;
   readonly #waiting = new Set<string>();
-  /** How often each key was run again at once, one time after the other. */
+  /** Number of consecutive immediate reruns of each key. */
   readonly #inARow = new Map<string, number>();
   readonly #running = new Map<string, { again: boolean }>();
   readonly #delayed = new Map<string, Delayed>();
@@ -46,9 +46,9 @@ export class WorkQueue {
   readonly #abort = new AbortController();
   #started = false;
   #stopping = false;
-  /** Of the running ones those that count as no worker. */
+  /** Number of running keys that do not count against the workers. */
   #aside = 0;
-  /** Monotonic time at which a key was last begun, or came into an empty queue. */
+  /** Monotonic time at which a key was last started, or at which one was added to an empty queue. */
   #movedAt = 0;
   #drained: (() => void) | undefined;
 
@@ -56,7 +56,7 @@ export class WorkQueue {
     this.#options = options;
   }
 
-  /** Keys that could be processed now. */
+  /** Number of keys that could be processed now. */
   get waiting(): number {
     return this.#waiting.size;
   }
@@ -65,12 +65,12 @@ export class WorkQueue {
     return this.#running.size;
   }
 
-  /** Keys with a later look planned. */
+  /** Number of keys with a planned run. */
   get delayed(): number {
     return this.#delayed.size;
   }
 
-  /** Milliseconds for which keys have waited while none was begun; 0 when none waits. */
+  /** Milliseconds for which keys have waited while none was started; 0 when none waits. */
   get stalledMs(): number {
     if (!this.#started || this.#stopping || this.#waiting.size === 0) return 0;
     return this.#options.clock.monotonic() - this.#movedAt;
@@ -93,7 +93,7 @@ export class WorkQueue {
     this.#pump();
   }
 
-  /** Adds the key in `ms` milliseconds. Of several pending calls for a key the earliest due one counts. */
+  /** Adds the key in `ms` milliseconds. The earliest of several pending calls for a key counts. */
   addAfter(key: string, ms: number): void {
     if (this.#stopping) return;
     if (ms <= 0) {
@@ -107,7 +107,7 @@ export class WorkQueue {
     this.#arm(key, due);
   }
 
-  /** Adds the key after its backoff, one failure more than before. */
+  /** Adds the key after its backoff and counts one more failure. */
   retry(key: string): void {
     const failures = (this.#failures.get(key) ?? 0) + 1;
     this.#failures.set(key, failures);
@@ -115,8 +115,8 @@ export class WorkQueue {
   }
 
   /**
-   * Waits for something slow in the course of processing a key: another key has the worker meanwhile, so that however many
-   * wait they hold up nobody else.
+   * Runs slow work within the processing of a key. Another key has the worker meanwhile, so keys that wait do not delay
+   * the others.
    */
   async aside<R>(work: () => Promise<R>): Promise<R> {
     this.#aside++;
@@ -128,7 +128,7 @@ export class WorkQueue {
     }
   }
 
-  /** The key's object is gone or well again: drops its failures and its later looks. */
+  /** Drops the failures and planned runs of a key whose object is gone or healthy again. */
   forget(key: string): void {
     this.#failures.delete(key);
     this.#delayed.get(key)?.cancel();
@@ -136,8 +136,8 @@ export class WorkQueue {
   }
 
   /**
-   * Starts nothing more and resolves when what is running has finished; after `graceMs` (default: never) the signal of
-   * what still runs aborts.
+   * Starts nothing more and resolves when the running keys have finished. After `graceMs` (default: never) the signal
+   * of those still running aborts.
    */
   async stop(graceMs?: number): Promise<void> {
     this.#stopping = true;
@@ -177,7 +177,10 @@ export class WorkQueue {
     }
   }
 
-  /** A key that is added by its own process each time must not keep everything else of this program from running. */
+  /**
+   * Limits immediate reruns: a key that its own process adds each time must not keep the rest of the program from
+   * running.
+   */
   #runAgain(key: string, again: boolean): void {
     const inARow = again ? (this.#inARow.get(key) ?? 0) + 1 : 0;
     if (again && inARow < MOST_IN_A_ROW) {

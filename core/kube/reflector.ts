@@ -17,34 +17,37 @@ export interface ReflectorOptions<T extends KubeObject> {
   cache: ObjectCache<T>;
   onChanges: (changes: Change<T>[]) => void;
   onSynced: () => void;
-  /** A namespace of its own has been closed to it for long, by this error; undefined: it is open again. */
+  /**
+   * Called with the error when the reflector's own namespace is considered closed; with undefined when it is open
+   * again.
+   */
   onClosed: (closed: Error | undefined) => void;
-  /** A watch without any event or bookmark for this long is taken for dead; milliseconds. */
+  /** Time without any event or bookmark after which a watch is considered dead; milliseconds. */
   silentMs: number;
 }
 
 const PAGE_SIZE = 500;
 const BACKOFF = { baseMs: 200, maxMs: 30_000 };
-/** The server ends a watch after this time, spread so that not all come back at once; seconds. */
+/** Time after which the server ends a watch, spread so that watches do not all come back at once; seconds. */
 const WATCH_SECONDS = 300;
-/** A namespace that answers 403 or 404 may just be being set up, or its rights be written anew. */
+/** Time for which 403 or 404 is tolerated: the namespace may be in creation, or its rights may be rewritten. */
 const CLOSED_MS = 30_000;
-/** A watch that ended sooner, without an event, was no use: count it as a failure. */
+/** A watch that ended sooner, without an event, counts as a failure. */
 const USEFUL_WATCH_MS = 5_000;
 
 /**
- * Keeps a cache equal to the server's objects: list, then watch. A watch that the server ended in order is taken up
- * again where it stopped; after anything else the list is read anew, because the server may be another, with its
- * history gone or its versions set back.
+ * Keeps a cache equal to the server's objects: list, then watch. A watch that the server ended in order is resumed
+ * where it stopped. After anything else the set is listed anew: the server may be another one, or its history or
+ * versions may have been reset.
  */
 export class Reflector<T extends KubeObject> {
   readonly #options: ReflectorOptions<T>;
   #freshAt = -Infinity;
   #problem: Error | undefined;
-  /** Monotonic milliseconds. */
+  /** Monotonic milliseconds at which the namespace first looked closed. */
   #closingSince: number | undefined;
   #closed: Error | undefined;
-  /** Those who wait for a list that begins after they have asked for it. */
+  /** Callers that wait for a list that begins after their call. */
   readonly #asking: (() => void)[] = [];
   #interrupt: () => void = () => {};
 
@@ -52,25 +55,24 @@ export class Reflector<T extends KubeObject> {
     this.#options = options;
   }
 
-  /** Monotonic milliseconds when the cache was last known to be the server's state. */
+  /** Monotonic milliseconds when the cache was last known to equal the server's state. */
   get freshAt(): number {
     return this.#freshAt;
   }
 
-  /** What keeps it from following the server, if anything does. */
+  /** Error that keeps the reflector from following the server. */
   get problem(): Error | undefined {
     return this.#problem;
   }
 
-  /** Why its namespace is taken for closed, if it is; it goes on trying. */
+  /** Error for which the namespace is considered closed; the reflector keeps trying. */
   get closed(): Error | undefined {
     return this.#closed;
   }
 
   /**
-   * Ends the watch, which may be late, and lists anew at once. Resolves when the cache has everything that was there at the
-   * time of the call, and nothing that was not, or when its namespace is taken for closed; a list that fails is tried
-   * again as ever.
+   * Ends the watch, which may lag, and lists anew at once. Resolves when the cache equals the server's state at the
+   * time of the call or later, or when the namespace is considered closed. A failed list is retried as usual.
    */
   relist(): Promise<void> {
     return new Promise((resolve) => {
@@ -95,7 +97,7 @@ export class Reflector<T extends KubeObject> {
         const useful = await this.#watch(either, () => {
           failures = 0;
         }).catch((error) => {
-          // The server need send no bookmarks: a watch of what never changes is of use though nothing is ever heard of it.
+          // The server need not send bookmarks: a long silent watch of objects that never change is still useful.
           if (clock.monotonic() - watching >= USEFUL_WATCH_MS) failures = 0;
           throw error;
         });
@@ -124,7 +126,7 @@ export class Reflector<T extends KubeObject> {
   async #list(signal: AbortSignal): Promise<void> {
     const startedAt = this.#options.clock.monotonic();
     const asking = this.#asking.length;
-    // A long list can outlive its continue token: then it is read in one piece.
+    // A long list can outlive its continue token: then it is read in one request.
     const { objects, version } = await this.#pages(PAGE_SIZE, signal).catch((error) => {
       if (!isExpired(error)) throw error;
       return this.#pages(undefined, signal);
@@ -143,7 +145,10 @@ export class Reflector<T extends KubeObject> {
     for (const tell of this.#asking.splice(0, asking)) tell();
   }
 
-  /** Milliseconds until its namespace is to be taken for closed, as far as that is in sight; it is when they are over. */
+  /**
+   * Returns the milliseconds until the namespace is considered closed; Infinity when that is not foreseeable. Closes
+   * the namespace when none are left.
+   */
   #closesIn(error: unknown): number {
     const { clock, namespace } = this.#options;
     if (namespace === undefined || !isClosed(error)) return Number.POSITIVE_INFINITY;
@@ -176,7 +181,7 @@ export class Reflector<T extends KubeObject> {
     return { objects, version };
   }
 
-  /** Resolves when the server ended the watch in order: with true if it was of use. */
+  /** Resolves when the server ended the watch in order; with true if the watch was useful. */
   async #watch(signal: AbortSignal, onAlive: () => void): Promise<boolean> {
     const { api, cache, clock, random, resource, transform, onChanges, silentMs } = this.#options;
     signal.throwIfAborted();

@@ -3,12 +3,13 @@ import { backoffMs } from './backoff.ts';
 import { ApiError, TransportError } from './errors.ts';
 
 const BACKOFF = { baseMs: 100, maxMs: 5_000 };
-/** Spread over those whom an overloaded server told to come back at the same second. */
+/** Spread of the retries of clients that an overloaded server told to come back at the same second. */
 const RETRY_AFTER_SPREAD_MS = 250;
 
 /**
- * Whether the same request may be sent again after `error`. Reads: after any failure that can pass. Writes: only when
- * the server surely did nothing, which is what 429, 503 with Retry-After and a request that never left say.
+ * Reports whether the same request may be sent again after `error`. Reads: after any transient failure. Writes: only
+ * when the server surely did nothing. That is known for 429, for 503 with Retry-After, and for a request that never
+ * left this process.
  */
 export function mayRetry(error: unknown, readOnly: boolean): boolean {
   if (error instanceof TransportError) return !isWrongCertificate(error.cause) && (readOnly || !error.sent);
@@ -19,15 +20,15 @@ export function mayRetry(error: unknown, readOnly: boolean): boolean {
 }
 
 /**
- * Whether a reader that goes on for as long as it takes may ask again after `error`. A server that has just started may not
- * know yet whom it knew before (401) or what they may (403): that is believed at once only before the first answer.
+ * Reports whether a reader without a deadline may ask again after `error`. A server that has just started may not know
+ * its clients (401) or their rights (403) yet. These answers are final only before the first successful answer.
  */
 export function mayPass(error: unknown, wasAnswered: boolean): boolean {
   if (mayRetry(error, true)) return true;
   return wasAnswered && error instanceof ApiError && (error.code === 401 || error.code === 403);
 }
 
-/** Such a refusal is one of configuration and does not pass. */
+/** True for a refused certificate, which is an error of configuration and not transient. */
 function isWrongCertificate(cause: unknown): boolean {
   const { code } = (cause ?? {}) as { code?: unknown };
   return (
@@ -35,7 +36,7 @@ function isWrongCertificate(cause: unknown): boolean {
   );
 }
 
-/** Milliseconds to wait before the next attempt after `failures` failed ones. */
+/** Milliseconds to wait before the next attempt after `failures` failures. */
 export function retryWaitMs(error: unknown, failures: number, random: Random): number {
   if (error instanceof ApiError && error.retryAfterMs !== undefined) {
     return error.retryAfterMs + random.uniform() * RETRY_AFTER_SPREAD_MS;

@@ -1,27 +1,28 @@
 import type { Clock, Logger } from '../runtime.ts';
 
-/** When an answer of the API server was written, by its own clock and as seen from here. */
+/** Time of an answer of the API server, by the server's clock and by ours. */
 export interface AnswerTime {
-  /** The `Date` header: whole seconds, cut off. */
+  /** The `Date` header: whole seconds, rounded down. */
   date: string | undefined;
   /** Monotonic milliseconds before the request was sent. */
   sentAt: number;
-  /** Monotonic milliseconds after the answer was there. */
+  /** Monotonic milliseconds after the answer had arrived. */
   receivedAt: number;
 }
 
-/** A correction of more than this is not one of measurement: a clock was set. */
+/** Limit of a correction that measurement can explain. A larger one means that a clock was set. */
 const JUMP_MS = 5_000;
 
 /**
- * The API server's clock, read off the `Date` of its answers and carried on by monotonic time. Timestamps in the cluster
- * are the API server's, or were written by a controller with this clock: compared with it they mean the same after a
- * restart, on another machine, and whatever is done to the clock of this one. Before the first answer it is the own clock.
+ * The API server's clock, read from the `Date` of its answers and continued with monotonic time. Timestamps in the
+ * cluster come from the API server, or from a controller with this clock. Compared with this clock they mean the same
+ * after a restart, on another machine, and after somebody sets the clock of this machine. Before the first answer it
+ * equals the local clock.
  */
 export class ServerClock implements Clock {
   readonly #own: Clock;
   readonly #log: Logger;
-  /** The server's time minus monotonic time. */
+  /** Server time minus monotonic time. */
   #offset: number | undefined;
 
   constructor(own: Clock, log: Logger) {
@@ -41,7 +42,7 @@ export class ServerClock implements Clock {
     return this.#own.setTimer(ms, fn);
   }
 
-  /** Moves as little as the answer asks for: each one only says between which two values the offset lies. */
+  /** Moves the offset as little as the answer requires: an answer gives only an interval in which the offset lies. */
   answered({ date, sentAt, receivedAt }: AnswerTime): void {
     const written = Date.parse(date ?? '');
     if (Number.isNaN(written)) return;

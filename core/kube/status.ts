@@ -17,8 +17,8 @@ const REASONS: Record<number, string> = {
 };
 
 /**
- * The Status of a failed call. Proxies and kubelets answer with other things than a Status: then it is made from the
- * HTTP code, and the first line of the text becomes the message. `what` names the call.
+ * Returns the Status of a failed call. Proxies and kubelets send other bodies: then the Status is made from the HTTP
+ * code, and the first line of the text becomes the message. `what` names the call.
  */
 export function toStatus(body: unknown, code: number, what: string): ApiStatus {
   const status = (typeof body === 'object' && body !== null ? body : {}) as Partial<ApiStatus>;

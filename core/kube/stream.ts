@@ -18,9 +18,9 @@ const CLOSE = 255;
 const OPEN_TIMEOUT_MS = 10_000;
 const PING_MS = 30_000;
 const WRITE_PIECE_BYTES = 32 * 1024;
-/** Writers wait while more than this is on its way to the socket. */
+/** Bytes on their way to the socket above which writers wait. */
 const WRITE_BUFFER_BYTES = 256 * 1024;
-/** The server has this long to answer a close before the connection is cut. */
+/** Time that the server has to answer a close before the connection is cut. */
 const CLOSE_TIMEOUT_MS = 2_000;
 const ERROR_BODY_BYTES = 64 * 1024;
 const ERROR_TEXT_BYTES = 64 * 1024;
@@ -34,7 +34,7 @@ interface Surroundings {
 
 /**
  * Opens attach or exec at `path`. Rejects with an ApiError (the server refused the upgrade), a TransportError or the
- * signal's reason. After it resolves the pod may still turn out not to be there: then `closed` says so.
+ * signal's reason. The pod may turn out to be missing after this resolves: then `closed` reports it.
  */
 export async function openPodStream(
   path: string,
@@ -56,7 +56,7 @@ export async function openPodStream(
     perMessageDeflate: false,
     skipUTF8Validation: true,
   });
-  // Before the handshake is over: the first message may come in the same packet as its end.
+  // Created before the handshake is over: the first message may come in the same packet as the end of the handshake.
   const stream = new Stream(socket, options, surroundings, where);
   await new Promise<void>((resolve, reject) => {
     const openTimeoutMs = options.openTimeoutMs ?? OPEN_TIMEOUT_MS;
@@ -187,7 +187,7 @@ class Stream implements PodStream {
     }
   }
 
-  /** A consumer that throws must not stop the drain: a stalled attach blocks the container's writes. */
+  /** Catches errors of a consumer, which must not stop the drain: a stalled attach blocks the container's writes. */
   #deliver(consumer: ((chunk: Buffer) => void) | undefined, payload: Buffer): void {
     if (payload.length === 0) return;
     try {
@@ -197,7 +197,7 @@ class Stream implements PodStream {
     }
   }
 
-  /** Proxies drop silent connections, and a dead peer is noticed by nothing else. */
+  /** Pings the server: proxies drop silent connections, and a dead peer is not noticed otherwise. */
   #armPing(): void {
     this.#cancelTimer = this.#clock.setTimer(PING_MS, () => {
       if (!this.#alive) {

@@ -6,14 +6,14 @@ import { TransportError } from './errors.ts';
 
 export interface Request {
   method: string;
-  /** Path and query as sent. */
+  /** Path and query to send. */
   path: string;
   headers: Record<string, string>;
   body?: string;
   signal?: AbortSignal | undefined;
   /** Limit for the headers of the answer (stream) or the whole answer (fetch), milliseconds; absent: none. */
   timeoutMs?: number;
-  /** For a stream that is not endless: limit for each wait for more of its body, milliseconds; absent: none. */
+  /** Limit of each wait for more of a finite stream's body, milliseconds; absent: no limit. */
   idleTimeoutMs?: number;
 }
 
@@ -23,15 +23,17 @@ export interface Answer<B> {
   body: B;
 }
 
-/** A body is read ahead of its reader up to this size; then the socket is left alone until the reader comes. */
+/** Bytes of a body that are read ahead of its reader; then the socket is paused until the reader continues. */
 const READ_AHEAD_BYTES = 1024 * 1024;
-/** Below the API server's own 90 s: a connection the server is about to close would fail the request sent on it. */
+/**
+ * Shorter than the API server's own 90 s: a request sent on a connection that the server is about to close would fail.
+ */
 const KEEP_ALIVE_MS = 60_000;
 const CONNECT_TIMEOUT_MS = 10_000;
 
 /**
- * HTTP/1.1 exchanges with one server over kept-alive connections. Streams (watches, log follows) have connections of
- * their own, so that however many are open, requests find one of the `maxConnections` for them.
+ * HTTP/1.1 client of one server over kept-alive connections. Streams (watches, log follows) have connections of their
+ * own, so that open streams never take the `maxConnections` for requests.
  */
 export class Transport {
   readonly #requests: PoolType;
@@ -58,7 +60,7 @@ export class Transport {
     this.#streams = new Pool(this.#origin, shared);
   }
 
-  /** The whole answer. Rejects with a TransportError or the signal's reason. */
+  /** Returns the whole answer. Rejects with a TransportError or the signal's reason. */
   async fetch(request: Request): Promise<Answer<Buffer>> {
     const exchange = new Exchange(this.#requests, this.#origin, this.#basePath, request, this.#clock);
     try {
@@ -71,7 +73,7 @@ export class Transport {
     }
   }
 
-  /** The answer's head, and its body as it comes; the reader must iterate it, or abort the signal. */
+  /** Returns the answer's head, and its body as it comes. The reader must iterate the body, or abort the signal. */
   async stream(request: Request): Promise<Answer<AsyncIterable<Buffer>>> {
     const exchange = new Exchange(this.#streams, this.#origin, this.#basePath, request, this.#clock);
     const answer = await exchange.answer;
@@ -79,14 +81,14 @@ export class Transport {
     return answer;
   }
 
-  /** Ends every connection; what is under way fails. */
+  /** Closes every connection; requests under way fail. */
   async close(): Promise<void> {
     const closed = new TransportError(`the client of ${this.#origin} was closed`);
     await Promise.all([this.#requests.destroy(closed), this.#streams.destroy(closed)]);
   }
 }
 
-/** One request and its answer. */
+/** A request and its answer. */
 class Exchange implements Dispatcher.DispatchHandler {
   readonly answer: Promise<Answer<AsyncIterable<Buffer>>>;
   readonly #request: Request;
@@ -133,7 +135,7 @@ class Exchange implements Dispatcher.DispatchHandler {
 
   onRequestStart(controller: Dispatcher.DispatchController): void {
     this.#controller = controller;
-    // Given up while it waited for a connection: nothing has been written yet, and nothing will be.
+    // The caller gave up while the request waited for a connection: nothing has been written, and nothing will be.
     if (this.#failed) controller.abort(new Error('given up'));
     else this.#sent = true;
   }
@@ -143,7 +145,7 @@ class Exchange implements Dispatcher.DispatchHandler {
     status: number,
     headers: Answer<unknown>['headers'],
   ): void {
-    // A proxy may say first that it is at work, or what to load meanwhile.
+    // A proxy may send an informational answer first (102, 103).
     if (status < 200) return;
     this.#resolve({ status, headers, body: this.#body() });
   }
@@ -170,7 +172,7 @@ class Exchange implements Dispatcher.DispatchHandler {
     );
   }
 
-  /** Forgets timer and signal. */
+  /** Clears the timer and the abort listener. */
   settle(): void {
     this.stopTimer();
     this.#request.signal?.removeEventListener('abort', this.#onAbort);

@@ -1,6 +1,6 @@
 /**
- * The Kubernetes API as Berth uses it: raw JSON objects, typed by the caller, over one interface that the real client,
- * and a simulated API, implement.
+ * The Kubernetes API as Berth uses it: raw JSON objects, typed by the caller. The real client and the simulated API
+ * implement one interface.
  */
 
 export interface OwnerReference {
@@ -46,14 +46,17 @@ export interface KubeList<T extends KubeObject> {
   items: Stored<T>[];
 }
 
-/** What identifies a resource in a URL. `group` is '' for the core group. */
+/** Names of a resource in a URL. `group` is '' for the core group. */
 export interface Resource<T extends KubeObject = KubeObject> {
   readonly group: string;
   readonly version: string;
   readonly plural: string;
   readonly kind: string;
   readonly namespaced: boolean;
-  /** Objects hold JSON of their users: its numbers are kept as core/json.ts reads them. Others' are JavaScript's. */
+  /**
+   * True if objects hold JSON of users: numbers are kept as core/json.ts reads them. Otherwise they are JavaScript
+   * numbers.
+   */
   readonly exactNumbers?: true;
   /** Carries the object's type only; never set. */
   readonly type?: T;
@@ -82,12 +85,12 @@ export interface ListOptions extends CallOptions {
   continue?: string;
   /** '0' may be served from the API server's cache; absent is a consistent read. */
   resourceVersion?: string;
-  /** The objects come with nothing but their metadata, whatever their type says. */
+  /** True if objects come with their metadata only, whatever their type says. */
   metadataOnly?: boolean;
 }
 
 export interface DeleteOptions extends CallOptions {
-  /** Preconditions: 409 Conflict when the object is another by now. */
+  /** Preconditions: 409 Conflict when the object has another uid or version by now. */
   uid?: string;
   resourceVersion?: string;
   gracePeriodSeconds?: number;
@@ -109,7 +112,7 @@ export interface WatchOptions {
   namespace?: string;
   labelSelector?: string;
   fieldSelector?: string;
-  /** Events after this version. */
+  /** Version after which events are sent. */
   resourceVersion: string;
   /** Asks the server to end the watch after this time; seconds. */
   timeoutSeconds?: number;
@@ -117,15 +120,15 @@ export interface WatchOptions {
 }
 
 /**
- * Every method rejects with an `ApiError` (an answer of the server), a `TransportError` (no answer: the effect of a
- * write is unknown) or the signal's reason.
+ * Interface of the Kubernetes API. Every method rejects with an `ApiError` (an answer of the server), a
+ * `TransportError` (no answer: the effect of a write is unknown) or the signal's reason.
  */
 export interface KubeApi {
   get<T extends KubeObject>(resource: Resource<T>, ref: ObjectRef, options?: CallOptions): Promise<Stored<T>>;
   list<T extends KubeObject>(resource: Resource<T>, options?: ListOptions): Promise<KubeList<T>>;
-  /** The namespace is the object's own `metadata.namespace`. */
+  /** Creates the object in its own `metadata.namespace`. */
   create<T extends KubeObject>(resource: Resource<T>, object: T, options?: WriteOptions): Promise<Stored<T>>;
-  /** PUT: the whole object; with a `metadata.resourceVersion` another writer in between gives 409 Conflict. */
+  /** Replaces the whole object (PUT). With a `metadata.resourceVersion` a concurrent write gives 409 Conflict. */
   replace<T extends KubeObject>(resource: Resource<T>, object: T, options?: WriteOptions): Promise<Stored<T>>;
   patch<T extends KubeObject>(
     resource: Resource<T>,
@@ -134,11 +137,14 @@ export interface KubeApi {
     options?: WriteOptions & { type?: PatchType },
   ): Promise<Stored<T>>;
   delete<T extends KubeObject>(resource: Resource<T>, ref: ObjectRef, options?: DeleteOptions): Promise<void>;
-  /** One watch connection; ends when the server ends it. 410 is an `ApiError` with reason `Expired` or `Gone`. */
+  /**
+   * Opens one watch connection, which ends when the server ends it. 410 is an `ApiError` with reason `Expired` or
+   * `Gone`.
+   */
   watch<T extends KubeObject>(resource: Resource<T>, options: WatchOptions): AsyncIterable<WatchEvent<T>>;
   /**
-   * The log of a pod's container, whole (`follow: false`) or live. Of several the API server wants one to be named. 400
-   * while there is none yet: the pod has no node, or its container has not started.
+   * Reads the log of a pod's container, whole (`follow: false`) or live. With several containers the API server
+   * requires the name of one. 400 while there is no log yet: the pod has no node, or its container has not started.
    */
   podLog(
     ref: ObjectRef,
@@ -149,7 +155,7 @@ export interface KubeApi {
       sinceTime?: string;
       tailLines?: number;
       limitBytes?: number;
-      /** Each line begins with the time at which it was written, RFC 3339, and a space. */
+      /** True: each line begins with the time at which it was written, RFC 3339, and a space. */
       timestamps?: boolean;
       signal?: AbortSignal;
     },
@@ -168,7 +174,7 @@ export interface AttachOptions {
   signal?: AbortSignal;
   /** Limit for the opening handshake, milliseconds. */
   openTimeoutMs?: number;
-  /** Called for every piece as it comes: the stream is always drained, so the consumer must bound its own memory. */
+  /** Called for every piece as it arrives. The stream is always drained, so the consumer must bound its own memory. */
   onStdout?: (chunk: Buffer) => void;
   onStderr?: (chunk: Buffer) => void;
 }
@@ -179,12 +185,12 @@ export interface PodStream {
   /** Half-closes stdin (v5 protocol). */
   closeStdin(): void;
   close(): void;
-  /** Settles once, never rejects. */
+  /** Settles once and never rejects. */
   readonly closed: Promise<StreamEnd>;
 }
 
 export interface StreamEnd {
-  /** What ended it: the remote process, our close or abort, or the connection. */
+  /** Cause of the end: the remote process, our close or abort, or the connection. */
   by: 'remote' | 'local' | 'connection';
   /** The Status the server sent on the error channel, if any: exit code and message. */
   exitCode?: number;

@@ -1,9 +1,9 @@
 import type { KubeClient } from './client.ts';
 
-/** The oldest Kubernetes that Berth is tested on; attach over WebSockets and selectable fields need it anyway. */
+/** Oldest Kubernetes version that Berth is tested on. Attach over WebSockets and selectable fields require it too. */
 export const OLDEST_SUPPORTED = { major: 1, minor: 34 };
 
-/** The cluster is older than what Berth is tested on. */
+/** The cluster is older than the oldest version that Berth is tested on. */
 export class UnsupportedVersionError extends Error {
   readonly code = 'KubernetesUnsupported';
 }
@@ -15,7 +15,7 @@ export async function requireSupportedVersion(client: Pick<KubeClient, 'raw'>, s
     minor: string;
     gitVersion: string;
   };
-  // Providers write the minor version as `35+`.
+  // Some providers write the minor version as `35+`.
   const major = Number.parseInt(version.major, 10);
   const minor = Number.parseInt(version.minor, 10);
   const { major: oldestMajor, minor: oldestMinor } = OLDEST_SUPPORTED;

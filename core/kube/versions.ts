@@ -1,6 +1,6 @@
 /**
- * Orders two resourceVersions: negative when `a` is older, 0 when equal, positive when newer. Kubernetes guarantees
- * since 1.35 that they compare as decimal integers of any size; undefined when they are something else.
+ * Compares two resourceVersions: negative when `a` is older, 0 when equal, positive when newer. Kubernetes guarantees
+ * since 1.35 that they compare as decimal integers of any size. Undefined when they are something else.
  */
 export function compareVersions(a: string | undefined, b: string | undefined): number | undefined {
   if (a === b && a !== undefined) return 0;

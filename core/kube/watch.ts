@@ -3,14 +3,14 @@ import { ApiError, TransportError } from './errors.ts';
 import { toStatus } from './status.ts';
 import type { KubeObject, Stored, WatchEvent } from './types.ts';
 
-/** etcd takes objects of 1.5 MiB; as JSON with their managed fields they stay well below this. */
+/** Limit of one line. etcd takes objects of 1.5 MiB, which stay well below this as JSON with their managed fields. */
 const MAX_LINE_BYTES = 16 * 1024 * 1024;
 const NEWLINE = 0x0a;
 
 /**
- * Events of a watch from the bytes of its answer: a JSON document a line, cut anywhere, also within a character.
- * Throws the ApiError that an ERROR event carries (410 when the position has expired), and a TransportError for
- * anything that is no watch event.
+ * Decodes the events of a watch from the bytes of its answer: one JSON document per line, cut anywhere, also within a
+ * character. Throws the ApiError that an ERROR event carries (410 when the position has expired), and a TransportError
+ * for anything that is not a watch event.
  */
 export async function* decodeWatch<T extends KubeObject>(
   chunks: AsyncIterable<Buffer>,
@@ -36,7 +36,7 @@ export async function* decodeWatch<T extends KubeObject>(
         throw new TransportError(`watch: an event is larger than ${MAX_LINE_BYTES} bytes`);
     }
   }
-  // The server ends every event with a newline: what is left was torn, and comes again after a reconnect.
+  // The server ends every event with a newline. The rest is torn, and comes again after a reconnect.
 }
 
 function decodeLine<T extends KubeObject>(line: Buffer, exactNumbers: boolean): WatchEvent<T> | undefined {

@@ -55,7 +55,7 @@ export const isJsonPointer = (text: string): boolean => POINTER.test(text);
 
 const pointer = () => z.string().max(512).regex(POINTER, 'must be a JSON pointer, for example /usage/input_tokens');
 
-/** What is found in a line, by JSON pointer; numbers, true, false and null as they are written. */
+/** JSON pointers into a line and the text found there; numbers, true, false and null as they are written. */
 const lineDescription = () => z.record(pointer(), z.string().max(512));
 
 const jsonLines = z.strictObject({
@@ -111,7 +111,7 @@ const tool = z
     }),
   );
 
-/** How a turn's agent is run. Every field is optional: the class has the defaults. */
+/** Settings of a turn's agent. Every field is optional: the class has the defaults. */
 export const agent = z.strictObject({
   driver: z
     .enum(['Command', 'Server', 'Shell', 'Tools'])

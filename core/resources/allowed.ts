@@ -3,9 +3,12 @@ import { OVERRIDABLE } from './overridable.ts';
 import type { SessionSpec } from './session.ts';
 import type { SessionClassSpec } from './sessionclass.ts';
 
-/** What a class lets its sessions set: without the schemas, which the command line need not load. */
+/**
+ * Checks the settings that a class allows its sessions. It uses no schemas, so that the command line need not load
+ * them.
+ */
 
-/** One field of a Session, by its path, and what is wrong with it and what to do. */
+/** Path of a field of a Session, the problem with it, and what to do. */
 export interface NotAllowed {
   field: string;
   message: string;
@@ -13,7 +16,7 @@ export interface NotAllowed {
 
 type Spec = Partial<Omit<SessionSpec, 'input'>>;
 
-/** The first thing that the session sets and its class does not let it set; undefined where there is none. */
+/** Returns the first setting of the session that its class does not allow; undefined when there is none. */
 export function notAllowed(spec: Spec, allowed: SessionClassSpec): NotAllowed | undefined {
   return override(spec, allowed) ?? timeout(spec, allowed) ?? secret(spec, allowed);
 }

@@ -7,7 +7,7 @@ import { sessionSpec, sessionStatus } from './session.ts';
 import { sessionClassSpec } from './sessionclass.ts';
 import { turnRules, turnSpec, turnStatus } from './turn.ts';
 
-/** From the zod schemas: CustomResourceDefinitions that a kube-apiserver accepts as structural. */
+/** Builds CustomResourceDefinitions that a kube-apiserver accepts as structural from the zod schemas. */
 
 type JsonSchema = { [key: string]: unknown };
 
@@ -113,7 +113,7 @@ export const kinds: Kind[] = [
         description: 'How often it was begun',
         priority: 1,
       },
-      // status.startedAt is not known at first: writing it at once would be one more write for every turn.
+      // The status has no startedAt at first: writing it at once would be one more write for every turn.
       { name: 'Since', type: 'date', jsonPath: sinceOf('Running'), description: 'Since it runs, asks or has ended' },
       age,
       {
@@ -197,7 +197,7 @@ export const kinds: Kind[] = [
 
 const SAFE = Number.MAX_SAFE_INTEGER;
 
-/** Rewrites what zod emits into the subset that a structural schema may have. */
+/** Rewrites zod's output into the subset that a structural schema may have. */
 function structural(node: unknown, path: string): JsonSchema {
   const source = node as JsonSchema;
   const out: JsonSchema = {};
@@ -207,7 +207,8 @@ function structural(node: unknown, path: string): JsonSchema {
       case 'propertyNames':
         break;
       case 'additionalProperties':
-        // Of a map its values; strictness is the API server's own: unknown fields are pruned or refused.
+        // Only the values of a map are described. The API server itself handles unknown fields: it prunes or refuses
+        // them.
         if (typeof value === 'object') out.additionalProperties = structural(value, `${path}{}`);
         break;
       case 'minimum':
@@ -243,12 +244,12 @@ function structural(node: unknown, path: string): JsonSchema {
   return out;
 }
 
-/** The OpenAPI 3.0 schema of a zod schema as Kubernetes accepts it. */
+/** Returns the OpenAPI 3.0 schema of a zod schema in the form that Kubernetes accepts. */
 export function structuralSchema(schema: z.ZodType, path: string): JsonSchema {
   return structural(z.toJSONSchema(schema, { target: 'openapi-3.0', io: 'input', unrepresentable: 'throw' }), path);
 }
 
-/** The CustomResourceDefinition of a kind. */
+/** Returns the CustomResourceDefinition of a kind. */
 export function customResourceDefinition(kind: Kind): JsonSchema {
   const properties: JsonSchema = {
     apiVersion: { type: 'string' },

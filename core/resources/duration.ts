@@ -3,7 +3,9 @@ const UNITS: Record<string, number> = { ms: 1, s: 1000, m: 60_000, h: 3_600_000 
 /** A duration as Go writes it: `90s`, `1h30m`, `500ms`. */
 export const DURATION_PATTERN = '^([0-9]+(\\.[0-9]+)?(ms|s|m|h))+$';
 
-/** Milliseconds of a duration such as `1h30m`; throws a RangeError that shows the text when it is none. */
+/**
+ * Parses a duration such as `1h30m` to milliseconds. Throws a RangeError that shows the text when it is not a duration.
+ */
 export function parseDuration(text: string): number {
   if (!new RegExp(DURATION_PATTERN).test(text)) {
     throw new RangeError(`"${text}" is not a duration; write for example 90s, 30m or 1h30m`);
@@ -15,7 +17,7 @@ export function parseDuration(text: string): number {
   return total;
 }
 
-/** A duration for people: `1.2s`, `3m5s`, `2h`. */
+/** Formats a duration for people: `1.2s`, `3m5s`, `2h`. */
 export function formatDuration(ms: number): string {
   if (ms < 1000) return `${Math.round(ms)}ms`;
   if (ms < 60_000) return `${Number((ms / 1000).toFixed(1))}s`;

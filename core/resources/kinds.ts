@@ -44,7 +44,7 @@ export const approvals = resource<Approval>('approvals', 'Approval', true);
 export const sessionclasses = resource<SessionClass>('sessionclasses', 'SessionClass', false);
 export const blobs = resource<Blob>('blobs', 'Blob', true);
 
-/** Name and uid as an owner reference; the owner's deletion takes the object with it. */
+/** Returns an owner reference to the session; deleting the session deletes the object too. */
 export function ownedBy(session: { metadata: { name: string; uid: string } }): {
   apiVersion: string;
   kind: string;
@@ -61,18 +61,18 @@ export function ownedBy(session: { metadata: { name: string; uid: string } }): {
   };
 }
 
-/** The reference to the Session that owns the object, among whatever else owns it. */
+/** Returns the owner reference to the Session, among those to other owners. */
 export function sessionOwner({ ownerReferences }: Pick<ObjectMeta, 'ownerReferences'>): OwnerReference | undefined {
   return ownerReferences?.find(({ kind }) => kind === 'Session');
 }
 
-/** The references with one more; only one of all may be the controller. */
+/** Returns the references with one more; at most one of them may be the controller. */
 export function withOwner(present: readonly OwnerReference[] | undefined, owner: OwnerReference): OwnerReference[] {
   const others = (present ?? []).filter(({ uid }) => uid !== owner.uid);
   return [...others, others.some(({ controller }) => controller) ? { ...owner, controller: false } : owner];
 }
 
-/** As `ownedBy`, of what goes with a Turn. */
+/** Like `ownedBy`, for an object that belongs to a Turn. */
 export function ownedByTurn(turn: { metadata: { name: string; uid: string } }): ReturnType<typeof ownedBy> {
   return { ...ownedBy(turn), kind: 'Turn' };
 }

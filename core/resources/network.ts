@@ -55,7 +55,7 @@ const destination = z.strictObject({ ...peer, ports: peer.ports.describe('Defaul
 );
 export type Destination = z.infer<typeof destination>;
 
-/** A proxy whose URL has an address needs no more; names mean nothing to a NetworkPolicy. */
+/** Pattern of a proxy URL with an address. A name is not enough, because a NetworkPolicy knows addresses only. */
 export const PROXY_ADDRESS = `^https?://(${IPV4}|\\[[0-9a-fA-F:]+\\])(:[0-9]+)?/?$`;
 
 const proxy = z
@@ -79,7 +79,7 @@ const proxy = z
   .meta(rules(exclusive, exceptOfCidr));
 export type HttpProxy = z.infer<typeof proxy>;
 
-/** What a session's pod may reach. Nothing ever reaches it. */
+/** Network access of a session's pod. No incoming connection is ever allowed. */
 export const network = z
   .strictObject({
     mode: z

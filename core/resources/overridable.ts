@@ -1,4 +1,4 @@
-/** Fields that a class may let its sessions set; `agent.*` fields one by one. */
+/** Fields that a class may let its sessions set; `agent.*` fields are listed one by one. */
 export const OVERRIDABLE = [
   'agent.driver',
   'agent.command',

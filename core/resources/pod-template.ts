@@ -9,8 +9,8 @@ const labelValue = () =>
     .regex(/^(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?$/, 'must be a label’s value');
 
 /**
- * Annotations by which a pod’s container could be taken out of its AppArmor or seccomp profile; they end in the container’s name, or in
- * `pod`. The Pod Security Standards forbid that.
+ * Annotations that could take a pod's container out of its AppArmor or seccomp profile; they end in the container's
+ * name, or in `pod`. The Pod Security Standards forbid them.
  */
 const PROFILES = [
   'container.apparmor.security.beta.kubernetes.io/',
@@ -20,7 +20,7 @@ const PROFILES = [
 
 export const isProfileAnnotation = (key: string): boolean => PROFILES.some((prefix) => key.startsWith(prefix));
 
-/** What of the session pods' templates is the platform's: how they are marked, where and in what they run. */
+/** Settings of session pods that belong to the platform: labels, annotations, scheduling and runtime. */
 export const podTemplate = {
   runtimeClassName: dnsSubdomain()
     .optional()

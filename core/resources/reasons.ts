@@ -1,5 +1,5 @@
 /**
- * Every reason Berth writes into a condition, an event or a turn's error, each with the sentence that explains it. A
+ * Reasons that Berth writes into a condition, an event or a turn's error, each with the sentence that explains it. A
  * reader who meets one in `kubectl describe` finds it here and in `docs/reference/reasons.md`.
  */
 export const reasons = {
@@ -68,7 +68,7 @@ export const reasons = {
   // The end of a session
   Expired: 'The session was deleted as ttlAfterFinished or ttlAfterSuspended was over.',
 
-  // What keeps a pod from starting
+  // Problems that keep a pod from starting
   StartFailed:
     'The pod did not become able to take turns within timeouts.start; the message says what Kubernetes reports.',
   ImageUnavailable:

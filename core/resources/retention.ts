@@ -1,7 +1,7 @@
 import * as z from 'zod';
 import { duration, quantity } from './schema.ts';
 
-/** How long things are kept; a Session's fields and, under the same names, its class's defaults. */
+/** Retention times: fields of a Session and, under the same names, defaults of its class. */
 export const retention = {
   ttlAfterFinished: duration()
     .optional()

@@ -20,7 +20,7 @@ const limits = z.strictObject({
   core: quantity().optional().describe('Size of a core dump. Default 0: none is written.'),
 });
 
-/** What the agent's processes may use; fields of a class's sandbox. */
+/** Limits of the agent's processes; fields of a class's sandbox. */
 export const processLimits = {
   preset: z
     .enum(['Strict', 'Agent'])

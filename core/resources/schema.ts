@@ -2,9 +2,9 @@ import * as z from 'zod';
 import { DURATION_PATTERN } from './duration.ts';
 import { RUNNER_DIRECTORY, SECRETS_DIRECTORY } from './names.ts';
 
-/** The pieces that the kinds share. Descriptions become the CRD's and OpenAPI's. */
+/** Schemas that the kinds share. Their descriptions become the CRD's and OpenAPI's. */
 
-/** A validation rule in CEL, checked by the API server. The message says what to do. */
+/** A validation rule in CEL, checked by the API server. The message must say what to do. */
 export interface Rule {
   rule: string;
   message: string;
@@ -18,7 +18,10 @@ export function rules(...list: Rule[]): { 'x-kubernetes-validations': Rule[] } {
   return { 'x-kubernetes-validations': list };
 }
 
-/** Any JSON value. The API server sees neither its type nor its size: whoever reads it checks both. Not nullable it would lose a null. */
+/**
+ * Any JSON value. The API server checks neither its type nor its size, so each reader checks both. It is nullable
+ * because the API server would drop a null otherwise.
+ */
 export const anyJson = () => z.unknown().meta({ 'x-kubernetes-preserve-unknown-fields': true, nullable: true });
 
 export const dnsLabel = () =>
@@ -31,7 +34,7 @@ export const dnsLabel = () =>
       'must be a DNS label: lower-case letters, digits and "-", for example my-session',
     );
 
-/** Names of Turns and SessionClasses: several labels joined by dots are allowed. */
+/** Name of a Turn or SessionClass: several labels joined by dots are allowed. */
 export const dnsSubdomain = () =>
   z
     .string()
@@ -85,7 +88,7 @@ export const resourceRequirements = z.strictObject({
     .describe('What the pod may use at most. One below a request that is not given beside it lowers that request.'),
 });
 
-/** Of each time-out what is made of what it is and of its default. */
+/** Builds a schema per timeout from its description and default. */
 const eachTimeout = <T>(make: (text: string, byDefault: string) => T) => ({
   start: make('From the creation of the pod until it takes turns.', '10m'),
   turn: make('From the start of a turn until its result.', '30m'),
@@ -104,7 +107,10 @@ export const maxTimeouts = z.strictObject(
   eachTimeout((text) => duration().optional().describe(`The most that a session gets. ${text} Default: any.`)),
 );
 
-/** Directories of the session pod, its container runtime and the image's programs. A volume there or below breaks the pod. */
+/**
+ * Directories of the session pod, its container runtime and the image's programs. A volume at or below one of them
+ * breaks the pod.
+ */
 const TAKEN = [
   ...['/berth', RUNNER_DIRECTORY, SECRETS_DIRECTORY, '/opt/berth', '/tmp'],
   ...['/proc', '/sys', '/dev', '/etc', '/boot', '/run', '/var/run'],
@@ -112,7 +118,7 @@ const TAKEN = [
   ...['/usr/bin', '/usr/sbin', '/usr/lib', '/usr/lib32', '/usr/lib64', '/usr/libexec'],
   ...['/usr/local/bin', '/usr/local/sbin', '/usr/local/lib'],
 ];
-/** Directories above those. A volume there hides them; below there is room. */
+/** Parent directories of those. A volume at one of them hides them; a volume below is allowed. */
 const ABOVE = ['/usr', '/usr/local', '/opt', '/var'];
 
 const workspace = z
@@ -151,7 +157,7 @@ const workspace = z
   )
   .describe('A volume that outlives the pod and goes with the Session. It is the working directory of the agent.');
 
-/** Of objects by their labels, as everywhere in Kubernetes; an empty one selects all. */
+/** Selector of objects by their labels, as in all of Kubernetes; an empty one selects every object. */
 export const labelSelector = z.strictObject({
   matchLabels: z
     .record(z.string().max(317), z.string().max(63))
@@ -181,7 +187,7 @@ export const labelSelector = z.strictObject({
 });
 export type LabelSelector = z.infer<typeof labelSelector>;
 
-/** What outlives the pod; every field is optional, the class has the defaults. */
+/** Data that outlives the pod. Every field is optional: the class has the defaults. */
 export const persistence = z.strictObject({
   state: z
     .boolean()
@@ -196,7 +202,7 @@ export const persistence = z.strictObject({
 });
 export type Persistence = z.infer<typeof persistence>;
 
-/** Of a status or a condition. */
+/** Generation of a status or a condition. */
 export const observedGeneration = () =>
   z.int().optional().describe('metadata.generation of the spec that this was said of.');
 
@@ -218,7 +224,10 @@ export const conditions = () =>
     .optional()
     .describe('What is so, why, and since when; for programs and `kubectl wait`.');
 
-/** Where a sealed state is, and its place in the order (incarnation, seq) in which states only move forward. */
+/**
+ * Location of a sealed state, and its position (incarnation, seq). The committed state only moves forward in that
+ * order.
+ */
 export const stateRef = z.strictObject({
   inline: z.string().max(12_288).optional().describe('The sealed state itself, base64, up to 8 KiB before it.'),
   ref: z.string().max(253).optional().describe('Key of the sealed state in the store.'),

@@ -1,6 +1,6 @@
 import { isRawNumber } from '../json.ts';
 
-/** What of JSON Schema a tool's parameters may use, checked before anything is run by them. */
+/** Checks that the parameters of a tool use the supported part of JSON Schema, before any program is run with them. */
 
 const TYPES = ['string', 'number', 'integer', 'boolean', 'object', 'array', 'null'];
 const ONE = [
@@ -34,13 +34,13 @@ const MAX_DEPTH = 32;
 
 type Json = Record<string, unknown>;
 
-/** What is wrong with the schema of a tool's arguments, naming the place; undefined when nothing is. */
+/** Returns the problem of a tool's argument schema and its place; undefined when there is none. */
 export function toolSchemaProblem(schema: unknown): string | undefined {
   if (!isObject(schema) || schema.type !== 'object') return 'must be a JSON Schema with type: object';
   return problemIn(schema, schema, '', 0);
 }
 
-/** Whether a tool with this schema has arguments that it knows by name. */
+/** Reports whether a tool with this schema has named arguments. */
 export function takesArguments(schema: unknown): boolean {
   return isObject(schema) && isObject(schema.properties) && Object.keys(schema.properties).length > 0;
 }

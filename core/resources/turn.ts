@@ -55,7 +55,7 @@ export const turnSpec = z
     ),
   );
 
-/** What a turn asked last and, once somebody has decided, what. */
+/** The turn's last question and, once a person has decided, the decision. */
 const turnApproval = z.strictObject({
   id: z.string().max(64).describe('What an Approval names in spec.requestId.'),
   prompt: z.string().max(4096).describe('The question, for people.'),
@@ -81,7 +81,7 @@ const turnApproval = z.strictObject({
 });
 export type TurnApproval = z.infer<typeof turnApproval>;
 
-/** The rules that a turn began with. */
+/** Settings that the turn began with. */
 const granted = z.strictObject({
   timeout: duration().optional().describe('How long it may run. Waiting for a decision does not count.'),
   stall: duration().optional().describe('How long it may be silent. Absent: for ever.'),
@@ -168,7 +168,7 @@ export type TurnSpec = z.infer<typeof turnSpec>;
 export type TurnStatus = z.infer<typeof turnStatus>;
 export type TurnPhase = z.infer<typeof turnPhase>;
 
-/** A field selector for turns that have not ended. */
+/** Field selector of turns that have not ended. */
 export const LIVE_TURNS = TERMINAL_PHASES.map((phase) => `status.phase!=${phase}`).join(',');
 
 export function isTerminal(phase: TurnPhase | undefined): boolean {

@@ -10,35 +10,37 @@ import { checkOutputSize, redactValue } from './output.ts';
 
 const MAX_MESSAGE_BYTES = 4096;
 
-/** What a turn came to; strings are redacted. */
+/** Outcome of a turn; strings are redacted. */
 export interface Conclusion
   extends Pick<
     Result,
     'outcome' | 'output' | 'error' | 'exitCode' | 'signal' | 'metadata' | 'turnCount' | 'redactions'
   > {
-  /** Set where the agent succeeded in asking and the turn goes on with the decision. */
+  /** Set when the agent asked successfully: the turn continues with the decision. */
   asks?: Question;
 }
 
-/** How a process ended; its code is null when a signal ended it. */
+/** End of a process; `code` is null when a signal ended it. */
 interface Exit {
   code: number | null;
   signal: string | null;
 }
 
 export interface Ending {
-  /** undefined when the process lives on. */
+  /** Undefined while the process is still running. */
   exit: Exit | undefined;
-  /** Set when the agent was stopped. What it said before stands in the result, but decides nothing. */
+  /** Set when the agent was stopped. Its earlier output stays in the result, but does not decide the outcome. */
   stopped: { outcome: Outcome; error: TurnError } | undefined;
-  /** The result, or why there is none. */
+  /** The result, or the reason why there is none. */
   result: Envelope | TurnFailure | undefined;
   /** The end of stderr, redacted. */
   errorTail: string;
   secrets: Hidden;
 }
 
-/** What a turn came to. An error envelope wins over the exit code; the exit code over a success envelope. */
+/**
+ * Decides the outcome of a turn. An error envelope wins over the exit code; the exit code wins over a success envelope.
+ */
 export function conclude({ exit, stopped, result, errorTail, secrets }: Ending): Conclusion {
   const { kept, problem } = keep(result instanceof TurnFailure ? undefined : result, secrets);
   const facts = {
@@ -68,17 +70,17 @@ export function conclude({ exit, stopped, result, errorTail, secrets }: Ending):
   return { ...facts, outcome: 'Succeeded' };
 }
 
-/** How a process ended, in words. */
+/** Describes the end of a process in words. */
 export function endedBy({ code, signal }: Exit): string {
   return code === null ? `killed by ${signal}` : `exit code ${code}`;
 }
 
-/** An error as it is returned: redacted, of bounded size. */
+/** Makes an error for a result: redacted, and of bounded size. */
 export function turnError(code: string, message: string, secrets: Hidden): TurnError {
   return { code, message: headOf(redact(message, secrets.errors), MAX_MESSAGE_BYTES) };
 }
 
-/** What of the result can be stored, redacted, and why not all of it. */
+/** Returns the part of the result that can be stored, redacted, and the reason why the rest cannot. */
 function keep(envelope: Envelope | undefined, secrets: Hidden) {
   const kept: Pick<Conclusion, 'output' | 'metadata' | 'turnCount' | 'redactions'> = {};
   let problem: TurnFailure | undefined;
@@ -104,7 +106,8 @@ function keep(envelope: Envelope | undefined, secrets: Hidden) {
   }
   if (envelope?.metadata) {
     attempt(() => {
-      // It has no place but the status, which rounds.
+      // Lost numbers become text, because metadata is stored in the status only, and the API server rounds numbers
+      // there.
       const metadata = withLostAsText(redactValue(envelope.metadata, secrets.outputs, onHidden)) as Record<
         string,
         unknown

@@ -4,7 +4,7 @@ export function isObject(value: unknown): value is Record<string, unknown> {
   return typeof value === 'object' && value !== null && !Array.isArray(value) && !isRawNumber(value);
 }
 
-/** What kind of value it is, for an error message; never the value, which can be a secret. */
+/** Describes the type of a value for an error message; never the value itself, which can be a secret. */
 export function describe(value: unknown): string {
   if (value === null) return 'null';
   if (value === '') return 'an empty string';

@@ -5,18 +5,18 @@ import { TurnFailure } from './failure.ts';
 import { ENVELOPE_DEPTH, MAX_METADATA_BYTES, parseJson } from './output.ts';
 import { questionOf } from './question.ts';
 
-/** What an agent says about its turn. */
+/** The agent's report on its turn. */
 export interface Envelope {
   status: 'success' | 'error' | 'approval';
   output?: unknown;
   error?: string;
   turnCount?: number;
   metadata?: Record<string, unknown>;
-  /** Set with the status approval. */
+  /** Set if the status is `approval`. */
   question?: Question;
 }
 
-/** Throws a TurnFailure naming the field that is wrong. `where` names where the envelope stood. */
+/** Throws a TurnFailure naming the field that is wrong. `where` names the place of the envelope. */
 export function parseEnvelope(text: string, where: string, secrets: Hidden): Envelope {
   const raw = parseJson(text, where, secrets, ENVELOPE_DEPTH);
   if (!isObject(raw)) throw invalid(where, `must be an object; it is ${describe(raw)}`);
@@ -46,7 +46,7 @@ export function parseEnvelope(text: string, where: string, secrets: Hidden): Env
   };
 }
 
-/** Throws a TurnFailure when the metadata is larger than may be stored. */
+/** Throws a TurnFailure when the metadata is too large to be stored. */
 export function checkMetadataSize(metadata: Record<string, unknown> | undefined): void {
   const bytes = metadata ? Buffer.byteLength(JSON.stringify(metadata)) : 0;
   if (bytes > MAX_METADATA_BYTES) {

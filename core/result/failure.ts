@@ -1,6 +1,6 @@
 import type { Reason } from '../resources/reasons.ts';
 
-/** Why a turn did not succeed, in words for the person who sent it. */
+/** Reason why a turn did not succeed, in words for the person who sent it. */
 export class TurnFailure extends Error {
   readonly code: Reason;
   constructor(code: Reason, message: string) {

@@ -6,17 +6,17 @@ import { redact } from '../text/redact.ts';
 import { headOf } from '../text/utf8.ts';
 import { TurnFailure } from './failure.ts';
 
-/** JSON may be laid out widely; this much of it is read. */
+/** Limit of the JSON text that is read: whitespace may make it larger than the output. */
 export const MAX_RAW_BYTES = 2 * MAX_OUTPUT_BYTES;
 export const MAX_METADATA_BYTES = 4096;
-/** An envelope, and the response of a server, lie around the output. */
+/** Maximum nesting including an envelope, or the response of a server, around the output. */
 export const ENVELOPE_DEPTH = MAX_JSON_DEPTH + 1;
-/** How much of a text that is no JSON an error quotes. */
+/** Number of bytes that an error quotes of a text that is not JSON. */
 const QUOTED_BYTES = 80;
 
 /**
- * A text as a JSON value of at most `levels` arrays and objects within each other. Throws a TurnFailure that says what is
- * wrong with it. `what` names where it stood.
+ * Parses a text as a JSON value with at most `levels` nested arrays and objects. Throws a TurnFailure that says what is
+ * wrong with it. `what` names the place of the text.
  */
 export function parseJson(text: string, what: string, secrets: Hidden, levels = MAX_JSON_DEPTH): unknown {
   if (text.trim() === '') throw new TurnFailure('InvalidResult', `${what} is empty; it must be JSON`);
@@ -25,7 +25,7 @@ export function parseJson(text: string, what: string, secrets: Hidden, levels = 
     value = parseExact(text);
   } catch (error) {
     const where = /position \d+/.exec((error as Error).message)?.[0];
-    // V8's own text quotes the input, cut anywhere: half a secret would not be recognised any more.
+    // V8's own text quotes the input, cut anywhere: half a secret would no longer be recognised.
     const start = JSON.stringify(headOf(redact(text.trim(), secrets.errors), QUOTED_BYTES));
     throw new TurnFailure(
       'InvalidResult',
@@ -36,7 +36,7 @@ export function parseJson(text: string, what: string, secrets: Hidden, levels = 
   return value;
 }
 
-/** Throws a TurnFailure for a value that other programs could not read. */
+/** Throws a TurnFailure for a value that other programs could not read because of its depth. */
 export function checkDepth(value: unknown, what: string, levels = MAX_JSON_DEPTH): void {
   const place = tooDeepAt(value, '', levels);
   if (place !== undefined) {
@@ -56,11 +56,11 @@ function unreadable(value: unknown): string | undefined {
   return undefined;
 }
 
-/** A text that can stand in a number. */
+/** Matches a text that can be part of a number. */
 const IN_NUMBER = /^[-+.0-9e]+$/i;
 const numberRules = new WeakMap<Rules, Rules>();
 
-/** Rules that a number can meet: few, so that a number costs little however many secrets there are. */
+/** Selects the rules that can match a number. They are few, so a number costs little even with many secrets. */
 function inNumbers(rules: Rules): Rules {
   let some = numberRules.get(rules);
   if (!some) {
@@ -72,8 +72,8 @@ function inNumbers(rules: Rules): Rules {
 }
 
 /**
- * The value with every string in it redacted, keys included; a number that shows a secret becomes a string. `onHidden` is
- * called for each `[REDACTED]`.
+ * Returns the value with every string redacted, keys included. A number that contains a secret becomes a string.
+ * `onHidden` is called for each `[REDACTED]`.
  */
 export function redactValue(value: unknown, rules: Rules, onHidden?: () => void): unknown {
   if (typeof value === 'string') return redact(value, rules, onHidden);
@@ -91,13 +91,13 @@ export function redactValue(value: unknown, rules: Rules, onHidden?: () => void)
   );
 }
 
-/** Throws a TurnFailure when the output is larger than may be stored. */
+/** Throws a TurnFailure when the output is too large to be stored. */
 export function checkOutputSize(output: unknown): void {
   const bytes = Buffer.byteLength(JSON.stringify(output) ?? '');
   if (bytes > MAX_OUTPUT_BYTES) throw tooLarge(bytes);
 }
 
-/** `bytes` as far as they were counted. */
+/** `bytes` is the number counted before reading stopped. */
 export function tooLarge(bytes: number): TurnFailure {
   return new TurnFailure('OutputTooLarge', `the output has ${bytes} bytes; at most ${MAX_OUTPUT_BYTES} can be stored`);
 }

@@ -6,7 +6,7 @@ import { redact } from '../text/redact.ts';
 import { describe } from './describe.ts';
 import { checkDepth, redactValue } from './output.ts';
 
-/** What an agent asks a person, redacted; or what is wrong with it, naming the field. */
+/** Returns an agent's question, redacted; or the problem with it, naming the field. */
 export function questionOf(
   { prompt, payload }: { prompt?: unknown; payload?: unknown },
   secrets: Hidden,
@@ -30,7 +30,7 @@ export function questionOf(
   } catch (error) {
     return { problem: (error as Error).message };
   }
-  // It is shown in the status, which rounds.
+  // Lost numbers become text, because the payload is shown in the status, and the API server rounds numbers there.
   question.payload = withLostAsText(redactValue(payload, secrets.outputs, onHidden));
   const bytes = jsonBytes(question.payload);
   if (bytes > MAX_PAYLOAD_BYTES) {

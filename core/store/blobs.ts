@@ -15,18 +15,18 @@ import {
   type StoreOwner,
 } from './store.ts';
 
-/** Of a create that finds its name taken and then free. */
+/** Attempts of a create whose name is taken and then free. */
 const ATTEMPTS = 3;
 const PAGE_SIZE = 500;
 
-/** What the store asks of the API server. */
+/** Methods of the API server that the store uses. */
 type BlobApi = Pick<KubeApi, 'get' | 'list' | 'create' | 'delete'>;
 
 export interface BlobStoreOptions extends CeilingOptions {
   api: BlobApi;
 }
 
-/** The default store: Blob objects beside the Session, which owns them. */
+/** The default store: Blob objects in the Session's namespace, owned by the Session. */
 export class BlobStore implements Store {
   readonly #api: BlobApi;
   readonly #ceiling: Ceiling;
@@ -45,7 +45,7 @@ export class BlobStore implements Store {
       ended = await this.#ceiling.reserve(sizeOf(parts), signal);
     } catch (error) {
       if (!(error instanceof StoreFullError)) throw error;
-      // Parts of an earlier attempt need no room.
+      // Parts of an earlier attempt need no more room.
       const missing = await inGroups(parts, (blob) => this.#isMissing(blob, signal));
       parts = parts.filter((_, index) => missing[index]);
       ended = await this.#ceiling.reserve(sizeOf(parts), signal);
@@ -104,14 +104,14 @@ export class BlobStore implements Store {
         await this.#api.create(blobs, blob, { signal });
         return;
       } catch (error) {
-        // By another leader, by an earlier attempt, or by our own request whose answer was lost.
+        // The name was taken by another leader, by an earlier attempt, or by our own request whose answer was lost.
         if (!isAlreadyExists(error) || attempt === ATTEMPTS) throw error;
         if (!(await this.#isMissing(blob, signal))) return;
       }
     }
   }
 
-  /** Rejects with a StoreConflictError when other content has the name. */
+  /** Reports whether the Blob must be created. Rejects with a StoreConflictError when other content has the name. */
   async #isMissing(blob: Blob, signal: AbortSignal): Promise<boolean> {
     const { name, namespace } = blob.metadata as { name: string; namespace: string };
     let existing: StoredBlob;
@@ -125,7 +125,7 @@ export class BlobStore implements Store {
     if (isSameContent(existing.spec, blob.spec) && data === blob.spec.data) return false;
     if (digest !== blob.spec.digest || bytes !== blob.spec.bytes)
       throw new StoreConflictError(`Blob ${namespace}/${name}`);
-    // The same content as another version of zlib compresses it: parts of both would not fit together.
+    // Another version of zlib compressed the same content differently: parts of both would not fit together.
     await this.#remove({ namespace, name }, existing.metadata.uid, signal);
     return true;
   }

@@ -8,46 +8,47 @@ import { StoreFullError } from './store.ts';
 export interface CeilingOptions {
   api: Pick<KubeApi, 'list'>;
   clock: Clock;
-  /** Bytes of base64 that all Blobs together may hold. */
+  /** Limit of the base64 bytes of all Blobs together. */
   ceilingBytes: number;
-  /** Absent: all namespaces with one list; else one list for each of these. */
+  /** Absent: one list of all namespaces. Otherwise one list per namespace. */
   namespaces?: readonly string[];
 }
 
-/** How long a count is good enough while there is room. */
+/** Age up to which a count is used while there is room. */
 const RECOUNT_MS = 60_000;
 const PAGE_SIZE = 500;
-/** A Blob that does not say its size, as large as one can be. */
+/** Assumed size of a Blob without the annotation: the largest possible. */
 const UNKNOWN_BYTES = 720_000;
 
 /**
- * Keeps the sum of all Blobs below the ceiling. The sum is what a list of their metadata said, and what has been written
- * since that list began or is being written: never too low by our own doing, too high at most until the next list.
+ * Keeps the sum of all Blobs below the ceiling. The sum is that of the last list of their metadata, plus the bytes
+ * written since that list began or being written. Our own writes never make it too low; it may be too high until the
+ * next list.
  */
 export class Ceiling {
   readonly #options: CeilingOptions;
   #listed = 0;
   #listedAt = -Infinity;
-  /** Written, or perhaps written, since the list began. */
+  /** Bytes written, or perhaps written, since the list began. */
   #written = 0;
   #beingWritten = 0;
   #counting: Promise<void> | undefined;
-  /** What each of the listed namespaces held when it could last be read. */
+  /** Bytes in each listed namespace when it could last be read. */
   readonly #held = new Map<string, number>();
 
   constructor(options: CeilingOptions) {
     this.#options = options;
   }
 
-  /** Bytes counted within the last minute. */
+  /** Returns the number of bytes, counted within the last minute. */
   async count(signal: AbortSignal): Promise<number> {
     if (this.#options.clock.monotonic() - this.#listedAt > RECOUNT_MS) await this.#recount(signal);
     return this.#bytes;
   }
 
   /**
-   * Makes room for `bytes` more, or rejects with a StoreFullError after having counted anew. The returned function is to
-   * be called when the write has ended, well or not.
+   * Reserves `bytes` more, or rejects with a StoreFullError after a new count. The caller calls the returned function
+   * when the write has ended, with or without success.
    */
   async reserve(bytes: number, signal: AbortSignal): Promise<() => void> {
     const { ceilingBytes } = this.#options;
@@ -65,7 +66,7 @@ export class Ceiling {
     return this.#listed + this.#written + this.#beingWritten;
   }
 
-  /** Those who ask at once share one list; who does not want to wait any longer leaves it to the others. */
+  /** Counts anew. Concurrent callers share one list; a caller whose signal aborts leaves it to the others. */
   async #recount(signal: AbortSignal): Promise<void> {
     this.#counting ??= this.#list().finally(() => {
       this.#counting = undefined;
@@ -85,7 +86,7 @@ export class Ceiling {
     this.#written -= before;
   }
 
-  /** One namespace that cannot be read does not keep results of the others from being stored. */
+  /** Counts one namespace. A namespace that cannot be read must not keep results of the others from being stored. */
   async #heldIn(namespace: string): Promise<number> {
     try {
       this.#held.set(namespace, await this.#sum(namespace));

@@ -17,10 +17,10 @@ import {
 } from '../resources/names.ts';
 import { StoreCorruptError, type StoredEntry, type StoreKey, type StoreOwner } from './store.ts';
 
-/** Up to this size the work takes less than handing it to a thread of the pool and back. */
+/** Size up to which the work takes less time than handing it to a thread of the pool and back. */
 const SMALL_BYTES = 64 * KiB;
 
-/** The labels that all Blobs of one key have in common. */
+/** Returns the labels that all Blobs of one key have in common. */
 export function blobLabels(key: StoreKey): Record<string, string> {
   return {
     [LABEL_SESSION_UID]: key.sessionUID,
@@ -29,7 +29,7 @@ export function blobLabels(key: StoreKey): Record<string, string> {
   };
 }
 
-/** The Blobs that hold `data`. Text is compressed where that helps; state is sealed, so nothing would. */
+/** Returns the Blobs that hold `data`. Text is compressed where that helps; sealed state cannot be compressed. */
 export async function toBlobs(key: StoreKey, data: Buffer, owner: StoreOwner): Promise<Blob[]> {
   const compressed = key.kind === 'State' ? data : await compress(data);
   const encoding = compressed.length < data.length ? 'Gzip' : 'Identity';
@@ -52,7 +52,7 @@ export async function toBlobs(key: StoreKey, data: Buffer, owner: StoreOwner): P
   });
 }
 
-/** What a Blob's metadata say that it is a part of; undefined for one that is not as `toBlobs` makes them. */
+/** Returns the stored entry that a Blob's metadata names; undefined for a Blob that `toBlobs` did not make. */
 export function entryOf({ name, namespace, labels = {}, creationTimestamp }: ServerMeta): StoredEntry | undefined {
   const sessionUID = labels[LABEL_SESSION_UID] ?? '';
   const incarnation = Number(labels[LABEL_INCARNATION]);
@@ -63,7 +63,7 @@ export function entryOf({ name, namespace, labels = {}, creationTimestamp }: Ser
   return { namespace, sessionUID, incarnation, seq, kind, createdAt: Date.parse(creationTimestamp) };
 }
 
-/** What the Blobs of one key hold, in the order of their parts. Rejects with a StoreCorruptError. */
+/** Joins the content of one key's Blobs, in the order of their parts. Rejects with a StoreCorruptError. */
 export async function fromBlobs(what: string, blobs: readonly StoredBlob[]): Promise<Buffer> {
   const first = (blobs[0] as StoredBlob).spec;
   for (const [index, { spec }] of blobs.entries()) {
@@ -79,7 +79,7 @@ export async function fromBlobs(what: string, blobs: readonly StoredBlob[]): Pro
   return data;
 }
 
-/** Whether two Blobs are parts of the same content, encoded alike. */
+/** Reports whether two Blobs are parts of the same content, encoded alike. */
 export function isSameContent(a: BlobSpec, b: BlobSpec): boolean {
   const fields = ['sessionUID', 'incarnation', 'seq', 'kind', 'parts', 'encoding', 'digest', 'bytes'] as const;
   return fields.every((field) => a[field] === b[field]);
@@ -89,7 +89,7 @@ async function compress(data: Buffer): Promise<Buffer> {
   return data.length <= SMALL_BYTES ? gzipSync(data) : promisify(gzip)(data);
 }
 
-/** Never more than what was put, whatever the content says. */
+/** Unpacks at most the stored number of bytes, whatever the content says. */
 async function unpack(what: string, content: Buffer, bytes: number): Promise<Buffer> {
   try {
     const limit = { maxOutputLength: Math.max(1, bytes) };

@@ -6,11 +6,11 @@ import { fromBlobs } from './chunks.ts';
 import { inGroups } from './groups.ts';
 import { StoreCorruptError, type StoreKey, StoreMissingError } from './store.ts';
 
-/** The largest content that the kinds allow, in parts. */
+/** Number of parts of the largest content that the kinds allow. */
 const MAX_PARTS = 256;
 
 /**
- * What is stored under a key, read with the rights of `api`: it takes `get` on blobs, nothing else. Rejects with
+ * Reads stored content with the rights of `api`, which needs `get` on blobs and nothing else. Rejects with
  * StoreMissingError, StoreCorruptError or an ApiError.
  */
 export async function readStored(api: Pick<KubeApi, 'get'>, key: StoreKey, signal?: AbortSignal): Promise<Buffer> {

@@ -1,6 +1,6 @@
 import type { BlobSpec } from '../resources/blob.ts';
 
-/** What is kept, by the frame that brought it: what was put under a key never changes. */
+/** Key of stored content, named after the frame that brought it. The content of a key never changes. */
 export interface StoreKey {
   namespace: string;
   sessionUID: string;
@@ -9,34 +9,37 @@ export interface StoreKey {
   kind: BlobSpec['kind'];
 }
 
-/** Something that is stored, as garbage collection sees it. */
+/** Stored content as garbage collection sees it. */
 export interface StoredEntry extends Omit<StoreKey, 'kind'> {
-  /** undefined where the store does not tell. */
+  /** Undefined where the store does not know it. */
   kind: StoreKey['kind'] | undefined;
-  /** Milliseconds since the epoch, by the store's clock: when the last part of it was written. */
+  /** Time at which the last part was written, milliseconds since the epoch, by the store's clock. */
   createdAt: number;
 }
 
-/** The session whose deletion takes what was stored with it. */
+/** Session whose deletion deletes the content too. */
 export interface StoreOwner {
   name: string;
   uid: string;
 }
 
-/** Where states, outputs and logs go that are too large for a status. Safe to use from two leaders at once. */
+/** Store of states, outputs and logs that are too large for a status. Safe to use from two leaders at once. */
 export interface Store {
   /**
-   * Durable when it resolves. Putting the same again is a success without effect, also after a put that failed half-way.
-   * Rejects with a StoreFullError, a StoreConflictError or what the store's backend failed with.
+   * Stores the data; durable when it resolves. Repeating a put succeeds without effect, and completes a put that failed
+   * half-way. Rejects with a StoreFullError, a StoreConflictError or the error of the store's backend.
    */
   put(key: StoreKey, data: Buffer, owner: StoreOwner, signal: AbortSignal): Promise<void>;
-  /** The bytes as they were put, checked against their digest. Rejects with StoreMissingError or StoreCorruptError. */
+  /**
+   * Returns the bytes as they were put, checked against their digest. Rejects with StoreMissingError or
+   * StoreCorruptError.
+   */
   get(key: StoreKey, signal: AbortSignal): Promise<Buffer>;
-  /** Removes what is there, also parts of a put that failed half-way; nothing there is a success. */
+  /** Removes the content, also parts of a put that failed half-way. Succeeds when there is none. */
   delete(key: StoreKey, signal: AbortSignal): Promise<void>;
-  /** Everything there is, half-written things too; of one session where one is named. */
+  /** Lists the stored content, half-written content too; only that of `sessionUID` where it is given. */
   list(scope: { namespace?: string; sessionUID?: string }, signal: AbortSignal): Promise<StoredEntry[]>;
-  /** Bytes used, by everything in the store, and the ceiling; up to a minute old. */
+  /** Returns the bytes that the whole store holds and the ceiling; up to a minute old. */
   usage(signal: AbortSignal): Promise<{ bytes: number; ceiling: number }>;
 }
 
@@ -50,7 +53,7 @@ export class StoreFullError extends Error {
   }
 }
 
-/** Something else is stored under the key. */
+/** Other content is stored under the key. */
 export class StoreConflictError extends Error {
   readonly code = 'StoreConflict';
   constructor(what: string) {

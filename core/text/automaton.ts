@@ -1,30 +1,31 @@
 /**
- * Finds what a pattern matches, in two passes over the text. Forwards it follows all matches that may have begun; backwards,
- * from where one of them ended, all that lead there. A character lies in a match where the two meet. A set of states that was
- * reached once is remembered with the sets that it leads to, so a character costs one step of each pass however many
- * matches overlap; where a text leads to ever new sets, a step looks at each state once.
+ * Finds the matches of a pattern in two passes over the text. The forward pass follows all matches that may have begun;
+ * the backward pass starts where one of them ended and follows all states that lead there. A character lies in a match
+ * where the two passes meet. Each set of states that was reached is cached with the sets that it leads to. So a
+ * character costs one step per pass however many matches overlap; where a text leads to ever new sets, a step looks at
+ * each state once.
  */
 
 import type { CharSet } from './char-set.ts';
 import { add, has, Kinds, meet, next, type Step, Steps } from './steps.ts';
 
-/** After repeats are written out. */
+/** Limit of the states after repeats are expanded. */
 const MAX_STATES = 4096;
 
-/** Places in a text: from the first character to behind the last. */
+/** Range of a text: from the first character to behind the last. */
 export interface Span {
   start: number;
   end: number;
 }
 
-/** A pattern as a tree. */
+/** Tree of a pattern. */
 export type Node =
   | { type: 'set'; set: CharSet }
   | { type: 'sequence'; parts: Node[] }
   | { type: 'choice'; parts: Node[] }
   | { type: 'repeat'; part: Node; least: number; most: number };
 
-/** What is wrong with a pattern, where, and what to do. */
+/** Error in a pattern: the problem, its place, and what to do. */
 export class PatternError extends Error {
   readonly code = 'PatternInvalid';
   constructor(message: string) {
@@ -33,28 +34,28 @@ export class PatternError extends Error {
   }
 }
 
-/** Goes on to `next` by a character of the set, or without one to all of `to`. */
+/** State that goes on to `next` by a character of the set, or to all of `to` without a character. */
 type State = { set: CharSet; next: number } | { to: number[] };
 
 const END = 0;
 
-/** Characters that are looked at in one go, forwards and then backwards: so many sets of states are held at once. */
+/** Characters per block, which is read forwards and then backwards: so many sets of states are held at once. */
 const BLOCK_CHARS = 4096;
 
 export class Automaton {
-  /** Each leads only to states of lower index. */
+  /** States of the automaton; each leads only to states of lower index. */
   readonly #states: State[] = [{ to: [] }];
   #size = 0;
   readonly #begin: number;
   readonly #longest: number;
-  /** Where each state goes on to by a character of its set. */
+  /** Next state of each state by a character of its set. */
   readonly #next: Int32Array;
-  /** From and to, where it needs none; those from lower states first. */
+  /** Edges that need no character, as pairs of from and to; those from lower states first. */
   readonly #edges: Int32Array;
   readonly #kinds: Kinds;
-  /** What is reached before a character, and whether a match may begin there. */
+  /** States reached before a character, and whether a match may begin there. */
   readonly #forward: Steps;
-  /** What leads by this character to the end of a match, and whether one ends behind it. */
+  /** States that lead by this character to the end of a match, and whether a match ends behind it. */
   readonly #backward: Steps;
 
   /** `longest`: UTF-16 units of the longest match. */
@@ -73,7 +74,7 @@ export class Automaton {
     this.#backward = new Steps(none, (from, kind, ends) => this.#leading(from, this.#kinds.members(kind), ends));
   }
 
-  /** All that lies in matches that begin before `before`, in order, apart from one another. */
+  /** Returns all ranges of matches that begin before `before`, in order and disjoint. */
   cover(text: string, before: number): Span[] {
     const spans: Span[] = [];
     const stop = Math.min(text.length, before + this.#longest - 1);
@@ -91,7 +92,7 @@ export class Automaton {
     return spans;
   }
 
-  /** Of one block; `reached` goes as far beyond it as a match can. */
+  /** Adds the ranges of one block; `reached` extends beyond it by the longest match. */
   #addSpans(spans: Span[], text: string, from: number, reached: readonly Step[]): void {
     const inside = new Uint8Array(reached.length);
     let leading = this.#backward.first;
@@ -133,7 +134,7 @@ export class Automaton {
     return before;
   }
 
-  /** The state that begins `node` and goes on to `next`. */
+  /** Adds the states of `node`, followed by `next`, and returns the first of them. */
   #add(node: Node, next: number): number {
     this.#size += 1;
     if (this.#size > MAX_STATES) throw new PatternError('it is too large; make its repeats smaller');

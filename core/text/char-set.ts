@@ -1,4 +1,4 @@
-/** Characters of one UTF-16 unit, never a line feed. */
+/** Set of characters of one UTF-16 unit, never a line feed. */
 export class CharSet {
   readonly #kind: RegExp;
 

@@ -1,19 +1,19 @@
-/** Where a text begins and ends, in UTF-16 code units. */
+/** Range of a text, in UTF-16 code units. */
 export interface Span {
   start: number;
   end: number;
 }
 
-/** Texts are told apart by so many of their first characters. None may be shorter. */
+/** Number of first characters by which texts are indexed. No text may be shorter. */
 export const HEAD_CHARS = 4;
 const HASH = 0x9e3779b1;
 
-/** Finds any of some texts in another, in one pass: in about the same time however many they are. */
+/** Finds any of a set of texts in another text in one pass, in about the same time however many there are. */
 export class Dictionary {
   readonly #texts: readonly string[];
-  /** The texts by their first characters. */
+  /** Texts by their first characters. */
   readonly #byHead = new Map<string, string[]>();
-  /** By the hash of a head: whether one of the texts may begin so. */
+  /** True, by the hash of a head, if one of the texts may begin with that head. */
   readonly #mayBegin = new Uint8Array(1 << 16);
 
   /** Throws a RangeError for a text of fewer than four characters. */
@@ -31,14 +31,14 @@ export class Dictionary {
     }
   }
 
-  /** Where they stand, as far as they begin before `cut`: what overlaps may be told as one. */
+  /** Returns the ranges of the texts that begin before `cut`; overlapping ones may be joined. */
   find(text: string, cut: number): Span[] {
     const spans: Span[] = [];
     this.each(text, cut, (start, end) => add(spans, start, end));
     return spans;
   }
 
-  /** Tells of each place where one of them stands, as far as it begins before `cut`, by where it begins. */
+  /** Calls `found` for each occurrence of one of the texts that begins before `cut`, ordered by its start. */
   each(text: string, cut: number, found: (start: number, end: number) => void): void {
     if (this.#texts.length === 0) return;
     const before = HEAD_CHARS - 1;
@@ -54,14 +54,14 @@ export class Dictionary {
     }
   }
 
-  /** True where an entry begins with all of `text` and is longer. */
+  /** True if a text of the dictionary begins with all of `text` and is longer. */
   goesOn(text: string): boolean {
     const some = text.length < HEAD_CHARS ? this.#texts : this.#byHead.get(text.slice(0, HEAD_CHARS));
     return some?.some((one) => one.length > text.length && one.startsWith(text)) ?? false;
   }
 }
 
-/** The low bytes of the last four characters. */
+/** Shifts a character into the low bytes of the last four characters. */
 function slide(window: number, text: string, i: number): number {
   return (window >>> 8) | ((text.charCodeAt(i) & 0xff) << 24);
 }
@@ -70,7 +70,10 @@ function slot(window: number): number {
   return Math.imul(window, HASH) >>> 16;
 }
 
-/** One that overlaps the last lengthens it: texts that repeat themselves are found at every place. */
+/**
+ * Adds a range. A range that overlaps the last one extends it, because texts that repeat themselves are found at every
+ * place.
+ */
 export function add(spans: Span[], start: number, end: number): void {
   const last = spans.at(-1);
   if (last && last.start <= start && start <= last.end) last.end = Math.max(last.end, end);

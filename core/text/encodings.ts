@@ -1,9 +1,12 @@
-/** How a text, or bytes, may be written where they are told on. */
+/** Encodings in which an agent may write a text or bytes. */
 
-/** Shorter ones stand in ordinary text: the middle of a short secret in base64 is four letters. */
+/** Shorter encodings also stand in ordinary text: the middle of a short secret in base64 is four letters. */
 const MIN_ENCODED = 8;
 
-/** As JavaScript, Python, Go and PHP write it in JSON; a number as it is written again once it was read. */
+/**
+ * Returns the text as JavaScript, Python, Go and PHP write it in JSON. A number is added in the form in which it is
+ * written again after it was read.
+ */
 export function jsonForms(text: string): string[] {
   const plain = JSON.stringify(text).slice(1, -1);
   const ascii = escapedIn(plain, /[^\0-\x7f]/g);
@@ -18,7 +21,9 @@ function escapedIn(text: string, kind: RegExp): string {
   return text.replace(kind, (char) => `\\u${char.charCodeAt(0).toString(16).padStart(4, '0')}`);
 }
 
-/** As encodeURIComponent, forms and strict encoders write it, in either case of the hexadecimal digits. */
+/**
+ * Returns the text as encodeURIComponent, forms and strict encoders write it, with hexadecimal digits in either case.
+ */
 export function urlForms(text: string): string[] {
   if (!text.isWellFormed()) return [];
   const plain = encodeURIComponent(text);
@@ -29,11 +34,13 @@ export function urlForms(text: string): string[] {
   return [...all, ...all.map((style) => style.replace(/%../g, (code) => code.toLowerCase()))];
 }
 
-/** What of it shows in base64, at each of the three places where it can begin among other bytes, in both alphabets. */
+/**
+ * Returns the visible part of the bytes in base64, for each of the three offsets among other bytes, in both alphabets.
+ */
 export function base64Forms(bytes: Buffer): string[] {
   return [0, 1, 2].flatMap((before) => {
     const all = Buffer.concat([Buffer.alloc(before), bytes]).toString('base64');
-    // A character of base64 is six bits: the first and the last may hold bits of the neighbours too.
+    // A character of base64 is six bits: the first and the last may also hold bits of the neighbours.
     const middle = all.slice(Math.ceil((before * 8) / 6), Math.floor(((before + bytes.length) * 8) / 6));
     return middle.length < MIN_ENCODED ? [] : [middle, middle.replaceAll('+', '-').replaceAll('/', '_')];
   });

@@ -9,42 +9,48 @@ export interface Rules {
   /** Texts that are also looked for over several lines. */
   readonly wrapped: readonly string[];
   readonly patterns: readonly Pattern[];
-  /** True where text that looks like a secret is hidden too. */
+  /** True if text that looks like a secret is hidden too. */
   readonly heuristics: boolean;
 }
 
-/** Redaction rules, by where a text goes. The only place that tells the three levels of redaction apart. */
+/** Redaction rules by the destination of a text. No other code tells the three levels of redaction apart. */
 export interface Hidden {
-  /** Error texts, and the names of processes in them. */
+  /** Rules for error texts, and for the names of processes in them. */
   readonly errors: Rules;
-  /** The readable text of the session. */
+  /** Rules for the readable text of the session. */
   readonly logs: Rules;
-  /** Data that the agent returns: outputs, metadata, events, and questions to people. Programs read it, so a wrong guess is an altered result. */
+  /**
+   * Rules for data that the agent returns: outputs, metadata, events, and questions to people. Programs read it, so a
+   * wrong guess would alter a result.
+   */
   readonly outputs: Rules;
 }
 
 export const HEURISTICS = ['Errors', 'ErrorsAndLogs', 'Everything', 'Off'] as const;
-/** Where what looks like a secret is hidden. */
+/** Scope in which text that looks like a secret is hidden. */
 export type Heuristics = (typeof HEURISTICS)[number];
 
-/** Shorter values are no secret to anybody who tries all of them, and stand in every text. */
+/** Least length of a secret: a shorter value can be guessed by trying all, and stands in every text. */
 const MIN_CHARS = HEAD_CHARS;
-/** Shorter values are words (root, admin): an output has them for other reasons. */
+/**
+ * Least length of a secret that is hidden in outputs: a shorter value is a word (root, admin) that an output has for
+ * other reasons.
+ */
 export const MIN_OUTPUT_CHARS = 8;
-/** Shorter values may be two words that stand below each other. */
+/** Least length of a secret that is looked for across lines: a shorter value may be two words below each other. */
 const MIN_WRAPPED_CHARS = 16;
 
 export interface HiddenOptions {
   /** Values of secrets. */
   values?: Iterable<string>;
-  /** Lines of such values, and strings in them. */
+  /** Lines of secrets, and strings in them. */
   parts?: Iterable<string>;
-  /** The class's. */
+  /** Patterns of the class. */
   patterns?: readonly Pattern[];
   heuristics?: Heuristics | undefined;
 }
 
-/** Rules for each place that a text can go to. */
+/** Returns the rules for each destination of a text. */
 export function hiddenBy({
   values = [],
   parts = [],
@@ -54,7 +60,7 @@ export function hiddenBy({
   const [whole, all] = [[...values], [...parts]];
   const short = { ...formsOf([...whole, ...all], MIN_CHARS), patterns };
   const errors = { ...short, heuristics: heuristics !== 'Off' };
-  // The same object where the rules are the same: then a text is looked at once.
+  // Equal rules are the same object, so that a text is searched once.
   const logs = heuristics === 'Errors' ? { ...short, heuristics: false } : errors;
   const long = all.filter((part) => !setsShortValue(part));
   const outputs = {
@@ -71,18 +77,18 @@ export function isTooShort(value: string): boolean {
   return length > 0 && length < MIN_OUTPUT_CHARS;
 }
 
-/** A line of YAML, or of settings: a name, and what it is set to. */
+/** Matches a line of YAML, or of settings: a name and its value. */
 const SETTING = /^(?:- +)?[\w.-]+(?::(?: +|$)|[ \t]*=[ \t]*)(.*)$/;
 
-/** True for a line that sets a value too short for a secret: `apiVersion: v1` of a kubeconfig stands in every manifest. */
+/** True for a line with a value too short for a secret: `apiVersion: v1` of a kubeconfig stands in every manifest. */
 function setsShortValue(part: string): boolean {
   const [, value] = SETTING.exec(part) ?? [];
   return value !== undefined && value.length < MIN_OUTPUT_CHARS;
 }
 
 /**
- * The values to look for: each as it is, without the line feed it often ends with, as JSON writes it, and as it stands in
- * a URL or in base64. Space around a value does not count for its length.
+ * Returns the forms of values to look for: each as it is, without a final line feed, as JSON writes it, and as URLs and
+ * base64 encode it. Space around a value does not count for its length.
  */
 function formsOf(values: readonly string[], least: number): Pick<Rules, 'texts' | 'wrapped'> {
   const forms = new Set<string>();

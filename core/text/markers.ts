@@ -1,19 +1,19 @@
 /**
- * Finds what an agent prints between its result markers, wherever they stand in its stdout and however that is cut into
- * pieces. The last complete pair counts; a start marker within a pair begins it anew. What is not part of the result is
- * handed on as log.
+ * Finds the text that an agent prints between its result markers, anywhere in its stdout and however that is cut into
+ * pieces. The last complete pair counts; a start marker within a pair starts the pair anew. Text that is not part of
+ * the result is returned as log.
  */
 
 export type Block =
   | { type: 'None' }
   | { type: 'Found'; bytes: Buffer }
-  /** Longer than may be held, and handed on as log; `bytes` is its length. */
+  /** Result that was too long to hold, and was returned as log; `bytes` is its length. */
   | { type: 'TooLarge'; bytes: number };
 
 export interface MarkerScannerOptions {
   start: string;
   end: string;
-  /** Bytes between the markers that are held. */
+  /** Limit of the bytes held between the markers. */
   maxBytes: number;
   onLog: (bytes: Buffer) => void;
 }
@@ -23,12 +23,12 @@ export class MarkerScanner {
   readonly #end: Buffer;
   readonly #maxBytes: number;
   readonly #onLog: (bytes: Buffer) => void;
-  /** The end of what was seen, which can be the beginning of a marker. */
+  /** End of the text so far, which can be the beginning of a marker. */
   #carry: Buffer = Buffer.alloc(0);
   #last: Block = { type: 'None' };
-  /** What follows an open start marker. */
+  /** Text after an open start marker. */
   #inside: { pieces: Buffer[]; bytes: number } | undefined;
-  /** The line feed that ends the line of an end marker is no log. */
+  /** True directly after an end marker: the line feed that ends its line is not log. */
   #afterEnd = false;
 
   constructor(options: MarkerScannerOptions) {
@@ -62,7 +62,7 @@ export class MarkerScanner {
     this.#carry = Buffer.from(rest.subarray(rest.length - hold));
   }
 
-  /** Nothing follows: an open pair is log after all. */
+  /** Ends the text: an open pair becomes log. */
   end(): Block {
     this.#take(this.#carry);
     this.#carry = Buffer.alloc(0);
@@ -80,12 +80,12 @@ export class MarkerScanner {
       return;
     }
     inside.bytes += bytes.length;
-    // A copy: a slice would keep the whole chunk that it came in.
+    // The bytes are copied: a slice would keep the whole chunk in memory.
     if (inside.bytes <= this.#maxBytes) inside.pieces.push(Buffer.from(bytes));
     else this.#spill(inside, bytes);
   }
 
-  /** No result any more: text of which nothing is lost. */
+  /** Turns the text of an open pair back into log, without losing any of it. */
   #spill(inside: { pieces: Buffer[] }, bytes: Buffer): void {
     for (const piece of inside.pieces) this.#onLog(piece);
     inside.pieces = [];
@@ -106,7 +106,7 @@ export class MarkerScanner {
   }
 }
 
-/** How many bytes at the end of `bytes` the marker can begin with: only those have to wait for what follows. */
+/** Returns the number of bytes at the end of `bytes` that can begin the marker: only those must wait for more text. */
 function begun(bytes: Buffer, marker: Buffer): number {
   let count = Math.min(bytes.length, marker.length - 1);
   while (count > 0 && !bytes.subarray(bytes.length - count).equals(marker.subarray(0, count))) count--;

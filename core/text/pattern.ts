@@ -1,8 +1,9 @@
 /**
- * Patterns that an admin gives for what must not show. A small language on purpose, in the words of regular expressions:
- * text, `.`, `[a-z]`, `[^"]`, `\d \w \s` and their capitals, `( )`, `|`, `?`, `{3}`, `{3,40}`, and `(?i)` in front for any
- * case. No match is longer than MAX_MATCH_CHARS and none crosses a line, so text can be looked at as it comes. All matches
- * are followed at once: a character costs the same however many matches overlap, so no text can make it hang.
+ * Patterns that an administrator gives for text to hide. They are a small part of regular expressions on purpose: text,
+ * `.`, `[a-z]`, `[^"]`, `\d \w \s` and their capitals, `( )`, `|`, `?`, `{3}`, `{3,40}`, and `(?i)` in front for any
+ * case. A match is never longer than MAX_MATCH_CHARS and never crosses a line, so text can be searched as it arrives.
+ * All matches are followed at once: a character costs the same however many matches overlap, so no text can make the
+ * search hang.
  */
 
 import { Automaton, type Node, PatternError, type Span } from './automaton.ts';
@@ -33,13 +34,13 @@ export class Pattern {
     this.#automaton = new Automaton(node, most);
   }
 
-  /** All that lies in matches that begin before `before`, in order, apart from one another. */
+  /** Returns all ranges of matches that begin before `before`, in order and disjoint. */
   cover(text: string, before = text.length): Span[] {
     return this.#automaton.cover(text, before);
   }
 }
 
-/** What is wrong with the source of a pattern; undefined when nothing is. */
+/** Returns the problem of a pattern's source; undefined when there is none. */
 export function patternProblem(source: string): string | undefined {
   try {
     new Pattern(source);
@@ -107,7 +108,7 @@ class Parser {
       throw this.#wrong(`"${char}" is not known: text is looked at as it comes; write \\${char} for the character`);
     this.#at += 1;
     if (char === '.') return this.#set('[^]');
-    // Of two units, which a repeat takes together.
+    // A repeat takes both units of a character of two units together.
     if (PAIR.test(char + this.#next)) {
       this.#at += 1;
       const units = [char, this.#source[this.#at - 1] as string];
@@ -145,7 +146,7 @@ class Parser {
     return this.#set(`${text}]`);
   }
 
-  /** What follows a backslash, as part of a class. */
+  /** Reads the character after a backslash, as part of a class. */
   #escape(): string {
     const char = this.#next;
     this.#at += 1;
@@ -156,7 +157,7 @@ class Parser {
     return escaped(char);
   }
 
-  /** A class of JavaScript's, which looks at one character only. */
+  /** Compiles a class of JavaScript, which matches one character only. */
   #set(source: string): Node {
     let set = this.#sets.get(source);
     if (!set) {

@@ -1,8 +1,8 @@
 const PLACEHOLDER = /\$(\$?)\(([A-Za-z_][A-Za-z0-9_.-]*)\)/g;
 
 /**
- * Replaces each `$(NAME)` for which `value` knows a text; `$$(NAME)` stands for the plain text `$(NAME)`, and an unknown
- * one is left as it is, both as in a container's command. What is put in is not looked at again.
+ * Replaces each `$(NAME)` for which `value` returns a text. `$$(NAME)` stands for the plain text `$(NAME)`, and an
+ * unknown name is left as it is, both as in a container's command. The inserted text is not searched again.
  */
 export function expand(text: string, value: (name: string) => string | undefined): string {
   return text.replace(PLACEHOLDER, (whole, escaped: string, name: string) => {
@@ -11,7 +11,7 @@ export function expand(text: string, value: (name: string) => string | undefined
   });
 }
 
-/** Whether `$(name)` stands for a turn's input, or a field of it, in arguments that are given it. */
+/** Reports whether `$(name)` stands for a turn's input, or a field of it, in arguments that get the input. */
 export const isInput = (name: string): boolean => name === 'INPUT' || name.startsWith('INPUT.');
 
 export function namesInput(args: string[]): boolean {

@@ -1,10 +1,11 @@
 /**
- * Takes what is to be hidden out of text that comes in pieces: texts, also where line breaks stand in them, the class's patterns
- * and, where the rules say so, what looks like a secret. Matches that overlap are replaced by one `[REDACTED]`.
+ * Removes text to hide from text that arrives in pieces: fixed texts, also with line breaks inside, the class's
+ * patterns and, where the rules say so, text that looks like a secret. Matches that overlap are replaced by one
+ * `[REDACTED]`.
  *
- * A bounded number of characters before and after a place decides whether a match begins there, and the characters that follow
- * decide how far it goes. So the same text gives the same result however it is cut into pieces, in linear time, with no
- * more held back than the longest secret, and the line breaks in it.
+ * A bounded number of characters before and after a place decides whether a match begins there, and the characters that
+ * follow decide where it ends. So the same text gives the same result however it is cut into pieces, in linear time. No
+ * more text is held back than the longest secret with the line breaks in it.
  */
 
 import { Dictionary } from './dictionary.ts';
@@ -14,17 +15,17 @@ import { CONTEXT_CHARS, Wrapped } from './wrapped.ts';
 
 const REPLACEMENT = '[REDACTED]';
 
-/** `end` is undefined while the match goes on beyond the text at hand. */
+/** `end` is undefined while the match continues beyond the text at hand. */
 interface Match {
   start: number;
   end: number | undefined;
 }
 
-/** How what is hidden is looked for. */
+/** Search for the text to hide. */
 interface Search {
   dictionary: Dictionary;
   wrapped: Wrapped;
-  /** How many characters decide whether a match begins. */
+  /** Number of characters that decide whether a match begins. */
   hold: number;
   /** A secret with a line feed can go on in the next line; patterns and heuristics cannot. */
   endsWithLine: boolean;
@@ -32,7 +33,7 @@ interface Search {
 
 const searches = new WeakMap<Rules, Search>();
 
-/** Made once: a value is redacted string by string. */
+/** Cached search of the rules: a value is redacted string by string. */
 function searchFor(rules: Rules): Search {
   let found = searches.get(rules);
   if (!found) {
@@ -56,11 +57,13 @@ export class Redactor {
   readonly #search: Search;
   readonly #onHidden: () => void;
   #pending = '';
-  /** Up to where `#pending` belongs to a match already replaced; 0 when one ended just before it, -1 without one. */
+  /**
+   * Index up to which `#pending` belongs to a match already replaced; 0 when one ended just before it, -1 without one.
+   */
   #covered = -1;
-  /** Such a match goes on until a character of this kind. */
+  /** Kinds of characters that end such a match. */
   #open: RegExp[] = [];
-  /** What stood before `#pending`, as far as it matters. */
+  /** Text before `#pending`, as far as it can matter. */
   #before = '';
 
   /** `onHidden` is called for each `[REDACTED]`. */
@@ -70,7 +73,7 @@ export class Redactor {
     this.#onHidden = onHidden;
   }
 
-  /** The redacted text that this piece completes. */
+  /** Returns the redacted text that this piece completes. */
   push(piece: string): string {
     this.#pending += piece;
     const { hold, endsWithLine, wrapped } = this.#search;
@@ -82,7 +85,7 @@ export class Redactor {
     return this.#release(cut);
   }
 
-  /** The rest: nothing follows. */
+  /** Returns the rest at the end of the text. */
   end(): string {
     const rest = this.#release(this.#pending.length);
     this.#open = [];
@@ -120,7 +123,10 @@ export class Redactor {
     return result;
   }
 
-  /** The matches that begin before `cut`, by start. Adds to `open` what those wait for that go on beyond the text. */
+  /**
+   * Returns the matches that begin before `cut`, by start. Adds the ends that matches beyond the text wait for to
+   * `open`.
+   */
   #matches(text: string, cut: number, open: RegExp[]): Match[] {
     const matches: Match[] = [];
     if (this.#rules.heuristics) this.#addHeuristic(matches, text, cut, open);
@@ -130,7 +136,10 @@ export class Redactor {
     return matches.sort((a, b) => a.start - b.start);
   }
 
-  /** Heuristics for secrets. Names stand before the match, so what was handed on already is looked at too. */
+  /**
+   * Adds the matches of a heuristic for secrets. The name stands before the match, so text that was returned already is
+   * searched too.
+   */
   #addHeuristic(matches: Match[], text: string, cut: number, open: RegExp[]): void {
     const before = this.#before.length;
     const all = this.#before + text;
@@ -140,7 +149,7 @@ export class Redactor {
       for (let found = begin.exec(all); found; found = begin.exec(all)) {
         const start = found.index + (found[1] as string).length - before;
         if (start >= cut) break;
-        // One inside the former ends where the former does: looking for that again would make it quadratic.
+        // A match inside the former one ends where the former does: a second search for its end would be quadratic.
         if (start < reach) continue;
         const stop = search(end, text, start);
         reach = stop ?? text.length;
@@ -154,13 +163,13 @@ export class Redactor {
   }
 }
 
-/** Index of the first match at or after `from`. */
+/** Returns the index of the first match at or after `from`. */
 function search(kind: RegExp, text: string, from: number): number | undefined {
   kind.lastIndex = from;
   return kind.exec(text)?.index;
 }
 
-/** A whole text at once. */
+/** Redacts a whole text at once. */
 export function redact(text: string, rules: Rules, onHidden?: () => void): string {
   const redactor = new Redactor(rules, onHidden);
   return redactor.push(text) + redactor.end();

@@ -1,6 +1,6 @@
 import type { CharSet } from './char-set.ts';
 
-/** A set of numbers below a bound, one bit for each. */
+/** Tests a number in a set of numbers below a bound, which has one bit for each. */
 export function has(set: Uint32Array, i: number): boolean {
   return (((set[i >>> 5] as number) >>> (i & 31)) & 1) === 1;
 }
@@ -14,7 +14,7 @@ export function meet(a: Uint32Array, b: Uint32Array): boolean {
   return false;
 }
 
-/** The smallest from `from` on that both have; -1 without one. */
+/** Returns the smallest number from `from` on that is in both sets; -1 without one. */
 export function next(a: Uint32Array, b: Uint32Array, from: number): number {
   let above = -1 << (from & 31);
   for (let word = from >>> 5; word < a.length; word++) {
@@ -31,22 +31,22 @@ function keyOf(set: Uint32Array): string {
   return key;
 }
 
-/** What the characters of a kind have in common: the states that go on by them. */
+/** Kinds of characters: characters of one kind lead on from the same states. */
 export class Kinds {
   readonly #sets: readonly (CharSet | undefined)[];
   readonly #distinct: readonly CharSet[];
   readonly #numbers = new Map<string, number>();
   readonly #members: Uint32Array[] = [];
-  /** By character; 0 is not known yet. */
+  /** Kind by character; 0 is not known yet. */
   #known = new Uint16Array(256);
 
-  /** The set of each state that has one. */
+  /** `sets` holds the character set of each state that has one. */
   constructor(sets: readonly (CharSet | undefined)[]) {
     this.#sets = sets;
     this.#distinct = [...new Set(sets)].filter((set) => set !== undefined);
   }
 
-  /** The kind of a UTF-16 unit, from 1 on. */
+  /** Returns the kind of a UTF-16 unit, from 1 on. */
   of(char: number): number {
     return this.#known[char] || this.#learn(char);
   }
@@ -75,10 +75,10 @@ export class Kinds {
   }
 }
 
-/** A set of states, and the sets that it is known to lead to. */
+/** Set of states, with the sets that it is known to lead to. */
 export class Step {
   readonly states: Uint32Array;
-  /** Whether the state of index 0, the end of a match, is among them. */
+  /** True if the state of index 0, the end of a match, is in the set. */
   readonly ends: boolean;
   readonly to: (Step | undefined)[] = [];
 
@@ -88,10 +88,10 @@ export class Step {
   }
 }
 
-/** Beyond that it begins anew: a text can lead to more sets than memory holds. */
+/** Limit of the cached sets, above which the cache is cleared: a text can lead to more sets than memory holds. */
 const MAX_REMEMBERED = 2048;
 
-/** The sets of states that one pass has come to, each made once. */
+/** Sets of states that one pass has reached, each created once. */
 export class Steps {
   readonly #begin: Uint32Array;
   readonly #make: (from: Uint32Array, kind: number, marked: boolean) => Uint32Array;
@@ -108,7 +108,7 @@ export class Steps {
     return this.#first;
   }
 
-  /** Where a character of a kind leads to. */
+  /** Returns the set that a character of a kind leads to. */
   after(from: Step, kind: number, marked: boolean): Step {
     return from.to[2 * kind + Number(marked)] ?? this.learn(from, kind, marked);
   }
@@ -120,7 +120,7 @@ export class Steps {
     if (!step) {
       if (this.#known.size >= MAX_REMEMBERED) {
         this.#known.clear();
-        // The old one leads to all that is forgotten.
+        // The first set is replaced because the old one leads to all sets that are to be freed.
         this.#first = new Step(this.#begin);
       }
       step = new Step(states);

@@ -17,7 +17,7 @@ export class Tail {
     return this.#bytes;
   }
 
-  /** Begins with the end of a text of `bytes` bytes. */
+  /** Restores the end of a text that has `bytes` bytes in total. */
   resume(text: string, bytes: number): void {
     this.push(text);
     this.#bytes = bytes;
@@ -29,7 +29,7 @@ export class Tail {
     this.#bytes += bytes;
     this.#held += bytes;
     this.#pieces.push(piece);
-    // Many short pieces cost more than their text; joined now and then they do not.
+    // Many short pieces take more memory than their text, so they are joined now and then.
     if (this.#held > 2 * this.#maxBytes || this.#pieces.length > 1024) this.#join();
   }
 

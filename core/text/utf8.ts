@@ -1,4 +1,4 @@
-/** The longest beginning of the text that has at most `maxBytes` bytes of UTF-8, cut between characters. */
+/** Returns the longest prefix of the text that has at most `maxBytes` bytes of UTF-8, cut between characters. */
 export function headOf(text: string, maxBytes: number): string {
   const bytes = Buffer.from(text);
   if (bytes.length <= maxBytes) return text;
@@ -7,7 +7,7 @@ export function headOf(text: string, maxBytes: number): string {
   return bytes.toString('utf8', 0, end);
 }
 
-/** The longest end of the text that has at most `maxBytes` bytes of UTF-8, cut between characters. */
+/** Returns the longest suffix of the text that has at most `maxBytes` bytes of UTF-8, cut between characters. */
 export function tailOf(text: string, maxBytes: number): string {
   const bytes = Buffer.from(text);
   if (bytes.length <= maxBytes) return text;

@@ -1,39 +1,42 @@
 import { add, Dictionary, type Span } from './dictionary.ts';
 
-/** A line break, also as JSON writes it, and the indentation of the next line. */
+/** Matches a line break, also as JSON writes it, and the indentation of the next line. */
 const BREAK = /(?:\r?\n|(?:\\r)?\\n)[ \t]{0,16}/g;
 const LONGEST_BREAK = 4 + 16;
-/** What may become a line break by what follows. */
+/** Matches an end of a text that may become a line break with the text after it. */
 const HALF_BREAK = /(?:\r|\\(?:r\\?)?)$/;
-/** Before so many characters of it nothing has begun: else every line would wait for the next. */
+/**
+ * Least number of a text's characters before a line break that counts as its beginning: otherwise every line would wait
+ * for the next.
+ */
 const LEAST_BEGUN = 3;
-/** Of what stands before a text: holds all that can have been there of a match that counts from the text on. */
+/** Length of the text before a piece that is kept: enough for the start of any match that counts in the piece. */
 export const CONTEXT_CHARS = (LEAST_BEGUN - 1) * (1 + LONGEST_BREAK);
 
-/** What a text can be made of that is found over several lines: base64 in either alphabet, hexadecimal, most tokens. */
+/** Alphabet of texts that are searched across lines: base64 in either alphabet, hexadecimal, most tokens. */
 const LETTERS = /^[A-Za-z0-9+/_-]*$/;
 const IS_LETTER = Uint8Array.from({ length: 128 }, (_, code) => Number(LETTERS.test(String.fromCharCode(code))));
 
-/** The letters around line breaks without these, and where in the text each piece of them begins. */
+/** Letters of the text without the line breaks, and the place of each piece in the text. */
 interface Joined {
-  /** With a line feed between what does not belong together. */
+  /** Letters of all pieces, with a line feed between pieces that do not belong together. */
   letters: string;
-  /** Places in `letters`, rising; the last is behind it. */
+  /** Places of the pieces in `letters`, rising; the last is behind the end. */
   at: number[];
-  /** Places in the text. */
+  /** Places of the pieces in the text. */
   from: number[];
 }
 
 /**
- * Finds texts of letters, digits and `+ / - _` where line breaks stand in them. The one or two characters before a first line
- * break do not count: that line need not wait for the next.
+ * Finds texts of letters, digits and `+ / - _` with line breaks inside. One or two characters before the first line
+ * break do not count, so that such a line need not wait for the next.
  */
 export class Wrapped {
   readonly #texts: Dictionary;
   readonly #heads: ReadonlySet<string>;
   readonly #longest: number;
 
-  /** Those of other characters are left out. */
+  /** Texts with other characters are ignored. */
   constructor(texts: readonly string[]) {
     const known = texts.filter((text) => LETTERS.test(text));
     this.#texts = new Dictionary(known);
@@ -41,7 +44,10 @@ export class Wrapped {
     this.#longest = known.reduce((most, { length }) => Math.max(most, length), 0);
   }
 
-  /** Where they stand across line breaks in `before + text`, as far as that counts from the beginning of `text` on, as places in `text`. */
+  /**
+   * Returns the ranges of the texts across line breaks in `before + text`, as places in `text`. Only the part from the
+   * beginning of `text` on counts.
+   */
   find(before: string, text: string): Span[] {
     const spans: Span[] = [];
     const all = before + text;
@@ -57,7 +63,10 @@ export class Wrapped {
     return spans;
   }
 
-  /** From where on in `text` one of them may have begun that goes on behind its end; its length where none has. */
+  /**
+   * Returns the index in `text` from which one of the texts may have begun that continues behind the end; the length of
+   * `text` if there is none.
+   */
   begun(before: string, text: string): number {
     if (this.#longest === 0) return text.length;
     const room = this.#longest * (1 + LONGEST_BREAK);
@@ -88,7 +97,7 @@ export class Wrapped {
     };
     let line = 0;
     const addLine = (end: number) => {
-      // No more of it than can belong to one that has a line break.
+      // Only the characters that can belong to a text with a line break are kept.
       const most = Math.max(line, end - this.#longest);
       let tail = end;
       while (tail > most && IS_LETTER[text.charCodeAt(tail - 1)]) tail -= 1;
@@ -107,14 +116,14 @@ export class Wrapped {
       addLine(found.index);
       line = BREAK.lastIndex;
     }
-    // A last line that is empty may go on.
+    // An empty last line may continue.
     if (line < text.length) addLine(text.length);
     at.push(length);
     return { letters: pieces.join(''), at, from };
   }
 }
 
-/** Which piece a place in the letters lies in. */
+/** Returns the index of the piece that a place in the letters lies in. */
 function pieceOf({ at }: Joined, place: number): number {
   let low = 0;
   let high = at.length - 1;
@@ -130,7 +139,7 @@ function placeOf({ at, from }: Joined, place: number, piece: number): number {
   return (from[piece] as number) + place - (at[piece] as number);
 }
 
-/** From where on in the text one counts that begins at a place in the letters. */
+/** Returns the place in the text from which a match at a place in the letters counts. */
 function countedFrom(joined: Joined, first: number, piece: number): number {
   let last = piece;
   while ((joined.at[last + 1] as number) < first + LEAST_BEGUN && last + 1 < joined.from.length) last += 1;

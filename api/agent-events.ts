@@ -1,4 +1,4 @@
-/** What a session's agents tell, from the logs of its pods, one pod after the other. */
+/** Events of a session's agents, from the logs of its pods, one pod after the other. */
 import { StringDecoder } from 'node:string_decoder';
 import { type EventLine, parseEventLine } from '../core/agent-events.ts';
 import { ApiError } from '../core/kube/errors.ts';
@@ -9,12 +9,12 @@ import { type StoredSession, sessions } from '../core/resources/kinds.ts';
 import { CONTAINER } from '../core/resources/names.ts';
 import { type Clock, delay } from '../core/runtime.ts';
 
-/** So that proxies and clients see that somebody is there, milliseconds. */
+/** Interval of keep-alive comments, which show proxies and clients that the connection works, milliseconds. */
 const ALIVE_MS = 15_000;
-/** A longer line is no event. */
+/** Limit of a line; a longer line is not an event. */
 const MAX_LINE = 64 * 1024;
 
-/** An event's place in its session. */
+/** Position of an event in its session. */
 export interface Place {
   incarnation: number;
   seq: number;
@@ -29,7 +29,7 @@ export function parsePlace(text: string | undefined): Place | undefined {
 
 export const placeOf = ({ incarnation, seq }: Place): string => `${incarnation}.${seq}`;
 
-/** The place of the last event so far: what comes after it is new. */
+/** Returns the position of the last event so far; later events are new. */
 export async function lastPlace(
   api: Pick<KubeApi, 'podLog'>,
   { metadata, status = {} }: StoredSession,
@@ -42,15 +42,15 @@ export async function lastPlace(
   try {
     for await (const { seq } of eventsIn(api.podLog(ref, { container: CONTAINER, signal }))) last.seq = seq;
   } catch (error) {
-    // It has just started, or is gone.
+    // The pod has just started, or is gone.
     if (!(error instanceof ApiError) || (error.code !== 400 && error.code !== 404)) throw error;
   }
   return last;
 }
 
 /**
- * Every event after `last` until the session is deleted or the signal aborts. What its log does not hold
- * any more, because it was rotated away or its pod is gone, is left out.
+ * Yields every event after `last` until the session is deleted or the signal aborts. Events that are no longer in the
+ * log, because it was rotated or its pod is gone, are left out.
  */
 export async function* agentEvents(
   api: Pick<KubeApi, 'list' | 'watch' | 'podLog'>,
@@ -63,7 +63,7 @@ export async function* agentEvents(
   for await (const now of follow(api, sessions, session, { clock, signal })) {
     if (now?.metadata.uid !== session.uid) return;
     const { podName, incarnation: present = 0 } = now.status ?? {};
-    // Its name is written before it is created: the session's next change comes after that.
+    // The pod's name is written before the pod is created, and the session changes again after that.
     if (!podName || present < incarnation) continue;
     if (present > incarnation) [incarnation, seq] = [present, 0];
     const ref = { namespace: session.namespace, name: podName };
@@ -80,7 +80,7 @@ async function* eventsIn(log: AsyncIterable<Buffer>): AsyncGenerator<EventLine> 
   let rest = '';
   for await (const chunk of log) {
     const lines = (rest + decoder.write(chunk)).split('\n');
-    // Of a line without an end only the beginning says whether it is an event.
+    // The beginning of an unfinished line is enough to tell whether it is an event.
     rest = (lines.pop() as string).slice(0, MAX_LINE);
     for (const line of lines) {
       const event = parseEventLine(line);
@@ -89,13 +89,16 @@ async function* eventsIn(log: AsyncIterable<Buffer>): AsyncGenerator<EventLine> 
   }
 }
 
-/** As server-sent events, with a comment now and then while there are none. Ends without an error when the signal aborts. */
+/**
+ * Formats events as server-sent events, with a comment now and then while there are none. Ends without an error when
+ * the signal aborts.
+ */
 export async function* asEventStream(
   events: AsyncIterator<PlacedEvent>,
   clock: Clock,
   signal: AbortSignal,
 ): AsyncGenerator<string> {
-  // So that the client has an answer before there is an event.
+  // The comment gives the client an answer before there is an event.
   yield ': berth\n\n';
   try {
     let next = events.next();

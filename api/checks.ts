@@ -1,4 +1,4 @@
-/** What can be refused before an object is created, beyond its schema. */
+/** Checks before an object is created, beyond its schema. */
 import { isNotFound } from '../core/kube/errors.ts';
 import { notAllowed } from '../core/resources/allowed.ts';
 import { type StoredSession, sessionclasses, sessions } from '../core/resources/kinds.ts';
@@ -17,7 +17,7 @@ export function checkInput(input: unknown): void {
   throw new Problem('InputTooLarge', `spec.input ${message}.`, { fields: [{ field: 'spec.input', message }] });
 }
 
-/** Refuses a class that is not there, and what the class does not let the session set. */
+/** Refuses a missing class, and settings that the class does not allow the session. */
 export async function checkClass(
   { api }: Services,
   spec: Pick<SessionSpec, 'class'> & Partial<Omit<SessionSpec, 'input'>>,
@@ -39,7 +39,7 @@ async function readClass(api: Services['api'], name: string): Promise<SessionCla
   }
 }
 
-/** The session, where it can take another turn. Rejects with a Problem or an ApiError. */
+/** Returns the session if it can take another turn. Rejects with a Problem or an ApiError. */
 export async function sessionForTurn({ api }: Services, namespace: string, name: string): Promise<StoredSession> {
   const session = await api.get(sessions, { namespace, name });
   if (session.metadata.deletionTimestamp) {

@@ -1,10 +1,10 @@
-/** Whatever went wrong → the problem that the client is told. */
+/** Converts errors to the problem that the client gets. */
 import type * as z from 'zod';
 import { ApiError, TransportError } from '../core/kube/errors.ts';
 import { StoreCorruptError, StoreMissingError } from '../core/store/store.ts';
 import { type FieldError, Problem, type ProblemCode } from './problems.ts';
 
-/** Never throws. What is not known is `Internal`, without its text: that belongs in the log. */
+/** Never throws. An unknown error becomes `Internal` without its text, which belongs in the log. */
 export function toProblem(error: unknown): Problem {
   if (error instanceof Problem) return error;
   if (error instanceof ApiError) return fromCluster(error);
@@ -52,7 +52,7 @@ function fromFastify(error: unknown): Problem | undefined {
   return known && new Problem(...known);
 }
 
-/** What zod found wrong, one entry for each field. */
+/** Converts zod's issues to one entry per field. */
 export function fieldErrors(error: z.ZodError): FieldError[] {
   return error.issues.flatMap((issue) => {
     if (issue.code === 'unrecognized_keys') {
@@ -65,7 +65,7 @@ export function fieldErrors(error: z.ZodError): FieldError[] {
   });
 }
 
-/** zod's own words for a type name what JavaScript calls it. */
+/** Words for a wrong type; zod's own text would name JavaScript's types. */
 function inWords({ code, message }: z.core.$ZodIssue): string {
   const [, expected, received] = /^Invalid input: expected (\S+), received (\S+)$/.exec(message) ?? [];
   if (code !== 'invalid_type' || !expected) return message;
@@ -82,7 +82,7 @@ function pathText(path: readonly PropertyKey[]): string {
   return text;
 }
 
-/** The problem of a body, query, path or header that does not fit its schema. */
+/** Problem of a body, query, path or header that does not fit its schema. */
 export function invalid(code: 'Invalid' | 'InvalidParameter', error: z.ZodError): Problem {
   const fields = fieldErrors(error);
   const detail = fields.map(({ field, message }) => (field ? `${field}: ${message}` : message)).join('; ');

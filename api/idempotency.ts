@@ -1,7 +1,7 @@
 /**
- * Creates that can be repeated. The object remembers the request that made it. Requests at the same time are told apart by
- * an Event whose name follows from the key: one of them creates it. Its TTL in the API server, an hour by default, is longer
- * than any request, and removes it.
+ * Creates that can be repeated. The object remembers the request that created it. Concurrent requests are told apart by
+ * an Event whose name follows from the key: only one of them creates it. The TTL of Events in the API server, an hour
+ * by default, is longer than any request, and removes the Event.
  */
 import { createHash } from 'node:crypto';
 import { canonicalJson } from '../core/json.ts';
@@ -20,18 +20,21 @@ export interface CreateOnce<T extends KubeObject> {
   random: Random;
   resource: Resource<T>;
   namespace: string;
-  /** Keys of different users and routes are different keys. */
+  /** Scope of the key: different users and routes have different keys. */
   scope: string;
   key: string | undefined;
-  /** What the client sent: a repeat sends the same. */
+  /** Body that the client sent; a repeat must send the same. */
   body: { metadata: { name?: string | undefined } };
-  /** Put before a name that the server gives. */
+  /** Prefix of a name that the server generates. */
   prefix: string;
-  /** The object for a name, without annotations of this file. */
+  /** Builds the object with this name, without annotations of this file. */
   build: (name: string) => T;
 }
 
-/** The object, made now or by an earlier request with the same key and body. Rejects with a Problem or an ApiError. */
+/**
+ * Returns the object, created now or by an earlier request with the same key and body. Rejects with a Problem or an
+ * ApiError.
+ */
 export async function createOnce<T extends KubeObject>(
   options: CreateOnce<T>,
 ): Promise<{ object: Stored<T>; created: boolean }> {
@@ -48,7 +51,7 @@ export async function createOnce<T extends KubeObject>(
     if (object.metadata.labels?.[LABEL_IDEMPOTENCY_KEY] !== keyHash) return undefined;
     throw reused(resource, object.metadata.name);
   };
-  // An object whose name does not follow from the key may have been made with it, long ago too.
+  // An object whose name does not follow from the key may have been created with it, even long ago.
   const labelSelector = `${LABEL_IDEMPOTENCY_KEY}=${keyHash}`;
   const { items } = await api.list(resource, { namespace, labelSelector, limit: 1 });
   const known = items[0] && same(items[0]);
@@ -69,8 +72,8 @@ export async function createOnce<T extends KubeObject>(
 }
 
 /**
- * Makes sure that no other body is used with this key at the same time. A request that is refused later keeps its claim:
- * another one may rely on it by then.
+ * Claims the key for this body, so that no other body is used with it at the same time. A request that is refused later
+ * keeps its claim, because another request may rely on it by then.
  */
 async function claim<T extends KubeObject>(
   { api, clock, resource, namespace }: CreateOnce<T>,
@@ -106,7 +109,7 @@ function reused({ kind }: Pick<Resource, 'kind'>, name: string): Problem {
   return new Problem('IdempotencyKeyReused', text);
 }
 
-/** Short enough for a label's value. */
+/** Digest that is short enough for a label's value. */
 export function hash(text: string): string {
   return createHash('sha256').update(text).digest('hex').slice(0, 40);
 }

@@ -3,10 +3,10 @@ import { lostNumber, parseExact } from '../core/json.ts';
 import { clip, KiB, MAX_JSON_DEPTH } from '../core/resources/limits.ts';
 import { Problem } from './problems.ts';
 
-/** Around an input or a response, whose own depth is checked with the field's name. */
+/** Maximum nesting of a body: room around an input or a response, whose own depth is checked with the field's name. */
 const MAX_DEPTH = MAX_JSON_DEPTH + 8;
 
-/** The value of a JSON text; undefined for an empty one. Throws a Problem. */
+/** Parses a JSON text; undefined for an empty one. Throws a Problem. */
 export function parseJson(text: string): unknown {
   if (text.trim() === '') return undefined;
   let value: unknown;
@@ -28,7 +28,7 @@ export function parseJson(text: string): unknown {
   return value;
 }
 
-/** Throws a Problem that names the place which is nested too deep; `field` is the value's own path. */
+/** Throws a Problem that names the path which is nested too deep; `field` is the value's own path. */
 export function checkDepth(value: unknown, field: string, levels = MAX_JSON_DEPTH): void {
   const place = tooDeepAt(value, field, levels);
   if (place === undefined) return;

@@ -8,7 +8,10 @@ export interface PageQuery {
   labelSelector?: string | undefined;
 }
 
-/** Page of objects. Rejects with a Problem that names the parameter which the cluster cannot read, or an ApiError. */
+/**
+ * Returns a page of objects. Rejects with a Problem that names the parameter which the cluster cannot read, or with an
+ * ApiError.
+ */
 export async function listPage<T extends KubeObject>(
   api: Pick<KubeApi, 'list'>,
   resource: Resource<T>,

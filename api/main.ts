@@ -12,7 +12,7 @@ import { apiConfig } from './config.ts';
 import { ApiMetrics } from './metrics.ts';
 import { buildServer } from './server.ts';
 
-/** Requests that take longer than this after a stop are cut. */
+/** Time that requests may take after a stop before they are cut. */
 const STOP_LIMIT_MS = 9_000;
 
 async function main(): Promise<void> {
@@ -42,7 +42,7 @@ async function main(): Promise<void> {
   };
   process.once('SIGTERM', stop);
   process.once('SIGINT', stop);
-  // Whoever reads this may stop it.
+  // The log line marks the moment from which a signal stops the server properly.
   log.info(
     { version: VERSION, kubernetes: version, port: (server.server.address() as AddressInfo).port },
     'API started',

@@ -2,7 +2,7 @@ import { Counter, Histogram, Registry } from 'prom-client';
 import type { KubeClientOptions } from '../core/kube/client.ts';
 import { measureRequests } from '../core/metrics.ts';
 
-/** Where a request went: a route of ours as the OpenAPI document has it, or the empty string. */
+/** Route of a request, as the OpenAPI document has it; the empty string for no route. */
 export interface Answered {
   method: string;
   route: string;
@@ -10,10 +10,10 @@ export interface Answered {
   seconds: number;
 }
 
-/** What the HTTP API's /metrics says. */
+/** Metrics of the HTTP API, shown at /metrics. */
 export class ApiMetrics {
   readonly registry = new Registry();
-  /** For the `KubeClient`. */
+  /** Callback for the `KubeClient`. */
   readonly onRequest: NonNullable<KubeClientOptions['onRequest']>;
   readonly #requests: Counter<'method' | 'route' | 'code'>;
   readonly #durations: Histogram<'method' | 'route'>;

@@ -1,4 +1,4 @@
-/** The OpenAPI 3.1 document, from the same routes and schemas that the server checks requests with. */
+/** OpenAPI 3.1 document, made from the routes and schemas that the server checks requests with. */
 import * as z from 'zod';
 import { problemSchema } from './problems.ts';
 import type { Route } from './route.ts';
@@ -23,7 +23,7 @@ type Json = Record<string, unknown>;
 
 const VERSION = 'v1';
 
-/** Schemas with a name of their own: requests may leave out what has a default, answers have it. */
+/** Schemas with a name of their own. A request may leave out a field with a default; an answer always has it. */
 const inputs = z.registry<{ id: string }>();
 inputs.add(sessionCreate, { id: 'SessionCreate' });
 inputs.add(turnCreate, { id: 'TurnCreate' });
@@ -139,11 +139,11 @@ function options(io: 'input' | 'output') {
     io,
     unrepresentable: 'any',
     override: ({ jsonSchema }: { jsonSchema: Json }) => {
-      // For the Kubernetes API server; it is the one that checks them.
+      // Extensions are for the Kubernetes API server, which checks them itself.
       for (const key of Object.keys(jsonSchema)) {
         if (key.startsWith('x-kubernetes-') || key === 'nullable') delete jsonSchema[key];
       }
-      // A later version may say more.
+      // Answers allow unknown fields, because a later version may add some.
       if (io === 'output' && jsonSchema.additionalProperties === false) delete jsonSchema.additionalProperties;
     },
   } as const;

@@ -1,10 +1,10 @@
-/** Kubernetes objects → what the API shows of them. */
+/** Converts Kubernetes objects to the form that the API returns. */
 import { tooDeepAt } from '../core/depth.ts';
 import type { ServerMeta } from '../core/kube/types.ts';
 import type { StoredApproval, StoredSession, StoredTurn } from '../core/resources/kinds.ts';
 import type { Shown } from './schemas.ts';
 
-/** Written by kubectl with the whole object in it. */
+/** Annotation of kubectl that contains the whole object. */
 const HIDDEN_ANNOTATIONS = new Set(['kubectl.kubernetes.io/last-applied-configuration']);
 
 const TOO_DEEP = '(nested too deep to be shown)';
@@ -36,7 +36,7 @@ export function showApproval({ metadata, spec }: StoredApproval): object {
   return { metadata: showMeta(metadata), spec: shown };
 }
 
-/** Values stored by kubectl may be nested deeper than can be written as JSON. */
+/** Replaces a value that is nested too deep to be written as JSON; kubectl can store such values. */
 function showJson(value: unknown): unknown {
   return tooDeepAt(value, '') === undefined ? value : TOO_DEEP;
 }
@@ -66,7 +66,7 @@ function showMeta(metadata: ServerMeta): Shown {
   };
 }
 
-/** The sealed state is of use to a runner only. */
+/** Removes the sealed state, which is of use to a runner only. */
 function withoutSealed<T extends { state?: { inline?: string | undefined } | undefined }>(status: T): T {
   if (!status.state) return status;
   const { inline: _inline, ...state } = status.state;

@@ -1,7 +1,7 @@
-/** Every error that the API answers with: problem+json (RFC 9457) with a stable `code`. */
+/** Errors of the API: problem+json (RFC 9457) with a stable `code`. */
 import * as z from 'zod';
 
-/** Code → status and title. Codes are only ever added. */
+/** Status and title per code. Codes are only ever added. */
 export const PROBLEMS = {
   Unauthenticated: [401, 'The bearer token is missing or not valid here.'],
   Forbidden: [403, 'The caller may not do this.'],
@@ -38,12 +38,12 @@ export const PROBLEMS = {
 export type ProblemCode = keyof typeof PROBLEMS;
 
 export interface FieldError {
-  /** Path of the field, as in `spec.agent.env[0].name`; a header's or parameter's name. */
+  /** Path of the field, like `spec.agent.env[0].name`; or the name of a header or parameter. */
   field: string;
   message: string;
 }
 
-/** An answer other than success. `detail` says what was wrong, where, and what to do. */
+/** Error answer. `detail` says what was wrong, where, and what to do. */
 export class Problem extends Error {
   readonly code: ProblemCode;
   readonly status: number;
@@ -59,7 +59,7 @@ export class Problem extends Error {
     this.retryAfterSeconds = more.retryAfterSeconds;
   }
 
-  /** The body of the answer. */
+  /** Returns the body of the answer. */
   toJSON(): z.infer<typeof problemSchema> {
     return {
       type: `urn:berth:problem:${this.code}`,

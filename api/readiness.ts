@@ -3,7 +3,7 @@ import type { Clock } from '../core/runtime.ts';
 
 const CHECK_MS = 2_000;
 
-/** Whether the server can do anything useful: it is not stopping, and the Kubernetes API answers. */
+/** Readiness of the server: it is not stopping, and the Kubernetes API answers. */
 export class Readiness {
   readonly #api: Pick<KubeClient, 'raw'>;
   readonly #clock: Clock;
@@ -17,7 +17,7 @@ export class Readiness {
     this.#isStopping = isStopping;
   }
 
-  /** What is missing, at most two seconds old; undefined when nothing is. */
+  /** Returns the reason why the server is not ready, at most two seconds old; undefined when it is ready. */
   async problem(): Promise<string | undefined> {
     if (this.#isStopping()) return 'the server is being stopped';
     const now = this.#clock.monotonic();

@@ -1,4 +1,4 @@
-/** Outputs and logs, wherever they are: in the Turn itself or in the store. */
+/** Outputs and logs from the Turn itself or from the store. */
 import type { StoredTurn } from '../core/resources/kinds.ts';
 import { parseStoreKey } from '../core/resources/names.ts';
 import { isTerminal } from '../core/resources/turn.ts';
@@ -8,7 +8,7 @@ import type { Call, Services } from './route.ts';
 
 type Reader = Pick<Call, 'caller' | 'signal'>;
 
-/** The whole output as JSON text. Rejects with a Problem. */
+/** Returns the whole output as JSON text. Rejects with a Problem. */
 export async function outputText(turn: StoredTurn, reader: Reader, services: Services): Promise<string> {
   const { name } = turn.metadata;
   const { phase, output, outputRef, error } = turn.status ?? {};
@@ -19,7 +19,7 @@ export async function outputText(turn: StoredTurn, reader: Reader, services: Ser
   throw new Problem('NoOutput', `Turn "${name}" ended as ${phase} without output${why}`);
 }
 
-/** The kept text of the log. Rejects with a Problem. */
+/** Returns the kept text of the log. Rejects with a Problem. */
 export async function logText(turn: StoredTurn, reader: Reader, services: Services): Promise<string> {
   const { phase, log } = turn.status ?? {};
   if (log?.inline !== undefined) return log.inline;
@@ -28,7 +28,7 @@ export async function logText(turn: StoredTurn, reader: Reader, services: Servic
   throw new Problem('NoLog', `Turn "${turn.metadata.name}" ended as ${phase} without a log.`);
 }
 
-/** What is stored is read with the caller's right to read Blobs, as kubectl would. */
+/** Reads stored content with the caller's right to read Blobs, as kubectl would. */
 async function stored(
   turn: StoredTurn,
   kind: 'Output' | 'Log',

@@ -1,4 +1,4 @@
-/** What the API takes and gives, made of the kinds' own schemas. */
+/** Schemas of requests and answers, made of the kinds' own schemas. */
 import * as z from 'zod';
 import { approvalSpec } from '../core/resources/approval.ts';
 import { parseDuration } from '../core/resources/duration.ts';
@@ -29,7 +29,7 @@ const wait = () =>
 export const waitQuery = z.strictObject({ wait: wait().optional() });
 export const runQuery = z.strictObject({ wait: wait().default('30s') });
 
-/** 1 to 255 printable characters. */
+/** Text of 1 to 255 printable characters. */
 export const idempotencyKey = z
   .string()
   .regex(/^[\x21-\x7e]{1,255}$/, 'must have 1 to 255 printable ASCII characters and no spaces')

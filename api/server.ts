@@ -23,17 +23,20 @@ export interface ServerOptions {
   clock: Clock;
   random: Random;
   log: Logger;
-  /** Default: its own. */
+  /** Metrics to use; default: the server's own. */
   metrics?: ApiMetrics;
 }
 
 const BODY_LIMIT = 1024 * 1024;
-/** What proxies write down for a client that left before its answer began. */
+/** Status in the metrics for a client that left before its answer began, as proxies write it. */
 const CLIENT_LEFT = 499;
-/** How long requests under way may take once the server is being closed. */
+/** Time that requests may take once the server is being closed. */
 const DRAIN_MS = 5_000;
 
-/** The server, not yet listening. Closing it ends waits with what is known and then the connections. */
+/**
+ * Builds the server, not yet listening. Closing it answers waiting requests with the present state and then closes the
+ * connections.
+ */
 export function buildServer(options: ServerOptions): FastifyInstance {
   const { api, config, clock, random, log, metrics = new ApiMetrics() } = options;
   const access = new Access({ api, clock, audiences: config.BERTH_AUDIENCES });
@@ -46,9 +49,9 @@ export function buildServer(options: ServerOptions): FastifyInstance {
     bodyLimit: BODY_LIMIT,
     genReqId: () => randomUUID(),
     forceCloseConnections: 'idle',
-    // Longer names than Kubernetes allows reach the schemas, which say so.
+    // The limit is longer than any name that Kubernetes allows, so that the schemas report a name that is too long.
     routerOptions: { maxParamLength: 1024 },
-    // A listener that waits for a slow client's headers or body holds a connection.
+    // The limits free the connection of a client that sends its headers or body too slowly.
     requestTimeout: 30_000,
     handlerTimeout: 0,
   });
@@ -68,7 +71,7 @@ export function buildServer(options: ServerOptions): FastifyInstance {
       .header('x-content-type-options', 'nosniff');
   });
   app.addHook('onRequest', async (request, reply) => {
-    // Also of a client that leaves first, which is how one that follows something ends.
+    // The event also comes for a client that leaves first, which is how a client that follows something ends.
     reply.raw.once('close', () => {
       const route = request.routeOptions.url?.replaceAll(/:(\w+)/g, '{$1}') ?? '';
       const code = reply.raw.headersSent ? reply.raw.statusCode : CLIENT_LEFT;
@@ -84,7 +87,7 @@ export function buildServer(options: ServerOptions): FastifyInstance {
     isStopping = true;
     const reason = new Problem('ShuttingDown', 'The server is being stopped. Try again.');
     for (const request of underWay) request.abort(reason);
-    // Node counts a connection that has not sent anything yet as busy, for a minute.
+    // A connection that has not sent anything yet counts as busy in Node, for a minute.
     const limit = clock.monotonic() + DRAIN_MS;
     draining = setInterval(() => {
       if (underWay.size === 0 || clock.monotonic() > limit) app.server.closeAllConnections();
@@ -128,7 +131,7 @@ export function buildServer(options: ServerOptions): FastifyInstance {
   app.route({
     method: 'GET',
     url: '/metrics',
-    // As Kubernetes' own programs do it: a right on the path, and none on anything that it tells of.
+    // A right on the path is checked, as Kubernetes' own programs do, and no right on the objects behind the metrics.
     onRequest: async (request) => access.authorizePath(await authenticate(request), '/metrics'),
     handler: async (_, reply) => reply.type(metrics.registry.contentType).send(await metrics.registry.metrics()),
   });
@@ -136,7 +139,7 @@ export function buildServer(options: ServerOptions): FastifyInstance {
     app.route({
       method: route.method,
       url: route.path.replaceAll(/\{(\w+)\}/g, ':$1'),
-      // Before the body is read: nobody without rights can send one.
+      // Rights are checked before the body is read, so that a caller without rights cannot send one.
       onRequest: async (request) => {
         const caller = await authenticate(request);
         const params = checked('InvalidParameter', route.params, request.params) as Record<string, string>;
@@ -178,13 +181,13 @@ function checked(
   schema: Route['params'] | NonNullable<Route['body']>,
   value: unknown,
 ): unknown {
-  // A schema would take a RawNumber for an object: of labels, for example.
+  // The value is checked with rounded numbers: a schema would take a RawNumber for an object, of labels for example.
   const rounded = schema.safeParse(asDoubles(value));
   if (!rounded.success) throw invalid(code, rounded.error);
   return schema.parse(value);
 }
 
-/** JSON is UTF-8 (RFC 8259); a body in another encoding would be read as something else. */
+/** Refuses a body in another encoding than UTF-8 (RFC 8259), because it would be read wrongly. */
 function checkCharset(contentType = ''): void {
   const [, charset] = /;\s*charset\s*=\s*"?([^\s";]*)/i.exec(contentType) ?? [];
   if (charset === undefined || /^(utf-?8|us-ascii)$/i.test(charset)) return;
@@ -224,7 +227,7 @@ function send(reply: FastifyReply, { status, body, stream, headers }: Answer): F
 }
 
 function sendProblem(reply: FastifyReply, problem: Problem): FastifyReply {
-  // What is left of the body is not worth reading.
+  // The connection is closed: the rest of the body is not worth reading.
   if (!reply.request.raw.complete) reply.header('connection', 'close');
   if (problem.status === 401) reply.header('www-authenticate', 'Bearer');
   if (problem.retryAfterSeconds !== undefined) reply.header('retry-after', String(problem.retryAfterSeconds));

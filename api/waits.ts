@@ -4,10 +4,10 @@ import { type StoredTurn, turns } from '../core/resources/kinds.ts';
 import { type Clock, delay } from '../core/runtime.ts';
 import { Problem } from './problems.ts';
 
-/** Between a watch that the server ended and the next; milliseconds. */
+/** Pause between a watch that the server ended and the next; milliseconds. */
 const PAUSE_MS = 200;
 
-/** Requests that last, up to a number of them; those that wait for a turn each with a watch of that one object. */
+/** Limits the number of long requests. Each request that waits for a turn has a watch of that one object. */
 export class Waits {
   readonly #api: Pick<KubeApi, 'list' | 'watch'>;
   readonly #clock: Clock;
@@ -21,9 +21,10 @@ export class Waits {
   }
 
   /**
-   * The turn once `isDone` says so of it, or as it was last seen after `timeoutMs` or when the signal aborts; undefined
-   * when it is gone, or not there by then: also while the cluster does not answer, since whoever waits may have just made
-   * what they wait for, and an error would have them make it again. Rejects with a Problem when too many wait.
+   * Resolves with the turn once `isDone` accepts it, or as last seen after `timeoutMs` or when the signal aborts.
+   * Resolves with undefined when the turn is gone or has not been seen by then, also while the cluster does not answer.
+   * An error would be wrong there: the caller may have just created the turn, and would create it again. Rejects with a
+   * Problem when too many requests wait.
    */
   async forTurn(
     { namespace, name, known }: { namespace: string; name: string; known?: StoredTurn },
@@ -57,7 +58,7 @@ export class Waits {
     }
   }
 
-  /** Counts a request that lasts; returns what ends it. Throws a Problem when too many last already. */
+  /** Counts a long request and returns the function that ends it. Throws a Problem when there are too many already. */
   begin(): () => void {
     if (this.#waiting >= this.#max) {
       const text = `${this.#max} requests wait or follow already; try again later.`;
@@ -71,7 +72,10 @@ export class Waits {
     };
   }
 
-  /** Lists, then watches until it is done or the watch ends, however it does: the next list tells whether that was bad. */
+  /**
+   * Lists, then watches until it is done or the watch ends, for any reason: the next list shows whether the end was a
+   * failure.
+   */
   async #follow(
     namespace: string,
     name: string,

@@ -14,8 +14,8 @@ const INPUT = { stdin: 'Stdin', text: 'Text', file: 'File', args: 'Args' } as co
 const RESULT = { envelope: 'Envelope', json: 'Json', text: 'Text' } as const;
 
 /**
- * `spec.agent` of a session: what the flags and `-- PROGRAM ARGS…` say, the rest is left to the class. On the embedded
- * cluster the program runs on this machine: then program and directory are resolved as the caller's shell would.
+ * Builds `spec.agent` of a session from the flags and `-- PROGRAM ARGS…`; the rest is left to the class. On the
+ * embedded cluster the program runs on this machine, so program and directory are resolved as the caller's shell would.
  */
 export function agentFrom(
   words: string[],
@@ -51,7 +51,10 @@ function workingDir(
   return { workingDir: workdir };
 }
 
-/** `NAME=VALUE`, or `NAME` alone for the caller's own value. A later one replaces an earlier one of the same name. */
+/**
+ * Parses `NAME=VALUE`, or `NAME` alone for the caller's own value. A later one replaces an earlier one of the same
+ * name.
+ */
 function environment(texts: string[], own: NodeJS.ProcessEnv): EnvVar[] {
   const byName = new Map<string, EnvVar>();
   for (const text of texts) {

@@ -1,16 +1,16 @@
 import type { Clock, Random } from '../core/runtime.ts';
 
-/** What a command has of its surroundings. */
+/** Surroundings of a command. */
 export interface Cli {
-  /** How it was called: `berth` or `kubectl session`. */
+  /** Name under which the program was called: `berth` or `kubectl session`. */
   name: string;
   env: NodeJS.ProcessEnv;
-  /** The caller's directory, absolute. */
+  /** Absolute path of the caller's directory. */
   cwd: string;
   stdin: AsyncIterable<Buffer>;
-  /** Data; resolves when the reader has room again. */
+  /** Writes data to stdout; resolves when the reader has room again. */
   out(text: string): Promise<void>;
-  /** A line for people. */
+  /** Writes a line for people to stderr. */
   say(line: string): void;
   clock: Clock;
   random: Random;
@@ -18,7 +18,7 @@ export interface Cli {
   interrupted: AbortSignal;
 }
 
-/** Flags that every command which talks to a cluster has. */
+/** Flags of every command that talks to a cluster. */
 export interface ClusterFlags {
   namespace?: string;
   kubeconfig?: string;
@@ -27,7 +27,7 @@ export interface ClusterFlags {
 
 const ALPHABET = 'bcdfghjklmnpqrstvwxz2456789';
 
-/** A short random ending for a name, from letters that make no words. */
+/** Returns a short random suffix for a name, from letters that form no words. */
 export function randomSuffix(random: Random, length: number): string {
   return Array.from(random.bytes(length), (byte) => ALPHABET[byte % ALPHABET.length]).join('');
 }

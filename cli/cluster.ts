@@ -8,16 +8,16 @@ import type { Cli, ClusterFlags } from './cli.ts';
 export interface Cluster {
   api: KubeClient;
   namespace: string;
-  /** Its pods are processes of this machine. */
+  /** True if the cluster's pods are processes of this machine. */
   embedded: boolean;
 }
 
-/** The context of the embedded cluster's kubeconfig. */
+/** Name of the context in the embedded cluster's kubeconfig. */
 const EMBEDDED_CONTEXT = 'berth-local';
 
 /**
- * The kubeconfig that counts: `--kubeconfig`; `KUBECONFIG`; the embedded cluster's while it runs, unless `--context`
- * names another; a pod's service account; `~/.kube/config`.
+ * Selects the kubeconfig, in this order: `--kubeconfig`; `KUBECONFIG`; the embedded cluster's while it runs, unless
+ * `--context` names another; a pod's service account; `~/.kube/config`.
  */
 export function connectionOptions(flags: ClusterFlags, env: NodeJS.ProcessEnv): ConnectionOptions {
   const context = flags.context === undefined ? {} : { context: flags.context };
@@ -28,10 +28,10 @@ export function connectionOptions(flags: ClusterFlags, env: NodeJS.ProcessEnv): 
   return { ...context, env };
 }
 
-/** A server that can be reached answers a first question within this time, milliseconds; as long as kubectl gives a connection. */
+/** Time within which a reachable server answers a first request, milliseconds; kubectl gives a connection as long. */
 const FIRST_ANSWER_MS = 30_000;
 
-/** Runs `use` with a client of the cluster that the flags choose. */
+/** Calls `use` with a client of the cluster that the flags choose. */
 export async function withCluster<R>(flags: ClusterFlags, cli: Cli, use: (cluster: Cluster) => Promise<R>): Promise<R> {
   const connection = await loadConnection(connectionOptions(flags, cli.env));
   const api = new KubeClient({
@@ -49,14 +49,17 @@ export async function withCluster<R>(flags: ClusterFlags, cli: Cli, use: (cluste
   }
 }
 
-/** Also finds out, without the client's patience, whether the server answers at all. */
+/**
+ * Reports whether the cluster is embedded. Also finds out, without the client's retries, whether the server answers at
+ * all.
+ */
 async function isEmbedded(api: KubeClient, signal: AbortSignal): Promise<boolean> {
   try {
     const options = { signal, retry: false, deadlineMs: FIRST_ANSWER_MS };
     const version = (await api.raw('GET', '/version', options)) as { gitVersion?: string };
     return version.gitVersion?.endsWith(EMBEDDED_VERSION_SUFFIX) ?? false;
   } catch (error) {
-    // Whoever may not ask for the version can still have rights on sessions.
+    // A caller without the right to read the version can still have rights on sessions.
     if (error instanceof ApiError) return false;
     throw error;
   }

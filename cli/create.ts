@@ -20,7 +20,7 @@ export interface SessionFlags extends AgentFlags {
   image?: string;
 }
 
-/** The spec of a new session from the flags; everything that can be known to be wrong is refused here. */
+/** Builds the spec of a new session from the flags; every error that can be known now is reported here. */
 export async function sessionSpec(
   words: string[],
   flags: SessionFlags,
@@ -31,7 +31,7 @@ export async function sessionSpec(
   const { embedded } = cluster;
   const agent = agentFrom(words, flags, { embedded, cwd: cli.cwd, env: cli.env });
   const allowed = await readClass(flags.class, cluster, cli);
-  // The caller's directory is an offer where no other is asked for.
+  // The caller's directory is only a default: it is left out where the class does not allow it.
   if (agent && flags.workdir === undefined && allowed && !allowed.overrides.includes('agent.workingDir')) {
     delete agent.workingDir;
   }
@@ -63,19 +63,22 @@ const FLAGS: Record<string, string> = {
   'spec.timeouts': '--timeout',
 };
 
-/** What of the command line sets the field, before its path. */
+/** Returns the part of the command line that sets the field, before its path. */
 function flagOf(field: string): string {
   const flag = Object.entries(FLAGS).find(([path]) => `${field}.`.startsWith(`${path}.`))?.[1];
   return flag ? `${flag} sets ` : '';
 }
 
-/** Whether sessions of the class have to bring a program: without a runner the image has one, Shell and Tools need none. */
+/**
+ * Reports whether sessions of the class must name a program. Without a runner the image has one; Shell and Tools need
+ * none.
+ */
 function needsProgram({ agent, runner }: SessionClassSpec): boolean {
   const { command, driver = 'Command' } = agent ?? {};
   return command === undefined && runner !== 'None' && (driver === 'Command' || driver === 'Server');
 }
 
-/** The class; undefined where the caller may not read classes. Refuses one that is not there. */
+/** Returns the class; undefined if the caller may not read classes. Refuses a class that does not exist. */
 async function readClass(name: string, { api }: Cluster, cli: Cli): Promise<SessionClassSpec | undefined> {
   try {
     return (await api.get(sessionclasses, { name }, { signal: cli.interrupted })).spec;
@@ -102,7 +105,7 @@ export interface GivenTurn {
   attempts?: number | undefined;
 }
 
-/** A turn that goes with its session when that is deleted. */
+/** Creates a turn that is deleted together with its session. */
 export function createTurn(
   { name, input, timeout, attempts }: GivenTurn,
   session: StoredSession,

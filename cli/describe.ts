@@ -6,7 +6,7 @@ import type { SessionStatus } from '../core/resources/session.ts';
 import { isTerminal } from '../core/resources/turn.ts';
 import { table } from './print.ts';
 
-/** Sessions and turns for people: what is it doing, since when, why not. */
+/** Sessions and turns for people: current activity, since when, and why not. */
 
 const OUTPUT_BYTES = 60;
 
@@ -39,7 +39,7 @@ export function describeSession(session: StoredSession, turns: StoredTurn[], now
   ].join('');
 }
 
-/** What it waits for, since when, where in the queue it is, and who has what it waits for. */
+/** Describes the wait of a queued session: reason, time, queue position, and the holder of the missing resource. */
 function waiting(
   { reason, since: from, position, holders = [] }: NonNullable<SessionStatus['queue']>,
   now: number,
@@ -79,7 +79,7 @@ export function describeTurn(turn: StoredTurn, { output, log }: { output: unknow
   ].join('');
 }
 
-/** What it asked last, and what was decided. */
+/** Describes the turn's last question and the decision. */
 function asks({ metadata, status }: StoredTurn, now: number): [string, string | undefined][] {
   const { approval, phase } = status ?? {};
   if (!approval) return [];
@@ -97,7 +97,7 @@ function asks({ metadata, status }: StoredTurn, now: number): [string, string | 
   return facts;
 }
 
-/** Where there was, or can be, more than one. */
+/** Shows the attempt if there was, or can be, more than one. */
 function attempt({ spec, status }: StoredTurn): string | undefined {
   const most = spec.retry?.maxAttempts ?? 1;
   return most > 1 ? `${status?.attempt ?? 0} of ${most}` : undefined;
@@ -138,7 +138,7 @@ function result({ status }: StoredTurn): string {
   return clip(oneLine(JSON.stringify(status.output)), OUTPUT_BYTES);
 }
 
-/** Until now where it runs. */
+/** Duration of the turn; until now while it is running. */
 function took({ status }: StoredTurn, now: number): string | undefined {
   const runs = status?.conditions?.find((one) => one.type === 'Running' && one.status === 'True');
   const start = status?.startedAt ?? runs?.lastTransitionTime;
@@ -147,7 +147,7 @@ function took({ status }: StoredTurn, now: number): string | undefined {
   return formatDuration(Math.max(0, end - Date.parse(start)));
 }
 
-/** For example `1.2 s of CPU, at most 41.3 MiB and 3 processes, in 4.5 s`. */
+/** Formats usage, for example `1.2 s of CPU, at most 41.3 MiB and 3 processes, in 4.5 s`. */
 function used({
   wall,
   cpuSeconds,

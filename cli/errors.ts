@@ -1,9 +1,9 @@
 import type { ApiError } from '../core/kube/errors.ts';
 
-/** What the exit code tells a script. */
+/** Exit codes for scripts. */
 export const EXIT = { ok: 0, failed: 1, refused: 2, unreachable: 3, timedOut: 124, interrupted: 130 } as const;
 
-/** An end of a command that is told to its user as one message. */
+/** Error that ends a command and is shown to its user as one message. */
 export class CliError extends Error {
   readonly code: string;
   readonly exitCode: number;
@@ -15,14 +15,14 @@ export class CliError extends Error {
   }
 }
 
-/** Wrong usage or refused input, found out before anything was created. */
+/** Error of usage or refused input, found before anything was created. */
 export const refused = (message: string) => new CliError('Refused', EXIT.refused, message);
 
 export const failed = (message: string) => new CliError('Failed', EXIT.failed, message);
 
 export const unreachable = (message: string) => new CliError('Unreachable', EXIT.unreachable, message);
 
-/** Ctrl-C, or a signal that means the same. */
+/** Error for Ctrl-C, or a signal with the same meaning. */
 export class Interrupted extends CliError {
   constructor(signal: 'SIGINT' | 'SIGTERM' | 'SIGHUP') {
     super('Interrupted', { SIGINT: EXIT.interrupted, SIGTERM: 143, SIGHUP: 129 }[signal], 'interrupted');
@@ -30,8 +30,8 @@ export class Interrupted extends CliError {
 }
 
 /**
- * What to tell, and the exit code, for anything that a command threw. Errors are told apart by their names, so that
- * commands that talk to no cluster need not load the client.
+ * Returns the message and the exit code for anything that a command threw. Errors are told apart by their names, so
+ * that commands that talk to no cluster need not load the client.
  */
 export function describeError(error: unknown, cli: { name: string }): { message: string; exitCode: number } {
   if (error instanceof CliError) return { message: error.message, exitCode: error.exitCode };
@@ -78,7 +78,7 @@ function describeApiError(error: ApiError): { message: string; exitCode: number 
   return { message, exitCode: EXIT.refused };
 }
 
-/** The server's own sentence without its list of causes, which follow one by one. */
+/** Returns the server's own sentence without its list of causes, which follow one by one. */
 function firstLine(message: string): string {
   return message.replace(/: \[.*$/s, ':');
 }

@@ -2,11 +2,11 @@ import { InvalidArgumentError } from 'commander';
 import { parseDuration } from '../core/resources/duration.ts';
 import { MAX_ATTEMPTS } from '../core/resources/limits.ts';
 
-/** Values of flags, checked as they are read: the message says what is wrong and shows what is right. */
+/** Parsers of flag values. Their error message names the problem and shows a correct value. */
 
 const LABEL = /^[a-z0-9]([-a-z0-9]*[a-z0-9])?$/;
 
-/** A name of a Session or Turn: a DNS label. */
+/** Name of a Session or Turn: a DNS label. */
 export function name(text: string): string {
   if (text.length > 63) {
     throw new InvalidArgumentError(`a name has at most 63 characters, this one has ${text.length}.`);
@@ -19,7 +19,7 @@ export function name(text: string): string {
   return text;
 }
 
-/** A duration of more than 0, as it is written. */
+/** Duration of more than 0; returned as it was written. */
 export function duration(text: string): string {
   let ms: number;
   try {
@@ -32,7 +32,7 @@ export function duration(text: string): string {
   return text;
 }
 
-/** How often a turn may be begun. */
+/** Maximum number of attempts of a turn. */
 export function attempts(text: string): number {
   const count = Number(text);
   if (!Number.isInteger(count) || count < 1 || count > MAX_ATTEMPTS) {
@@ -41,14 +41,14 @@ export function attempts(text: string): number {
   return count;
 }
 
-/** A TCP port; 0 is any free one. */
+/** TCP port; 0 is any free one. */
 export function port(text: string): number {
   const number = Number(text);
   if (!/^\d+$/.test(text) || number > 65_535) throw new InvalidArgumentError('it must be a port, from 1 to 65535.');
   return number;
 }
 
-/** Gathers the values of a flag that may be given several times. */
+/** Collects the values of a flag that may be given several times. */
 export function several(text: string, before: string[] = []): string[] {
   return [...before, text];
 }

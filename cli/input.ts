@@ -12,12 +12,12 @@ export interface InputFlags {
   inputFile?: string;
 }
 
-/** Text beyond this is no input of 128 KiB, however it is indented. */
+/** Limit of the text that is read: no input of 128 KiB is longer, however it is indented. */
 const MAX_TEXT_BYTES = 64 * MAX_INPUT_BYTES;
 
 /**
- * The turn's input from `--input` or `--input-file`; undefined without either. Throws what is wrong with it, and where.
- * With `asText` only a string will do.
+ * Reads the turn's input from `--input` or `--input-file`; undefined without either. Throws an error that names the
+ * problem and its place. With `asText` only a string is allowed.
  */
 export async function readInput(
   flags: InputFlags,
@@ -103,7 +103,7 @@ function tooLarge(what: string, size: string) {
   );
 }
 
-/** What somebody who wrote this probably meant. */
+/** Guesses the intention behind a wrong input. */
 function hint(text: string, cwd: string, flag: string): string {
   if (flag === '--input' && text !== '' && existsSync(resolve(cwd, text)))
     return `\nTo read the file ${text}: --input-file ${text}`;

@@ -1,9 +1,9 @@
-/** Where a text stops being JSON. The engine's own message has no position for short texts. */
+/** Finds the place where a text stops being JSON. The engine's own message has no position for short texts. */
 
 export interface JsonProblem {
-  /** From 1. */
+  /** Line number, from 1. */
   line: number;
-  /** From 1, in characters. */
+  /** Column number, from 1, in characters. */
   column: number;
   problem: string;
 }
@@ -13,7 +13,7 @@ const SCALAR = /-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?|true|false|null/y;
 const STRING_TEXT = /(?:[^"\\\p{Cc}]|[\x7f-\x9f])*/uy;
 const ESCAPE = /\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4})/y;
 
-/** The first problem in a text that `JSON.parse` has refused. */
+/** Returns the first problem in a text that `JSON.parse` has refused. */
 export function findJsonProblem(text: string): JsonProblem {
   const { offset, problem } = new Scanner(text).scan();
   const before = text.slice(0, offset).split('\n');
@@ -33,7 +33,7 @@ class Scanner {
     this.#text = text;
   }
 
-  /** Keeps the open brackets on a stack of its own: a text may nest deeper than the call stack goes. */
+  /** Keeps the open brackets on its own stack, because a text may nest deeper than the call stack. */
   scan(): Found {
     const open: ('{' | '[')[] = [];
     let want: 'value' | 'value or ]' | 'key' | 'key or }' | 'end' = 'value';

@@ -1,10 +1,11 @@
-/** The program `berth`, also `kubectl session`. */
+/** Main module of the program `berth`, also called as `kubectl session`. */
 
 import { enableCompileCache } from 'node:module';
 import { homedir } from 'node:os';
 import { join } from 'node:path';
 
-// A third of the start is reading TypeScript; what was read is kept, in the user's own folder because it is executed.
+// The compile cache saves a third of the start, which is reading TypeScript. It is in the user's own folder because its
+// content is executed.
 enableCompileCache(join(process.env.XDG_CACHE_HOME || join(homedir(), '.cache'), 'berth', 'compiled'));
 
 const { main } = await import('./program.ts');

@@ -2,7 +2,7 @@ import type { ScalarTag } from 'yaml';
 import { isRawNumber, type RawNumber, rawNumber } from '../core/json.ts';
 import type { KubeObject } from '../core/kube/types.ts';
 
-/** An object as kubectl prints it. */
+/** Formats an object as kubectl prints it. */
 export async function formatObject(object: object, format: 'json' | 'yaml'): Promise<string> {
   const { apiVersion, kind, metadata, spec, ...rest } = object as Partial<KubeObject> & { spec?: unknown };
   const ordered = { apiVersion, kind, metadata, spec, ...rest };
@@ -11,7 +11,7 @@ export async function formatObject(object: object, format: 'json' | 'yaml'): Pro
   return stringify(ordered, { keepUndefined: false, customTags: (tags) => [exactNumber, ...tags] });
 }
 
-/** YAML writes numbers as JSON does. */
+/** Number tag of YAML that writes numbers as JSON does. */
 const exactNumber: ScalarTag = {
   tag: 'tag:yaml.org,2002:float',
   default: true,
@@ -20,13 +20,13 @@ const exactNumber: ScalarTag = {
   stringify: ({ value }) => (value as RawNumber).rawJSON,
 };
 
-/** `session.berth.dev/notes`: what kubectl takes for a name. */
+/** Returns `session.berth.dev/notes`: the form of a name that kubectl accepts. */
 export function nameOf(object: KubeObject): string {
   const group = object.apiVersion?.split('/')[0] ?? 'berth.dev';
   return `${object.kind?.toLowerCase()}.${group}/${object.metadata.name}`;
 }
 
-/** Columns wide enough for their cells, three spaces between them, as kubectl aligns. */
+/** Formats a table with columns as wide as their cells and three spaces between them, as kubectl aligns. */
 export function table(rows: string[][]): string {
   const widths = rows.reduce<number[]>(
     (widest, row) => row.map((cell, column) => Math.max(cell.length, widest[column] ?? 0)),

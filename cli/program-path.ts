@@ -4,8 +4,9 @@ import type { Cli } from './cli.ts';
 import { refused } from './errors.ts';
 
 /**
- * The absolute path of a program as the caller's shell would find it: with a slash from the caller's directory, else in
- * the caller's PATH. Links are kept: a virtual environment's python is told by its path.
+ * Returns the absolute path of a program as the caller's shell would find it: with a slash from the caller's directory,
+ * else in the caller's PATH. Links are not resolved, because a virtual environment's python recognizes its environment
+ * by its path.
  */
 export function findProgram(program: string, { cwd, env }: Pick<Cli, 'cwd' | 'env'>): string {
   if (program.includes('/')) {
@@ -29,7 +30,7 @@ export function findProgram(program: string, { cwd, env }: Pick<Cli, 'cwd' | 'en
   throw refused(`the program "${program}" is in no folder of PATH${here}`);
 }
 
-/** The absolute path of a directory that agents can start in. */
+/** Returns the absolute path of a directory that agents can start in. */
 export function findWorkingDirectory(directory: string, cwd: string): string {
   const path = resolve(cwd, directory);
   const facts = stat(path);
@@ -50,7 +51,7 @@ function stat(path: string): Stats | undefined {
   try {
     return statSync(path, { throwIfNoEntry: false });
   } catch {
-    return undefined; // below something that is no directory, or not to be seen
+    return undefined; // A parent is not a directory, or may not be read.
   }
 }
 

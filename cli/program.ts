@@ -15,7 +15,7 @@ import { attempts, duration, name, port, several } from './flags.ts';
 import { systemCli } from './system.ts';
 
 /**
- * Every command and flag. What a command does is imported when it is called, so that `--help` costs nothing.
+ * Defines every command and flag. A command's module is imported when the command is called, so that `--help` is fast.
  * Resolves with the exit code.
  */
 export async function main(args: string[]): Promise<number> {
@@ -30,7 +30,7 @@ export async function main(args: string[]): Promise<number> {
   } catch (error) {
     if (error instanceof CommanderError) return error.exitCode === 0 ? EXIT.ok : EXIT.refused;
     const told = describeError(error, cli);
-    // Whoever pressed Ctrl-C need not be told so.
+    // The message is not needed after the user's own Ctrl-C.
     if (!(error instanceof Interrupted)) cli.say(`${cli.name}: ${told.message}`);
     return told.exitCode;
   }
@@ -217,7 +217,7 @@ function define(cli: Cli, done: (exitCode: number) => void): Command {
   return program;
 }
 
-/** The embedded cluster is a program of its own: its flags are passed on. */
+/** Defines `local`, which passes its flags on to the embedded cluster, a program of its own. */
 function defineLocal(program: Command, cli: Cli, done: (exitCode: number) => void): void {
   const local = program
     .command('local')
@@ -280,7 +280,7 @@ const attemptsOption = () =>
 const formatOption = (...formats: string[]) =>
   new Option('-o, --output <format>', 'another form of what is printed').choices(formats);
 
-/** How the agent is run. */
+/** Adds the options of the agent. */
 function agentOptions(command: Command): void {
   command
     .option('--class <name>', 'the SessionClass', 'default')

@@ -7,14 +7,14 @@ import { readStored } from '../core/store/read.ts';
 import type { Cluster } from './cluster.ts';
 import { failed, refused } from './errors.ts';
 
-/** Objects and what belongs to them, with errors that say what to do. */
+/** Reads of objects and of objects that belong to them, with errors that say what to do. */
 
 export async function getSession({ api, namespace }: Cluster, name: string, signal: AbortSignal) {
   try {
     return await api.get(sessions, { namespace, name }, { signal });
   } catch (error) {
     if (!isNotFound(error)) throw error;
-    // A cluster without Berth answers 404 too, and says so to a list.
+    // A cluster without Berth answers 404 too; a list tells the difference.
     await api.list(sessions, { namespace, limit: 1, signal });
     throw refused(`there is no session "${name}" in namespace "${namespace}"; berth list -A shows those there are`);
   }
@@ -30,7 +30,7 @@ export async function getTurn({ api, namespace }: Cluster, name: string, signal:
   }
 }
 
-/** The turns of a session, in their order; those without an index yet come last. */
+/** Returns the turns of a session, in their order; turns without an index come last. */
 export async function turnsOf({ api }: Cluster, session: StoredSession, signal: AbortSignal): Promise<StoredTurn[]> {
   const { namespace = '', name, uid } = session.metadata;
   const { items } = await api.list(turns, { namespace, fieldSelector: `spec.session=${name}`, signal });
@@ -42,14 +42,14 @@ export async function turnsOf({ api }: Cluster, session: StoredSession, signal: 
   return own.sort((a, b) => place(a) - place(b) || created(a) - created(b));
 }
 
-/** The turn's output, wherever it is; undefined when it has none. */
+/** Returns the turn's output from the status or the store; undefined when it has none. */
 export async function outputOf(turn: StoredTurn, api: Pick<KubeApi, 'get'>, signal: AbortSignal): Promise<unknown> {
   const { outputRef, output } = turn.status ?? {};
   if (outputRef === undefined) return output;
   return parseExact((await readRef(turn, outputRef, 'Output', api, signal)).toString('utf8'));
 }
 
-/** The text that an ended turn's agent printed beside its result. */
+/** Returns the readable text of an ended turn's agent. */
 export async function logOf(turn: StoredTurn, api: Pick<KubeApi, 'get'>, signal: AbortSignal): Promise<string> {
   const { log } = turn.status ?? {};
   if (!log) return '';

@@ -4,7 +4,7 @@ import { systemClock, systemRandom } from '../core/system.ts';
 import type { Cli } from './cli.ts';
 import { Interrupted } from './errors.ts';
 
-/** A command that waits must stay alive while it waits. */
+/** Clock whose timers keep the process alive, because a command that waits must not end. */
 const clock: Clock = {
   ...systemClock,
   setTimer(ms, fn) {
@@ -13,7 +13,7 @@ const clock: Clock = {
   },
 };
 
-/** This process as the surroundings of a command. */
+/** Surroundings of a command in this process. */
 export function systemCli(): Cli {
   const interruption = new AbortController();
   for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) {
@@ -23,7 +23,7 @@ export function systemCli(): Cli {
       interruption.abort(reason);
     });
   }
-  // `berth list | head`: the reader has what it wanted.
+  // A closed stdout is no error: in `berth list | head` the reader has enough.
   process.stdout.on('error', (error: NodeJS.ErrnoException) => process.exit(error.code === 'EPIPE' ? 0 : 1));
   process.stderr.on('error', () => {});
   return {

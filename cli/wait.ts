@@ -7,13 +7,15 @@ import { CliError, EXIT, failed } from './errors.ts';
 import { formatObject } from './print.ts';
 import { outputOf } from './stored.ts';
 
-/** A turn that does not run by then gets an explanation, milliseconds. */
+/** Time after which a turn that does not run yet gets an explanation, milliseconds. */
 const EXPLAIN_AFTER_MS = 3_000;
 const EXPLAIN_EVERY_MS = 2_000;
-/** How long a cancelled turn is waited for, milliseconds. */
+/** Time to wait for the end of a cancelled turn, milliseconds. */
 const CANCEL_WAIT_MS = 15_000;
 
-/** Waits until the turn has ended. Says on stderr why it does not start, once it takes longer than usual. */
+/**
+ * Waits until the turn has ended. Explains on stderr why the turn does not start, once that takes longer than usual.
+ */
 export async function waitForTurn(turn: StoredTurn, cluster: Cluster, cli: Cli, signal: AbortSignal) {
   const { name, uid } = turn.metadata;
   const { namespace } = cluster;
@@ -33,7 +35,7 @@ export async function waitForTurn(turn: StoredTurn, cluster: Cluster, cli: Cli, 
   }
 }
 
-/** Tells each new reason why a turn waits. Its own failures are nobody's concern: the wait itself reports them. */
+/** Prints each new reason why a turn waits. Errors of its own are ignored, because the wait itself reports them. */
 async function explainWaiting(
   turn: StoredTurn,
   cluster: Cluster,
@@ -56,12 +58,12 @@ async function explainWaiting(
       if (reason !== told) cli.say(`waiting: ${reason}`);
       told = reason;
     } catch {
-      // Tried again with the next turn of the loop.
+      // The next iteration of the loop tries again.
     }
   }
 }
 
-/** false when the signal aborts first. */
+/** Resolves with false when the signal aborts first. */
 function pause({ clock }: Cli, ms: number, signal: AbortSignal): Promise<boolean> {
   return new Promise((resolve) => {
     if (signal.aborted) return resolve(false);
@@ -79,7 +81,7 @@ function pause({ clock }: Cli, ms: number, signal: AbortSignal): Promise<boolean
 const isReady = ({ status }: StoredSession) =>
   status?.conditions?.some((one) => one.type === 'Ready' && one.status === 'True') ?? false;
 
-/** The first condition that says why the session does not take the turn. */
+/** Returns the first condition that explains why the session does not take the turn. */
 export function whyWaiting(session: StoredSession, cliName: string): string {
   const { conditions, currentTurn } = session.status ?? {};
   if (!conditions) {
@@ -96,7 +98,7 @@ export function whyWaiting(session: StoredSession, cliName: string): string {
   return 'the session is ready and takes the turn next';
 }
 
-/** Asks for the turn's cancellation and waits a while for its end; undefined when that does not come. */
+/** Cancels the turn and waits a while for its end; undefined when it does not end in time. */
 export async function cancelTurn(turn: StoredTurn, cluster: Cluster, cli: Cli): Promise<StoredTurn | undefined> {
   const signal = AbortSignal.timeout(CANCEL_WAIT_MS);
   const ref = { namespace: cluster.namespace, name: turn.metadata.name };
@@ -110,8 +112,8 @@ export async function cancelTurn(turn: StoredTurn, cluster: Cluster, cli: Cli): 
 }
 
 /**
- * Waits for the turn, prints its output on stdout (a string as it is, anything else as JSON; the whole Turn with
- * `-o json`) and its error on stderr, and returns the exit code. Ctrl-C cancels the turn.
+ * Waits for the turn and prints its output on stdout (a string as it is, anything else as JSON; the whole Turn with `-o
+ * json`) and its error on stderr. Returns the exit code. Ctrl-C cancels the turn.
  */
 export async function finishTurn(
   turn: StoredTurn,
@@ -164,7 +166,7 @@ async function printTurn(turn: StoredTurn, cluster: Cluster, cli: Cli, format?: 
   if (turn.status?.log) cli.say(`what it printed: ${cli.name} logs ${turn.spec.session} --turn ${name}`);
 }
 
-/** A string as it is, anything else as JSON; ends with a line feed. */
+/** Formats a string as it is, anything else as JSON; ends with a line feed. */
 export function asText(value: unknown): string {
   const text = typeof value === 'string' ? value : JSON.stringify(value);
   return text.endsWith('\n') ? text : `${text}\n`;

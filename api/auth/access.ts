@@ -1,4 +1,4 @@
-/** Who calls, by TokenReview, and whether they may, by SubjectAccessReview: the cluster's own users and RBAC. */
+/** Authentication by TokenReview and authorization by SubjectAccessReview: the cluster's own users and RBAC decide. */
 import { createHash } from 'node:crypto';
 import { subjectAccessReviews, tokenReviews } from '../../core/kube/resources.ts';
 import type { KubeApi } from '../../core/kube/types.ts';
@@ -14,16 +14,16 @@ export interface Caller {
   extra?: Record<string, string[]>;
 }
 
-/** One right on a resource of berth.dev. */
+/** A right on a resource of berth.dev. */
 export interface Right {
   verb: 'create' | 'get' | 'list' | 'patch' | 'delete';
   resource: 'sessions' | 'turns' | 'approvals' | 'blobs';
   namespace: string;
-  /** Absent: all of them. */
+  /** Name of the object; absent: all objects. */
   name?: string;
 }
 
-/** How long an answer of the cluster is good: a withdrawn right or token works on for that long. */
+/** Time for which an answer of the cluster is cached: a withdrawn right or token works on for that long. */
 const CACHE_MS = 10_000;
 const CACHE_ENTRIES = 10_000;
 const MAX_TOKEN_LENGTH = 16 * 1024;
@@ -41,13 +41,13 @@ export class Access {
     this.#rights = new TtlCache(options.clock, CACHE_MS, CACHE_ENTRIES);
   }
 
-  /** Whose token an Authorization header holds. Rejects with a Problem. */
+  /** Returns the owner of the token in an Authorization header. Rejects with a Problem. */
   async authenticate(authorization: string | undefined): Promise<Caller> {
     const token = /^bearer +(\S+)$/i.exec(authorization ?? '')?.[1];
     if (token === undefined || token.length > MAX_TOKEN_LENGTH) {
       throw new Problem('Unauthenticated', `Send the header "Authorization: Bearer TOKEN". ${this.#howTo()}`);
     }
-    // The cache holds no tokens.
+    // The digest is the key, so that the cache holds no tokens.
     const key = createHash('sha256').update(token).digest('base64');
     const caller = await this.#callers.get(key, () => this.#review(token)).catch(notAsked);
     if (typeof caller === 'string') throw new Problem('Unauthenticated', `${caller} ${this.#howTo()}`);
@@ -61,7 +61,7 @@ export class Access {
     await this.#mustBeAllowed(caller, { resourceAttributes: asked }, what, 'Ask for a Role that allows it.');
   }
 
-  /** As `authorize`, for reading a path that stands for no object. */
+  /** Like `authorize`, for reading a path that stands for no object. */
   async authorizePath(caller: Caller, path: string): Promise<void> {
     const asked = { nonResourceAttributes: { path, verb: 'get' } };
     await this.#mustBeAllowed(caller, asked, `get ${path}`, 'Ask for a ClusterRole that allows it on this URL.');
@@ -80,12 +80,12 @@ export class Access {
     throw new Problem('Forbidden', `User "${user}" may not ${what}${why}. ${howTo}`);
   }
 
-  /** The caller, or why there is none. */
+  /** Returns the caller, or the reason why there is none. */
   async #review(token: string): Promise<Caller | string> {
     const audiences = [...this.#audiences];
     const { status } = await this.#api.create(tokenReviews, { metadata: { name: '' }, spec: { token, audiences } });
     if (!status?.authenticated || !status.user?.username) return 'The cluster does not accept the token.';
-    // An authenticator that knows of no audiences leaves them out: then the token is for the API server, not for us.
+    // An authenticator that knows no audiences leaves them out: then the token is for the API server, not for Berth.
     if (!status.audiences?.some((audience) => audiences.includes(audience))) {
       return `The token was not issued for ${audiences.join(' or ')}.`;
     }
@@ -98,7 +98,7 @@ export class Access {
   }
 }
 
-/** Whatever the cluster said, it was said to this server, not to the caller. */
+/** Hides the cluster's error: it was an answer to this server, not to the caller. */
 function notAsked(error: unknown): never {
   const why = error instanceof Error ? error.message : String(error);
   throw new Problem('ClusterUnavailable', `The cluster could not be asked who may do this: ${why}. Try again.`, {

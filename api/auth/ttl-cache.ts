@@ -1,6 +1,9 @@
 import type { Clock } from '../../core/runtime.ts';
 
-/** Answers that are good for a short time. Those who ask for the same at once share one question; failures are not kept. */
+/**
+ * Cache of answers with a short lifetime. Concurrent callers for the same key share one request; failures are not
+ * cached.
+ */
 export class TtlCache<T> {
   readonly #entries = new Map<string, { value: Promise<T>; until: number }>();
   readonly #clock: Clock;
@@ -24,7 +27,7 @@ export class TtlCache<T> {
     });
     this.#entries.delete(key);
     this.#entries.set(key, entry);
-    // In order of their asking, which is the order in which they end.
+    // Entries are ordered by insertion, which is also the order of their expiry.
     for (const [old, { until }] of this.#entries) {
       if (until > now && this.#entries.size <= this.#maxEntries) break;
       this.#entries.delete(old);

@@ -51,7 +51,7 @@ export const logRoutes: Route[] = [
 
 /** Ends without an error when the client goes or the server stops. */
 async function* untilGone(text: AsyncIterable<string>, signal: AbortSignal): AsyncGenerator<string> {
-  // So that the client has an answer before there is a text.
+  // The empty text gives the client an answer before there is a text.
   yield '';
   try {
     yield* text;

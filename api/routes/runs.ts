@@ -55,7 +55,7 @@ export const runRoutes: Route[] = [
   }),
 ];
 
-/** The only turn of the session, ended or as it is when the time is over. */
+/** Returns the only turn of the session when it has ended, or as it is when the time is over. */
 function endOf(session: StoredSession, waitMs: number, signal: AbortSignal, { waits }: Services) {
   const { name, namespace, uid } = session.metadata;
   const isOurs = (turn: StoredTurn) => turn.metadata.ownerReferences?.some((owner) => owner.uid === uid) ?? false;
@@ -72,7 +72,8 @@ async function answer(
   services: Services,
 ) {
   const { name, namespace } = created.metadata;
-  // Read after the turn, so that it is not behind it; not with the signal, which a stop has aborted.
+  // The session is read after the turn, so that it is not older. The signal is not passed, because a stop has aborted
+  // it.
   const session = await services.api.get(sessions, { namespace: namespace as string, name });
   const phase = turn?.status?.phase ?? 'Queued';
   const output = isTerminal(phase) && turn ? await outputOf(turn, reader, services) : undefined;
@@ -89,7 +90,10 @@ async function answer(
   };
 }
 
-/** undefined where there is none, or where the caller may not read it from the store: status.outputRef is shown then. */
+/**
+ * Returns undefined without an output, or when the caller may not read it from the store: status.outputRef is shown
+ * then.
+ */
 async function outputOf(turn: StoredTurn, reader: Pick<Call, 'caller' | 'signal'>, services: Services) {
   try {
     return parseExact(await outputText(turn, reader, services));

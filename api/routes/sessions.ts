@@ -160,12 +160,15 @@ export const sessionRoutes: Route[] = [
   }),
 ];
 
-/** An id as long as spec.suspendRequest may be, of the whole key: keys of different users are different keys. */
+/**
+ * Returns an id of the length that spec.suspendRequest allows, derived from user and key: keys of different users are
+ * different keys.
+ */
 function suspendRequestOf(username: string, key: string): string {
   return `key-${hash(canonicalJson([username, key]))}`;
 }
 
-/** Without what the client left out. */
+/** Returns the metadata without the fields that the client left out. */
 export function metaOf({
   labels,
   annotations,

@@ -160,14 +160,14 @@ export const turnRoutes: Route[] = [
       const { namespace, turn: name } = params;
       const found = await turnOf(services, params, signal);
       if (isTerminal(found.status?.phase)) return { status: 202, body: showTurn(found) };
-      // The uid keeps the patch from a turn that was made in its place.
+      // The uid keeps the patch from another turn created under the same name.
       const patch = { metadata: { uid: found.metadata.uid }, spec: { cancel: true } };
       return { status: 202, body: showTurn(await services.api.patch(turns, { namespace, name }, patch)) };
     },
   }),
 ];
 
-/** A turn of this session. Rejects with a Problem where it is another's. */
+/** Returns a turn of this session. Rejects with a Problem if the turn belongs to another session. */
 export async function turnOf(
   { api }: Services,
   params: { namespace: string; session: string; turn: string },
@@ -179,7 +179,7 @@ export async function turnOf(
   throw new Problem('NotFound', `Session "${session}" has no turn "${name}".`);
 }
 
-/** Not one that was left by an earlier session of the same name. */
+/** Reports false for a turn that an earlier session of the same name left behind. */
 function belongsTo({ metadata }: StoredTurn, session: StoredSession): boolean {
   const owner = sessionOwner(metadata);
   return owner === undefined || owner.uid === session.metadata.uid;

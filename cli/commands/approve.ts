@@ -14,7 +14,7 @@ export interface ApproveFlags extends ClusterFlags {
   request?: string;
 }
 
-/** Decides on what a session's turn, or the turn named, asks. The one asked for is shown on stderr. */
+/** Decides on the approval request of a session's waiting turn, or of the named turn. Shows the request on stderr. */
 export async function approve(name: string, flags: ApproveFlags, cli: Cli): Promise<number> {
   const response = await readInput(
     flags.response === undefined ? {} : { input: flags.response },
@@ -59,7 +59,7 @@ export async function approve(name: string, flags: ApproveFlags, cli: Cli): Prom
   });
 }
 
-/** The turn of this name, or the one of the session of this name that waits. */
+/** Returns the turn of this name, or the waiting turn of the session of this name. */
 async function turnThatAsks(name: string, { api, namespace }: Cluster, cli: Cli): Promise<StoredTurn> {
   const signal = cli.interrupted;
   const fieldSelector = `spec.session=${name}`;

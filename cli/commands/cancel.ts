@@ -23,7 +23,7 @@ export async function cancel(name: string, flags: CancelFlags, cli: Cli): Promis
       cli.say(flags.turn ? `turn ${flags.turn} has already ended` : `session ${name} has no turn to cancel`);
       return 0;
     }
-    // The last one first: none of them starts because the one before it has ended.
+    // The last turn is cancelled first, so that none of them starts because the one before it has ended.
     for (const { metadata } of live.toReversed()) {
       const ref = { namespace: cluster.namespace, name: metadata.name };
       await cluster.api.patch(turns, ref, { spec: { cancel: true } }, { signal: cli.interrupted });

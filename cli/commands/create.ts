@@ -9,7 +9,7 @@ export interface CreateFlags extends ClusterFlags, SessionFlags {
   output?: 'json' | 'yaml' | 'name';
 }
 
-/** A session that waits for turns. */
+/** Creates a session that waits for turns. */
 export async function create(name: string, words: string[], flags: CreateFlags, cli: Cli): Promise<number> {
   return withCluster(flags, cli, async (cluster) => {
     const timeouts = flags.timeout === undefined ? {} : { timeouts: { turn: flags.timeout } };

@@ -14,7 +14,10 @@ export interface GetFlags extends ClusterFlags {
 const KINDS: Record<string, 'session' | 'turn'> = { session: 'session', sess: 'session', turn: 'turn' };
 const PLURALS: Record<string, 'sessions' | 'turns'> = { sessions: 'sessions', turns: 'turns' };
 
-/** `NAME` and `session NAME`: a session with its conditions and turns; `turn NAME`: a turn, its output and log. */
+/**
+ * Shows objects. `NAME` and `session NAME`: a session with its conditions and turns; `turn NAME`: a turn, its output
+ * and log.
+ */
 export async function get(words: string[], flags: GetFlags, cli: Cli): Promise<number> {
   const [first = '', second] = words.flatMap((word) => word.split('/'));
   const plural = second === undefined ? PLURALS[first] : undefined;

@@ -11,7 +11,7 @@ export interface ListFlags extends ClusterFlags {
   output?: 'json' | 'yaml' | 'wide' | 'name';
 }
 
-/** What the API server answers when it is asked for a table: the columns are those that kubectl shows. */
+/** The API server's answer to a request for a table: its columns are those that kubectl shows. */
 interface Table {
   columnDefinitions: { name: string; priority: number }[];
   rows: { cells: unknown[]; object: { metadata: { name: string; namespace?: string } } }[];
@@ -19,7 +19,7 @@ interface Table {
 
 const TABLE = 'application/json;as=Table;v=v1;g=meta.k8s.io';
 
-/** Sessions, or turns. */
+/** Lists sessions or turns. */
 export async function list(what: 'sessions' | 'turns', flags: ListFlags, cli: Cli): Promise<number> {
   return withCluster(flags, cli, async (cluster) => {
     const { output } = flags;

@@ -11,7 +11,7 @@ const PROGRAM = join(import.meta.dirname, '..', '..', 'local', 'main.ts');
 export async function local(args: string[], cli: Cli): Promise<number> {
   const child = spawn(process.execPath, [...process.execArgv, PROGRAM, ...args], { stdio: 'inherit', env: cli.env });
   const forward = () => child.kill('SIGTERM');
-  // Ctrl-C reaches the child by itself, as a member of the terminal's process group; a kill of this process does not.
+  // Ctrl-C reaches the child by itself, because it is in the terminal's process group; a kill of this process does not.
   cli.interrupted.addEventListener('abort', forward, { once: true });
   const [code, signal] = (await once(child, 'exit')) as [number | null, NodeJS.Signals | null];
   if (args.includes('up') && args.includes('--detach') && code === 0 && cli.env.KUBECONFIG) {
@@ -20,7 +20,7 @@ export async function local(args: string[], cli: Cli): Promise<number> {
   return code ?? (signal === 'SIGINT' ? 130 : 1);
 }
 
-/** The path of the running embedded cluster's kubeconfig. */
+/** Prints the path of the running embedded cluster's kubeconfig. */
 export async function localKubeconfig(cli: Cli): Promise<number> {
   const home = homeFolder(cli.env);
   if (!embeddedIsRunning(home)) {

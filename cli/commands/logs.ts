@@ -13,12 +13,12 @@ export interface LogsFlags extends ClusterFlags {
   follow?: boolean;
 }
 
-/** What was printed just before a turn's end may still be on its way into the log, milliseconds. */
+/** Wait for text that was printed just before a turn's end and is still on its way into the log, milliseconds. */
 const LAST_LINES_MS = 300;
-/** A follow that is behind the log and brings nothing for this long is not waited for any more, milliseconds. */
+/** Time without progress after which a follow that lags behind the log is abandoned, milliseconds. */
 const BEHIND_MS = 10_000;
 
-/** What a turn's agent printed beside its result: of the turn named, or the newest. With `follow` live. */
+/** Prints the readable text of a turn's agent: of the named turn, or of the newest. With `follow` the text is live. */
 export async function logs(name: string, flags: LogsFlags, cli: Cli): Promise<number> {
   return withCluster(flags, cli, async (cluster) => {
     const session = await getSession(cluster, name, cli.interrupted);
@@ -57,7 +57,7 @@ async function printLog(turn: StoredTurn, cluster: Cluster, cli: Cli): Promise<v
   await print(podText(cluster.api, { namespace: cluster.namespace, name: podName }, options), cli);
 }
 
-/** Until the turn ends. */
+/** Follows the text until the turn ends. */
 async function followTurn(turn: StoredTurn, cluster: Cluster, cli: Cli): Promise<void> {
   const { name, uid } = turn.metadata;
   const ended = new AbortController();
@@ -80,7 +80,7 @@ async function followTurn(turn: StoredTurn, cluster: Cluster, cli: Cli): Promise
       if (isTerminal(now.status?.phase)) break;
     }
     await delay(cli.clock, LAST_LINES_MS, cli.interrupted);
-    // However slow the follow is: it ends when it has brought all that the log holds by now.
+    // A slow follow ends too, once it has printed everything that the log holds by now.
     const length = await textLength(turn, cluster, cli);
     for (let seen = printed, since = cli.clock.monotonic(); printed < length; ) {
       if (printed > seen) [seen, since] = [printed, cli.clock.monotonic()];
@@ -94,7 +94,7 @@ async function followTurn(turn: StoredTurn, cluster: Cluster, cli: Cli): Promise
   cli.say(`turn ${name} ${status?.phase}`);
 }
 
-/** How much a follow of the turn has to print of what its pod has written; 0 once that is gone or cannot be had. */
+/** Returns the length of the text that the turn's pod has written so far; 0 once the log is gone or not available. */
 async function textLength(turn: StoredTurn, { api, namespace }: Cluster, cli: Cli): Promise<number> {
   let length = 0;
   try {
@@ -108,7 +108,7 @@ async function textLength(turn: StoredTurn, { api, namespace }: Cluster, cli: Cl
   return length;
 }
 
-/** From the turn's beginning on, or the session's. */
+/** Follows the text from the beginning of the turn, or of the session. */
 function liveText(
   { metadata: { name, uid } }: StoredSession,
   turn: StoredTurn | undefined,
@@ -123,7 +123,7 @@ async function print(text: AsyncIterable<string>, cli: Cli): Promise<void> {
   for await (const piece of text) await cli.out(piece);
 }
 
-/** When the turn was begun, as far as known: from then on the pod's log is this turn's. */
+/** Returns the start time of the turn, as far as known: from then on the pod's log belongs to this turn. */
 function startOf(turn: StoredTurn | undefined): { sinceTime?: string } {
   const running = turn?.status?.conditions?.find(({ type }) => type === 'Running');
   const at = turn?.status?.startedAt ?? running?.lastTransitionTime;

@@ -3,7 +3,7 @@ import type { Cli, ClusterFlags } from '../cli.ts';
 import { withCluster } from '../cluster.ts';
 import { getSession } from '../stored.ts';
 
-/** Takes back a hold or a suspension that has not happened yet. Starts no pod by itself: the next turn does. */
+/** Removes a hold, or a suspension that has not happened yet. Starts no pod by itself: the next turn does. */
 export async function resume(name: string, flags: ClusterFlags, cli: Cli): Promise<number> {
   return withCluster(flags, cli, async (cluster) => {
     await getSession(cluster, name, cli.interrupted);

@@ -14,7 +14,7 @@ export interface RunFlags extends ClusterFlags, SessionFlags, InputFlags {
   output?: 'json' | 'yaml';
 }
 
-/** One turn in a session of its own. */
+/** Runs one turn in a session of its own. */
 export async function run(words: string[], flags: RunFlags, cli: Cli): Promise<number> {
   const input = await readInput(flags, cli, flags.inputAs === 'text');
   return withCluster(flags, cli, async (cluster) => {
@@ -26,7 +26,7 @@ export async function run(words: string[], flags: RunFlags, cli: Cli): Promise<n
   });
 }
 
-/** Session and turn, or neither. */
+/** Creates both session and turn, or neither. */
 async function begin(
   { name, spec, ...turn }: GivenTurn & { spec: SessionSpec },
   cluster: Cluster,

@@ -13,8 +13,8 @@ export interface SuspendFlags extends ClusterFlags {
 }
 
 /**
- * Gives up the session's pod once its turns have ended, or wait for an approval, and its state is stored; with `hold`,
- * turns queue from then on.
+ * Suspends the session: its pod ends once its turns have ended, or wait for an approval, and its state is stored. With
+ * `hold`, new turns stay queued from then on.
  */
 export async function suspend(name: string, flags: SuspendFlags, cli: Cli): Promise<number> {
   return withCluster(flags, cli, async (cluster) => {
@@ -31,7 +31,7 @@ export async function suspend(name: string, flags: SuspendFlags, cli: Cli): Prom
   });
 }
 
-/** The turn that keeps the pod for now. One that waits for an approval does not. */
+/** Returns the turn that keeps the pod for now. A turn that waits for an approval does not. */
 function endsFirst({ status = {} }: StoredSession): string | undefined {
   return isTrue(status, 'ApprovalPending') ? undefined : status.currentTurn;
 }
@@ -40,7 +40,7 @@ function isTrue({ conditions }: SessionStatus, type: 'ApprovalPending' | 'Suspen
   return conditions?.some((condition) => condition.type === type && condition.status === 'True') ?? false;
 }
 
-/** `request` undefined: until the hold has taken effect. */
+/** `request` undefined: waits until the hold has taken effect. */
 async function waitSuspended(
   { metadata }: StoredSession,
   request: string | undefined,
@@ -63,7 +63,7 @@ async function waitSuspended(
     const handled = status.suspendHandled?.id === request ? status.suspendHandled : undefined;
     if (status.phase === 'Finished') return;
     if (request ? handled?.done : isTrue(status, 'Suspended')) return;
-    // With a hold beside it the turns in line stay where they are, so the request is never done.
+    // The request of a session that is on hold as well is never done, because its queued turns stay queued.
     if (handled && spec.suspend && isTrue(status, 'Suspended')) return;
     if (handled && (status.lastTurn?.index ?? 0) > handled.afterTurn) {
       cli.say(`session ${name} went on: a turn was given after the suspension was asked for`);

@@ -14,7 +14,7 @@ export interface TurnFlags extends ClusterFlags, InputFlags {
   output?: 'json' | 'yaml';
 }
 
-/** Gives a session a turn and waits for its end. */
+/** Creates a turn of a session and waits for its end. */
 export async function turn(sessionName: string, flags: TurnFlags, cli: Cli): Promise<number> {
   const input = await readInput(flags, cli);
   return withCluster(flags, cli, async (cluster) => {

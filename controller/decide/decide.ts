@@ -13,7 +13,7 @@ import { deletionPending } from './policies/deletion-pending.ts';
 import { expire } from './policies/expiry.ts';
 import { lifetime } from './policies/lifetime.ts';
 import { gone, over, silent, strays } from './policies/pod.ts';
-import { read, run, stop, unwanted as unwantedPod } from './policies/runnerless.ts';
+import { read, run, stop, unwantedPod } from './policies/runnerless.ts';
 import { cancel, collect, overdue, unwanted } from './policies/running.ts';
 import { admit, bind, connect, create, dispatch, restore } from './policies/start.ts';
 import { slowStart } from './policies/starting.ts';
@@ -26,7 +26,7 @@ export interface Decision {
   actions: Action[];
   /** What the session's status is to be after the actions. */
   status: SessionStatus;
-  /** The session wants a place and has none. */
+  /** The session wants a slot and has none. */
   waiting: boolean;
   /** It has settings that it could start with. */
   settled: boolean;
@@ -34,74 +34,60 @@ export interface Decision {
   group: ReturnType<typeof groupPart>;
   /** Milliseconds since the epoch; Infinity: nothing to wait for. */
   wakeAt: number;
+  /** Name of the policy that answered 'Stop'. */
+  stoppedBy?: string;
 }
 
-/** Read from top to bottom: each looks at one concern, the first that says 'Stop' ends the pass. */
-const policies: readonly Policy[] = [
-  broken,
-  adopt,
-  replaced,
-  firstTurn,
-  strays,
-  collect,
-  question,
-  adoptApprovals,
-  deadNode,
-  gone,
-  over,
-  order,
-  deletionPending,
-  cancelWaiting,
-  unanswered,
-  cancel,
-  lifetime,
-  overdue,
-  unwanted,
-  silent,
-  slowStart,
-  connect,
-  restore,
-  expire,
-  finish,
-  suspend,
-  admit,
-  create,
-  bind,
-  consume,
-  dispatch,
-  showUsage,
-];
+/** A policy and the sessions that it applies to. */
+interface Entry {
+  policy: Policy;
+  /** Absent: sessions with a runner and runnerless ones. */
+  only?: 'WithRunner' | 'Runnerless';
+  /** Absent: the policy is skipped under a deletionTimestamp of the session, where nothing new is started. */
+  deletion?: 'Applies' | 'Only';
+}
 
-/** The same for a session whose pods have no runner. */
-const runnerlessPolicies: readonly Policy[] = [
-  broken,
-  adopt,
-  replaced,
-  firstTurn,
-  strays,
-  adoptApprovals,
-  deadNode,
-  gone,
-  read,
-  order,
-  deletionPending,
-  cancelWaiting,
-  unanswered,
-  stop,
-  unwantedPod,
-  slowStart,
-  expire,
-  finish,
-  admit,
-  create,
-  dispatch,
-  run,
-  showStart,
+/** Policies are applied from top to bottom; the first that answers 'Stop' ends the list for this reconcile. */
+const policies: readonly Entry[] = [
+  { policy: broken }, // a turn that reconciles fail at ends before anything else can fail at it
+  { policy: adopt }, // a turn belongs to the session before anything is decided about it
+  { policy: replaced }, // turns of a former session end before they are taken for waiting ones
+  { policy: firstTurn }, // spec.input becomes a turn before anything of the session is written
+  { policy: strays, deletion: 'Applies' }, // pods of earlier incarnations are deleted whatever becomes of the present one
+  { policy: collect, only: 'WithRunner', deletion: 'Applies' }, // a delivered result is committed even if its pod is lost by now
+  { policy: question, only: 'WithRunner' }, // so is a request for an approval
+  { policy: adoptApprovals }, // an approval is garbage-collected with its turn only if the turn owns it
+  { policy: deadNode, deletion: 'Applies' }, // a pod on a dead node is given up before its end is waited for
+  { policy: gone, deletion: 'Applies' }, // a pod that is gone has lost its turn; nothing below applies to it
+  { policy: over, only: 'WithRunner', deletion: 'Applies' }, // an ended container takes no turn; its log may have the rest
+  { policy: read, only: 'Runnerless', deletion: 'Applies' }, // an ended program has its result in its log
+  { policy: order }, // turns have their index before one of them is started or ended
+  { policy: deletionPending, deletion: 'Applies' }, // a pod whose deletion was asked for is given no turn
+  { policy: cancelWaiting }, // a cancelled turn ends before a pod is started for it
+  { policy: unanswered }, // so does a turn whose approval did not come in time
+  { policy: cancel, only: 'WithRunner' }, // a runner is told of a cancellation before it is given anything new
+  { policy: stop, only: 'Runnerless' }, // a runnerless pod is told nothing, so its deletion ends its turn
+  { policy: lifetime, only: 'WithRunner' }, // the end of maxLifetime ends turns, so it comes before their start
+  { policy: overdue, only: 'WithRunner' }, // a turn that did not end when it was told to costs its pod
+  { policy: unwanted, only: 'WithRunner' }, // a pod that nothing is left for goes before it is waited for
+  { policy: unwantedPod, only: 'Runnerless' }, // a runnerless pod serves one turn
+  { policy: silent, only: 'WithRunner' }, // a runner that does not answer cannot be asked to suspend
+  { policy: slowStart }, // a pod that does not start fails what waits for it
+  { policy: connect, only: 'WithRunner', deletion: 'Applies' }, // a runner can deliver and be asked only over its link, under deletion too
+  { policy: restore, only: 'WithRunner' }, // a state that was cut off is sent again before a turn
+  { policy: expire }, // an expired session is neither suspended nor started
+  { policy: finish }, // a finished session gives up its pod at once
+  { policy: suspend, only: 'WithRunner' }, // a session that gives up its pod starts no turn in it
+  { policy: admit }, // a slot and an incarnation come before the pod
+  { policy: create }, // the pod comes before its binding
+  { policy: bind, only: 'WithRunner' }, // the binding comes before the first turn
+  { policy: consume, only: 'WithRunner' }, // a decision is written before the runner is told
+  { policy: dispatch }, // a turn is written Running before it is given to the runner
+  { policy: run, only: 'Runnerless' }, // a runnerless pod is let run once its turn is written Running
+  { policy: showUsage, only: 'WithRunner' }, // figures are shown only where nothing above writes the turn
+  { policy: showStart, only: 'Runnerless' }, // so is the start of a runnerless turn
+  { policy: leave, deletion: 'Only' }, // the pod of a deleted session goes last, when its turn has ended or been lost
 ];
-
-/** Nothing new is started under a deletionTimestamp. */
-const deletionPolicies: readonly Policy[] = [strays, collect, deadNode, gone, over, deletionPending, connect, leave];
-const runnerlessDeletionPolicies: readonly Policy[] = [strays, deadNode, gone, read, deletionPending, leave];
 
 /** What to do for one session, from what is observed and the clock; pure. */
 export function decide(world: World): Decision {
@@ -118,16 +104,30 @@ export function decide(world: World): Decision {
     problem: isProblem(settings) && !world.session.status?.podName ? settings : undefined,
     wakeAt: Number.POSITIVE_INFINITY,
   };
-  for (const policy of policiesOf(draft)) {
-    if (policy(draft) === 'Stop') break;
+  const isDeleted = world.session.metadata.deletionTimestamp !== undefined;
+  let stoppedBy: string | undefined;
+  for (const policy of policiesFor({ isRunnerless: isRunnerless(draft), isDeleted })) {
+    if (policy(draft) !== 'Stop') continue;
+    stoppedBy = policy.name;
+    break;
   }
   const { actions, waiting } = draft;
   const status = sessionStatus(draft);
-  return { actions, status, waiting, settled: !isProblem(settings), group: groupPart(draft), wakeAt: draft.wakeAt };
+  return {
+    actions,
+    status,
+    waiting,
+    settled: !isProblem(settings),
+    group: groupPart(draft),
+    wakeAt: draft.wakeAt,
+    ...(stoppedBy === undefined ? {} : { stoppedBy }),
+  };
 }
 
-function policiesOf(draft: Draft): readonly Policy[] {
-  const leaves = draft.world.session.metadata.deletionTimestamp !== undefined;
-  if (isRunnerless(draft)) return leaves ? runnerlessDeletionPolicies : runnerlessPolicies;
-  return leaves ? deletionPolicies : policies;
+/** The policies that apply to such a session, in their order. */
+export function policiesFor(session: { isRunnerless: boolean; isDeleted: boolean }): readonly Policy[] {
+  const kind = session.isRunnerless ? 'Runnerless' : 'WithRunner';
+  const applies = ({ only = kind, deletion }: Entry) =>
+    only === kind && (session.isDeleted ? deletion !== undefined : deletion !== 'Only');
+  return policies.filter(applies).map(({ policy }) => policy);
 }

@@ -62,7 +62,7 @@ function endOf(draft: Draft, turn: CachedTurn, pod: StoredPod): Ending | undefin
 }
 
 /** A pod is of use to its own turn only, and not while turns are held. */
-export const unwanted: Policy = (draft) => {
+export const unwantedPod: Policy = (draft) => {
   const { pod, session } = draft.world;
   if (!pod || pod.metadata.deletionTimestamp) return undefined;
   const next = draft.turns.running ?? draft.turns.live[0];

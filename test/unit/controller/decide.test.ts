@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import { decide } from '../../../controller/decide/decide.ts';
+import { decide, policiesFor } from '../../../controller/decide/decide.ts';
 import {
   aClass,
   aLink,
@@ -536,5 +536,34 @@ describe('a class', () => {
   test('names the ceiling of a time-out', () => {
     const session = aSession({ spec: { timeouts: { turn: '2h' } } });
     assert.match(message({ session, class: aClass({ maxTimeouts: { turn: '1h' } }) }), /spec\.timeouts\.turn: 2h .*1h/);
+  });
+});
+
+describe('the list of policies', () => {
+  const namesFor = (isRunnerless: boolean, isDeleted: boolean) =>
+    policiesFor({ isRunnerless, isDeleted }).map(({ name }) => name);
+
+  test('under a deletionTimestamp only looks after pods that are there, and starts nothing', () => {
+    const [withRunner, runnerless] = [namesFor(false, true), namesFor(true, true)];
+    assert.deepEqual(withRunner, [
+      'strays',
+      'collect',
+      'deadNode',
+      'gone',
+      'over',
+      'deletionPending',
+      'connect',
+      'leave',
+    ]);
+    assert.deepEqual(runnerless, ['strays', 'deadNode', 'gone', 'read', 'deletionPending', 'leave']);
+  });
+  test('asks a runner for nothing where there is none', () => {
+    const names = namesFor(true, false);
+    for (const name of ['collect', 'cancel', 'connect', 'suspend', 'bind']) assert.ok(!names.includes(name), name);
+    for (const name of ['read', 'stop', 'run']) assert.ok(!namesFor(false, false).includes(name), name);
+  });
+  test('names the policy that stopped it', () => {
+    assert.equal(decide(aWorld({})).stoppedBy, 'admit');
+    assert.equal(decide(aWorld(bound)).stoppedBy, undefined);
   });
 });

@@ -101,7 +101,7 @@ export function decide(world: World): Decision {
     released: false,
     suspending: false,
     startFailed: undefined,
-    problem: isProblem(settings) && !world.session.status?.podName ? settings : undefined,
+    problems: isProblem(settings) && !world.session.status?.podName ? { Settings: settings } : {},
     wakeAt: Number.POSITIVE_INFINITY,
   };
   const isDeleted = world.session.metadata.deletionTimestamp !== undefined;

@@ -2,10 +2,17 @@ import type { Subject } from '../settings/subject.ts';
 import type { Problem } from '../world/world.ts';
 import type { Action } from './actions.ts';
 
-/** What the policies add up to. */
+/**
+ * Sources of problems. The status shows one problem: that of the first source here which has any, because it is the
+ * furthest on the way from the settings to a runner that takes turns.
+ */
+const PRECEDENCE = ['Binding', 'Pod', 'Creation', 'Slot', 'Deletion', 'FirstTurn', 'Settings'] as const;
+export type ProblemSource = (typeof PRECEDENCE)[number];
+
+/** Result of the policies, which they build up one after the other. */
 export interface Draft extends Subject {
   actions: Action[];
-  /** The session wants a place and has none. */
+  /** The session wants a slot and has none. */
   waiting: boolean;
   /** The pod is gone for good: the status lets go of it. */
   released: boolean;
@@ -13,15 +20,21 @@ export interface Draft extends Subject {
   suspending: boolean;
   /** The present incarnation could not be started, and why: the status counts it. */
   startFailed: Problem | undefined;
-  /** What keeps the session from becoming ready, as far as a policy found out. */
-  problem: Problem | undefined;
-  /** When to look again at the latest, milliseconds since the epoch. */
+  /** Problems that keep the session from becoming ready, by their source; see `problemOf`. */
+  problems: Partial<Record<ProblemSource, Problem | undefined>>;
+  /** Latest time of the next reconcile, milliseconds since the epoch. */
   wakeAt: number;
 }
 
-/** A policy looks at one concern; 'Stop' ends the list for this pass. */
+/** A policy decides about one concern; 'Stop' ends the list for this reconcile. */
 export type Policy = (draft: Draft) => 'Stop' | undefined;
 
 export function wake(draft: Draft, at: number): void {
   draft.wakeAt = Math.min(draft.wakeAt, at);
+}
+
+/** The problem that the status shows. */
+export function problemOf({ problems }: Draft): Problem | undefined {
+  const source = PRECEDENCE.find((name) => problems[name]);
+  return source && problems[source];
 }

@@ -1,6 +1,6 @@
 import type { SessionStatus } from '../../core/resources/session.ts';
 import type { Waiting } from '../world/world.ts';
-import { type Draft, wake } from './draft.ts';
+import { type Draft, problemOf, wake } from './draft.ts';
 import { groupWait } from './group.ts';
 
 /** What a session's status says while it waits: for a place, or for its concurrency group. */
@@ -40,6 +40,6 @@ export function queueStatus(draft: Draft, failures: SessionStatus['startFailures
   if (!draft.released && session.status?.podName) return undefined;
   if (failures?.reason === 'QuotaExceeded') return { since: before?.since ?? failures.since, reason: 'QuotaExceeded' };
   const limited = groupWait(draft);
-  if (limited && draft.problem?.reason === limited.reason) return { since, reason: limited.reason };
+  if (limited && problemOf(draft)?.reason === limited.reason) return { since, reason: limited.reason };
   return undefined;
 }

@@ -13,8 +13,7 @@ import { isParked } from '../world/approvals.ts';
 import { highestState } from '../world/highest-state.ts';
 import { ownContainer, startedContainer } from '../world/pod-status.ts';
 import type { CachedTurn } from '../world/world.ts';
-import type { Draft } from './draft.ts';
-import { wake } from './draft.ts';
+import { type Draft, problemOf, wake } from './draft.ts';
 import { queueStatus } from './queue-status.ts';
 import { withFailedStart } from './start-failures.ts';
 import {
@@ -214,7 +213,7 @@ function conditionsOf(draft: Draft, next: SessionStatus, phase: SessionPhase): S
     list = withCondition(list, type, value, now, generation);
   };
 
-  const { problem } = draft;
+  const problem = problemOf(draft);
   set('Admitted', admitted());
   set('Ready', ready());
   set('StatePersisted', statePersisted(draft, next));

@@ -28,7 +28,7 @@ function tellOfStuck(draft: Draft, { metadata, spec }: StoredPod): void {
   }
   const node = spec.nodeName ? `node ${spec.nodeName}` : 'its node';
   const message = `Pod ${metadata.name} should have ended at ${metadata.deletionTimestamp}, and ${node} has not confirmed that it has; its place stays taken until then. See whether the node is well; if it is gone for good, delete the Node, or the pod with --force.`;
-  draft.problem = { reason: 'PodStuck', message };
+  draft.problems.Deletion = { reason: 'PodStuck', message };
 }
 
 /** Whether the pod is given up in this pass. */

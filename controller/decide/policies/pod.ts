@@ -97,7 +97,7 @@ export const silent: Policy = (draft) => {
   }
   if (link.refused?.code === 'RestoreFailed') {
     const message = `The stored state could not be restored: ${link.refused.message}`;
-    draft.problem = { reason: 'StartFailed', message };
+    draft.problems.Pod = { reason: 'StartFailed', message };
     failLive(draft, 'StartFailed', message);
     draft.actions.push({ do: 'CloseLink' }, { do: 'DeletePod', pod, why: 'state not restored' });
     return 'Stop';

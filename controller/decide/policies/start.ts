@@ -30,7 +30,7 @@ export const admit: Policy = (draft) => {
   const unknown = typeof slot === 'object' && slot.waiting === 'CapacityUnknown';
   if (limited && !unknown) {
     // A place would be of no use to it yet, and is to others.
-    draft.problem = limited;
+    draft.problems.Slot = limited;
     return undefined;
   }
   if (slot === 'Available') {
@@ -38,7 +38,7 @@ export const admit: Policy = (draft) => {
     return 'Stop';
   }
   draft.waiting = true;
-  if (typeof slot === 'object') draft.problem = { reason: slot.waiting, message: waitMessage(draft, slot) };
+  if (typeof slot === 'object') draft.problems.Slot = { reason: slot.waiting, message: waitMessage(draft, slot) };
   return undefined;
 };
 
@@ -47,13 +47,13 @@ export const create: Policy = (draft) => {
   const { session, pod, memory, now } = draft.world;
   if (!session.status?.podName || pod || knownPodUID(draft)) return undefined;
   if (isProblem(draft.settings)) {
-    draft.problem = draft.settings;
+    draft.problems.Creation = draft.settings;
     // Owned, but nothing was created and nothing can be: let go of the place.
     draft.released = true;
     return 'Stop';
   }
   const problem = memory.startProblem;
-  draft.problem = problem;
+  draft.problems.Creation = problem;
   if (problem?.reason === 'QuotaExceeded') {
     // It waits without a place that others could use.
     draft.startFailed = problem;
@@ -92,7 +92,7 @@ export const bind: Policy = (draft) => {
   if (!settled) return undefined;
   if (!pod || pod.metadata.deletionTimestamp || link?.phase !== 'Unbound') return undefined;
   if (!stateIsWritten(draft)) return undefined;
-  if (memory.startProblem) draft.problem = memory.startProblem;
+  draft.problems.Binding = memory.startProblem;
   if (!isProblem(draft.settings)) draft.actions.push({ do: 'Bind', settings: draft.settings });
   return undefined;
 };
@@ -106,7 +106,7 @@ export const restore: Policy = (draft) => {
   if (!pod || pod.metadata.deletionTimestamp || link?.phase !== 'Bound' || link.refused?.code !== 'NotRestored') {
     return undefined;
   }
-  if (memory.startProblem) draft.problem = memory.startProblem;
+  draft.problems.Binding = memory.startProblem;
   const again = (link.bindSentAt ?? Number.NEGATIVE_INFINITY) + RESTORE_AGAIN_MS;
   if (now < again) wake(draft, again);
   else if (!isProblem(draft.settings)) draft.actions.push({ do: 'Bind', settings: draft.settings });

@@ -41,10 +41,10 @@ export function failedStart(draft: Draft, pod: StoredPod): 'Stop' {
   recordStartFailure(draft, pod.metadata.uid);
   const message = startFailure(pod);
   if (cannotWork(draft, pod)) {
-    draft.problem = { reason: 'StartFailed', message };
+    draft.problems.Pod = { reason: 'StartFailed', message };
     failLive(draft, 'StartFailed', message);
   } else {
-    draft.problem = draft.startFailed;
+    draft.problems.Pod = draft.startFailed;
     if (running?.status.podUID === pod.metadata.uid) {
       draft.actions.push({ do: 'WriteTurn', turn: running, status: afterLoss(draft, running) });
     }
@@ -111,7 +111,7 @@ export const slowStart: Policy = (draft) => {
     : link?.phase === 'Bound' || wasBound(draft, pod.metadata.uid);
   if (works) return undefined;
   const problem = podProblem(pod) ?? memory.startProblem;
-  draft.problem = problem;
+  draft.problems.Pod = problem;
   // One that runs is asked first: who has just begun to lead does not know that it may have been bound for long.
   const asked = startedContainer(pod) ? (link?.openedAt ?? now) + installation.unresponsiveMs : 0;
   const deadline = Math.max(Date.parse(pod.metadata.creationTimestamp) + startMs(draft), asked);
@@ -127,7 +127,7 @@ export const slowStart: Policy = (draft) => {
   const reason = problem?.reason ?? 'StartFailed';
   const within = isHopeless(pod) ? '' : ` within timeouts.start (${Math.round(startMs(draft) / 1000)} s)`;
   const message = `The pod did not take turns${within}: ${problem?.message ?? 'its runner did not answer'}`;
-  draft.problem = { reason, message };
+  draft.problems.Pod = { reason, message };
   failLive(draft, reason, message);
   draft.actions.push({ do: 'CloseLink' }, { do: 'DeletePod', pod, why: 'it did not start' });
   return 'Stop';

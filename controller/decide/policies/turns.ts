@@ -64,11 +64,11 @@ export const firstTurn: Policy = (draft) => {
   if (!session.spec.input || !awaitsFirstTurn(session.status)) return undefined;
   const place = session.spec.input.tooDeep;
   if (place !== undefined) {
-    draft.problem = { reason: 'InputTooDeep', message: tooDeep(place) };
+    draft.problems.FirstTurn = { reason: 'InputTooDeep', message: tooDeep(place) };
     return 'Stop';
   }
   draft.actions.push({ do: 'CreateFirstTurn' });
-  draft.problem = memory.firstTurnProblem ?? draft.problem;
+  draft.problems.FirstTurn = memory.firstTurnProblem;
   return memory.firstTurnProblem ? 'Stop' : undefined;
 };
 

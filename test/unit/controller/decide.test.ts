@@ -567,3 +567,28 @@ describe('the list of policies', () => {
     assert.equal(decide(aWorld(bound)).stoppedBy, undefined);
   });
 });
+
+describe('of several problems the status shows', () => {
+  const readyOf = (world: Parameters<typeof aWorld>[0]) =>
+    decide(aWorld(world)).status.conditions?.find(({ type }) => type === 'Ready');
+
+  test('why the runner is not bound before why its pod has not started', () => {
+    const conditions = [
+      { type: 'PodScheduled', status: 'False' as const, reason: 'Unschedulable', message: '0/3 nodes' },
+    ];
+    const starting = {
+      session: aSession({ status: RUNNING_STATUS }),
+      pod: aPod({ status: { phase: 'Pending', conditions } }),
+      link: aLink({ phase: 'Unbound' }),
+    };
+    assert.equal(readyOf(starting)?.reason, 'Unschedulable');
+    const startProblem = { reason: 'StateKeyUnknown', message: 'no such key' } as const;
+    assert.equal(readyOf({ ...starting, memory: { startProblem } })?.reason, 'StateKeyUnknown');
+  });
+  test('why its first turn cannot be created before what is wrong with its settings', () => {
+    const session = aSession({ spec: { input: { digest: 'd', bytes: 1 } } });
+    assert.equal(readyOf({ session, class: undefined })?.reason, 'ClassNotFound');
+    const firstTurnProblem = { reason: 'TurnExists', message: 'exists' } as const;
+    assert.equal(readyOf({ session, class: undefined, memory: { firstTurnProblem } })?.reason, 'TurnExists');
+  });
+});

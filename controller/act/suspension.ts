@@ -1,16 +1,15 @@
 import type { FrameOf } from '../../core/frames/messages.ts';
-import { approvals, type StoredTurn, sessions, turns } from '../../core/resources/kinds.ts';
+import { approvals, sessions, turns } from '../../core/resources/kinds.ts';
 import type { StateRef } from '../../core/resources/schema.ts';
 import { isTerminal } from '../../core/resources/turn.ts';
 import { StoreFullError } from '../../core/store/store.ts';
 import { slimApproval } from '../caches/caches.ts';
 import type { SuspensionReason } from '../decide/actions.ts';
-import { isWish } from '../decide/suspend-reason.ts';
+import { askingTurn, type Recheck, suspensionVeto, wishVeto } from '../decide/suspension-veto.ts';
 import { keptOf } from '../settings/persistence.ts';
 import { timeoutMs } from '../settings/timeouts.ts';
-import { touchedAt } from '../world/activity.ts';
-import { decisionFor, isDecided } from '../world/approvals.ts';
-import { isOthers, isOwn } from '../world/own-turns.ts';
+import { isDecided } from '../world/approvals.ts';
+import { isOthers } from '../world/own-turns.ts';
 import type { World } from '../world/world.ts';
 import { boundedWait } from './bounded-wait.ts';
 import type { ReconcileContext } from './context.ts';
@@ -54,9 +53,9 @@ export async function verifySuspension(context: ReconcileContext, reason: Suspen
   const { snapshot, podUID } = world.link;
   const state = snapshot ? await durable(context, snapshot, link.incarnation) : 'Unchanged';
   if (state === 'Aborted') return;
-  const news = await whatCameInBetween(context, reason);
-  if (news) {
-    effects.log.info({ session: key, news }, 'suspension undone: something came in between');
+  const veto = suspensionVeto(world, reason, memory.suspensionAsked?.at ?? 0, await recheck(context));
+  if (veto) {
+    effects.log.info({ session: key, news: veto }, 'suspension undone: something came in between');
     undoSuspension(context);
     return;
   }
@@ -131,62 +130,21 @@ function isWanted({ effects: { caches }, world }: ReconcileContext): boolean {
   return isDecided({ approvals: caches.approvalsNaming(namespace, waiting.metadata.name) }, waiting);
 }
 
-/** What speaks against giving up the pod now, by live reads; undefined when nothing does. */
-async function whatCameInBetween(context: ReconcileContext, reason: SuspensionReason): Promise<string | undefined> {
-  const { effects, world, memory, signal } = context;
+/** Live reads of all that a suspension depends on, taken into the caches too. */
+async function recheck({ effects, world, signal }: ReconcileContext): Promise<Recheck> {
   const { api, caches, clock } = effects;
-  const { session } = world;
-  const namespace = session.metadata.namespace as string;
-  const live = await api.get(sessions, { namespace, name: session.metadata.name }, { signal });
-  const fieldSelector = `spec.session=${session.metadata.name}`;
-  const { items } = await api.list(turns, { namespace, fieldSelector, signal });
-  caches.sawSession(live);
+  const { namespace = '', name } = world.session.metadata;
+  const session = await api.get(sessions, { namespace, name }, { signal });
+  const { items } = await api.list(turns, { namespace, fieldSelector: `spec.session=${name}`, signal });
+  caches.sawSession(session);
   for (const turn of items) caches.sawTurn(turn);
-  if (live.metadata.uid !== session.metadata.uid) return 'another session has the name';
-  if (live.spec.suspend !== session.spec.suspend || live.spec.suspendRequest !== session.spec.suspendRequest) {
-    return 'it was asked for otherwise';
-  }
-  // One without an owner is about to be taken in; another session's is no business of this one.
-  const waiting = items.filter(
-    (turn) => !isTerminal(turn.status?.phase) && !isOthers(session, turn) && !caches.isLeftOut(turn.metadata),
-  );
-  const decided = await decisionCame(context, waiting);
-  if (decided && !live.spec.suspend) return decided;
-  const [waits] = waiting;
-  const mayWait = reason === 'Preempted' || isWish(reason);
-  const isParked = mayWait && waiting.some(({ status }) => status?.phase === 'AwaitingApproval');
-  if (waits && !isParked && !live.spec.suspend) return `turn ${waits.metadata.name}`;
-  if (isWish(reason)) return undefined;
-  if (live.metadata.generation !== session.metadata.generation) return 'the session was changed';
-  const asked = memory.suspensionAsked?.at ?? 0;
-  const now = clock.now();
-  // For an idle session what counts is the whole time; one that gives its place is only spared what is new.
-  const since = reason === 'Idle' ? now - timeoutMs('idle', session.spec, world.class) : asked;
-  // The end of a counted turn is part of what was decided upon.
-  const counted = live.status?.lastTurn?.index ?? 0;
-  const ended = items.filter((turn) => isOwn(session, turn) && (turn.status?.index ?? 0) > counted);
-  const active = Math.max(
-    touchedAt(live, now),
-    world.link?.lastActivity ?? 0,
-    ...ended.map(({ status }) => Date.parse(status?.finishedAt ?? '') || 0),
-  );
-  return active > since ? 'activity' : undefined;
-}
-
-/** A decision on what one of the turns asks. */
-async function decisionCame(
-  { effects: { api, caches }, world, signal }: ReconcileContext,
-  turns: StoredTurn[],
-): Promise<string | undefined> {
-  const turn = turns.find(({ status }) => status?.phase === 'AwaitingApproval');
-  if (!turn) return undefined;
-  const namespace = world.session.metadata.namespace as string;
-  const fieldSelector = `spec.turn=${turn.metadata.name}`;
-  const { items } = await api.list(approvals, { namespace, fieldSelector, signal });
-  for (const approval of items) caches.sawApproval(approval);
-  const { metadata, status = {} } = turn;
-  const decided = status.approval?.decided ?? decisionFor(items.map(slimApproval), { metadata, status });
-  return decided && `the decision on request ${status.approval?.id}`;
+  const present = items.filter((turn) => isTerminal(turn.status?.phase) || !caches.isLeftOut(turn.metadata));
+  const asking = wishVeto(world, session) ? undefined : askingTurn(world, present);
+  if (!asking) return { now: clock.now(), session, turns: present, approvals: [] };
+  const fieldSelector = `spec.turn=${asking.metadata.name}`;
+  const found = await api.list(approvals, { namespace, fieldSelector, signal });
+  for (const approval of found.items) caches.sawApproval(approval);
+  return { now: clock.now(), session, turns: present, approvals: found.items.map(slimApproval) };
 }
 
 /** The state cannot be had or stored: the runner takes turns again, people are told, and it is tried again later. */

@@ -168,7 +168,7 @@ import { sessionPod } from '../pod/pod.ts';`,
     from: 100,
     focus: { deeds: ['ask a session to suspend once', 'resume a session'], deedEveryMs: 300, rates: { slow: 0.3 } },
     edits: [
-      { file: 'controller/act/suspension.ts', find: '  if (news) {', replace: '  if (news === key) {' },
+      { file: 'controller/act/suspension.ts', find: '  if (veto) {', replace: '  if (veto === key) {' },
       // What the look takes into the caches would undo it too.
       {
         file: 'controller/decide/suspend-reason.ts',
@@ -321,7 +321,7 @@ import { sessionPod } from '../pod/pod.ts';`,
         find: 'Math.max(activityOfPeople(world), Math.min(world.link?.lastActivity ?? 0, world.now))',
         replace: 'activityOfPeople(world)',
       },
-      { file: 'controller/act/suspension.ts', find: '    world.link?.lastActivity ?? 0,\n', replace: '' },
+      { file: 'controller/decide/suspension-veto.ts', find: '    world.link?.lastActivity ?? 0,\n', replace: '' },
     ],
     caughtBy: ['gives way'],
     within: 60,

@@ -1,0 +1,86 @@
+import type { StoredSession, StoredTurn } from '../../core/resources/kinds.ts';
+import { isTerminal } from '../../core/resources/turn.ts';
+import { timeoutMs } from '../settings/timeouts.ts';
+import { touchedAt } from '../world/activity.ts';
+import { decisionFor } from '../world/approvals.ts';
+import { isOthers, isOwn } from '../world/own-turns.ts';
+import type { CachedApproval, World } from '../world/world.ts';
+import type { SuspensionReason } from './actions.ts';
+import { isWish } from './suspend-reason.ts';
+
+type LiveSession = Pick<StoredSession, 'metadata' | 'status'> & {
+  spec: Pick<StoredSession['spec'], 'suspend' | 'suspendRequest'>;
+};
+type LiveTurn = Pick<StoredTurn, 'metadata' | 'status'>;
+
+/** Live reads made after the runner has begun to refuse turns. */
+export interface Recheck {
+  /** Milliseconds since the epoch. */
+  now: number;
+  session: LiveSession;
+  /** Turns that name the session, without those that are left out as too large. */
+  turns: readonly LiveTurn[];
+  /** Approvals that name its turn that waits for one. */
+  approvals: readonly CachedApproval[];
+}
+
+/** The part of a suspension's world that the veto depends on. */
+export type Suspending = Pick<World, 'session' | 'class'> & {
+  link?: Pick<NonNullable<World['link']>, 'lastActivity'> | undefined;
+};
+
+/** Reason against the suspension that lies in the session itself: another has its name, or the wish has changed. */
+export function wishVeto({ session }: Pick<World, 'session'>, live: LiveSession): string | undefined {
+  if (live.metadata.uid !== session.metadata.uid) return 'another session has the name';
+  const isSame = live.spec.suspend === session.spec.suspend && live.spec.suspendRequest === session.spec.suspendRequest;
+  return isSame ? undefined : 'it was asked for otherwise';
+}
+
+/** The turn that waits for a person, among turns of the session that have not ended. */
+export function askingTurn<T extends LiveTurn>(
+  { session }: Pick<World, 'session'>,
+  turns: readonly T[],
+): T | undefined {
+  return waitingTurns(session, turns).find(({ status }) => status?.phase === 'AwaitingApproval');
+}
+
+/** Reason against giving up the pod that has come up since the suspension was decided upon; undefined where there is none. */
+export function suspensionVeto(
+  world: Suspending,
+  reason: SuspensionReason,
+  askedAt: number,
+  { now, session: live, turns, approvals }: Recheck,
+): string | undefined {
+  const { session } = world;
+  const otherwise = wishVeto(world, live);
+  if (otherwise) return otherwise;
+  const asking = askingTurn(world, turns);
+  const decided = asking && decisionOn(asking, approvals);
+  if (decided && !live.spec.suspend) return decided;
+  const [waits] = waitingTurns(session, turns);
+  const mayWait = reason === 'Preempted' || isWish(reason);
+  if (waits && !(mayWait && asking) && !live.spec.suspend) return `turn ${waits.metadata.name}`;
+  if (isWish(reason)) return undefined;
+  if (live.metadata.generation !== session.metadata.generation) return 'the session was changed';
+  // An idle session must have rested for all of timeouts.idle. A preempted one is only spared what is new.
+  const since = reason === 'Idle' ? now - timeoutMs('idle', session.spec, world.class) : askedAt;
+  // The end of a counted turn is part of what was decided upon.
+  const counted = live.status?.lastTurn?.index ?? 0;
+  const ended = turns.filter((turn) => isOwn(session, turn) && (turn.status?.index ?? 0) > counted);
+  const active = Math.max(
+    touchedAt(live, now),
+    world.link?.lastActivity ?? 0,
+    ...ended.map(({ status }) => Date.parse(status?.finishedAt ?? '') || 0),
+  );
+  return active > since ? 'activity' : undefined;
+}
+
+/** A turn without an owner counts, as it is about to be adopted. Another session's turn does not. */
+function waitingTurns<T extends LiveTurn>(session: World['session'], turns: readonly T[]): T[] {
+  return turns.filter((turn) => !isTerminal(turn.status?.phase) && !isOthers(session, turn));
+}
+
+function decisionOn({ metadata, status = {} }: LiveTurn, approvals: readonly CachedApproval[]): string | undefined {
+  const decided = status.approval?.decided ?? decisionFor(approvals, { metadata, status });
+  return decided && `the decision on request ${status.approval?.id}`;
+}

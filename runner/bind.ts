@@ -8,7 +8,10 @@ export interface Keys {
   state: Buffer;
 }
 
-/** What is wrong with a bind that cannot be obeyed; undefined when nothing is. It came in clear: nothing is trusted. */
+/**
+ * Returns the problem with a bind that cannot be carried out; undefined when there is none. A bind comes in clear, so
+ * nothing in it is trusted.
+ */
 export function bindProblem(bind: Bind): string | undefined {
   if (!Number.isInteger(bind.protocol) || Math.abs(bind.protocol - PROTOCOL_VERSION) > 1) {
     return `it speaks protocol ${bind.protocol}, this runner ${PROTOCOL_VERSION}`;
@@ -30,7 +33,7 @@ export function keysOf(bind: Bind): Keys {
   return { up: decode(bind.keys?.up), down: decode(bind.keys?.down), state: decode(bind.state?.key) };
 }
 
-/** Whether a repeated bind is the one that was obeyed. */
+/** Reports whether a repeated bind equals the accepted one. */
 export function isSameBind(a: Bind, b: Bind): boolean {
   const [x, y] = [keysOf(a), keysOf(b)];
   return (

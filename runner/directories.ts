@@ -4,21 +4,21 @@ import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { SECRETS_DIRECTORY } from '../core/resources/names.ts';
 
-/** Where a session's files are. In a pod the root is read-only: `/berth` and `/tmp` are volumes. */
+/** Directories of a session. In a pod the root is read-only; `/berth` and `/tmp` are volumes. */
 export interface Directories {
-  /** BERTH_STATE_DIR: what is stored. */
+  /** BERTH_STATE_DIR: the directory that is stored. */
   state: string;
   /** The working directory, unless the agent names its own. */
   work: string;
-  /** Also HOME. */
+  /** Directory for temporary files, also HOME. */
   tmp: string;
-  /** BERTH_SECRETS_DIR: files of Secrets, a volume of its own, there only when the agent has such files. */
+  /** BERTH_SECRETS_DIR: files of Secrets, on a separate volume that exists only if the agent has such files. */
   secrets: string;
-  /** The runner's own files for a turn, each removed when it ends. */
+  /** Directory of the runner's own files for a turn, each removed when it ends. */
   run: string;
 }
 
-/** `localRoot` holds all of them where several runners share one machine's file system. */
+/** `localRoot` contains all directories where several runners share one machine's file system. */
 export function directoriesUnder(localRoot: string | undefined): Directories {
   const root = localRoot ?? '/berth';
   return {
@@ -30,7 +30,7 @@ export function directoriesUnder(localRoot: string | undefined): Directories {
   };
 }
 
-/** The address of a unix socket is shorter than a path may be: 107 bytes and a NUL on Linux, 103 on macOS. */
+/** Limit of the address of a unix socket, which is shorter than a path: 107 bytes and a NUL on Linux, 103 on macOS. */
 const MAX_SOCKET_PATH = 103;
 
 /** BERTH_SOCKET: in a folder that only this user can enter. */
@@ -40,7 +40,10 @@ export function socketPath({ run }: Directories): string {
   return join(tmpdir(), `berth-${createHash('sha256').update(run).digest('hex').slice(0, 16)}`, 'berth.sock');
 }
 
-/** Throws what the file system says when one cannot be made. What an earlier process left in `run` is removed. */
+/**
+ * Creates the directories and empties `run` of the files of an earlier process. Throws the file system's error when one
+ * cannot be created.
+ */
 export function makeDirectories(directories: Directories): void {
   rmSync(directories.run, { recursive: true, force: true });
   const { state, work, tmp, run } = directories;
@@ -48,23 +51,25 @@ export function makeDirectories(directories: Directories): void {
   chmodSync(directories.run, 0o700);
   const sockets = dirname(socketPath(directories));
   if (sockets === directories.run) return;
-  // In a folder that all may write to: what another user has put there cannot be removed, and ends the start.
+  // Everybody may write to the parent folder. Content of another user cannot be removed, and ends the start.
   rmSync(sockets, { recursive: true, force: true });
   mkdirSync(sockets, { mode: 0o700 });
 }
 
-/** Makes those again that an agent has removed. What cannot be made is told by whoever needs it. */
+/**
+ * Creates the directories again that an agent has removed. Code that needs one reports that it could not be created.
+ */
 export function remakeDirectories({ state, work, tmp }: Directories): void {
   for (const path of [state, work, tmp]) {
     try {
       mkdirSync(path, { recursive: true });
     } catch {
-      // Something else stands in its place.
+      // Something else is in its place.
     }
   }
 }
 
-/** A path of the pod on this machine: the session's volume is below the local root too. */
+/** Converts a path of the pod to this machine: the session's volume is below the local root too. */
 export function located(path: string, mountPath: string | undefined, localRoot: string | undefined): string {
   const inside = mountPath !== undefined && (path === mountPath || path.startsWith(`${mountPath}/`));
   return inside && localRoot ? join(localRoot, path) : path;

@@ -1,4 +1,4 @@
-/** A program could not be started. `code` is the name of an errno, `step` what was being done. */
+/** A program could not be started. `code` is the name of an errno, `step` the failed step. */
 export class StartError extends Error {
   readonly code: string;
   readonly step: string;
@@ -10,7 +10,7 @@ export class StartError extends Error {
   }
 }
 
-/** The name of what was thrown, for a message: an errno's where there is one. */
+/** Returns the name of a thrown error for a message: that of its errno if it has one. */
 export function errorCode(error: unknown): string {
   const code = (error as { code?: unknown } | undefined)?.code;
   return typeof code === 'string' ? code : error instanceof Error ? error.message : String(error);

@@ -1,9 +1,9 @@
 import { statSync } from 'node:fs';
 
 /**
- * Whether a process of the same uid can neither open this one's memory, environment and descriptors nor switch on its
- * inspector. The kernel gives the files of a process whose program its user cannot read (or that is not dumpable) to
- * root; to root nothing is closed.
+ * Reports whether a process of the same uid can neither read this process's memory, environment and descriptors nor
+ * switch on its inspector. The kernel gives these files to root if the program is unreadable for its user, or if the
+ * process is not dumpable. Nothing is closed to root.
  */
 export function isHardened(): boolean {
   const uid = process.getuid?.();

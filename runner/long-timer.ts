@@ -1,9 +1,9 @@
 import type { Clock } from '../core/runtime.ts';
 
-/** A timer of more milliseconds would fire at once: about 24.8 days. */
+/** Longest timer of Node, about 24.8 days; a longer one would fire at once. */
 const MAX_TIMER_MS = 2 ** 31 - 1;
 
-/** Calls back once after `ms` milliseconds, however many these are. Returns what takes that back. */
+/** Calls back once after any number of milliseconds. Returns a function that cancels the timer. */
 export function longTimer(clock: Clock, ms: number, fn: () => void): () => void {
   const end = clock.monotonic() + ms;
   let cancel = () => {};

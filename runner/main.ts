@@ -1,7 +1,8 @@
 #!/usr/bin/env node
 /**
  * The runner: PID 1 of a session pod, or a plain process of the embedded cluster. stdin carries control lines, stdout
- * frames and nothing else, stderr the agent's readable text. An end of stdin means that an attach closed: another comes.
+ * carries frames and nothing else, stderr carries the agent's readable text. An end of stdin means that an attach
+ * closed; another one follows.
  */
 import { readFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
@@ -28,13 +29,16 @@ import { unpackDirectory } from './state/unpack.ts';
 import { Pressure } from './text/pressure.ts';
 import { TextSink } from './text/sink.ts';
 
-/** A kubelet that stops the pod gives it ten seconds (terminationGracePeriodSeconds). */
+/**
+ * Grace time of the agent after a signal, milliseconds. A kubelet that stops the pod gives it ten seconds
+ * (terminationGracePeriodSeconds).
+ */
 const SIGNAL_GRACE_MS = 4000;
-/** After the agent's grace: to kill, pack the state and write what is left. */
+/** Time after the agent's grace to kill, pack the state and write the remaining frames, milliseconds. */
 const EXIT_MS = 4000;
 const FLUSH_MS = 1000;
 
-/** The runner's environment holds the session's secrets: it is taken out of `process.env`, which nothing reads again. */
+/** Takes the environment out of `process.env`, which nothing reads again: it holds the session's Secrets. */
 function takeEnvironment(): Record<string, string | undefined> {
   const taken = { ...process.env };
   for (const name of Object.keys(taken)) delete process.env[name];
@@ -104,11 +108,11 @@ function start(): void {
     },
   });
   process.stdout.on('drain', () => frames.release(() => runner.drained()));
-  // Nobody reads any more; the frames that matter are held until they are acknowledged.
+  // The error is ignored because nobody reads any more; frames that matter are held until they are acknowledged.
   process.stdout.on('error', () => {});
   process.stdin.on('error', () => {});
   process.stdin.on('data', (chunk: Buffer) => runner.push(chunk));
-  // An end of stdin must not end the process.
+  // The timer keeps the process alive after an end of stdin.
   setInterval(() => {}, 2 ** 30);
 
   let ending = false;
@@ -126,13 +130,13 @@ function start(): void {
   }
   runner.onShutdown((graceMs) => end('Shutdown', 'the controller asked for the end', graceMs, 0));
   process.on('uncaughtException', (error) => {
-    // Only where, not what: the message can hold anything.
+    // The stack is written without the message, which can contain any text.
     text.write(`[berth: the runner failed]\n${error.stack?.split('\n').slice(1).join('\n') ?? ''}\n`);
     end('Fault', `the runner failed: ${error.name}`, 0, 1);
   });
 }
 
-/** Waits until stdout has taken everything, as far as somebody reads it. */
+/** Waits until stdout has taken everything, as long as somebody reads it. */
 async function flushed(): Promise<void> {
   const deadline = systemClock.monotonic() + FLUSH_MS;
   while (process.stdout.writableLength > 0 && systemClock.monotonic() < deadline) {

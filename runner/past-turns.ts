@@ -1,20 +1,20 @@
 import type { ResumeTurn, StartTurn } from '../core/frames/messages.ts';
 import { legOf } from './turn.ts';
 
-/** So many turns are known one by one. */
+/** Limit of the turns that are remembered one by one. */
 const MAX_KNOWN = 1024;
 
 interface Past {
   index: number;
-  /** The highest attempt that ended; 0 for none. */
+  /** Highest attempt that ended; 0 for none. */
   ended: number;
-  /** Legs that ended by asking. */
+  /** Legs that ended with a question. */
   asked: Set<string>;
 }
 
 /**
- * What has run here and is not to run again, whoever asks for it how late. Turns run in the order of their index: of those
- * that are not known one by one any more only the highest index is kept.
+ * Remembers which turns ran here, so that a late request cannot run one again. Turns run in the order of their index,
+ * so only the highest index is kept of turns that are no longer remembered one by one.
  */
 export class PastTurns {
   readonly #known = new Map<string, Past>();
@@ -25,12 +25,12 @@ export class PastTurns {
     this.#most = most;
   }
 
-  /** An attempt has ended. */
+  /** Records that an attempt has ended. */
   ended({ turn, index, attempt }: StartTurn): void {
     this.#put(turn, { index, ended: attempt, asked: new Set() });
   }
 
-  /** A leg of an attempt has ended by asking: the turn goes on with the decision. */
+  /** Records that a leg of an attempt has ended with a question: the turn continues with the decision. */
   asked(message: StartTurn | ResumeTurn): void {
     const { turn, index } = message;
     const past = this.#known.get(turn);
@@ -38,7 +38,7 @@ export class PastTurns {
     this.#put(turn, { index, ended: past?.ended ?? 0, asked });
   }
 
-  /** Why a leg is not to run; undefined where it may. */
+  /** Returns the reason why a leg must not run; undefined where it may. */
   problem(message: StartTurn | ResumeTurn): string | undefined {
     const { turn, index, attempt } = message;
     const past = this.#known.get(turn);
@@ -52,7 +52,7 @@ export class PastTurns {
   }
 
   #put(turn: string, past: Past): void {
-    // Behind all others: the first is the one that was put longest ago.
+    // The entry moves to the end: the first one is the one added longest ago.
     this.#known.delete(turn);
     this.#known.set(turn, past);
     if (this.#known.size <= this.#most) return;

@@ -1,8 +1,9 @@
 import type { Clock } from '../core/runtime.ts';
 
 /**
- * A clock whose timers let everything be read first that has come by the time they are due. A runner that was not let run
- * for a while finds its timers due and the agent's output, its end and the keeper's answer unread: the delay was its own.
+ * Returns a clock whose timers let all input be read first that has arrived by the time they are due. After a pause a
+ * runner finds its timers due, and the agent's output, its end and the keeper's answer still unread: the delay was the
+ * runner's own.
  */
 export function patient(clock: Clock): Clock {
   return {
@@ -10,7 +11,7 @@ export function patient(clock: Clock): Clock {
     monotonic: () => clock.monotonic(),
     setTimer(ms, fn) {
       let due: NodeJS.Immediate | undefined;
-      // After the timers Node polls for input, and only then calls back immediates.
+      // Node polls for input after its timers, and then runs immediates.
       const cancel = clock.setTimer(ms, () => {
         due = setImmediate(fn);
       });

@@ -1,7 +1,7 @@
 import { isDeepStrictEqual } from 'node:util';
 import type { Decided, Question } from '../core/frames/messages.ts';
 
-/** Why a question gets no answer. */
+/** Reason why a question gets no answer. */
 export class UnansweredError extends Error {
   readonly code: 'TurnEnded' | 'NotAsked';
   constructor(code: UnansweredError['code'], message: string) {
@@ -15,22 +15,23 @@ interface Pending {
   id: string;
   question: Question;
   asked: boolean;
-  /** Absent while nobody waits for the answer any more. */
+  /** Absent once nobody waits for the answer any more. */
   waiter: { resolve: (decided: Decided) => void; reject: (error: Error) => void } | undefined;
 }
 
 export interface QuestionsOptions {
-  /** A new random id. */
+  /** Returns a new random id. */
   newId: () => string;
-  /** Makes the request known. Rejects when it cannot be. */
+  /** Sends the request to the controller. Rejects when it cannot be sent. */
   ask: (id: string, question: Question) => Promise<void>;
-  /** Whether somebody waits for a decision. */
+  /** Called when the wait for a decision begins and when it ends. */
   onWaiting: (waiting: boolean) => void;
 }
 
 /**
- * What a living process asks: one request at a time is made known, the others wait for its decision. One whose asker has
- * gone is forgotten, or, once it is known, stands until it is decided; the same question asked again takes its place.
+ * Questions of a running process. One request at a time is sent; the others wait for its decision. A request whose
+ * sender has gone is dropped if it was not sent yet; otherwise it stands until it is decided. The same question asked
+ * again takes its place.
  */
 export class Questions {
   readonly #options: QuestionsOptions;
@@ -43,18 +44,18 @@ export class Questions {
     this.#options = options;
   }
 
-  /** The request that is known and not decided. */
+  /** Id of the request that is sent and not decided. */
   get open(): string | undefined {
     const [head] = this.#pending;
     return head?.asked ? head.id : undefined;
   }
 
-  /** The request whose decision was told last. */
+  /** Id of the request whose decision was delivered last. */
   get told(): string | undefined {
     return this.#told;
   }
 
-  /** Resolves with the decision; rejects with an UnansweredError. `gone` aborts when the asker has gone. */
+  /** Resolves with the decision; rejects with an UnansweredError. `gone` aborts when the sender has gone. */
   ask(question: Question, gone: AbortSignal): Promise<Decided> {
     if (this.#over) return Promise.reject(ended());
     return new Promise((resolve, reject) => {
@@ -72,7 +73,10 @@ export class Questions {
     });
   }
 
-  /** Tells the one who waits. Whether the request is open; one that was told before has no effect. */
+  /**
+   * Delivers the decision to its waiter. Reports whether the request is open. A decision delivered before has no
+   * effect.
+   */
   decide(decided: Decided): boolean {
     if (decided.requestId === this.#told) return true;
     const [head] = this.#pending;
@@ -85,7 +89,7 @@ export class Questions {
     return true;
   }
 
-  /** The process has ended: nobody is asked any more. Resolves when nothing is being made known. */
+  /** Called when the process has ended: no more questions are sent. Resolves when no request is being sent. */
   async end(): Promise<void> {
     this.#over = true;
     const unanswered = this.#pending;

@@ -11,10 +11,10 @@ import type { Meter } from './limits/meter.ts';
 import { BoundSession, type Refusal } from './session.ts';
 import type { StateDirectory } from './state/archive.ts';
 
-/** What serves a session once it is known. */
+/** Parts that serve a session once it is known. */
 export interface Equipment {
   driver: Driver;
-  /** Of the driver's processes. */
+  /** Meter of the driver's processes. */
   meter: Meter;
   state: StateDirectory;
   /** Texts and patterns to hide. */
@@ -28,16 +28,16 @@ export interface RunnerOptions {
   podUID: string;
   clock: Clock;
   random: Random;
-  /** stdout; false asks to wait for `drained`. */
+  /** Writes to stdout; false asks to wait for `drained`. */
   writeFrames: (text: string) => boolean;
-  /** stderr: readable text without secrets. */
+  /** Writes to stderr: readable text without secrets. */
   writeText: (text: string) => void;
   equip: (bind: Bind) => Equipment;
-  /** The runner is bound: from now on the session's processes may ask it. */
+  /** Called when the runner is bound: from now on the session's processes may send requests. */
   onSession?: (session: BoundSession, secrets: Hidden) => void;
 }
 
-/** Obeys control lines and answers in frames, from an unbound pod to its end. */
+/** Carries out control lines and answers in frames, from an unbound pod to its end. */
 export class Runner {
   readonly #options: RunnerOptions;
   readonly #boot: string;
@@ -55,24 +55,24 @@ export class Runner {
     this.#control = new ControlDecoder({ boot: this.#boot });
   }
 
-  /** Calls back when the controller asks for the end. */
+  /** Calls back when the controller asks for shutdown. */
   onShutdown(fn: (graceMs: number) => void): void {
     this.#onShutdown = fn;
   }
 
-  /** Bytes of stdin. */
+  /** Takes bytes of stdin. */
   push(chunk: Buffer): void {
     this.#control.push(chunk, (event) => this.#event(event));
   }
 
-  /** stdout takes more. */
+  /** Called when stdout takes more. */
   drained(): void {
     this.#blocked = false;
     if (this.#readyOwed) this.#ready();
     this.#sender?.drained();
   }
 
-  /** Stops the agent and says goodbye. Resolves when all frames are given to stdout. */
+  /** Stops the agent and sends `bye`. Resolves when all frames are given to stdout. */
   async stop(reason: Bye['reason'], message: string, graceMs: number): Promise<void> {
     await this.#session?.stop(graceMs);
     this.#sender?.send('bye', { reason, message });
@@ -166,7 +166,7 @@ export class Runner {
     return undefined;
   }
 
-  /** In the pod's log: without a session nothing can be sealed. */
+  /** Writes to the pod's log: without a session no frame can be sealed. */
   #sayUnbound(problem: string): void {
     this.#options.writeText(`[berth: the session cannot be bound: ${problem}]\n`);
   }

@@ -1,14 +1,16 @@
 import { isUtf8 } from 'node:buffer';
 import { base64Forms } from '../core/text/encodings.ts';
 
-/** Shorter texts stand everywhere: to take them out would leave nothing readable. */
+/** Shorter texts stand everywhere: redacting them would leave nothing readable. */
 const MIN_LENGTH = 8;
-/** As much as a key or a small key store has: so much live text of a line without an end is held back for it. */
+/**
+ * Size of a key or a small key store. Live text without a line feed is held back for up to the length of such a value.
+ */
 const MAX_BINARY_BYTES = 4096;
 
 /**
- * What of a secret file must not show: its lines, where it is JSON the strings in it, and where it is no text its bytes in
- * base64 and hexadecimal. Line by line: a secret of many lines would hold back the live text.
+ * Returns the parts of a secret file to hide: its lines, the strings in JSON, and for binary content its bytes in
+ * base64 and hexadecimal. Text is hidden line by line, because a secret of many lines would hold back the live text.
  */
 export function secretsIn(content: Buffer): string[] {
   const text = content.toString('utf8');
@@ -20,16 +22,22 @@ export function secretsIn(content: Buffer): string[] {
   try {
     collect(JSON.parse(text));
   } catch {
-    // It is of another format.
+    // The content is not JSON.
   }
   const binary = isUtf8(content) || content.length > MAX_BINARY_BYTES ? [] : writtenOut(content);
   return [...found, ...binary];
 }
 
-/** The first and last line of a key in PEM: no secret, and in the source of every program that reads keys. */
+/**
+ * Matches the first and last line of a key in PEM: they are no secret, and stand in the source of every program that
+ * reads keys.
+ */
 const ARMOR = /^-----(?:BEGIN|END) [A-Z0-9 ]+-----$/;
 
-/** The lines of a text that are long enough to be looked for, without the space around: so each is found indented, too. */
+/**
+ * Returns the lines of a text that are long enough to be searched, without surrounding space, so that indented lines
+ * are found too.
+ */
 export function linesOf(text: string): string[] {
   return text
     .split(/[\r\n]+/)

@@ -3,15 +3,15 @@ import { isTooShort } from '../core/text/hidden.ts';
 import { linesOf, secretsIn } from './secret-files.ts';
 
 export interface SessionSecrets {
-  /** Values of the secrets that `agent.env` names, by the name of the runner's variable. */
+  /** Values of the Secrets that `agent.env` names, by the name of the runner's variable. */
   secrets: ReadonlyMap<string, string>;
-  /** Lines of these values, and what the secret files have. */
+  /** Lines of these values, and the parts of the secret files. */
   parts: readonly string[];
   /** Secrets that are too short to be looked for in outputs. */
   short: Bound['shortSecrets'];
 }
 
-/** The secrets that were given to a session. `read` reads a secret file. */
+/** Reads the secrets that were given to a session. `read` reads a secret file. */
 export function secretsOf(
   { env, secretFiles = [] }: AgentSpec,
   environment: Readonly<Record<string, string | undefined>>,
@@ -24,7 +24,7 @@ export function secretsOf(
     const value = 'secret' in entry ? environment[entry.secret] : undefined;
     if (!('secret' in entry) || value === undefined) continue;
     secrets.set(entry.secret, value);
-    // It may be shown line by line: indented, with other ends of lines, or in part.
+    // The value may be printed line by line: indented, with other line ends, or in part.
     parts.push(...linesOf(value));
     if (isTooShort(value)) short.env.push(entry.name);
   }

@@ -15,27 +15,28 @@ import { EMPTY_DIGEST } from './state/archive.ts';
 import { legOf, STOP_GRACE_MS, TurnRun, type TurnSurroundings } from './turn.ts';
 import { type KnownState, sendState } from './turn-frames.ts';
 
-/** Why a control line is not carried out. */
+/** Reason why a control line is not carried out. */
 export interface Refusal {
   code: RefusalCode;
   message: string;
 }
 
-/** For what turns out only after the line was accepted. */
+/** Refuses a control line for a reason found after the line was accepted. */
 export type Refuse = (refusal: Refusal) => void;
 
 /**
- * The session that the runner is bound to: takes its state and its turns, one at a time. Every request may come again,
- * from the same controller or from its successor. What is not carried out returns, or later gives, a Refusal.
+ * The session that the runner is bound to: it takes its state and its turns, one at a time. Every request may be
+ * repeated, by the same controller or by its successor. A request that is not carried out returns a Refusal, or reports
+ * one later.
  */
 export class BoundSession {
   readonly bind: Bind;
   readonly #surroundings: TurnSurroundings;
   readonly #known: KnownState = { digest: EMPTY_DIGEST };
-  /** The digest of the state that is restored, or being restored. */
+  /** Digest of the state that is restored, or being restored. */
   #restoring: string | undefined;
   #isRestored: boolean;
-  /** Told to the agent until one has started. */
+  /** Told to the agent until an agent has started. */
   #restored: Bind['restored'];
   #current: TurnRun | undefined;
   #last: TurnRun | undefined;
@@ -44,7 +45,7 @@ export class BoundSession {
   #suspended = false;
   #stopping = false;
   #lastActivity: number;
-  /** Packing, unpacking and running never overlap. */
+  /** Chain of packing, unpacking and running, which never overlap. */
   #work: Promise<void> = Promise.resolve();
 
   constructor(bind: Bind, surroundings: TurnSurroundings) {
@@ -78,7 +79,10 @@ export class BoundSession {
     return undefined;
   }
 
-  /** A turn, or its decision: told to the process that waits for it, else the turn goes on in a new one. */
+  /**
+   * Starts a turn or takes its decision. A decision goes to the process that waits for it; otherwise the turn continues
+   * in a new process.
+   */
   turn(message: StartTurn | ResumeTurn, refuse: Refuse): Refusal | undefined {
     const { turn, attempt } = message;
     const leg = legOf(message);
@@ -142,19 +146,22 @@ export class BoundSession {
     return undefined;
   }
 
-  /** While suspended no turn is begun. A process that waits for a decision is stopped: another is told it. */
+  /**
+   * Sets the suspension, during which no turn is started. A process that waits for a decision is stopped; a new one
+   * gets the decision.
+   */
   suspend(suspended: boolean): void {
     this.#suspended = suspended;
     if (suspended && this.#current?.waits) this.#current.park(STOP_GRACE_MS);
   }
 
-  /** What the session's processes may ask of the runner goes to the turn that runs, where one does. */
+  /** The running turn, which answers requests of the session's processes. */
   get running(): TurnRun | undefined {
     const run = this.#current;
     return run?.phase === 'Running' && !run.parked ? run : undefined;
   }
 
-  /** Somebody works in the session. */
+  /** Records activity in the session. */
   touch(): void {
     this.#lastActivity = this.#surroundings.clock.monotonic();
     if (this.#current) this.#current.lastActivity = this.#lastActivity;
@@ -162,7 +169,7 @@ export class BoundSession {
 
   ping(n: number): Pong {
     const unread = this.#last?.frames && !this.#isAcknowledged(this.#last) ? this.#last : undefined;
-    // What is acknowledged is over for its reader, whatever of it is still to be cleared away.
+    // A turn whose frames are acknowledged has ended for the controller, even if its processes are still being stopped.
     const current = this.#current;
     const run = current && !current.parked && !this.#isAcknowledged(current) ? current : unread;
     const { clock } = this.#surroundings;
@@ -188,15 +195,17 @@ export class BoundSession {
     };
   }
 
-  /** Ends the running turn and every process of the session. Resolves when the turn's frames are given to the sender. */
+  /**
+   * Ends the running turn and every process of the session. Resolves when the turn's frames are given to the sender.
+   */
   async stop(graceMs: number): Promise<void> {
     this.#stopping = true;
     const message = 'the pod was told to stop while the turn ran; the agent was stopped';
-    // One that waits for a decision is not lost: it goes on elsewhere.
+    // A turn that waits for a decision is not lost: it continues in another incarnation.
     if (this.#current?.waits) this.#current.park(graceMs);
     else this.#current?.stop({ outcome: 'Failed', error: { code: 'PodLost', message }, graceMs });
     await Promise.all([this.#work, this.#surroundings.driver.stop(graceMs)]);
-    // A process that was being started at that moment.
+    // A process may have been in the middle of its start.
     await this.#surroundings.driver.stop(0);
   }
 
@@ -209,7 +218,7 @@ export class BoundSession {
     try {
       const { turn, attempt } = run.message;
       const before = isAttempt(this.#last, turn, attempt) ? this.#last?.written : undefined;
-      // Who is told a decision is not told of a restoration, but with the next turn.
+      // A process that gets a decision is not told of the restoration; the next turn is.
       await run.run('approval' in run.message ? undefined : this.#restored, before);
     } finally {
       if (run.started && !('approval' in run.message)) this.#restored = undefined;

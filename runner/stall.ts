@@ -3,14 +3,17 @@ import { longTimer } from './long-timer.ts';
 
 export interface StallOptions {
   clock: Clock;
-  /** Milliseconds of silence that are too many; undefined: none are. */
+  /** Milliseconds of silence after which a turn counts as stalled; undefined: never. */
   stallMs: number | undefined;
-  /** Monotonic milliseconds. */
+  /** Returns the monotonic milliseconds of the last activity. */
   lastActivity: () => number;
   onStall: () => void;
 }
 
-/** Tells a turn that hangs from one that is only long: it watches for silence, while the turn is not waiting for people. */
+/**
+ * Detects a turn that hangs by its silence, while the turn is not waiting for people. A long turn with output is not
+ * stopped.
+ */
 export class StallWatch {
   readonly #options: StallOptions;
   #since = 0;

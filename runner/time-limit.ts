@@ -1,7 +1,7 @@
 import type { Clock } from '../core/runtime.ts';
 import { longTimer } from './long-timer.ts';
 
-/** How long a turn has run and may run; while it waits for a decision its time stands still. */
+/** Running time and time limit of a turn. Time spent waiting for a decision does not count. */
 export class TimeLimit {
   readonly #clock: Clock;
   readonly #limitMs: number;
@@ -10,7 +10,7 @@ export class TimeLimit {
   #since: number | undefined;
   #cancel: () => void = () => {};
 
-  /** `ranMs`: what it has run already. */
+  /** `ranMs` is the running time so far. */
   constructor(clock: Clock, limitMs: number, ranMs: number, onOver: () => void) {
     this.#clock = clock;
     this.#limitMs = limitMs;
@@ -18,19 +18,19 @@ export class TimeLimit {
     this.#onOver = onOver;
   }
 
-  /** Milliseconds so far, begun ones too: what has run at all has run for longer than none. */
+  /** Running time so far, milliseconds, rounded up: a turn that ran at all has more than 0. */
   get ranMs(): number {
     return Math.ceil(this.#ranMs + (this.#since === undefined ? 0 : this.#clock.monotonic() - this.#since));
   }
 
-  /** Time runs. */
+  /** Starts the time. */
   start(): void {
     if (this.#since !== undefined) return;
     this.#since = this.#clock.monotonic();
     this.#cancel = longTimer(this.#clock, this.#limitMs - this.#ranMs, this.#onOver);
   }
 
-  /** Time stands still. */
+  /** Stops the time. */
   pause(): void {
     this.#ranMs = this.ranMs;
     this.#since = undefined;

@@ -11,25 +11,25 @@ import { errorCode } from './errors.ts';
 import type { StateDirectory } from './state/archive.ts';
 import type { WrittenText } from './text/log.ts';
 
-/** What the runner is bound to, as far as frames need it. */
+/** Part of the binding that frames need. */
 export interface FrameSurroundings {
   sender: FrameSender;
   state: StateDirectory;
   stateKey: { session: string; keyId: string; key: Buffer };
   secrets: Hidden;
-  /** Takes readable, redacted text. */
+  /** Writes readable, redacted text. */
   write: (text: string) => void;
   clock: Clock;
   random: Random;
 }
 
-/** The state that the controller has, or is about to have. */
+/** State that the controller has, or will have. */
 export interface KnownState {
-  /** Of the last one sent or restored; of an empty directory at first. */
+  /** Digest of the last state sent or restored; of an empty directory at first. */
   digest: string;
 }
 
-/** What the controller is told of a turn. */
+/** Sends the frames of a turn to the controller. */
 export class TurnFrames {
   readonly #turn: Pick<Log, 'turn' | 'attempt'>;
   readonly #surroundings: FrameSurroundings;
@@ -41,7 +41,7 @@ export class TurnFrames {
     this.#known = known;
   }
 
-  /** The number of the frame that will be sent next. */
+  /** Number of the next frame. */
   get next(): number {
     return this.#surroundings.sender.lastSeq + 1;
   }
@@ -50,7 +50,7 @@ export class TurnFrames {
     this.#surroundings.sender.send('started', started);
   }
 
-  /** Throws when it is too large or nested too deep. `redactions`: how often something was hidden in it. */
+  /** Throws when the event is too large or nested too deep. `redactions`: number of values hidden in it. */
   event(event: unknown, at: string): { seq: number; event: unknown; redactions: number } {
     const { sender, secrets } = this.#surroundings;
     checkDepth(event, 'the event');
@@ -64,7 +64,7 @@ export class TurnFrames {
     return { seq: sender.send('event', { ...this.#turn, at, event: redacted }), event: redacted, redactions };
   }
 
-  /** undefined when the turn wrote nothing, or more than can wait for acknowledgement. */
+  /** Returns undefined when the turn wrote nothing, or more than can wait for acknowledgement. */
   log(written: WrittenText): number | undefined {
     if (written.bytes === 0) return undefined;
     try {
@@ -74,7 +74,7 @@ export class TurnFrames {
     }
   }
 
-  /** The state that goes with what is sent next, or why it cannot be stored. */
+  /** Sends the state for the next result or question, or returns the reason why it cannot be stored. */
   async state(): Promise<{ state: Result['state']; problem?: TurnFailure }> {
     try {
       return { state: await sendState(this.#surroundings, this.#known, this.#turn.turn) };
@@ -102,7 +102,7 @@ export class TurnFrames {
     return this.#surroundings.sender.send('approval', { ...this.#turn, id, ...question, ...rest });
   }
 
-  /** One that cannot be sent is sent as a failure without its output. */
+  /** Sends the result. A result that cannot be sent is replaced by a failure without output. */
   result(rest: Omit<Result, 'turn' | 'attempt'>): number {
     const { sender } = this.#surroundings;
     const result: Result = { ...this.#turn, ...rest };
@@ -117,8 +117,8 @@ export class TurnFrames {
 }
 
 /**
- * Packs, seals and sends the state. After a turn 'Unchanged' when it is the known one; a snapshot is always sent. Throws a TurnFailure
- * or FrameError when it cannot be stored.
+ * Packs, seals and sends the state. After a turn the answer is 'Unchanged' when the state is the known one; a snapshot
+ * is always sent. Throws a TurnFailure or FrameError when the state cannot be stored.
  */
 export async function sendState(
   { state, stateKey, sender, secrets, random, write }: Omit<FrameSurroundings, 'clock'>,

@@ -15,21 +15,21 @@ import { TurnLog, type WrittenText } from './text/log.ts';
 import { TimeLimit } from './time-limit.ts';
 import { type FrameSurroundings, type KnownState, TurnFrames } from './turn-frames.ts';
 
-/** From SIGTERM to SIGKILL when a turn is cancelled or runs too long. */
+/** Time from SIGTERM to SIGKILL when a turn is cancelled or runs too long, milliseconds. */
 export const STOP_GRACE_MS = 5000;
 
-/** What the runner is bound to, as far as its turns need it. */
+/** Part of the binding that turns need. */
 export interface TurnSurroundings extends FrameSurroundings {
   driver: Driver;
   meter: Meter;
 }
 
-/** What an attempt at a turn is made of: up to its first question, and from each decision on. */
+/** Key of a leg. An attempt at a turn consists of legs: one up to its first question, and one from each decision on. */
 export function legOf(message: StartTurn | ResumeTurn): string {
   return [message.turn, message.attempt, 'approval' in message ? message.approval.requestId : ''].join(' ');
 }
 
-/** One leg of an attempt at a turn, from its line to the frame that ends it: a process that runs. */
+/** A leg of an attempt at a turn, from its control line to the frame that ends it. Each leg has its own process. */
 export class TurnRun {
   readonly message: StartTurn | ResumeTurn;
   phase: 'Running' | 'Collecting' | 'Finished' = 'Running';
@@ -38,13 +38,16 @@ export class TurnRun {
   startedAt = 0;
   /** Monotonic milliseconds. */
   lastActivity: number;
-  /** Its frames that are kept until they are acknowledged; set once it is finished. */
+  /** Range of its frames that are kept until they are acknowledged; set once it is finished. */
   frames: { first: number; last: number } | undefined;
-  /** It ended by asking: the turn goes on with the decision. */
+  /** True if it ended with a question: the turn continues with the decision. */
   asked = false;
-  /** Its process was stopped while it waited for a decision: nothing is sent, the turn goes on in another. */
+  /**
+   * True if its process was stopped during the wait for a decision: no frame is sent, and the turn continues in another
+   * process.
+   */
   parked = false;
-  /** What it wrote; set once it is finished. */
+  /** Text that it wrote; set once it is finished. */
   written: WrittenText | undefined;
   readonly #surroundings: TurnSurroundings;
   readonly #frames: TurnFrames;
@@ -54,9 +57,9 @@ export class TurnRun {
   readonly #questions: Questions;
   readonly #log: TurnLog;
   #given: Envelope | undefined;
-  /** How often something was hidden in what the turn has returned, its earlier legs included. */
+  /** Number of values hidden in what the turn has returned, its earlier legs included. */
   #redactions: number;
-  /** Somebody waits for a decision. */
+  /** True while a process waits for a decision. */
   #waiting = false;
 
   constructor(message: StartTurn | ResumeTurn, surroundings: TurnSurroundings, known: KnownState) {
@@ -97,39 +100,42 @@ export class TurnRun {
     this.#stall.pause();
   }
 
-  /** Waits for a decision that the controller knows of. */
+  /** True while it waits for a decision that the controller knows of. */
   get waits(): boolean {
     return this.#questions.open !== undefined;
   }
 
-  /** So far. */
+  /** Usage so far. */
   get usage(): Usage {
     return { wallMs: this.#limit.ranMs, ...this.#surroundings.meter.read() };
   }
 
-  /** The request whose decision the agent was told last. */
+  /** Id of the request whose decision the agent was told last. */
   get told(): string | undefined {
     return this.#questions.told ?? ('approval' in this.message ? this.message.approval.requestId : undefined);
   }
 
-  /** Asks a person on behalf of the running process. Rejects with an UnansweredError. */
+  /** Sends a question of the running process to a person. Rejects with an UnansweredError. */
   ask(question: Question, gone: AbortSignal): Promise<Decided> {
     this.lastActivity = this.#surroundings.clock.monotonic();
     return this.#questions.ask(question, gone);
   }
 
-  /** Whether the decision is, or was, for a request of the running process. */
+  /** Takes a decision; reports whether it is, or was, for a request of the running process. */
   decide(decided: Decided): boolean {
     return this.#questions.decide(decided);
   }
 
-  /** The result, whatever the agent prints. The last one counts. */
+  /** Sets the result, which wins over printed output. The last call counts. */
   give(result: Envelope): void {
     this.lastActivity = this.#surroundings.clock.monotonic();
     this.#given = result;
   }
 
-  /** What the agent tells while it works: a frame, and a line of the readable text. Throws when it is too large or nested too deep. */
+  /**
+   * Sends an event of the agent: a frame, and a line of the readable text. Throws when the event is too large or nested
+   * too deep.
+   */
   event(event: unknown): void {
     this.lastActivity = this.#surroundings.clock.monotonic();
     const at = this.#time();
@@ -138,7 +144,7 @@ export class TurnRun {
     this.#log.lines(eventLine({ seq, turn: this.message.name, at, event: redacted }));
   }
 
-  /** The process that waits for a decision is stopped; the decision comes with the request of another. */
+  /** Stops the process that waits for a decision; another process gets the decision in its request. */
   park(graceMs: number): void {
     if (this.#abort.signal.aborted) return;
     this.parked = true;
@@ -151,8 +157,8 @@ export class TurnRun {
   }
 
   /**
-   * Runs the agent, then sends log, state and result. `before`: what an earlier leg of the turn wrote here. Rejects only
-   * when the result cannot be sent.
+   * Runs the agent, then sends log, state and result. `before`: text that an earlier leg of the turn wrote here.
+   * Rejects only when the result cannot be sent.
    */
   async run(restored: TurnRequest['restored'], before: WrittenText | undefined): Promise<void> {
     const { clock, secrets } = this.#surroundings;
@@ -162,7 +168,7 @@ export class TurnRun {
     const { asks, redactions: inResult = 0, ...completion } = await this.#complete(restored);
     this.#redactions += inResult;
     const { usage } = this;
-    // A request that is being made known comes before the end.
+    // A request that is being sent comes before the end.
     await this.#questions.end();
     const finishedAt = this.#time();
     this.phase = 'Collecting';
@@ -196,7 +202,7 @@ export class TurnRun {
     this.frames = { first, last };
   }
 
-  /** The state as it is, then the request. */
+  /** Sends the current state, then the request. */
   async #ask(id: string, question: Question): Promise<void> {
     const { state, problem } = await this.#frames.state();
     if (problem) throw problem;
@@ -224,7 +230,7 @@ export class TurnRun {
     return this.#surroundings.random.bytes(8).toString('hex');
   }
 
-  /** Of the whole turn. */
+  /** Start time of the whole turn. */
   get #startedAt(): string | undefined {
     return ('approval' in this.message ? this.message.startedAt : undefined) ?? this.started?.at;
   }
@@ -244,7 +250,7 @@ export class TurnRun {
             this.started = { turn, attempt, at: this.#time(), pid };
             this.startedAt = clock.monotonic();
             this.sayStarted();
-            // It may have asked before this was known.
+            // A process may have asked before this was known.
             if (!this.#waiting) this.#timeRuns();
           },
           active: () => {
@@ -272,7 +278,7 @@ export class TurnRun {
     }
   }
 
-  /** Sends `started`, as often as asked. Nothing before the agent's process runs. */
+  /** Sends `started`, as often as asked, but not before the agent's process runs. */
   sayStarted(): void {
     if (this.started) this.#frames.started(this.started);
   }
@@ -298,7 +304,10 @@ function stalled(stallMs: number): StopReason {
   return { outcome: 'Failed', error: { code: 'Stalled', message }, graceMs: STOP_GRACE_MS };
 }
 
-/** A turn whose state is not stored has not succeeded; one that failed anyway keeps its own reason. */
+/**
+ * Adds the problem to a completion: a turn whose state is not stored has not succeeded. A turn that failed anyway keeps
+ * its own reason.
+ */
 function withProblem(completion: Completion, problem: TurnFailure, secrets: Hidden) {
   if (completion.outcome === 'Succeeded') {
     return { outcome: 'Failed' as const, error: turnError(problem.code, problem.message, secrets) };

@@ -4,10 +4,10 @@ import type { AgentReply } from './requests.ts';
 import { type Answer, refused } from './socket.ts';
 
 const NO_TURN = refused('NoTurn', 'no turn runs');
-/** Its call has a time-out of its own, which does not stand still. */
+/** Refusal for a tool: its call has a timeout of its own, which does not pause during a wait. */
 const NOT_A_TOOL = refused('NotAsked', 'a tool cannot ask for an approval');
 
-/** What the session's processes ask goes to the turn that runs. */
+/** Answers requests of the session's processes with the running turn. */
 export function answerFor(session: BoundSession): Answer {
   return async (request, gone): Promise<AgentReply> => {
     if (request.do === 'touch') {

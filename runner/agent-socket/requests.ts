@@ -6,19 +6,19 @@ import { checkDepth, ENVELOPE_DEPTH } from '../../core/result/output.ts';
 import { questionOf } from '../../core/result/question.ts';
 import type { Hidden } from '../../core/text/hidden.ts';
 
-/** What a process of the session may ask of the runner: docs/agents/socket.md. */
+/** Requests that a process of the session may send to the runner: docs/agents/socket.md. */
 export type AgentRequest =
   | { do: 'event'; event: unknown }
   | { do: 'approve'; question: Question }
   | { do: 'result'; result: Envelope }
   | { do: 'touch' };
 
-/** One line back. */
+/** Reply to a request, one line. */
 export type AgentReply =
   | { ok: true; decision?: Decided['decision']; approval?: Decided }
   | { ok: false; error: { code: string; message: string } };
 
-/** The request in a line, its question redacted; or what is wrong with it. Never throws. */
+/** Parses the request in a line and redacts its question; or returns the problem with it. Never throws. */
 export function readRequest(line: string, secrets: Hidden): AgentRequest | { problem: string } {
   let raw: unknown;
   try {

@@ -6,20 +6,20 @@ import { MAX_RAW_BYTES } from '../../core/result/output.ts';
 import type { Hidden } from '../../core/text/hidden.ts';
 import { type AgentReply, type AgentRequest, readRequest } from './requests.ts';
 
-/** A process that opens more is one that has gone astray. */
+/** Maximum concurrent connections: a process that opens more is faulty. */
 const MAX_CONNECTIONS = 64;
-/** A result may be laid out widely. */
+/** Limit of a line, with room for the whitespace of a result. */
 const MAX_LINE = MAX_RAW_BYTES;
-/** Requests of one connection that are answered before anything else gets its turn. */
+/** Requests of one connection that are answered before other work gets its turn. */
 const IN_A_ROW = 50;
 const LINE_FEED = 0x0a;
 
-/** Answers one request. `gone` aborts when the asker has gone. Never rejects. */
+/** Answers one request. `gone` aborts when the sender has gone. Never rejects. */
 export type Answer = (request: AgentRequest, gone: AbortSignal) => Promise<AgentReply>;
 
 /**
- * Where the session's processes reach the runner: a unix socket that only their user can open, a line of JSON for each
- * request and each reply, in the order of the requests of a connection. Resolves when it listens.
+ * Listens on a unix socket that only the session's user can open. Each request and each reply is a line of JSON, and
+ * replies come in the order of a connection's requests. Resolves when it listens.
  */
 export function listenForAgent(path: string, secrets: Hidden, answer: Answer): Promise<Server> {
   const server = createServer((socket) => serve(socket, secrets, answer));
@@ -27,7 +27,7 @@ export function listenForAgent(path: string, secrets: Hidden, answer: Answer): P
   rmSync(path, { force: true });
   return new Promise((resolve, reject) => {
     server.once('error', reject);
-    // It is made within this call: at no moment anybody else may open it.
+    // The socket is created within this call, so no other user can open it at any moment.
     const umask = process.umask(0o177);
     server.listen(path, () => {
       server.off('error', reject);
@@ -41,8 +41,8 @@ export function listenForAgent(path: string, secrets: Hidden, answer: Answer): P
 function serve(socket: Socket, secrets: Hidden, answer: Answer): void {
   const [gone, closed] = [new AbortController(), new AbortController()];
   socket.on('error', () => {});
-  // An end of what it sends looks the same: who asks keeps the connection open until it is answered. `close` comes only
-  // after that, when another may have asked the same already.
+  // A half-closed connection looks like a closed one, so the sender must keep its side open until it has the answer.
+  // `close` comes too late: another process may have asked the same by then.
   socket.once('end', () => gone.abort());
   socket.once('close', () => {
     gone.abort();
@@ -51,7 +51,10 @@ function serve(socket: Socket, secrets: Hidden, answer: Answer): void {
   converse(socket, secrets, (request) => answer(request, gone.signal), closed.signal).catch(() => socket.destroy());
 }
 
-/** One request at a time: who sends without reading the replies is not read any further. Rejects once the connection is closed. */
+/**
+ * Answers one request at a time: a client that does not read the replies is not read any further. Rejects once the
+ * connection is closed.
+ */
 async function converse(
   socket: Socket,
   secrets: Hidden,

@@ -1,4 +1,6 @@
-/* berth-agent: one request to the runner over BERTH_SOCKET, for programs in any language. docs/agents/socket.md. */
+/*
+ * berth-agent: sends one request to the runner over BERTH_SOCKET, for programs in any language. docs/agents/socket.md.
+ */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <stdarg.h>
@@ -46,7 +48,7 @@ static void append(struct text *text, const char *bytes, size_t length) {
 
 static void put(struct text *text, const char *string) { append(text, string, strlen(string)); }
 
-/* Any text as a JSON string. */
+/* Writes any text as a JSON string. */
 static void put_string(struct text *text, const char *string) {
   put(text, "\"");
   for (const unsigned char *c = (const unsigned char *)string; *c; c++) {
@@ -59,7 +61,7 @@ static void put_string(struct text *text, const char *string) {
   put(text, "\"");
 }
 
-/* JSON as it is, on one line: a line feed in it stands between its tokens, where a space does as well. */
+/* Writes JSON as it is, on one line: a line feed in it stands between its tokens, where a space is allowed as well. */
 static void put_json(struct text *text, const char *json) {
   size_t start = text->length;
   if (strcmp(json, "-") == 0) {
@@ -76,8 +78,10 @@ static void put_json(struct text *text, const char *json) {
   if (!some) end(USAGE, "the JSON is empty");
 }
 
-/* What the caller's JSON says comes first: of a name that stands twice the last counts, so that text which is no single
-   value cannot change what is asked for. */
+/*
+ * Writes the request with the caller's JSON first. The last of two equal names counts, so a text that is not a single
+ * value cannot change the request.
+ */
 static void request(struct text *line, int argc, char **argv) {
   const char *word = argc > 1 ? argv[1] : "";
   if (strcmp(word, "touch") == 0 && argc == 2) put(line, "{\"do\":\"touch\"");
@@ -125,7 +129,7 @@ static void send_all(int fd, const struct text *line) {
   for (size_t sent = 0; sent < line->length;) {
     ssize_t n = send(fd, line->bytes + sent, line->length - sent, MSG_NOSIGNAL);
     if (n < 0 && errno == EINTR) continue;
-    /* Refused before its end: the reply says why. */
+    /* The runner refused the request before its end: the reply says why. */
     if (n < 0) return;
     sent += (size_t)n;
   }
@@ -152,7 +156,7 @@ int main(int argc, char **argv) {
   int fd = reach_runner();
   send_all(fd, &line);
   receive_line(fd, &reply);
-  /* The runner writes its keys in this order and without spaces. */
+  /* The runner writes these keys first and without spaces. */
   if (!starts(reply.bytes, "{\"ok\":true")) end(FAILED, "%s", reply.bytes);
   char *approval = strstr(reply.bytes, ",\"approval\":");
   if (!approval) return 0;

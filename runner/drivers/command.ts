@@ -7,7 +7,7 @@ import { Families } from './families.ts';
 import { requestOf } from './input.ts';
 import { argumentsOf, type Errand, type Plan, planOnce, runOnce } from './once.ts';
 
-/** A fresh process for every turn: what it used is the machine's again when it ends. */
+/** Driver with a fresh process per turn: the machine has all its resources back when the turn ends. */
 export class CommandDriver implements Driver {
   readonly #options: DriverOptions;
   readonly #secrets: Hidden;

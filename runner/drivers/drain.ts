@@ -2,21 +2,24 @@ import type { Readable } from 'node:stream';
 import type { Clock } from '../../core/runtime.ts';
 import type { Contained, Written } from '../process/contained.ts';
 
-/** A background process may hold the streams open: this long without output ends the wait for it, */
+/** Silence after which the wait ends for a background process that holds the streams open, milliseconds. */
 const QUIET_MS = 100;
-/** and this long ends it in any case, */
+/** Time after which that wait ends in any case, milliseconds. */
 const DRAIN_MS = 1000;
-/** but for what was written before the process ended: a keeper that has not handed that on by then is being stopped. */
+/**
+ * Time to wait for output written before the process ended. A keeper that has not passed it on by then has been
+ * stopped; milliseconds.
+ */
 const OWED_MS = 30_000;
 
-/** Whether who reads what comes of the agent's output can take more. */
+/** Backpressure of a reader of the agent's output. */
 export interface Flow {
   readonly full: boolean;
-  /** Calls back once it is not full. */
+  /** Calls back once `full` is false. */
   whenRoom(fn: () => void): void;
 }
 
-/** There is room where each of them has it. */
+/** Combines flows: there is room when each of them has room. */
 export function together(...flows: Flow[]): Flow {
   const whenRoom = (fn: () => void): void => {
     const full = flows.find((flow) => flow.full);
@@ -31,7 +34,7 @@ export function together(...flows: Flow[]): Flow {
   };
 }
 
-/** Reads a process's streams. Nobody who stops reading the text can make it lose any of its last output. */
+/** Reads a process's streams. A reader that stops reading the text cannot make it lose any of the last output. */
 export class OutputReader {
   readonly #process: Contained;
   readonly #streams: Readable[];
@@ -39,7 +42,10 @@ export class OutputReader {
   readonly #flow: Flow;
   readonly #clock: Clock;
   #open: number;
-  /** Who waits for the last output: an answered server can end while what it wrote before its answer is still read. */
+  /**
+   * Waiters for the last output. There can be several: a server can end after its answer, while its earlier output is
+   * still being read.
+   */
   readonly #drains = new Set<() => void>();
 
   constructor(
@@ -61,7 +67,7 @@ export class OutputReader {
         this.#onEvent();
         this.#pauseIfFull();
       });
-      // The keeper can be killed by its agent; what was read until then counts.
+      // The agent can kill its keeper; the output read until then counts.
       stream.on('error', () => {});
       stream.once('close', () => {
         this.#read[name] = Number.POSITIVE_INFINITY;
@@ -74,16 +80,16 @@ export class OutputReader {
     read('stderr', on.stderr);
   }
 
-  /** What the process wrote before it ended is still on its way. */
+  /** True while output that the process wrote before it ended is still missing. */
   get #owed(): boolean {
     const { written } = this.#process;
     return written !== undefined && (this.#read.stdout < written.stdout || this.#read.stderr < written.stderr);
   }
 
   /**
-   * Resolves when the last output has been read: all that the process wrote before it ended, and what others of its
-   * family write as far as it is waited for, until all is closed, nothing came for `quietMs`, or `mostMs` are over. Called
-   * when the process has ended, or has answered.
+   * Resolves when the last output has been read. All output that the process wrote before its end is awaited. Output of
+   * other processes of its family is awaited until all streams are closed, none came for `quietMs`, or `mostMs` have
+   * passed. Called when the process has ended, or has answered.
    */
   drain(quietMs = QUIET_MS, mostMs = DRAIN_MS): Promise<void> {
     return new Promise((resolve) => {

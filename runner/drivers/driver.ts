@@ -8,23 +8,23 @@ import type { StartProcess, Survivor } from '../process/contained.ts';
 import type { TurnLog } from '../text/log.ts';
 import type { Flow } from './drain.ts';
 
-/** What the runner knows about the session that it is bound to. */
+/** Facts about the session that the runner is bound to. */
 export interface SessionFacts {
   name: string;
   uid: string;
   incarnation: number;
   agent: AgentSpec;
-  /** Values of the secrets that `agent.env` names, by the name of the runner's variable. */
+  /** Values of the Secrets that `agent.env` names, by the name of the runner's variable. */
   secrets: ReadonlyMap<string, string>;
   /** Redaction rules. */
   hidden: Hidden;
 }
 
-/** What every driver works with. */
+/** Options of every driver. */
 export interface DriverOptions {
   facts: SessionFacts;
   directories: Directories;
-  /** The image's. */
+  /** PATH of the image. */
   path: string;
   start: StartProcess;
   flow: Flow;
@@ -35,28 +35,28 @@ export interface TurnRequest {
   turn: StartTurn;
   /** Told to the agent in the first request of an incarnation that is not the session's first. */
   restored: { workspaceReset: boolean; note: string } | undefined;
-  /** The decision on what the turn asked before. */
+  /** Decision on the turn's previous question. */
   approval: Decided | undefined;
 }
 
-/** Why a turn is stopped before its agent ended. */
+/** Reason why a turn is stopped before its agent ended. */
 export interface StopReason {
   outcome: Outcome;
   error: TurnError;
-  /** From SIGTERM to SIGKILL. */
+  /** Time from SIGTERM to SIGKILL, milliseconds. */
   graceMs: number;
 }
 
 export interface TurnHooks {
-  /** The agent's process runs. */
+  /** Called when the agent's process is running. */
   started(pid: number): void;
-  /** The agent wrote something. */
+  /** Called when the agent wrote output. */
   active(): void;
-  /** The agent ended; its output is being read to its end. */
+  /** Called when the agent has ended and its output is being read to its end. */
   collecting(): void;
-  /** The agent told how far it is; not redacted yet. */
+  /** Called with the agent's event, before redaction. */
   event(event: unknown): void;
-  /** The result that the agent gave over its socket: it wins over what it printed. */
+  /** Returns the result that the agent gave over its socket; it wins over printed output. */
   given(): Envelope | undefined;
   log: TurnLog;
   /** Aborted with a StopReason. */
@@ -69,7 +69,7 @@ export interface Completion extends Conclusion {
 
 /** Runs turns of one session, one at a time. */
 export interface Driver {
-  /** Never rejects for what the agent, its input or its result did: that is a Completion. */
+  /** Runs a turn. Errors of the agent, its input or its result are a Completion and never a rejection. */
   run(request: TurnRequest, hooks: TurnHooks): Promise<Completion>;
   /** Stops every process of the session: SIGTERM, and SIGKILL after the grace. Resolves when none is left. */
   stop(graceMs: number): Promise<void>;

@@ -4,8 +4,8 @@ import { type Directories, socketPath } from '../directories.ts';
 import type { SessionFacts } from './driver.ts';
 
 /**
- * The whole environment of an agent: what is listed here and what the session's `agent.env` sets. Nothing of the runner's
- * own gets through but the image's PATH.
+ * Returns the whole environment of an agent: the variables listed here and those of the session's `agent.env`. The only
+ * variable inherited from the runner is the image's PATH.
  */
 export function agentEnvironment(
   facts: SessionFacts,
@@ -39,7 +39,7 @@ export function agentEnvironment(
   };
 }
 
-/** What `$(NAME)` stands for in `agent.args` and `agent.env`. */
+/** Returns the values of `$(NAME)` in `agent.args` and `agent.env`. */
 export function standardVariables(facts: SessionFacts, directories: Directories): (name: string) => string | undefined {
   return (name) => {
     if (name === 'BERTH_STATE_DIR') return directories.state;

@@ -5,7 +5,7 @@ import type { Contained, ProcessSpec, StartProcess } from '../process/contained.
 import { SHORTAGES } from '../process/spawn.ts';
 import type { StopReason } from './driver.ts';
 
-/** Starts a session's processes and remembers every family of which somebody may be left, those of earlier turns too. */
+/** Starts a session's processes and tracks every family that may still have processes, those of earlier turns too. */
 export class Families {
   readonly #start: StartProcess;
   readonly #clock: Clock;
@@ -16,7 +16,7 @@ export class Families {
     this.#clock = clock;
   }
 
-  /** Rejects with a TurnFailure when the program cannot be executed. `field` is where it is named. */
+  /** Rejects with a TurnFailure when the program cannot be executed. `field` names the setting with the program. */
   async start(spec: ProcessSpec, field = 'agent.command'): Promise<Contained> {
     const family = await this.#start(spec).catch((error) => {
       throw startFailure(error, spec.file, field);
@@ -26,13 +26,16 @@ export class Families {
     return family;
   }
 
-  /** Stops all of them: SIGTERM, and SIGKILL after the grace. Resolves when nobody is left. */
+  /** Stops all families: SIGTERM, and SIGKILL after the grace. Resolves when no process is left. */
   async stop(graceMs: number): Promise<void> {
     await Promise.all([...this.#living].map((family) => stopFamily(family, graceMs, this.#clock)));
   }
 }
 
-/** SIGTERM to everybody of the family, SIGKILL to who is left after the grace. Resolves when nobody is. */
+/**
+ * Sends SIGTERM to every process of the family, and SIGKILL to the rest after the grace. Resolves when no process is
+ * left.
+ */
 export async function stopFamily(family: Contained, graceMs: number, clock: Clock): Promise<void> {
   family.terminate();
   const cancel = clock.setTimer(graceMs, () => family.kill());
@@ -40,7 +43,7 @@ export async function stopFamily(family: Contained, graceMs: number, clock: Cloc
   cancel();
 }
 
-/** Waits for the process's end. When it has to be stopped first, all of its family is. */
+/** Waits for the process's end. If it has to be stopped first, its whole family is stopped. */
 export async function endOf(family: Contained, signal: AbortSignal, clock: Clock): Promise<StopReason | undefined> {
   let stopped: StopReason | undefined;
   let stopping: Promise<void> | undefined;
@@ -53,12 +56,12 @@ export async function endOf(family: Contained, signal: AbortSignal, clock: Clock
   await family.exited;
   signal.removeEventListener('abort', stop);
   await stopping;
-  // Who is being killed is not left running.
+  // Processes that are being killed do not count as left running.
   if (family.killing) await family.gone;
   return stopped ?? overran(family);
 }
 
-/** Why it was ended, where a limit did it. */
+/** Returns the stop reason of a family that a limit ended. */
 export function overran({ overrun }: Contained): StopReason | undefined {
   return overrun && { outcome: 'Failed', error: overrun, graceMs: 0 };
 }
@@ -84,7 +87,7 @@ function startFailure(error: unknown, file: string, field: string): unknown {
   return new TurnFailure('CommandNotExecutable', `${field}: ${file} cannot be executed (${code})${hint}`);
 }
 
-/** A program without its limits is not started. */
+/** Failure of a program that was not started because its limits could not be set. */
 function limitFailure(field: string, code: string): TurnFailure {
   const message =
     code === 'NoKeeper'

@@ -7,10 +7,13 @@ import { expand, isInput, namesInput } from '../../core/text/placeholders.ts';
 import { errorCode } from '../errors.ts';
 import type { SessionFacts, TurnRequest } from './driver.ts';
 
-/** The kernel refuses a single argument of this many bytes, its terminating NUL included. */
+/** Size from which the kernel refuses a single argument, its terminating NUL included; bytes. */
 const MAX_ARGUMENT_BYTES = 131_072;
 
-/** The request that an agent reads as one line of JSON; its id is unique. Throws a TurnFailure naming the field that is wrong. */
+/**
+ * Builds the request that an agent reads as one line of JSON; its id is unique. Throws a TurnFailure naming the field
+ * that is wrong.
+ */
 export function requestOf(
   facts: SessionFacts,
   { turn, restored, approval }: TurnRequest,
@@ -18,7 +21,8 @@ export function requestOf(
 ): { id: string } {
   const request = {
     type: 'request',
-    // A turn goes on with a request of its own: the answer to the former is not taken for its answer.
+    // A turn that continues has a request id of its own, so that the answer to the earlier request is not taken for the
+    // new one's.
     id: [turn.turn, turn.attempt, approval?.requestId].filter(Boolean).join('-'),
     input: turn.input,
     ...methodOf(turn.input),
@@ -42,25 +46,26 @@ function methodOf(input: unknown): { method: string; parameters: object } | unde
   return { method, parameters };
 }
 
-/** The input as text on stdin. */
+/** Returns the input as text for stdin. */
 export function textOf(input: unknown): string {
   if (typeof input === 'string') return input;
   throw new TurnFailure('InvalidInput', `input must be a string where agent.input is Text; it is ${describe(input)}`);
 }
 
-/** Where arguments are named, for errors; the first of them is number `from` there. */
+/** Name of the arguments in errors; the first of them is number `from` there. */
 export interface ArgumentsPlace {
   field: string;
   from: number;
-  /** There is nothing in the input that they would have to name. */
+  /** True if the input has no content that the arguments would have to name. */
   inputNeedless?: boolean;
 }
 
 const AGENT_ARGS: ArgumentsPlace = { field: 'agent.args', from: 0 };
 
 /**
- * `$(INPUT)` in the arguments is the input, a string as it is and anything else as JSON; `$(INPUT.a.b)` a field of it.
- * Each stays within its argument: no shell, no word splitting. Throws a TurnFailure naming the place.
+ * Replaces `$(INPUT)` in the arguments by the input, a string as it is and anything else as JSON, and `$(INPUT.a.b)` by
+ * a field of it. Each value stays within its argument: no shell, no word splitting. Throws a TurnFailure naming the
+ * place.
  */
 export function argsWith(
   args: string[],
@@ -76,7 +81,7 @@ export function argsWith(
   );
 }
 
-/** Throws a TurnFailure for an argument that no process can be given. */
+/** Throws a TurnFailure for an argument that the kernel does not accept. */
 export function checkArguments(args: string[], { field, from } = AGENT_ARGS): void {
   for (const [index, arg] of args.entries()) {
     const where = `${field}[${from + index}]`;
@@ -110,7 +115,7 @@ function argumentText(value: unknown, name: string, field: string): string {
   return typeof value === 'string' ? value : JSON.stringify(value);
 }
 
-/** A file that only its owner can read, gone after `remove`, also when it could not be written to its end. */
+/** Writes a file that only its owner can read. The file is removed by `remove`, and when writing it fails. */
 export function writeInputFile(directory: string, name: string, content: string): { path: string; remove: () => void } {
   const path = join(directory, name);
   const remove = () => rmSync(path, { force: true });

@@ -11,7 +11,7 @@ import { valueAt } from './pointer.ts';
 type JsonLines = NonNullable<AgentSpec['jsonLines']>;
 
 /**
- * The result from lines of JSON, as `agent.jsonLines` says where it stands. Every other line that is a JSON object is an
+ * Finds the result among lines of JSON by the rules of `agent.jsonLines`. Every other line that is a JSON object is an
  * event, the rest is log.
  */
 export class JsonLinesReader {
@@ -19,7 +19,7 @@ export class JsonLinesReader {
   readonly #onLog: (bytes: Buffer) => void;
   readonly #onEvent: (event: Record<string, unknown>) => void;
   readonly #lines: LineSplitter;
-  /** The last line of each kind. */
+  /** Last line of each kind. */
   #result: Record<string, unknown> | undefined;
   #output: Record<string, unknown> | undefined;
   #error: Record<string, unknown> | undefined;
@@ -46,7 +46,9 @@ export class JsonLinesReader {
     this.#lines.push(bytes);
   }
 
-  /** Throws a TurnFailure when there is no result, or it has nothing where the output should be. */
+  /**
+   * Returns the result. Throws a TurnFailure when there is none, or when it has no value at the pointer of the output.
+   */
   finish(): Envelope {
     this.#lines.end();
     const { error, output, usage = {} } = this.#spec;
@@ -113,7 +115,7 @@ function parsed(line: Buffer): Record<string, unknown> | undefined {
   }
 }
 
-/** Whether each pointer finds a string, number, boolean or null that is written so. */
+/** Reports whether each pointer finds a string, number, boolean or null with the expected text. */
 function matches(line: Record<string, unknown>, when: Record<string, string>): boolean {
   return Object.entries(when).every(([pointer, expected]) => {
     const value = valueAt(line, pointer);

@@ -16,7 +16,7 @@ export function isDriver(name: unknown): name is AgentSpec['driver'] {
   return typeof name === 'string' && Object.hasOwn(DRIVERS, name);
 }
 
-/** The driver that the session's agent asks for. */
+/** Creates the driver that the session's agent names. */
 export function makeDriver(options: DriverOptions): Driver {
   return new DRIVERS[options.facts.agent.driver](options);
 }

@@ -8,13 +8,13 @@ const RFC_3339 = /^\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d/;
 /** A server's answer to one request. */
 export interface Response {
   id: string;
-  /** What it says, or why it cannot be taken. */
+  /** Result of the answer, or the reason why it is not valid. */
   answer: Envelope | TurnFailure;
 }
 
 /**
- * Reads `{"type":"response", "id", "timestamp", "result" | "error"}`; beside them `turn_count` and `metadata` as in an
- * envelope. Throws a TurnFailure when it does not say which request it answers.
+ * Parses `{"type":"response", "id", "timestamp", "result" | "error"}`, with `turn_count` and `metadata` as in an
+ * envelope. Throws a TurnFailure when the response does not name its request.
  */
 export function parseResponse(message: Record<string, unknown>): Response {
   const { id } = message;
@@ -51,7 +51,7 @@ function answerOf(message: Record<string, unknown>): Envelope {
   };
 }
 
-/** A string, or an object with a `message` and perhaps a `code`. */
+/** Returns the text of an error: a string, or an object with a `message` and perhaps a `code`. */
 function errorText(error: unknown): string {
   if (typeof error === 'string') return error;
   if (isObject(error) && typeof error.message === 'string') {
@@ -61,7 +61,7 @@ function errorText(error: unknown): string {
   throw wrong(`"error" must be a string, or an object with a string "message"; it is ${describe(error)}`);
 }
 
-/** Whether text that is no JSON was meant as the response to request `id`, or does not say to which. */
+/** Reports whether text that is not valid JSON was meant as the response to request `id`, or names no request. */
 export function isBrokenResponse(text: string, id: string): boolean {
   return /["']type["']\s*:\s*["']response["']/.test(text) && (text.includes(id) || !/["']id["']\s*:/.test(text));
 }

@@ -19,22 +19,22 @@ import { endOf, type Families } from './families.ts';
 import { type ArgumentsPlace, argsWith, checkArguments, textOf, writeInputFile } from './input.ts';
 import { type ResultReader, resultReader } from './result.ts';
 
-/** What a process is started for, and with. */
+/** Command and input of a process. */
 export interface Errand {
   command: string[];
   args: string[];
-  /** Where the command is named, for errors. */
+  /** Name of the setting with the command, for errors. */
   field: string;
-  /** Where the arguments are named. Default: agent.args. */
+  /** Name of the setting with the arguments, for errors. Default: agent.args. */
   place?: ArgumentsPlace;
   input: unknown;
-  /** The request that says the same and more. Throws a TurnFailure naming the field that is wrong. */
+  /** Builds the full request with the input. Throws a TurnFailure naming the field that is wrong. */
   request: () => object;
-  /** Variables of BERTH_ that only this process has. */
+  /** Variables beginning with BERTH_ for this process only. */
   variables: Record<string, string>;
 }
 
-/** All that a process is started with. */
+/** Everything that a process is started with. */
 export interface Plan {
   field: string;
   file: string;
@@ -44,16 +44,16 @@ export interface Plan {
   env: Record<string, string>;
   stdin: string;
   reader: ResultReader;
-  /** Removes the files that were made for it. */
+  /** Removes the files that were created for the process. */
   remove: () => void;
 }
 
-/** How a process ended, and what it said. */
+/** End of a process and its result. */
 export interface Ran {
   exit: Exit;
   stopped: StopReason | undefined;
   result: Envelope | TurnFailure | undefined;
-  /** Of whom somebody may be left. */
+  /** Family of the process, of which some processes may be left. */
   family: Contained;
 }
 
@@ -120,7 +120,7 @@ export function planOnce(
   };
 }
 
-/** Runs it to its end, or stops it. Rejects with a TurnFailure when it cannot be started. */
+/** Runs the process to its end, or stops it. Rejects with a TurnFailure when the process cannot be started. */
 export async function runOnce(
   plan: Plan,
   families: Families,
@@ -132,7 +132,7 @@ export async function runOnce(
   try {
     return await attend(family, plan, { flow, clock }, hooks);
   } catch (error) {
-    // Whoever is told of the failure does not know of the processes.
+    // The family is killed here, because the caller that gets the failure does not know the processes.
     family.kill();
     await family.gone;
     throw error;
@@ -159,7 +159,7 @@ async function attend(
     },
     end: () => hooks.log.flush(),
   });
-  // An agent need not read its input.
+  // Errors are ignored: an agent need not read its input.
   family.stdin.on('error', () => {});
   family.stdin.end(plan.stdin);
 
@@ -171,22 +171,25 @@ async function attend(
   return { exit, stopped, result: read(plan.reader), family };
 }
 
-/** The arguments for a process: `resumeArgs` once the state directory holds what `resumeWhen` describes, or anything. */
+/**
+ * Returns the arguments for a process: `resumeArgs` once the state directory holds a file that matches `resumeWhen`, or
+ * any file without it.
+ */
 export async function argumentsOf(agent: AgentSpec, stateDirectory: string): Promise<string[]> {
   const { args, resumeArgs, resumeWhen } = agent;
   if (!resumeArgs) return args;
   try {
-    // The first is enough: the agent can have made any number of files.
+    // Only the first match is read, because the agent can have created any number of files.
     const found = resumeWhen === undefined ? await opendir(stateDirectory) : glob(resumeWhen, { cwd: stateDirectory });
     for await (const _entry of found) return resumeArgs;
   } catch (error) {
-    // The agent can have removed it, or put something else in its place.
+    // The agent can have removed the directory, or put something else in its place.
     if (!['ENOENT', 'ENOTDIR', 'ELOOP'].includes(errorCode(error))) throw error;
   }
   return args;
 }
 
-/** The agent can have made anything of the folders on the way: what cannot be removed is left. */
+/** Removes a file if possible: the agent can have changed the folders on the way. */
 function discard(path: string): void {
   try {
     rmSync(path, { force: true, recursive: true });

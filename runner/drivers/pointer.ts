@@ -1,6 +1,8 @@
 import { isRawNumber } from '../../core/json.ts';
 
-/** What a JSON pointer (RFC 6901) finds in a value; undefined where there is nothing. The empty pointer finds all of it. */
+/**
+ * Returns the value at a JSON pointer (RFC 6901); undefined where there is none. The empty pointer is the whole value.
+ */
 export function valueAt(value: unknown, pointer: string): unknown {
   let found = value;
   for (const token of pointer.split('/').slice(1)) {

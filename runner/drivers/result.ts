@@ -8,24 +8,24 @@ import type { Hidden } from '../../core/text/hidden.ts';
 import { type Block, MarkerScanner } from '../../core/text/markers.ts';
 import { JsonLinesReader } from './json-lines.ts';
 
-/** Takes the agent's stdout and finds its result. */
+/** Reads the agent's stdout and finds the result. */
 export interface ResultReader {
   push(bytes: Buffer): void;
   /**
-   * The agent's stdout has ended, as far as it is waited for. undefined when there is no result; throws a TurnFailure
-   * when what there is cannot be one.
+   * Called at the end of the agent's stdout, or of the wait for it. Returns undefined without a result; throws a
+   * TurnFailure when the result is invalid.
    */
   finish(): Envelope | undefined;
 }
 
 export interface ReaderOptions {
   markers: { start: string; end: string };
-  /** Where an envelope can be left instead of between the markers. */
+  /** Path at which an agent can leave an envelope instead of printing it between the markers. */
   file: string;
   secrets: Hidden;
-  /** Takes what is on stdout and not part of the result. */
+  /** Called with the stdout that is not part of the result. */
   onLog: (bytes: Buffer) => void;
-  /** Takes the objects among JsonLines that are not the result. */
+  /** Called with the objects of JsonLines that are not the result. */
   onEvent: (event: Record<string, unknown>) => void;
 }
 
@@ -38,7 +38,10 @@ export function resultReader({ result, jsonLines }: AgentSpec, options: ReaderOp
   return new WholeReader(MAX_OUTPUT_BYTES, (text) => text);
 }
 
-/** An envelope in the result file, which nobody leaves there by accident, or else between the markers. */
+/**
+ * Reads an envelope from the result file or from between the markers. The file wins, because it is never written by
+ * accident.
+ */
 class EnvelopeReader implements ResultReader {
   readonly #options: ReaderOptions;
   readonly #scanner: MarkerScanner;
@@ -63,7 +66,7 @@ class EnvelopeReader implements ResultReader {
   }
 }
 
-/** All of stdout is the result. */
+/** Reader for which all of stdout is the result. */
 class WholeReader implements ResultReader {
   readonly #maxBytes: number;
   readonly #parse: (text: string) => unknown;
@@ -87,7 +90,7 @@ class WholeReader implements ResultReader {
   }
 }
 
-/** The agent made the file: it may be a link, a pipe or of any size. */
+/** Reads the result file. The agent created it: it may be a link, a pipe or of any size. */
 function readResultFile(path: string): Block {
   let fd: number;
   try {

@@ -12,9 +12,9 @@ import { isBrokenResponse, parseResponse, wrong } from './messages.ts';
 
 const NOTE_LATE = '[berth: a response to another request than the present one is left out]\n';
 
-/** Nothing has come of an open object for so long, and one of its lines is a whole response: it is taken for what it is. */
+/** Time without output after which an open object is given up if one of its lines is a whole response, milliseconds. */
 const OPEN_ABOVE_RESPONSE_MS = 1_000;
-/** Nothing has come of an open object for so long: it will not be closed. */
+/** Time without output after which any open object is given up, because it will not be closed; milliseconds. */
 const OPEN_MS = 30_000;
 
 interface Asked {
@@ -22,19 +22,19 @@ interface Asked {
   answer: (answer: Envelope | TurnFailure) => void;
 }
 
-/** A living server: requests down, responses and events up, everything else is log. */
+/** Running server process: requests go in; responses, events and log come out. */
 export class ServerProcess {
   readonly family: Contained;
-  /** Its own processes, as they were before the present or last request. */
+  /** Process ids of the server itself, as of before the current or last request. */
   own: ReadonlySet<number> = new Set();
   readonly #output: OutputReader;
   readonly #scanner: ObjectScanner;
-  /** Of the present turn or the last one: what is written between turns is text of the last. */
+  /** Hooks of the current turn, or of the last one: output between turns is text of the last turn. */
   #hooks: TurnHooks;
   #asked: Asked | undefined;
   readonly #clock: Clock;
   readonly #flow: Flow;
-  /** Ends the wait for more of an open object. */
+  /** Ends the wait for the rest of an open object. */
   #stopWaiting: () => void = () => {};
   #lastOutput: Promise<void> | undefined;
 
@@ -69,13 +69,13 @@ export class ServerProcess {
         this.#hooks.log.flush();
       },
     });
-    // A server need not read on; that it does not answer then is seen.
+    // A server need not read its input; its missing answer is noticed then.
     family.stdin.on('error', () => {});
   }
 
-  /** Sends a request, one line of JSON, and resolves to what is answered to it, if anything ever is. */
+  /** Sends a request, one line of JSON, and resolves with the answer if there ever is one. */
   ask(id: string, line: string, hooks: TurnHooks): Promise<Envelope | TurnFailure> {
-    // The response has to be told apart from what was left open before its request.
+    // Objects left open before the request are closed, because the response has to be told apart from them.
     while (this.#scanner.isOpen) this.#scanner.abandon();
     this.#hooks.log.flush();
     this.#hooks = hooks;
@@ -85,19 +85,25 @@ export class ServerProcess {
     return promise;
   }
 
-  /** The request is answered. Resolves when what was written before the answer has been read, as far as it is waited for. */
+  /**
+   * Called when the request is answered. Resolves when the output before the answer has been read, or the wait for it
+   * is over.
+   */
   async settle(quietMs: number, mostMs: number): Promise<void> {
     await this.#output.drain(quietMs, mostMs);
     this.#asked = undefined;
     this.#stopWaiting();
   }
 
-  /** An object that is open while a request waits is given up once nothing more comes of it: it would hide the response. */
+  /**
+   * Gives up an object that stays open without further output while a request waits, because it would hide the
+   * response.
+   */
   #awaitMore(): void {
     this.#stopWaiting();
     if (!this.#asked || !this.#scanner.isOpen) return;
     const giveUp = () => {
-      // It was not read on: the rest may have come.
+      // Reading was paused, so the rest may have arrived unread.
       if (this.#flow.full) return this.#awaitMore();
       while (this.#scanner.isOpen) this.#scanner.abandon();
     };
@@ -118,7 +124,7 @@ export class ServerProcess {
     }
   }
 
-  /** The process has ended. Resolves when its last output has been read, as far as it is waited for. */
+  /** Called when the process has ended. Resolves when its last output has been read, or the wait for it is over. */
   lastOutput(): Promise<void> {
     this.#lastOutput ??= this.#output.drain().then(() => {
       this.#asked = undefined;
@@ -126,7 +132,7 @@ export class ServerProcess {
     return this.#lastOutput;
   }
 
-  /** A word of the runner's own among the server's text. */
+  /** Writes a message of the runner among the server's text. */
   note(text: string): void {
     this.#hooks.log.stderr(Buffer.from(text));
   }
@@ -145,7 +151,10 @@ export class ServerProcess {
     return false;
   }
 
-  /** An event of an earlier request, or between turns, is plain text. */
+  /**
+   * Reports whether the event belongs to the current request. An event of an earlier request, or between turns, is
+   * plain text.
+   */
   #event(event: Record<string, unknown>): boolean {
     if (!this.#asked || (event.id !== undefined && event.id !== this.#asked.id)) return false;
     this.#hooks.event(event);

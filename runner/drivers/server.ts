@@ -16,31 +16,37 @@ import { checkArguments, requestOf } from './input.ts';
 import { argumentsOf } from './once.ts';
 import { ServerProcess } from './server-process.ts';
 
-/** stdout and stderr are two pipes: what was written to stderr before the response can come a moment after it. */
+/**
+ * Silence that ends the wait for stderr after a response, milliseconds: stdout and stderr are two pipes, so earlier
+ * output to stderr can arrive later.
+ */
 const SETTLE_QUIET_MS = 5;
 const SETTLE_MS = 50;
-/** Between a crash and the next start: doubled with every crash since the last answer. */
+/** Wait between a crash and the next start; doubled with every crash since the last answer. */
 const FIRST_BACKOFF_MS = 100;
 const MAX_BACKOFF_MS = 10_000;
-/** From SIGTERM to SIGKILL for what a crashed server, or an earlier turn, left behind. */
+/** Time from SIGTERM to SIGKILL for processes that a crashed server, or an earlier turn, left running, milliseconds. */
 const LEFTOVER_GRACE_MS = 2000;
 
-/** How the wait for an answer ended. */
+/** Ways in which the wait for an answer ends. */
 type End =
   | { by: 'answer'; answer: Envelope | TurnFailure }
   | { by: 'exit'; exit: Exit }
   | { by: 'stop'; reason: StopReason };
 
-/** One process for many turns: a request on its stdin, the response on its stdout. Started again when it ended. */
+/**
+ * Driver with one process for many turns: requests go to its stdin, responses come from its stdout. A process that
+ * ended is started again.
+ */
 export class ServerDriver implements Driver {
   readonly #options: DriverOptions;
   readonly #secrets: Hidden;
   readonly #families: Families;
   #server: ServerProcess | undefined;
-  /** An earlier process's family is being stopped. */
+  /** Resolves when the family of an earlier process has been stopped. */
   #ending: Promise<void> = Promise.resolve();
   #crashes = 0;
-  /** By the monotonic clock. */
+  /** Earliest time of the next start, by the monotonic clock. */
   #startNotBefore = 0;
 
   constructor(options: DriverOptions) {
@@ -64,7 +70,7 @@ export class ServerDriver implements Driver {
     return this.#families.stop(graceMs);
   }
 
-  /** A server that can be given a request; undefined when the turn is stopped before there is one. */
+  /** Returns a server that can be given a request; undefined when the turn is stopped first. */
   async #ready(hooks: TurnHooks): Promise<ServerProcess | undefined> {
     const { facts, flow, clock } = this.#options;
     const server = this.#server;
@@ -138,7 +144,7 @@ export class ServerDriver implements Driver {
     };
   }
 
-  /** The process ended by itself: the next one waits, and nothing of this one may be left by then. */
+  /** Called when the process ended by itself. The next start waits until no process of this one is left. */
   #ended(server: ServerProcess, exit: Exit): void {
     if (this.#server !== server) return;
     const { clock } = this.#options;
@@ -146,14 +152,14 @@ export class ServerDriver implements Driver {
     const wait = Math.min(FIRST_BACKOFF_MS * 2 ** this.#crashes, MAX_BACKOFF_MS);
     this.#crashes += 1;
     this.#startNotBefore = clock.monotonic() + wait;
-    // Its last words, and an answer that a child of it is still writing, can come after its end.
+    // Last output, and an answer that a child is still writing, can arrive after the process's end.
     this.#ending = server.lastOutput().then(() => {
       server.note(`[berth: the server ended: ${endedBy(exit)}; the next turn starts it again]\n`);
       return stopFamily(server.family, LEFTOVER_GRACE_MS, clock);
     });
   }
 
-  /** Processes of an earlier turn run: the server is not used again beside them. */
+  /** Gives up the server because processes of an earlier turn are still running. */
   #giveUp(server: ServerProcess, hooks: TurnHooks, leftovers: Survivor[]): void {
     const told = toldSurvivors(leftovers, this.#secrets.logs);
     const names = told.map(({ pid, command }) => `${pid} ${command}`).join(', ');

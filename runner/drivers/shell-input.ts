@@ -3,24 +3,24 @@ import { describe, isObject } from '../../core/result/describe.ts';
 import { TurnFailure } from '../../core/result/failure.ts';
 import { directoryProblem } from '../process/program.ts';
 
-/** What a turn of the driver Shell asks for. */
+/** Input of a turn of the driver Shell. */
 export interface ShellInput {
   command: string;
-  /** Absolute; it exists. */
+  /** Absolute path of an existing directory. */
   cwd: string;
   env: Record<string, string>;
-  /** stderr goes where stdout goes, in the order in which it is written. */
+  /** True if stderr is redirected to stdout, so that both keep the order in which they were written. */
   merge: boolean;
 }
 
 const FIELDS: readonly string[] = ['command', 'cwd', 'env', 'merge'];
 const VARIABLE = /^[A-Za-z_][A-Za-z0-9_]*$/;
-/** A bash that starts another one makes them its own. */
+/** Variables with shell options, which a bash that starts another one passes on. */
 const OPTIONS: readonly string[] = ['BASHOPTS', 'SHELLOPTS'];
-/** The kernel takes no single argument or variable of this many bytes, its terminating NUL included. */
+/** Size from which the kernel refuses a single argument or variable, its terminating NUL included; bytes. */
 const MAX_BYTES = 131_072;
 
-/** Throws a TurnFailure that names the field. `base` is where a relative `cwd` begins. */
+/** Throws a TurnFailure that names the field. `base` is the base of a relative `cwd`. */
 export function shellInput(input: unknown, base: string): ShellInput {
   if (!isObject(input)) throw invalid('', `must be an object with a "command"; it is ${describe(input)}`);
   const unknown = Object.keys(input).find((field) => !FIELDS.includes(field));

@@ -12,19 +12,19 @@ import { Families } from './families.ts';
 import { type Plan, runOnce } from './once.ts';
 import { type ShellInput, shellInput } from './shell-input.ts';
 
-/** Of each stream in the result; the turn's log has more. */
+/** Bytes of each stream's beginning in the result; the turn's log has more. */
 const HEAD_BYTES = 32 * 1024;
 const TAIL_BYTES = 32 * 1024;
 const SHELLS = ['bash', 'sh'] as const;
 
-/** What a turn's shell is started with. */
+/** Plan of a turn's shell. */
 interface ShellPlan extends Omit<Plan, 'reader'> {
   shell: (typeof SHELLS)[number];
 }
 
 /**
- * Runs the text of each turn by a fresh shell. The turn ends with the shell; what the text left in the background lives on
- * until the session ends, or the turn is stopped.
+ * Runs the text of each turn in a fresh shell. The turn ends with the shell; background processes of the text run on
+ * until the session ends or the turn is stopped.
  */
 export class ShellDriver implements Driver {
   readonly #options: DriverOptions;
@@ -65,24 +65,25 @@ export class ShellDriver implements Driver {
     });
     const { shell, file } = findShell(path, input.cwd);
     const text = shell === 'bash' ? await this.#textFor(file, input, env) : input.command;
-    // stdin is no pipe: programs like ripgrep would read that instead of the files. -p: BASH_ENV is for the text alone.
+    // stdin is /dev/null and not a pipe: programs like ripgrep would read a pipe instead of the files. With -p BASH_ENV
+    // applies to the text alone.
     const opening = `exec "$0" "$@" </dev/null${input.merge ? ' 2>&1' : ''}`;
     const privileged = shell === 'bash' ? ['-p'] : [];
-    // $0 of the text is the shell's name, in its messages too.
+    // $0 of the text is the shell's name, also in the shell's messages.
     const args = [...privileged, '-c', opening, file, '-c', text, shell];
     return { shell, field: 'the shell', file, argv0: shell, args, cwd: input.cwd, env, stdin: '', remove: () => {} };
   }
 
-  /** The text that bash gets. */
+  /** Returns the text that bash gets. */
   async #textFor(bash: string, { command, cwd }: ShellInput, env: Record<string, string>): Promise<string> {
     if (!this.#options.facts.agent.shell?.rewriteBackground) return command;
-    // Loaded only here: no other session pays for a parser.
+    // The parser is loaded here, so that other sessions need not load it.
     const { rewriteForBash } = await import('../shell/bash.ts');
     const text = rewriteForBash(command, env, cwd);
     return text === command || (await this.#parses(bash, text, cwd, env)) ? text : command;
   }
 
-  /** Whether this very bash takes the text: it quotes in its message what it does not. */
+  /** Reports whether this bash can parse the text: its message would quote a rewritten text that it cannot parse. */
   async #parses(bash: string, text: string, cwd: string, env: Record<string, string>): Promise<boolean> {
     const args = ['-p', '-n', '-c', text];
     const family = await this.#families.start({ file: bash, argv0: 'bash', args, cwd, env }, 'the shell');
@@ -106,7 +107,7 @@ export class ShellDriver implements Driver {
         redactions += 1;
       },
     });
-    // All of stdout is text.
+    // The whole stdout is text.
     const reader = { push: (bytes: Buffer) => hooks.log.stdout(bytes), finish: () => undefined };
     const { exit, stopped, family } = await runOnce({ ...plan, reader }, this.#families, this.#options, hooks);
     hooks.log.flush();
@@ -136,7 +137,7 @@ export class ShellDriver implements Driver {
   }
 }
 
-/** bash, or sh where there is none. Throws a TurnFailure where there is neither. */
+/** Finds bash, or sh where there is none. Throws a TurnFailure where there is neither. */
 function findShell(path: string, cwd: string): Pick<ShellPlan, 'shell' | 'file'> {
   for (const shell of SHELLS) {
     try {
@@ -155,7 +156,7 @@ function textsOf(texts: Record<string, Clipped>): Record<string, string> {
   return Object.fromEntries(Object.entries(texts).map(([name, { text }]) => [name, text]));
 }
 
-/** How much of which text is missing; nothing where nothing is. */
+/** Describes how much of each text is missing; an empty object when nothing is. */
 function truncation(texts: Record<string, Clipped>) {
   const cut = Object.entries(texts).filter(([, { leftOut }]) => leftOut > 0);
   if (cut.length === 0) return {};

@@ -6,16 +6,21 @@ import { formatDuration } from '../../core/resources/duration.ts';
 import { TurnFailure } from '../../core/result/failure.ts';
 import { errorCode } from '../errors.ts';
 
-/** The runner answers nobody meanwhile; its controller gives it up after 30 s. */
+/**
+ * Time limit of a check, milliseconds: the runner answers nothing meanwhile, and its controller gives it up after 30 s.
+ */
 const CHECK_MS = 1_000;
 
-/** The only way to end a regular expression that backtracks for hours: `pattern`, and the library's own for `format`. */
+/**
+ * A vm context is the only way to end a regular expression that backtracks for hours: `pattern`, and the library's own
+ * for `format`.
+ */
 const place = createContext({ check: () => {} });
 const timed = new Script('check()');
 
 /**
- * What is wrong with the arguments of a call; undefined when nothing is. The library interprets the schema: nothing that a
- * session writes becomes code of the runner. Throws a TurnFailure when the schema cannot be applied.
+ * Returns the problem with the arguments of a call; undefined when there is none. The library interprets the schema, so
+ * no text of a session becomes code of the runner. Throws a TurnFailure when the schema cannot be applied.
  */
 export function argumentsProblem(tool: ToolSpec, args: object): string | undefined {
   const result = validate(tool, args);
@@ -24,7 +29,7 @@ export function argumentsProblem(tool: ToolSpec, args: object): string | undefin
   }
   if (result === 'IllFormed') return 'args has a key that is not well-formed Unicode: half of a surrogate pair';
   if (result.valid) return undefined;
-  // From the outside in: the last one is where it went wrong.
+  // Errors are ordered from the outside in: the last one names the actual place.
   const error = result.errors.at(-1);
   const keys = (error?.instanceLocation ?? '#').split('/').slice(1);
   const where = ['args', ...keys.map(plain)].join('.');
@@ -33,7 +38,7 @@ export function argumentsProblem(tool: ToolSpec, args: object): string | undefin
     : `${where}: ${error?.error ?? 'it does not match the schema'}`;
 }
 
-/** A key as it was before the library made it part of a pointer. */
+/** Restores a key that the library encoded for a pointer. */
 function plain(key: string): string {
   return decodeURI(key).replaceAll('~1', '/').replaceAll('~0', '~');
 }
@@ -49,9 +54,10 @@ function validate({ name, parameters }: ToolSpec, args: object): ValidationResul
     return timed.runInContext(place, { timeout: CHECK_MS });
   } catch (error) {
     if (errorCode(error) === 'ERR_SCRIPT_EXECUTION_TIMEOUT') return 'TooLong';
-    // The schema's own keys are encoded when it is taken; what cannot be now is of the arguments.
+    // The schema's own keys were encoded when it was compiled, so a key that cannot be encoded now is one of the
+    // arguments.
     if (validator && error instanceof URIError) return 'IllFormed';
-    // One that refers to itself without end, for example.
+    // The schema refers to itself without end, for example.
     throw new TurnFailure('InvalidSpec', `agent.tools ${name}: parameters: ${(error as Error).message}`);
   }
 }

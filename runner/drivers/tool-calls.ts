@@ -1,7 +1,7 @@
 import { describe, isObject } from '../../core/result/describe.ts';
 import { TurnFailure } from '../../core/result/failure.ts';
 
-/** Calls of one turn. */
+/** Maximum number of calls in one turn. */
 const MAX_CALLS = 64;
 const MAX_ID = 128;
 
@@ -11,12 +11,12 @@ export interface ToolCall {
   args: Record<string, unknown>;
 }
 
-/** What a turn's input asks for. `one`: the output is one result, not a list. */
+/** Request of a turn's input. `one`: the output is one result, not a list. */
 export type ToolInput = { list: string } | { calls: ToolCall[]; one: boolean };
 
 /**
- * `{tool, args, call_id}`, `{calls: [...]}` of such, or `{method: "list_tools", parameters: {query}}`. Throws a TurnFailure
- * naming the field that is wrong.
+ * Parses `{tool, args, call_id}`, `{calls: [...]}` of such, or `{method: "list_tools", parameters: {query}}`. Throws a
+ * TurnFailure naming the field that is wrong.
  */
 export function toolInput(input: unknown): ToolInput {
   if (!isObject(input))
@@ -60,7 +60,7 @@ function callOf(call: unknown, field: string, number: number): ToolCall {
   return { id, tool, args };
 }
 
-/** A key as an error shows it: it can hold anything. */
+/** Quotes a key for an error, because a key can contain any text. */
 function quoted(key: string): string {
   return /^\w{1,40}$/.test(key) ? key : 'a key of it';
 }

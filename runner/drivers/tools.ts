@@ -18,10 +18,10 @@ import { requestOf } from './input.ts';
 import { type Errand, planOnce, type Ran, runOnce } from './once.ts';
 import { type ToolCall, toolInput } from './tool-calls.ts';
 
-/** From SIGTERM to SIGKILL when a tool runs too long. */
+/** Time from SIGTERM to SIGKILL when a tool runs too long, milliseconds. */
 const TOOL_GRACE_MS = 1000;
 
-/** What a call came to. A tool that fails has a result that says so; its turn does not fail. */
+/** Result of a call. A tool that fails has a result with the error; its turn does not fail. */
 type ToolResult = { call_id: string; tool: string; duration_ms: number } & (
   | { status: 'success'; result: unknown; metadata?: Record<string, unknown> }
   | { status: 'error'; error: { code: string; message: string } }
@@ -29,13 +29,13 @@ type ToolResult = { call_id: string; tool: string; duration_ms: number } & (
 
 type Outcome = { result: unknown; metadata?: Record<string, unknown> } | { error: { code: string; message: string } };
 
-/** Calls of declared tools, each in a fresh process of its own that leaves nothing behind. */
+/** Driver that runs each call of a declared tool in a fresh process and leaves no process behind. */
 export class ToolsDriver implements Driver {
   readonly #options: DriverOptions;
   readonly #secrets: Hidden;
   readonly #families: Families;
   readonly #tools: ReadonlyMap<string, ToolSpec>;
-  /** How often something was hidden in what the turn's tools returned. */
+  /** Number of values hidden in the results of the turn's tools. */
   #redactions = 0;
 
   constructor(options: DriverOptions) {
@@ -66,7 +66,7 @@ export class ToolsDriver implements Driver {
     return this.#families.stop(graceMs);
   }
 
-  /** The tools in whose name or description every word of the query stands. */
+  /** Lists the tools whose name or description contains every word of the query. */
   #list(query: string): object[] {
     const words = query.toLowerCase().split(/\s+/).filter(Boolean);
     return [...this.#tools.values()]
@@ -79,7 +79,7 @@ export class ToolsDriver implements Driver {
       }));
   }
 
-  /** In the order of the calls; so many at once as the class allows. */
+  /** Runs the calls, as many at once as the class allows, and returns the results in their order. */
   async #callAll(calls: ToolCall[], request: TurnRequest, hooks: TurnHooks): Promise<ToolResult[]> {
     const results: ToolResult[] = [];
     const started = onlyOnce(hooks.started);
@@ -115,16 +115,16 @@ export class ToolsDriver implements Driver {
     const tool = this.#tools.get(call.tool);
     if (!tool) return this.#failed('UnknownTool', `there is no tool "${call.tool}"; list_tools says which there are`);
     try {
-      // Loaded only here: no other session pays for a library of schemas.
+      // The library is loaded here, so that other sessions need not load it.
       const { argumentsProblem } = await import('./tool-arguments.ts');
-      // Between two checks, each of which may take its time, the runner answers.
+      // The runner answers between two checks, because each may take its time.
       await setImmediate();
       const problem = argumentsProblem(tool, call.args);
       if (problem) return this.#failed('InvalidArguments', problem);
       if (hooks.signal.aborted) return this.#failed('NotStarted', 'the turn was stopped before the tool was called');
       return await this.#execute(tool, call, request, hooks, calls);
     } catch (error) {
-      // One call's misfortune is not that of the others.
+      // A failed call does not fail the other calls.
       const { code, message } =
         error instanceof TurnFailure ? error : { code: 'InternalError', message: String(error) };
       return this.#failed(code, message);
@@ -139,7 +139,7 @@ export class ToolsDriver implements Driver {
     calls: number,
   ): Promise<Outcome> {
     const lines = new PrefixLines(`[${redact(call.id, this.#secrets.logs)}] `, (text) => hooks.log.lines(text));
-    // Of its own: what several write at once must not part a secret that is looked for.
+    // Each call has a log of its own: concurrent writers must not split a secret that has to be found.
     const log = new TurnLog(this.#secrets, (text) => lines.push(text));
     const limit = timeLimit(tool, hooks.signal, this.#options);
     const own: TurnHooks = {
@@ -157,7 +157,7 @@ export class ToolsDriver implements Driver {
     const plan = planOnce(this.#options, this.#errand(tool, call, request), own, this.#secrets);
     try {
       const ran = await runOnce(plan, this.#families, this.#options, own);
-      // Nothing of a tool outlives its call.
+      // No process of a tool outlives its call.
       ran.family.kill();
       await ran.family.gone;
       const given = calls === 1 ? hooks.given() : undefined;
@@ -223,13 +223,13 @@ function succeeded(output: unknown): Completion {
   return { outcome: 'Succeeded', output, leftRunning: [] };
 }
 
-/** Nobody here sent the signal. */
+/** Describes the end by a signal that the runner did not send. */
 function crash({ name }: ToolSpec, signal: string, errorTail: string): string {
   const why = signal === 'SIGKILL' ? ', most likely by the kernel for want of memory' : '';
   return [`tool ${name} was killed by ${signal}${why}`, errorTail].filter(Boolean).join('\n');
 }
 
-/** The turn's signal and the tool's own time-out, from its start, as one. */
+/** Combines the turn's signal and the tool's own timeout, counted from its start. */
 function timeLimit(tool: ToolSpec, turn: AbortSignal, { clock }: Pick<DriverOptions, 'clock'>) {
   const { name, timeoutMs } = tool;
   const controller = new AbortController();
@@ -252,7 +252,7 @@ function timeLimit(tool: ToolSpec, turn: AbortSignal, { clock }: Pick<DriverOpti
   };
 }
 
-/** The turn begins with its first process. */
+/** Calls `fn` once only: the turn begins with its first process. */
 function onlyOnce(fn: (pid: number) => void): (pid: number) => void {
   let done = false;
   return (pid) => {

@@ -13,12 +13,12 @@
 #include <time.h>
 #include <unistd.h>
 
-/* So long a shortage is waited out, less than the runner waits for an answer. */
+/* Time to wait for the end of a shortage, less than the runner waits for an answer. */
 enum { PATIENCE_MS = 2000, SHORTAGE_PAUSE_MS = 20 };
 
 /*
- * A fork bomb is stopped pass by pass. After some it is held as a whole, where that can be; this many without an end mean
- * that stopping alone does not win.
+ * Passes of signals against a fork bomb. After SOME_PASSES the whole container is stopped at once if allowed.
+ * MAX_PASSES without an end mean that signals alone cannot stop it.
  */
 enum { SOME_PASSES = 4, MAX_PASSES = 64 };
 
@@ -26,16 +26,19 @@ static struct member *table;
 static size_t table_room;
 
 struct pids {
-  pid_t *pid; /* rising, as /proc lists them */
+  pid_t *pid; /* ascending, as /proc lists them */
   size_t count, room;
 };
-/* All processes there were at the last look. */
+/* All processes at the last scan. */
 static struct pids last;
-/* So many new ones at one look go on forking faster than they can be looked at one by one; 0: they cannot be held. */
+/*
+ * Number of new processes in one scan above which they fork faster than they can be read one by one; 0: they cannot be
+ * stopped at once.
+ */
 static size_t crowd;
 static int held;
 
-/* Milliseconds of the clock at which the present look could not go on; 0: it went on. */
+/* Clock time in milliseconds at which the current scan could not continue; 0: it continued. */
 static long long blind_since;
 
 void wait_out(int error) {
@@ -72,7 +75,7 @@ static int read_member(pid_t pid, struct member *m) {
   char path[64], text[1024];
   snprintf(path, sizeof path, "/proc/%d/stat", (int)pid);
   if (read_text(path, text, sizeof text) <= 0) return -1;
-  /* The name in parentheses may itself hold spaces and parentheses. */
+  /* The name in parentheses may itself contain spaces and parentheses. */
   char *rest = strrchr(text, ')');
   int parent, group;
   unsigned long long user, kernel, children_user, children_kernel;
@@ -88,7 +91,7 @@ static int read_member(pid_t pid, struct member *m) {
   return 0;
 }
 
-/* A zombie with more threads than the dead main one lives. */
+/* A zombie with more threads than its dead main thread is alive. */
 static int is_dead(const struct member *m) { return m->state == 'X' || (m->state == 'Z' && m->threads <= 1); }
 
 static int by_pid(const void *a, const void *b) {
@@ -137,7 +140,10 @@ void may_hold_all(size_t new_at_once) {
   list(&last);
 }
 
-/* In one step, however many there are, and no fork gets away: what a look at each takes grows with them, and they take its CPU. */
+/*
+ * Stops all processes at once, so that no fork gets away. Reading each process takes time that grows with their number,
+ * while they use the CPU.
+ */
 static void hold_all(void) {
   if (!crowd) return;
   kill(-1, SIGSTOP);
@@ -183,7 +189,7 @@ size_t family(struct member **members) {
   return count;
 }
 
-/* Through a pidfd, so that a pid given to somebody else since the look at /proc is not hit. */
+/* Signals through a pidfd, so that a process that got the pid since the scan of /proc is not hit. */
 static void signal_member(const struct member *m, int sig) {
   int fd = (int)syscall(SYS_pidfd_open, m->pid, 0);
   if (fd < 0) {
@@ -196,8 +202,8 @@ static void signal_member(const struct member *m, int sig) {
 }
 
 /*
- * A whole process group at once: the kernel lets no fork in it slip between, as it can between two looks at /proc. Groups of
- * the agent's sessions have members of the family only.
+ * Signals a whole process group at once: the kernel lets no fork slip between, unlike two scans of /proc. Groups of the
+ * agent's sessions have members of the family only.
  */
 static void signal_group(pid_t group, int sig) {
   if (group > 1 && group != getpgrp()) kill(-group, sig);
@@ -206,7 +212,10 @@ static void signal_group(pid_t group, int sig) {
 void signal_family(int sig) {
   struct member *seen = NULL;
   size_t seen_count = 0, seen_room = 0;
-  /* What a program starts at SIGTERM saves its work: whoever is new at a second look is left alone. */
+  /*
+   * Other signals are sent in one pass: a process that a program starts at SIGTERM, for example to save its work, must
+   * not get the signal.
+   */
   int passes = sig == SIGSTOP || sig == SIGKILL ? MAX_PASSES : 1;
   for (int pass = 0; pass < passes; pass++) {
     struct member *members;
@@ -217,7 +226,10 @@ void signal_family(int sig) {
       size_t known = 0;
       while (known < seen_count && (seen[known].pid != members[i].pid || seen[known].start != members[i].start)) known++;
       if (known < seen_count) continue;
-      /* Twice the same matters to a program that handles it; to stop or kill it does not. */
+      /*
+       * A group signal sends some processes the signal twice. Only a program that handles the signal would notice, and
+       * none can handle these two.
+       */
       if ((sig == SIGSTOP || sig == SIGKILL) && members[i].group != group) signal_group(group = members[i].group, sig);
       signal_member(&members[i], sig);
       fresh++;

@@ -1,9 +1,10 @@
 /*
- * keeper LIMITS FILE ARGV0 [ARG…]: runs one process and keeps everything that descends from it. See README.md for the protocol.
+ * keeper LIMITS FILE ARGV0 [ARG…]: runs one process and keeps everything that descends from it. See README.md for the
+ * protocol.
  *
  * Node can neither reap children that it did not start nor find a daemon that detached itself. This process is the
- * sub-reaper of all it starts: whoever loses its parent comes here, so nobody gets away, and the end of this process's
- * children is the end of them all.
+ * sub-reaper of all its descendants: a process that loses its parent becomes its child. So no process gets away, and
+ * the end of this process's children is the end of them all.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -65,7 +66,7 @@ static void say_usage(void) {
   say("use %lld %lld %lld %lld %lld\n", usage.cpu_us, usage.memory, usage.peak, usage.processes, usage.most_processes);
 }
 
-/* The process has ended: what it used is told before that. */
+/* Reports the usage before the end of the process is reported. */
 static void use_at_end(void) {
   siginfo_t other = {0};
   struct member *members;
@@ -74,7 +75,7 @@ static void use_at_end(void) {
   say_usage();
 }
 
-/* Takes every dead child. Returns 1 while any child, living or not yet dead, is left. */
+/* Reaps every dead child. Returns 1 while any child is left, living or not yet dead. */
 static int reap(pid_t agent) {
   for (;;) {
     int status;
@@ -83,7 +84,10 @@ static int reap(pid_t agent) {
     if (pid == 0) return 1;
     if (pid != agent) continue;
     use_at_end();
-    /* Whoever waits for what it said last knows how much that is: it is on its way, and this word may be faster. */
+    /*
+     * The numbers of bytes tell the runner how much output to wait for: this report may overtake output that is still
+     * on its way.
+     */
     long long said = pump_given(&out), complained = pump_given(&err);
     if (WIFSIGNALED(status))
       say("signal %d %lld %lld\n", WTERMSIG(status), said, complained);
@@ -104,7 +108,7 @@ static void list_family(void) {
   say("listed\n");
 }
 
-/* Reads commands. Returns 1 when all must be killed: told so, or nobody is there any more to tell. */
+/* Reads commands. Returns 1 when all processes must be killed: on command, or because the runner has gone. */
 static int obey(void) {
   char commands[64];
   ssize_t n = recv(control, commands, sizeof commands, MSG_DONTWAIT);
@@ -118,7 +122,7 @@ static int obey(void) {
   for (ssize_t i = 0; i < n; i++) {
     if (commands[i] == 'T') {
       signal_family(SIGTERM);
-      signal_family(SIGCONT); /* a stopped process takes no SIGTERM */
+      signal_family(SIGCONT); /* a stopped process handles no SIGTERM */
     }
     if (commands[i] == 'K') kill_all = 1;
     if (commands[i] == 'L') list_family();
@@ -148,7 +152,7 @@ static int catch_signals(void) {
   return signalfd(-1, &caught, SFD_CLOEXEC | SFD_NONBLOCK);
 }
 
-/* Returns 1 when a signal other than SIGCHLD came: the runner is gone or this process is told to go. */
+/* Returns 1 when a signal other than SIGCHLD came: the runner is gone, or this process is told to end. */
 static int told_to_go(int signals) {
   struct signalfd_siginfo info;
   int go = 0;
@@ -156,7 +160,10 @@ static int told_to_go(int signals) {
   return go;
 }
 
-/* Looks at what the family uses. Returns 1 when it is over a limit. `wait` is when to look again, in milliseconds. */
+/*
+ * Measures the family's usage. Returns 1 when it is over a limit. `wait` is the time until the next check, in
+ * milliseconds.
+ */
 static int check(int *wait) {
   struct usage before = usage;
   struct member *members;
@@ -194,7 +201,7 @@ int main(int argc, char *argv[]) {
   for (;;) {
     int some = reap(agent.pid);
     if (some && killing) {
-      signal_family(SIGSTOP); /* first hold all of them still, or a forking one gets away between look and kill */
+      signal_family(SIGSTOP); /* stop all of them first, or a process could fork between scan and kill */
       signal_family(SIGKILL);
     }
     let_go();
@@ -206,16 +213,16 @@ int main(int argc, char *argv[]) {
     long long left = (next - now_us()) / 1000 + 1;
     if (poll(wants, 8, killing ? KILL_PAUSE_MS : left > 0 ? (int)left : 0) < 0 && errno != EINTR) {
       wait_out(errno);
-      wants[0].revents = wants[1].revents = POLLIN; /* nothing is known: all is tried */
+      wants[0].revents = wants[1].revents = POLLIN; /* the state is unknown, so everything is tried */
     }
     if (wants[0].revents && told_to_go(signals)) killing = 1;
     if (wants[1].revents && obey()) killing = 1;
-    /* What is written to err before something is written to out gets there before it. */
+    /* err is read last and written first: text written to err before text to out then arrives first. */
     pump_take(&out);
     pump_take(&err);
     pump_give(&err);
     pump_give(&out);
-    /* A request wakes a process that was looked at rarely. */
+    /* A request resets the interval of a process that was checked rarely. */
     if (pump_run(&in) && wait > FIRST_LOOK_MS) {
       wait = FIRST_LOOK_MS;
       if (next > now_us() + wait * 1000LL) next = now_us() + wait * 1000LL;
@@ -228,7 +235,10 @@ int main(int argc, char *argv[]) {
 
   sum_up(&usage);
   say_usage();
-  /* Nobody of the family is left; what they wrote is still in the pipes, as far as the runner takes it. A runner that is gone takes nothing. */
+  /*
+   * No process of the family is left. Their output is still in the pipes until the runner reads it. A runner that is
+   * gone reads nothing.
+   */
   say("empty\n");
   for (;;) {
     pump_finish(&out);
@@ -240,7 +250,7 @@ int main(int argc, char *argv[]) {
     if (poll(wants, 5, -1) < 0 && errno != EINTR) return 0;
     if (!wants[0].revents) continue;
     obey();
-    /* What crossed with the last word makes it look once more; nobody may be left held still. */
+    /* A command that crossed with `empty` causes one more scan, and no process may stay stopped. */
     let_go();
   }
 }

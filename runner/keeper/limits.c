@@ -13,7 +13,10 @@ static const struct {
     {"nproc", RLIMIT_NPROC}, {"nofile", RLIMIT_NOFILE}, {"core", RLIMIT_CORE},
 };
 
-/* The kernel kills at the hard limit; at the soft one a program is told first. */
+/*
+ * Seconds between the soft and the hard limit: the kernel kills at the hard limit; at the soft one a program is told
+ * first.
+ */
 enum { CPU_GRACE_SECONDS = 5 };
 
 static int store(struct limits *limits, const char *name, size_t length, long long value) {
@@ -59,7 +62,10 @@ const char *set_limits(const struct limits *limits) {
       wanted.rlim_max = value + CPU_GRACE_SECONDS;
       if (now.rlim_max < wanted.rlim_max && now.rlim_max >= value) wanted.rlim_max = now.rlim_max;
     }
-    /* A backstop only: the exact number is the keeper's to count. One that is lower already is as good. */
+    /*
+     * The rlimit is only a backstop, because the keeper counts the exact number. A lower one that is set already is
+     * good enough.
+     */
     if (kinds[i].resource == RLIMIT_NPROC && now.rlim_max < value) wanted.rlim_cur = wanted.rlim_max = now.rlim_max;
     if (setrlimit(kinds[i].resource, &wanted)) return kinds[i].name;
   }

@@ -1,4 +1,4 @@
-/* What one family may use: rlimits of each of its processes, and sums that are looked at while it runs. */
+/* Limits of one family: rlimits of each of its processes, and sums that are checked while it runs. */
 #ifndef LIMITS_H
 #define LIMITS_H
 
@@ -7,17 +7,22 @@
 enum { RLIMITS = 6 };
 
 struct limits {
-  rlim_t of_process[RLIMITS]; /* RLIM_INFINITY: is left as it is */
-  long long memory;           /* bytes of the family; 0: any */
-  long long processes;        /* of the family; 0: any */
-  long long cpu_us;           /* microseconds of the family; 0: any */
-  int contained;              /* nobody is in this PID namespace but the runner, as PID 1, and what it started */
+  rlim_t of_process[RLIMITS]; /* RLIM_INFINITY: left unchanged */
+  long long memory;           /* bytes of the family; 0: no limit */
+  long long processes;        /* of the family; 0: no limit */
+  long long cpu_us;           /* microseconds of the family; 0: no limit */
+  int contained;              /* this PID namespace has no processes but the runner, as PID 1, and its descendants */
 };
 
-/* Reads `data=N,cpu=N,fsize=N,nproc=N,nofile=N,core=N,memory=N,processes=N,contained=1`, any of them, or `-`. Returns -1 for another text. */
+/*
+ * Reads any of `data=N,cpu=N,fsize=N,nproc=N,nofile=N,core=N,memory=N,processes=N,contained=1`, or `-`. Returns -1 for
+ * another text.
+ */
 int read_limits(const char *text, struct limits *limits);
 
-/* Sets the rlimits of this process. Returns the name of one that cannot be set, errno telling why, or NULL. */
+/*
+ * Sets the rlimits of this process. Returns NULL, or the name of the one that cannot be set, with the reason in errno.
+ */
 const char *set_limits(const struct limits *limits);
 
 #endif

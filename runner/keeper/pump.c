@@ -22,7 +22,10 @@ static void close_fd(int *fd) {
 
 void pump_wants(const struct pump *p, struct pollfd wants[2]) {
   int pending = p->end > p->start;
-  /* poll reports a hang-up whether asked or not: an entry that is not wanted must have no descriptor, or it spins. */
+  /*
+   * poll always reports a hang-up, so an entry that is not wanted must have no descriptor: otherwise poll would return
+   * at once each time.
+   */
   wants[0] = (struct pollfd){.fd = pending ? -1 : p->from, .events = POLLIN};
   wants[1] = (struct pollfd){.fd = pending ? p->to : -1, .events = POLLOUT};
 }

@@ -11,24 +11,33 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* How far an agent in a container gives way to its keeper and its runner, whom a thousand of its processes would keep from running. */
+/*
+ * Nice value of an agent in a container relative to its keeper and its runner, which a thousand of its processes would
+ * keep from running.
+ */
 enum { CONTAINED_NICE = 10 };
 
 extern char **environ;
 
-/* Real pipes: a program may open /dev/stdin or /dev/stderr, which fails with ENXIO on the sockets Node gives. */
+/*
+ * Pipes, not sockets: a program may open /dev/stdin or /dev/stderr, which fails with ENXIO on the sockets that Node
+ * gives.
+ */
 struct streams {
   int in[2], out[2], err[2], failure[2];
 };
 
-/* What a child that does not become the program says of it. */
+/* Report of a child that could not become the program. */
 struct failure {
   int error;
-  const char *limit; /* NULL: it was the exec. A constant, which is in the parent too. */
+  const char *limit; /* NULL: exec failed. A constant, so the pointer is valid in the parent too. */
 };
 
 static void run_child(const char *file, char *const argv[], pid_t keeper, struct streams *s, const struct limits *limits, int control) {
-  /* The kernel's own struct, all zero: SIG_DFL. libc keeps two signals to itself, and make's posix_spawn leaves them ignored. */
+  /*
+   * The raw system call is used because libc reserves two signals, which make's posix_spawn leaves ignored. This is the
+   * kernel's own struct; all zero means SIG_DFL.
+   */
   const unsigned long normal[8] = {0};
   sigset_t none;
   setsid();
@@ -38,10 +47,13 @@ static void run_child(const char *file, char *const argv[], pid_t keeper, struct
   sigemptyset(&none);
   sigprocmask(SIG_SETMASK, &none, NULL);
   if (limits->contained) setpriority(PRIO_PROCESS, 0, getpriority(PRIO_PROCESS, 0) + CONTAINED_NICE);
-  /* Before it becomes the program, which may kill its keeper at once: the runner then knows whom to kill. */
+  /*
+   * The pid is reported before the exec, because the program may kill its keeper at once: the runner then knows which
+   * process to kill.
+   */
   dprintf(control, "pid %d\n", (int)getpid());
   struct failure failure = {.limit = set_limits(limits)};
-  /* dup2 clears close-on-exec on the three copies; everything else closes itself. */
+  /* dup2 clears close-on-exec on the three copies; all other descriptors close by themselves. */
   if (!failure.limit && dup2(s->in[0], 0) == 0 && dup2(s->out[1], 1) == 1 && dup2(s->err[1], 2) == 2) execve(file, argv, environ);
   failure.error = errno;
   if (write(s->failure[1], &failure, sizeof failure) < 0) _exit(126);

@@ -18,14 +18,20 @@ static int read_file(pid_t pid, const char *name, char *text, size_t size) {
   return read_text(path, text, size) > 0 ? 0 : -1;
 }
 
-/* Bytes of two lines `name: N kB` together; -1 when one is missing. A name begins at a line's start: programs name themselves. */
+/*
+ * Returns the sum in bytes of two lines `name: N kB`; -1 when one is missing. A name must begin a line, because a
+ * program chooses its own name.
+ */
 static long long sum_lines(const char *text, const char *one, const char *other) {
   const char *first = strstr(text, one), *second = strstr(text, other);
   if (!first || !second) return -1;
   return (atoll(first + strlen(one)) + atoll(second + strlen(other))) * 1024;
 }
 
-/* Where the process's memory can be read: its main thread's entry, or another's once that thread has ended. */
+/*
+ * Returns the /proc entry with the process's memory: its main thread's, or another thread's once the main thread has
+ * ended.
+ */
 static pid_t entry_of(const struct member *m) {
   char path[64], text[128];
   if (m->state != 'Z') return m->pid;
@@ -40,7 +46,7 @@ static pid_t entry_of(const struct member *m) {
   return found;
 }
 
-/* What is neither a file's nor the program's: its own memory, and what it shares with other processes. */
+/* Memory without pages of files and of the program: its own, and memory shared with other processes. */
 static long long memory_of(const struct member *m) {
   char text[4096];
   long long resident, shared, bytes;
@@ -52,7 +58,10 @@ static long long memory_of(const struct member *m) {
   return (resident - shared) * sysconf(_SC_PAGESIZE);
 }
 
-/* What it shares with others counted in parts. The kernel walks its page tables for this: only for a close look. */
+/*
+ * Memory with a proportional part of shared memory. The kernel walks the page tables for this, so it is read in a close
+ * check only.
+ */
 static long long proportional(const struct member *m) {
   char text[4096];
   long long bytes = -1;
@@ -61,8 +70,8 @@ static long long proportional(const struct member *m) {
 }
 
 /*
- * Ticks of the CPU of all that were ever seen, as of their last look. Whose parent ignores SIGCHLD are in no sum of the
- * kernel's.
+ * CPU ticks of all processes ever seen, as of their last scan. Processes whose parent ignores SIGCHLD are missing in
+ * the kernel's sums.
  */
 static unsigned long long ticks_seen(const struct member *members, size_t n) {
   static struct member *last;
@@ -93,7 +102,7 @@ static void of_the_dead(struct usage *usage) {
 void sum_up(struct usage *usage) {
   long long before = usage->cpu_us;
   of_the_dead(usage);
-  /* Whose parent took no notice of their end are in no sum of the kernel's, but were seen. */
+  /* Processes whose parent ignored their end are missing in the kernel's sums, but were seen. */
   if (before > usage->cpu_us) usage->cpu_us = before;
   usage->memory = usage->processes = 0;
 }

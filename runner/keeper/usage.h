@@ -1,4 +1,4 @@
-/* What the family uses, from /proc while it lives and from the kernel's own sums once it has ended. */
+/* Usage of the family, from /proc while it lives and from the kernel's own sums once it has ended. */
 #ifndef USAGE_H
 #define USAGE_H
 
@@ -6,23 +6,29 @@
 #include "limits.h"
 
 struct usage {
-  long long cpu_us;         /* of all that ever lived */
-  long long memory;         /* bytes now: all but pages of files, what processes share counted for each */
-  long long peak;           /* the most that was seen, or that any one process had with its files */
-  long long processes;      /* now */
-  long long most_processes; /* the most that were seen */
+  long long cpu_us;         /* of all processes that ever lived */
+  long long memory;         /* current bytes without pages of files; shared memory counts for each process */
+  long long peak;           /* highest memory seen, or highest resident size of one process with its files */
+  long long processes;      /* current number */
+  long long most_processes; /* highest number seen */
 };
 
-/* Adds up what is there now; peaks grow. Returns the number of `members`, an array that belongs to the next look. */
+/*
+ * Measures the current usage and raises the peaks. Returns the number of `members`, an array that is valid until the
+ * next call.
+ */
 size_t look(struct usage *usage, struct member **members);
 
-/* Only what has ended by now, which costs no look at /proc. Nobody may be left. */
+/* Adds only processes that have ended, without a scan of /proc. No process may be left. */
 void sum_up(struct usage *usage);
 
-/* The name of a limit that the family is over, its value in `value`; NULL when it is over none. */
+/* Returns the name of a limit that the family exceeds, with its value in `value`; NULL when it exceeds none. */
 const char *over_limit(const struct usage *usage, const struct member *members, const struct limits *limits, long long *value);
 
-/* Milliseconds until the next look: soon when much is used, rarely when nothing happens, never more than 2 % of the time. */
+/*
+ * Returns the milliseconds until the next check: few when much is used, many when nothing happens. Checks never take
+ * more than 2 % of the time.
+ */
 int next_look(const struct usage *now, const struct usage *before, const struct limits *limits, int last_ms, long cost_us);
 
 #endif

@@ -2,18 +2,18 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Overrun } from './overrun.ts';
 
-/** A limit above this is none: cgroup v1 writes the largest multiple of a page. */
+/** A limit above this means no limit: cgroup v1 writes the largest multiple of a page. */
 const NO_LIMIT = 2 ** 60;
-/** The kernel kills at the limit; a family is stopped where less than this part of it is left, */
+/** Part of the limit that must be left: below it a family is stopped, because at the limit the kernel kills; */
 const LEFT_PART = 1 / 16;
-/** but no more than this. */
+/** Maximum of that rest, bytes. */
 const MOST_LEFT = 64 * 1024 * 1024;
 
 interface Files {
   usage: string;
   limit: string;
   stat: string;
-  /** The key in `stat` of what the kernel can take back. */
+  /** Key in `stat` of the memory that the kernel can reclaim. */
   reclaimable: string;
   events: string;
 }
@@ -33,13 +33,13 @@ const V1: Files = {
   events: 'memory.oom_control',
 };
 
-/** What a container uses of what it may, without what the kernel can take back. */
+/** Memory use and limit of a container, without the memory that the kernel can reclaim. */
 export interface MemoryNow {
   bytes: number;
   limit: number;
 }
 
-/** The memory of the runner's own container, by its cgroup's files, of version 1 or 2. */
+/** Memory of the runner's own container, from the files of its cgroup, version 1 or 2. */
 export class ContainerMemory {
   readonly #folder: string;
   readonly #files: Files;
@@ -49,7 +49,7 @@ export class ContainerMemory {
     this.#files = files;
   }
 
-  /** Below `root`, where a container sees its own cgroup; undefined where it has none, or no limit. */
+  /** Finds the cgroup below `root`, where a container sees its own; undefined without a cgroup or a limit. */
   static find(root = '/sys/fs/cgroup'): ContainerMemory | undefined {
     for (const memory of [new ContainerMemory(root, V2), new ContainerMemory(join(root, 'memory'), V1)]) {
       if (memory.read()) return memory;
@@ -57,7 +57,7 @@ export class ContainerMemory {
     return undefined;
   }
 
-  /** undefined when there is no limit. */
+  /** Returns undefined when there is no limit. */
   read(): MemoryNow | undefined {
     const limit = Number(this.#text(this.#files.limit));
     if (!(limit < NO_LIMIT)) return undefined;
@@ -66,19 +66,19 @@ export class ContainerMemory {
     return Number.isFinite(used) ? { bytes: Math.max(0, used - reclaimable), limit } : undefined;
   }
 
-  /** Set where so little is left that the kernel is about to kill. */
+  /** Returns an overrun when so little memory is left that the kernel is about to kill. */
   overrun({ bytes, limit }: MemoryNow): Overrun | undefined {
     if (limit - bytes > Math.min(limit * LEFT_PART, MOST_LEFT)) return undefined;
     const message = `the pod used ${bytes} of the ${limit} bytes of memory that it may use (resources.limits.memory); the largest of its processes were stopped before the kernel would have killed the pod`;
     return { code: 'MemoryLimit', message };
   }
 
-  /** How often the kernel has killed for want of memory. */
+  /** Number of processes that the kernel has killed because memory ran out. */
   oomKills(): number | undefined {
     return this.#number(this.#files.events, 'oom_kill');
   }
 
-  /** Set when the kernel has killed since then: only asked of a process that was killed. */
+  /** Returns an overrun when the kernel has killed since then. Called only for a process that was killed. */
   killedSince(oomKills: number | undefined): Overrun | undefined {
     const now = this.oomKills();
     if (now === undefined || oomKills === undefined || now <= oomKills) return undefined;
@@ -96,7 +96,7 @@ export class ContainerMemory {
     }
   }
 
-  /** A line `key value` of a file. */
+  /** Reads a line `key value` of a file. */
   #number(file: string, key: string): number | undefined {
     const line = this.#text(file)
       ?.split('\n')

@@ -5,14 +5,14 @@ import type { ContainerMemory } from './container-memory.ts';
 import { type Overrun, overrunAtEnd, tooManyProcesses } from './overrun.ts';
 
 const LOOK_MS = 200;
-/** While more than half of the container's memory is taken. */
+/** Interval of checks while more than half of the container's memory is used, milliseconds. */
 const CLOSE_LOOK_MS = 25;
 
 export interface MeterOptions {
   limits: Limits;
-  /** Of the container that the session has for itself; absent where it has none. */
+  /** Memory of the container that the session has for itself; absent where it shares one. */
   memory?: ContainerMemory | undefined;
-  /** Whether the limit of processes is one of the whole session; else each family has its own. */
+  /** True if the process limit applies to the whole session; otherwise to each family. */
   together: boolean;
   clock: Clock;
 }
@@ -20,13 +20,13 @@ export interface MeterOptions {
 type Measured = Omit<Usage, 'wallMs'>;
 
 /**
- * Knows every family of the session's processes: what they use together, for the turn that runs, and which of them has to
- * end. A family ended for a limit says so in `overrun`.
+ * Tracks the families of the session's processes: their usage together, for the running turn, and which of them must
+ * end. A family ended for a limit has an `overrun`.
  */
 export class Meter {
   readonly #options: MeterOptions;
   readonly #living = new Set<Contained>();
-  /** Their process ended at a limit of its own, and nobody is ending what it left. */
+  /** Families whose process ended at a limit of its own and whose remaining processes nobody is ending. */
   readonly #left = new WeakSet<Contained>();
   #endedCpuUs = 0;
   #turn: { cpuUs: number; peakBytes: number; processes: number; begun: Set<Contained> } | undefined;
@@ -36,7 +36,7 @@ export class Meter {
     this.#options = options;
   }
 
-  /** Starts as `start` does. */
+  /** Returns a start function that also tracks the family. */
   wrap(start: StartProcess): StartProcess {
     return async (spec) => {
       const oomKills = this.#options.memory?.oomKills();
@@ -59,18 +59,18 @@ export class Meter {
         this.#endedCpuUs += family.usage?.cpuUs ?? 0;
         this.#living.delete(family);
       });
-      // What it told with the news of its start is all that is told of it while nothing changes.
+      // The usage that came with the start counts as long as nothing changes.
       this.#changed();
       return family;
     };
   }
 
-  /** A turn begins. */
+  /** Called when a turn begins. */
   begin(): void {
     this.#turn = { cpuUs: this.#cpuUs, peakBytes: 0, processes: 0, begun: new Set() };
   }
 
-  /** What has been used since the turn began; nothing where nobody measures. */
+  /** Returns the usage since the turn began; empty where nothing is measured. */
   read(): Measured {
     const turn = this.#turn;
     const measured = turn && ([...turn.begun, ...this.#living].some(({ usage }) => usage) || this.#endedCpuUs > 0);
@@ -104,7 +104,7 @@ export class Meter {
     }
   }
 
-  /** Looks at the container while anybody runs in it. */
+  /** Checks the container while any family runs in it. */
   #watch(): void {
     const { memory, clock } = this.#options;
     if (!memory || this.#cancelLook) return;
@@ -121,7 +121,7 @@ export class Meter {
     this.#cancelLook = clock.setTimer(CLOSE_LOOK_MS, look);
   }
 
-  /** Kills the family that has the most; one that is being killed has to be gone first. */
+  /** Kills the family with the highest usage. A family that is being killed must be gone first. */
   #end(of: 'processes' | 'memoryBytes', overrun: Overrun): void {
     const living = [...this.#living];
     if (living.some((family) => family.overrun && !this.#left.has(family))) return;

@@ -2,27 +2,27 @@ import type { Limits } from '../../core/frames/messages.ts';
 import type { Reason } from '../../core/resources/reasons.ts';
 import type { Exit } from '../process/exit.ts';
 
-/** Why a family of processes was ended, in words for the person whose turn it was. */
+/** Reason why a family of processes was ended, in words for the person who sent the turn. */
 export interface Overrun {
   code: Reason;
   message: string;
 }
 
-/** What one family uses. */
+/** Usage of one family. */
 export interface FamilyUsage {
-  /** Microseconds, of all that ever lived in it. */
+  /** CPU time of all processes that ever lived in the family, microseconds. */
   cpuUs: number;
-  /** Bytes now. */
+  /** Current memory, bytes. */
   memoryBytes: number;
-  /** The most that was seen. */
+  /** Highest memory seen, bytes. */
   peakBytes: number;
-  /** Now. */
+  /** Current number of processes. */
   processes: number;
-  /** The most that were seen at once. */
+  /** Highest number of processes seen at once. */
   mostProcesses: number;
 }
 
-/** What the keeper calls a limit, and what the class does. */
+/** Field of the class for each limit of the keeper. */
 const FIELDS: Record<string, string> = {
   data: 'memory',
   cpu: 'cpuSeconds',
@@ -32,12 +32,12 @@ const FIELDS: Record<string, string> = {
   core: 'core',
 };
 
-/** The field of the class that a limit of the keeper stands for. */
+/** Returns the field of the class that a limit of the keeper stands for. */
 export function fieldOf(name: string): string {
   return `sandbox.limits.${FIELDS[name] ?? name}`;
 }
 
-/** What the keeper found: `value` in bytes, processes, or microseconds of CPU. */
+/** Converts the keeper's report: `value` is in bytes, processes, or microseconds of CPU. */
 export function overrunOf(name: string, value: number, limits: Limits): Overrun {
   if (name === 'processes') return tooManyProcesses(value, limits.processes ?? 0);
   if (name === 'cpu') return overCpu(limits);
@@ -49,13 +49,13 @@ export function tooManyProcesses(count: number, most: number): Overrun {
   return { code: 'TooManyProcesses', message };
 }
 
-/** A keeper that cannot look at its processes cannot keep them. */
+/** Overrun of a keeper that cannot see its processes any more and so cannot limit them. */
 export function outOfSight(code: string): Overrun {
   const message = `the keeper could not look at the agent's processes for two seconds (${code}) and ended; all of them were stopped: the node is short of open files or memory, or the agent took its keeper's away`;
   return { code: 'InternalError', message };
 }
 
-/** Of the sandbox. */
+/** Overrun of the sandbox's memory limit. */
 function overMemory(bytes: number, limit: number): Overrun {
   const message = `the processes used ${bytes} bytes of memory; the limit is ${limit} (${fieldOf('data')}); they were stopped`;
   return { code: 'MemoryLimit', message };
@@ -65,7 +65,7 @@ function overCpu({ cpuSeconds }: Limits): Overrun {
   return { code: 'CpuLimit', message: `more than ${cpuSeconds} s of CPU time were used (${fieldOf('cpu')})` };
 }
 
-/** The limit at which the kernel ended a process, as far as its end tells. */
+/** Returns the limit at which the kernel ended a process, if its exit shows one. */
 export function overrunAtEnd({ signal }: Exit, limits: Limits): Overrun | undefined {
   if (signal === 'SIGXCPU' && limits.cpuSeconds !== undefined) return overCpu(limits);
   if (signal === 'SIGXFSZ' && limits.fileSizeBytes !== undefined) {

@@ -1,19 +1,26 @@
 import type { Limits } from '../../core/frames/messages.ts';
 
 /**
- * RLIMIT_NPROC counts the threads of a uid, and all pods of a node have the same uid: room for theirs. It only slows down a
- * fork bomb until the keeper's next look; the exact number is what the keeper counts.
+ * Room for the threads of other pods: RLIMIT_NPROC counts the threads of a uid, and all pods of a node have the same
+ * uid. The rlimit only slows down a fork bomb until the keeper's next check, and the keeper counts the exact number.
  */
 const THREADS_BESIDE = 16_384;
-/** A process that asks for much more than its whole family may have gets none; one that grows is told why it ends. Node reserves 580 MB. */
+/**
+ * Room above the family's memory limit. A process that requests much more than its whole family may have gets no
+ * memory; one that grows is told why it ends. Node reserves 580 MB.
+ */
 const DATA_BESIDE = 2 ** 30;
 
-/** The keeper's first argument. `contained`: nobody is in its PID namespace but the runner, as PID 1, and what it started. */
+/**
+ * Returns the keeper's first argument. `contained`: its PID namespace has no processes but the runner, as PID 1, and
+ * its descendants.
+ */
 export function keeperLimits(limits: Limits, contained: boolean): string {
   const { memoryBytes, cpuSeconds, fileSizeBytes, processes, openFiles, coreBytes } = limits;
   const numbers = {
     memory: memoryBytes,
-    // Not RLIMIT_AS, which breaks WebAssembly, Go and Java: it counts addresses that are only reserved. This counts what can be written.
+    // RLIMIT_DATA counts writable memory. RLIMIT_AS would break WebAssembly, Go and Java, because it counts addresses
+    // that are only reserved.
     data: memoryBytes === undefined ? undefined : memoryBytes + DATA_BESIDE,
     cpu: cpuSeconds,
     fsize: fileSizeBytes,

@@ -7,8 +7,9 @@ import { keeperStart } from './keeper.ts';
 import { isExecutable } from './program.ts';
 
 /**
- * The keeper where there is one: at `configured`, beside the runner's own file, or where `make keeper` puts it in a
- * checkout. `none` does without; any other that cannot be executed is an error, not a reason to do without.
+ * Returns the keeper if there is one: at `configured`, beside the runner's own file, or where `make keeper` puts it in
+ * a checkout. `none` selects process groups; any other path that cannot be executed is an error, not a reason for
+ * process groups.
  */
 export function findContainment(
   configured: string | undefined,

@@ -1,6 +1,6 @@
-/** How a process ended. */
+/** End of a process. */
 export interface Exit {
-  /** null when a signal ended it. */
+  /** Null when a signal ended the process. */
   code: number | null;
   signal: string | null;
 }

@@ -12,9 +12,9 @@ import { spawnFailure } from './spawn.ts';
 const LOOK_AGAIN_MS = 50;
 
 /**
- * Stands in where no keeper can be had: the family is the process's group. A descendant that makes a session of its own
- * gets away, and the runner says so by `containment` in `bound`. No limit can be set here: where one has to hold nothing
- * is started.
+ * Replacement where there is no keeper: the family is the process's group. A descendant that makes a session of its own
+ * gets away, and the runner reports that by `containment` in `bound`. Limits cannot be set here: where one is required
+ * no program is started.
  */
 export function groupStart(clock: Clock, limits: Limits): StartProcess {
   return (spec) =>
@@ -75,7 +75,7 @@ class Group implements Contained {
     return groupMembers(this.pid).filter(({ pid }) => pid !== this.pid);
   }
 
-  /** Whether anybody of the group is left to signal. */
+  /** Reports whether any process of the group is left to signal. */
   #signal(signal: NodeJS.Signals | 0): boolean {
     try {
       process.kill(-this.pid, signal);
@@ -90,7 +90,7 @@ class Group implements Contained {
   }
 }
 
-/** Where there is no /proc only the group itself can be named. */
+/** Returns the group itself where there is no /proc to list its processes. */
 function groupMembers(group: number): Survivor[] {
   let pids: number[];
   try {
@@ -103,13 +103,13 @@ function groupMembers(group: number): Survivor[] {
     try {
       const stat = readFileSync(`/proc/${pid}/stat`, 'utf8');
       const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
-      // A zombie with more threads than the dead main one lives, and has no command line any more.
+      // A zombie with more threads than its dead main thread is alive, and has no command line any more.
       if (Number(fields[2]) !== group || (fields[0] === 'Z' && Number(fields[17]) <= 1)) continue;
       const name = stat.slice(stat.indexOf('(') + 1, stat.lastIndexOf(')'));
       const command = readFileSync(`/proc/${pid}/cmdline`, 'utf8').replaceAll('\0', ' ').trim();
       members.push({ pid, command: command || name });
     } catch {
-      // It ended meanwhile.
+      // The process ended meanwhile.
     }
   }
   return members;

@@ -12,15 +12,20 @@ import type { Contained, StartProcess, Survivor, Written } from './contained.ts'
 import type { Exit } from './exit.ts';
 import { spawnFailure } from './spawn.ts';
 
-/** No keeper stays stopped for longer, unless somebody stops it again and again. */
+/** Interval of SIGCONT, after which no keeper stays stopped unless it is stopped again and again. */
 const WAKE_MS = 1000;
-/** A keeper that has not said by then whether the program runs is being stopped by that program. */
+/** Time within which the keeper reports the start; a keeper that has not is being stopped by that program. */
 const START_DEADLINE_MS = 30_000;
-/** A keeper that has not killed its family by then is itself being stopped by it. */
+/** Time within which the keeper kills its family; a keeper that has not is itself being stopped by it. */
 const KILL_DEADLINE_MS = 3000;
-/** A keeper that has not said by then who is left is being stopped by somebody of its family. */
+/**
+ * Time within which the keeper lists its processes; a keeper that has not is being stopped by a process of its family.
+ */
 const ANSWER_DEADLINE_MS = 3000;
-/** One that is not stopped at its deadline only gets little of the CPU, which is no reason to lose its family out of sight; until then. */
+/**
+ * Time that a keeper gets that misses a deadline and is not stopped. It is only short of CPU, which is no reason to
+ * lose track of its family.
+ */
 const SLOW_DEADLINE_MS = 30_000;
 
 /** Starts processes under `runner/keeper`, within the limits; its README describes the protocol. */
@@ -39,7 +44,7 @@ export function keeperStart(keeper: string, clock: Clock, limits: Limits): Start
         return;
       }
       child.on('error', (error) => reject(spawnFailure(error)));
-      // Node gives none where no more files can be opened, and tells it by `error`.
+      // Node sets no stdio when no more files can be opened, and reports that by `error`.
       if (child.stdio) new Kept(child, limits, clock, resolve, reject);
     });
 }
@@ -95,7 +100,7 @@ class Kept implements Contained {
     this.#control = child.stdio[3] as Writable & Readable;
     this.#control.setEncoding('utf8');
     this.#control.on('data', (text: string) => this.#read(text));
-    // The other end goes away with the keeper, which `close` tells.
+    // The other end disappears with the keeper, which `close` reports.
     this.#control.on('error', () => {});
     this.#control.on('close', () => this.#ended());
     this.#cancelDeadline = clock.setTimer(START_DEADLINE_MS, () => {
@@ -136,15 +141,18 @@ class Kept implements Contained {
     if (!this.#isGone) this.#control.write(command);
   }
 
-  /** The agent has the runner's uid and can stop its keeper, and with it what it said, its limits, and the news of its end. */
+  /**
+   * Wakes the keeper. The agent has the runner's uid and can stop its keeper, and with it the output, the limits, and
+   * the report of its end.
+   */
   #wake(): void {
     this.#child.kill('SIGCONT');
     this.#cancelWake = this.#clock.setTimer(WAKE_MS, () => this.#wake());
   }
 
   /**
-   * Kills a keeper that is stopped by then, and a slow one later. Returns what takes that back. Seen once it may be another
-   * keeper that holds it for a moment, with all of the container.
+   * Kills a keeper that is stopped at the deadline, and a slow one later. Returns the function that cancels this. The
+   * keeper must be seen stopped twice, because another keeper may hold the whole container for a moment.
    */
   #killStopped(deadlineMs: number): () => void {
     const end = this.#clock.monotonic() + SLOW_DEADLINE_MS;
@@ -189,7 +197,7 @@ class Kept implements Contained {
       this.#onUsage();
     } else if (word === 'over') {
       this.overrun ??= overrunOf(first, Number(rest[0]), this.#limits);
-      // It does so already, but may be stopped by its family meanwhile.
+      // The keeper already kills its family, but may be stopped by it meanwhile.
       this.kill();
     } else if (word === 'blind') {
       this.overrun ??= outOfSight(errnoName(value));
@@ -201,14 +209,14 @@ class Kept implements Contained {
       this.#listed = [];
     } else if (word === 'empty') {
       this.#end();
-      // It stays until it is told to go, so that nothing it said is lost to a command that comes too late.
+      // The keeper stays until it is told to end, so that a late command cannot lose its last reports.
       this.#control.end();
     }
   }
 
   /**
-   * The keeper is gone. When it was killed, nobody can tell any more who is of the family: PID 1 kills everybody else of
-   * its container, in one step, and any other runner those who have not detached.
+   * Called when the keeper is gone. After the keeper was killed, its family is not known any more. PID 1 then kills all
+   * other processes of its container in one step; any other runner kills the processes that have not detached.
    */
   #ended(): void {
     this.#cancelDeadline();
@@ -217,9 +225,10 @@ class Kept implements Contained {
       try {
         process.kill(process.pid === 1 ? -1 : -this.pid, 'SIGKILL');
       } catch {
-        // Nobody is left.
+        // No process is left.
       }
-      // A program that runs can kill its keeper before the keeper says that it runs. It has ended with its keeper.
+      // A running program can kill its keeper before the keeper reports the start. The program ended together with its
+      // keeper.
       this.#onStart(this);
     }
     this.#onFail(new StartError('keeper', 'ended'));
@@ -235,7 +244,7 @@ class Kept implements Contained {
   }
 }
 
-/** Of a process that cannot be looked at: true. */
+/** Returns true also for a process that cannot be read. */
 function isStopped(pid: number | undefined): boolean {
   try {
     const stat = readFileSync(`/proc/${pid}/stat`, 'latin1');

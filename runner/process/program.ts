@@ -3,7 +3,10 @@ import { isAbsolute, join, resolve } from 'node:path';
 import { TurnFailure } from '../../core/result/failure.ts';
 import { errorCode } from '../errors.ts';
 
-/** The path of a program, found as a shell would find it. Throws a TurnFailure that says where it was looked for; `field` names it. */
+/**
+ * Returns the path of a program, found as a shell would find it. Throws a TurnFailure that lists the places searched;
+ * `field` names the setting.
+ */
 export function findProgram(name: string, path: string, cwd: string, field = 'agent.command'): string {
   const places = name.includes('/')
     ? [isAbsolute(name) ? name : resolve(cwd, name)]
@@ -31,7 +34,7 @@ export function checkWorkingDirectory(path: string): void {
   if (problem !== undefined) throw new TurnFailure('WorkingDirInvalid', `agent.workingDir: ${path} ${problem}`);
 }
 
-/** Why the path is no directory that can be entered; undefined when it is one. */
+/** Returns the reason why the path is not a directory that can be entered; undefined when it is one. */
 export function directoryProblem(path: string): string | undefined {
   try {
     if (!statSync(path).isDirectory()) return 'is not a directory';
@@ -53,7 +56,7 @@ function isDirectory(path: string): boolean {
   return kindOf(path)?.isDirectory() ?? false;
 }
 
-/** As for a shell, what cannot be looked at is not there: a folder of PATH can be another user's. */
+/** Returns undefined for a path that cannot be read, like a shell: a folder of PATH can belong to another user. */
 function kindOf(path: string): Stats | undefined {
   try {
     return statSync(path);
@@ -62,7 +65,7 @@ function kindOf(path: string): Stats | undefined {
   }
 }
 
-/** Whether the path is a file that may be executed. */
+/** Reports whether the path is a file that may be executed. */
 export function isExecutable(path: string): boolean {
   try {
     accessSync(path, constants.X_OK);

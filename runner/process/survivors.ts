@@ -5,7 +5,10 @@ import type { Survivor } from './contained.ts';
 
 const MAX_COMMAND_BYTES = 250;
 
-/** As they may be told: redacted, and only then cut, as half of a secret would not be known for one. */
+/**
+ * Returns the survivors for reports. Commands are redacted before they are cut, because half of a secret would not be
+ * recognized.
+ */
 export function toldSurvivors(survivors: Survivor[], rules: Rules): Survivor[] {
   return survivors.map(({ pid, command }) => ({ pid, command: clip(redact(command, rules), MAX_COMMAND_BYTES) }));
 }

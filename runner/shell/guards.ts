@@ -1,39 +1,39 @@
 import { type Command, forEachChild, type ParsedScript, type SyntaxNode, type Word } from 'unbash';
 import { argumentsOf, hasSlash, literalOf } from './words.ts';
 
-/** What of a whole text decides about each of its background lists. */
+/** Facts of a whole text that decide about each of its background lists. */
 export interface Facts {
   functions: ReadonlySet<string>;
-  /** Whether the text itself changes the working directory: a relative path names nothing then that is known before. */
+  /** True if the text changes the working directory: then a relative path cannot be resolved beforehand. */
   moves: boolean;
 }
 
-/** Characters that bash and a parser can take differently: line ends of other systems, blanks of other scripts. */
+/** Characters that bash and a parser may treat differently: line ends of other systems, blanks of other scripts. */
 const ODD_CHARACTERS = /[\0\r\v\f\u0085\u00a0\u1680\u2000-\u200b\u2028\u2029\u202f\u205f\u3000\ufeff]/;
 
 /**
- * Variables by which a text sees its own words, the way its programs are started, or has names mean something else; and
- * the old arithmetic `$[ ]`, which not every bash reads alike.
+ * Variables by which a text reads its own words or the way its programs are started, or that change the meaning of
+ * names. Also the old arithmetic `$[ ]`, which versions of bash read differently.
  */
 const TELLING =
   /\b(BASH_(ALIASES|CMDS|COMMAND|COMPAT|ENV|EXECUTION_STRING|FUNC_\w*)|BASHOPTS|SHELLOPTS|POSIXLY_CORRECT|EXECIGNORE|SHLVL)\b|\$_(?!\w)|\$\{[!#]?_(?!\w)|\$\[/;
 
 /**
- * Builtins after which a name need not mean what it seems to, the shell tells of each command, or the words of a job or
- * function are shown.
+ * Builtins that can change the meaning of a name, make the shell report each command, or show the words of a job or
+ * function.
  */
 const UNSETTLING: ReadonlySet<string> = new Set([
   ...['.', 'alias', 'bg', 'bind', 'builtin', 'compgen', 'complete', 'compopt', 'enable', 'eval', 'fc', 'fg'],
   ...['hash', 'history', 'shopt', 'source', 'suspend', 'trap', 'type', 'unalias'],
 ]);
 
-/** Options of `set` that leave everything alone that matters here. */
+/** Options of `set` without any effect on the rewriting. */
 const HARMLESS_FLAGS = /^[-+][euf]+$/;
 const HARMLESS_OPTIONS: ReadonlySet<string> = new Set(['errexit', 'nounset', 'pipefail', 'noglob']);
 
 const MOVES: ReadonlySet<string> = new Set(['cd', 'pushd', 'popd']);
 
-/** The facts of a text; undefined when something in it keeps all of it untouched. */
+/** Returns the facts of a text; undefined when something in it forbids any rewriting. */
 export function factsOf(text: string, script: ParsedScript): Facts | undefined {
   if (ODD_CHARACTERS.test(text) || TELLING.test(text) || !keepsPath(text)) return undefined;
   const functions = new Set<string>();
@@ -41,12 +41,13 @@ export function factsOf(text: string, script: ParsedScript): Facts | undefined {
   let settled = true;
   const visit = (node: SyntaxNode): void => {
     if (node.type === 'Script' && node.errors?.length) settled = false;
-    // Without `shopt -s extglob` the one is a syntax error to bash, the other a warning with a line of the text.
+    // Without `shopt -s extglob` an extended glob is a syntax error for bash. An unclosed here-document gives a warning
+    // that shows a line of the text.
     else if (node.type === 'ExtendedGlob' || (node.type === 'HereDoc' && !node.closing)) settled = false;
     else if (node.type === 'Coproc') settled = false;
     else if (node.type === 'Function') {
       const name = literalOf(node.name);
-      // A function "exec" would take the place of the builtin; a path as a name is a path no more.
+      // A function `exec` would replace the builtin; a function named like a path would replace the program.
       if (name === undefined || name === 'exec' || name.includes('/')) settled = false;
       else functions.add(name);
     } else if (node.type === 'Command') {
@@ -59,7 +60,7 @@ export function factsOf(text: string, script: ParsedScript): Facts | undefined {
   return settled ? { functions, moves } : undefined;
 }
 
-/** The name of what runs, without a `command` before it. */
+/** Returns the name of the program or builtin, without a `command` before it. */
 function commandName(command: Command): string | undefined {
   const name = literalOf(command.name);
   return name === 'command' ? argumentsOf(command).find((argument) => !argument?.startsWith('-')) : name;
@@ -70,7 +71,7 @@ function isUnsettling(command: Command): boolean {
   const name = commandName(command);
   const args = argumentsOf(command);
   if (name === undefined) {
-    // Whatever it expands to, with a slash it is a program.
+    // A name with a slash is a program, whatever it expands to.
     return literalOf(command.name) === 'command' ? args.length > 0 : !hasSlash(command.name);
   }
   if (UNSETTLING.has(name)) return true;
@@ -85,7 +86,7 @@ function isUnsettling(command: Command): boolean {
     case 'wait':
     case 'kill':
     case 'disown':
-      // A job by the words of its command.
+      // These builtins can name a job by the words of its command.
       return command.args.some(({ text }) => /^["'\\]*%(?![\d%+-])/.test(text));
     case 'declare':
     case 'typeset':
@@ -103,7 +104,9 @@ function isUnsettling(command: Command): boolean {
   }
 }
 
-/** Of a declaration: a name, or options that show no function and make no reference. */
+/**
+ * Reports whether a word of a declaration is a name, or an option that neither shows a function nor makes a reference.
+ */
 function isHarmlessName(word: Word): boolean {
   const argument = literalOf(word);
   return argument !== undefined && !/^[-+]\w*[fFpn]/.test(argument);
@@ -115,7 +118,7 @@ function isHarmlessSet(args: (string | undefined)[]): boolean {
     const argument = args[index];
     if (argument === '--') return true;
     if (argument === undefined) return false;
-    // `-euo pipefail` is the usual way to say it.
+    // `-euo pipefail` is the usual form.
     const combined = /^([-+][euf]*)o$/.exec(argument);
     if (combined) {
       if (!HARMLESS_OPTIONS.has(args[index + 1] ?? '')) return false;
@@ -127,7 +130,10 @@ function isHarmlessSet(args: (string | undefined)[]): boolean {
   return true;
 }
 
-/** Whether the programs that are on the PATH now still are when they are started: folders are only added to it. */
+/**
+ * Reports whether programs found on the PATH now are still found when they are started: the text may only add folders
+ * to it.
+ */
 function keepsPath(text: string): boolean {
   for (const { index } of text.matchAll(/(?<![\w$]|\$\{)PATH\b/g)) {
     if (!/^PATH=("[^"]*\$\{?PATH\b[^"]*"|[^\s"';&|()<>]*\$\{?PATH\b)/.test(text.slice(index))) return false;

@@ -4,8 +4,9 @@ import { isExecutable } from '../process/program.ts';
 import type { IsProgram } from './rewrite.ts';
 
 /**
- * What is a program for a shell that starts in `cwd` with this PATH. A script without `#!` is none: bash runs it itself.
- * Neither is a script that is named by a relative path: `exec` would give it the full one as `$0`.
+ * Returns a test for programs of a shell that starts in `cwd` with this PATH. A script without `#!` does not count,
+ * because bash runs it itself. A script with a relative path does not count either: `exec` would give it the full path
+ * as `$0`.
  */
 export function programsOn(path: string, cwd: string): IsProgram {
   return (name) => {
@@ -25,7 +26,9 @@ function isStartable(path: string, asScript: boolean): boolean {
   return start === '\x7fELF' || (asScript && start.startsWith('#!'));
 }
 
-/** The first four bytes. A program that may be executed but not read is taken for none. */
+/**
+ * Returns the first four bytes. A program that may be executed but not read gives an empty text, so it does not count.
+ */
 function beginningOf(path: string): string {
   let fd: number | undefined;
   try {

@@ -12,24 +12,24 @@ import { type Facts, factsOf } from './guards.ts';
 import { argumentsOf, BUILTINS, literalOf } from './words.ts';
 
 /**
- * Whether bash, started in the folder and with the PATH of the command, would find a program of this name and start it
- * with this very path: not whether it will once the text has run for a while.
+ * Reports whether bash, started in the folder and with the PATH of the command, would find a program of this name and
+ * start it with this very path. This does not hold for certain after the text has run for a while.
  */
 export type IsProgram = (name: string) => boolean;
 
 const EXEC = 'exec ';
-/** A longer text is not parsed: with thousands of here-documents that takes seconds. */
+/** Limit of the text that is parsed: parsing thousands of here-documents takes seconds. */
 const MAX_BYTES = 32 * 1024;
-/** A name that no expansion, quoting or keyword makes anything else of. */
+/** Matches a name that no expansion, quoting or keyword changes. */
 const PLAIN_NAME = /^[A-Za-z0-9_./][A-Za-z0-9_./+:-]*$/;
-/** Variables that bash itself obeys or keeps: set for one program they are not set alike for `exec`. */
+/** Variables that bash itself uses or sets: an assignment before one program works differently before `exec`. */
 const SHELL_VARIABLE =
   /^(_|BASH.*|CDPATH|CHILD_MAX|COLUMNS|COMP_.*|COPROC|DIRSTACK|ENV|EPOCH.*|E?UID|EXECIGNORE|FCEDIT|FIGNORE|FUNC.*|GLOB.*|GROUPS|HIST.*|HOME|HOST.*|IFS|IGNOREEOF|INPUTRC|INSIDE_EMACS|LANG|LC_.*|LINE.*|LOCPATH|MACHTYPE|MAIL.*|MAPFILE|OLDPWD|OPT.*|OSTYPE|PATH|PIPESTATUS|POSIXLY_CORRECT|PPID|PROMPT_.*|PS[0-9]|PWD|RANDOM|READLINE_.*|REPLY|SECONDS|SHELL.*|SHLVL|SRANDOM|TERM.*|TEXTDOMAIN.*|TIMEFORMAT|TMOUT|TMPDIR|TZ|auto_resume|histchars)$/;
 
 /**
- * The text with `exec ` before the last simple command of each background list `A && B &`, `A || B &`, so that no subshell
- * waits for B and `$!` is B's pid. A list is left alone wherever bash could make something else of it than of the original;
- * `docs/shell.md` lists where.
+ * Returns the text with `exec ` before the last simple command of each background list `A && B &`, `A || B &`, so that
+ * no subshell waits for B and `$!` is B's pid. A list stays unchanged wherever bash could treat the new text
+ * differently from the original; `docs/shell.md` lists the cases.
  */
 export function rewriteBackground(text: string, isProgram: IsProgram): string {
   if (!text.includes('&') || Buffer.byteLength(text) > MAX_BYTES) return text;
@@ -37,7 +37,7 @@ export function rewriteBackground(text: string, isProgram: IsProgram): string {
   try {
     places = placesIn(text, isProgram);
   } catch {
-    // Too deep for the parser: what it does not read is not touched.
+    // The text is nested too deeply for the parser, so it stays unchanged.
     return text;
   }
   let rewritten = '';
@@ -49,7 +49,7 @@ export function rewriteBackground(text: string, isProgram: IsProgram): string {
   return rewritten + text.slice(from);
 }
 
-/** Where `exec ` goes, in order. */
+/** Returns the positions for `exec `, in order. */
 function placesIn(text: string, isProgram: IsProgram): number[] {
   const script = parse(text);
   const facts = factsOf(text, script);
@@ -67,7 +67,7 @@ function placesIn(text: string, isProgram: IsProgram): number[] {
   return places.sort((a, b) => a - b);
 }
 
-/** Texts within words where positions or the moment of evaluation are not the plain ones: only `$( )` is entered. */
+/** Tests for text within words whose positions or time of evaluation are not the usual ones: only `$( )` is entered. */
 function isOutOfReach(node: SyntaxNode): boolean {
   switch (node.type) {
     case 'CommandExpansion':
@@ -85,7 +85,7 @@ function isOutOfReach(node: SyntaxNode): boolean {
 
 function placeIn({ background, command: list }: Statement, text: string, facts: Facts, isProgram: IsProgram) {
   if (!background || list.type !== 'AndOr') return undefined;
-  // The parser and the text have to agree on the operator.
+  // The parser and the text must agree on the operator.
   if (!/^(?:[ \t]|\\\n)*&(?![&>])/.test(text.slice(list.end))) return undefined;
   const last = list.commands.at(-1);
   if (last?.type !== 'Command' || !canBeReplaced(last, text, facts, isProgram)) return undefined;
@@ -93,7 +93,7 @@ function placeIn({ background, command: list }: Statement, text: string, facts: 
   return last.name?.pos;
 }
 
-/** Whether `exec` before the command does to everybody what the command alone does. */
+/** Reports whether the command behaves the same with `exec` before it. */
 function canBeReplaced(command: Command, text: string, facts: Facts, isProgram: IsProgram): boolean {
   const { name } = command;
   if (!name || text.slice(name.pos, name.end) !== name.value || !PLAIN_NAME.test(name.value)) return false;
@@ -118,12 +118,12 @@ function isPlainAssignment({ name, value, append, index }: Assignment): boolean 
 
 function isPlainRedirection(redirection: Redirection): boolean {
   const { descriptor } = redirection;
-  // bash keeps its own files from 10 on.
+  // bash uses descriptors from 10 on for its own files.
   if (descriptor && (descriptor.type !== 'FileDescriptor' || descriptor.value > 9)) return false;
   return redirection.type === 'HereDoc' ? redirection.closing !== undefined : redirection.target !== undefined;
 }
 
-/** `exec` counts SHLVL down and sets no `_`: who prints the environment shows it. */
+/** `exec` decrements SHLVL and sets no `_`, which a command that prints the environment shows. */
 function showsEnvironment(name: string, command: Command): boolean {
   const program = name.slice(name.lastIndexOf('/') + 1);
   if (program === 'printenv') return true;
@@ -132,12 +132,12 @@ function showsEnvironment(name: string, command: Command): boolean {
   return run === undefined || run.startsWith('-') || /(^|\/)(print)?env$/.test(run);
 }
 
-/** Whether anything in the list is a function of the text: which may leave children, or be the last command itself. */
+/** Reports whether the list calls a function of the text, which may leave children or be the last command itself. */
 function callsFunction(list: AndOr, { functions }: Facts): boolean {
   return contains(list, (node) => node.type === 'Command' && functions.has(literalOf(node.name) ?? ''));
 }
 
-/** Whether the list leaves processes of its own behind: the last command would become their parent. */
+/** Reports whether the list leaves processes of its own: the last command would become their parent. */
 function leavesChildren(list: AndOr): boolean {
   return contains(
     list,
@@ -145,7 +145,7 @@ function leavesChildren(list: AndOr): boolean {
   );
 }
 
-/** Whether there is such a node within what the shell of the list does itself: a subshell has children of its own. */
+/** Reports whether the shell of the list itself runs such a node: a subshell has children of its own. */
 function contains(list: AndOr, matches: (node: SyntaxNode) => boolean | undefined): boolean {
   let found = false;
   const visit = (node: SyntaxNode): void => {

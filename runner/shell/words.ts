@@ -1,6 +1,6 @@
 import type { Command, Word, WordPart } from 'unbash';
 
-/** Every builtin of bash 3.2 to 5.3. */
+/** Builtins of bash 3.2 to 5.3. */
 export const BUILTINS: ReadonlySet<string> = new Set(
   `. : [ alias bg bind break builtin caller cd command compgen complete compopt continue declare dirs disown echo enable
   eval exec exit export false fc fg getopts hash help history jobs kill let local logout mapfile popd printf pushd pwd read
@@ -8,7 +8,7 @@ export const BUILTINS: ReadonlySet<string> = new Set(
   wait`.split(/\s+/),
 );
 
-/** What a word says when bash has removed its quotes; undefined where it depends on anything but the text. */
+/** Returns the text of a word without its quotes; undefined where it depends on anything but the text. */
 export function literalOf(word: Word | undefined): string | undefined {
   if (!word) return undefined;
   if (!(word.parts ?? []).every(isLiteral)) return undefined;
@@ -20,12 +20,12 @@ function isLiteral(part: WordPart): boolean {
   return part.type === 'Literal' || part.type === 'SingleQuoted' || part.type === 'AnsiCQuoted';
 }
 
-/** The arguments as far as they are plain words; undefined in the place of one that is not. */
+/** Returns the arguments that are plain words; undefined in the place of any other. */
 export function argumentsOf(command: Command): (string | undefined)[] {
   return command.args.map((argument) => (argument.type === 'Word' ? literalOf(argument) : undefined));
 }
 
-/** Whether a slash stands in the word as it is written, outside of what is expanded. */
+/** Reports whether the word as written contains a slash outside of expansions. */
 export function hasSlash(word: Word): boolean {
   return (word.parts ?? []).some(partHasSlash);
 }

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import { zstdCompressSync } from 'node:zlib';
 
-/** An archive without entries: two empty blocks. */
+/** Archive without entries: two empty blocks. */
 export const EMPTY_ARCHIVE = Buffer.alloc(1024);
 export const EMPTY_DIGEST = createHash('sha256').update(EMPTY_ARCHIVE).digest('hex');
 
@@ -12,11 +12,14 @@ export interface PackedState {
   /** Bytes of the plain archive. */
   bytes: number;
   packed: Buffer;
-  /** The first paths that are neither file, directory nor link, and are not in the archive, quoted; how many more there are. */
+  /**
+   * Quoted paths of the first entries that are left out because they are neither file, directory nor link, and the
+   * number of further ones.
+   */
   skipped: string[];
 }
 
-/** Of a session whose state is not kept: as if there were none. */
+/** State of a session whose state is not kept: the empty one. */
 export const NO_STATE: PackedState = {
   digest: EMPTY_DIGEST,
   bytes: EMPTY_ARCHIVE.length,
@@ -24,10 +27,16 @@ export const NO_STATE: PackedState = {
   skipped: [],
 };
 
-/** Where the runner keeps and finds the session's state. */
+/** Packs and restores the session's state directory. */
 export interface StateDirectory {
-  /** Throws a TurnFailure when it cannot be stored; `maxBytes` where the limit is another by now than at the binding. */
+  /**
+   * Packs the directory. `maxBytes` replaces the limit of the binding. Throws a TurnFailure when the state cannot be
+   * stored.
+   */
   pack(maxBytes?: number): Promise<PackedState>;
-  /** Replaces the directory's content. Throws an Error, and leaves it as it was, when the archive is not that one. */
+  /**
+   * Replaces the directory's content. Throws an Error, and leaves the directory as it was, when the archive does not
+   * have this digest.
+   */
   unpack(packed: Buffer, digest: string): Promise<void>;
 }

@@ -10,17 +10,17 @@ import { MAX_PLAIN_BYTES } from './limits.ts';
 import { type Entry, ifThere, walk } from './walk.ts';
 
 const CHUNK_BYTES = 256 * 1024;
-/** Of what is neither file nor directory nor link. */
+/** Number of named entries that are neither file nor directory nor link. */
 const NAMED_SKIPPED = 10;
-/** Seconds that a tar header holds as written here. */
+/** Last time that a tar header can hold as written here, seconds. */
 const LAST_SECOND = 2 ** 31 - 1;
-/** Of a tar archive: a header is one, content is filled up to whole ones. */
+/** Block size of a tar archive: a header is one block, content is padded to whole blocks. */
 const BLOCK_BYTES = 512;
 
 /**
- * The directory as a compressed archive, the same for the same content. Of a file that grows meanwhile its first part is
- * taken, one that shrinks is filled with zeros: a background process may still write. Throws a TurnFailure. `maxBytes` is
- * of the plain archive.
+ * Packs the directory as a compressed archive; equal content gives equal bytes. A background process may still write: a
+ * file that grows meanwhile is cut, one that shrinks is filled with zeros. Throws a TurnFailure. `maxBytes` limits the
+ * plain archive.
  */
 export async function packDirectory(directory: string, maxBytes?: number): Promise<PackedState> {
   const limit = Math.min(maxBytes ?? MAX_PLAIN_BYTES, MAX_PLAIN_BYTES);
@@ -42,7 +42,7 @@ export async function packDirectory(directory: string, maxBytes?: number): Promi
       continue;
     }
     expected += BLOCK_BYTES + (entry.type === 'file' ? Math.ceil(entry.stats.size / BLOCK_BYTES) * BLOCK_BYTES : 0);
-    // What is too much is still counted: the message names it.
+    // Entries above the limit are still counted, because the message names their size.
     if (expected <= limit) entries.push(entry);
   }
   if (unnamed) skipped.push(`and ${unnamed} more`);
@@ -53,7 +53,7 @@ export async function packDirectory(directory: string, maxBytes?: number): Promi
   if (entries.length === 0) {
     return { ...NO_STATE, skipped };
   }
-  // Only now: a session without state never pays for it.
+  // The module is loaded here, so that a session without state never loads it.
   const tar = await import('tar-stream');
   const archive = tar.pack();
   const progress = { packed: 0 };
@@ -69,7 +69,7 @@ export async function packDirectory(directory: string, maxBytes?: number): Promi
   return { ...(await collected), skipped };
 }
 
-/** How far packing has come: over its limit it ends early. */
+/** Progress of packing, which ends early above its limit. */
 interface Progress {
   packed: number;
 }
@@ -100,8 +100,8 @@ function checkPacked({ packed }: Progress): void {
 }
 
 async function add(archive: Pack, entry: Entry, progress: Progress): Promise<void> {
-  // Owner and the times of directories differ from one incarnation to the next and say nothing.
-  // With the bits of its type, which the header leaves out: tar-stream takes a mode of 0 for one that is not given.
+  // Owner and the times of directories are left out, because they differ from one incarnation to the next. The type
+  // bits, which the header drops, are included, because tar-stream treats a mode of 0 as missing.
   const mode = entry.stats.mode & (constants.S_IFMT | 0o777);
   const common = { name: entry.name, mode, uid: 0, gid: 0 };
   const seconds = Math.floor(entry.stats.mtimeMs / 1000);
@@ -113,7 +113,7 @@ async function add(archive: Pack, entry: Entry, progress: Progress): Promise<voi
     const fd = ifThere(() => openSync(entry.path, constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK));
     if (fd === undefined) return;
     try {
-      // As it was counted, or shorter.
+      // The size is the one that was counted, or less.
       const size = Math.min(fstatSync(fd).size, entry.stats.size);
       await copyFile(fd, size, archive.entry({ ...common, type: 'file', size, mtime }), progress);
     } finally {
@@ -126,7 +126,7 @@ async function copyFile(fd: number, size: number, sink: ReturnType<Pack['entry']
   for (let at = 0; at < size; ) {
     checkPacked(progress);
     const chunk = Buffer.alloc(Math.min(CHUNK_BYTES, size - at));
-    // File systems in user space give less at a time than is there.
+    // File systems in user space may return fewer bytes than there are.
     let filled = 0;
     for (let read = -1; read !== 0 && filled < chunk.length; filled += read) {
       read = readSync(fd, chunk, filled, chunk.length - filled, at + filled);

@@ -17,8 +17,8 @@ import type { Header } from 'tar-stream';
 import { MAX_PLAIN_BYTES } from './limits.ts';
 
 /**
- * Replaces the directory by what the archive holds, in one step, once all of it is written and its digest is right.
- * Throws an Error and leaves the directory as it was otherwise.
+ * Replaces the directory by the content of the archive in one step, once all of it is written and its digest is
+ * correct. Otherwise throws an Error and leaves the directory as it was.
  */
 export async function unpackDirectory(directory: string, packed: Buffer, digest: string): Promise<void> {
   const fresh = `${directory}.restoring`;
@@ -49,7 +49,7 @@ async function unpackInto(directory: string, packed: Buffer): Promise<string> {
   plain.on('error', (error) => extract.destroy(error));
   plain.pipe(extract);
   plain.end(packed);
-  /** Made by this archive, so no link among them leads elsewhere. */
+  /** Directories made by this archive: none of them is a link that leads elsewhere. */
   const made = new Set(['.']);
   const modes: [path: string, mode: number][] = [];
   for await (const entry of extract) {
@@ -70,12 +70,12 @@ async function unpackInto(directory: string, packed: Buffer): Promise<string> {
       throw new Error(`the state holds ${JSON.stringify(name)} of type ${type}`);
     }
   }
-  // Last, so that a directory without write permission can be filled.
+  // Modes are set last, so that a directory without write permission can be filled.
   for (const [path, mode] of modes.reverse()) chmodSync(path, mode & 0o777);
   return hash.digest('hex');
 }
 
-/** Its parent is a directory that this archive made: no `..`, no absolute path and no way through a link. */
+/** Checks that the parent is a directory made by this archive: no `..`, no absolute path and no way through a link. */
 function checkedName(name: string, made: Set<string>): string {
   const relative = name.replace(/\/$/, '');
   const parts = relative.split('/');

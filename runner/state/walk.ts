@@ -4,7 +4,7 @@ import { clip } from '../../core/resources/limits.ts';
 import { TurnFailure } from '../../core/result/failure.ts';
 import { MAX_ENTRIES } from './limits.ts';
 
-/** Of a path in an error message. */
+/** Limit of a path in an error message, bytes. */
 const MAX_PATH_BYTES = 512;
 
 export interface Entry {
@@ -13,13 +13,14 @@ export interface Entry {
   path: string;
   type: 'file' | 'directory' | 'symlink' | 'other';
   stats: Stats;
-  /** Of a symlink. */
+  /** Target of a symlink. */
   target?: string;
 }
 
 /**
- * Everything below a directory, parents first, in the order of the names' bytes whatever the file system's own. Links
- * are not followed; what vanishes meanwhile is left out. Throws a TurnFailure for what cannot be stored as it is.
+ * Yields everything below a directory, parents first, ordered by the bytes of the names on every file system. Links are
+ * not followed; entries that vanish meanwhile are left out. Throws a TurnFailure for an entry that cannot be stored as
+ * it is.
  */
 export function* walk(directory: string, prefix = '', room = { names: MAX_ENTRIES }): Generator<Entry> {
   for (const bytes of namesIn(directory, room)) {
@@ -41,7 +42,7 @@ export function* walk(directory: string, prefix = '', room = { names: MAX_ENTRIE
   }
 }
 
-/** One after the other: a directory can hold more names than memory. */
+/** Reads the names one by one, because a directory can hold more names than memory. */
 function namesIn(directory: string, room: { names: number }): Buffer[] {
   const options = { encoding: 'buffer' as BufferEncoding, bufferSize: 1024 };
   const folder = ifThere(() => opendirSync(directory, options));
@@ -68,7 +69,7 @@ function utf8(bytes: Buffer, what: string): string {
   throw new TurnFailure('StateNotStored', `BERTH_STATE_DIR: ${what} is not UTF-8`);
 }
 
-/** undefined when the file system says that it is not there (any more). */
+/** Returns undefined when the file system reports that the path does not exist (any more). */
 export function ifThere<T>(look: () => T): T | undefined {
   try {
     return look();

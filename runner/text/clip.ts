@@ -1,16 +1,16 @@
 import { Tail } from '../../core/text/tail.ts';
 import { headOf } from '../../core/text/utf8.ts';
 
-/** What stands in for a text of any length. */
+/** Shortened form of a text of any length. */
 export interface Clipped {
   text: string;
-  /** Of the whole text. */
+  /** Bytes of the whole text. */
   bytes: number;
-  /** Of them missing in the middle, where the text says so. */
+  /** Bytes missing in the middle, where the text says so. */
   leftOut: number;
 }
 
-/** Keeps the beginning and the end of a text: errors stand at either. */
+/** Keeps the beginning and the end of a text, because errors are at either. */
 export class Clip {
   readonly #headBytes: number;
   readonly #tail: Tail;
@@ -18,7 +18,7 @@ export class Clip {
   #held = 0;
   #isFull = false;
 
-  /** Bytes kept of either side. */
+  /** Takes the numbers of bytes to keep at either end. */
   constructor(headBytes: number, tailBytes: number) {
     this.#headBytes = headBytes;
     this.#tail = new Tail(tailBytes);

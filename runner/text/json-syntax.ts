@@ -1,6 +1,9 @@
-/** Follows the syntax of one JSON object byte by byte, so that text that only begins like one is told apart at once. */
+/**
+ * Checks the syntax of one JSON object byte by byte, so that text that only begins like an object is recognized at
+ * once.
+ */
 
-/** Deeper than anything that is accepted as a result. */
+/** Limit of the depth, higher than that of any accepted result. */
 const MAX_DEPTH = 1000;
 
 const QUOTE = 0x22;
@@ -17,7 +20,7 @@ const LITERALS: Record<number, string> = { 116: 'rue', 102: 'alse', 110: 'ull' }
 type Expects = 'Value' | 'ValueOrEnd' | 'Key' | 'KeyOrEnd' | 'Colon' | 'CommaOrEnd';
 type Within = 'Nothing' | 'Key' | 'Text' | 'Number' | 'Literal';
 
-/** `More`: a beginning of an object; `Done`: the whole of it; `Broken`: no object begins like this. */
+/** `More`: the beginning of an object; `Done`: a whole object; `Broken`: not the beginning of any object. */
 export type Verdict = 'More' | 'Done' | 'Broken';
 
 export class ObjectSyntax {
@@ -25,11 +28,11 @@ export class ObjectSyntax {
   readonly #open: number[] = [];
   #expects: Expects = 'Value';
   #within: Within = 'Nothing';
-  /** What is left of true, false or null. */
+  /** Remaining characters of true, false or null. */
   #literal = '';
   #escape: 'None' | 'Begun' | 1 | 2 | 3 | 4 = 'None';
 
-  /** The first byte has to be the opening brace. */
+  /** The first byte must be the opening brace. */
   push(byte: number): Verdict {
     if (this.#within === 'Key' || this.#within === 'Text') return this.#text(byte);
     if (this.#within === 'Literal') {
@@ -110,7 +113,7 @@ export class ObjectSyntax {
   }
 }
 
-/** Whoever parses the object tells numbers from what only looks like one. */
+/** Tests for a byte of a number. Only the parser tells real numbers from text with the same characters. */
 function isNumberByte(byte: number): boolean {
   return (byte >= 0x30 && byte <= 0x39) || byte === 0x2d || byte === 0x2b || byte === 0x2e || (byte | 0x20) === 0x65;
 }

@@ -4,7 +4,7 @@ import type { Hidden, Rules } from '../../core/text/hidden.ts';
 import { Redactor } from '../../core/text/redact.ts';
 import { Tail } from '../../core/text/tail.ts';
 
-/** The part of the agent's stderr that an error message quotes. */
+/** Length of the end of stderr that an error message quotes, bytes. */
 const ERROR_TAIL_BYTES = 2048;
 
 /** A stream of the agent, redacted for each reader by the reader's own rules. */
@@ -12,7 +12,7 @@ class TextStream {
   readonly #decoder = new StringDecoder('utf8');
   readonly #readers: { redactor: Redactor; onText: (text: string) => void }[] = [];
 
-  /** Hands on the redacted text, from now on. */
+  /** Passes on the redacted text, from now on. */
   read(rules: Rules, onText: (text: string) => void, onHidden?: () => void): void {
     this.#readers.push({ redactor: new Redactor(rules, onHidden), onText });
   }
@@ -33,24 +33,24 @@ function emit(text: string, onText: (text: string) => void): void {
 }
 
 export interface WrittenText {
-  /** The end of it. */
+  /** End of the text. */
   text: string;
-  /** Bytes of all of it. */
+  /** Bytes of the whole text. */
   bytes: number;
   truncated: boolean;
 }
 
-/** Takes the text of a turn as it comes, as an output has it. */
+/** Receives the text of a turn as it arrives, redacted like an output. */
 export interface LogObserver {
   stdout(text: string): void;
   stderr(text: string): void;
-  /** Something was hidden in it. */
+  /** Called for each value hidden in the text. */
   hidden(): void;
 }
 
 /**
- * The readable text of one turn. All of it goes to the runner's stderr, as it comes; the end of it is kept for the
- * turn's `log` message. After `close` text still goes to stderr: a background process may write long after the turn.
+ * Readable text of one turn. All of it goes to the runner's stderr as it arrives; its end is kept for the turn's `log`
+ * message. After `close` text still goes to stderr, because a background process may write long after the turn.
  */
 export class TurnLog {
   readonly #tail = new Tail(MAX_LOG_BYTES);
@@ -59,7 +59,7 @@ export class TurnLog {
   readonly #stderr = new TextStream();
   readonly #secrets: Hidden;
   readonly #write: (text: string) => void;
-  /** What came last did not end its line. */
+  /** True while the last line has not ended. */
   #midLine = false;
 
   constructor(secrets: Hidden, write: (text: string) => void) {
@@ -86,7 +86,7 @@ export class TurnLog {
     }
   }
 
-  /** Hands on the text of each stream as an output has it, from now on. */
+  /** Passes on the text of each stream, redacted like an output, from now on. */
   observe(observer: LogObserver): void {
     const { outputs } = this.#secrets;
     const onHidden = () => observer.hidden();
@@ -102,18 +102,18 @@ export class TurnLog {
     this.#stderr.push(bytes);
   }
 
-  /** Writes what is held back because a secret might go on in it. */
+  /** Writes the text that is held back because a secret might continue in it. */
   flush(): void {
     this.#stdout.end();
     this.#stderr.end();
   }
 
-  /** Begins with what the turn wrote up to here, in a process that ended. */
+  /** Begins with the turn's earlier text, written by a process that ended. */
   goOn(before: WrittenText | undefined): void {
     if (before) this.#tail.resume(before.text, before.bytes);
   }
 
-  /** Redacted text that stands on lines of its own, also between what the agent writes. */
+  /** Writes redacted text on lines of its own, also between output of the agent. */
   lines(text: string): void {
     for (const piece of this.#midLine ? ['\n', text] : [text]) {
       this.#write(piece);
@@ -121,14 +121,14 @@ export class TurnLog {
     }
   }
 
-  /** The turn's text ends here. */
+  /** Ends the turn's text. */
   close(): WrittenText {
     this.flush();
     const text = this.#tail.text();
     return { text, bytes: this.#tail.bytes, truncated: Buffer.byteLength(text) < this.#tail.bytes };
   }
 
-  /** The end of what the agent wrote to stderr. */
+  /** Returns the end of the agent's stderr. */
   errorTail(): string {
     this.#stderr.end();
     return this.#errorTail.text().trim();

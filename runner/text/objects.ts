@@ -1,27 +1,33 @@
 import { ObjectSyntax } from './json-syntax.ts';
 
-/** Text that turns out not to be an object is looked through again, line by line, up to so many times all that came. */
+/**
+ * Limit of repeated scans, as a multiple of all text: text that is not an object after all is scanned again, line by
+ * line.
+ */
 const RESCANS = 8;
-/** What is told of a text that is no object. */
+/** Bytes of a broken object that are reported. */
 const QUOTED_BYTES = 4096;
 const LINE_FEED = 0x0a;
 const OPEN_OBJECT = 0x7b;
 
 export interface ObjectScannerOptions {
-  /** Bytes of one object that are held. */
+  /** Limit of the bytes of one object that are held. */
   maxBytes: number;
-  /** A whole object, laid out over as many lines as its writer liked. false: it is log like the text around it. */
+  /**
+   * Called with a whole object, over any number of lines. Returns false for an object that is log like the text around
+   * it.
+   */
   onObject: (bytes: Buffer) => boolean;
-  /** An object that cannot be held, by its length; its text is log. */
+  /** Called with the length of an object that is too large to hold; its text is log. */
   onTooLarge: (bytes: number) => void;
-  /** The text from a brace beyond where it can be no object any more, or that was given up while open; it is log. */
+  /** Called with the text from a brace to the first syntax error, or of an object that stayed open; it is log. */
   onBroken: (text: string, why: 'Syntax' | 'NeverClosed') => void;
   onLog: (bytes: Buffer) => void;
 }
 
 /**
- * Finds the JSON objects that begin on a line of their own, however they are cut into pieces. An object is complete with
- * its closing brace: another may follow on the same line. Everything else is log, as soon as it is known to be.
+ * Finds the JSON objects that begin on a line of their own, however they are cut into pieces. An object ends with its
+ * closing brace: another may follow on the same line. All other text is log, as soon as that is certain.
  */
 export class ObjectScanner {
   readonly #options: ObjectScannerOptions;
@@ -29,9 +35,9 @@ export class ObjectScanner {
   #syntax = new ObjectSyntax();
   #held: Buffer[] = [];
   #heldBytes = 0;
-  /** What of a piece is log: handed on together, as a call for every line would cost more than its text. */
+  /** Log of the current piece, passed on together, because a call per line would cost more than its text. */
   #log: Buffer[] = [];
-  /** Bytes that may be looked at again: more would take a time that grows with the square of the text. */
+  /** Bytes that may still be scanned again: without a limit the time would grow with the square of the text. */
   #allowance = 0;
 
   constructor(options: ObjectScannerOptions) {
@@ -40,7 +46,7 @@ export class ObjectScanner {
 
   push(chunk: Buffer): void {
     this.#allowance += RESCANS * chunk.length;
-    // What comes next stands on top.
+    // New bytes are on top of the stack.
     this.#takeAll([chunk]);
   }
 
@@ -51,19 +57,19 @@ export class ObjectScanner {
     this.#handOnLog();
   }
 
-  /** An object has begun and not ended. */
+  /** True while an object has begun and not ended. */
   get isOpen(): boolean {
     return this.#at === 'InObject' || this.#at === 'InTooLarge';
   }
 
-  /** True where a line of the open object is a whole object itself that `matches`. */
+  /** Reports whether a line of the open object is itself a whole object that `matches`. */
   hasInside(matches: (line: string) => boolean): boolean {
     if (this.#at !== 'InObject') return false;
     const [, ...lines] = Buffer.concat(this.#held).toString('utf8').split('\n');
     return lines.some((line) => matches(line));
   }
 
-  /** The open object is not waited for any more: it is log, the lines after its first may be objects. */
+  /** Gives up the open object: it becomes log, and the lines after its first may be objects. */
   abandon(): void {
     if (this.#at === 'InTooLarge') {
       const bytes = this.#heldBytes;
@@ -75,7 +81,7 @@ export class ObjectScanner {
     }
   }
 
-  /** Nothing follows: an open object is log after all. */
+  /** Ends the text: an open object becomes log. */
   end(): void {
     if (this.#at !== 'InObject') return;
     const held = this.#release();
@@ -85,7 +91,7 @@ export class ObjectScanner {
     this.#handOnLog();
   }
 
-  /** Takes some of the bytes and returns the others, the next ones last. */
+  /** Consumes some of the bytes and returns the others, the next ones last. */
   #take(bytes: Buffer): Buffer[] {
     switch (this.#at) {
       case 'LineStart':
@@ -116,7 +122,7 @@ export class ObjectScanner {
       if (this.#at === 'LineStart') this.#log.push(bytes);
       return [];
     }
-    // The line feed behind an object belongs to it.
+    // The line feed after an object belongs to the object.
     const own = this.#at === 'AfterObject' && bytes[i] === LINE_FEED;
     this.#at = own ? 'LineStart' : 'InLine';
     return [own ? bytes.subarray(i + 1) : bytes];
@@ -142,7 +148,7 @@ export class ObjectScanner {
       this.#log.push(...this.#held, bytes);
       this.#held = [];
     } else if (bytes.length) {
-      // A copy: a slice would keep the whole chunk that it came in.
+      // The bytes are copied: a slice would keep the whole chunk in memory.
       this.#held.push(Buffer.from(bytes));
     }
   }
@@ -167,7 +173,8 @@ export class ObjectScanner {
     this.#at = 'InLine';
     if (tooLarge) return [rest];
     this.#options.onBroken(beginning(held, rest), why);
-    // The lines after its first may be objects. Once too much was looked at again only the last of them is.
+    // The lines after the first may be objects. Once the limit of repeated scans is reached only the last of them may
+    // be.
     this.#allowance -= held.length;
     const cut = (this.#allowance < 0 ? held.lastIndexOf(LINE_FEED) : held.indexOf(LINE_FEED)) + 1;
     if (cut === 0) {
@@ -193,10 +200,10 @@ export class ObjectScanner {
   }
 }
 
-/** A line that may be a whole object itself. */
+/** Matches a line that may be a whole object itself. */
 const OBJECT_LINE = /\n[ \t]*\{.*\}[ \t\r]*(\n|$)/;
 
-/** Text of a broken object and of the rest of its line, without lines that are objects themselves. */
+/** Returns the text of a broken object and the rest of its line, without lines that are objects themselves. */
 function beginning(held: Buffer, rest: Buffer): string {
   const end = rest.indexOf(LINE_FEED);
   const line = rest.subarray(0, Math.min(end === -1 ? rest.length : end, QUOTED_BYTES));

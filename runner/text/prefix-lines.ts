@@ -1,7 +1,7 @@
-/** A line that is longer is cut. */
+/** Limit of a line; a longer one is cut. */
 const MAX_LINE = 64 * 1024;
 
-/** Puts a prefix before every line of what comes in pieces, and hands on whole lines only. */
+/** Puts a prefix before every line of a text that arrives in pieces, and passes on whole lines only. */
 export class PrefixLines {
   readonly #prefix: string;
   readonly #write: (lines: string) => void;

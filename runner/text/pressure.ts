@@ -1,9 +1,12 @@
 import type { Clock } from '../../core/runtime.ts';
 
-/** A reader that is behind for so long, from when its stream was full until it has taken everything, stalls: nobody waits for it. */
+/**
+ * Time after which a slow reader counts as stalled and is not awaited any more. It is counted from when its stream was
+ * full until the reader has taken everything, milliseconds.
+ */
 const STALL_MS = 5000;
 
-/** Whether the reader of one of the runner's streams is behind: who fills the stream waits for it, for a while. */
+/** Backpressure of one of the runner's streams: its writer waits for a slow reader, for a while. */
 export class Pressure {
   readonly #clock: Clock;
   #held = false;
@@ -15,29 +18,32 @@ export class Pressure {
     this.#clock = clock;
   }
 
-  /** Whether the agent's output should not be read now. */
+  /** True if the agent's output should not be read now. */
   get full(): boolean {
     return this.#held && !this.#stalled;
   }
 
-  /** Whether the reader is behind for so long, or gone. */
+  /** True if the reader has been slow for too long, or is gone. */
   get stalled(): boolean {
     return this.#stalled;
   }
 
-  /** Calls back once `full` is over. */
+  /** Calls back once `full` is false. */
   whenRoom(fn: () => void): void {
     this.#onRoom.push(fn);
   }
 
-  /** The stream should take no more for now. */
+  /** Called when the stream should take no more for now. */
   hold(): void {
     if (this.#held) return;
     this.#held = true;
     this.#cancelTimer = this.#clock.setTimer(STALL_MS, () => this.stall());
   }
 
-  /** The reader has taken everything. `refill` gives the stream what has waited here, which can hold it again. */
+  /**
+   * Called when the reader has taken everything. `refill` writes the text that has waited here, which can fill the
+   * stream again.
+   */
   release(refill: () => void): void {
     this.#cancelTimer();
     this.#held = false;
@@ -46,7 +52,7 @@ export class Pressure {
     if (!this.#held) this.#wake();
   }
 
-  /** Nobody reads the stream. */
+  /** Called when nobody reads the stream. */
   stall(): void {
     this.#stalled = true;
     this.#wake();

@@ -2,14 +2,14 @@ import type { Writable } from 'node:stream';
 import type { Clock } from '../../core/runtime.ts';
 import { Pressure } from './pressure.ts';
 
-/** Text waiting for stderr beyond this asks the agent to pause. */
+/** Bytes of text waiting for stderr above which the agent is paused. */
 const PAUSE_BYTES = 1024 * 1024;
-/** Beyond this text is left out even while the agent's last output is read without a pause. */
+/** Bytes above which text is dropped, also while the agent's last output is read without a pause. */
 const MAX_BYTES = 4 * PAUSE_BYTES;
 
 /**
- * The runner's stderr. A reader of the pod's log that stops reading must not stop the session: the agent is slowed down
- * for a while, then text is left out, and how much is said once the reader is back.
+ * The runner's stderr. A reader of the pod's log that stops reading must not stop the session. The agent is slowed down
+ * for a while; then text is dropped, and the number of dropped bytes is reported once the reader continues.
  */
 export class TextSink {
   readonly pressure: Pressure;
@@ -19,7 +19,7 @@ export class TextSink {
   constructor(stream: Writable, clock: Clock) {
     this.#stream = stream;
     this.pressure = new Pressure(clock);
-    // Its reader is gone: the log has no reader then, the session goes on.
+    // The log's reader is gone; the session continues without one.
     stream.on('error', () => this.pressure.stall());
     stream.on('drain', () => this.pressure.release(() => this.#note()));
   }

@@ -1,15 +1,15 @@
 const LINE_FEED = 0x0a;
 
 export interface LineSplitterOptions {
-  /** Bytes of one line that are held. */
+  /** Limit of the bytes of one line that are held. */
   maxBytes: number;
-  /** A whole line, its line feed included, if it has one. */
+  /** Called with a whole line, including its line feed if it has one. */
   onLine: (line: Buffer) => void;
-  /** Pieces of a line that cannot be held, as they come. */
+  /** Called with the pieces of a line that is too long to hold, as they arrive. */
   onTooLong: (piece: Buffer) => void;
 }
 
-/** Cuts what comes in pieces into lines. */
+/** Cuts text that arrives in pieces into lines. */
 export class LineSplitter {
   readonly #options: LineSplitterOptions;
   #held: Buffer[] = [];
@@ -29,7 +29,7 @@ export class LineSplitter {
     if (rest.length) this.#hold(rest);
   }
 
-  /** The line at hand is over. */
+  /** Ends the current line. */
   end(): void {
     if (this.#bytes > 0 && this.#bytes <= this.#options.maxBytes) this.#options.onLine(Buffer.concat(this.#held));
     this.#held = [];
@@ -40,7 +40,7 @@ export class LineSplitter {
     const held = this.#held;
     this.#bytes += bytes.length;
     if (this.#bytes <= this.#options.maxBytes) {
-      // A copy: a slice would keep the whole chunk that it came in.
+      // The bytes are copied: a slice would keep the whole chunk in memory.
       held.push(Buffer.from(bytes));
       return;
     }

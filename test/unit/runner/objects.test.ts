@@ -11,7 +11,7 @@ interface Seen {
   tooLarge: number[];
 }
 
-/** Scans the pieces; objects with `"log":true` are not taken. */
+/** Scans the pieces. An object with `"log":true`, or with a number that JSON does not allow, is log. */
 function scan(pieces: (string | Buffer)[], maxBytes = 1000): Seen {
   const { scanner, seen } = scannerOf(maxBytes);
   for (const piece of pieces) scanner.push(Buffer.from(piece));
@@ -24,8 +24,8 @@ function scannerOf(maxBytes = 1000): { scanner: ObjectScanner; seen: Seen } {
   const scanner = new ObjectScanner({
     maxBytes,
     onObject: (bytes) => {
-      const value = JSON.parse(bytes.toString('utf8'));
-      if (value.log) return false;
+      const value = parsed(bytes.toString('utf8'));
+      if (!value || value.log) return false;
       seen.objects.push(value);
       return true;
     },
@@ -36,6 +36,15 @@ function scannerOf(maxBytes = 1000): { scanner: ObjectScanner; seen: Seen } {
     },
   });
   return { scanner, seen };
+}
+
+/** Returns undefined for an object with a number like `-`, which the scanner does not check. */
+function parsed(text: string): Record<string, unknown> | undefined {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
 }
 
 function judge(text: string): { verdict: Verdict; at: number } {
@@ -164,6 +173,11 @@ describe('objects among text', () => {
         assert.deepEqual({ ...cut, broken: cut.broken.length }, { ...whole, broken: whole.broken.length });
       }),
     );
+  });
+
+  test('an object with a number that JSON does not allow is log', () => {
+    const text = '{"a":\n-}';
+    assert.deepEqual(scan([text]), { objects: [], log: text, broken: [], tooLarge: [] });
   });
 
   test('nothing is lost: text without objects is its log', () => {

@@ -31,9 +31,10 @@ $(INSTALLED): package.json package-lock.json
 generate: $(INSTALLED) ## write every generated file from its source
 	$(NODE) scripts/generate.ts
 
-check: $(INSTALLED) ## types, style, generated files
+check: $(INSTALLED) ## types, style, unused code, generated files
 	$(NODE) node_modules/typescript/bin/tsc -p .
 	$(NODE) node_modules/@biomejs/biome/bin/biome check .
+	$(NODE) node_modules/knip/bin/knip.js
 	$(NODE) scripts/generate.ts --check
 
 test: check unit sim integration ## all that needs no Kubernetes

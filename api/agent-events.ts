@@ -27,7 +27,7 @@ export function parsePlace(text: string | undefined): Place | undefined {
   return seq === undefined ? undefined : { incarnation: Number(incarnation), seq: Number(seq) };
 }
 
-export const placeOf = ({ incarnation, seq }: Place): string => `${incarnation}.${seq}`;
+const placeOf = ({ incarnation, seq }: Place): string => `${incarnation}.${seq}`;
 
 /** Returns the position of the last event so far; later events are new. */
 export async function lastPlace(

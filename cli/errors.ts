@@ -54,7 +54,7 @@ export function describeError(error: unknown, cli: { name: string }): { message:
   }
 }
 
-export function howToGetACluster(name: string): string {
+function howToGetACluster(name: string): string {
   return `Start one on this machine with: ${name} local up --detach\nOr name one with --kubeconfig, --context or KUBECONFIG.`;
 }
 

@@ -16,7 +16,7 @@ const CANCEL_WAIT_MS = 15_000;
 /**
  * Waits until the turn has ended. Explains on stderr why the turn does not start, once that takes longer than usual.
  */
-export async function waitForTurn(turn: StoredTurn, cluster: Cluster, cli: Cli, signal: AbortSignal) {
+async function waitForTurn(turn: StoredTurn, cluster: Cluster, cli: Cli, signal: AbortSignal) {
   const { name, uid } = turn.metadata;
   const { namespace } = cluster;
   let phase: TurnPhase | undefined;
@@ -82,7 +82,7 @@ const isReady = ({ status }: StoredSession) =>
   status?.conditions?.some((one) => one.type === 'Ready' && one.status === 'True') ?? false;
 
 /** Returns the first condition that explains why the session does not take the turn. */
-export function whyWaiting(session: StoredSession, cliName: string): string {
+function whyWaiting(session: StoredSession, cliName: string): string {
   const { conditions, currentTurn } = session.status ?? {};
   if (!conditions) {
     return `no controller has seen session ${session.metadata.name} yet; is Berth's controller running in this cluster?`;
@@ -138,7 +138,7 @@ export async function finishTurn(
   return exitCodeOf(ended);
 }
 
-export function exitCodeOf(turn: StoredTurn): number {
+function exitCodeOf(turn: StoredTurn): number {
   switch (turn.status?.phase) {
     case 'Succeeded':
       return EXIT.ok;
@@ -167,7 +167,7 @@ async function printTurn(turn: StoredTurn, cluster: Cluster, cli: Cli, format?: 
 }
 
 /** Formats a string as it is, anything else as JSON; ends with a line feed. */
-export function asText(value: unknown): string {
+function asText(value: unknown): string {
   const text = typeof value === 'string' ? value : JSON.stringify(value);
   return text.endsWith('\n') ? text : `${text}\n`;
 }

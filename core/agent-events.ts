@@ -3,7 +3,7 @@
 import { parseExact } from './json.ts';
 
 /** Prefix of the line of an event; a JSON object follows. */
-export const EVENT_PREFIX = '[berth event] ';
+const EVENT_PREFIX = '[berth event] ';
 
 export interface EventLine {
   /** Number of the event's frame. Together with the pod's incarnation it is the event's place in the session. */

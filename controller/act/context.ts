@@ -11,7 +11,7 @@ import type { EventFacts } from '../status/events.ts';
 import type { CachedTurn, Memory, World } from '../world/world.ts';
 
 /** The present leadership. */
-export interface Leader {
+interface Leader {
   /** Drawn at every start of the process. */
   identity: string;
   epoch(): number;

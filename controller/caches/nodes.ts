@@ -42,7 +42,7 @@ export class Nodes {
   }
 }
 
-export function nodeFacts({ spec, status }: Node): NodeFacts {
+function nodeFacts({ spec, status }: Node): NodeFacts {
   // Unknown: the node lifecycle controller has not heard of the kubelet (pkg/controller/nodelifecycle).
   const ready = status?.conditions?.find(({ type }) => type === 'Ready');
   return {

@@ -3,7 +3,7 @@ import { selects } from '../settings/label-selector.ts';
 import type { Space, Tally } from './tally.ts';
 
 /** From the widest to the narrowest. */
-export type Scope = 'Installation' | 'Class' | 'Namespace';
+type Scope = 'Installation' | 'Class' | 'Namespace';
 
 export interface Limit {
   scope: Scope;

@@ -7,7 +7,7 @@ import type { Action } from './actions.ts';
  * furthest on the way from the settings to a runner that takes turns.
  */
 const PRECEDENCE = ['Binding', 'Pod', 'Creation', 'Slot', 'Deletion', 'FirstTurn', 'Settings'] as const;
-export type ProblemSource = (typeof PRECEDENCE)[number];
+type ProblemSource = (typeof PRECEDENCE)[number];
 
 /** Result of the policies, which they build up one after the other. */
 export interface Draft extends Subject {

@@ -26,7 +26,7 @@ import {
 } from './suspend-reason.ts';
 
 /** A turn shows in the session once it has run this long; shorter ones cost no write of their own. */
-export const SHOW_TURN_MS = 1000;
+const SHOW_TURN_MS = 1000;
 
 /** What can keep a pod from becoming ready. */
 const START_PROBLEMS: ReadonlySet<string> = new Set<Reason>([

@@ -21,7 +21,7 @@ export interface LoadedKeys extends MasterKeys {
 const CURRENT = 'current';
 
 /** The Secret of the master keys cannot be used. */
-export class MasterKeyError extends Error {
+class MasterKeyError extends Error {
   readonly code = 'MasterKeyInvalid';
 }
 

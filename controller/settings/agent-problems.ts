@@ -55,7 +55,7 @@ export function plainAgentProblem(agent: Agent): Problem | undefined {
   return filesProblem(agent);
 }
 
-export function invalid(field: string, problem: string): Problem {
+function invalid(field: string, problem: string): Problem {
   return { reason: 'InvalidSpec', message: `spec.agent.${field}: ${problem}` };
 }
 

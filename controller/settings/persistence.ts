@@ -21,7 +21,7 @@ export interface Kept {
   workspace?: Workspace;
 }
 
-export const DEFAULT_MOUNT_PATH = '/workspace';
+const DEFAULT_MOUNT_PATH = '/workspace';
 
 /** Whether the state is stored: a session without loses what it knows with its pod, so no pod is taken from it unasked. */
 export function keepsState(spec: Spec, sessionClass: StoredSessionClass | undefined): boolean {

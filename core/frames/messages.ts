@@ -78,7 +78,7 @@ export interface Log {
 }
 
 /** The packed, sealed state directory: this message holds its facts, and the binary part holds the sealed bytes. */
-export interface State {
+interface State {
   /** Absent for the answer to `snapshot`. */
   turn?: string;
   /** sha256 of the plain archive, hex. */
@@ -136,7 +136,7 @@ export interface Question {
 }
 
 /** Frame of a turn that waits for a decision. Its state and log are as in a result. */
-export interface ApprovalRequest extends Question {
+interface ApprovalRequest extends Question {
   turn: string;
   attempt: number;
   /** Random id, assigned once: a repeated frame has the same id. */
@@ -153,7 +153,7 @@ export interface ApprovalRequest extends Question {
 }
 
 /** Event that an agent reports while it works. */
-export interface AgentEvent {
+interface AgentEvent {
   turn: string;
   attempt: number;
   /** RFC 3339 with milliseconds, by the runner's clock. */
@@ -407,7 +407,7 @@ export interface ControlMessages {
 export type ControlKind = keyof ControlMessages;
 
 export type Control = { [K in ControlKind]: ControlOf<K> }[ControlKind];
-export interface ControlOf<K extends ControlKind> {
+interface ControlOf<K extends ControlKind> {
   /** Epoch of the leadership that sent the message. */
   epoch: number;
   /**

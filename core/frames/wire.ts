@@ -2,7 +2,7 @@
 import { parseExact } from '../json.ts';
 import { type FrameKind, MAX_MESSAGE_BYTES } from './messages.ts';
 
-export const FRAME_VERSION = 1;
+const FRAME_VERSION = 1;
 export const START = '<<<BERTH_START ';
 export const END = '<<<BERTH_END ';
 export const CLOSE = '>>>';
@@ -10,7 +10,7 @@ export const CLOSE = '>>>';
 /** Characters of base64 in one part. */
 export const MAX_BODY_CHARS = 12 * 1024;
 /** IV and tag around a part's ciphertext. */
-export const SEAL_BYTES = 12 + 16;
+const SEAL_BYTES = 12 + 16;
 /** Bytes of the plain message in one part. */
 export const PART_BYTES = (MAX_BODY_CHARS / 4) * 3 - SEAL_BYTES;
 /** Longest header, including marker and braces. A scanner must keep this much of a line's end. */

@@ -70,7 +70,7 @@ export interface Volume {
   image?: { reference: string; pullPolicy?: 'Always' | 'IfNotPresent' | 'Never' };
 }
 
-export interface PodStatus {
+interface PodStatus {
   phase?: 'Pending' | 'Running' | 'Succeeded' | 'Failed' | 'Unknown';
   reason?: string;
   message?: string;
@@ -207,7 +207,7 @@ export interface Event extends KubeObject {
   reportingInstance?: string;
 }
 
-export interface UserInfo {
+interface UserInfo {
   username?: string;
   uid?: string;
   groups?: string[];

@@ -1,7 +1,7 @@
 import type { KubeClient } from './client.ts';
 
 /** Oldest Kubernetes version that Berth is tested on. Attach over WebSockets and selectable fields require it too. */
-export const OLDEST_SUPPORTED = { major: 1, minor: 34 };
+const OLDEST_SUPPORTED = { major: 1, minor: 34 };
 
 /** The cluster is older than the oldest version that Berth is tested on. */
 export class UnsupportedVersionError extends Error {

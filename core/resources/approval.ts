@@ -23,5 +23,4 @@ export const approvalSpec = z
     }),
   );
 
-export type Decision = z.infer<typeof decision>;
 export type ApprovalSpec = z.infer<typeof approvalSpec>;

@@ -245,7 +245,7 @@ function structural(node: unknown, path: string): JsonSchema {
 }
 
 /** Returns the OpenAPI 3.0 schema of a zod schema in the form that Kubernetes accepts. */
-export function structuralSchema(schema: z.ZodType, path: string): JsonSchema {
+function structuralSchema(schema: z.ZodType, path: string): JsonSchema {
   return structural(z.toJSONSchema(schema, { target: 'openapi-3.0', io: 'input', unrepresentable: 'throw' }), path);
 }
 

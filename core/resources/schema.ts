@@ -200,13 +200,12 @@ export const persistence = z.strictObject({
     .describe('The largest state, as an archive, in bytes, for example 10Mi. Default: all that Berth can store, 32Mi.'),
   workspace: workspace.optional(),
 });
-export type Persistence = z.infer<typeof persistence>;
 
 /** Generation of a status or a condition. */
 export const observedGeneration = () =>
   z.int().optional().describe('metadata.generation of the spec that this was said of.');
 
-export const condition = z.strictObject({
+const condition = z.strictObject({
   type: z.string().max(64).describe('What it is about, for example Ready or Finished.'),
   status: z.enum(['True', 'False', 'Unknown']).describe('Whether it is so.'),
   reason: z.string().max(64).describe('One word for programs; docs/reference/reasons.md lists them all.'),

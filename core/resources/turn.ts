@@ -3,7 +3,7 @@ import { decision } from './approval.ts';
 import { MAX_ATTEMPTS } from './limits.ts';
 import { anyJson, conditions, count, digest, dnsLabel, duration, rules, stateRef, timestamp } from './schema.ts';
 
-export const TERMINAL_PHASES = ['Succeeded', 'Failed', 'Cancelled', 'TimedOut'] as const;
+const TERMINAL_PHASES = ['Succeeded', 'Failed', 'Cancelled', 'TimedOut'] as const;
 
 export const turnPhase = z.enum(['Queued', 'Running', 'AwaitingApproval', ...TERMINAL_PHASES]);
 

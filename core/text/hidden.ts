@@ -36,7 +36,7 @@ const MIN_CHARS = HEAD_CHARS;
  * Least length of a secret that is hidden in outputs: a shorter value is a word (root, admin) that an output has for
  * other reasons.
  */
-export const MIN_OUTPUT_CHARS = 8;
+const MIN_OUTPUT_CHARS = 8;
 /** Least length of a secret that is looked for across lines: a shorter value may be two words below each other. */
 const MIN_WRAPPED_CHARS = 16;
 

@@ -15,7 +15,7 @@ function withoutEmpty(details: Details): Details {
 }
 
 /** `sessions.berth.dev`, or `pods` in the core group. */
-export const qualified = (type: Named) => (type.group === '' ? type.plural : `${type.plural}.${type.group}`);
+const qualified = (type: Named) => (type.group === '' ? type.plural : `${type.plural}.${type.group}`);
 
 const detailsOf = (type: Named, name: string): Details => ({ name, group: type.group, kind: type.plural });
 

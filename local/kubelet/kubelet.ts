@@ -20,7 +20,7 @@ import { findBelonging, killBelonging, processTable } from './processes.ts';
 import { PodFolders } from './records.ts';
 import { type Images, type Pod, pods } from './types.ts';
 
-export const NODE_NAME = 'embedded';
+const NODE_NAME = 'embedded';
 
 /** How long to wait before the pods are listed anew after a failure, milliseconds. */
 const RELIST_MS = 200;

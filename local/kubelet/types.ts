@@ -38,7 +38,7 @@ interface NamedSource {
   optional?: boolean;
 }
 
-export interface Volume {
+interface Volume {
   name: string;
   emptyDir?: object;
   [kind: string]: unknown;
@@ -56,7 +56,7 @@ export interface PodSpec {
   serviceAccountName?: string;
 }
 
-export interface TerminatedState {
+interface TerminatedState {
   exitCode: number;
   reason: string;
   message?: string;

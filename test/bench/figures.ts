@@ -45,7 +45,7 @@ export function compared(
 }
 
 /** As a Markdown table. */
-export function table(figures: readonly Figure[]): string {
+function table(figures: readonly Figure[]): string {
   const rows = figures.map(({ what, measured, beside = '', difference = '' }) => [what, measured, beside, difference]);
   const header = ['what', 'measured', 'beside, in the same run', 'difference'];
   return [header, header.map(() => '---'), ...rows].map((cells) => `| ${cells.join(' | ')} |`).join('\n');

@@ -25,7 +25,7 @@ export interface ControllerCall {
 }
 
 /** Something that a runner said, as it reaches a controller. */
-export interface Word {
+interface Word {
   /** The controller's process. */
   process: string;
   agoMs: number;

@@ -2,7 +2,7 @@ import { eventually } from './eventually.ts';
 import type { ControllerProcess } from './installation.ts';
 
 /** The samples of a text for Prometheus, as `name{labels}` → value, with the labels in the order in which they are written. */
-export function samples(text: string): Map<string, number> {
+function samples(text: string): Map<string, number> {
   const lines = text.split('\n').filter((line) => line !== '' && !line.startsWith('#'));
   return new Map(
     lines.map((line) => {

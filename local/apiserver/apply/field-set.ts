@@ -33,7 +33,7 @@ export const isGranular = (value: unknown, schema: Schema): value is Json | unkn
   Array.isArray(value) ? granularList(schema) : isObject(value) && schema['x-kubernetes-map-type'] !== 'atomic';
 
 /** The children of a granular value: step, value, schema. */
-export function children(value: Json | unknown[], schema: Schema): [string, unknown, Schema][] {
+function children(value: Json | unknown[], schema: Schema): [string, unknown, Schema][] {
   if (Array.isArray(value)) return value.map((item) => [itemStep(item, schema), item, schema.items ?? {}]);
   return Object.entries(value).map(([key, child]) => [`f:${key}`, child, fieldSchema(schema, key) ?? {}]);
 }

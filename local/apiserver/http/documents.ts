@@ -11,7 +11,7 @@ export interface Documents {
   openapi: OpenApi;
 }
 
-export const serverVersion = {
+const serverVersion = {
   major: '1',
   minor: '35',
   emulationMajor: '1',

@@ -117,7 +117,7 @@ const invalidOptions = (field: string, value: unknown, supported: string[], kind
   invalidObject({ group: 'meta.k8s.io', kind }, '', [notSupported(field, value, supported)]);
 
 /** What the query says about how to write. 422 for values that mean nothing. */
-export function writeRequest({ query, user, req, res }: Call): WriteRequest {
+function writeRequest({ query, user, req, res }: Call): WriteRequest {
   const fieldValidation = query.get('fieldValidation') || 'Warn';
   const dryRun = query.getAll('dryRun');
   if (!['Strict', 'Warn', 'Ignore'].includes(fieldValidation)) {

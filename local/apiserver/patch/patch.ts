@@ -9,7 +9,7 @@ export const applyType = 'application/apply-patch+yaml';
 const strategicType = 'application/strategic-merge-patch+json';
 
 /** The patch types a resource takes, in the order the API server lists them. */
-export const patchTypes = (type: ResourceType) => [
+const patchTypes = (type: ResourceType) => [
   'application/json-patch+json',
   'application/merge-patch+json',
   applyType,

@@ -15,7 +15,7 @@ export interface Column {
   cell(object: ApiObject, now: number): unknown;
 }
 
-export interface ScalePaths {
+interface ScalePaths {
   specReplicas: string[];
   statusReplicas: string[];
   labelSelector?: string[];
@@ -24,7 +24,7 @@ export interface ScalePaths {
 export type Verb = 'create' | 'delete' | 'deletecollection' | 'get' | 'list' | 'patch' | 'update' | 'watch';
 
 /** What a write is told about its surroundings. */
-export interface WriteContext {
+interface WriteContext {
   user: UserInfo;
   now: number;
 }

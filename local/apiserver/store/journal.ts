@@ -217,7 +217,7 @@ function syncFolder(dir: string): void {
 }
 
 /** A file of the store cannot be understood. Nothing is started on half of what was stored. */
-export class JournalDamaged extends Error {
+class JournalDamaged extends Error {
   readonly code = 'JournalDamaged';
   constructor(path: string, line: number, options: ErrorOptions) {
     super(

@@ -11,7 +11,7 @@ const reserved = new Set(
 );
 
 /** The name under which CEL knows a field. */
-export function celName(key: string): string {
+function celName(key: string): string {
   if (reserved.has(key)) return `__${key}__`;
   return key
     .replaceAll('__', '__underscores__')

@@ -48,7 +48,7 @@ export interface Schema {
 }
 
 /** The schema of the values of a map, when it is one. */
-export const valuesOf = (schema: Schema): Schema | undefined =>
+const valuesOf = (schema: Schema): Schema | undefined =>
   typeof schema.additionalProperties === 'object' ? schema.additionalProperties : undefined;
 
 /** The schema of one field of an object, whether property or map value. Properties called like methods of Object are safe. */

@@ -140,6 +140,6 @@ export class TestCluster {
   }
 }
 
-export function newKubelet(home: string): Kubelet {
+function newKubelet(home: string): Kubelet {
   return new Kubelet({ home, images, clock: systemClock, random: systemRandom, logger: silentLogger });
 }

@@ -14,7 +14,7 @@ export interface Bug {
   focus?: Focus;
 }
 
-export interface Edit {
+interface Edit {
   file: string;
   /** Occurs in the file exactly once; otherwise the source has moved on, and the bug has to move with it. */
   find: string;

@@ -2,7 +2,7 @@ import type { Observer } from '../observer.ts';
 import type { Facts } from './facts.ts';
 
 /** Something that must hold at every moment, or once everything has settled. Says so with `facts.fail`. */
-export interface Invariant extends Partial<Observer> {
+interface Invariant extends Partial<Observer> {
   /** Once nothing is left to do. */
   settled?(): void;
 }

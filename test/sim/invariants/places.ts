@@ -78,7 +78,7 @@ export class Places implements Partial<Observer> {
   }
 }
 
-export const EVERYTHING = 'the installation';
+const EVERYTHING = 'the installation';
 const ofClass = (name: string) => `class ${name}`;
 const ofClassIn = (name: string, namespace: string) => `class ${name} in ${namespace}`;
 

@@ -2,7 +2,7 @@ import { type ApiObject, at } from '../../object.ts';
 import { age } from '../duration.ts';
 import { type Column, type ResourceType, storageName, type Verb } from '../types.ts';
 
-export const allVerbs: Verb[] = ['create', 'delete', 'deletecollection', 'get', 'list', 'patch', 'update', 'watch'];
+const allVerbs: Verb[] = ['create', 'delete', 'deletecollection', 'get', 'list', 'patch', 'update', 'watch'];
 
 type Definition = Pick<ResourceType, 'plural' | 'kind'> & Partial<ResourceType>;
 

@@ -34,7 +34,7 @@ export interface PodSpec {
   tolerations?: Json[];
 }
 
-export interface ContainerState {
+interface ContainerState {
   waiting?: { reason?: string };
   running?: Json;
   terminated?: { exitCode: number; signal?: number; reason?: string };

@@ -22,7 +22,7 @@ export interface CrdVersion {
   selectableFields?: { jsonPath: string }[];
 }
 
-export interface CrdNames {
+interface CrdNames {
   plural: string;
   singular?: string;
   kind: string;
@@ -31,7 +31,7 @@ export interface CrdNames {
   categories?: string[];
 }
 
-export interface Condition {
+interface Condition {
   type: string;
   status: 'True' | 'False' | 'Unknown';
   reason: string;

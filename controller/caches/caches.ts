@@ -3,8 +3,9 @@ import { tooDeepAt } from '../../core/depth.ts';
 import { canonicalJson } from '../../core/json.ts';
 import type { Container, NetworkPolicy, Pod, StoredPod } from '../../core/kube/builtin.ts';
 import { Informer } from '../../core/kube/informer.ts';
+import { eachPage } from '../../core/kube/pages.ts';
 import { networkPolicies, pods } from '../../core/kube/resources.ts';
-import type { KubeApi, KubeObject, ListOptions, Resource, Stored } from '../../core/kube/types.ts';
+import type { KubeApi, KubeObject, ListOptions, Stored } from '../../core/kube/types.ts';
 import {
   type Approval,
   approvals,
@@ -104,20 +105,6 @@ export interface CachesOptions {
 
 const OUR_POLICIES = `${LABEL_MANAGED_BY}=${MANAGED_BY},${LABEL_NETWORK}`;
 const PAGE = 500;
-
-async function everyPage<T extends KubeObject>(
-  api: KubeApi,
-  resource: Resource<T>,
-  options: ListOptions,
-  take: (object: Stored<T>) => void,
-): Promise<void> {
-  let next: string | undefined;
-  do {
-    const page = await api.list(resource, { ...options, limit: PAGE, ...(next ? { continue: next } : {}) });
-    for (const object of page.items) take(object);
-    next = page.metadata.continue;
-  } while (next);
-}
 
 const NAMING = 'naming';
 const OF_SESSION = 'ofSession';
@@ -346,6 +333,12 @@ export function informerCaches(options: CachesOptions): Caches {
   const onClass = ({ metadata }: KubeObject) => options.onClass(metadata.name);
   classInformer.addHandler({ add: onClass, update: onClass, delete: onClass });
 
+  const applyTurns = async (scope: ListOptions) => {
+    await eachPage(api, turns, { ...scope, limit: PAGE }, ({ items }) => {
+      for (const turn of items) turnInformer.apply(turn);
+    });
+  };
+
   return {
     session: (namespace, name) => sessionInformer.get(namespace, name) as CachedSession | undefined,
     turnsNaming: (namespace, session) =>
@@ -381,15 +374,12 @@ export function informerCaches(options: CachesOptions): Caches {
       await sessionInformer.relist(signal);
       for (const namespace of namespaces ?? [undefined]) {
         if (namespace !== undefined && closedBy(namespace)) continue;
-        const scope = { ...(namespace === undefined ? {} : { namespace }), signal, fieldSelector: LIVE_TURNS };
-        await everyPage(api, turns, scope, (turn) => turnInformer.apply(turn));
+        await applyTurns({ ...(namespace === undefined ? {} : { namespace }), fieldSelector: LIVE_TURNS, signal });
       }
       await podInformer.relist(signal);
     },
     refreshTurns: (namespace, session, signal) =>
-      everyPage(api, turns, { namespace, fieldSelector: `spec.session=${session}`, signal }, (turn) =>
-        turnInformer.apply(turn),
-      ),
+      applyTurns({ namespace, fieldSelector: `spec.session=${session}`, signal }),
     leaveOut: ({ namespace, name, uid, resourceVersion }, session) => {
       // Of one that has gone meanwhile nothing would tell any more.
       if (turnInformer.get(namespace, name)?.metadata.uid === uid) leftOut.set(uid, resourceVersion);

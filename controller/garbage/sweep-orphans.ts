@@ -1,5 +1,6 @@
 import type { StoredPod } from '../../core/kube/builtin.ts';
 import { isConflict, isNotFound } from '../../core/kube/errors.ts';
+import { eachPage } from '../../core/kube/pages.ts';
 import { pods } from '../../core/kube/resources.ts';
 import { sessions } from '../../core/resources/kinds.ts';
 import { LABEL_SESSION_UID } from '../../core/resources/names.ts';
@@ -55,18 +56,10 @@ async function sessionUIDs(
 ): Promise<Set<string>> {
   const uids = new Set<string>();
   for (const namespace of namespaces) {
-    let next: string | undefined;
-    do {
-      const page = await api.list(sessions, {
-        ...(namespace === undefined ? {} : { namespace }),
-        ...(next ? { continue: next } : {}),
-        limit: 500,
-        metadataOnly: true,
-        signal,
-      });
-      for (const { metadata } of page.items) uids.add(metadata.uid);
-      next = page.metadata.continue || undefined;
-    } while (next);
+    const scope = namespace === undefined ? {} : { namespace };
+    await eachPage(api, sessions, { ...scope, limit: 500, metadataOnly: true, signal }, ({ items }) => {
+      for (const { metadata } of items) uids.add(metadata.uid);
+    });
   }
   return uids;
 }

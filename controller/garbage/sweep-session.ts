@@ -1,4 +1,5 @@
 import { isConflict, isNotFound } from '../../core/kube/errors.ts';
+import { eachPage } from '../../core/kube/pages.ts';
 import { sessions, turns } from '../../core/resources/kinds.ts';
 import type { SessionStatus } from '../../core/resources/session.ts';
 import type { StoredEntry } from '../../core/store/store.ts';
@@ -64,14 +65,11 @@ async function turnsOf({ api }: GarbageTools, session: CachedSession, signal: Ab
   const { name, uid } = session.metadata;
   const scope = { namespace: session.metadata.namespace as string, fieldSelector: `spec.session=${name}`, limit: PAGE };
   const facts: TurnFacts[] = [];
-  let next: string | undefined;
-  do {
-    const page = await api.list(turns, { ...scope, ...(next ? { continue: next } : {}), signal });
-    for (const turn of page.items) {
+  await eachPage(api, turns, { ...scope, signal }, ({ items }) => {
+    for (const turn of items) {
       if (turn.metadata.ownerReferences?.some((owner) => owner.uid === uid)) facts.push(turnFacts(turn));
     }
-    next = page.metadata.continue || undefined;
-  } while (next);
+  });
   return facts;
 }
 

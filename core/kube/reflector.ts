@@ -2,6 +2,7 @@ import { type Clock, delay, type Logger, type Random } from '../runtime.ts';
 import { backoffMs } from './backoff.ts';
 import type { Change, ObjectCache } from './cache.ts';
 import { isClosed, isExpired, TransportError } from './errors.ts';
+import { eachPage } from './pages.ts';
 import type { KubeApi, KubeObject, Resource, Stored } from './types.ts';
 
 export interface ReflectorOptions<T extends KubeObject> {
@@ -165,19 +166,10 @@ export class Reflector<T extends KubeObject> {
   async #pages(limit: number | undefined, signal: AbortSignal): Promise<{ objects: Stored<T>[]; version: string }> {
     const { api, resource, transform } = this.#options;
     const objects: Stored<T>[] = [];
-    let version: string | undefined;
-    let token: string | undefined;
-    do {
-      const page = await api.list(resource, {
-        ...this.#scope(),
-        ...(limit === undefined ? {} : { limit }),
-        ...(token === undefined ? {} : { continue: token }),
-        signal,
-      });
-      version ??= page.metadata.resourceVersion;
-      token = page.metadata.continue || undefined;
-      for (const item of page.items) objects.push(transform(item));
-    } while (token !== undefined);
+    const options = { ...this.#scope(), ...(limit === undefined ? {} : { limit }), signal };
+    const version = await eachPage(api, resource, options, ({ items }) => {
+      for (const item of items) objects.push(transform(item));
+    });
     return { objects, version };
   }
 

@@ -1,4 +1,5 @@
 import { isAlreadyExists, isNotFound } from '../kube/errors.ts';
+import { eachPage } from '../kube/pages.ts';
 import type { KubeApi, ObjectRef } from '../kube/types.ts';
 import { type Blob, blobs, type StoredBlob } from '../resources/kinds.ts';
 import { LABEL_SESSION_UID, storeKey } from '../resources/names.ts';
@@ -72,25 +73,22 @@ export class BlobStore implements Store {
 
   async list({ namespace, sessionUID }: Parameters<Store['list']>[0], signal: AbortSignal): Promise<StoredEntry[]> {
     const entries = new Map<string, StoredEntry>();
-    let next: string | undefined;
-    do {
-      const page = await this.#api.list(blobs, {
-        ...(namespace === undefined ? {} : { namespace }),
-        ...(sessionUID === undefined ? {} : { labelSelector: `${LABEL_SESSION_UID}=${sessionUID}` }),
-        ...(next === undefined ? {} : { continue: next }),
-        limit: PAGE_SIZE,
-        metadataOnly: true,
-        signal,
-      });
-      for (const { metadata } of page.items) {
+    const options = {
+      ...(namespace === undefined ? {} : { namespace }),
+      ...(sessionUID === undefined ? {} : { labelSelector: `${LABEL_SESSION_UID}=${sessionUID}` }),
+      limit: PAGE_SIZE,
+      metadataOnly: true,
+      signal,
+    };
+    await eachPage(this.#api, blobs, options, ({ items }) => {
+      for (const { metadata } of items) {
         const entry = entryOf(metadata);
         if (!entry) continue;
         const key = `${entry.namespace}/${storeKey(entry.sessionUID, entry.incarnation, entry.seq)}`;
         const createdAt = Math.max(entry.createdAt, entries.get(key)?.createdAt ?? 0);
         entries.set(key, { ...entry, createdAt });
       }
-      next = page.metadata.continue || undefined;
-    } while (next !== undefined);
+    });
     return [...entries.values()];
   }
 

@@ -1,4 +1,5 @@
 import { isClosed } from '../kube/errors.ts';
+import { eachPage } from '../kube/pages.ts';
 import type { KubeApi } from '../kube/types.ts';
 import { blobs } from '../resources/kinds.ts';
 import { ANNOTATION_BLOB_BYTES } from '../resources/names.ts';
@@ -98,19 +99,12 @@ export class Ceiling {
 
   async #sum(namespace: string | undefined): Promise<number> {
     let sum = 0;
-    let token: string | undefined;
-    do {
-      const page = await this.#options.api.list(blobs, {
-        ...(namespace === undefined ? {} : { namespace }),
-        ...(token === undefined ? {} : { continue: token }),
-        limit: PAGE_SIZE,
-        metadataOnly: true,
-      });
-      token = page.metadata.continue || undefined;
-      for (const { metadata } of page.items) {
+    const scope = namespace === undefined ? {} : { namespace };
+    await eachPage(this.#options.api, blobs, { ...scope, limit: PAGE_SIZE, metadataOnly: true }, ({ items }) => {
+      for (const { metadata } of items) {
         sum += Number(metadata.annotations?.[ANNOTATION_BLOB_BYTES]) || UNKNOWN_BYTES;
       }
-    } while (token !== undefined);
+    });
     return sum;
   }
 }

@@ -1,22 +1,22 @@
 import { ANNOTATION_TOUCHED_AT } from '../../core/resources/names.ts';
 import type { CachedSession, CachedTurn, World } from './world.ts';
 
-/** How far a clock of somebody who touches a session may be ahead. */
+/** Maximum clock skew accepted in the touched-at annotation: a client's clock may be this far ahead. */
 const MAX_SKEW_MS = 5 * 60_000;
-/** One that was active so lately does not give way: whoever made it or talked to it is about to go on. */
+/** A session that was active within this time is not preempted: whoever created or used it is about to go on. */
 export const JUST_ACTIVE_MS = 10_000;
-/** The agent's own activity between turns is written this often at most: it matters to nobody sooner. */
+/** Minimum interval between writes of the agent's own activity between turns; no reader needs it sooner. */
 const WRITE_EVERY_MS = 60_000;
 
 /**
- * When the session was last active, milliseconds since the epoch: a turn was created, started or ended, somebody touched
- * it, or its agent did something. Nothing else counts, looking least of all. Never later than now.
+ * Last activity of the session, milliseconds since the epoch: a turn was created, started or ended, a client touched
+ * the session, or its agent did something. Reads do not count. Never later than now.
  */
 export function lastActivity(world: World): number {
   return Math.max(activityOfPeople(world), Math.min(world.link?.lastActivity ?? 0, world.now));
 }
 
-/** The same for the status: it never goes back. */
+/** Last activity as `status.lastActiveAt` gets it: never earlier than what is written. */
 export function lastActivityToWrite(world: World): string {
   const written = Date.parse(world.session.status?.lastActiveAt ?? '') || 0;
   const all = lastActivity(world);
@@ -42,7 +42,7 @@ function momentsOf({ metadata, status }: CachedTurn): number[] {
     .map((at) => Date.parse(at));
 }
 
-/** What the annotation says; 0 for a time that nobody's clock can show yet, or for none. */
+/** Time in the touched-at annotation; 0 when it is absent or further ahead than clock skew explains. */
 export function touchedAt(session: Pick<CachedSession, 'metadata'>, now: number): number {
   const at = Date.parse(session.metadata.annotations?.[ANNOTATION_TOUCHED_AT] ?? '');
   return Number.isFinite(at) && at <= now + MAX_SKEW_MS ? at : 0;

@@ -2,14 +2,14 @@ import { MAX_PAYLOAD_BYTES } from '../../core/resources/limits.ts';
 import type { OwnTurns } from './own-turns.ts';
 import type { CachedApproval, CachedTurn, World } from './world.ts';
 
-/** What turns ask of people, and what they are told. */
+/** Requests for approval and the decisions on them. */
 
 interface Observed {
   world: World;
   turns: OwnTurns;
 }
 
-/** Whether an Approval can count for what the turn asks. */
+/** Reports whether an Approval is valid for the turn's current request. */
 export function counts(approval: CachedApproval, turn: Pick<CachedTurn, 'metadata' | 'status'>): boolean {
   const { metadata, spec, responseBytes, responseTooDeep } = approval;
   const owner = metadata.ownerReferences?.find(({ kind }) => kind === 'Turn')?.uid;
@@ -18,14 +18,14 @@ export function counts(approval: CachedApproval, turn: Pick<CachedTurn, 'metadat
     spec.requestId === turn.status.approval?.id &&
     (owner === undefined || owner === turn.metadata.uid) &&
     !metadata.deletionTimestamp &&
-    // Its rules do not see the response: what was changed since has another generation.
+    // The CEL rules do not see the response, so a changed Approval is told by its generation.
     (metadata.generation ?? 1) === 1 &&
     responseBytes <= MAX_PAYLOAD_BYTES &&
     responseTooDeep === undefined
   );
 }
 
-/** The first Approval for what the turn asks. */
+/** The oldest Approval that is valid for the turn's current request. */
 export function decisionFor(
   approvals: readonly CachedApproval[],
   turn: Pick<CachedTurn, 'metadata' | 'status'>,
@@ -39,18 +39,18 @@ export function decisionFor(
     )[0];
 }
 
-/** Whether somebody has decided, as far as it is known. */
+/** Reports whether the request is decided, as far as the caches show. */
 export function isDecided(world: Pick<World, 'approvals'>, turn: CachedTurn): boolean {
   return turn.status.approval?.decided !== undefined || decisionFor(world.approvals, turn) !== undefined;
 }
 
-/** The turn that is next waits for a decision: until then nothing of the session needs a pod. */
+/** Reports whether the next turn waits for a decision: until then the session needs no pod. */
 export function isParked({ turns, world }: Observed): boolean {
   const [next] = turns.live;
   return next?.status.phase === 'AwaitingApproval' && !isDecided(world, next);
 }
 
-/** The turn that waits and whose process is in the pod that is there. */
+/** The turn awaiting approval whose process is alive in the present pod. */
 export function waitingProcess({ turns, world: { pod } }: Observed): CachedTurn | undefined {
   return turns.live.find(
     ({ status }) =>

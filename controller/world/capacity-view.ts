@@ -1,16 +1,16 @@
-/** A session that waits for a place. */
+/** A session that waits for a slot. */
 export interface Applicant {
   /** `namespace/name`. */
   key: string;
   namespace: string;
   class: string;
-  /** Higher comes first, within the namespace. */
+  /** Higher values come first, within the namespace. */
   priority: number;
-  /** Since when it has waited, milliseconds since the epoch. */
+  /** Start of the wait, milliseconds since the epoch. */
   since: number;
 }
 
-/** Whether a session's next turn may begin as far as its concurrency group is concerned. */
+/** Admission of a session's next turn by its concurrency group. */
 export type GroupView =
   | { free: true }
   /** `unknown`: why the leader may not let any turn begin yet. */

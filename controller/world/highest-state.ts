@@ -1,6 +1,6 @@
 import type { StateRef } from '../../core/resources/schema.ts';
 
-/** States only move forward, by (incarnation, sequence number). */
+/** The highest state by (incarnation, sequence number): committed state only moves forward. */
 export function highestState(states: readonly (StateRef | undefined)[]): StateRef | undefined {
   const candidates = states.filter((state) => state !== undefined);
   return candidates.reduce<StateRef | undefined>(

@@ -2,19 +2,19 @@ import { sessionOwner } from '../../core/resources/kinds.ts';
 import { isTerminal } from '../../core/resources/turn.ts';
 import type { CachedSession, CachedTurn } from './world.ts';
 
-/** The Turns of one session, told apart once for all policies. */
+/** The Turns that name one session, sorted by what policies do with them. */
 export interface OwnTurns {
-  /** Not ended, in the order in which they run. */
+  /** Turns of this session that have not ended, in the order in which they run. */
   live: CachedTurn[];
-  /** The one that runs. */
+  /** The running turn. */
   running: CachedTurn | undefined;
-  /** Ended, but not yet counted in the session's status, by index. */
+  /** Ended turns that the session's status does not count yet, by index. */
   uncounted: CachedTurn[];
-  /** Without any owner, in order of creation. */
+  /** Turns without an owner, in order of creation. */
   ownerless: CachedTurn[];
-  /** Not ended, and another session's. */
+  /** Turns that have not ended and belong to another session of this name. */
   replaced: CachedTurn[];
-  /** The highest index that is known to have been given. */
+  /** The highest index known to have been given. */
   lastIndex: number;
 }
 
@@ -26,7 +26,10 @@ export function isOwn(session: CachedSession, turn: Owned): boolean {
   return owner(turn)?.uid === session.metadata.uid;
 }
 
-/** Owned by another session of this name: a former one, or one that the cache does not show yet. */
+/**
+ * Reports whether the turn is owned by another session of this name: a former one, or one that the cache does not show
+ * yet.
+ */
 export function isOthers(session: CachedSession, turn: Owned): boolean {
   return owner(turn) !== undefined && !isOwn(session, turn);
 }
@@ -56,7 +59,10 @@ export function ownTurns(session: CachedSession, turns: readonly CachedTurn[]): 
   };
 }
 
-/** Indexed turns by index, then the others as they were created: several share a second, their versions tell them apart. */
+/**
+ * Orders indexed turns by index, then the others by creation. Creation times are whole seconds, so resource versions
+ * order turns of the same second.
+ */
 function byOrder(a: CachedTurn, b: CachedTurn): number {
   const index = (turn: CachedTurn) => turn.status.index ?? Number.MAX_SAFE_INTEGER;
   const version = (turn: CachedTurn) => Number(turn.metadata.resourceVersion);

@@ -2,25 +2,25 @@ import type { ContainerState, Pod } from '../../core/kube/builtin.ts';
 import type { Reason } from '../../core/resources/reasons.ts';
 import { ownContainer } from './pod-status.ts';
 
-/** Why a pod has ended, or is being ended: the one place that reads it from what Kubernetes reports. */
+/** Reasons for the end of a pod: the one place that reads them from what Kubernetes reports. */
 
 export interface PodEnd {
   reason: Extract<Reason, 'PodLost' | 'OOMKilled' | 'Evicted'>;
-  /** A clause: "Pod s-… " stands before it. */
+  /** A clause that follows "Pod s-… ". */
   message: string;
-  /** Nothing that ran in the pod is to blame: the same again may go well. */
+  /** The cause lies outside the pod's containers, so the same attempt may succeed elsewhere. */
   fromOutside: boolean;
 }
 
-/** What is known beside what the pod says itself. */
+/** Facts about a pod's end that the pod itself does not show. */
 export interface EndFacts {
-  /** As in the container's limits. */
+  /** Memory limit, as written in the container's limits. */
   memoryLimit?: string | undefined;
-  /** Why this controller deleted it, where it did. */
+  /** Reason for which this controller deleted the pod, if it did. */
   deletedBecause?: string | undefined;
 }
 
-/** What the pod says about its end; one that says nothing has simply gone. */
+/** The reason for a pod's end; `PodLost` when nothing tells more. */
 export function podEnd(pod: Pod | undefined, { memoryLimit, deletedBecause }: EndFacts = {}): PodEnd {
   const ours = deletedBecause === undefined ? undefined : lost(`was deleted by Berth (${deletedBecause})`);
   if (!pod) return ours ?? lost('went away');
@@ -30,7 +30,7 @@ export function podEnd(pod: Pod | undefined, { memoryLimit, deletedBecause }: En
   );
 }
 
-/** Whether Kubernetes has said by now why the pod ends. */
+/** Reports whether Kubernetes shows a reason for the pod's end yet. */
 export function saysItsEnd(pod: Pod): boolean {
   return Boolean(
     disruption(pod) ||
@@ -45,7 +45,7 @@ const evicted = (message: string, fromOutside = true): PodEnd => ({ reason: 'Evi
 const lost = (message: string): PodEnd => ({ reason: 'PodLost', message, fromOutside: true });
 const terminated = (pod: Pod): ContainerState['terminated'] => ownContainer(pod)?.state?.terminated;
 
-// The reasons of the condition DisruptionTarget: k8s.io/api/core/v1 (PodReason…) and the writers named beside them.
+// Reasons of the condition DisruptionTarget: k8s.io/api/core/v1 (PodReason…) and the writers named beside them.
 function disruption(pod: Pod): PodEnd | undefined {
   const condition = pod.status?.conditions?.find(
     ({ type, status }) => type === 'DisruptionTarget' && status === 'True',
@@ -78,7 +78,7 @@ function ofPod(pod: Pod): PodEnd | undefined {
       const what = pressure ? 'was evicted by its node' : 'was evicted because it used more storage than it may';
       return evicted(`${what}${words}`, pressure);
     }
-    case 'Terminated': // pkg/kubelet/nodeshutdown: what ran when the node began to shut down
+    case 'Terminated': // pkg/kubelet/nodeshutdown: pods that ran when the node began to shut down
     case 'Shutdown':
     case 'NodeShutdown':
       return evicted(`ended with its node, which shuts down${words}`);
@@ -89,7 +89,7 @@ function ofPod(pod: Pod): PodEnd | undefined {
     case undefined:
     case '':
       return phase === 'Unknown' ? lost('is on a node that does not answer') : undefined;
-    default: // among them the refusals of the kubelet's admission: OutOfcpu, NodeAffinity, UnexpectedAdmissionError, …
+    default: // includes rejections by the kubelet's admission: OutOfcpu, NodeAffinity, UnexpectedAdmissionError, …
       return lost(`was ended by its node (${reason}${words})`);
   }
 }
@@ -98,11 +98,11 @@ function ofContainer(pod: Pod, memoryLimit?: string, deleted?: PodEnd): PodEnd |
   const state = terminated(pod);
   if (!state) return undefined;
   const limit = memoryLimit ? ` of ${memoryLimit}` : '';
-  // containerd marks a container that has ever had an OOM kill in it; only 137 says that this is what ended it.
+  // containerd marks any container that ever had an OOM kill in it; only exit code 137 shows that the kill ended it.
   if (state.reason === 'OOMKilled' && state.exitCode === 137) {
     return { reason: 'OOMKilled', message: `was over its memory limit${limit} and was killed`, fromOutside: false };
   }
-  // pkg/kubelet/kubelet_pods.go: after a restart of the node, or the runtime, the container is not found any more.
+  // pkg/kubelet/kubelet_pods.go: the kubelet does not find the container after a restart of the node or the runtime.
   if (state.reason === 'ContainerStatusUnknown') return lost('did not survive a restart of its node');
   if (deleted) return deleted;
   if (state.exitCode === 137) {

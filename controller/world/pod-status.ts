@@ -2,16 +2,20 @@ import type { ContainerStatus, Pod, StoredPod } from '../../core/kube/builtin.ts
 import { CONTAINER } from '../../core/resources/names.ts';
 import type { NodeFacts, Problem } from './world.ts';
 
-/** The one place that maps what Kubernetes reports of a pod that is there to Berth's words; for its end see pod-end.ts. */
+/** Maps the status of an existing pod to Berth's reasons; pod-end.ts does so for a pod's end. */
 
-/** The session's container. An admission webhook may have added others, and kubelets sort what they report by name. */
+/**
+ * The session's container, found by name: an admission webhook may have added others, and kubelets sort statuses by
+ * name.
+ */
 export function ownContainer(pod: Pod): ContainerStatus | undefined {
   return pod.status?.containerStatuses?.find(({ name }) => name === CONTAINER);
 }
 
 /**
- * Its container has ended; it will not run again (restartPolicy Never). One beside which another runs on is not waited for
- * that. Where all have ended the phase is: the kubelet writes it, and why it ended them, after their states.
+ * Reports whether the session's container has ended; it will not run again (restartPolicy Never). A sidecar that still
+ * runs is not waited for. Once all containers have ended the phase decides: the kubelet writes it, with the reason for
+ * the end, after the container states.
  */
 export function isOver(pod: Pod): boolean {
   const { containerStatuses = [] } = pod.status ?? {};
@@ -19,18 +23,18 @@ export function isOver(pod: Pod): boolean {
   return Boolean(ownContainer(pod)?.state?.terminated && containerStatuses.some(({ state }) => !state?.terminated));
 }
 
-/** Its kubelet is done with it. */
+/** Reports whether the pod's phase is terminal: the kubelet has nothing left to do. */
 function isTerminal({ status }: Pod): boolean {
   return status?.phase === 'Failed' || status?.phase === 'Succeeded';
 }
 
-/** Whether the container has ever been started. */
+/** Reports whether the session's container was ever started. */
 export function startedContainer(pod: Pod): boolean {
   const state = ownContainer(pod)?.state;
   return Boolean(state?.running || state?.terminated);
 }
 
-// The waiting reasons of the kubelet (pkg/kubelet/images/types.go, pkg/kubelet/kuberuntime/kuberuntime_container.go).
+// Waiting reasons of the kubelet (pkg/kubelet/images/types.go, pkg/kubelet/kuberuntime/kuberuntime_container.go).
 const IMAGE = new Set([
   'ErrImagePull',
   'ImagePullBackOff',
@@ -47,10 +51,13 @@ const CONFIG = new Set([
   'PreStartHookError',
   'RunContainerError',
 ]);
-/** Nothing that happens outside the pod's own, unchangeable spec makes these go away. */
+/** Waiting reasons that only a change of the pod's immutable spec would remove. */
 const HOPELESS = new Set(['InvalidImageName', 'ErrImageNeverPull']);
 
-/** What keeps the session's container from starting: in one that comes before it, as that which brings the runner, or in it. */
+/**
+ * The waiting reason of the session's container or of an init container before it, such as the one that brings the
+ * runner.
+ */
 function waiting(pod: Pod) {
   const { spec, status } = pod;
   for (const one of [...(status?.initContainerStatuses ?? []), ownContainer(pod)]) {
@@ -62,12 +69,12 @@ function waiting(pod: Pod) {
   return undefined;
 }
 
-/** Waiting will not help it. */
+/** Reports whether the container can never start, however long it waits. */
 export function isHopeless(pod: Pod): boolean {
   return HOPELESS.has(waiting(pod)?.reason ?? '');
 }
 
-/** What keeps a pod from running, if Kubernetes says something does. */
+/** The problem that keeps a pod from running, if Kubernetes reports one. */
 export function podProblem(pod: Pod): Problem | undefined {
   const { reason, message = 'no message', image } = waiting(pod) ?? {};
   if (reason && IMAGE.has(reason)) {
@@ -81,7 +88,7 @@ export function podProblem(pod: Pod): Problem | undefined {
   }
   if (reason) return { reason: 'PodConfigError', message: `${reason}: ${message}` };
   const scheduled = pod.status?.conditions?.find((condition) => condition.type === 'PodScheduled');
-  // One that is held back waits for nobody but its controller.
+  // A gated pod waits only for this controller.
   if (scheduled?.status === 'False' && scheduled.reason !== 'SchedulingGated') {
     return { reason: 'Unschedulable', message: scheduled.message ?? scheduled.reason ?? 'no node takes the pod' };
   }
@@ -89,14 +96,15 @@ export function podProblem(pod: Pod): Problem | undefined {
 }
 
 /**
- * Since when (milliseconds since the epoch) the pod's node has not answered, by the node where it is known, else by what
- * the control plane writes into the pod.
+ * Time since which the pod's node has not answered, milliseconds since the epoch: from the Node where it is known, else
+ * from the conditions that the control plane writes into the pod.
  */
 export function unreachableSince(pod: Pod, node: NodeFacts | undefined): number | undefined {
   if (node) return node.ready ? undefined : node.since;
   const ready = pod.status?.conditions?.find(({ type }) => type === 'Ready');
-  // pkg/controller/util/node MarkPodsNotReady: of a node that does not answer the controller makes the pods unready and
-  // leaves all else as the kubelet wrote it last, which itself never calls a pod with a ready container unready.
+  // pkg/controller/util/node MarkPodsNotReady: the control plane sets Ready to False on the pods of a node that does
+  // not answer and leaves the rest as the kubelet wrote it. The kubelet itself never calls a pod with ready containers
+  // unready.
   const marked = pod.status?.phase === 'Running' && ready?.status === 'False' && !ready.reason;
   const lost = pod.status?.reason === 'NodeLost' || pod.status?.phase === 'Unknown';
   if (!lost && !(marked && pod.status?.containerStatuses?.every((container) => container.ready))) return undefined;
@@ -104,23 +112,23 @@ export function unreachableSince(pod: Pod, node: NodeFacts | undefined): number 
 }
 
 /**
- * When (milliseconds since the epoch) a pod that its node does not answer for is given up: deleted, or removed without the
- * node's word where it is being deleted already. undefined while nothing is amiss.
+ * Time at which a pod on an unresponsive node is given up, milliseconds since the epoch: the pod is deleted, or
+ * force-deleted when its deletion is pending already. undefined while the node answers.
  */
 export function givenUpAt(pod: StoredPod, node: NodeFacts | undefined, graceMs: number): number | undefined {
   const terminating = pod.metadata.deletionTimestamp;
   if (!terminating) return after(unreachableSince(pod, node), graceMs);
-  // A kubelet that is there is still at work on it.
+  // A ready node's kubelet is still terminating the pod.
   if (node?.ready) return undefined;
-  // The API server sets it to the end of the pod's own grace.
+  // The API server sets deletionTimestamp to the end of the pod's grace period.
   const ends = Date.parse(terminating);
   const since = unreachableSince(pod, node) ?? (node || isTerminal(pod) ? ends : evictedUnseen(pod));
   return after(since === undefined ? undefined : Math.max(since, ends), graceMs);
 }
 
 /**
- * Since when a pod is evicted for a taint of its node of which no kubelet has started anything: a dead node's looks like
- * that, as there is no ready container whose pod the control plane could call unready.
+ * Time of the eviction for a node taint of a pod that no kubelet has started. A dead node's pod looks like this: it has
+ * no ready container, so the control plane could not set it unready.
  */
 function evictedUnseen(pod: Pod): number | undefined {
   const evicted = pod.status?.conditions?.find(({ type, status }) => type === 'DisruptionTarget' && status === 'True');

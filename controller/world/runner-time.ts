@@ -1,11 +1,12 @@
 import type { CachedTurn } from './world.ts';
 
-/** What a runner's clock and ours may differ by without anybody noticing. */
+/** Clock skew between a runner and the controller that is tolerated. */
 const TOLERANCE_MS = 2_000;
 
 /**
- * When a turn ran, by the cluster's clock. A runner tells by its node's: what it says cannot lie before the turn was given
- * to it, nor after now, nor its end before its start. Where it does, only how long it took is believed.
+ * Start and end of a turn by the cluster's clock. The runner reports them by its node's clock. The start cannot precede
+ * the delivery of the turn, the end cannot precede the start, and neither can lie in the future. If the report breaks
+ * one of these, only its duration is used.
  */
 export function inClusterTime<T extends { startedAt?: string | undefined; finishedAt?: string | undefined }>(
   turn: CachedTurn,
@@ -15,10 +16,10 @@ export function inClusterTime<T extends { startedAt?: string | undefined; finish
   const started = Date.parse(told.startedAt ?? '');
   const finished = Date.parse(told.finishedAt ?? '');
   const running = turn.status.conditions?.find(({ type }) => type === 'Running');
-  // One that waited for a decision was given more than once.
+  // A turn that waited for an approval was delivered more than once, so its creation is the bound.
   const first = turn.status.approval ? turn.metadata.creationTimestamp : running?.lastTransitionTime;
   const given = Date.parse(first ?? '');
-  // A comparison with what is not known is false.
+  // Comparisons with NaN, an unknown time, are false.
   const isFalse = finished > now + TOLERANCE_MS || started < given - TOLERANCE_MS || started > finished + TOLERANCE_MS;
   if (!isFalse) return told;
   const tookMs = Math.max(0, finished - started) || 0;

@@ -12,15 +12,15 @@ import {
 } from '../../core/resources/names.ts';
 import type { CachedSession } from './world.ts';
 
-/** The name of the session that the pod is for: its owner's, as a label can have been changed. */
+/** The name of the session that owns the pod; the label counts only without an owner, since anyone may change it. */
 export function sessionNameOf({ metadata }: Pick<StoredPod, 'metadata'>): string {
   return sessionOwner(metadata)?.name ?? metadata.labels?.[LABEL_SESSION] ?? '';
 }
 
 /**
- * Whether this installation made the pod for a session. Its name and its labels must agree on the session's uid and the
- * incarnation, and the session own it, whatever people or policies have made of `managed-by`; or, as an orphaning deletion
- * leaves it, nobody owns it and `managed-by` is still Berth's.
+ * Reports whether this installation made the pod for a session. The pod's name and labels must agree on the session's
+ * uid and incarnation, and the session must own it, whatever `managed-by` says by now. A pod that an orphaning deletion
+ * left without owners must still have Berth's `managed-by`.
  */
 export function isSessionPod({ metadata }: Pick<StoredPod, 'metadata'>): boolean {
   const { name, labels = {}, ownerReferences = [] } = metadata;
@@ -31,8 +31,8 @@ export function isSessionPod({ metadata }: Pick<StoredPod, 'metadata'>): boolean
 }
 
 /**
- * Whether this controller made the pod for the session's present incarnation. Its name, by which it was found, can be taken
- * by anybody who may create pods; owner and labels together are what the controller gives.
+ * Reports whether this controller made the pod for the session's present incarnation. Anyone who may create pods can
+ * take the name; only the controller sets this owner together with these labels.
  */
 export function isOurs(
   { metadata }: Pick<StoredPod, 'metadata'>,

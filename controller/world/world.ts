@@ -8,12 +8,12 @@ import type { TurnSpec, TurnStatus } from '../../core/resources/turn.ts';
 import type { Applicant, GroupView } from './capacity-view.ts';
 import type { LinkView } from './link-view.ts';
 
-/** What a body was when it left the cache: enough to tell whether it is still the same, and too large. */
+/** Digest and size of a body that the cache dropped: enough to detect a change and an oversize. */
 export interface BodyFacts {
   /** sha256 of the JSON, hex. */
   digest: string;
   bytes: number;
-  /** Where it is nested too deep. Its digest and bytes are not known then. */
+  /** Path at which the body is nested too deep; digest and bytes are unknown then. */
   tooDeep?: string;
 }
 
@@ -31,7 +31,10 @@ export interface CachedTurn {
   spec: Pick<TurnSpec, 'session' | 'timeout' | 'retry' | 'cancel'>;
   status: TurnStatus;
   input: BodyFacts;
-  /** Why the turn cannot be worked on, by an error of the controller's own; it has only what its end needs. */
+  /**
+   * Internal error that keeps the controller from processing the turn; such a turn has only the fields that its end
+   * needs.
+   */
   unreadable?: string;
 }
 
@@ -50,127 +53,127 @@ export interface CachedApproval {
   >;
   spec: Pick<ApprovalSpec, 'turn' | 'requestId' | 'decision' | 'requester'>;
   responseBytes: number;
-  /** Where the response is nested too deep; `responseBytes` is not known then. */
+  /** Path at which the response is nested too deep; `responseBytes` is unknown then. */
   responseTooDeep?: string;
 }
 
-/** The installation's own settings that decisions depend on. */
+/** Settings of the installation that decisions depend on. */
 export interface Installation {
   runnerImage: string;
-  /** Pods are processes of the machine, as on the embedded cluster: into an image nothing needs to be brought. */
+  /** Pods are processes on this machine, as on the embedded cluster, so no runner has to be injected into an image. */
   imagesArePrograms: boolean;
-  /** Milliseconds that a pod may take to answer before it counts as unresponsive. */
+  /** Milliseconds without an answer after which a pod counts as unresponsive. */
   unresponsiveMs: number;
-  /** Milliseconds after which a node that does not answer is given up, and so is a pod that should have ended by then. */
+  /** Milliseconds after which an unresponsive node is given up, and so is a pod that should have ended by then. */
   nodeGraceMs: number;
 }
 
-/** Whether a place for a running session is to be had. */
+/** A session's slot: held, available, or waited for. */
 export type Slot = 'Held' | 'Available' | Waiting;
 
-/** Why there is none, and what is shown of the wait. */
+/** Reason for the wait for a slot and its details, as shown to users. */
 export interface Waiting {
   waiting: Extract<Reason, 'AtCapacity' | 'CapacityUnknown'>;
   message: string;
-  /** From 1. */
+  /** Position in the queue, from 1. */
   position: number;
-  /** Some of those who hold the places waited for. */
+  /** A sample of the sessions that hold the slots waited for. */
   holders?: { name: string; since: string }[];
 }
 
-/** A failure of an effect that the next decisions must know, kept by the leader in memory and learnt anew by its successor. */
+/** A failed effect that the next decisions must know. The leader keeps it in memory; its successor learns it again. */
 export interface Problem {
   reason: Reason;
   message: string;
-  /** The API server is expected to take it back by itself, soon. */
+  /** Transient: the API server is expected to recover soon. */
   passes?: true;
 }
 
-/** What this leader remembers of one session beyond what is written. Lost without harm. */
+/** Memory of this leader about one session, beyond what is written. Losing it is harmless. */
 export interface Memory {
-  /** No turn that has ended is unknown to the caches. */
+  /** True once every ended turn is in the caches. */
   knowsTurns?: boolean;
-  /** Turns that had ended and were not counted yet at the last look. */
+  /** Turns that had ended and were not counted yet at the last reconcile. */
   uncounted?: readonly CachedTurn[];
-  /** The last state that a turn has committed, until the session's status has it: the turn may be deleted before. */
+  /** The last state that a turn committed, until the session's status has it: the turn may be deleted first. */
   committed?: StateRef | undefined;
-  /** The last refusal of the pod's creation. */
+  /** The last rejected creation of the pod. */
   startProblem?: Problem | undefined;
-  /** Why the turn in `spec.input` could not be created. */
+  /** Problem that keeps the turn in `spec.input` from being created. */
   firstTurnProblem?: Problem | undefined;
-  /** Since when the settings cannot work, whatever is wrong with them; milliseconds since the epoch. */
+  /** Time since which the settings have been invalid, for whatever reason; milliseconds since the epoch. */
   unsettledSince?: number | undefined;
-  /** A result that could not be stored, since when and why. */
+  /** Problem that keeps a result from being stored, and since when. */
   commitProblem?: (Problem & { since: number }) | undefined;
-  /** Live GETs found that this pod is gone. */
+  /** The pod that live GETs found gone. */
   confirmedGone?: { podUID: string } | undefined;
-  /** This pod was read live when its time to start was over. */
+  /** The pod that was read live when its start timeout had passed. */
   podRead?: { podUID: string } | undefined;
-  /** The log of this ended pod has been read to its end, or cannot be. */
+  /** The ended pod whose log has been read to its end, or cannot be read. */
   logRead?: { podUID: string } | undefined;
-  /** Since when (monotonic milliseconds) the log of this ended pod could not be read. */
+  /** The ended pod whose log could not be read, and since when (monotonic milliseconds). */
   logFailing?: { podUID: string; since: number } | undefined;
-  /** The session's pod as it was last seen, for what it said before it went. */
+  /** The session's pod as last observed, for what it reported before it was gone. */
   lastPod?: StoredPod | undefined;
-  /** Since when the creation of the pod has failed, milliseconds since the epoch. */
+  /** Time since which the creation of the pod has failed, milliseconds since the epoch. */
   createFailingSince?: number | undefined;
-  /** Suspensions that failed one after the other, why the last did, and when to try again unless the session changes. */
+  /** Consecutive failed suspensions: the last problem, their count, and when to retry unless the session changes. */
   suspensionFailed?: { problem: Problem; count: number; againAt: number; generation: number | undefined } | undefined;
-  /** The pod that was asked to be ready for suspension, and when (milliseconds since the epoch). */
+  /** The pod whose runner was asked to suspend, and when (milliseconds since the epoch). */
   suspensionAsked?: { podUID: string; at: number } | undefined;
-  /** When `status.queue` was last written, milliseconds since the epoch. */
+  /** Last write of `status.queue`, milliseconds since the epoch. */
   queueWrittenAt?: number | undefined;
-  /** The deletion of this pod was asked for; until it is accepted the request or its answer may be lost. */
+  /** The pod whose deletion was requested; until it is accepted the request or its answer may be lost. */
   deletionPending?: { podUID: string; why: string; accepted?: boolean } | undefined;
-  /** This pod without a runner was let run, whatever the cache shows. */
+  /** The runnerless pod whose scheduling gate was removed, whatever the cache shows. */
   letRun?: { podUID: string } | undefined;
-  /** The input was written to the stdin of this pod without a runner, or cannot be. */
+  /** The runnerless pod whose stdin got the input, or cannot get it. */
   inputGiven?: { podUID: string } | undefined;
-  /** The figures of a running turn that could not be written, by when they were so: later ones are. */
+  /** Time of the progress report of a running turn whose write failed; later reports are written. */
   usageUnwritten?: number;
-  /** The suspension under way: the state handed over is stored, and the second look found nothing. */
+  /** The suspension in progress: its state is stored, and the second check found nothing that speaks against it. */
   suspension?: { podUID: string; verified: StateRef | 'Unchanged' } | undefined;
 }
 
-/** What a pod's fate depends on of its node. */
+/** The facts about a node that decisions on its pods depend on. */
 export interface NodeFacts {
-  /** Nothing new is to be put there. */
+  /** The node is unschedulable (`kubectl cordon`). */
   cordoned: boolean;
   ready: boolean;
-  /** Since when it has been ready, or not, milliseconds since the epoch. */
+  /** Time since which `ready` has this value, milliseconds since the epoch. */
   since?: number;
 }
 
-/** Everything a decision about one Session depends on. */
+/** The input of every decision about one Session. */
 export interface World {
   /** Milliseconds since the epoch. */
   now: number;
   session: CachedSession;
-  /** Every cached Turn that names the session, in no order: its own, ownerless ones, and those of a former session. */
+  /** Cached Turns that name the session, unordered: its own, ownerless ones, and those of a former session. */
   turns: CachedTurn[];
-  /** Every cached Approval that names one of them. */
+  /** Cached Approvals that name one of these turns. */
   approvals: CachedApproval[];
   class: StoredSessionClass | undefined;
-  /** Of the session's namespace, as far as they are known. */
+  /** Labels of the session's namespace, as far as known. */
   namespaceLabels?: Readonly<Record<string, string>>;
   /** The pod that status.podName names. */
   pod: StoredPod | undefined;
-  /** Other pods of the session: earlier incarnations that are not gone yet. */
+  /** Pods of earlier incarnations of the session that are not gone yet. */
   strays: StoredPod[];
   link: LinkView | undefined;
   memory: Memory;
-  /** The session as it stands or would stand in line for a place. */
+  /** The session as it waits, or would wait, in the queue for a slot. */
   applicant: Applicant;
   slot: Slot;
-  /** Whether its next turn may begin as far as its concurrency group is concerned. */
+  /** Admission of the session's next turn by its concurrency group. */
   group: GroupView;
-  /** Since when that turn has waited, milliseconds since the epoch. */
+  /** Start of that turn's wait, milliseconds since the epoch. */
   groupSince: number;
-  /** The session is to give its place to another one, named as people read it. */
+  /** The session is to be preempted for this one, named as users read it. */
   preemptFor?: { for: string };
-  /** The pod's node, as far as it is known. */
+  /** The pod's node, if known. */
   node?: NodeFacts;
-  /** The nodes of this and the other pods, by the pod's uid, as far as they are known. */
+  /** Nodes of this and the other pods, by the pod's uid, as far as known. */
   nodes?: ReadonlyMap<string, NodeFacts>;
   installation: Installation;
   /** `Leader.hasSettled`. */

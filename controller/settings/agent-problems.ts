@@ -6,7 +6,7 @@ import type { Problem } from '../world/world.ts';
 type Field = keyof Agent;
 type Driver = NonNullable<Agent['driver']>;
 
-/** The drivers that obey a setting; every driver obeys the others. */
+/** Drivers that support a setting; settings not listed are supported by all. */
 const ONLY_FOR: { [field in Field]?: readonly Driver[] } = {
   server: ['Server'],
   shell: ['Shell'],
@@ -21,7 +21,7 @@ const ONLY_FOR: { [field in Field]?: readonly Driver[] } = {
   args: ['Command', 'Server', 'Tools'],
 };
 
-/** Settings that are there only with others, or contradict them, in the words of the user's own fields. */
+/** The first missing or contradictory agent setting, named by the user's own field. */
 export function agentProblem(agent: Agent): Problem | undefined {
   const { driver = 'Command', command = [] } = agent;
   const unused = (Object.keys(ONLY_FOR) as Field[]).find(
@@ -46,7 +46,7 @@ export function agentProblem(agent: Agent): Problem | undefined {
   return resultProblem(agent) ?? filesProblem(agent) ?? (driver === 'Tools' ? toolsProblem(agent) : undefined);
 }
 
-/** What a pod without a runner can be told by its spec alone; nobody would obey the rest. */
+/** Settings that a runnerless pod gets through its pod spec; nothing would apply the others. */
 const PLAIN: readonly Field[] = ['command', 'args', 'workingDir', 'env', 'secretFiles'];
 
 export function plainAgentProblem(agent: Agent): Problem | undefined {
@@ -69,7 +69,7 @@ function resultProblem({ result = 'Envelope', jsonLines }: Agent): Problem | und
   if (jsonLines?.error !== undefined && !jsonLines.errorWhen) {
     return invalid('jsonLines.error', 'is set, but errorWhen is not; say which line is an error, or leave it out');
   }
-  // The names of a map are beyond what a CustomResourceDefinition can check.
+  // A CustomResourceDefinition cannot check the keys of a map.
   for (const when of ['resultWhen', 'outputWhen', 'errorWhen'] as const) {
     const wrong = Object.keys(jsonLines?.[when] ?? {}).find((key) => !isJsonPointer(key));
     if (wrong !== undefined) {

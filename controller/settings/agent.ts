@@ -10,7 +10,7 @@ const DEFAULT_TOOL_MS = 30_000;
 
 type Tool = NonNullable<Agent['tools']>[number];
 
-/** How the agent of a session is run, and what its pod needs for that. */
+/** Settings of a session's agent and the Secrets that its pod needs for them. */
 export interface AgentSettings {
   agent: AgentSpec;
   /** Variables of the runner's container that the kubelet fills from Secrets; the agent sees them under their own names. */
@@ -19,7 +19,7 @@ export interface AgentSettings {
   secretFiles: { path: string; name: string; key: string }[];
 }
 
-/** The session's own settings over its class's, and variables under both; or what is wrong with both together. */
+/** Merges the session's settings over its class's, and `given` variables under both; or the problem with the result. */
 export function agentSettings(
   own: Agent,
   defaults: Agent,
@@ -78,7 +78,7 @@ function toolSpec({ name, description = '', parameters, command, method, timeout
   };
 }
 
-/** Only what is set: an absent field and one that is undefined are different to the runner. */
+/** Copies only the fields that are set: the runner tells an absent field from an undefined one. */
 function lines(spec: NonNullable<Agent['jsonLines']>): NonNullable<AgentSpec['jsonLines']> {
   return JSON.parse(JSON.stringify(spec));
 }
@@ -89,7 +89,7 @@ function files(...lists: NonNullable<Agent['secretFiles']>[]): AgentSettings['se
   return [...byPath.values()];
 }
 
-/** The class's settings of how to talk to its agent belong to the class's driver. */
+/** The class's defaults that still apply: with another driver, the class's settings for its own driver do not. */
 function inherited(own: Agent, defaults: Agent): Agent {
   if (!own.driver || own.driver === (defaults.driver ?? 'Command')) return defaults;
   const { input: _i, result: _r, jsonLines: _j, server: _s, shell: _h, tools: _t, maxParallel: _m, ...rest } = defaults;

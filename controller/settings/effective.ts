@@ -16,18 +16,18 @@ import { classProblem, limitsOf } from './sandbox.ts';
 import { DEFAULT_TIMEOUTS } from './timeouts.ts';
 import { workspaceVariables } from './workspace-variables.ts';
 
-/** What a session really runs with: its own settings over its class's over the built-in ones. */
+/** The settings that a session runs with: its own over its class's over the built-in ones. */
 export interface Effective extends AgentSettings, ImageSettings {
   imagePullPolicy?: 'Always' | 'IfNotPresent' | 'Never';
   imagePullSecrets: { name: string }[];
   resources: Resources;
   kept: Kept;
   template: PodTemplate;
-  /** Of the agent's processes. */
+  /** Limits of the agent's processes. */
   limits: Limits;
-  /** Patterns of what must not show. */
+  /** Patterns of secrets to redact. */
   redact: string[];
-  /** Where what looks like a secret is hidden; the runner's default where the class says nothing. */
+  /** Outputs in which text that looks like a secret is redacted; undefined: the runner's default. */
   heuristics: Heuristics | undefined;
 }
 
@@ -35,7 +35,7 @@ export const DEFAULT_START_MS = DEFAULT_TIMEOUTS.start;
 
 type Spec = CachedSession['spec'];
 
-/** The effective settings, or what is wrong with them in the words of the user's own fields. */
+/** The effective settings, or the problem with them, named by the user's own fields. */
 export function effective(
   session: CachedSession,
   sessionClass: StoredSessionClass | undefined,
@@ -83,7 +83,10 @@ export function isProblem(value: Effective | Problem): value is Problem {
   return 'reason' in value;
 }
 
-/** Labels that are not known select nothing and forbid nothing: until they are, no session of the class is admitted. */
+/**
+ * Problem when the class is not for the session's namespace. Unknown labels forbid nothing: no session of the class is
+ * admitted before they are known.
+ */
 function otherNamespace(
   { metadata }: CachedSession,
   { namespaceSelector }: SessionClassSpec,

@@ -2,10 +2,10 @@ import type { Granted } from '../../core/resources/turn.ts';
 import type { CachedTurn, World } from '../world/world.ts';
 import { atMost, timeoutMs, timeoutText, toMs } from './timeouts.ts';
 
-/** The settings that a turn's time-outs come from. */
+/** Source of a turn's timeouts. */
 type Rules = Pick<World, 'class'> & { session: Pick<World['session'], 'spec'> };
 
-/** The time-outs that decide how a turn that has begun ends, in milliseconds; Infinity: none. */
+/** Timeouts of a turn that has begun, in milliseconds; Infinity: none. */
 export interface TurnLimits {
   turnMs: number;
   stallMs: number;
@@ -15,8 +15,9 @@ export interface TurnLimits {
 }
 
 /**
- * The time-outs that a turn gets when it begins. They are written into its status then and alone count from then on: the
- * session's and the class's settings may change, become invalid or go while the turn runs. Absent: none.
+ * The timeouts that a turn gets when it begins. They are written into its status then, and only they count from then
+ * on: the session's and the class's settings may change, become invalid or be deleted while the turn runs. Absent:
+ * none.
  */
 export function grant(turn: Pick<CachedTurn, 'spec'>, { session: { spec }, class: sessionClass }: Rules): Granted {
   const ceiling = sessionClass?.spec.maxTimeouts?.turn;
@@ -30,7 +31,10 @@ export function grant(turn: Pick<CachedTurn, 'spec'>, { session: { spec }, class
   return Object.fromEntries(Object.entries(granted).filter(([, text]) => text !== undefined));
 }
 
-/** Time-outs of a turn. One that an earlier version began has no grant: the settings of the moment count for it. */
+/**
+ * Timeouts of a turn in milliseconds. A turn begun by an earlier version has no grant; the present settings count for
+ * it.
+ */
 export function limitsOf(turn: Pick<CachedTurn, 'spec' | 'status'>, rules: Rules): TurnLimits {
   const { timeout, stall, start, approval, persist } = turn.status.granted ?? grant(turn, rules);
   return {
@@ -42,7 +46,7 @@ export function limitsOf(turn: Pick<CachedTurn, 'spec' | 'status'>, rules: Rules
   };
 }
 
-/** Time-out of a pod's start: what the turn that waits for it was granted, else the session's own. */
+/** Timeout of a pod's start: granted to the turn that waits for the pod, else the session's own. */
 export function startLimit(running: CachedTurn | undefined, rules: Rules): number {
   return running ? limitsOf(running, rules).startMs : timeoutMs('start', rules.session.spec, rules.class);
 }

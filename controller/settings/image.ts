@@ -1,19 +1,19 @@
 import type { SessionClassSpec } from '../../core/resources/sessionclass.ts';
 import type { CachedSession, Installation, Problem } from '../world/world.ts';
 
-/** What a session's container runs from, and who talks to its agent. */
+/** Image of a session's container, and how the runner gets into it. */
 export interface ImageSettings {
   runner: SessionClassSpec['runner'];
   image: string;
-  /** What stands before and after a result, where the runner does not say so. */
+  /** Markers before and after a result in the output of a runnerless pod. */
   markers: { start: string; end: string };
-  /** The installation's own: where Injected takes the runner from. */
+  /** The installation's runner image, from which Injected copies the runner. */
   runnerImage: string;
 }
 
 export const DEFAULT_MARKERS = { start: '<<<BERTH_RESULT_START>>>', end: '<<<BERTH_RESULT_END>>>' };
 
-/** The image of the session, or what is wrong with it: only one that contains the runner has a default. */
+/** The session's image, or the problem with it. Only Embedded has a default image, the one with the runner. */
 export function imageSettings(
   { image: own }: CachedSession['spec'],
   { runner, image: given, resultMarkers: markers = DEFAULT_MARKERS }: SessionClassSpec,
@@ -27,7 +27,7 @@ export function imageSettings(
       message: `spec.image of the SessionClass: is not set, and with runner ${runner} there is no default; set the image of the agent`,
     };
   }
-  // The programs of this machine are what an image would have.
+  // Pods that are processes of this machine run its own programs, whatever the image.
   if (runner === 'Injected' && imagesArePrograms)
     return { runner: 'Embedded', image: runnerImage, runnerImage, markers };
   return { runner, image, runnerImage, markers };

@@ -1,6 +1,6 @@
 import type { LabelSelector } from '../../core/resources/schema.ts';
 
-/** Whether the labels are what the selector asks for; an empty one asks for nothing, as everywhere in Kubernetes. */
+/** Reports whether the selector matches the labels; an empty selector matches everything, as in Kubernetes. */
 export function selects(selector: LabelSelector, labels: Readonly<Record<string, string>>): boolean {
   const { matchLabels = {}, matchExpressions = [] } = selector;
   return (

@@ -13,23 +13,26 @@ export interface Workspace {
   mountPath: string;
 }
 
-/** What of a session outlives its pod. */
+/** Parts of a session that outlive its pod. */
 export interface Kept {
   state: boolean;
-  /** Bytes of the plain archive; absent: what Berth can store. */
+  /** Maximum bytes of the uncompressed archive; absent: the most that Berth can store. */
   maxStateBytes?: number;
   workspace?: Workspace;
 }
 
 const DEFAULT_MOUNT_PATH = '/workspace';
 
-/** Whether the state is stored: a session without loses what it knows with its pod, so no pod is taken from it unasked. */
+/**
+ * Reports whether the session's state is stored. A session without stored state loses it with its pod, so its pod is
+ * never taken for others.
+ */
 export function keepsState(spec: Spec, sessionClass: StoredSessionClass | undefined): boolean {
   if (sessionClass?.spec.runner === 'None') return false;
   return spec.persistence?.state ?? sessionClass?.spec.persistence?.state ?? true;
 }
 
-/** What outlives the pod: the session's own settings over its class's, at most the class's ceilings. */
+/** Merges the session's settings over its class's, at most the class's ceilings. */
 export function keptOf(spec: Spec, sessionClass: StoredSessionClass): Kept {
   const { persistence, maxPersistence } = sessionClass.spec;
   const amounts = [spec.persistence?.maxState ?? persistence?.maxState, maxPersistence?.maxState]
@@ -51,7 +54,7 @@ export function keptOf(spec: Spec, sessionClass: StoredSessionClass): Kept {
   };
 }
 
-/** What is wrong with what the session wants to keep. */
+/** The problem with the session's persistence settings. */
 export function persistenceProblem(
   spec: Spec,
   sessionClass: StoredSessionClass & { spec: SessionClassSpec },

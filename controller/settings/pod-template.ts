@@ -4,18 +4,18 @@ import type { SessionClassSpec } from '../../core/resources/sessionclass.ts';
 
 type Placement = Pick<PodSpec, 'runtimeClassName' | 'nodeSelector' | 'tolerations' | 'affinity' | 'priorityClassName'>;
 
-/** What of a session's pod is the class's alone. */
+/** The part of a session's pod that its class alone decides. */
 export interface PodTemplate {
   labels: Record<string, string>;
   annotations: Record<string, string>;
   readOnlyRootFilesystem: boolean;
-  /** Where and in what it runs, in the words of a pod's spec. */
+  /** Scheduling fields of the pod spec. */
   placement: Placement;
 }
 
 export function podTemplate(spec: SessionClassSpec): PodTemplate {
   const { podMetadata, sandbox, runtimeClassName, nodeSelector, tolerations, affinity, priorityClassName } = spec;
-  // A class of an earlier release can have annotations that are refused by now.
+  // Classes of earlier releases can have annotations that are refused now.
   const annotations = Object.entries(podMetadata?.annotations ?? {}).filter(([key]) => !isProfileAnnotation(key));
   return {
     labels: podMetadata?.labels ?? {},

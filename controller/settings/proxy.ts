@@ -1,10 +1,12 @@
 import type { EnvVar } from '../../core/resources/agent.ts';
 import type { SessionClassSpec } from '../../core/resources/sessionclass.ts';
 
-/** Reached without a proxy by everybody. */
+/** Hosts always reached without a proxy. */
 const LOCAL = ['localhost', '127.0.0.1', '::1'];
 
-/** Programs look at one spelling or the other: curl takes `http_proxy` in lower case only. */
+/**
+ * Proxy variables in both spellings: programs read one or the other, and curl reads `http_proxy` only in lower case.
+ */
 export function proxyVariables({ sandbox }: SessionClassSpec): EnvVar[] {
   const proxy = sandbox?.network?.proxy;
   if (!proxy) return [];

@@ -10,7 +10,7 @@ const FACTORS: Record<string, number> = {
   Ti: 2 ** 40,
 };
 
-/** The number a Kubernetes quantity stands for: `500m` is 0.5, `1Ki` is 1024. The schema has checked its form. */
+/** Parses a Kubernetes quantity: `500m` is 0.5, `1Ki` is 1024. The schema has checked its form. */
 export function parseQuantity(text: string): number {
   const match = /^([0-9.]+)([A-Za-z]*)$/.exec(text);
   if (!match) throw new RangeError(`"${text}" is not a quantity`);

@@ -2,7 +2,7 @@ import type { SessionClassSpec } from '../../core/resources/sessionclass.ts';
 import type { CachedSession, Problem } from '../world/world.ts';
 import { parseQuantity } from './quantity.ts';
 
-/** What a pod asks for and may use, by resource. */
+/** Resource requests and limits of a pod, by resource. */
 export interface Resources {
   requests: Record<string, string>;
   limits: Record<string, string>;
@@ -21,7 +21,10 @@ export function resourcesOf(spec: Spec, allowed: SessionClassSpec): Resources {
   return [allowed.resources, spec.resources].reduce(over, DEFAULTS);
 }
 
-/** Later amounts replace earlier ones. No request may be above its limit: what a layer leaves out follows what it gives. */
+/**
+ * Merges a layer over the ones before. A request may not exceed its limit: an amount that the layer leaves out is
+ * adjusted to the one that it sets.
+ */
 function over(before: Resources, given: Given): Resources {
   const requests = amounts(before.requests, given?.requests);
   const limits = amounts(before.limits, given?.limits);
@@ -33,11 +36,11 @@ function over(before: Resources, given: Given): Resources {
   return { requests, limits };
 }
 
-/** What is wrong with the amounts that a session sets. */
+/** The problem with the amounts that a session sets. */
 export function resourcesProblem({ resources }: Spec, { maxResources }: SessionClassSpec): Problem | undefined {
   for (const group of ['requests', 'limits'] as const) {
     for (const [resource, wanted] of Object.entries(resources?.[group] ?? {})) {
-      // A request raises the limit that is not set, which has its ceiling too.
+      // A request raises a limit that is not set, so it must also respect the ceiling of the limit.
       for (const ceilings of group === 'requests' ? (['requests', 'limits'] as const) : (['limits'] as const)) {
         const ceiling = maxResources?.[ceilings]?.[resource as 'cpu'];
         if (!isAbove(wanted, ceiling)) continue;
@@ -52,7 +55,7 @@ export function resourcesProblem({ resources }: Spec, { maxResources }: SessionC
   return message === undefined ? undefined : { reason: 'InvalidSpec', message };
 }
 
-/** A request above a limit of the same layer: nobody can tell which is meant. */
+/** Error text for a request above a limit of the same layer: which of the two is meant is ambiguous. */
 export function aboveItsLimit(given: Given): string | undefined {
   for (const [resource, request] of Object.entries(given?.requests ?? {})) {
     const limit = given?.limits?.[resource as 'cpu'];

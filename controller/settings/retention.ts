@@ -4,7 +4,7 @@ import { MiB } from '../../core/resources/limits.ts';
 import type { CachedSession } from '../world/world.ts';
 import { parseQuantity } from './quantity.ts';
 
-/** How long a session and its ended turns are kept: its own settings, where its class allows them, over its class's. */
+/** Retention of a session and its ended turns: its own settings, where its class allows them, over its class's. */
 export interface Retention {
   finishedMs: number;
   suspendedMs: number;

@@ -20,7 +20,7 @@ const PRESETS: Record<NonNullable<ProcessLimits['preset']>, Numbers> = {
   Agent: { processes: 1024, coreBytes: 0 },
 };
 
-/** The limits of a session's processes: the class's own numbers over those of its preset. */
+/** Limits of a session's processes: the class's own numbers over those of its preset. */
 export function limitsOf(driver: AgentSpec['driver'], { preset, limits = {} }: ProcessLimits = {}): Limits {
   const chosen = preset ?? (driver === 'Tools' ? 'Strict' : 'Agent');
   const bytes = (amount: string | undefined) => (amount === undefined ? undefined : Math.floor(parseQuantity(amount)));
@@ -34,15 +34,16 @@ export function limitsOf(driver: AgentSpec['driver'], { preset, limits = {} }: P
     coreBytes: bytes(core),
   };
   const set = Object.entries(own).filter(([, value]) => value !== undefined);
-  // Where there is no keeper, on a laptop, the defaults of Agent need not hold; what somebody has chosen does.
+  // The defaults of Agent may go unenforced where there is no keeper, as on a laptop; limits that an administrator
+  // chose may not.
   const required = chosen === 'Strict' || set.length > 0;
   return { ...PRESETS[chosen], ...Object.fromEntries(set), required };
 }
 
-/** Less is not enough for any program to start. */
+/** Minimum memory for any program to start. */
 const MIN_MEMORY = 2 ** 20;
 
-/** What of the class cannot work and its schema cannot say. */
+/** A problem in the class that its schema cannot express. */
 export function classProblem({ resources, sandbox, redact = [] }: SessionClassSpec): Problem | undefined {
   const above = aboveItsLimit(resources);
   if (above) return invalid(above);

@@ -2,10 +2,10 @@ import type { OwnTurns } from '../world/own-turns.ts';
 import type { Problem, World } from '../world/world.ts';
 import type { Effective } from './effective.ts';
 
-/** A session as decisions see it. */
+/** The input of decisions about a session. */
 export interface Subject {
   readonly world: World;
   readonly turns: OwnTurns;
-  /** The session's settings, or why it cannot have any. */
+  /** The session's effective settings, or the problem with them. */
   readonly settings: Effective | Problem;
 }

@@ -7,7 +7,7 @@ export type TimeoutName = keyof NonNullable<Spec['timeouts']>;
 
 const MINUTE = 60_000;
 
-/** Milliseconds where neither the session nor its class says anything. */
+/** Built-in timeouts in milliseconds; Infinity: none. */
 export const DEFAULT_TIMEOUTS = {
   start: 10 * MINUTE,
   turn: 30 * MINUTE,
@@ -19,8 +19,8 @@ export const DEFAULT_TIMEOUTS = {
 } as const satisfies Partial<Record<TimeoutName, number>>;
 
 /**
- * Time-out of a session as it was written: the session's, the class's or the built-in one, at most the class's ceiling.
- * Undefined: none. Holds whatever else is wrong with the session or its class.
+ * Timeout of a session as written: the session's, the class's or the built-in one, at most the class's ceiling.
+ * Undefined: none. Works for invalid sessions and classes too.
  */
 export function timeoutText(
   name: keyof typeof DEFAULT_TIMEOUTS,
@@ -33,7 +33,7 @@ export function timeoutText(
   return atMost(wanted, sessionClass?.spec.maxTimeouts?.[name]);
 }
 
-/** The same in milliseconds; Infinity: none. */
+/** Timeout of a session in milliseconds; Infinity: none. */
 export function timeoutMs(
   name: keyof typeof DEFAULT_TIMEOUTS,
   spec: Spec,
@@ -47,7 +47,7 @@ export function atMost(wanted: string | undefined, ceiling: string | undefined):
   return ceiling !== undefined && toMs(ceiling) < toMs(wanted) ? ceiling : wanted;
 }
 
-/** Milliseconds of a duration; Infinity where there is none. */
+/** Milliseconds of a duration; Infinity for undefined. */
 export function toMs(text: string | undefined): number {
   return text === undefined ? Number.POSITIVE_INFINITY : parseDuration(text);
 }

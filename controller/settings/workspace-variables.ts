@@ -2,8 +2,8 @@ import type { EnvVar } from '../../core/resources/agent.ts';
 import type { Workspace } from './persistence.ts';
 
 /**
- * The top of a volume belongs to its provisioner, and git refuses a repository of another owner unless it is told that this
- * one is meant. From 2.38 on it takes that from the environment too.
+ * The top directory of a volume belongs to its provisioner, and git refuses a repository of another owner unless
+ * `safe.directory` names it. Git reads that from the environment since 2.38.
  */
 export function workspaceVariables(workspace: Workspace | undefined): EnvVar[] {
   if (!workspace) return [];

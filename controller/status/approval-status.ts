@@ -3,9 +3,9 @@ import type { TurnApproval, TurnStatus } from '../../core/resources/turn.ts';
 import type { CachedTurn } from '../world/world.ts';
 import { withCondition } from './conditions.ts';
 
-/** Statuses of a turn that asks a person. */
+/** Turn statuses for approvals. */
 
-/** It waits for a decision. `fields`: what is durable by now beside the request. */
+/** Status of a turn that waits for a decision. `fields`: what is durable by now beside the request. */
 export function awaiting(
   turn: CachedTurn,
   approval: TurnApproval,
@@ -31,7 +31,7 @@ export function awaiting(
   };
 }
 
-/** The decision is written, and the turn goes on in this pod: it is told once. */
+/** Status of a turn with its decision, about to go on in this pod; the decision is delivered once. */
 export function resumed(
   turn: CachedTurn,
   decided: NonNullable<TurnApproval['decided']>,
@@ -44,7 +44,7 @@ export function resumed(
   const message = `${decided.decision === 'Approve' ? 'Approved' : 'Denied'}${by}; incarnation ${incarnation} goes on.`;
   const value = { status: 'True', reason: 'Running', message } as const;
   const { usage, ...rest } = turn.status;
-  // A new process is measured from its own beginning.
+  // Usage of a new process starts at zero.
   const goesOn = approval.process === 'Alive' && podUID === turn.status.podUID;
   return {
     ...rest,

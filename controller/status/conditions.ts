@@ -43,8 +43,8 @@ export function withCondition(
 }
 
 /**
- * The conditions with those that differ in status from what was there before changed at this time: what else a pass has
- * done since it was decided may have taken long, and from what is written here on times are counted.
+ * The conditions with `now` as the transition time of those whose status differs from `before`: effects since the
+ * decision may have taken long, and timeouts count from these times.
  */
 export function changedAt(conditions: Condition[], before: Condition[] | undefined, now: number): Condition[] {
   return conditions.map((condition) => {

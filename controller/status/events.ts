@@ -6,7 +6,7 @@ export interface EventFacts {
   message: string;
 }
 
-/** Reasons of False conditions that a person has to do something about. */
+/** Reasons of False conditions that a user has to act on. */
 const WARNINGS = new Set([
   'ClassNotFound',
   'ClassInvalid',
@@ -30,10 +30,10 @@ const WARNINGS = new Set([
   'StoreFull',
   'ProtocolUnsupported',
 ]);
-/** Milestones that help to follow a session; a turn that simply succeeds is none. */
+/** Milestones that help to follow a session; a turn that merely succeeds is not one. */
 const MILESTONES = new Set(['AtCapacity', 'Preempted', 'Suspended', 'Held']);
 
-/** The events that a change of status is worth. */
+/** Events for a change of status. */
 export function noteworthy(before: SessionStatus | undefined, after: SessionStatus): EventFacts[] {
   const events: EventFacts[] = [];
   const seen = new Set<string>();

@@ -7,7 +7,7 @@ import type { Delivery } from '../world/link-view.ts';
 import type { Problem } from '../world/world.ts';
 import type { Ending } from './turn-status.ts';
 
-/** What of a delivery is durable by now, and what could not be. */
+/** The parts of a delivery that are durable by now, and the problems with the others. */
 export interface StoredDelivery {
   state?: StateRef;
   output?: unknown;
@@ -17,7 +17,7 @@ export interface StoredDelivery {
   problems: Problem[];
 }
 
-/** How a turn ended, from what its runner said and what could be stored of it. */
+/** The end of a turn, from its runner's result and what could be stored of it. */
 export function outcomeOf({ result: { message } }: Delivery, stored: StoredDelivery): Ending {
   const { startedAt, finishedAt, exitCode, turnCount, redactions, metadata, usage } = message;
   const problems = [...stored.problems];
@@ -59,14 +59,14 @@ export function outcomeOf({ result: { message } }: Delivery, stored: StoredDeliv
   };
 }
 
-/** As a status has it. */
+/** Converts a runner's usage to the units of a status. */
 export function used({ wallMs, ...measured }: Usage): NonNullable<TurnStatus['usage']> {
   return { wall: wallMs / 1000, ...measured };
 }
 
 const byOutcome = { Failed: 'AgentFailed', Cancelled: 'Cancelled', TimedOut: 'TurnTimedOut' } as const;
 
-/** A pod's word for an error counts only if it is one of ours. */
+/** Accepts an error code from a pod only if it is one of Berth's reasons. */
 function known(code: string | undefined): Reason | undefined {
   return code !== undefined && Object.hasOwn(reasons, code) ? (code as Reason) : undefined;
 }

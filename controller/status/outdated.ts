@@ -3,7 +3,10 @@ import type { SessionStatus } from '../../core/resources/session.ts';
 import type { World } from '../world/world.ts';
 import type { ConditionValue } from './conditions.ts';
 
-/** Whether the pod was made from an older generation of the class; undefined for a session that never was outdated. */
+/**
+ * Condition `Outdated`: whether the pod was made from an older generation of the class; undefined for a session that
+ * never was outdated.
+ */
 export function outdated({ session, class: sessionClass }: World, next: SessionStatus): ConditionValue | undefined {
   const madeFrom = next.podName ? next.classGeneration : undefined;
   const present = sessionClass?.metadata.generation;

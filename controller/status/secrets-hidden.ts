@@ -4,8 +4,8 @@ import type { Subject } from '../settings/subject.ts';
 import type { ConditionValue } from './conditions.ts';
 
 /**
- * Tells whether all of the agent's Secrets are long enough to be hidden in outputs, by the word of the session's runner; undefined
- * where none was ever too short, and while no runner answers.
+ * Condition `SecretsHidden`: whether all of the agent's Secrets are long enough to be hidden in outputs, as the
+ * session's runner reports; undefined while no runner answers, and where none was ever too short.
  */
 export function secretsHidden({ world: { link, session }, settings }: Subject): ConditionValue | undefined {
   if (!link?.bound || isProblem(settings)) return undefined;

@@ -5,10 +5,10 @@ import type { Subject } from '../settings/subject.ts';
 import type { Problem } from '../world/world.ts';
 import type { ConditionValue } from './conditions.ts';
 
-/** The condition `StatePersisted`: whether what the session has reached is stored. */
+/** Condition `StatePersisted`: whether the state that the session has reached is stored. */
 export function statePersisted(subject: Subject, next: SessionStatus): ConditionValue {
   const { session, class: sessionClass, memory } = subject.world;
-  // What a pod had that is gone the session does not go on from.
+  // A lost pod's unstored state does not matter any more: the session does not go on from it.
   const inPod = next.podName ? (memory.suspensionFailed?.problem ?? tooLarge(subject, next)) : undefined;
   const unstored = memory.commitProblem ?? inPod;
   if (unstored) return { status: 'False', reason: unstored.reason, message: unstored.message };
@@ -20,7 +20,10 @@ export function statePersisted(subject: Subject, next: SessionStatus): Condition
   return { status: 'True', reason: 'StateStored', message: `Incarnation ${incarnation}, ${bytes} bytes.` };
 }
 
-/** What the last turn of this pod left is more than may be stored: it goes on from there, a later pod would not. */
+/**
+ * Problem when the last turn of this pod left more state than may be stored: this pod goes on from it, a later one
+ * would not.
+ */
 function tooLarge({ world: { session }, turns }: Subject, next: SessionStatus): Problem | undefined {
   const last = turns.uncounted.findLast(({ status }) => status.podUID !== undefined && status.podUID === next.podUID);
   const conditions = last ? last.status.conditions : session.status?.conditions;

@@ -5,9 +5,9 @@ import { inClusterTime } from '../world/runner-time.ts';
 import type { CachedTurn } from '../world/world.ts';
 import { withCondition } from './conditions.ts';
 
-/** Every status that a Turn can be given, built from the one it has. */
+/** Builds each status of a Turn from the one before. */
 
-/** One that is written Running, and that no runner has seen, goes back without having been begun. */
+/** Status of a queued turn. A turn written Running that no runner received goes back to its earlier attempt count. */
 export function queued(turn: CachedTurn, index: number, reason: Reason, now: number, message?: string): TurnStatus {
   const {
     incarnation: _i,
@@ -34,7 +34,7 @@ export function queued(turn: CachedTurn, index: number, reason: Reason, now: num
   return { ...rest, ...kept, index, phase: 'Queued', conditions };
 }
 
-/** A turn whose attempt was lost and that may be begun again: it keeps its place in the order and what it was granted. */
+/** Status of a turn whose attempt was lost and that may be retried: it keeps its index and its granted timeouts. */
 export function lostAttempt(turn: CachedTurn, cause: { reason: Reason; message: string }, now: number): TurnStatus {
   const { incarnation: _i, podUID: _p, startedAt: _s, usage: _u, redactions: _r, approval: _a, ...rest } = turn.status;
   const value = { status: 'False', message: cause.message } as const;
@@ -49,7 +49,9 @@ export function lostAttempt(turn: CachedTurn, cause: { reason: Reason; message: 
 const RETRY_BACKOFF_MS = 1_000;
 const MAX_RETRY_BACKOFF_MS = 60_000;
 
-/** When the next attempt at a queued turn may begin, milliseconds since the epoch; 0 for one that was never begun. */
+/**
+ * Earliest time of the next attempt at a queued turn, milliseconds since the epoch; 0 for a turn that was never begun.
+ */
 export function nextAttemptAt(turn: CachedTurn): number {
   const { attempt = 0, phase, conditions } = turn.status;
   if (attempt === 0 || phase !== 'Queued') return 0;
@@ -97,7 +99,7 @@ export const internalError = (why: string): Ending => ({
   message: `The controller fails at this turn by an error of its own: ${why}. Its log has the stack; report it, and give the turn again in another form.`,
 });
 
-/** A terminal status. Everything but success carries an error. */
+/** Terminal status of a turn; all but Succeeded carry an error. */
 export function ended(turn: CachedTurn, ending: Ending, now: number): TurnStatus {
   const message = ending.message.slice(0, 4096);
   let conditions = withCondition(

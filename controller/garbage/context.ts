@@ -5,28 +5,31 @@ import type { Clock, Logger } from '../../core/runtime.ts';
 import type { Store } from '../../core/store/store.ts';
 import type { Caches } from '../caches/caches.ts';
 
-/** What garbage collection works with. */
+/** Dependencies of garbage collection. */
 export interface GarbageTools {
-  /** Writes through it end with the lease. */
+  /** API client whose writes end with the lease. */
   api: KubeApi;
   caches: Caches;
   store: Store;
   clock: Clock;
-  /** By our own clock, milliseconds since the epoch. */
+  /** Time by this machine's clock, milliseconds since the epoch. */
   ownTime(): number;
   log: Logger;
-  /** Tells people by a Kubernetes Event. */
+  /** Records a Kubernetes Event for users. */
   record(subject: EventSubject, type: 'Normal' | 'Warning', reason: Reason, message: string): void;
-  /** How long a node may not answer before its pods are given up, milliseconds. */
+  /** Milliseconds after which the pods of an unresponsive node are given up. */
   nodeGraceMs: number;
-  /** Absent: all. */
+  /** Namespaces to collect in; absent: all. */
   namespaces?: readonly string[];
 }
 
-/** The most that one pass removes: the rest waits for the next, so that nobody else has to wait. */
+/** Maximum removals per sweep; the rest waits for the next, so that other work is not delayed. */
 export const MOST_AT_ONCE = 100;
 
-/** Milliseconds since the epoch that have surely come: by the API server's clock and by our own. */
+/**
+ * The earlier of the API server's time and this machine's, milliseconds since the epoch: an age computed from it is
+ * never too high.
+ */
 export function surelyNow({ clock, ownTime }: GarbageTools): number {
   return Math.min(clock.now(), ownTime());
 }

@@ -4,29 +4,29 @@ import { jsonBytes, MAX_INPUT_BYTES } from '../../core/resources/limits.ts';
 import type { StateRef } from '../../core/resources/schema.ts';
 import { isTerminal } from '../../core/resources/turn.ts';
 
-/** What garbage collection has to know of a Turn; its bodies are not kept. */
+/** Facts that garbage collection needs of a Turn, without its bodies. */
 export interface TurnFacts {
   name: string;
   uid: string;
   resourceVersion: string;
-  /** 0: not in any order, or not yet. */
+  /** Index of the turn; 0 when it has none. */
   index: number;
   ended: boolean;
-  /** Milliseconds since the epoch; 0 before. */
+  /** End of the turn, milliseconds since the epoch; 0 before. */
   endedAt: number;
-  /** Of JSON: spec and status. */
+  /** Bytes of the JSON of spec and status. */
   bytes: number;
-  /** The incarnation that has it, or had it last. */
+  /** The incarnation that runs the turn, or ran it last. */
   incarnation: number | undefined;
-  /** When it was given to a runner, milliseconds since the epoch. */
+  /** Delivery to a runner, milliseconds since the epoch. */
   givenAt: number | undefined;
   state: Place | undefined;
   stateRef: string | undefined;
-  /** Store keys of its output and log. */
+  /** Store keys of the turn's output and log. */
   refs: string[];
 }
 
-/** A place in the order in which states move forward. */
+/** Position of a state in the order of states. */
 export type Place = Pick<StateRef, 'incarnation' | 'seq'>;
 
 export function turnFacts({ metadata, spec, status = {} }: StoredTurn): TurnFacts {
@@ -47,13 +47,13 @@ export function turnFacts({ metadata, spec, status = {} }: StoredTurn): TurnFact
   };
 }
 
-/** A spec that is nested too deep to be measured counts as the largest input. */
+/** Bytes of the JSON; a spec nested too deep to be measured counts as the largest input. */
 function sizeOf({ spec, status }: Pick<StoredTurn, 'spec' | 'status'>): number {
   if (tooDeepAt(spec.input, 'spec.input') === undefined) return jsonBytes({ spec, status });
   return MAX_INPUT_BYTES + jsonBytes(status);
 }
 
-/** Whether `a` comes after `b`; everything comes after nothing. */
+/** Reports whether `a` comes after `b`; any state comes after undefined. */
 export function isLater(a: Place | undefined, b: Place | undefined): boolean {
   if (!a || !b) return a !== undefined;
   return a.incarnation !== b.incarnation ? a.incarnation > b.incarnation : a.seq > b.seq;

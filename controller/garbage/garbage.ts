@@ -11,40 +11,40 @@ import { sweepSession } from './sweep-session.ts';
 
 export interface GarbageOptions extends GarbageTools {
   random: Random;
-  /** Between two looks at the same session at least; ten times that between two looks at what has none. Milliseconds. */
+  /** Minimum milliseconds between two sweeps of a session; sweeps of orphans are ten times as far apart. */
   intervalMs: number;
-  /** Aborts when the leadership ends or the controller is told to stop. */
+  /** Signal that aborts when the leadership ends or the controller stops. */
   signal: AbortSignal;
 }
 
-/** Not the name of any session. */
+/** Queue key of the sweep of orphans; no session has this name. */
 const ORPHANS = '';
-/** Between the first looks at two sessions after a start. */
+/** Time between the first sweeps of two sessions after a start. */
 const STARTING_PACE_MS = 200;
 
-/** The last look at a session. */
+/** The last sweep of a session. */
 interface Look {
   uid: string;
   signature: string;
-  /** Monotonic. */
+  /** Monotonic milliseconds. */
   at: number;
   left?: Left;
 }
 
-/** What a session of one turn has refused is counted nowhere: any change of it may be such a turn. */
+/** Turns that a session with `turns: One` refused are not counted, so any change of it may be such a turn. */
 const hidesTurns = ({ spec }: CachedSession): boolean => spec.turns === 'One';
 const countedBy = ({ status }: CachedSession): number => status?.turns?.total ?? 0;
 
 /**
- * Removes what nobody needs any more, at its own pace and off the sessions' path: a session is looked at when its history
- * must be over its limits, or what it has stored can be old enough, and once after a start, so that nothing has to be
- * remembered.
+ * Removes history and stored data that are no longer needed, at its own pace and outside the sessions' reconciles. A
+ * session is swept when its history must be over its limits, when stored data can be old enough, and once after a
+ * start, so that nothing has to be remembered.
  */
 export class Garbage {
   readonly #options: GarbageOptions;
   readonly #queue: WorkQueue;
   readonly #looks = new Map<string, Look>();
-  /** Where the round of approvals goes on. */
+  /** Key of the last Approval that the sweep of approvals reached. */
   #approvalsAfter: string | undefined;
 
   constructor(options: GarbageOptions) {
@@ -110,7 +110,7 @@ export class Garbage {
     if (now) {
       const { uid } = session.metadata;
       this.#looks.set(key, { uid, signature, at: this.#options.clock.monotonic(), ...(left ? { left } : {}) });
-      // What has come meanwhile found the look before this one.
+      // Changes during this sweep were compared with the sweep before it.
       if (this.#signature(now) !== signature) this.#later(key, this.#options.intervalMs);
     }
     return againMs === undefined ? undefined : Math.max(againMs, this.#jittered(this.#options.intervalMs));
@@ -131,7 +131,7 @@ export class Garbage {
     return retention(session, this.#options.caches.class(session.spec.class)).history;
   }
 
-  /** Changes when there may be something to remove. */
+  /** Value that changes when there may be something to remove. */
   #signature(session: CachedSession): string {
     const { turns, lastTurn, state } = session.status ?? {};
     const limits = this.#limits(session);

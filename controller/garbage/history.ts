@@ -3,11 +3,11 @@ import type { HistoryLimits } from '../settings/retention.ts';
 import { isLater, type TurnFacts } from './facts.ts';
 
 /**
- * The ended turns over the limits, the oldest first. Only what the session's status has counted, and whose state it has,
- * may go; the last turn of all stays, whatever its size.
+ * Ended turns beyond the limits, the oldest first. A turn may go only once the session's status counts it and has its
+ * state; the last turn stays, whatever its size.
  */
 export function overHistory(turns: TurnFacts[], status: SessionStatus, limits: HistoryLimits): TurnFacts[] {
-  // Without an index: what a session of one turn has refused.
+  // Turns without an index are those that a session with `turns: One` refused.
   const ended = turns.filter((turn) => turn.ended).sort((a, b) => b.index - a.index || b.endedAt - a.endedAt);
   const counted = status.lastTurn?.index ?? 0;
   const over: TurnFacts[] = [];

@@ -3,14 +3,15 @@ import type { SessionStatus } from '../../core/resources/session.ts';
 import type { StoredEntry } from '../../core/store/store.ts';
 import { isLater, type TurnFacts } from './facts.ts';
 
-/** What is younger may belong to a write that is still under way. */
+/** Minimum age for removal; younger entries may belong to a write still in progress. */
 export const MIN_AGE_MS = 3_600_000;
-/** How far a time written by a controller and one written by the API server may be apart. */
+/** Clock skew tolerated between a controller and the API server. */
 const SKEW_MS = 5 * 60_000;
 
 /**
- * Whether nobody needs a stored thing any more, however old it is. The turns are to be read after it was listed, and the
- * status after the turns: what a commit in flight has stored is then seen either as named, or its turn as still running.
+ * Reports whether a stored entry is no longer needed, however old it is. The turns must be read after the entry was
+ * listed, and the status after the turns: an entry of a commit in flight is then either named, or its turn is seen as
+ * running.
  */
 export function isGarbage(entry: StoredEntry, status: SessionStatus, turns: TurnFacts[]): boolean {
   const asState = isSuperseded(entry, status, turns);
@@ -20,8 +21,8 @@ export function isGarbage(entry: StoredEntry, status: SessionStatus, turns: Turn
 }
 
 /**
- * A state counts as superseded when the session's status has a later one. Until then it may be waiting for its commit, or
- * for its copy into the status; afterwards nothing reads it, not even where an ended turn still names it.
+ * Reports whether a state is superseded: the session's status has a later one. Until then the state may wait for its
+ * commit, or for its copy into the status; afterwards nothing reads it, even where an ended turn still names it.
  */
 function isSuperseded(entry: StoredEntry, status: SessionStatus, turns: TurnFacts[]): boolean {
   const key = keyOf(entry);
@@ -30,7 +31,7 @@ function isSuperseded(entry: StoredEntry, status: SessionStatus, turns: TurnFact
   return !turns.some((turn) => turn.stateRef === key && (!turn.ended || turn.index > counted));
 }
 
-/** An output or log that no turn names, and that no turn that still runs can have brought. */
+/** Reports whether an entry is an output or log that no turn names and no running turn can have stored. */
 function isForgotten(entry: StoredEntry, turns: TurnFacts[]): boolean {
   const key = keyOf(entry);
   return !turns.some((turn) => {

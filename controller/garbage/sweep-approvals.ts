@@ -6,9 +6,9 @@ import type { CachedApproval } from '../world/world.ts';
 import { type GarbageTools, MOST_AT_ONCE } from './context.ts';
 
 /**
- * Approvals that came after their turn had ended, when no decision looks at it any more: each is told of, once, and goes
- * with its turn from then on. Looks at some after the one of name `after`, in order of names, and resolves with the last of
- * them where there are more: those whose turn does not exist stay, and must not hold up what is behind them.
+ * Handles Approvals that came after their turn had ended, when no decision reads them: records one Event for each and
+ * makes the turn its owner. Starts after the key `after`, in order of keys, and resolves with the last key handled if
+ * there are more: Approvals whose turn does not exist stay, and must not hold up the others.
  */
 export async function sweepApprovals(
   tools: GarbageTools,
@@ -30,7 +30,7 @@ export async function sweepApprovals(
     try {
       await adopt(tools, approval, await api.get(turns, ref, { signal }), signal);
     } catch (error) {
-      // One that is too large to be given an owner stays.
+      // Approvals too large to get an owner stay.
       if (!isNotFound(error) && !isConflict(error) && !isTooLarge(error)) throw error;
     }
   }

@@ -10,12 +10,12 @@ import { type GarbageTools, MOST_AT_ONCE, surelyNow } from './context.ts';
 import { MIN_AGE_MS } from './stored.ts';
 
 /**
- * Removes pods, and what is stored, of sessions that are gone. The cluster's own garbage collector does that by owner
- * references; this is for what it cannot know to be owned, or has not come to. Resolves with whether there is more.
+ * Removes pods and stored data of sessions that are gone. The cluster's garbage collector does so by owner references;
+ * this sweep covers what has none, or what the collector has not reached. Resolves with whether there is more.
  */
 export async function sweepOrphans(tools: GarbageTools, signal: AbortSignal): Promise<boolean> {
   const { caches, store } = tools;
-  // Of a namespace that cannot be read nothing is known, and nothing is taken.
+  // Namespaces that cannot be read are skipped: nothing is known of their sessions.
   const readable = tools.namespaces?.filter((namespace) => !caches.closed(namespace)) ?? [undefined];
   const known = new Set(caches.allSessions().map(({ metadata }) => metadata.uid));
   const lost = caches
@@ -28,7 +28,7 @@ export async function sweepOrphans(tools: GarbageTools, signal: AbortSignal): Pr
   const forgotten = stored.filter((e) => !known.has(e.sessionUID) && e.createdAt + MIN_AGE_MS <= now);
   if (lost.length + forgotten.length === 0) return false;
 
-  // A consistent list, later than everything found: who is not in it will never be again.
+  // A consistent list, read after everything found: a session that it lacks will never exist again.
   const present = await sessionUIDs(tools, readable, signal);
   for (const pod of lost.filter((pod) => !present.has(uidOf(pod))).slice(0, MOST_AT_ONCE)) {
     signal.throwIfAborted();
@@ -43,7 +43,7 @@ export async function sweepOrphans(tools: GarbageTools, signal: AbortSignal): Pr
   return garbage.length > MOST_AT_ONCE || lost.length > MOST_AT_ONCE;
 }
 
-/** Its node does not confirm that it has ended, and is not there to do so. */
+/** Reports whether the pod's node does not confirm its end and is not there to do so. */
 function isStuck(tools: GarbageTools, pod: StoredPod): boolean {
   const at = givenUpAt(pod, tools.caches.node(pod.spec.nodeName), tools.nodeGraceMs);
   return at !== undefined && at <= surelyNow(tools);

@@ -11,20 +11,20 @@ import { overHistory } from './history.ts';
 import type { Left } from './pace.ts';
 import { isGarbage, MIN_AGE_MS } from './stored.ts';
 
-/** With their bodies, so not many at once. */
+/** Turns per page; they come with their bodies, so pages are small. */
 const PAGE = 50;
 
 export interface Swept {
-  /** Milliseconds after which to look again, if something is to be removed later. */
+  /** Milliseconds until the next sweep, if something is to be removed later. */
   againMs?: number;
-  /** Of a session that is gone there is none. */
+  /** History that is left; undefined for a session that is gone. */
   left?: Left;
 }
 
 /**
- * Removes one session's history beyond its limits, and what it has stored and nobody needs. Interrupted anywhere, the next
- * sweep finds the rest: what a removed turn had stored is then named by no turn. `known`: its history where it is known to
- * be within its limits; it is then read only if something is stored.
+ * Removes one session's history beyond its limits, and its stored data that is no longer needed. After an interruption
+ * the next sweep finds the rest: no turn names what a removed turn had stored. `known`: the history where it is known
+ * to be within its limits; it is read again only if something is stored.
  */
 export async function sweepSession(
   tools: GarbageTools,
@@ -35,7 +35,7 @@ export async function sweepSession(
   const { api, caches, store } = tools;
   const { name, uid } = session.metadata;
   const namespace = session.metadata.namespace as string;
-  // In this order: see `isGarbage`.
+  // The order of the reads matters: see `isGarbage`.
   const stored = await store.list({ namespace, sessionUID: uid }, signal);
   if (known && stored.length === 0) return { left: known };
   const facts = await turnsOf(tools, session, signal);

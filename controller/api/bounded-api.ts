@@ -1,9 +1,9 @@
 import type { KubeApi } from '../../core/kube/types.ts';
 
 /**
- * The API for what many sessions may want at the same moment, as all do whose results waited for a store that has come
- * back: so many calls are under way at once, the others wait in line and leave it when their signal aborts. What else the
- * controller asks of the API server, its lease first of all, then never waits behind them.
+ * Limits concurrent calls that many sessions may make at the same moment, such as commits once a store is back. Calls
+ * over the limit wait in a queue and leave it when their signal aborts. Other calls of the controller, its lease above
+ * all, never wait behind them.
  */
 export function boundedApi(api: KubeApi, most: number): Pick<KubeApi, 'get' | 'list' | 'create' | 'delete'> {
   const line = new Set<() => void>();

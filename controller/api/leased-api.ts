@@ -1,11 +1,11 @@
 import type { CallOptions, KubeApi } from '../../core/kube/types.ts';
 
-/** The longest that a write of a leader may be under way. A successor that took an expired lease waits this long. */
+/** Maximum duration of a leader's write. A successor that took an expired lease waits this long. */
 export const WRITE_DEADLINE_MS = 5_000;
 
 /**
- * The API for a leader: its writes end before its lease can have passed to somebody else, and no pod is told anything after that.
- * `leftMs` is what is left of the lease for certain; 0 refuses the write.
+ * The API for a leader: its writes end before its lease can have passed to another holder, and nothing is sent to a pod
+ * after that. `leftMs` is the certain rest of the lease in milliseconds; at 0 a write is refused.
  */
 export function leasedApi(api: KubeApi, leftMs: () => number): KubeApi {
   const leased = <T extends CallOptions>(options?: T): T => {
@@ -34,7 +34,7 @@ export function leasedApi(api: KubeApi, leftMs: () => number): KubeApi {
   };
 }
 
-/** The lease is not held any more: what was to be written is the successor's business. */
+/** The lease is no longer held: the write is left to the successor. */
 export class NotLeadingError extends Error {
   readonly code = 'NotLeading';
   constructor() {

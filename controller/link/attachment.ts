@@ -9,20 +9,22 @@ export interface AttachmentOptions {
   clock: Clock;
   log: Logger;
   pod: { namespace: string; name: string };
-  /** A new attach is open; `ready` is asked for next. */
+  /** Called when a new attach is open; `ready` is asked for next. */
   onOpen(): void;
-  /** Every piece as it comes: the stream is always drained, as a stalled reader would block the container. */
+  /**
+   * Called with each chunk as it comes: the stream is always drained, as a stalled reader would block the container.
+   */
   onBytes(chunk: Buffer): void;
-  /** An answer has become overdue, or the attach has ended. */
+  /** Called when an answer has become overdue, or the attach has ended. */
   onChange(): void;
 }
 
-/** An open attach on which an answer is owed for this long is closed and tried again. */
+/** Time after which an open attach that owes an answer is closed and tried again. */
 const ANSWER_MS = 5_000;
 const WORKED_MS = 10_000;
 const NOTABLE_MS = 1_000;
 
-/** Keeps one pod attached until closed, writes to it in order, and watches whether it answers. */
+/** Keeps one pod attached until closed, writes to it in order, and notices when it does not answer. */
 export class Attachment {
   readonly #options: AttachmentOptions;
   readonly #schedule: AttachSchedule;
@@ -30,9 +32,9 @@ export class Attachment {
   #stream: PodStream | undefined;
   #writing: Promise<void> = Promise.resolve();
   #silentSince: number | undefined;
-  /** Monotonic time of the first of the attempts in a row that have come to nothing, and how long they have lasted. */
+  /** Start of the current run of failed attempts (monotonic milliseconds), and its length so far. */
   #failing: { since: number; ms: number } | undefined;
-  /** The present attach has had an answer. */
+  /** True once the present attach has had an answer. */
   #answered = false;
   #cancelAnswer: () => void = () => {};
 
@@ -41,20 +43,20 @@ export class Attachment {
     this.#schedule = new AttachSchedule(options.clock);
   }
 
-  /** Since when (milliseconds since the epoch) the pod has owed an answer over an open attach. */
+  /** Time since which the pod has owed an answer over an open attach, milliseconds since the epoch. */
   get silentSince(): number | undefined {
     return this.#silentSince;
   }
 
   /**
-   * Milliseconds from the first to the last of the attempts in a row that have come to nothing: refused, cut off or not
-   * answered; 0 while there are none. Between attempts, so that a time in which none was made is not held against the pod.
+   * Milliseconds from the first to the last of consecutive failed attempts: refused, cut off or unanswered; 0 while
+   * there are none. Measured between attempts, so that a time without any does not count against the pod.
    */
   get failingMs(): number {
     return this.#failing?.ms ?? 0;
   }
 
-  /** Monotonic milliseconds of the first of these attempts. */
+  /** Start of these failed attempts, monotonic milliseconds. */
   get failingSince(): number | undefined {
     return this.#failing?.since;
   }
@@ -76,12 +78,12 @@ export class Attachment {
     this.#stream?.close();
   }
 
-  /** Ends the present attach; the next one begins anew. */
+  /** Closes the present attach; the next one begins anew. */
   reattach(): void {
     this.#stream?.close();
   }
 
-  /** Texts go out one after the other; what cannot be written is lost, and asked for again after the next attach. */
+  /** Writes texts in order; a text that cannot be written is lost, and asked for again after the next attach. */
   write(texts: Iterable<string>): void {
     const stream = this.#stream;
     if (!stream) return;
@@ -114,7 +116,7 @@ export class Attachment {
     this.#failing = undefined;
   }
 
-  /** Something came, but not the answer that is owed. */
+  /** Output came, but not the answer that is owed. */
   heard(): void {
     this.#cancelAnswer();
   }
@@ -123,7 +125,7 @@ export class Attachment {
     const now = this.#options.clock.monotonic();
     this.#failing ??= { since: now, ms: 0 };
     this.#failing.ms = now - this.#failing.since;
-    // While attempts are fast nobody draws conclusions.
+    // The first fast attempts prove nothing.
     if (this.#failing.ms >= NOTABLE_MS) this.#options.onChange();
   }
 
@@ -152,11 +154,11 @@ export class Attachment {
       this.expectAnswer();
       const openedAt = clock.monotonic();
       const end = await this.#stream.closed;
-      // After one that worked the next is worth a quick try.
+      // An attach that worked makes a quick attempt worthwhile.
       if (clock.monotonic() - openedAt > WORKED_MS) this.#schedule.opened();
       this.#stream = undefined;
       this.#cancelAnswer();
-      // A connection that broke is not the pod's silence; one that we closed for want of an answer is.
+      // A broken connection is not the pod's silence; one that this side closed for lack of an answer is.
       if (end.by !== 'local') this.#silentSince = undefined;
       log.debug({ pod: pod.name, by: end.by, message: end.message }, 'attach ended');
       if (signal.aborted) return;

@@ -12,16 +12,16 @@ export interface BindingOptions {
   session: string;
   incarnation: number;
   podUID: string;
-  /** Frames from now on are those of this sender, sealed with this key. */
+  /** Called with the sender and the key of all frames from now on. */
   onKeys(channel: Address & { key: Buffer }): void;
 }
 
-/** Who is at the other end of an attach: whether it is ours, and the keys that nobody else has. */
+/** Identifies the runner at the other end of an attach, and holds the keys shared with it alone. */
 export class Binding {
   readonly #options: BindingOptions;
   #boot: string | undefined;
   #keys: { up: Buffer; down: Buffer } | undefined;
-  /** A frame has opened: the keys are the right ones. */
+  /** True once a frame has opened: the keys are the right ones. */
   #proven = false;
   #tries = 0;
 
@@ -33,12 +33,12 @@ export class Binding {
     return this.#boot;
   }
 
-  /** The keys for sealing are known, though perhaps not yet the right ones. */
+  /** Reports whether keys for sealing are known, though perhaps not yet the right ones. */
   get hasKeys(): boolean {
     return this.#keys !== undefined;
   }
 
-  /** Whose a runner says it is. In clear, so nothing is believed because of it: that shows in whether its frames open. */
+  /** Classifies a runner by its `ready`. `ready` is in clear and proves nothing; only frames that open do. */
   recognize(ready: Ready): 'Unbound' | 'Ours' | 'Foreign' {
     const { session, incarnation, podUID } = this.#options;
     if (ready.podUID !== podUID || (this.#boot !== undefined && this.#boot !== ready.boot)) return 'Foreign';
@@ -50,8 +50,8 @@ export class Binding {
   }
 
   /**
-   * Its boot nonce, and the keys that a runner is to have that is unbound, or that one has that was bound; undefined
-   * before it was recognised.
+   * The boot nonce, with the keys for an unbound runner or those of the bound one; undefined before the runner was
+   * recognised.
    */
   begin(): { boot: string; keys: { up: string; down: string } } | undefined {
     const boot = this.#boot;
@@ -60,22 +60,22 @@ export class Binding {
     return { boot, keys: { up: up.toString('base64'), down: down.toString('base64') } };
   }
 
-  /** For a runner that is ours: whether others have bound it, or may have. */
+  /** Chooses keys for a runner of this session. Returns whether an earlier leader has bound it, or may have. */
   resume(boot: string, byOthers: boolean): boolean {
     if (this.#proven) return byOthers;
-    // Which master key its keys were derived from shows in whether its frames open: each attach tries another.
+    // The master key behind the runner's keys is known only once frames open: each attach tries another.
     const resumed = byOthers || this.#boot === undefined;
     const masters = this.#masters;
     this.#use(boot, masters[resumed ? this.#tries++ % masters.length : 0] as Buffer);
     return resumed;
   }
 
-  /** A frame has opened. */
+  /** Records that a frame has opened. */
   proven(): void {
     this.#proven = true;
   }
 
-  /** The lines of a sealed control message; undefined before there are keys. */
+  /** Seals a control message into lines; undefined before there are keys. */
   seal<K extends Exclude<ControlKind, 'bind'>>(
     position: Position,
     kind: K,
@@ -88,7 +88,7 @@ export class Binding {
     return controlText(channel, position, kind, message, binary);
   }
 
-  /** What the log of an ended container holds of its frames, with the keys set by which they open. */
+  /** The runner's frames in the log of an ended container; sets the keys by which they open. */
   framesIn(log: Buffer): Buffer | undefined {
     const { session, incarnation } = this.#options;
     const masters = this.#masters;
@@ -100,7 +100,7 @@ export class Binding {
     return found.text;
   }
 
-  /** The present master key first. */
+  /** Master keys, the present one first. */
   get #masters(): Buffer[] {
     const { current, byId } = this.#options.keys;
     return [current.key, ...[...byId].filter(([id]) => id !== current.id).map(([, key]) => key)];

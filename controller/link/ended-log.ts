@@ -1,18 +1,21 @@
 import { open } from '../../core/frames/seal.ts';
 import { CLOSE, END, type FrameHeader, MAX_BODY_CHARS, parseFrameHeader, START } from '../../core/frames/wire.ts';
 
-/** A line of the container runtime's log holds this much at most; the rest of a longer one stands in lines of its own. */
+/** Maximum bytes of a line in the container runtime's log; a longer line is split into several. */
 const RUNTIME_LINE = 16 * 1024;
-/** Frames are written one after the other; only text that looks like the start of one can stand between. */
+/**
+ * Maximum frames begun and not complete. Frames are written one after the other; only text that looks like the start of
+ * one can come between.
+ */
 const MAX_OPEN = 4;
-/** A container has one boot nonce; text that looks like frames may name others. */
+/** Maximum boot nonces tried. A container has one; text that looks like frames may name others. */
 const MAX_BOOTS = 16;
 
-/** What a log of an ended container holds of the runner's frames. */
+/** The runner's frames found in the log of an ended container. */
 export interface LoggedFrames {
-  /** The frames as they were written, without anything between them; empty when there is none. */
+  /** Frames as they were written, without other text; empty when there are none. */
   text: Buffer;
-  /** The boot nonce that they name, and the place of the key that opens them among those given for it. */
+  /** Boot nonce that the frames name, and the index of the key that opens them among the keys of that nonce. */
   boot: string;
   key: number;
 }
@@ -24,9 +27,9 @@ interface Begun {
 }
 
 /**
- * Finds the frames of `address` in a log into which stderr has been merged: by line, or, where a line of text is longer
- * than the runtime's, behind a piece of that. Any text may stand between the lines of a frame, also text that looks like a
- * part of one, so a body counts only if it opens with its header. `keysOf` gives the keys to try for a boot nonce.
+ * Finds the frames of `address` in a log that also has stderr: by line, or, where a line of text is longer than the
+ * runtime's limit, behind a full piece of it. Any text may come between the lines of a frame, even text that looks like
+ * a part of one, so a body counts only if it opens with its header. `keysOf` gives the keys to try for a boot nonce.
  */
 export function framesInLog(
   log: Buffer,
@@ -68,7 +71,7 @@ function beginning(line: string): Begun | undefined {
   return header && { header, line: line.slice(at), associated: json };
 }
 
-/** What of a line can be a body: all of it, or what stands behind full pieces of a longer line of text. */
+/** Candidate bodies in a line: all of it, or the rest after full pieces of a longer line of text. */
 function* bodies(line: string): Generator<string> {
   for (let at = 0; at < line.length; at += RUNTIME_LINE) {
     const rest = line.slice(at);

@@ -3,7 +3,7 @@ import type { Asking, Delivery } from '../world/link-view.ts';
 
 type Kept = FrameOf<'log'> | FrameOf<'state'> | FrameOf<'result'> | FrameOf<'approval'>;
 
-/** Frames that wait for their commit: what belongs together is put together by its sequence numbers. */
+/** Frames that wait for their commit; joins results and requests with their state and log by sequence number. */
 export class Inbox {
   readonly #frames = new Map<number, Kept>();
 
@@ -11,7 +11,7 @@ export class Inbox {
     this.#frames.set(frame.seq, frame);
   }
 
-  /** The earliest result or request that is here, with its state and log. */
+  /** The earliest result or request for approval, with its state and log. */
   next(): { delivery?: Delivery; asking?: Asking } {
     for (const frame of this.#frames.values()) {
       if (frame.kind === 'result') return { delivery: { result: frame, ...this.#with(frame.message) } };
@@ -20,7 +20,7 @@ export class Inbox {
     return {};
   }
 
-  /** The last result or request alone: the turns of a runner come one after the other. */
+  /** Drops all results and requests but the last: a runner runs one turn after the other. */
   keepLast(): void {
     const ends = [...this.#frames.values()].filter(({ kind }) => kind === 'result' || kind === 'approval');
     for (const { seq } of ends.slice(0, -1)) this.#frames.delete(seq);

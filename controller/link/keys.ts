@@ -5,29 +5,33 @@ import { secrets } from '../../core/kube/resources.ts';
 import type { KubeApi } from '../../core/kube/types.ts';
 import type { Random } from '../../core/runtime.ts';
 
-/** The installation's master keys; everything sealed names the one it was derived from. */
+/** Master keys of the installation; everything sealed names the one it was derived from. */
 export interface MasterKeys {
-  /** Derives the keys of what is sealed from now on. */
+  /** Master key for all that is sealed from now on. */
   current: { id: string; key: Buffer };
   byId: ReadonlyMap<string, Buffer>;
 }
 
 export interface LoadedKeys extends MasterKeys {
-  /** This call has created the Secret: no controller has written anything before, as none does without its keys. */
+  /**
+   * True when this call created the Secret: then no controller has written anything before, as none does without its
+   * keys.
+   */
   created: boolean;
 }
 
 /** The key of the Secret's data that names the current master key. */
 const CURRENT = 'current';
 
-/** The Secret of the master keys cannot be used. */
+/** Raised when the Secret of the master keys cannot be used. */
 class MasterKeyError extends Error {
   readonly code = 'MasterKeyInvalid';
 }
 
 /**
- * The master keys from Secret `namespace/name`. When there is none it is created with a random key: by the controller,
- * never by a chart, so that rendering a chart again changes nothing. It is kept on uninstall, as the sealed states are.
+ * Loads the master keys from Secret `namespace/name`. A missing Secret is created with a random key by the controller,
+ * never by a chart, so that rendering a chart again changes nothing. The Secret is kept on uninstall, as the sealed
+ * states are.
  */
 export async function loadMasterKeys(
   api: KubeApi,

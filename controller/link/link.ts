@@ -20,27 +20,29 @@ export interface LinkOptions {
   session: string;
   incarnation: number;
   keys: MasterKeys;
-  /** The present leadership. */
+  /** Epoch of the present leadership. */
   epoch(): number;
-  /** A number that grows with every call, over all links of the process. */
+  /** Returns a number that grows with every call, over all links of the process. */
   nextNumber(): number;
   onChange(): void;
-  /** A runner has answered, this or another: `at` in monotonic milliseconds. */
+  /** Last answer of any runner: `at` in monotonic milliseconds, shared by all links. */
   answers: { at: number };
-  /** The runner has obeyed a later leader than this one. */
+  /** Called when the runner has obeyed a later leader than this one. */
   onLaterEpoch(epoch: number): void;
-  /** Counts what is refused of all pods together. */
+  /** Counters of refused frames, over all pods. */
   refused?: DecoderCounters | undefined;
 }
 
 const PING_MS = 30_000;
-/** A turn is asked for its figures first when it has run this long, then every `PING_MS`, also while it talks. */
+/**
+ * Age of a running turn at the first ping for its progress; later pings come every `PING_MS`, also while frames come.
+ */
 const FIRST_FIGURES_MS = 10_000;
-/** Frames that were on their way when a resend was asked for show the same gap again. */
+/** Time before a gap is asked for again: frames already on their way when a resend was asked for show the same gap. */
 const RESEND_AGAIN_MS = 1_000;
 
 /**
- * The controller's end of one pod's boundary: asks for what was missed, and shows what the runner has said as a
+ * The controller's end of the boundary with one pod: asks for missed frames and shows the runner's messages as a
  * `LinkView`. It decides nothing.
  */
 export class Link {
@@ -51,24 +53,24 @@ export class Link {
   readonly #inbox = new Inbox();
   readonly #binding: Binding;
   #acked = 0;
-  /** This attach has had its `ready`; the line ends that begin an attach can ask for more than one. */
+  /** True once this attach has had its `ready`; the empty lines that begin an attach can produce more than one. */
   #greeted = false;
-  /** Frames up to this number were sent before the present attach: they come late, or again. */
+  /** Last sequence number sent before the present attach: frames up to it come late, or again. */
   #past = 0;
-  /** The number of the control line that gave the last turn, and of the last that gave one or acknowledged the end of one. */
+  /** Numbers of control lines: the last that gave a turn, and the last that gave one or acknowledged the end of one. */
   #turnNumber = 0;
   #changeNumber = 0;
-  /** The number of the last line that was to stop a turn. */
+  /** Number of the last control line that cancels a turn. */
   #cancelNumber = 0;
-  /** The state was asked for with the suspension, and how. */
+  /** Options of the snapshot asked for with the suspension, if any. */
   #wanted: ControlMessages['snapshot'] | undefined;
   /** The numbers of pings that nobody has answered yet: an earlier leader's answers come over the same attach. */
   readonly #pings = new Set<number>();
   #cancelPing: () => void = () => {};
-  /** When something came last, and when the running turn's figures are to be asked for (monotonic). */
+  /** Time of the last frame, and of the next ping for the running turn's progress (monotonic milliseconds). */
   #heardAt = 0;
   #figuresAt = Number.POSITIVE_INFINITY;
-  /** The last frame that was known to be missing when a resend was last asked for, and when that was (monotonic). */
+  /** Last frame known to be missing when a resend was last asked for, and the time of that (monotonic milliseconds). */
   #resent = { through: 0, at: 0 };
   #cancelResend: () => void = () => {};
 
@@ -114,12 +116,12 @@ export class Link {
     return this.#options.incarnation;
   }
 
-  /** The boot nonce of its runner, once that is known. */
+  /** Boot nonce of the pod's runner, once known. */
   get boot(): string | undefined {
     return this.#binding.boot;
   }
 
-  /** Begins to attach; `scheduled` and `running` say what is known of the pod already. */
+  /** Begins to attach; `scheduled` and `running` are the known facts about the pod. */
   open(pod: { scheduled: boolean; running: boolean; fresh?: boolean }): void {
     if (pod.fresh) this.view = { ...this.view, fresh: true };
     this.#attachment.open(pod);
@@ -139,8 +141,8 @@ export class Link {
   // -------------------------------------------------------------------------------------------------------- down
 
   /**
-   * Answers `ready` of an unbound runner; `restore` follows at once where there is a state. Repeated for one that was bound
-   * but has not got its whole state, which its refusal shows: what it refused since then is asked for again.
+   * Answers `ready` of an unbound runner; `restore` follows at once where there is a state. Repeated for a bound runner
+   * that lacks its whole state, as its refusal shows; the suspension that it refused meanwhile is asked for again.
    */
   bind(bind: Omit<Bind, 'keys'>, sealedState?: { digest: string; keyId: string; sealed: Buffer }): void {
     const begun = this.#binding.begin();
@@ -162,7 +164,7 @@ export class Link {
     this.#give(turn.turn, undefined, () => this.#send('turn', turn));
   }
 
-  /** Tells the decision to the process that waits for it, or goes on with the turn in a new one. */
+  /** Sends the decision to the process that waits for it, or resumes the turn in a new one. */
   resumeTurn(turn: ControlMessages['approval']): void {
     this.#give(turn.turn, turn.approval.requestId, () => this.#send('approval', turn));
   }
@@ -177,10 +179,10 @@ export class Link {
     this.#expectAnswer();
   }
 
-  /** `why` where nobody asked for it. */
+  /** Cancels a turn; `why` is set when Berth cancels it unasked. */
   cancel(turn: string, why?: 'LifetimeExceeded'): void {
     const { refused, ...rest } = this.view;
-    // That an earlier one was refused says nothing of this one.
+    // The refusal of an earlier cancel does not apply to this one.
     if (refused?.code === 'UnknownTurn') this.view = rest;
     const cancelled = [turn, { at: this.#options.clock.now(), ...(why ? { why } : {}) }] as const;
     this.#change({ cancelSent: new Map([...(this.view.cancelSent ?? []), cancelled]) });
@@ -189,8 +191,8 @@ export class Link {
   }
 
   /**
-   * The runner refuses turns from now on, which `view.suspended` shows together with its last activity, and hands over its
-   * state where that is wanted, which appears as `view.snapshot`.
+   * Asks the runner to refuse turns from now on, which `view.suspended` shows together with its last activity, and to
+   * hand over its state where that is wanted, which appears as `view.snapshot`.
    */
   suspend(wanted: ControlMessages['snapshot'] | undefined): void {
     this.#wanted = wanted;
@@ -213,7 +215,7 @@ export class Link {
 
   resume(): void {
     const { snapshot, active, ...rest } = this.view;
-    // A turn that was refused is sent again.
+    // A refused turn is sent again.
     const kept = active !== undefined && rest.sent.has(active) ? { active } : {};
     this.view = { ...rest, ...kept, suspendSent: false, suspended: false };
     this.#send('resume', {});
@@ -221,7 +223,7 @@ export class Link {
     this.#options.onChange();
   }
 
-  /** Everything up to this frame is stored: the runner may forget it. */
+  /** Acknowledges everything through this frame: it is stored, and the runner may forget it. */
   acknowledge(through: number): void {
     this.#acked = Math.max(this.#acked, through);
     this.#inbox.forget(through);
@@ -229,19 +231,19 @@ export class Link {
     this.view = acknowledged(this.view, through);
     const number = this.#send('ack', { through });
     if (isEnd) this.#changeNumber = number;
-    // For a turn that has ended nobody asks.
+    // An ended turn needs no more pings for its progress.
     if (!this.view.started && Number.isFinite(this.#figuresAt)) this.#askForFigures(Number.POSITIVE_INFINITY);
     this.#change(this.#inbox.next());
   }
 
   /**
-   * Takes in what an ended container printed, from its log. What is not in it comes no more. A log also holds the ends of
-   * earlier turns, which were committed before the next was given: the last one counts.
+   * Reads the frames of an ended container from its log. Frames missing there will not come. A log also holds the ends
+   * of earlier turns, which were committed before the next was given, so only the last one counts.
    */
   takeLog(log: Buffer): void {
     const text = this.#binding.framesIn(log);
     if (!text) return;
-    // Frames in a log are those of a runner that was bound.
+    // Frames in a log prove that the runner was bound.
     this.view = { ...this.view, resumed: true };
     this.#past = Number.POSITIVE_INFINITY;
     for (let events = this.#decoder.push(text); ; events = this.#decoder.push(text)) {
@@ -291,16 +293,16 @@ export class Link {
     const forFigures = at < this.#heardAt + PING_MS;
     this.#cancelPing();
     this.#cancelPing = clock.setTimer(Math.max(0, at - clock.monotonic()), () => {
-      // What comes before the answer must not have it asked again.
+      // Frames that come before the answer must not trigger another ping.
       if (Number.isFinite(this.#figuresAt)) this.#figuresAt = clock.monotonic() + PING_MS;
       this.#ping();
-      // For figures alone nobody is owed an answer: a machine that is busy with the turn may take its time.
+      // A ping for progress alone expects no answer in time: the machine may be busy with the turn.
       if (forFigures) this.#pingLater();
       else this.#expectAnswer();
     });
   }
 
-  /** How long nothing has come that should have. */
+  /** Updates the view's overdue answer and failed attaches. */
   #silence(): void {
     const { silentSince, failingMs, failingSince = Number.POSITIVE_INFINITY } = this.#attachment;
     const { silentSince: before, unreachableMs = 0, othersAnswer: _, ...rest } = this.view;
@@ -336,19 +338,19 @@ export class Link {
       this.#send('resend', { from });
       return;
     }
-    // What was asked for comes, or it was torn as well.
+    // The missing frames come, or they were torn as well.
     this.#cancelResend = clock.setTimer(again - now, () => {
       if (this.#decoder.next <= to) this.#missing({ from: this.#decoder.next, to });
     });
   }
 
-  /** Somebody is there; whether it is still the one with our keys shows in whether its frames open. */
+  /** Handles `ready`. Whether the runner still has this link's keys shows in whether its frames open. */
   #ready(ready: Ready): void {
     if (ready.session === undefined) this.#answered();
-    // A second one says nothing new: what was asked after the first is still owed.
+    // A second `ready` is no answer to what was asked after the first.
     else if (!this.#greeted) this.#attachment.heard();
     if (ready.epoch > this.#options.epoch()) {
-      // It would refuse everything; once the epoch is raised, a later attach is obeyed.
+      // A runner with a later epoch refuses every line; a later attach works once this leader's epoch is raised.
       this.#options.onLaterEpoch(ready.epoch);
       this.#attachment.reattach();
       return;
@@ -365,7 +367,7 @@ export class Link {
     this.#past = ready.lastSeq;
     if (this.#acked > 0) this.#send('ack', { through: this.#acked });
     this.#send('resend', { from: this.#decoder.next });
-    // What was asked for over an attach that broke may not have arrived; asking again changes nothing.
+    // Lines sent over a broken attach may be lost; they are idempotent, so they are sent again.
     const { cancelSent, suspendSent, snapshot } = this.view;
     for (const cancelled of cancelSent ?? []) this.#sendCancel(...cancelled);
     if (suspendSent && !snapshot) this.#sendSuspend();
@@ -379,7 +381,7 @@ export class Link {
     this.#answered();
     switch (frame.kind) {
       case 'bound':
-        // Its word on its activity: nobody else can say whether it is idle.
+        // A ping asks for the runner's activity: only the runner knows whether it is idle.
         this.#ping();
         this.#change({ phase: 'Bound', bound: frame.message });
         break;
@@ -395,17 +397,17 @@ export class Link {
         this.#keep(frame);
         break;
       case 'pong':
-        // One of the past says nothing of now: whether the runner rests, and since when, least of all.
+        // An old pong does not show the present: above all not whether the runner is suspended, and since when.
         if (frame.seq <= this.#past) this.view = remembered(this.view, frame.message);
         else this.#pong(frame.message);
         this.#options.onChange();
         break;
       case 'refused':
         this.#options.log.warn({ pod: this.#options.pod.name, ...frame.message }, 'runner refused a control line');
-        // Its `ready` says which epoch it obeys.
+        // The runner's next `ready` names the epoch that it obeys.
         if (frame.message.code === 'StaleEpoch') this.#attachment.reattach();
         if (frame.message.n === this.#turnNumber) this.view = turnRefused(this.view, frame.message.code);
-        // What was to be stopped does not run: what does?
+        // The refused cancel shows that its turn does not run; a ping asks which one does.
         if (frame.message.n === this.#cancelNumber) this.#ping();
         this.#change({ refused: frame.message });
         break;
@@ -429,7 +431,9 @@ export class Link {
     this.#askForFigures(early > 0 ? early : PING_MS);
   }
 
-  /** A runner that has begun a turn has its state: a successor is told again what it refused before. */
+  /**
+   * Clears a NotRestored refusal: a runner that has begun a turn has its state, and a later refusal must count again.
+   */
   #begun(): void {
     const { refused, ...rest } = this.view;
     if (refused?.code === 'NotRestored') this.view = rest;

@@ -15,15 +15,15 @@ export interface LinksOptions {
   epoch(): number;
   onChange(key: string): void;
   onLaterEpoch(epoch: number): void;
-  /** Counts what is refused of all pods together. */
+  /** Counters of refused frames, over all pods. */
   refused?: DecoderCounters | undefined;
 }
 
-/** The links of this leader, one for each living pod, by the pod's uid. */
+/** Links of this leader, one per living pod, by the pod's uid. */
 export class Links {
   readonly #options: LinksOptions;
   readonly #links = new Map<string, Link>();
-  /** UID of a session → those of its pods that have a link. */
+  /** UID of a session → UIDs of its pods that have a link. */
   readonly #podsOf = new Map<string, Set<string>>();
   readonly #answers = { at: Number.NEGATIVE_INFINITY };
   #number = 0;
@@ -36,7 +36,7 @@ export class Links {
     return podUID === undefined ? undefined : this.#links.get(podUID);
   }
 
-  /** The link of the session's pod, opened if there is none. */
+  /** Returns the link of the session's pod; creates it if there is none. */
   open(pod: StoredPod, session: { key: string; uid: string; incarnation: number }): Link {
     const known = this.#links.get(pod.metadata.uid);
     if (known) return known;
@@ -73,7 +73,7 @@ export class Links {
     if (others?.size === 0) this.#podsOf.delete(link.session);
   }
 
-  /** Closes every link of the session but the one to keep. */
+  /** Closes all links of the session except the one to `keep`. */
   closeOthers(sessionUID: string, keep?: string): void {
     for (const uid of [...(this.#podsOf.get(sessionUID) ?? [])]) if (uid !== keep) this.close(uid);
   }
@@ -83,12 +83,15 @@ export class Links {
   }
 }
 
-/** What a link must know of its pod when it begins. */
+/** Facts about its pod that a link needs when it begins. */
 export function attachability(pod: StoredPod): { scheduled: boolean; running: boolean } {
   return { scheduled: isDue(pod), running: startedContainer(pod) };
 }
 
-/** Its container starts now: the pod has a node, and what comes before the container has been done. Sidecars go on. */
+/**
+ * Reports whether the session's container starts now: the pod has a node, and its init containers have ended.
+ * Restartable init containers (sidecars) go on running.
+ */
 function isDue({ spec, status }: StoredPod): boolean {
   const before = (spec.initContainers ?? []).filter(({ restartPolicy }) => restartPolicy !== 'Always');
   const isDone = (name: string) => status?.initContainerStatuses?.find((one) => one.name === name)?.state?.terminated;

@@ -1,26 +1,29 @@
 import type { Pong, RefusalCode } from '../../core/frames/messages.ts';
 import type { Figures, LinkView } from '../world/link-view.ts';
 
-/** What a runner's words, and their acknowledgement, change in what is known of it; times in milliseconds since the epoch. */
+/** Changes of a link's view by a runner's messages and by acknowledgements; times in milliseconds since the epoch. */
 
-/** Refusals of a turn by a runner that never began it. */
+/** Codes with which a runner refuses a turn that it never began. */
 const NOT_BEGUN: ReadonlySet<RefusalCode> = new Set(['Suspended', 'NotRestored', 'Busy']);
 
-/** It says that it has started the turn. */
+/** View after the runner reports that it has started the turn. */
 export function started(view: LinkView, turn: string, now: number): Pick<LinkView, 'started' | 'sent'> {
   return { ...startedSince(view, turn, now), sent: new Set([...view.sent, turn]) };
 }
 
-/** The runner's clock may be any: what it says happened so long ago is taken from ours, else it happened just now. */
+/**
+ * Start of a turn by the controller's clock: a runner's clock may be arbitrary, so its start is `agoMs` before now, or
+ * now.
+ */
 function startedSince(view: LinkView, turn: string, now: number, agoMs?: number): Pick<LinkView, 'started'> {
   if (agoMs === undefined && view.started?.turn === turn) return { started: view.started };
-  // Longer ago than the epoch is no time.
+  // Times before the epoch are cut to it.
   return { started: { turn, at: new Date(Math.max(0, now - (agoMs ?? 0))).toISOString() } };
 }
 
 /**
- * It answers a ping. `changeNumber`: of the last control line that gave a turn or acknowledged the end of one; the answer to an
- * older ping knows nothing of that.
+ * View after an answer to a ping. `changeNumber`: number of the last control line that gave a turn or acknowledged the
+ * end of one; the answer to an older ping does not know of that.
  */
 export function answered(view: LinkView, pong: Pong, changeNumber: number, now: number): LinkView {
   const { active: _, told: __, figures: ___, ...rest } = view;
@@ -42,19 +45,21 @@ export function answered(view: LinkView, pong: Pong, changeNumber: number, now: 
   };
 }
 
-/** Once its process has ended the result has them. */
+/** Progress of a running turn; once its process has ended, the result has the figures. */
 function figuresOf(turn: Pong['turn'], now: number): Figures | undefined {
   if (turn?.phase !== 'Running' || turn.startedAt === undefined || turn.runningMs === undefined) return undefined;
   const { uid, attempt, startedAt, runningMs, usage } = turn;
   return { turn: uid, attempt, startedAt, runningMs, ...(usage ? { usage } : {}), at: now };
 }
 
-/** It answered a ping once: that it had the turn is still true. */
+/** View after an old pong: it still proves that the runner had the turn. */
 export function remembered(view: LinkView, { turn }: Pong): LinkView {
   return turn ? { ...view, sent: new Set([...view.sent, turn.uid]) } : view;
 }
 
-/** It did not take the turn that was sent last: where it never began it, its end would lose nothing of it. */
+/**
+ * View after the runner refused the turn that was sent last: when it never began the turn, the turn counts as not sent.
+ */
 export function turnRefused(view: LinkView, code: RefusalCode): LinkView {
   const { active, sent, suspended } = view;
   if (!NOT_BEGUN.has(code) || active === undefined || view.started?.turn === active) return view;
@@ -62,7 +67,10 @@ export function turnRefused(view: LinkView, code: RefusalCode): LinkView {
   return { ...view, sent: others, suspended: suspended || code === 'Suspended' };
 }
 
-/** Everything up to this frame is durable: it is waited for no more, and what has ended with it is forgotten. */
+/**
+ * View after an acknowledgement: everything through this frame is durable, so deliveries and turns that it covers are
+ * dropped.
+ */
 export function acknowledged(view: LinkView, through: number): LinkView {
   const { delivery, asking: _, snapshot, active, started, figures, ...rest } = view;
   const ended = endedBy(view, through);
@@ -77,7 +85,7 @@ export function acknowledged(view: LinkView, through: number): LinkView {
   };
 }
 
-/** The turn whose process has ended, by what is acknowledged: the runner has it no more. */
+/** UID of the turn whose end is acknowledged: the runner no longer has it. */
 export function endedBy({ delivery, asking }: LinkView, through: number): string | undefined {
   if (delivery && delivery.result.seq <= through) return delivery.result.message.turn;
   const { seq, message } = asking?.request ?? {};

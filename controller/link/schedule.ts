@@ -1,6 +1,6 @@
 import type { Clock } from '../../core/runtime.ts';
 
-/** When to try an attach, from what was measured on kind: see `docs/decisions/attach.md`. */
+/** Times of attempts to attach, from measurements on kind: see `docs/decisions/attach.md`. */
 const FIRST_MS = 120;
 const FAST_MS = 25;
 const FAST_FOR_MS = 1000;
@@ -8,8 +8,9 @@ const SLOW_MS = 2000;
 const SLOWEST_MS = 15_000;
 
 /**
- * Paces the attempts to attach to one pod: from 120 ms after it was scheduled every 25 ms for a second, since the process
- * answers long before the kubelet says so; then at least every 2 s, backing off to 15 s, and whenever the pod changes.
+ * Paces the attempts to attach to one pod: from 120 ms after it was scheduled every 25 ms for a second, since the
+ * process answers long before the kubelet reports it; then at least every 2 s, backing off to 15 s, and whenever the
+ * pod changes.
  */
 export class AttachSchedule {
   readonly #clock: Clock;
@@ -28,13 +29,13 @@ export class AttachSchedule {
     this.changed();
   }
 
-  /** The pod has changed: worth an attempt, unless attempts are fast anyway. */
+  /** Notes a change of the pod: worth an attempt, unless attempts are fast anyway. */
   changed(): void {
     this.#changed = true;
     this.#poke?.();
   }
 
-  /** An attach was open: the next attempts start over. */
+  /** Starts the fast attempts over after an attach that was open. */
   opened(): void {
     this.#scheduledAt = this.#clock.monotonic() - FIRST_MS;
     this.#slowMs = SLOW_MS;
@@ -45,7 +46,7 @@ export class AttachSchedule {
     while (!signal.aborted) {
       if (this.#scheduledAt === undefined) {
         await this.#sleep(SLOW_MS, signal);
-        if (this.#scheduledAt === undefined) return; // no news of a node: the cache may be late, try
+        if (this.#scheduledAt === undefined) return; // no node known yet: the cache may be late, so try
         continue;
       }
       const since = this.#clock.monotonic() - this.#scheduledAt;

@@ -11,7 +11,7 @@ import type { Caches } from '../caches/caches.ts';
 import { networkPolicy } from './policy.ts';
 
 export interface NetworkPoliciesOptions {
-  /** Writes through it end with the lease. */
+  /** API client whose writes end with the lease. */
   api: KubeApi;
   caches: Pick<
     Caches,
@@ -20,27 +20,27 @@ export interface NetworkPoliciesOptions {
   clock: Clock;
   random: Random;
   log: Logger;
-  /** Between two looks at a policy that nothing happens to; one that nobody needs at two of them in a row goes. Milliseconds. */
+  /** Milliseconds between two reconciles of an unchanged policy; a policy unused at two of them in a row is deleted. */
   intervalMs: number;
-  /** Aborts when the leadership ends or the controller is told to stop. */
+  /** Signal that aborts when the leadership ends or the controller stops. */
   signal: AbortSignal;
 }
 
-/** The name of the policy is taken by an object that Berth did not make. */
+/** Raised when the policy's name is taken by an object that Berth did not make. */
 export class NetworkPolicyTaken extends Error {
   readonly code = 'NetworkPolicyTaken';
 }
 
 /**
- * One NetworkPolicy for each class in each namespace that has sessions of it: there before their pods, kept as the class
- * says for as long as there are any, and removed some time after the last of them.
+ * Maintains one NetworkPolicy per class in each namespace with sessions of it: created before their pods, kept as the
+ * class says while there are any, and deleted some time after the last.
  */
 export class NetworkPolicies {
   readonly #options: NetworkPoliciesOptions;
   readonly #queue: WorkQueue;
-  /** Those that nobody needed when they were last looked at. */
+  /** Keys of policies found unused at their last reconcile. */
   readonly #idle = new Set<string>();
-  /** Uids of those whose removal was begun: whatever a cache or a live read shows, they do not count. */
+  /** UIDs of policies whose deletion was begun: whatever a cache or a live read shows, they do not count. */
   readonly #removed = new Set<string>();
 
   constructor(options: NetworkPoliciesOptions) {
@@ -68,7 +68,7 @@ export class NetworkPolicies {
     return this.#queue.stop(graceMs);
   }
 
-  /** Somebody, perhaps this controller, has written or removed one of these policies. */
+  /** Requeues a policy that was written or deleted, perhaps by this controller. */
   policyChanged(namespace: string, name: string): void {
     this.#queue.add(`${namespace}/${name}`);
   }
@@ -81,8 +81,8 @@ export class NetworkPolicies {
   }
 
   /**
-   * Resolves once the policy is there as the class says; without a request where it is already known to be. Rejects where
-   * it cannot be, and with `NetworkPolicyTaken` where another object has its name.
+   * Resolves once the policy exists as the class says; makes no request where that is known. Rejects when it cannot be
+   * made so, with `NetworkPolicyTaken` when another object has its name.
    */
   async ensure(namespace: string, sessionClass: string, signal: AbortSignal): Promise<void> {
     const { api, caches, log } = this.#options;
@@ -117,13 +117,13 @@ export class NetworkPolicies {
   async #look(key: string, signal: AbortSignal): Promise<number | undefined> {
     const { caches, intervalMs } = this.#options;
     const { namespace = '', name } = refOf(key);
-    // Whether anybody needs it is not to be seen.
+    // Usage is unknown in a namespace that cannot be read.
     if (caches.closed(namespace)) return this.#later(intervalMs);
     const policy = caches.networkPolicy(namespace, name);
     const sessionClass = this.#userOf(namespace, name);
     if (sessionClass !== undefined) {
       this.#idle.delete(key);
-      // Whatever a class that is gone has said stays in force.
+      // The policy of a deleted class stays as it is.
       if (caches.class(sessionClass)) await this.ensure(namespace, sessionClass, signal);
       return this.#later(intervalMs);
     }
@@ -132,14 +132,15 @@ export class NetworkPolicies {
       this.#idle.add(key);
       return this.#later(intervalMs);
     }
-    // In one step with the look at what needs it: whoever comes after knows that it does not count any more.
+    // No await stands between the check for users and this line: whoever comes later sees that the policy does not
+    // count.
     this.#removed.add(policy.metadata.uid);
     await this.#delete(policy, signal);
     this.#options.log.info({ namespace, networkPolicy: name }, 'network policy removed');
     return undefined;
   }
 
-  /** The class whose policy this is, as long as a session in the namespace is of it. */
+  /** The class whose policy this is, while a session in the namespace uses it. */
   #userOf(namespace: string, name: string): string | undefined {
     return this.#options.caches
       .allSessions()
@@ -161,7 +162,7 @@ export class NetworkPolicies {
       await this.#options.api.delete(resource, ref, { uid, signal });
     } catch (error) {
       if (isNotFound(error) || isConflict(error)) return;
-      // A refusal has had no effect.
+      // A rejected deletion has had no effect.
       if (error instanceof ApiError && error.code < 500) this.#removed.delete(uid);
       throw error;
     }
@@ -181,7 +182,7 @@ function isAsWanted(present: Stored<NetworkPolicy>, wanted: NetworkPolicy): bool
   );
 }
 
-/** Somebody's own policy of that name is not to be changed: it has other labels. */
+/** Reports whether Berth made the policy. A user's policy of that name has other labels and is not changed. */
 function isOurs({ metadata: { name, labels } }: Stored<NetworkPolicy>): boolean {
   return labels?.[LABEL_MANAGED_BY] === MANAGED_BY && name === `berth-${labels[LABEL_NETWORK]}`;
 }

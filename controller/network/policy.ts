@@ -16,13 +16,16 @@ import { type Destination, type HttpProxy, type Network, PROXY_ADDRESS } from '.
 import type { LabelSelector } from '../../core/resources/schema.ts';
 
 /**
- * What would hand the node's own credentials, or those of a pod identity, to whoever asks: the metadata services of most
- * clouds, of Amazon ECS and EKS Pod Identity, and of Alibaba Cloud. Not the whole link-local range: DNS caches are in it.
+ * Metadata services that give credentials of the node or of a pod identity to any client: those of most clouds, of
+ * Amazon ECS and EKS Pod Identity, and of Alibaba Cloud. The whole link-local range would include DNS caches.
  */
 const METADATA_IPV4 = ['169.254.169.254/32', '169.254.170.2/32', '169.254.170.23/32', '100.100.100.200/32'];
 const METADATA_IPV6 = ['fd00:ec2::254/128', 'fd00:ec2::23/128'];
 
-/** The cluster's DNS as every distribution labels it; a cache on the nodes' own network needs an entry in `allow`. */
+/**
+ * Egress to the cluster's DNS, by the labels that every distribution uses; a cache on the nodes' own network needs an
+ * entry in `allow`.
+ */
 const DNS: Rule = {
   to: [
     {
@@ -36,7 +39,9 @@ const DNS: Rule = {
   ],
 };
 
-/** Pods and addresses: to some network plugins no range of addresses means the cluster's own pods. */
+/**
+ * Egress to all pods and addresses. Some network plugins do not count the cluster's own pods to any range of addresses.
+ */
 const OPEN: Rule = {
   to: [
     { ipBlock: { cidr: '0.0.0.0/0', except: METADATA_IPV4 } },
@@ -45,7 +50,10 @@ const OPEN: Rule = {
   ],
 };
 
-/** The NetworkPolicy of a class's pods in a namespace. Nothing reaches them: attach and log go through the kubelet. */
+/**
+ * Builds the NetworkPolicy for a class's pods in a namespace. It allows no ingress: attach and log go through the
+ * kubelet.
+ */
 export function networkPolicy(namespace: string, sessionClass: string, network: Network | undefined): NetworkPolicy {
   const key = networkKey(sessionClass);
   const egress = egressOf(network);
@@ -60,7 +68,7 @@ export function networkPolicy(namespace: string, sessionClass: string, network: 
     spec: {
       podSelector: { matchLabels: { [LABEL_NETWORK]: key } },
       policyTypes: ['Ingress', 'Egress'],
-      // As the API server gives it back: it leaves out empty lists.
+      // The API server leaves out empty lists, and so does this, to compare as equal.
       ...(egress.length > 0 ? { egress } : {}),
     },
   };
@@ -89,7 +97,7 @@ function proxyRule({ url: text, noProxy: _none, ports, ...peer }: HttpProxy): Ru
   return ruleOf({ ...at, ports: ports ?? [{ port, protocol: 'TCP' }] });
 }
 
-/** Of a URL's host that is an address. */
+/** CIDR range of a URL's host that is an IP address. */
 function hostRange(host: string): string {
   const address = host.replace(/^\[|\]$/g, '');
   return isIPv6(address) ? `${address}/128` : `${address}/32`;

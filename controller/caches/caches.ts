@@ -36,44 +36,46 @@ import type { BodyFacts, CachedApproval, CachedSession, CachedTurn, NodeFacts } 
 import { namespaceLabels } from './namespaces.ts';
 import { Nodes } from './nodes.ts';
 
-/** What the controller has seen of the cluster: objects without their bodies, found by what decisions ask for. */
+/** The controller's view of the cluster: objects without their bodies, indexed as decisions need them. */
 export interface Caches {
   session(namespace: string, name: string): CachedSession | undefined;
-  /** Every cached Turn that names the session. */
+  /** Cached Turns that name the session. */
   turnsNaming(namespace: string, session: string): CachedTurn[];
   turn(namespace: string, name: string): CachedTurn | undefined;
   allApprovals(): CachedApproval[];
-  /** Every cached Approval that names the turn. */
+  /** Cached Approvals that name the turn. */
   approvalsNaming(namespace: string, turn: string): CachedApproval[];
   pod(namespace: string, name: string): StoredPod | undefined;
   podsOf(sessionUID: string): StoredPod[];
   class(name: string): StoredSessionClass | undefined;
-  /** undefined where nodes may not be read, and for one that does not exist. */
+  /** Facts about a node; undefined where nodes may not be read, and for a node that does not exist. */
   node(name: string | undefined): NodeFacts | undefined;
   allSessions(): CachedSession[];
   allPods(): StoredPod[];
-  /** Of those that are labelled as Berth's own. */
+  /** A NetworkPolicy with Berth's labels. */
   networkPolicy(namespace: string, name: string): Stored<NetworkPolicy> | undefined;
   allNetworkPolicies(): Stored<NetworkPolicy>[];
-  /** The labels of a Namespace; undefined while they are not known. */
+  /** Labels of a Namespace; undefined while unknown. */
   namespaceLabels(name: string): Readonly<Record<string, string>> | undefined;
   /**
-   * Milliseconds since the caches were last known to be the server's state; Infinity before they have been filled. Without
-   * a namespace, closed ones do not count.
+   * Milliseconds since the caches were last known to match the server; Infinity before they have been filled. Without a
+   * namespace, closed ones do not count.
    */
   staleness(namespace?: string): number;
-  /** What the API server says where the namespace cannot be read, for some time now: what it last showed stays. */
+  /**
+   * The API server's error for a namespace that has been unreadable for some time; the cache keeps what it last showed.
+   */
   closed(namespace: string): string | undefined;
-  /** `namespace/name` of every session that exists, or that a turn names. */
+  /** Keys `namespace/name` of all sessions that exist, or that a turn names. */
   keys(): Set<string>;
-  /** Takes in what has become of sessions, pods and live turns, which these caches may not show yet. */
+  /** Reads sessions, pods and live turns from the API server; these caches may be behind it. */
   refresh(signal: AbortSignal): Promise<void>;
-  /** Takes in every turn that names the session, also those that have ended. */
+  /** Reads all turns that name the session, also ended ones. */
   refreshTurns(namespace: string, session: string, signal: AbortSignal): Promise<void>;
-  /** The turn is taken for one that does not exist, until it changes. */
+  /** Treats the turn as absent until it changes. */
   leaveOut(turn: Pick<StoredTurn['metadata'], 'namespace' | 'name' | 'uid' | 'resourceVersion'>, session: string): void;
   isLeftOut(turn: Pick<StoredTurn['metadata'], 'uid' | 'resourceVersion'>): boolean;
-  /** Results of own writes, seen before their events come. */
+  /** Results of the controller's own writes, taken in before their watch events come. */
   sawSession(object: StoredSession): void;
   sawTurn(object: StoredTurn): void;
   sawPod(object: StoredPod): void;
@@ -89,17 +91,17 @@ export interface CachesOptions {
   clock: Clock;
   random: Random;
   log: Logger;
-  /** Absent: all namespaces. */
+  /** Namespaces to watch; absent: all. */
   namespaces?: readonly string[];
-  /** Whether nodes may be read. */
+  /** True where nodes may be read. */
   nodes: boolean;
-  /** A session may have to be looked at. */
+  /** Called when a session may need a reconcile. */
   onSession(key: string): void;
   onPod(pod: StoredPod, gone: boolean): void;
-  /** A class was made, changed or removed. */
+  /** Called when a class was created, changed or deleted. */
   onClass(name: string): void;
   onNetworkPolicy(namespace: string, name: string): void;
-  /** Labels of namespaces may be others than they were. */
+  /** Called when labels of namespaces may have changed. */
   onNamespaces(): void;
 }
 
@@ -109,12 +111,12 @@ const PAGE = 500;
 const NAMING = 'naming';
 const OF_SESSION = 'ofSession';
 
-/** No input has it. */
+/** Digest that no input has. */
 const NO_DIGEST = '0'.repeat(64);
 
-/** Facts of a JSON value by which it is recognised again: key order does not matter to JSON, so it is sorted. `path` is the field's. */
+/** Digest and size of a JSON value. Keys are sorted, as their order does not matter in JSON. `path` is the field's. */
 export function bodyFacts(value: unknown, path = 'spec.input'): BodyFacts {
-  // Before anything recursive.
+  // The depth is checked before anything recursive.
   const tooDeep = tooDeepAt(value, path);
   if (tooDeep !== undefined) return { digest: NO_DIGEST, bytes: 0, tooDeep };
   return {
@@ -157,12 +159,12 @@ export function slimTurn(turn: StoredTurn): StoredTurn {
         startedAt: status.startedAt,
         finishedAt: status.finishedAt,
         state: status.state,
-        // Of messages one is told in the session's status as well.
+        // Only this message is also shown in the session's status.
         conditions: status.conditions?.map((condition) => ({
           ...condition,
           message: condition.reason === 'StateTooLarge' ? condition.message : '',
         })),
-        // For the session's status, until the turn is counted there.
+        // The output is copied into the session's status when the turn is counted.
         ...(status.output !== undefined && jsonBytes(status.output) <= MAX_LAST_OUTPUT_BYTES
           ? { output: status.output }
           : {}),
@@ -177,10 +179,10 @@ export function slimTurn(turn: StoredTurn): StoredTurn {
   return cached as unknown as StoredTurn;
 }
 
-/** Parts of a turn's status: its place in the order, the pod that works on it, and the state it has reached. */
+/** Fields of a turn's status that an unreadable turn keeps: its order, its pod and the state it has reached. */
 const SOUND = ['index', 'phase', 'attempt', 'incarnation', 'podUID', 'inputDigest', 'state', 'conditions'] as const;
 
-/** A turn of which no more is known to be sound than what its end needs. */
+/** An unreadable turn, with only the fields that its end needs. */
 export function unreadableTurn(
   { metadata, spec, status = {} }: Pick<CachedTurn, 'metadata' | 'spec'> & { status?: TurnStatus | undefined },
   why: string,
@@ -242,8 +244,8 @@ function slimPod(pod: StoredPod): StoredPod {
 }
 
 /**
- * Nobody needs an ended turn once its session's status has counted it: what decisions need of it is there then. One that
- * ended without an owner is no session's.
+ * Reports whether an ended turn can leave the cache: its session's status has counted it, or it ended without an owner
+ * and so belongs to no session.
  */
 function isDone({ metadata, spec, status }: StoredTurn, session: StoredSession | undefined): boolean {
   if (!isTerminal(status?.phase)) return false;
@@ -257,7 +259,7 @@ function isDone({ metadata, spec, status }: StoredTurn, session: StoredSession |
 export function informerCaches(options: CachesOptions): Caches {
   const { api, clock, random, log, namespaces } = options;
   const onClosed = (namespace: string, error: Error | undefined) => {
-    // By the first resource to be closed there, and open again with the last.
+    // Reported once per namespace: when its first resource closes, and when its last one is open again.
     const others = all.filter((informer) => informer.closed(namespace)).length - (error ? 1 : 0);
     if (others > 0) return;
     if (error) log.warn({ namespace, err: error.message }, 'namespace cannot be read and is left out');
@@ -279,7 +281,7 @@ export function informerCaches(options: CachesOptions): Caches {
   const podInformer = new Informer<Pod>({
     ...common,
     resource: pods,
-    // By no label that others give a meaning to: one that is changed would hide the pod from its session.
+    // The selector avoids labels with a meaning to others: a change of one would hide the pod from its session.
     labelSelector: LABEL_SESSION_UID,
     keep: isSessionPod,
     transform: slimPod,
@@ -300,7 +302,7 @@ export function informerCaches(options: CachesOptions): Caches {
   });
   const all = [sessionInformer, turnInformer, approvalInformer, podInformer, classInformer, policyInformer];
   const closedBy = (namespace: string) => all.find((informer) => informer.closed(namespace))?.closed(namespace);
-  // Few classes look at them: nothing waits for them but the sessions of those.
+  // Namespace labels matter to few classes: only sessions of those wait for them.
   const labels = namespaceLabels({ ...common, onChange: options.onNamespaces });
 
   const onNode = (name: string) => {
@@ -310,7 +312,7 @@ export function informerCaches(options: CachesOptions): Caches {
 
   const onSession = ({ metadata }: KubeObject) => options.onSession(`${metadata.namespace}/${metadata.name}`);
   sessionInformer.addHandler({ add: onSession, update: onSession, delete: onSession });
-  // Turns that the session has counted by now.
+  // Drops turns that the session has counted by now.
   const prune = ({ metadata }: KubeObject) => turnInformer.prune(NAMING, `${metadata.namespace}/${metadata.name}`);
   sessionInformer.addHandler({ add: prune, update: prune });
   const notLeftOut = (turn: StoredTurn) => !isLeftOut(turn.metadata);
@@ -370,7 +372,7 @@ export function informerCaches(options: CachesOptions): Caches {
         ...turnInformer.list().map(({ metadata, spec }) => `${metadata.namespace}/${spec.session}`),
       ]),
     refresh: async (signal) => {
-      // What has been deleted is not in a list: of sessions and pods the whole set has to be taken anew.
+      // Deleted objects are not in a list, so sessions and pods are replaced by the whole list.
       await sessionInformer.relist(signal);
       for (const namespace of namespaces ?? [undefined]) {
         if (namespace !== undefined && closedBy(namespace)) continue;
@@ -381,7 +383,7 @@ export function informerCaches(options: CachesOptions): Caches {
     refreshTurns: (namespace, session, signal) =>
       applyTurns({ namespace, fieldSelector: `spec.session=${session}`, signal }),
     leaveOut: ({ namespace, name, uid, resourceVersion }, session) => {
-      // Of one that has gone meanwhile nothing would tell any more.
+      // A turn that is gone would never be cleared from the map.
       if (turnInformer.get(namespace, name)?.metadata.uid === uid) leftOut.set(uid, resourceVersion);
       options.onSession(`${namespace}/${session}`);
     },

@@ -4,9 +4,9 @@ import { namespaces as resource } from '../../core/kube/resources.ts';
 import type { KubeApi, Stored } from '../../core/kube/types.ts';
 import { type Clock, delay, type Logger, type Random } from '../../core/runtime.ts';
 
-/** Labels of namespaces, by which classes limit them. */
+/** Labels of namespaces; a class's namespaceSelector matches them. */
 export interface NamespaceLabels {
-  /** Undefined while they are not known. */
+  /** Labels of a namespace; undefined while unknown. */
   of(namespace: string): Readonly<Record<string, string>> | undefined;
   start(): void;
   stop(): Promise<void>;
@@ -17,13 +17,13 @@ export interface NamespaceLabelsOptions {
   clock: Clock;
   random: Random;
   log: Logger;
-  /** Absent: all. */
+  /** Namespaces to follow; absent: all. */
   namespaces?: readonly string[];
-  /** Labels may be others than they were. */
+  /** Called when labels may have changed. */
   onChange(): void;
 }
 
-/** Labels that were not confirmed for so long are not believed. */
+/** Age after which unconfirmed labels count as unknown. */
 const STALE_MS = 180_000;
 const POLL_MS = 30_000;
 const POLL_AGAIN_MS = 5_000;
@@ -48,8 +48,8 @@ function watched({ api, clock, random, log, onChange }: NamespaceLabelsOptions):
 }
 
 /**
- * A Role in a namespace may allow to read the namespace itself, but never to list or watch namespaces: where rights are
- * given by namespace they are read one by one, again and again.
+ * Polls the namespaces one by one, for installations with rights per namespace: a Role can allow to get its own
+ * namespace, but never to list or watch namespaces.
  */
 function polled({ api, clock, log, onChange }: NamespaceLabelsOptions, namespaces: readonly string[]): NamespaceLabels {
   const known = new Map<string, { labels: Record<string, string>; at: number }>();

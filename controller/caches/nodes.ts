@@ -10,11 +10,11 @@ export interface NodesOptions {
   clock: Clock;
   random: Random;
   log: Logger;
-  /** The facts of a node have changed. */
+  /** Called when the facts about a node have changed. */
   onChange(name: string): void;
 }
 
-/** Follows what pods depend on of their nodes. Where nodes may not be read it stays empty, and says so in the log. */
+/** Follows the facts about nodes that their pods depend on. Where nodes may not be read it stays empty and logs so. */
 export class Nodes {
   readonly #informer: Informer<Node>;
 
@@ -22,7 +22,7 @@ export class Nodes {
     this.#informer = new Informer<Node>({ ...options, resource: nodes, transform: slimNode });
     this.#informer.addHandler({
       update: (node, old) => {
-        // A kubelet writes its node every few minutes; the hour of that is nobody's business.
+        // A kubelet writes its Node every few minutes; a mere heartbeat is no change.
         if (JSON.stringify(nodeFacts(node)) !== JSON.stringify(nodeFacts(old))) onChange(node.metadata.name);
       },
     });

@@ -4,7 +4,7 @@ import { pods } from '../../core/kube/resources.ts';
 import { CONTAINER } from '../../core/resources/names.ts';
 import type { TurnStatus } from '../../core/resources/turn.ts';
 import type { Action } from '../decide/actions.ts';
-import { PlainLog } from '../pod/runnerless-log.ts';
+import { RunnerlessLog } from '../pod/runnerless-log.ts';
 import { END_MARKER, redactionOf, START_MARKER } from '../pod/runnerless-pod.ts';
 import { DEFAULT_MARKERS } from '../settings/image.ts';
 import { ended } from '../status/turn-status.ts';
@@ -83,7 +83,7 @@ async function lateness({ effects, signal }: ReconcileContext, pod: StoredPod): 
 }
 
 /** Reads with the markers and the redaction rules that the pod was made with: the class's may be others by now. */
-async function readLog(context: ReconcileContext, pod: StoredPod): Promise<PlainLog | 'Unreadable'> {
+async function readLog(context: ReconcileContext, pod: StoredPod): Promise<RunnerlessLog | 'Unreadable'> {
   const { effects, signal, world } = context;
   const { name, uid, namespace = '' } = pod.metadata;
   const ref = { namespace, name };
@@ -94,7 +94,7 @@ async function readLog(context: ReconcileContext, pod: StoredPod): Promise<Plain
     const value = (variable: string) => env?.find(({ name }) => name === variable)?.value;
     const start = value(START_MARKER) || DEFAULT_MARKERS.start;
     const end = value(END_MARKER) || DEFAULT_MARKERS.end;
-    const log = new PlainLog({ start, end }, redactionOf(live, world.class));
+    const log = new RunnerlessLog({ start, end }, redactionOf(live, world.class));
     for await (const piece of endedLog(context, ref)) log.push(piece);
     return log;
   } catch (error) {

@@ -2,7 +2,7 @@ import { ApiError, isAlreadyExists, isConflict } from '../../core/kube/errors.ts
 import { pods } from '../../core/kube/resources.ts';
 import { attachability } from '../link/links.ts';
 import { sessionPod } from '../pod/pod.ts';
-import { plainPod } from '../pod/runnerless-pod.ts';
+import { runnerlessPod } from '../pod/runnerless-pod.ts';
 import type { Effective } from '../settings/effective.ts';
 import { isOurs } from '../world/session-pods.ts';
 import type { CachedTurn, World } from '../world/world.ts';
@@ -21,7 +21,7 @@ export async function createPod(context: ReconcileContext, settings: Effective, 
   const plain = turn && (await plainTurn(context, turn));
   if (turn && !plain) return;
   const common = sessionPod(world.session, incarnation, settings);
-  const pod = plain ? plainPod(common, world.session, settings, plain) : common;
+  const pod = plain ? runnerlessPod(common, world.session, settings, plain) : common;
   try {
     await ensureNetworkPolicy(context);
     if (settings.kept.workspace) await ensureWorkspace(context, settings.kept.workspace);

@@ -5,7 +5,7 @@ import { turns } from '../../core/resources/kinds.ts';
 import { CONTAINER } from '../../core/resources/names.ts';
 import { bodyFacts } from '../caches/caches.ts';
 import type { Action } from '../decide/actions.ts';
-import type { PlainTurn } from '../pod/runnerless-pod.ts';
+import type { RunnerlessTurn } from '../pod/runnerless-pod.ts';
 import type { CachedTurn } from '../world/world.ts';
 import type { ReconcileContext } from './context.ts';
 
@@ -15,7 +15,7 @@ import type { ReconcileContext } from './context.ts';
 export async function plainTurn(
   { effects, signal }: ReconcileContext,
   turn: CachedTurn,
-): Promise<PlainTurn | undefined> {
+): Promise<RunnerlessTurn | undefined> {
   const { api, caches } = effects;
   const { uid, name, namespace = '' } = turn.metadata;
   const live = await api.get(turns, { namespace, name }, { signal });

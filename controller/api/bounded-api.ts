@@ -6,23 +6,23 @@ import type { KubeApi } from '../../core/kube/types.ts';
  * all, never wait behind them.
  */
 export function boundedApi(api: KubeApi, most: number): Pick<KubeApi, 'get' | 'list' | 'create' | 'delete'> {
-  const line = new Set<() => void>();
+  const queue = new Set<() => void>();
   let free = most;
 
   const admitted = (signal: AbortSignal | undefined) =>
     new Promise<void>((resolve, reject) => {
-      const enter = () => {
-        line.delete(enter);
-        signal?.removeEventListener('abort', leave);
+      const start = () => {
+        queue.delete(start);
+        signal?.removeEventListener('abort', abort);
         resolve();
       };
-      const leave = () => {
-        line.delete(enter);
+      const abort = () => {
+        queue.delete(start);
         reject(signal?.reason);
       };
       if (signal?.aborted) return reject(signal.reason);
-      signal?.addEventListener('abort', leave, { once: true });
-      line.add(enter);
+      signal?.addEventListener('abort', abort, { once: true });
+      queue.add(start);
     });
 
   const bounded = async <R>(signal: AbortSignal | undefined, call: () => Promise<R>): Promise<R> => {
@@ -31,7 +31,7 @@ export function boundedApi(api: KubeApi, most: number): Pick<KubeApi, 'get' | 'l
     try {
       return await call();
     } finally {
-      const [next] = line;
+      const [next] = queue;
       if (next) next();
       else free++;
     }

@@ -24,7 +24,7 @@ export interface GarbageTools {
 }
 
 /** Maximum removals per sweep; the rest waits for the next, so that other work is not delayed. */
-export const MOST_AT_ONCE = 100;
+export const MAX_REMOVALS = 100;
 
 /**
  * The earlier of the API server's time and this machine's, milliseconds since the epoch: an age computed from it is

@@ -20,14 +20,14 @@ export interface TurnFacts {
   incarnation: number | undefined;
   /** Delivery to a runner, milliseconds since the epoch. */
   givenAt: number | undefined;
-  state: Place | undefined;
+  state: StatePosition | undefined;
   stateRef: string | undefined;
   /** Store keys of the turn's output and log. */
   refs: string[];
 }
 
 /** Position of a state in the order of states. */
-export type Place = Pick<StateRef, 'incarnation' | 'seq'>;
+export type StatePosition = Pick<StateRef, 'incarnation' | 'seq'>;
 
 export function turnFacts({ metadata, spec, status = {} }: StoredTurn): TurnFacts {
   const given = status.conditions?.find(({ type }) => type === 'Running')?.lastTransitionTime;
@@ -54,7 +54,7 @@ function sizeOf({ spec, status }: Pick<StoredTurn, 'spec' | 'status'>): number {
 }
 
 /** Reports whether `a` comes after `b`; any state comes after undefined. */
-export function isLater(a: Place | undefined, b: Place | undefined): boolean {
+export function isLater(a: StatePosition | undefined, b: StatePosition | undefined): boolean {
   if (!a || !b) return a !== undefined;
   return a.incarnation !== b.incarnation ? a.incarnation > b.incarnation : a.seq > b.seq;
 }

@@ -4,7 +4,7 @@ import type { Random } from '../../core/runtime.ts';
 import { type HistoryLimits, retention } from '../settings/retention.ts';
 import type { CachedSession } from '../world/world.ts';
 import type { GarbageTools } from './context.ts';
-import { dueIn, type Left, mayBeOver } from './pace.ts';
+import { dueIn, type HistorySize, mayBeOver } from './pace.ts';
 import { sweepApprovals } from './sweep-approvals.ts';
 import { sweepOrphans } from './sweep-orphans.ts';
 import { sweepSession } from './sweep-session.ts';
@@ -23,12 +23,12 @@ const ORPHANS = '';
 const STARTING_PACE_MS = 200;
 
 /** The last sweep of a session. */
-interface Look {
+interface Sweep {
   uid: string;
   signature: string;
   /** Monotonic milliseconds. */
   at: number;
-  left?: Left;
+  left?: HistorySize;
 }
 
 /** Turns that a session with `turns: One` refused are not counted, so any change of it may be such a turn. */
@@ -43,7 +43,7 @@ const countedBy = ({ status }: CachedSession): number => status?.turns?.total ??
 export class Garbage {
   readonly #options: GarbageOptions;
   readonly #queue: WorkQueue;
-  readonly #looks = new Map<string, Look>();
+  readonly #sweeps = new Map<string, Sweep>();
   /** Key of the last Approval that the sweep of approvals reached. */
   #approvalsAfter: string | undefined;
 
@@ -84,13 +84,13 @@ export class Garbage {
     const { namespace = '', name } = refOf(key);
     const session = this.#options.caches.session(namespace, name);
     if (!session) {
-      this.#looks.delete(key);
+      this.#sweeps.delete(key);
       this.#queue.forget(key);
       return;
     }
-    const look = this.#lookAt(key, session);
-    if (look?.signature === this.#signature(session) && !hidesTurns(session)) return;
-    const { left, at } = look ?? {};
+    const last = this.#lastSweep(key, session);
+    if (last?.signature === this.#signature(session) && !hidesTurns(session)) return;
+    const { left, at } = last ?? {};
     const agoMs = this.#options.clock.monotonic() - (at ?? 0);
     const dueMs = left ? dueIn(left, agoMs, countedBy(session), this.#limits(session)) : 0;
     this.#queue.addAfter(key, this.#jittered(Math.max(ms, dueMs)));
@@ -101,7 +101,7 @@ export class Garbage {
     const session = this.#options.caches.session(namespace, name);
     if (!session) return undefined;
     const signature = this.#signature(session);
-    const before = this.#lookAt(key, session)?.left;
+    const before = this.#lastSweep(key, session)?.left;
     const isKnown = before && !hidesTurns(session) && !mayBeOver(before, countedBy(session), this.#limits(session));
     const known = isKnown ? before : undefined;
     const hasAny = countedBy(session) > 0 || session.status?.state;
@@ -109,7 +109,7 @@ export class Garbage {
     const now = this.#options.caches.session(namespace, name);
     if (now) {
       const { uid } = session.metadata;
-      this.#looks.set(key, { uid, signature, at: this.#options.clock.monotonic(), ...(left ? { left } : {}) });
+      this.#sweeps.set(key, { uid, signature, at: this.#options.clock.monotonic(), ...(left ? { left } : {}) });
       // Changes during this sweep were compared with the sweep before it.
       if (this.#signature(now) !== signature) this.#later(key, this.#options.intervalMs);
     }
@@ -122,9 +122,9 @@ export class Garbage {
     return this.#jittered(this.#options.intervalMs * (more ? 1 : 10));
   }
 
-  #lookAt(key: string, session: CachedSession): Look | undefined {
-    const look = this.#looks.get(key);
-    return look?.uid === session.metadata.uid ? look : undefined;
+  #lastSweep(key: string, session: CachedSession): Sweep | undefined {
+    const last = this.#sweeps.get(key);
+    return last?.uid === session.metadata.uid ? last : undefined;
   }
 
   #limits(session: CachedSession): HistoryLimits {

@@ -2,7 +2,7 @@ import type { HistoryLimits } from '../settings/retention.ts';
 import { MIN_AGE_MS } from './stored.ts';
 
 /** A session's history as it was last read. */
-export interface Left {
+export interface HistorySize {
   /** Ended turns, and the bytes of their JSON. */
   turns: number;
   bytes: number;
@@ -19,7 +19,7 @@ const SLACK = 0.1;
  * Reports whether the history may exceed its limits by more than the fraction `by`. Turns that ended since count as
  * large as the mean of the others, or as the limits have room for.
  */
-export function mayBeOver(left: Left, counted: number, limits: HistoryLimits, by = 0): boolean {
+export function mayBeOver(left: HistorySize, counted: number, limits: HistoryLimits, by = 0): boolean {
   const since = Math.max(0, counted - left.counted);
   const mean = Math.max(left.bytes / Math.max(1, left.turns), limits.bytes / Math.max(1, limits.turns));
   const turns = left.turns + since;
@@ -33,6 +33,6 @@ export function mayBeOver(left: Left, counted: number, limits: HistoryLimits, by
  * Milliseconds until a changed session is worth a sweep, `agoMs` after the last one. Data stored since then must first
  * be as old as `MIN_AGE_MS`; so must data that was superseded since.
  */
-export function dueIn(left: Left, agoMs: number, counted: number, limits: HistoryLimits): number {
+export function dueIn(left: HistorySize, agoMs: number, counted: number, limits: HistoryLimits): number {
   return mayBeOver(left, counted, limits, SLACK) ? 0 : Math.max(0, MIN_AGE_MS - agoMs);
 }

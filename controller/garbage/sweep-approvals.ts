@@ -3,7 +3,7 @@ import { isConflict, isNotFound, isTooLarge } from '../../core/kube/errors.ts';
 import { approvals, ownedByTurn, type StoredTurn, sessionOwner, turns } from '../../core/resources/kinds.ts';
 import { API_GROUP_VERSION } from '../../core/resources/names.ts';
 import type { CachedApproval } from '../world/world.ts';
-import { type GarbageTools, MOST_AT_ONCE } from './context.ts';
+import { type GarbageTools, MAX_REMOVALS } from './context.ts';
 
 /**
  * Handles Approvals that came after their turn had ended, when no decision reads them: records one Event for each and
@@ -24,7 +24,7 @@ export async function sweepApprovals(
     .map((approval) => ({ approval, key: keyOf(approval.metadata) }))
     .filter(({ key }) => after === undefined || key > after)
     .sort((a, b) => (a.key < b.key ? -1 : 1));
-  for (const { approval } of late.slice(0, MOST_AT_ONCE)) {
+  for (const { approval } of late.slice(0, MAX_REMOVALS)) {
     signal.throwIfAborted();
     const ref = { namespace: approval.metadata.namespace as string, name: approval.spec.turn };
     try {
@@ -34,7 +34,7 @@ export async function sweepApprovals(
       if (!isNotFound(error) && !isConflict(error) && !isTooLarge(error)) throw error;
     }
   }
-  return late.length > MOST_AT_ONCE ? late[MOST_AT_ONCE - 1]?.key : undefined;
+  return late.length > MAX_REMOVALS ? late[MAX_REMOVALS - 1]?.key : undefined;
 }
 
 async function adopt(

@@ -6,7 +6,7 @@ import { sessions } from '../../core/resources/kinds.ts';
 import { LABEL_SESSION_UID } from '../../core/resources/names.ts';
 import { givenUpAt } from '../world/pod-status.ts';
 import { isSessionPod } from '../world/session-pods.ts';
-import { type GarbageTools, MOST_AT_ONCE, surelyNow } from './context.ts';
+import { type GarbageTools, MAX_REMOVALS, surelyNow } from './context.ts';
 import { MIN_AGE_MS } from './stored.ts';
 
 /**
@@ -30,17 +30,17 @@ export async function sweepOrphans(tools: GarbageTools, signal: AbortSignal): Pr
 
   // A consistent list, read after everything found: a session that it lacks will never exist again.
   const present = await sessionUIDs(tools, readable, signal);
-  for (const pod of lost.filter((pod) => !present.has(uidOf(pod))).slice(0, MOST_AT_ONCE)) {
+  for (const pod of lost.filter((pod) => !present.has(uidOf(pod))).slice(0, MAX_REMOVALS)) {
     signal.throwIfAborted();
     await removePod(tools, pod, signal);
   }
   const garbage = forgotten.filter(({ sessionUID }) => !present.has(sessionUID));
-  for (const entry of garbage.slice(0, MOST_AT_ONCE)) {
+  for (const entry of garbage.slice(0, MAX_REMOVALS)) {
     signal.throwIfAborted();
     await store.delete({ ...entry, kind: entry.kind ?? 'State' }, signal);
   }
   if (garbage.length > 0) tools.log.info({ blobs: garbage.length }, 'blobs without a session removed');
-  return garbage.length > MOST_AT_ONCE || lost.length > MOST_AT_ONCE;
+  return garbage.length > MAX_REMOVALS || lost.length > MAX_REMOVALS;
 }
 
 /** Reports whether the pod's node does not confirm its end and is not there to do so. */

@@ -5,10 +5,10 @@ import type { SessionStatus } from '../../core/resources/session.ts';
 import type { StoredEntry } from '../../core/store/store.ts';
 import { retention } from '../settings/retention.ts';
 import type { CachedSession } from '../world/world.ts';
-import { type GarbageTools, MOST_AT_ONCE, surelyNow } from './context.ts';
+import { type GarbageTools, MAX_REMOVALS, surelyNow } from './context.ts';
 import { type TurnFacts, turnFacts } from './facts.ts';
 import { overHistory } from './history.ts';
-import type { Left } from './pace.ts';
+import type { HistorySize } from './pace.ts';
 import { isGarbage, MIN_AGE_MS } from './stored.ts';
 
 /** Turns per page; they come with their bodies, so pages are small. */
@@ -18,7 +18,7 @@ export interface Swept {
   /** Milliseconds until the next sweep, if something is to be removed later. */
   againMs?: number;
   /** History that is left; undefined for a session that is gone. */
-  left?: Left;
+  left?: HistorySize;
 }
 
 /**
@@ -30,7 +30,7 @@ export async function sweepSession(
   tools: GarbageTools,
   session: CachedSession,
   signal: AbortSignal,
-  known?: Left,
+  known?: HistorySize,
 ): Promise<Swept> {
   const { api, caches, store } = tools;
   const { name, uid } = session.metadata;
@@ -48,14 +48,14 @@ export async function sweepSession(
 
   const { history } = retention(session, caches.class(session.spec.class));
   const over = overHistory(facts, status, history);
-  const removed = await removeTurns(tools, session, over.slice(0, MOST_AT_ONCE), signal);
+  const removed = await removeTurns(tools, session, over.slice(0, MAX_REMOVALS), signal);
   const present = facts.filter((turn) => !removed.has(turn));
   const later = await removeStored(tools, session, stored, status, present, signal);
-  const againMs = over.length > MOST_AT_ONCE ? 1 : later;
+  const againMs = over.length > MAX_REMOVALS ? 1 : later;
   return { left: leftOf(present, status), ...(againMs === undefined ? {} : { againMs }) };
 }
 
-function leftOf(facts: TurnFacts[], { turns }: SessionStatus): Left {
+function leftOf(facts: TurnFacts[], { turns }: SessionStatus): HistorySize {
   const ended = facts.filter((turn) => turn.ended);
   const bytes = ended.reduce((sum, turn) => sum + turn.bytes, 0);
   return { turns: ended.length, bytes, counted: turns?.total ?? 0 };
@@ -108,13 +108,13 @@ async function removeStored(
   const garbage = stored.filter((entry) => isGarbage(entry, status, facts));
   const now = surelyNow(tools);
   const old = garbage.filter(({ createdAt }) => createdAt + MIN_AGE_MS <= now);
-  for (const entry of old.slice(0, MOST_AT_ONCE)) {
+  for (const entry of old.slice(0, MAX_REMOVALS)) {
     signal.throwIfAborted();
     await store.delete({ ...entry, kind: entry.kind ?? 'State' }, signal);
   }
   const { metadata } = session;
   if (old.length > 0) log.info({ session: metadata.name, uid: metadata.uid, blobs: old.length }, 'blobs removed');
-  if (old.length > MOST_AT_ONCE) return 1;
+  if (old.length > MAX_REMOVALS) return 1;
   const young = garbage.filter((entry) => !old.includes(entry)).map(({ createdAt }) => createdAt + MIN_AGE_MS - now);
   return young.length > 0 ? Math.max(1, Math.min(...young)) : undefined;
 }

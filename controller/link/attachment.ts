@@ -21,7 +21,7 @@ export interface AttachmentOptions {
 
 /** Time after which an open attach that owes an answer is closed and tried again. */
 const ANSWER_MS = 5_000;
-const WORKED_MS = 10_000;
+const STABLE_MS = 10_000;
 const NOTABLE_MS = 1_000;
 
 /** Keeps one pod attached until closed, writes to it in order, and notices when it does not answer. */
@@ -64,7 +64,7 @@ export class Attachment {
   open(pod: { scheduled: boolean; running: boolean }): void {
     if (pod.running) this.#schedule.opened();
     else if (pod.scheduled) this.#schedule.scheduled();
-    void this.#keep();
+    void this.#stayAttached();
   }
 
   podChanged(pod: { scheduled: boolean }): void {
@@ -129,7 +129,7 @@ export class Attachment {
     if (this.#failing.ms >= NOTABLE_MS) this.#options.onChange();
   }
 
-  async #keep(): Promise<void> {
+  async #stayAttached(): Promise<void> {
     const { api, clock, pod, log, onBytes, onChange } = this.#options;
     const { signal } = this.#closed;
     for (;;) {
@@ -155,7 +155,7 @@ export class Attachment {
       const openedAt = clock.monotonic();
       const end = await this.#stream.closed;
       // An attach that worked makes a quick attempt worthwhile.
-      if (clock.monotonic() - openedAt > WORKED_MS) this.#schedule.opened();
+      if (clock.monotonic() - openedAt > STABLE_MS) this.#schedule.opened();
       this.#stream = undefined;
       this.#cancelAnswer();
       // A broken connection is not the pod's silence; one that this side closed for lack of an answer is.

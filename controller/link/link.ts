@@ -88,9 +88,9 @@ export class Link {
         this.#greeted = false;
         this.#pings.clear();
       },
-      onBytes: (chunk) => this.#take(this.#decoder.push(chunk)),
+      onBytes: (chunk) => this.#handle(this.#decoder.push(chunk)),
       onChange: () => {
-        this.#silence();
+        this.#updateSilence();
         options.onChange();
       },
     });
@@ -161,15 +161,15 @@ export class Link {
   }
 
   startTurn(turn: ControlMessages['turn']): void {
-    this.#give(turn.turn, undefined, () => this.#send('turn', turn));
+    this.#deliver(turn.turn, undefined, () => this.#send('turn', turn));
   }
 
   /** Sends the decision to the process that waits for it, or resumes the turn in a new one. */
   resumeTurn(turn: ControlMessages['approval']): void {
-    this.#give(turn.turn, turn.approval.requestId, () => this.#send('approval', turn));
+    this.#deliver(turn.turn, turn.approval.requestId, () => this.#send('approval', turn));
   }
 
-  #give(turn: string, told: string | undefined, send: () => number): void {
+  #deliver(turn: string, told: string | undefined, send: () => number): void {
     if (!this.#binding.hasKeys) return;
     const { told: _, ...rest } = this.view;
     const sent = new Set([...rest.sent, turn]);
@@ -248,7 +248,7 @@ export class Link {
     this.#past = Number.POSITIVE_INFINITY;
     for (let events = this.#decoder.push(text); ; events = this.#decoder.push(text)) {
       const gap = events.find((event) => event.type === 'gap');
-      this.#take(events.filter((event) => event !== gap));
+      this.#handle(events.filter((event) => event !== gap));
       if (!gap) break;
       this.#decoder.skipTo(gap.to + 1);
     }
@@ -271,13 +271,13 @@ export class Link {
 
   #expectAnswer(): void {
     this.#attachment.expectAnswer();
-    this.#silence();
+    this.#updateSilence();
   }
 
   #answered(): void {
     this.#attachment.answered();
     this.#options.answers.at = this.#options.clock.monotonic();
-    this.#silence();
+    this.#updateSilence();
     this.#heardAt = this.#options.clock.monotonic();
     this.#pingLater();
   }
@@ -303,7 +303,7 @@ export class Link {
   }
 
   /** Updates the view's overdue answer and failed attaches. */
-  #silence(): void {
+  #updateSilence(): void {
     const { silentSince, failingMs, failingSince = Number.POSITIVE_INFINITY } = this.#attachment;
     const { silentSince: before, unreachableMs = 0, othersAnswer: _, ...rest } = this.view;
     if (before === silentSince && unreachableMs === failingMs) return;
@@ -316,7 +316,7 @@ export class Link {
 
   // -------------------------------------------------------------------------------------------------------- up
 
-  #take(events: FrameEvent[]): void {
+  #handle(events: FrameEvent[]): void {
     for (const event of events) {
       if (event.type === 'ready') this.#ready(event.ready);
       else if (event.type === 'gap') this.#missing(event);
@@ -386,7 +386,7 @@ export class Link {
         this.#change({ phase: 'Bound', bound: frame.message });
         break;
       case 'started':
-        this.#begun();
+        this.#clearNotRestored();
         this.#change(started(this.view, frame.message.turn, this.#options.clock.now()));
         this.#askForFigures(FIRST_FIGURES_MS);
         break;
@@ -434,7 +434,7 @@ export class Link {
   /**
    * Clears a NotRestored refusal: a runner that has begun a turn has its state, and a later refusal must count again.
    */
-  #begun(): void {
+  #clearNotRestored(): void {
     const { refused, ...rest } = this.view;
     if (refused?.code === 'NotRestored') this.view = rest;
   }

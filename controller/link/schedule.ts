@@ -17,7 +17,7 @@ export class AttachSchedule {
   #scheduledAt: number | undefined;
   #slowMs = SLOW_MS;
   #changed = false;
-  #poke: (() => void) | undefined;
+  #wake: (() => void) | undefined;
 
   constructor(clock: Clock) {
     this.#clock = clock;
@@ -32,7 +32,7 @@ export class AttachSchedule {
   /** Notes a change of the pod: worth an attempt, unless attempts are fast anyway. */
   changed(): void {
     this.#changed = true;
-    this.#poke?.();
+    this.#wake?.();
   }
 
   /** Starts the fast attempts over after an attach that was open. */
@@ -69,17 +69,17 @@ export class AttachSchedule {
       const done = () => {
         cancel();
         signal.removeEventListener('abort', done);
-        this.#poke = undefined;
+        this.#wake = undefined;
         resolve();
       };
       const cancel = this.#clock.setTimer(ms, done);
       signal.addEventListener('abort', done);
       if (!wakeable) return;
-      this.#poke = () => {
+      this.#wake = () => {
         this.#changed = false;
         done();
       };
-      if (this.#changed) this.#poke();
+      if (this.#changed) this.#wake();
     });
   }
 }

@@ -52,7 +52,7 @@ export class NetworkPolicies {
       log,
       name: 'network policies',
       workers: 1,
-      process: (key, stopped) => this.#look(key, AbortSignal.any([options.signal, stopped])),
+      process: (key, stopped) => this.#reconcile(key, AbortSignal.any([options.signal, stopped])),
       backoff: { baseMs: 100, maxMs: 60_000 },
     });
   }
@@ -114,23 +114,23 @@ export class NetworkPolicies {
     } else caches.sawNetworkPolicy(live);
   }
 
-  async #look(key: string, signal: AbortSignal): Promise<number | undefined> {
+  async #reconcile(key: string, signal: AbortSignal): Promise<number | undefined> {
     const { caches, intervalMs } = this.#options;
     const { namespace = '', name } = refOf(key);
     // Usage is unknown in a namespace that cannot be read.
-    if (caches.closed(namespace)) return this.#later(intervalMs);
+    if (caches.closed(namespace)) return this.#jittered(intervalMs);
     const policy = caches.networkPolicy(namespace, name);
     const sessionClass = this.#userOf(namespace, name);
     if (sessionClass !== undefined) {
       this.#idle.delete(key);
       // The policy of a deleted class stays as it is.
       if (caches.class(sessionClass)) await this.ensure(namespace, sessionClass, signal);
-      return this.#later(intervalMs);
+      return this.#jittered(intervalMs);
     }
-    if (!policy || !isOurs(policy) || this.#hasPods(namespace, policy)) return policy && this.#later(intervalMs);
+    if (!policy || !isOurs(policy) || this.#hasPods(namespace, policy)) return policy && this.#jittered(intervalMs);
     if (!this.#idle.delete(key)) {
       this.#idle.add(key);
-      return this.#later(intervalMs);
+      return this.#jittered(intervalMs);
     }
     // No await stands between the check for users and this line: whoever comes later sees that the policy does not
     // count.
@@ -168,7 +168,7 @@ export class NetworkPolicies {
     }
   }
 
-  #later(ms: number): number {
+  #jittered(ms: number): number {
     return ms * (0.75 + 0.5 * this.#options.random.uniform());
   }
 }

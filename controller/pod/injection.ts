@@ -30,7 +30,7 @@ const NEUTRAL = ['LD_PRELOAD', 'LD_AUDIT', 'NODE_OPTIONS'].map((name) => ({ name
  */
 export function withRunner(pod: Pod, runnerImage: string): Pod {
   const [session, ...others] = pod.spec.containers as [Container, ...Container[]];
-  const bringer: Container = {
+  const injector: Container = {
     name: BRINGER,
     image: runnerImage,
     command: ['/opt/berth/inject', RUNNER_DIRECTORY],
@@ -42,7 +42,7 @@ export function withRunner(pod: Pod, runnerImage: string): Pod {
     ...pod,
     spec: {
       ...pod.spec,
-      initContainers: [bringer],
+      initContainers: [injector],
       containers: [
         {
           ...session,

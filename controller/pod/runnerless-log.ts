@@ -19,7 +19,7 @@ export interface RedactionRules {
 }
 
 /** Takes the log of a pod without a runner as it comes, and finds the turn's result in it. */
-export class PlainLog {
+export class RunnerlessLog {
   readonly #end: string;
   readonly #scanner: MarkerScanner;
   readonly #decoder = new StringDecoder('utf8');

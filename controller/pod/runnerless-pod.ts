@@ -12,7 +12,7 @@ import type { CachedSession, World } from '../world/world.ts';
 import type { RedactionRules } from './runnerless-log.ts';
 
 /** What a pod without a runner gets to do. */
-export interface PlainTurn {
+export interface RunnerlessTurn {
   uid: string;
   name: string;
   /** JSON. */
@@ -29,7 +29,7 @@ const MAX_VARIABLE_BYTES = 131_072;
  * The session's pod made into one for a single turn of an image that knows nothing of Berth. It is held back: nothing of it
  * runs before the turn is written Running.
  */
-export function plainPod(pod: Pod, session: CachedSession, settings: Effective, turn: PlainTurn): Pod {
+export function runnerlessPod(pod: Pod, session: CachedSession, settings: Effective, turn: RunnerlessTurn): Pod {
   const [container, ...others] = pod.spec.containers as [Container, ...Container[]];
   const { command, args, workingDir } = settings.agent;
   const expanded = (text: string) => verbatim(expand(text, standardVariables(session)));
@@ -89,7 +89,7 @@ function standardVariables({ metadata }: CachedSession): (name: string) => strin
   };
 }
 
-function environment(session: CachedSession, settings: Effective, turn: PlainTurn): EnvVar[] {
+function environment(session: CachedSession, settings: Effective, turn: RunnerlessTurn): EnvVar[] {
   const fits = Buffer.byteLength(`BERTH_INPUT=${turn.input}`) < MAX_VARIABLE_BYTES;
   const given: Record<string, string> = {
     HOME: '/tmp',

@@ -47,10 +47,12 @@ export function agentProblem(agent: Agent): Problem | undefined {
 }
 
 /** Settings that a runnerless pod gets through its pod spec; nothing would apply the others. */
-const PLAIN: readonly Field[] = ['command', 'args', 'workingDir', 'env', 'secretFiles'];
+const RUNNERLESS_FIELDS: readonly Field[] = ['command', 'args', 'workingDir', 'env', 'secretFiles'];
 
-export function plainAgentProblem(agent: Agent): Problem | undefined {
-  const unused = (Object.keys(agent) as Field[]).find((field) => agent[field] !== undefined && !PLAIN.includes(field));
+export function runnerlessAgentProblem(agent: Agent): Problem | undefined {
+  const unused = (Object.keys(agent) as Field[]).find(
+    (field) => agent[field] !== undefined && !RUNNERLESS_FIELDS.includes(field),
+  );
   if (unused) return invalid(unused, 'is set, but with the class’s runner None nobody obeys it; leave it out');
   return filesProblem(agent);
 }

@@ -3,7 +3,7 @@ import type { Agent, EnvVar } from '../../core/resources/agent.ts';
 import { parseDuration } from '../../core/resources/duration.ts';
 import type { SessionClassSpec } from '../../core/resources/sessionclass.ts';
 import type { Problem } from '../world/world.ts';
-import { agentProblem, plainAgentProblem } from './agent-problems.ts';
+import { agentProblem, runnerlessAgentProblem } from './agent-problems.ts';
 
 const DEFAULT_PARALLEL = 4;
 const DEFAULT_TOOL_MS = 30_000;
@@ -27,7 +27,7 @@ export function agentSettings(
   runner: SessionClassSpec['runner'] = 'Embedded',
 ): AgentSettings | Problem {
   const merged: Agent = { ...inherited(own, defaults), ...own };
-  const problem = runner === 'None' ? plainAgentProblem(merged) : agentProblem(merged);
+  const problem = runner === 'None' ? runnerlessAgentProblem(merged) : agentProblem(merged);
   if (problem) return problem;
   const {
     driver = 'Command',
@@ -95,8 +95,8 @@ function inherited(own: Agent, defaults: Agent): Agent {
   const { input: _i, result: _r, jsonLines: _j, server: _s, shell: _h, tools: _t, maxParallel: _m, ...rest } = defaults;
   const { resumeArgs: _a, resumeWhen: _w, ...once } = rest;
   if (own.driver === 'Tools') return once;
-  const { command: _c, args: _g, ...surroundings } = once;
-  return own.driver === 'Shell' ? surroundings : rest;
+  const { command: _c, args: _g, ...environmentOnly } = once;
+  return own.driver === 'Shell' ? environmentOnly : rest;
 }
 
 /** Later variables replace earlier ones of the same name. */

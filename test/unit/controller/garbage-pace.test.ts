@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import { dueIn, type Left } from '../../../controller/garbage/pace.ts';
+import { dueIn, type HistorySize } from '../../../controller/garbage/pace.ts';
 import { turns } from '../../../core/resources/kinds.ts';
 import { QuietWorld } from '../../support/quiet-world.ts';
 
@@ -8,7 +8,7 @@ const HOUR = 3_600_000;
 const limits = { turns: 100, bytes: 1_000_000 };
 
 describe('a history', () => {
-  const over = (left: Left, counted: number, of = limits) => dueIn(left, 0, counted, of) === 0;
+  const over = (left: HistorySize, counted: number, of = limits) => dueIn(left, 0, counted, of) === 0;
   test('is read again when it must be a tenth over its number of turns', () => {
     const left = { turns: 100, bytes: 10_000, counted: 500 };
     assert.equal(over(left, 510), false);

@@ -1,14 +1,14 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import fc from 'fast-check';
-import { PlainLog } from '../../../controller/pod/runnerless-log.ts';
+import { RunnerlessLog } from '../../../controller/pod/runnerless-log.ts';
 
 const markers = { start: '<<<BERTH_RESULT_START>>>', end: '<<<BERTH_RESULT_END>>>' };
 const { start, end } = markers;
 
 /** What a log comes to, read in the given pieces. */
 function concluded(text: string, exitCode: number | undefined = 0, pieces = [text], lateSeconds?: number) {
-  const log = new PlainLog(markers);
+  const log = new RunnerlessLog(markers);
   for (const piece of pieces) log.push(Buffer.from(piece));
   const { block, log: rest } = log.finish();
   return { ...log.conclude(block, rest.text, exitCode, lateSeconds), log: rest.text };
@@ -87,7 +87,7 @@ describe('the log of a pod without a runner', () => {
   });
 
   test('of a program that was ended from outside gives the result it had printed', () => {
-    const log = new PlainLog(markers);
+    const log = new RunnerlessLog(markers);
     log.push(Buffer.from(success(1)));
     const { block, log: rest } = log.finish();
     assert.equal(log.conclude(block, rest.text, undefined).outcome, 'Succeeded');
@@ -102,7 +102,7 @@ describe('the log of a pod without a runner', () => {
   });
 
   test('is redacted by the patterns of its class', () => {
-    const log = new PlainLog(markers, { patterns: ['acct-\\d{4}', '(broken'] });
+    const log = new RunnerlessLog(markers, { patterns: ['acct-\\d{4}', '(broken'] });
     log.push(Buffer.from(`acct-1234 ${success('acct-5678')}`));
     const { block, log: rest } = log.finish();
     assert.equal(rest.text, '[REDACTED] ');

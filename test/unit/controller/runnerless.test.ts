@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { decide } from '../../../controller/decide/decide.ts';
 import { sessionPod } from '../../../controller/pod/pod.ts';
-import { plainPod, redactionOf } from '../../../controller/pod/runnerless-pod.ts';
+import { redactionOf, runnerlessPod } from '../../../controller/pod/runnerless-pod.ts';
 import { effective, isProblem } from '../../../controller/settings/effective.ts';
 import type { World } from '../../../controller/world/world.ts';
 import type { StoredPod } from '../../../core/kube/builtin.ts';
@@ -238,7 +238,7 @@ describe('the pod of a turn without a runner', () => {
   const settings = effective(fresh, aClass(spec), aWorld().installation);
   assert.ok(!isProblem(settings));
   const make = (input: string) =>
-    plainPod(sessionPod(fresh, 1, settings), fresh, settings, { uid: 't-a', name: 'a', input });
+    runnerlessPod(sessionPod(fresh, 1, settings), fresh, settings, { uid: 't-a', name: 'a', input });
   const env = (input: string) =>
     Object.fromEntries((make(input).spec.containers[0]?.env ?? []).map(({ name, value }) => [name, value]));
 
@@ -258,7 +258,7 @@ describe('the pod of a turn without a runner', () => {
     const rules = { redact: ['tk-[0-9]{1,20}'], redaction: { heuristics: 'Everything' } } as const;
     const made = effective(fresh, aClass({ ...spec, ...rules, redact: [...rules.redact] }), aWorld().installation);
     assert.ok(!isProblem(made), JSON.stringify(made));
-    const pod = plainPod(sessionPod(fresh, 1, made), fresh, made, { uid: 't-a', name: 'a', input: '1' });
+    const pod = runnerlessPod(sessionPod(fresh, 1, made), fresh, made, { uid: 't-a', name: 'a', input: '1' });
     const expected = { patterns: ['tk-[0-9]{1,20}'], heuristics: 'Everything' };
     assert.deepEqual(redactionOf(pod, undefined), expected);
     assert.deepEqual(redactionOf(pod, aClass({ redact: ['('] })), expected);

@@ -6,9 +6,9 @@ const VOLUME = 'runner';
 const LIBRARIES = `${RUNNER_DIRECTORY}/lib`;
 
 /**
- * Node by the loader and the libraries that came with it, whatever the image has. The loader can be run but not read by
- * the pod's user: the kernel gives the process's memory, environment and descriptors to root. It passes nothing on by the
- * environment.
+ * Starts Node with the loader and libraries copied with it, whatever the image has. The pod's user can run the loader
+ * but not read it, so the kernel gives the process's memory, environment and descriptors to root. Nothing is passed on
+ * through the environment.
  */
 const COMMAND = [
   `${LIBRARIES}/ld.so`,
@@ -21,12 +21,16 @@ const COMMAND = [
   `${RUNNER_DIRECTORY}/runner.cjs`,
 ];
 
-/** What an image's own environment could make the loader or Node load; the agent gets nothing of it either way. */
+/**
+ * Variables by which an image's environment could make the loader or Node load code; set empty, and the agent gets none
+ * of them.
+ */
 const NEUTRAL = ['LD_PRELOAD', 'LD_AUDIT', 'NODE_OPTIONS'].map((name) => ({ name, value: '' }));
 
 /**
- * The pod with the runner of `runnerImage` brought into its image: an init container of another user copies it into a
- * volume that the session's container has read-only. It asks for what the session asks for, which leaves the pod's sum.
+ * Adds the runner of `runnerImage` to the pod: an init container with another user copies it into a volume that the
+ * session's container mounts read-only. The init container requests what the session's does, which leaves the pod's
+ * total unchanged.
  */
 export function withRunner(pod: Pod, runnerImage: string): Pod {
   const [session, ...others] = pod.spec.containers as [Container, ...Container[]];
@@ -47,7 +51,7 @@ export function withRunner(pod: Pod, runnerImage: string): Pod {
         {
           ...session,
           command: COMMAND,
-          // The image's may be closed to the pod's user, and then the container would not start.
+          // The image's own working directory may be closed to the pod's user; the container would not start then.
           workingDir: '/',
           env: [...NEUTRAL, ...(session.env ?? [])],
           volumeMounts: [

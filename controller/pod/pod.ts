@@ -19,13 +19,13 @@ import type { Effective } from '../settings/effective.ts';
 import type { CachedSession } from '../world/world.ts';
 import { withRunner } from './injection.ts';
 
-/** Long enough for a runner to stop its agent and say `bye`. */
+/** Grace period of the pod: long enough for a runner to stop its agent and say `bye`. */
 const GRACE_SECONDS = 10;
-/** The user of the images; the same in every incarnation, so that what an agent left belongs to it. */
+/** User of the images; the same in every incarnation, so that files left by an agent belong to it. */
 const UID = 65532;
 
 /**
- * The pod of one incarnation. It starts unbound: nothing in it depends on a turn, and what the session is comes over
+ * Builds the pod of one incarnation. It starts unbound: nothing in it depends on a turn, and the session comes over
  * attach. It satisfies the restricted Pod Security Standard.
  */
 export function sessionPod(session: CachedSession, incarnation: number, settings: Effective): Pod {
@@ -44,7 +44,7 @@ export function sessionPod(session: CachedSession, incarnation: number, settings
         [LABEL_SESSION]: metadata.name,
         [LABEL_SESSION_UID]: metadata.uid,
         [LABEL_INCARNATION]: String(incarnation),
-        // Its NetworkPolicy selects it by this.
+        // Label by which its NetworkPolicy selects the pod.
         [LABEL_NETWORK]: networkKey(spec.class),
         // A class's name can be longer than a label's value.
         ...(spec.class.length <= 63 ? { [LABEL_CLASS]: spec.class } : {}),
@@ -64,7 +64,7 @@ export function sessionPod(session: CachedSession, incarnation: number, settings
         runAsUser: UID,
         runAsGroup: UID,
         fsGroup: UID,
-        // A large volume need not be walked at every start.
+        // OnRootMismatch avoids a walk over a large volume at every start.
         fsGroupChangePolicy: 'OnRootMismatch',
         seccompProfile: { type: 'RuntimeDefault' },
       },
@@ -112,7 +112,7 @@ export function sessionPod(session: CachedSession, incarnation: number, settings
   return settings.runner === 'Injected' ? withRunner(pod, settings.runnerImage) : pod;
 }
 
-/** Read by the group, which is the pod's own: the files belong to root. */
+/** Volume of Secret files, readable by the pod's own group: the files belong to root. */
 function secretsVolume(files: Effective['secretFiles']): Volume {
   const sources = files.map(({ name, key, path }) => ({ secret: { name, items: [{ key, path }] } }));
   return { name: 'secrets', projected: { sources, defaultMode: 0o440 } };

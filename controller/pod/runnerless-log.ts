@@ -10,15 +10,15 @@ import { Pattern, patternProblem } from '../../core/text/pattern.ts';
 import { Redactor } from '../../core/text/redact.ts';
 import { Tail } from '../../core/text/tail.ts';
 
-/** The part of the log that an error message quotes. */
+/** Bytes at the end of the log that an error message quotes. */
 const ERROR_TAIL_BYTES = 2048;
-/** Rules of a class for what must not show, beside the values of Secrets. */
+/** Redaction rules of a class, beside the values of Secrets. */
 export interface RedactionRules {
   patterns: readonly string[];
   heuristics?: Heuristics | undefined;
 }
 
-/** Takes the log of a pod without a runner as it comes, and finds the turn's result in it. */
+/** Consumes the log of a runnerless pod and finds the turn's result in it. */
 export class RunnerlessLog {
   readonly #end: string;
   readonly #scanner: MarkerScanner;
@@ -28,8 +28,8 @@ export class RunnerlessLog {
   readonly #tail = new Tail(MAX_LOG_BYTES);
 
   /**
-   * `patterns` and `heuristics` are the class's. The values of the agent's Secrets are not known here; what looks like one is
-   * hidden all the same.
+   * `patterns` and `heuristics` are the class's. The values of the agent's Secrets are unknown here; text that looks
+   * like a secret is redacted all the same.
    */
   constructor(markers: { start: string; end: string }, { patterns, heuristics }: RedactionRules = { patterns: [] }) {
     this.#end = markers.end;
@@ -44,7 +44,7 @@ export class RunnerlessLog {
     this.#scanner.push(bytes);
   }
 
-  /** Nothing follows. */
+  /** Ends the log; returns the result block and the redacted end of the log. */
   finish(): { block: Block; log: { text: string; bytes: number; truncated: boolean } } {
     const block = this.#scanner.end();
     this.#tail.push(this.#redactor.push(this.#decoder.end()) + this.#redactor.end());
@@ -53,9 +53,9 @@ export class RunnerlessLog {
   }
 
   /**
-   * What the turn came to. `exitCode` is undefined for a program that was ended from outside: then the result decides.
-   * `lateSeconds` is of how much of its program's time, from its start, nothing is in the log, where that is more than a
-   * program is silent at its start.
+   * Concludes the turn. `exitCode` is undefined for a program that was ended from outside: then the result decides.
+   * `lateSeconds`: seconds from the program's start that are missing from the log, where that is more than a program is
+   * silent at its start.
    */
   conclude(block: Block, text: string, exitCode: number | undefined, lateSeconds?: number): Conclusion {
     return conclude({

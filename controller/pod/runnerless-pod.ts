@@ -11,23 +11,23 @@ import type { Effective } from '../settings/effective.ts';
 import type { CachedSession, World } from '../world/world.ts';
 import type { RedactionRules } from './runnerless-log.ts';
 
-/** What a pod without a runner gets to do. */
+/** The turn that a runnerless pod runs. */
 export interface RunnerlessTurn {
   uid: string;
   name: string;
-  /** JSON. */
+  /** Input as JSON. */
   input: string;
 }
 
 export const START_MARKER = 'BERTH_RESULT_START_MARKER';
 export const END_MARKER = 'BERTH_RESULT_END_MARKER';
 
-/** Linux: MAX_ARG_STRLEN, of one variable with its name, "=" and the NUL at its end. */
+/** MAX_ARG_STRLEN of Linux: one variable with its name, "=" and the NUL at its end. */
 const MAX_VARIABLE_BYTES = 131_072;
 
 /**
- * The session's pod made into one for a single turn of an image that knows nothing of Berth. It is held back: nothing of it
- * runs before the turn is written Running.
+ * Turns the session's pod into a runnerless one for a single turn. Its scheduling gate keeps it from running before the
+ * turn is written Running.
  */
 export function runnerlessPod(pod: Pod, session: CachedSession, settings: Effective, turn: RunnerlessTurn): Pod {
   const [container, ...others] = pod.spec.containers as [Container, ...Container[]];
@@ -49,7 +49,7 @@ export function runnerlessPod(pod: Pod, session: CachedSession, settings: Effect
           ...(command.length > 0 ? { command: command.map(verbatim) } : {}),
           ...(args.length > 0 ? { args: args.map(expanded) } : {}),
           ...(workingDir ? { workingDir } : {}),
-          // Whoever writes to it first closes it: a program that reads all of its stdin comes to an end.
+          // The first writer to stdin closes it, so a program that reads all of its stdin ends.
           stdinOnce: true,
           env: environment(session, settings, turn),
           volumeMounts: (container.volumeMounts ?? []).filter(({ name }) => name !== 'berth'),
@@ -66,8 +66,8 @@ function rulesOf({ redact, heuristics }: Effective): RedactionRules {
 }
 
 /**
- * Redaction rules for the log of a pod: those that the pod was made with. The class may be edited or deleted while its program
- * runs, and what was to be hidden must stay hidden. A pod of an earlier version has none: then the class's of the moment.
+ * Redaction rules for a pod's log: those that the pod was made with, because the class may be edited or deleted while
+ * its program runs. A pod of an earlier version has none; the class's present rules apply to it.
  */
 export function redactionOf(pod: Pod, sessionClass: World['class']): RedactionRules {
   const made = pod.metadata.annotations?.[ANNOTATION_REDACTION];
@@ -76,12 +76,12 @@ export function redactionOf(pod: Pod, sessionClass: World['class']): RedactionRu
   return { patterns, heuristics: redaction?.heuristics };
 }
 
-/** So that the kubelet, which has placeholders of its own in commands, arguments and variables, leaves it as it is. */
+/** Escapes `$` for the kubelet, which has placeholders of its own in commands, arguments and variables. */
 function verbatim(text: string): string {
   return text.replaceAll('$', '$$$$');
 }
 
-/** What `$(NAME)` stands for, as with a runner; there is no state. */
+/** Values of `$(NAME)`, as with a runner; there is no state. */
 function standardVariables({ metadata }: CachedSession): (name: string) => string | undefined {
   return (name) => {
     if (name === 'BERTH_SECRETS_DIR') return SECRETS_DIRECTORY;

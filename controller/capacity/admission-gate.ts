@@ -8,20 +8,20 @@ export interface AdmissionGateOptions {
   caches: Pick<Caches, 'session' | 'turnsNaming' | 'keys' | 'refresh' | 'closed'>;
   clock: Clock;
   log: Logger;
-  /** Milliseconds until the last request of the leader before is dead; 0 when it let go of the lease. */
+  /** Milliseconds until the previous leader's last request is dead; 0 when it released the lease. */
   afterMs: number;
-  /** `namespace/name` of the sessions that wait for a place. */
+  /** Keys `namespace/name` of the sessions that wait for a slot. */
   queued(): Iterable<string>;
-  /** `namespace/name` of the sessions whose next turn waits for its concurrency group. */
+  /** Keys `namespace/name` of the sessions whose next turn waits for its concurrency group. */
   inGroups(): Iterable<string>;
-  /** Has a session looked at. */
+  /** Requeues a session. */
   look(key: string): void;
-  /** The last request of the leader before is dead, and what it did has been read. */
+  /** Called when the previous leader's last request is dead and its effects have been read. */
   settled(): void;
-  /** Counts a place more for the session for so many milliseconds. */
+  /** Reserves one more slot for the session, for so many milliseconds. */
   keep(key: string, ms: number): void;
   open(): void;
-  /** Aborts when the leadership ends. */
+  /** Signal that aborts when the leadership ends. */
   signal: AbortSignal;
 }
 
@@ -29,21 +29,21 @@ type Metadata = Pick<CachedSession['metadata'], 'uid' | 'resourceVersion'>;
 
 const AGAIN_MS = 200;
 const READ_AGAIN_MS = 1_000;
-/** A session whose status cannot be written must not keep all others waiting for ever. */
+/** Maximum wait for unwritten sessions: one whose status cannot be written must not hold up all others for ever. */
 const PATIENCE_MS = 30_000;
 
 /**
- * When a leader that took over an expired lease may admit sessions: its predecessor's last request must be dead, what that
- * has done must have been read, and every session and turn that waits must have been written anew. The last is for a
- * predecessor that was stopped in the middle of a request and goes on much later: what it then writes is of a version that
- * is past.
+ * Decides when a leader that took over an expired lease may admit sessions: its predecessor's last request must be
+ * dead, its effects must have been read, and every waiting session and turn must have been written anew. The last
+ * protects against a predecessor that was stopped in the middle of a request and goes on much later: its write then has
+ * an old resourceVersion.
  */
 export class AdmissionGate {
   readonly #options: AdmissionGateOptions;
   readonly #unseen = new Set<string>();
-  /** Those that are too large to be written, as far as is known. */
+  /** Sessions known to be too large to be written. */
   readonly #refused = new Set<string>();
-  /** UID → version in which the leader before has left the object. */
+  /** UID → resourceVersion in which the previous leader left the object. */
   readonly #versions = new Map<string, string>();
 
   constructor(options: AdmissionGateOptions) {
@@ -74,13 +74,13 @@ export class AdmissionGate {
     );
   }
 
-  /** The session has been looked at by this leader: it asks for no place, or stands in line by now. */
+  /** Notes a reconcile of the session by this leader: the session asks for no slot, or is in the queue by now. */
   looked(key: string): void {
     this.#unseen.delete(key);
     this.#refused.delete(key);
   }
 
-  /** The look ended with a write that is too large: no repeat changes that. */
+  /** Notes that a reconcile ended with a write that is too large: no retry changes that. */
   refused(key: string): void {
     this.#refused.add(key);
   }
@@ -91,7 +91,7 @@ export class AdmissionGate {
     for (;;) {
       try {
         await caches.refresh(signal);
-        // Turns get their indexes first: a look that writes many would lose its session's place in line.
+        // Turns get their indexes first: a reconcile that writes many would lose its session's position in the queue.
         for (const key of caches.keys()) this.#unseen.add(key);
         settled();
         break;
@@ -117,8 +117,8 @@ export class AdmissionGate {
   }
 
   /**
-   * Those that wait, or may wait, and are as an earlier leader has left them: what is left to be written, and the sessions
-   * that cannot be, as they are too large. In a namespace that cannot be read nothing can be written.
+   * Sessions that wait, or may wait, and are as an earlier leader left them: those still to be written, and those too
+   * large to be. Namespaces that cannot be read are left out, as nothing can be written there.
    */
   #unwritten(): { left: string[]; refused: string[] } {
     const { caches, queued, inGroups } = this.#options;
@@ -139,7 +139,7 @@ export class AdmissionGate {
     return session ? [session.metadata] : [];
   }
 
-  /** Of a session in a group, in the order in which they run. */
+  /** Live turns of a session in a group, in the order in which they run. */
   #turns(key: string): Metadata[] {
     const { namespace = '', name } = refOf(key);
     const { caches } = this.#options;

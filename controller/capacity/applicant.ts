@@ -2,8 +2,8 @@ import type { Applicant } from '../world/capacity-view.ts';
 import type { CachedSession, CachedTurn } from '../world/world.ts';
 
 /**
- * The session as it stands in line. It has waited since its status says so; before that is written, a new session since it
- * was created, and one that is to be woken since the first of its turns that waits.
+ * The session as it waits in the queue. Its wait began at its status's `queue.since`; before that is written, at its
+ * creation, or for a suspended session at the creation of its first waiting turn.
  */
 export function applicantOf(session: CachedSession, live: readonly CachedTurn[]): Applicant {
   const { name, namespace = '', creationTimestamp } = session.metadata;

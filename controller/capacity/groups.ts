@@ -6,27 +6,27 @@ import { smallest } from './smallest.ts';
 export interface Membership {
   /** `namespace/name` of the group. */
   group: string;
-  /** Absent: the session has no say any more, for example because it is finished. */
+  /** Limit that the session asks for; absent when it no longer counts, for example because it is finished. */
   limit?: number | undefined;
-  /** Names of its turns that run. */
+  /** Names of its running turns. */
   running: string[];
 }
 
 interface Group {
   members: Map<string, Membership>;
-  /** Turns of the members that run. */
+  /** Number of running turns of all members. */
   running: number;
-  /** How many members ask for each limit. */
+  /** Number of members that ask for each limit. */
   limits: Map<number, number>;
-  /** Sessions that were promised a turn of the group which is not seen to run yet. */
+  /** Sessions with a promised turn that does not show as running yet. */
   promised: Set<string>;
-  /** Session → since when its turn waits for the group. */
+  /** Session → start of its turn's wait for the group, milliseconds since the epoch. */
   waiting: Map<string, number>;
 }
 
 /**
- * Concurrency groups: how many turns of a group's sessions run. A turn that is about to run is promised its part in the
- * same step in which it is found free, so two sessions never take the last one. First come, first served.
+ * Concurrency groups: the running turns of their sessions. A turn about to run is promised its part in the same step in
+ * which the part is found free, so two sessions never take the last one. First come, first served.
  */
 export class Groups {
   readonly #groups = new Map<string, Group>();
@@ -36,13 +36,13 @@ export class Groups {
   readonly #epoch: () => number;
   #open = false;
 
-  /** `onFree` is told of sessions whose turn may begin by now; `epoch` is the number of the present leadership. */
+  /** `onFree` is called with sessions whose turn may begin now; `epoch` returns the epoch of the present leadership. */
   constructor(onFree: (session: string) => void, epoch: () => number) {
     this.#onFree = onFree;
     this.#epoch = epoch;
   }
 
-  /** Before it, no further turn of any group begins; see the ledger's `open`. */
+  /** Allows turns to begin; before it, no further turn of any group begins. See the ledger's `open`. */
   open(): void {
     this.#open = true;
     for (const name of [...this.#groups.keys()]) this.#tell(name);
@@ -52,7 +52,7 @@ export class Groups {
     this.#open = false;
   }
 
-  /** A session as it is seen now; undefined when it has no part in any group. */
+  /** Updates a session's part in its group; undefined when it has none. */
   update(session: string, membership: Membership | undefined): void {
     const before = this.#groupOf.get(session);
     if (before !== undefined && before !== membership?.group) {
@@ -65,12 +65,12 @@ export class Groups {
     this.#tell(membership.group);
   }
 
-  /** The group that the session was last seen in. */
+  /** The group that the session was last observed in. */
   groupOf(session: string): string | undefined {
     return this.#groupOf.get(session);
   }
 
-  /** Whether the session's next turn may begin as far as its group is concerned; `since` when it has waited. */
+  /** Reports whether the group admits the session's next turn, which has waited since `since`. */
   look(session: string, since: number): GroupView {
     const name = this.#groupOf.get(session);
     if (name === undefined) return { free: true };
@@ -92,19 +92,19 @@ export class Groups {
     for (const { waiting } of this.#groups.values()) yield* waiting.keys();
   }
 
-  /** The session's next turn begins: it counts from now on. */
+  /** Promises the session its next turn: it counts from now on. */
   promise(session: string): void {
     const group = this.#groupIn(session);
     group?.waiting.delete(session);
     group?.promised.add(session);
   }
 
-  /** The session's next turn cannot begin because of the group. */
+  /** Notes that the session's next turn waits for the group. */
   wait(session: string, since: number): void {
     this.#groupIn(session)?.waiting.set(session, since);
   }
 
-  /** What was promised to the session may have come about: it stays promised until `unpin`. */
+  /** Keeps the session's promise until `unpin`: its write may have taken effect. */
   pin(session: string): void {
     this.#pinned.add(session);
   }
@@ -113,7 +113,7 @@ export class Groups {
     this.#pinned.delete(session);
   }
 
-  /** The session asks for nothing at the moment. */
+  /** Drops the session's wait, and its promise unless it is pinned. */
   leave(session: string): void {
     const group = this.#groupIn(session);
     const waited = group?.waiting.delete(session);
@@ -163,7 +163,7 @@ export class Groups {
     else this.#tell(name);
   }
 
-  /** Those whose turn it is by now look again. */
+  /** Calls `onFree` for the first waiting sessions, as many as may begin. */
   #tell(name: string): void {
     const group = this.#groups.get(name);
     if (!this.#open || !group || group.waiting.size === 0) return;

@@ -2,26 +2,26 @@ import type { SessionClassSpec } from '../../core/resources/sessionclass.ts';
 import { selects } from '../settings/label-selector.ts';
 import type { Space, Tally } from './tally.ts';
 
-/** From the widest to the narrowest. */
+/** Scopes of limits, from the widest to the narrowest. */
 type Scope = 'Installation' | 'Class' | 'Namespace';
 
 export interface Limit {
   scope: Scope;
-  /** How many places there are. */
+  /** Number of slots. */
   slots: number;
 }
 
-/** What limits are read from. Undefined where something cannot be known at the moment: then everything is full. */
+/** Sources of limits. An undefined value is unknown at the moment; nothing is admitted then. */
 export interface LimitSources {
-  /** Absent: no limit. */
+  /** Limit of the installation; absent: none. */
   maxRunning: number | undefined;
   class(name: string): { spec: Pick<SessionClassSpec, 'limits' | 'namespaceSelector'> } | undefined;
-  /** The labels of a Namespace. */
+  /** Labels of a Namespace. */
   labels(namespace: string): Readonly<Record<string, string>> | undefined;
 }
 
 /**
- * The limits that hold for sessions of one class in one namespace, the widest first; or in words what is not known. Of
+ * Limits that apply to sessions of one class in one namespace, the widest first; or a message on what is unknown. Of
  * several entries of a class that select the namespace the lowest counts.
  */
 export function limitsOf(sources: LimitSources, { namespace, class: name = '' }: Space): Limit[] | string {
@@ -43,13 +43,13 @@ export function limitsOf(sources: LimitSources, { namespace, class: name = '' }:
   return limits;
 }
 
-/** How many places of a limit are taken. */
+/** Number of slots of a limit that are taken. */
 export function takenOf({ scope }: Limit, { namespace, class: name = '' }: Space, tally: Tally): number {
   if (scope === 'Installation') return tally.total;
   return scope === 'Class' ? tally.ofClass(name) : tally.ofClassIn(name, namespace);
 }
 
-/** The limits that leave no place, the widest first. A limit that was lowered below what runs leaves none either. */
+/** Limits without a free slot, the widest first. A limit that was lowered below what runs has none either. */
 export function fullOf(limits: Limit[], space: Space, tally: Tally): Limit[] {
   return limits.filter((limit) => takenOf(limit, space, tally) >= limit.slots);
 }

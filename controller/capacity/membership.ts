@@ -3,12 +3,14 @@ import { isOwn } from '../world/own-turns.ts';
 import type { CachedSession } from '../world/world.ts';
 import type { Membership } from './groups.ts';
 
-/** What begins counts until it has ended; one that waits for an approval would come back above the limit. */
+/**
+ * Phases in which a turn counts for its group: a turn that waits for an approval must not come back above the limit.
+ */
 const RUNS: ReadonlySet<string | undefined> = new Set(['Running', 'AwaitingApproval']);
 
 /**
- * A session's part in its concurrency group, from what is cached. A turn that runs counts where it began, also when its
- * session has gone or has moved to another group since; `before` is the group that the session was last seen in.
+ * A session's part in its concurrency group, from the caches. A running turn counts in the group where it began, also
+ * when its session is gone or has changed its group since; `before` is the group that the session was last observed in.
  */
 export function membershipOf(
   key: string,

@@ -3,7 +3,7 @@ import type { Holder } from './slot-usage.ts';
 import { smallest } from './smallest.ts';
 import type { Space } from './tally.ts';
 
-/** What a session that waits is told. */
+/** Messages for sessions that wait. */
 
 /** Name and age of a session that holds a slot. */
 export interface NamedHolder {
@@ -12,7 +12,7 @@ export interface NamedHolder {
   since: string;
 }
 
-/** Enough to know whom to ask; a status is no list of everything. */
+/** Maximum holders named in a message: enough to know whom to ask. */
 const NAMED = 3;
 
 /** Sessions that have held their slots longest. */
@@ -38,14 +38,17 @@ export function fullMessage({ scope, slots }: Limit, space: Space, taken: number
 
 export const COMES_LATER = 'Slots become free, but sessions that are served before this one wait for them.';
 
-/** What its sessions do there is not seen; those of other namespaces go on, as if what was last seen there still held. */
+/**
+ * Message for a namespace that cannot be read: its sessions wait. Sessions of other namespaces go on, with this
+ * namespace's slots counted as last observed.
+ */
 export function namespaceUnreadable(namespace: string, why: string): string {
   return `Namespace "${namespace}" cannot be read, so the session waits: ${why}. See that it exists and that the controller has its rights there.`;
 }
 
 /**
- * While a leader does not know what is taken. It names the leadership, so that what waits is written anew by every leader:
- * a request of an earlier one is of a version that is past then.
+ * Message while a leader does not know what is taken. It names the leadership, so that every leader writes waiting
+ * sessions anew: a late request of an earlier leader then has an old resourceVersion.
  */
 export function notKnown(what: string, leadership: number): string {
   return `${what} is not known at the moment (leadership ${leadership}).`;

@@ -15,31 +15,34 @@ export interface PlanOptions {
   slotUsage: SlotUsage;
   limits(space: Space): Limit[] | string;
   suspendAgainAt(key: string): number | undefined;
-  /** The session is to give way, or is no longer to. */
+  /** Called when the session is to be preempted, or no longer is. */
   onChange(key: string): void;
 }
 
-/** Between two looks at who could give way, while somebody waits: time alone makes sessions idle. */
+/** Minimum time between two plans while sessions wait: sessions become idle by time alone. */
 const LOOK_MS = 1_000;
-/** A session that was to give way and has not begun to by then is left alone for a while, for another one's sake. */
+/**
+ * Time within which a preempted session must begin to suspend; after that it is not chosen for `ASIDE_MS`, and another
+ * one is.
+ */
 const PATIENCE_MS = 30_000;
 const ASIDE_MS = 60_000;
-/** A pod that should have ended so long ago hangs: its place is not about to become free. */
+/** Age of a pod's overdue end after which it counts as stuck: its slot is not about to become free. */
 const HANGS_MS = 30_000;
 
 interface Giving {
   for: string;
-  /** The pod that it is to give up. */
+  /** Name of the pod that it is to give up. */
   pod: string;
-  /** Since when, milliseconds of the monotonic clock. */
+  /** Time of the choice, milliseconds of the monotonic clock. */
   at: number;
 }
 
-/** Which sessions are to give way at the moment. It holds as long as somebody waits who gains by it. */
+/** Sessions that are to be preempted at the moment. A choice holds as long as a waiting session gains by it. */
 export class PreemptionPlan {
   readonly #options: PlanOptions;
   #giving = new Map<string, Giving>();
-  /** Sessions that did not get away → until when they are left alone. */
+  /** Sessions whose preemption did not begin in time → time until which they are not chosen again. */
   readonly #aside = new Map<string, number>();
   #lookedAt = Number.NEGATIVE_INFINITY;
   #cancel: (() => void) | undefined;
@@ -53,7 +56,7 @@ export class PreemptionPlan {
     return giving && giving.pod === this.#podOf(key) ? { for: giving.for } : undefined;
   }
 
-  /** Looks again: at once, but not more often than once in a while. */
+  /** Plans again: at once, but at most every `LOOK_MS`. */
   soon(): void {
     if (this.#cancel) return;
     const { clock } = this.#options;
@@ -68,7 +71,7 @@ export class PreemptionPlan {
 
   stop(): void {
     this.#cancel?.();
-    // Nothing is planned any more.
+    // A cancel function that does nothing keeps `soon` from planning again.
     this.#cancel = () => {};
     this.#giving.clear();
   }
@@ -97,14 +100,17 @@ export class PreemptionPlan {
     for (const key of before.keys()) if (!this.#giving.has(key)) onChange(key);
   }
 
-  /** Its pod is on its way out: the session is told to whom it gave way until it has let go of it. */
+  /**
+   * Reports whether the session's pod is terminating: the session keeps its reason for preemption until its pod is
+   * gone.
+   */
   #isLeaving(key: string, { pod }: Giving): boolean {
     if (this.#podOf(key) !== pod) return false;
     const seen = this.#options.caches.pod(refOf(key).namespace ?? '', pod);
     return !seen || seen.metadata.deletionTimestamp !== undefined;
   }
 
-  /** Places taken, without those whose pods are on their way out. */
+  /** Slots taken, without those of terminating pods. */
   #staying(): Tally {
     const { caches, slotUsage, clock } = this.#options;
     const tally = Tally.copy(slotUsage.tally);
@@ -121,7 +127,7 @@ export class PreemptionPlan {
     const { caches, clock, suspendAgainAt } = this.#options;
     const candidates: PreemptionCandidate[] = [];
     for (const session of caches.allSessions()) {
-      // There nobody can be asked to leave.
+      // Sessions of unreadable namespaces cannot be suspended.
       if (caches.closed(session.metadata.namespace as string)) continue;
       const candidate = preemptionCandidateOf(session, caches, clock.now());
       if (!candidate) continue;

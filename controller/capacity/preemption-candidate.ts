@@ -9,8 +9,8 @@ import type { PreemptionCandidate } from './preemption.ts';
 const DEFAULT_APPROVAL_WINDOW = '1h';
 
 /**
- * The session as one that could give up its place: it has a pod that answers, nothing to do, and a state that is stored.
- * Undefined for one that works, waits for something else than a decision, or is on its way out anyway.
+ * The session as a preemption candidate: its pod answers, it has nothing to do, and its state is stored. Undefined for
+ * a session that works, waits for something other than an approval, or is ending anyway.
  */
 export function preemptionCandidateOf(
   session: CachedSession,

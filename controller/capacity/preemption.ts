@@ -3,35 +3,41 @@ import { fullOf, takenOf } from './limits.ts';
 import type { Queue } from './queue.ts';
 import { type Space, Tally } from './tally.ts';
 
-/** A session that could give up its place. */
+/** A session that could be preempted. */
 export interface PreemptionCandidate extends Space {
   /** `namespace/name`. */
   key: string;
   class: string;
-  /** Idle ones go before those that wait for an approval. */
+  /** Kind of rest: idle sessions are preempted before those that wait for an approval. */
   rests: 'Idle' | 'AwaitingApproval';
-  /** Since when, milliseconds since the epoch. */
+  /** Start of the rest, milliseconds since the epoch. */
   since: number;
-  /** It is idle, but was active a moment ago or could not be suspended lately: it counts as idle and stays. */
+  /**
+   * True for an idle session that was active a moment ago or could not be suspended lately: it counts as idle and is
+   * not preempted.
+   */
   spared?: boolean;
-  /** It is giving way already: it goes first, so that a suspension once begun is not undone for another one. */
+  /**
+   * True when its preemption has begun: it is chosen first, so that a suspension once begun is not undone for another
+   * one.
+   */
   going?: boolean;
 }
 
 export interface PreemptionInput {
   queue: Queue;
-  /** Places taken, without those whose pods are on their way out. */
+  /** Slots taken, without those of terminating pods. */
   tally: Tally;
   limits(space: Space): Limit[] | string;
   candidates: PreemptionCandidate[];
-  /** How many idle sessions of a class keep their places whoever waits. */
+  /** Number of idle sessions of a class that are never preempted. */
   minIdle(sessionClass: string): number;
 }
 
 /**
- * Who gives way to whom: guest → applicant. In the order of the line, each who could be admitted then gets the place of the
- * guest that has rested longest, as far as it is one that the applicant waits for: of several where a limit was lowered
- * below what runs, or where it waits for places of more than one kind.
+ * Chooses whom to preempt for whom: candidate → applicant. In the order of the queue, each applicant gets the slot of
+ * the candidate that has rested longest among those that help it: of several where a limit was lowered below what runs,
+ * or where the applicant waits for slots of more than one limit.
  */
 export function planPreemption({
   queue,
@@ -76,7 +82,7 @@ export function planPreemption({
       if (full.every((limit, i) => takenOf(limit, applicant, tally) === taken[i])) stays(candidate);
     }
     const admitted = fullOf(limited, applicant, tally).length === 0;
-    // One that went before is not needed where a later one frees both kinds of places.
+    // An earlier choice is dropped where a later one frees slots of both limits.
     for (const candidate of [...going]) {
       stays(candidate);
       if (admitted && fullOf(limited, applicant, tally).length > 0) goes(candidate);
@@ -91,7 +97,10 @@ export function planPreemption({
   return chosen;
 }
 
-/** Those that are going already, then idle ones, then those that wait for an approval; each the longest resting first. */
+/**
+ * Orders candidates: those being preempted, then idle ones, then those that wait for an approval; each by the longest
+ * rest.
+ */
 function byRest(a: PreemptionCandidate, b: PreemptionCandidate): number {
   const rank = (candidate: PreemptionCandidate) => (candidate.going ? 0 : candidate.rests === 'Idle' ? 1 : 2);
   return rank(a) - rank(b) || a.since - b.since || (a.key < b.key ? -1 : 1);

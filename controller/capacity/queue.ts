@@ -1,17 +1,17 @@
 import type { Applicant } from '../world/capacity-view.ts';
 import { spaceOf } from './tally.ts';
 
-/** Those of one class in one namespace: whatever limit holds back one of them holds back all. */
+/** Applicants of one class in one namespace: a limit that holds back one of them holds back all. */
 interface Lane {
   namespace: string;
   class: string;
-  /** In order. */
+  /** Applicants in their order. */
   waiting: Applicant[];
 }
 
 /**
- * The line in front of the running slots: round robin over namespaces, then priority, then age. The namespace that was
- * served least recently comes first, so each is served once before any is served again, whoever asks for how much.
+ * The queue for running slots: round robin over namespaces, then priority, then age. The namespace that was served
+ * least recently comes first, so each is served once before any is served again, however many its sessions.
  */
 export class Queue {
   readonly #lanes = new Map<string, Map<string, Lane>>();
@@ -31,7 +31,10 @@ export class Queue {
     return this.#laneOf.has(key);
   }
 
-  /** Joins the line, or takes the place there that its priority and age by now give it. True when anything changed. */
+  /**
+   * Joins the queue, or moves to the position that the applicant's present priority and age give. Returns true when
+   * anything changed.
+   */
   join(applicant: Applicant): boolean {
     const known = this.#laneOf.get(applicant.key)?.applicant;
     if (known && compare(known, applicant) === 0 && spaceOf(known) === spaceOf(applicant)) return false;
@@ -58,21 +61,23 @@ export class Queue {
     return true;
   }
 
-  /** A session of the namespace was given a place, at this time or, if others were served at it, just after them. */
+  /**
+   * Records that a session of the namespace got a slot, at this time or, if others were served at it, just after them.
+   */
   served(namespace: string, at: number): void {
     this.#latest = Math.max(at, this.#latest + 1);
     this.#servedAt.set(namespace, this.#latest);
   }
 
-  /** What is known of an earlier leader's doing: the namespace was served at this time. */
+  /** Records that an earlier leader served the namespace at this time. */
   wasServed(namespace: string, at: number): void {
     if (at > (this.#servedAt.get(namespace) ?? Number.NEGATIVE_INFINITY)) this.#servedAt.set(namespace, at);
     this.#latest = Math.max(this.#latest, at);
   }
 
   /**
-   * Goes through the line in its order and offers each a place. Where `serve` answers false, all of the same class and
-   * namespace are passed over, as they wait for the same thing. Ends when nobody is left to whom anything is of use.
+   * Offers each applicant a slot, in the order of the queue. Where `serve` answers false, all others of the same class
+   * and namespace are skipped, as they wait for the same limits. Ends when no applicant is left to serve.
    */
   walk(serve: (applicant: Applicant) => boolean): void {
     let namespaces = this.#inTurn().map((lanes) => lanes.map((lane) => ({ lane, next: 0 })));
@@ -92,17 +97,19 @@ export class Queue {
     }
   }
 
-  /** Place in the line from 1, of one who is in it or would join it; as if whoever comes before could be served. */
+  /**
+   * Position in the queue from 1, of an applicant that is in it or would join it; as if all before it could be served.
+   */
   position(applicant: Applicant): number {
     const before = (lanes: Iterable<Lane>) => sum(lanes, ({ waiting }) => rankIn(waiting, applicant));
     const former = this.#laneOf.get(applicant.key)?.applicant;
-    // Nobody waits for itself, as it may seem to one whose priority has just been lowered.
+    // An applicant whose priority was just lowered does not wait for itself.
     const own = former && compare(former, applicant) < 0 ? 1 : 0;
     const ahead = before(this.#lanes.get(applicant.namespace)?.values() ?? []) - own;
     let position = 1 + ahead;
     for (const [namespace, lanes] of this.#lanes) {
       if (namespace === applicant.namespace) continue;
-      // One of each other namespace for each of our own that goes first, and one more if that namespace's turn is earlier.
+      // Counts other namespaces: each is served once per own applicant ahead, and once more if its turn comes earlier.
       const rounds = ahead + (this.#turnOf(namespace, applicant.namespace) < 0 ? 1 : 0);
       position += Math.min(
         rounds,
@@ -112,7 +119,7 @@ export class Queue {
     return position;
   }
 
-  /** Whose turn is earlier; names decide among those that were never served. */
+  /** Orders namespaces by their turn; names decide among those that were never served. */
   #turnOf(a: string, b: string): number {
     const order = (this.#servedAt.get(a) ?? 0) - (this.#servedAt.get(b) ?? 0);
     return order || (a < b ? -1 : 1);
@@ -126,14 +133,14 @@ export class Queue {
 
 const at = ({ lane, next }: { lane: Lane; next: number }) => lane.waiting[next] as Applicant;
 
-/** Within a namespace: higher priority, then longer waiting, then the name. */
+/** Orders applicants within a namespace: higher priority, then longer wait, then name. */
 function compare(a: Applicant, b: Applicant): number {
   if (a.priority !== b.priority) return b.priority - a.priority;
   if (a.since !== b.since) return a.since - b.since;
   return a.key === b.key ? 0 : a.key < b.key ? -1 : 1;
 }
 
-/** How many of those waiting come before the applicant. */
+/** Number of waiting applicants before this one. */
 function rankIn(waiting: Applicant[], applicant: Applicant): number {
   let [low, high] = [0, waiting.length];
   while (low < high) {

@@ -1,14 +1,14 @@
 import { type Space, spaceOf, Tally } from './tally.ts';
 
-/** What takes a place: an admitted session and its pod, which count once, or a pod of which no session is known. */
+/** A holder of a slot: an admitted session and its pod, which count once, or a pod whose session is unknown. */
 export interface Holder extends Space {
-  /** `namespace/name` of the session, or of the pod where no session of it is known. */
+  /** Key `namespace/name` of the session, or of the pod where its session is unknown. */
   name: string;
-  /** Since when it holds its place, milliseconds since the epoch. */
+  /** Start of the hold, milliseconds since the epoch. */
   since: number;
 }
 
-/** How a place comes to be taken. The first of them that is known says what the holder is. */
+/** Claims to a slot. The first that is known describes the holder. */
 const SOURCES = ['session', 'promise', 'pod'] as const;
 type Source = (typeof SOURCES)[number];
 
@@ -18,17 +18,17 @@ interface Entry {
 }
 
 /**
- * Who holds a place, by the name of the pod: an admitted session, a promise of this leader, or a pod that is not gone yet;
- * the three count once where they mean the same pod. Counts are kept up with every change, never made anew.
+ * Holders of slots, by the name of the pod: an admitted session, a promise of this leader, or a pod that is not gone
+ * yet; the three count once where they mean the same pod. Counts are kept up with every change, never computed anew.
  */
 export class SlotUsage {
   readonly #entries = new Map<string, Entry>();
   readonly #tally = new Tally();
-  /** `namespace/name` of a session → the pod that its status names. */
+  /** Key `namespace/name` of a session → the pod that its status names. */
   readonly #podOf = new Map<string, string>();
   readonly #onFreed: () => void;
 
-  /** `onFreed` is called after a place has become free. */
+  /** `onFreed` is called after a slot has become free. */
   constructor(onFreed: () => void) {
     this.#onFreed = onFreed;
   }
@@ -37,10 +37,10 @@ export class SlotUsage {
     return this.#tally;
   }
 
-  /** A session as it is seen now: with the pod that its status names, or with none. `pod` is `namespace/name`. */
+  /** Updates a session: with the pod that its status names, or with none. `pod` is `namespace/name`. */
   session(key: string, admitted: { pod: string; holder: Holder } | undefined): void {
     const before = this.#podOf.get(key);
-    // First the new one: a session that changes its pod is never counted as having none.
+    // The new claim comes first: a session that changes its pod is never counted as having none.
     if (admitted) {
       this.#podOf.set(key, admitted.pod);
       this.#claim(admitted.pod, 'session', admitted.holder);
@@ -50,7 +50,7 @@ export class SlotUsage {
     if (before !== undefined && before !== admitted?.pod) this.#drop(before, 'session');
   }
 
-  /** A pod that exists, until `podGone`. */
+  /** Claims a slot for a pod that exists, until `podGone`. */
   pod(pod: string, holder: Holder): void {
     this.#claim(pod, 'pod', holder);
   }
@@ -59,7 +59,7 @@ export class SlotUsage {
     this.#drop(pod, 'pod');
   }
 
-  /** Counts at once, before the caches show anything of it, until `settle`. */
+  /** Claims a slot at once, before the caches show anything of it, until `settle`. */
   promise(pod: string, holder: Holder): void {
     this.#claim(pod, 'promise', holder);
   }
@@ -72,12 +72,12 @@ export class SlotUsage {
     return this.#entries.get(pod)?.claims.promise !== undefined;
   }
 
-  /** Who holds the place of the pod. */
+  /** The holder of the pod's slot. */
   holder(pod: string): Holder | undefined {
     return this.#entries.get(pod)?.holder;
   }
 
-  /** Those that hold a place, of one class or of one class in one namespace if such is given. */
+  /** Holders of slots; of one class, or of one class in one namespace, where given. */
   *holders(within: { class?: string; namespace?: string } = {}): Iterable<Holder> {
     for (const { holder } of this.#entries.values()) {
       if (within.class !== undefined && (holder.class ?? within.class) !== within.class) continue;

@@ -1,4 +1,4 @@
-/** The first `count` of the items in order, without sorting all of them. */
+/** Returns the first `count` items in order, without sorting all of them. */
 export function smallest<T>(items: Iterable<T>, count: number, compare: (a: T, b: T) => number): T[] {
   const first: T[] = [];
   for (const item of items) {

@@ -1,7 +1,7 @@
-/** A namespace and a class: what limits tell apart. Sessions with both in common wait for the same thing. */
+/** A namespace and a class, as limits distinguish them. Sessions with both in common wait for the same limits. */
 export interface Space {
   namespace: string;
-  /** Absent: not known; then it counts for every class. */
+  /** Class; absent when unknown: then it counts for every class. */
   class?: string | undefined;
 }
 
@@ -9,7 +9,7 @@ const NAMELESS = '';
 
 export const spaceOf = ({ namespace, class: ofClass }: Space): string => `${namespace}/${ofClass ?? NAMELESS}`;
 
-/** How many places are taken: over everything, by class, by class in one namespace. */
+/** Counts of taken slots: in total, by class, and by class in one namespace. */
 export class Tally {
   #total = 0;
   readonly #classes = new Map<string, number>();

@@ -5,15 +5,21 @@ import type { CachedTurn, World } from '../world/world.ts';
 /** Reconciles of one session that fail by a programming error, again and again. */
 export interface Failing {
   count: number;
-  /** When the first failed; monotonic milliseconds. */
+  /** Time of the first failure, monotonic milliseconds. */
   since: number;
 }
 
 const MOST_FAILURES = 5;
-/** Events can have a session reconciled at once: failures within this time may have one passing cause. */
+/**
+ * Minimum time over which failures repeat: events can requeue a session at once, and failures within this time may have
+ * one passing cause.
+ */
 const LEAST_MS = 1_000;
 
-/** Programming error: trying again cannot mend it, unlike an answer of the API server or of a store. */
+/**
+ * Reports whether an error is a programming error, which a retry cannot mend, unlike an answer of the API server or of
+ * a store.
+ */
 export function isProgrammingError(error: unknown): error is Error {
   return (
     error instanceof TypeError ||
@@ -29,7 +35,7 @@ export function failedAgain(before: Failing | undefined, now: number): { failing
   return { failing, isEnough: failing.count >= MOST_FAILURES && now - failing.since >= LEAST_MS };
 }
 
-/** A turn on whose account alone decisions about the session fail. */
+/** A turn that alone makes decisions about the session fail. */
 export function culprit(world: World, decide: (world: World) => unknown): CachedTurn | undefined {
   const fails = (turns: CachedTurn[]) => {
     try {
@@ -43,7 +49,7 @@ export function culprit(world: World, decide: (world: World) => unknown): Cached
   return world.turns.find((turn) => !isTerminal(turn.status?.phase) && fails([turn]));
 }
 
-/** The turn that runs, or that is next, as far as turns can be told apart at all. */
+/** The running or else the next turn, as far as turns can be ordered at all. */
 export function currentTurn(turns: readonly CachedTurn[]): CachedTurn | undefined {
   const live = turns.filter(({ status }) => !isTerminal(status?.phase));
   const order = ({ status, metadata }: CachedTurn) => [

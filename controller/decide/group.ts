@@ -3,20 +3,20 @@ import { isOver } from '../world/pod-status.ts';
 import type { CachedTurn, Problem } from '../world/world.ts';
 import type { Draft } from './draft.ts';
 
-/** Concurrency groups: a turn that may not begin because as many of its group run as may. */
+/** Concurrency groups: a turn may not begin while its group's limit of turns run. */
 
-/** The turn that comes next, as far as it has not begun. */
+/** The next turn, unless it has begun. */
 function next(draft: Draft): CachedTurn | undefined {
   const [turn] = draft.turns.live;
   return turn && (turn.status.phase === undefined || turn.status.phase === 'Queued') ? turn : undefined;
 }
 
-/** Whether a turn waits to begin, or is about to be made of the session's input. */
+/** Reports whether a turn waits to begin, or is about to be created from the session's input. */
 function isPending(draft: Draft): boolean {
   return next(draft) !== undefined || draft.actions.some(({ do: what }) => what === 'CreateFirstTurn');
 }
 
-/** Why the turn that comes next waits for its group; undefined when it need not. */
+/** Reason why the next turn waits for its group; undefined when it need not. */
 export function groupWait(draft: Draft): Problem | undefined {
   const { world } = draft;
   if (world.group.free || !isPending(draft)) return undefined;
@@ -36,8 +36,8 @@ function some(names: string[]): string {
 }
 
 /**
- * What the session asks of its group after this decision: `Waits` for its next turn to be let begin, `Begins` it now or as
- * soon as its pod is there, so that it counts from now on, or nothing.
+ * The session's request to its group after this decision: `Waits` for admission of its next turn, `Begins` it now or as
+ * soon as its pod exists, so that it counts from now on, or nothing.
  */
 export function groupPart(draft: Draft): 'Waits' | 'Begins' | undefined {
   const { world, actions } = draft;

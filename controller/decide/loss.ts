@@ -10,9 +10,12 @@ import { startedContainer } from '../world/pod-status.ts';
 import type { CachedTurn } from '../world/world.ts';
 import type { Draft } from './draft.ts';
 
-/** What becomes of a turn whose pod is lost. */
+/** Turns whose pod is lost: queued again, retried or failed. */
 
-/** Why its pod ended, as far as anybody has said so: the pod itself, as it is or was last seen, or we who deleted it. */
+/**
+ * Cause of the pod's end, as far as known: from the pod, present or last observed, or from this controller's own
+ * deletion.
+ */
 export function causeOf(draft: Draft, podUID: string | undefined): PodEnd {
   const { settings, world } = draft;
   const { deletionPending } = world.memory;
@@ -27,12 +30,15 @@ function podLastSeen({ world: { pod, memory } }: Draft, uid: string | undefined)
   return [pod, memory.lastPod].find((seen) => seen?.metadata.uid === uid);
 }
 
-/** Queued again if no runner ever saw it; begun again if it may be; else lost, and told why. */
+/**
+ * Status of a turn after its pod is lost: queued again if no runner ever received it, retried if it may be, else failed
+ * with the cause.
+ */
 export function afterLoss(draft: Draft, turn: CachedTurn): TurnStatus {
   const { link, now } = draft.world;
   const { podUID } = turn.status;
   const pod = podLastSeen(draft, podUID);
-  // What the cache shows of a pod proves nothing: a runner answers over attach, perhaps to an earlier leader, long before.
+  // The cached pod proves nothing: a runner answers over attach long before, perhaps to an earlier leader.
   const neverRan =
     isRunnerless(draft) && pod?.status?.phase === 'Pending' && !startedContainer(pod) && !wasLetRun(draft, podUID);
   if (neverRan || wasNeverSent(link, podUID, turn.metadata.uid)) {
@@ -46,7 +52,7 @@ export function afterLoss(draft: Draft, turn: CachedTurn): TurnStatus {
   return ended(turn, { phase: 'Failed', reason: cause.reason, message }, now);
 }
 
-/** What a person is told of a turn that was lost. */
+/** Message for users about a lost turn. */
 export function lossMessage(draft: Draft, cause: PodEnd): string {
   const advice =
     cause.reason === 'OOMKilled'
@@ -58,7 +64,10 @@ export function lossMessage(draft: Draft, cause: PodEnd): string {
   return `Pod ${pod} ${cause.message} while the turn ran. What the turn did is unknown: ${advice}. The session goes on from its last stored state.`;
 }
 
-/** An agent that was too much for its pod would be so again, and what the user has called off stays off. */
+/**
+ * Reports whether a lost turn may be retried. A pod that its own agent overloaded would fail again, and a cancelled
+ * turn stays cancelled.
+ */
 export function mayTryAgain(turn: CachedTurn, cause: PodEnd): boolean {
   return cause.fromOutside && !turn.spec.cancel && (turn.status.attempt ?? 1) < (turn.spec.retry?.maxAttempts ?? 1);
 }

@@ -3,14 +3,17 @@ import type { Waiting } from '../world/world.ts';
 import { type Draft, problemOf, wake } from './draft.ts';
 import { groupWait } from './group.ts';
 
-/** What a session's status says while it waits: for a place, or for its concurrency group. */
+/** Status of a session that waits for a slot or for its concurrency group. */
 
-/** A place in the queue is written so often at most, */
+/** Minimum interval between writes of a position in the queue, */
 const WRITE_MS = 10_000;
-/** and less often far behind, where it says little: all who wait together cost some tens of writes a second at most. */
+/** longer for positions far behind: all waiting sessions together then cost some tens of writes a second at most. */
 const WRITE_MS_PER_POSITION = 200;
 
-/** Until when what was written stands, milliseconds since the epoch. It is written at once when something else is waited for. */
+/**
+ * Time until which the written position stays, milliseconds since the epoch. A new reason for the wait is written at
+ * once.
+ */
 function standsUntil({ world }: Draft, place: Waiting): number {
   const { queue } = world.session.status ?? {};
   const writtenAt = world.memory.queueWrittenAt;
@@ -18,14 +21,14 @@ function standsUntil({ world }: Draft, place: Waiting): number {
   return writtenAt + Math.max(WRITE_MS, WRITE_MS_PER_POSITION * place.position);
 }
 
-/** Why there is no place, in words; as written, as long as that stands. */
+/** Message why there is no slot; the written one while it stays. */
 export function waitMessage(draft: Draft, place: Waiting): string {
   const written = draft.world.session.status?.conditions?.find(({ type }) => type === 'Admitted');
   const stands = draft.world.now < standsUntil(draft, place) && written?.reason === place.waiting;
   return stands ? written.message : place.message;
 }
 
-/** `status.queue` as it is to be; undefined when nothing is waited for. */
+/** The next `status.queue`; undefined while the session waits for nothing. */
 export function queueStatus(draft: Draft, failures: SessionStatus['startFailures']): SessionStatus['queue'] {
   const { session, applicant, slot, now } = draft.world;
   const before = session.status?.queue;

@@ -25,10 +25,10 @@ import {
   whySuspended,
 } from './suspend-reason.ts';
 
-/** A turn shows in the session once it has run this long; shorter ones cost no write of their own. */
+/** Milliseconds after which a running turn shows in its session; shorter turns cost no extra write. */
 const SHOW_TURN_MS = 1000;
 
-/** What can keep a pod from becoming ready. */
+/** Reasons that keep a pod from becoming ready. */
 const START_PROBLEMS: ReadonlySet<string> = new Set<Reason>([
   'StartFailed',
   'ImageUnavailable',
@@ -40,7 +40,7 @@ const START_PROBLEMS: ReadonlySet<string> = new Set<Reason>([
   'StateUnavailable',
 ]);
 
-/** The session's status after this pass, from what was observed and found out. */
+/** The session's status after this reconcile, from what was observed and decided. */
 export function sessionStatus(draft: Draft): SessionStatus {
   const { world } = draft;
   const { session, pod } = world;
@@ -54,7 +54,7 @@ export function sessionStatus(draft: Draft): SessionStatus {
   } else if (pod) {
     next.podUID = pod.metadata.uid;
   } else {
-    // Once counted a turn is forgotten, and with it that its incarnation has had a pod.
+    // A counted turn leaves the cache, and with it the record that its incarnation had a pod.
     const ran = draft.turns.uncounted.find(({ status }) => status.podUID && status.incarnation === next.incarnation);
     if (ran && next.podName) next.podUID ??= ran.status.podUID as string;
   }
@@ -114,21 +114,24 @@ function committedState(draft: Draft): StateRef | undefined {
   return highestState([stateOfTurns(draft), verified === 'Unchanged' ? undefined : verified]);
 }
 
-/** The highest state that turns have committed and the status knows of. */
+/** The highest state that turns have committed and the status knows. */
 function stateOfTurns({ world, turns: { live, uncounted } }: Draft): StateRef | undefined {
-  // A turn that asks a person has committed its state too.
+  // A turn that waits for an approval has committed its state too.
   const states = [...live, ...uncounted].map(({ status }) => status.state);
   return highestState([world.session.status?.state, world.memory.committed, ...states]);
 }
 
-/** Whether the status has the last committed state: before any bind and any end of a pod it must. */
+/** Reports whether the status has the last committed state: required before any bind and any end of a pod. */
 export function stateIsWritten(draft: Draft): boolean {
   const last = stateOfTurns(draft);
   const written = draft.world.session.status?.state;
   return last?.incarnation === written?.incarnation && last?.seq === written?.seq;
 }
 
-/** A request to suspend is noted when it is seen, and done with the write that says that the pod is gone. */
+/**
+ * Progress of a suspension request: noted when it is first observed, and done with the write that says that the pod is
+ * gone.
+ */
 function suspendHandled(draft: Draft, next: SessionStatus): SessionStatus['suspendHandled'] {
   const { spec, status } = draft.world.session;
   const request = suspendRequest(draft);
@@ -138,7 +141,7 @@ function suspendHandled(draft: Draft, next: SessionStatus): SessionStatus['suspe
     : status?.suspendHandled;
   if (!handled || !(isSeen || request === 'Active') || next.podName) return handled;
   const [first] = draft.turns.live;
-  // The decision may have come when its pod was going already.
+  // The decision may have come while the pod was terminating.
   const wentAsking = status?.phase === 'Suspending' && first?.status.phase === 'AwaitingApproval';
   return !first || isParked(draft) || wentAsking ? { ...handled, done: true } : handled;
 }
@@ -169,7 +172,7 @@ function isReady(draft: Draft): boolean {
   if (draft.world.memory.deletionPending?.podUID === pod.metadata.uid) return false;
   if (link?.phase === 'Bound') return true;
   if (isRunnerlessPod(pod)) return startedContainer(pod);
-  // A link that is opened again to a pod that was ready does not make it unready.
+  // Reopening a link to a pod that was ready does not make the pod unready.
   const wasReady = session.status?.conditions?.some((c) => c.type === 'Ready' && c.status === 'True');
   return Boolean(wasReady && session.status?.podUID === pod.metadata.uid && link?.phase !== 'Foreign');
 }
@@ -180,7 +183,7 @@ function phaseOf(draft: Draft, next: SessionStatus): SessionPhase {
   if (isFinished(draft) && !draft.turns.running) return 'Finished';
   if (next.podName) {
     if (draft.suspending || (suspensionReason(draft) && pod?.metadata.deletionTimestamp)) return 'Suspending';
-    // Until the pod is known to be gone, whatever has come up meanwhile.
+    // Suspending lasts until the pod is known to be gone, whatever has happened meanwhile.
     if (session.status?.phase === 'Suspending' && (!pod || pod.metadata.deletionTimestamp)) return 'Suspending';
     if (isParked(draft)) return 'AwaitingApproval';
     if (next.currentTurn) return 'Running';
@@ -235,7 +238,7 @@ function conditionsOf(draft: Draft, next: SessionStatus, phase: SessionPhase): S
   }
   return list;
 
-  /** Why it was stays to be read. */
+  /** The condition keeps the reason of the suspension. */
   function suspendedNow(): ConditionValue {
     const { preemptFor } = draft.world;
     const before = session.status?.conditions?.find(({ type }) => type === 'Suspended');
@@ -253,7 +256,7 @@ function conditionsOf(draft: Draft, next: SessionStatus, phase: SessionPhase): S
     return `Turn ${metadata.name} asks (request ${id}): ${prompt}`;
   }
 
-  /** Also while `Ready` says that the pod does not end. */
+  /** Used for `Suspended` also while `Ready` says that the pod does not end. */
   function suspending(): ConditionValue {
     const why = whySuspended(draft);
     return say('False', 'Suspending', why ? `${reasons.Suspending} ${why}` : beforeSuspension()?.message);
@@ -291,7 +294,7 @@ function conditionsOf(draft: Draft, next: SessionStatus, phase: SessionPhase): S
     if (!next.podName && next.startFailures) {
       return say('False', next.startFailures.reason as Reason, next.startFailures.message);
     }
-    // Why the last start failed stays to be read until the next one, which begins with owning an incarnation.
+    // The reason of the last failed start stays until the next start, which begins with owning an incarnation.
     const last = session.status?.conditions?.find((condition) => condition.type === 'Ready');
     if (last && START_PROBLEMS.has(last.reason)) return say('False', last.reason as Reason, last.message);
     if (next.podName) return say('False', 'Starting');

@@ -7,17 +7,20 @@ import type { Draft } from './draft.ts';
 import { causeOf } from './loss.ts';
 import { isFinished, suspendRequest } from './suspend-reason.ts';
 
-/** Starts that failed in a row: counted in the status, so that a new leader does not begin to count anew. */
+/** Consecutive failed starts, counted in the status, so that a new leader goes on counting. */
 
 const START_BACKOFF_MS = 500;
 const MAX_START_BACKOFF_MS = 60_000;
 
-/** A new session gets its pod at once, or when a quota lets it; a suspended one only for a turn that is not held. */
+/**
+ * Reports whether the session needs a pod: a new session does at once, or when a quota lets it; a suspended one only
+ * for a turn that is not held.
+ */
 export function wanted(draft: Draft): boolean {
   const { session } = draft.world;
   if (session.spec.suspend || isFinished(draft) || isProblem(draft.settings)) return false;
   if (draft.turns.live.length > 0) return !isParked(draft);
-  // A pod without a runner is there for a turn.
+  // A runnerless pod exists only for a turn.
   if (isRunnerless(draft)) return false;
   const { incarnation = 0, startFailures, runnerVersion } = session.status ?? {};
   const refused = (startFailures ?? draft.startFailed)?.reason === 'QuotaExceeded' && !runnerVersion;
@@ -25,14 +28,14 @@ export function wanted(draft: Draft): boolean {
   return (incarnation === 0 || refused) && (request === 'None' || request === 'Void');
 }
 
-/** The start of the present incarnation failed: the status will count it, once. */
+/** Records that the start of the present incarnation failed; the status counts it once. */
 export function recordStartFailure(draft: Draft, podUID: string): void {
   const { reason, message } = causeOf(draft, podUID);
   const name = draft.world.session.status?.podName;
   draft.startFailed = { reason, message: `Pod ${name} ${message} before it took a turn.` };
 }
 
-/** `status.startFailures` as it is to be: with the failure of this pass, without those that are over. */
+/** The next `status.startFailures`: with the failure of this reconcile, without those that are over. */
 export function withFailedStart(draft: Draft): SessionStatus['startFailures'] {
   const { session, link, now } = draft.world;
   const before = session.status?.startFailures;
@@ -41,7 +44,7 @@ export function withFailedStart(draft: Draft): SessionStatus['startFailures'] {
   const incarnation = session.status?.incarnation ?? 0;
   if (failed && before?.incarnation !== incarnation) {
     const at = new Date(now).toISOString();
-    // Waiting for a quota is no failure of the pod's, nor the other way round.
+    // A wait for quota and failures of the pod are counted apart.
     const sameKind = (before?.reason === 'QuotaExceeded') === (failed.reason === 'QuotaExceeded');
     return {
       count: sameKind ? (before?.count ?? 0) + 1 : 1,
@@ -52,11 +55,11 @@ export function withFailedStart(draft: Draft): SessionStatus['startFailures'] {
       incarnation,
     };
   }
-  // What nobody waits for begins anew when somebody does.
+  // The count is dropped while the session needs no pod, and starts anew when it does.
   return wanted(draft) ? before : undefined;
 }
 
-/** When the next pod may be tried, milliseconds since the epoch. */
+/** Earliest time of the next start, milliseconds since the epoch. */
 export function nextStart({ world: { session }, turns }: Draft): number {
   const failures = session.status?.startFailures;
   const pause = failures && Math.min(START_BACKOFF_MS * 2 ** failures.count, MAX_START_BACKOFF_MS);

@@ -7,9 +7,11 @@ import { isToAdopt } from '../world/own-turns.ts';
 import type { SuspensionReason } from './actions.ts';
 import { type Draft, wake } from './draft.ts';
 
-/** Why a session should have no pod, if it should have none. */
+/** Reasons for which a session should have no pod. */
 
-/** `spec.suspendRequest` as it stands: not seen yet, to be carried out, carried out, or void as a later turn was given. */
+/**
+ * State of `spec.suspendRequest`: not observed yet, to be carried out, done, or void because a later turn was given.
+ */
 export function suspendRequest(draft: Draft): 'None' | 'Unseen' | 'Active' | 'Done' | 'Void' {
   const id = draft.world.session.spec.suspendRequest;
   if (!id) return 'None';
@@ -19,7 +21,7 @@ export function suspendRequest(draft: Draft): 'None' | 'Unseen' | 'Active' | 'Do
   return handled.done ? 'Done' : 'Active';
 }
 
-/** A turn that has no place in the order yet: it comes after all that have one, also where nobody has taken it in. */
+/** Reports whether there is a turn without an index: it comes after all that have one, even before it is adopted. */
 export function hasNewTurn({ world: { session }, turns: { live, ownerless } }: Draft): boolean {
   return live.some(({ status }) => status.index === undefined) || ownerless.some((turn) => isToAdopt(session, turn));
 }
@@ -28,7 +30,7 @@ export function suspensionReason(draft: Draft): SuspensionReason | undefined {
   const { session, preemptFor, node } = draft.world;
   if (session.spec.suspend) return 'Held';
   if (suspendRequest(draft) === 'Active') return 'Requested';
-  // What it knows would end with its pod.
+  // A session without stored state would lose it with its pod.
   if (!keepsState(session.spec, draft.world.class)) return undefined;
   if (preemptFor && (rests(draft) || waitsForPeople(draft)) && !isJustActive(draft)) return 'Preempted';
   if (!rests(draft)) return undefined;
@@ -36,7 +38,7 @@ export function suspensionReason(draft: Draft): SuspensionReason | undefined {
   return isIdle(draft) ? 'Idle' : undefined;
 }
 
-/** The reason as a sentence, where nobody asked for it. */
+/** The reason as a sentence, where no user asked for the suspension. */
 export function whySuspended(draft: Draft): string | undefined {
   const { session, class: sessionClass, preemptFor } = draft.world;
   switch (suspensionReason(draft)) {
@@ -51,17 +53,22 @@ export function whySuspended(draft: Draft): string | undefined {
   }
 }
 
-/** Whether people asked for it: then neither turns that are held nor activity speak against it. */
+/** Reports whether a user asked for it: then neither held turns nor activity speak against it. */
 export function isWish(reason: SuspensionReason): boolean {
   return reason === 'Held' || reason === 'Requested';
 }
 
-/** No turn waits in any way or runs, and a runner that answers works on none and owes none. */
+/**
+ * Reports whether the session rests: no turn waits or runs, and a runner that answers works on none and owes no result.
+ */
 function rests({ turns, world: { link } }: Draft): boolean {
   return turns.live.length + turns.ownerless.length === 0 && link?.phase === 'Bound' && !link.active && !link.delivery;
 }
 
-/** By the runner's own word too, which may come only when it is asked to suspend. */
+/**
+ * Reports whether the session was just active, by the runner's report too, which may come only when it is asked to
+ * suspend.
+ */
 function isJustActive(draft: Draft): boolean {
   const until = lastActivity(draft.world) + JUST_ACTIVE_MS;
   if (draft.world.now >= until) return false;
@@ -69,15 +76,15 @@ function isJustActive(draft: Draft): boolean {
   return true;
 }
 
-/** All that can be done next is somebody's decision. */
+/** Reports whether an approval is all that the session waits for. */
 function waitsForPeople(draft: Draft): boolean {
   const { link } = draft.world;
   return isParked(draft) && link?.phase === 'Bound' && !link.delivery && !link.asking;
 }
 
 /**
- * Past `timeouts.idle` since the last activity, by the runner's own word too. A pod is not idle for longer than it is
- * there: a session that waited for its place has not had it yet.
+ * Reports whether `timeouts.idle` has passed since the last activity, which the runner reports too. Idle time counts
+ * from the pod's creation at the earliest: a session that waited for its slot has not used it yet.
  */
 function isIdle(draft: Draft): boolean {
   const { session, class: sessionClass, pod, link, now } = draft.world;
@@ -89,7 +96,7 @@ function isIdle(draft: Draft): boolean {
   return false;
 }
 
-/** Whether `timeouts.lifetime` is over: for good, once the status says so. */
+/** Reports whether `timeouts.lifetime` is over: for good, once the status says so. */
 export function lifetimeOver(draft: Draft): boolean {
   const { session, class: sessionClass, now } = draft.world;
   const finished = session.status?.conditions?.find(({ type }) => type === 'Finished');
@@ -100,18 +107,18 @@ export function lifetimeOver(draft: Draft): boolean {
   return false;
 }
 
-/** A session that takes no more turns: it was for one and has had it, or its lifetime is over. */
+/** Reports whether the session takes no more turns: its only turn has ended, or its lifetime is over. */
 export function isFinished(draft: Draft): boolean {
   return hadItsTurn(draft) || lifetimeOver(draft);
 }
 
-/** A session of one turn that has had it. */
+/** Reports whether the only turn of a session with `turns: One` has ended. */
 export function hadItsTurn(draft: Draft): boolean {
   const { session } = draft.world;
   if (session.spec.turns !== 'One') return false;
   if (session.status?.lastTurn !== undefined) return true;
-  // A later turn is refused while the first one waits or runs: that ends nothing. Beside a first turn that has ended, one
-  // without an index is a later one.
+  // A later turn is refused while the first one waits or runs; that does not finish the session. Beside a first turn
+  // that has ended, a turn without an index is a later one.
   const [ended] = draft.turns.uncounted;
   const [live] = draft.turns.live;
   return ended !== undefined && (!live || (ended.status.index ?? 0) < (live.status.index ?? 2));

@@ -6,9 +6,9 @@ import { isOver } from '../../world/pod-status.ts';
 import { type Draft, type Policy, wake } from '../draft.ts';
 import { isFinished } from '../suspend-reason.ts';
 
-/** A turn that asks a person: its request, the decision, and what ends the wait. */
+/** Approvals of a turn: its request, the decision, and the end of the wait. */
 
-/** A request is committed once; one that was committed before, or is nobody's, is only acknowledged. */
+/** Commits a request once; one that was committed before, or that belongs to no turn, is only acknowledged. */
 export const question: Policy = (draft) => {
   const { link, session, pod, memory } = draft.world;
   const asking = link?.asking;
@@ -17,14 +17,14 @@ export const question: Policy = (draft) => {
   const turn = draft.turns.live.find(({ metadata }) => metadata.uid === uid);
   const { status } = turn ?? {};
   const known = status?.approval;
-  // One turn's requests are numbered with all frames of its incarnation: a lower one is, or is before, the known one.
+  // Requests of an incarnation share the sequence of its frames: a lower number is the known request or an earlier one.
   const isOld = known?.incarnation === session.status?.incarnation && (known?.seq ?? 0) >= asking.request.seq;
   const asks = status?.phase === 'Running' || status?.phase === 'AwaitingApproval';
   if (turn && asks && !isOld && status?.attempt === attempt && status.podUID === link.podUID) {
     draft.actions.push({ do: 'CommitRequest', turn, asking });
     return 'Stop';
   }
-  // Of a pod that goes anyway nothing needs to be acknowledged.
+  // A terminating pod needs no acknowledgement.
   const goes =
     !pod || pod.metadata.deletionTimestamp || isOver(pod) || memory.deletionPending?.podUID === pod.metadata.uid;
   if (goes) return undefined;
@@ -32,7 +32,9 @@ export const question: Policy = (draft) => {
   return 'Stop';
 };
 
-/** Approvals that kubectl made go with their turn; one that counts for nothing is told to people once, here. */
+/**
+ * Makes the turn the owner of Approvals that kubectl created, and records an Event for one that does not count, once.
+ */
 export const adoptApprovals: Policy = (draft) => {
   for (const approval of draft.world.approvals) {
     const turn = draft.world.turns.find(({ metadata }) => metadata.name === approval.spec.turn);
@@ -42,7 +44,7 @@ export const adoptApprovals: Policy = (draft) => {
   return undefined;
 };
 
-/** A turn that waits is cancelled at once, unless its process has to be stopped: that is for `cancel`. */
+/** Cancels a turn that waits for an approval at once, unless its process has to be stopped: `cancel` does that. */
 export const cancelWaiting: Policy = (draft) => {
   const { now } = draft.world;
   const alive = waitingProcess(draft);
@@ -59,7 +61,7 @@ export const cancelWaiting: Policy = (draft) => {
   return undefined;
 };
 
-/** A request that nobody decides on ends its turn. A decision that is there counts, however late it is seen. */
+/** Ends a turn whose request is not decided in time. A decision counts however late it is observed. */
 export const unanswered: Policy = (draft) => {
   const { world } = draft;
   const { now } = world;
@@ -84,8 +86,8 @@ export const unanswered: Policy = (draft) => {
 };
 
 /**
- * A decision is written, with the pod that is to be told: whoever wins this write delivers it, once. Delivering is for
- * `dispatch`, which finds the turn Running.
+ * Writes a decision together with the pod that gets it: the winner of this write delivers it, once. `dispatch` delivers
+ * it when it finds the turn Running.
  */
 export const consume: Policy = (draft) => {
   const { world } = draft;

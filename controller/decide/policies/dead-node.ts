@@ -5,8 +5,8 @@ import type { Draft, Policy } from '../draft.ts';
 import { wake } from '../draft.ts';
 
 /**
- * Pods that their node does not answer for are given up after a grace: first deleted, as everybody's pods are, and when
- * that has no effect either, removed. Until then they count, and nothing runs in their place: docs/decisions/failures.md.
+ * Gives up pods on an unresponsive node after a grace period: first deletes them, and when that has no effect, deletes
+ * them by force. Until then they count, and nothing runs in their place: docs/decisions/failures.md.
  */
 export const deadNode: Policy = (draft) => {
   const { pod, strays, nodes } = draft.world;
@@ -17,7 +17,7 @@ export const deadNode: Policy = (draft) => {
   return undefined;
 };
 
-/** Its node, which may be well, is slow to end it: that is for people to look into. */
+/** Reports a pod that its node, perhaps healthy, is slow to end; administrators have to look into it. */
 function tellOfStuck(draft: Draft, { metadata, spec }: StoredPod): void {
   const { now, installation } = draft.world;
   if (!metadata.deletionTimestamp) return;
@@ -31,7 +31,7 @@ function tellOfStuck(draft: Draft, { metadata, spec }: StoredPod): void {
   draft.problems.Deletion = { reason: 'PodStuck', message };
 }
 
-/** Whether the pod is given up in this pass. */
+/** Gives up the pod if its time has come; returns whether it did. */
 function giveUp(draft: Draft, pod: StoredPod, node: NodeFacts | undefined): boolean {
   const { now, installation } = draft.world;
   const deadline = givenUpAt(pod, node, installation.nodeGraceMs);

@@ -1,8 +1,8 @@
 import type { Policy } from '../draft.ts';
 
 /**
- * A pod whose deletion was asked for, although the cache does not show it yet: whether the request arrived or not, there is
- * no way back, or a turn could be given to a runner that is about to be killed.
+ * Waits for a pod whose deletion was requested but does not show in the cache. Whether or not the request arrived, it
+ * must not be undone: a turn could be given to a runner that is about to be killed.
  */
 export const deletionPending: Policy = (draft) => {
   const { pod, memory, session } = draft.world;

@@ -9,14 +9,14 @@ import { knownPodUID } from './pod.ts';
 import { STOP_GRACE_MS } from './running.ts';
 
 /**
- * A session under a deletionTimestamp stays for as long as somebody's finalizer holds it. What runs is stopped, and has the
- * time of a cancellation to end; what waits ends; then the pod goes. Owner references take everything else.
+ * Ends a session with a deletionTimestamp, which stays while a foreign finalizer holds it. The running turn is
+ * cancelled and has the usual grace to end; waiting turns end; then the pod is deleted. Owner references take the rest.
  */
 export const leave: Policy = (draft) => {
   const { pod, link, now, session } = draft.world;
   takeIn(draft);
   endWaiting(draft);
-  // Owned, but nothing was created: let go of the place.
+  // The incarnation is owned but has no pod: its slot is released.
   if (!pod && session.status?.podName && !knownPodUID(draft)) draft.released = true;
   if (!pod || pod.metadata.deletionTimestamp) return 'Stop';
   const { running } = draft.turns;
@@ -31,14 +31,14 @@ export const leave: Policy = (draft) => {
   return 'Stop';
 };
 
-/** Turns that nobody has taken in yet: only as the session's own can they be ended with it. */
+/** Adopts ownerless turns: only as the session's own can they be ended with it. */
 function takeIn(draft: Draft): void {
   for (const turn of draft.turns.ownerless) {
     if (isToAdopt(draft.world.session, turn)) draft.actions.push({ do: 'AdoptTurn', turn });
   }
 }
 
-/** Turns that wait for their first run, another attempt or a decision. */
+/** Ends turns that wait for their first run, another attempt or a decision. */
 function endWaiting(draft: Draft): void {
   let last = draft.turns.lastIndex;
   for (const turn of draft.turns.live) {
@@ -51,7 +51,7 @@ function endWaiting(draft: Draft): void {
   }
 }
 
-/** Its runner is told, once it answers, and has a moment to hand over what the turn has come to. */
+/** Cancels the running turn once its runner answers, and gives the runner time to hand over the result. */
 function mayStillEnd(draft: Draft, turn: CachedTurn, podUID: string): boolean {
   const { link, now } = draft.world;
   const { uid } = turn.metadata;

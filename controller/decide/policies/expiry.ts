@@ -4,10 +4,10 @@ import type { CachedSession } from '../../world/world.ts';
 import type { Expiry } from '../actions.ts';
 import { type Draft, type Policy, wake } from '../draft.ts';
 
-/** A deletion that was not carried out is thought of again after this time. */
+/** Time after which an expiry that was not carried out is tried again. */
 const AGAIN_MS = 60_000;
 
-/** A session that has been finished or suspended for long, with no turn left to do, is deleted after a second look. */
+/** Deletes a session that has been finished or suspended for long and has no turn left, after a live check. */
 export const expire: Policy = (draft) => {
   const { session, class: sessionClass, now } = draft.world;
   const expiry = rests(draft) ? expiryOf(session, sessionClass) : undefined;
@@ -25,7 +25,7 @@ function rests({ turns: { live, ownerless, uncounted } }: Draft): boolean {
   return live.length + ownerless.length + uncounted.length === 0;
 }
 
-/** By what its status says: a session that finishes or is suspended in this pass has not had its time yet. */
+/** Expiry by the written status: a session that finishes or is suspended in this reconcile has not had its time yet. */
 function expiryOf(session: CachedSession, sessionClass: StoredSessionClass | undefined): Expiry | undefined {
   const { phase, conditions, podName, lastActiveAt } = session.status ?? {};
   const since = (type: 'Finished' | 'Suspended') => {

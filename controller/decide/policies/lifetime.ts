@@ -7,7 +7,7 @@ import { STOP_GRACE_MS } from './running.ts';
 
 const MESSAGE = 'timeouts.lifetime of the session is over; the turn was stopped.';
 
-/** At the end of the session's lifetime what runs is stopped, as a Job's activeDeadlineSeconds does. */
+/** Stops the running turn at the end of the session's lifetime, as a Job's activeDeadlineSeconds does. */
 export const lifetime: Policy = (draft) => {
   const { pod, link, now } = draft.world;
   if (!lifetimeOver(draft)) return undefined;

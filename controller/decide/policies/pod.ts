@@ -9,11 +9,11 @@ import { afterLoss } from '../loss.ts';
 import { recordStartFailure } from '../start-failures.ts';
 import { boundBefore, failedStart, failLive, startMs, wasBound } from './starting.ts';
 
-/** The pod of the present incarnation: lost, ended, silent. */
+/** The pod of the present incarnation: lost, ended or silent. */
 
 /**
- * Pods of earlier incarnations that are still there, also of the present one when the status has let go of it, and one
- * that has the present one's name and is not it. A pod of a later incarnation means that the cache of sessions is behind.
+ * Deletes pods of earlier incarnations, of the present one when the status has released it, and a pod that has the
+ * present one's name but is another. A pod of a later incarnation means that the cache of sessions is behind.
  */
 export const strays: Policy = (draft) => {
   const { incarnation = 0, podName } = draft.world.session.status ?? {};
@@ -26,7 +26,9 @@ export const strays: Policy = (draft) => {
   return undefined;
 };
 
-/** The uid of the pod that the present incarnation is known to have had: by the status, by its turns, or as it was seen. */
+/**
+ * UID of the pod that the present incarnation is known to have had: by the status, by its turns, or as last observed.
+ */
 export function knownPodUID(draft: Draft): string | undefined {
   const { session, turns, memory } = draft.world;
   const { incarnation, podName, podUID } = session.status ?? {};
@@ -35,7 +37,7 @@ export function knownPodUID(draft: Draft): string | undefined {
   return podUID ?? turns.find((turn) => ran(turn) && isOwn(session, turn))?.status.podUID ?? seen;
 }
 
-/** A pod that was there and is not: what ran in it is lost, once live reads have confirmed it. */
+/** Handles a pod that existed and is gone: its turn is lost, once live reads have confirmed that. */
 export const gone: Policy = (draft) => {
   const { world, turns } = draft;
   const { pod, memory } = world;
@@ -55,7 +57,7 @@ export const gone: Policy = (draft) => {
   return 'Stop';
 };
 
-/** The pod of the running turn, or else of the incarnation, where it is not the one that is there. */
+/** UID of the pod of the running turn, or else of the incarnation, if it is not the present pod. */
 function lostPodUID(draft: Draft): string | undefined {
   const { session, pod } = draft.world;
   const ran = draft.turns.running?.status.podUID;
@@ -65,8 +67,8 @@ function lostPodUID(draft: Draft): string | undefined {
 }
 
 /**
- * The container has ended. What it printed last may not have come over the attach: its log has it. Then the pod goes.
- * A container that ended before it was bound never was a session: see `failedStart`.
+ * Handles an ended container. Its last frames may not have come over the attach, so its log is read; then the pod is
+ * deleted. A container that ended before it was bound is a failed start: see `failedStart`.
  */
 export const over: Policy = (draft) => {
   const { pod, link, memory } = draft.world;
@@ -80,14 +82,14 @@ export const over: Policy = (draft) => {
     return 'Stop';
   }
   if (!wasBound(draft, pod.metadata.uid) && !pod.metadata.deletionTimestamp) return failedStart(draft, pod);
-  // One that waits for a decision waits on.
+  // A turn that waits for a decision goes on waiting.
   if (ours && ours !== waiting) draft.actions.push({ do: 'WriteTurn', turn: ours, status: afterLoss(draft, ours) });
   if (pod.metadata.deletionTimestamp) return 'Stop';
   draft.actions.push({ do: 'CloseLink' }, { do: 'DeletePod', pod, why: 'its container ended' });
   return 'Stop';
 };
 
-/** A runner that owes an answer for too long, or that belongs to somebody else, is of no use. */
+/** Deletes a pod whose runner owes an answer for too long, or belongs to another incarnation. */
 export const silent: Policy = (draft) => {
   const { pod, link, now, installation } = draft.world;
   if (!pod || pod.metadata.deletionTimestamp || !link) return undefined;
@@ -102,10 +104,10 @@ export const silent: Policy = (draft) => {
     draft.actions.push({ do: 'CloseLink' }, { do: 'DeletePod', pod, why: 'state not restored' });
     return 'Stop';
   }
-  // Until it has answered once it starts: that has a time of its own.
+  // A pod that has never answered is still starting: `timeouts.start` applies.
   if (link.phase === 'Opening' && !boundBefore(draft, pod.metadata.uid)) return undefined;
-  // Not seen by others: its node may be well, and the kubelet or the way to it is not.
-  // Where nobody answers it is the way there that is broken, and another pod would be no easier to reach.
+  // Attaches fail only to this pod: its node may be well, but the kubelet or the way to it is not. If no pod answers,
+  // the way there is broken, and another pod would be no easier to reach.
   const patience = link.othersAnswer ? installation.nodeGraceMs : Math.max(installation.nodeGraceMs, startMs(draft));
   if ((link.unreachableMs ?? 0) >= patience) {
     draft.actions.push({ do: 'DeletePod', pod, why: 'it could not be attached' });

@@ -10,12 +10,12 @@ import { type Draft, type Policy, wake } from '../draft.ts';
 import { afterLoss } from '../loss.ts';
 import { lifetimeOver } from '../suspend-reason.ts';
 
-/** Pods without a runner: one turn each, held back until that is written Running, and read when they have ended. */
+/** Runnerless pods: one turn each, gated until the turn is written Running, and read when they have ended. */
 
 const runs = (draft: Draft, pod: StoredPod): CachedTurn | undefined =>
   draft.turns.running?.status.podUID === pod.metadata.uid ? draft.turns.running : undefined;
 
-/** The program has ended: its log says how the turn did, or its pod does. Then the pod goes. */
+/** Concludes a turn whose program has ended, from its log or its pod; then the pod is deleted. */
 export const read: Policy = (draft) => {
   const { pod } = draft.world;
   if (!pod || !isOver(pod)) return undefined;
@@ -29,13 +29,13 @@ export const read: Policy = (draft) => {
   return 'Stop';
 };
 
-/** What ends a turn from outside: a cancellation, its time-out, the end of the session's lifetime. Its pod goes with it. */
+/** Ends a turn from outside, with its pod: a cancellation, its timeout, the end of the session's lifetime. */
 export const stop: Policy = (draft) => {
   const { pod, now } = draft.world;
   const turn = pod && runs(draft, pod);
   const ending = turn && endOf(draft, turn, pod);
   if (!ending) return undefined;
-  // First the write: a pod whose turn has ended is deleted by whoever sees it.
+  // The write comes first: any later reconcile deletes a pod whose turn has ended.
   draft.actions.push({ do: 'WriteTurn', turn, status: ended(turn, ending, now) });
   if (!pod.metadata.deletionTimestamp) draft.actions.push({ do: 'DeletePod', pod, why: ending.reason });
   return 'Stop';
@@ -61,7 +61,7 @@ function endOf(draft: Draft, turn: CachedTurn, pod: StoredPod): Ending | undefin
   return { phase: 'TimedOut', reason: 'TurnTimedOut', message, fields: { startedAt } };
 }
 
-/** A pod is of use to its own turn only, and not while turns are held. */
+/** Deletes a pod whose turn is not the next, or while turns are held. */
 export const unwantedPod: Policy = (draft) => {
   const { pod, session } = draft.world;
   if (!pod || pod.metadata.deletionTimestamp) return undefined;
@@ -72,7 +72,7 @@ export const unwantedPod: Policy = (draft) => {
   return 'Stop';
 };
 
-/** The turn is written Running: its pod may run, and its input is written to it once it does. */
+/** Lets the pod of a turn written Running run, and writes its input once it does. */
 export const run: Policy = (draft) => {
   const { pod, memory } = draft.world;
   if (!pod || pod.metadata.deletionTimestamp || isOver(pod)) return undefined;

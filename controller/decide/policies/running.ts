@@ -9,24 +9,24 @@ import type { Draft, Policy } from '../draft.ts';
 import { wake } from '../draft.ts';
 import { causeOf, lossMessage, mayTryAgain } from '../loss.ts';
 
-/** The running turn: its result, its cancellation, its time-out. */
+/** The running turn: its result, its cancellation, its timeout. */
 
-/** What the runner gets beyond a turn's time-out, or after a cancellation, before its pod is deleted. */
+/** Grace for the runner beyond a turn's timeout, or after a cancellation, before its pod is deleted. */
 export const STOP_GRACE_MS = 20_000;
 
-/** How long the cause of a pod's end is waited for: the kubelet reports it after the runner has said goodbye. */
+/** Maximum wait for the cause of a pod's end: the kubelet reports it after the runner's `bye`. */
 const CAUSE_MS = 15_000;
 
 /**
- * A delivered result is committed; one that belongs to no running turn is only acknowledged. Of a pod that goes anyway
- * nothing needs to be acknowledged.
+ * Commits a delivered result; one that belongs to no running turn is only acknowledged. A terminating pod needs no
+ * acknowledgement.
  */
 export const collect: Policy = (draft) => {
   const { link, pod, memory } = draft.world;
   const delivery = link?.delivery;
   if (!delivery) return undefined;
   const { turn: uid, attempt, error } = delivery.result.message;
-  // One whose process waits for a decision may end without it.
+  // A turn whose process waits for a decision may end without it.
   const turn = draft.turns.running ?? waitingProcess(draft);
   const isFor = turn?.metadata.uid === uid && turn.status.attempt === attempt && turn.status.podUID === link.podUID;
   if (!turn || !isFor) {
@@ -41,11 +41,11 @@ export const collect: Policy = (draft) => {
   return 'Stop';
 };
 
-/** The runner was told to stop while the turn ran: why is for Kubernetes to say. */
+/** Handles the result of a runner that was told to stop while the turn ran: Kubernetes reports the cause. */
 function collectStopped(draft: Draft, turn: CachedTurn, delivery: Delivery): 'Stop' {
   const { pod, now } = draft.world;
   const until = Date.parse(delivery.result.message.finishedAt) + CAUSE_MS;
-  // A clock that is far from ours is not waited for.
+  // A wait by a clock far from this controller's is cut short.
   if (pod && !saysItsEnd(pod) && now < until && until - now <= 2 * CAUSE_MS) {
     wake(draft, until);
     return 'Stop';
@@ -61,19 +61,19 @@ function collectStopped(draft: Draft, turn: CachedTurn, delivery: Delivery): 'St
   return 'Stop';
 }
 
-/** When the turn was started at the latest: where the runner has not said so, its pod may still have had to start. */
+/** Latest start of the turn: where the runner has not reported it, the pod may still have had to start. */
 function startOf({ world }: Draft, turn: CachedTurn, { startMs }: TurnLimits): number {
   const { started } = world.link ?? {};
   const { approval } = turn.status;
   const resumedAt = approval && turn.status.conditions?.find(({ type }) => type === 'Running')?.lastTransitionTime;
-  // Its time stood still while it waited.
+  // Time spent waiting for an approval does not count.
   if (resumedAt && approval.process === 'Alive') return Date.parse(resumedAt) - approval.ranMs;
   if (started?.turn === turn.metadata.uid) return Date.parse(started.at) - (approval?.ranMs ?? 0);
   const given = turn.status.conditions?.find((condition) => condition.type === 'Running')?.lastTransitionTime;
   return Date.parse(given ?? turn.metadata.creationTimestamp) + startMs;
 }
 
-/** The runner keeps the time-out; a pod that is past it and its grace is deleted. */
+/** Deletes a pod whose turn is past its timeout and grace; the runner enforces the timeout itself. */
 export const overdue: Policy = (draft) => {
   const { pod, link, now } = draft.world;
   const turn = draft.turns.running;
@@ -92,7 +92,7 @@ export const overdue: Policy = (draft) => {
   return 'Stop';
 };
 
-/** A running turn is cancelled by its runner; one that no runner has seen ends at once. */
+/** Cancels a running turn through its runner; a turn that no runner received ends at once. */
 export const cancel: Policy = (draft) => {
   const { pod, link, now } = draft.world;
   const turn = draft.turns.running ?? waitingProcess(draft);
@@ -121,7 +121,7 @@ export const cancel: Policy = (draft) => {
   return 'Stop';
 };
 
-/** What the runner works on although its Turn is gone, or has ended without it, is stopped. */
+/** Stops the runner's turn when that Turn is gone, or has ended without it. */
 export const unwanted: Policy = (draft) => {
   const { pod, link, now } = draft.world;
   const active = link?.phase === 'Bound' ? link.active : undefined;

@@ -12,12 +12,12 @@ import { isFinished } from '../suspend-reason.ts';
 import { knownPodUID } from './pod.ts';
 import { failLive, startMs } from './starting.ts';
 
-/** A refusal that should pass is waited for no longer than this: the place is held, and others could use it. */
+/** Maximum wait for a transient refusal: the session holds a slot that others could use. */
 const PASSING_MS = 60_000;
 
-/** From a wish to run to a running turn: a place, a pod, a link, a binding, the turn. */
+/** Start of a session: a slot, a pod, a link, a binding, the turn. */
 
-/** Takes the next incarnation when something needs a pod and there is a place; otherwise the session waits. */
+/** Takes the next incarnation when the session needs a pod and there is a slot; otherwise the session waits. */
 export const admit: Policy = (draft) => {
   const { session, slot } = draft.world;
   if (session.status?.podName || !wanted(draft)) return undefined;
@@ -29,7 +29,7 @@ export const admit: Policy = (draft) => {
   const limited = groupWait(draft);
   const unknown = typeof slot === 'object' && slot.waiting === 'CapacityUnknown';
   if (limited && !unknown) {
-    // A place would be of no use to it yet, and is to others.
+    // The session could not use a slot yet; others can.
     draft.problems.Slot = limited;
     return undefined;
   }
@@ -42,25 +42,25 @@ export const admit: Policy = (draft) => {
   return undefined;
 };
 
-/** The incarnation is owned: its pod is created, unless it is known to have existed. */
+/** Creates the pod of the owned incarnation, unless it is known to have existed. */
 export const create: Policy = (draft) => {
   const { session, pod, memory, now } = draft.world;
   if (!session.status?.podName || pod || knownPodUID(draft)) return undefined;
   if (isProblem(draft.settings)) {
     draft.problems.Creation = draft.settings;
-    // Owned, but nothing was created and nothing can be: let go of the place.
+    // The incarnation is owned but can have no pod: its slot is released.
     draft.released = true;
     return 'Stop';
   }
   const problem = memory.startProblem;
   draft.problems.Creation = problem;
   if (problem?.reason === 'QuotaExceeded') {
-    // It waits without a place that others could use.
+    // The session waits for quota without a slot, which others can use.
     draft.startFailed = problem;
     draft.released = true;
     return 'Stop';
   }
-  // It would be refused again and again: the turns that wait for it end, and the place is free.
+  // The API server would refuse it again: the waiting turns end, and the slot is released.
   const since = memory.createFailingSince;
   const patienceMs = problem?.passes ? Math.min(PASSING_MS, startMs(draft)) : startMs(draft);
   if (problem && (problem.reason === 'PodForbidden' || (since !== undefined && now - since >= patienceMs))) {
@@ -70,7 +70,7 @@ export const create: Policy = (draft) => {
   }
   const [turn] = draft.settings.runner === 'None' ? draft.turns.live : [];
   if (draft.settings.runner === 'None' && !turn) {
-    // What it was for has ended meanwhile.
+    // The turn that the pod was for has ended meanwhile.
     draft.released = true;
     return 'Stop';
   }
@@ -78,7 +78,7 @@ export const create: Policy = (draft) => {
   return 'Stop';
 };
 
-/** A living pod has a link. */
+/** Opens a link to a living pod. */
 export const connect: Policy = (draft) => {
   const { pod, link } = draft.world;
   if (!pod || isOver(pod)) return undefined;
@@ -86,7 +86,7 @@ export const connect: Policy = (draft) => {
   return undefined;
 };
 
-/** An unbound runner is bound, once the status has the last committed state and no leader before this one can move it. */
+/** Binds an unbound runner, once the status has the last committed state and no earlier leader can move it. */
 export const bind: Policy = (draft) => {
   const { pod, link, memory, settled } = draft.world;
   if (!settled) return undefined;
@@ -97,10 +97,10 @@ export const bind: Policy = (draft) => {
   return undefined;
 };
 
-/** For a runner that refuses what it cannot do before its whole state has come. */
+/** Interval between repeats of the state to a runner that refuses turns until it is complete. */
 const RESTORE_AGAIN_MS = 5_000;
 
-/** A state that was cut off on its way is sent again: an attach can break in the middle of it, and so can its sender. */
+/** Sends a state again that was cut off: the attach or its sender can break in the middle of it. */
 export const restore: Policy = (draft) => {
   const { pod, link, memory, now } = draft.world;
   if (!pod || pod.metadata.deletionTimestamp || link?.phase !== 'Bound' || link.refused?.code !== 'NotRestored') {
@@ -113,7 +113,7 @@ export const restore: Policy = (draft) => {
   return undefined;
 };
 
-/** The first turn in order is written `Running` with the pod's uid, then given to the runner. */
+/** Writes the first turn in order Running with the pod's uid, then gives it to the runner. */
 export const dispatch: Policy = (draft) => {
   const { pod, link, session, now, settled } = draft.world;
   if (!settled) return undefined;
@@ -147,7 +147,10 @@ export const dispatch: Policy = (draft) => {
   return undefined;
 };
 
-/** A runner that has the turn goes on with what it was given; nobody can be given that again. */
+/**
+ * Ends a turn whose input has changed: a runner that has the turn goes on with the former input, which cannot be sent
+ * again.
+ */
 function endChanged(draft: Draft, turn: CachedTurn): undefined {
   const message = 'spec.input is not what the turn was begun with, and that is not known any more; create a new Turn.';
   const status = ended(turn, { phase: 'Failed', reason: 'InputChanged', message }, draft.world.now);

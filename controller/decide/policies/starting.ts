@@ -11,12 +11,12 @@ import { afterLoss, causeOf } from '../loss.ts';
 import { recordStartFailure, withFailedStart } from '../start-failures.ts';
 import { isFinished } from '../suspend-reason.ts';
 
-/** Pods that do not become able to take turns: waited for, tried again, given up. */
+/** Pods that do not become able to take turns: waited for, retried, given up. */
 
-/** How often in a row a start may fail by its own doing, and how often at least by others' before that is the end. */
+/** Maximum consecutive failed starts by the pod's own fault; minimum of those by other causes before it is given up. */
 const MAX_FAILED_STARTS = 3;
 
-/** Whether the status says that this pod has been bound once, perhaps by an earlier leader. */
+/** Reports whether this pod is known to have been bound, perhaps by an earlier leader. */
 export function boundBefore({ world: { session, link } }: Draft, podUID: string): boolean {
   if (link?.podUID === podUID && link.resumed) return true;
   const { podUID: named, conditions } = session.status ?? {};
@@ -34,7 +34,10 @@ export function wasBound(draft: Draft, podUID: string): boolean {
   return link?.podUID === podUID && (link.bound !== undefined || link.sent.size > 0);
 }
 
-/** A container that ended before it was bound: tried again or given up. The status counts it before the pod goes. */
+/**
+ * Handles a container that ended before it was bound: retried or given up. The status counts it before the pod is
+ * deleted.
+ */
 export function failedStart(draft: Draft, pod: StoredPod): 'Stop' {
   const { session } = draft.world;
   const { running } = draft.turns;
@@ -55,7 +58,10 @@ export function failedStart(draft: Draft, pod: StoredPod): 'Stop' {
   return 'Stop';
 }
 
-/** A container that ended by itself is as good as its image; one that was ended from outside may do better elsewhere. */
+/**
+ * Reports whether a retry is useless. A container that ended by itself would do so again; one ended from outside may do
+ * better elsewhere.
+ */
 function cannotWork(draft: Draft, pod: StoredPod): boolean {
   const { world } = draft;
   const terminated = ownContainer(pod)?.state?.terminated;
@@ -84,7 +90,7 @@ function startFailure(pod: StoredPod): string {
   return `The container ended${code} before it took a turn${why}; is the runner in the image, and has it enough memory?`;
 }
 
-/** Ends every turn that waits for the start, each with an index. Those that are held wait for something else. */
+/** Ends all turns that wait for the start, each with an index. Held turns wait for something else. */
 export function failLive(draft: Draft, reason: Reason, message: string): void {
   let last = draft.turns.lastIndex;
   for (const turn of draft.turns.live) {
@@ -94,14 +100,14 @@ export function failLive(draft: Draft, reason: Reason, message: string): void {
   }
 }
 
-/** Milliseconds that the pod may take to become able to take turns. */
+/** Milliseconds within which the pod must become able to take turns. */
 export function startMs({ world, turns }: Draft): number {
   return startLimit(turns.running, world);
 }
 
 /**
- * A pod that is not bound within `timeouts.start` is given up, and the turns that waited for it fail with what kept it.
- * What no wait can mend is not waited for.
+ * Gives up a pod that is not bound within `timeouts.start`, and fails the turns that waited for it with the cause. A
+ * problem that no wait can mend is not waited for.
  */
 export const slowStart: Policy = (draft) => {
   const { pod, link, now, memory, installation } = draft.world;
@@ -112,14 +118,14 @@ export const slowStart: Policy = (draft) => {
   if (works) return undefined;
   const problem = podProblem(pod) ?? memory.startProblem;
   draft.problems.Pod = problem;
-  // One that runs is asked first: who has just begun to lead does not know that it may have been bound for long.
+  // A running pod is asked first: a new leader does not know that it may have been bound long ago.
   const asked = startedContainer(pod) ? (link?.openedAt ?? now) + installation.unresponsiveMs : 0;
   const deadline = Math.max(Date.parse(pod.metadata.creationTimestamp) + startMs(draft), asked);
   if (now < deadline && !isHopeless(pod)) {
     wake(draft, deadline);
     return undefined;
   }
-  // The cache may be behind: what ran in the pod must not be told as never started.
+  // The cache may be behind, and a pod that ran must not be reported as never started.
   if (memory.podRead?.podUID !== pod.metadata.uid) {
     draft.actions.push({ do: 'ReadPod', pod });
     return 'Stop';

@@ -7,30 +7,31 @@ import { stateIsWritten } from '../session-status.ts';
 import { isFinished, suspensionReason } from '../suspend-reason.ts';
 import { knownPodUID } from './pod.ts';
 
-/** Giving up the pod: because the session is finished, or because it is suspended. */
+/** Removal of the pod, because the session is finished or suspended. */
 
-/** The pod of a finished session is not needed any more; its last state went with the turn. */
+/** Deletes the pod of a finished session; its last state was committed with the turn. */
 export const finish: Policy = (draft) => {
   if (!isFinished(draft) || draft.turns.running) return undefined;
   const { pod, session } = draft.world;
-  // First let the status say how it ended.
+  // The status records first how the session ended.
   if (!session.status?.lastTurn && session.status?.phase !== 'Finished') return 'Stop';
   if (pod && !pod.metadata.deletionTimestamp) draft.actions.push({ do: 'DeletePod', pod, why: 'session finished' });
-  // Owned, but nothing was created: let go of the place.
+  // The incarnation is owned but has no pod: its slot is released.
   if (!pod && session.status.podName && !knownPodUID(draft)) draft.released = true;
   return 'Stop';
 };
 
 /**
- * Suspending: the runner refuses turns, says when it was last active and hands over its state; it is stored; a second, live
- * look finds nothing new; the status has the state; then the pod is deleted. Anything that comes in between undoes it.
+ * Suspends the session: the runner refuses turns, reports its last activity and hands over its state; the state is
+ * stored; a live check finds nothing new; the status gets the state; then the pod is deleted. Any change in between
+ * undoes it.
  */
 export const suspend: Policy = (draft) => {
   const { world, turns } = draft;
   const { pod, link, memory, now } = world;
   if (!pod || pod.metadata.deletionTimestamp) return undefined;
   const reason = suspensionReason(draft);
-  // A decision wakes the turn that was given before the request: it ends first.
+  // A decided turn that was given before the request ends first.
   const runs = turns.running || (reason === 'Requested' && turns.live.length > 0 && !isParked(draft));
   if (!reason || runs) {
     if (link?.phase === 'Bound' && (link.suspendSent || link.suspended)) draft.actions.push({ do: 'ResumeRunner' });
@@ -43,13 +44,13 @@ export const suspend: Policy = (draft) => {
     return undefined;
   }
 
-  // Nobody but this leader can have bound a pod of its own making.
+  // A pod made by this leader can have been bound by no other.
   const isUnbound = link?.phase === 'Unbound' || (link?.phase === 'Opening' && link.fresh);
   if (!link || (link.phase === 'Opening' && !isUnbound) || link.phase === 'Binding' || link.phase === 'Ended')
     return undefined;
   draft.suspending = true;
   if (isUnbound) {
-    // Nothing ever ran in it: there is no state to save.
+    // A pod that was never bound has no state to store.
     draft.actions.push({ do: 'CloseLink' }, { do: 'DeletePod', pod, why: 'suspended before it was bound' });
     return 'Stop';
   }
@@ -68,7 +69,7 @@ export const suspend: Policy = (draft) => {
     if (isStored(draft, verified)) draft.actions.push({ do: 'DeletePod', pod, why: `suspended: ${reason}` });
     return 'Stop';
   }
-  // Its word on its activity comes with the confirmation that it takes no turns.
+  // The runner reports its activity together with its confirmation that it takes no turns.
   if (link.suspended && (link.snapshot || !snapshot)) {
     draft.actions.push({ do: 'VerifySuspension', reason });
     return 'Stop';
@@ -80,7 +81,7 @@ export const suspend: Policy = (draft) => {
   return 'Stop';
 };
 
-/** Whether the status has the state that was verified. */
+/** Reports whether the status has the verified state. */
 function isStored(draft: Draft, verified: StateRef | 'Unchanged'): boolean {
   if (verified === 'Unchanged') return true;
   const committed = draft.world.session.status?.state;

@@ -10,9 +10,9 @@ import { wake } from '../draft.ts';
 import { groupWait } from '../group.ts';
 import { hadItsTurn, isFinished, lifetimeOver } from '../suspend-reason.ts';
 
-/** Turns before they run: taken in, put in order, refused. */
+/** Turns before they run: adopted, put in order, refused. */
 
-/** A turn at which the controller fails again and again is ended, so that those behind it run. */
+/** Ends a turn that the controller fails at again and again, so that those behind it run. */
 export const broken: Policy = (draft) => {
   const { now } = draft.world;
   for (const turn of draft.turns.live) {
@@ -23,7 +23,7 @@ export const broken: Policy = (draft) => {
   return undefined;
 };
 
-/** An ownerless turn is taken in, or else ended: it was meant for a former session of the name. */
+/** Adopts ownerless turns, or ends those meant for a former session of the name. */
 export const adopt: Policy = (draft) => {
   const { session, now } = draft.world;
   for (const turn of draft.turns.ownerless) {
@@ -41,7 +41,7 @@ export const adopt: Policy = (draft) => {
   return undefined;
 };
 
-/** What belongs to a former session of this name, which an orphaning deletion or a backup has left, cannot run any more. */
+/** Ends turns of a former session of this name, left by an orphaning deletion or a backup. */
 export const replaced: Policy = (draft) => {
   const { session, now } = draft.world;
   for (const turn of draft.turns.replaced) {
@@ -56,8 +56,8 @@ export const replaced: Policy = (draft) => {
 };
 
 /**
- * The turn in `spec.input` is created before anything of the session is written, so a crash in between repeats it; but for
- * what keeps it from being created.
+ * Creates the turn in `spec.input` before anything of the session is written but the problem that prevents it, so a
+ * crash in between repeats the creation.
  */
 export const firstTurn: Policy = (draft) => {
   const { session, memory } = draft.world;
@@ -72,7 +72,7 @@ export const firstTurn: Policy = (draft) => {
   return memory.firstTurnProblem ? 'Stop' : undefined;
 };
 
-/** Why the turn in `spec.input` has not been created yet. */
+/** Reasons for which the turn in `spec.input` has not been created yet. */
 const UNMADE: ReadonlySet<string> = new Set<Reason>(['TurnExists', 'InputTooDeep']);
 
 export function awaitsFirstTurn(status: SessionStatus | undefined): boolean {
@@ -81,10 +81,7 @@ export function awaitsFirstTurn(status: SessionStatus | undefined): boolean {
   );
 }
 
-/**
- * Ends queued turns that cannot run, and gives every turn its index at first sight: once no leader before this one can
- * give any.
- */
+/** Ends queued turns that cannot run, and gives every new turn its index, once no earlier leader can give any. */
 export const order: Policy = (draft) => {
   if (!draft.world.settled) return undefined;
   const { now, session } = draft.world;
@@ -101,7 +98,7 @@ export const order: Policy = (draft) => {
       continue;
     }
     const known = turn.status.index;
-    // One that a deposed leader gave late, to a turn that this one did not know then, may be another's by now.
+    // A deposed leader may have given an index late, unaware of a turn that has it by now.
     const isFree = known !== undefined && known > (session.status?.lastTurn?.index ?? 0) && !taken.has(known);
     const index = isFree ? known : ++last;
     taken.add(index);
@@ -113,9 +110,9 @@ export const order: Policy = (draft) => {
     const limited = turn === next ? groupWait(draft) : undefined;
     const reason = draft.world.session.spec.suspend ? 'Held' : (limited?.reason ?? waits);
     const shown = turn.status.conditions?.find((condition) => condition.type === 'Finished');
-    // Every leader says itself what it does not know: `Opening` waits for that.
+    // Every leader writes `CapacityUnknown` itself: the admission gate waits for that.
     const said = shown?.reason === reason && (reason !== 'CapacityUnknown' || shown.message === limited?.message);
-    // A turn that starts in a moment gets its index with that write; beside others it must have it before they do.
+    // A turn that starts at once gets its index with that write; beside others it must have it before they do.
     const startsNow = turn === next && alone && !limited && startsAtOnce(draft);
     const isMoved = known !== undefined && !isFree;
     if (isMoved || (!startsNow && (known === undefined || !said))) {
@@ -131,8 +128,8 @@ function hasBegun({ status }: CachedTurn): boolean {
 }
 
 /**
- * A session of one turn takes the first. What it is given besides has no place in the order: nothing counts it, so nothing
- * has to remember it.
+ * Reports whether a turn is one too many for a session with `turns: One`, which takes the first. Such a turn gets no
+ * index: nothing counts it, so nothing has to remember it.
  */
 function isSurplus(draft: Draft, turn: CachedTurn): boolean {
   return draft.world.session.spec.turns === 'One' && (draft.turns.live[0] !== turn || isFinished(draft));
@@ -142,7 +139,7 @@ function startsAtOnce({ world, settings }: Draft): boolean {
   return !world.session.spec.suspend && !isProblem(settings) && (world.slot === 'Held' || world.slot === 'Available');
 }
 
-/** Message for an input that is nested too deep, by the place in it. */
+/** Message for an input that is nested too deep, with the path. */
 function tooDeep(place: string): string {
   return `spec.input: more than ${MAX_JSON_DEPTH} arrays and objects lie within each other, at ${place}; flatten it, or pass the data as a string.`;
 }
@@ -172,8 +169,8 @@ function refusal(draft: Draft, turn: CachedTurn): Ending | undefined {
   }
   const { settings } = draft;
   if (!isProblem(settings) || session.status?.podName || session.spec.suspend) return undefined;
-  // A class may still come, as everything that is applied together does, and be mended; what the user wrote does not mend
-  // itself, but what was fine when it was written may be so again.
+  // A class may still be created, as when all is applied together, or be corrected. The user's own errors do not go
+  // away, but settings that were allowed when written may be so again.
   const waits =
     settings.reason === 'ClassNotFound' ||
     settings.reason === 'ClassInvalid' ||

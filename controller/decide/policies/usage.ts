@@ -6,16 +6,22 @@ import type { CachedTurn } from '../../world/world.ts';
 import { type Draft, type Policy, wake } from '../draft.ts';
 
 /**
- * How far the running turn is, for who looks at it. Nothing depends on it, so it comes last and only where nothing else is
- * to be done; a turn that is short has no write for it.
+ * Progress of the running turn, for its readers. Nothing depends on it, so it comes last and only where there is
+ * nothing else to do; short turns cost no write for it.
  */
 
-/** Nobody follows a shorter one. Its runner is asked at ten seconds; where its clock is slower, less have passed by it. */
+/**
+ * Minimum age of a turn whose progress is written. Its runner is asked at ten seconds; by a slower clock fewer have
+ * passed.
+ */
 const SHOWN_FROM_MS = 9_000;
-/** Two writes a minute for a turn are few beside what it does. Every 30 s it is asked, and now and then in between. */
+/**
+ * Minimum seconds between writes: two a minute are few beside the turn's other writes. The runner is asked every 30 s,
+ * and now and then in between.
+ */
 const AGAIN_S = 25;
 const START_AGAIN_MS = 30_000;
-/** The latest that a Date can be, milliseconds since the epoch. */
+/** Latest time of a Date, milliseconds since the epoch. */
 const LAST_MS = 8.64e15;
 
 export const showUsage: Policy = (draft) => {
@@ -27,14 +33,14 @@ export const showUsage: Policy = (draft) => {
   return show(draft, turn, status, figures.at);
 };
 
-/** Without a runner nobody measures; when its container was started its pod says. */
+/** Writes the start of a runnerless turn, which its pod reports; its usage is not measured. */
 export const showStart: Policy = (draft) => {
   const { pod, now } = draft.world;
   const turn = running(draft);
   const startedAt = pod && ownContainer(pod)?.state?.running?.startedAt;
   if (!turn || !startedAt || turn.status.podUID !== pod.metadata.uid || turn.status.startedAt) return undefined;
   const from = Date.parse(startedAt);
-  // It stays the same: what could not be written is tried again by the clock.
+  // The start does not change, so a failed write is retried by the clock.
   const of = Math.floor(now / START_AGAIN_MS);
   if (now < from + SHOWN_FROM_MS) {
     wake(draft, from + SHOWN_FROM_MS);
@@ -44,17 +50,17 @@ export const showStart: Policy = (draft) => {
   return show(draft, turn, { ...turn.status, startedAt: inClusterTime(turn, told, now).startedAt }, of);
 };
 
-/** The turn that runs, unless it is to be stopped. */
+/** The running turn, unless it is to be stopped. */
 function running({ turns, actions }: Draft): CachedTurn | undefined {
   return actions.length > 0 || turns.running?.spec.cancel ? undefined : turns.running;
 }
 
-/** Once per figures: what could not be written may never be. */
+/** Writes each report once: a write that failed may always fail. */
 function show(draft: Draft, turn: CachedTurn, status: CachedTurn['status'], of: number): undefined {
   if (draft.world.memory.usageUnwritten !== of) draft.actions.push({ do: 'ShowUsage', turn, status, of });
 }
 
-/** Whether they are this attempt's, and tell enough that is new. */
+/** Reports whether the report belongs to this attempt and adds enough. */
 function isDue({ metadata, status }: CachedTurn, { turn, attempt, runningMs, usage }: Figures): boolean {
   if (turn !== metadata.uid || attempt !== status.attempt || runningMs < SHOWN_FROM_MS) return false;
   if (!usage) return status.startedAt === undefined;

@@ -96,8 +96,8 @@ export class Leading {
       settled: () => this.#settled(),
       queued: () => this.#ledger.waiting(),
       inGroups: () => this.#ledger.groups.waiting(),
-      look: (key) => this.#queue.add(key),
-      keep: (key, ms) => this.#ledger.keep(key, ms),
+      requeue: (key) => this.#queue.add(key),
+      reserve: (key, ms) => this.#ledger.keep(key, ms),
       open: () => this.#open(),
       signal: AbortSignal.any([signal, this.#closing.signal]),
     });
@@ -148,7 +148,7 @@ export class Leading {
       effects,
       installation: options.installation,
       closing: this.#closing.signal,
-      onNoPlace: (key) => this.#admissionGate.looked(key),
+      onNoPlace: (key) => this.#admissionGate.reconciled(key),
     });
     this.#queue = new WorkQueue({
       clock,
@@ -164,11 +164,11 @@ export class Leading {
         try {
           const again = await reconciler.reconcile(key, AbortSignal.any([signal, stopped]));
           // A look that began before that has put no turn in order.
-          if (hadSettled === this.#isSettled) this.#admissionGate.looked(key);
+          if (hadSettled === this.#isSettled) this.#admissionGate.reconciled(key);
           met(again === undefined ? 'success' : 'requeue_after');
           return again;
         } catch (error) {
-          if (isTooLarge(error)) this.#admissionGate.refused(key);
+          if (isTooLarge(error)) this.#admissionGate.tooLarge(key);
           met(signal.aborted || stopped.aborted || this.#closing.signal.aborted ? 'stopped' : 'error', error);
           throw error;
         } finally {

@@ -48,7 +48,7 @@ export function observe(
     applicant,
     slot: present ? 'Held' : ledger.slot(applicant, nextPod(session)),
     groupSince,
-    group: ledger.groups.look(key, groupSince),
+    group: ledger.groups.view(key, groupSince),
     ...(preemptFor ? { preemptFor } : {}),
     ...(node ? { node } : {}),
     nodes,

@@ -15,11 +15,11 @@ export interface AdmissionGateOptions {
   /** Keys `namespace/name` of the sessions whose next turn waits for its concurrency group. */
   inGroups(): Iterable<string>;
   /** Requeues a session. */
-  look(key: string): void;
+  requeue(key: string): void;
   /** Called when the previous leader's last request is dead and its effects have been read. */
   settled(): void;
   /** Reserves one more slot for the session, for so many milliseconds. */
-  keep(key: string, ms: number): void;
+  reserve(key: string, ms: number): void;
   open(): void;
   /** Signal that aborts when the leadership ends. */
   signal: AbortSignal;
@@ -75,18 +75,18 @@ export class AdmissionGate {
   }
 
   /** Notes a reconcile of the session by this leader: the session asks for no slot, or is in the queue by now. */
-  looked(key: string): void {
+  reconciled(key: string): void {
     this.#unseen.delete(key);
     this.#refused.delete(key);
   }
 
   /** Notes that a reconcile ended with a write that is too large: no retry changes that. */
-  refused(key: string): void {
+  tooLarge(key: string): void {
     this.#refused.add(key);
   }
 
   async #wait(): Promise<void> {
-    const { caches, clock, log, afterMs, settled, look, keep, signal } = this.#options;
+    const { caches, clock, log, afterMs, settled, requeue, reserve, signal } = this.#options;
     await delay(clock, afterMs, signal);
     for (;;) {
       try {
@@ -108,10 +108,10 @@ export class AdmissionGate {
       if (left.length === 0 || leftMs <= 0) {
         if (left.length > 0)
           log.warn({ sessions: left.slice(0, 5), count: left.length }, 'sessions that wait could not be written');
-        else for (const key of refused) keep(key, leftMs);
+        else for (const key of refused) reserve(key, leftMs);
         return;
       }
-      for (const key of left) look(key);
+      for (const key of left) requeue(key);
       await delay(clock, AGAIN_MS, signal);
     }
   }

@@ -45,7 +45,7 @@ export class Groups {
   /** Allows turns to begin; before it, no further turn of any group begins. See the ledger's `open`. */
   open(): void {
     this.#open = true;
-    for (const name of [...this.#groups.keys()]) this.#tell(name);
+    for (const name of [...this.#groups.keys()]) this.#notify(name);
   }
 
   close(): void {
@@ -62,7 +62,7 @@ export class Groups {
     if (!membership) return;
     this.#groupOf.set(session, membership.group);
     this.#count(this.#group(membership.group), session, membership);
-    this.#tell(membership.group);
+    this.#notify(membership.group);
   }
 
   /** The group that the session was last observed in. */
@@ -71,7 +71,7 @@ export class Groups {
   }
 
   /** Reports whether the group admits the session's next turn, which has waited since `since`. */
-  look(session: string, since: number): GroupView {
+  view(session: string, since: number): GroupView {
     const name = this.#groupOf.get(session);
     if (name === undefined) return { free: true };
     const group = this.#group(name);
@@ -118,7 +118,7 @@ export class Groups {
     const group = this.#groupIn(session);
     const waited = group?.waiting.delete(session);
     const promised = !this.#pinned.has(session) && group?.promised.delete(session);
-    if (waited || promised) this.#tell(this.#groupOf.get(session) as string);
+    if (waited || promised) this.#notify(this.#groupOf.get(session) as string);
   }
 
   #groupIn(session: string): Group | undefined {
@@ -160,11 +160,11 @@ export class Groups {
     group.waiting.delete(session);
     this.#pinned.delete(session);
     if (group.members.size === 0) this.#groups.delete(name);
-    else this.#tell(name);
+    else this.#notify(name);
   }
 
   /** Calls `onFree` for the first waiting sessions, as many as may begin. */
-  #tell(name: string): void {
+  #notify(name: string): void {
     const group = this.#groups.get(name);
     if (!this.#open || !group || group.waiting.size === 0) return;
     const free = limitOf(group) - taken(group);

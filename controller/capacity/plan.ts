@@ -20,7 +20,7 @@ export interface PlanOptions {
 }
 
 /** Minimum time between two plans while sessions wait: sessions become idle by time alone. */
-const LOOK_MS = 1_000;
+const PLAN_MS = 1_000;
 /**
  * Time within which a preempted session must begin to suspend; after that it is not chosen for `ASIDE_MS`, and another
  * one is.
@@ -30,7 +30,7 @@ const ASIDE_MS = 60_000;
 /** Age of a pod's overdue end after which it counts as stuck: its slot is not about to become free. */
 const HANGS_MS = 30_000;
 
-interface Giving {
+interface Preemption {
   for: string;
   /** Name of the pod that it is to give up. */
   pod: string;
@@ -41,10 +41,10 @@ interface Giving {
 /** Sessions that are to be preempted at the moment. A choice holds as long as a waiting session gains by it. */
 export class PreemptionPlan {
   readonly #options: PlanOptions;
-  #giving = new Map<string, Giving>();
+  #preempted = new Map<string, Preemption>();
   /** Sessions whose preemption did not begin in time → time until which they are not chosen again. */
   readonly #aside = new Map<string, number>();
-  #lookedAt = Number.NEGATIVE_INFINITY;
+  #plannedAt = Number.NEGATIVE_INFINITY;
   #cancel: (() => void) | undefined;
 
   constructor(options: PlanOptions) {
@@ -52,7 +52,7 @@ export class PreemptionPlan {
   }
 
   preemptFor(key: string): { for: string } | undefined {
-    const giving = this.#giving.get(key);
+    const giving = this.#preempted.get(key);
     return giving && giving.pod === this.#podOf(key) ? { for: giving.for } : undefined;
   }
 
@@ -60,12 +60,12 @@ export class PreemptionPlan {
   soon(): void {
     if (this.#cancel) return;
     const { clock } = this.#options;
-    const left = Math.max(0, this.#lookedAt + LOOK_MS - clock.monotonic());
+    const left = Math.max(0, this.#plannedAt + PLAN_MS - clock.monotonic());
     this.#cancel = clock.setTimer(left, () => {
       this.#cancel = undefined;
-      this.#lookedAt = clock.monotonic();
-      this.#look();
-      if (this.#options.queue.size > 0 || this.#giving.size > 0) this.soon();
+      this.#plannedAt = clock.monotonic();
+      this.#plan();
+      if (this.#options.queue.size > 0 || this.#preempted.size > 0) this.soon();
     });
   }
 
@@ -73,12 +73,12 @@ export class PreemptionPlan {
     this.#cancel?.();
     // A cancel function that does nothing keeps `soon` from planning again.
     this.#cancel = () => {};
-    this.#giving.clear();
+    this.#preempted.clear();
   }
 
-  #look(): void {
+  #plan(): void {
     const { queue, limits, caches, clock, onChange } = this.#options;
-    const before = this.#giving;
+    const before = this.#preempted;
     const chosen = planPreemption({
       queue,
       limits,
@@ -86,25 +86,25 @@ export class PreemptionPlan {
       candidates: queue.size > 0 ? this.#candidates() : [],
       minIdle: (name) => caches.class(name)?.spec.minIdle ?? 0,
     });
-    this.#giving = new Map();
-    for (const [key, giving] of before) if (this.#isLeaving(key, giving)) this.#giving.set(key, giving);
+    this.#preempted = new Map();
+    for (const [key, giving] of before) if (this.#isTerminating(key, giving)) this.#preempted.set(key, giving);
     for (const [key, applicant] of chosen) {
       const pod = this.#podOf(key);
       if (pod === undefined) continue;
       const known = before.get(key);
       const at = known?.pod === pod ? known.at : clock.monotonic();
-      this.#giving.set(key, { for: applicant, pod, at });
+      this.#preempted.set(key, { for: applicant, pod, at });
     }
     for (const [key, until] of this.#aside) if (until <= clock.monotonic()) this.#aside.delete(key);
-    for (const key of this.#giving.keys()) if (!before.has(key)) onChange(key);
-    for (const key of before.keys()) if (!this.#giving.has(key)) onChange(key);
+    for (const key of this.#preempted.keys()) if (!before.has(key)) onChange(key);
+    for (const key of before.keys()) if (!this.#preempted.has(key)) onChange(key);
   }
 
   /**
    * Reports whether the session's pod is terminating: the session keeps its reason for preemption until its pod is
    * gone.
    */
-  #isLeaving(key: string, { pod }: Giving): boolean {
+  #isTerminating(key: string, { pod }: Preemption): boolean {
     if (this.#podOf(key) !== pod) return false;
     const seen = this.#options.caches.pod(refOf(key).namespace ?? '', pod);
     return !seen || seen.metadata.deletionTimestamp !== undefined;
@@ -131,7 +131,7 @@ export class PreemptionPlan {
       if (caches.closed(session.metadata.namespace as string)) continue;
       const candidate = preemptionCandidateOf(session, caches, clock.now());
       if (!candidate) continue;
-      const giving = this.#giving.get(candidate.key);
+      const giving = this.#preempted.get(candidate.key);
       candidate.going = giving !== undefined && giving.pod === session.status?.podName;
       if (
         (suspendAgainAt(candidate.key) ?? 0) > clock.now() ||
@@ -144,7 +144,7 @@ export class PreemptionPlan {
     return candidates;
   }
 
-  #isAside(key: string, giving: Giving | undefined, phase: string | undefined): boolean {
+  #isAside(key: string, giving: Preemption | undefined, phase: string | undefined): boolean {
     const now = this.#options.clock.monotonic();
     const until = this.#aside.get(key) ?? Number.NEGATIVE_INFINITY;
     if (until > now) return true;

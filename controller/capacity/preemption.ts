@@ -63,12 +63,12 @@ export function planPreemption({
       return true;
     }
     const going = new Set<PreemptionCandidate>();
-    const goes = (candidate: PreemptionCandidate) => {
+    const choose = (candidate: PreemptionCandidate) => {
       going.add(candidate);
       tally.add(candidate, -1);
       if (candidate.rests === 'Idle') idle.set(candidate.class, (idle.get(candidate.class) ?? 0) - 1);
     };
-    const stays = (candidate: PreemptionCandidate) => {
+    const unchoose = (candidate: PreemptionCandidate) => {
       going.delete(candidate);
       tally.add(candidate);
       if (candidate.rests === 'Idle') idle.set(candidate.class, (idle.get(candidate.class) ?? 0) + 1);
@@ -78,14 +78,14 @@ export function planPreemption({
       if (full.length === 0) break;
       if (candidate.rests === 'Idle' && (idle.get(candidate.class) ?? 0) <= minIdle(candidate.class)) continue;
       const taken = full.map((limit) => takenOf(limit, applicant, tally));
-      goes(candidate);
-      if (full.every((limit, i) => takenOf(limit, applicant, tally) === taken[i])) stays(candidate);
+      choose(candidate);
+      if (full.every((limit, i) => takenOf(limit, applicant, tally) === taken[i])) unchoose(candidate);
     }
     const admitted = fullOf(limited, applicant, tally).length === 0;
     // An earlier choice is dropped where a later one frees slots of both limits.
     for (const candidate of [...going]) {
-      stays(candidate);
-      if (admitted && fullOf(limited, applicant, tally).length > 0) goes(candidate);
+      unchoose(candidate);
+      if (admitted && fullOf(limited, applicant, tally).length > 0) choose(candidate);
     }
     for (const candidate of going) {
       left.delete(candidate);

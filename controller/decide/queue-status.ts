@@ -14,7 +14,7 @@ const WRITE_MS_PER_POSITION = 200;
  * Time until which the written position stays, milliseconds since the epoch. A new reason for the wait is written at
  * once.
  */
-function standsUntil({ world }: Draft, place: Waiting): number {
+function writtenUntil({ world }: Draft, place: Waiting): number {
   const { queue } = world.session.status ?? {};
   const writtenAt = world.memory.queueWrittenAt;
   if (queue?.reason !== place.waiting || writtenAt === undefined) return world.now;
@@ -24,7 +24,7 @@ function standsUntil({ world }: Draft, place: Waiting): number {
 /** Message why there is no slot; the written one while it stays. */
 export function waitMessage(draft: Draft, place: Waiting): string {
   const written = draft.world.session.status?.conditions?.find(({ type }) => type === 'Admitted');
-  const stands = draft.world.now < standsUntil(draft, place) && written?.reason === place.waiting;
+  const stands = draft.world.now < writtenUntil(draft, place) && written?.reason === place.waiting;
   return stands ? written.message : place.message;
 }
 
@@ -34,7 +34,7 @@ export function queueStatus(draft: Draft, failures: SessionStatus['startFailures
   const before = session.status?.queue;
   const since = new Date(applicant.since).toISOString();
   if (draft.waiting && typeof slot === 'object') {
-    const until = standsUntil(draft, slot);
+    const until = writtenUntil(draft, slot);
     wake(draft, now < until ? until : now + WRITE_MS);
     if (now < until) return before;
     const { position, waiting: reason, holders } = slot;

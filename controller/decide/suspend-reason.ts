@@ -54,7 +54,7 @@ export function whySuspended(draft: Draft): string | undefined {
 }
 
 /** Reports whether a user asked for it: then neither held turns nor activity speak against it. */
-export function isWish(reason: SuspensionReason): boolean {
+export function isRequested(reason: SuspensionReason): boolean {
   return reason === 'Held' || reason === 'Requested';
 }
 

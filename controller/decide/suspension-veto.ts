@@ -6,7 +6,7 @@ import { decisionFor } from '../world/approvals.ts';
 import { isOthers, isOwn } from '../world/own-turns.ts';
 import type { CachedApproval, World } from '../world/world.ts';
 import type { SuspensionReason } from './actions.ts';
-import { isWish } from './suspend-reason.ts';
+import { isRequested } from './suspend-reason.ts';
 
 type LiveSession = Pick<StoredSession, 'metadata' | 'status'> & {
   spec: Pick<StoredSession['spec'], 'suspend' | 'suspendRequest'>;
@@ -58,9 +58,9 @@ export function suspensionVeto(
   const decided = asking && decisionOn(asking, approvals);
   if (decided && !live.spec.suspend) return decided;
   const [waits] = waitingTurns(session, turns);
-  const mayWait = reason === 'Preempted' || isWish(reason);
+  const mayWait = reason === 'Preempted' || isRequested(reason);
   if (waits && !(mayWait && asking) && !live.spec.suspend) return `turn ${waits.metadata.name}`;
-  if (isWish(reason)) return undefined;
+  if (isRequested(reason)) return undefined;
   if (live.metadata.generation !== session.metadata.generation) return 'the session was changed';
   // An idle session must have rested for all of timeouts.idle. A preempted one is only spared what is new.
   const since = reason === 'Idle' ? now - timeoutMs('idle', session.spec, world.class) : askedAt;

@@ -13,12 +13,12 @@ export const deadNode: Policy = (draft) => {
   for (const stray of strays) giveUp(draft, stray, nodes?.get(stray.metadata.uid));
   if (!pod) return undefined;
   if (giveUp(draft, pod, nodes?.get(pod.metadata.uid))) return 'Stop';
-  tellOfStuck(draft, pod);
+  reportStuck(draft, pod);
   return undefined;
 };
 
 /** Reports a pod that its node, perhaps healthy, is slow to end; administrators have to look into it. */
-function tellOfStuck(draft: Draft, { metadata, spec }: StoredPod): void {
+function reportStuck(draft: Draft, { metadata, spec }: StoredPod): void {
   const { now, installation } = draft.world;
   if (!metadata.deletionTimestamp) return;
   const late = Date.parse(metadata.deletionTimestamp) + installation.nodeGraceMs;

@@ -14,7 +14,7 @@ import { STOP_GRACE_MS } from './running.ts';
  */
 export const leave: Policy = (draft) => {
   const { pod, link, now, session } = draft.world;
-  takeIn(draft);
+  adoptTurns(draft);
   endWaiting(draft);
   // The incarnation is owned but has no pod: its slot is released.
   if (!pod && session.status?.podName && !knownPodUID(draft)) draft.released = true;
@@ -32,7 +32,7 @@ export const leave: Policy = (draft) => {
 };
 
 /** Adopts ownerless turns: only as the session's own can they be ended with it. */
-function takeIn(draft: Draft): void {
+function adoptTurns(draft: Draft): void {
   for (const turn of draft.turns.ownerless) {
     if (isToAdopt(draft.world.session, turn)) draft.actions.push({ do: 'AdoptTurn', turn });
   }

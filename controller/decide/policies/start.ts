@@ -13,7 +13,7 @@ import { knownPodUID } from './pod.ts';
 import { failLive, startMs } from './starting.ts';
 
 /** Maximum wait for a transient refusal: the session holds a slot that others could use. */
-const PASSING_MS = 60_000;
+const TRANSIENT_MS = 60_000;
 
 /** Start of a session: a slot, a pod, a link, a binding, the turn. */
 
@@ -62,7 +62,7 @@ export const create: Policy = (draft) => {
   }
   // The API server would refuse it again: the waiting turns end, and the slot is released.
   const since = memory.createFailingSince;
-  const patienceMs = problem?.passes ? Math.min(PASSING_MS, startMs(draft)) : startMs(draft);
+  const patienceMs = problem?.passes ? Math.min(TRANSIENT_MS, startMs(draft)) : startMs(draft);
   if (problem && (problem.reason === 'PodForbidden' || (since !== undefined && now - since >= patienceMs))) {
     failLive(draft, problem.reason, problem.message);
     draft.released = true;

@@ -73,11 +73,12 @@ export const firstTurn: Policy = (draft) => {
 };
 
 /** Reasons for which the turn in `spec.input` has not been created yet. */
-const UNMADE: ReadonlySet<string> = new Set<Reason>(['TurnExists', 'InputTooDeep']);
+const NOT_CREATED: ReadonlySet<string> = new Set<Reason>(['TurnExists', 'InputTooDeep']);
 
 export function awaitsFirstTurn(status: SessionStatus | undefined): boolean {
   return (
-    !status?.phase || Boolean(status.conditions?.some(({ type, reason }) => type === 'Ready' && UNMADE.has(reason)))
+    !status?.phase ||
+    Boolean(status.conditions?.some(({ type, reason }) => type === 'Ready' && NOT_CREATED.has(reason)))
   );
 }
 

@@ -34,7 +34,7 @@ function setUp(afterMs: number) {
   };
   const looked = () => {
     state.isLookedAt = true;
-    for (const key of seen.sessions.keys()) if (!state.tooLarge.includes(key)) opening.looked(key);
+    for (const key of seen.sessions.keys()) if (!state.tooLarge.includes(key)) opening.reconciled(key);
   };
   const opening: AdmissionGate = new AdmissionGate({
     caches: {
@@ -52,8 +52,8 @@ function setUp(afterMs: number) {
     afterMs,
     queued: () => state.line,
     inGroups: () => state.groups,
-    look: (key) => state.looks.push(key),
-    keep: (key, ms) => state.kept.push([key, ms]),
+    requeue: (key) => state.looks.push(key),
+    reserve: (key, ms) => state.kept.push([key, ms]),
     settled: () => {
       state.settled = true;
       if (state.isLookedAt) looked();
@@ -142,7 +142,7 @@ describe('a leader admits sessions', () => {
     const { opening, clock, state, looked } = setUp(5_000);
     looked();
     state.tooLarge.push('team/waits');
-    opening.refused('team/waits');
+    opening.tooLarge('team/waits');
     await clock.advance(4_999);
     assert.deepEqual([state.open, state.kept], [false, []]);
     await clock.advance(1);
@@ -153,13 +153,13 @@ describe('a leader admits sessions', () => {
     state.groups = ['team/grouped'];
     looked();
     written();
-    opening.refused('team/grouped');
+    opening.tooLarge('team/grouped');
     await clock.advance(6_000);
     assert.equal(state.open, false);
   });
   test('not before one was written that was too large at first', async () => {
     const { opening, clock, state, looked } = setUp(5_000);
-    opening.refused('team/waits');
+    opening.tooLarge('team/waits');
     looked();
     await clock.advance(6_000);
     assert.equal(state.open, false);
@@ -175,8 +175,8 @@ describe('a leader admits sessions', () => {
     const { seen, opening, clock, state, written } = setUp(5_000);
     written();
     await clock.advance(6_000);
-    opening.looked('team/waits');
-    opening.looked('team/idle');
+    opening.reconciled('team/waits');
+    opening.reconciled('team/idle');
     assert.equal(state.open, false);
     seen.sessions.delete('team/grouped');
     await clock.advance(1_000);

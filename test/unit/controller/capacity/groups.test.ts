@@ -21,21 +21,21 @@ describe('a concurrency group', () => {
   test('lets no more turns begin than its limit, also before they are seen to run', () => {
     const { groups } = setUp({ a: 2, b: 2, c: 2 });
     for (const session of ['a', 'b']) {
-      assert.deepEqual(groups.look(session, 0), { free: true });
+      assert.deepEqual(groups.view(session, 0), { free: true });
       groups.promise(session);
     }
-    assert.deepEqual(groups.look('c', 0), { free: false, group: 'team/g', limit: 2, running: [], unknown: undefined });
+    assert.deepEqual(groups.view('c', 0), { free: false, group: 'team/g', limit: 2, running: [], unknown: undefined });
   });
   test('counts a turn that was promised and is seen to run once', () => {
     const { groups } = setUp({ a: 2, b: 2 });
     groups.promise('a');
     runs(groups, 'a', 2, ['a-1']);
-    assert.equal(groups.look('b', 0).free, true);
+    assert.equal(groups.view('b', 0).free, true);
   });
   test('obeys the lowest limit of its sessions, while they have a say', () => {
     const { groups } = setUp({ a: 4, b: 1, c: 4 });
     runs(groups, 'a', 4, ['a-1']);
-    assert.deepEqual(groups.look('c', 0), {
+    assert.deepEqual(groups.view('c', 0), {
       free: false,
       group: 'team/g',
       limit: 1,
@@ -43,7 +43,7 @@ describe('a concurrency group', () => {
       unknown: undefined,
     });
     runs(groups, 'b', undefined, []);
-    assert.equal(groups.look('c', 0).free, true);
+    assert.equal(groups.view('c', 0).free, true);
   });
   test('serves those that wait by age, and tells as many as there is room for', () => {
     const { groups, told } = setUp({ a: 1, young: 1, old: 1 });
@@ -52,8 +52,8 @@ describe('a concurrency group', () => {
     groups.wait('old', 10);
     runs(groups, 'a', 1, []);
     assert.deepEqual(told, ['old']);
-    assert.equal(groups.look('young', 20).free, false);
-    assert.equal(groups.look('old', 10).free, true);
+    assert.equal(groups.view('young', 20).free, false);
+    assert.equal(groups.view('old', 10).free, true);
   });
   test('is not held up by one that waits no longer', () => {
     const { groups, told } = setUp({ a: 1, young: 1, old: 1 });
@@ -64,14 +64,14 @@ describe('a concurrency group', () => {
     told.length = 0;
     groups.leave('old');
     assert.deepEqual(told, ['young']);
-    assert.equal(groups.look('young', 20).free, true);
+    assert.equal(groups.view('young', 20).free, true);
   });
   test('keeps the part of a session that left it or is gone, as long as its turn runs', () => {
     const { groups } = setUp({ a: 1, b: 1 });
     groups.update('a', { group: 'team/g', running: ['a-1'] });
-    assert.equal(groups.look('b', 0).free, false);
+    assert.equal(groups.view('b', 0).free, false);
     groups.update('a', undefined);
-    assert.equal(groups.look('b', 0).free, true);
+    assert.equal(groups.view('b', 0).free, true);
   });
   test('lets nothing begin before the leader may, and tells who waits when it may', () => {
     const told: string[] = [];
@@ -80,32 +80,32 @@ describe('a concurrency group', () => {
       () => 7,
     );
     runs(groups, 'a', 4, []);
-    assert.equal(groups.look('a', 0).free, false);
+    assert.equal(groups.view('a', 0).free, false);
     groups.wait('a', 0);
     groups.open();
     assert.deepEqual(told, ['a']);
-    assert.equal(groups.look('a', 0).free, true);
+    assert.equal(groups.view('a', 0).free, true);
   });
   test('keeps a promise that may have come about, until it is known', () => {
     const { groups } = setUp({ a: 1, b: 1 });
     groups.promise('a');
     groups.pin('a');
     groups.leave('a');
-    assert.equal(groups.look('b', 0).free, false);
+    assert.equal(groups.view('b', 0).free, false);
     groups.unpin('a');
     groups.leave('a');
-    assert.equal(groups.look('b', 0).free, true);
+    assert.equal(groups.view('b', 0).free, true);
   });
   test('when its limit is lowered takes nothing from those that run', () => {
     const { groups } = setUp({ a: 3, b: 3, c: 3 });
     runs(groups, 'a', 3, ['a-1']);
     runs(groups, 'b', 3, ['b-1']);
     runs(groups, 'c', 1, []);
-    assert.equal(groups.look('c', 0).free, false);
+    assert.equal(groups.view('c', 0).free, false);
     runs(groups, 'a', 3, []);
-    assert.equal(groups.look('c', 0).free, false);
+    assert.equal(groups.view('c', 0).free, false);
     runs(groups, 'b', 3, []);
-    assert.equal(groups.look('c', 0).free, true);
+    assert.equal(groups.view('c', 0).free, true);
   });
 });
 
@@ -122,7 +122,7 @@ test('whatever happens in whatever order, a group never runs more than its limit
       const waiting = new Set<string>();
       const look = (session: string) => {
         if (running.has(session)) return;
-        if (groups.look(session, 0).free) {
+        if (groups.view(session, 0).free) {
           groups.promise(session);
           promised.add(session);
           waiting.delete(session);

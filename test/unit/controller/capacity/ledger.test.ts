@@ -309,11 +309,11 @@ describe('who waits', () => {
     ledger.groups.promise('a/1');
     ledger.unsureTurn('a/1');
     ledger.groups.leave('a/1');
-    assert.equal(ledger.groups.look('a/2', 0).free, false);
+    assert.equal(ledger.groups.view('a/2', 0).free, false);
     await clock.advance(7_000);
     assert.deepEqual(told, ['a/1'], 'it is looked at, to say whether it still wants it');
     ledger.groups.leave('a/1');
-    assert.equal(ledger.groups.look('a/2', 0).free, true);
+    assert.equal(ledger.groups.view('a/2', 0).free, true);
   });
   test('is not overtaken by what its own namespace is given later, while one that it comes before is passed over', () => {
     const { ledger, told, caches } = setUp({ max: 3, closed: true });

@@ -9,7 +9,10 @@ const milliseconds = (fallback: string) => duration().default(fallback).transfor
 export const controllerConfig = z.object({
   /** The image that contains the runner, for classes that name none. */
   BERTH_RUNNER_IMAGE: z.string().min(1),
-  /** Whether pods are processes of the machine, as on the embedded cluster: Injected then runs the runner image itself. */
+  /**
+   * True where pods are processes of the machine, as on the embedded cluster: Injected then runs the runner image
+   * itself.
+   */
   BERTH_IMAGES_ARE_PROGRAMS: z.stringbool().default(false),
   /** Namespaces to work in, separated by commas; all when empty. Needs rights in just these. */
   BERTH_NAMESPACES: z
@@ -23,25 +26,25 @@ export const controllerConfig = z.object({
     ),
   /** The controller's own namespace: its lease and master key are there. Default: that of its service account. */
   BERTH_NAMESPACE: z.string().min(1).optional(),
-  /** How many sessions may have a pod at once, over everything; no limit when empty. */
+  /** Maximum sessions with a pod at once, over everything; no limit when empty. */
   BERTH_MAX_RUNNING: z.coerce.number().int().min(0).optional(),
-  /** Bytes of all Blobs together. */
+  /** Maximum bytes of all Blobs together. */
   BERTH_STORE_CEILING_BYTES: z.coerce.number().int().min(0).default(DEFAULT_STORE_CEILING_BYTES),
   /** The Secret of the master keys; made when there is none. */
   BERTH_MASTER_KEY_SECRET: z.string().min(1).default('berth-master-key'),
   /** The Lease of leader election. */
   BERTH_LEASE_NAME: z.string().min(1).default('berth-controller'),
-  /** A leader that was killed is replaced after this time. */
+  /** Duration of the lease: a leader that was killed is replaced after this time. */
   BERTH_LEASE_DURATION: milliseconds('15s'),
   /** A bound runner that owes an answer for this long is given up with its pod. */
   BERTH_UNRESPONSIVE: milliseconds('30s'),
-  /** The pace of garbage collection: at least between two looks at the history and the store of one session. */
+  /** Pace of garbage collection: minimum time between two sweeps of the history and the store of one session. */
   BERTH_GARBAGE_INTERVAL: milliseconds('1m'),
   /** A node that has not answered for this long is given up with its pods, as is a bound pod that nobody could attach to. */
   BERTH_NODE_GRACE: milliseconds('60s'),
-  /** Whether nodes are watched, so that sessions leave a cordoned or dead one; needs that right. Never with listed namespaces. */
+  /** Watches nodes, so that sessions leave a cordoned or dead one; needs that right. Never with listed namespaces. */
   BERTH_WATCH_NODES: z.stringbool().default(true),
-  /** Sessions looked at at the same time. */
+  /** Maximum concurrent reconciles. */
   BERTH_WORKERS: z.coerce.number().int().min(1).max(256).default(32),
   /** Port of /healthz, /readyz and /metrics; 0 takes any, which is logged. */
   BERTH_HEALTH_PORT: z.coerce.number().int().min(0).max(65535).default(8081),

@@ -17,34 +17,34 @@ export interface ControllerOptions {
   config: ControllerConfig;
   /** The controller's own namespace. */
   namespace: string;
-  /** Who holds the lease, for people; never needs to be unique. */
+  /** Name of the lease's holder, for users; need not be unique. */
   holder: string;
   /** The API server's time where it is known; see `ServerClock`. */
   clock: Clock;
-  /** By our own clock, milliseconds since the epoch. */
+  /** Time by this machine's clock, milliseconds since the epoch. */
   ownTime(): number;
   random: Random;
   log: Logger;
   meter?: Meter;
 }
 
-/** How long running effects may take when the controller is told to stop, so that it is out within its grace period. */
+/** Maximum time for running effects when the controller is told to stop, so that it ends within its grace period. */
 const STOP_MS = 4_000;
-/** How long giving the lease free may take then; it expires otherwise. */
+/** Maximum time then for releasing the lease; it expires otherwise. */
 const RELEASE_MS = 2_000;
-/** Longer than any single call or result that is stored may take: sessions that wait for so long wait for ever. */
+/** Time after which waiting sessions count as stuck: longer than any single call or stored result may take. */
 const WEDGED_MS = 5 * 60_000;
 
-/** Under way at once: half of what the client has connections for. */
+/** Maximum concurrent calls of the store: half of the client's connections. */
 const STORE_CALLS = 16;
 
-/** The leader gives up when it could not renew for this long. */
+/** Time without a renewal after which the leader gives up. */
 const renewDeadlineMs = (leaseDurationMs: number) => Math.round((leaseDurationMs * 2) / 3);
 
-/** Between two tries to get what a leader cannot do without. */
+/** Interval between attempts to get what a leader needs to begin. */
 const AGAIN_MS = 2_000;
 
-/** Watches always, so that it can take over at once; acts while it holds the lease. */
+/** Watches all the time, so that it can take over at once; acts while it holds the lease. */
 export class Controller {
   readonly #options: ControllerOptions;
   readonly #caches: Caches;
@@ -52,7 +52,7 @@ export class Controller {
   readonly #events: EventRecorder;
   readonly #stopped = new AbortController();
   #leading: Leading | undefined;
-  /** No request of the last leadership was cut off: nothing of it can take effect any more. */
+  /** True when no request of the last leadership was cut off: none can take effect later. */
   #finished = true;
   #changing: Promise<void> = Promise.resolve();
   #synced = false;
@@ -105,7 +105,7 @@ export class Controller {
     this.#elector.start();
   }
 
-  /** What keeps the controller from being ready; undefined when nothing does. */
+  /** Problem that keeps the controller from being ready; undefined when there is none. */
   get problem(): string | undefined {
     return this.#synced ? this.#keyProblem : 'the caches have not been filled yet';
   }
@@ -119,7 +119,7 @@ export class Controller {
     return closed.length > 0 ? closed.join('; ') : undefined;
   }
 
-  /** What only a new start of the process can mend; undefined when nothing has to be mended. */
+  /** Problem that only a restart of the process can solve; undefined when there is none. */
   get wedged(): string | undefined {
     const seconds = Math.round((this.#leading?.stalledMs ?? 0) / 1000);
     return seconds * 1000 > WEDGED_MS ? `sessions have waited for ${seconds} s and none was looked at` : undefined;
@@ -129,12 +129,12 @@ export class Controller {
     return this.#leading !== undefined;
   }
 
-  /** What there is, as the leader sees it; undefined where another leads. */
+  /** The leader's sessions, pods and slots; undefined where another leads. */
   get inventory(): Inventory | undefined {
     return this.#leading?.inventory;
   }
 
-  /** Stops acting, gives the lease free, stops watching. */
+  /** Stops acting, releases the lease, stops watching. */
   async stop(): Promise<void> {
     this.#stopped.abort(new Error('the controller is stopping'));
     await this.#change(() => this.#stop('the controller is stopping'));
@@ -144,7 +144,7 @@ export class Controller {
     await this.#caches.stop();
   }
 
-  /** Starts and stops come one after the other. */
+  /** Runs changes of leadership one after the other. */
   #change(step: () => Promise<void>): Promise<void> {
     this.#changing = this.#changing.then(step).catch((error: unknown) => {
       this.#options.log.error({ err: error }, 'change of leadership failed');
@@ -163,7 +163,7 @@ export class Controller {
       if (!keys.created) await this.#confirmed(signal);
       await this.#refreshed(signal);
     } catch (error) {
-      // Both are tried for as long as it leads.
+      // Both calls retry while this controller leads.
       if (signal.aborted) return;
       throw error;
     }
@@ -210,9 +210,9 @@ export class Controller {
   }
 
   /**
-   * How long requests of the leader before may still take effect. A write is never under way for longer than its deadline,
-   * and ends with the lease of who sent it. Where the lease was deleted, its holder may not know for as long as it need not
-   * renew.
+   * Milliseconds for which requests of the previous leader may still take effect. A write never takes longer than its
+   * deadline, and ends with its sender's lease. If the lease was deleted, its holder may not notice until its next
+   * renewal is due.
    */
   #predecessorMs({ found, takenOver }: Leadership, keys: LoadedKeys): number {
     const { BERTH_LEASE_DURATION: leaseMs } = this.#options.config;
@@ -220,13 +220,15 @@ export class Controller {
     return takenOver ? Math.min(WRITE_DEADLINE_MS, leaseMs) : 0;
   }
 
-  /** The class of a turn's session; empty where there is none of that name, as anybody may write any. */
+  /** Class of a turn's session; empty where no such class exists, as users may write any name. */
   #classOf({ metadata, spec }: StoredTurn): string {
     const name = this.#caches.session(metadata.namespace as string, spec.session)?.spec.class ?? '';
     return this.#caches.class(name) ? name : '';
   }
 
-  /** A leader without its keys can do nothing: it tries until it has them or leads no more, and says so. */
+  /**
+   * Loads the master keys. A leader can do nothing without them: it retries while it leads, and reports the problem.
+   */
   async #masterKeys(api: KubeApi, signal: AbortSignal): Promise<LoadedKeys> {
     const { config, namespace, clock, random, log } = this.#options;
     for (;;) {
@@ -244,8 +246,8 @@ export class Controller {
   }
 
   /**
-   * A leader whose lease was deleted before it had its keys must not begin to write: whoever created the Secret meanwhile
-   * took its absence for a sign that nobody had led.
+   * Confirms the lease. A leader whose lease was deleted before it had its keys must not begin to write: the controller
+   * that created the Secret meanwhile took its absence to mean that none had led.
    */
   async #confirmed(signal: AbortSignal): Promise<void> {
     for (;;) {
@@ -259,7 +261,10 @@ export class Controller {
     }
   }
 
-  /** Who does not know what was written before must not act, but still leads: it tries until it knows or leads no more. */
+  /**
+   * Reads the present objects. A leader must not act before it knows what was written, but still leads: it retries
+   * while it leads.
+   */
   async #refreshed(signal: AbortSignal): Promise<void> {
     const { clock, log } = this.#options;
     for (;;) {

@@ -1,19 +1,20 @@
 import { createServer, type Server, type ServerResponse } from 'node:http';
 import type { Registry } from 'prom-client';
 
-/** What keeps the program from being well, in words; undefined when nothing does. */
+/** Problems of the program, as texts; undefined when there is none. */
 export interface Health {
-  /** Nothing but a new start can help. */
+  /** Problem that only a restart can solve. */
   wedged(): string | undefined;
-  /** It does not do its work (yet). */
+  /** Problem that keeps the program from its work (yet). */
   problem(): string | undefined;
-  /** What it does without while it works. */
+  /** Limitation under which the program works. */
   note?(): string | undefined;
 }
 
 /**
- * `/healthz` answers only while the event loop turns, and 503 when nothing moves although it does; `/readyz` answers 200
- * once the caches follow the API server, with what is left out, else 503 with what is missing. `/metrics` is for Prometheus: it names no session.
+ * `/healthz` answers only while the event loop turns, and 503 when nothing moves all the same; `/readyz` answers 200
+ * once the caches follow the API server, with what is left out, else 503 with what is missing. `/metrics` is for
+ * Prometheus: it names no session.
  */
 export function serveHealth(
   where: { port: number; host?: string | undefined },

@@ -20,37 +20,37 @@ import type { EventFacts } from './status/events.ts';
 import type { CachedTurn, Installation } from './world/world.ts';
 
 export interface LeadershipOptions {
-  /** Writes through it end with the lease. */
+  /** API client whose writes end with the lease. */
   api: KubeApi;
   caches: Caches;
   store: Store;
   keys: MasterKeys;
   clock: Clock;
-  /** By our own clock, milliseconds since the epoch. */
+  /** Time by this machine's clock, milliseconds since the epoch. */
   ownTime(): number;
   random: Random;
   log: Logger;
   installation: Installation;
-  /** Absent: all namespaces are served. */
+  /** Namespaces that are served; absent: all. */
   namespaces?: readonly string[];
-  /** Between two looks for garbage of the same session; milliseconds. */
+  /** Minimum milliseconds between two sweeps of the same session for garbage. */
   garbageIntervalMs: number;
   maxRunning: number | undefined;
   workers: number;
-  /** Milliseconds until the last request of the leader before is dead; 0 when it let go of the lease. */
+  /** Milliseconds until the previous leader's last request is dead; 0 when it released the lease. */
   predecessorMs: number;
-  /** Aborts when the leadership ends. */
+  /** Signal that aborts when the leadership ends. */
   signal: AbortSignal;
   epoch(): number;
   /** Identity of this process, drawn at its start. */
   identity: string;
-  /** A runner has obeyed a later leader. */
+  /** Called when a runner has obeyed a later leader. */
   onLaterEpoch(epoch: number): void;
   record(subject: EventSubject, type: 'Normal' | 'Warning', reason: string, message: string): void;
   meter?: Meter;
 }
 
-/** What a controller does while it leads: everything but watching. */
+/** The work of a controller while it leads: everything but watching. */
 export class Leading {
   readonly #options: LeadershipOptions;
   readonly #queue: WorkQueue;
@@ -61,9 +61,9 @@ export class Leading {
   readonly #networkPolicies: NetworkPolicies;
   readonly #closing = new AbortController();
   #cutOff = false;
-  /** The last request of the leader before is dead, and what it did has been read. */
+  /** True once the previous leader's last request is dead, and its effects have been read. */
   #isSettled = false;
-  /** Sessions are admitted. */
+  /** True once sessions are admitted. */
   #isOpen = false;
 
   constructor(options: LeadershipOptions) {
@@ -163,7 +163,7 @@ export class Leading {
           options.meter?.reconciled(result, (clock.monotonic() - begun) / 1000, error);
         try {
           const again = await reconciler.reconcile(key, AbortSignal.any([signal, stopped]));
-          // A look that began before that has put no turn in order.
+          // A reconcile that began before that has put no turn in order.
           if (hadSettled === this.#isSettled) this.#admissionGate.reconciled(key);
           met(again === undefined ? 'success' : 'requeue_after');
           return again;
@@ -180,7 +180,7 @@ export class Leading {
   }
 
   /**
-   * Looks at everything there is. New sessions are admitted, turns put in order and given to runners at once, or when a
+   * Reconciles all sessions. New sessions are admitted, turns put in order and given to runners at once, or when a
    * deposed leader's requests are dead.
    */
   start(): void {
@@ -202,7 +202,7 @@ export class Leading {
     for (const key of this.#options.caches.keys()) this.#queue.add(key);
   }
 
-  /** Milliseconds for which sessions have waited while none was looked at. */
+  /** Milliseconds for which sessions have waited while none was reconciled. */
   get stalledMs(): number {
     return this.#queue.stalledMs;
   }
@@ -236,7 +236,7 @@ export class Leading {
     this.#networkPolicies.policyChanged(namespace, name);
   }
 
-  /** The labels of namespaces, by which classes may select and limit them. */
+  /** Reconciles sessions of classes that select or limit namespaces by labels. */
   namespacesChanged(): void {
     const { caches } = this.#options;
     this.#ledger.limitsChanged();
@@ -246,8 +246,8 @@ export class Leading {
   }
 
   /**
-   * No new effects; running ones are finished within `graceMs`, or left for the successor to find. Resolves with whether
-   * all were finished: a request that was cut off, or one of the leader before, may take effect yet.
+   * Starts no new effects; running ones are finished within `graceMs`, or left for the successor to find. Resolves with
+   * whether all were finished: a request that was cut off, or one of the previous leader, may still take effect.
    */
   async stop(graceMs: number): Promise<boolean> {
     this.#closing.abort(new Error('the controller is stopping'));

@@ -14,7 +14,7 @@ import { Controller } from './controller.ts';
 import { serveHealth } from './health.ts';
 import { ControllerMetrics } from './metrics.ts';
 
-/** A stop that takes longer is ended: what it was doing, a successor finds and goes on with. */
+/** Maximum time of a stop; after it the process exits, and a successor goes on with the rest. */
 const STOP_LIMIT_MS = 9_000;
 
 async function main(): Promise<void> {
@@ -65,7 +65,7 @@ async function main(): Promise<void> {
   };
   process.once('SIGTERM', stop);
   process.once('SIGINT', stop);
-  // Whoever reads this may stop it.
+  // The handlers are set before this line: a reader of it may stop the program.
   log.info({ version: VERSION, kubernetes: version, health: health.address() }, 'controller started');
   await controller.start();
 }

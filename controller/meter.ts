@@ -6,37 +6,41 @@ import { isTerminal } from '../core/resources/turn.ts';
 import type { Tally } from './capacity/tally.ts';
 import type { CachedSession } from './world/world.ts';
 
-/** Told of what the controller does, as it does it. */
+/** Receiver of measurements of the controller's work. */
 export interface Meter {
-  /** This process's write has ended the turn. `sessionClass` is empty where there is no such class. */
+  /** Called when this process's write has ended the turn. `sessionClass` is empty where no such class exists. */
   turnEnded(turn: StoredTurn, sessionClass: string): void;
-  /** One look at a session, which took so many seconds. */
+  /** Called after each reconcile, with its duration in seconds. */
   reconciled(result: ReconcileResult, seconds: number, error?: unknown): void;
-  /** What the decoders of all links have refused. */
+  /** Counters of frames refused by the decoders of all links. */
   readonly refused: DecoderCounters;
 }
 
-/** As controller-runtime calls them; `stopped`: cut off, as the controller stops or leads no more. */
+/**
+ * Results of a reconcile, named as in controller-runtime; `stopped`: cut off, as the controller stops or leads no more.
+ */
 export type ReconcileResult = 'success' | 'requeue_after' | 'error' | 'stopped';
 
-/** What a leader has before it. */
+/** Sessions, pods and slots known to the leader. */
 export interface Inventory {
   sessions: readonly CachedSession[];
   pods: readonly StoredPod[];
-  /** Places that are taken. */
+  /** Slots that are taken. */
   tally: Tally;
-  /** Of the installation; absent: no limit. */
+  /** Limit of the installation; absent: none. */
   maxRunning: number | undefined;
   class(name: string): StoredSessionClass | undefined;
 }
 
-/** Tells of every turn that a write through `api` has ended. A write whose answer is lost is not known to have. */
+/**
+ * Calls `onTurnEnded` for each turn that a write through `api` has ended. A write whose answer is lost is not counted.
+ */
 export function meteredApi(api: KubeApi, onTurnEnded: (turn: StoredTurn) => void): KubeApi {
   return {
     ...api,
     replace: async (resource, object, options) => {
       const written = await api.replace(resource, object, options);
-      // Written at the version at which it had not ended, so this is the one write that has ended it.
+      // The turn had not ended in the version written to, so this write is the one that ended it.
       if ((resource as Resource) === turns && options?.subresource === 'status') {
         const turn = written as unknown as StoredTurn;
         if (isTerminal(turn.status?.phase)) onTurnEnded(turn);

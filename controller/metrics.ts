@@ -8,10 +8,10 @@ import { sessionPhase } from '../core/resources/session.ts';
 import { isProgrammingError } from './decide/broken.ts';
 import type { Inventory, Meter, ReconcileResult } from './meter.ts';
 
-/** What is looked at when somebody asks. */
+/** Source of the values that are read at each scrape. */
 export interface Measured {
   readonly isLeading: boolean;
-  /** undefined where another leads: of what there is only the leader tells. */
+  /** Inventory of the leader; undefined where another leads. */
   readonly inventory: Inventory | undefined;
 }
 
@@ -20,15 +20,15 @@ const POD_PHASES = ['Pending', 'Running', 'Succeeded', 'Failed', 'Unknown', 'Ter
 const LEADER = 'Told by the leader alone.';
 
 /**
- * What the controller's /metrics says. Labels are classes that exist, and words of Berth, Kubernetes and HTTP: never a name
- * that whoever may create a session chooses.
+ * Metrics of the controller. Labels are classes that exist, and words of Berth, Kubernetes and HTTP: never a name that
+ * users can choose freely.
  */
 export class ControllerMetrics implements Meter {
   readonly registry = new Registry();
   readonly refused = noneRefused();
-  /** For the `KubeClient`. */
+  /** Callback for the `KubeClient`. */
   readonly onRequest: NonNullable<KubeClientOptions['onRequest']>;
-  /** The controller, once there is one. */
+  /** The controller; set once it exists. */
   measured: Measured | undefined;
   readonly #turns: Counter<'class' | 'phase' | 'code'>;
   readonly #durations: Histogram<'class' | 'phase'>;
@@ -97,7 +97,7 @@ export class ControllerMetrics implements Meter {
     if (result === 'error') this.#reconcileErrors.inc({ code: codeOf(error) });
   }
 
-  /** The links count; here it is only read. */
+  /** The counters are kept by the links and only read here. */
   #measureFrames(): void {
     const { refused, registry } = this;
     new Counter({
@@ -141,7 +141,7 @@ export class ControllerMetrics implements Meter {
         labelNames,
         registers,
         collect() {
-          // Not reset(): that would leave a 0 where nothing is to be said.
+          // reset() would leave a 0 where there is no value.
           if (labelNames.length > 0) this.reset();
           else this.remove();
           const now = inventory();
@@ -188,7 +188,7 @@ export class ControllerMetrics implements Meter {
 
 type Read<T extends string> = (inventory: Inventory) => [Partial<Record<T, string>>, number][];
 
-/** How often each value is there, also those that are not. */
+/** Number of occurrences of each value, also of known values without any. */
 function counted<T extends string>(
   label: T,
   known: readonly string[],
@@ -199,7 +199,7 @@ function counted<T extends string>(
   return [...counts].map(([value, count]) => [{ [label]: value } as Record<T, string>, count]);
 }
 
-/** Classes that exist and that a session names, with their limit. */
+/** Existing classes that a session names, with their limits. */
 function classesOf({ sessions, class: classOf }: Inventory): [name: string, limit: number | undefined][] {
   const names = new Set(sessions.map(({ spec }) => spec.class));
   return [...names].flatMap((name) => {
@@ -208,7 +208,7 @@ function classesOf({ sessions, class: classOf }: Inventory): [name: string, limi
   });
 }
 
-/** Clocks of two machines may make it negative. */
+/** Seconds between two times, at least 0: the clocks of two machines may differ. */
 function seconds(from: string, to: string): number {
   return Math.max(0, Date.parse(to) - Date.parse(from)) / 1000;
 }

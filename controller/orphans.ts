@@ -6,12 +6,12 @@ import { writeStatus } from './act/write-status.ts';
 import { DEFAULT_START_MS } from './settings/effective.ts';
 import { ended, queued } from './status/turn-status.ts';
 
-/** What is applied together comes in any order: this long nothing is said. */
+/** Grace before a missing session is reported: objects applied together come in any order. */
 const GRACE_MS = 2000;
 
 /**
- * Turns that name a session which does not exist: they wait for it, then fail. One whose owner is gone is left to the
- * cluster's garbage collector. Resolves with the milliseconds after which to look again.
+ * Reconciles turns whose session does not exist: they wait for it, then fail. A turn whose owner is gone is left to the
+ * cluster's garbage collector. Resolves with the milliseconds until the next reconcile.
  */
 export async function reconcileOrphans(
   effects: Effects,

@@ -79,7 +79,7 @@ export const outcomeBugs: readonly Bug[] = [
       },
       {
         file: 'controller/link/link.ts',
-        find: "        if (frame.message.n === this.#cancelNumber) this.#send('ping', {});\n",
+        find: '        if (frame.message.n === this.#cancelNumber) this.#ping();\n',
         replace: '',
       },
     ],

@@ -8,7 +8,7 @@ import { arch } from 'node:os';
 import { dirname, join } from 'node:path';
 import { type Modes, writeLayer } from './layer.ts';
 
-/** What the image runs, as in the OCI image configuration. */
+/** Command and settings of the image, as in the OCI image configuration. */
 export interface ImageConfig {
   Entrypoint: readonly string[];
   Cmd?: readonly string[];
@@ -18,14 +18,14 @@ export interface ImageConfig {
   Labels?: Readonly<Record<string, string>>;
 }
 
-/** `layers` are root folders, the lowest first. */
+/** Image to write; `layers` are root folders, the lowest first. */
 export interface Image {
   name: string;
   layers: readonly { folder: string; modes?: Modes }[];
   config: ImageConfig;
 }
 
-/** `id` is the digest of the configuration (docker's image id), `bytes` the layers' total size. */
+/** Result; `id` is the digest of the configuration (docker's image id), `bytes` the layers' total size. */
 export interface ArchiveResult {
   name: string;
   file: string;

@@ -1,4 +1,4 @@
-/** The lowest layer of every image: Node, the libraries it needs, certificate authorities, one user that is not root. */
+/** Lowest layer of every image: Node, the libraries it needs, certificate authorities, one user that is not root. */
 import { execFile } from 'node:child_process';
 import { chmod, copyFile, mkdir, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
@@ -10,17 +10,18 @@ import { copyLibraries, makeRoot } from './libraries.ts';
 
 const run = promisify(execFile);
 
-/** The user and group that every image runs as. */
+/** User and group that every image runs as. */
 export const user = 65532;
 export const nodePath = '/usr/local/bin/node';
 
 /**
- * Node can be run but not read: the kernel then keeps the process's memory, environment and descriptors from others of its uid,
- * which is what stands between the runner and its own agent. Only who copies it into other pods reads it.
+ * Modes of Node's binary: it can be run but not read. The kernel then keeps the process's memory, environment and
+ * descriptors from other processes of its uid, and so protects the runner from its own agent. Only the user that copies
+ * the binary into other pods can read it.
  */
 export const baseModes: Modes = { [nodePath]: { mode: 0o751, gid: INJECTOR }, '/tmp': { mode: 0o1777 } };
 
-/** Resolves to the names and the places of the libraries in the image. */
+/** Resolves with the names and the places of the libraries in the image. */
 export async function stageBase(root: string, nodeBinary: string): Promise<Map<string, string>> {
   await makeRoot(root);
   const target = join(root, nodePath);
@@ -36,7 +37,8 @@ export async function stageBase(root: string, nodeBinary: string): Promise<Map<s
   await etc('passwd', `root:x:0:0:root:/:/sbin/nologin\nagent:x:${user}:${user}:agent:/tmp:/bin/sh\n`);
   await etc('group', `root:x:0:\nagent:x:${user}:\n`);
   await etc('nsswitch.conf', 'passwd: files\ngroup: files\nhosts: files dns\n');
-  // For programs that are not Node: Node's own list, so that the image does not depend on the machine that makes it.
+  // Certificates for programs other than Node: Node's own list, so that the image does not depend on the machine that
+  // builds it.
   await etc('ssl/certs/ca-certificates.crt', `${rootCertificates.join('\n')}\n`);
   return libraries;
 }

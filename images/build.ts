@@ -21,7 +21,10 @@ const nodeBinary = join(checkout, 'node_modules/node/bin/node');
 export const programs = ['runner', 'controller', 'api'] as const;
 export type Program = (typeof programs)[number];
 
-/** The runner starts with every session: as CommonJS it takes 5 MiB less than as an ES module. */
+/**
+ * Name of a program's bundle. The runner starts with every session: as CommonJS it takes 5 MiB less than as an ES
+ * module.
+ */
 const bundleOf = (program: Program) => (program === 'runner' ? 'runner.cjs' : `${program}.mjs`);
 
 function config(program: Program): ImageConfig {
@@ -45,7 +48,9 @@ async function stageProgram(program: Program, root: string, libraries: Map<strin
   }
 }
 
-/** `/opt/berth/inject` copies the folder beside it, which is made of links, into a volume of another image's pod. */
+/**
+ * Stages `/opt/berth/inject`, which copies the folder beside it, made of links, into a volume of another image's pod.
+ */
 async function stageInjection(root: string, libraries: Map<string, string>): Promise<void> {
   const own = join(root, 'opt/berth');
   const runner = (await readdir(own)).filter(
@@ -59,7 +64,10 @@ async function stageInjection(root: string, libraries: Map<string, string>): Pro
   await chmod(join(own, 'inject'), 0o755);
 }
 
-/** What an agent finds beside Node: the keeper that starts it, a POSIX shell with the usual commands, and all of glibc. */
+/**
+ * Stages the programs for an agent beside Node: the keeper that starts it, a POSIX shell with the usual commands, and
+ * all of glibc.
+ */
 async function stageAgentTools(root: string): Promise<void> {
   await copyFile(join(checkout, 'build/keeper'), join(root, 'opt/berth/keeper'));
   await mkdir(join(root, 'opt/berth/bin'));
@@ -80,7 +88,7 @@ async function stageAgentTools(root: string): Promise<void> {
   await copyRestOfGlibc(nodeBinary, root);
 }
 
-/** The image of `program`, staged: `base` and its own layer. */
+/** Returns the staged image of `program`: `base` and its own layer. */
 export function image(program: Program, tag: string): Image {
   return {
     name: `berth/${program}:${tag}`,

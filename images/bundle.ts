@@ -1,12 +1,12 @@
-/** One program as one file, and the licences of everything that went into it. */
+/** Bundles a program into one file, with the licences of everything inside. */
 import { readdir, readFile } from 'node:fs/promises';
 import { dirname, join, relative } from 'node:path';
 import { build, type Plugin } from 'esbuild';
 
 /**
- * Bundles `entry` (relative to `checkout`) into `outfile`, a CommonJS module if it ends in .cjs, else an ES module; resolves
- * to the npm packages inside, sorted. What a CommonJS module imports by `import()` becomes a file of its own beside it, so
- * that its start does not pay for it.
+ * Bundles `entry` (relative to `checkout`) into `outfile`, a CommonJS module if it ends in .cjs, else an ES module;
+ * resolves with the npm packages inside, sorted. A module that a CommonJS bundle imports by `import()` becomes a file
+ * of its own beside it, so that the start need not load it.
  */
 export async function bundle(checkout: string, entry: string, outfile: string): Promise<string[]> {
   const commonjs = outfile.endsWith('.cjs');
@@ -41,7 +41,7 @@ export async function bundle(checkout: string, entry: string, outfile: string): 
   return [...packages].sort();
 }
 
-/** Leaves modules of the checkout that are imported by `import()` out of the bundle and notes the file that each becomes. */
+/** Leaves modules of the checkout that are imported by `import()` out of the bundle and records the file of each. */
 function setApart(checkout: string, apart: Map<string, string>): Plugin {
   return {
     name: 'set-apart',
@@ -57,7 +57,7 @@ function setApart(checkout: string, apart: Map<string, string>): Plugin {
   };
 }
 
-/** The licence texts of `packages`, one after the other. Rejects when a package names no licence at all. */
+/** Returns the licence texts of `packages`, one after the other. Rejects when a package names no licence at all. */
 export async function licences(checkout: string, packages: readonly string[]): Promise<string> {
   const texts: string[] = [];
   for (const name of packages) {

@@ -1,6 +1,6 @@
 /**
- * One layer of a container image: a folder as a tar whose bytes depend on the folder's content alone.
- * Entries are sorted, belong to root unless told otherwise, and are dated 1970, so that two checkouts give the same digest.
+ * Layer of a container image: a folder as a tar whose bytes depend on the folder's content alone. Entries are sorted,
+ * belong to root unless told otherwise, and are dated 1970, so that two checkouts give the same digest.
  */
 import { createHash } from 'node:crypto';
 import { createReadStream, createWriteStream, type Stats } from 'node:fs';
@@ -10,10 +10,10 @@ import { Transform } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { type Header, type Pack, pack } from 'tar-stream';
 
-/** What single paths (absolute inside the image) have else than root and the usual 0755 and 0644. */
+/** Exceptions from root and the usual 0755 and 0644, by path (absolute inside the image). */
 export type Modes = Readonly<Record<string, { mode: number; gid?: number }>>;
 
-/** `digest` is `sha256:<hex>` of the tar, `size` its length in bytes. */
+/** Written layer; `digest` is `sha256:<hex>` of the tar, `size` its length in bytes. */
 export interface Layer {
   digest: string;
   size: number;
@@ -56,7 +56,10 @@ async function addChildren(tar: Pack, root: string, path: string, modes: Modes):
   }
 }
 
-/** The checkout's umask must not reach the image: only "executable or not" is taken from the disk. */
+/**
+ * Returns the usual mode: the checkout's umask must not reach the image, so only "executable or not" is taken from the
+ * disk.
+ */
 function usualMode(stats: Stats): number {
   if (stats.isSymbolicLink()) return 0o777;
   return stats.isDirectory() || (stats.mode & 0o111) !== 0 ? 0o755 : 0o644;

@@ -1,4 +1,4 @@
-/** The shared libraries that a program needs, so that it runs in an image that has nothing else. */
+/** Shared libraries that a program needs in an image without any other files. */
 import { execFile } from 'node:child_process';
 import { chmod, copyFile, mkdir, realpath, symlink } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
@@ -6,7 +6,7 @@ import { promisify } from 'node:util';
 
 const run = promisify(execFile);
 
-/** An empty root with Debian's merged layout: /bin, /lib, /lib64 and /sbin lead into /usr. */
+/** Creates an empty root with Debian's merged layout: /bin, /lib, /lib64 and /sbin lead into /usr. */
 export async function makeRoot(root: string): Promise<void> {
   for (const name of ['bin', 'lib', 'lib64', 'sbin']) {
     await mkdir(join(root, 'usr', name), { recursive: true });
@@ -15,8 +15,8 @@ export async function makeRoot(root: string): Promise<void> {
 }
 
 /**
- * Copies the dynamic loader and every library of `program` to where the loader looks for them below `root`. Resolves to their
- * names and places in it; the loader's name is `ld.so`.
+ * Copies the dynamic loader and every library of `program` to the places below `root` where the loader looks for them.
+ * Resolves with their names and places in it; the loader's name is `ld.so`.
  */
 export async function copyLibraries(program: string, root: string): Promise<Map<string, string>> {
   const copied = new Map<string, string>();
@@ -31,8 +31,8 @@ export async function copyLibraries(program: string, root: string): Promise<Map<
 }
 
 /**
- * Copies the parts of glibc that `program` itself gets along without to below `root`: other programs ask for them by name, and
- * only those of the same build fit.
+ * Copies the parts of glibc that `program` itself does not need to below `root`: other programs ask for them by name,
+ * and only those of the same build fit.
  */
 export async function copyRestOfGlibc(program: string, root: string): Promise<void> {
   const libc = (await librariesOf(program)).find((path) => basename(path) === 'libc.so.6');
@@ -47,7 +47,7 @@ async function librariesOf(program: string): Promise<string[]> {
   return [...stdout.matchAll(/(\/\S+) \(0x/g)].map(([, path]) => path!);
 }
 
-/** Resolves to its place below `root`. */
+/** Resolves with the library's place below `root`. */
 async function copyLibrary(path: string, root: string): Promise<string> {
   const place = await mergedPath(path);
   const target = join(root, place);
@@ -57,7 +57,10 @@ async function copyLibrary(path: string, root: string): Promise<string> {
   return place;
 }
 
-/** Where a library lies once /lib and /lib64 are links into /usr; its name stays the one that programs ask for. */
+/**
+ * Returns the place of a library once /lib and /lib64 are links into /usr; its name stays the one that programs ask
+ * for.
+ */
 async function mergedPath(path: string): Promise<string> {
   const folder = await realpath(dirname(path));
   return join(folder.startsWith('/usr/') ? folder : `/usr${folder}`, basename(path));

@@ -1,4 +1,4 @@
-/** A cluster in the background: started, looked at, stopped. */
+/** Starts, checks and stops a cluster in the background. */
 
 import { spawn } from 'node:child_process';
 import { closeSync, existsSync, openSync, readFileSync, statSync } from 'node:fs';
@@ -10,11 +10,11 @@ import { endLeftovers, LocalError } from './leftovers.ts';
 
 /** Limit for a start in the background, milliseconds. */
 const UP_MS = 120_000;
-/** Limit for a stop in good order, milliseconds. */
+/** Limit for a regular stop, milliseconds. */
 const DOWN_MS = 30_000;
 const POLL_MS = 20;
 
-/** Rejects a port that the running cluster does not have; 0 is any. */
+/** Rejects a port that differs from the running cluster's; 0 is any. */
 function requirePort(flag: string, port: number, url: string): void {
   if (port === 0 || url.endsWith(`:${port}`)) return;
   throw new LocalError(
@@ -23,8 +23,8 @@ function requirePort(flag: string, port: number, url: string): void {
 }
 
 /**
- * Starts a cluster in the background and resolves when it is ready; one that already runs, at the same ports, is as good.
- * Rejects with a `LocalError` that holds what the cluster's process said.
+ * Starts a cluster in the background and resolves when it is ready. A cluster that already runs at the same ports
+ * counts. Rejects with a `LocalError` that contains the output of the cluster's process.
  */
 export async function upDetached(config: LocalConfig, mainPath: string): Promise<ClusterState> {
   const home = new Home(config.home);
@@ -60,7 +60,7 @@ export async function upDetached(config: LocalConfig, mainPath: string): Promise
       return state;
     }
     const said = () => readFileSync(logPath).subarray(offset).toString('utf8').trim().slice(-4_000);
-    // Another process may be the one that starts it, at the same time.
+    // Another process may be starting the cluster at the same time.
     if (ended !== undefined && !home.runner()) throw new LocalError(`the cluster did not start (${ended}):\n${said()}`);
     if (performance.now() > deadline) {
       sendSignal(child.pid!, 'SIGTERM');
@@ -71,8 +71,8 @@ export async function upDetached(config: LocalConfig, mainPath: string): Promise
 }
 
 /**
- * Stops the cluster of this home and waits until it is gone; true when one ran. What does not stop in time is killed,
- * and so is what a cluster that was killed left running.
+ * Stops the cluster of this home and waits until it is gone; true when one ran. A cluster that does not stop in time is
+ * killed. Processes that a killed cluster left running are killed too.
  */
 export async function down(config: LocalConfig): Promise<boolean> {
   const home = new Home(config.home);
@@ -94,7 +94,7 @@ export async function down(config: LocalConfig): Promise<boolean> {
   }
 }
 
-/** TERM, KILL after a grace; resolves when it is gone. */
+/** Sends TERM, then KILL after a grace; resolves when the process is gone. */
 async function end(runner: ProcessIdentity): Promise<void> {
   sendSignal(runner.pid, 'SIGTERM');
   const deadline = performance.now() + DOWN_MS;
@@ -104,7 +104,7 @@ async function end(runner: ProcessIdentity): Promise<void> {
   }
 }
 
-/** The cluster of this home if it is ready. */
+/** Returns the cluster of this home if it is ready. */
 export function status(config: LocalConfig): ClusterState | undefined {
   return new Home(config.home).state();
 }

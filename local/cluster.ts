@@ -16,30 +16,32 @@ import { LocalError, MARKER_HOME } from './leftovers.ts';
 import { installManifests } from './manifests.ts';
 import { freePort, Program, type ProgramSpec } from './program.ts';
 
-/** The namespace of the service accounts of controller and API. */
+/** Namespace of the service accounts of controller and API. */
 const SYSTEM_NAMESPACE = 'berth-system';
 
-/** How long pods get to end in good order when the cluster stops, milliseconds. */
+/** Grace time of pods when the cluster stops, milliseconds. */
 const POD_GRACE_MS = 5_000;
 
-/** Limit for the requests of a dead program to end, milliseconds. Its successor then waits for the lease to expire. */
+/**
+ * Limit for the requests of a dead program to end, milliseconds. After it the successor waits for the lease to expire.
+ */
 const REVOKE_MS = 5_000;
 
-/** The name under which the kubelet knows the runner of this repository. */
+/** Image name of the runner of this repository for the kubelet. */
 const RUNNER_IMAGE = 'berth.local/runner:local';
-/** This machine's programs as an image: a container of it names its command. */
+/** Image of this machine's programs: a container of it names its command. */
 const MACHINE_IMAGE = 'berth.local/machine';
-/** The controller's lease, by the name it has when nothing else is configured. */
+/** Name of the controller's lease unless another is configured. */
 const CONTROLLER_LEASE = 'berth-controller';
 
 const REPOSITORY = join(import.meta.dirname, '..');
 
-/** How Node runs a program of this repository. */
+/** Command line prefix that runs a program of this repository with Node. */
 const NODE = [process.execPath, '--disable-warning=ExperimentalWarning'];
 
 interface ProgramOptions {
   env: Record<string, string>;
-  /** Done before every start, when no earlier run lives and none of its requests is under way. */
+  /** Called before every start, when no earlier run lives and none of its requests is under way. */
   beforeStart?: () => Promise<void>;
 }
 
@@ -58,7 +60,7 @@ export class Cluster {
   #server: ApiServer | undefined;
   #kubeletStarted = false;
   readonly #failed = Promise.withResolvers<never>();
-  /** Rejects when the cluster cannot go on. */
+  /** Rejects when the cluster cannot continue. */
   readonly failed = this.#failed.promise;
 
   /** `home` is locked by the caller. */
@@ -70,7 +72,7 @@ export class Cluster {
     this.#kubelet = new Kubelet({ home: home.path, images: this.#images(), ...deps });
   }
 
-  /** Resolves when everything is ready; `signal` gives it up. After a rejection `stop` has to be called all the same. */
+  /** Resolves when everything is ready; `signal` aborts the start. `stop` must be called even after a rejection. */
   async start(signal: AbortSignal): Promise<ClusterState> {
     const home = this.#home;
     signal.addEventListener('abort', () => this.#stopPrograms(), { once: true });
@@ -154,7 +156,7 @@ export class Cluster {
       groups: ['system:serviceaccounts', `system:serviceaccounts:${SYSTEM_NAMESPACE}`, 'system:authenticated'],
     };
     let last: { token: string; kubeconfig: string } | undefined;
-    // Every run has a token of its own in a file of its own: no run can use what was made for another.
+    // Each run has its own token in its own file, so that no run can use the token of another.
     const prepare = async () => {
       const revoked = last ? server.revokeToken(last.token) : Promise.resolve();
       if (last) rmSync(last.kubeconfig, { force: true });
@@ -188,8 +190,8 @@ export class Cluster {
   }
 
   /**
-   * Empties the holder of the controller's lease, as a controller does that stops in good order, so that the next one need
-   * not wait until it expires. The last controller is dead: it was seen to exit, or `endLeftovers` did not find it. Its
+   * Clears the holder of the controller's lease, as a controller does at a regular stop, so that the next one need not
+   * wait until it expires. The last controller is dead: it was seen to exit, or `endLeftovers` did not find it. Its
    * requests are dead too: its token was revoked, or the API server that would have carried them out has ended.
    */
   async #freeLease({ store }: ApiServer): Promise<void> {
@@ -201,7 +203,7 @@ export class Cluster {
       logger.info({ holder: lease.spec.holderIdentity }, 'lease of a dead controller given free');
     } catch (error) {
       if (isNotFound(error)) return;
-      // A controller that nobody here started holds it.
+      // A controller that was started elsewhere holds it.
       if (!isConflict(error)) throw error;
       logger.info({}, 'lease is held by a controller that lives');
     }

@@ -1,4 +1,4 @@
-/** What the program `local` can be told: one schema, from flags and environment. */
+/** Configuration of the program `local`: one schema, from flags and environment. */
 
 import { parseArgs } from 'node:util';
 import { z } from 'zod';
@@ -16,11 +16,11 @@ const schema = z.strictObject({
   command: z.enum(['up', 'down', 'status', 'kubeconfig']),
   /** BERTH_HOME: the folder of everything that the embedded cluster keeps. Default: berth in the user's data folder. */
   home: z.string().min(1),
-  /** --port: of the Kubernetes API, on 127.0.0.1. Default 0: any free one. */
+  /** --port: port of the Kubernetes API, on 127.0.0.1. Default 0: any free one. */
   port: port.default(0),
-  /** --api-port: of the HTTP API, on 127.0.0.1. Default 0: any free one. */
+  /** --api-port: port of the HTTP API, on 127.0.0.1. Default 0: any free one. */
   'api-port': port.default(0),
-  /** --detach: go on in the background; return when everything is ready. */
+  /** --detach: run in the background; return when everything is ready. */
   detach: z.boolean().default(false),
 });
 
@@ -45,7 +45,9 @@ Its pods are processes of this machine: they are NOT isolated from it or from on
 Example: local up --detach
 `;
 
-/** Rejects everything that is not understood, with a `UsageError`. A string is what was asked to be printed. */
+/**
+ * Rejects unknown or invalid arguments with a `UsageError`. Returns a string if the arguments ask for a text to print.
+ */
 export function readConfig(args: string[], env: NodeJS.ProcessEnv): LocalConfig | string {
   let parsed: { values: Record<string, unknown>; positionals: string[] };
   try {

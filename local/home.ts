@@ -1,4 +1,4 @@
-/** The folder that holds an embedded cluster: where things are in it, and who runs it. */
+/** Folder of an embedded cluster: the places in it, and the process that runs it. */
 
 import { mkdirSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -9,7 +9,7 @@ import { KernelLock } from './kernel-lock.ts';
 import { identify, isAlive, type ProcessIdentity, processTable } from './kubelet/processes.ts';
 import { Presence } from './presence.ts';
 
-/** Limit for waiting until the holder of the guard says who it is, milliseconds. */
+/** Limit for the wait until the holder of the guard has written its identity, milliseconds. */
 const GUARD_MS = 15_000;
 const GUARD_LOOK_MS = 10;
 
@@ -17,20 +17,20 @@ const identity = z.object({ pid: z.number(), start: z.number(), bootId: z.string
 
 const stateSchema = z.object({
   pid: z.number(),
-  /** Of the Kubernetes API. */
+  /** URL of the Kubernetes API. */
   url: z.string(),
-  /** Of the HTTP API. */
+  /** URL of the HTTP API. */
   apiUrl: z.string(),
-  /** Of what the controller tells Prometheus. */
+  /** URL of the controller's metrics. */
   metricsUrl: z.string().optional(),
   /** RFC 3339. */
   startedAt: z.string(),
 });
 
-/** What `state.json` says while the cluster is ready. */
+/** Content of `state.json` while the cluster is ready. */
 export type ClusterState = z.infer<typeof stateSchema>;
 
-/** Another process runs a cluster in this folder. */
+/** Error: another process runs a cluster in this folder. */
 export class AlreadyRunning extends Error {
   readonly code = 'AlreadyRunning';
   constructor(home: string, pid?: number) {
@@ -41,7 +41,7 @@ export class AlreadyRunning extends Error {
   }
 }
 
-/** The folder cannot be made. */
+/** Error: the folder cannot be created. */
 export class HomeUnusable extends Error {
   readonly code = 'HomeUnusable';
   constructor(home: string, cause: Error) {
@@ -57,7 +57,9 @@ function readJson<T>(path: string, schema: z.ZodType<T>): T | undefined {
   }
 }
 
-/** Removes a file that this process wrote. Where the folder was replaced it can be another's: that one stays. */
+/**
+ * Removes a file of this process. After the folder was replaced the file can belong to another process: then it stays.
+ */
 function removeOwn(path: string): void {
   if (readJson(path, z.object({ pid: z.literal(process.pid) }))) rmSync(path, { force: true });
 }
@@ -70,22 +72,22 @@ export class Home {
     this.path = path;
   }
 
-  /** For people and the CLI: all rights. */
+  /** Path of the kubeconfig for people and the CLI, with all rights. */
   get kubeconfig(): string {
     return embeddedKubeconfig(this.path);
   }
 
-  /** What the API server keeps. */
+  /** Folder of the API server's data. */
   get cluster(): string {
     return join(this.path, 'cluster');
   }
 
-  /** Kubeconfig of one run of a program, with its service account. */
+  /** Path of the kubeconfig of one run of a program, with its service account. */
   programKubeconfig(program: string, run: string): string {
     return join(this.#programs, `${program}.${run}.kubeconfig`);
   }
 
-  /** A run of an earlier cluster's program that begins only now finds no kubeconfig. */
+  /** Removes the kubeconfigs, so that a late run of an earlier cluster's program finds none. */
   removeProgramKubeconfigs(): void {
     for (const name of readdirSync(this.#programs)) rmSync(join(this.#programs, name), { force: true });
   }
@@ -94,7 +96,7 @@ export class Home {
     return join(this.path, 'logs', `${program}.log`);
   }
 
-  /** Compiled code of all programs: saves every start the work of reading TypeScript. */
+  /** Folder of the compiled code of all programs, which saves every start the work of reading TypeScript. */
   get cache(): string {
     return join(this.path, 'cache');
   }
@@ -121,7 +123,7 @@ export class Home {
     }
   }
 
-  /** Replaces a file as a whole, readable by the user alone. */
+  /** Replaces a file as a whole, readable by the user only. */
   write(path: string, text: string): void {
     const temporary = `${path}.${process.pid}`;
     writeFileSync(temporary, text, { mode: 0o600 });
@@ -132,7 +134,7 @@ export class Home {
     this.write(this.#state, `${JSON.stringify(state)}\n`);
   }
 
-  /** To be called under the lock. */
+  /** Removes the state; must be called under the lock. */
   removeState(): void {
     rmSync(this.#state, { force: true });
   }
@@ -141,13 +143,13 @@ export class Home {
     removeOwn(this.#state);
   }
 
-  /** The state of the cluster that runs here and is ready, if one does. */
+  /** Returns the state of the cluster that runs here and is ready; undefined without one. */
   state(): ClusterState | undefined {
     const state = readJson(this.#state, stateSchema);
     return state && this.runner()?.pid === state.pid ? state : undefined;
   }
 
-  /** The process that runs a cluster here, ready or not, if it lives. */
+  /** Returns the living process that runs a cluster here, ready or not. */
   runner(): ProcessIdentity | undefined {
     const holder = readJson(this.#lock, identity);
     return holder && isAlive(processTable, holder) ? holder : undefined;
@@ -156,9 +158,10 @@ export class Home {
   /**
    * Makes this process the one that runs the cluster. Rejects with `AlreadyRunning`.
    *
-   * The guard decides, and the kernel grants it to one process at a time, so no interleaving of starts gives two of them
-   * the folder. The lock file only says who that is. It is written and removed under the guard alone, so a start never
-   * touches the lock file of another that lives: there is nothing stale to judge and nothing to take over.
+   * The guard decides, and the kernel grants it to one process at a time, so no interleaving of starts gives two of
+   * them the folder. The lock file only identifies that process. It is written and removed under the guard alone, so a
+   * start never touches the lock file of another living process: there is no stale lock to judge and nothing to take
+   * over.
    */
   async lock(): Promise<void> {
     await this.#takeGuard();
@@ -180,7 +183,7 @@ export class Home {
     }
   }
 
-  /** The presence of a cluster in this folder, or of what it was about to start. */
+  /** Presence of a cluster in this folder, or of a process that it was about to start. */
   get presence(): Presence {
     return new Presence(join(this.path, 'presence'));
   }
@@ -196,7 +199,7 @@ export class Home {
         throw new HomeUnusable(this.path, error as Error);
       }
       if (this.#guard) return;
-      // The holder is about to say who it is, or ends what an earlier cluster left.
+      // The holder will soon write its identity, or is ending processes of an earlier cluster.
       if (performance.now() > deadline) throw new AlreadyRunning(this.path);
       await sleep(GUARD_LOOK_MS);
     }

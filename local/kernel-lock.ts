@@ -1,4 +1,4 @@
-/** A lock that the kernel holds for a process, and takes from it when it ends, however it ends. */
+/** Lock that the kernel holds for a process, and releases when the process ends for any reason. */
 
 import type { DatabaseSync } from 'node:sqlite';
 
@@ -6,9 +6,10 @@ import type { DatabaseSync } from 'node:sqlite';
 const BUSY = 5;
 
 /**
- * Node has no flock, but SQLite locks its files with fcntl: an exclusive transaction on an empty database that is never
- * written to is a lock. The kernel grants it to one process at a time. It ends with the process, is not inherited by a
- * fork, and cannot be stale. The file has to stay: where it is removed, the next process locks another file of its name.
+ * Lock on a file by SQLite, because Node has no flock. SQLite locks its files with fcntl: an exclusive transaction on
+ * an empty database that is never written to is a lock. The kernel grants it to one process at a time. It ends with the
+ * process, is not inherited by a fork, and cannot be stale. The file must stay: after a removal the next process locks
+ * another file of the same name.
  */
 export class KernelLock {
   readonly #database: DatabaseSync;
@@ -17,9 +18,12 @@ export class KernelLock {
     this.#database = database;
   }
 
-  /** undefined: another process, or another part of this one, holds it. Throws when the file cannot be used. */
+  /**
+   * Returns undefined while another process, or another part of this one, holds the lock. Throws when the file cannot
+   * be used.
+   */
   static take(path: string): KernelLock | undefined {
-    // Loaded only here: most commands lock nothing, and the module warns that it is experimental.
+    // The module is loaded here, because most commands lock nothing and it warns that it is experimental.
     const { DatabaseSync } = process.getBuiltinModule('node:sqlite');
     const database = new DatabaseSync(path);
     try {

@@ -1,4 +1,4 @@
-/** What a cluster whose own process was killed leaves running. */
+/** Ends processes that a killed cluster left running. */
 
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -6,15 +6,15 @@ import type { Home } from './home.ts';
 import { MARKER_ROOT } from './kubelet/markers.ts';
 import { type Belonging, killBelonging, processTable } from './kubelet/processes.ts';
 
-/** In the environment of every program of a cluster: the home it belongs to. */
+/** Environment variable of every program of a cluster: the home that it belongs to. */
 export const MARKER_HOME = 'BERTH_LOCAL_HOME';
 
-/** Something that has to end does not, or something that has to start does not; the text says why. */
+/** A process does not end, or does not start; the text says why. */
 export class LocalError extends Error {
   readonly code = 'LocalError';
 }
 
-/** Children of a cluster in this home: its programs and its pods. */
+/** Matches children of a cluster in this home: its programs and its pods. */
 function belongingTo(home: Home): Belonging {
   return {
     leaders: [],
@@ -24,18 +24,21 @@ function belongingTo(home: Home): Belonging {
   };
 }
 
-/** How long a process that was just forked may take to begin its program, milliseconds. */
+/** Time that a forked process may take to begin its program, milliseconds. */
 const EXEC_MS = 10_000;
 const LOOK_MS = 10;
-/** A program loads within a look or two; other programs that begin must not hold up a start for ever. */
+/**
+ * Limit of scans for a loading program, which takes one or two: other programs that start must not delay a start for
+ * ever.
+ */
 const LOADING_LOOKS = 100;
 
 /**
- * Ends programs and pods of this home; nobody else may run or start a cluster in it meanwhile. Rejects with a
- * `LocalError` unless all of them are gone for certain.
+ * Ends programs and pods of this home; no other process may run or start a cluster in it meanwhile. Rejects with a
+ * `LocalError` unless all of them are certainly gone.
  *
- * A child that was forked and has not begun its program yet has the environment of its parent, so nothing marks it. It
- * still holds its parent's presence: the search for marked processes begins when nobody holds that any more.
+ * A forked child that has not begun its program yet has the environment of its parent, so it has no marker. It still
+ * holds its parent's presence: the search for marked processes begins when no process holds that any more.
  */
 export async function endLeftovers(home: Home): Promise<void> {
   const { presence } = home;

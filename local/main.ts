@@ -1,4 +1,4 @@
-/** The program `local`: see `config.ts` for what it can be told. */
+/** Main module of the program `local`; `config.ts` has its flags. */
 
 import { JournalLost } from './apiserver/store/journal.ts';
 import { down, status, upDetached } from './background.ts';
@@ -35,7 +35,7 @@ async function run(config: LocalConfig): Promise<number> {
 }
 
 async function foreground(config: LocalConfig, kubeconfig: string): Promise<void> {
-  // Only here is all of it needed: the other commands answer without waiting for the imports.
+  // Modules for a running cluster are loaded here: the other commands answer without waiting for them.
   const [{ programLog }, { systemClock, systemRandom }, { up }] = await Promise.all([
     import('../core/log.ts'),
     import('../core/system.ts'),

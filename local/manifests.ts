@@ -1,4 +1,4 @@
-/** What a new cluster is given: the kinds of Berth, the rights of its programs, a class. */
+/** Manifests of a new cluster: the kinds of Berth, the rights of its programs, a class. */
 
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -9,7 +9,7 @@ import type { Store } from './apiserver/types.ts';
 
 type Manifest = KubeObject & { apiVersion: string; kind: string };
 
-/** Kinds in the order in which they have to be there. Of the last ones people may have made changes, which stay. */
+/** Kinds in the order of creation. `keep`: people may have changed these objects, and their changes stay. */
 const KINDS: { kind: string; plural: string; namespaced?: true; keep?: true }[] = [
   { kind: 'CustomResourceDefinition', plural: 'customresourcedefinitions' },
   { kind: 'Namespace', plural: 'namespaces', keep: true },
@@ -21,7 +21,7 @@ const KINDS: { kind: string; plural: string; namespaced?: true; keep?: true }[] 
   { kind: 'SessionClass', plural: 'sessionclasses', keep: true },
 ];
 
-/** The documents of all YAML files of a folder, in the order of their names. */
+/** Returns the documents of all YAML files of a folder, in the order of their names. */
 function readFolder(folder: string): Manifest[] {
   const files = readdirSync(folder).filter((file) => file.endsWith('.yaml'));
   return files.sort().flatMap((file) =>
@@ -40,7 +40,7 @@ function resourceOf({ apiVersion }: Manifest, entry: (typeof KINDS)[number]): Re
   return { group, version, plural: entry.plural, kind: entry.kind, namespaced: entry.namespaced === true };
 }
 
-/** Creates or renews everything in the given folders. */
+/** Creates or updates everything in the given folders. */
 export async function installManifests(store: Store, folders: string[]): Promise<void> {
   const manifests = folders.flatMap(readFolder);
   for (const entry of KINDS) {
@@ -51,7 +51,7 @@ export async function installManifests(store: Store, folders: string[]): Promise
       } catch (error) {
         if (!isAlreadyExists(error)) throw error;
         const { namespace, name } = manifest.metadata;
-        // A merge patch that changes nothing is no write.
+        // A merge patch without a change writes nothing.
         if (!entry.keep) await store.patch(resource, namespace ? { namespace, name } : { name }, manifest);
       }
     }

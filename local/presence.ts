@@ -1,4 +1,4 @@
-/** Tells whether a process, or a child that it forked and that has not begun its program yet, is still there. */
+/** Detects whether a process, or a forked child that has not begun its program yet, still exists. */
 
 import { execFileSync } from 'node:child_process';
 import { closeSync, constants, openSync, rmSync, statSync } from 'node:fs';
@@ -6,9 +6,9 @@ import { closeSync, constants, openSync, rmSync, statSync } from 'node:fs';
 const { O_NONBLOCK, O_RDONLY, O_WRONLY } = constants;
 
 /**
- * A named pipe whose reading end a cluster holds open. A fork inherits it, and exec closes it, as Node opens every file
- * close-on-exec. Without a reader the pipe cannot be opened for writing: then the process has ended, and all of its
- * children have ended too or run their programs, whose environments tell what they are.
+ * Named pipe whose reading end a cluster holds open. A fork inherits it, and exec closes it, as Node opens every file
+ * close-on-exec. Without a reader the pipe cannot be opened for writing. Then the process has ended, and each of its
+ * children has ended too or runs its program, whose environment identifies it.
  */
 export class Presence {
   readonly #path: string;
@@ -30,7 +30,7 @@ export class Presence {
     }
   }
 
-  /** Holds it until `letGo`, or until this process and every fork of it has ended or begun another program. */
+  /** Holds the pipe until `letGo`, or until this process and every fork of it has ended or begun another program. */
   hold(): void {
     if (!statSync(this.#path, { throwIfNoEntry: false })?.isFIFO()) {
       rmSync(this.#path, { force: true });

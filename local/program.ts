@@ -1,4 +1,4 @@
-/** A program of the cluster as a child process: started, watched, started again when it dies, stopped. */
+/** A program of the cluster as a child process: started, watched, restarted when it dies, stopped. */
 
 import { type ChildProcess, spawn } from 'node:child_process';
 import { closeSync, openSync, readFileSync, renameSync, statSync } from 'node:fs';
@@ -9,21 +9,21 @@ import { LocalError } from './leftovers.ts';
 
 const FIRST_BACKOFF_MS = 200;
 const MAX_BACKOFF_MS = 10_000;
-/** One that has run so long begins with the first backoff again, milliseconds. */
+/** Running time after which the backoff begins anew, milliseconds. */
 const STEADY_MS = 60_000;
-/** Between TERM and KILL, milliseconds. */
+/** Time between TERM and KILL, milliseconds. */
 const STOP_GRACE_MS = 10_000;
-/** From its start until it says that it is ready, milliseconds. */
+/** Limit for a program to become ready after its start, milliseconds. */
 const READY_MS = 60_000;
-/** A free port may be somebody else's by the time that the program listens: then it gets another one, this often in all. */
+/** Attempts with another port: a free port may be taken by the time the program listens. */
 const PORTS = 5;
 const POLL_MS = 10;
 const MAX_LOG = 10 * 1024 * 1024;
 
 export interface Place {
-  /** What tells the program. */
+  /** Environment variables that tell the program where to listen. */
   env: Record<string, string>;
-  /** Answers 200 once the program serves. */
+  /** URL that answers 200 once the program serves. */
   readyUrl: string;
 }
 
@@ -33,9 +33,9 @@ export interface ProgramSpec {
   argv: string[];
   env: Record<string, string | undefined>;
   logPath: string;
-  /** Where it is to listen. Asked again when that port was taken. */
+  /** Returns the place to listen. Called again when that port was taken. */
   place(): Promise<Place>;
-  /** Done before every start, when no earlier run of the program lives. What it returns is added to the environment. */
+  /** Called before every start, when no earlier run of the program lives. The result is added to the environment. */
   prepare(): Promise<Record<string, string>>;
 }
 
@@ -52,7 +52,10 @@ export class Program {
     this.#deps = { clock: deps.clock, logger: deps.logger.child({ program: spec.name }) };
   }
 
-  /** Starts it and resolves when it is ready. Rejects with a `LocalError` that holds the end of its log. From then on it is watched. */
+  /**
+   * Starts the program and resolves when it is ready. Rejects with a `LocalError` that contains the end of its log.
+   * From then on it is watched.
+   */
   async start(): Promise<void> {
     const { logPath, name } = this.#spec;
     const size = statSync(logPath, { throwIfNoEntry: false })?.size ?? 0;
@@ -86,7 +89,7 @@ export class Program {
     }
   }
 
-  /** TERM, KILL after a grace. Resolves when it is gone. */
+  /** Sends TERM, then KILL after a grace. Resolves when the program is gone. */
   async stop(): Promise<void> {
     this.#stopping.abort();
     const child = this.#child;
@@ -100,7 +103,7 @@ export class Program {
     await this.#supervising;
   }
 
-  /** Resolves with undefined when it is ready, else with what is wrong. */
+  /** Resolves with undefined when it is ready, otherwise with the problem. */
   async #untilReady(url: string, signal: AbortSignal): Promise<string | undefined> {
     const { clock } = this.#deps;
     const deadline = clock.monotonic() + READY_MS;
@@ -116,7 +119,8 @@ export class Program {
     const env = { ...this.#spec.env, ...this.#place.env, ...prepared };
     const log = openSync(logPath, 'a', 0o600);
     try {
-      // A session of its own: Ctrl-C in a terminal reaches this program only, which then stops the others in order.
+      // The child has a session of its own: Ctrl-C in a terminal reaches this program only, which then stops the others
+      // in order.
       const child = spawn(argv[0]!, argv.slice(1), { env, stdio: ['ignore', log, log], detached: true });
       child.on('error', (error) => this.#deps.logger.error({ err: error }, 'program could not be started'));
       this.#child = child;
@@ -151,7 +155,7 @@ export class Program {
   }
 }
 
-/** Resolves with how the child ended; never rejects. */
+/** Resolves with a text about the child's end; never rejects. */
 function untilEnd(child: ChildProcess): Promise<string> {
   return new Promise((resolve) => {
     child.once('error', (error) => resolve(error.message));
@@ -159,7 +163,7 @@ function untilEnd(child: ChildProcess): Promise<string> {
   });
 }
 
-/** The status code of a GET; undefined when there is no answer. */
+/** Returns the status code of a GET; undefined when there is no answer. */
 function statusOf(url: string): Promise<number | undefined> {
   return new Promise((resolve) => {
     const request = get(url, { agent: false, timeout: 1_000 }, (answer) => {
@@ -171,7 +175,7 @@ function statusOf(url: string): Promise<number | undefined> {
   });
 }
 
-/** A port of 127.0.0.1 that nobody uses now. */
+/** Returns a port of 127.0.0.1 that is free now. */
 export async function freePort(): Promise<number> {
   const server = createServer();
   await new Promise<void>((resolve, reject) => {

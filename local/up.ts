@@ -8,12 +8,14 @@ import { endLeftovers } from './leftovers.ts';
 export interface UpOptions {
   config: LocalConfig;
   deps: ClusterDeps;
-  /** Ends the cluster in good order. */
+  /** Ends the cluster in order. */
   signal: AbortSignal;
   onReady(state: ClusterState): void;
 }
 
-/** Runs a cluster until the signal aborts. Rejects with `AlreadyRunning`, or with what kept it from starting. */
+/**
+ * Runs a cluster until the signal aborts. Rejects with `AlreadyRunning`, or with the error that kept it from starting.
+ */
 export async function up({ config, deps, signal, onReady }: UpOptions): Promise<void> {
   const home = new Home(config.home);
   home.make();
@@ -32,7 +34,7 @@ export async function up({ config, deps, signal, onReady }: UpOptions): Promise<
       const stopped = new Promise((resolve) => signal.addEventListener('abort', resolve, { once: true }));
       await Promise.race([stopped, cluster.failed]);
     } catch (error) {
-      // Told to stop while it started: that is no failure.
+      // A stop during the start is no failure.
       if (!signal.aborted) throw error;
     } finally {
       home.removeOwnState();

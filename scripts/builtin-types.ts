@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { dirname, join } from 'node:path';
 
-/** The kinds of Kubernetes that the embedded API server serves. */
+/** Kinds of Kubernetes that the embedded API server serves. */
 const roots = [
   'CoreV1Event',
   'V1ClusterRole',
@@ -21,7 +21,7 @@ const roots = [
   'V1ServiceAccount',
 ];
 
-/** Described by hand, of any shape, or recursive. */
+/** Types that are described by hand, have any shape, or are recursive. */
 const opaque = new Set(['V1ObjectMeta', 'V1JSONSchemaProps', 'V1MicroTime', 'IntOrString']);
 
 interface Attribute {
@@ -31,8 +31,8 @@ interface Attribute {
 }
 
 /**
- * Field names and types of the built-in kinds, from the models of the Kubernetes client library: by type, field to type. What the
- * embedded API server needs to tell unknown fields and wrong types.
+ * Returns the field names and types of the built-in kinds, from the models of the Kubernetes client library: by type,
+ * field to type. The embedded API server needs them to find unknown fields and wrong types.
  */
 export function builtinTypes(): Record<string, Record<string, string>> {
   const client = dirname(createRequire(import.meta.url).resolve('@kubernetes/client-node'));

@@ -1,6 +1,6 @@
 /**
- * `make demo`: a session from its first turn to waking up again, on an embedded cluster of its own that is gone in the
- * end. Every line printed is what really happened; anything unexpected ends it with an error.
+ * `make demo`: a session from its first turn to waking up again, on an embedded cluster of its own that is removed at
+ * the end. Every printed line comes from the real cluster; anything unexpected ends the demo with an error.
  */
 
 import assert from 'node:assert/strict';
@@ -48,7 +48,7 @@ async function capture(command: readonly string[], options: SpawnOptions = {}) {
   return { stdout, stderr, code };
 }
 
-/** Runs a command as a person would type it, shows it, its output and how long it took; returns its stdout. */
+/** Shows and runs a command as a person would type it, with its output and duration; returns its stdout. */
 async function show(words: string, command: readonly string[]): Promise<string> {
   const start = performance.now();
   const { stdout, stderr, code } = await capture(command);
@@ -75,7 +75,7 @@ async function overview(): Promise<void> {
   }
 }
 
-/** The process that is the session's pod here. */
+/** Returns the pid of the session's pod, which is a process here. */
 async function podProcess(api: KubeClient): Promise<number> {
   const session = await api.get(sessions, { namespace: 'default', name: 'notes' });
   const pod = await api.get(pods, { namespace: 'default', name: session.status?.podName ?? '' });

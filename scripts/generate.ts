@@ -28,7 +28,7 @@ function reasonsPage(): string {
   ].join('\n');
 }
 
-/** Path from the repository's root → content. */
+/** Returns the content of each generated file by its path from the repository's root. */
 async function generatedFiles(): Promise<Map<string, string>> {
   const files = new Map<string, string>();
   const { version } = JSON.parse(await readFile(join(root, 'package.json'), 'utf8'));

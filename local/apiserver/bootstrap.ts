@@ -5,7 +5,7 @@ import type { Registry } from './registry/registry.ts';
 const everything = { apiGroups: ['*'], resources: ['*'], verbs: ['*'] };
 const rbacGroup = 'rbac.authorization.k8s.io';
 
-/** The namespaces and RBAC objects that every cluster has from the start. */
+/** Namespaces and RBAC objects that every cluster has from the start. */
 const objects: { storage: string; object: Json }[] = [
   ...['default', 'kube-system', 'kube-public', 'kube-node-lease'].map((name) => ({
     storage: 'namespaces',
@@ -58,7 +58,7 @@ function binding(name: string, group: string) {
   };
 }
 
-/** Makes what is not there yet. */
+/** Creates those that are missing. */
 export function bootstrap(registry: Registry, controllers: Controllers): void {
   for (const { storage, object } of objects) {
     const type = registry.catalogue.byStorage(storage);

@@ -6,7 +6,7 @@ interface Named {
   plural: string;
 }
 
-/** An answer that is an error, in the API server's own words. */
+/** Makes an error answer in the API server's own words. */
 export const failure = (code: number, reason: string, message: string, details?: Details): ApiError =>
   new ApiError({ code, reason, message, ...(details ? { details: withoutEmpty(details) } : {}) });
 
@@ -14,7 +14,7 @@ function withoutEmpty(details: Details): Details {
   return Object.fromEntries(Object.entries(details).filter(([, value]) => value !== '' && value !== undefined));
 }
 
-/** `sessions.berth.dev`, or `pods` in the core group. */
+/** Returns `sessions.berth.dev`, or `pods` in the core group. */
 const qualified = (type: Named) => (type.group === '' ? type.plural : `${type.plural}.${type.group}`);
 
 const detailsOf = (type: Named, name: string): Details => ({ name, group: type.group, kind: type.plural });
@@ -66,7 +66,7 @@ export const tooLarge = (limit: number) =>
 export const internal = (message: string) =>
   failure(500, 'InternalError', `Internal error occurred: ${message}`, { causes: [{ message }] });
 
-/** The Status object that is sent for an error. */
+/** Returns the Status object that is sent for an error. */
 export const statusObject = (status: ApiStatus) => ({
   kind: 'Status',
   apiVersion: 'v1',

@@ -17,7 +17,7 @@ function take<T extends Armed>(armed: T[], request: RequestFacts): T | undefined
   return found;
 }
 
-/** The misbehaviour that tests ask for. */
+/** Faults that tests ask for. */
 export class FaultInjection implements Faults {
   delayMs = 0;
   readonly #hub: WatchHub;
@@ -54,7 +54,7 @@ export class FaultInjection implements Faults {
     this.#hub.registry.store.compact();
   }
 
-  /** Called before a request is executed: waits, and throws what the request shall fail with. */
+  /** Called before a request is executed: waits, and throws the error that the request must fail with. */
   async before(request: RequestFacts): Promise<void> {
     if (this.delayMs > 0) await delay(this.#hub.clock, this.delayMs);
     const slow = take(this.#delays, request);
@@ -63,7 +63,7 @@ export class FaultInjection implements Faults {
     if (failure) throw new ApiError(failure.status);
   }
 
-  /** Whether this request's answer is to be lost. */
+  /** Reports whether the answer of this request must be lost. */
   losesAnswer(request: RequestFacts): boolean {
     return take(this.#losses, request) !== undefined;
   }

@@ -2,7 +2,8 @@ import type { ApiError } from '../../core/kube/errors.ts';
 import { failure } from './errors.ts';
 
 /**
- * Field errors in the words of Kubernetes' `field.Error`: the path, the kind of error, the value where it helps, and a detail.
+ * Field error in the words of Kubernetes' `field.Error`: the path, the kind of error, the value where it helps, and a
+ * detail.
  */
 export interface FieldError {
   reason:
@@ -16,7 +17,7 @@ export interface FieldError {
     | 'FieldValueDuplicate'
     | 'FieldValueNotFound';
   field: string;
-  /** Without the field's name. */
+  /** Message without the field's name. */
   message: string;
 }
 
@@ -84,7 +85,7 @@ export const duplicate = (field: string, value: unknown): FieldError => ({
   message: body('Duplicate value', shown(value)),
 });
 
-/** 422 with all errors, in the API server's form; an error said twice is said once in the text. */
+/** Makes a 422 with all errors, in the API server's form; the text contains each error once. */
 export function invalidObject(type: { group: string; kind: string }, name: string, errors: FieldError[]): ApiError {
   const texts = [...new Set(errors.map((error) => `${error.field || '<nil>'}: ${error.message}`))];
   const kind = type.group === '' ? type.kind : `${type.kind}.${type.group}`;

@@ -28,7 +28,7 @@ const mediaTypes: Record<Exclude<PatchType, 'apply'>, string> = {
   strategic: 'application/strategic-merge-patch+json',
 };
 
-/** The API for a caller in the same process, as the node's own user. */
+/** API for a caller in the same process, as the node's own user. */
 export class InProcessApi implements Store {
   readonly #registry: Registry;
   readonly #request: WriteRequest = {

@@ -1,7 +1,7 @@
 import { isRawNumber } from '../../core/json.ts';
 import type { ObjectMeta } from '../../core/kube/types.ts';
 
-/** Any JSON object. */
+/** JSON object of any kind. */
 export type Json = Record<string, unknown>;
 
 export interface ManagedFieldsEntry {
@@ -27,7 +27,7 @@ export interface ApiObject {
 export const isObject = (value: unknown): value is Json =>
   typeof value === 'object' && value !== null && !Array.isArray(value) && !isRawNumber(value);
 
-/** A copy that may be changed. JSON values only. */
+/** Copies a JSON value, so that it may be changed. */
 export function clone<T>(value: T): T {
   if (Array.isArray(value)) return value.map(clone) as T;
   if (isObject(value)) {
@@ -38,7 +38,7 @@ export function clone<T>(value: T): T {
   return value;
 }
 
-/** Freezes a JSON value in place, all the way down. */
+/** Freezes a JSON value in place, with all nested values. */
 export function freeze<T>(value: T): T {
   if (typeof value !== 'object' || value === null || Object.isFrozen(value)) return value;
   Object.freeze(value);
@@ -46,9 +46,9 @@ export function freeze<T>(value: T): T {
   return value;
 }
 
-/** True where two JSON values are the same, whatever the order of keys. */
+/** True if two JSON values are equal, whatever the order of keys. */
 export function equal(one: unknown, other: unknown): boolean {
-  // Not recursive: users may nest what they store some thousands deep.
+  // The comparison is iterative, because users may nest stored values some thousands deep.
   const waiting: [unknown, unknown][] = [[one, other]];
   for (let next = waiting.pop(); next; next = waiting.pop()) {
     const [a, b] = next;
@@ -65,7 +65,7 @@ export function equal(one: unknown, other: unknown): boolean {
   return true;
 }
 
-/** The value below `path`, undefined where something on the way is missing or no object. */
+/** Returns the value below `path`; undefined where a step is missing or not an object. */
 export function at(value: unknown, ...path: string[]): unknown {
   let here = value;
   for (const step of path) {
@@ -75,5 +75,5 @@ export function at(value: unknown, ...path: string[]): unknown {
   return here;
 }
 
-/** RFC 3339 with whole seconds, as metadata has it. */
+/** Formats RFC 3339 with whole seconds, as in metadata. */
 export const timestamp = (ms: number) => `${new Date(ms).toISOString().slice(0, 19)}Z`;

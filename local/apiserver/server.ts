@@ -31,7 +31,9 @@ import type { ApiServer, ApiServerOptions, Kubeconfig } from './types.ts';
 
 const snapshotIntervalMs = 60_000;
 
-/** Starts the API server; resolves once it answers. Rejects when its data cannot be read or its port cannot be had. */
+/**
+ * Starts the API server; resolves once it answers. Rejects when its data cannot be read or its port is not available.
+ */
 export async function startApiServer(options: ApiServerOptions): Promise<ApiServer> {
   const { clock, random, logger, dataDir } = options;
   const onLost = (error: Error) => {
@@ -51,7 +53,7 @@ export async function startApiServer(options: ApiServerOptions): Promise<ApiServ
 
   const controllers = new Controllers(logger);
   bootstrap(registry, controllers);
-  // Nobody can have seen a version from before the start.
+  // The history is dropped: no client can have seen a version from before the start.
   store.compact();
   namespaceController(registry, controllers);
   garbageCollector(registry, controllers);
@@ -69,7 +71,7 @@ export async function startApiServer(options: ApiServerOptions): Promise<ApiServ
     open: new Set(),
     stalled: false,
   };
-  // Watches of a kind that changed end, as on a real server, but not before its objects are gone when it was deleted.
+  // Watches of a changed kind end, as on a real server. After a deleted definition they end when its objects are gone.
   const endStale = () => {
     for (const watch of hub.open) if (!catalogue.serves(watch.type)) watch.end();
   };
@@ -97,7 +99,7 @@ export async function startApiServer(options: ApiServerOptions): Promise<ApiServ
   server.on('upgrade', (req: IncomingMessage, socket: Duplex, head: Buffer) => {
     upgraded.add(socket);
     socket.once('close', () => upgraded.delete(socket));
-    // A connection that breaks before anybody listens must not end the server.
+    // A connection that breaks before it has a listener must not end the server.
     socket.on('error', () => socket.destroy());
     connections.carryOut(
       req,
@@ -174,7 +176,7 @@ function kubeconfig(url: string, ca: string, token: string): Kubeconfig {
   };
 }
 
-/** Answers an upgrade that is refused as any other request: with a Status. */
+/** Answers a refused upgrade with a Status, like any other request. */
 function refuseUpgrade(socket: Duplex, error: unknown): void {
   const { status } = asApiError(error);
   const body = JSON.stringify(statusObject(status));

@@ -4,7 +4,7 @@ import type { ApiStatus } from '../../core/kube/errors.ts';
 import type { KubeApi, KubeObject, Stored } from '../../core/kube/types.ts';
 import type { Clock, Logger, Random } from '../../core/runtime.ts';
 
-/** Who makes a request, as authentication tells it. */
+/** Authenticated user of a request. */
 export interface UserInfo {
   username: string;
   uid?: string;
@@ -19,11 +19,13 @@ export interface TokenEntry {
 }
 
 export interface ApiServerOptions {
-  /** Where objects, the certificate and the signing key are kept between starts. Absent: in memory only. */
+  /** Folder of objects, certificate and signing key between starts. Absent: in memory only. */
   dataDir?: string;
-  /** Called when the files in `dataDir` are no longer this server's own: it answers no write any more and has to be closed. */
+  /**
+   * Called when the files in `dataDir` no longer belong to this server: it answers no more writes and must be closed.
+   */
   onStorageLost?(error: Error): void;
-  /** Default: any free port. The server listens on 127.0.0.1 only. */
+  /** Port; default: any free one. The server listens on 127.0.0.1 only. */
   port?: number;
   clock: Clock;
   random: Random;
@@ -31,13 +33,13 @@ export interface ApiServerOptions {
   tokens: TokenEntry[];
   /** Serves log, attach and exec of pods. Absent: these answer 503. */
   pods?: PodHandlers;
-  /** How many changes a watch can go back before it is answered 410. */
+  /** Number of changes that a watch can go back before it is answered 410. */
   historyLength?: number;
-  /** How often a watch that allows bookmarks gets one; milliseconds. */
+  /** Interval of bookmarks for a watch that allows them; milliseconds. */
   bookmarkIntervalMs?: number;
 }
 
-/** The object of a pod as far as the API server itself looks at it. */
+/** Fields of a pod that the API server itself reads. */
 export type PodObject = Stored<
   KubeObject & {
     spec: { nodeName?: string; containers: { name: string }[]; initContainers?: { name: string }[] };
@@ -46,8 +48,8 @@ export type PodObject = Stored<
 >;
 
 /**
- * What runs the pods. Called with authenticated and authorised requests for pods that exist.
- * An `ApiError` that is thrown before anything was sent becomes the answer.
+ * Handlers of the process that runs the pods. They get authenticated and authorized requests for existing pods. An
+ * `ApiError` thrown before anything was sent becomes the answer.
  */
 export interface PodHandlers {
   /** Answers `GET …/log`; `signal` aborts when the client has gone or the server closes. */
@@ -62,12 +64,12 @@ export interface PodHandlers {
 }
 
 /**
- * The API without HTTP and without authorisation, for the kubelet in the same process. Validation, defaults and
- * versions are those of every other client. Objects are frozen and shared: copy before changing one.
+ * The API without HTTP and authorization, for the kubelet in the same process. Validation, defaults and versions are
+ * those of every other client. Objects are frozen and shared: copy one before changing it.
  */
 export type Store = Pick<KubeApi, 'get' | 'list' | 'create' | 'replace' | 'patch' | 'delete' | 'watch'>;
 
-/** What a request is, as far as a fault can be aimed at it. */
+/** Facts of a request that a fault can match. */
 export interface RequestFacts {
   method: string;
   /** Path without query. */
@@ -82,23 +84,23 @@ export interface RequestFacts {
 
 /** Misbehaviour on demand, for tests. Affects HTTP clients only. */
 export interface Faults {
-  /** Every answer is delayed by this many milliseconds. */
+  /** Delay of every answer, milliseconds. */
   delayMs: number;
   /** Ends every watch connection abruptly. */
   dropWatches(): void;
   /** Makes watches deliver nothing, as on a silent connection, until called with false. */
   stallWatches(stalled: boolean): void;
-  /** The next requests that match are executed only after this many milliseconds. */
+  /** Delays the execution of the next requests that match, milliseconds. */
   delayNext(match: (request: RequestFacts) => boolean, ms: number, times?: number): void;
   /** Answers the next `times` (default 1) requests that match with this Status; nothing is executed. */
   failNext(match: (request: RequestFacts) => boolean, status: ApiStatus, times?: number): void;
   /** Executes the next `times` (default 1) requests that match and then drops the connection without an answer. */
   loseAnswer(match: (request: RequestFacts) => boolean, times?: number): void;
-  /** Forgets the history: watches and continued lists from before now are answered 410. */
+  /** Drops the history: earlier watches and continued lists are answered 410. */
   compact(): void;
 }
 
-/** What `kubeconfig` returns: the JSON form of a kubeconfig file. */
+/** JSON form of a kubeconfig file, as `kubeconfig` returns it. */
 export interface Kubeconfig {
   apiVersion: 'v1';
   kind: 'Config';
@@ -112,17 +114,15 @@ export interface ApiServer {
   /** `https://127.0.0.1:<port>` */
   url: string;
   port: number;
-  /** The certificate clients have to trust, PEM. */
+  /** Certificate that clients must trust, PEM. */
   ca: string;
   store: Store;
-  /** A new token for this user, valid as long as the server runs. */
+  /** Returns a new token for this user, valid as long as the server runs. */
   mintToken(user: UserInfo): string;
-  /**
-   * Refuses the token from now on and cuts its connections. Resolves once no request made with it is being carried out.
-   */
+  /** Refuses the token from now on and cuts its connections. Resolves once no request made with it is under way. */
   revokeToken(token: string): Promise<void>;
   kubeconfig(token: string): Kubeconfig;
   faults: Faults;
-  /** Ends all connections and writes what is not yet written. */
+  /** Ends all connections and completes pending writes. */
   close(): Promise<void>;
 }

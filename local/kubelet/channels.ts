@@ -1,5 +1,5 @@
 /**
- * The server side of attach and exec over WebSocket, protocols v5.channel.k8s.io and v4.channel.k8s.io: every message
+ * Server side of attach and exec over WebSocket, protocols v5.channel.k8s.io and v4.channel.k8s.io: every message
  * begins with the number of its channel.
  */
 
@@ -12,7 +12,7 @@ import type { OutputSink } from './output.ts';
 const CHANNEL = { stdin: 0, stdout: 1, stderr: 2, error: 3, resize: 4, close: 255 } as const;
 const PROTOCOLS = ['v5.channel.k8s.io', 'v4.channel.k8s.io'];
 
-/** Output waiting for a reader beyond this blocks the stream; bytes. */
+/** Limit of the output that waits for a reader, above which the stream blocks; bytes. */
 const MAX_BUFFERED = 256 * 1024;
 
 export interface Upgrade {
@@ -32,7 +32,7 @@ export type StreamStatus =
       details?: { causes: { reason: string; message: string }[] };
     };
 
-/** How a command's end is told: as the real API server words it. */
+/** Returns the Status of a command's end, worded like the real API server's. */
 export function exitStatus(exitCode: number): StreamStatus {
   if (exitCode === 0) return { status: 'Success' };
   return {
@@ -54,33 +54,33 @@ const server = new WebSocketServer({
   handleProtocols: (offered) => PROTOCOLS.find((protocol) => offered.has(protocol)) ?? false,
 });
 
-/** Whether the client offers a protocol that is spoken here. */
+/** Reports whether the client offers a supported protocol. */
 export function speaksProtocol(req: IncomingMessage): boolean {
   const offered = (req.headers['sec-websocket-protocol'] ?? '').split(',').map((protocol) => protocol.trim());
   return PROTOCOLS.some((protocol) => offered.includes(protocol));
 }
 
-/** Where a stream's stdin goes. */
+/** Target of a stream's stdin. */
 export interface StdinTarget {
-  /** Returns false when `onDrain` is to be waited for before the next write. */
+  /** Returns false if the next write must wait for `onDrain`. */
   write(data: Buffer): boolean;
-  /** Returns how to stop that. */
+  /** Returns a function that removes the listener. */
   onDrain(listener: () => void): () => void;
-  /** The client half-closed its stdin. */
+  /** Called when the client half-closed its stdin. */
   close(): void;
 }
 
-/** One accepted connection. */
+/** An accepted connection. */
 export class ChannelStream implements OutputSink {
   readonly wants: ReadonlySet<StreamName>;
-  /** Settles when the connection has gone, whoever ended it. */
+  /** Settles when the connection is gone, whichever side ended it. */
   readonly closed: Promise<void>;
-  /** Whether the client wants to send stdin. */
+  /** True if the client wants to send stdin. */
   readonly stdin: boolean;
   readonly #socket: WebSocket;
   #waiting: (() => void)[] = [];
 
-  /** Answers the upgrade; `query` names the streams that are wanted. */
+  /** Answers the upgrade; `query` names the requested streams. */
   static accept({ req, socket, head }: Upgrade, query: URLSearchParams, opened: (stream: ChannelStream) => void): void {
     server.handleUpgrade(req, socket, head, (webSocket) => opened(new ChannelStream(webSocket, query)));
   }
@@ -98,7 +98,7 @@ export class ChannelStream implements OutputSink {
     );
     this.stdin = isTrue(query.get('stdin'));
     if (this.stdin) socket.pause();
-    // Tells the client that the streams are there, as the real API server does.
+    // The empty message tells the client that the streams exist, as the real API server does.
     this.#send(CHANNEL[wanted[0] ?? 'error'], Buffer.alloc(0));
   }
 
@@ -114,7 +114,7 @@ export class ChannelStream implements OutputSink {
     this.#send(CHANNEL[stream], chunk);
   }
 
-  /** Passes on what comes on stdin, no faster than it is taken. Until then it is not read from the connection. */
+  /** Passes stdin on, no faster than the target takes it. Stdin is not read from the connection before this call. */
   readStdin(target: StdinTarget): void {
     const off = target.onDrain(() => this.#socket.resume());
     this.closed.then(off);
@@ -153,7 +153,7 @@ export class ChannelStream implements OutputSink {
   }
 }
 
-/** As the real API server reads booleans in queries. */
+/** Reads a boolean of a query as the real API server does. */
 export function isTrue(value: string | null): boolean {
   return value !== null && ['1', 't', 'true'].includes(value.toLowerCase());
 }

@@ -1,6 +1,6 @@
 /**
- * PersistentVolumeClaims as directories of this machine: made when a pod first needs one, removed with the claim. Size and
- * storage class have no effect.
+ * PersistentVolumeClaims as directories of this machine: created when a pod first needs one, removed with the claim.
+ * Size and storage class have no effect.
  */
 
 import { mkdirSync, readdirSync, rmSync } from 'node:fs';
@@ -12,7 +12,7 @@ import type { Store } from '../apiserver/types.ts';
 import { ContainerConfigError } from './environment.ts';
 import type { Pod } from './types.ts';
 
-/** How long to wait before the claims are listed anew after a failure, milliseconds. */
+/** Wait before the claims are listed anew after a failure, milliseconds. */
 const RELIST_MS = 200;
 
 export interface ClaimsOptions {
@@ -31,7 +31,9 @@ export class Claims {
     mkdirSync(options.folder, { recursive: true, mode: 0o700 });
   }
 
-  /** Path by the name of the pod's volume. Rejects with a `ContainerConfigError` while a claim does not exist. */
+  /**
+   * Returns paths by the name of the pod's volume. Rejects with a `ContainerConfigError` while a claim does not exist.
+   */
   async paths(pod: Pod): Promise<Map<string, string>> {
     const paths = new Map<string, string>();
     for (const { name, persistentVolumeClaim } of pod.spec.volumes ?? []) {
@@ -58,7 +60,7 @@ export class Claims {
     }
   }
 
-  /** Removes what no claim stands for any more, until the signal aborts. */
+  /** Removes directories without a claim, until the signal aborts. */
   async sweep(signal: AbortSignal): Promise<void> {
     const { store, folder, clock, logger } = this.#options;
     while (!signal.aborted) {

@@ -1,4 +1,4 @@
-/** Takes one container of a pod through its runs: waiting, running, ended, and again where the restart policy says so. */
+/** Takes one container of a pod through its runs: waiting, running, ended, and again if the restart policy says so. */
 
 import { type Clock, delay } from '../../core/runtime.ts';
 import { type ContainerDeps, type Launch, RunningContainer, StartError } from './container.ts';
@@ -8,9 +8,9 @@ import type { ProcessIdentity } from './processes.ts';
 import { type ContainerView, restarts, timestamp } from './status.ts';
 import type { Container, ContainerState, Image, Images } from './types.ts';
 
-/** How often a container that lacks a Secret or ConfigMap is tried again, milliseconds. */
+/** Interval of retries for a container that lacks a Secret or ConfigMap, milliseconds. */
 const CONFIG_RETRY_MS = 500;
-/** After this an image that is not there is shown as backing off, as a real kubelet does; milliseconds. */
+/** Time after which a missing image is shown as backing off, as in a real kubelet; milliseconds. */
 const PULL_BACKOFF_MS = 1_000;
 const FIRST_RESTART_MS = 10_000;
 const MAX_RESTART_MS = 300_000;
@@ -20,12 +20,12 @@ export interface LoopDeps {
   clock: Clock;
   images: Images;
   restartPolicy: string | undefined;
-  /** What to run; rejects with a `ContainerConfigError` while something it needs is missing. */
+  /** Prepares a run; rejects with a `ContainerConfigError` while something it needs is missing. */
   prepare(container: Container, image: Image): Promise<Launch>;
   logPath(container: string, restartCount: number): string;
-  /** Keeps on disk that a run begins, and then who it is. */
+  /** Records on disk that a run begins, and later its process. */
   record(container: string, restartCount: number, process?: ProcessIdentity): void;
-  /** The view changed. */
+  /** Called when the view changed. */
   changed(): void;
   event(type: 'Normal' | 'Warning', reason: string, message: string): void;
 }
@@ -33,7 +33,7 @@ export interface LoopDeps {
 export class ContainerLoop {
   readonly view: ContainerView;
   readonly spec: Container;
-  /** The present or last run since the kubelet began. */
+  /** The current or last run since the kubelet started. */
   current: RunningContainer | undefined;
   readonly #deps: LoopDeps;
 
@@ -62,7 +62,7 @@ export class ContainerLoop {
     }
   }
 
-  /** Ends it: TERM to its first process. */
+  /** Sends TERM to the container's first process. */
   terminate(): void {
     this.current?.terminate();
   }
@@ -76,7 +76,7 @@ export class ContainerLoop {
     this.#deps.changed();
   }
 
-  /** One run; undefined when it was stopped before it began. */
+  /** Runs the container once; undefined when it was stopped before it began. */
   async #once(image: Image, stopping: AbortSignal): Promise<number | undefined> {
     const { view, spec } = this;
     const { clock } = this.#deps;
@@ -100,7 +100,7 @@ export class ContainerLoop {
     const startedAt = timestamp(run.startedAt);
     if (run.running) this.#set({ running: { startedAt } });
     this.#deps.event('Normal', 'Started', `Started container ${view.name}`);
-    // It was stopped while it began: there is nothing yet that could end in good order.
+    // The container was stopped during its start: no process can end regularly yet.
     if (stopping.aborted) await run.kill();
     const { exitCode, finishedAt } = await run.ended;
     this.#set({
@@ -115,7 +115,7 @@ export class ContainerLoop {
     return exitCode;
   }
 
-  /** Waits until all that the container names is there; undefined when stopped first. */
+  /** Waits until everything that the container names exists; undefined when stopped first. */
   async #prepared(image: Image, stopping: AbortSignal): Promise<Launch | undefined> {
     for (;;) {
       if (stopping.aborted) return undefined;
@@ -143,7 +143,7 @@ export class ContainerLoop {
     if (!stopping.aborted) await new Promise((resolve) => stopping.addEventListener('abort', resolve, { once: true }));
   }
 
-  /** After an end: waits for the next run's turn. False when there is none. */
+  /** Waits for the next run after an end. Returns false when there is none. */
   async #again(exitCode: number, stopping: AbortSignal): Promise<boolean> {
     const { view } = this;
     if (stopping.aborted || !restarts(this.#deps.restartPolicy, exitCode)) return false;
@@ -161,7 +161,7 @@ export class ContainerLoop {
     return true;
   }
 
-  /** True when the time has passed, false when stopped before. */
+  /** Returns true when the time has passed, false when stopped before. */
   #pause(ms: number, stopping: AbortSignal): Promise<boolean> {
     return delay(this.#deps.clock, ms, stopping).then(
       () => true,

@@ -1,4 +1,4 @@
-/** One run of a container: a child process with a session of its own, its streams, its log and its end. */
+/** A run of a container: a child process with its own session, streams, log and exit. */
 
 import { type ChildProcess, spawn } from 'node:child_process';
 import { mkdirSync, statSync } from 'node:fs';
@@ -12,12 +12,12 @@ import type { PipeFactory, StandardStreams } from './pipes.ts';
 import type { ProcessTable } from './process-table.ts';
 import { type Belonging, identify, killBelonging, type ProcessIdentity, sendSignal } from './processes.ts';
 
-/** How long the pipes may stay open after the last process has gone, milliseconds. */
+/** Time that the pipes may stay open after the last process has gone, milliseconds. */
 const DRAIN_MS = 1_000;
-/** They are read between two looks at the time, however long a pause of this process was. */
+/** Interval of checks within that time: the pipes are read in between, however long this process was paused. */
 const DRAIN_LOOK_MS = 50;
 
-/** The process could not be started, and never will be as it is configured. */
+/** The process could not be started, and cannot be with this configuration. */
 export class StartError extends Error {
   readonly code = 'StartError';
 }
@@ -43,8 +43,8 @@ export interface ContainerDeps {
 }
 
 /**
- * Starts a process that leads a session of its own; resolves when the program runs. Rejects with a `StartError` that
- * reads like a container runtime's.
+ * Starts a process that leads a session of its own; resolves when the program runs. Rejects with a `StartError` worded
+ * like a container runtime's.
  */
 export async function launch(
   { argv, workingDir, env }: Launch,
@@ -74,7 +74,7 @@ function exitCode(code: number | null, signal: NodeJS.Signals | null): number {
   return code ?? 128 + (signal ? osConstants.signals[signal] : 0);
 }
 
-/** Resolves with the exit code of a child that runs. */
+/** Resolves with the exit code of a running child. */
 export function exitOf(child: ChildProcess): Promise<number> {
   return new Promise((resolve) => child.once('exit', (code, signal) => resolve(exitCode(code, signal))));
 }
@@ -86,9 +86,9 @@ export class RunningContainer {
   readonly log: LogFile;
   readonly output: Output;
   readonly stdin: StandardStreams['stdin'];
-  /** Settles once no process of the container is left and all it printed is in the log. */
+  /** Settles once no process of the container is left and all its output is in the log. */
   readonly ended: Promise<Exit>;
-  /** False from the moment its first process has ended. */
+  /** False from the moment the first process has ended. */
   running = true;
   readonly #deps: ContainerDeps;
 
@@ -127,7 +127,7 @@ export class RunningContainer {
     }
   }
 
-  /** Signals the container's first process, as a runtime does: the rest is up to that. */
+  /** Signals the container's first process only, as a runtime does. */
   terminate(): void {
     if (this.running) sendSignal(this.identity.pid, 'SIGTERM');
   }
@@ -150,7 +150,7 @@ export class RunningContainer {
     const code = await exited;
     const finishedAt = this.#deps.clock.now();
     this.running = false;
-    // In a real container nothing survives its first process.
+    // No process survives the first one, as in a real container.
     await this.kill();
     await this.#drained();
     this.output.dropStalled();
@@ -161,7 +161,7 @@ export class RunningContainer {
     return { exitCode: code, finishedAt };
   }
 
-  /** Resolves when all that was printed has been read, or has not been in time. */
+  /** Resolves when all output has been read, or the time for it is over. */
   async #drained(): Promise<void> {
     let all = false;
     const ended = this.output.ended.then(() => {

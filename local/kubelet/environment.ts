@@ -1,11 +1,13 @@
-/** A container's environment and command line, from its spec and what that names. */
+/** Environment and command line of a container, from its spec and the objects it names. */
 
 import { isNotFound } from '../../core/kube/errors.ts';
 import { configMaps, secrets } from '../../core/kube/resources.ts';
 import type { Store } from '../apiserver/types.ts';
 import type { Container, EnvVar, KeySelector, Pod } from './types.ts';
 
-/** The container cannot be made as it is configured now; `message` is for its waiting state. Tried again later. */
+/**
+ * The container cannot be created with its present configuration; `message` is for its waiting state. Retried later.
+ */
 export class ContainerConfigError extends Error {
   readonly code = 'CreateContainerConfigError';
 }
@@ -52,7 +54,7 @@ class Sources {
     this.#namespace = namespace;
   }
 
-  /** All keys with their plain values; undefined when there is no such object. */
+  /** Returns all keys with their plain values; undefined when there is no such object. */
   data(kind: 'secret' | 'configmap', name: string): Promise<Record<string, string> | undefined> {
     const key = `${kind}/${name}`;
     const known = this.#read.get(key);
@@ -71,7 +73,7 @@ class Sources {
     return data ?? {};
   }
 
-  /** undefined: not there, and optional. */
+  /** Returns undefined if the key is missing and optional. */
   async value(kind: 'secret' | 'configmap', selector: KeySelector): Promise<string | undefined> {
     const data = await this.all(kind, selector);
     if (Object.hasOwn(data, selector.key)) return data[selector.key]!;
@@ -112,8 +114,8 @@ async function variableValue(
 }
 
 /**
- * The variables of `envFrom` and `env`, on top of `base`, which they may refer to and override.
- * Rejects with a `ContainerConfigError` when something they need is missing.
+ * Returns the variables of `envFrom` and `env`, on top of `base`, which they may refer to and override. Rejects with a
+ * `ContainerConfigError` when something they need is missing.
  */
 export async function containerEnvironment(
   store: Store,
@@ -137,7 +139,7 @@ export async function containerEnvironment(
   return variables;
 }
 
-/** What to execute: the container's command, or the image's entry point, then the container's args. */
+/** Returns the command line: the container's command, or the image's entry point, then the container's args. */
 export function commandLine(
   container: Container,
   entrypoint: readonly string[],

@@ -16,7 +16,7 @@ export class PodEvents {
     this.#deps = deps;
   }
 
-  /** Writes one event; that one cannot be written is logged and has no other effect. */
+  /** Writes one event; a failed write is logged and has no other effect. */
   emit(pod: Pod, type: 'Normal' | 'Warning', reason: string, message: string): void {
     const { clock, random, logger, nodeName } = this.#deps;
     const now = timestamp(clock.now());

@@ -15,7 +15,7 @@ import type { PodFolders } from './records.ts';
 import { attach, exec, refuse } from './streams.ts';
 
 export interface HandlerDeps {
-  /** The worker of a pod, by its uid. */
+  /** Returns the worker of a pod, by its uid. */
   worker(uid: string): PodWorker | undefined;
   folders: PodFolders;
   pipes: PipeFactory;
@@ -27,7 +27,7 @@ function badRequest(message: string): ApiError {
   return new ApiError({ code: 400, reason: 'BadRequest', message });
 }
 
-/** The container that is meant, as the real API server finds it. */
+/** Returns the requested container, as the real API server selects it. */
 function containerName(pod: PodObject, asked: string | null): string {
   const names = pod.spec.containers.map((container) => container.name);
   if (asked) {
@@ -61,11 +61,11 @@ function logOptions(query: URLSearchParams, now: number): LogOptions {
   };
 }
 
-/** Which run's log is asked for: its number. */
+/** Returns the number of the run whose log is requested. */
 function logRun(pod: PodObject, loop: ContainerLoop, previous: boolean): number {
   const { name, restartCount, state, lastState } = loop.view;
   if (previous) {
-    // While the next run waits for its turn, the number is still that of the last one.
+    // While the next run waits, the number is still that of the last one.
     if (lastState.terminated) return state.waiting ? restartCount : restartCount - 1;
     throw badRequest(`previous terminated container "${name}" in pod "${pod.metadata.name}" not found`);
   }
@@ -104,7 +104,7 @@ export function podHandlers(deps: HandlerDeps): PodHandlers {
       if (isTrue(query.get('tty'))) throw badRequest('the embedded cluster has no terminals: leave out tty (-t)');
       if (kind === 'exec' && query.getAll('command').length === 0) throw badRequest('command: required');
       const container = loop?.current;
-      // The real API server accepts the connection first and tells of its own failed one to the kubelet over it.
+      // The real API server accepts the connection first and then reports the failed connection to the kubelet over it.
       if (!loop || !container?.running) {
         const status = internalError(`unable to upgrade connection: container not found ("${name}")`);
         refuse(upgrade, query, status);

@@ -1,6 +1,6 @@
 /**
- * The node of the embedded cluster: every pod is bound to it, and its containers are processes of this machine. They
- * are not isolated from it or from one another: securityContext, resources and probes have no effect.
+ * Node of the embedded cluster: every pod is bound to it, and its containers are processes of this machine. They are
+ * not isolated from it or from one another: securityContext, resources and probes have no effect.
  */
 
 import { ApiError, isAlreadyExists, isExpired } from '../../core/kube/errors.ts';
@@ -22,7 +22,7 @@ import { type Images, type Pod, pods } from './types.ts';
 
 const NODE_NAME = 'embedded';
 
-/** How long to wait before the pods are listed anew after a failure, milliseconds. */
+/** Wait before the pods are listed anew after a failure, milliseconds. */
 const RELIST_MS = 200;
 
 export interface KubeletOptions {
@@ -35,7 +35,7 @@ export interface KubeletOptions {
 }
 
 export class Kubelet {
-  /** For the API server; usable from the beginning, answers 503 until `start`. */
+  /** Handlers for the API server; usable from the beginning, answer 503 until `start`. */
   readonly handlers: PodHandlers;
   readonly #options: KubeletOptions;
   readonly #table: ProcessTable = processTable;
@@ -71,8 +71,8 @@ export class Kubelet {
   }
 
   /**
-   * Ends what a killed kubelet of the same home left running, registers the node and takes up all pods. Resolves when
-   * pods are being served. Rejects when leftovers cannot be ended: their pods might then run twice.
+   * Ends processes that a killed kubelet of the same home left running, registers the node and takes up all pods.
+   * Resolves when pods are being served. Rejects when leftovers cannot be ended: their pods might then run twice.
    */
   async start(store: Store): Promise<void> {
     const { clock, random, logger, images } = this.#options;
@@ -130,7 +130,7 @@ export class Kubelet {
     await store.patch(nodes, { name: NODE_NAME }, { status: node.status }, { type: 'merge', subresource: 'status' });
   }
 
-  /** Takes up the pods as they are now; returns the version to watch from. */
+  /** Takes up the present pods; returns the version to watch from. */
   async #list(): Promise<string> {
     const { items, metadata } = await this.#deps!.store.list(pods);
     const present = new Set(items.map((pod) => pod.metadata.uid));

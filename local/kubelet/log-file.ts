@@ -1,7 +1,7 @@
 /**
- * A container's log in the form of the CRI: one line `<time> <stdout|stderr> <F|P> <text>` per line of output, `P` for a
- * piece that goes on in the next entry of its stream. Lines are split at 16 KiB. Past 10 MiB a new file is begun and
- * one old one kept, of which nothing is served any more.
+ * A container's log in the form of the CRI: one line `<time> <stdout|stderr> <F|P> <text>` per line of output, `P` for
+ * a piece that continues in the next entry of its stream. Lines are split at 16 KiB. After 10 MiB a new file is begun;
+ * one old file is kept, and none of its text is served.
  */
 
 import { closeSync, openSync, renameSync, writeSync } from 'node:fs';
@@ -12,14 +12,14 @@ export type StreamName = 'stdout' | 'stderr';
 const MAX_LINE = 16 * 1024;
 const MAX_FILE = 10 * 1024 * 1024;
 
-/** What a reader that follows needs to know of a log being written. */
+/** Facts about a live log for a reader that follows. */
 export interface LiveLog {
   readonly path: string;
-  /** Grows by one whenever a new file is begun. */
+  /** Generation of the file; grows by one whenever a new file is begun. */
   readonly generation: number;
-  /** True once the container has ended and nothing more comes. */
+  /** True once the container has ended and no more output comes. */
   readonly closed: boolean;
-  /** Calls `listener` after every change of the above and every write. Returns how to stop that. */
+  /** Calls `listener` after every change of the above and every write. Returns a function that removes the listener. */
   onChange(listener: () => void): () => void;
 }
 
@@ -29,7 +29,7 @@ export class LogFile implements LiveLog {
   closed = false;
   readonly #clock: Clock;
   readonly #maxFile: number;
-  /** Text is kept as latin1, one character per byte: the fastest way to split and join bytes in JavaScript. */
+  /** Text in latin1, one character per byte: the fastest way to split and join bytes in JavaScript. */
   readonly #partial: Record<StreamName, string> = { stdout: '', stderr: '' };
   readonly #listeners = new Set<() => void>();
   #fd: number;
@@ -44,8 +44,8 @@ export class LogFile implements LiveLog {
   }
 
   /**
-   * Adds output; lines not yet complete are kept for later. Written synchronously: readers see a container's last
-   * words before they see its end.
+   * Adds output; incomplete lines are kept for later. Writes are synchronous, so that readers see a container's last
+   * output before its end.
    */
   write(stream: StreamName, chunk: Buffer): void {
     if (this.closed) return;
@@ -61,7 +61,7 @@ export class LogFile implements LiveLog {
     this.#append(entries.join(''));
   }
 
-  /** Writes what stands without a newline, and ends the log. */
+  /** Writes the text without a final newline, and ends the log. */
   close(): void {
     if (this.closed) return;
     let entries = '';
@@ -85,7 +85,7 @@ export class LogFile implements LiveLog {
     return `${time} ${stream} ${tag} `;
   }
 
-  /** Adds the pieces of a line that is too long; returns what is left of it. */
+  /** Adds the pieces of a line that is too long; returns the rest. */
   #split(entries: string[], stream: StreamName, line: string): string {
     let rest = line;
     for (; rest.length > MAX_LINE; rest = rest.slice(MAX_LINE)) {

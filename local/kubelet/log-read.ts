@@ -6,18 +6,18 @@ import type { LiveLog } from './log-file.ts';
 export interface LogOptions {
   follow: boolean;
   timestamps: boolean;
-  /** Entries from the end; undefined: all. */
+  /** Number of entries from the end; undefined: all. */
   tailLines?: number | undefined;
-  /** Only entries from this moment on, milliseconds since the epoch. */
+  /** Time of the first entry, milliseconds since the epoch. */
   since?: number | undefined;
-  /** Nothing after so many bytes. */
+  /** Limit of the output, bytes. */
   limitBytes?: number | undefined;
 }
 
 const BLOCK = 64 * 1024;
 const NEWLINE = 10;
 
-/** Where the last `count` lines of the file begin. */
+/** Returns the offset of the last `count` lines of the file. */
 async function tailOffset(file: FileHandle, count: number): Promise<number> {
   const { size } = await file.stat();
   let missing = count + 1;
@@ -33,11 +33,11 @@ async function tailOffset(file: FileHandle, count: number): Promise<number> {
   return 0;
 }
 
-/** Turns entries `<time> <stream> <tag> <text>`, fed as latin1 text in any pieces, into what is served. */
+/** Converts entries `<time> <stream> <tag> <text>`, fed as latin1 text in any pieces, to served output. */
 class Entries {
   readonly #options: LogOptions;
   #rest = '';
-  /** The last entry was a piece of a line that goes on. */
+  /** True if the last entry was a piece of a line that continues. */
   #continued = false;
 
   constructor(options: LogOptions) {
@@ -82,8 +82,8 @@ function nextChange(log: LiveLog, signal: AbortSignal): { promise: Promise<void>
 }
 
 /**
- * The log at `path`, in pieces. With `follow` and a `live` log it goes on until that is closed; ends quietly when the
- * signal aborts. Rejects when the file cannot be read.
+ * Yields the log at `path` in pieces. With `follow` and a `live` log it continues until that is closed; ends quietly
+ * when the signal aborts. Rejects when the file cannot be read.
  */
 export async function* readLog(
   path: string,

@@ -1,24 +1,24 @@
 /**
- * Carries what a process prints to its log and to everybody attached. One that does not read blocks the stream for
- * all, log included, and in the end the process itself: as a container runtime does it.
+ * Copies a process's output to its log and to every attached reader. A reader that does not read blocks the stream for
+ * all, log included, and in the end the process itself, as with a container runtime.
  */
 
 import type { Readable } from 'node:stream';
 import type { LogFile, StreamName } from './log-file.ts';
 
-/** Somebody who gets output as it comes. */
+/** Receiver of live output. */
 export interface OutputSink {
   readonly wants: ReadonlySet<StreamName>;
   write(stream: StreamName, chunk: Buffer): void;
-  /** True while it can take no more; `onRoom` is then called once that changes. */
+  /** True while it can take no more; `onRoom` is called when that changes. */
   readonly full: boolean;
   onRoom(listener: () => void): void;
-  /** Nothing more comes. */
+  /** Called when no more output comes. */
   end(): void;
 }
 
 export class Output {
-  /** Settles when both streams have ended and all of it is in the log. */
+  /** Settles when both streams have ended and all output is in the log. */
   readonly ended: Promise<void>;
   readonly #streams: Record<StreamName, Readable>;
   readonly #log: LogFile | undefined;
@@ -30,7 +30,7 @@ export class Output {
     this.ended = Promise.all([this.#carry('stdout'), this.#carry('stderr')]).then(() => {});
   }
 
-  /** What was printed before is not repeated. */
+  /** Adds a receiver of later output. */
   add(sink: OutputSink): void {
     this.#sinks.add(sink);
   }
@@ -40,7 +40,7 @@ export class Output {
     this.#resume();
   }
 
-  /** Ends those who block the streams, so that the rest reaches the log. */
+  /** Ends the receivers that block the streams, so that the rest reaches the log. */
   dropStalled(): void {
     for (const sink of this.#sinks) {
       if (!sink.full) continue;
@@ -49,7 +49,7 @@ export class Output {
     }
   }
 
-  /** Tells everybody that nothing more comes, and gives up what was not read. */
+  /** Ends all receivers and drops unread output. */
   close(): void {
     for (const stream of Object.values(this.#streams)) stream.destroy();
     for (const sink of this.#sinks) sink.end();

@@ -1,7 +1,7 @@
 /**
  * Standard streams of a container as real pipes. Node's own `stdio: 'pipe'` gives sockets, on which `> /dev/stderr`
- * fails in every shell script; in a real container the streams are pipes. Named pipes, opened at both ends and then
- * unlinked, are the ones a Node program can make.
+ * fails in every shell script. Named pipes, opened at both ends and then unlinked, are the only pipes that a Node
+ * program can create.
  */
 
 import { execFile } from 'node:child_process';
@@ -13,23 +13,23 @@ import { promisify } from 'node:util';
 const { O_RDONLY, O_WRONLY, O_RDWR, O_NONBLOCK } = constants;
 const run = promisify(execFile);
 
-/** A batch serves four containers: one start of `mkfifo` (some ms) is then rarely waited for. */
+/** Size of a batch, enough for four containers: a start rarely waits for `mkfifo` (some ms) then. */
 const BATCH = 12;
 
 export interface StandardStreams {
-  /** Our ends. */
+  /** Our ends of the streams. */
   stdin: Socket | undefined;
   stdout: Socket;
   stderr: Socket;
   /** The child's ends, for `spawn`. */
   childFds: [number | 'ignore', number, number];
-  /** Closes the child's ends in this process; to be called after `spawn`, whatever came of it. */
+  /** Closes the child's ends in this process; must be called after `spawn`, with or without success. */
   closeChildEnds(): void;
   /** Closes everything. */
   destroy(): void;
 }
 
-/** Makes standard streams; keeps a stock of named pipes under `folder`. */
+/** Creates standard streams; keeps a stock of named pipes under `folder`. */
 export class PipeFactory {
   readonly #folder: string;
   readonly #stock: string[] = [];
@@ -42,7 +42,7 @@ export class PipeFactory {
     mkdirSync(folder, { recursive: true, mode: 0o700 });
   }
 
-  /** Makes sure that a next container does not wait. */
+  /** Fills the stock, so that the next container does not wait. */
   prepare(): Promise<void> {
     if (this.#stock.length > BATCH / 2) return Promise.resolve();
     this.#making ??= this.#make().finally(() => {
@@ -92,13 +92,13 @@ function outputPipe(path: string): [number, Socket] {
 }
 
 function inputPipe(path: string): [number, Socket] {
-  // Either end alone would block, or fail, until the other is there; opened both ways it does neither.
+  // An open of either end alone would block, or fail, until the other is open; an open for both does neither.
   const both = openSync(path, O_RDWR);
   const childs = openSync(path, O_RDONLY);
   const ours = openSync(path, O_WRONLY | O_NONBLOCK);
   closeSync(both);
   const stdin = new Socket({ fd: ours, readable: false, writable: true });
-  // A child that closed its stdin is no fault of ours: what was meant for it is dropped.
+  // A child may close its stdin: input meant for it is dropped.
   stdin.on('error', () => {});
   return [childs, stdin];
 }

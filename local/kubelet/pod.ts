@@ -1,4 +1,4 @@
-/** One pod of this node, from its scheduling to its removal. */
+/** Worker of one pod of this node, from its scheduling to its removal. */
 
 import { isConflict, isNotFound } from '../../core/kube/errors.ts';
 import type { Clock, Logger } from '../../core/runtime.ts';
@@ -15,7 +15,7 @@ import { podStatus, restarts, timestamp } from './status.ts';
 import { type Container, type ContainerStatus, type Images, type Pod, pods } from './types.ts';
 import { makeVolumes, underRoot, workingDirectory } from './volumes.ts';
 
-/** A pod that was removed by force still gets this long between TERM and KILL, milliseconds; as in a real kubelet. */
+/** Time between TERM and KILL for a pod that was removed by force, milliseconds; as in a real kubelet. */
 const FORCED_GRACE_MS = 1_000;
 
 export interface PodDeps {
@@ -45,7 +45,7 @@ const STOPPED: Ended = {
   message: 'Pod was terminated because the embedded cluster was stopped.',
 };
 
-/** A scheduler leaves a pod with gates alone until they have been taken away. */
+/** Reports scheduling gates: a scheduler leaves a pod alone until they have been removed. */
 const isHeldBack = ({ spec }: Pod) => Boolean(spec.schedulingGates?.length);
 
 export class PodWorker {
@@ -57,7 +57,7 @@ export class PodWorker {
   readonly #startTime: string;
   #pod: Pod;
   #ended: Ended | undefined;
-  /** The object is gone: nothing is written any more. */
+  /** True once the object is gone: no status is written any more. */
   #removed = false;
   #running: Promise<void> = Promise.resolve();
   #terminating: Promise<void> | undefined;
@@ -66,7 +66,7 @@ export class PodWorker {
   #dirty = false;
   #writing: Promise<void> | undefined;
 
-  /** `record` is what an earlier kubelet left about the pod: its processes are gone by now. */
+  /** `record` is the record of an earlier kubelet about the pod, whose processes are gone by now. */
   constructor(deps: PodDeps, pod: Pod, record: PodRecord | undefined) {
     this.uid = pod.metadata.uid;
     this.#deps = deps;
@@ -83,7 +83,7 @@ export class PodWorker {
     return this.#pod;
   }
 
-  /** Starts what is to run. A pod that had run under an earlier kubelet and may not restart becomes Failed. */
+  /** Starts the containers. A pod that ran under an earlier kubelet and may not restart becomes Failed. */
   start(): void {
     const phase = this.#pod.status?.phase;
     if (phase === 'Succeeded' || phase === 'Failed') return;
@@ -108,7 +108,7 @@ export class PodWorker {
     }
   }
 
-  /** The object is gone: ends what still runs and removes the pod's folders. */
+  /** Called when the object is gone: ends the remaining processes and removes the pod's folders. */
   async removed(): Promise<void> {
     this.#removed = true;
     await this.terminate(FORCED_GRACE_MS);
@@ -119,7 +119,10 @@ export class PodWorker {
     }
   }
 
-  /** The node stops: ends what runs. A pod that may not restart is then Failed, any other goes on at the next start. */
+  /**
+   * Called when the node stops: ends the pod. A pod that may not restart is then Failed; any other continues at the
+   * next start.
+   */
   async shutdown(graceMs: number): Promise<void> {
     const asked = (this.#pod.spec.terminationGracePeriodSeconds ?? 30) * 1_000;
     const interrupted = this.loops.some((loop) => loop.current?.running);
@@ -127,7 +130,10 @@ export class PodWorker {
     await this.terminate(Math.min(asked, graceMs));
   }
 
-  /** TERM, and KILL after `graceMs`; a later call can only bring the KILL forward. Resolves when nothing runs. */
+  /**
+   * Sends TERM, and KILL after `graceMs`; a later call can only bring the KILL forward. Resolves when no process is
+   * left.
+   */
   terminate(graceMs: number): Promise<void> {
     const { clock } = this.#deps;
     const killAt = clock.monotonic() + graceMs;
@@ -166,7 +172,7 @@ export class PodWorker {
     }
   }
 
-  /** What a scheduler does: the pod gets its node. */
+  /** Sets the pod's node, as a scheduler does. */
   async #bind(): Promise<void> {
     const { store, nodeName } = this.#deps;
     const { namespace, name } = this.#pod.metadata;
@@ -220,7 +226,7 @@ export class PodWorker {
     }
   }
 
-  /** Nothing of this program's environment but the search path and the time zone. */
+  /** Passes only the search path and the time zone of this program's environment on. */
   async #environment(spec: Container, image: Record<string, string>, root: string): Promise<Record<string, string>> {
     const base = {
       PATH: process.env.PATH ?? '/usr/local/bin:/usr/bin:/bin',
@@ -234,7 +240,7 @@ export class PodWorker {
     return { ...env, [MARKER_ROOT]: root, [MARKER_POD]: this.uid, [MARKER_CONTAINER]: spec.name };
   }
 
-  /** A container's state as an earlier kubelet left it; one that had been started is gone. */
+  /** Returns a container's state as an earlier kubelet left it; a started one is gone. */
   #before(status: ContainerStatus | undefined, hadRun: boolean) {
     if (!status) return undefined;
     const { restartCount, state, lastState } = status;
@@ -280,7 +286,7 @@ export class PodWorker {
     }
   }
 
-  /** After a refused write: takes the object as it is now. Rethrows what is neither a conflict nor the object's end. */
+  /** Reads the object again after a refused write. Rethrows errors other than a conflict or a missing object. */
   async #reread(error: unknown): Promise<void> {
     if (!isConflict(error) && !isNotFound(error)) throw error;
     const { namespace, name } = this.#pod.metadata;
@@ -294,7 +300,7 @@ export class PodWorker {
     }
   }
 
-  /** Takes the object away once nothing runs any more. */
+  /** Deletes the object once no process is left. */
   async #delete(): Promise<void> {
     if (this.#removed) return;
     const { namespace, name } = this.#pod.metadata;

@@ -11,7 +11,7 @@ function readOrUndefined(path: string): string | undefined {
   }
 }
 
-/** Where the main thread has ended the others still have it. */
+/** Reads the environment from another thread, because a main thread that has ended has none. */
 function threadsEnvironment(pid: number): string | undefined {
   try {
     for (const thread of readdirSync(`/proc/${pid}/task`)) {
@@ -19,12 +19,12 @@ function threadsEnvironment(pid: number): string | undefined {
       if (text !== undefined) return text;
     }
   } catch {
-    // It has ended.
+    // The thread has ended.
   }
   return undefined;
 }
 
-/** `environ`-style text: NAME=value pairs ended by NUL. */
+/** Parses `environ`-style text: NAME=value pairs ended by NUL. */
 function parseEnvironment(text: string): Map<string, string> {
   const variables = new Map<string, string>();
   for (const entry of text.split('\0')) {
@@ -36,10 +36,10 @@ function parseEnvironment(text: string): Map<string, string> {
 
 const PF_KTHREAD = 0x00200000;
 
-/** The fields of `stat` from the third on. */
+/** Returns the fields of `stat` from the third on. */
 function statFields(pid: number): string[] | undefined {
   const stat = readOrUndefined(`/proc/${pid}/stat`);
-  // The second field is the program's name in parentheses and may itself hold blanks and parentheses.
+  // The second field is the program's name in parentheses and may itself contain blanks and parentheses.
   return stat?.slice(stat.lastIndexOf(')') + 2).split(' ');
 }
 
@@ -60,7 +60,7 @@ export const procTable: ProcessTable = {
   find(pid) {
     const fields = statFields(pid);
     if (fields === undefined) return undefined;
-    // A zombie with more threads than the dead main one lives.
+    // A zombie with more threads than its dead main thread is alive.
     if (fields[0] === 'X' || (fields[0] === 'Z' && Number(fields[17]) <= 1)) return undefined;
     return { pid, ppid: Number(fields[1]), sid: Number(fields[3]), start: Number(fields[19]) };
   },
@@ -70,12 +70,12 @@ export const procTable: ProcessTable = {
   },
   isLoading() {
     return readdirSync('/proc').some((entry) => {
-      // Process 1 is nobody's child.
+      // Process 1 is no child of any process.
       if (!/^\d+$/.test(entry) || entry === '1') return false;
       const fields = statFields(Number(entry));
       if (!fields || fields[0] === 'X' || fields[0] === 'Z') return false;
       const isKernelThread = (Number(fields[6]) & PF_KTHREAD) !== 0;
-      // The kernel sets the end of the environment last. It shows 0 of processes that this user may not look into too.
+      // The kernel sets the end of the environment last. It also shows 0 for processes that this user may not read.
       return !isKernelThread && fields[48] === '0' && isOwn(entry);
     });
   },

@@ -1,9 +1,9 @@
 /**
- * The machine's process table, and how a container's processes are found in it.
+ * The machine's process table, and the search for a container's processes in it.
  *
- * There is no cgroup to ask, so a process belongs to a container when any of these holds: its environment carries the
- * container's marker, it is in a session that one of the container's processes leads, or its parent belongs. What
- * cleared its environment, began a session of its own and lost its parent, all before anybody looked, is not found.
+ * There is no cgroup, so a process belongs to a container when any of these holds: its environment has the container's
+ * marker, it is in a session that one of the container's processes leads, or its parent belongs. A process that cleared
+ * its environment, began a session of its own and lost its parent between two scans is not found.
  */
 
 import { platform } from 'node:process';
@@ -11,14 +11,14 @@ import { procTable } from './proc.ts';
 import type { ProcessTable } from './process-table.ts';
 import { psTable } from './ps.ts';
 
-/** What identifies one process for good: a pid alone is given again. */
+/** Identity of a process for ever; a pid alone can be reused. */
 export interface ProcessIdentity {
   pid: number;
   start: number;
   bootId: string;
 }
 
-/** The table of this machine. */
+/** Process table of this machine. */
 export const processTable: ProcessTable = platform === 'linux' ? procTable : psTable;
 
 export function identify(table: ProcessTable, pid: number): ProcessIdentity | undefined {
@@ -26,25 +26,25 @@ export function identify(table: ProcessTable, pid: number): ProcessIdentity | un
   return info && { pid, start: info.start, bootId: table.bootId() };
 }
 
-/** Whether exactly that process still runs. */
+/** Reports whether exactly that process is still running. */
 export function isAlive(table: ProcessTable, identity: ProcessIdentity): boolean {
   return identity.bootId === table.bootId() && table.find(identity.pid)?.start === identity.start;
 }
 
 export interface Belonging {
-  /** First processes of the containers in question (session leaders), alive or not. */
+  /** First processes of the containers (session leaders), alive or not. */
   leaders: ProcessIdentity[];
-  /** Judges a process by the environment it was started with. */
+  /** Tests the environment that a process was started with. */
   marked: (environment: Map<string, string>) => boolean;
 }
 
-/** The pids that belong to the containers described, parents before their children where both are known. */
+/** Returns the pids that belong to the containers, parents before their children where both are known. */
 export function findBelonging(table: ProcessTable, { leaders, marked }: Belonging): number[] {
   const bootId = table.bootId();
   const current = leaders.filter((leader) => leader.bootId === bootId);
   const processes = table.list();
   const byPid = new Map(processes.map((info) => [info.pid, info]));
-  // A leader's pid can be another process by now; while members of the session live it is not given again.
+  // A leader's pid can be another process by now; it is not reused while members of the session live.
   const sessions = new Set(
     current.filter(({ pid, start }) => (byPid.get(pid)?.start ?? start) === start).map((leader) => leader.pid),
   );
@@ -66,7 +66,7 @@ export function findBelonging(table: ProcessTable, { leaders, marked }: Belongin
   return [...found];
 }
 
-/** Sends a signal; a process that is gone already is no error. A negative pid is a process group. */
+/** Sends a signal, also to a process group by a negative pid. A process that is gone already is no error. */
 export function sendSignal(pid: number, signal: NodeJS.Signals): void {
   try {
     process.kill(pid, signal);
@@ -77,8 +77,9 @@ export function sendSignal(pid: number, signal: NodeJS.Signals): void {
 }
 
 /**
- * Kills everything that belongs, looking again until nothing is left: a fork may slip past one look.
- * Returns the pids that still ran after `timeoutMs` of waiting (a process stuck in the kernel): a pause of this process is none.
+ * Kills every process that belongs, in repeated scans until none is left, because a fork may slip past one scan.
+ * Returns the pids that still ran after `timeoutMs` of waiting (a process stuck in the kernel). A pause of this process
+ * does not count as waiting.
  */
 export async function killBelonging(table: ProcessTable, belonging: Belonging, timeoutMs = 5_000): Promise<number[]> {
   for (let wait = 2, waited = 0; ; wait = Math.min(wait * 2, 100)) {

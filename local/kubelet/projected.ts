@@ -1,4 +1,6 @@
-/** Files of projected volumes, from Secrets: written once, when the pod is prepared, and readable by their owner only. */
+/**
+ * Files of projected volumes, from Secrets: written once, when the pod is prepared, and readable by their owner only.
+ */
 
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { dirname, join, normalize } from 'node:path';

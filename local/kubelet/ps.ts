@@ -1,4 +1,4 @@
-/** The process table by way of `ps`, for machines without /proc (macOS). */
+/** Process table by `ps`, for machines without /proc (macOS). */
 
 import { execFileSync } from 'node:child_process';
 import type { ProcessInfo, ProcessTable } from './process-table.ts';
@@ -7,12 +7,12 @@ function ps(args: string[]): string {
   try {
     return execFileSync('ps', args, { encoding: 'latin1', env: { ...process.env, LC_ALL: 'C' }, maxBuffer: 64 << 20 });
   } catch (error) {
-    // `ps -p` ends with 1 when there is no such process.
+    // `ps -p` exits with 1 when there is no such process.
     return (error as { stdout?: string }).stdout ?? '';
   }
 }
 
-/** The last is five words in the C locale. */
+/** Columns of `ps`; the last one is five words in the C locale. */
 const COLUMNS = 'pid=,ppid=,pgid=,stat=,lstart=';
 
 function parse(text: string): ProcessInfo[] {
@@ -26,13 +26,13 @@ function parse(text: string): ProcessInfo[] {
   return processes;
 }
 
-/** Of all processes, taken at once when first asked for after a `list`: starting `ps` is slow. */
+/** Environments of all processes, read together at the first request after a `list`, because `ps` is slow to start. */
 let environments: Map<number, Map<string, string>> | undefined;
 
 function readEnvironments(): Map<number, Map<string, string>> {
   const all = new Map<number, Map<string, string>>();
   for (const line of ps(['eww', '-A', '-o', 'pid=,command=']).split('\n')) {
-    // The environment follows the command, separated by blanks: enough to see markers, whose values hold none.
+    // The environment follows the command, separated by blanks: enough to find markers, whose values contain none.
     const [pid, ...words] = line.trim().split(/\s+/);
     const variables = new Map<string, string>();
     for (const word of words) {
@@ -54,7 +54,7 @@ export const psTable: ProcessTable = {
     environments ??= readEnvironments();
     return environments.get(pid);
   },
-  // Not told by ps; a look takes longer than a program's loading.
+  // ps does not tell; a scan takes longer than a program's loading.
   isLoading: () => false,
   // Start times are wall-clock here and differ between boots by themselves.
   bootId: () => 'wall-clock',

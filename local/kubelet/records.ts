@@ -1,5 +1,5 @@
 /**
- * What the kubelet keeps on disk about pods it has started, so that its successor neither starts one twice nor leaves
+ * Records on disk of the pods that the kubelet has started, so that its successor neither starts one twice nor leaves
  * processes behind.
  */
 
@@ -31,12 +31,12 @@ export class PodFolders {
     for (const folder of [this.roots, join(home, 'kubelet')]) mkdirSync(folder, { recursive: true, mode: 0o700 });
   }
 
-  /** The folder above all pods' roots. */
+  /** Folder of all pods' roots. */
   get roots(): string {
     return join(this.#home, 'pods');
   }
 
-  /** The folder above the directories of PersistentVolumeClaims, which outlive pods. */
+  /** Folder of the directories of PersistentVolumeClaims, which outlive pods. */
   get volumes(): string {
     return join(this.#home, 'volumes');
   }
@@ -49,7 +49,7 @@ export class PodFolders {
     return join(this.#folder(uid), 'logs', container, `${restartCount}.log`);
   }
 
-  /** undefined: nothing of that pod was ever started here. */
+  /** Returns undefined when nothing of that pod was ever started here. */
   read(uid: string): PodRecord | undefined {
     let text: string;
     try {
@@ -60,7 +60,7 @@ export class PodFolders {
     return record.parse(JSON.parse(text));
   }
 
-  /** Written before a process is started, and again once its identity is known. */
+  /** Writes the record before a process is started, and again once its identity is known. */
   write(pod: PodRecord): void {
     mkdirSync(this.#folder(pod.uid), { recursive: true, mode: 0o700 });
     const path = this.#record(pod.uid);
@@ -68,7 +68,7 @@ export class PodFolders {
     renameSync(`${path}.new`, path);
   }
 
-  /** Pods that have a folder of either kind. */
+  /** Returns the pods that have a folder of either kind. */
   known(): string[] {
     const list = (folder: string) =>
       readdirSync(folder, { withFileTypes: true }).filter((entry) => entry.isDirectory());
@@ -76,19 +76,19 @@ export class PodFolders {
     return [...new Set(names)];
   }
 
-  /** Every first process that was ever recorded. */
+  /** Returns every first process that was ever recorded. */
   processes(): ProcessIdentity[] {
     return this.known().flatMap((uid) =>
       Object.values(this.read(uid)?.containers ?? {}).flatMap((container) => container.process ?? []),
     );
   }
 
-  /** Where named pipes are made. */
+  /** Folder for named pipes. */
   get pipes(): string {
     return join(this.#home, 'pipes');
   }
 
-  /** Removes all that a pod left on disk. */
+  /** Removes everything that a pod left on disk. */
   remove(uid: string): void {
     for (const folder of [this.root(uid), this.#folder(uid)]) rmSync(folder, { recursive: true, force: true });
   }

@@ -1,8 +1,8 @@
-/** A pod's status, from the states of its containers: pure. */
+/** Status of a pod, from the states of its containers: pure. */
 
 import type { ContainerState, ContainerStatus, Pod, PodCondition, PodPhase, PodStatus } from './types.ts';
 
-/** What the kubelet knows of one container. */
+/** State of one container for the status. */
 export interface ContainerView {
   name: string;
   image: string;
@@ -12,12 +12,12 @@ export interface ContainerView {
   lastState: ContainerState;
 }
 
-/** Seconds precision, as every timestamp of the Kubernetes API. */
+/** Formats a time with seconds precision, as every timestamp of the Kubernetes API. */
 export function timestamp(milliseconds: number): string {
   return `${new Date(milliseconds).toISOString().slice(0, 19)}Z`;
 }
 
-/** Whether a container that ended so is started again. */
+/** Reports whether a container with this exit code is started again. */
 export function restarts(policy: string | undefined, exitCode: number): boolean {
   return policy === 'Always' || policy === undefined || (policy === 'OnFailure' && exitCode !== 0);
 }
@@ -62,7 +62,7 @@ function readiness(
   };
 }
 
-/** The whole status of a pod; conditions that did not change keep their time. `ended` explains an end from outside. */
+/** Returns the whole status of a pod; unchanged conditions keep their time. `ended` explains an end from outside. */
 export function podStatus(
   pod: Pod,
   containers: readonly ContainerView[],
@@ -96,7 +96,7 @@ export function podStatus(
     podIPs: [{ ip: '127.0.0.1' }],
     qosClass: pod.status?.qosClass ?? 'BestEffort',
     conditions: [...conditions, ...foreign],
-    // pkg/kubelet/types SortedContainerStatuses
+    // Statuses are sorted like pkg/kubelet/types SortedContainerStatuses.
     containerStatuses: containers.map(containerStatus).sort((one, other) => (one.name < other.name ? -1 : 1)),
   };
 }

@@ -14,7 +14,7 @@ import type { PipeFactory, StandardStreams } from './pipes.ts';
 import type { ProcessTable } from './process-table.ts';
 import { identify, killBelonging } from './processes.ts';
 
-/** Answers the upgrade and at once says why there is nothing to connect to. */
+/** Accepts the upgrade and at once reports why there is nothing to connect to. */
 export function refuse(upgrade: Upgrade, query: URLSearchParams, status: StreamStatus): void {
   ChannelStream.accept(upgrade, query, (stream) => stream.finish(status));
 }
@@ -45,7 +45,7 @@ export function attach(
       if (stdinOnce) stdin?.end();
     };
     if (stream.stdin) {
-      // A container without stdin takes no input; what is sent is dropped.
+      // A container without stdin takes no input; received input is dropped.
       stream.readStdin(stdin ? stdinTarget(stdin, endStdin) : NOWHERE);
       stream.closed.then(endStdin);
     }
@@ -90,7 +90,7 @@ async function runCommand(
     if (!container.running) await container.kill();
     const { stdin } = streams;
     if (stdin) stream.readStdin(stdinTarget(stdin, () => stdin.end()));
-    // A command whose client has gone is ended; what it left in the background when it ended by itself stays.
+    // A command whose client has gone is ended; background processes of a command that ended by itself stay.
     stream.closed.then(() => {
       if (leader && !ended) return killBelonging(table, { leaders: [leader], marked: () => false });
     });

@@ -1,4 +1,4 @@
-/** Pods and what they name, as far as the kubelet looks at them; and what the kubelet is made of. */
+/** Pods and objects that they name, as far as the kubelet reads them; and the parts of the kubelet. */
 
 import type { KubeObject, Resource, Stored } from '../../core/kube/types.ts';
 
@@ -46,7 +46,7 @@ interface Volume {
 
 export interface PodSpec {
   nodeName?: string;
-  /** No node takes the pod while there are any. */
+  /** Gates that keep any node from taking the pod. */
   schedulingGates?: { name: string }[];
   restartPolicy?: 'Always' | 'OnFailure' | 'Never';
   terminationGracePeriodSeconds?: number;
@@ -114,12 +114,12 @@ export interface PodObject extends KubeObject {
 
 export type Pod = Stored<PodObject>;
 
-/** Typed by what the kubelet reads and writes of a pod. */
+/** Resource of pods, typed by the fields that the kubelet reads and writes. */
 export const pods: Resource<PodObject> = { group: '', version: 'v1', plural: 'pods', kind: 'Pod', namespaced: true };
 
-/** What an image name stands for on this machine. */
+/** Program of an image on this machine. */
 export interface Image {
-  /** The program and its first arguments, used where a container names no command of its own. */
+  /** Program and first arguments for a container without a command of its own. */
   entrypoint: string[];
   env?: Record<string, string>;
   workingDir?: string;

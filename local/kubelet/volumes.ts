@@ -1,7 +1,7 @@
 /**
- * A pod's directories. Processes have no mounts, so an emptyDir mounted at /x is the directory <root>/x, where <root>
- * is the pod's own folder, told to its processes in BERTH_LOCAL_ROOT. A program that is to work in a container and
- * here puts that variable's value, if set, before the absolute paths it writes to.
+ * Directories of a pod. Processes have no mounts, so an emptyDir mounted at /x is the directory <root>/x. <root> is the
+ * pod's own folder, passed to its processes in BERTH_LOCAL_ROOT. A program that runs both in a container and here puts
+ * that variable's value, if set, before the absolute paths it writes to.
  */
 
 import { mkdirSync, symlinkSync } from 'node:fs';
@@ -9,14 +9,14 @@ import { dirname, join, normalize } from 'node:path';
 import { ContainerConfigError } from './environment.ts';
 import type { PodSpec } from './types.ts';
 
-/** The path of `mountPath` under the root; what leaves the root is brought back into it. */
+/** Returns the path of `mountPath` under the root; a path that leaves the root is brought back into it. */
 export function underRoot(root: string, mountPath: string): string {
   return join(root, normalize(join('/', mountPath)));
 }
 
 /**
- * Makes the root, home and tmp in it, and the mounts of all containers. Volumes shared by mounts share a directory; `claims`
- * says where those of PersistentVolumeClaims are, by the volume's name.
+ * Creates the root, home and tmp in it, and the mounts of all containers. Mounts of one volume share a directory;
+ * `claims` has the directories of PersistentVolumeClaims, by the volume's name.
  */
 export function makeVolumes(root: string, spec: PodSpec, claims: ReadonlyMap<string, string> = new Map()): void {
   for (const folder of [root, join(root, 'home'), join(root, 'tmp')])
@@ -29,7 +29,7 @@ export function makeVolumes(root: string, spec: PodSpec, claims: ReadonlyMap<str
   }
   const mounts = spec.containers.flatMap((container) => container.volumeMounts ?? []);
   const known = new Map<string, string>();
-  // Parents before what is mounted inside them.
+  // Parents are created before mounts inside them.
   for (const mount of mounts.toSorted((a, b) => a.mountPath.length - b.mountPath.length)) {
     if (mount.subPath)
       throw new ContainerConfigError(`volume mount "${mount.name}": the embedded cluster has no subPath`);
@@ -44,7 +44,7 @@ export function makeVolumes(root: string, spec: PodSpec, claims: ReadonlyMap<str
   }
 }
 
-/** A container's working directory: one inside a mount is in the pod's root, any other is this machine's. */
+/** Returns a container's working directory: one inside a mount is in the pod's root, any other is this machine's. */
 export function workingDirectory(root: string, spec: PodSpec, workingDir: string | undefined): string {
   if (!workingDir) return root;
   const inside = (mountPath: string) =>

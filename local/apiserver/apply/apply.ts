@@ -34,7 +34,10 @@ export interface ApplyOptions {
   now: number;
 }
 
-/** The configuration in an apply request. 422 without a manager, 400 or 500 as the API server for what is no such object. */
+/**
+ * Checks the configuration in an apply request. Throws 422 without a manager, and 400 or 500 as the API server for a
+ * body that is not such an object.
+ */
 export function checkConfiguration(body: unknown, type: ResourceType, name: string, manager: string | null): ApiObject {
   if (!manager) {
     throw invalidObject({ group: 'meta.k8s.io', kind: 'PatchOptions' }, '', [
@@ -68,7 +71,10 @@ function typeProblems(body: Json, type: ResourceType): string[] {
   return [...unknown, ...wrong];
 }
 
-/** Server-side apply onto an object that is there: merged, with what this manager no longer wants removed. 409 on conflicts. */
+/**
+ * Applies a configuration to an existing object: merges it and removes fields that this manager no longer wants. Throws
+ * 409 on conflicts.
+ */
 export function applyConfiguration(
   live: ApiObject,
   configuration: ApiObject,
@@ -97,7 +103,7 @@ export function applyConfiguration(
   const merged = merge(live, configuration, schema) as ApiObject;
   const kept: FieldSet = others.reduce((all, { fields }) => all.union(fields), wanted);
   const dropped = own ? own.fields.difference(kept) : new Set<string>();
-  // Parents first: an item goes as a whole, unless somebody else has set something in it.
+  // Parents are removed first: an item is removed as a whole unless another manager has set a field in it.
   for (const path of [...dropped].sort()) if (!isKeptBelow(path, kept)) removeField(merged, schema, path, kept);
 
   refreshLastApplied(merged, live, configuration, manager.name);
@@ -108,7 +114,7 @@ export function applyConfiguration(
   return merged;
 }
 
-/** The managers of an object that an apply creates. */
+/** Returns the managers of an object that an apply creates. */
 export function firstManagers(configuration: ApiObject, type: ResourceType, options: ApplyOptions): ApiObject {
   const fields = withoutIdentity(fieldsOf(configuration, typedSchema(type), false));
   const managedFields = toManagedFields([{ entry: newEntry(options.manager, type, options.now), fields }]);
@@ -142,7 +148,7 @@ function conflicts(contested: { owner: Owner; paths: FieldSet }[]) {
   });
 }
 
-/** What is granular is merged, what is atomic is replaced. */
+/** Merges granular values and replaces atomic ones. */
 function merge(live: unknown, wanted: unknown, schema: Schema): unknown {
   if (Array.isArray(wanted) && Array.isArray(live) && isGranular(wanted, schema)) {
     const result = [...live];
@@ -162,7 +168,7 @@ function merge(live: unknown, wanted: unknown, schema: Schema): unknown {
   return result;
 }
 
-/** Removes a field, and what became empty around it and is nobody else's. */
+/** Removes a field, and empty parents that belong to no other manager. */
 function removeField(object: unknown, schema: Schema, path: string, kept: FieldSet): void {
   const parent = parentOf(path);
   const container = parent === '' ? object : valueAt(object, schema, parent);

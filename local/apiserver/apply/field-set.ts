@@ -2,14 +2,14 @@ import { equal, isObject, type Json } from '../object.ts';
 import { fieldSchema, type Schema } from '../validation/schema.ts';
 
 /**
- * A set of fields of an object, as `metadata.managedFields` has it: paths whose steps are `f:name`, for a list map's item
- * `k:{"key":"value"}`, for a set's value `v:value`.
+ * Set of fields of an object in the form of `metadata.managedFields`: paths whose steps are `f:name`,
+ * `k:{"key":"value"}` for an item of a list map, `v:value` for a value of a set.
  */
 export type FieldSet = Set<string>;
 
 const separator = '\u0001';
 const join = (path: string, step: string) => (path === '' ? step : `${path}${separator}${step}`);
-/** The path of fields one below the other. */
+/** Returns the path of nested fields. */
 export const pathOf = (...fields: string[]) => fields.map((field) => `f:${field}`).join(separator);
 export const stepsOf = (path: string) => path.split(separator);
 export const parentOf = (path: string) => stepsOf(path).slice(0, -1).join(separator);
@@ -19,7 +19,7 @@ export const isBelow = (path: string, ancestor: string) => path.startsWith(`${an
 const granularList = (schema: Schema) =>
   schema['x-kubernetes-list-type'] === 'map' || schema['x-kubernetes-list-type'] === 'set';
 
-/** The step to an item of a granular list. */
+/** Returns the step to an item of a granular list. */
 export function itemStep(item: unknown, schema: Schema): string {
   if (schema['x-kubernetes-list-type'] === 'set') return `v:${JSON.stringify(item)}`;
   const keys = [...(schema['x-kubernetes-list-map-keys'] ?? [])].sort();
@@ -28,17 +28,19 @@ export function itemStep(item: unknown, schema: Schema): string {
   return `k:${JSON.stringify(Object.fromEntries(entries))}`;
 }
 
-/** What is merged field by field; everything else has one owner as a whole. */
+/** True for a value that is merged field by field; any other value has one owner as a whole. */
 export const isGranular = (value: unknown, schema: Schema): value is Json | unknown[] =>
   Array.isArray(value) ? granularList(schema) : isObject(value) && schema['x-kubernetes-map-type'] !== 'atomic';
 
-/** The children of a granular value: step, value, schema. */
+/** Returns the children of a granular value: step, value, schema. */
 function children(value: Json | unknown[], schema: Schema): [string, unknown, Schema][] {
   if (Array.isArray(value)) return value.map((item) => [itemStep(item, schema), item, schema.items ?? {}]);
   return Object.entries(value).map(([key, child]) => [`f:${key}`, child, fieldSchema(schema, key) ?? {}]);
 }
 
-/** All fields of a value: its leaves and list items, and with `containers` the objects and lists around them. */
+/**
+ * Returns all fields of a value: its leaves and list items, and with `containers` the objects and lists around them.
+ */
 export function fieldsOf(
   value: unknown,
   schema: Schema,
@@ -54,7 +56,7 @@ export function fieldsOf(
   return into;
 }
 
-/** The value at a path; undefined where there is none. */
+/** Returns the value at a path; undefined where there is none. */
 export function valueAt(value: unknown, schema: Schema, path: string): unknown {
   let here = value;
   let hereSchema: Schema = schema;
@@ -67,7 +69,7 @@ export function valueAt(value: unknown, schema: Schema, path: string): unknown {
   return here;
 }
 
-/** Fields whose value is another in `after`, or that are new there; and those that are gone. */
+/** Returns the fields that are new or changed in `after`, and those that are gone. */
 export function changedFields(
   before: unknown,
   after: unknown,
@@ -97,7 +99,7 @@ export function toFieldsV1(set: FieldSet): Json {
     }
     members.add(node);
   }
-  // A member with members below says so with a dot.
+  // A member with members below it is marked with a dot.
   for (const node of members) if (Object.keys(node).length > 0) node['.'] = {};
   return root;
 }
@@ -110,7 +112,7 @@ export function fromFieldsV1(tree: unknown, path = '', into: FieldSet = new Set(
   return into;
 }
 
-/** `.spec.parts[name="a"].count`, as conflicts are told. */
+/** Returns a path in the form of conflict messages: `.spec.parts[name="a"].count`. */
 export function readable(path: string): string {
   return stepsOf(path)
     .map((step) => {

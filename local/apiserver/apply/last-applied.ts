@@ -4,7 +4,7 @@ import { type FieldSet, fieldsOf, valueAt } from './field-set.ts';
 
 const annotation = 'kubectl.kubernetes.io/last-applied-configuration';
 
-/** Only kubectl's own applies carry over from the client's side to the server's. */
+/** Name of the manager whose fields are carried over from client-side to server-side apply: kubectl's. */
 const kubectl = 'kubectl';
 
 function lastApplied(live: ApiObject, manager: string): ApiObject | undefined {
@@ -17,7 +17,10 @@ function lastApplied(live: ApiObject, manager: string): ApiObject | undefined {
   }
 }
 
-/** Fields that are still as kubectl once applied them from the client's side: nobody else's, whatever their manager is called. */
+/**
+ * Returns the fields that are still as kubectl once applied them on the client side. They belong to no other manager,
+ * whatever their manager is called.
+ */
 export function takenOver(live: ApiObject, schema: Schema, manager: string): FieldSet {
   const configuration = lastApplied(live, manager);
   if (!configuration) return new Set();
@@ -27,7 +30,7 @@ export function takenOver(live: ApiObject, schema: Schema, manager: string): Fie
   return new Set(unchanged);
 }
 
-/** Keeps the annotation in step, so that the next apply from the client's side starts from the truth. */
+/** Updates the annotation, so that the next apply from the client's side starts from the present state. */
 export function refreshLastApplied(
   merged: ApiObject,
   live: ApiObject,

@@ -3,20 +3,20 @@ import { groupVersion, type ResourceType } from '../registry/types.ts';
 import { changedFields, type FieldSet, fieldsOf, fromFieldsV1, isBelow, pathOf, toFieldsV1 } from './field-set.ts';
 import { typedSchema } from './schema.ts';
 
-/** Who writes, as field management knows it. */
+/** Writer of an object in field management. */
 export interface Manager {
   name: string;
   operation: 'Apply' | 'Update';
   subresource?: 'status' | undefined;
 }
 
-/** What one manager has set. */
+/** Fields that one manager has set. */
 export interface Owner {
   entry: Omit<ManagedFieldsEntry, 'fieldsV1'>;
   fields: FieldSet;
 }
 
-/** What identifies an object or is kept by the server is nobody's. */
+/** Fields without a manager: those that identify the object or that the server sets. */
 const unmanaged = [
   'apiVersion',
   'kind',
@@ -41,10 +41,13 @@ export function withoutIdentity(fields: FieldSet): FieldSet {
 export const isEntryOf = (entry: Owner['entry'], manager: Manager) =>
   entry.manager === manager.name && entry.operation === manager.operation && entry.subresource === manager.subresource;
 
-/** By this name kubectl finds what it applied from its side, to take it over when it applies on the server's. */
+/**
+ * Manager name of kubectl's client-side apply. kubectl finds its fields by this name to take them over with server-side
+ * apply.
+ */
 const clientSideApply = 'kubectl-client-side-apply';
 
-/** A new object has managers only where they are asked for later: kubectl asks for its own. */
+/** Sets the manager of a new object, but only for kubectl's client-side apply, which looks for its fields later. */
 export function trackCreate(object: ApiObject, type: ResourceType, fieldManager: string, now: number): void {
   if (fieldManager !== clientSideApply || object.metadata.managedFields) return;
   const fields = withoutIdentity(fieldsOf(object, typedSchema(type), true));
@@ -52,7 +55,10 @@ export function trackCreate(object: ApiObject, type: ResourceType, fieldManager:
   object.metadata.managedFields = toManagedFields([{ entry, fields }]);
 }
 
-/** An object that nobody ever applied has no managers here: all its fields then belong to whoever wrote it before. */
+/**
+ * Returns the managers. An object that was never applied has none here: all its fields then belong to whoever wrote it
+ * before.
+ */
 export function ownersOf(object: ApiObject, type: ResourceType): Owner[] {
   const entries = object.metadata.managedFields;
   if (entries?.length) {
@@ -86,7 +92,7 @@ export function newEntry(manager: Manager, type: ResourceType, now: number): Own
 const order = ({ operation, time, manager, subresource }: ManagedFieldsEntry) =>
   [operation, time, manager, subresource ?? ''].join('\u0000');
 
-/** As stored: appliers first, then by time; nobody without fields. */
+/** Converts managers to the stored form: appliers first, then by time; managers without fields are left out. */
 export function toManagedFields(owners: Owner[]): ManagedFieldsEntry[] {
   return owners
     .filter(({ fields }) => fields.size > 0)
@@ -94,7 +100,10 @@ export function toManagedFields(owners: Owner[]): ManagedFieldsEntry[] {
     .sort((a, b) => (order(a) < order(b) ? -1 : 1));
 }
 
-/** Hands the fields that an update changed over to who made it. Objects that were never applied are left alone. */
+/**
+ * Makes the writer of an update the manager of the fields that it changed. Objects that were never applied stay
+ * unchanged.
+ */
 export function trackUpdate(
   updated: ApiObject,
   current: ApiObject,

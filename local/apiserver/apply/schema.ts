@@ -5,7 +5,7 @@ import type { Schema } from '../validation/schema.ts';
 
 const schemas = new WeakMap<ResourceType, Schema>();
 
-/** The schema of a whole object with all list types known, metadata's and the built-in kinds' too. */
+/** Returns the schema of a whole object with all list types, those of metadata and the built-in kinds too. */
 export function typedSchema(type: ResourceType): Schema {
   let schema = schemas.get(type);
   if (!schema) {
@@ -16,7 +16,7 @@ export function typedSchema(type: ResourceType): Schema {
   return schema;
 }
 
-/** The schemas of built-in kinds do not say which lists are merged: the strategic merge keys do. */
+/** Adds list types from the strategic merge keys, because the schemas of built-in kinds have none. */
 function withListTypes(schema: Schema, field = ''): Schema {
   const result: Schema = { ...schema };
   if (schema.properties) {

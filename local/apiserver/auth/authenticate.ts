@@ -5,7 +5,7 @@ import { apiAudience, type ServiceTokens, type Verified } from './service-tokens
 
 const digest = (token: string) => createHash('sha256').update(token).digest();
 
-/** Tells who a bearer token belongs to. */
+/** Finds the user of a bearer token. */
 export class Authenticator {
   #known: { digest: Buffer; user: UserInfo }[] = [];
   readonly #serviceTokens: ServiceTokens;
@@ -25,7 +25,7 @@ export class Authenticator {
     this.#known = this.#known.filter((entry) => !timingSafeEqual(entry.digest, unwanted));
   }
 
-  /** The user of a request; 401 without a token that is good for this server. */
+  /** Returns the user of a request; throws 401 without a token that is valid for this server. */
   authenticate(authorization: string | undefined): UserInfo {
     const token = /^Bearer\s+(\S+)$/i.exec(authorization ?? '')?.[1];
     const verified = token === undefined ? undefined : this.verify(token);
@@ -33,7 +33,9 @@ export class Authenticator {
     return verified.user;
   }
 
-  /** Whose token it is and for which audiences; undefined when it is nobody's. Tokens known from the start are for the API server. */
+  /**
+   * Returns user and audiences of a token; undefined for an unknown token. Fixed tokens are valid for the API server.
+   */
   verify(token: string): Verified | undefined {
     const wanted = digest(token);
     const known = this.#known.find((entry) => timingSafeEqual(entry.digest, wanted));

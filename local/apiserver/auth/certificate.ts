@@ -1,8 +1,8 @@
 import { type KeyObject, randomBytes, sign } from 'node:crypto';
 
 /**
- * A self-signed X.509 certificate for 127.0.0.1, ::1 and localhost. Node reads certificates but makes none, and kubectl sends
- * tokens over TLS only, so the few DER structures that are needed are written here.
+ * Makes a self-signed X.509 certificate for 127.0.0.1, ::1 and localhost. kubectl sends tokens over TLS only, and Node
+ * reads certificates but makes none, so the few DER structures that are needed are written here.
  */
 export function certificate(options: {
   privateKey: KeyObject;
@@ -59,7 +59,7 @@ function oid(first: number, second: number, ...rest: number[]): Buffer {
   return tlv(0x06, Buffer.from(bytes));
 }
 
-/** UTCTime to 2049, GeneralizedTime after: so says RFC 5280. */
+/** Encodes a time: UTCTime to 2049, GeneralizedTime after, as RFC 5280 says. */
 function time(ms: number): Buffer {
   const digits = new Date(ms).toISOString().replaceAll(/[-:T]/g, '').slice(0, 14);
   const year = Number(digits.slice(0, 4));

@@ -3,7 +3,7 @@ import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { certificate } from './certificate.ts';
 
-/** What the server proves itself with: a key and its certificate for TLS, and the key again for service account tokens. */
+/** Keys of the server: a key and its certificate for TLS; the same key signs service account tokens. */
 export interface ServerKeys {
   privateKey: KeyObject;
   publicKey: KeyObject;
@@ -11,10 +11,10 @@ export interface ServerKeys {
   certificate: string;
 }
 
-/** A day more than enough for a cluster on a laptop; milliseconds. */
+/** Validity of the certificate, longer than any cluster on a laptop lives: ten years; milliseconds. */
 const validity = 10 * 365 * 86_400_000;
 
-/** New keys, or with a folder those that were made before: kubeconfigs and tokens stay good. */
+/** Returns new keys, or the stored ones of a folder, so that kubeconfigs and tokens stay valid. */
 export function serverKeys(now: number, dir?: string): ServerKeys {
   const keyPath = dir && join(dir, 'server.key');
   const certificatePath = dir && join(dir, 'server.crt');

@@ -2,7 +2,7 @@ import type { ApiObject } from '../object.ts';
 import type { VersionedStore } from '../store/versioned.ts';
 import type { UserInfo } from '../types.ts';
 
-/** What somebody wants to do. */
+/** Attributes of a request for authorization. */
 export type Attributes =
   | {
       verb: string;
@@ -58,7 +58,7 @@ export class Rbac {
     return { allowed: false, reason: '' };
   }
 
-  /** Everything a user may do in a namespace, for SelfSubjectRulesReview. */
+  /** Returns all rules of a user in a namespace, for SelfSubjectRulesReview. */
   rulesOf(user: UserInfo, namespace: string): Rule[] {
     if (user.groups.includes(masters)) {
       return [
@@ -130,7 +130,7 @@ function covers(rule: Rule, attributes: Attributes): boolean {
   return !rule.resourceNames?.length || (name !== undefined && name !== '' && rule.resourceNames.includes(name));
 }
 
-/** Why not, in the API server's words. */
+/** Returns the reason of a denial in the API server's words. */
 export function denial(user: UserInfo, attributes: Attributes): string {
   const who = `User ${JSON.stringify(user.username)} cannot ${attributes.verb}`;
   if ('path' in attributes) return `${who} path ${JSON.stringify(attributes.path)}`;

@@ -8,7 +8,7 @@ import type { Authenticator } from './authenticate.ts';
 import type { Attributes, Rbac } from './rbac.ts';
 import { apiAudience, type ServiceTokens } from './service-tokens.ts';
 
-/** A kind that is only ever created and answered, never stored. */
+/** Kind of a review, which is created and answered but never stored. */
 export interface Review {
   group: string;
   plural: string;
@@ -94,7 +94,7 @@ function reviewToken(authenticator: Authenticator, body: Json): Json {
   return { authenticated: true, user: userInfo(verified.user), audiences: common };
 }
 
-/** Who a SubjectAccessReview asks about. 422 when it says nobody or nothing. */
+/** Returns the subject of a SubjectAccessReview. Throws 422 without attributes, or with neither user nor group. */
 function subjectOf(body: Json): UserInfo {
   const spec = isObject(body.spec) ? body.spec : {};
   const type = { group: authorization.group, kind: '' };
@@ -145,7 +145,7 @@ function rulesStatus(rbac: Rbac, user: UserInfo, namespace: string): Json {
 
 const minSeconds = 600;
 
-/** The token subresource of a service account. 422 for a time that is too short. */
+/** Serves the token subresource of a service account. Throws 422 for a validity that is too short. */
 export function requestToken(
   store: VersionedStore,
   tokens: ServiceTokens,

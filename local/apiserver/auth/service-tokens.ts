@@ -5,7 +5,7 @@ import type { VersionedStore } from '../store/versioned.ts';
 import type { UserInfo } from '../types.ts';
 import type { ServerKeys } from './keys.ts';
 
-/** What a token is good for when nothing else was asked: the API server itself. */
+/** Default audience of a token: the API server itself. */
 export const apiAudience = 'https://kubernetes.default.svc.cluster.local';
 const issuer = apiAudience;
 
@@ -23,7 +23,7 @@ interface Claims {
 export interface Verified {
   user: UserInfo;
   audiences: string[];
-  /** Known from the start and not made for an audience. */
+  /** True for a token known from the start that was made for no audience. */
   fixed?: boolean;
 }
 
@@ -65,7 +65,7 @@ export class ServiceTokens {
     return { token: `${signed}.${signature.toString('base64url')}`, expires: claims.exp * 1000 };
   }
 
-  /** Whose token it is; undefined when it is none of ours, has expired, or its account is gone. */
+  /** Returns the owner of a token; undefined when the token is not ours, has expired, or its account is gone. */
   verify(token: string): Verified | undefined {
     const [header, payload, signature, rest] = token.split('.');
     if (!header || !payload || !signature || rest !== undefined) return undefined;

@@ -1,7 +1,7 @@
 import type { Logger } from '../../../core/runtime.ts';
 import type { WriteRequest } from '../registry/registry.ts';
 
-/** Runs the work of the server's own controllers, one piece at a time and never within the write that caused it. */
+/** Runs the work of the server's own controllers, one item at a time and never within the write that caused it. */
 export class Controllers {
   readonly #logger: Logger;
   readonly #queue: (() => void)[] = [];
@@ -12,7 +12,7 @@ export class Controllers {
     this.#logger = logger;
   }
 
-  /** How these controllers write. */
+  /** Options of these controllers' writes. */
   readonly request: WriteRequest = {
     user: { username: 'system:kube-controller-manager', groups: ['system:masters'] },
     fieldValidation: 'Ignore',

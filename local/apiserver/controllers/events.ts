@@ -2,11 +2,11 @@ import type { Clock } from '../../../core/runtime.ts';
 import { deleteObject } from '../registry/deletion.ts';
 import type { Registry } from '../registry/registry.ts';
 
-/** As long as the API server keeps events by default. */
+/** Lifetime of events, the API server's default; milliseconds. */
 const keepMs = 3_600_000;
 const intervalMs = 60_000;
 
-/** Removes old events, now and then; returns what ends it. */
+/** Removes old events at intervals. Returns a function that stops it. */
 export function eventSweeper(registry: Registry, clock: Clock): () => void {
   let cancel = () => {};
   const sweep = () => {

@@ -16,8 +16,8 @@ const identify = (storage: string, { metadata }: ApiObject) =>
   `${storage}|${metadata.namespace ?? ''}|${metadata.name}`;
 
 /**
- * The garbage collector: what has owners goes when the last of them is gone, by their UID. Carries out the Foreground and Orphan
- * policies, which objects carry as finalizers.
+ * Garbage collector: deletes an object when the last of its owners, by UID, is gone. Carries out the Foreground and
+ * Orphan policies, which objects carry as finalizers.
  */
 export function garbageCollector(registry: Registry, controllers: Controllers): void {
   const { store, catalogue } = registry;
@@ -113,7 +113,7 @@ export function garbageCollector(registry: Registry, controllers: Controllers): 
     } else if (object.metadata.finalizers?.includes(foregroundFinalizer)) foreground(storage, object);
   };
 
-  /** An owner that waits in the foreground looks again when one of its dependents has gone. */
+  /** Advances the owners' deletions: a foreground deletion continues when a dependent has gone. */
   const ownersOf = (object: ApiObject) => {
     for (const owner of owners(object)) {
       const type = catalogue.byKind(owner.apiVersion, owner.kind);

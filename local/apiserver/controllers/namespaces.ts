@@ -24,7 +24,7 @@ export function namespaceController(registry: Registry, controllers: Controllers
         deleteObject(registry, type, name, metadata.name, { propagationPolicy: 'Background', dryRun: false });
       }
     }
-    // What is left has a grace period or finalizers; its going brings us back here.
+    // Remaining objects have a grace period or finalizers; their deletion triggers this reconcile again.
     if (store.storagesIn(name).length === 0) store.remove('namespaces', namespace);
   };
 

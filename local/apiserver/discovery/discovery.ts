@@ -16,7 +16,7 @@ interface Served {
   subresources: Subresource[];
 }
 
-/** The version that is preferred comes first: stable before beta before alpha, the higher number first. */
+/** Orders versions with the preferred one first: stable before beta before alpha, the higher number first. */
 export function compareVersions(a: string, b: string): number {
   const rank = (version: string) => {
     const [, major = '0', stage, minor = '0'] = /^v(\d+)(?:(alpha|beta)(\d+))?$/.exec(version) ?? [];
@@ -27,7 +27,7 @@ export function compareVersions(a: string, b: string): number {
   return a < b ? -1 : 1;
 }
 
-/** What is served, in the forms that clients ask for. */
+/** Discovery documents of the served kinds, in the forms that clients ask for. */
 export class Discovery {
   readonly #catalogue: Catalogue;
   readonly #reviews: Review[];
@@ -37,7 +37,7 @@ export class Discovery {
     this.#reviews = reviews;
   }
 
-  /** Groups with their versions, the core group (`''`) included. */
+  /** Returns the groups with their versions, the core group (`''`) included. */
   groups(): Map<string, string[]> {
     const groups = new Map<string, Set<string>>();
     const add = (group: string, version: string) => groups.set(group, (groups.get(group) ?? new Set()).add(version));
@@ -59,7 +59,7 @@ export class Discovery {
     ];
   }
 
-  /** `/apis` as it was before aggregation. */
+  /** Returns `/apis` in the form before aggregated discovery. */
   groupList(): object {
     return {
       kind: 'APIGroupList',
@@ -75,7 +75,7 @@ export class Discovery {
     return versions && { kind: 'APIGroup', apiVersion: 'v1', ...apiGroup(group, versions) };
   }
 
-  /** `/api/v1` and `/apis/GROUP/VERSION`; undefined when it is not served. */
+  /** Returns `/api/v1` or `/apis/GROUP/VERSION`; undefined when it is not served. */
   resourceList(group: string, version: string): object | undefined {
     const served = this.served(group, version);
     if (served.length === 0) return undefined;
@@ -103,7 +103,7 @@ export class Discovery {
     };
   }
 
-  /** Everything of `/api` (core) or `/apis` in one document. */
+  /** Returns all of `/api` (core) or `/apis` in one document. */
   aggregated(core: boolean): object {
     return {
       kind: 'APIGroupDiscoveryList',

@@ -2,14 +2,17 @@ import type { Catalogue } from '../registry/catalogue.ts';
 import type { ResourceType } from '../registry/types.ts';
 import { collectionPath } from './paths.ts';
 
-/** What kubectl asks for, the only form in which it reads this document; and what it is then called, as `@` has no place there. */
+/**
+ * Media type that kubectl asks for, the only form in which it reads this document; and the type of the answer, where
+ * `@` is not allowed.
+ */
 export const OPENAPI_V2_ASKED = 'application/com.github.proto-openapi.spec.v2@v1.0+protobuf';
 export const OPENAPI_V2_TYPE = OPENAPI_V2_ASKED.replace('@', '.');
 
 /**
- * OpenAPI v2 of what is served, as far as kubectl needs it: it looks here, and not in v3, for whether the API server
- * validates the fields of what it is given as a `kind: List` (cli-runtime's query_param_verifier.go). Field numbers are those of
- * gnostic's OpenAPIv2.proto.
+ * OpenAPI v2 of the served kinds, as far as kubectl needs it. kubectl reads here, and not in v3, whether the API server
+ * validates the fields of a `kind: List` (cli-runtime's query_param_verifier.go). Field numbers are those of gnostic's
+ * OpenAPIv2.proto.
  */
 export function openApiV2(catalogue: Catalogue, version: string): Buffer {
   const info = [field(1, 'Kubernetes'), field(2, version)];
@@ -32,7 +35,7 @@ const WRITE_PARAMETERS = ['dryRun', 'fieldManager', 'fieldValidation', 'force'].
   field(8, field(1, field(2, field(3, field(2, 'query'), field(4, name))))),
 );
 
-/** A string, or a message of such fields, in the wire format of protobuf. */
+/** Encodes a field, a string or a message of such fields, in the wire format of protobuf. */
 function field(number: number, ...content: (Buffer | string)[]): Buffer {
   const body = Buffer.concat(content.map((part) => Buffer.from(part)));
   return Buffer.concat([varint((number << 3) | 2), varint(body.length), body]);

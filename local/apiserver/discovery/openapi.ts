@@ -8,7 +8,7 @@ import { basePath, collectionPath } from './paths.ts';
 
 const INFO = { title: 'Kubernetes', version: 'v1.35.4' };
 
-/** OpenAPI v3 of what is served: what `kubectl explain` shows and what `kubectl apply` looks at before it validates. */
+/** OpenAPI v3 of the served kinds. `kubectl explain` shows it, and `kubectl apply` reads it before it validates. */
 export class OpenApi {
   readonly #catalogue: Catalogue;
   #cache = new Map<string, object>();
@@ -20,7 +20,7 @@ export class OpenApi {
     });
   }
 
-  /** `/openapi/v3`: where the document of each group and version is. */
+  /** Returns `/openapi/v3`: the places of the documents of each group and version. */
   index(): object {
     const paths = new Set(this.#catalogue.all().map(basePath));
     return {
@@ -36,7 +36,7 @@ export class OpenApi {
     };
   }
 
-  /** The document at `api/v1` or `apis/GROUP/VERSION`; undefined when nothing is served there. */
+  /** Returns the document at `api/v1` or `apis/GROUP/VERSION`; undefined when nothing is served there. */
   document(path: string): object | undefined {
     const known = this.#cache.get(path);
     if (known) return known;
@@ -52,7 +52,7 @@ export class OpenApi {
     return document;
   }
 
-  /** `/openapi/v2`, as protobuf. */
+  /** Returns `/openapi/v2` as protobuf. */
   v2(): Buffer {
     return openApiV2(this.#catalogue, INFO.version);
   }

@@ -41,7 +41,7 @@ interface Admitted {
   facts: RequestFacts;
 }
 
-/** Every request goes through here: who is it, may they, what is asked, answer. */
+/** Handles every request: authentication, authorization, dispatch and answer. */
 export class Api {
   readonly #parts: ApiParts;
 
@@ -64,7 +64,7 @@ export class Api {
       }
       sendError(res, error);
     } finally {
-      // What was not read of a refused body is not read later.
+      // The rest of a refused body is discarded.
       if (!req.complete && !res.writableEnded) req.resume();
     }
   }
@@ -90,7 +90,7 @@ export class Api {
           group: request.group,
           resource: request.plural,
           subresource: request.subresource,
-          // The namespace itself is in its own namespace, as RBAC sees it.
+          // RBAC treats a namespace as an object in itself.
           namespace: request.plural === 'namespaces' && request.group === '' ? request.name : request.namespace,
           name: request.name ?? nameSelected(verb, url.searchParams),
         }
@@ -120,7 +120,7 @@ export class Api {
       (subresource === 'status' && type.status) ||
       (subresource === 'scale' && type.scale)
     ) {
-      // Kinds in a namespace are listed over all of them, but made in one.
+      // Objects of a namespaced kind can be listed over all namespaces, but are created in one.
       if (type.namespaced && !request.namespace && verb === 'create') throw methodNotAllowed();
       if (!type.namespaced && request.namespace) throw unknownPath();
       return handleResource(call, registry, hub);
@@ -156,7 +156,7 @@ async function answerReview(
   sendJson(res, 201, { ...answer, ...identity, metadata: answer.metadata ?? {} });
 }
 
-/** The request is carried out, and then the connection breaks before a byte of the answer. */
+/** Loses the answer: the request is carried out, and then the connection breaks before a byte of the answer. */
 function loseAnswer(res: ServerResponse): void {
   res.writeHead = () => {
     res.destroy();

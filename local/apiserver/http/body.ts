@@ -6,13 +6,13 @@ import { badRequest, tooLarge, unsupportedMediaType } from '../errors.ts';
 import { applyType } from '../patch/patch.ts';
 import { decodeProtobuf, protobufType } from './protobuf.ts';
 
-/** The API server's limit on a body; bytes. */
+/** Limit of a body, the same as the API server's; bytes. */
 const maxBody = 3 * 1024 * 1024;
 
-/** Levels of arrays and objects. A real API server takes 10,000; the code here is recursive. */
+/** Limit of nested arrays and objects. A real API server accepts 10,000; the code here is recursive. */
 const maxDepth = 1_000;
 
-/** Reads the body of a request; 413 beyond the limit, which is noticed before all of it is read. */
+/** Reads the body of a request; throws 413 beyond the limit, before all of it is read. */
 export async function readBody(req: IncomingMessage): Promise<Buffer> {
   if (Number(req.headers['content-length'] ?? 0) > maxBody) throw tooLarge(maxBody);
   const chunks: Buffer[] = [];
@@ -41,10 +41,10 @@ export const mediaType = (req: IncomingMessage) =>
 
 const objectTypes = ['application/json', 'application/yaml', protobufType];
 
-/** How the numbers of a body are read: those of built-in kinds are small, custom resources hold any. */
+/** Reading of numbers: those of built-in kinds are small, custom resources hold any. */
 export type Numbers = 'Doubles' | 'Exact';
 
-/** The object in a body; 415 for other encodings, 400 for what cannot be parsed. */
+/** Returns the object in a body; throws 415 for other encodings, 400 for a body that cannot be parsed. */
 export async function parseObject(bytes: Buffer, type: string, numbers: Numbers = 'Doubles'): Promise<unknown> {
   if (type === 'application/yaml') return parseYaml(bytes, numbers);
   if (type === protobufType) return decodeProtobuf(bytes);
@@ -52,12 +52,12 @@ export async function parseObject(bytes: Buffer, type: string, numbers: Numbers 
   return parseJson(bytes.toString('utf8'), numbers);
 }
 
-/** The patch in a body; an apply is YAML, all others are JSON. */
+/** Returns the patch in a body; an apply is YAML, all others are JSON. */
 export const parsePatch = async (bytes: Buffer, type: string, numbers: Numbers = 'Doubles'): Promise<unknown> =>
   type === applyType ? parseYaml(bytes, numbers) : parseJson(bytes.toString('utf8'), numbers);
 
 function parseJson(text: string, numbers: Numbers): unknown {
-  // A key of this name would be a way to other objects' prototypes once merged.
+  // This key would give access to other objects' prototypes once it is merged.
   if (text.includes('"__proto__"')) throw badRequest('the key "__proto__" is not accepted');
   try {
     const value: unknown = numbers === 'Exact' ? parseAsApiServer(text) : JSON.parse(text);
@@ -70,7 +70,7 @@ function parseJson(text: string, numbers: Numbers): unknown {
 }
 
 async function parseYaml(bytes: Buffer, numbers: Numbers): Promise<unknown> {
-  // What kubectl sends as YAML is JSON nearly always.
+  // A YAML body of kubectl is nearly always JSON.
   if (bytes[0] === 0x7b) return parseJson(bytes.toString('utf8'), numbers);
   const { parse } = await import('yaml');
   try {

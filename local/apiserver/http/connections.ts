@@ -3,15 +3,15 @@ import type { Socket } from 'node:net';
 
 interface Client {
   sockets: Set<Socket>;
-  /** Requests that are being carried out. */
+  /** Requests under way. */
   requests: Set<Promise<void>>;
 }
 
-/** The connections and requests of each client, told apart by what they authenticate with. */
+/** Connections and requests of each client. Clients are told apart by their credentials. */
 export class Connections {
   readonly #clients = new Map<string, Client>();
 
-  /** `request` settles when it has been carried out, and never rejects. */
+  /** Registers a request. `request` settles when it has been carried out, and never rejects. */
   carryOut({ headers, socket }: IncomingMessage, request: Promise<void>): void {
     const { authorization } = headers;
     if (authorization === undefined) return;
@@ -34,7 +34,7 @@ export class Connections {
     });
   }
 
-  /** Destroys all connections of a client. Resolves when none of its requests is being carried out any more. */
+  /** Destroys all connections of a client. Resolves when none of its requests is under way. */
   async cut(authorization: string): Promise<void> {
     const client = this.#clients.get(authorization);
     if (!client) return;

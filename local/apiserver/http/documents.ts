@@ -31,7 +31,7 @@ const aggregatedType = 'application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupD
 const wantsAggregated = (req: IncomingMessage) =>
   /as=APIGroupDiscoveryList/.test(req.headers.accept ?? '') && /v=v2(;|,|$)/.test(req.headers.accept ?? '');
 
-/** Everything that is not about objects: what is served, in which version, and whether it is well. */
+/** Serves documents other than objects: discovery, version and health. */
 export function handleDocument(documents: Documents, req: IncomingMessage, res: ServerResponse, url: URL) {
   if (req.method !== 'GET' && req.method !== 'HEAD') throw methodNotAllowed();
   const { discovery, openapi } = documents;

@@ -22,7 +22,7 @@ function handlersOf({ handlers }: PodRequests): PodHandlers {
   return handlers;
 }
 
-/** The container that is meant: the only one, or the one that is named. 400 when that cannot be told. */
+/** Checks the container: the named one, or the only one. Throws 400 when it is ambiguous. */
 function checkContainer({ metadata, spec }: PodObject, query: URLSearchParams): void {
   const named = query.get('container');
   const names = [...(spec.initContainers ?? []), ...spec.containers].map(({ name }) => name);
@@ -34,7 +34,7 @@ function checkContainer({ metadata, spec }: PodObject, query: URLSearchParams): 
   }
 }
 
-/** The log of a pod that exists, by whoever runs the pods. */
+/** Serves the log of an existing pod through the pod handlers. */
 export async function sendLog(pods: PodRequests, { request, query, res }: Call): Promise<void> {
   const pod = podOf(pods, request);
   checkContainer(pod, query);
@@ -47,7 +47,7 @@ export async function sendLog(pods: PodRequests, { request, query, res }: Call):
   await handlersOf(pods).log(pod, query, res, gone.signal);
 }
 
-/** Hands the connection over to whoever runs the pods. */
+/** Passes the connection to the pod handlers. */
 export function openStream(
   pods: PodRequests,
   kind: 'attach' | 'exec',
@@ -58,7 +58,7 @@ export function openStream(
   handlersOf(pods).stream(kind, streamablePod(pods, request, query), query, upgrade);
 }
 
-/** A pod that attach and exec can go to. 400 while it has no node. */
+/** Returns a pod for attach and exec. Throws 400 while it has no node. */
 export function streamablePod(pods: PodRequests, request: ResourceRequest, query: URLSearchParams): PodObject {
   const pod = podOf(pods, request);
   checkContainer(pod, query);

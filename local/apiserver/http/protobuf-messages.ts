@@ -12,7 +12,7 @@ const binding: Message = {
 };
 const review = (spec: string): Message => ({ 1: ['metadata', 'ObjectMeta'], 2: ['spec', spec] });
 
-/** The kinds that kubectl's typed clients send. */
+/** Kinds that kubectl's typed clients send. */
 export const kinds = [
   'ClusterRole',
   'ClusterRoleBinding',
@@ -31,7 +31,7 @@ export const kinds = [
   'TokenReview',
 ];
 
-/** Their messages, and those within: the numbers are part of Kubernetes' API. */
+/** Messages of these kinds and of their parts: the numbers are part of Kubernetes' API. */
 export const messages: Record<string, Message> = {
   Unknown: { 1: ['typeMeta', 'TypeMeta'], 2: ['raw', 'raw'] },
   TypeMeta: named(['apiVersion', 'kind']),

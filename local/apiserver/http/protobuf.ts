@@ -4,12 +4,13 @@ import { kinds, messages } from './protobuf-messages.ts';
 
 export const protobufType = 'application/vnd.kubernetes.protobuf';
 
-/** What a body in the protobuf encoding of Kubernetes begins with. */
+/** Prefix of a body in the protobuf encoding of Kubernetes. */
 const magic = Buffer.from('k8s\0');
 
 /**
- * Reads what `kubectl create …` and `kubectl auth …` send: their clients insist on protobuf and do not try JSON when it is refused.
- * Answers are JSON, which they take. 415 for kinds that are not known here, 400 for bytes that cannot be read.
+ * Decodes the bodies of `kubectl create …` and `kubectl auth …`, whose clients insist on protobuf and do not try JSON
+ * when it is refused. Answers are JSON, which they accept. Throws 415 for unknown kinds, 400 for bytes that cannot be
+ * read.
  */
 export function decodeProtobuf(bytes: Buffer): Json {
   try {
@@ -100,7 +101,7 @@ function readMessage(bytes: Buffer, name: string): Json {
   return result;
 }
 
-/** Fields without a value are sent too: they count as absent. */
+/** Reports an empty value: fields without a value are sent too, and count as absent. */
 const isEmpty = (value: unknown) =>
   value === '' ||
   value === null ||

@@ -2,7 +2,7 @@ import type { Catalogue } from '../registry/catalogue.ts';
 import type { ResourceType } from '../registry/types.ts';
 import type { RequestFacts } from '../types.ts';
 
-/** A request for a resource, taken apart. */
+/** Parsed request for a resource. */
 export interface ResourceRequest {
   group: string;
   version: string;
@@ -12,11 +12,11 @@ export interface ResourceRequest {
   namespace: string | undefined;
   name: string | undefined;
   subresource: string | undefined;
-  /** What follows the subresource, as in a proxy path. */
+  /** Path after the subresource, as in a proxy path. */
   rest: string[];
 }
 
-/** Takes the path of a resource apart; undefined for all other paths. */
+/** Parses the path of a resource; undefined for all other paths. */
 export function parseResourcePath(path: string, catalogue: Catalogue): ResourceRequest | undefined {
   const parts = path
     .split('/')
@@ -47,7 +47,7 @@ function decode(part: string): string {
   }
 }
 
-/** The verb that authorisation knows for a request. */
+/** Returns the verb of a request for authorization. */
 export function verbOf(method: string, request: ResourceRequest | undefined, query: URLSearchParams): string {
   if (!request) return method.toLowerCase();
   switch (method) {
@@ -68,7 +68,7 @@ export function verbOf(method: string, request: ResourceRequest | undefined, que
   }
 }
 
-/** The one object that a list or watch asks for by its name: rights that are given for names cover it. */
+/** Returns the name of the one object that a list or watch selects: rights for single names cover it. */
 export function nameSelected(verb: string, query: URLSearchParams): string | undefined {
   if (verb !== 'list' && verb !== 'watch' && verb !== 'deletecollection') return undefined;
   return /(?:^|,)metadata\.name==?([^,=]+)(?:,|$)/.exec(query.get('fieldSelector') ?? '')?.[1];

@@ -17,7 +17,7 @@ import { addWarning, sendJson } from './respond.ts';
 import { partial, render, table, viewOf } from './table.ts';
 import { Watch, type WatchHub } from './watch.ts';
 
-/** A request for a resource that is known and allowed. */
+/** A request for a resource, authorized and with a known type. */
 export interface Call {
   req: IncomingMessage;
   res: ServerResponse;
@@ -28,7 +28,7 @@ export interface Call {
   type: ResourceType;
 }
 
-/** The verbs on objects themselves and on their status and scale. */
+/** Handles the verbs on objects and on their status and scale. */
 export async function handleResource(call: Call, registry: Registry, hub: WatchHub): Promise<void> {
   const { type, verb, request } = call;
   if (!type.verbs.includes(verb as Verb)) throw methodNotAllowed();
@@ -62,7 +62,7 @@ function sendObject(call: Call, registry: Registry, code: number, object: Parame
   sendJson(call.res, code, render(object, call.type, view, registry.clock.now()));
 }
 
-/** A single object is watched or listed through its name. */
+/** Selects a single object by its name for a list or watch. */
 function selectorFor({ type, query, request }: Call) {
   const fields = query.get('fieldSelector');
   const byName = request.name === undefined ? undefined : `metadata.name=${request.name}`;
@@ -94,7 +94,7 @@ function list(call: Call, registry: Registry) {
     ...whole,
     kind: 'PartialObjectMetadataList',
     apiVersion: 'meta.k8s.io/v1',
-    // The real one writes null when there is none.
+    // The real API server writes null for an empty list.
     items: result.items.length === 0 ? null : result.items.map(partial),
   };
   sendJson(res, 200, view.as === 'metadata' ? metadataOnly : whole);
@@ -116,7 +116,7 @@ function watch(call: Call, hub: WatchHub): void {
 const invalidOptions = (field: string, value: unknown, supported: string[], kind = 'CreateOptions') =>
   invalidObject({ group: 'meta.k8s.io', kind }, '', [notSupported(field, value, supported)]);
 
-/** What the query says about how to write. 422 for values that mean nothing. */
+/** Returns the write options of the query. Throws 422 for invalid values. */
 function writeRequest({ query, user, req, res }: Call): WriteRequest {
   const fieldValidation = query.get('fieldValidation') || 'Warn';
   const dryRun = query.getAll('dryRun');
@@ -162,7 +162,7 @@ async function update(call: Call, registry: Registry): Promise<void> {
   sendObject(call, registry, 200, object);
 }
 
-/** Server-side apply: creates what is not there. */
+/** Handles server-side apply, which creates a missing object. */
 function apply(call: Call, registry: Registry, body: unknown, subresource: 'status' | undefined) {
   const { type, request, query } = call;
   const name = request.name as string;

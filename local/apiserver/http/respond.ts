@@ -3,7 +3,7 @@ import { gzipSync } from 'node:zlib';
 import { ApiError } from '../../../core/kube/errors.ts';
 import { internal, statusObject } from '../errors.ts';
 
-/** Smaller answers are not worth compressing; bytes. The API server uses the same bound. */
+/** Size from which answers are compressed, the same as the API server's; bytes. */
 const gzipFrom = 128 * 1024;
 
 export function sendJson(res: ServerResponse, code: number, body: unknown, contentType = 'application/json'): void {
@@ -33,7 +33,7 @@ export function sendText(res: ServerResponse, code: number, text: string): void 
   res.end(text);
 }
 
-/** What any thrown thing is to a client: an `ApiError` as it is, everything else a 500. */
+/** Converts any thrown value to an answer: an `ApiError` as it is, everything else to a 500. */
 export const asApiError = (error: unknown): ApiError =>
   error instanceof ApiError ? error : internal(error instanceof Error ? error.message : String(error));
 
@@ -45,7 +45,7 @@ export function sendError(res: ServerResponse, error: unknown): void {
   sendJson(res, status.code, statusObject(status));
 }
 
-/** Warnings are told in headers: `299 - "text"`. */
+/** Adds a warning header: `299 - "text"`. */
 export function addWarning(res: ServerResponse, text: string): void {
   const safe = text.replaceAll(/[\r\n]/g, ' ').replaceAll(/["\\]/g, '\\$&');
   res.appendHeader('Warning', `299 - "${safe}"`);

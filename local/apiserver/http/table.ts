@@ -1,13 +1,13 @@
 import type { ApiObject } from '../object.ts';
 import type { Column, ResourceType } from '../registry/types.ts';
 
-/** What a client wants to see of an object, by its Accept header. */
+/** View of an object that a client asks for in its Accept header. */
 export type View =
   | { as: 'object' }
   | { as: 'metadata' }
   | { as: 'table'; include: 'None' | 'Metadata' | 'Object'; headers: boolean };
 
-/** Picks the first form of the Accept header that is known. */
+/** Returns the first known form of the Accept header. */
 export function viewOf(accept: string | undefined, query: URLSearchParams): View {
   for (const clause of (accept ?? '').split(',')) {
     const parameters = new Map(
@@ -41,7 +41,7 @@ const definition = ({ name, type, format, description, priority }: Column) => ({
   priority: priority ?? 0,
 });
 
-/** The rows of `kubectl get`. */
+/** Returns the rows of `kubectl get`. */
 export function table(
   type: ResourceType,
   objects: ApiObject[],
@@ -61,7 +61,7 @@ export function table(
   };
 }
 
-/** One object as the client wants to see it. */
+/** Renders one object in the requested view. */
 export function render(object: ApiObject, type: ResourceType, view: View, now: number): object {
   if (view.as === 'metadata') return partial(object);
   if (view.as === 'table')

@@ -11,7 +11,7 @@ export interface TokenRequests {
   serviceTokens: ServiceTokens;
 }
 
-/** `kubectl create token`. */
+/** Serves `kubectl create token`. */
 export async function createToken(
   { registry, serviceTokens }: TokenRequests,
   { req, res, request }: Call,

@@ -12,21 +12,21 @@ import { isTrue } from './request.ts';
 import { asApiError } from './respond.ts';
 import { render, type View } from './table.ts';
 
-/** A watcher that lets this much pile up is cut off, as the API server does; bytes. */
+/** Limit of a watcher's backlog, above which it is cut off, as the API server does; bytes. */
 const maxBacklog = 16 * 1024 * 1024;
-/** A watch without a time-out of its own ends after half an hour; seconds. */
+/** Default timeout of a watch; seconds. */
 const defaultTimeout = 1800;
 
 export interface WatchHub {
   registry: Registry;
   clock: Clock;
   bookmarkIntervalMs: number;
-  /** All open watches, to end them from outside. */
+  /** All open watches, so that they can be ended from outside. */
   open: Set<Watch>;
   stalled: boolean;
 }
 
-/** One watch connection: lines of JSON, each an event. */
+/** A watch connection: lines of JSON, each an event. */
 export class Watch {
   readonly #res: ServerResponse;
   readonly #hub: WatchHub;
@@ -34,7 +34,7 @@ export class Watch {
   readonly #view: View;
   #first = true;
   #ends: (() => void)[] = [];
-  /** Held back while stalled. */
+  /** Events held back while stalled. */
   #held: string[] = [];
 
   constructor(hub: WatchHub, type: ResourceType, view: View, res: ServerResponse) {
@@ -63,7 +63,7 @@ export class Watch {
         watchObjects(registry.store, this.type, namespace, selector, after, (type, object) => this.#send(type, object)),
       );
     } catch (error) {
-      // Once the parameters are right, errors come as an event and not as the answer.
+      // Errors after the check of the parameters are sent as an event and not as the answer.
       this.#write({ type: 'ERROR', object: statusObject(asApiError(error).status) });
       this.#res.end();
       return;
@@ -84,13 +84,13 @@ export class Watch {
     this.#res.destroy();
   }
 
-  /** Ends the answer in good order. What changes from now on is not written any more: the connection may live on. */
+  /** Ends the answer in order. Later changes are not written; the connection may stay open. */
   end(): void {
     this.#stop();
     this.#res.end();
   }
 
-  /** Sends what was held back. */
+  /** Sends the events that were held back. */
   release(): void {
     const held = this.#held;
     this.#held = [];
@@ -147,7 +147,7 @@ export class Watch {
     try {
       this.#write({ type, object: render(object, this.type, view, this.#hub.clock.now()) });
     } catch {
-      // Whoever wrote the object must not hear of a watcher's trouble: that one reconnects and lists.
+      // An error of a watcher must not reach the writer of the object: the watcher reconnects and lists.
       this.drop();
     }
   }
@@ -165,7 +165,10 @@ export class Watch {
 
 const listOptions = { group: 'meta.k8s.io', kind: 'ListOptions' };
 
-/** `sendInitialEvents`: undefined when it is not asked for. 422 when it comes without what it needs, or that without it. */
+/**
+ * Reads `sendInitialEvents`; undefined without it. Throws 422 when it comes without the right
+ * `resourceVersionMatch`, or that parameter comes alone.
+ */
 function initialEvents(query: URLSearchParams): boolean | undefined {
   const asked = query.get('sendInitialEvents');
   const match = query.get('resourceVersionMatch');

@@ -11,7 +11,7 @@ interface Operation {
 /** The API server does not say which operation failed. */
 const unprocessable = () => failure(422, 'Invalid', 'the server rejected our request due to an error in our request');
 
-/** JSON Patch (RFC 6902). 400 for what is no patch, 422 for one that does not fit the object. */
+/** Applies a JSON Patch (RFC 6902). Throws 400 for an invalid patch, 422 for one that does not fit the object. */
 export function jsonPatch(target: unknown, patch: unknown): unknown {
   if (!Array.isArray(patch) || !patch.every(isObject))
     throw badRequest('error decoding patch: a JSON patch is a list of operations');

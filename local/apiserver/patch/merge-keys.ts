@@ -1,4 +1,4 @@
-/** By which field the items of a list are told apart, for the lists of the built-in kinds that are merged. */
+/** Keys that identify the items of the built-in kinds' mergeable lists. */
 export const mergeKeys: Record<string, string> = {
   addresses: 'type',
   conditions: 'type',

@@ -8,7 +8,7 @@ import { strategicMerge } from './strategic.ts';
 export const applyType = 'application/apply-patch+yaml';
 const strategicType = 'application/strategic-merge-patch+json';
 
-/** The patch types a resource takes, in the order the API server lists them. */
+/** Returns the patch types of a resource, in the order in which the API server lists them. */
 const patchTypes = (type: ResourceType) => [
   'application/json-patch+json',
   'application/merge-patch+json',
@@ -16,7 +16,10 @@ const patchTypes = (type: ResourceType) => [
   ...(type.custom ? [] : [strategicType]),
 ];
 
-/** A function from the current object to the patched one; 415 for a patch type the resource does not take. */
+/**
+ * Returns a function from the current object to the patched one; throws 415 for a patch type that the resource does not
+ * accept.
+ */
 export function patcher(type: ResourceType, mediaType: string, patch: unknown): (current: unknown) => unknown {
   switch (mediaType) {
     case 'application/json-patch+json':

@@ -1,7 +1,7 @@
 import { equal, isObject, type Json } from '../object.ts';
 import { mergedSets, mergeKeys } from './merge-keys.ts';
 
-/** A merge patch that knows lists: what `kubectl apply`, `edit` and `patch` send for built-in kinds. */
+/** Applies a merge patch that knows lists: `kubectl apply`, `edit` and `patch` send it for built-in kinds. */
 export function strategicMerge(target: unknown, patch: unknown): unknown {
   if (!isObject(patch)) return patch;
   if (patch.$patch === 'replace') return without(patch, '$patch');
@@ -59,7 +59,7 @@ function mergeList(before: unknown[], patch: Json[], key: string): unknown[] {
   return result;
 }
 
-/** Brings a list into the order of `$setElementOrder`; what it does not name keeps its place at the end. */
+/** Sorts a list by `$setElementOrder`; items that it does not name keep their place at the end. */
 function ordered(list: unknown[], order: unknown, identity: (item: unknown) => unknown): unknown[] {
   if (!Array.isArray(order)) return list;
   const wanted = order.map(identity);

@@ -3,10 +3,10 @@ import { customResources } from './crd/custom.ts';
 import { type Crd, crdStorage } from './crd/types.ts';
 import { groupVersion, type ResourceType } from './types.ts';
 
-/** Which resources are served. Custom ones come and go with their definitions. */
+/** Catalogue of the served resources. Custom ones come and go with their definitions. */
 export class Catalogue {
   readonly #builtin: ResourceType[];
-  /** By the definition's name. */
+  /** Custom resources by the definition's name. */
   readonly #custom = new Map<string, ResourceType[]>();
   #index = new Map<string, ResourceType>();
   readonly #listeners = new Set<() => void>();
@@ -20,7 +20,7 @@ export class Catalogue {
     return this.#index.get(`${group}/${version}/${plural}`);
   }
 
-  /** Any served version of the collection. */
+  /** Returns any served version of the collection. */
   byStorage(storage: string): ResourceType | undefined {
     return this.all().find((type) => type.storage === storage);
   }
@@ -29,7 +29,7 @@ export class Catalogue {
     return this.all().find((type) => type.kind === kind && groupVersion(type) === apiVersion);
   }
 
-  /** Whether this very type is served: an updated definition makes another one. */
+  /** Reports whether this very type is served: an updated definition makes another one. */
   serves(type: ResourceType): boolean {
     return this.find(type.group, type.version, type.plural) === type;
   }
@@ -38,7 +38,7 @@ export class Catalogue {
     return [...this.#index.values()];
   }
 
-  /** Keeps up with the definitions in the store. */
+  /** Follows the definitions in the store. */
   apply(change: Pick<Change, 'storage' | 'type' | 'object'>): void {
     if (change.storage !== crdStorage) return;
     if (change.type === 'DELETED') this.#custom.delete(change.object.metadata.name);

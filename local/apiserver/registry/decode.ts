@@ -28,7 +28,7 @@ const metadataFields = new Set([
   'selfLink',
 ]);
 
-/** How a request is told that its object cannot be understood: a patched object is shown as a whole. */
+/** Makes the error for an object that cannot be decoded; a patched object is quoted as a whole. */
 type Refuse = (text: string) => ApiError;
 
 const refusal =
@@ -42,8 +42,8 @@ const patchRefusal =
     invalidObject({ group: '', kind: '' }, '', [invalid('patch', patched, text)]);
 
 /**
- * Makes an object of the resource out of a request's body, or of the outcome of a patch: right kind, unknown fields dropped (or
- * refused, or warned of), defaults filled in. Changes `body`.
+ * Decodes a request's body, or the result of a patch, to an object of the resource: checks the kind, drops (or refuses,
+ * or warns of) unknown fields, sets defaults. Changes `body`.
  */
 export function decode(
   body: unknown,
@@ -81,7 +81,7 @@ export function decode(
   return body as unknown as ApiObject;
 }
 
-/** Times of built-in kinds are kept in whole seconds, in place. */
+/** Rounds times of built-in kinds to whole seconds, in place. */
 function wholeSeconds(value: unknown, schema: Schema): void {
   if (Array.isArray(value)) {
     if (schema.items) for (const item of value) wholeSeconds(item, schema.items);
@@ -96,7 +96,7 @@ function wholeSeconds(value: unknown, schema: Schema): void {
   }
 }
 
-/** A built-in kind is decoded into a struct, so a wrong type is an error of decoding there. */
+/** Checks types like a decoder: a built-in kind is decoded into a struct, so a wrong type is a decoding error there. */
 function checkTypes(body: Json, schema: Schema, refuse: Refuse): void {
   const [error] = validateValue(body, schema).filter(({ reason }) => reason === 'FieldValueTypeInvalid');
   if (error) throw refuse(`json: cannot unmarshal ${error.field}: ${error.message}`);
@@ -131,7 +131,7 @@ function checkKind(body: Json, type: ResourceType, refuse: Refuse): void {
 
 const presented = new WeakMap<ResourceType, WeakMap<ApiObject, ApiObject>>();
 
-/** A stored object as this version of the resource shows it: what the schema says today, also of older objects. */
+/** Converts a stored object to this version of the resource. Today's schema also applies to older objects. */
 export function present(object: ApiObject, type: ResourceType): ApiObject {
   if (!type.schema || !type.custom) return object;
   let cache = presented.get(type);

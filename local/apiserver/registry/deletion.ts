@@ -13,13 +13,16 @@ export interface DeleteRequest {
 export const foregroundFinalizer = 'foregroundDeletion';
 export const orphanFinalizer = 'orphan';
 
-/** `gone`: it is deleted. Otherwise it is marked, and somebody has to finish: a kubelet, the owners of its finalizers. */
+/**
+ * Result of a deletion. `gone`: the object is deleted. Otherwise it is marked, and the kubelet or the owners of its
+ * finalizers must finish.
+ */
 export interface Deletion {
   gone: boolean;
   object: ApiObject;
 }
 
-/** Deletes an object, or marks it as being deleted where it has a grace period or finalizers. */
+/** Deletes an object, or marks it as being deleted if it has a grace period or finalizers. */
 export function deleteObject(
   registry: Registry,
   type: ResourceType,
@@ -64,7 +67,7 @@ function finish(registry: Registry, type: ResourceType, object: ApiObject, reque
 
 const same = (a: string[] | undefined, b: string[] | undefined) => (a ?? []).join() === (b ?? []).join();
 
-/** The policy is kept as a finalizer, which the garbage collector carries out. */
+/** Stores the policy as a finalizer, which the garbage collector carries out. */
 function setFinalizers(object: ApiObject, policy: DeleteRequest['propagationPolicy']): void {
   if (policy === undefined) return;
   const others = (object.metadata.finalizers ?? []).filter((f) => f !== foregroundFinalizer && f !== orphanFinalizer);

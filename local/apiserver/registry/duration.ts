@@ -1,4 +1,4 @@
-/** A duration as kubectl's AGE columns show it: two units at most, the smaller one only while it matters. */
+/** Formats a duration as kubectl's AGE columns do: two units at most, the smaller one only for short durations. */
 export function humanDuration(ms: number): string {
   const seconds = Math.floor(ms / 1000);
   if (seconds < -1) return '<invalid>';
@@ -20,7 +20,7 @@ export function humanDuration(ms: number): string {
 const two = (a: number, unit: string, b: number, smaller: string) =>
   b === 0 ? `${a}${unit}` : `${a}${unit}${b}${smaller}`;
 
-/** How long ago a time of metadata was. */
+/** Returns the age of a time in metadata. */
 export function age(time: unknown, now: number): string {
   const since = typeof time === 'string' ? Date.parse(time) : Number.NaN;
   return Number.isNaN(since) ? '<unknown>' : humanDuration(now - since);

@@ -5,8 +5,8 @@ type Step = { field: string } | { index: number } | { filter: { path: string[]; 
 const filterPattern = /^\?\(@((?:\.[\w-]+)+)\s*==\s*(?:"([^"]*)"|'([^']*)'|(true|false|-?\d+))\)$/;
 
 /**
- * The part of Kubernetes' JSONPath that printer columns and selectable fields use: fields, quoted fields, indexes, `[*]`
- * and filters by equality. Throws for anything else.
+ * Compiles the part of Kubernetes' JSONPath that printer columns and selectable fields use: fields, quoted fields,
+ * indexes, `[*]` and filters by equality. Throws for anything else.
  */
 export function compileJsonPath(path: string): (object: unknown) => unknown[] {
   const steps = parse(path);

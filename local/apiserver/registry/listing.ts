@@ -19,7 +19,7 @@ export interface ListResult {
   metadata: { resourceVersion: string; continue?: string; remainingItemCount?: number };
 }
 
-/** The selectors of a request as one. 400 for what cannot be parsed or selected by. */
+/** Combines the selectors of a request. Throws 400 for a selector that cannot be parsed or is not supported. */
 export function selectorOf(type: ResourceType, labels: string | null, fields: string | null): Selector {
   return both(labelSelector(labels), fieldSelector(fields, { ...metadataFields(type), ...type.selectable }));
 }
@@ -30,7 +30,7 @@ function metadataFields(type: ResourceType): Record<string, FieldReader> {
   return { 'metadata.name': name, ...(type.namespaced ? { 'metadata.namespace': namespace } : {}) };
 }
 
-/** A list as of one version, in pages where asked for. 410 when a page's version is no longer known. */
+/** Returns a list as of one version, in pages if asked for. Throws 410 when a page's version is no longer known. */
 export function listObjects(
   registry: Registry,
   type: ResourceType,
@@ -68,7 +68,7 @@ function listVersion(request: ListRequest, current: number): number {
   return request.resourceVersionMatch === 'Exact' ? version : current;
 }
 
-/** 400 for what is no version. */
+/** Parses a version; throws 400 for other text. */
 export function parseVersion(text: string): number {
   if (!/^\d{1,15}$/.test(text)) {
     throw badRequest(
@@ -97,7 +97,7 @@ function decodeContinue(token: string): Page {
     const { rv, start } = JSON.parse(Buffer.from(token, 'base64url').toString()) as { rv: number; start: string };
     if (Number.isSafeInteger(rv) && typeof start === 'string') return { version: rv, after: start };
   } catch {
-    // Falls through to the refusal.
+    // The token is invalid and is refused below.
   }
   throw badRequest('invalid continue token: continue key is not valid');
 }

@@ -13,7 +13,7 @@ import type { ResourceType } from './types.ts';
 
 const maxAnnotations = 256 * 1024;
 
-/** A random UID. */
+/** Returns a random UID. */
 export function newUid(random: Random): string {
   const bytes = random.bytes(16);
   bytes[6] = (bytes[6]! & 0x0f) | 0x40;
@@ -22,7 +22,7 @@ export function newUid(random: Random): string {
   return [hex.slice(0, 8), hex.slice(8, 12), hex.slice(12, 16), hex.slice(16, 20), hex.slice(20)].join('-');
 }
 
-/** Fills what only the server sets on a new object. */
+/** Sets the fields of a new object that only the server sets. */
 export function fillNewMetadata(object: ApiObject, type: ResourceType, random: Random, now: number): void {
   const meta = object.metadata;
   if (!meta.name && meta.generateName) meta.name = generatedName(meta.generateName, random);
@@ -36,7 +36,7 @@ export function fillNewMetadata(object: ApiObject, type: ResourceType, random: R
   tidy(meta);
 }
 
-/** What an update can never change is taken from the old object. */
+/** Copies the fields that an update can never change from the old object. */
 export function keepSystemMetadata(object: ApiObject, old: ApiObject): void {
   const meta = object.metadata;
   const before = old.metadata;
@@ -52,7 +52,7 @@ export function keepSystemMetadata(object: ApiObject, old: ApiObject): void {
   tidy(meta);
 }
 
-/** Empty maps and lists are not stored. */
+/** Removes empty maps and lists, which are not stored. */
 function tidy(meta: Meta): void {
   for (const field of ['labels', 'annotations', 'ownerReferences', 'finalizers', 'managedFields'] as const) {
     const value = meta[field];
@@ -150,13 +150,15 @@ export function metadataUpdateErrors(object: ApiObject, old: ApiObject): FieldEr
   return errors;
 }
 
-/** Whether everything but metadata and status is the same. */
+/** Reports whether everything but metadata and status is equal. */
 export function sameSpec(a: ApiObject, b: ApiObject): boolean {
   const rest = ({ metadata: _, status: __, ...others }: ApiObject) => others;
   return equal(rest(a), rest(b));
 }
 
-/** Metadata of the wrong shape stops a decoder; null stands for absent. Returns a text when it is wrong. */
+/**
+ * Checks the shape of metadata, which a decoder would refuse; null stands for absent. Returns a text when it is wrong.
+ */
 export function metadataShapeError(meta: unknown): string | undefined {
   if (!isObject(meta)) return 'metadata must be an object';
   for (const field of ['name', 'namespace', 'generateName', 'uid', 'resourceVersion'] as const) {

@@ -1,6 +1,6 @@
 import type { Random } from '../../../core/runtime.ts';
 
-/** The name rules of Kubernetes, each with the message the API server gives. Empty: the name is right. */
+/** Name rules of Kubernetes, each with the message of the API server. An empty list means that the name is valid. */
 
 const label = '[a-z0-9]([-a-z0-9]*[a-z0-9])?';
 const subdomain = `${label}(\\.${label})*`;
@@ -47,13 +47,13 @@ export const subdomainErrors = (name: string) => checks(name, 253, subdomain, su
 export const labelErrors = (name: string) => checks(name, 63, label, labelMessage);
 export const labelValueErrors = (value: string) => checks(value, 63, labelValuePattern, valueMessage);
 
-/** RBAC objects: anything that can stand in a path. */
+/** Rule of RBAC objects: anything that can be part of a path. */
 export function pathErrors(name: string): string[] {
   if (name === '.' || name === '..') return [`may not be '${name}'`];
   return ['/', '%'].filter((c) => name.includes(c)).map((c) => `may not contain '${c}'`);
 }
 
-/** Label and annotation keys: an optional DNS subdomain, a slash, a name. */
+/** Rule of label and annotation keys: an optional DNS subdomain, a slash, a name. */
 export function qualifiedNameErrors(key: string): string[] {
   const parts = key.split('/');
   if (parts.length > 2) {
@@ -75,7 +75,7 @@ export function qualifiedNameErrors(key: string): string[] {
 
 const suffixAlphabet = 'bcdfghjklmnpqrstvwxz2456789';
 
-/** A name for `generateName`: cut to fit, with five random characters. */
+/** Returns a name for `generateName`: cut to fit, with five random characters. */
 export function generatedName(base: string, random: Random): string {
   let suffix = '';
   for (let i = 0; i < 5; i++) suffix += suffixAlphabet[Math.floor(random.uniform() * suffixAlphabet.length)];

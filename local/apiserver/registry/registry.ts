@@ -15,24 +15,30 @@ export interface WriteRequest {
   user: UserInfo;
   fieldValidation: FieldValidation;
   dryRun: boolean;
-  /** Under whose name a change is noted where fields have managers. */
+  /** Name of the manager that a change is recorded for. */
   fieldManager: string;
-  /** Told of what is odd but no error. */
+  /** Called with a warning: unusual but not an error. */
   warn(text: string): void;
 }
 
-/** Objects above this are refused, as etcd does; bytes of JSON. */
+/** Limit of an object, the same as etcd's; bytes of JSON. */
 const maxObject = 1.5 * 1024 * 1024;
 
 export interface UpdateOptions {
   subresource?: 'status' | undefined;
-  /** A PUT: of a custom resource it has to name the version it replaces. Otherwise the object is a patched one. */
+  /**
+   * True for a PUT, which must name the version that it replaces for a custom resource. Otherwise the object is a
+   * patched one.
+   */
   replace?: boolean;
-  /** The outcome of a server-side apply, which has noted its manager itself. */
+  /** True for the result of a server-side apply, which has recorded its manager itself. */
   applied?: boolean;
 }
 
-/** Create, read and update with the rules of the API server. All synchronous, and each either happens or has no effect. */
+/**
+ * Create, read and update with the rules of the API server. All methods are synchronous, and each either succeeds or
+ * has no effect.
+ */
 export class Registry {
   readonly store: VersionedStore;
   readonly catalogue: Catalogue;
@@ -46,7 +52,7 @@ export class Registry {
     this.random = parts.random;
   }
 
-  /** 404 when there is none. */
+  /** Returns the object; throws 404 when there is none. */
   get(type: ResourceType, namespace: string | undefined, name: string): ApiObject {
     const object = this.store.get(type.storage, namespace, name);
     if (!object) throw notFound(type, name);
@@ -74,8 +80,8 @@ export class Registry {
   }
 
   /**
-   * Replaces an object by what `produce` makes of the stored one: that object's body, decoded like a request's.
-   * A change of nothing writes nothing.
+   * Replaces an object by the result of `produce` for the stored one, decoded like a request's body. An update without
+   * a change writes nothing.
    */
   update(
     type: ResourceType,
@@ -139,7 +145,7 @@ export class Registry {
     }
   }
 
-  /** Nothing is created in a namespace that is not there or on its way out. */
+  /** Refuses objects in a namespace that is missing or being deleted. */
   #checkNamespace(type: ResourceType, object: ApiObject): void {
     if (!type.namespaced) return;
     const name = object.metadata.namespace as string;
@@ -202,7 +208,7 @@ export class Registry {
 
 const sizeOf = (object: ApiObject) => Buffer.byteLength(JSON.stringify(object));
 
-/** Errors after which CEL rules are not looked at. */
+/** Errors after which CEL rules are not evaluated. */
 const blocking = new Set<FieldError['reason']>([
   'FieldValueNotSupported',
   'FieldValueRequired',
@@ -224,7 +230,7 @@ function schemaErrors(
   return validateValue(object.status, statusSchema, 'status', old?.status);
 }
 
-/** The old object with the new one's status. */
+/** Returns the old object with the new one's status. */
 function withStatus(current: ApiObject, object: ApiObject): ApiObject {
   const updated = clone(current);
   if (object.status === undefined) delete updated.status;
@@ -233,7 +239,7 @@ function withStatus(current: ApiObject, object: ApiObject): ApiObject {
   return updated;
 }
 
-/** Marked for deletion with nothing left to wait for. */
+/** Reports whether an object is marked for deletion and waits for nothing more. */
 function isFinished(object: ApiObject): boolean {
   const { deletionTimestamp, deletionGracePeriodSeconds, finalizers } = object.metadata;
   return deletionTimestamp !== undefined && !deletionGracePeriodSeconds && !finalizers?.length;

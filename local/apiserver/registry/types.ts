@@ -10,7 +10,7 @@ export interface Column {
   type: 'string' | 'integer' | 'number' | 'boolean' | 'date';
   format?: string;
   description?: string;
-  /** 0 is shown always, 1 with `-o wide`. */
+  /** Column priority: 0 is always shown, 1 with `-o wide`. */
   priority?: number;
   cell(object: ApiObject, now: number): unknown;
 }
@@ -23,15 +23,13 @@ interface ScalePaths {
 
 export type Verb = 'create' | 'delete' | 'deletecollection' | 'get' | 'list' | 'patch' | 'update' | 'watch';
 
-/** What a write is told about its surroundings. */
+/** Context of a write. */
 interface WriteContext {
   user: UserInfo;
   now: number;
 }
 
-/**
- * One resource in one version. The hooks get objects that they may change (`prepare…`) or only look at (`validate…`).
- */
+/** A resource in one version. `prepare…` hooks may change the object; `validate…` hooks may not. */
 export interface ResourceType {
   group: string;
   version: string;
@@ -43,37 +41,37 @@ export interface ResourceType {
   shortNames: string[];
   categories: string[];
   verbs: Verb[];
-  /** The collection in the store; versions of a custom resource share one. */
+  /** Name of the collection in the store; versions of a custom resource share one. */
   storage: string;
-  /** A custom resource: no kind is guessed, no update without a version, no strategic merge patch. */
+  /** True for a custom resource: no kind is guessed, no update without a version, no strategic merge patch. */
   custom: boolean;
   /** Absent: nothing is checked or pruned. */
   schema?: Schema;
   columns: Column[];
-  /** What field selectors can name, beside metadata.name and metadata.namespace. */
+  /** Fields for field selectors, besides metadata.name and metadata.namespace. */
   selectable: Record<string, FieldReader>;
   status: boolean;
   scale?: ScalePaths;
-  /** Whether metadata.generation counts changes of everything but metadata and status. */
+  /** True if metadata.generation counts changes of everything but metadata and status. */
   generation: boolean;
-  /** What names may be; DNS subdomains by default. */
+  /** Rule for names; default: DNS subdomains. */
   nameRule?: 'subdomain' | 'label' | 'path';
   prepareCreate?(object: ApiObject, context: WriteContext): void;
-  /** As `prepareUpdate`, of a write to the status subresource. */
+  /** Like `prepareUpdate`, for a write to the status subresource. */
   prepareStatus?(object: ApiObject): void;
   prepareUpdate?(object: ApiObject, old: ApiObject, context: WriteContext): void;
-  /** Refuses what does not fit the rest of the cluster; `lookup` finds objects in the same namespace. */
+  /** Refuses an object that does not fit the rest of the cluster; `lookup` finds objects in the same namespace. */
   admit?(object: ApiObject, lookup: (storage: string, name: string) => ApiObject | undefined): void;
   validate?(object: ApiObject, old: ApiObject | undefined): FieldError[];
-  /** CEL rules and what else is checked only when the rest is right; on the status subresource too. */
+  /** Checks CEL rules and others that require a valid object; on the status subresource too. */
   validateLate?(object: ApiObject, old: ApiObject | undefined): FieldError[];
-  /** Seconds of grace of a delete, 0 for at once. Absent: always at once. */
+  /** Returns the seconds of grace of a delete, 0 for an immediate one. Absent: always immediate. */
   graceSeconds?(object: ApiObject, requested: number | undefined): number;
-  /** Called with the marked object: true keeps it until a controller of this server has cleaned up behind it. */
+  /** Called with the marked object: true keeps it until a controller of this server has cleaned up after it. */
   holdsDeletion?(object: ApiObject): boolean;
-  /** The answer to an immediate delete is the object and not a Status. */
+  /** True if the answer to an immediate delete is the object and not a Status. */
   returnsDeleted?: boolean;
-  /** The schema as OpenAPI shows it, when it is more than `schema`. */
+  /** Schema for OpenAPI, if it has more than `schema`. */
   openapi?: Json;
 }
 

@@ -7,8 +7,9 @@ import type { ResourceType } from './types.ts';
 export type Deliver = (type: 'ADDED' | 'MODIFIED' | 'DELETED', object: ApiObject) => void;
 
 /**
- * Delivers the changes after `version` to what `selector` matches, then those to come, in order; returns what ends it.
- * An object that begins or ceases to match is delivered as added or deleted. 410 when `version` is too long ago.
+ * Delivers the changes after `version` to objects that match `selector`, then later ones, in order. Returns a function
+ * that ends it. An object that begins or ceases to match is delivered as added or deleted. Throws 410 when `version` is
+ * too old.
  */
 export function watchObjects(
   store: VersionedStore,

@@ -17,25 +17,25 @@ import type { ApiObject } from '../object.ts';
 import type { Change, Sink, StoreContents } from './versioned.ts';
 import { keyOf } from './versioned.ts';
 
-/** A journal smaller than this is not worth a new snapshot; bytes. */
+/** Size of a journal below which no new snapshot is written; bytes. */
 const smallJournal = 16 * 1024 * 1024;
 
-/** Versions are promised to the disk in blocks of this size: one fsync a block. */
+/** Number of versions that are reserved on the disk at a time: one fsync per block. */
 const VERSION_BLOCK = 100_000;
 
 interface Line {
-  /** The run of the server that wrote it. Absent in files of older releases. */
+  /** Id of the run of the server that wrote the line. Absent in files of older releases. */
   boot?: string;
   version: number;
   storage: string;
-  /** No version above it has been given out. In lines without an object. */
+  /** Upper bound of the versions assigned so far; in lines without an object. */
   ceiling?: number;
   /** Absent in the line with which a run takes the journal over or raises its ceiling. */
   object?: ApiObject;
   deleted?: true;
 }
 
-/** The journal was taken over by another process, or its file was replaced. Nothing can be stored any more. */
+/** Another process took the journal over, or its file was replaced. Nothing can be stored any more. */
 export class JournalLost extends Error {
   readonly code = 'JournalLost';
   constructor(path: string) {
@@ -50,7 +50,7 @@ export class JournalLost extends Error {
 export interface JournalOptions {
   /** Id of this run of the server; no other run has the same. */
   boot: string;
-  /** Called once, when the first write finds that the file is no longer this run's own. */
+  /** Called once, when the first write finds that the file does not belong to this run any more. */
   onLost?: (error: JournalLost) => void;
 }
 
@@ -86,8 +86,8 @@ export class Journal implements Sink {
   }
 
   /**
-   * Reads what is there, takes the journal over and opens it for more. Throws when a file cannot be read or written, and
-   * `JournalLost` when another process writes to it.
+   * Reads the stored contents, takes the journal over and opens it for writing. Throws when a file cannot be read or
+   * written, and `JournalLost` when another process writes to it.
    */
   static open(dir: string, options: JournalOptions): { journal: Journal; contents: StoreContents } {
     mkdirSync(dir, { recursive: true, mode: 0o700 });
@@ -111,7 +111,10 @@ export class Journal implements Sink {
     }
   }
 
-  /** Throws when the line cannot be written; then it is as if nothing had been. After a `JournalLost` nothing can be. */
+  /**
+   * Appends a line. Throws without any effect when the line cannot be written; after a `JournalLost` every append
+   * fails.
+   */
   append(change: Change): void {
     if (change.version > this.#ceiling) this.#reserve(change.version);
     this.#append({
@@ -122,7 +125,9 @@ export class Journal implements Sink {
     });
   }
 
-  /** Writes a snapshot in place of a journal that has grown; cheap when it has not. Throws when it cannot: the journal stays. */
+  /**
+   * Replaces a journal that has grown by a snapshot; cheap when it has not. Throws when it cannot: the journal stays.
+   */
   snapshotIfLarge(contents: StoreContents): void {
     if (this.#size > smallJournal) this.snapshot(contents);
   }
@@ -137,7 +142,7 @@ export class Journal implements Sink {
           writeAll(file, this.#bytesOf({ version: Number(object.metadata.resourceVersion), storage, object }));
         }
       }
-      // The journal is emptied next: the snapshot has to be on the disk by then.
+      // The journal is emptied next, so the snapshot must be on the disk by then.
       fsyncSync(file);
       this.#requireOwn(this.#size);
     } catch (error) {
@@ -148,7 +153,7 @@ export class Journal implements Sink {
     }
     renameSync(temporary, this.#snapshot);
     syncFolder(dirname(this.#snapshot));
-    // Lines of the old journal that survive a kill right here repeat what the snapshot has: replay skips them.
+    // After a kill right here, lines of the old journal repeat the snapshot's content: replay skips them.
     ftruncateSync(this.#file, 0);
     this.#size = 0;
   }
@@ -157,7 +162,7 @@ export class Journal implements Sink {
     closeSync(this.#file);
   }
 
-  /** Makes sure that versions from `version` on can be given out: no later start gives them out again. */
+  /** Reserves versions from `version` on: no later start assigns them again. */
   #reserve(version: number): void {
     const ceiling = version + VERSION_BLOCK;
     this.#append({ version, storage: '', ceiling });
@@ -173,7 +178,7 @@ export class Journal implements Sink {
       while (written < bytes.length) written += writeSync(this.#file, bytes, written);
     } catch (error) {
       this.#requireOwn(this.#size + written);
-      // A disk that is full takes a part of the line: the next one must not follow it.
+      // A full disk may hold a part of the line, which the next line must not follow.
       ftruncateSync(this.#file, this.#size);
       throw error;
     }
@@ -181,7 +186,7 @@ export class Journal implements Sink {
     this.#size += written;
   }
 
-  /** Throws, now and at every later write, unless the file is this run's alone and `size` bytes long. */
+  /** Throws, now and at every later write, unless only this run has written to the file and it is `size` bytes long. */
   #requireOwn(size: number): void {
     if (this.#lost) throw this.#lost;
     if (this.#isOwn() && fstatSync(this.#file).size === size) return;
@@ -206,7 +211,7 @@ function writeAll(file: number, bytes: Buffer): void {
   for (let offset = 0; offset < bytes.length; ) offset += writeSync(file, bytes, offset);
 }
 
-/** Has names in the folder survive a power loss. */
+/** Syncs a folder, so that the names in it survive a power loss. */
 function syncFolder(dir: string): void {
   const folder = openSync(dir, 'r');
   try {
@@ -216,7 +221,7 @@ function syncFolder(dir: string): void {
   }
 }
 
-/** A file of the store cannot be understood. Nothing is started on half of what was stored. */
+/** A file of the store is damaged. The server does not start with incomplete data. */
 class JournalDamaged extends Error {
   readonly code = 'JournalDamaged';
   constructor(path: string, line: number, options: ErrorOptions) {
@@ -228,7 +233,7 @@ class JournalDamaged extends Error {
   }
 }
 
-/** Builds what is stored from the lines of the snapshot and then of the journal. */
+/** Restores the contents from the lines of the snapshot and then of the journal. */
 class Replay {
   readonly contents: StoreContents = { version: 1, collections: new Map() };
   ceiling = 0;
@@ -240,7 +245,7 @@ class Replay {
     this.#snapshotVersion = this.contents.version;
   }
 
-  /** Applies the lines of a file; returns how many bytes of it are whole lines. */
+  /** Applies the lines of a file; returns the number of bytes in whole lines. */
   file(path: string): number {
     let bytes: Buffer;
     try {
@@ -260,7 +265,7 @@ class Replay {
 
   #line(line: Line): void {
     if (line.object === undefined) {
-      // A line of an earlier run that comes after this one was never acknowledged.
+      // A later line of an earlier run was never acknowledged.
       this.#boot = line.boot;
       this.ceiling = Math.max(this.ceiling, line.ceiling ?? 0);
       this.contents.version = Math.max(this.contents.version, line.version);

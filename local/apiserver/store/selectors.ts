@@ -11,7 +11,7 @@ const equality = /^([^=!\s]+)\s*(==|=|!=)\s*([^=!\s]*)$/;
 const comparison = /^(\S+?)\s*([<>])\s*(-?\d+)$/;
 const existence = /^(!)?\s*([^=!\s]+)$/;
 
-/** Parses a label selector (`a=b,c!=d,e in (f,g),h,!i,j>1`); 400 when it is none. */
+/** Parses a label selector (`a=b,c!=d,e in (f,g),h,!i,j>1`); throws 400 for other text. */
 export function labelSelector(text: string | null): Selector {
   if (!text?.trim()) return everything;
   const requirements = splitOutsideParentheses(text).map((part) => labelRequirement(part.trim(), text));
@@ -21,7 +21,7 @@ export function labelSelector(text: string | null): Selector {
   };
 }
 
-/** Requirements are separated by commas, the values within parentheses too. */
+/** Splits at commas between requirements, but not within parentheses, where commas separate values. */
 const splitOutsideParentheses = (text: string) => text.split(/,(?![^(]*\))/);
 
 type Labels = Record<string, string>;
@@ -72,7 +72,7 @@ function check(key: string, values: string[], whole: string): void {
 
 export type FieldReader = (object: ApiObject) => string;
 
-/** Parses a field selector (`a=b,c!=d`) over the fields a kind offers; 400 for others. */
+/** Parses a field selector (`a=b,c!=d`) over the fields that a kind offers; throws 400 for others. */
 export function fieldSelector(text: string | null, fields: Record<string, FieldReader>): Selector {
   if (!text?.trim()) return everything;
   const requirements = text.split(/(?<!\\),/).map((part) => {

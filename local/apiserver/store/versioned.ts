@@ -1,25 +1,25 @@
 import { expired } from '../errors.ts';
 import { type ApiObject, freeze } from '../object.ts';
 
-/** One write: what is stored for a key from `version` on. `object` of a deletion is the last state, at its new version. */
+/** A write: the value of a key from `version` on. For a deletion `object` is the last state, with the new version. */
 export interface Change {
   version: number;
   type: 'ADDED' | 'MODIFIED' | 'DELETED';
-  /** Which collection: `<plural>.<group>`. */
+  /** Name of the collection: `<plural>.<group>`. */
   storage: string;
   key: string;
   object: ApiObject;
   previous?: ApiObject;
-  /** Of the object as JSON, bytes. */
+  /** Size of the object as JSON, bytes. */
   size: number;
 }
 
-/** Where writes go before they count; throws when they cannot be kept. */
+/** Sink of writes before they take effect; throws when they cannot be kept. */
 export interface Sink {
   append(change: Change): void;
 }
 
-/** However few changes it is, no more than this is kept of the past; bytes. */
+/** Limit of the history, whatever the number of changes; bytes. */
 const maxHistoryBytes = 64 * 1024 * 1024;
 
 export interface StoreContents {
@@ -30,8 +30,8 @@ export interface StoreContents {
 export const keyOf = (namespace: string | undefined, name: string) => `${namespace ?? ''}/${name}`;
 
 /**
- * The objects of all kinds under one version counter, with the latest changes kept as history. Everything is synchronous:
- * a check and the write that follows it cannot be separated by another request.
+ * Objects of all kinds under one version counter, with the latest changes as history. Everything is synchronous: a
+ * check and the write after it cannot be separated by another request.
  */
 export class VersionedStore {
   #version: number;
@@ -39,7 +39,7 @@ export class VersionedStore {
   #history: Change[] = [];
   #historyBytes = 0;
   readonly #sizes = new WeakMap<ApiObject, number>();
-  /** Changes after this version are in the history. */
+  /** Version after which changes are in the history. */
   #horizon: number;
   readonly #historyLength: number;
   readonly #sink: Sink | undefined;
@@ -66,12 +66,12 @@ export class VersionedStore {
     return this.#collections.get(storage)?.get(keyOf(namespace, name));
   }
 
-  /** Sorted by namespace and name. */
+  /** Returns the objects sorted by namespace and name. */
   list(storage: string, namespace?: string): ApiObject[] {
     return sorted(this.#collections.get(storage) ?? new Map(), namespace);
   }
 
-  /** As it was at `version`; 410 when that is no longer known. */
+  /** Returns the list as it was at `version`; throws 410 when that is no longer known. */
   listAt(storage: string, namespace: string | undefined, version: number): ApiObject[] {
     if (version === this.#version) return this.list(storage, namespace);
     if (version < this.#horizon) throw tooOld(version, this.#horizon);
@@ -86,7 +86,7 @@ export class VersionedStore {
     return sorted(collection, namespace);
   }
 
-  /** Every storage that holds something in this namespace. */
+  /** Returns every storage with objects in this namespace. */
   storagesIn(namespace: string): string[] {
     const prefix = `${namespace}/`;
     return [...this.#collections].flatMap(([storage, objects]) =>
@@ -115,19 +115,19 @@ export class VersionedStore {
     return this.#commit({ type: 'DELETED', storage, key, object, size, ...(previous ? { previous } : {}) });
   }
 
-  /** Changes of a collection after `version`, oldest first; 410 when they are not all known. */
+  /** Returns the changes of a collection after `version`, oldest first; throws 410 when some are no longer known. */
   changesSince(storage: string, version: number): Change[] {
     if (version < this.#horizon) throw tooOld(version, this.#horizon);
     return this.#history.filter((change) => change.version > version && change.storage === storage);
   }
 
-  /** Calls `listener` for every change, in order, within the write. Returns what ends it. */
+  /** Calls `listener` for every change, in order, within the write. Returns a function that ends it. */
   subscribe(listener: (change: Change) => void): () => void {
     this.#listeners.add(listener);
     return () => this.#listeners.delete(listener);
   }
 
-  /** Forgets the history. */
+  /** Drops the history. */
   compact(): void {
     this.#history = [];
     this.#historyBytes = 0;
@@ -160,7 +160,7 @@ export class VersionedStore {
     this.#history.push(change);
     this.#historyBytes += change.size;
     if (this.#history.length <= this.#historyLength * 2 && this.#historyBytes <= maxHistoryBytes) return;
-    // Half of it goes at once, so that most writes move nothing.
+    // Half of it is dropped at a time, so that most writes move nothing.
     this.#history = this.#history.slice(Math.ceil(this.#history.length / 2));
     this.#historyBytes = this.#history.reduce((sum, { size }) => sum + size, 0);
     this.#horizon = (this.#history[0]?.version ?? change.version + 1) - 1;

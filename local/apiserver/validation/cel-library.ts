@@ -34,7 +34,7 @@ const extreme = (list: Ordered[], better: (a: Ordered, b: Ordered) => boolean) =
 
 const absoluteUrl = (text: string) => URL.canParse(text) || text.startsWith('/');
 
-/** CEL with the functions that Kubernetes adds to it, as far as rules of custom resources use them. */
+/** CEL with Kubernetes' additional functions, as far as rules of custom resources use them. */
 export function kubernetesCel(): Environment {
   return new Environment({ enableOptionalTypes: true, homogeneousAggregateLiterals: false })
     .registerType('Quantity', Quantity)

@@ -10,7 +10,7 @@ const reserved = new Set(
   ),
 );
 
-/** The name under which CEL knows a field. */
+/** Returns the name of a field in CEL. */
 function celName(key: string): string {
   if (reserved.has(key)) return `__${key}__`;
   return key
@@ -20,7 +20,7 @@ function celName(key: string): string {
     .replaceAll('/', '__slash__');
 }
 
-/** A JSON value as CEL sees it: integers, times and durations by the schema, unknown fields left out. */
+/** Converts a JSON value for CEL: integers, times and durations by the schema, unknown fields left out. */
 export function celValue(value: unknown, schema: Schema): unknown {
   if (typeof value === 'string') return celString(value, schema);
   if (isRawNumber(value)) return schema.type === 'number' ? Number(value.rawJSON) : BigInt(value.rawJSON);
@@ -36,7 +36,7 @@ export function celValue(value: unknown, schema: Schema): unknown {
   const result: Json = {};
   for (const key of Object.keys(value)) {
     const child = fieldSchema(schema, key);
-    // A null is as if the field were not there.
+    // A null counts as an absent field.
     if (!child || value[key] === null) continue;
     const isField = schema.properties !== undefined && Object.hasOwn(schema.properties, key);
     result[isField ? celName(key) : key] = celValue(value[key], child);
@@ -44,7 +44,7 @@ export function celValue(value: unknown, schema: Schema): unknown {
   return result;
 }
 
-/** The whole object: of metadata rules see name and generateName only. */
+/** Converts the whole object; of metadata, rules see name and generateName only. */
 export function celRoot(value: Json, schema: Schema): Json {
   const metadata = isObject(value.metadata) ? value.metadata : {};
   const visible: Json = {};

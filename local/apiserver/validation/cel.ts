@@ -32,7 +32,7 @@ function compile(rule: CelRule): Compiled {
   return result;
 }
 
-/** What is wrong with the rules of a schema: a text for each, under the path of the rule within the CRD. */
+/** Returns the errors in the rules of a schema: a text for each, under the path of the rule within the CRD. */
 export function celRuleErrors(schema: Schema, path: string): FieldError[] {
   const errors: FieldError[] = [];
   schema['x-kubernetes-validations']?.forEach((rule, i) => {
@@ -74,7 +74,7 @@ interface Place {
   path: string;
   root: boolean;
   old: unknown;
-  /** This value, or one it is part of, is as it was: a rule that fails on it failed before. */
+  /** True if this value, or one that contains it, has not changed: a rule that fails on it failed before. */
   unchanged: boolean;
 }
 
@@ -138,7 +138,7 @@ function evaluateRule(rule: CelRule, value: unknown, schema: Schema, place: Plac
   }
 }
 
-/** The text of a messageExpression; undefined where it cannot be used. */
+/** Returns the text of a messageExpression; undefined where it cannot be used. */
 function textOf(expression: ParseResult | undefined, variables: Json): string | undefined {
   if (!expression) return undefined;
   try {

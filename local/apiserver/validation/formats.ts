@@ -17,7 +17,7 @@ const milliseconds: Record<string, number> = {
   h: 3_600_000,
 };
 
-/** Milliseconds of a duration as Go writes it (`1h30m`, `1.5s`), undefined when it is none. */
+/** Returns the milliseconds of a duration as Go writes it (`1h30m`, `1.5s`); undefined for other text. */
 export function parseDuration(text: string): number | undefined {
   if (!goDuration.test(text)) return undefined;
   let total = 0;
@@ -27,12 +27,12 @@ export function parseDuration(text: string): number | undefined {
   return text.startsWith('-') ? -total : total;
 }
 
-/** Microseconds, always all six digits: a shorter fraction is refused. */
+/** Pattern of a time with microseconds. All six digits are required: a shorter fraction is refused. */
 const microTime = /^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}\.\d{6}(Z|[+-]\d{2}:\d{2})$/;
 
 const isDate = (text: string) => !Number.isNaN(Date.parse(text));
 
-/** The formats that the API server checks on strings; others are ignored by it. */
+/** Formats that the API server checks on strings; it ignores others. */
 const formats: Record<string, (text: string) => boolean> = {
   'date-time': (text) => dateTime.test(text) && isDate(text.replace(' ', 'T')),
   date: (text) => /^\d{4}-\d{2}-\d{2}$/.test(text) && isDate(text),
@@ -49,7 +49,7 @@ const formats: Record<string, (text: string) => boolean> = {
   },
   uri: (text) => URL.canParse(text),
   email: (text) => /^[^\s@]+@[^\s@]+$/.test(text),
-  // Of built-in kinds, where these are types of their own.
+  // Formats of built-in kinds, where these are types of their own.
   'k8s-micro-time': (text) => microTime.test(text),
   'k8s-quantity': (text) => parseQuantity(text) !== undefined,
   hostname: (text) => /^[a-zA-Z0-9]([a-zA-Z0-9.-]*[a-zA-Z0-9])?$/.test(text),

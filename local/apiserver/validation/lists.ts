@@ -2,7 +2,7 @@ import { duplicate, type FieldError } from '../fields.ts';
 import { isObject, type Json } from '../object.ts';
 import { fieldSchema, listMapKey, type Schema } from './schema.ts';
 
-/** Items of list maps and sets that occur twice. */
+/** Returns the items of list maps and sets that occur twice. */
 export function duplicateItems(value: unknown, schema: Schema, path = ''): FieldError[] {
   if (Array.isArray(value)) {
     const errors: FieldError[] = [];

@@ -18,7 +18,7 @@ const factors: Record<string, number> = {
   Ei: 2 ** 60,
 };
 
-/** The number that a quantity of Kubernetes (`500m`, `1Gi`) stands for, undefined when it is none. */
+/** Returns the number of a Kubernetes quantity (`500m`, `1Gi`); undefined for other text. */
 export function parseQuantity(text: string): number | undefined {
   const match = quantity.exec(text);
   if (!match) return undefined;

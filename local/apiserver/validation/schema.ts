@@ -9,7 +9,7 @@ export interface CelRule {
   optionalOldSelf?: boolean;
 }
 
-/** A structural schema: what a CustomResourceDefinition holds, and what the built-in kinds are described by here. */
+/** A structural schema, of a CustomResourceDefinition or, here, of a built-in kind. */
 export interface Schema {
   type?: 'object' | 'array' | 'string' | 'integer' | 'number' | 'boolean';
   description?: string;
@@ -47,15 +47,18 @@ export interface Schema {
   'x-kubernetes-validations'?: CelRule[];
 }
 
-/** The schema of the values of a map, when it is one. */
+/** Returns the schema of the values of a map; undefined for other schemas. */
 const valuesOf = (schema: Schema): Schema | undefined =>
   typeof schema.additionalProperties === 'object' ? schema.additionalProperties : undefined;
 
-/** The schema of one field of an object, whether property or map value. Properties called like methods of Object are safe. */
+/**
+ * Returns the schema of one field of an object, whether property or map value. Properties named like methods of Object
+ * are safe.
+ */
 export const fieldSchema = (schema: Schema, key: string): Schema | undefined =>
   schema.properties && Object.hasOwn(schema.properties, key) ? schema.properties[key] : valuesOf(schema);
 
-/** Identity of a list item: the values of its keys, defaults counted. */
+/** Returns the identity of a list item: the values of its keys, with defaults. */
 export function listMapKey(item: unknown, schema: Schema): string {
   const keys = schema['x-kubernetes-list-map-keys'] ?? [];
   const object = (item ?? {}) as Json;

@@ -1,12 +1,10 @@
 import { clone, isObject } from '../object.ts';
 import { fieldSchema, type Schema } from './schema.ts';
 
-/** What an object's root has without being in its schema. */
+/** Fields of an object's root that its schema need not have. */
 const rootFields = new Set(['apiVersion', 'kind', 'metadata']);
 
-/**
- * Removes the fields that the schema does not know, in place, and returns their paths (`spec.foo`, `spec.list[0].bar`).
- */
+/** Removes unknown fields in place and returns their paths (`spec.foo`, `spec.list[0].bar`). */
 export function prune(object: unknown, schema: Schema, path = '', root = true): string[] {
   const removed: string[] = [];
   if (Array.isArray(object)) {
@@ -33,7 +31,7 @@ export function prune(object: unknown, schema: Schema, path = '', root = true): 
   return removed;
 }
 
-/** Fills in defaults, in place; nulls that may not be null give way to a default. */
+/** Sets defaults in place; a null that is not allowed is replaced by a default. */
 export function applyDefaults(object: unknown, schema: Schema): void {
   if (Array.isArray(object)) {
     if (schema.items) for (const item of object) applyDefaults(item, schema.items);

@@ -6,8 +6,8 @@ import { fieldSchema, listMapKey, type Schema } from './schema.ts';
 
 /**
  * Checks a value against a structural schema, in the words of the API server. `old` is the stored value at the same
- * place: what has not changed is not complained about (ratcheting). `path` is where the schema starts (`''` or
- * `status`), `name` what the messages call the place.
+ * place: unchanged parts are not reported (ratcheting). `path` is the start of the schema (`''` or `status`), `name`
+ * the name of the place in messages.
  */
 export function validateValue(value: unknown, schema: Schema, path = '', old?: unknown): FieldError[] {
   return new Validator(path).check(value, schema, '', old);
@@ -25,7 +25,7 @@ function typeOf(value: unknown): JsonType {
 
 const patterns = new Map<string, RegExp>();
 
-/** Go's syntax, as far as the two languages share it. */
+/** Compiles a pattern in Go's syntax, as far as JavaScript shares it. */
 function regexp(pattern: string): RegExp {
   let compiled = patterns.get(pattern);
   if (!compiled) {
@@ -42,7 +42,7 @@ class Validator {
     this.#base = base;
   }
 
-  /** The path of the field for a name within the schema. */
+  /** Returns the path of the field for a name within the schema. */
   #field(name: string): string {
     if (this.#base === '') return name;
     return name === '' ? this.#base : `${this.#base}.${name}`;
@@ -185,7 +185,7 @@ class Validator {
   }
 }
 
-/** Which old item belongs to a new one: only the items of a list map have an identity. */
+/** Returns the old item of a new one: only the items of a list map have an identity. */
 export function oldItems(schema: Schema, old: unknown): (item: unknown) => unknown {
   if (!Array.isArray(old) || schema['x-kubernetes-list-type'] !== 'map') return () => undefined;
   const byKey = new Map(old.map((item) => [listMapKey(item, schema), item]));

@@ -17,7 +17,7 @@ function keyErrors(data: unknown, path: string): FieldError[] {
     .map((key) => invalid(`${path}[${key}]`, key, keyMessage));
 }
 
-/** An object that says it is immutable keeps its data. */
+/** Refuses changes of data in an object marked immutable. */
 function immutableErrors(object: ApiObject, old: ApiObject | undefined, fields: string[]): FieldError[] {
   if (old?.immutable !== true) return [];
   const errors = fields
@@ -47,7 +47,7 @@ const secrets = builtin({
   },
 });
 
-/** `stringData` is a way to write `data` and is never stored. */
+/** Moves `stringData` into `data`; it is never stored. */
 function secretData(secret: ApiObject): void {
   if (isObject(secret.stringData)) {
     const data = isObject(secret.data) ? secret.data : {};

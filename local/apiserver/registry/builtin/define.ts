@@ -6,7 +6,7 @@ const allVerbs: Verb[] = ['create', 'delete', 'deletecollection', 'get', 'list',
 
 type Definition = Pick<ResourceType, 'plural' | 'kind'> & Partial<ResourceType>;
 
-/** A resource that is there without a definition; what is not said is as for most of them. */
+/** Defines a built-in resource, with the defaults that fit most of them. */
 export function builtin(definition: Definition): ResourceType {
   const group = definition.group ?? '';
   return {
@@ -41,7 +41,7 @@ export const ageColumn: Column = {
   cell: (object, now) => age(object.metadata.creationTimestamp, now),
 };
 
-/** A column that shows a field as it is. */
+/** Returns a column that shows a field as it is. */
 export const fieldColumn = (name: string, ...path: string[]): Column => ({
   name,
   type: 'string',
@@ -50,7 +50,7 @@ export const fieldColumn = (name: string, ...path: string[]): Column => ({
 
 export const text = (value: unknown) => (value === undefined || value === null ? '' : String(value));
 
-/** Reads a field for field selectors. */
+/** Returns a reader of a field for field selectors. */
 export const field =
   (...path: string[]) =>
   (object: ApiObject) =>

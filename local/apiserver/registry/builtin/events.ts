@@ -5,7 +5,7 @@ import { qualifiedNameErrors } from '../names.ts';
 import { builtin, field, fieldColumn, text } from './define.ts';
 import { builtinSchema } from './schemas.ts';
 
-/** When an event was last seen: by series, by its own times, by its creation. */
+/** Returns the time when an event was last seen: by series, by its own times, by its creation. */
 function lastSeen(event: ApiObject): unknown {
   return (
     at(event, 'series', 'lastObservedTime') ??
@@ -52,7 +52,7 @@ export const events = builtin({
   validate: eventErrors,
 });
 
-/** An event of the old form says that it has no eventTime. */
+/** Sets eventTime to null in an event of the old form. */
 function nullTime(event: ApiObject): void {
   event.eventTime ??= null;
 }
@@ -63,7 +63,7 @@ function eventErrors(event: ApiObject): FieldError[] {
   const errors: FieldError[] = [];
   const namespace = text(at(event, 'involvedObject', 'namespace'));
   const own = event.metadata.namespace ?? '';
-  // Events about what has no namespace are in `default`.
+  // Events about cluster-scoped objects are in `default`.
   const fits = namespace === '' ? own === 'default' : namespace === own || event.eventTime;
   if (!fits) errors.push(invalid('involvedObject.namespace', namespace, 'does not match event.namespace'));
   if (!event.eventTime) return errors;

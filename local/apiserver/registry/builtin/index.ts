@@ -6,7 +6,7 @@ import { networkPolicies } from './networking.ts';
 import { pods } from './pods.ts';
 import { rbacResources } from './rbac.ts';
 
-/** Every resource that is served from the start. */
+/** Built-in resources, served from the start. */
 export const builtinResources: ResourceType[] = [
   ...coreResources,
   ...rbacResources,

@@ -6,7 +6,10 @@ import { builtinSchema } from './schemas.ts';
 
 const list = (value: unknown): unknown[] => (Array.isArray(value) ? value : []);
 
-/** Objects alone: the pods of this cluster are processes of the machine, and nothing is kept from its network. */
+/**
+ * NetworkPolicies as objects without effect: the pods of this cluster are processes of the machine and share its
+ * network.
+ */
 export const networkPolicies = builtin({
   group: 'networking.k8s.io',
   plural: 'networkpolicies',

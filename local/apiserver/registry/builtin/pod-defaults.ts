@@ -1,7 +1,7 @@
 import { isObject, type Json } from '../../object.ts';
 import type { Container, PodSpec } from './pod-types.ts';
 
-/** Fills in what the API server and its admission plugins fill in. */
+/** Sets the defaults of the API server and its admission plugins. */
 export function defaultPodSpec(spec: PodSpec): void {
   spec.restartPolicy ??= 'Always';
   spec.terminationGracePeriodSeconds ??= 30;
@@ -52,7 +52,7 @@ function defaultVolume(volume: Json): void {
   }
 }
 
-/** The quality of service class, from the containers' requests and limits. */
+/** Returns the quality of service class, from the containers' requests and limits. */
 export function qosClass(spec: PodSpec): string {
   const containers = [...(spec.containers ?? []), ...(spec.initContainers ?? [])];
   const amounts = containers.map(({ resources }) => ({ ...resources }));

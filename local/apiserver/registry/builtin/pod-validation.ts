@@ -33,7 +33,7 @@ export function podErrors(pod: Pod, old: Pod | undefined): FieldError[] {
   return errors;
 }
 
-/** The new spec with what may change put back: what still differs is a change that is not allowed. */
+/** Returns the new spec with the mutable fields reset: any remaining difference is not allowed. */
 function changeable(spec: PodSpec, old: PodSpec): PodSpec {
   const copy = clone(spec);
   for (const list of ['containers', 'initContainers'] as const) {
@@ -46,13 +46,13 @@ function changeable(spec: PodSpec, old: PodSpec): PodSpec {
     if (old[field] === undefined) delete copy[field];
     else Object.assign(copy, { [field]: old[field] });
   }
-  // Gates can be taken away, not added.
+  // Gates can be removed, not added.
   const gates = (old.schedulingGates ?? []).map(({ name }) => name);
   if (copy.schedulingGates?.every(({ name }) => gates.includes(name)) ?? true) {
     if (old.schedulingGates) copy.schedulingGates = old.schedulingGates;
     else delete copy.schedulingGates;
   }
-  // A pod without a node gets one by the kubelet here: there is no scheduler and no binding.
+  // The kubelet sets the node of a pod here: there is no scheduler and no binding.
   if (!old.nodeName) delete copy.nodeName;
   return copy;
 }

@@ -62,7 +62,7 @@ export const pods = builtin({
     if (!lookup('serviceaccounts', account)) {
       throw refuse(`error looking up service account ${namespace}/${account}: serviceaccount "${account}" not found`);
     }
-    // There is none of either kind here: their pods are refused as where the named one is missing.
+    // This cluster has no PriorityClasses and RuntimeClasses, so a pod that names one is refused as if it were missing.
     if (priorityClassName && !priorityClassName.startsWith('system-')) {
       throw refuse(`no PriorityClass with name ${priorityClassName} was found`);
     }
@@ -86,7 +86,7 @@ function readiness(pod: Pod): string {
 
 const restarts = (pod: Pod) => statuses(pod).reduce((sum, status) => sum + status.restartCount, 0);
 
-/** The word that tells most: why a container waits or ended before the pod's phase. */
+/** Returns the most telling reason: why a container waits or ended, before the pod's phase. */
 function summary(pod: Pod): string {
   const phase = pod.status?.phase ?? '';
   let reason = pod.status?.reason || phase;

@@ -10,7 +10,7 @@ import type { Crd, CrdVersion } from './types.ts';
 
 const allVerbs: Verb[] = ['delete', 'deletecollection', 'get', 'list', 'patch', 'create', 'update', 'watch'];
 
-/** The resources that a CustomResourceDefinition makes: one for each served version. */
+/** Returns the resources of a CustomResourceDefinition, one per served version. */
 export function customResources(crd: Crd): ResourceType[] {
   return crd.spec.versions.filter((version) => version.served).map((version) => customResource(crd, version));
 }
@@ -71,7 +71,7 @@ function customResource(crd: Crd, version: CrdVersion): ResourceType {
 const steps = (path: string) => path.replace(/^\./, '').split('.');
 const text = (value: unknown) => (value === undefined || value === null ? '' : String(value));
 
-/** Metadata is checked by its own rules: what a CRD says of it (limits on the name) is kept, its type is not. */
+/** Removes the type of metadata, which has rules of its own; limits of the CRD on the name are kept. */
 function withoutRootMetadata(schema: Schema): Schema {
   const { apiVersion: _, kind: __, ...properties } = schema.properties ?? {};
   return { ...schema, ...(schema.properties ? { properties } : {}) };
@@ -110,7 +110,7 @@ function columns(version: CrdVersion): Column[] {
   ];
 }
 
-/** The value in the form the column's type wants; null where it is of another type or missing. */
+/** Returns the value in the form of the column's type; null where it has another type or is missing. */
 function cell(values: unknown[], type: Column['type'], now: number): unknown {
   const first = values[0];
   const value = isRawNumber(first) ? Number(first.rawJSON) : first;
@@ -129,7 +129,7 @@ function cell(values: unknown[], type: Column['type'], now: number): unknown {
   }
 }
 
-/** The Scale object of a custom resource. */
+/** Returns the Scale object of a custom resource. */
 export function scaleOf(object: ApiObject, type: ResourceType): ApiObject {
   const paths = type.scale;
   if (!paths) throw new Error(`${type.plural} has no scale subresource`);

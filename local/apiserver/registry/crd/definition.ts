@@ -8,7 +8,7 @@ import { compileJsonPath } from '../jsonpath.ts';
 import type { ResourceType } from '../types.ts';
 import { type Crd, crdStorage } from './types.ts';
 
-/** The resource `customresourcedefinitions` itself. */
+/** Resource `customresourcedefinitions` itself. */
 export const definitions: ResourceType = {
   group: 'apiextensions.k8s.io',
   version: 'v1',
@@ -53,7 +53,10 @@ function setDefaults(crd: Crd): void {
   crd.spec.conversion ??= { strategy: 'None' };
 }
 
-/** Served at once: the names of a definition are its own here, its name says so. */
+/**
+ * Returns the status of an accepted definition, which is served at once: its name ensures that its names belong to it
+ * alone.
+ */
 function acceptedStatus(crd: Crd, now: number): NonNullable<Crd['status']> {
   const lastTransitionTime = timestamp(now);
   return {
@@ -126,7 +129,7 @@ function versionErrors(version: Crd['spec']['versions'][number], path: string): 
   return errors;
 }
 
-/** What makes a schema structural: a type everywhere, no mix of properties and additionalProperties. */
+/** Returns the violations of a structural schema: a type everywhere, no mix of properties and additionalProperties. */
 function structuralErrors(schema: Schema, path: string): FieldError[] {
   const errors: FieldError[] = [];
   const typeless = schema['x-kubernetes-int-or-string'] || schema['x-kubernetes-preserve-unknown-fields'];

@@ -1,7 +1,7 @@
 import { WebSocket } from 'ws';
 import type { Connection } from './raw-api.ts';
 
-/** The Status at the end of a stream, as far as tests look at it. */
+/** Status at the end of a stream, with the fields that tests read. */
 export interface StreamStatus {
   status: string;
   message?: string;
@@ -9,7 +9,7 @@ export interface StreamStatus {
   details?: { causes: { reason: string; message: string }[] };
 }
 
-/** What comes over one attach or exec, channel by channel, without a client library between. */
+/** Messages of one attach or exec, by channel, without a client library between. */
 export class Channels {
   readonly stdout: Buffer[] = [];
   readonly stderr: Buffer[] = [];
@@ -43,7 +43,7 @@ export class Channels {
     return new Promise((resolve, reject) => {
       socket.once('open', () => resolve(channels));
       socket.once('unexpected-response', (_request, answer) => {
-        // Left open it would keep the process alive.
+        // The answer is destroyed because an open one would keep the process alive.
         answer.destroy();
         reject(new Error(String(answer.statusCode)));
       });

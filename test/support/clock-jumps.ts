@@ -1,6 +1,6 @@
 /**
  * Loaded into a program before everything else (`--import`): its wall clock is `BERTH_TEST_CLOCK_MS` off, and every
- * SIGUSR2 sets it by as much again. Timers and monotonic time go on as on a machine whose clock is set.
+ * SIGUSR2 moves it by as much again. Timers and monotonic time continue, as on a machine whose clock is set.
  */
 const step = Number(process.env.BERTH_TEST_CLOCK_MS);
 const now = Date.now;

@@ -9,18 +9,21 @@ import { skipWithout } from './requires.ts';
 import { type HarnessOptions, noKeeper, RunnerHarness } from './runner-harness.ts';
 
 const CHECKOUT = join(import.meta.dirname, '..', '..');
-/** Threads and processes of the runner's user: a fork bomb ends here, not at the machine's end. */
+/** Limit of the threads and processes of the runner's user, so that a fork bomb cannot take the whole machine. */
 const MAX_PROCESSES = 64;
 
 const canUnshare = () => spawnSync('unshare', ['--pid', '--fork', '--mount-proc', 'true']).status === 0;
 
-/** Reason why no runner can be started as in a container; false where it can. */
+/** Reason why no runner can be started as in a container; false where one can be started. */
 export const noContainer: string | false =
   noKeeper ||
   skipWithout('root', process.getuid?.() === 0, 'needs root, for another user and a PID namespace') ||
   skipWithout('pid-namespaces', canUnshare(), 'PID namespaces cannot be made here');
 
-/** Programs as an image has them: owned by root, Node to be run but not read. Remove the folder at the end. */
+/**
+ * Stages programs as in an image: owned by root, Node can be run but not read. The caller removes the folder at the
+ * end.
+ */
 export function stageImage(): string {
   const folder = mkdtempSync(join(tmpdir(), 'berth-image-'));
   chmodSync(folder, 0o755);
@@ -37,20 +40,23 @@ export function stageImage(): string {
   return folder;
 }
 
-/** The runner of such a folder, as an image starts it. */
+/** Returns the command of the runner in such a folder, as an image starts it. */
 export function stagedCommand(image: string): string[] {
   return [join(image, 'node'), ...NODE_FLAGS, join(image, 'runner.cjs')];
 }
 
 let users = 0;
 
-/** One that nobody else has. */
+/** Returns a user id that no other process has. */
 function newUser(): number {
   users += 1;
   return 100_000 + (process.pid % 30_000) * 64 + users;
 }
 
-/** A command as PID 1 of a PID namespace, as a user, by default one that nobody else has, who may have so many processes and threads. */
+/**
+ * Returns a command that runs as PID 1 of a PID namespace, as a user, by default an unused one, with a limit of
+ * processes and threads.
+ */
 export function containedCommand(
   command: string[],
   processes = MAX_PROCESSES,
@@ -68,22 +74,22 @@ export function containedCommand(
 }
 
 interface ContainedOptions extends HarnessOptions {
-  /** How many processes and threads its user may have. */
+  /** Limit of the processes and threads of its user. */
   processes?: number;
-  /** Another runner's, which outlives this one. */
+  /** User of another runner, which outlives this one. */
   user?: number;
 }
 
 /**
- * A runner as in a session's container: PID 1 of a PID namespace, of a user that nobody else has, its Node not readable,
- * `--disable-sigusr1`. What a container has and this has not: a root, a network and cgroups of its own.
+ * A runner as in a session's container: PID 1 of a PID namespace, of an unused user, its Node not readable,
+ * `--disable-sigusr1`. It differs from a container in its root, network and cgroups, which are the machine's.
  */
 export class ContainedRunner extends RunnerHarness {
   readonly user: number;
   readonly #isGuest: boolean;
 
   constructor(image: string, options: ContainedOptions = {}) {
-    // sh, as setpriv itself can still read any file; what it starts cannot.
+    // sh runs between them, because setpriv itself can still read any file; its child cannot.
     const program = ['sh', '-c', 'exec "$@"', 'sh', ...stagedCommand(image)];
     const { user, command } = containedCommand(program, options.processes, options.user);
     super({ ...options, command, owner: user });
@@ -102,12 +108,12 @@ export class ContainedRunner extends RunnerHarness {
   /** The runner's pid outside of its namespace; throws when it has ended. */
   get outerPid(): number {
     const [pid] = readFileSync(`/proc/${this.pid}/task/${this.pid}/children`, 'utf8').trim().split(' ');
-    // As a pid, 0 would stand for the test's own process group.
+    // Pid 0 would stand for the test's own process group.
     if (!pid) throw new Error('the runner has ended');
     return Number(pid);
   }
 
-  /** Pids, outside of the namespace, of all that live in it but the runner. */
+  /** Returns the pids, outside of the namespace, of all processes in it but the runner. */
   others(): number[] {
     const runner = this.outerPid;
     const namespace = readlinkSync(`/proc/${runner}/ns/pid`);
@@ -117,7 +123,7 @@ export class ContainedRunner extends RunnerHarness {
       .filter((pid) => pid !== runner && isIn(namespace, pid));
   }
 
-  /** Bytes: the most that the runner has had in memory. */
+  /** Highest memory use of the runner, bytes. */
   peakMemory(): number {
     return peakMemory(this.outerPid);
   }
@@ -126,7 +132,7 @@ export class ContainedRunner extends RunnerHarness {
     try {
       process.kill(this.outerPid, 'SIGKILL');
     } catch {
-      // It has ended.
+      // The process has ended.
     }
     await this.exited;
     rmSync(this.root, { recursive: true, force: true, maxRetries: 10 });
@@ -135,7 +141,7 @@ export class ContainedRunner extends RunnerHarness {
   }
 }
 
-/** Living processes of a user. */
+/** Returns the living processes of a user. */
 export function processesOf(user: number): number[] {
   return readdirSync('/proc')
     .filter((name) => /^\d+$/.test(name))

@@ -1,7 +1,6 @@
 /**
- * Waits until `check` returns a value other than undefined, null or false, looking again every 20 ms.
- * Throws after `timeoutMs` (default 60 s, enough for a machine that is busy with other things) with `what`, and with the
- * last error that `check` threw.
+ * Waits until `check` returns a value other than undefined, null or false, with a try every 20 ms. Throws after
+ * `timeoutMs` (default 60 s, enough for a busy machine) with `what`, and with the last error that `check` threw.
  */
 export async function eventually<T>(
   check: () => T | Promise<T>,

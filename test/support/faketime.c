@@ -1,4 +1,4 @@
-/* Preloaded into an agent's programs: to them it is the first of January 1971 for ever. */
+/* Preloaded into an agent's programs: their time is always the first of January 1971. */
 #include <sys/time.h>
 #include <time.h>
 

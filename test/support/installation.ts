@@ -30,11 +30,11 @@ import { Partition } from './partition.ts';
 import { processesWith } from './processes.ts';
 
 const ROOT = join(import.meta.dirname, '..', '..');
-/** For what a test itself asks of the API server, however busy the machine is. */
+/** Limit of a test's own requests to the API server, long enough for a busy machine. */
 const PATIENCE_MS = 120_000;
 const NODE = [process.execPath, '--disable-warning=ExperimentalWarning'];
 
-/** For a test that kills no leader: so long a lease is not lost on a machine that is busy with other things. */
+/** Lease duration for a test that kills no leader, long enough that a busy machine does not lose the lease. */
 export const ONE_LEADER = { BERTH_LEASE_DURATION: '60s' };
 
 /** A controller process that a test may kill. */
@@ -45,8 +45,8 @@ export interface ControllerProcess {
 }
 
 /**
- * The embedded API server and kubelet in this process, with controllers as processes of their own and the rights they get
- * in an installation: what a test of the controller needs to kill it at any moment.
+ * The embedded API server and kubelet in this process, with controllers as separate processes with the rights of an
+ * installation. A test of the controller can kill them at any moment.
  */
 export class Installation {
   readonly home: string;
@@ -105,7 +105,10 @@ export class Installation {
     return join(this.home, 'admin.json');
   }
 
-  /** As a leader that stops in order leaves the lease: the next one need not wait. No controller may run. */
+  /**
+   * Releases the lease as a leader does at a regular stop, so that the next one need not wait. No controller may be
+   * running.
+   */
   async freeLease(): Promise<void> {
     const lease = await this.client.get(leases, { namespace: 'berth-system', name: 'berth-controller' });
     await this.client.replace(leases, { ...lease, spec: { ...lease.spec, holderIdentity: '' } });
@@ -153,17 +156,17 @@ export class Installation {
   }
 
   async stop(): Promise<void> {
-    // A test that failed meanwhile may have left the node cut off: its kubelet would wait for ever.
+    // A failed test may have left the node cut off: its kubelet would wait for ever.
     this.#partition.down = false;
     await Promise.all(this.#controllers.map((controller) => controller.kill('SIGKILL')));
     await this.client.close();
     await this.#kubelet.stop(2_000);
     await this.server.close();
-    // What was just killed may still write.
+    // Processes that were just killed may still write.
     rmSync(this.home, { recursive: true, force: true, maxRetries: 10 });
   }
 
-  /** Everything that the controllers have logged. */
+  /** Returns the logs of all controllers. */
   logs(): string {
     return this.#controllers.map((controller) => controller.log()).join('');
   }
@@ -187,7 +190,7 @@ export class Installation {
     return this.client.create(turns, object as Turn);
   }
 
-  /** The turn once it has ended. */
+  /** Resolves with the turn once it has ended. */
   ended(name: string, timeoutMs = 60_000): Promise<StoredTurn> {
     return eventually(
       async () => {
@@ -198,7 +201,7 @@ export class Installation {
     );
   }
 
-  /** The session once `check` holds. */
+  /** Resolves with the session once `check` holds. */
   async until(name: string, what: string, check: (session: StoredSession) => boolean) {
     return eventually(
       async () => {
@@ -236,7 +239,7 @@ export class Installation {
     return this.client.delete(sessions, { namespace: 'default', name: session });
   }
 
-  /** The turn's output, wherever it is kept. */
+  /** Returns the turn's output from the status or the store. */
   async output<T = unknown>(turn: StoredTurn): Promise<T> {
     if (turn.status?.outputRef === undefined) return turn.status?.output as T;
     const key = parseStoreKey(turn.status.outputRef);
@@ -245,7 +248,7 @@ export class Installation {
     return JSON.parse(data.toString()) as T;
   }
 
-  /** Cuts the only node off, as the control plane sees it: its pods run on, and nobody hears of it. Or mends that. */
+  /** Cuts the only node off from the control plane, or reconnects it. Its pods run on meanwhile. */
   async cutOff(cut: boolean): Promise<void> {
     this.#partition.down = cut;
     const ready = {
@@ -266,7 +269,7 @@ export class Installation {
     for (const { metadata } of items) await this.client.patch(nodes, { name: metadata.name }, patch, options);
   }
 
-  /** What a node or the control plane writes of a pod. */
+  /** Writes a pod's status, as a node or the control plane does. */
   report(pod: Stored, status: object): Promise<unknown> {
     const { namespace = 'default', name, uid } = pod.metadata;
     return this.client.patch(
@@ -277,7 +280,7 @@ export class Installation {
     );
   }
 
-  /** What `kubectl drain` does to a pod. */
+  /** Evicts a pod, as `kubectl drain` does. */
   async evict(pod: Stored): Promise<void> {
     const message = 'Eviction API: evicting';
     const condition = { type: 'DisruptionTarget', status: 'True', reason: 'EvictionByEvictionAPI', message };
@@ -293,7 +296,7 @@ export class Installation {
       try {
         process.kill(pid, 'SIGKILL');
       } catch {
-        // It went with another.
+        // The process ended together with another one.
       }
     }
   }
@@ -333,7 +336,7 @@ export class Installation {
   }
 }
 
-/** A program of the test's own that answers each turn with an envelope: `code` sees `request` and gives the envelope. */
+/** Returns a program that answers each turn with an envelope: `code` reads `request` and returns the envelope. */
 export function pythonAgent(code: string): { command: string[] } {
   const program = `
 import json, os, sys, time

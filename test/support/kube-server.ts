@@ -28,15 +28,16 @@ interface HistoryEvent {
 }
 
 /**
- * A real HTTP server that behaves like a Kubernetes API server where the client layer looks (versions, list with pages,
- * watch with history, conflicts), until it is told to misbehave. Objects of any resource are kept by their path.
+ * A real HTTP server that behaves like a Kubernetes API server in the points that the client layer relies on (versions,
+ * list with pages, watch with history, conflicts), until it is told to misbehave. Objects of any resource are kept by
+ * their path.
  */
 export class KubeServer {
   readonly requests: SeenRequest[] = [];
   readonly objects = new Map<string, Stored>();
   version = 100;
   intercept: Intercept | undefined;
-  /** Takes over an attach or exec; without it the upgrade is refused with 404. */
+  /** Handles an attach or exec; without it the upgrade is refused with 404. */
   onStream: ((socket: WebSocket, request: SeenRequest) => void) | undefined;
   /** Answers an upgrade with this status and text instead of accepting it. */
   refuseUpgrade: { status: number; body: string } | undefined;
@@ -103,7 +104,7 @@ export class KubeServer {
     for (const socket of this.#sockets) socket.destroy();
   }
 
-  /** Puts an object at a collection's path (`/api/v1/namespaces/ns/pods`) as if somebody else had written it. */
+  /** Puts an object at a collection's path (`/api/v1/namespaces/ns/pods`), as if another client had written it. */
   put(collection: string, object: KubeObject): Stored {
     const path = `${collection}/${object.metadata.name}`;
     const old = this.objects.get(path);
@@ -145,13 +146,13 @@ export class KubeServer {
     for (const { response } of this.#watchers) response.write(bytes);
   }
 
-  /** Ends every watch in order, as a server does after the time the client asked for. */
+  /** Ends every watch in order, as a server does after the time that the client asked for. */
   endWatches(): void {
     for (const { response } of this.#watchers) response.end();
     this.#watchers.clear();
   }
 
-  /** Forgets the history: a watch from before now gets 410. */
+  /** Drops the history: an earlier watch gets 410. */
   expire(): void {
     this.#history = [];
     this.#oldest = this.version;
@@ -249,7 +250,7 @@ function writeEvent(response: ServerResponse, { type, object }: HistoryEvent): v
   response.write(`${JSON.stringify({ type, object })}\n`);
 }
 
-/** True when the object at `path` is in the collection, of one namespace or of all. */
+/** True if the object at `path` is in the collection, of one namespace or of all. */
 function inCollection(path: string, collection: string): boolean {
   const parent = path.slice(0, path.lastIndexOf('/'));
   return parent === collection || parent.replace(/\/namespaces\/[^/]+(?=\/)/, '') === collection;

@@ -1,4 +1,4 @@
-/** What programs write on stderr where a secret leaks: the line, and the part of it that nobody may read. */
+/** Lines on stderr in which a secret leaks, with the part that must not be readable. */
 export const LEAKS: readonly (readonly [line: string, secret: string])[] = [
   [
     'openai.AuthenticationError: Error code: 401 - Incorrect API key provided: sk-proj-Zk3vT9xq2LmW8rNcB5.',

@@ -1,7 +1,7 @@
 import { eventually } from './eventually.ts';
 import type { ControllerProcess } from './installation.ts';
 
-/** The samples of a text for Prometheus, as `name{labels}` → value, with the labels in the order in which they are written. */
+/** Parses the samples of a Prometheus text, as `name{labels}` → value, with the labels in their written order. */
 function samples(text: string): Map<string, number> {
   const lines = text.split('\n').filter((line) => line !== '' && !line.startsWith('#'));
   return new Map(
@@ -12,13 +12,13 @@ function samples(text: string): Map<string, number> {
   );
 }
 
-/** Those of one metric, without its name. */
+/** Returns the samples of one metric, without its name. */
 export function samplesOf(text: string, metric: string): Record<string, number> {
   const mine = [...samples(text)].filter(([key]) => key === metric || key.startsWith(`${metric}{`));
   return Object.fromEntries(mine.map(([key, value]) => [key.slice(metric.length), value]));
 }
 
-/** What the controller says at /metrics. Its port is any, and stands in its log. */
+/** Reads the controller's /metrics. Its port is arbitrary and is found in its log. */
 export async function metricsOf(controller: ControllerProcess): Promise<string> {
   const port = await eventually(() => /"health":\{[^}]*"port":(\d+)/.exec(controller.log())?.[1], {
     what: 'the controller listens',

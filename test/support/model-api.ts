@@ -1,24 +1,24 @@
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 
-/** A message as the model was given it: who said it, and its text. */
+/** A message that the model was given: its author and its text. */
 export interface Said {
   role: string;
   text: string;
 }
 
 /**
- * Stands in for the models' HTTP APIs on loopback: Anthropic's Messages (`/v1/messages`), OpenAI's Responses
- * (`/v1/responses`) and Google's Gemini (`/v1beta/models/…:streamGenerateContent`), streamed. It answers with how many messages
- * of the user it was given and what the last one says, so that an answer tells whether a conversation went on. `await using`
- * ends it.
+ * Replaces the models' HTTP APIs on loopback: Anthropic's Messages (`/v1/messages`), OpenAI's Responses
+ * (`/v1/responses`) and Google's Gemini (`/v1beta/models/…:streamGenerateContent`), streamed. It answers with the
+ * number of user messages and the text of the last one, so that an answer shows whether a conversation continued.
+ * `await using` ends it.
  */
 export class ModelApi {
   /** The conversation of each request, oldest first. */
   readonly requests: Said[][] = [];
-  /** Every request line, also of what is not answered. */
+  /** Request lines, also those of requests without an answer. */
   readonly lines: string[] = [];
-  /** Set to have every request refused with this status. */
+  /** Status with which every request is refused, if set. */
   refuse: number | undefined;
   readonly #server = createServer((request, response) => void this.#serve(request, response));
 
@@ -48,7 +48,7 @@ export class ModelApi {
       ':streamGenerateContent': (body) => this.#generate(body, response),
       ':generateContent': () => route(response),
     };
-    // Gemini's has the model's name in its path.
+    // The path of Gemini's request contains the model's name.
     const answer = answers[path?.replace(/^.*:/, ':') ?? ''];
     if (this.refuse !== undefined || !answer || request.method !== 'POST') {
       response.writeHead(this.refuse ?? 404, { 'content-type': 'application/json' });
@@ -116,7 +116,10 @@ export class ModelApi {
   }
 }
 
-/** Gemini CLI first asks which model a prompt is for; it files a report in the machine's /tmp where it is refused. */
+/**
+ * Answers the request by which Gemini CLI first asks for a model for the prompt; after a refusal it writes a report to
+ * the machine's /tmp.
+ */
 function route(response: ServerResponse): void {
   const text = JSON.stringify({ complexity_reasoning: 'a stand-in', complexity_score: 1 });
   const content = { role: 'model', parts: [{ text }] };
@@ -130,7 +133,7 @@ function list(value: unknown): Json[] {
   return Array.isArray(value) ? value : [];
 }
 
-/** The text of a message, whether a string or parts. */
+/** Returns the text of a message, whether a string or parts. */
 function textOf(content: unknown): string {
   if (typeof content === 'string') return content;
   return list(content)

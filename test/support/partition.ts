@@ -1,8 +1,8 @@
 import type { Store } from '../../local/apiserver/types.ts';
 
 /**
- * Stands between an embedded kubelet and the API: while it is down the kubelet hears of nothing and can say nothing, as a
- * node that has lost its network, or its power. What it runs goes on.
+ * Partition between an embedded kubelet and the API: while it is down the kubelet receives nothing and sends nothing,
+ * like a node without network or power. Its pods run on.
  */
 export class Partition {
   #up: Promise<void> = Promise.resolve();

@@ -4,20 +4,20 @@ import { turns } from '../../core/resources/kinds.ts';
 import { eventually } from './eventually.ts';
 import type { Installation } from './installation.ts';
 
-/** Counts what is there by a watch of its own, apart from anything that the controller sees or says. */
+/** Counts objects with its own watch, independent of the controller's view. */
 export interface Count {
-  /** The most there were at once, as far as the watch has told. */
+  /** Highest number at once that the watch has shown. */
   most(): number;
-  /** Ends the watch once it has told of all that is there by now; rejects if it broke before. */
+  /** Ends the watch once it has shown the present state; rejects if it broke before. */
   stop(): Promise<number>;
 }
 
-/** All pods, until they are gone. */
+/** Counts all pods, until they are gone. */
 export async function countPods({ client }: Installation): Promise<Count> {
   return count(client, pods, () => true);
 }
 
-/** Turns that run. */
+/** Counts running turns. */
 export async function countRunning({ client }: Installation): Promise<Count> {
   return count(client, turns, ({ status }) => status?.phase === 'Running');
 }
@@ -28,7 +28,7 @@ async function count<T extends KubeObject>(
   counts: (object: Stored<T>) => boolean,
 ): Promise<Count> {
   const stop = new AbortController();
-  /** The version of each object that is there, as the watch has told, by uid. */
+  /** Version of each existing object by uid, as the watch has shown. */
   const versions = new Map<string, number>();
   const counted = new Set<string>();
   let most = 0;
@@ -70,7 +70,7 @@ async function count<T extends KubeObject>(
   };
 }
 
-/** A namespace, with labels by which classes may limit it. */
+/** Creates a namespace, with labels by which classes may limit it. */
 export async function makeNamespace({ client }: Installation, name: string, labels: Record<string, string> = {}) {
   await client.create(namespaces, { metadata: { name, labels } });
 }

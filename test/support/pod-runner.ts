@@ -9,23 +9,23 @@ import { Runner } from '../../runner/runner.ts';
 import { EMPTY_ARCHIVE, EMPTY_DIGEST } from '../../runner/state/archive.ts';
 
 /**
- * The runner's real code behind an attach that a test can break: no process, no network, no time but the virtual clock's.
- * As with a real attach, what is printed while nobody is attached is not replayed.
+ * The runner's real code behind an attach that a test can break: no process, no network, only the virtual clock's time.
+ * As with a real attach, output is lost while no client is attached.
  */
 export class PodRunner {
   readonly runner: Runner;
-  /** Turns that the driver was given, by uid. */
+  /** Uids of the turns that the driver was given. */
   readonly given: string[] = [];
-  /** Lines written to the pod from now on are lost. */
+  /** True: lines written to the pod are lost. */
   deaf = false;
-  /** Control lines of this kind are lost from now on, as when an attach breaks before them. */
+  /** Kind of control lines that are lost, as when an attach breaks before them. */
   loses: ControlKind | undefined;
-  /** How often a resend was asked for, and how often an answer. */
+  /** Numbers of resend requests and of answers. */
   resends = 0;
   asked = 0;
-  /** The next frame that it prints arrives without its beginning. */
+  /** True: the next printed frame arrives without its beginning. */
   tears = false;
-  /** Nobody is attached from now on, as when its kubelet does not answer. */
+  /** True: no attach succeeds, as when the kubelet does not answer. */
   unreachable = false;
   #attached: { options: AttachOptions; end: (end: StreamEnd) => void } | undefined;
   #finish: ((completion: Completion) => void) | undefined;
@@ -70,17 +70,17 @@ export class PodRunner {
     });
   }
 
-  /** The agent of the running turn ends with this output. */
+  /** Ends the agent of the running turn with this output. */
   finish(output: unknown): void {
     this.#finish?.({ outcome: 'Succeeded', output, leftRunning: [] });
   }
 
-  /** It tells that it works. */
+  /** Sends an event of the agent. */
   talk(): void {
     this.#event({ works: true });
   }
 
-  /** The connection of the present attach dies. */
+  /** Breaks the connection of the present attach. */
   drop(): void {
     const attached = this.#attached;
     this.#attached = undefined;

@@ -1,6 +1,6 @@
 import { readdirSync, readFileSync } from 'node:fs';
 
-/** Pids of processes whose environment holds this text. */
+/** Returns the pids of processes whose environment contains this text. */
 export function processesWith(text: string): number[] {
   return readdirSync('/proc')
     .filter((entry) => /^\d+$/.test(entry))
@@ -22,12 +22,12 @@ export function exists(pid: number): boolean {
   }
 }
 
-/** Whether it waits for something that only others can bring about. */
+/** Reports whether the process waits for an event that only other processes can cause. */
 export function isAsleep(pid: number): boolean {
   return /^State:\s+S/m.test(readFileSync(`/proc/${pid}/status`, 'utf8'));
 }
 
-/** Bytes: the most that the process has had in memory. */
+/** Highest memory use of the process, bytes. */
 export function peakMemory(pid: number): number {
   return 1024 * Number(/^VmHWM:\s+(\d+) kB/m.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))?.[1]);
 }

@@ -29,17 +29,19 @@ export interface QuietWorldOptions {
   maxRunning?: number;
 }
 
-/** The simulator's cluster with one controller and no faults: what the controller asks of the API in an ordinary life. */
+/**
+ * The simulator's cluster with one controller and no faults. It shows the controller's API calls in normal operation.
+ */
 export class QuietWorld {
   readonly server: SimServer;
   readonly replica: Replica;
   /** Calls of the controller so far, "verb resource", without its lease and its events. */
   calls: string[] = [];
-  /** Every binding that a runner has accepted. */
+  /** Bindings that a runner has accepted. */
   readonly bindings: Bind[] = [];
-  /** What the controller has logged: message and fields. */
+  /** Messages and fields that the controller has logged. */
   readonly logged: { message: string; fields: Record<string, unknown> }[] = [];
-  /** The most of its calls that were under way at once, by "verb resource". */
+  /** Highest number of its concurrent calls, by "verb resource". */
   readonly mostAtOnce = new Map<string, number>();
   readonly #underWay = new Map<string, number>();
   readonly #scheduler: Scheduler;
@@ -90,7 +92,7 @@ export class QuietWorld {
     });
   }
 
-  /** A leader, and the class "default". */
+  /** Starts a leader, and creates the class "default". */
   async start(): Promise<void> {
     await this.furnish();
     this.replica.start();
@@ -104,7 +106,7 @@ export class QuietWorld {
     await this.#kubelets.nodes.furnish();
   }
 
-  /** A session, once it has come to rest in the phase. */
+  /** Creates a session and resolves with it once it stays in the phase. */
   async session(name: string, spec: object = {}, phase: SessionPhase = 'Ready'): Promise<StoredSession> {
     await create(this.server, sessions, NAMESPACE, name, { class: 'default', ...spec });
     return this.sessionUntil(name, ({ status }) => status?.phase === phase);
@@ -119,7 +121,7 @@ export class QuietWorld {
     return this.#session(name);
   }
 
-  /** A turn as the HTTP API makes it, once it has ended. */
+  /** Creates a turn as the HTTP API does, and resolves with it once it has ended. */
   async turn(session: StoredSession, name: string, input: Plan): Promise<StoredTurn> {
     await this.give(name, input, session.metadata.name, { ownerReferences: [ownedBy(session)] });
     const look = () => this.server.get(turns, NAMESPACE, name) as StoredTurn;
@@ -132,7 +134,7 @@ export class QuietWorld {
     await this.server.admin.create(turns, { apiVersion: 'berth.dev/v1alpha1', kind: 'Turn', ...turn });
   }
 
-  /** Virtual time goes on. */
+  /** Advances virtual time. */
   async pass(ms: number): Promise<void> {
     await this.#scheduler.run(() => false, this.#scheduler.now + ms);
   }

@@ -1,6 +1,6 @@
 import type { Random } from '../../core/runtime.ts';
 
-/** Numbers that look random and are the same for the same seed (mulberry32). */
+/** Pseudo-random numbers that are equal for the same seed (mulberry32). */
 export function seededRandom(seed = 1): Random {
   let state = seed >>> 0;
   const uniform = () => {

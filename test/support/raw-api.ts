@@ -1,6 +1,6 @@
 import { Agent, request } from 'undici';
 
-/** How to reach an API server. Either a token or a client certificate says who asks. */
+/** Connection to an API server, authenticated with either a token or a client certificate. */
 export interface Connection {
   url: string;
   /** PEM. */
@@ -21,9 +21,9 @@ export interface RawOptions {
   body?: unknown;
   contentType?: string;
   accept?: string;
-  /** Instead of the connection's own; '' for none. */
+  /** Token instead of the connection's own; '' for none. */
   token?: string;
-  /** Sent as they are. */
+  /** Body that is sent unchanged. */
   raw?: Buffer | string;
 }
 
@@ -62,7 +62,7 @@ export class RawApi {
   patch = (path: string, body: unknown, type: 'merge' | 'json' | 'strategic' | 'apply' = 'merge') =>
     this.call('PATCH', path, { body, contentType: patchTypes[type] });
 
-  /** Opens a watch; its events come one by one, and closing it ends the connection. */
+  /** Opens a watch, whose events come one by one; closing it ends the connection. */
   async watch(path: string): Promise<RawWatch> {
     const abort = new AbortController();
     const { statusCode, body } = await request(`${this.connection.url}${path}`, {
@@ -113,7 +113,9 @@ export class RawWatch {
     this.#events = lines(body);
   }
 
-  /** The next event; undefined when the server ended the watch. Rejects when the connection broke or after 60 s. */
+  /**
+   * Returns the next event; undefined when the server ended the watch. Rejects when the connection broke or after 60 s.
+   */
   async next(): Promise<RawEvent | undefined> {
     let timer: NodeJS.Timeout | undefined;
     const late = new Promise<never>((_, reject) => {
@@ -126,7 +128,7 @@ export class RawWatch {
     }
   }
 
-  /** The next `count` events. */
+  /** Returns the next `count` events. */
   async take(count: number): Promise<RawEvent[]> {
     const events: RawEvent[] = [];
     while (events.length < count) {

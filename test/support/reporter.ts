@@ -1,10 +1,10 @@
 import type { TestEvent } from 'node:test/reporters';
 
 /**
- * A reporter for `node --test`, for `.ci/run` to add up: after each file, one line of JSON with what was counted so far, and at the
- * end one for the whole run, which knows of files that failed before their first test too. Where the run is ended from outside, the
- * line before is the last. `skips` says which tests were left out, and why. A suite that is left out counts as one: Node does not
- * count it, and knows nothing of the tests in it.
+ * A reporter for `node --test`, whose output `.ci/run` adds up. After each file it writes one line of JSON with the
+ * counts so far, and at the end one for the whole run, which includes files that failed before their first test. If the
+ * run is ended from outside, the last such line remains. `skips` lists the skipped tests with their reasons. A skipped
+ * suite counts as one test: Node does not count it, and does not know its tests.
  */
 export default async function* report(source: AsyncIterable<TestEvent>): AsyncGenerator<string> {
   const sum = { tests: 0, passed: 0, skipped: 0, todo: 0 };

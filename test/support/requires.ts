@@ -1,4 +1,4 @@
-/** Things that some tests need of a machine. */
+/** Requirements of some tests on the machine. */
 const NEEDS = ['keeper', 'agent-tool', 'root', 'pid-namespaces', 'memory-cgroup', 'python'] as const;
 export type Need = (typeof NEEDS)[number];
 
@@ -10,8 +10,8 @@ for (const name of REQUIRED)
     throw new Error(`REQUIRE names "${name}", which no test needs: use ${NEEDS.join(', ')}`);
 
 /**
- * For the option `skip` of tests that need something: false where the machine has it, else the reason. Throws where REQUIRE
- * names the need, so that the file fails instead of being skipped.
+ * Returns the option `skip` of tests with a requirement: false where the machine meets it, otherwise the reason. Throws
+ * where REQUIRE names the need, so that the file fails instead of being skipped.
  */
 export function skipWithout(need: Need, has: boolean, reason: string): string | false {
   if (has) return false;

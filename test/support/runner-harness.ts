@@ -32,22 +32,22 @@ const KEEPER = join(CHECKOUT, 'build', 'keeper');
 export const noKeeper = skipWithout('keeper', existsSync(KEEPER), 'there is no build/keeper: run make keeper');
 export const hasKeeper = noKeeper === false;
 
-/** A turn's time-out where none matters, and how long its result is waited for: on a machine that is busy with other things. */
+/** Timeout of a turn where none matters, and limit of the wait for its result: long enough for a busy machine. */
 const TURN_MS = 120_000;
 const RESULT_MS = 150_000;
 
 export interface HarnessOptions {
   agent?: Partial<AgentSpec>;
-  /** Of the runner's process. */
+  /** Additional environment of the runner's process. */
   env?: Record<string, string>;
-  /** The program that runs; default: the runner's source by this Node. */
+  /** Command of the runner; default: the runner's source with this Node. */
   command?: string[];
   bind?: Partial<Bind>;
-  /** Take the same keys and session as another harness: a later incarnation. */
+  /** Harness whose keys and session are used: this one is a later incarnation. */
   after?: RunnerHarness;
-  /** Do without a keeper. */
+  /** True to run without a keeper. */
   processGroup?: boolean;
-  /** Who owns the runner's folder; the command has to become it. */
+  /** Owner of the runner's folder; the command must switch to this user. */
   owner?: number;
 }
 
@@ -62,10 +62,10 @@ export class RunnerHarness {
   readonly decoder = new FrameDecoder({ validate: validateFrame });
   readonly readies: Ready[] = [];
   stdout = '';
-  /** The first 10 MB of it. */
+  /** The first 10 MB of stderr. */
   stderr = '';
   stderrBytes = 0;
-  /** Bytes of stdout are handed to the decoder only while this holds: what is not is lost. */
+  /** False: bytes of stdout are lost and do not reach the decoder. */
   listening = true;
   epoch = 1;
   readonly exited: Promise<{ code: number | null; signal: string | null }>;
@@ -170,7 +170,7 @@ export class RunnerHarness {
     for (const line of bindText(this.#boot, this.#position(), message)) this.write(line);
   }
 
-  /** The lines of a control message; they count once. */
+  /** Returns the lines of a control message and counts it as one. */
   lines<K extends Exclude<ControlKind, 'bind'>>(kind: K, message: ControlMessages[K], binary?: Buffer): string {
     const { incarnation, keys } = this.message();
     const key = Buffer.from(keys.down, 'base64');
@@ -201,14 +201,14 @@ export class RunnerHarness {
     return (await this.frame('result', (frame) => frame.message.turn === turn, timeoutMs)).message;
   }
 
-  /** All frames of a kind that came so far. */
+  /** Returns all frames of a kind that have arrived so far. */
   frames<K extends FrameKind>(kind: K): FrameOf<K>[] {
     return this.events.flatMap((event) =>
       event.type === 'frame' && event.frame.kind === kind ? [event.frame as FrameOf<K>] : [],
     );
   }
 
-  /** Waits for a frame. What the runner wrote to stderr before it has been read by then, too. */
+  /** Waits for a frame. Earlier output of the runner on stderr has been read by then, too. */
   async frame<K extends FrameKind>(
     kind: K,
     matches: (frame: FrameOf<K>) => boolean = () => true,
@@ -216,7 +216,7 @@ export class RunnerHarness {
   ): Promise<FrameOf<K>> {
     try {
       const frame = await eventually(() => this.frames(kind).find(matches), { timeoutMs, what: `frame ${kind}` });
-      // It may have come while this process was about to read stdout: then nobody has looked at stderr since.
+      // The frame may have arrived while this process was about to read stdout; stderr has not been read since then.
       await setImmediate();
       return frame;
     } catch (error) {
@@ -228,7 +228,7 @@ export class RunnerHarness {
     return (await this.frame('refused', (frame) => frame.message.n === n)).message;
   }
 
-  /** The plain archive's packed bytes, opened. */
+  /** Decrypts a state frame and returns the packed bytes of the plain archive. */
   openState(frame: FrameOf<'state'>): Buffer {
     const label = { session: this.session.uid, keyId: frame.message.keyId };
     const packed = openState(stateKey(this.master, this.session.uid), frame.binary, label);
@@ -249,7 +249,10 @@ export class RunnerHarness {
     return this.send('restore', message, sealed);
   }
 
-  /** Living processes whose environment names this runner's folder, without the keepers: the agent's, however they detached. */
+  /**
+   * Returns the living processes whose environment names this runner's folder, without the keepers: the agent's,
+   * however they detached.
+   */
   processes(): { pid: number; command: string }[] {
     return readdirSync('/proc')
       .filter((name) => /^\d+$/.test(name) && Number(name) !== this.pid)
@@ -269,7 +272,7 @@ export class RunnerHarness {
     const giveUp = setTimeout(() => this.child.kill('SIGKILL'), 30_000);
     await this.exited;
     clearTimeout(giveUp);
-    // What its agent left may still write.
+    // Remaining processes of the agent may still write.
     rmSync(this.root, { recursive: true, force: true, maxRetries: 10 });
   }
 

@@ -5,7 +5,7 @@ import type { StoredSessionClass } from '../../core/resources/kinds.ts';
 import type { SessionClassSpec } from '../../core/resources/sessionclass.ts';
 import { aClass, aPod, aSession } from './world.ts';
 
-/** What caches show, for tests of what counts by them: objects are put in and taken out by hand. */
+/** Content of caches for tests of code that counts by them: objects are added and removed by hand. */
 export class SeenCluster implements Seen {
   readonly sessions = new Map<string, CachedSession>();
   readonly pods = new Map<string, StoredPod>();
@@ -31,7 +31,7 @@ export class SeenCluster implements Seen {
     this.classes.set(name, aClass(spec));
   }
 
-  /** `namespace/name` of a session → a session as it is cached. */
+  /** Adds a session as it is cached, by the `namespace/name` of the session. */
   add(key: string, change: Parameters<typeof aSession>[0] = {}): CachedSession {
     const slash = key.indexOf('/');
     const known = this.sessions.get(key);

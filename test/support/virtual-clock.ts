@@ -6,7 +6,7 @@ interface Timer {
   fn: () => void;
 }
 
-/** A clock that stands still until it is moved. Timers fire in order of their due time, then of their setting. */
+/** A clock that only moves when it is advanced. Timers fire in order of their due time, then of their creation. */
 export class VirtualClock implements Clock {
   #monotonic = 0;
   #offset: number;
@@ -31,7 +31,7 @@ export class VirtualClock implements Clock {
     return () => this.#timers.delete(timer);
   }
 
-  /** Timers that have not fired yet. */
+  /** Number of timers that have not fired yet. */
   get pending(): number {
     return this.#timers.size;
   }
@@ -42,12 +42,12 @@ export class VirtualClock implements Clock {
     return next === undefined ? undefined : next.due - this.#monotonic;
   }
 
-  /** The wall clock is set to another time; nothing else notices. */
+  /** Sets the wall clock to another time; nothing else changes. */
   jump(ms: number): void {
     this.#offset += ms;
   }
 
-  /** Moves time on by `ms`, firing what becomes due; before and after each timer everything that can run has run. */
+  /** Advances time by `ms` and fires due timers. Before and after each timer all code that can run has run. */
   async advance(ms: number): Promise<void> {
     const end = this.#monotonic + ms;
     await settled();
@@ -70,7 +70,7 @@ export class VirtualClock implements Clock {
   }
 }
 
-/** Resolves when every promise that could be settled without the outside world has been. */
+/** Resolves when every promise has settled that can settle without the outside world. */
 export function settled(): Promise<void> {
   return new Promise((resolve) => setImmediate(resolve));
 }

@@ -1,4 +1,7 @@
-/* watchers N: N processes, each of a session of its own, that watch one another: whoever sees one die says so and starts another in its place. */
+/*
+ * watchers N: starts N processes, each of a session of its own, that watch one another: a process that sees one die
+ * reports it and starts another in its place.
+ */
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <poll.h>
@@ -31,7 +34,7 @@ static void live(int own) {
     poll(wants, (nfds_t)n, 1);
     for (int i = 0; i < n; i++) {
       int dead = pids[i];
-      /* One that was gone before it could be watched has no descriptor. */
+      /* A process that was gone before it could be watched has no descriptor. */
       if (i == own || !dead || (fds[i] >= 0 && !(wants[i].revents & POLLIN))) continue;
       if (!atomic_compare_exchange_strong(&slots[i], &dead, -1)) continue;
       if (write(1, "x", 1) < 0) _exit(1);

@@ -9,7 +9,7 @@ import type { StoredSessionClass } from '../../core/resources/kinds.ts';
 import type { SessionStatus } from '../../core/resources/session.ts';
 import type { TurnStatus } from '../../core/resources/turn.ts';
 
-/** Builders of observed worlds for tables of decisions: plain defaults, and what a case is about. */
+/** Builders of observed worlds for table tests of decisions: plain defaults, and the facts of a case. */
 
 export const NOW = Date.parse('2026-01-01T12:00:00Z');
 export const SESSION_UID = 'f0000000-0000-4000-8000-000000000001';
@@ -41,7 +41,7 @@ export function aSession(
   } as CachedSession;
 }
 
-/** A session whose first incarnation has its pod. */
+/** Status of a session whose first incarnation has its pod. */
 export const RUNNING_STATUS: NonNullable<CachedSession['status']> = {
   phase: 'Ready',
   incarnation: 1,
@@ -80,7 +80,7 @@ export function aTurn(
   };
 }
 
-/** A turn that the present pod runs. */
+/** Returns a turn that the present pod runs. */
 export const runningTurn = (name: string, change: Parameters<typeof aTurn>[0] = {}) =>
   aTurn({
     name,
@@ -160,7 +160,7 @@ export function aWorld(change: Partial<World> = {}): World {
     pod: undefined,
     strays: [],
     link: undefined,
-    // A pod that does not start is read once more; most tables are not about that.
+    // A pod that does not start is read once more; most tables do not test that.
     memory: { podRead: { podUID: POD_UID } },
     applicant: applicantOf(session, []),
     group: { free: true },
@@ -172,13 +172,13 @@ export function aWorld(change: Partial<World> = {}): World {
   };
 }
 
-/** What is decided upon, by the names of the actions. */
+/** Returns the names of the decided actions. */
 export const does = (change: Partial<World>) => decide(aWorld(change)).actions.map((action) => action.do);
 
-/** The statuses of turns that are to be written. */
+/** Returns the statuses of turns that are to be written. */
 export const written = (actions: readonly Action[]): TurnStatus[] =>
   actions.flatMap((action) => (action.do === 'WriteTurn' ? [action.status] : []));
 
-/** Why a condition stands as it does. */
+/** Returns the reason of a condition. */
 export const reasonOf = (status: { conditions?: SessionStatus['conditions'] }, type: string) =>
   status.conditions?.find((condition) => condition.type === type)?.reason;

@@ -77,6 +77,7 @@ export class Reconciler {
     if (known && known.uid !== session?.metadata.uid) this.#forget(key, known.uid);
     if (!session) {
       effects.ledger.leave(key);
+      await this.#tellTime(namespace, name, signal);
       return reconcileOrphans(effects, namespace, name, signal);
     }
     const memory = this.#memory(key, session);
@@ -100,7 +101,9 @@ export class Reconciler {
     signal: AbortSignal,
     attempt: Attempt,
   ): Promise<number | undefined> {
+    const { namespace = '', name } = session.metadata;
     try {
+      await this.#tellTime(namespace, name, signal);
       await this.#learn(session, memory, signal);
     } catch (error) {
       // Until it is tried again it holds up nobody.
@@ -158,6 +161,18 @@ export class Reconciler {
     memory.knowsTurns = true;
   }
 
+  /**
+   * What is written by a time that is behind is taken for long ago as soon as the right one is known: a machine that has slept
+   * asks first. Any answer tells the time.
+   */
+  async #tellTime(namespace: string, name: string, signal: AbortSignal): Promise<void> {
+    const { api, clock } = this.#options.effects;
+    if (clock.remote?.isSure() !== false) return;
+    await api.get(sessions, { namespace, name }, { signal }).catch((error: unknown) => {
+      if (!isNotFound(error)) throw error;
+    });
+  }
+
   /** A runner of the session waits to be bound. */
   #mayBind({ metadata: { uid }, status }: CachedSession): boolean {
     const { caches, links } = this.#options.effects;
@@ -174,6 +189,7 @@ export class Reconciler {
   ): Promise<number | undefined> {
     const { effects, installation } = this.#options;
     const { caches, ledger, links, clock } = effects;
+    const jumps = clock.remote?.jumps;
     const world = observe(effects, installation, key, session, memory);
     attempt.world = world;
     const decision = decide(world);
@@ -198,6 +214,8 @@ export class Reconciler {
       for (const action of decision.actions) {
         signal.throwIfAborted();
         this.#options.closing.throwIfAborted();
+        // It was decided by a time that is not.
+        if (clock.remote?.jumps !== jumps) return 1;
         attempt.turn = 'turn' in action ? world.turns.find((turn) => turn === action.turn) : undefined;
         await perform(action, context);
         attempt.turn = undefined;
@@ -218,6 +236,7 @@ export class Reconciler {
       }
       throw error;
     }
+    if (clock.remote?.jumps !== jumps) return 1;
     const isLive = (turn: CachedTurn) => !isTerminal(turn.status.phase);
     const present = caches.turnsNaming(session.metadata.namespace as string, session.metadata.name);
     // One that this pass has ended is counted by the next, with a write of its own.

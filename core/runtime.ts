@@ -11,6 +11,18 @@ export interface Clock {
    * Calls `fn` once after `ms` milliseconds; the returned function cancels it. A timer does not keep the process alive.
    */
   setTimer(ms: number, fn: () => void): () => void;
+  /** Absent of a machine's own clock. */
+  readonly remote?: RemoteClock;
+}
+
+/** The clock of another machine, carried on between its answers. A machine that sleeps carries nothing on. */
+export interface RemoteClock {
+  /** Whether no answer is needed first: this machine's clock has not parted from monotonic time since the last one. */
+  isSure(): boolean;
+  /** How often the time has been found to be another than expected: what was decided before was decided by another time. */
+  readonly jumps: number;
+  /** The time, or a later one where this machine's clock says that it slept: what begins now did not begin before. */
+  latest(): number;
 }
 
 /** Source of randomness: uniform in [0, 1), and unpredictable bytes. */

@@ -28,9 +28,11 @@ export async function boundedWait<T>(
 ): Promise<T> {
   const bounded = new AbortController();
   let cancel = () => {};
+  // By monotonic time: a store has answered nothing while the machine slept.
+  const until = clock.monotonic() + deadline - clock.now();
   const look = () => {
-    if (clock.now() >= deadline || unless?.()) bounded.abort(new StoreSlowError());
-    else cancel = clock.setTimer(Math.min(LOOK_MS, Math.max(1, deadline - clock.now())), look);
+    if (clock.monotonic() >= until || unless?.()) bounded.abort(new StoreSlowError());
+    else cancel = clock.setTimer(Math.min(LOOK_MS, Math.max(1, until - clock.monotonic())), look);
   };
   look();
   const both = AbortSignal.any([signal, bounded.signal]);

@@ -102,7 +102,7 @@ export class Attachment {
     if (!stream) return;
     const { clock, onChange } = this.#options;
     this.#cancelAnswer();
-    this.#silentSince ??= clock.now();
+    this.#silentSince ??= clock.remote?.latest() ?? clock.now();
     this.#cancelAnswer = clock.setTimer(ANSWER_MS, () => {
       stream.close();
       onChange();

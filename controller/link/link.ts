@@ -41,6 +41,9 @@ const FIRST_FIGURES_MS = 10_000;
 /** Time before a gap is asked for again: frames already on their way when a resend was asked for show the same gap. */
 const RESEND_AGAIN_MS = 1_000;
 
+/** What begins at this moment must not look as if it had begun before the machine slept. */
+const latest = (clock: Clock) => clock.remote?.latest() ?? clock.now();
+
 /**
  * The controller's end of the boundary with one pod: asks for missed frames and shows the runner's messages as a
  * `LinkView`. It decides nothing.
@@ -96,7 +99,7 @@ export class Link {
     });
     this.view = {
       podUID: options.pod.uid,
-      openedAt: options.clock.now(),
+      openedAt: latest(options.clock),
       phase: 'Opening',
       sent: new Set(),
       resumed: false,
@@ -149,7 +152,7 @@ export class Link {
     if (!begun) return;
     const { boot, keys } = begun;
     const { refused: _, ...rest } = this.view;
-    this.view = { ...rest, phase: 'Binding', bindSentAt: this.#options.clock.now() };
+    this.view = { ...rest, phase: 'Binding', bindSentAt: latest(this.#options.clock) };
     this.#attachment.write(bindText(boot, this.#position(), { ...bind, keys }));
     if (sealedState) {
       const { sealed, ...facts } = sealedState;
@@ -184,7 +187,7 @@ export class Link {
     const { refused, ...rest } = this.view;
     // The refusal of an earlier cancel does not apply to this one.
     if (refused?.code === 'UnknownTurn') this.view = rest;
-    const cancelled = [turn, { at: this.#options.clock.now(), ...(why ? { why } : {}) }] as const;
+    const cancelled = [turn, { at: latest(this.#options.clock), ...(why ? { why } : {}) }] as const;
     this.#change({ cancelSent: new Map([...(this.view.cancelSent ?? []), cancelled]) });
     this.#sendCancel(...cancelled);
     this.#expectAnswer();
@@ -387,7 +390,7 @@ export class Link {
         break;
       case 'started':
         this.#clearNotRestored();
-        this.#change(started(this.view, frame.message.turn, this.#options.clock.now()));
+        this.#change(started(this.view, frame.message.turn, latest(this.#options.clock)));
         this.#askForFigures(FIRST_FIGURES_MS);
         break;
       case 'log':

@@ -1,4 +1,4 @@
-import type { Clock, Logger } from '../runtime.ts';
+import type { Clock, Logger, RemoteClock } from '../runtime.ts';
 
 /** Time of an answer of the API server, by the server's clock and by ours. */
 export interface AnswerTime {
@@ -12,22 +12,53 @@ export interface AnswerTime {
 
 /** Limit of a correction that measurement can explain. A larger one means that a clock was set. */
 const JUMP_MS = 5_000;
+/** A machine that has slept for longer, or whose clock was set by more, no longer knows the time. */
+const PARTED_MS = 1_000;
 
 /**
  * The API server's clock, read from the `Date` of its answers and continued with monotonic time. Timestamps in the
  * cluster come from the API server, or from a controller with this clock. Compared with this clock they mean the same
  * after a restart, on another machine, and after somebody sets the clock of this machine. Before the first answer it
  * equals the local clock.
+ * Monotonic time stands still while the machine sleeps: the local clock then parts from it, as it does when somebody sets it.
+ * Only the answer to a request that was sent since tells which of both it was.
  */
-export class ServerClock implements Clock {
+export class ServerClock implements Clock, RemoteClock {
   readonly #own: Clock;
   readonly #log: Logger;
   /** Server time minus monotonic time. */
   #offset: number | undefined;
+  /** The own clock minus monotonic time, as last looked at. */
+  #ownOffset: number;
+  /** When they were last found to have parted, monotonic. */
+  #partedAt = Number.NEGATIVE_INFINITY;
+  /** By how much in all since the last answer that told the time; undefined where they have not. */
+  #partedByMs: number | undefined;
+  #jumps = 0;
 
   constructor(own: Clock, log: Logger) {
     this.#own = own;
     this.#log = log;
+    this.#ownOffset = own.now() - own.monotonic();
+  }
+
+  get remote(): RemoteClock {
+    return this;
+  }
+
+  isSure(): boolean {
+    this.#look();
+    return this.#partedByMs === undefined;
+  }
+
+  get jumps(): number {
+    this.#look();
+    return this.#jumps;
+  }
+
+  latest(): number {
+    this.#look();
+    return this.now() + Math.max(0, this.#partedByMs ?? 0);
   }
 
   now(): number {
@@ -45,10 +76,28 @@ export class ServerClock implements Clock {
   /** Moves the offset as little as the answer requires: an answer gives only an interval in which the offset lies. */
   answered({ date, sentAt, receivedAt }: AnswerTime): void {
     const written = Date.parse(date ?? '');
+    this.#look();
+    // An answer that was on its way while the machine slept says no more than that it is not earlier.
+    const isOld = sentAt < this.#partedAt;
+    if (!isOld) this.#partedByMs = undefined;
     if (Number.isNaN(written)) return;
     const before = this.#offset ?? this.#own.now() - this.#own.monotonic();
-    this.#offset = Math.max(written - receivedAt, Math.min(written + 1000 - sentAt, before));
+    const most = isOld ? Number.POSITIVE_INFINITY : written + 1000 - sentAt;
+    this.#offset = Math.max(written - receivedAt, Math.min(most, before));
     const jump = Math.round(this.#offset - before);
-    if (Math.abs(jump) > JUMP_MS) this.#log.warn({ jumpMs: jump }, 'the API server has another time than expected');
+    if (Math.abs(jump) <= JUMP_MS) return;
+    this.#jumps++;
+    this.#log.warn({ jumpMs: jump }, 'the API server has another time than expected');
+  }
+
+  #look(): void {
+    const own = this.#own.now() - this.#own.monotonic();
+    const byMs = own - this.#ownOffset;
+    this.#ownOffset = own;
+    // Before the first answer there is no time that could be wrong.
+    if (this.#offset === undefined || Math.abs(byMs) <= PARTED_MS) return;
+    this.#partedAt = this.#own.monotonic();
+    this.#partedByMs = (this.#partedByMs ?? 0) + byMs;
+    this.#jumps++;
   }
 }

@@ -23,6 +23,16 @@ describe('a store that is waited for', () => {
     assert.equal(await outcome, 'StoreSlow');
     assert.equal(clock.pending, 0);
   });
+  test('has its time also where the machine sleeps meanwhile', async () => {
+    const clock = new VirtualClock();
+    const options = { effects: { clock, aside }, deadline: clock.now() + 1000, signal: new AbortController().signal };
+    const outcome = boundedWait(options, never).catch((error: { code: string }) => error.code);
+    clock.jump(3_600_000);
+    await clock.advance(999);
+    assert.equal(await Promise.race([outcome, settled().then(() => 'waiting')]), 'waiting');
+    await clock.advance(1);
+    assert.equal(await outcome, 'StoreSlow');
+  });
   test('leaves nothing behind that listens once it has answered', async () => {
     const clock = new VirtualClock();
     const { signal } = new AbortController();

@@ -74,4 +74,40 @@ describe("the API server's clock", () => {
     clock.answered({ date: undefined, sentAt: own.monotonic(), receivedAt: own.monotonic() });
     assert.equal(clock.now(), before);
   });
+
+  test('is not sure while our own has parted from monotonic time, until a request that was sent since is answered', async () => {
+    const { own, clock } = await watched(0, [{ pause: 10, there: 1, back: 1 }]);
+    const sentBefore = own.monotonic();
+    assert.equal(clock.isSure(), true);
+    await own.advance(1);
+    own.jump(HOUR);
+    assert.deepEqual([clock.isSure(), clock.jumps], [false, 1]);
+    await own.advance(5);
+    const answered = (sentAt: number) =>
+      clock.answered({ date: header(own.now()), sentAt, receivedAt: own.monotonic() });
+    answered(sentBefore);
+    assert.equal(clock.isSure(), false);
+    answered(own.monotonic());
+    assert.equal(clock.isSure(), true);
+  });
+
+  test('at its latest is where our own says that the machine slept, and no earlier where that was set back', async () => {
+    const { own, clock } = await watched(0, [{ pause: 10, there: 1, back: 1 }]);
+    const before = clock.now();
+    own.jump(HOUR);
+    assert.deepEqual([clock.now(), clock.latest()], [before, before + HOUR]);
+    own.jump(-3 * HOUR);
+    assert.equal(clock.latest(), before);
+  });
+
+  test('is not set back by an answer that was on its way while the machine slept', async () => {
+    const { own, clock } = await watched(0, [{ pause: 10, there: 1, back: 1 }]);
+    const late = { date: header(own.now()), sentAt: own.monotonic() };
+    await own.advance(1);
+    own.jump(HOUR);
+    await own.advance(1000);
+    clock.answered({ date: header(own.now()), sentAt: own.monotonic(), receivedAt: own.monotonic() });
+    clock.answered({ ...late, receivedAt: own.monotonic() });
+    assert.ok(Math.abs(clock.now() - own.now()) <= 1000, `${clock.now() - own.now()}`);
+  });
 });

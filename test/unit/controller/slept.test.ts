@@ -1,0 +1,64 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import type { Effects } from '../../../controller/act/context.ts';
+import { Reconciler } from '../../../controller/reconcile.ts';
+import type { Installation } from '../../../controller/world/world.ts';
+import { ServerClock } from '../../../core/kube/server-clock.ts';
+import { silentLogger } from '../../../core/system.ts';
+import { VirtualClock } from '../../support/virtual-clock.ts';
+
+const HOUR = 3_600_000;
+
+/** A controller that has heard the time once, and looks at a name of which there is no session. */
+async function reconciles(happens: (own: VirtualClock) => void) {
+  const own = new VirtualClock();
+  const clock = new ServerClock(own, silentLogger);
+  const answer = () => {
+    const at = own.monotonic();
+    clock.answered({ date: new Date(own.now()).toUTCString(), sentAt: at, receivedAt: at });
+  };
+  answer();
+  await own.advance(1);
+  happens(own);
+  const asked: string[] = [];
+  /** How far from the truth the time was by which it was decided. */
+  let offBy: number | undefined;
+  const effects = {
+    clock,
+    ledger: { leave() {} },
+    caches: {
+      session: () => undefined,
+      turnsNaming() {
+        offBy = Math.abs(clock.now() - own.now());
+        return [];
+      },
+    },
+    api: {
+      async get(_resource: unknown, { name }: { name: string }) {
+        asked.push(name);
+        answer();
+        return {};
+      },
+    },
+  } as unknown as Effects;
+  const { signal } = new AbortController();
+  const reconciler = new Reconciler({
+    effects,
+    installation: {} as Installation,
+    closing: signal,
+    onNoPlace() {},
+  });
+  await reconciler.reconcile('team/notes', signal);
+  return { asked, offBy };
+}
+
+test('a controller whose machine has slept asks for the time before it decides by it', async () => {
+  const { asked, offBy = Number.POSITIVE_INFINITY } = await reconciles((own) => own.jump(HOUR));
+  assert.deepEqual(asked, ['notes']);
+  assert.ok(offBy <= 1000, `${offBy}`);
+});
+
+test('a controller whose machine has not slept asks for nothing', async () => {
+  const { asked } = await reconciles(() => {});
+  assert.deepEqual(asked, []);
+});

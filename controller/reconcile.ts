@@ -162,8 +162,8 @@ export class Reconciler {
   }
 
   /**
-   * What is written by a time that is behind is taken for long ago as soon as the right one is known: a machine that has slept
-   * asks first. Any answer tells the time.
+   * Asks for the time where the machine may have slept: any answer has it. A status written by a time that is behind would be
+   * taken for an old one as soon as the right time is known.
    */
   async #tellTime(namespace: string, name: string, signal: AbortSignal): Promise<void> {
     const { api, clock } = this.#options.effects;
@@ -214,7 +214,7 @@ export class Reconciler {
       for (const action of decision.actions) {
         signal.throwIfAborted();
         this.#options.closing.throwIfAborted();
-        // It was decided by a time that is not.
+        // The decision was made by a time that has turned out wrong.
         if (clock.remote?.jumps !== jumps) return 1;
         attempt.turn = 'turn' in action ? world.turns.find((turn) => turn === action.turn) : undefined;
         await perform(action, context);

@@ -28,7 +28,7 @@ export async function boundedWait<T>(
 ): Promise<T> {
   const bounded = new AbortController();
   let cancel = () => {};
-  // By monotonic time: a store has answered nothing while the machine slept.
+  // Monotonic, as a store answers nothing while the machine sleeps.
   const until = clock.monotonic() + deadline - clock.now();
   const look = () => {
     if (clock.monotonic() >= until || unless?.()) bounded.abort(new StoreSlowError());

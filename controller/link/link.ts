@@ -41,7 +41,7 @@ const FIRST_FIGURES_MS = 10_000;
 /** Time before a gap is asked for again: frames already on their way when a resend was asked for show the same gap. */
 const RESEND_AGAIN_MS = 1_000;
 
-/** What begins at this moment must not look as if it had begun before the machine slept. */
+/** The time for things that begin now: they must not look as if they had begun before the machine slept. */
 const latest = (clock: Clock) => clock.remote?.latest() ?? clock.now();
 
 /**
@@ -63,8 +63,9 @@ export class Link {
   /** Numbers of control lines: the last that gave a turn, and the last that gave one or acknowledged the end of one. */
   #turnNumber = 0;
   #changeNumber = 0;
-  /** Number of the last control line that cancels a turn. */
+  /** Number of the last control line that cancels a turn, and that turn. */
   #cancelNumber = 0;
+  #cancelled = '';
   /** Options of the snapshot asked for with the suspension, if any. */
   #wanted: ControlMessages['snapshot'] | undefined;
   /** The numbers of pings that nobody has answered yet: an earlier leader's answers come over the same attach. */
@@ -214,6 +215,7 @@ export class Link {
   #sendCancel(turn: string, { why }: { why?: 'LifetimeExceeded' }): void {
     const stop = why ? { turn, outcome: 'TimedOut' as const, reason: why } : { turn, outcome: 'Cancelled' as const };
     this.#cancelNumber = this.#send('cancel', stop);
+    this.#cancelled = turn;
   }
 
   resume(): void {
@@ -410,6 +412,7 @@ export class Link {
         // The runner's next `ready` names the epoch that it obeys.
         if (frame.message.code === 'StaleEpoch') this.#attachment.reattach();
         if (frame.message.n === this.#turnNumber) this.view = turnRefused(this.view, frame.message.code);
+        if (frame.message.n === this.#cancelNumber) this.#notRunning();
         // The refused cancel shows that its turn does not run; a ping asks which one does.
         if (frame.message.n === this.#cancelNumber) this.#ping();
         this.#change({ refused: frame.message });
@@ -420,6 +423,12 @@ export class Link {
       default:
         break;
     }
+  }
+
+  /** Forgets the turn that the runner was to stop and does not have. The answer to the ping that follows may be lost. */
+  #notRunning(): void {
+    const { active, ...rest } = this.view;
+    if (active === this.#cancelled && this.#turnNumber < this.#cancelNumber) this.view = rest;
   }
 
   #ping(): void {

@@ -3,6 +3,7 @@ import { pods } from '../../../core/kube/resources.ts';
 import { parseDuration } from '../../../core/resources/duration.ts';
 import type { StoredTurn } from '../../../core/resources/kinds.ts';
 import { isTerminal } from '../../../core/resources/turn.ts';
+import type { Change } from '../../../local/apiserver/store/versioned.ts';
 import { BAD_ENDS, type Run } from '../cluster/agent.ts';
 import { CLOCK_MS } from './clocks.ts';
 import { type Facts, ownerOf, TURNS } from './facts.ts';
@@ -12,6 +13,14 @@ import type { MakeInvariant } from './invariant.ts';
 const LOSSES: ReadonlySet<string> = new Set(['PodLost', 'OOMKilled', 'Evicted']);
 /** Codes that only a run brings about. */
 const OF_AGENTS: ReadonlySet<string> = new Set(['Stalled', ...Object.values(BAD_ENDS).map(({ code }) => code)]);
+/** Codes of a turn whose pod did not start. */
+const STARTS: ReadonlySet<string> = new Set([
+  'StartFailed',
+  'ImageUnavailable',
+  'Unschedulable',
+  'PodConfigError',
+  'PodStuck',
+]);
 /** Codes of a turn whose parts could not be stored. */
 const UNSTORED: ReadonlySet<string> = new Set(['StateNotStored', 'StoreFull']);
 
@@ -20,8 +29,25 @@ const UNSTORED: ReadonlySet<string> = new Set(['StateNotStored', 'StoreFull']);
  * says only for a reason that was really there.
  */
 export const toldTruly: MakeInvariant = (facts) => {
+  /** Process and pod → when it was last read live, virtual milliseconds. */
+  const read = new Map<string, number>();
+  const keyOf = (process: string, namespace: string | undefined, name: string) => `${process} ${namespace}/${name}`;
+
+  /** A pod without a runner that had not started by the last live look of whoever gives it up may start before it goes. */
+  const startedSince = ({ isPlain, podUID, startedAt }: Run, change: Change): boolean => {
+    const pod = facts.server.list(pods).find(({ metadata }) => metadata.uid === podUID);
+    const { process } = facts.callBehind(change) ?? {};
+    if (!isPlain || !pod || !process) return false;
+    const { namespace, name } = pod.metadata;
+    return startedAt > (read.get(keyOf(process, namespace, name)) ?? Number.POSITIVE_INFINITY);
+  };
+
   return {
-    committed({ storage, type, object, previous }) {
+    called({ verb, resource, process, namespace, name }) {
+      if (verb === 'get' && resource === 'pods') read.set(keyOf(process, namespace, name), facts.kubelets.now);
+    },
+    committed(change) {
+      const { storage, type, object, previous } = change;
       if (storage !== TURNS || type !== 'MODIFIED') return;
       const turn = object as unknown as StoredTurn;
       const was = (previous as unknown as StoredTurn | undefined)?.status;
@@ -41,7 +67,8 @@ export const toldTruly: MakeInvariant = (facts) => {
       if (!isTerminal(phase)) return;
       const run = runOf(podUID, attempt);
       const why = run && contradiction(facts, turn, run, was?.phase === 'AwaitingApproval');
-      if (why) say(run, why);
+      const isStart = STARTS.has(error?.code ?? '') && run !== undefined && startedSince(run, change);
+      if (why && !isStart) say(run, why);
     },
   };
 };

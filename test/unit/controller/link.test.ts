@@ -153,6 +153,18 @@ test('a turn whose line was lost shows as not active after the next ping', async
   assert.ok(link.view.sent.has('turn-1'), 'that it was once sent is not forgotten');
 });
 
+test('a turn that the runner says it does not have is not active, also where the ping after that is lost', async () => {
+  const { clock, pod, link } = await bound();
+  pod.loses = 'turn';
+  link.startTurn(TURN);
+  await clock.advance(10);
+  assert.equal(link.view.active, 'turn-1');
+  pod.loses = 'ping';
+  link.cancel('turn-1');
+  await clock.advance(10);
+  assert.deepEqual([link.view.refused?.code, link.view.active], ['UnknownTurn', undefined]);
+});
+
 /** A pod that was bound, and whose state was lost on the way to it. */
 async function unrestored() {
   const parts = setUp();

@@ -36,11 +36,13 @@ export const controllerConfig = z.object({
   BERTH_LEASE_NAME: z.string().min(1).default('berth-controller'),
   /** Duration of the lease: a leader that was killed is replaced after this time. */
   BERTH_LEASE_DURATION: milliseconds('15s'),
-  /** A bound runner that owes an answer for this long is given up with its pod. */
+  /** Time after which a bound runner that owes an answer is given up with its pod. */
   BERTH_UNRESPONSIVE: milliseconds('30s'),
   /** Pace of garbage collection: minimum time between two sweeps of the history and the store of one session. */
   BERTH_GARBAGE_INTERVAL: milliseconds('1m'),
-  /** A node that has not answered for this long is given up with its pods, as is a bound pod that nobody could attach to. */
+  /**
+   * Time after which a node that does not answer is given up with its pods, as is a bound pod that cannot be attached.
+   */
   BERTH_NODE_GRACE: milliseconds('60s'),
   /** Watches nodes, so that sessions leave a cordoned or dead one; needs that right. Never with listed namespaces. */
   BERTH_WATCH_NODES: z.stringbool().default(true),

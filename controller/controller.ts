@@ -92,7 +92,7 @@ export class Controller {
     });
   }
 
-  /** Starts to watch and to stand for election. */
+  /** Starts the caches and then leader election. */
   async start(): Promise<void> {
     this.#caches.start();
     try {

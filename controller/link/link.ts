@@ -68,7 +68,7 @@ export class Link {
   #cancelled = '';
   /** Options of the snapshot asked for with the suspension, if any. */
   #wanted: ControlMessages['snapshot'] | undefined;
-  /** The numbers of pings that nobody has answered yet: an earlier leader's answers come over the same attach. */
+  /** Numbers of unanswered pings: an earlier leader's answers come over the same attach. */
   readonly #pings = new Set<number>();
   #cancelPing: () => void = () => {};
   /** Time of the last frame, and of the next ping for the running turn's progress (monotonic milliseconds). */

@@ -132,8 +132,7 @@ export class NetworkPolicies {
       this.#idle.add(key);
       return this.#jittered(intervalMs);
     }
-    // No await stands between the check for users and this line: whoever comes later sees that the policy does not
-    // count.
+    // No await separates the check for users from this line: later calls see that the policy does not count.
     this.#removed.add(policy.metadata.uid);
     await this.#delete(policy, signal);
     this.#options.log.info({ namespace, networkPolicy: name }, 'network policy removed');

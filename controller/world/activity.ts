@@ -3,7 +3,7 @@ import type { CachedSession, CachedTurn, World } from './world.ts';
 
 /** Maximum clock skew accepted in the touched-at annotation: a client's clock may be this far ahead. */
 const MAX_SKEW_MS = 5 * 60_000;
-/** A session that was active within this time is not preempted: whoever created or used it is about to go on. */
+/** Time after the last activity within which a session is not preempted: its user is likely to go on. */
 export const JUST_ACTIVE_MS = 10_000;
 /** Minimum interval between writes of the agent's own activity between turns; no reader needs it sooner. */
 const WRITE_EVERY_MS = 60_000;

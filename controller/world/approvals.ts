@@ -18,7 +18,7 @@ export function counts(approval: CachedApproval, turn: Pick<CachedTurn, 'metadat
     spec.requestId === turn.status.approval?.id &&
     (owner === undefined || owner === turn.metadata.uid) &&
     !metadata.deletionTimestamp &&
-    // The CEL rules do not see the response, so a changed Approval is told by its generation.
+    // The CEL rules do not check the response; a generation above 1 shows that the Approval was changed.
     (metadata.generation ?? 1) === 1 &&
     responseBytes <= MAX_PAYLOAD_BYTES &&
     responseTooDeep === undefined

@@ -66,7 +66,7 @@ export interface LinkView {
   readonly told?: string;
   /** The runner was bound already when the link was opened: an earlier leader may have sent it turns. */
   readonly resumed: boolean;
-  /** This leader created the pod and opened the link at once: no other leader can have sent it anything. */
+  /** True when this leader created the pod and opened the link at once: no other leader can have sent it anything. */
   readonly fresh: boolean;
   /** True once the runner has answered a ping of this leader: it obeys no earlier leader any more. */
   readonly answered?: boolean;

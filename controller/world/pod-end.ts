@@ -8,7 +8,7 @@ export interface PodEnd {
   reason: Extract<Reason, 'PodLost' | 'OOMKilled' | 'Evicted'>;
   /** A clause that follows "Pod s-… ". */
   message: string;
-  /** The cause lies outside the pod's containers, so the same attempt may succeed elsewhere. */
+  /** The cause lies outside the pod's containers, so another attempt may succeed. */
   fromOutside: boolean;
 }
 
@@ -20,7 +20,7 @@ export interface EndFacts {
   deletedBecause?: string | undefined;
 }
 
-/** The reason for a pod's end; `PodLost` when nothing tells more. */
+/** The reason for a pod's end; `PodLost` when nothing more is known. */
 export function podEnd(pod: Pod | undefined, { memoryLimit, deletedBecause }: EndFacts = {}): PodEnd {
   const ours = deletedBecause === undefined ? undefined : lost(`was deleted by Berth (${deletedBecause})`);
   if (!pod) return ours ?? lost('went away');

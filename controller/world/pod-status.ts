@@ -127,8 +127,8 @@ export function givenUpAt(pod: StoredPod, node: NodeFacts | undefined, graceMs: 
 }
 
 /**
- * Time of the eviction for a node taint of a pod that no kubelet has started. A dead node's pod looks like this: it has
- * no ready container, so the control plane could not set it unready.
+ * Time of the eviction for a node taint of a pod that no kubelet has started. Pods of a dead node can be in this state:
+ * without a ready container the control plane has none to set unready.
  */
 function evictedUnseen(pod: Pod): number | undefined {
   const evicted = pod.status?.conditions?.find(({ type, status }) => type === 'DisruptionTarget' && status === 'True');

@@ -42,7 +42,7 @@ const STORE_CALLS = 16;
 const renewDeadlineMs = (leaseDurationMs: number) => Math.round((leaseDurationMs * 2) / 3);
 
 /** Interval between attempts to get what a leader needs to begin. */
-const AGAIN_MS = 2_000;
+const RETRY_MS = 2_000;
 
 /** Watches all the time, so that it can take over at once; acts while it holds the lease. */
 export class Controller {
@@ -240,7 +240,7 @@ export class Controller {
         signal.throwIfAborted();
         this.#keyProblem = `the master keys cannot be had: ${error instanceof Error ? error.message : error}`;
         log.error({ err: error }, 'master keys cannot be had');
-        await delay(clock, AGAIN_MS, signal);
+        await delay(clock, RETRY_MS, signal);
       }
     }
   }
@@ -256,7 +256,7 @@ export class Controller {
       } catch (error) {
         signal.throwIfAborted();
         this.#options.log.warn({ err: error }, 'the lease could not be confirmed');
-        await delay(this.#options.clock, AGAIN_MS, signal);
+        await delay(this.#options.clock, RETRY_MS, signal);
       }
     }
   }
@@ -273,7 +273,7 @@ export class Controller {
       } catch (error) {
         signal.throwIfAborted();
         log.warn({ err: error }, 'what there is cannot be read');
-        await delay(clock, AGAIN_MS, signal);
+        await delay(clock, RETRY_MS, signal);
       }
     }
   }

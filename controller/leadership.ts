@@ -159,17 +159,17 @@ export class Leading {
       process: async (key, stopped) => {
         const begun = clock.monotonic();
         const hadSettled = this.#isSettled;
-        const met = (result: ReconcileResult, error?: unknown) =>
+        const record = (result: ReconcileResult, error?: unknown) =>
           options.meter?.reconciled(result, (clock.monotonic() - begun) / 1000, error);
         try {
           const again = await reconciler.reconcile(key, AbortSignal.any([signal, stopped]));
           // A reconcile that began before that has put no turn in order.
           if (hadSettled === this.#isSettled) this.#admissionGate.reconciled(key);
-          met(again === undefined ? 'success' : 'requeue_after');
+          record(again === undefined ? 'success' : 'requeue_after');
           return again;
         } catch (error) {
           if (isTooLarge(error)) this.#admissionGate.tooLarge(key);
-          met(signal.aborted || stopped.aborted || this.#closing.signal.aborted ? 'stopped' : 'error', error);
+          record(signal.aborted || stopped.aborted || this.#closing.signal.aborted ? 'stopped' : 'error', error);
           throw error;
         } finally {
           if (stopped.aborted) this.#cutOff = true;

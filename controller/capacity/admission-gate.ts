@@ -27,8 +27,8 @@ export interface AdmissionGateOptions {
 
 type Metadata = Pick<CachedSession['metadata'], 'uid' | 'resourceVersion'>;
 
-const AGAIN_MS = 200;
-const READ_AGAIN_MS = 1_000;
+const POLL_MS = 200;
+const RETRY_MS = 1_000;
 /** Maximum wait for unwritten sessions: one whose status cannot be written must not hold up all others for ever. */
 const PATIENCE_MS = 30_000;
 
@@ -98,7 +98,7 @@ export class AdmissionGate {
       } catch (error) {
         signal.throwIfAborted();
         log.warn({ err: error }, 'nothing is admitted yet: what a former leader did cannot be read');
-        await delay(clock, READ_AGAIN_MS, signal);
+        await delay(clock, RETRY_MS, signal);
       }
     }
     const until = clock.monotonic() + PATIENCE_MS;
@@ -112,7 +112,7 @@ export class AdmissionGate {
         return;
       }
       for (const key of left) requeue(key);
-      await delay(clock, AGAIN_MS, signal);
+      await delay(clock, POLL_MS, signal);
     }
   }
 

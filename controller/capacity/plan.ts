@@ -22,11 +22,11 @@ export interface PlanOptions {
 /** Minimum time between two plans while sessions wait: sessions become idle by time alone. */
 const PLAN_MS = 1_000;
 /**
- * Time within which a preempted session must begin to suspend; after that it is not chosen for `ASIDE_MS`, and another
+ * Time within which a preempted session must begin to suspend; after that it is not chosen for `SPARE_MS`, and another
  * one is.
  */
 const PATIENCE_MS = 30_000;
-const ASIDE_MS = 60_000;
+const SPARE_MS = 60_000;
 /** Age of a pod's overdue end after which it counts as stuck: its slot is not about to become free. */
 const HANGS_MS = 30_000;
 
@@ -43,7 +43,7 @@ export class PreemptionPlan {
   readonly #options: PlanOptions;
   #preempted = new Map<string, Preemption>();
   /** Sessions whose preemption did not begin in time → time until which they are not chosen again. */
-  readonly #aside = new Map<string, number>();
+  readonly #sparedUntil = new Map<string, number>();
   #plannedAt = Number.NEGATIVE_INFINITY;
   #cancel: (() => void) | undefined;
 
@@ -95,7 +95,7 @@ export class PreemptionPlan {
       const at = known?.pod === pod ? known.at : clock.monotonic();
       this.#preempted.set(key, { for: applicant, pod, at });
     }
-    for (const [key, until] of this.#aside) if (until <= clock.monotonic()) this.#aside.delete(key);
+    for (const [key, until] of this.#sparedUntil) if (until <= clock.monotonic()) this.#sparedUntil.delete(key);
     for (const key of this.#preempted.keys()) if (!before.has(key)) onChange(key);
     for (const key of before.keys()) if (!this.#preempted.has(key)) onChange(key);
   }
@@ -132,10 +132,10 @@ export class PreemptionPlan {
       const candidate = preemptionCandidateOf(session, caches, clock.now());
       if (!candidate) continue;
       const giving = this.#preempted.get(candidate.key);
-      candidate.going = giving !== undefined && giving.pod === session.status?.podName;
+      candidate.isSuspending = giving !== undefined && giving.pod === session.status?.podName;
       if (
         (suspendAgainAt(candidate.key) ?? 0) > clock.now() ||
-        this.#isAside(candidate.key, giving, session.status?.phase)
+        this.#isSpared(candidate.key, giving, session.status?.phase)
       ) {
         candidate.spared = true;
       }
@@ -144,12 +144,12 @@ export class PreemptionPlan {
     return candidates;
   }
 
-  #isAside(key: string, giving: Preemption | undefined, phase: string | undefined): boolean {
+  #isSpared(key: string, giving: Preemption | undefined, phase: string | undefined): boolean {
     const now = this.#options.clock.monotonic();
-    const until = this.#aside.get(key) ?? Number.NEGATIVE_INFINITY;
+    const until = this.#sparedUntil.get(key) ?? Number.NEGATIVE_INFINITY;
     if (until > now) return true;
     if (!giving || phase === 'Suspending' || now - giving.at < PATIENCE_MS) return false;
-    this.#aside.set(key, now + ASIDE_MS);
+    this.#sparedUntil.set(key, now + SPARE_MS);
     return true;
   }
 

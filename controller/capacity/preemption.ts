@@ -21,7 +21,7 @@ export interface PreemptionCandidate extends Space {
    * True when its preemption has begun: it is chosen first, so that a suspension once begun is not undone for another
    * one.
    */
-  going?: boolean;
+  isSuspending?: boolean;
 }
 
 export interface PreemptionInput {
@@ -102,6 +102,6 @@ export function planPreemption({
  * rest.
  */
 function byRest(a: PreemptionCandidate, b: PreemptionCandidate): number {
-  const rank = (candidate: PreemptionCandidate) => (candidate.going ? 0 : candidate.rests === 'Idle' ? 1 : 2);
+  const rank = (candidate: PreemptionCandidate) => (candidate.isSuspending ? 0 : candidate.rests === 'Idle' ? 1 : 2);
   return rank(a) - rank(b) || a.since - b.since || (a.key < b.key ? -1 : 1);
 }

@@ -14,18 +14,18 @@ const WRITE_MS_PER_POSITION = 200;
  * Time until which the written position stays, milliseconds since the epoch. A new reason for the wait is written at
  * once.
  */
-function writtenUntil({ world }: Draft, place: Waiting): number {
+function writtenUntil({ world }: Draft, wait: Waiting): number {
   const { queue } = world.session.status ?? {};
   const writtenAt = world.memory.queueWrittenAt;
-  if (queue?.reason !== place.waiting || writtenAt === undefined) return world.now;
-  return writtenAt + Math.max(WRITE_MS, WRITE_MS_PER_POSITION * place.position);
+  if (queue?.reason !== wait.waiting || writtenAt === undefined) return world.now;
+  return writtenAt + Math.max(WRITE_MS, WRITE_MS_PER_POSITION * wait.position);
 }
 
 /** Message why there is no slot; the written one while it stays. */
-export function waitMessage(draft: Draft, place: Waiting): string {
+export function waitMessage(draft: Draft, wait: Waiting): string {
   const written = draft.world.session.status?.conditions?.find(({ type }) => type === 'Admitted');
-  const stands = draft.world.now < writtenUntil(draft, place) && written?.reason === place.waiting;
-  return stands ? written.message : place.message;
+  const isCurrent = draft.world.now < writtenUntil(draft, wait) && written?.reason === wait.waiting;
+  return isCurrent ? written.message : wait.message;
 }
 
 /** The next `status.queue`; undefined while the session waits for nothing. */

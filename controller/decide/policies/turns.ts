@@ -62,9 +62,9 @@ export const replaced: Policy = (draft) => {
 export const firstTurn: Policy = (draft) => {
   const { session, memory } = draft.world;
   if (!session.spec.input || !awaitsFirstTurn(session.status)) return undefined;
-  const place = session.spec.input.tooDeep;
-  if (place !== undefined) {
-    draft.problems.FirstTurn = { reason: 'InputTooDeep', message: tooDeep(place) };
+  const path = session.spec.input.tooDeep;
+  if (path !== undefined) {
+    draft.problems.FirstTurn = { reason: 'InputTooDeep', message: tooDeep(path) };
     return 'Stop';
   }
   draft.actions.push({ do: 'CreateFirstTurn' });
@@ -141,8 +141,8 @@ function startsAtOnce({ world, settings }: Draft): boolean {
 }
 
 /** Message for an input that is nested too deep, with the path. */
-function tooDeep(place: string): string {
-  return `spec.input: more than ${MAX_JSON_DEPTH} arrays and objects lie within each other, at ${place}; flatten it, or pass the data as a string.`;
+function tooDeep(path: string): string {
+  return `spec.input: more than ${MAX_JSON_DEPTH} arrays and objects lie within each other, at ${path}; flatten it, or pass the data as a string.`;
 }
 
 function refusal(draft: Draft, turn: CachedTurn): Ending | undefined {

@@ -118,7 +118,7 @@ describe('when somebody waits', () => {
   test('one that is giving way already is not spared for another', () => {
     const candidates = [
       { key: 't/old', since: 1 },
-      { key: 't/going', since: 9, going: true },
+      { key: 't/going', since: 9, isSuspending: true },
     ];
     assert.deepEqual(whoGivesWay({ max: 2, waiting: ['t/w'], candidates }), { 't/going': 't/w' });
   });

@@ -7,7 +7,7 @@ import { NO_FAULTS } from '../../sim/api/faults.ts';
 import { QuietWorld } from '../../support/quiet-world.ts';
 import { settled } from '../../support/virtual-clock.ts';
 
-describe('calls that many may want at once', () => {
+describe('bounded calls', () => {
   /** An API whose answers come when they are told to, by namespace. */
   function held() {
     const calls = new Map<string, PromiseWithResolvers<never>>();
@@ -25,7 +25,7 @@ describe('calls that many may want at once', () => {
     return { calls, asked };
   }
 
-  test('are made so many at a time, in the order in which they were wanted, whether they end well or not', async () => {
+  test('run a limited number at a time, in the order of their requests, whether they succeed or fail', async () => {
     const { calls, asked } = held();
     const outcomes = ['a', 'b', 'c', 'd', 'e'].map((name) => asked(name));
     await settled();
@@ -45,7 +45,7 @@ describe('calls that many may want at once', () => {
     await settled();
     assert.ok(calls.has('f') && calls.has('g'), 'every place is free again');
   });
-  test('that are no longer wanted leave the line and take nobody’s place', async () => {
+  test('leave the queue when they are aborted, and take no slot', async () => {
     const { calls, asked } = held();
     const stop = new AbortController();
     for (const name of ['a', 'b']) void asked(name);
@@ -60,7 +60,7 @@ describe('calls that many may want at once', () => {
   });
 });
 
-test('however many sessions have something to store at once, sixteen calls for it are under way, and all is stored', async () => {
+test('sixteen calls at most are under way however many sessions store something, and all is stored', async () => {
   const world = new QuietWorld({ rates: () => ({ ...NO_FAULTS, slow: 1 }) });
   await world.start();
   const names = Array.from({ length: 40 }, (_, number) => `s-${number}`);

@@ -31,8 +31,8 @@ function gate() {
   return { seen, process, finish };
 }
 
-describe('a queue that does not move', () => {
-  test('tells for how long keys have waited while none was begun', async () => {
+describe('a queue without progress', () => {
+  test('reports how long keys have waited while none was started', async () => {
     const { seen, process, finish } = gate();
     const { clock, queue } = queueOf(process);
     queue.start();
@@ -109,7 +109,7 @@ describe('work queue', () => {
     assert.deepEqual(seen, ['a', 'b', 'c']);
   });
 
-  test('however many wait aside, the others have all workers', async () => {
+  test('any number of keys that wait aside leave all workers to the others', async () => {
     const { seen, process, finish } = gate();
     const slow = Promise.withResolvers<void>();
     const { clock, queue } = queueOf(async (key) => {
@@ -129,7 +129,7 @@ describe('work queue', () => {
     assert.ok(seen.includes('c'));
   });
 
-  test('of several later looks at a key the earliest counts, in whatever order they were asked for', async () => {
+  test('the earliest of several planned runs of a key counts, in whatever order they were planned', async () => {
     const seen: number[] = [];
     const { clock, queue } = queueOf(async () => void seen.push(clock.monotonic()));
     queue.start();
@@ -139,7 +139,7 @@ describe('work queue', () => {
     assert.deepEqual(seen, [300]);
   });
 
-  test('a look planned for later than a timer can hold comes at its time and not at once', async () => {
+  test('a run planned for later than a timer can hold comes at its time and not at once', async () => {
     const seen: number[] = [];
     const { clock, queue } = queueOf(async () => void seen.push(clock.monotonic()));
     queue.start();
@@ -149,7 +149,7 @@ describe('work queue', () => {
     assert.deepEqual(seen, [30 * DAY_MS]);
   });
 
-  test('what process resolves with is when to look again', async () => {
+  test('process resolves with the delay of the next run', async () => {
     const seen: number[] = [];
     const { clock, queue } = queueOf(async () => (seen.push(clock.monotonic()) < 3 ? 1_000 : undefined));
     queue.start();
@@ -190,7 +190,7 @@ describe('work queue', () => {
     assert.ok(seen.length >= 2 && seen[1]! - seen[0]! <= 100);
   });
 
-  test('forget drops the failures and the later look of a key', async () => {
+  test('forget drops the failures and the planned runs of a key', async () => {
     const { clock, queue } = queueOf(async () => undefined);
     queue.start();
     queue.retry('a');
@@ -201,7 +201,7 @@ describe('work queue', () => {
     assert.ok((clock.nextIn ?? Infinity) <= 50);
   });
 
-  test('a stop starts nothing more, drops later looks and waits for what is running', async () => {
+  test('a stop starts nothing more, drops planned runs and waits for running keys', async () => {
     const { seen, process, finish } = gate();
     const { clock, queue } = queueOf(process, { workers: 1 });
     queue.start();
@@ -238,7 +238,7 @@ describe('work queue', () => {
     assert.equal(queue.running, 0);
   });
 
-  test('whatever is added, in whatever order things finish: no key twice at once, none is lost', async () => {
+  test('no key is processed twice at a time and none is lost, in any order of adds and ends', async () => {
     const steps = fc.array(
       fc.oneof(
         fc.record({ op: fc.constant('add' as const), key: fc.constantFrom('a', 'b', 'c') }),

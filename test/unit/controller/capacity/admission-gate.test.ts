@@ -72,11 +72,11 @@ function setUp(afterMs: number) {
 }
 
 describe('a leader admits sessions', () => {
-  test('at once when the one before let go of the lease', () => {
+  test('at once when the earlier leader released the lease', () => {
     const { settled, open } = setUp(0).state;
     assert.deepEqual([settled, open], [true, true]);
   });
-  test('after it took over only when the last request of the one before is dead, and its effect was read', async () => {
+  test('after a take-over only when the earlier leader’s last request is dead, and its effect was read', async () => {
     const { clock, state, looked, written } = setUp(5_000);
     looked();
     written();
@@ -89,7 +89,7 @@ describe('a leader admits sessions', () => {
     await clock.advance(1_000);
     assert.equal(state.open, true);
   });
-  test('not before every session that waits was written, so that what is left of the one before conflicts', async () => {
+  test('not before every waiting session was written, so that late writes of the earlier leader conflict', async () => {
     const { clock, state, looked, written } = setUp(5_000);
     looked();
     await clock.advance(6_000);
@@ -110,7 +110,7 @@ describe('a leader admits sessions', () => {
     await clock.advance(1_000);
     assert.equal(state.open, true);
   });
-  test('not before every session was looked at, as it may be one that waits', async () => {
+  test('not before every session was reconciled, as it may be one that waits', async () => {
     const { clock, state, looked, written } = setUp(5_000);
     written();
     await clock.advance(6_000);
@@ -119,7 +119,7 @@ describe('a leader admits sessions', () => {
     await clock.advance(1_000);
     assert.equal(state.open, true);
   });
-  test('not before every session was looked at again, with what the one before did known', async () => {
+  test('not before every session was reconciled again, with the effects of the earlier leader known', async () => {
     const { clock, state, looked, written } = setUp(5_000);
     looked();
     written();
@@ -130,7 +130,7 @@ describe('a leader admits sessions', () => {
     await clock.advance(1_000);
     assert.equal(state.open, true);
   });
-  test('although one of those that wait cannot be written, after some time', async () => {
+  test('after some time although a waiting session cannot be written', async () => {
     const { clock, state, looked } = setUp(5_000);
     looked();
     await clock.advance(34_000);
@@ -138,7 +138,7 @@ describe('a leader admits sessions', () => {
     await clock.advance(2_000);
     assert.equal(state.open, true);
   });
-  test('with a place kept for one that is too large to be written, for the rest of that time', async () => {
+  test('with a slot reserved for a session that is too large to be written, for the rest of that time', async () => {
     const { opening, clock, state, looked } = setUp(5_000);
     looked();
     state.tooLarge.push('team/waits');
@@ -148,7 +148,7 @@ describe('a leader admits sessions', () => {
     await clock.advance(1);
     assert.deepEqual([state.open, state.kept], [true, [['team/waits', 30_000]]]);
   });
-  test('not before a turn was written that waits for its group, although its session is too large to be', async () => {
+  test('not before a turn that waits for its group was written, although its session is too large', async () => {
     const { opening, clock, state, looked, written } = setUp(5_000);
     state.groups = ['team/grouped'];
     looked();
@@ -157,21 +157,21 @@ describe('a leader admits sessions', () => {
     await clock.advance(6_000);
     assert.equal(state.open, false);
   });
-  test('not before one was written that was too large at first', async () => {
+  test('not before a session was written that was too large at first', async () => {
     const { opening, clock, state, looked } = setUp(5_000);
     opening.tooLarge('team/waits');
     looked();
     await clock.advance(6_000);
     assert.equal(state.open, false);
   });
-  test('whatever stands in a namespace that cannot be read', async () => {
+  test('with any number of sessions in a namespace that cannot be read', async () => {
     const { seen, clock, state } = setUp(5_000);
     state.groups = ['team/grouped'];
     seen.unread.set('team', 'forbidden');
     await clock.advance(5_000);
     assert.equal(state.open, true);
   });
-  test('whatever becomes of turns that name a session which does not exist', async () => {
+  test('with any number of turns that name a missing session', async () => {
     const { seen, opening, clock, state, written } = setUp(5_000);
     written();
     await clock.advance(6_000);
@@ -182,7 +182,7 @@ describe('a leader admits sessions', () => {
     await clock.advance(1_000);
     assert.equal(state.open, true);
   });
-  test('never when it leads no more', async () => {
+  test('never after it has lost the lease', async () => {
     const { clock, state, looked, written, stop } = setUp(5_000);
     looked();
     written();

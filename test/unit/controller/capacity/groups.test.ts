@@ -26,13 +26,13 @@ describe('a concurrency group', () => {
     }
     assert.deepEqual(groups.view('c', 0), { free: false, group: 'team/g', limit: 2, running: [], unknown: undefined });
   });
-  test('counts a turn that was promised and is seen to run once', () => {
+  test('counts a turn once that is reserved and seen to run', () => {
     const { groups } = setUp({ a: 2, b: 2 });
     groups.promise('a');
     runs(groups, 'a', 2, ['a-1']);
     assert.equal(groups.view('b', 0).free, true);
   });
-  test('obeys the lowest limit of its sessions, while they have a say', () => {
+  test('obeys the lowest limit of its sessions that are members at the time', () => {
     const { groups } = setUp({ a: 4, b: 1, c: 4 });
     runs(groups, 'a', 4, ['a-1']);
     assert.deepEqual(groups.view('c', 0), {
@@ -45,7 +45,7 @@ describe('a concurrency group', () => {
     runs(groups, 'b', undefined, []);
     assert.equal(groups.view('c', 0).free, true);
   });
-  test('serves those that wait by age, and tells as many as there is room for', () => {
+  test('serves waiting turns by age, and tells as many as there is room for', () => {
     const { groups, told } = setUp({ a: 1, young: 1, old: 1 });
     runs(groups, 'a', 1, ['a-1']);
     groups.wait('young', 20);
@@ -55,7 +55,7 @@ describe('a concurrency group', () => {
     assert.equal(groups.view('young', 20).free, false);
     assert.equal(groups.view('old', 10).free, true);
   });
-  test('is not held up by one that waits no longer', () => {
+  test('is not held up by a turn that no longer waits', () => {
     const { groups, told } = setUp({ a: 1, young: 1, old: 1 });
     runs(groups, 'a', 1, ['a-1']);
     groups.wait('old', 10);
@@ -66,14 +66,14 @@ describe('a concurrency group', () => {
     assert.deepEqual(told, ['young']);
     assert.equal(groups.view('young', 20).free, true);
   });
-  test('keeps the part of a session that left it or is gone, as long as its turn runs', () => {
+  test('keeps the reservation of a session that left it or is gone, as long as its turn runs', () => {
     const { groups } = setUp({ a: 1, b: 1 });
     groups.update('a', { group: 'team/g', running: ['a-1'] });
     assert.equal(groups.view('b', 0).free, false);
     groups.update('a', undefined);
     assert.equal(groups.view('b', 0).free, true);
   });
-  test('lets nothing begin before the leader may, and tells who waits when it may', () => {
+  test('lets nothing begin before the leader may, and tells the waiting turns when it may', () => {
     const told: string[] = [];
     const groups = new Groups(
       (key) => told.push(key),
@@ -86,7 +86,7 @@ describe('a concurrency group', () => {
     assert.deepEqual(told, ['a']);
     assert.equal(groups.view('a', 0).free, true);
   });
-  test('keeps a promise that may have come about, until it is known', () => {
+  test('keeps a reservation of unknown outcome until it is known', () => {
     const { groups } = setUp({ a: 1, b: 1 });
     groups.promise('a');
     groups.pin('a');
@@ -96,7 +96,7 @@ describe('a concurrency group', () => {
     groups.leave('a');
     assert.equal(groups.view('b', 0).free, true);
   });
-  test('when its limit is lowered takes nothing from those that run', () => {
+  test('takes nothing from running turns when its limit is lowered', () => {
     const { groups } = setUp({ a: 3, b: 3, c: 3 });
     runs(groups, 'a', 3, ['a-1']);
     runs(groups, 'b', 3, ['b-1']);
@@ -109,7 +109,7 @@ describe('a concurrency group', () => {
   });
 });
 
-test('whatever happens in whatever order, a group never runs more than its limit, and never stands still', () => {
+test('a group never runs more turns than its limit, and never stands still, in any order of events', () => {
   const step = fc.record({
     session: fc.integer({ min: 0, max: 7 }).map((n) => `s${n}`),
     what: fc.constantFrom('look', 'begin', 'end', 'lose'),

@@ -59,13 +59,13 @@ const whyNot = (ledger: Ledger, applicant: Applicant) => {
   return place;
 };
 
-describe('what holds a place', () => {
-  test('a promise, before its write is seen', () => {
+describe('a slot', () => {
+  test('is held by a reservation before its write is seen', () => {
     const { ledger } = setUp({ max: 1 });
     assert.equal(ledger.reserve(who('a/1'), 'pod-1'), true);
     assert.equal(ledger.reserve(who('a/2'), 'pod-2'), false);
   });
-  test('a promise, what is seen of its session and of its pod count once, and the last of them frees the place', () => {
+  test('counts once for a reservation, its session and its pod, until the last of them is gone', () => {
     const { ledger, see, told } = setUp({ max: 2 });
     ledger.reserve(who('a/1'), 'pod-1');
     see.admitted('a/1', 'pod-1');
@@ -80,12 +80,12 @@ describe('what holds a place', () => {
     see.gone('a', 'pod-1');
     assert.deepEqual(told, ['a/2']);
   });
-  test('a terminating pod of an earlier incarnation', () => {
+  test('is held by a terminating pod of an earlier incarnation', () => {
     const { ledger, see } = setUp({ max: 1 });
     see.pod('a', 'pod-1', { deleting: true });
     assert.equal(available(ledger, who('a/1')), false);
   });
-  test('a pod of which no session is known, for its class by its label', () => {
+  test('is held by a pod without a known session, in the class of its label', () => {
     const { ledger, see, caches } = setUp();
     caches.setClass('narrow', { limits: { maxRunning: 1 } });
     see.pod('a', 'stray', { class: 'narrow' });
@@ -97,7 +97,7 @@ describe('what holds a place', () => {
     );
     assert.equal(available(ledger, who('a/1')), true);
   });
-  test('no pod that is still to be made for a session which is gone: another may have its place', async () => {
+  test('is free for another when the session of a pod that is still to be created is gone', async () => {
     const { ledger, see, caches } = setUp({ max: 1 });
     see.admitted('a/1', 'pod-1');
     const world = { session: caches.session('a', '1') };
@@ -108,7 +108,7 @@ describe('what holds a place', () => {
     ledger.settle('a', 'pod-2');
     assert.equal(available(ledger, who('a/3')), true);
   });
-  test('none that was given back because its session had changed meanwhile, for anybody but the next in line', async () => {
+  test('that is released after a conflict on its session is free for the next in the queue only', async () => {
     const { ledger, caches } = setUp({ max: 1 });
     const [first, second] = [who('a/1'), who('a/2', { since: 5 })];
     const session = caches.add(first.key);
@@ -124,7 +124,7 @@ describe('what holds a place', () => {
     await assert.rejects(ownIncarnation(pass), conflict);
     assert.deepEqual([available(ledger, second), available(ledger, first)], [false, true]);
   });
-  test('what the leader before may yet admit, beside the session itself and for so long', async () => {
+  test('is reserved for a session that the earlier leader may still admit, and for that long only', async () => {
     const { ledger, see, told, clock } = setUp({ max: 2 });
     see.admitted('a/large', undefined);
     ledger.keep('a/large', 30_000);
@@ -135,14 +135,14 @@ describe('what holds a place', () => {
     await clock.advance(30_000);
     assert.deepEqual(told, ['a/2']);
   });
-  test('nothing more of a session that has its place', () => {
+  test('is held once by a session that also has a reservation from the earlier leader', () => {
     const { ledger, see } = setUp({ max: 2 });
     see.admitted('a/1', 'pod-1');
     ledger.keep('a/1', 30_000);
     ledger.keep('a/gone', 30_000);
     assert.equal(available(ledger, who('a/2')), true);
   });
-  test('what was there before this leader', () => {
+  test('is held by sessions and pods from before this leader', () => {
     const { ledger } = setUp({
       max: 2,
       before: (caches) => {
@@ -152,7 +152,7 @@ describe('what holds a place', () => {
     });
     assert.equal(available(ledger, who('a/3')), false);
   });
-  test('a session that changes its pod never counts as having none', () => {
+  test('stays held while a session changes its pod', () => {
     const { ledger, see, told } = setUp({ max: 1 });
     see.admitted('a/1', 'pod-1');
     ledger.wait(who('a/2'));
@@ -160,7 +160,7 @@ describe('what holds a place', () => {
     assert.deepEqual(told, []);
     assert.equal(available(ledger, who('a/2')), false);
   });
-  test('a promise of which nothing is known, until its request is dead and the caches have been fresh since', async () => {
+  test('is held by a reservation of unknown outcome until its request is dead and the caches are fresh', async () => {
     const { ledger, caches, clock, told } = setUp({ max: 1 });
     ledger.reserve(who('a/1'), 'pod-1');
     ledger.wait(who('a/2'));
@@ -175,7 +175,7 @@ describe('what holds a place', () => {
   });
 });
 
-describe('nobody is admitted', () => {
+describe('no session is admitted', () => {
   test('before the leader may', () => {
     const { ledger, told } = setUp({ closed: true });
     ledger.wait(who('a/1'));
@@ -192,7 +192,7 @@ describe('nobody is admitted', () => {
     caches.staleMs = Number.POSITIVE_INFINITY;
     assert.equal(ledger.reserve(who('a/1'), 'pod-1'), false);
   });
-  test('of a class that cannot be read, or that limits by labels which are not known', () => {
+  test('of a class that cannot be read, or that limits by unknown labels', () => {
     const { ledger, caches } = setUp();
     assert.equal(whyNot(ledger, who('a/1', { class: 'missing' })).waiting, 'CapacityUnknown');
     caches.setClass('labelled', { limits: { namespaces: [{ selector: {}, maxRunning: 1 }] } });
@@ -200,7 +200,7 @@ describe('nobody is admitted', () => {
     caches.labels.set('a', {});
     assert.equal(available(ledger, who('a/1', { class: 'labelled' })), true);
   });
-  test('in a namespace that cannot be read; the others go on beside what it last held', () => {
+  test('in a namespace that cannot be read; those in others are admitted beside what it last held', () => {
     const { caches, ledger, told, see } = setUp({ max: 2 });
     see.admitted('lost/a', 's-a-1');
     caches.unread.set('lost', 'pods is forbidden');
@@ -221,7 +221,7 @@ describe('nobody is admitted', () => {
     const { ledger } = setUp({ max: 0 });
     assert.equal(whyNot(ledger, who('a/1')).message, 'There are no running slots of the installation: the limit is 0.');
   });
-  test('where a limit was lowered below what runs, until that has drained', () => {
+  test('where a limit was lowered below the running sessions, until they have drained', () => {
     const { ledger, caches, see } = setUp();
     caches.setClass('narrow', { limits: { maxRunning: 3 } });
     for (const n of [1, 2, 3]) see.admitted(`a/${n}`, `pod-${n}`, 'narrow');
@@ -237,8 +237,8 @@ describe('nobody is admitted', () => {
   });
 });
 
-describe('who waits', () => {
-  test('is told its position, what blocks it, and who has held the places longest', () => {
+describe('a waiting session', () => {
+  test('is told its position, what blocks it, and who has held the slots longest', () => {
     const { ledger, see, caches } = setUp({ max: 4 });
     for (const n of [1, 2, 3, 4]) see.admitted(`a/${n}`, `pod-${n}`);
     for (const n of [1, 2, 3, 4]) {
@@ -265,7 +265,7 @@ describe('who waits', () => {
       'All 4 running slots of the installation are taken, held by a/4 (since 2026-01-01T00:00:00.000Z), a/3 (since 2026-01-02T00:00:00.000Z), a/2 (since 2026-01-03T00:00:00.000Z) and 1 more.',
     );
   });
-  test('waits behind those for whom the free places are, and not behind those whom only their class holds back', () => {
+  test('waits behind those that the free slots are for, and not behind those that only their class holds back', () => {
     const { ledger, see, caches } = setUp({ max: 2 });
     caches.setClass('narrow', { limits: { maxRunning: 0 } });
     see.admitted('a/x', 'pod-x');
@@ -282,7 +282,7 @@ describe('who waits', () => {
     ledger.wait(who('b/new'));
     assert.equal(available(ledger, who('a/second', { since: 2 })), false, 'it is the turn of the other namespace');
   });
-  test('keeps its place in the line when the leader changes', () => {
+  test('keeps its queue position when the leader changes', () => {
     const queue = { since: '2026-01-01T00:00:00Z', reason: 'AtCapacity' };
     const { ledger } = setUp({
       max: 1,
@@ -291,7 +291,7 @@ describe('who waits', () => {
     assert.equal(ledger.reserve(who('a/new', { since: Date.parse('2026-01-02T00:00:00Z') }), 'pod-n'), false);
     assert.equal(ledger.reserve(who('a/old', { since: Date.parse(queue.since) }), 'pod-o'), true);
   });
-  test('loses the place that was free for it to something that nobody was promised, and others before it do not', () => {
+  test('loses the slot that was free for it to a holder without a reservation, and others before it do not', () => {
     const { ledger, see } = setUp({ max: 2 });
     ledger.wait(who('a/1', { since: 1 }));
     ledger.wait(who('a/2', { since: 2 }));
@@ -300,7 +300,7 @@ describe('who waits', () => {
     assert.equal(available(ledger, who('a/2', { since: 2 })), false);
     assert.equal(available(ledger, who('a/1', { since: 1 })), true);
   });
-  test('a turn of which it is not known whether it began counts in its group until it is', async () => {
+  test('counts in its group while its turn may have begun', async () => {
     const { ledger, caches, clock, told } = setUp();
     for (const name of ['1', '2']) {
       caches.add(`a/${name}`, { spec: { concurrencyGroup: { name: 'g', limit: 1 } } });
@@ -315,7 +315,7 @@ describe('who waits', () => {
     ledger.groups.leave('a/1');
     assert.equal(ledger.groups.view('a/2', 0).free, true);
   });
-  test('is not overtaken by what its own namespace is given later, while one that it comes before is passed over', () => {
+  test('is not overtaken by later sessions of its own namespace, while an earlier one is passed over', () => {
     const { ledger, told, caches } = setUp({ max: 3, closed: true });
     caches.setClass('narrow', { limits: { maxRunning: 1 } });
     const [first, passed, later] = [
@@ -332,13 +332,13 @@ describe('who waits', () => {
     assert.deepEqual(told, ['a/first', 'a/later'], 'as soon as the first has its place');
     assert.equal(ledger.reserve(later, 'pod-later'), true);
   });
-  test('waits for no other of its namespace where nobody is passed over for that', () => {
+  test('waits for no other of its namespace where none is passed over for that', () => {
     const { ledger, told } = setUp({ max: 3, closed: true });
     for (const key of ['a/1', 'b/1', 'a/2']) ledger.wait(who(key));
     ledger.open();
     assert.deepEqual(told, ['a/1', 'b/1', 'a/2']);
   });
-  test('is told when places become free, all for whom there is one', () => {
+  test('is told when slots become free, as are all others with a free slot', () => {
     const { ledger, told, see, caches } = setUp();
     caches.setClass('narrow', { limits: { maxRunning: 0 } });
     for (const n of [1, 2, 3]) ledger.wait(who(`a/${n}`, { class: 'narrow', since: n }));
@@ -352,7 +352,7 @@ describe('who waits', () => {
   });
 });
 
-test('whatever happens in whatever order, no limit is ever exceeded, and counts are what a new leader would count', () => {
+test('no limit is ever exceeded in any order of events, and the counts equal those of a new leader', () => {
   const NAMESPACES = ['a', 'b'];
   const CLASSES = ['wide', 'narrow', 'labelled'];
   const step = fc.record({
@@ -450,7 +450,7 @@ test('whatever happens in whatever order, no limit is ever exceeded, and counts 
   );
 });
 
-test('a session that is asked for less as its place comes free leaves the place to the next, who is told', () => {
+test('a session that asks for less when its slot becomes free leaves the slot to the next, which is told', () => {
   const { ledger, see, told } = setUp({ max: 1 });
   see.admitted('a/0', 'pod-0');
   ledger.wait(who('a/1', { priority: 5 }));

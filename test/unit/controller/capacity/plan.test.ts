@@ -52,7 +52,7 @@ function setUp({ max = 1 } = {}) {
 const GIVES = { for: 'team/w' };
 
 describe('a session at capacity', () => {
-  test('gives way when somebody waits, and is told so', async () => {
+  test('is preempted when another session waits, and is told so', async () => {
     const { ledger, clock, wait, told } = setUp();
     assert.equal(ledger.preemptFor('team/guest'), undefined);
     wait();
@@ -60,7 +60,7 @@ describe('a session at capacity', () => {
     assert.deepEqual(ledger.preemptFor('team/guest'), GIVES);
     assert.deepEqual(told, ['team/guest']);
   });
-  test('stays where its namespace cannot be read: nobody could tell it', async () => {
+  test('stays where its namespace cannot be read, because it could not be told', async () => {
     const { ledger, clock, caches } = setUp();
     caches.unread.set('team', 'pods is forbidden');
     ledger.wait({ key: 'other/w', namespace: 'other', class: 'default', priority: 0, since: clock.now() });
@@ -70,7 +70,7 @@ describe('a session at capacity', () => {
     await clock.advance(1_000);
     assert.deepEqual(ledger.preemptFor('team/guest'), { for: 'other/w' });
   });
-  test('stays when nobody waits any more, and is told so', async () => {
+  test('stays when no session waits any more, and is told so', async () => {
     const { ledger, clock, wait, told } = setUp();
     wait();
     await clock.advance(1_000);
@@ -102,7 +102,7 @@ describe('a session at capacity', () => {
       assert.equal(all.ledger.preemptFor('team/guest'), undefined);
     });
   }
-  test('stays when a place is about to become free anyway, and goes when that takes too long', async () => {
+  test('stays while a slot is about to become free anyway, and is preempted when that takes too long', async () => {
     const { ledger, clock, wait, caches } = setUp({ max: 2 });
     const pod = caches.addPod('team', 'pod-other', { deleting: true });
     pod.metadata.deletionTimestamp = new Date(clock.now() + 10_000).toISOString();
@@ -113,7 +113,7 @@ describe('a session at capacity', () => {
     await clock.advance(3_000);
     assert.deepEqual(ledger.preemptFor('team/guest'), GIVES);
   });
-  test('gives way once it has not been active for some seconds', async () => {
+  test('is preempted once it has not been active for some seconds', async () => {
     const { ledger, clock, guest, wait } = setUp();
     guest({ idleMs: 5_000 });
     wait();
@@ -122,7 +122,7 @@ describe('a session at capacity', () => {
     await clock.advance(3_000);
     assert.deepEqual(ledger.preemptFor('team/guest'), GIVES);
   });
-  test('that waits for an approval gives way after the window of its class', async () => {
+  test('is preempted during a wait for an approval after the window of its class', async () => {
     const { ledger, clock, turn, wait, caches, at } = setUp();
     caches.setClass('default', { approvalWindow: '10m' });
     const approval = { id: 'r', prompt: '?', since: at(9 * 60_000) };
@@ -133,7 +133,7 @@ describe('a session at capacity', () => {
     await clock.advance(40_000);
     assert.deepEqual(ledger.preemptFor('team/guest'), GIVES);
   });
-  test('goes on giving way until it has let go of its pod, and no other goes in its stead', async () => {
+  test('stays preempted until it has released its pod, and no other is preempted instead', async () => {
     const { ledger, clock, guest, pod, wait, caches, told } = setUp();
     wait();
     await clock.advance(1_000);
@@ -152,7 +152,7 @@ describe('a session at capacity', () => {
     if (gone) ledger.podChanged(gone, true);
     assert.deepEqual(told, ['team/w']);
   });
-  test('that does not get away is left alone for a while', async () => {
+  test('is not preempted again for a while when its suspension fails', async () => {
     const { ledger, clock, wait } = setUp();
     wait();
     await clock.advance(1_000);
@@ -161,7 +161,7 @@ describe('a session at capacity', () => {
     await clock.advance(62_000);
     assert.deepEqual(ledger.preemptFor('team/guest'), GIVES, 'then it is asked again');
   });
-  test('does not give way again in its next incarnation', async () => {
+  test('is not preempted again in its next incarnation', async () => {
     const { ledger, clock, wait, caches } = setUp();
     wait();
     await clock.advance(1_000);

@@ -49,25 +49,25 @@ function whoGivesWay(given: Case): Record<string, string> {
   return Object.fromEntries(planPreemption({ queue, tally, limits: limitsIn(given), candidates, minIdle }));
 }
 
-describe('when somebody waits', () => {
-  test('the session that has rested longest gives way', () => {
+describe('when a session waits', () => {
+  test('the session with the longest rest is preempted', () => {
     const candidates = [
       { key: 't/young', since: 30 },
       { key: 't/old', since: 10 },
     ];
     assert.deepEqual(whoGivesWay({ max: 2, waiting: ['t/w'], candidates }), { 't/old': 't/w' });
   });
-  test('no more give way than wait', () => {
+  test('no more sessions are preempted than wait', () => {
     const candidates = ['1', '2', '3', '4'].map((name, since) => ({ key: `t/${name}`, since }));
     assert.deepEqual(whoGivesWay({ max: 4, waiting: ['t/a', 't/b'], candidates }), { 't/1': 't/a', 't/2': 't/b' });
   });
-  test('nobody gives way to one for whom there is a place', () => {
+  test('no session is preempted for one that has a free slot', () => {
     assert.deepEqual(whoGivesWay({ max: 2, waiting: ['t/w'], candidates: [{ key: 't/idle' }] }), {});
   });
-  test('nobody gives way where nobody is idle', () => {
+  test('no session is preempted where none is idle', () => {
     assert.deepEqual(whoGivesWay({ max: 2, busy: 2, waiting: ['t/w'], candidates: [] }), {});
   });
-  test('only one whose place is of use gives way', () => {
+  test('only a session whose slot is of use is preempted', () => {
     const candidates = [
       { key: 't/other', class: 'other', since: 1 },
       { key: 't/same', class: 'narrow', since: 2 },
@@ -78,13 +78,13 @@ describe('when somebody waits', () => {
     const alone = candidates.slice(0, 1);
     assert.deepEqual(whoGivesWay({ classLimits: { narrow: 0 }, waiting: ['t/w:narrow'], candidates: alone }), {});
   });
-  test('as many give way as have to where a limit was lowered, and nobody where that is not enough', () => {
+  test('as many as necessary are preempted after a limit was lowered, and none where that is not enough', () => {
     const candidates = ['1', '2', '3'].map((name, since) => ({ key: `t/${name}`, since }));
     assert.deepEqual(whoGivesWay({ max: 2, waiting: ['t/w'], candidates }), { 't/1': 't/w', 't/2': 't/w' });
     assert.deepEqual(whoGivesWay({ max: 2, busy: 2, waiting: ['t/w'], candidates }), {});
     assert.deepEqual(whoGivesWay({ max: 0, waiting: ['t/w'], candidates }), {});
   });
-  test('one that frees places of both kinds goes alone', () => {
+  test('a session that frees slots of both kinds is preempted alone', () => {
     const candidates = [
       { key: 't/other', class: 'other', since: 1 },
       { key: 't/same', class: 'narrow', since: 2 },
@@ -92,7 +92,7 @@ describe('when somebody waits', () => {
     const given = { max: 2, classLimits: { narrow: 1 }, waiting: ['t/w:narrow'], candidates };
     assert.deepEqual(whoGivesWay(given), { 't/same': 't/w' });
   });
-  test('so many idle sessions of a class as minIdle says keep their places, those that were just active among them', () => {
+  test('as many idle sessions of a class as minIdle says keep their slots, also those just active', () => {
     const candidates = [
       { key: 't/1', since: 1 },
       { key: 't/2', since: 2 },
@@ -102,7 +102,7 @@ describe('when somebody waits', () => {
     assert.deepEqual(whoGivesWay({ ...given, minIdle: { default: 2 } }), { 't/1': 't/a' });
     assert.deepEqual(whoGivesWay({ ...given, minIdle: { default: 3 } }), {});
   });
-  test('those that wait for an approval go last', () => {
+  test('sessions that wait for an approval are preempted last', () => {
     const candidates: Case['candidates'] = [
       { key: 't/asks', rests: 'AwaitingApproval', since: 1 },
       { key: 't/idle', since: 9 },
@@ -115,14 +115,14 @@ describe('when somebody waits', () => {
     const kept = { max: 2, waiting: ['t/w'], candidates, minIdle: { default: 1 } };
     assert.deepEqual(whoGivesWay(kept), { 't/asks': 't/w' });
   });
-  test('one that is giving way already is not spared for another', () => {
+  test('a session that is preempted already is not exchanged for another', () => {
     const candidates = [
       { key: 't/old', since: 1 },
       { key: 't/going', since: 9, isSuspending: true },
     ];
     assert.deepEqual(whoGivesWay({ max: 2, waiting: ['t/w'], candidates }), { 't/going': 't/w' });
   });
-  test('one that cannot be suspended is left alone', () => {
+  test('a session that cannot be suspended is not preempted', () => {
     const candidates = [
       { key: 't/old', since: 1, spared: true },
       { key: 't/young', since: 9 },
@@ -131,7 +131,7 @@ describe('when somebody waits', () => {
   });
 });
 
-test('for any case, each who gives way makes room for one who then can be admitted, and nobody goes for nothing', () => {
+test('each preempted session makes room for one that can then be admitted, and none is preempted in vain', () => {
   const candidate = fc.record({
     class: fc.constantFrom('default', 'narrow'),
     rests: fc.constantFrom('Idle' as const, 'AwaitingApproval' as const),

@@ -26,7 +26,7 @@ function orderOf(line: Queue): string[] {
   return order;
 }
 
-describe('the order of those who wait', () => {
+describe('the order of the queue', () => {
   test('is round robin over namespaces, however many each asks for', () => {
     const line = lineOf(
       ...['1', '2', '3'].map((name) => waits(`big/${name}`)),
@@ -63,7 +63,7 @@ describe('the order of those who wait', () => {
     line.join(waits('a/2', { since: 2, priority: 1 }));
     assert.deepEqual(orderOf(line), ['a/2', 'a/1']);
   });
-  test('passes over those of a class that can have nothing, and over nobody else', () => {
+  test('passes over sessions of a class without a free slot, and over no others', () => {
     const line = lineOf(
       waits('a/1', { class: 'full', priority: 9 }),
       waits('a/2', { class: 'full', priority: 8 }),
@@ -95,8 +95,8 @@ const made = ({
   ...rest
 }: { namespace: string; name: number } & Omit<Applicant, 'key' | 'namespace'>) => waits(`${namespace}/${name}`, rest);
 
-describe('for any line', () => {
-  test('the position is the place in the order in which all are served', () => {
+describe('for any queue', () => {
+  test('the position is the index in the order in which all are served', () => {
     fc.assert(
       fc.property(anyApplicants, fc.array(fc.constantFrom('a', 'b', 'c', 'd')), (records, served) => {
         const line = lineOf(...records.map(made));
@@ -109,7 +109,7 @@ describe('for any line', () => {
       }),
     );
   });
-  test('one whose priority or age is another by now is not counted before itself', () => {
+  test('a session whose priority or age has changed is not counted before itself', () => {
     fc.assert(
       fc.property(anyApplicants, fc.integer({ min: -2, max: 2 }), fc.nat(5), (records, priority, since) => {
         fc.pre(records.length > 0);
@@ -121,7 +121,7 @@ describe('for any line', () => {
       }),
     );
   });
-  test('nobody starves: a namespace that waits is served before any other is served twice', () => {
+  test('no session starves: a namespace that waits is served before any other is served twice', () => {
     fc.assert(
       fc.property(anyApplicants, fc.integer({ min: 1, max: 30 }), (records, rounds) => {
         const line = lineOf(...records.map(made));
@@ -144,7 +144,7 @@ describe('for any line', () => {
       }),
     );
   });
-  test('who joined and left again leaves no trace', () => {
+  test('a session that joined and left again leaves no trace', () => {
     fc.assert(
       fc.property(anyApplicants, anyApplicants, (stay, come) => {
         const line = lineOf(...stay.map(made));

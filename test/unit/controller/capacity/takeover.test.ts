@@ -46,7 +46,7 @@ async function waitsForever(world: QuietWorld): Promise<void> {
   await huge(world, { class: 'open' });
 }
 
-describe('after an expired lease was taken over, others are admitted in spite of a session', () => {
+describe('after the take-over of an expired lease, others are admitted in spite of a session', () => {
   test('whose first turn has its name taken', async () => {
     const ms = await admitsAfter(2, async (world) => {
       const other = await world.session('earlier');
@@ -57,22 +57,22 @@ describe('after an expired lease was taken over, others are admitted in spite of
     });
     assert.ok(ms < PATIENCE_MS, `${ms} ms`);
   });
-  test('that is too large to be written and asks for no place', async () => {
+  test('that is too large to be written and asks for no slot', async () => {
     const ms = await admitsAfter(1, (world) => huge(world, { class: 'default', suspend: true }));
     assert.ok(ms < PATIENCE_MS, `${ms} ms`);
   });
-  test('that is too large to be written and waits for one', async () => {
+  test('that is too large to be written and waits for a slot', async () => {
     const ms = await admitsAfter(2, waitsForever);
     assert.ok(ms < PATIENCE_MS, `${ms} ms`);
   });
 });
 
-test('the place that it may yet have been given by the leader before is nobody’s for as long', async () => {
+test('a slot that the earlier leader may have assigned stays reserved for as long', async () => {
   const ms = await admitsAfter(1, waitsForever);
   assert.ok(ms > PATIENCE_MS && ms < 2 * PATIENCE_MS, `${ms} ms`);
 });
 
-test('a session whose turns cannot be listed holds up nobody behind it', async (t) => {
+test('a session whose turns cannot be listed does not hold up those behind it in the queue', async (t) => {
   const list = SimApi.prototype.list;
   t.after(() => {
     SimApi.prototype.list = list;

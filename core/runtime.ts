@@ -11,17 +11,22 @@ export interface Clock {
    * Calls `fn` once after `ms` milliseconds; the returned function cancels it. A timer does not keep the process alive.
    */
   setTimer(ms: number, fn: () => void): () => void;
-  /** Absent of a machine's own clock. */
+  /** The clock of another machine that this one follows; absent for a machine's own clock. */
   readonly remote?: RemoteClock;
 }
 
-/** The clock of another machine, carried on between its answers. A machine that sleeps carries nothing on. */
+/** Clock of another machine, continued with monotonic time between its answers. Monotonic time stops during sleep. */
 export interface RemoteClock {
-  /** Whether no answer is needed first: this machine's clock has not parted from monotonic time since the last one. */
+  /**
+   * Reports whether the time is known: this machine's clock has not parted from monotonic time since the last answer.
+   */
   isSure(): boolean;
-  /** How often the time has been found to be another than expected: what was decided before was decided by another time. */
+  /** Number of times that the time was found to be wrong. Decisions from before a jump were based on the wrong time. */
   readonly jumps: number;
-  /** The time, or a later one where this machine's clock says that it slept: what begins now did not begin before. */
+  /**
+   * Returns an upper bound of the time: later than `now` when the machine may have slept. A new start is so never dated
+   * too early.
+   */
   latest(): number;
 }
 

@@ -1,6 +1,6 @@
 /**
- * A container image as a docker-archive, the one format that `docker load`, `ctr images import` and
- * `kind load image-archive` all take: layers, a configuration and a manifest in one tar, with no engine and no registry.
+ * A container image as a docker-archive, the one format that `docker load`, `ctr images import` and `kind load
+ * image-archive` all take: layers, a configuration and a manifest in one tar, with no engine and no registry.
  */
 import { createHash } from 'node:crypto';
 import { mkdir, mkdtemp, rename, rm, writeFile } from 'node:fs/promises';

@@ -1,6 +1,6 @@
 /**
- * Stages the root folders of the images under build/images and writes each image as a docker-archive beside them, with their ids in
- * build/images.json: `node images/build.ts [runner] [controller] [api]` (all without arguments).
+ * Stages the root folders of the images under build/images and writes each image as a docker-archive beside them, with
+ * their ids in build/images.json: `node images/build.ts [runner] [controller] [api]` (all without arguments).
  */
 import { execFile } from 'node:child_process';
 import { access, chmod, constants, copyFile, mkdir, readdir, readFile, rm, symlink, writeFile } from 'node:fs/promises';

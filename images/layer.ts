@@ -19,7 +19,9 @@ export interface Layer {
   size: number;
 }
 
-/** Writes `folder` as a layer to `file`. Rejects when the folder holds anything but files, folders and symbolic links. */
+/**
+ * Writes `folder` as a layer to `file`. Rejects when the folder holds anything but files, folders and symbolic links.
+ */
 export async function writeLayer(folder: string, file: string, modes: Modes = {}): Promise<Layer> {
   const hash = createHash('sha256');
   let size = 0;

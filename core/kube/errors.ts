@@ -13,7 +13,9 @@ export interface ApiStatus {
   };
 }
 
-/** The API server answered with an error. `reason` is Kubernetes' own word (`NotFound`, `Conflict`, `AlreadyExists`, …). */
+/**
+ * The API server answered with an error. `reason` is Kubernetes' own word (`NotFound`, `Conflict`, `AlreadyExists`, …).
+ */
 export class ApiError extends Error {
   readonly code: number;
   readonly reason: string;
@@ -32,8 +34,8 @@ export class ApiError extends Error {
 }
 
 /**
- * No answer came: the connection failed or the deadline passed. The write may or may not have happened, unless `sent`
- * is false: then the request never left this process.
+ * The request got no answer: the connection failed or the deadline passed. The write may or may not have happened,
+ * unless `sent` is false: then the request never left this process.
  */
 export class TransportError extends Error {
   readonly code = 'TransportError';

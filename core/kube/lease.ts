@@ -3,7 +3,7 @@ import { isAlreadyExists, isConflict, isNotFound } from './errors.ts';
 import { LeaseRecord } from './lease-record.ts';
 import type { KubeApi } from './types.ts';
 
-/** One term of leadership. */
+/** Term of leadership. */
 export interface Leadership {
   /**
    * Greater than the epoch of every earlier leadership. `reacquireAbove` raises it; ask the elector for the current

@@ -12,7 +12,9 @@ export interface AnswerTime {
 
 /** Limit of a correction that measurement can explain. A larger one means that a clock was set. */
 const JUMP_MS = 5_000;
-/** A machine that has slept for longer, or whose clock was set by more, no longer knows the time. */
+/**
+ * Difference above which the local clock counts as parted from monotonic time: the machine slept, or its clock was set.
+ */
 const PARTED_MS = 1_000;
 
 /**
@@ -20,19 +22,20 @@ const PARTED_MS = 1_000;
  * cluster come from the API server, or from a controller with this clock. Compared with this clock they mean the same
  * after a restart, on another machine, and after somebody sets the clock of this machine. Before the first answer it
  * equals the local clock.
- * Monotonic time stands still while the machine sleeps: the local clock then parts from it, as it does when somebody sets it.
- * Only the answer to a request that was sent since tells which of both it was.
+ *
+ * Monotonic time stops while the machine sleeps, so the local clock then parts from it, as it does when somebody sets
+ * it. Only the answer to a later request tells the two cases apart.
  */
 export class ServerClock implements Clock, RemoteClock {
   readonly #own: Clock;
   readonly #log: Logger;
   /** Server time minus monotonic time. */
   #offset: number | undefined;
-  /** The own clock minus monotonic time, as last looked at. */
+  /** Local clock minus monotonic time when they were last compared. */
   #ownOffset: number;
-  /** When they were last found to have parted, monotonic. */
+  /** Monotonic time at which they were last found to have parted. */
   #partedAt = Number.NEGATIVE_INFINITY;
-  /** By how much in all since the last answer that told the time; undefined where they have not. */
+  /** Sum of the differences since the last answer that told the time; undefined while they have not parted. */
   #partedByMs: number | undefined;
   #jumps = 0;
 
@@ -77,7 +80,7 @@ export class ServerClock implements Clock, RemoteClock {
   answered({ date, sentAt, receivedAt }: AnswerTime): void {
     const written = Date.parse(date ?? '');
     this.#look();
-    // An answer that was on its way while the machine slept says no more than that it is not earlier.
+    // An answer that was under way while the machine slept gives only a lower bound of the time.
     const isOld = sentAt < this.#partedAt;
     if (!isOld) this.#partedByMs = undefined;
     if (Number.isNaN(written)) return;
@@ -94,7 +97,7 @@ export class ServerClock implements Clock, RemoteClock {
     const own = this.#own.now() - this.#own.monotonic();
     const byMs = own - this.#ownOffset;
     this.#ownOffset = own;
-    // Before the first answer there is no time that could be wrong.
+    // The server's time is unknown before the first answer, so it cannot be wrong yet.
     if (this.#offset === undefined || Math.abs(byMs) <= PARTED_MS) return;
     this.#partedAt = this.#own.monotonic();
     this.#partedByMs = (this.#partedByMs ?? 0) + byMs;

@@ -1,4 +1,7 @@
-/** Field number to name and type: a scalar, `time`, `raw`, another message, `[]` for a list, `map:` for a map of strings. */
+/**
+ * Field number to name and type: a scalar, `time`, `raw`, another message, `[]` for a list, `map:` for a map of
+ * strings.
+ */
 type Message = Record<number, [name: string, type: string]>;
 
 const named = (fields: string[], type = 'string'): Message =>

@@ -1,6 +1,7 @@
 import { follow } from '../core/kube/follow.ts';
 import { type StoredSession, type StoredTurn, sessions, turns } from '../core/resources/kinds.ts';
 import { isTerminal, type TurnPhase } from '../core/resources/turn.ts';
+import { pause } from '../core/runtime.ts';
 import type { Cli } from './cli.ts';
 import type { Cluster } from './cluster.ts';
 import { CliError, EXIT, failed } from './errors.ts';
@@ -45,7 +46,7 @@ async function explainWaiting(
 ): Promise<void> {
   let told = '';
   let begun = false;
-  for (let wait = EXPLAIN_AFTER_MS; await pause(cli, wait, signal); wait = EXPLAIN_EVERY_MS) {
+  for (let wait = EXPLAIN_AFTER_MS; await pause(cli.clock, wait, signal); wait = EXPLAIN_EVERY_MS) {
     if (phase() !== 'Running') begun = false;
     if (begun) continue;
     try {
@@ -61,21 +62,6 @@ async function explainWaiting(
       // The next iteration of the loop tries again.
     }
   }
-}
-
-/** Resolves with false when the signal aborts first. */
-function pause({ clock }: Cli, ms: number, signal: AbortSignal): Promise<boolean> {
-  return new Promise((resolve) => {
-    if (signal.aborted) return resolve(false);
-    const end = (value: boolean) => {
-      cancel();
-      signal.removeEventListener('abort', aborted);
-      resolve(value);
-    };
-    const aborted = () => end(false);
-    const cancel = clock.setTimer(ms, () => end(true));
-    signal.addEventListener('abort', aborted, { once: true });
-  });
 }
 
 const isReady = ({ status }: StoredSession) =>

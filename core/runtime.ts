@@ -60,3 +60,11 @@ export function delay(clock: Clock, ms: number, signal?: AbortSignal): Promise<v
     signal?.addEventListener('abort', onAbort, { once: true });
   });
 }
+
+/** Waits as `delay` does: resolves with true when the time has passed, with false when the signal aborts first. */
+export function pause(clock: Clock, ms: number, signal: AbortSignal): Promise<boolean> {
+  return delay(clock, ms, signal).then(
+    () => true,
+    () => false,
+  );
+}

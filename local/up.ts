@@ -1,5 +1,6 @@
 /** Runs a cluster in this process. */
 
+import { aborted } from '../core/abort.ts';
 import { Cluster, type ClusterDeps } from './cluster.ts';
 import type { LocalConfig } from './config.ts';
 import { type ClusterState, Home } from './home.ts';
@@ -31,8 +32,7 @@ export async function up({ config, deps, signal, onReady }: UpOptions): Promise<
       signal.throwIfAborted();
       home.writeState(state);
       onReady(state);
-      const stopped = new Promise((resolve) => signal.addEventListener('abort', resolve, { once: true }));
-      await Promise.race([stopped, cluster.failed]);
+      await Promise.race([aborted(signal), cluster.failed]);
     } catch (error) {
       // A stop during the start is no failure.
       if (!signal.aborted) throw error;

@@ -1,3 +1,4 @@
+import { unlessAborted } from '../abort.ts';
 import type { Clock, Logger, Random } from '../runtime.ts';
 import { type Change, type IndexFunction, keyOf, ObjectCache } from './cache.ts';
 import { Reflector } from './reflector.ts';
@@ -109,18 +110,10 @@ export class Informer<T extends KubeObject> {
 
   /** Reads the whole set anew, independent of the watch; resolves once it is in the cache. */
   async relist(signal: AbortSignal): Promise<void> {
-    const aborted = Promise.withResolvers<never>();
-    const over = new AbortController();
-    for (const end of [signal, this.#stopped.signal]) {
-      end.throwIfAborted();
-      end.addEventListener('abort', () => aborted.reject(end.reason), { signal: over.signal });
-    }
-    try {
-      const lists = [...this.#scopes.values()].map(({ reflector }) => reflector.relist());
-      await Promise.race([Promise.all(lists), aborted.promise]);
-    } finally {
-      over.abort();
-    }
+    const stopped = this.#stopped.signal;
+    for (const end of [signal, stopped]) end.throwIfAborted();
+    const lists = [...this.#scopes.values()].map(({ reflector }) => reflector.relist());
+    await unlessAborted(unlessAborted(Promise.all(lists), signal), stopped);
   }
 
   /**

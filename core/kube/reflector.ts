@@ -1,3 +1,4 @@
+import { onAbort } from '../abort.ts';
 import { type Clock, delay, type Logger, type Random } from '../runtime.ts';
 import { backoffMs } from './backoff.ts';
 import type { Change, ObjectCache } from './cache.ts';
@@ -179,8 +180,7 @@ export class Reflector<T extends KubeObject> {
     signal.throwIfAborted();
     const startedAt = clock.monotonic();
     const connection = new AbortController();
-    const onAbort = () => connection.abort(signal.reason);
-    signal.addEventListener('abort', onAbort, { once: true });
+    const remove = onAbort(signal, () => connection.abort(signal.reason));
     let cancel: () => void = () => {};
     const watchSilence = () => {
       cancel();
@@ -215,7 +215,7 @@ export class Reflector<T extends KubeObject> {
       return alive || clock.monotonic() - startedAt >= USEFUL_WATCH_MS;
     } finally {
       cancel();
-      signal.removeEventListener('abort', onAbort);
+      remove();
     }
   }
 

@@ -1,3 +1,4 @@
+import { unlessAborted } from '../abort.ts';
 import { isClosed } from '../kube/errors.ts';
 import { eachPage } from '../kube/pages.ts';
 import type { KubeApi } from '../kube/types.ts';
@@ -107,13 +108,4 @@ export class Ceiling {
     });
     return sum;
   }
-}
-
-function unlessAborted<T>(promise: Promise<T>, signal: AbortSignal): Promise<T> {
-  return new Promise((resolve, reject) => {
-    const onAbort = () => reject(signal.reason);
-    if (signal.aborted) onAbort();
-    signal.addEventListener('abort', onAbort, { once: true });
-    promise.then(resolve, reject).finally(() => signal.removeEventListener('abort', onAbort));
-  });
 }

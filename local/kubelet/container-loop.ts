@@ -1,6 +1,7 @@
 /** Takes one container of a pod through its runs: waiting, running, ended, and again if the restart policy says so. */
 
-import { type Clock, delay } from '../../core/runtime.ts';
+import { aborted } from '../../core/abort.ts';
+import { type Clock, pause } from '../../core/runtime.ts';
 import { type ContainerDeps, type Launch, RunningContainer, StartError } from './container.ts';
 import { ContainerConfigError } from './environment.ts';
 import { findImage, pullError } from './images.ts';
@@ -127,7 +128,7 @@ export class ContainerLoop {
           this.#deps.event('Warning', 'Failed', `Error: ${error.message}`);
           this.#set({ waiting: { reason: error.code, message: error.message } });
         }
-        await this.#pause(CONFIG_RETRY_MS, stopping);
+        await pause(this.#deps.clock, CONFIG_RETRY_MS, stopping);
       }
     }
   }
@@ -136,11 +137,11 @@ export class ContainerLoop {
     const { image } = this.view;
     this.#deps.event('Warning', 'Failed', `Failed to pull image "${image}": ${pullError(image)}`);
     this.#set({ waiting: { reason: 'ErrImagePull', message: pullError(image) } });
-    if (!(await this.#pause(PULL_BACKOFF_MS, stopping))) return;
+    if (!(await pause(this.#deps.clock, PULL_BACKOFF_MS, stopping))) return;
     this.#deps.event('Warning', 'BackOff', `Back-off pulling image "${image}"`);
     const message = `Back-off pulling image "${image}": ErrImagePull: ${pullError(image)}`;
     this.#set({ waiting: { reason: 'ImagePullBackOff', message } });
-    if (!stopping.aborted) await new Promise((resolve) => stopping.addEventListener('abort', resolve, { once: true }));
+    await aborted(stopping);
   }
 
   /** Waits for the next run after an end. Returns false when there is none. */
@@ -154,18 +155,10 @@ export class ContainerLoop {
       view.lastState = before;
       this.#set({ waiting: { reason: 'CrashLoopBackOff', message } });
       this.#deps.event('Warning', 'BackOff', `Back-off restarting failed container ${view.name}`);
-      if (!(await this.#pause(wait, stopping))) return false;
+      if (!(await pause(this.#deps.clock, wait, stopping))) return false;
     }
     view.lastState = before;
     view.restartCount += 1;
     return true;
-  }
-
-  /** Returns true when the time has passed, false when stopped before. */
-  #pause(ms: number, stopping: AbortSignal): Promise<boolean> {
-    return delay(this.#deps.clock, ms, stopping).then(
-      () => true,
-      () => false,
-    );
   }
 }

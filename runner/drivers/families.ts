@@ -1,3 +1,4 @@
+import { onAbort } from '../../core/abort.ts';
 import { TurnFailure } from '../../core/result/failure.ts';
 import type { Clock } from '../../core/runtime.ts';
 import { StartError } from '../errors.ts';
@@ -47,14 +48,12 @@ export async function stopFamily(family: Contained, graceMs: number, clock: Cloc
 export async function endOf(family: Contained, signal: AbortSignal, clock: Clock): Promise<StopReason | undefined> {
   let stopped: StopReason | undefined;
   let stopping: Promise<void> | undefined;
-  const stop = () => {
+  const remove = onAbort(signal, () => {
     stopped = signal.reason as StopReason;
     stopping = stopFamily(family, stopped.graceMs, clock);
-  };
-  if (signal.aborted) stop();
-  else signal.addEventListener('abort', stop, { once: true });
+  });
   await family.exited;
-  signal.removeEventListener('abort', stop);
+  remove();
   await stopping;
   // Processes that are being killed do not count as left running.
   if (family.killing) await family.gone;

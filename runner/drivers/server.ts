@@ -1,6 +1,8 @@
+import { onAbort } from '../../core/abort.ts';
 import { conclude, endedBy, turnError } from '../../core/result/conclude.ts';
 import type { Envelope } from '../../core/result/envelope.ts';
 import type { TurnFailure } from '../../core/result/failure.ts';
+import { pause } from '../../core/runtime.ts';
 import type { Hidden } from '../../core/text/hidden.ts';
 import { expand } from '../../core/text/placeholders.ts';
 import { remakeDirectories } from '../directories.ts';
@@ -172,16 +174,7 @@ export class ServerDriver implements Driver {
   async #backoff(signal: AbortSignal): Promise<void> {
     const { clock } = this.#options;
     const wait = this.#startNotBefore - clock.monotonic();
-    if (wait <= 0 || signal.aborted) return;
-    await new Promise<void>((resolve) => {
-      const finish = () => {
-        cancel();
-        signal.removeEventListener('abort', finish);
-        resolve();
-      };
-      const cancel = clock.setTimer(wait, finish);
-      signal.addEventListener('abort', finish);
-    });
+    if (wait > 0) await pause(clock, wait, signal);
   }
 
   async #spec(): Promise<ProcessSpec> {
@@ -206,13 +199,11 @@ export class ServerDriver implements Driver {
 
 function firstOf(answered: Promise<Envelope | TurnFailure>, exited: Promise<Exit>, signal: AbortSignal): Promise<End> {
   return new Promise((resolve) => {
-    const stop = () => resolve({ by: 'stop', reason: signal.reason as StopReason });
+    const remove = onAbort(signal, () => resolve({ by: 'stop', reason: signal.reason as StopReason }));
     const finish = (end: End) => {
-      signal.removeEventListener('abort', stop);
+      remove();
       resolve(end);
     };
-    if (signal.aborted) stop();
-    else signal.addEventListener('abort', stop, { once: true });
     void answered.then((answer) => finish({ by: 'answer', answer }));
     void exited.then((exit) => finish({ by: 'exit', exit }));
   });

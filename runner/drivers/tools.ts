@@ -1,4 +1,5 @@
 import { setImmediate } from 'node:timers/promises';
+import { onAbort } from '../../core/abort.ts';
 import type { ToolSpec } from '../../core/frames/messages.ts';
 import { formatDuration } from '../../core/resources/duration.ts';
 import { MAX_OUTPUT_BYTES } from '../../core/resources/limits.ts';
@@ -236,9 +237,7 @@ function timeLimit(tool: ToolSpec, turn: AbortSignal, { clock }: Pick<DriverOpti
   const message = `tool ${name} ran longer than its time-out of ${formatDuration(timeoutMs)} and was stopped`;
   const error = { code: 'ToolTimedOut', message };
   const reason: StopReason = { outcome: 'TimedOut', error, graceMs: TOOL_GRACE_MS };
-  const forward = () => controller.abort(turn.reason);
-  if (turn.aborted) forward();
-  else turn.addEventListener('abort', forward, { once: true });
+  const remove = onAbort(turn, () => controller.abort(turn.reason));
   let cancel = () => {};
   return {
     signal: controller.signal,
@@ -247,7 +246,7 @@ function timeLimit(tool: ToolSpec, turn: AbortSignal, { clock }: Pick<DriverOpti
     },
     end: () => {
       cancel();
-      turn.removeEventListener('abort', forward);
+      remove();
     },
   };
 }

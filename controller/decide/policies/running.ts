@@ -26,8 +26,10 @@ export const collect: Policy = (draft) => {
   const delivery = link?.delivery;
   if (!delivery) return undefined;
   const { turn: uid, attempt, error } = delivery.result.message;
+  // The cache of a new leader can be behind: an earlier turn that has ended may still look as if it ran.
+  const named = draft.turns.live.find(({ metadata, status }) => metadata.uid === uid && status.phase === 'Running');
   // A turn whose process waits for a decision may end without it.
-  const turn = draft.turns.running ?? waitingProcess(draft);
+  const turn = named ?? draft.turns.running ?? waitingProcess(draft);
   const isFor = turn?.metadata.uid === uid && turn.status.attempt === attempt && turn.status.podUID === link.podUID;
   if (!turn || !isFor) {
     const goes =

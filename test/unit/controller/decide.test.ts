@@ -287,6 +287,11 @@ describe('what a new leader does not know yet', () => {
     assert.equal(lost(answered), 'Queued');
     assert.deepEqual(does({ ...bound, session, link: answered, turns }), ['WriteTurn']);
   });
+  test('a result is that of the turn it names, also where an earlier one still looks as if it ran', () => {
+    const turns = [runningTurn('a'), runningTurn('b', { status: { ...runningTurn('b').status, index: 2 } })];
+    const delivery = { result: aResult('t-b') };
+    assert.deepEqual(does({ ...bound, link: aLink({ active: 't-b', delivery }), turns }), ['Commit']);
+  });
   test('a pod of a later incarnation than the cache shows is left alone', () => {
     const later = aPod({ name: 's-later', uid: 'p-2', incarnation: 2 });
     assert.deepEqual(does({ ...bound, strays: [later] }), []);

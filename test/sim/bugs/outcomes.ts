@@ -137,7 +137,7 @@ export const outcomeBugs: readonly Bug[] = [
     name: 'the time of a turn begins anew with each decision',
     caughtBy: ['in time'],
     within: 60,
-    from: 60,
+    from: 1000,
     focus: { deeds: ['decide on a request'] },
     edits: [
       {

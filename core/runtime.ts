@@ -61,6 +61,11 @@ export function delay(clock: Clock, ms: number, signal?: AbortSignal): Promise<v
   });
 }
 
+/** The time of something that begins now: it must not look as if it had begun before the machine slept. */
+export function latestTime(clock: Clock): number {
+  return clock.remote?.latest() ?? clock.now();
+}
+
 /** Waits as `delay` does: resolves with true when the time has passed, with false when the signal aborts first. */
 export function pause(clock: Clock, ms: number, signal: AbortSignal): Promise<boolean> {
   return delay(clock, ms, signal).then(

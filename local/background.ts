@@ -60,7 +60,7 @@ export async function upDetached(config: LocalConfig, mainPath: string): Promise
       return state;
     }
     const said = () => readFileSync(logPath).subarray(offset).toString('utf8').trim().slice(-4_000);
-    // Another process may be starting the cluster at the same time.
+    // The child also ends where a process that started before it has the lock.
     if (ended !== undefined && !home.runner()) throw new LocalError(`the cluster did not start (${ended}):\n${said()}`);
     if (performance.now() > deadline) {
       sendSignal(child.pid!, 'SIGTERM');

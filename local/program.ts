@@ -54,7 +54,7 @@ export class Program {
 
   /**
    * Starts the program and resolves when it is ready. Rejects with a `LocalError` that contains the end of its log.
-   * From then on it is watched.
+   * The program is watched as soon as it is ready.
    */
   async start(): Promise<void> {
     const { logPath, name } = this.#spec;

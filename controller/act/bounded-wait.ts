@@ -1,6 +1,7 @@
+import { unlessAborted } from '../../core/abort.ts';
 import type { Effects } from './context.ts';
 
-/** How often it is looked whether waiting still makes sense. */
+/** Poll interval of `unless`. */
 const LOOK_MS = 250;
 
 interface BoundedWaitOptions {
@@ -39,16 +40,10 @@ export async function boundedWait<T>(
   try {
     both.throwIfAborted();
     // A store that ignores the signal must not hold the session for it.
-    return await aside(() => Promise.race([work(both), aborted(both)]));
+    return await aside(() => unlessAborted(work(both), both));
   } finally {
     cancel();
     // Node keeps a signal of several that somebody listens to until it is aborted.
     bounded.abort();
   }
-}
-
-function aborted(signal: AbortSignal): Promise<never> {
-  return new Promise((_resolve, reject) => {
-    signal.addEventListener('abort', () => reject(signal.reason), { once: true });
-  });
 }

@@ -5,11 +5,10 @@ import { isTerminal } from '../../core/resources/turn.ts';
 import { StoreFullError } from '../../core/store/store.ts';
 import { slimApproval } from '../caches/caches.ts';
 import type { SuspensionReason } from '../decide/actions.ts';
-import { askingTurn, type Recheck, suspensionVeto, wishVeto } from '../decide/suspension-veto.ts';
+import { askingTurn, type Recheck, suspensionVeto, waitingTurns, wishVeto } from '../decide/suspension-veto.ts';
 import { keptOf } from '../settings/persistence.ts';
 import { timeoutMs } from '../settings/timeouts.ts';
 import { isDecided } from '../world/approvals.ts';
-import { isOthers } from '../world/own-turns.ts';
 import type { World } from '../world/world.ts';
 import { boundedWait } from './bounded-wait.ts';
 import type { ReconcileContext } from './context.ts';
@@ -124,9 +123,8 @@ async function durable(
 function isWanted({ effects: { caches }, world }: ReconcileContext): boolean {
   const { name, namespace = '' } = world.session.metadata;
   const named = caches.turnsNaming(namespace, name);
-  const live = named.filter((turn) => !isTerminal(turn.status.phase) && !isOthers(world.session, turn));
-  const waiting = live.find((turn) => turn.status.phase === 'AwaitingApproval');
-  if (!waiting) return live.length > 0;
+  const waiting = askingTurn(world, named);
+  if (!waiting) return waitingTurns(world.session, named).length > 0;
   return isDecided({ approvals: caches.approvalsNaming(namespace, waiting.metadata.name) }, waiting);
 }
 

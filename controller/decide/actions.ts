@@ -48,7 +48,7 @@ export type Action =
   | { do: 'CloseLink' }
   | { do: 'Bind'; settings: Effective }
   | { do: 'StartTurn'; turn: CachedTurn }
-  /** By uid: the turn's object may be gone. */
+  /** Names the turn by uid, as its object may be gone. */
   | { do: 'CancelTurn'; turn: string; why?: 'LifetimeExceeded' }
   /** Stores what is large, writes the terminal status, acknowledges. */
   | { do: 'Commit'; turn: CachedTurn; delivery: Delivery; lost?: Problem }

@@ -76,7 +76,7 @@ export function suspensionVeto(
 }
 
 /** A turn without an owner counts, as it is about to be adopted. Another session's turn does not. */
-function waitingTurns<T extends LiveTurn>(session: World['session'], turns: readonly T[]): T[] {
+export function waitingTurns<T extends LiveTurn>(session: World['session'], turns: readonly T[]): T[] {
   return turns.filter((turn) => !isTerminal(turn.status?.phase) && !isOthers(session, turn));
 }
 

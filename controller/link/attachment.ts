@@ -1,7 +1,7 @@
 import { ASK_READY } from '../../core/frames/encode.ts';
 import type { KubeApi, PodStream } from '../../core/kube/types.ts';
 import { CONTAINER } from '../../core/resources/names.ts';
-import type { Clock, Logger } from '../../core/runtime.ts';
+import { type Clock, type Logger, latestTime } from '../../core/runtime.ts';
 import { AttachSchedule } from './schedule.ts';
 
 export interface AttachmentOptions {
@@ -102,7 +102,7 @@ export class Attachment {
     if (!stream) return;
     const { clock, onChange } = this.#options;
     this.#cancelAnswer();
-    this.#silentSince ??= clock.remote?.latest() ?? clock.now();
+    this.#silentSince ??= latestTime(clock);
     this.#cancelAnswer = clock.setTimer(ANSWER_MS, () => {
       stream.close();
       onChange();

@@ -3,7 +3,7 @@ import { bindText } from '../../core/frames/encode.ts';
 import type { Bind, ControlKind, ControlMessages, Frame, Pong, Ready } from '../../core/frames/messages.ts';
 import { validateFrame } from '../../core/frames/validate.ts';
 import type { KubeApi } from '../../core/kube/types.ts';
-import type { Clock, Logger, Random } from '../../core/runtime.ts';
+import { type Clock, type Logger, latestTime, type Random } from '../../core/runtime.ts';
 import type { LinkView } from '../world/link-view.ts';
 import { Attachment } from './attachment.ts';
 import { Binding } from './binding.ts';
@@ -40,9 +40,6 @@ const PING_MS = 30_000;
 const FIRST_FIGURES_MS = 10_000;
 /** Time before a gap is asked for again: frames already on their way when a resend was asked for show the same gap. */
 const RESEND_AGAIN_MS = 1_000;
-
-/** The time for things that begin now: they must not look as if they had begun before the machine slept. */
-const latest = (clock: Clock) => clock.remote?.latest() ?? clock.now();
 
 /**
  * The controller's end of the boundary with one pod: asks for missed frames and shows the runner's messages as a
@@ -100,7 +97,7 @@ export class Link {
     });
     this.view = {
       podUID: options.pod.uid,
-      openedAt: latest(options.clock),
+      openedAt: latestTime(options.clock),
       phase: 'Opening',
       sent: new Set(),
       resumed: false,
@@ -153,7 +150,7 @@ export class Link {
     if (!begun) return;
     const { boot, keys } = begun;
     const { refused: _, ...rest } = this.view;
-    this.view = { ...rest, phase: 'Binding', bindSentAt: latest(this.#options.clock) };
+    this.view = { ...rest, phase: 'Binding', bindSentAt: latestTime(this.#options.clock) };
     this.#attachment.write(bindText(boot, this.#position(), { ...bind, keys }));
     if (sealedState) {
       const { sealed, ...facts } = sealedState;
@@ -188,7 +185,7 @@ export class Link {
     const { refused, ...rest } = this.view;
     // The refusal of an earlier cancel does not apply to this one.
     if (refused?.code === 'UnknownTurn') this.view = rest;
-    const cancelled = [turn, { at: latest(this.#options.clock), ...(why ? { why } : {}) }] as const;
+    const cancelled = [turn, { at: latestTime(this.#options.clock), ...(why ? { why } : {}) }] as const;
     this.#change({ cancelSent: new Map([...(this.view.cancelSent ?? []), cancelled]) });
     this.#sendCancel(...cancelled);
     this.#expectAnswer();
@@ -392,7 +389,7 @@ export class Link {
         break;
       case 'started':
         this.#clearNotRestored();
-        this.#change(started(this.view, frame.message.turn, latest(this.#options.clock)));
+        this.#change(started(this.view, frame.message.turn, latestTime(this.#options.clock)));
         this.#askForFigures(FIRST_FIGURES_MS);
         break;
       case 'log':
@@ -412,9 +409,11 @@ export class Link {
         // The runner's next `ready` names the epoch that it obeys.
         if (frame.message.code === 'StaleEpoch') this.#attachment.reattach();
         if (frame.message.n === this.#turnNumber) this.view = turnRefused(this.view, frame.message.code);
-        if (frame.message.n === this.#cancelNumber) this.#notRunning();
-        // The refused cancel shows that its turn does not run; a ping asks which one does.
-        if (frame.message.n === this.#cancelNumber) this.#ping();
+        if (frame.message.n === this.#cancelNumber) {
+          this.#notRunning();
+          // The refused cancel shows that its turn does not run; a ping asks which one does.
+          this.#ping();
+        }
         this.#change({ refused: frame.message });
         break;
       case 'bye':

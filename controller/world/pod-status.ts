@@ -1,6 +1,6 @@
 import type { ContainerStatus, Pod, StoredPod } from '../../core/kube/builtin.ts';
 import { CONTAINER } from '../../core/resources/names.ts';
-import type { NodeFacts, Problem } from './world.ts';
+import type { NodeFacts, Problem, World } from './world.ts';
 
 /** Maps the status of an existing pod to Berth's reasons; pod-end.ts does so for a pod's end. */
 
@@ -21,6 +21,15 @@ export function isOver(pod: Pod): boolean {
   const { containerStatuses = [] } = pod.status ?? {};
   if (isTerminal(pod)) return true;
   return Boolean(ownContainer(pod)?.state?.terminated && containerStatuses.some(({ state }) => !state?.terminated));
+}
+
+/**
+ * Reports whether the session's pod takes nothing more: it is gone, terminating or ended, or its deletion was asked for.
+ * Such a pod needs no acknowledgement.
+ */
+export function isLeaving({ pod, memory }: Pick<World, 'pod' | 'memory'>): boolean {
+  if (!pod || pod.metadata.deletionTimestamp || isOver(pod)) return true;
+  return memory.deletionPending?.podUID === pod.metadata.uid;
 }
 
 /** Reports whether the pod's phase is terminal: the kubelet has nothing left to do. */

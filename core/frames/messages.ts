@@ -329,8 +329,7 @@ export interface Bind {
   /** The state that a `restore` will bring; a turn before it is refused. Absent: the session has no state yet. */
   restores?: { digest: string; incarnation: number; seq: number };
   /**
-   * Whether the state directory is stored, and the maximum size of its archive. Absent: stored up to the largest
-   * message.
+   * Storage of the state directory, and the maximum size of its archive. Absent: stored up to the largest message.
    */
   persistence?: { state: boolean; maxStateBytes?: number };
   /** Patterns to hide besides the values of Secrets: core/text/pattern.ts. */

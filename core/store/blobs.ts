@@ -123,7 +123,7 @@ export class BlobStore implements Store {
     if (isSameContent(existing.spec, blob.spec) && data === blob.spec.data) return false;
     if (digest !== blob.spec.digest || bytes !== blob.spec.bytes)
       throw new StoreConflictError(`Blob ${namespace}/${name}`);
-    // Another version of zlib compressed the same content differently: parts of both would not fit together.
+    // Versions of zlib compress the same content differently: parts of two of them would not fit together.
     await this.#remove({ namespace, name }, existing.metadata.uid, signal);
     return true;
   }

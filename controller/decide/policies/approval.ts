@@ -2,7 +2,7 @@ import { formatDuration } from '../../../core/resources/duration.ts';
 import { limitsOf } from '../../settings/granted.ts';
 import { ended } from '../../status/turn-status.ts';
 import { decisionFor, isDecided, waitingProcess } from '../../world/approvals.ts';
-import { isOver } from '../../world/pod-status.ts';
+import { isLeaving, isOver } from '../../world/pod-status.ts';
 import { type Draft, type Policy, wake } from '../draft.ts';
 import { isFinished } from '../suspend-reason.ts';
 
@@ -10,7 +10,7 @@ import { isFinished } from '../suspend-reason.ts';
 
 /** Commits a request once; one that was committed before, or that belongs to no turn, is only acknowledged. */
 export const question: Policy = (draft) => {
-  const { link, session, pod, memory } = draft.world;
+  const { link, session } = draft.world;
   const asking = link?.asking;
   if (!asking) return undefined;
   const { turn: uid, attempt } = asking.request.message;
@@ -24,10 +24,7 @@ export const question: Policy = (draft) => {
     draft.actions.push({ do: 'CommitRequest', turn, asking });
     return 'Stop';
   }
-  // A terminating pod needs no acknowledgement.
-  const goes =
-    !pod || pod.metadata.deletionTimestamp || isOver(pod) || memory.deletionPending?.podUID === pod.metadata.uid;
-  if (goes) return undefined;
+  if (isLeaving(draft.world)) return undefined;
   draft.actions.push({ do: 'AcknowledgeRequest', asking });
   return 'Stop';
 };

@@ -3,7 +3,7 @@ import { ended, lostAttempt } from '../../status/turn-status.ts';
 import { waitingProcess } from '../../world/approvals.ts';
 import { type Delivery, wasNeverSent } from '../../world/link-view.ts';
 import { saysItsEnd } from '../../world/pod-end.ts';
-import { isOver } from '../../world/pod-status.ts';
+import { isLeaving } from '../../world/pod-status.ts';
 import type { CachedTurn } from '../../world/world.ts';
 import type { Draft, Policy } from '../draft.ts';
 import { wake } from '../draft.ts';
@@ -22,7 +22,7 @@ const CAUSE_MS = 15_000;
  * acknowledgement.
  */
 export const collect: Policy = (draft) => {
-  const { link, pod, memory } = draft.world;
+  const { link } = draft.world;
   const delivery = link?.delivery;
   if (!delivery) return undefined;
   const { turn: uid, attempt, error } = delivery.result.message;
@@ -32,9 +32,7 @@ export const collect: Policy = (draft) => {
   const turn = named ?? draft.turns.running ?? waitingProcess(draft);
   const isFor = turn?.metadata.uid === uid && turn.status.attempt === attempt && turn.status.podUID === link.podUID;
   if (!turn || !isFor) {
-    const goes =
-      !pod || pod.metadata.deletionTimestamp || isOver(pod) || memory.deletionPending?.podUID === pod.metadata.uid;
-    if (goes) return undefined;
+    if (isLeaving(draft.world)) return undefined;
     draft.actions.push({ do: 'Acknowledge', delivery });
     return 'Stop';
   }

@@ -35,7 +35,7 @@ interface Line {
   deleted?: true;
 }
 
-/** Another process took the journal over, or its file was replaced. Nothing can be stored any more. */
+/** Loss of the journal to another process, or of its file. Nothing can be stored any more. */
 export class JournalLost extends Error {
   readonly code = 'JournalLost';
   constructor(path: string) {

@@ -73,7 +73,7 @@ export interface RunEnd extends Omit<Completion, 'outcome' | 'error' | 'asks'> {
   outcome: Completion['outcome'] | 'Asked';
   /** Absent with a success. */
   code?: string;
-  /** Its runner's words on it. */
+  /** Message of the runner about the failure. */
   message?: string;
   to: string;
   stateBytes: number;

@@ -25,10 +25,10 @@ export interface SimContainer {
   readonly podUID: string;
   readonly content: StateContent;
   readonly log: string[];
-  /** What its runner was bound to. */
+  /** Binding of the runner; undefined while it is unbound. */
   readonly bind: Bind | undefined;
   readonly exit: Exit | undefined;
-  /** Its log could not be read, or not whole, or its node was lost for a while. */
+  /** True if the log could not be read as a whole for a while, or the node was lost. */
   isHardToRead: boolean;
   /** When its runner was last told to take no more turns, virtual milliseconds; undefined while it takes them. */
   readonly suspendedAt: number | undefined;
@@ -39,6 +39,6 @@ export interface SimContainer {
   /** Every attach ends; what is under way is lost. */
   cut(by: StreamEnd['by']): void;
   attach(options: AttachOptions, controller: Process): PodStream;
-  /** Whether the whole result of the run stands in the log. */
+  /** Reports whether the log holds the whole result of the run. */
   hasLogged(run: Run): boolean;
 }

@@ -6,6 +6,7 @@ import { ownIncarnation, withPlaceHeld } from '../../../../controller/act/own.ts
 import { Ledger } from '../../../../controller/capacity/ledger.ts';
 import type { Applicant } from '../../../../controller/world/capacity-view.ts';
 import { ApiError } from '../../../../core/kube/errors.ts';
+import { anApplicant } from '../../../support/applicant.ts';
 import { SeenCluster } from '../../../support/seen.ts';
 import { VirtualClock } from '../../../support/virtual-clock.ts';
 
@@ -44,14 +45,6 @@ function setUp(options: { max?: number; before?: (caches: SeenCluster) => void; 
   return { caches, ledger, told, clock, see };
 }
 
-const who = (key: string, change: Partial<Applicant> = {}): Applicant => ({
-  key,
-  namespace: key.slice(0, key.indexOf('/')),
-  class: 'default',
-  priority: 0,
-  since: 0,
-  ...change,
-});
 const available = (ledger: Ledger, applicant: Applicant) => ledger.slot(applicant, 'next') === 'Available';
 const whyNot = (ledger: Ledger, applicant: Applicant) => {
   const place = ledger.slot(applicant, 'next');
@@ -62,20 +55,20 @@ const whyNot = (ledger: Ledger, applicant: Applicant) => {
 describe('a slot', () => {
   test('is held by a reservation before its write is seen', () => {
     const { ledger } = setUp({ max: 1 });
-    assert.equal(ledger.reserve(who('a/1'), 'pod-1'), true);
-    assert.equal(ledger.reserve(who('a/2'), 'pod-2'), false);
+    assert.equal(ledger.reserve(anApplicant('a/1'), 'pod-1'), true);
+    assert.equal(ledger.reserve(anApplicant('a/2'), 'pod-2'), false);
   });
   test('counts once for a reservation, its session and its pod, until the last of them is gone', () => {
     const { ledger, see, told } = setUp({ max: 2 });
-    ledger.reserve(who('a/1'), 'pod-1');
+    ledger.reserve(anApplicant('a/1'), 'pod-1');
     see.admitted('a/1', 'pod-1');
     see.pod('a', 'pod-1');
-    assert.equal(available(ledger, who('a/2')), true);
+    assert.equal(available(ledger, anApplicant('a/2')), true);
     see.admitted('b/1', 'pod-b');
-    ledger.wait(who('a/2'));
+    ledger.wait(anApplicant('a/2'));
     ledger.settle('a', 'pod-1');
     see.deleted('a/1');
-    assert.equal(available(ledger, who('a/2')), false, 'the pod is still there');
+    assert.equal(available(ledger, anApplicant('a/2')), false, 'the pod is still there');
     told.length = 0;
     see.gone('a', 'pod-1');
     assert.deepEqual(told, ['a/2']);
@@ -83,34 +76,34 @@ describe('a slot', () => {
   test('is held by a terminating pod of an earlier incarnation', () => {
     const { ledger, see } = setUp({ max: 1 });
     see.pod('a', 'pod-1', { deleting: true });
-    assert.equal(available(ledger, who('a/1')), false);
+    assert.equal(available(ledger, anApplicant('a/1')), false);
   });
   test('is held by a pod without a known session, in the class of its label', () => {
     const { ledger, see, caches } = setUp();
     caches.setClass('narrow', { limits: { maxRunning: 1 } });
     see.pod('a', 'stray', { class: 'narrow' });
-    const { message, holders } = whyNot(ledger, who('a/1', { class: 'narrow' }));
+    const { message, holders } = whyNot(ledger, anApplicant('a/1', { class: 'narrow' }));
     assert.match(message, /^All 1 running slots of class "narrow" are taken, held by a\/pod stray \(since /);
     assert.deepEqual(
       holders?.map(({ name }) => name),
       ['a/pod stray'],
     );
-    assert.equal(available(ledger, who('a/1')), true);
+    assert.equal(available(ledger, anApplicant('a/1')), true);
   });
   test('is free for another when the session of a pod that is still to be created is gone', async () => {
     const { ledger, see, caches } = setUp({ max: 1 });
     see.admitted('a/1', 'pod-1');
     const world = { session: caches.session('a', '1') };
     see.deleted('a/1');
-    assert.equal(ledger.reserve(who('a/2'), 'pod-2'), true);
+    assert.equal(ledger.reserve(anApplicant('a/2'), 'pod-2'), true);
     const pass = { effects: { ledger }, world, key: 'a/1' } as unknown as ReconcileContext;
     await withPlaceHeld(pass, 'pod-1', () => assert.fail('it is made'));
     ledger.settle('a', 'pod-2');
-    assert.equal(available(ledger, who('a/3')), true);
+    assert.equal(available(ledger, anApplicant('a/3')), true);
   });
   test('that is released after a conflict on its session is free for the next in the queue only', async () => {
     const { ledger, caches } = setUp({ max: 1 });
-    const [first, second] = [who('a/1'), who('a/2', { since: 5 })];
+    const [first, second] = [anApplicant('a/1'), anApplicant('a/2', { since: 5 })];
     const session = caches.add(first.key);
     for (const applicant of [first, second]) ledger.wait(applicant);
     const conflict = new ApiError({ code: 409, reason: 'Conflict', message: 'the object has been modified' });
@@ -128,9 +121,9 @@ describe('a slot', () => {
     const { ledger, see, told, clock } = setUp({ max: 2 });
     see.admitted('a/large', undefined);
     ledger.keep('a/large', 30_000);
-    assert.equal(ledger.reserve(who('a/large'), 'pod-1'), true);
-    ledger.wait(who('a/2'));
-    assert.equal(available(ledger, who('a/2')), false);
+    assert.equal(ledger.reserve(anApplicant('a/large'), 'pod-1'), true);
+    ledger.wait(anApplicant('a/2'));
+    assert.equal(available(ledger, anApplicant('a/2')), false);
     told.length = 0;
     await clock.advance(30_000);
     assert.deepEqual(told, ['a/2']);
@@ -140,7 +133,7 @@ describe('a slot', () => {
     see.admitted('a/1', 'pod-1');
     ledger.keep('a/1', 30_000);
     ledger.keep('a/gone', 30_000);
-    assert.equal(available(ledger, who('a/2')), true);
+    assert.equal(available(ledger, anApplicant('a/2')), true);
   });
   test('is held by sessions and pods from before this leader', () => {
     const { ledger } = setUp({
@@ -150,22 +143,22 @@ describe('a slot', () => {
         caches.addPod('a', 'pod-2');
       },
     });
-    assert.equal(available(ledger, who('a/3')), false);
+    assert.equal(available(ledger, anApplicant('a/3')), false);
   });
   test('stays held while a session changes its pod', () => {
     const { ledger, see, told } = setUp({ max: 1 });
     see.admitted('a/1', 'pod-1');
-    ledger.wait(who('a/2'));
+    ledger.wait(anApplicant('a/2'));
     see.admitted('a/1', 'pod-2');
     assert.deepEqual(told, []);
-    assert.equal(available(ledger, who('a/2')), false);
+    assert.equal(available(ledger, anApplicant('a/2')), false);
   });
   test('is held by a reservation of unknown outcome until its request is dead and the caches are fresh', async () => {
     const { ledger, caches, clock, told } = setUp({ max: 1 });
-    ledger.reserve(who('a/1'), 'pod-1');
-    ledger.wait(who('a/2'));
+    ledger.reserve(anApplicant('a/1'), 'pod-1');
+    ledger.wait(anApplicant('a/2'));
     ledger.settleLater('a', 'pod-1');
-    assert.equal(ledger.reserve(who('a/1'), 'pod-1'), true, 'it is its own');
+    assert.equal(ledger.reserve(anApplicant('a/1'), 'pod-1'), true, 'it is its own');
     caches.staleMs = 4_000;
     await clock.advance(7_000);
     assert.deepEqual(told, []);
@@ -178,39 +171,39 @@ describe('a slot', () => {
 describe('no session is admitted', () => {
   test('before the leader may', () => {
     const { ledger, told } = setUp({ closed: true });
-    ledger.wait(who('a/1'));
-    assert.equal(whyNot(ledger, who('a/1')).waiting, 'CapacityUnknown');
-    assert.equal(ledger.reserve(who('a/1'), 'pod-1'), false);
+    ledger.wait(anApplicant('a/1'));
+    assert.equal(whyNot(ledger, anApplicant('a/1')).waiting, 'CapacityUnknown');
+    assert.equal(ledger.reserve(anApplicant('a/1'), 'pod-1'), false);
     ledger.open();
     assert.deepEqual(told, ['a/1']);
-    assert.equal(ledger.reserve(who('a/1'), 'pod-1'), true);
+    assert.equal(ledger.reserve(anApplicant('a/1'), 'pod-1'), true);
   });
   test('while the caches have not heard from the API server for long', () => {
     const { ledger, caches } = setUp();
     caches.staleMs = 200_000;
-    assert.equal(whyNot(ledger, who('a/1')).waiting, 'CapacityUnknown');
+    assert.equal(whyNot(ledger, anApplicant('a/1')).waiting, 'CapacityUnknown');
     caches.staleMs = Number.POSITIVE_INFINITY;
-    assert.equal(ledger.reserve(who('a/1'), 'pod-1'), false);
+    assert.equal(ledger.reserve(anApplicant('a/1'), 'pod-1'), false);
   });
   test('of a class that cannot be read, or that limits by unknown labels', () => {
     const { ledger, caches } = setUp();
-    assert.equal(whyNot(ledger, who('a/1', { class: 'missing' })).waiting, 'CapacityUnknown');
+    assert.equal(whyNot(ledger, anApplicant('a/1', { class: 'missing' })).waiting, 'CapacityUnknown');
     caches.setClass('labelled', { limits: { namespaces: [{ selector: {}, maxRunning: 1 }] } });
-    assert.equal(whyNot(ledger, who('a/1', { class: 'labelled' })).waiting, 'CapacityUnknown');
+    assert.equal(whyNot(ledger, anApplicant('a/1', { class: 'labelled' })).waiting, 'CapacityUnknown');
     caches.labels.set('a', {});
-    assert.equal(available(ledger, who('a/1', { class: 'labelled' })), true);
+    assert.equal(available(ledger, anApplicant('a/1', { class: 'labelled' })), true);
   });
   test('in a namespace that cannot be read; those in others are admitted beside what it last held', () => {
     const { caches, ledger, told, see } = setUp({ max: 2 });
     see.admitted('lost/a', 's-a-1');
     caches.unread.set('lost', 'pods is forbidden');
     ledger.limitsChanged();
-    ledger.wait(who('lost/b'));
-    const { waiting, message } = whyNot(ledger, who('lost/b'));
+    ledger.wait(anApplicant('lost/b'));
+    const { waiting, message } = whyNot(ledger, anApplicant('lost/b'));
     assert.equal(waiting, 'CapacityUnknown');
     assert.match(message, /^Namespace "lost" cannot be read, so the session waits: pods is forbidden\. /);
-    assert.ok(ledger.reserve(who('team/c'), 's-c-1'), 'it does not wait behind those of the other');
-    assert.equal(whyNot(ledger, who('team/d')).waiting, 'AtCapacity', 'what was seen there holds its place');
+    assert.ok(ledger.reserve(anApplicant('team/c'), 's-c-1'), 'it does not wait behind those of the other');
+    assert.equal(whyNot(ledger, anApplicant('team/d')).waiting, 'AtCapacity', 'what was seen there holds its place');
     see.admitted('lost/a', undefined);
     caches.unread.delete('lost');
     told.length = 0;
@@ -219,7 +212,10 @@ describe('no session is admitted', () => {
   });
   test('where the limit is 0', () => {
     const { ledger } = setUp({ max: 0 });
-    assert.equal(whyNot(ledger, who('a/1')).message, 'There are no running slots of the installation: the limit is 0.');
+    assert.equal(
+      whyNot(ledger, anApplicant('a/1')).message,
+      'There are no running slots of the installation: the limit is 0.',
+    );
   });
   test('where a limit was lowered below the running sessions, until they have drained', () => {
     const { ledger, caches, see } = setUp();
@@ -227,7 +223,7 @@ describe('no session is admitted', () => {
     for (const n of [1, 2, 3]) see.admitted(`a/${n}`, `pod-${n}`, 'narrow');
     caches.setClass('narrow', { limits: { maxRunning: 1 } });
     ledger.limitsChanged();
-    const applicant = who('a/4', { class: 'narrow' });
+    const applicant = anApplicant('a/4', { class: 'narrow' });
     assert.match(whyNot(ledger, applicant).message, /^3 are taken of the 1 running slots of class "narrow", held by/);
     see.admitted('a/1', undefined, 'narrow');
     see.admitted('a/2', undefined, 'narrow');
@@ -253,8 +249,8 @@ describe('a waiting session', () => {
       caches.add(`a/${n}`, { status: { podName: `pod-${n}`, conditions: [admitted] } });
       ledger.sessionChanged(`a/${n}`);
     }
-    ledger.wait(who('b/1'));
-    const place = whyNot(ledger, who('b/2', { since: 1 }));
+    ledger.wait(anApplicant('b/1'));
+    const place = whyNot(ledger, anApplicant('b/2', { since: 1 }));
     assert.equal(place.position, 2);
     assert.deepEqual(
       place.holders?.map(({ name }) => name),
@@ -270,17 +266,21 @@ describe('a waiting session', () => {
     caches.setClass('narrow', { limits: { maxRunning: 0 } });
     see.admitted('a/x', 'pod-x');
     see.admitted('a/y', 'pod-y');
-    ledger.wait(who('a/blocked', { class: 'narrow', priority: 9 }));
-    ledger.wait(who('a/first', { since: 1 }));
-    ledger.wait(who('a/second', { since: 2 }));
+    ledger.wait(anApplicant('a/blocked', { class: 'narrow', priority: 9 }));
+    ledger.wait(anApplicant('a/first', { since: 1 }));
+    ledger.wait(anApplicant('a/second', { since: 2 }));
     see.admitted('a/x', undefined);
-    assert.equal(available(ledger, who('a/first', { since: 1 })), true);
-    assert.equal(available(ledger, who('a/second', { since: 2 })), false);
-    assert.equal(available(ledger, who('b/new')), false, 'the place is for the one that was there');
+    assert.equal(available(ledger, anApplicant('a/first', { since: 1 })), true);
+    assert.equal(available(ledger, anApplicant('a/second', { since: 2 })), false);
+    assert.equal(available(ledger, anApplicant('b/new')), false, 'the place is for the one that was there');
     see.admitted('a/y', undefined);
-    assert.equal(available(ledger, who('a/second', { since: 2 })), true);
-    ledger.wait(who('b/new'));
-    assert.equal(available(ledger, who('a/second', { since: 2 })), false, 'it is the turn of the other namespace');
+    assert.equal(available(ledger, anApplicant('a/second', { since: 2 })), true);
+    ledger.wait(anApplicant('b/new'));
+    assert.equal(
+      available(ledger, anApplicant('a/second', { since: 2 })),
+      false,
+      'it is the turn of the other namespace',
+    );
   });
   test('keeps its queue position when the leader changes', () => {
     const queue = { since: '2026-01-01T00:00:00Z', reason: 'AtCapacity' };
@@ -288,17 +288,17 @@ describe('a waiting session', () => {
       max: 1,
       before: (caches) => caches.add('a/old', { status: { queue, incarnation: 0 } }),
     });
-    assert.equal(ledger.reserve(who('a/new', { since: Date.parse('2026-01-02T00:00:00Z') }), 'pod-n'), false);
-    assert.equal(ledger.reserve(who('a/old', { since: Date.parse(queue.since) }), 'pod-o'), true);
+    assert.equal(ledger.reserve(anApplicant('a/new', { since: Date.parse('2026-01-02T00:00:00Z') }), 'pod-n'), false);
+    assert.equal(ledger.reserve(anApplicant('a/old', { since: Date.parse(queue.since) }), 'pod-o'), true);
   });
   test('loses the slot that was free for it to a holder without a reservation, and others before it do not', () => {
     const { ledger, see } = setUp({ max: 2 });
-    ledger.wait(who('a/1', { since: 1 }));
-    ledger.wait(who('a/2', { since: 2 }));
-    assert.equal(available(ledger, who('a/2', { since: 2 })), true);
+    ledger.wait(anApplicant('a/1', { since: 1 }));
+    ledger.wait(anApplicant('a/2', { since: 2 }));
+    assert.equal(available(ledger, anApplicant('a/2', { since: 2 })), true);
     see.pod('b', 'stray');
-    assert.equal(available(ledger, who('a/2', { since: 2 })), false);
-    assert.equal(available(ledger, who('a/1', { since: 1 })), true);
+    assert.equal(available(ledger, anApplicant('a/2', { since: 2 })), false);
+    assert.equal(available(ledger, anApplicant('a/1', { since: 1 })), true);
   });
   test('counts in its group while its turn may have begun', async () => {
     const { ledger, caches, clock, told } = setUp();
@@ -319,9 +319,9 @@ describe('a waiting session', () => {
     const { ledger, told, caches } = setUp({ max: 3, closed: true });
     caches.setClass('narrow', { limits: { maxRunning: 1 } });
     const [first, passed, later] = [
-      who('a/first', { class: 'narrow', since: 1 }),
-      who('b/passed', { class: 'narrow' }),
-      who('a/later', { since: 2 }),
+      anApplicant('a/first', { class: 'narrow', since: 1 }),
+      anApplicant('b/passed', { class: 'narrow' }),
+      anApplicant('a/later', { since: 2 }),
     ];
     for (const applicant of [first, passed, later]) ledger.wait(applicant);
     ledger.open();
@@ -334,21 +334,21 @@ describe('a waiting session', () => {
   });
   test('waits for no other of its namespace where none is passed over for that', () => {
     const { ledger, told } = setUp({ max: 3, closed: true });
-    for (const key of ['a/1', 'b/1', 'a/2']) ledger.wait(who(key));
+    for (const key of ['a/1', 'b/1', 'a/2']) ledger.wait(anApplicant(key));
     ledger.open();
     assert.deepEqual(told, ['a/1', 'b/1', 'a/2']);
   });
   test('is told when slots become free, as are all others with a free slot', () => {
     const { ledger, told, see, caches } = setUp();
     caches.setClass('narrow', { limits: { maxRunning: 0 } });
-    for (const n of [1, 2, 3]) ledger.wait(who(`a/${n}`, { class: 'narrow', since: n }));
+    for (const n of [1, 2, 3]) ledger.wait(anApplicant(`a/${n}`, { class: 'narrow', since: n }));
     caches.setClass('narrow', { limits: { maxRunning: 2 } });
     ledger.limitsChanged();
     assert.deepEqual(told, ['a/1', 'a/2']);
-    assert.equal(ledger.reserve(who('a/1', { class: 'narrow', since: 1 }), 'pod-1'), true);
-    assert.equal(available(ledger, who('a/2', { class: 'narrow', since: 2 })), true, 'beside the first');
+    assert.equal(ledger.reserve(anApplicant('a/1', { class: 'narrow', since: 1 }), 'pod-1'), true);
+    assert.equal(available(ledger, anApplicant('a/2', { class: 'narrow', since: 2 })), true, 'beside the first');
     see.deleted('a/2');
-    assert.equal(available(ledger, who('a/3', { class: 'narrow', since: 3 })), true);
+    assert.equal(available(ledger, anApplicant('a/3', { class: 'narrow', since: 3 })), true);
   });
 });
 
@@ -372,7 +372,7 @@ test('no limit is ever exceeded in any order of events, and the counts equal tho
       for (const namespace of NAMESPACES) caches.labels.set(namespace, {});
       /** Session → what there really is of it: admitted by a write, and a pod, perhaps not seen. */
       const state = Array.from({ length: 12 }, (_, n) => ({
-        applicant: who(`${NAMESPACES[n % 2]}/${n}`, { class: CLASSES[n % 3] as string, since: n }),
+        applicant: anApplicant(`${NAMESPACES[n % 2]}/${n}`, { class: CLASSES[n % 3] as string, since: n }),
         pod: `pod-${n}`,
         promised: false,
         admitted: false,
@@ -453,13 +453,13 @@ test('no limit is ever exceeded in any order of events, and the counts equal tho
 test('a session that asks for less when its slot becomes free leaves the slot to the next, which is told', () => {
   const { ledger, see, told } = setUp({ max: 1 });
   see.admitted('a/0', 'pod-0');
-  ledger.wait(who('a/1', { priority: 5 }));
-  ledger.wait(who('a/2', { priority: 1 }));
+  ledger.wait(anApplicant('a/1', { priority: 5 }));
+  ledger.wait(anApplicant('a/2', { priority: 1 }));
   see.deleted('a/0');
   told.length = 0;
-  const lowered = who('a/1');
+  const lowered = anApplicant('a/1');
   assert.equal(available(ledger, lowered), false);
   ledger.wait(lowered);
   assert.deepEqual([...new Set(told)], ['a/2']);
-  assert.equal(available(ledger, who('a/2', { priority: 1 })), true);
+  assert.equal(available(ledger, anApplicant('a/2', { priority: 1 })), true);
 });

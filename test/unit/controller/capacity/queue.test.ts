@@ -3,15 +3,7 @@ import { describe, test } from 'node:test';
 import fc from 'fast-check';
 import { Queue } from '../../../../controller/capacity/queue.ts';
 import type { Applicant } from '../../../../controller/world/capacity-view.ts';
-
-const waits = (key: string, change: Partial<Applicant> = {}): Applicant => ({
-  key,
-  namespace: key.slice(0, key.indexOf('/')),
-  class: 'default',
-  priority: 0,
-  since: 0,
-  ...change,
-});
+import { anApplicant } from '../../../support/applicant.ts';
 
 function lineOf(...applicants: Applicant[]): Queue {
   const line = new Queue();
@@ -29,20 +21,20 @@ function orderOf(line: Queue): string[] {
 describe('the order of the queue', () => {
   test('is round robin over namespaces, however many each asks for', () => {
     const line = lineOf(
-      ...['1', '2', '3'].map((name) => waits(`big/${name}`)),
-      waits('small/1', { since: 99 }),
-      waits('tiny/1', { since: 100 }),
+      ...['1', '2', '3'].map((name) => anApplicant(`big/${name}`)),
+      anApplicant('small/1', { since: 99 }),
+      anApplicant('tiny/1', { since: 100 }),
     );
     assert.deepEqual(orderOf(line), ['big/1', 'small/1', 'tiny/1', 'big/2', 'big/3']);
   });
   test('begins with the namespace that was served least recently', () => {
-    const line = lineOf(waits('a/1'), waits('b/1'), waits('c/1'));
+    const line = lineOf(anApplicant('a/1'), anApplicant('b/1'), anApplicant('c/1'));
     line.served('a', 1_000);
     line.served('c', 1_000);
     assert.deepEqual(orderOf(line), ['b/1', 'a/1', 'c/1']);
   });
   test('goes on where an earlier leader was, by what it wrote', () => {
-    const line = lineOf(waits('a/1'), waits('b/1'));
+    const line = lineOf(anApplicant('a/1'), anApplicant('b/1'));
     line.wasServed('a', 5_000);
     line.wasServed('b', 4_000);
     line.wasServed('b', 1_000);
@@ -50,25 +42,25 @@ describe('the order of the queue', () => {
   });
   test('within a namespace is priority, then age, then the name', () => {
     const line = lineOf(
-      waits('a/young', { since: 20 }),
-      waits('a/old', { since: 10 }),
-      waits('a/low', { priority: -1, since: 1 }),
-      waits('a/twin', { since: 10 }),
-      waits('a/urgent', { priority: 5, since: 30, class: 'other' }),
+      anApplicant('a/young', { since: 20 }),
+      anApplicant('a/old', { since: 10 }),
+      anApplicant('a/low', { priority: -1, since: 1 }),
+      anApplicant('a/twin', { since: 10 }),
+      anApplicant('a/urgent', { priority: 5, since: 30, class: 'other' }),
     );
     assert.deepEqual(orderOf(line), ['a/urgent', 'a/old', 'a/twin', 'a/young', 'a/low']);
   });
   test('follows a priority that is changed while waiting', () => {
-    const line = lineOf(waits('a/1', { since: 1 }), waits('a/2', { since: 2 }));
-    line.join(waits('a/2', { since: 2, priority: 1 }));
+    const line = lineOf(anApplicant('a/1', { since: 1 }), anApplicant('a/2', { since: 2 }));
+    line.join(anApplicant('a/2', { since: 2, priority: 1 }));
     assert.deepEqual(orderOf(line), ['a/2', 'a/1']);
   });
   test('passes over sessions of a class without a free slot, and over no others', () => {
     const line = lineOf(
-      waits('a/1', { class: 'full', priority: 9 }),
-      waits('a/2', { class: 'full', priority: 8 }),
-      waits('a/3'),
-      waits('b/1', { class: 'full' }),
+      anApplicant('a/1', { class: 'full', priority: 9 }),
+      anApplicant('a/2', { class: 'full', priority: 8 }),
+      anApplicant('a/3'),
+      anApplicant('b/1', { class: 'full' }),
     );
     const offered: string[] = [];
     line.walk((applicant) => {
@@ -93,7 +85,8 @@ const made = ({
   namespace,
   name,
   ...rest
-}: { namespace: string; name: number } & Omit<Applicant, 'key' | 'namespace'>) => waits(`${namespace}/${name}`, rest);
+}: { namespace: string; name: number } & Omit<Applicant, 'key' | 'namespace'>) =>
+  anApplicant(`${namespace}/${name}`, rest);
 
 describe('for any queue', () => {
   test('the position is the index in the order in which all are served', () => {

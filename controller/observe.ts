@@ -1,39 +1,54 @@
 import type { StoredPod } from '../core/kube/builtin.ts';
 import { podName } from '../core/resources/names.ts';
 import { isTerminal } from '../core/resources/turn.ts';
-import type { Effects, SessionMemory } from './act/context.ts';
+import type { Effects } from './act/context.ts';
 import { unreadableTurn } from './caches/caches.ts';
 import { applicantOf } from './capacity/applicant.ts';
-import { highestState } from './world/highest-state.ts';
-import { isOwn, ownTurns } from './world/own-turns.ts';
+import { type SessionMemory, withDeleted } from './world/learn.ts';
+import { ownTurns } from './world/own-turns.ts';
 import type { CachedSession, CachedTurn, Installation, NodeFacts, World } from './world/world.ts';
 
-/** Gathers what a decision about the session depends on, from caches and memory alone. */
-export function observe(
-  effects: Effects,
-  installation: Installation,
-  key: string,
-  session: CachedSession,
-  memory: SessionMemory,
-): World {
-  const { caches, links, ledger, clock } = effects;
-  const { uid, name } = session.metadata;
-  const namespace = session.metadata.namespace as string;
+/** The session's own objects, as the caches show them. */
+export interface Observation {
+  session: CachedSession;
+  /** Turns that name the session. */
+  turns: CachedTurn[];
+  pods: StoredPod[];
+  /** The pod of the present incarnation. */
+  pod: StoredPod | undefined;
+}
+
+/** Looks the session's objects up in the caches. Assigns nothing. */
+export function observe({ caches }: Effects, session: CachedSession, memory: SessionMemory): Observation {
+  const { uid, name, namespace = '' } = session.metadata;
   const present = session.status?.podName;
   const pods = caches.podsOf(uid);
   const known = session.status?.podUID;
   // A pod's name can be had again; it is the incarnation's own as long as its uid is not known to be another.
   const isPresent = ({ metadata }: StoredPod) => metadata.name === present && (known ?? metadata.uid) === metadata.uid;
-  const pod = pods.find(isPresent);
-  if (pod) memory.lastPod = pod;
-  const turns = turnsOf(session, withoutBroken(caches.turnsNaming(namespace, name), memory), memory);
+  const turns = caches.turnsNaming(namespace, name).map((turn) => withoutBroken(turn, memory));
+  return { session, turns, pods, pod: pods.find(isPresent) };
+}
+
+/** Adds to an observation all else that a decision depends on: memory, link, node, capacity. Assigns nothing. */
+export function assess(
+  effects: Effects,
+  installation: Installation,
+  key: string,
+  { session, turns: present, pods, pod }: Observation,
+  memory: SessionMemory,
+): World {
+  const { caches, links, ledger, clock } = effects;
+  const { namespace = '' } = session.metadata;
+  const turns = withDeleted(present, memory.uncounted);
   const { live } = ownTurns(session, turns);
   const groupSince = Date.parse((live[0] ?? session).metadata.creationTimestamp);
   const applicant = applicantOf(session, live);
   const nodes = nodesOf(effects, pods);
   const node = pod && nodes.get(pod.metadata.uid);
   const namespaceLabels = caches.namespaceLabels(namespace);
-  const preemptFor = present ? ledger.preemptFor(key) : undefined;
+  const hasPod = session.status?.podName !== undefined;
+  const preemptFor = hasPod ? ledger.preemptFor(key) : undefined;
   return {
     now: clock.now(),
     session,
@@ -46,7 +61,7 @@ export function observe(
     link: links.get(pod?.metadata.uid ?? session.status?.podUID)?.view,
     memory,
     applicant,
-    slot: present ? 'Held' : ledger.slot(applicant, nextPod(session)),
+    slot: hasPod ? 'Held' : ledger.slot(applicant, nextPod(session)),
     groupSince,
     group: ledger.groups.view(key, groupSince),
     ...(preemptFor ? { preemptFor } : {}),
@@ -57,28 +72,10 @@ export function observe(
   };
 }
 
-/** A turn at which reconciles fail is seen as one of which only the end can be written. */
-function withoutBroken(turns: CachedTurn[], { broken }: SessionMemory): CachedTurn[] {
-  if (!broken?.size) return turns;
-  const live = new Set(turns.filter(({ status }) => !isTerminal(status?.phase)).map(({ metadata }) => metadata.uid));
-  for (const uid of broken.keys()) if (!live.has(uid)) broken.delete(uid);
-  return turns.map((turn) => {
-    const why = broken.get(turn.metadata.uid);
-    return why === undefined ? turn : unreadableTurn(turn, why);
-  });
-}
-
-/** A turn that has ended and is deleted before its session counts it has had its place, and left its state, all the same. */
-function turnsOf(session: CachedSession, present: CachedTurn[], memory: SessionMemory): CachedTurn[] {
-  const uids = new Set(present.map(({ metadata }) => metadata.uid));
-  const deleted = ownTurns(session, memory.uncounted ?? []).uncounted.filter(({ metadata }) => !uids.has(metadata.uid));
-  const turns = [...present, ...deleted];
-  memory.uncounted = ownTurns(session, turns).uncounted;
-  const own = present.filter((turn) => isOwn(session, turn));
-  const written = session.status?.state;
-  const last = highestState([written, memory.committed, ...own.map(({ status }) => status.state)]);
-  memory.committed = last === written ? undefined : last;
-  return turns;
+/** A live turn at which reconciles fail is seen as one of which only the end can be written. */
+function withoutBroken(turn: CachedTurn, { broken }: SessionMemory): CachedTurn {
+  const why = broken?.get(turn.metadata.uid);
+  return why === undefined || isTerminal(turn.status?.phase) ? turn : unreadableTurn(turn, why);
 }
 
 const nextPod = ({ metadata, status }: CachedSession) => podName(metadata.uid, (status?.incarnation ?? 0) + 1);

@@ -5,22 +5,23 @@ import { isConflict, isNotFound } from '../core/kube/errors.ts';
 import { type StoredSession, sessions, turns as turnKind } from '../core/resources/kinds.ts';
 import type { SessionStatus } from '../core/resources/session.ts';
 import { isTerminal } from '../core/resources/turn.ts';
-import type { Effects, ReconcileContext, SessionMemory } from './act/context.ts';
+import type { Effects, ReconcileContext } from './act/context.ts';
 import { perform } from './act/perform.ts';
 import { writingSession } from './act/too-large.ts';
 import { writeStatus } from './act/write-status.ts';
 import { unreadableTurn } from './caches/caches.ts';
 import type { Action } from './decide/actions.ts';
 import { culprit, currentTurn, failedAgain, isProgrammingError } from './decide/broken.ts';
-import { decide } from './decide/decide.ts';
-import { observe } from './observe.ts';
+import { type Decision, decide } from './decide/decide.ts';
+import { assess, observe } from './observe.ts';
 import { reconcileOrphans } from './orphans.ts';
 import { changedAt } from './status/conditions.ts';
 import { noteworthy } from './status/events.ts';
 import { ended, internalError } from './status/turn-status.ts';
+import { learn, type SessionMemory } from './world/learn.ts';
 import type { CachedSession, CachedTurn, Installation, World } from './world/world.ts';
 
-/** Actions that find something out, which is for the next pass to decide upon. */
+/** Actions that find out facts which the next reconcile decides upon. */
 const LEARNING: ReadonlySet<Action['do']> = new Set([
   'ConfirmGone',
   'ReadPod',
@@ -37,15 +38,17 @@ const NAME_TAKEN_MS = 30_000;
 const BEHIND_MS = 20;
 const LONG_BEHIND_MS = 2_000;
 
-/** The cache is behind: its event comes, and has the session looked at. Milliseconds after which to look all the same. */
+/** Milliseconds until the next reconcile after a conflict: the event of the other write is on its way to the cache. */
 function behind(memory: SessionMemory): number {
-  memory.conflicts = (memory.conflicts ?? 0) + 1;
-  return Math.min(BEHIND_MS * 2 ** (memory.conflicts - 1), LONG_BEHIND_MS);
+  learn(memory, { fact: 'Conflicted' });
+  return Math.min(BEHIND_MS * 2 ** ((memory.conflicts ?? 1) - 1), LONG_BEHIND_MS);
 }
 
-/** How far a reconcile has come. */
-interface Attempt {
+/** A reconcile under way. Its later fields are there as soon as it has come to them. */
+interface Attempt extends Omit<ReconcileContext, 'world'> {
+  session: CachedSession;
   world?: World;
+  decision?: Decision;
   /** Turn that the action under way is about. */
   turn?: CachedTurn | undefined;
 }
@@ -55,11 +58,11 @@ export interface ReconcilerOptions {
   installation: Installation;
   /** Aborts when the controller is told to stop: the action under way is the last. */
   closing: AbortSignal;
-  /** It was decided that the session asks for no place, whatever becomes of what is done for it besides. */
+  /** The session was decided to ask for no slot, whatever becomes of its actions. */
   onNoPlace(key: string): void;
 }
 
-/** Brings one session closer to what is asked of it: observe, decide, act, one status write. */
+/** Brings one session closer to its spec: observe, learn, assess, decide, commit capacity, act, write status, requeue. */
 export class Reconciler {
   readonly #options: ReconcilerOptions;
   readonly #memories = new Map<string, { uid: string; memory: SessionMemory }>();
@@ -68,7 +71,7 @@ export class Reconciler {
     this.#options = options;
   }
 
-  /** Resolves with the milliseconds after which to look again, if at all. */
+  /** Resolves with the milliseconds until the next reconcile, where one is needed without an event. */
   async reconcile(key: string, signal: AbortSignal): Promise<number | undefined> {
     const { effects } = this.#options;
     const { namespace = '', name } = refOf(key);
@@ -80,55 +83,56 @@ export class Reconciler {
       await this.#tellTime(namespace, name, signal);
       return reconcileOrphans(effects, namespace, name, signal);
     }
-    const memory = this.#memory(key, session);
-    const attempt: Attempt = {};
+    const attempt: Attempt = { effects, key, session, memory: this.#memory(key, session), signal };
+    let requeueMs: number | undefined;
     try {
-      const again = await this.#attempt(key, session, memory, signal, attempt);
-      memory.failing = undefined;
-      return again;
+      requeueMs = await this.#attempt(attempt);
+      learn(attempt.memory, { fact: 'Succeeded' });
+      return requeueMs;
     } catch (error) {
-      if (isProgrammingError(error) && !signal.aborted) {
-        await this.#endBroken(key, session, memory, signal, { ...attempt, error });
-      }
+      if (isProgrammingError(error) && !signal.aborted) await this.#endBroken(attempt, error);
       throw error;
+    } finally {
+      const { stoppedBy, actions } = attempt.decision ?? {};
+      const { uid } = session.metadata;
+      const facts = { session: key, uid, actions: actions?.map((action) => action.do), stoppedBy, requeueMs };
+      effects.log.debug(facts, 'session reconciled');
     }
   }
 
-  async #attempt(
-    key: string,
-    session: CachedSession,
-    memory: SessionMemory,
-    signal: AbortSignal,
-    attempt: Attempt,
-  ): Promise<number | undefined> {
+  /** Observe, learn, assess, decide, commit capacity: without an await. Then act, write the status, requeue. */
+  async #attempt(attempt: Attempt): Promise<number | undefined> {
+    const { effects, key, session, memory, signal } = attempt;
     const { namespace = '', name } = session.metadata;
     try {
       await this.#tellTime(namespace, name, signal);
-      await this.#learn(session, memory, signal);
+      await this.#readTurns(attempt);
     } catch (error) {
-      // Until it is tried again it holds up nobody.
-      this.#options.effects.ledger.leave(key);
+      // A session that fails holds up no other until it is tried again.
+      effects.ledger.leave(key);
       throw error;
     }
-    return this.#reconcileSession(key, session, memory, signal, attempt);
+    const observation = observe(effects, session, memory);
+    learn(memory, { fact: 'Observed', ...observation });
+    const world = assess(effects, this.#options.installation, key, observation, memory);
+    attempt.world = world;
+    const decision = decide(world);
+    attempt.decision = decision;
+    const canStart = decision.settled || decision.status.podName !== undefined;
+    learn(memory, { fact: 'SettingsChecked', canStart, at: world.now });
+    this.#commitCapacity(attempt, world, decision);
+    return this.#carryOut(attempt, world, decision);
   }
 
   /**
-   * A programming error that comes again and again ends the turn that it is about, as it would hold the session for ever:
-   * the next decision sees of that turn only what its end needs. Where even that decision fails, the end is written here.
+   * Ends the turn that a programming error comes back for, as it would hold the session for ever: the next decision sees
+   * of that turn only the fields that its end needs. Where even that decision fails, the end is written here.
    */
-  async #endBroken(
-    key: string,
-    session: CachedSession,
-    memory: SessionMemory,
-    signal: AbortSignal,
-    { world, turn: acted, error }: Attempt & { error: Error },
-  ): Promise<void> {
+  async #endBroken({ key, session, memory, signal, world, turn: acted }: Attempt, error: Error): Promise<void> {
     const { api, caches, clock, log } = this.#options.effects;
     const { failing, isEnough } = failedAgain(memory.failing, clock.monotonic());
-    memory.failing = failing;
+    learn(memory, { fact: 'Failed', failing: isEnough ? undefined : failing });
     if (!isEnough) return;
-    memory.failing = undefined;
     const { namespace, name } = session.metadata;
     const turns = caches.turnsNaming(namespace as string, name);
     const turn = acted ?? (world && culprit(world, decide)) ?? currentTurn(turns);
@@ -136,9 +140,8 @@ export class Reconciler {
     const { uid } = turn.metadata;
     const why = error.message;
     log.error({ session: key, turn: turn.metadata.name, err: error }, 'turn is ended, as its session fails at it');
-    memory.broken ??= new Map();
-    const isSecond = memory.broken.has(uid);
-    memory.broken.set(uid, why);
+    const isSecond = memory.broken?.has(uid);
+    learn(memory, { fact: 'TurnBroken', turn: uid, why });
     if (!isSecond) return;
     const status = ended(unreadableTurn(turn, why), internalError(why), clock.now());
     caches.sawTurn(await writeStatus(api, turnKind, turn.metadata, status, signal));
@@ -147,23 +150,22 @@ export class Reconciler {
   }
 
   /**
-   * An earlier leader may have ended turns of which the watch has yet to tell, and which the list of the live ones left
-   * out. Whoever gives the next index must know the last; whoever binds a runner, the last state.
+   * Reads the session's turns before the first index is given and before a runner is bound: an earlier leader may have
+   * ended turns that the watch has yet to tell of and that the list of live turns leaves out. An index needs the last
+   * index, a binding the last state.
    */
-  async #learn(session: CachedSession, memory: SessionMemory, signal: AbortSignal): Promise<void> {
-    const { metadata } = session;
-    const { caches, leader } = this.#options.effects;
-    const namespace = metadata.namespace as string;
+  async #readTurns({ effects: { caches, leader }, session, memory, signal }: Attempt): Promise<void> {
     if (memory.knowsTurns || !leader.hasSettled()) return;
+    const { namespace = '', name } = session.metadata;
     const isNew = ({ status }: CachedTurn) => status.index === undefined && !isTerminal(status.phase);
-    if (!caches.turnsNaming(namespace, metadata.name).some(isNew) && !this.#mayBind(session)) return;
-    await caches.refreshTurns(namespace, metadata.name, signal);
-    memory.knowsTurns = true;
+    if (!caches.turnsNaming(namespace, name).some(isNew) && !this.#mayBind(session)) return;
+    await caches.refreshTurns(namespace, name, signal);
+    learn(memory, { fact: 'TurnsRead' });
   }
 
   /**
-   * Asks for the time where the machine may have slept: any answer has it. A status written by a time that is behind would be
-   * taken for an old one as soon as the right time is known.
+   * Asks for the time where the machine may have slept: any answer has it. A status written by a time that is behind would
+   * be taken for an old one as soon as the right time is known.
    */
   async #tellTime(namespace: string, name: string, signal: AbortSignal): Promise<void> {
     const { api, clock } = this.#options.effects;
@@ -180,22 +182,9 @@ export class Reconciler {
     return links.get(pod?.metadata.uid)?.view.phase === 'Unbound';
   }
 
-  async #reconcileSession(
-    key: string,
-    session: CachedSession,
-    memory: SessionMemory,
-    signal: AbortSignal,
-    attempt: Attempt,
-  ): Promise<number | undefined> {
-    const { effects, installation } = this.#options;
-    const { caches, ledger, links, clock } = effects;
-    const jumps = clock.remote?.jumps;
-    const world = observe(effects, installation, key, session, memory);
-    attempt.world = world;
-    const decision = decide(world);
-    const startable = decision.settled || decision.status.podName !== undefined;
-    memory.unsettledSince = startable ? undefined : (memory.unsettledSince ?? world.now);
-    // In the same step as the look on which it was decided: nobody has taken a place or a part in a group in between.
+  /** Joins or leaves the queue and the group in the step in which the decision was made: no other session came between. */
+  #commitCapacity({ effects, key, session }: Attempt, world: World, decision: Decision): void {
+    const { ledger, links } = effects;
     if (decision.waiting) ledger.wait(world.applicant);
     else if (!decision.actions.some((action) => action.do === 'OwnIncarnation')) {
       ledger.leave(key);
@@ -207,9 +196,15 @@ export class Reconciler {
     // Links to pods of earlier incarnations are of no use any more.
     const current = world.pod?.metadata.uid ?? session.status?.podUID;
     if (current) links.closeOthers(session.metadata.uid, current);
+  }
 
+  /** Acts, then writes the status. Resolves with the milliseconds until the next reconcile. */
+  async #carryOut(attempt: Attempt, world: World, decision: Decision): Promise<number | undefined> {
+    const { effects, key, memory, signal } = attempt;
     const context: ReconcileContext = { effects, key, world, memory, signal };
     const knewProblem = memory.firstTurnProblem;
+    const { clock } = effects;
+    const jumps = clock.remote?.jumps;
     try {
       for (const action of decision.actions) {
         signal.throwIfAborted();
@@ -219,66 +214,72 @@ export class Reconciler {
         attempt.turn = 'turn' in action ? world.turns.find((turn) => turn === action.turn) : undefined;
         await perform(action, context);
         attempt.turn = undefined;
-        // The write that owns an incarnation is the pass's one write of the session.
+        // The write that owns an incarnation is the one write of the session in this reconcile.
         if (action.do === 'OwnIncarnation') return undefined;
         if (action.do === 'CreateFirstTurn' && memory.firstTurnProblem && !knewProblem) return 1;
       }
     } catch (error) {
       if (isConflict(error)) return behind(memory);
-      // Until it is tried again it holds up nobody.
-      ledger.leave(key);
-      const { startProblem, commitProblem, suspensionFailed } = memory;
-      if (!signal.aborted && (startProblem || commitProblem || suspensionFailed)) {
-        const { status } = decide({ ...world, memory, now: clock.now() });
-        // Only what went wrong: letting go of the pod comes after what must precede it.
-        if (status.podName !== session.status?.podName) throw error;
-        await this.#write(key, session, status, false, signal).catch(() => undefined);
-      }
+      // A session that fails holds up no other until it is tried again.
+      effects.ledger.leave(key);
+      await this.#showProblem(attempt, world);
       throw error;
     }
     if (clock.remote?.jumps !== jumps) return 1;
-    const isLive = (turn: CachedTurn) => !isTerminal(turn.status.phase);
-    const present = caches.turnsNaming(session.metadata.namespace as string, session.metadata.name);
-    // One that this pass has ended is counted by the next, with a write of its own.
-    const hasLive = world.turns.some(isLive) || present.some(isLive);
     try {
-      await this.#write(key, session, decision.status, hasLive, signal);
+      await this.#write(attempt, decision.status, this.#hasLive(attempt, world));
     } catch (error) {
       if (isNotFound(error)) return undefined;
       if (isConflict(error)) return behind(memory);
       throw error;
     }
-    memory.conflicts = 0;
-    // What only memory has learnt comes with no event: look again at once.
-    if (decision.actions.some((action) => LEARNING.has(action.do))) return 1;
-    const wakeAt = memory.firstTurnProblem ? Math.min(decision.wakeAt, clock.now() + NAME_TAKEN_MS) : decision.wakeAt;
-    return Number.isFinite(wakeAt) ? Math.max(1, wakeAt - clock.now()) : undefined;
+    learn(memory, { fact: 'StatusWritten' });
+    return this.#requeueMs(attempt, decision);
   }
 
-  /** The one status write of a pass, if anything changed. Activity alone is written with whatever comes next. */
-  async #write(
-    key: string,
-    session: CachedSession,
-    status: SessionStatus,
-    hasLive: boolean,
-    signal: AbortSignal,
-  ): Promise<void> {
+  /** Writes what an action that failed has told the memory; best effort, as the error counts. */
+  async #showProblem(attempt: Attempt, world: World): Promise<void> {
+    const { effects, session, memory, signal } = attempt;
+    const { startProblem, commitProblem, suspensionFailed } = memory;
+    if (signal.aborted || !(startProblem || commitProblem || suspensionFailed)) return;
+    const { status } = decide({ ...world, memory, now: effects.clock.now() });
+    // The status lets go of the pod only with the actions that must precede that.
+    if (status.podName !== session.status?.podName) return;
+    await this.#write(attempt, status, false).catch(() => undefined);
+  }
+
+  /** A turn that this reconcile has ended is counted by the next one, with a write of its own. */
+  #hasLive({ effects, session }: Attempt, world: World): boolean {
+    const isLive = (turn: CachedTurn) => !isTerminal(turn.status.phase);
+    const { namespace = '', name } = session.metadata;
+    return world.turns.some(isLive) || effects.caches.turnsNaming(namespace, name).some(isLive);
+  }
+
+  #requeueMs({ effects, memory }: Attempt, { actions, wakeAt }: Decision): number | undefined {
+    // Facts that only the memory has come with no event.
+    if (actions.some((action) => LEARNING.has(action.do))) return 1;
+    const now = effects.clock.now();
+    const at = memory.firstTurnProblem ? Math.min(wakeAt, now + NAME_TAKEN_MS) : wakeAt;
+    return Number.isFinite(at) ? Math.max(1, at - now) : undefined;
+  }
+
+  /** The one status write of a reconcile, if anything changed. Activity alone is written with whatever comes next. */
+  async #write({ effects, key, session, memory, signal }: Attempt, status: SessionStatus, hasLive: boolean) {
     const before = session.status ?? {};
     const compared = hasLive && before.phase ? { ...status, lastActiveAt: before.lastActiveAt } : status;
     // As the API server would store it: without fields that are undefined.
     const plain = parseExact(JSON.stringify(compared)) as SessionStatus;
     if (isDeepStrictEqual(plain, parseExact(JSON.stringify(before)))) return;
     this.#options.closing.throwIfAborted();
-    const { api, caches, log, clock } = this.#options.effects;
+    const { api, caches, log, clock, notify } = effects;
     const conditions = changedAt(status.conditions ?? [], before.conditions, clock.now());
     const write = () => writeStatus(api, sessions, session.metadata, { ...status, conditions }, signal);
-    const written: StoredSession = await writingSession(this.#options.effects, session, write);
+    const written: StoredSession = await writingSession(effects, session, write);
     if (status.phase !== before.phase)
       log.info({ session: key, phase: status.phase, was: before.phase }, 'session phase');
     caches.sawSession(written);
-    const memory = this.#memory(key, session);
-    if (!isDeepStrictEqual(before.queue, plain.queue)) memory.queueWrittenAt = this.#options.effects.clock.now();
-    for (const event of noteworthy(before, status)) this.#options.effects.notify(session, event);
+    if (!isDeepStrictEqual(before.queue, plain.queue)) learn(memory, { fact: 'QueueWritten', at: clock.now() });
+    for (const event of noteworthy(before, status)) notify(session, event);
   }
 
   #memory(key: string, { metadata, status }: CachedSession): SessionMemory {

@@ -4,6 +4,7 @@ import type { StateRef } from '../../core/resources/schema.ts';
 import type { Effective } from '../settings/effective.ts';
 import type { Kept } from '../settings/persistence.ts';
 import { timeoutMs } from '../settings/timeouts.ts';
+import { learn } from '../world/learn.ts';
 import { boundedWait } from './bounded-wait.ts';
 import type { ReconcileContext } from './context.ts';
 import { keepsWorkspace } from './workspace.ts';
@@ -24,23 +25,19 @@ export async function bindRunner(context: ReconcileContext, settings: Effective)
   if (!link) return;
   const protocol = world.link?.protocol ?? 0;
   if (Math.abs(protocol - PROTOCOL_VERSION) > 1) {
-    memory.startProblem = {
-      reason: 'ProtocolUnsupported',
-      message: `The runner in image "${settings.image}" speaks protocol ${protocol}, the controller ${PROTOCOL_VERSION}; use the image of this release.`,
-    };
+    const message = `The runner in image "${settings.image}" speaks protocol ${protocol}, the controller ${PROTOCOL_VERSION}; use the image of this release.`;
+    learn(memory, { fact: 'StartProblem', problem: { reason: 'ProtocolUnsupported', message } });
     return;
   }
   const state = session.status?.state;
   const keyId = state?.keyId ?? effects.keys.current.id;
   const master = effects.keys.byId.get(keyId);
   if (!master) {
-    memory.startProblem = {
-      reason: 'StateKeyUnknown',
-      message: `The session's state was sealed with master key "${keyId}", which the controller does not have; put it back into the Secret and restart the controller.`,
-    };
+    const message = `The session's state was sealed with master key "${keyId}", which the controller does not have; put it back into the Secret and restart the controller.`;
+    learn(memory, { fact: 'StartProblem', problem: { reason: 'StateKeyUnknown', message } });
     return;
   }
-  memory.startProblem = undefined;
+  learn(memory, { fact: 'StartProblem', problem: undefined });
   const { kept } = settings;
   const incarnation = session.status?.incarnation ?? 0;
   const workspaceReset = incarnation > 1 && !(kept.workspace && (await keepsWorkspace(context)));
@@ -98,7 +95,7 @@ async function load({ effects, world, memory, signal }: ReconcileContext, state:
     return await boundedWait({ effects, deadline, signal }, (waiting) => effects.store.get(key, waiting));
   } catch (error) {
     const message = `The stored state cannot be read: ${(error as Error).message}`;
-    if (!signal.aborted) memory.startProblem = { reason: 'StateUnavailable', message };
+    if (!signal.aborted) learn(memory, { fact: 'StartProblem', problem: { reason: 'StateUnavailable', message } });
     throw error;
   }
 }

@@ -6,7 +6,7 @@ import { isTerminal, type TurnStatus } from '../../core/resources/turn.ts';
 import { slimTurn } from '../caches/caches.ts';
 import { outcomeOf } from '../status/outcome.ts';
 import { ended } from '../status/turn-status.ts';
-import { highestState } from '../world/highest-state.ts';
+import { learn } from '../world/learn.ts';
 import type { Delivery } from '../world/link-view.ts';
 import type { CachedTurn, Problem } from '../world/world.ts';
 import type { ReconcileContext } from './context.ts';
@@ -32,7 +32,7 @@ export async function commit(
   const outcome = { ...outcomeOf(delivery, stored), ...lost };
   const status = ended(turn, outcome, effects.clock.now());
   const written = await writeAtVersion(context, turn, status);
-  memory.suspensionFailed = undefined;
+  learn(memory, { fact: 'SuspensionFailuresOver' });
   letGo(context, delivery, written);
   logCommit(context, written);
   // Last: whoever sees the turn ended may count on everything before.
@@ -41,13 +41,11 @@ export async function commit(
 
 /** What is committed counts, also where its turn has been deleted before anybody looks at it again. */
 export function remember({ effects, memory }: ReconcileContext, turn: CachedTurn, written: StoredTurn): void {
-  const { metadata, status } = written;
   effects.caches.sawTurn(written);
-  if (metadata.uid !== turn.metadata.uid) return;
-  memory.committed = highestState([memory.committed, status?.state]);
-  if (!isTerminal(status?.phase)) return;
-  const others = (memory.uncounted ?? []).filter((other) => other.metadata.uid !== metadata.uid);
-  memory.uncounted = [...others, slimTurn(written) as unknown as CachedTurn];
+  if (written.metadata.uid !== turn.metadata.uid) return;
+  const { phase, state } = written.status ?? {};
+  const uncounted = isTerminal(phase) ? { ended: slimTurn(written) as unknown as CachedTurn } : {};
+  learn(memory, { fact: 'TurnCommitted', state, ...uncounted });
 }
 
 /**
@@ -60,12 +58,12 @@ export function letGo(
   turn: Turn | undefined,
 ): void {
   // The time for storing it is over, or was not needed.
-  memory.commitProblem = undefined;
+  learn(memory, { fact: 'DeliverySettled' });
   const { state } = delivery.result.message;
   const podUID = world.link?.podUID;
   const kept = state === 'Unchanged' || turn?.status?.state?.digest === state.digest;
   if (kept) effects.links.get(podUID)?.acknowledge(delivery.result.seq);
-  else if (podUID) memory.deletionPending = { podUID, why: 'its state was not stored', accepted: false };
+  else if (podUID) learn(memory, { fact: 'DeletionAsked', podUID, why: 'its state was not stored' });
 }
 
 /** One write of what a runner has said, at the version decided upon; what the API server does not take ends the turn. */

@@ -11,6 +11,7 @@ import {
   podName,
 } from '../../core/resources/names.ts';
 import { isTerminal } from '../../core/resources/turn.ts';
+import { learn } from '../world/learn.ts';
 import { isSessionPod } from '../world/session-pods.ts';
 import type { ReconcileContext } from './context.ts';
 
@@ -37,7 +38,7 @@ export async function confirmGone(context: ReconcileContext, podUID: string): Pr
     const live: StoredTurn = await api.get(turns, { namespace, name: turn.metadata.name }, { signal });
     caches.sawTurn(live);
   }
-  memory.confirmedGone = { podUID };
+  learn(memory, { fact: 'GoneConfirmed', podUID });
 }
 
 /** Brings the cache up to the pod's present state. A pod that is gone is left to the cache to tell. */
@@ -49,7 +50,7 @@ export async function readPod({ effects, memory, signal }: ReconcileContext, { m
   } catch (error) {
     if (!isNotFound(error)) throw error;
   }
-  memory.podRead = { podUID: uid };
+  learn(memory, { fact: 'PodRead', podUID: uid });
 }
 
 /**

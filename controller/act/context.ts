@@ -3,12 +3,12 @@ import type { Clock, Logger, Random } from '../../core/runtime.ts';
 import type { Store } from '../../core/store/store.ts';
 import type { Caches } from '../caches/caches.ts';
 import type { Ledger } from '../capacity/ledger.ts';
-import type { Failing } from '../decide/broken.ts';
 import type { MasterKeys } from '../link/keys.ts';
 import type { Links } from '../link/links.ts';
 import type { NetworkPolicies } from '../network/policies.ts';
 import type { EventFacts } from '../status/events.ts';
-import type { CachedTurn, Memory, World } from '../world/world.ts';
+import type { SessionMemory } from '../world/learn.ts';
+import type { CachedTurn, World } from '../world/world.ts';
 
 /** The present leadership. */
 interface Leader {
@@ -52,16 +52,4 @@ export interface ReconcileContext {
   memory: SessionMemory;
   /** Aborts when the controller stops or no longer leads. */
   signal: AbortSignal;
-}
-
-/** What the leader keeps of a session between passes; see `Memory` for what decisions see of it. */
-export interface SessionMemory extends Memory {
-  /** Inputs of turns that are written Running and not yet sent, by uid. */
-  inputs: Map<string, unknown>;
-  /** Reconciles in a row that failed by a programming error. */
-  failing?: Failing | undefined;
-  /** Turns at which they failed, by uid, and how. */
-  broken?: Map<string, string>;
-  /** Passes in a row that ended because somebody else had written what they were about to. */
-  conflicts?: number;
 }

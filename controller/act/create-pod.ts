@@ -4,6 +4,7 @@ import { attachability } from '../link/links.ts';
 import { sessionPod } from '../pod/pod.ts';
 import { runnerlessPod } from '../pod/runnerless-pod.ts';
 import type { Effective } from '../settings/effective.ts';
+import { learn } from '../world/learn.ts';
 import { isOurs } from '../world/session-pods.ts';
 import type { CachedTurn, World } from '../world/world.ts';
 import type { ReconcileContext } from './context.ts';
@@ -27,23 +28,22 @@ export async function createPod(context: ReconcileContext, settings: Effective, 
     if (settings.kept.workspace) await ensureWorkspace(context, settings.kept.workspace);
   } catch (error) {
     if (error instanceof ApiError && !isConflict(error)) {
-      memory.startProblem ??= refusal(error);
-      memory.createFailingSince ??= failingSince(world, effects.clock.now());
+      const problem = memory.startProblem ?? refusal(error);
+      learn(memory, { fact: 'CreationFailed', problem, since: failingSince(world, effects.clock.now()) });
     }
     throw error;
   }
   try {
     const created = await api.create(pods, pod, { signal });
-    memory.startProblem = undefined;
-    memory.createFailingSince = undefined;
+    learn(memory, { fact: 'PodCreated' });
     log.info({ session: key, pod: created.metadata.name, incarnation }, 'pod created');
     if (!plain) links.open(created, linkSession(context)).open({ ...attachability(created), fresh: true });
     caches.sawPod(created);
   } catch (error) {
     if (isAlreadyExists(error)) return adopt(context, pod.metadata.name);
     if (error instanceof ApiError && !isConflict(error)) {
-      memory.startProblem = refusal(error);
-      memory.createFailingSince ??= failingSince(world, effects.clock.now());
+      const since = failingSince(world, effects.clock.now());
+      learn(memory, { fact: 'CreationFailed', problem: refusal(error), since });
     }
     throw error;
   }
@@ -66,6 +66,6 @@ async function adopt({ effects, world, memory, signal }: ReconcileContext, name:
     return;
   }
   const message = `Pod "${name}" exists and was not made by Berth for this session; delete it.`;
-  memory.startProblem = { reason: 'PodForbidden', message };
+  learn(memory, { fact: 'StartProblem', problem: { reason: 'PodForbidden', message } });
   throw new Error(message);
 }

@@ -1,6 +1,7 @@
 import { ApiError, isConflict } from '../../core/kube/errors.ts';
 import { networkPolicyName } from '../../core/resources/names.ts';
 import { NetworkPolicyTaken } from '../network/policies.ts';
+import { learn } from '../world/learn.ts';
 import type { ReconcileContext } from './context.ts';
 import { refusal } from './refusal.ts';
 
@@ -14,9 +15,10 @@ export async function ensureNetworkPolicy({ effects, world, memory, signal }: Re
     await effects.networkPolicies.ensure(metadata.namespace as string, spec.class, signal);
   } catch (error) {
     if (error instanceof NetworkPolicyTaken) {
-      memory.startProblem = { reason: 'PodForbidden', message: error.message };
+      learn(memory, { fact: 'StartProblem', problem: { reason: 'PodForbidden', message: error.message } });
     } else if (error instanceof ApiError && !isConflict(error)) {
-      memory.startProblem = refusal(error, `NetworkPolicy ${networkPolicyName(spec.class)}`);
+      const problem = refusal(error, `NetworkPolicy ${networkPolicyName(spec.class)}`);
+      learn(memory, { fact: 'StartProblem', problem });
     }
     throw error;
   }

@@ -4,6 +4,7 @@ import { podName } from '../../core/resources/names.ts';
 import type { SessionStatus } from '../../core/resources/session.ts';
 import type { Ledger } from '../capacity/ledger.ts';
 import { withCondition } from '../status/conditions.ts';
+import { learn } from '../world/learn.ts';
 import type { World } from '../world/world.ts';
 import type { ReconcileContext } from './context.ts';
 import { writingSession } from './too-large.ts';
@@ -26,14 +27,7 @@ export async function ownIncarnation({ effects, world, key, signal, memory }: Re
   try {
     const write = () => writeStatus(api, sessions, session.metadata, owned(world, incarnation, pod), signal);
     caches.sawSession(await writingSession(effects, session, write));
-    memory.confirmedGone = undefined;
-    memory.logRead = undefined;
-    memory.suspension = undefined;
-    memory.startProblem = undefined;
-    memory.lastPod = undefined;
-    memory.createFailingSince = undefined;
-    memory.suspensionFailed = undefined;
-    memory.suspensionAsked = undefined;
+    learn(memory, { fact: 'IncarnationOwned' });
     log.info({ session: key, uid: session.metadata.uid, incarnation }, 'session admitted');
   } catch (error) {
     // Until it is known whether this write or an earlier one of ours took effect the place stays taken.

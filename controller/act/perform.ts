@@ -6,6 +6,7 @@ import { API_GROUP_VERSION, firstTurnName } from '../../core/resources/names.ts'
 import type { Action } from '../decide/actions.ts';
 import { awaitsFirstTurn } from '../decide/policies/turns.ts';
 import { attachability } from '../link/links.ts';
+import { learn } from '../world/learn.ts';
 import { acknowledgeStray } from './acknowledge.ts';
 import { acknowledgeRequest, adoptApproval, commitRequest, consume } from './approval.ts';
 import { bindRunner } from './bind.ts';
@@ -37,123 +38,94 @@ const NOTEWORTHY: ReadonlySet<string> = new Set([
   'InternalError',
 ]);
 
-/**
- * Carries out one action. Rejects with a retryable error when it could not; what a person must know becomes a problem in
- * the session's memory instead, which the next decision shows.
- */
-export async function perform(action: Action, context: ReconcileContext): Promise<void> {
-  const { effects, world, memory, signal } = context;
-  const { api, caches, links, log } = effects;
-  const { session } = world;
-  const namespace = session.metadata.namespace as string;
-  const link = links.get(world.link?.podUID);
+type Of<K extends Action['do']> = Extract<Action, { do: K }>;
 
-  switch (action.do) {
-    case 'AdoptTurn':
-      return adoptTurn(context, action.turn);
-    case 'EndReplaced':
-      return endReplaced(context, action.turn, action.status);
-    case 'CreateFirstTurn':
-      return createFirstTurn(context);
-    case 'WriteTurn': {
-      const written = await writeTurn(context, action.turn, action.status);
-      if (action.status.phase === 'Running') memory.inputs.set(written.metadata.uid, written.spec.input ?? null);
-      if (action.status.error) {
-        const { code, message } = action.status.error;
-        log.info({ session: context.key, turn: written.metadata.name, code, message }, 'turn ended without a result');
-        if (NOTEWORTHY.has(code)) {
-          effects.notify(session, {
-            type: 'Warning',
-            reason: code,
-            message: `Turn ${written.metadata.name}: ${message}`,
-          });
-        }
-      }
-      caches.sawTurn(written);
-      return;
+/** Effects by the action that asks for them. What they find out they tell the memory as facts. */
+type Handlers = { [K in Action['do']]: (context: ReconcileContext, action: Of<K>) => Promise<void> | void };
+
+const handlers: Handlers = {
+  AdoptTurn: async (context, { turn }) => adoptTurn(context, turn),
+  CreateFirstTurn: async (context) => createFirstTurn(context),
+  WriteTurn: writeTurnDecided,
+  EndReplaced: async (context, { turn, status }) => endReplaced(context, turn, status),
+  OwnIncarnation: async (context) => ownIncarnation(context),
+  CreatePod: async (context, { settings, turn }) =>
+    withPlaceHeld(context, context.world.session.status?.podName as string, () => createPod(context, settings, turn)),
+  LetRun: async (context, action) => letRun(context, action),
+  GiveInput: async (context, action) => giveInput(context, action),
+  CommitLog: async (context, action) => commitLog(context, action),
+  DeletePod: deletePod,
+  ConfirmGone: async (context, { podUID }) => confirmGone(context, podUID),
+  ReadPod: async (context, { pod }) => readPod(context, pod),
+  ReadLog: takeLog,
+  OpenLink: (context, { pod }) => context.effects.links.open(pod, linkSession(context)).open(attachability(pod)),
+  CloseLink: closeLink,
+  Bind: async (context, { settings }) => bindRunner(context, settings),
+  StartTurn: async (context, { turn }) => startTurn(context, turn),
+  CancelTurn: ({ effects, world }, { turn, why }) => effects.links.get(world.link?.podUID)?.cancel(turn, why),
+  Commit: async (context, { turn, delivery, lost }) => commit(context, turn, delivery, lost),
+  CommitRequest: async (context, { turn, asking }) => commitRequest(context, turn, asking),
+  AcknowledgeRequest: async (context, { asking }) => acknowledgeRequest(context, asking),
+  AdoptApproval: async (context, { approval, turn }) => adoptApproval(context, approval, turn),
+  Consume: async (context, action) => consume(context, action.turn, action.approval, action),
+  Acknowledge: async (context, { delivery }) => acknowledgeStray(context, delivery),
+  SuspendRunner: (context, { snapshot }) => askForSuspension(context, snapshot),
+  ResumeRunner: undoSuspension,
+  VerifySuspension: async (context, { reason }) => verifySuspension(context, reason),
+  AbortSuspension: (context, { message }) => abortSuspension(context, message),
+  ShowUsage: async (context, action) => showUsage(context, action),
+  Expire: async (context, { expiry }) => expire(context, expiry),
+};
+
+/**
+ * Carries out one action. Rejects with a retryable error when it could not; a problem that people must know goes into the
+ * session's memory, from where the next decision shows it.
+ */
+export function perform(action: Action, context: ReconcileContext): Promise<void> | void {
+  const handler = handlers[action.do] as (context: ReconcileContext, action: Action) => Promise<void> | void;
+  return handler(context, action);
+}
+
+async function writeTurnDecided(context: ReconcileContext, { turn, status }: Of<'WriteTurn'>): Promise<void> {
+  const { effects, world, memory, key } = context;
+  const written = await writeTurn(context, turn, status);
+  const { uid, name } = written.metadata;
+  if (status.phase === 'Running') learn(memory, { fact: 'InputKnown', turn: uid, input: written.spec.input ?? null });
+  if (status.error) {
+    const { code, message } = status.error;
+    effects.log.info({ session: key, turn: name, code, message }, 'turn ended without a result');
+    if (NOTEWORTHY.has(code)) {
+      effects.notify(world.session, { type: 'Warning', reason: code, message: `Turn ${name}: ${message}` });
     }
-    case 'OwnIncarnation':
-      return ownIncarnation(context);
-    case 'CreatePod':
-      return withPlaceHeld(context, world.session.status?.podName as string, () =>
-        createPod(context, action.settings, action.turn),
-      );
-    case 'DeletePod': {
-      const { name, uid } = action.pod.metadata;
-      log.info(
-        { session: context.key, pod: name, why: action.why },
-        action.force ? 'pod removed without its node' : 'pod deleted',
-      );
-      const ours = uid === world.pod?.metadata.uid;
-      if (ours) memory.deletionPending = { podUID: uid, why: action.why };
-      const force = action.force ? { gracePeriodSeconds: 0 } : {};
-      await api.delete(pods, { namespace, name }, { uid, signal, ...force }).catch((error) => {
-        if (!isNotFound(error) && !isConflict(error)) throw error;
-      });
-      if (ours) memory.deletionPending = { podUID: uid, why: action.why, accepted: true };
-      return;
-    }
-    case 'ConfirmGone':
-      return confirmGone(context, action.podUID);
-    case 'ReadPod':
-      return readPod(context, action.pod);
-    case 'ReadLog': {
-      const opened = links.open(action.pod, linkSession(context));
-      const log = await readLog(context, action.pod);
-      memory.logRead = { podUID: action.pod.metadata.uid };
-      if (log) opened.takeLog(log);
-      return;
-    }
-    case 'OpenLink':
-      links.open(action.pod, linkSession(context)).open(attachability(action.pod));
-      return;
-    case 'CloseLink':
-      links.closeOthers(session.metadata.uid);
-      memory.suspension = undefined;
-      memory.commitProblem = undefined;
-      memory.inputs.clear();
-      return;
-    case 'Bind':
-      return bindRunner(context, action.settings);
-    case 'StartTurn':
-      return startTurn(context, action.turn);
-    case 'CancelTurn':
-      link?.cancel(action.turn, action.why);
-      return;
-    case 'AbortSuspension':
-      abortSuspension(context, action.message);
-      return;
-    case 'Commit':
-      return commit(context, action.turn, action.delivery, action.lost);
-    case 'Acknowledge':
-      return acknowledgeStray(context, action.delivery);
-    case 'CommitLog':
-      return commitLog(context, action);
-    case 'LetRun':
-      return letRun(context, action);
-    case 'GiveInput':
-      return giveInput(context, action);
-    case 'CommitRequest':
-      return commitRequest(context, action.turn, action.asking);
-    case 'AcknowledgeRequest':
-      return acknowledgeRequest(context, action.asking);
-    case 'AdoptApproval':
-      return adoptApproval(context, action.approval, action.turn);
-    case 'Consume':
-      return consume(context, action.turn, action.approval, action);
-    case 'SuspendRunner':
-      askForSuspension(context, action.snapshot);
-      return;
-    case 'ResumeRunner':
-      undoSuspension(context);
-      return;
-    case 'ShowUsage':
-      return showUsage(context, action);
-    case 'Expire':
-      return expire(context, action.expiry);
-    case 'VerifySuspension':
-      return verifySuspension(context, action.reason);
   }
+  effects.caches.sawTurn(written);
+}
+
+async function deletePod(context: ReconcileContext, { pod, why, force: isForced }: Of<'DeletePod'>): Promise<void> {
+  const { effects, world, memory, key, signal } = context;
+  const { api, log } = effects;
+  const { name, uid } = pod.metadata;
+  const namespace = world.session.metadata.namespace as string;
+  log.info({ session: key, pod: name, why }, isForced ? 'pod removed without its node' : 'pod deleted');
+  const ours = uid === world.pod?.metadata.uid;
+  if (ours) learn(memory, { fact: 'DeletionAsked', podUID: uid, why });
+  const force = isForced ? { gracePeriodSeconds: 0 } : {};
+  await api.delete(pods, { namespace, name }, { uid, signal, ...force }).catch((error) => {
+    if (!isNotFound(error) && !isConflict(error)) throw error;
+  });
+  if (ours) learn(memory, { fact: 'DeletionAsked', podUID: uid, why, accepted: true });
+}
+
+async function takeLog(context: ReconcileContext, { pod }: Of<'ReadLog'>): Promise<void> {
+  const opened = context.effects.links.open(pod, linkSession(context));
+  const log = await readLog(context, pod);
+  learn(context.memory, { fact: 'LogRead', podUID: pod.metadata.uid });
+  if (log) opened.takeLog(log);
+}
+
+function closeLink({ effects, world, memory }: ReconcileContext): void {
+  effects.links.closeOthers(world.session.metadata.uid);
+  learn(memory, { fact: 'LinkClosed' });
 }
 
 /**
@@ -164,7 +136,7 @@ async function createFirstTurn({ effects, world: { session }, memory, signal }: 
   const { api, caches } = effects;
   const namespace = session.metadata.namespace as string;
   const live = await api.get(sessions, { namespace, name: session.metadata.name }, { signal });
-  memory.firstTurnProblem = undefined;
+  learn(memory, { fact: 'FirstTurnTried' });
   if (live.metadata.uid !== session.metadata.uid || !awaitsFirstTurn(live.status)) return;
   const turn = {
     apiVersion: API_GROUP_VERSION,
@@ -186,7 +158,7 @@ async function createFirstTurn({ effects, world: { session }, memory, signal }: 
     if (sessionOwner(present.metadata)?.uid === session.metadata.uid) return;
     // That of a deleted session goes by itself; anything else is for a person to move.
     const message = `Turn "${ref.name}", which spec.input would become, exists and is not this session's; delete it.`;
-    memory.firstTurnProblem = { reason: 'TurnExists', message };
+    learn(memory, { fact: 'FirstTurnTried', problem: { reason: 'TurnExists', message } });
   }
 }
 

@@ -6,6 +6,7 @@ import { CONTAINER } from '../../core/resources/names.ts';
 import { bodyFacts } from '../caches/caches.ts';
 import type { Action } from '../decide/actions.ts';
 import type { RunnerlessTurn } from '../pod/runnerless-pod.ts';
+import { learn } from '../world/learn.ts';
 import type { CachedTurn } from '../world/world.ts';
 import type { ReconcileContext } from './context.ts';
 
@@ -32,7 +33,7 @@ export async function letRun(
   { pod }: Action & { do: 'LetRun' },
 ): Promise<void> {
   const { uid, name, namespace = '' } = pod.metadata;
-  memory.letRun = { podUID: uid };
+  learn(memory, { fact: 'RunLet', podUID: uid });
   const patch = { metadata: { uid }, spec: { schedulingGates: null } };
   effects.caches.sawPod(await effects.api.patch(pods, { namespace, name }, patch, { type: 'merge', signal }));
 }
@@ -67,5 +68,5 @@ export async function giveInput(context: ReconcileContext, { pod, turn }: Action
     if (!(error instanceof ApiError) || isConflict(error) || mayRetry(error, true)) throw error;
     effects.log.warn({ session: key, pod: name, err: error }, 'input cannot be written to stdin');
   }
-  memory.inputGiven = { podUID: uid };
+  learn(memory, { fact: 'InputGiven', podUID: uid });
 }

@@ -1,6 +1,7 @@
 import { isConflict } from '../../core/kube/errors.ts';
 import { turns } from '../../core/resources/kinds.ts';
 import type { Action } from '../decide/actions.ts';
+import { learn } from '../world/learn.ts';
 import type { ReconcileContext } from './context.ts';
 import { writeStatus } from './write-status.ts';
 
@@ -20,7 +21,7 @@ export async function showUsage(
   } catch (error) {
     signal.throwIfAborted();
     if (isConflict(error)) return;
-    memory.usageUnwritten = of;
+    learn(memory, { fact: 'UsageUnwritten', of });
     log.debug({ session: key, turn: turn.metadata.name, err: error }, 'figures of a turn are not shown');
   }
 }

@@ -1,6 +1,7 @@
 import { turns } from '../../core/resources/kinds.ts';
 import { bodyFacts } from '../caches/caches.ts';
 import { limitsOf } from '../settings/granted.ts';
+import { learn } from '../world/learn.ts';
 import type { CachedTurn } from '../world/world.ts';
 import type { ReconcileContext } from './context.ts';
 
@@ -40,5 +41,5 @@ export async function startTurn(context: ReconcileContext, turn: CachedTurn): Pr
       ...(redactions === undefined ? {} : { redactions }),
     });
   } else links.get(podUID)?.startTurn(start);
-  memory.inputs.delete(uid);
+  learn(memory, { fact: 'InputSent', turn: uid });
 }

@@ -12,6 +12,7 @@ import type { StateRef } from '../../core/resources/schema.ts';
 import { StoreFullError } from '../../core/store/store.ts';
 import { limitsOf } from '../settings/granted.ts';
 import type { StoredDelivery } from '../status/outcome.ts';
+import { learn } from '../world/learn.ts';
 import type { Delivery } from '../world/link-view.ts';
 import type { CachedTurn, World } from '../world/world.ts';
 import { boundedWait } from './bounded-wait.ts';
@@ -156,7 +157,7 @@ async function attempt(
     const now = clock.now();
     const message = error instanceof Error ? error.message : String(error);
     if (!(error instanceof StoreFullError) && now - since < persistMs) {
-      memory.commitProblem = { reason: 'StateNotStored', message, since };
+      learn(memory, { fact: 'CommitFailed', problem: { reason: 'StateNotStored', message }, since });
       throw error;
     }
     stored.problems.push({ reason, message });

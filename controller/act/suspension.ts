@@ -9,21 +9,17 @@ import { askingTurn, type Recheck, suspensionVeto, waitingTurns, wishVeto } from
 import { keptOf } from '../settings/persistence.ts';
 import { timeoutMs } from '../settings/timeouts.ts';
 import { isDecided } from '../world/approvals.ts';
+import { learn } from '../world/learn.ts';
 import type { World } from '../world/world.ts';
 import { boundedWait } from './bounded-wait.ts';
 import type { ReconcileContext } from './context.ts';
 import { storeState } from './store-delivery.ts';
 
-/** Between two attempts to suspend a session whose state cannot be had or stored. */
-const FIRST_AGAIN_MS = 5_000;
-const LAST_AGAIN_MS = 10 * 60_000;
-
 /** The runner is to refuse turns, to say when it was last active, and to hand over its state. */
 export function askForSuspension({ effects, world, memory }: ReconcileContext, snapshot: boolean): void {
   const link = effects.links.get(world.link?.podUID);
   if (!link || !world.link) return;
-  memory.suspension = undefined;
-  memory.suspensionAsked = { podUID: world.link.podUID, at: effects.clock.now() };
+  learn(memory, { fact: 'SuspensionAsked', podUID: world.link.podUID, at: effects.clock.now() });
   link.suspend(snapshot ? stateLimit(world) : undefined);
 }
 
@@ -35,8 +31,7 @@ function stateLimit({ session, class: sessionClass }: World): { maxStateBytes?: 
 
 /** The runner takes turns again. */
 export function undoSuspension({ effects, world, memory }: ReconcileContext): void {
-  memory.suspension = undefined;
-  memory.suspensionAsked = undefined;
+  learn(memory, { fact: 'SuspensionUndone' });
   effects.links.get(world.link?.podUID)?.resume();
 }
 
@@ -59,8 +54,7 @@ export async function verifySuspension(context: ReconcileContext, reason: Suspen
     return;
   }
   if (snapshot) link.acknowledge(snapshot.seq);
-  memory.suspension = { podUID, verified: state };
-  memory.suspensionFailed = undefined;
+  learn(memory, { fact: 'SuspensionVerified', podUID, verified: state });
 }
 
 /**
@@ -149,13 +143,11 @@ async function recheck({ effects, world, signal }: ReconcileContext): Promise<Re
 export function abortSuspension(context: ReconcileContext, message: string): void {
   const { effects, memory, world, key } = context;
   undoSuspension(context);
-  const count = (memory.suspensionFailed?.count ?? 0) + 1;
-  const pause = Math.min(FIRST_AGAIN_MS * 2 ** (count - 1), LAST_AGAIN_MS);
-  memory.suspensionFailed = {
+  learn(memory, {
+    fact: 'SuspensionFailed',
     problem: { reason: 'StateNotStored', message },
-    count,
     generation: world.session.metadata.generation,
-    againAt: effects.clock.now() + pause,
-  };
+    at: effects.clock.now(),
+  });
   effects.log.warn({ session: key, why: message }, 'suspension aborted');
 }

@@ -1,6 +1,7 @@
 import { ApiError, isPodGone } from '../../core/kube/errors.ts';
 import type { ObjectRef } from '../../core/kube/types.ts';
 import { CONTAINER } from '../../core/resources/names.ts';
+import { learn } from '../world/learn.ts';
 import type { ReconcileContext } from './context.ts';
 
 /**
@@ -19,7 +20,7 @@ export async function* endedLog({ effects, memory, signal }: ReconcileContext, r
     yield piece;
   }
   if (start.length <= LONGEST_EXCUSE && EXCUSE.test(start)) throw new Error(`the kubelet: ${start}`);
-  memory.logFailing = undefined;
+  learn(memory, { fact: 'LogAnswered' });
 }
 
 /**
@@ -30,6 +31,6 @@ export async function* endedLog({ effects, memory, signal }: ReconcileContext, r
 export function isUnreadable({ effects, memory, world }: ReconcileContext, podUID: string, error: unknown): boolean {
   if (error instanceof ApiError && (error.code === 400 || isPodGone(error))) return true;
   const now = effects.clock.monotonic();
-  if (memory.logFailing?.podUID !== podUID) memory.logFailing = { podUID, since: now };
-  return now - memory.logFailing.since >= world.installation.nodeGraceMs;
+  learn(memory, { fact: 'LogUnreadable', podUID, at: now });
+  return now - (memory.logFailing?.since ?? now) >= world.installation.nodeGraceMs;
 }

@@ -12,6 +12,7 @@ import {
   workspaceName,
 } from '../../core/resources/names.ts';
 import type { Workspace } from '../settings/persistence.ts';
+import { learn } from '../world/learn.ts';
 import type { ReconcileContext } from './context.ts';
 import { refusal } from './refusal.ts';
 
@@ -29,7 +30,8 @@ export async function ensureWorkspace(context: ReconcileContext, workspace: Work
   } catch (error) {
     if (!isAlreadyExists(error)) {
       if (error instanceof ApiError) {
-        memory.startProblem = refusal(error, `PersistentVolumeClaim ${claim.metadata.name}`);
+        const problem = refusal(error, `PersistentVolumeClaim ${claim.metadata.name}`);
+        learn(memory, { fact: 'StartProblem', problem });
       }
       throw error;
     }
@@ -41,7 +43,7 @@ export async function ensureWorkspace(context: ReconcileContext, workspace: Work
     present && !ours
       ? `PersistentVolumeClaim ${claim.metadata.name} exists and is not this session's; delete it.`
       : `PersistentVolumeClaim ${claim.metadata.name} is being deleted; a new one is made when it is gone.`;
-  memory.startProblem = { reason: 'Unschedulable', message };
+  learn(memory, { fact: 'StartProblem', problem: { reason: 'Unschedulable', message } });
   throw new ApiError({ code: 409, reason: 'AlreadyExists', message });
 }
 

@@ -1,6 +1,7 @@
 import { isConflict } from '../../core/kube/errors.ts';
 import { type StoredTurn, turns } from '../../core/resources/kinds.ts';
 import type { TurnStatus } from '../../core/resources/turn.ts';
+import { learn } from '../world/learn.ts';
 import type { CachedTurn } from '../world/world.ts';
 import type { ReconcileContext } from './context.ts';
 import { logCommit } from './log-commit.ts';
@@ -18,7 +19,7 @@ export async function writeTurn(context: ReconcileContext, turn: CachedTurn, sta
     logCommit(context, written);
     return written;
   } catch (error) {
-    if (turn.status.index === undefined && !isRefusal(error)) context.memory.knowsTurns = false;
+    if (turn.status.index === undefined && !isRefusal(error)) learn(context.memory, { fact: 'TurnsUncertain' });
     throw error;
   }
 }

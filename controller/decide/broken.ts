@@ -1,13 +1,7 @@
 import { AssertionError } from 'node:assert';
 import { isTerminal } from '../../core/resources/turn.ts';
+import type { Failing } from '../world/learn.ts';
 import type { CachedTurn, World } from '../world/world.ts';
-
-/** Reconciles of one session that fail by a programming error, again and again. */
-export interface Failing {
-  count: number;
-  /** Time of the first failure, monotonic milliseconds. */
-  since: number;
-}
 
 const MOST_FAILURES = 5;
 /**

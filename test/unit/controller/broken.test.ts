@@ -1,12 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import {
-  culprit,
-  currentTurn,
-  type Failing,
-  failedAgain,
-  isProgrammingError,
-} from '../../../controller/decide/broken.ts';
+import { culprit, currentTurn, failedAgain, isProgrammingError } from '../../../controller/decide/broken.ts';
+import type { Failing } from '../../../controller/world/learn.ts';
 import { ApiError, TransportError } from '../../../core/kube/errors.ts';
 import { events } from '../../../core/kube/resources.ts';
 import { type StoredTurn, turns } from '../../../core/resources/kinds.ts';

@@ -1,9 +1,10 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import type { ReconcileContext, SessionMemory } from '../../../controller/act/context.ts';
+import type { ReconcileContext } from '../../../controller/act/context.ts';
 import { createPod } from '../../../controller/act/create-pod.ts';
 import { storeDelivery } from '../../../controller/act/store-delivery.ts';
 import { effective, isProblem } from '../../../controller/settings/effective.ts';
+import type { SessionMemory } from '../../../controller/world/learn.ts';
 import type { CachedSession } from '../../../controller/world/world.ts';
 import { ApiError } from '../../../core/kube/errors.ts';
 import type { Reason } from '../../../core/resources/reasons.ts';

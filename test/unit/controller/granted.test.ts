@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import type { ReconcileContext, SessionMemory } from '../../../controller/act/context.ts';
+import type { ReconcileContext } from '../../../controller/act/context.ts';
 import { startTurn } from '../../../controller/act/start-turn.ts';
 import { storeDelivery } from '../../../controller/act/store-delivery.ts';
 import { bodyFacts } from '../../../controller/caches/caches.ts';
@@ -8,6 +8,7 @@ import { decide } from '../../../controller/decide/decide.ts';
 import { grant } from '../../../controller/settings/granted.ts';
 import { awaiting, resumed } from '../../../controller/status/approval-status.ts';
 import { lostAttempt, queued, running } from '../../../controller/status/turn-status.ts';
+import type { SessionMemory } from '../../../controller/world/learn.ts';
 import type { CachedTurn, World } from '../../../controller/world/world.ts';
 import type { Granted, TurnApproval } from '../../../core/resources/turn.ts';
 import { silentLogger, systemClock } from '../../../core/system.ts';

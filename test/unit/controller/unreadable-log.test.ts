@@ -51,8 +51,8 @@ function reading(answer: { text?: string; error?: Error }) {
       links: { get: () => undefined, open: () => ({ takeLog: (log: Buffer) => taken.push(log.toString()) }) },
     },
   } as unknown as ReconcileContext;
-  const read = () => perform({ do: 'ReadLog', pod }, pass);
-  const commit = () => perform({ do: 'CommitLog', pod, turn }, pass);
+  const read = async () => perform({ do: 'ReadLog', pod }, pass);
+  const commit = async () => perform({ do: 'CommitLog', pod, turn }, pass);
   return { answer, clock, memory, taken, written, read, commit };
 }
 

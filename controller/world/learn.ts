@@ -1,0 +1,203 @@
+import type { StoredPod } from '../../core/kube/builtin.ts';
+import type { StateRef } from '../../core/resources/schema.ts';
+import { isTerminal } from '../../core/resources/turn.ts';
+import { highestState } from './highest-state.ts';
+import { isOwn, ownTurns } from './own-turns.ts';
+import type { CachedSession, CachedTurn, Memory, Problem } from './world.ts';
+
+/** Reconciles of one session that fail by a programming error, again and again. */
+export interface Failing {
+  count: number;
+  /** When the first failed; monotonic milliseconds. */
+  since: number;
+}
+
+/** Memory that the leader keeps of a session between reconciles. Decisions see the part of it that `Memory` names. */
+export interface SessionMemory extends Memory {
+  /** Inputs of turns that are written Running and not yet sent, by uid. */
+  inputs: ReadonlyMap<string, unknown>;
+  /** Reconciles in a row that failed by a programming error. */
+  failing?: Failing | undefined;
+  /** Turns at which they failed, by uid, and how. */
+  broken?: ReadonlyMap<string, string>;
+  /** Reconciles in a row that ended because somebody else had written the same object. */
+  conflicts?: number;
+}
+
+/** Fact about one session that an observation, a decision or an effect has brought to light. */
+export type Fact =
+  /** `turns`: those in the caches, where one of `broken` is unreadable. */
+  | { fact: 'Observed'; session: CachedSession; turns: readonly CachedTurn[]; pod: StoredPod | undefined }
+  /** `at`: milliseconds since the epoch. */
+  | { fact: 'SettingsChecked'; canStart: boolean; at: number }
+  | { fact: 'TurnsRead' }
+  /** A turn may have got an index that the caches do not show. */
+  | { fact: 'TurnsUncertain' }
+  | { fact: 'Conflicted' }
+  | { fact: 'StatusWritten' }
+  | { fact: 'QueueWritten'; at: number }
+  | { fact: 'Succeeded' }
+  | { fact: 'Failed'; failing: Failing | undefined }
+  | { fact: 'TurnBroken'; turn: string; why: string }
+  | { fact: 'IncarnationOwned' }
+  | { fact: 'FirstTurnTried'; problem?: Problem }
+  /** `problem` undefined: nothing keeps the pod from starting any more. */
+  | { fact: 'StartProblem'; problem: Problem | undefined }
+  /** `since`: milliseconds since the epoch, for the first failure. */
+  | { fact: 'CreationFailed'; problem: Problem; since: number }
+  | { fact: 'PodCreated' }
+  | { fact: 'GoneConfirmed'; podUID: string }
+  | { fact: 'PodRead'; podUID: string }
+  | { fact: 'LogRead'; podUID: string }
+  /** `at`: monotonic milliseconds. */
+  | { fact: 'LogUnreadable'; podUID: string; at: number }
+  | { fact: 'LogAnswered' }
+  | { fact: 'DeletionAsked'; podUID: string; why: string; accepted?: boolean }
+  | { fact: 'LinkClosed' }
+  | { fact: 'InputKnown'; turn: string; input: unknown }
+  | { fact: 'InputSent'; turn: string }
+  | { fact: 'UsageUnwritten'; of: number }
+  | { fact: 'CommitFailed'; problem: Problem; since: number }
+  | { fact: 'DeliverySettled' }
+  /** `ended`: the turn, where it has. */
+  | { fact: 'TurnCommitted'; state: StateRef | undefined; ended?: CachedTurn }
+  | { fact: 'RunLet'; podUID: string }
+  | { fact: 'InputGiven'; podUID: string }
+  | { fact: 'SuspensionAsked'; podUID: string; at: number }
+  | { fact: 'SuspensionUndone' }
+  | { fact: 'SuspensionVerified'; podUID: string; verified: StateRef | 'Unchanged' }
+  /** Pauses double from `firstMs` to `lastMs`. */
+  | { fact: 'SuspensionFailed'; problem: Problem; generation: number | undefined; at: number }
+  /** The next suspension has nothing to do with those that failed. */
+  | { fact: 'SuspensionFailuresOver' };
+
+/** Pauses between two attempts to suspend a session whose state cannot be had or stored. */
+const FIRST_AGAIN_MS = 5_000;
+const LAST_AGAIN_MS = 10 * 60_000;
+
+/** Takes a fact into the memory. Nothing else assigns it. */
+export function learn(memory: SessionMemory, fact: Fact): void {
+  Object.assign(memory, changes(memory, fact));
+}
+
+/** Fields of the memory that a fact gives another value; pure. */
+export function changes(memory: SessionMemory, fact: Fact): Partial<SessionMemory> {
+  switch (fact.fact) {
+    case 'Observed':
+      return observed(memory, fact);
+    case 'SettingsChecked':
+      return { unsettledSince: fact.canStart ? undefined : (memory.unsettledSince ?? fact.at) };
+    case 'TurnsRead':
+      return { knowsTurns: true };
+    case 'TurnsUncertain':
+      return { knowsTurns: false };
+    case 'Conflicted':
+      return { conflicts: (memory.conflicts ?? 0) + 1 };
+    case 'StatusWritten':
+      return { conflicts: 0 };
+    case 'QueueWritten':
+      return { queueWrittenAt: fact.at };
+    case 'Succeeded':
+      return { failing: undefined };
+    case 'Failed':
+      return { failing: fact.failing };
+    case 'TurnBroken':
+      return { broken: new Map(memory.broken).set(fact.turn, fact.why) };
+    case 'IncarnationOwned':
+      return {
+        confirmedGone: undefined,
+        logRead: undefined,
+        suspension: undefined,
+        startProblem: undefined,
+        lastPod: undefined,
+        createFailingSince: undefined,
+        suspensionFailed: undefined,
+        suspensionAsked: undefined,
+      };
+    case 'FirstTurnTried':
+      return { firstTurnProblem: fact.problem };
+    case 'StartProblem':
+      return { startProblem: fact.problem };
+    case 'CreationFailed':
+      return { startProblem: fact.problem, createFailingSince: memory.createFailingSince ?? fact.since };
+    case 'PodCreated':
+      return { startProblem: undefined, createFailingSince: undefined };
+    case 'GoneConfirmed':
+      return { confirmedGone: { podUID: fact.podUID } };
+    case 'PodRead':
+      return { podRead: { podUID: fact.podUID } };
+    case 'LogRead':
+      return { logRead: { podUID: fact.podUID } };
+    case 'LogUnreadable':
+      return memory.logFailing?.podUID === fact.podUID ? {} : { logFailing: { podUID: fact.podUID, since: fact.at } };
+    case 'LogAnswered':
+      return { logFailing: undefined };
+    case 'DeletionAsked': {
+      const { fact: _, ...asked } = fact;
+      return { deletionPending: asked };
+    }
+    case 'LinkClosed':
+      return { suspension: undefined, commitProblem: undefined, inputs: new Map() };
+    case 'InputKnown':
+      return { inputs: new Map(memory.inputs).set(fact.turn, fact.input) };
+    case 'InputSent':
+      return { inputs: new Map([...memory.inputs].filter(([turn]) => turn !== fact.turn)) };
+    case 'UsageUnwritten':
+      return { usageUnwritten: fact.of };
+    case 'CommitFailed':
+      return { commitProblem: { ...fact.problem, since: fact.since } };
+    case 'DeliverySettled':
+      return { commitProblem: undefined };
+    case 'TurnCommitted':
+      return committed(memory, fact);
+    case 'RunLet':
+      return { letRun: { podUID: fact.podUID } };
+    case 'InputGiven':
+      return { inputGiven: { podUID: fact.podUID } };
+    case 'SuspensionAsked':
+      return { suspension: undefined, suspensionAsked: { podUID: fact.podUID, at: fact.at } };
+    case 'SuspensionUndone':
+      return { suspension: undefined, suspensionAsked: undefined };
+    case 'SuspensionVerified':
+      return { suspension: { podUID: fact.podUID, verified: fact.verified }, suspensionFailed: undefined };
+    case 'SuspensionFailed': {
+      const count = (memory.suspensionFailed?.count ?? 0) + 1;
+      const againAt = fact.at + Math.min(FIRST_AGAIN_MS * 2 ** (count - 1), LAST_AGAIN_MS);
+      return { suspensionFailed: { problem: fact.problem, count, generation: fact.generation, againAt } };
+    }
+    case 'SuspensionFailuresOver':
+      return { suspensionFailed: undefined };
+  }
+}
+
+/** A turn that was deleted after its end, before its session counted it, still has its place in the order and its state. */
+function observed(
+  { uncounted, committed: remembered, broken, lastPod }: SessionMemory,
+  { session, turns, pod }: Fact & { fact: 'Observed' },
+): Partial<SessionMemory> {
+  const known = withDeleted(turns, ownTurns(session, uncounted ?? []).uncounted);
+  const written = session.status?.state;
+  const own = turns.filter((turn) => isOwn(session, turn));
+  const last = highestState([written, remembered, ...own.map(({ status }) => status.state)]);
+  const live = new Set(turns.filter(({ status }) => !isTerminal(status?.phase)).map(({ metadata }) => metadata.uid));
+  return {
+    lastPod: pod ?? lastPod,
+    uncounted: ownTurns(session, known).uncounted,
+    committed: last === written ? undefined : last,
+    ...(broken ? { broken: new Map([...broken].filter(([uid]) => live.has(uid))) } : {}),
+  };
+}
+
+/** The turns that are there, and those of `uncounted` that are not any more. */
+export function withDeleted(present: readonly CachedTurn[], uncounted: readonly CachedTurn[] = []): CachedTurn[] {
+  const uids = new Set(present.map(({ metadata }) => metadata.uid));
+  return [...present, ...uncounted.filter(({ metadata }) => !uids.has(metadata.uid))];
+}
+
+/** A committed turn counts, also where its object is deleted before the next observation. */
+function committed(memory: SessionMemory, { state, ended }: Fact & { fact: 'TurnCommitted' }): Partial<SessionMemory> {
+  const highest = { committed: highestState([memory.committed, state]) };
+  if (!ended) return highest;
+  const others = (memory.uncounted ?? []).filter(({ metadata }) => metadata.uid !== ended.metadata.uid);
+  return { ...highest, uncounted: [...others, ended] };
+}

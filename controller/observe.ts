@@ -61,7 +61,7 @@ export function assess(
     link: links.get(pod?.metadata.uid ?? session.status?.podUID)?.view,
     memory,
     applicant,
-    slot: hasPod ? 'Held' : ledger.slot(applicant, nextPod(session)),
+    slot: hasPod ? 'Held' : ledger.assess(applicant, nextPod(session)),
     groupSince,
     group: ledger.groups.view(key, groupSince),
     ...(preemptFor ? { preemptFor } : {}),

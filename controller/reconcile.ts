@@ -185,11 +185,10 @@ export class Reconciler {
   /** Joins or leaves the queue and the group in the step in which the decision was made: no other session came between. */
   #commitCapacity({ effects, key, session }: Attempt, world: World, decision: Decision): void {
     const { ledger, links } = effects;
-    if (decision.waiting) ledger.wait(world.applicant);
-    else if (!decision.actions.some((action) => action.do === 'OwnIncarnation')) {
-      ledger.leave(key);
-      this.#options.onNoPlace(key);
-    }
+    const owns = decision.actions.some((action) => action.do === 'OwnIncarnation');
+    const wants = decision.waiting ? 'Slot' : owns ? 'OwnIncarnation' : 'Nothing';
+    ledger.commitQueue(world.applicant, wants);
+    if (wants === 'Nothing') this.#options.onNoPlace(key);
     if (decision.group === 'Begins') ledger.groups.promise(key);
     else if (decision.group === 'Waits') ledger.groups.wait(key, world.groupSince);
     else ledger.groups.leave(key);

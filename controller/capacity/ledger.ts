@@ -40,6 +40,13 @@ export interface LedgerOptions {
 const STALE_MS = 180_000;
 const AGAIN_MS = 1_000;
 
+/** Sessions of the queue for which there is a slot. */
+interface Served {
+  keys: Set<string>;
+  /** Others have one as soon as those have theirs. */
+  othersFollow: boolean;
+}
+
 /**
  * Who may have a pod. Counts what is there by the caches and what this leader has promised since; unknown means full. A
  * promise is given and counted in one step, so two sessions never get one place. It is told of every change in the caches
@@ -55,10 +62,8 @@ export class Ledger {
   /** Promises whose request may still take effect, by pod or by session and turn, with what stops looking again. */
   readonly #unsure = new Map<string, () => void>();
   #open = false;
-  /** Those in line for whom there is a place now; found anew after every change. */
-  #served: Set<string> | undefined;
-  /** Others have one as soon as those have theirs. */
-  #othersFollow = false;
+  /** Sessions of the queue for which there is a slot now; found anew after every change. */
+  #served: Served | undefined;
 
   constructor(options: LedgerOptions) {
     const { caches, clock, onChange, epoch } = options;
@@ -125,8 +130,8 @@ export class Ledger {
     this.vacancy();
   }
 
-  /** Whether the session would get a place for the pod now. */
-  slot(applicant: Applicant, pod: string): Slot {
+  /** Whether the session would get a slot for the pod now, be it in the queue or not. Changes nothing. */
+  assess(applicant: Applicant, pod: string): Slot {
     if (this.#slotUsage.isPromised(keyOf({ namespace: applicant.namespace, name: pod }))) return 'Available';
     if (!this.#knows()) {
       const message = notKnown('Whether a running slot is free', this.#options.epoch());
@@ -142,20 +147,31 @@ export class Ledger {
       const taken = takenOf(full, applicant, this.#slotUsage.tally);
       return this.#waits(applicant, 'AtCapacity', fullMessage(full, applicant, taken, holders), holders);
     }
-    return this.#isServed(applicant) ? 'Available' : this.#waits(applicant, 'AtCapacity', COMES_LATER);
+    const isServed = this.#servedWith(applicant)?.keys.has(applicant.key) ?? true;
+    return isServed ? 'Available' : this.#waits(applicant, 'AtCapacity', COMES_LATER);
   }
 
-  /** Takes a place for the pod if one is to be had; it stays taken until `settle`. */
+  /**
+   * Has the session stand in the queue as it was decided: it waits there, is about to take the slot that `assess` found for
+   * it, or wants none. No await may stand between `assess` and this.
+   */
+  commitQueue(applicant: Applicant, wants: 'Slot' | 'Nothing' | 'OwnIncarnation'): void {
+    if (wants === 'Nothing') this.leave(applicant.key);
+    else if (wants === 'Slot' || this.#queue.has(applicant.key)) this.wait(applicant);
+  }
+
+  /** Takes a slot for the pod if one is to be had; it stays taken until `settle`. */
   reserve(applicant: Applicant, pod: string): boolean {
     const { key, namespace } = applicant;
     if (this.#slotUsage.isPromised(keyOf({ namespace, name: pod }))) return true;
-    if (this.slot(applicant, pod) !== 'Available') return false;
-    this.#queue.leave(key);
-    // Those for whom there was a place beside this one still have theirs.
-    this.#served?.delete(key);
+    if (this.assess(applicant, pod) !== 'Available') return false;
+    const served = this.#servedWith(applicant);
+    // Sessions for which there was a slot beside this one still have theirs, as far as they were found beside it.
+    if (this.#queue.leave(key)) this.#served?.keys.delete(key);
+    else this.#served = undefined;
     this.hold(applicant, pod);
     this.#queue.served(namespace, this.#options.clock.now());
-    if (this.#othersFollow) this.vacancy();
+    if (served?.othersFollow) this.vacancy();
     return true;
   }
 
@@ -259,7 +275,7 @@ export class Ledger {
   vacancy(): void {
     this.#served = undefined;
     if (this.#queue.size === 0 || !this.#knows()) return;
-    for (const key of this.#findServed()) this.#options.onChange(key);
+    for (const key of this.#findServed().keys) this.#options.onChange(key);
     this.#plan.soon();
   }
 
@@ -279,34 +295,27 @@ export class Ledger {
     return limitsOf(sources, space);
   }
 
-  #isServed(applicant: Applicant): boolean {
-    if (this.#queue.has(applicant.key)) {
-      // With another place in the order than before: it may be another's turn now.
-      if (this.#queue.join(applicant)) this.vacancy();
-      return this.#findServed().has(applicant.key);
-    }
-    if (this.#queue.size === 0) return true;
-    this.#queue.join(applicant);
-    this.#served = undefined;
-    const served = this.#findServed().has(applicant.key);
-    this.#queue.leave(applicant.key);
-    this.#served = undefined;
-    return served;
+  /** Sessions that are served where the applicant stands in the queue; undefined: it would stand there alone. */
+  #servedWith(applicant: Applicant): Served | undefined {
+    if (this.#queue.stands(applicant)) return this.#findServed();
+    return this.#queue.size === 0 ? undefined : this.#queue.preview(applicant, () => this.#serve());
+  }
+
+  #findServed(): Served {
+    this.#served ??= this.#serve();
+    return this.#served;
   }
 
   /**
-   * Where a session is passed over because those before it take what it needs, the order holds only once they have it: of
-   * a namespace that is among them nobody else is served until then, or the later one of the two might be the faster, and
-   * the next place be that of the one passed over.
+   * Goes through the queue as it is. Where a session is passed over because those before it take what it needs, the order
+   * holds only once they have it: of a namespace that is among them no other session is served until then, or the later one
+   * of the two might be the faster, and the next slot be that of the one passed over.
    */
-  #findServed(): Set<string> {
-    if (this.#served) return this.#served;
-    const served = new Set<string>();
+  #serve(): Served {
+    const found: Served = { keys: new Set(), othersFollow: false };
     const [serving, passedOver] = [new Set<string>(), new Set<string>()];
-    this.#served = served;
-    this.#othersFollow = false;
     const { maxRunning = Number.POSITIVE_INFINITY } = this.#options;
-    if (this.#slotUsage.tally.total >= maxRunning) return served;
+    if (this.#slotUsage.tally.total >= maxRunning) return found;
     const tally = Tally.copy(this.#slotUsage.tally);
     this.#queue.walk((applicant) => {
       const { key, namespace } = applicant;
@@ -317,15 +326,15 @@ export class Ledger {
         return false;
       }
       if (serving.has(namespace) && passedOver.size > (passedOver.has(namespace) ? 1 : 0)) {
-        this.#othersFollow = true;
+        found.othersFollow = true;
         return false;
       }
       tally.add(applicant);
       serving.add(namespace);
-      served.add(key);
+      found.keys.add(key);
       return true;
     });
-    return served;
+    return found;
   }
 
   #waits(

@@ -36,8 +36,7 @@ export class Queue {
    * anything changed.
    */
   join(applicant: Applicant): boolean {
-    const known = this.#laneOf.get(applicant.key)?.applicant;
-    if (known && compare(known, applicant) === 0 && spaceOf(known) === spaceOf(applicant)) return false;
+    if (this.stands(applicant)) return false;
     this.leave(applicant.key);
     const lanes = this.#lanes.get(applicant.namespace) ?? new Map<string, Lane>();
     this.#lanes.set(applicant.namespace, lanes);
@@ -59,6 +58,24 @@ export class Queue {
     lanes?.delete(lane.class);
     if (lanes?.size === 0) this.#lanes.delete(lane.namespace);
     return true;
+  }
+
+  /** Evaluates `look` as if the applicant stood in the queue, which is as before afterwards. */
+  preview<R>(applicant: Applicant, look: () => R): R {
+    const former = this.#laneOf.get(applicant.key)?.applicant;
+    const isMoved = this.join(applicant);
+    try {
+      return look();
+    } finally {
+      if (isMoved) this.leave(applicant.key);
+      if (isMoved && former) this.join(former);
+    }
+  }
+
+  /** Reports whether the applicant stands in the queue, at the position that its present priority and age give. */
+  stands(applicant: Applicant): boolean {
+    const known = this.#laneOf.get(applicant.key)?.applicant;
+    return known !== undefined && compare(known, applicant) === 0 && spaceOf(known) === spaceOf(applicant);
   }
 
   /**

@@ -45,9 +45,9 @@ function setUp(options: { max?: number; before?: (caches: SeenCluster) => void; 
   return { caches, ledger, told, clock, see };
 }
 
-const available = (ledger: Ledger, applicant: Applicant) => ledger.slot(applicant, 'next') === 'Available';
+const available = (ledger: Ledger, applicant: Applicant) => ledger.assess(applicant, 'next') === 'Available';
 const whyNot = (ledger: Ledger, applicant: Applicant) => {
-  const place = ledger.slot(applicant, 'next');
+  const place = ledger.assess(applicant, 'next');
   assert.ok(typeof place === 'object', `${applicant.key} has a place`);
   return place;
 };
@@ -439,7 +439,7 @@ test('no limit is ever exceeded in any order of events, and the counts equal tho
           });
           successor.open();
           for (const { applicant: other } of state) {
-            const [ours, theirs] = [ledger.slot(other, 'next'), successor.slot(other, 'next')];
+            const [ours, theirs] = [ledger.assess(other, 'next'), successor.assess(other, 'next')];
             const full = (place: typeof ours) => typeof place === 'object' && place.message.includes('taken');
             assert.equal(full(ours), full(theirs), `${other.key}: ${JSON.stringify([ours, theirs])}`);
           }

@@ -1,10 +1,10 @@
 /** Events of a session's agents, from the logs of its pods, one pod after the other. */
 import { StringDecoder } from 'node:string_decoder';
-import { type EventLine, parseEventLine } from '../core/agent-events.ts';
 import { ApiError } from '../core/kube/errors.ts';
 import { follow } from '../core/kube/follow.ts';
 import type { KubeApi } from '../core/kube/types.ts';
-import { followPodLog } from '../core/pod-log.ts';
+import { type EventLine, parseEventLine } from '../core/pod-log/agent-events.ts';
+import { followPodLog } from '../core/pod-log/follow.ts';
 import { type StoredSession, sessions } from '../core/resources/kinds.ts';
 import { CONTAINER } from '../core/resources/names.ts';
 import { type Clock, delay } from '../core/runtime.ts';

@@ -1,6 +1,6 @@
 import { Counter, Histogram, Registry } from 'prom-client';
 import type { KubeClientOptions } from '../core/kube/client.ts';
-import { measureRequests } from '../core/metrics.ts';
+import { measureRequests } from '../core/program/metrics.ts';
 
 /** Route of a request, as the OpenAPI document has it; the empty string for no route. */
 export interface Answered {

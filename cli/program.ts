@@ -1,5 +1,5 @@
 import { Argument, Command, CommanderError, Option } from 'commander';
-import { VERSION } from '../core/version.ts';
+import { VERSION } from '../core/program/version.ts';
 import type { Cli, ClusterFlags } from './cli.ts';
 import type { ApproveFlags } from './commands/approve.ts';
 import type { CancelFlags } from './commands/cancel.ts';

@@ -2,7 +2,7 @@ import { Counter, Gauge, Histogram, Registry } from 'prom-client';
 import { noneRefused } from '../core/frames/decode.ts';
 import type { KubeClientOptions } from '../core/kube/client.ts';
 import { ApiError, TransportError } from '../core/kube/errors.ts';
-import { measureRequests } from '../core/metrics.ts';
+import { measureRequests } from '../core/program/metrics.ts';
 import type { StoredTurn } from '../core/resources/kinds.ts';
 import { sessionPhase } from '../core/resources/session.ts';
 import { isProgrammingError } from './decide/broken.ts';

@@ -6,7 +6,7 @@ import { execFile } from 'node:child_process';
 import { access, chmod, constants, copyFile, mkdir, readdir, readFile, rm, symlink, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
-import { NODE_FLAGS } from '../core/node-flags.ts';
+import { NODE_FLAGS } from '../core/program/node-flags.ts';
 import { type ArchiveResult, type Image, type ImageConfig, writeArchive } from './archive.ts';
 import { baseModes, nodePath, stageBase, user } from './base.ts';
 import { bundle, licences } from './bundle.ts';

@@ -4,7 +4,7 @@ import { rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { isConflict, isNotFound } from '../core/kube/errors.ts';
 import { leases } from '../core/kube/resources.ts';
-import { NODE_FLAGS } from '../core/node-flags.ts';
+import { NODE_FLAGS } from '../core/program/node-flags.ts';
 import { type Clock, delay, type Logger, type Random } from '../core/runtime.ts';
 import { startApiServer } from './apiserver/server.ts';
 import type { ApiServer } from './apiserver/types.ts';

@@ -3,7 +3,7 @@
 import { parseArgs } from 'node:util';
 import { z } from 'zod';
 import { homeFolder } from '../core/embedded.ts';
-import { VERSION } from '../core/version.ts';
+import { VERSION } from '../core/program/version.ts';
 
 /** Wrong flags or environment; the text lists every problem. */
 export class UsageError extends Error {

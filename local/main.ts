@@ -37,7 +37,7 @@ async function run(config: LocalConfig): Promise<number> {
 async function foreground(config: LocalConfig, kubeconfig: string): Promise<void> {
   // Modules for a running cluster are loaded here: the other commands answer without waiting for them.
   const [{ programLog }, { systemClock, systemRandom }, { up }] = await Promise.all([
-    import('../core/log.ts'),
+    import('../core/program/log.ts'),
     import('../core/system.ts'),
     import('./up.ts'),
   ]);

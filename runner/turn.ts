@@ -1,5 +1,5 @@
-import { eventLine } from '../core/agent-events.ts';
 import type { Decided, Question, Result, ResumeTurn, Started, StartTurn, Usage } from '../core/frames/messages.ts';
+import { eventLine } from '../core/pod-log/agent-events.ts';
 import { formatDuration } from '../core/resources/duration.ts';
 import { MAX_LEFT_RUNNING } from '../core/resources/limits.ts';
 import { turnError } from '../core/result/conclude.ts';

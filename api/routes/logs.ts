@@ -1,6 +1,6 @@
 import * as z from 'zod';
+import { podText, sessionText } from '../../core/pod-log/session-text.ts';
 import { sessions } from '../../core/resources/kinds.ts';
-import { podText, sessionText } from '../../core/session-text.ts';
 import { Problem } from '../problems.ts';
 import { type Route, route } from '../route.ts';
 import { sessionParams } from '../schemas.ts';

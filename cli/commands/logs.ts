@@ -1,8 +1,8 @@
 import { follow } from '../../core/kube/follow.ts';
+import { podText, sessionText } from '../../core/pod-log/session-text.ts';
 import { type StoredSession, type StoredTurn, sessions, turns } from '../../core/resources/kinds.ts';
 import { isTerminal } from '../../core/resources/turn.ts';
 import { delay } from '../../core/runtime.ts';
-import { podText, sessionText } from '../../core/session-text.ts';
 import type { Cli, ClusterFlags } from '../cli.ts';
 import { type Cluster, withCluster } from '../cluster.ts';
 import { failed, refused } from '../errors.ts';

@@ -1,5 +1,5 @@
 import type { Container, Pod } from '../../core/kube/builtin.ts';
-import { NODE_FLAGS } from '../../core/node-flags.ts';
+import { NODE_FLAGS } from '../../core/program/node-flags.ts';
 import { BRINGER, INJECTOR, RUNNER_DIRECTORY } from '../../core/resources/names.ts';
 
 const VOLUME = 'runner';

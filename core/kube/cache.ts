@@ -1,5 +1,5 @@
+import { compareVersions } from './resource-version.ts';
 import type { KubeObject, ObjectRef, Stored } from './types.ts';
-import { compareVersions } from './versions.ts';
 
 /** Returns `namespace/name`, or `name` of a cluster-scoped object. */
 export function keyOf({ namespace, name }: ObjectRef): string {

@@ -2,7 +2,7 @@ import { execFileSync, spawnSync } from 'node:child_process';
 import { chmodSync, copyFileSync, mkdtempSync, readdirSync, readFileSync, readlinkSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { NODE_FLAGS } from '../../core/node-flags.ts';
+import { NODE_FLAGS } from '../../core/program/node-flags.ts';
 import { eventually } from './eventually.ts';
 import { peakMemory } from './processes.ts';
 import { skipWithout } from './requires.ts';

@@ -6,7 +6,7 @@ import { KubeClient } from '../../core/kube/client.ts';
 import { loadConnection } from '../../core/kube/config.ts';
 import { events, leases, nodes, pods } from '../../core/kube/resources.ts';
 import type { Stored } from '../../core/kube/types.ts';
-import { NODE_FLAGS } from '../../core/node-flags.ts';
+import { NODE_FLAGS } from '../../core/program/node-flags.ts';
 import {
   type Session,
   type SessionClass,

@@ -2,11 +2,11 @@ import type { AddressInfo } from 'node:net';
 import { apiConfig } from '../../../api/config.ts';
 import type { Problem } from '../../../api/problems.ts';
 import { buildServer } from '../../../api/server.ts';
-import { parseConfig } from '../../../core/config.ts';
 import { KubeClient } from '../../../core/kube/client.ts';
 import { loadConnection } from '../../../core/kube/config.ts';
 import { serviceAccounts } from '../../../core/kube/resources.ts';
 import type { Resource } from '../../../core/kube/types.ts';
+import { parseConfig } from '../../../core/program/config.ts';
 import { silentLogger, systemClock, systemRandom } from '../../../core/system.ts';
 import { Installation } from '../../support/installation.ts';
 

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { createServer } from 'node:net';
 import { test } from 'node:test';
-import { startFailure } from '../../../core/start-failure.ts';
+import { startFailure } from '../../../core/program/start-failure.ts';
 
 test('a port that is taken is told in one line, what nobody foresaw with where it comes from', async () => {
   const server = createServer().listen(0, '127.0.0.1');

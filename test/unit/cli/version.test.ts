@@ -4,7 +4,7 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, test } from 'node:test';
 import { parse } from 'yaml';
-import { VERSION } from '../../../core/version.ts';
+import { VERSION } from '../../../core/program/version.ts';
 
 const ROOT = join(import.meta.dirname, '..', '..', '..');
 const { version } = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8'));

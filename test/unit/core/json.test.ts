@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import fc from 'fast-check';
-import { eventLine, parseEventLine } from '../../../core/agent-events.ts';
 import { packMessage, unpackMessage } from '../../../core/frames/wire.ts';
 import { canonicalJson, isDouble, isInt64, isRawNumber, lostNumber, parseExact } from '../../../core/json.ts';
+import { eventLine, parseEventLine } from '../../../core/pod-log/agent-events.ts';
 import { parseEnvelope } from '../../../core/result/envelope.ts';
 import { redactValue } from '../../../core/result/output.ts';
 import { hiddenBy } from '../../../core/text/hidden.ts';

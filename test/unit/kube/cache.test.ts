@@ -2,8 +2,8 @@ import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import fc from 'fast-check';
 import { type Change, keyOf, ObjectCache, refOf } from '../../../core/kube/cache.ts';
+import { compareVersions } from '../../../core/kube/resource-version.ts';
 import type { KubeObject, Stored } from '../../../core/kube/types.ts';
-import { compareVersions } from '../../../core/kube/versions.ts';
 
 type Thing = KubeObject & { value: number };
 type Happened = { type: 'ADDED' | 'MODIFIED' | 'DELETED'; object: Stored<Thing> };

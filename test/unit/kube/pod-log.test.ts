@@ -2,13 +2,13 @@ import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import fc from 'fast-check';
 import { agentEvents } from '../../../api/agent-events.ts';
-import { eventLine } from '../../../core/agent-events.ts';
 import { ApiError, TransportError } from '../../../core/kube/errors.ts';
 import type { KubeApi } from '../../../core/kube/types.ts';
-import { LogPosition } from '../../../core/log-position.ts';
-import { followPodLog } from '../../../core/pod-log.ts';
+import { eventLine } from '../../../core/pod-log/agent-events.ts';
+import { followPodLog } from '../../../core/pod-log/follow.ts';
+import { LogPosition } from '../../../core/pod-log/position.ts';
+import { sessionText } from '../../../core/pod-log/session-text.ts';
 import { type Clock, delay } from '../../../core/runtime.ts';
-import { sessionText } from '../../../core/session-text.ts';
 
 const START = Date.UTC(2030, 0, 1);
 

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import type { KubeClient } from '../../../core/kube/client.ts';
-import { requireSupportedVersion, UnsupportedVersionError } from '../../../core/kube/version.ts';
+import { requireSupportedVersion, UnsupportedVersionError } from '../../../core/kube/server-version.ts';
 
 const server = (major: string, minor: string): Pick<KubeClient, 'raw'> => ({
   raw: async (method, path) => {

@@ -13,7 +13,7 @@ describe('a disk that is full', () => {
     const full = openSync('/dev/full', 'w');
     try {
       const code = `
-        import { programLog } from '${ROOT}/core/log.ts';
+        import { programLog } from '${ROOT}/core/program/log.ts';
         const log = programLog(1, 'info');
         for (let i = 0; i < 3000; i++) log.info({ i }, 'a line of some length, so that many of them are too many to be kept');
         console.error('alive');`;

@@ -1,10 +1,10 @@
 /** Follows the log of one pod for as long as the pod exists, across lost connections. */
-import { ApiError, isNotFound, isPodGone, TransportError } from './kube/errors.ts';
-import { mayPass } from './kube/retry.ts';
-import type { KubeApi } from './kube/types.ts';
-import { LogPosition } from './log-position.ts';
-import { CONTAINER } from './resources/names.ts';
-import { type Clock, delay } from './runtime.ts';
+import { ApiError, isNotFound, isPodGone, TransportError } from '../kube/errors.ts';
+import { mayPass } from '../kube/retry.ts';
+import type { KubeApi } from '../kube/types.ts';
+import { CONTAINER } from '../resources/names.ts';
+import { type Clock, delay } from '../runtime.ts';
+import { LogPosition } from './position.ts';
 
 /** Wait before the log of a pod that has just started is tried again, milliseconds. */
 const RETRY_MS = 250;

@@ -3,7 +3,7 @@
  * and 35 ms.
  */
 import { Counter, collectDefaultMetrics, Gauge, type Registry } from 'prom-client';
-import type { KubeClientOptions } from './kube/client.ts';
+import type { KubeClientOptions } from '../kube/client.ts';
 import { VERSION } from './version.ts';
 
 /**

@@ -1,6 +1,6 @@
+import { KubeConfigError } from '../kube/connection.ts';
+import { UnsupportedVersionError } from '../kube/server-version.ts';
 import { ConfigError } from './config.ts';
-import { KubeConfigError } from './kube/connection.ts';
-import { UnsupportedVersionError } from './kube/version.ts';
 
 /** Message of a program that cannot start, for stderr. Only an unexpected error includes its stack. */
 export function startFailure(program: string, error: unknown): string {

@@ -1,6 +1,6 @@
 /** Events of agents, as the readable text of a pod shows them. */
 
-import { parseExact } from './json.ts';
+import { parseExact } from '../json.ts';
 
 /** Prefix of the line of an event; a JSON object follows. */
 const EVENT_PREFIX = '[berth event] ';

@@ -1,12 +1,12 @@
 /** Readable text of a running session: the text of its pods, without the runner's frames. */
-import { ReadableText } from './frames/readable.ts';
-import { ApiError } from './kube/errors.ts';
-import { follow } from './kube/follow.ts';
-import type { KubeApi } from './kube/types.ts';
-import { followPodLog } from './pod-log.ts';
-import { sessions } from './resources/kinds.ts';
-import { CONTAINER } from './resources/names.ts';
-import type { Clock } from './runtime.ts';
+import { ReadableText } from '../frames/readable.ts';
+import { ApiError } from '../kube/errors.ts';
+import { follow } from '../kube/follow.ts';
+import type { KubeApi } from '../kube/types.ts';
+import { sessions } from '../resources/kinds.ts';
+import { CONTAINER } from '../resources/names.ts';
+import type { Clock } from '../runtime.ts';
+import { followPodLog } from './follow.ts';
 
 /** Options of the text; `sinceTime`, RFC 3339, leaves out everything written earlier. */
 export interface TextOptions {

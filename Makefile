@@ -7,7 +7,15 @@ KEEPER_SOURCES := $(wildcard runner/keeper/*.c runner/keeper/*.h)
 AGENT_SOURCES := $(wildcard runner/agent/*.c)
 INSTALLED := node_modules/.installed
 
-# $(call suite,NAME,FILES,SECONDS,OPTIONS,WRAPPER): runs a test suite; what it counted goes to build/reports/NAME.json.
+# $(call vitest,NAME,SECONDS,WRAPPER): runs a project of vitest.config.ts; what it counted goes to build/reports/NAME.json.
+# The time limit is for what the runner itself does not end.
+define vitest
+@rm -f build/reports/$(1).json
+$(3) timeout --kill-after=10 $(2) $(NODE) node_modules/vitest/vitest.mjs run --configLoader native --project $(1) --allowOnly=false $(if $(MAKE_TERMOUT),,--no-color) \
+  --reporter=default --reporter=./test/support/suite-report.ts --outputFile=build/reports/$(1).json
+endef
+
+# $(call suite,NAME,FILES,SECONDS,OPTIONS,WRAPPER): runs a test suite under node:test; what it counted goes to build/reports/NAME.json.
 # The time limit is for what the runner itself does not end: a test file that never lets go of something.
 define suite
 @mkdir -p build/reports
@@ -40,7 +48,7 @@ check: $(INSTALLED) ## types, style, unused code, generated files
 test: check unit sim integration ## all that needs no Kubernetes
 
 unit: $(INSTALLED) $(KEEPER) ## the parts, each for itself
-	$(call suite,unit,'test/unit/**/*.test.ts',300,--test-concurrency=2)
+	$(call vitest,unit,300)
 
 # SEED=123 runs one seed; TRACE=1 shows everything that happens in it.
 sim: $(INSTALLED) ## the controller and the runner in a simulated cluster; SEED=123 TRACE=1 replays a failure

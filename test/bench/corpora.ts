@@ -6,12 +6,14 @@ import { generatedPairs, type Pairs, soupPairs, writtenPairs } from '../integrat
 import type { Figure } from './figures.ts';
 
 const TESTS = join(import.meta.dirname, '..');
-/** Stands in for node:test: runs what describes tests, and counts instead of running them. */
+/** Modules that tests import their runner from. */
+const RUNNERS = new Set(['node:test', 'vitest']);
+/** Stands in for the test runner: runs what describes tests, and counts instead of running them. */
 const COUNTING = `
 const count = () => { globalThis.counted += 1; };
 const describe = (...args) => args.at(-1)();
 const nothing = () => {};
-export { count as it, count as test, describe, describe as suite, nothing as after, nothing as afterEach, nothing as before, nothing as beforeEach };
+export { count as test, describe, nothing as after, nothing as afterAll, nothing as afterEach, nothing as before, nothing as beforeAll, nothing as beforeEach };
 `;
 
 /** How many texts bash runs both ways. */
@@ -42,7 +44,7 @@ function shell(): Figure {
 async function hostile(): Promise<Figure> {
   const url = `data:text/javascript,${encodeURIComponent(COUNTING)}`;
   const hooks = registerHooks({
-    resolve: (name, context, next) => (name === 'node:test' ? { url, shortCircuit: true } : next(name, context)),
+    resolve: (name, context, next) => (RUNNERS.has(name) ? { url, shortCircuit: true } : next(name, context)),
   });
   const counts: Record<string, number> = {};
   try {

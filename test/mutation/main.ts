@@ -71,8 +71,8 @@ async function verdictOf(mutant: Mutant): Promise<Verdict> {
 
 function unitTests(files: readonly string[]): string[] {
   return [
-    ...['--test', '--test-isolation=none', `--test-timeout=${LIMIT_MS}`],
-    ...['--test-reporter', './test/mutation/reporter.ts', ...files],
+    ...['node_modules/vitest/vitest.mjs', 'run', '--configLoader', 'native'],
+    ...['--config', 'test/mutation/vitest.config.ts', ...files],
   ];
 }
 
@@ -80,6 +80,8 @@ function unitTests(files: readonly string[]): string[] {
 function failureOf(mutant: Mutant | undefined, command: readonly string[]): Promise<string | undefined> {
   const child = spawn(process.execPath, ['--import', './test/mutation/plant.ts', ...command], {
     cwd: ROOT,
+    // A process group, for what the tests run in to end with them.
+    detached: true,
     env: { ...process.env, BERTH_MUTANT: JSON.stringify(mutant ?? null) },
     stdio: ['ignore', 'pipe', 'ignore'],
   });
@@ -87,7 +89,7 @@ function failureOf(mutant: Mutant | undefined, command: readonly string[]): Prom
     let killedBy: string | undefined;
     const kill = (reason: string) => {
       killedBy ??= reason;
-      child.kill('SIGKILL');
+      if (child.pid !== undefined && child.exitCode === null) process.kill(-child.pid, 'SIGKILL');
     };
     const timer = setTimeout(() => kill('the time limit'), LIMIT_MS);
     let output = '';

@@ -1,6 +1,16 @@
-import type { TestEvent } from 'node:test/reporters';
+import type { Reporter, TestCase, TestModule, TestSuite } from 'vitest/node';
 
-/** Reporter for `node --test` that prints one line per failed test, as it fails. */
-export default async function* report(source: AsyncIterable<TestEvent>): AsyncGenerator<string> {
-  for await (const event of source) if (event.type === 'test:fail') yield `FAILED ${event.data.name}\n`;
+/** Reporter of vitest that prints one line per failure, as it happens. */
+export default class Failures implements Reporter {
+  onTestCaseResult(test: TestCase): void {
+    if (test.result().state === 'failed') console.log(`FAILED ${test.name}`);
+  }
+
+  onTestSuiteResult(suite: TestSuite): void {
+    if (suite.errors().length > 0) console.log(`FAILED ${suite.name}`);
+  }
+
+  onTestModuleEnd(file: TestModule): void {
+    if (file.errors().length > 0) console.log(`FAILED ${file.relativeModuleId}`);
+  }
 }

@@ -1,3 +1,5 @@
+import type { TestOptions } from 'vitest';
+
 /** Requirements of some tests on the machine. */
 const NEEDS = ['keeper', 'agent-tool', 'root', 'pid-namespaces', 'memory-cgroup', 'python'] as const;
 export type Need = (typeof NEEDS)[number];
@@ -17,4 +19,9 @@ export function skipWithout(need: Need, has: boolean, reason: string): string | 
   if (has) return false;
   if (REQUIRED.has(need)) throw new Error(`REQUIRE names "${need}", but: ${reason}`);
   return reason;
+}
+
+/** Options of a test or suite that needs something, from a reason to skip it; the reports name the reason. */
+export function skipIf(reason: string | false): TestOptions {
+  return reason === false ? {} : { skip: true, meta: { skipped: reason } };
 }

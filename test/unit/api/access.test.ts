@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { describe, test } from 'node:test';
+import { describe, test } from 'vitest';
 import { Access } from '../../../api/auth/access.ts';
 import { Problem } from '../../../api/problems.ts';
 import type { TokenReview } from '../../../core/kube/builtin.ts';

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { describe, test } from 'node:test';
+import { describe, test } from 'vitest';
 import { fieldErrors, toProblem } from '../../../api/errors.ts';
 import { PROBLEMS, Problem, problemSchema } from '../../../api/problems.ts';
 import { runCreate, sessionCreate } from '../../../api/schemas.ts';

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { createServer } from 'node:net';
-import { test } from 'node:test';
+import { test } from 'vitest';
 import { startFailure } from '../../../core/program/start-failure.ts';
 
 test('a port that is taken is told in one line, what nobody foresaw with where it comes from', async () => {

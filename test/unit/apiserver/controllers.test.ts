@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { test } from 'node:test';
+import { test } from 'vitest';
 import { silentLogger, systemRandom } from '../../../core/system.ts';
 import { bootstrap } from '../../../local/apiserver/bootstrap.ts';
 import { Controllers } from '../../../local/apiserver/controllers/controllers.ts';

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
-import { describe, test } from 'node:test';
 import fc from 'fast-check';
+import { describe, test } from 'vitest';
 import { applyConfiguration } from '../../../local/apiserver/apply/apply.ts';
 import { fieldsOf, fromFieldsV1, toFieldsV1 } from '../../../local/apiserver/apply/field-set.ts';
 import { type ApiObject, clone, isObject } from '../../../local/apiserver/object.ts';

@@ -2,8 +2,8 @@ import assert from 'node:assert/strict';
 import { mkdtempSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { describe, test } from 'node:test';
 import fc from 'fast-check';
+import { describe, test } from 'vitest';
 import type { ApiObject } from '../../../local/apiserver/object.ts';
 import { Journal } from '../../../local/apiserver/store/journal.ts';
 import { type Change, VersionedStore } from '../../../local/apiserver/store/versioned.ts';
@@ -203,9 +203,9 @@ describe('the journal', () => {
     return { journal, store, lost, put, all };
   }
 
-  function folder(t: { after(fn: () => void): void }): string {
+  function folder(t: { onTestFinished(fn: () => void): void }): string {
     const dir = mkdtempSync(join(tmpdir(), 'berth-journal-'));
-    t.after(() => rmSync(dir, { recursive: true, force: true }));
+    t.onTestFinished(() => rmSync(dir, { recursive: true, force: true }));
     return dir;
   }
 

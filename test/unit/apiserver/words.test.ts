@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
-import { describe, test } from 'node:test';
 import fc from 'fast-check';
+import { describe, test } from 'vitest';
 import { compareVersions } from '../../../local/apiserver/discovery/discovery.ts';
 import { decodeProtobuf } from '../../../local/apiserver/http/protobuf.ts';
 import { parseResourcePath } from '../../../local/apiserver/http/request.ts';

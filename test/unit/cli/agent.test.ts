@@ -2,11 +2,11 @@ import assert from 'node:assert/strict';
 import { chmodSync, mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { after, describe, test } from 'node:test';
+import { afterAll, describe, test } from 'vitest';
 import { agentFrom } from '../../../cli/agent.ts';
 
 const root = mkdtempSync(join(tmpdir(), 'berth-cli-agent-'));
-after(() => rmSync(root, { recursive: true }));
+afterAll(() => rmSync(root, { recursive: true }));
 mkdirSync(join(root, 'bin'));
 mkdirSync(join(root, 'work', 'sub'), { recursive: true });
 writeFileSync(join(root, 'bin', 'tool'), '');

@@ -2,11 +2,11 @@ import assert from 'node:assert/strict';
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { after, describe, test } from 'node:test';
+import { afterAll, describe, test } from 'vitest';
 import { connectionOptions } from '../../../cli/cluster.ts';
 
 const root = mkdtempSync(join(tmpdir(), 'berth-cli-home-'));
-after(() => rmSync(root, { recursive: true }));
+afterAll(() => rmSync(root, { recursive: true }));
 const stopped = join(root, 'stopped');
 const running = join(root, 'running');
 for (const home of [stopped, running]) mkdirSync(home);

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { describe, test } from 'node:test';
+import { describe, test } from 'vitest';
 import { describeError, failed, Interrupted, refused, unreachable } from '../../../cli/errors.ts';
 import { KubeConfigError } from '../../../core/kube/connection.ts';
 import { ApiError, TransportError } from '../../../core/kube/errors.ts';

@@ -2,12 +2,12 @@ import assert from 'node:assert/strict';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { after, describe, test } from 'node:test';
+import { afterAll, describe, test } from 'vitest';
 import { readInput } from '../../../cli/input.ts';
 import { MAX_INPUT_BYTES } from '../../../core/resources/limits.ts';
 
 const cwd = mkdtempSync(join(tmpdir(), 'berth-cli-input-'));
-after(() => rmSync(cwd, { recursive: true }));
+afterAll(() => rmSync(cwd, { recursive: true }));
 
 function cli(stdin = '') {
   async function* chunks() {

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { describe, test } from 'node:test';
+import { describe, test } from 'vitest';
 import { type AgentSettings, agentSettings } from '../../../controller/settings/agent.ts';
 import { type Agent, agent as agentSchema } from '../../../core/resources/agent.ts';
 

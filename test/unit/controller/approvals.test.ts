@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { describe, test } from 'node:test';
+import { describe, test } from 'vitest';
 import { adoptApproval, commitRequest, consume } from '../../../controller/act/approval.ts';
 import type { ReconcileContext } from '../../../controller/act/context.ts';
 import { slimApproval } from '../../../controller/caches/caches.ts';

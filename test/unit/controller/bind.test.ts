@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { describe, test } from 'node:test';
+import { describe, test } from 'vitest';
 import { bindRunner } from '../../../controller/act/bind.ts';
 import type { ReconcileContext } from '../../../controller/act/context.ts';
 import { effective, isProblem } from '../../../controller/settings/effective.ts';

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { describe, test } from 'node:test';
+import { describe, test } from 'vitest';
 import { boundedApi } from '../../../controller/api/bounded-api.ts';
 import type { KubeApi, ListOptions } from '../../../core/kube/types.ts';
 import { blobs } from '../../../core/resources/kinds.ts';

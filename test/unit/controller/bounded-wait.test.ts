@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { describe, test } from 'node:test';
+import { describe, test } from 'vitest';
 import { boundedWait } from '../../../controller/act/bounded-wait.ts';
 import { WorkQueue } from '../../../core/kube/queue.ts';
 import { silentLogger } from '../../../core/system.ts';

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { describe, test } from 'node:test';
+import { describe, test } from 'vitest';
 import { culprit, currentTurn, failedAgain, isProgrammingError } from '../../../controller/decide/broken.ts';
 import type { Failing } from '../../../controller/world/learn.ts';
 import { ApiError, TransportError } from '../../../core/kube/errors.ts';
@@ -71,9 +71,9 @@ describe('a programming error', () => {
 });
 
 /** The controller fails by an error of its own when it writes what `matches`. */
-function planted(t: { after(fn: () => void): void }, matches: (turn: StoredTurn) => boolean) {
+function planted(t: { onTestFinished(fn: () => void): void }, matches: (turn: StoredTurn) => boolean) {
   const { replace } = SimApi.prototype;
-  t.after(() => {
+  t.onTestFinished(() => {
     SimApi.prototype.replace = replace;
   });
   SimApi.prototype.replace = function (resource, object, options) {

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { test } from 'node:test';
+import { test } from 'vitest';
 import { informerCaches } from '../../../controller/caches/caches.ts';
 import type { KubeApi } from '../../../core/kube/types.ts';
 import { turns } from '../../../core/resources/kinds.ts';

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { describe, test } from 'node:test';
+import { describe, test } from 'vitest';
 import type { ReconcileContext } from '../../../controller/act/context.ts';
 import { createPod } from '../../../controller/act/create-pod.ts';
 import { storeDelivery } from '../../../controller/act/store-delivery.ts';

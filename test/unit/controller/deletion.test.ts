@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { describe, test } from 'node:test';
+import { describe, test } from 'vitest';
 import { decide } from '../../../controller/decide/decide.ts';
 import type { World } from '../../../controller/world/world.ts';
 import {

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
-import { describe, test } from 'node:test';
 import fc from 'fast-check';
+import { describe, test } from 'vitest';
 import { framesInLog } from '../../../controller/link/ended-log.ts';
 import { Link } from '../../../controller/link/link.ts';
 import { frameText, readyText } from '../../../core/frames/encode.ts';

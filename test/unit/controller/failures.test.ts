@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { describe, test } from 'node:test';
+import { describe, test } from 'vitest';
 import type { Action } from '../../../controller/decide/actions.ts';
 import { decide } from '../../../controller/decide/decide.ts';
 import { noteworthy } from '../../../controller/status/events.ts';

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { test } from 'node:test';
+import { test } from 'vitest';
 import { decide } from '../../../controller/decide/decide.ts';
 import { sessions, turns } from '../../../core/resources/kinds.ts';
 import { firstTurnName } from '../../../core/resources/names.ts';

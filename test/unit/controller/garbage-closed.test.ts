@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { test } from 'node:test';
+import { test } from 'vitest';
 import type { GarbageTools } from '../../../controller/garbage/context.ts';
 import { sweepOrphans } from '../../../controller/garbage/sweep-orphans.ts';
 import { ApiError } from '../../../core/kube/errors.ts';

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { describe, test } from 'node:test';
+import { describe, test } from 'vitest';
 import { dueIn, type HistorySize } from '../../../controller/garbage/pace.ts';
 import { turns } from '../../../core/resources/kinds.ts';
 import { QuietWorld } from '../../support/quiet-world.ts';

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import type { AddressInfo } from 'node:net';
-import { test } from 'node:test';
+import { test } from 'vitest';
 import { serveHealth } from '../../../controller/health.ts';
 
 test('/healthz fails for what only a new start can mend, /readyz for what is missing, and says what is left out; /metrics is beside them', async () => {

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { describe, test } from 'node:test';
+import { describe, test } from 'vitest';
 import { changes, type Fact, learn, type SessionMemory } from '../../../controller/world/learn.ts';
 import { aPod, aSession, aTurn, NOW, POD_UID, RUNNING_STATUS } from '../../support/world.ts';
 

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { test } from 'node:test';
+import { test } from 'vitest';
 import { ApiMetrics } from '../../../api/metrics.ts';
 import { Tally } from '../../../controller/capacity/tally.ts';
 import { type Inventory, meteredApi } from '../../../controller/meter.ts';

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { describe, test } from 'node:test';
+import { describe, test } from 'vitest';
 import { NetworkPolicies } from '../../../controller/network/policies.ts';
 import type { CachedSession } from '../../../controller/world/world.ts';
 import type { NetworkPolicy, StoredPod } from '../../../core/kube/builtin.ts';

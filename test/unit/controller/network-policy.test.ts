@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { describe, test } from 'node:test';
+import { describe, test } from 'vitest';
 import { networkPolicy } from '../../../controller/network/policy.ts';
 import { proxyVariables } from '../../../controller/settings/proxy.ts';
 import { sessionClassSpec } from '../../../core/resources/sessionclass.ts';

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { test } from 'node:test';
+import { describe, test } from 'vitest';
 import { leases } from '../../../core/kube/resources.ts';
 import { ownedBy, type StoredTurn, sessions, turns } from '../../../core/resources/kinds.ts';
 import { podName } from '../../../core/resources/names.ts';
@@ -108,17 +108,17 @@ async function indexedAfter(prepare: (world: QuietWorld) => Promise<void>): Prom
   return clock.now() - since;
 }
 
-test('a leader gives no index while requests of the one before may still take effect', async (t) => {
+describe('a leader gives no index while requests of the one before may still take effect', () => {
   const killed = async ({ replica }: QuietWorld) => {
     replica.kill();
     replica.start();
   };
   const lease = { namespace: 'berth', name: 'berth-controller' };
-  await t.test('for the longest that one may be under way, where the lease has expired', async () => {
+  test('for the longest that one may be under way, where the lease has expired', async () => {
     const ms = await indexedAfter(killed);
     assert.ok(ms >= 4_500 && ms < 8_000, `${ms} ms`);
   });
-  await t.test('for as long as a leader need not renew, where nobody knows the lease that was deleted', async () => {
+  test('for as long as a leader need not renew, where nobody knows the lease that was deleted', async () => {
     const ms = await indexedAfter(async (world) => {
       world.replica.kill();
       await world.server.admin.delete(leases, lease);
@@ -126,7 +126,7 @@ test('a leader gives no index while requests of the one before may still take ef
     });
     assert.ok(ms >= 9_500 && ms < 13_000, `${ms} ms`);
   });
-  await t.test('and at once where it was given free, or there was none', async () => {
+  test('and at once where it was given free, or there was none', async () => {
     const stopped = await indexedAfter(async (world) => {
       world.replica.stop();
       await world.until('the end', () => !world.replica.process?.alive);

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { describe, test } from 'node:test';
+import { describe, test } from 'vitest';
 import { podEnd, saysItsEnd } from '../../../controller/world/pod-end.ts';
 import { givenUpAt, isHopeless, podProblem, unreachableSince } from '../../../controller/world/pod-status.ts';
 import type { Condition, ContainerState, StoredPod } from '../../../core/kube/builtin.ts';

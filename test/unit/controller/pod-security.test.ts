@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { describe, test } from 'node:test';
+import { describe, test } from 'vitest';
 import { sessionPod } from '../../../controller/pod/pod.ts';
 import { type Effective, effective, isProblem } from '../../../controller/settings/effective.ts';
 import type { Container, Pod } from '../../../core/kube/builtin.ts';

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { describe, test } from 'node:test';
+import { describe, test } from 'vitest';
 import { turnRefused } from '../../../controller/link/received.ts';
 import { aLink } from '../../support/world.ts';
 

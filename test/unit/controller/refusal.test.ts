@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { describe, test } from 'node:test';
+import { describe, test } from 'vitest';
 import { refusal } from '../../../controller/act/refusal.ts';
 import { ApiError } from '../../../core/kube/errors.ts';
 

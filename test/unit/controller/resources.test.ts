@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { describe, test } from 'node:test';
+import { describe, test } from 'vitest';
 import { effective, isProblem } from '../../../controller/settings/effective.ts';
 import type { SessionClassSpec } from '../../../core/resources/sessionclass.ts';
 import { aClass, aSession, aWorld } from '../../support/world.ts';

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { describe, test } from 'node:test';
+import { describe, test } from 'vitest';
 import { inClusterTime } from '../../../controller/world/runner-time.ts';
 import { aTurn, NOW, runningTurn } from '../../support/world.ts';
 

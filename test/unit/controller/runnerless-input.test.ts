@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { describe, test } from 'node:test';
+import { describe, test } from 'vitest';
 import type { ReconcileContext } from '../../../controller/act/context.ts';
 import { giveInput } from '../../../controller/act/runnerless.ts';
 import { bodyFacts } from '../../../controller/caches/caches.ts';

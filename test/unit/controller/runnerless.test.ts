@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { describe, test } from 'node:test';
+import { describe, test } from 'vitest';
 import { decide } from '../../../controller/decide/decide.ts';
 import { sessionPod } from '../../../controller/pod/pod.ts';
 import { redactionOf, runnerlessPod } from '../../../controller/pod/runnerless-pod.ts';

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { test } from 'node:test';
+import { test } from 'vitest';
 import type { ReconcileContext } from '../../../controller/act/context.ts';
 import { verifySuspension } from '../../../controller/act/suspension.ts';
 import type { CachedSession } from '../../../controller/world/world.ts';

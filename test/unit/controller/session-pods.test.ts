@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { describe, test } from 'node:test';
+import { describe, test } from 'vitest';
 import { isOurs, isSessionPod, sessionNameOf } from '../../../controller/world/session-pods.ts';
 import { aPod, aSession, RUNNING_STATUS, SESSION_UID as UID } from '../../support/world.ts';
 

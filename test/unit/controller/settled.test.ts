@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { describe, test } from 'node:test';
+import { describe, test } from 'vitest';
 import type { World } from '../../../controller/world/world.ts';
 import type { TurnApproval } from '../../../core/resources/turn.ts';
 import { aLink, aPod, aResult, aSession, aTurn, does, RUNNING_STATUS, runningTurn } from '../../support/world.ts';

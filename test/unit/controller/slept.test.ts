@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { test } from 'node:test';
+import { test } from 'vitest';
 import type { Effects } from '../../../controller/act/context.ts';
 import { Reconciler } from '../../../controller/reconcile.ts';
 import type { Installation } from '../../../controller/world/world.ts';

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { test } from 'node:test';
+import { test } from 'vitest';
 import { commit } from '../../../controller/act/commit.ts';
 import type { ReconcileContext } from '../../../controller/act/context.ts';
 import type { FrameOf } from '../../../core/frames/messages.ts';

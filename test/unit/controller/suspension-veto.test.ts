@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { describe, test } from 'node:test';
+import { describe, test } from 'vitest';
 import type { SuspensionReason } from '../../../controller/decide/actions.ts';
 import { type Recheck, suspensionVeto } from '../../../controller/decide/suspension-veto.ts';
 import type { CachedApproval } from '../../../controller/world/world.ts';

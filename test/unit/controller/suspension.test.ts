@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { describe, test } from 'node:test';
+import { describe, test } from 'vitest';
 import { decide } from '../../../controller/decide/decide.ts';
 import { noteworthy } from '../../../controller/status/events.ts';
 import { ended } from '../../../controller/status/turn-status.ts';

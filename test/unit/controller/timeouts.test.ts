@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { test } from 'node:test';
+import { test } from 'vitest';
 import { DEFAULT_TIMEOUTS, timeoutMs } from '../../../controller/settings/timeouts.ts';
 import { aClass, aSession } from '../../support/world.ts';
 

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { test } from 'node:test';
+import { test } from 'vitest';
 import { bodyFacts, slimApproval, slimTurn } from '../../../controller/caches/caches.ts';
 import { turnFacts } from '../../../controller/garbage/facts.ts';
 import { counts } from '../../../controller/world/approvals.ts';

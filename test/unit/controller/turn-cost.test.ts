@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { describe, test } from 'node:test';
+import { describe, test } from 'vitest';
 import { QuietWorld } from '../../support/quiet-world.ts';
 
 describe('what a turn of a session that is ready costs the API server', () => {

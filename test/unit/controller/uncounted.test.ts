@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { test } from 'node:test';
+import { test } from 'vitest';
 import { ownedBy, type StoredTurn, turns } from '../../../core/resources/kinds.ts';
 import { isTerminal, type TurnPhase } from '../../../core/resources/turn.ts';
 import { NO_FAULTS } from '../../sim/api/faults.ts';

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { describe, test } from 'node:test';
+import { describe, test } from 'vitest';
 import type { ReconcileContext } from '../../../controller/act/context.ts';
 import { perform } from '../../../controller/act/perform.ts';
 import { ApiError, TransportError } from '../../../core/kube/errors.ts';

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { describe, test } from 'node:test';
+import { describe, test } from 'vitest';
 import type { Effects, ReconcileContext } from '../../../controller/act/context.ts';
 import { showUsage } from '../../../controller/act/show-usage.ts';
 import { decide } from '../../../controller/decide/decide.ts';

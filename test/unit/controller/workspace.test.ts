@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { test } from 'node:test';
+import { test } from 'vitest';
 import { workspaceVariables } from '../../../controller/settings/workspace-variables.ts';
 import { persistentVolumeClaims } from '../../../core/kube/resources.ts';
 import { turns } from '../../../core/resources/kinds.ts';

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { getEventListeners } from 'node:events';
-import { test } from 'node:test';
+import { test } from 'vitest';
 import { aborted, onAbort, unlessAborted } from '../../../core/abort.ts';
 
 const listeners = (signal: AbortSignal) => getEventListeners(signal, 'abort').length;

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
-import { describe, test } from 'node:test';
 import fc from 'fast-check';
+import { describe, test } from 'vitest';
 import { packMessage, unpackMessage } from '../../../core/frames/wire.ts';
 import { canonicalJson, isDouble, isInt64, isRawNumber, lostNumber, parseExact } from '../../../core/json.ts';
 import { eventLine, parseEventLine } from '../../../core/pod-log/agent-events.ts';

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
-import { describe, test } from 'node:test';
 import fc from 'fast-check';
+import { describe, test } from 'vitest';
 import { ControlDecoder, type ControlEvent } from '../../../core/frames/control.ts';
 import { ASK_READY, bindText, controlText, type Position } from '../../../core/frames/encode.ts';
 import type { Bind, Control } from '../../../core/frames/messages.ts';

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
-import { describe, test } from 'node:test';
 import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
 import fc from 'fast-check';
+import { describe, test } from 'vitest';
 import { FrameDecoder, type FrameEvent } from '../../../core/frames/decode.ts';
 import { frameText, readyText } from '../../../core/frames/encode.ts';
 import type { Ready } from '../../../core/frames/messages.ts';

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
-import { test } from 'node:test';
+import { test } from 'vitest';
 
 test('the runner’s side of the pod boundary loads no package', () => {
   const script = `

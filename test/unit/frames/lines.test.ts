@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
-import { test } from 'node:test';
 import fc from 'fast-check';
+import { test } from 'vitest';
 import { LineSplitter } from '../../../core/frames/lines.ts';
 
 test('lines up to the limit come out whole, of longer ones at least the wanted end and the number of bytes lost', () => {

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
-import { describe, test } from 'node:test';
 import fc from 'fast-check';
+import { describe, test } from 'vitest';
 import { frameText } from '../../../core/frames/encode.ts';
 import { ReadableText } from '../../../core/frames/readable.ts';
 import { up } from './support.ts';

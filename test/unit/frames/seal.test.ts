@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
-import { describe, test } from 'node:test';
 import fc from 'fast-check';
+import { describe, test } from 'vitest';
 import { frameKeys, open, openState, seal, sealState, stateKey } from '../../../core/frames/seal.ts';
 import { systemRandom } from '../../../core/system.ts';
 import { keys, master } from './support.ts';

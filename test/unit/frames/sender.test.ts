@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
-import { describe, test } from 'node:test';
 import fc from 'fast-check';
+import { describe, test } from 'vitest';
 import { FrameDecoder, type FrameEvent } from '../../../core/frames/decode.ts';
 import type { FrameKind } from '../../../core/frames/messages.ts';
 import { DURABLE_KINDS } from '../../../core/frames/messages.ts';

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
-import { describe, test } from 'node:test';
 import fc from 'fast-check';
+import { describe, test } from 'vitest';
 import { validateFrame } from '../../../core/frames/validate.ts';
 import { parseFrameHeader } from '../../../core/frames/wire.ts';
 import { sent } from './support.ts';

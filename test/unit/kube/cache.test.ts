@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
-import { describe, test } from 'node:test';
 import fc from 'fast-check';
+import { describe, test } from 'vitest';
 import { type Change, keyOf, ObjectCache, refOf } from '../../../core/kube/cache.ts';
 import { compareVersions } from '../../../core/kube/resource-version.ts';
 import type { KubeObject, Stored } from '../../../core/kube/types.ts';

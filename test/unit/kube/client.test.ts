@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';
 import { createServer } from 'node:net';
-import { describe, test } from 'node:test';
 import { promisify } from 'node:util';
+import { describe, test } from 'vitest';
 import { KubeClient } from '../../../core/kube/client.ts';
 import { ApiError, isConflict, isNotFound, TransportError } from '../../../core/kube/errors.ts';
 import { pods, secrets, subjectAccessReviews } from '../../../core/kube/resources.ts';
@@ -349,7 +349,7 @@ describe('limits', () => {
 
   test('a request that found no connection before its deadline says that it was never sent', async (t) => {
     // A listener whose backlog never gets a TLS answer.
-    const hole = createServer((socket) => void t.after(() => socket.destroy()));
+    const hole = createServer((socket) => void t.onTestFinished(() => void socket.destroy()));
     await new Promise<void>((resolve) => hole.listen(0, '127.0.0.1', resolve));
     const { port } = hole.address() as { port: number };
     const client = new KubeClient({
@@ -359,7 +359,7 @@ describe('limits', () => {
       log: silentLogger,
       userAgent: 'berth-test/1',
     });
-    t.after(async () => {
+    t.onTestFinished(async () => {
       await client.close();
       hole.close();
     });

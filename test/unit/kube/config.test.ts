@@ -2,13 +2,13 @@ import assert from 'node:assert/strict';
 import { mkdtempSync, readFileSync, rmSync, utimesSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { describe, type TestContext, test } from 'node:test';
+import { describe, type TestContext, test } from 'vitest';
 import { loadConnection } from '../../../core/kube/config.ts';
 import { KubeConfigError } from '../../../core/kube/connection.ts';
 
 function folder(t: TestContext, files: Record<string, string>): string {
   const dir = mkdtempSync(join(tmpdir(), 'berth-kubeconfig-'));
-  t.after(() => rmSync(dir, { recursive: true }));
+  t.onTestFinished(() => rmSync(dir, { recursive: true }));
   for (const [name, text] of Object.entries(files)) writeFileSync(join(dir, name), text, { mode: 0o700 });
   return dir;
 }

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { describe, type TestContext, test } from 'node:test';
+import { describe, type TestContext, test } from 'vitest';
 import type { Event } from '../../../core/kube/builtin.ts';
 import { EventRecorder } from '../../../core/kube/events.ts';
 import { silentLogger } from '../../../core/system.ts';

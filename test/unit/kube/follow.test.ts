@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { describe, test } from 'node:test';
+import { describe, test } from 'vitest';
 import { ApiError, TransportError } from '../../../core/kube/errors.ts';
 import { follow } from '../../../core/kube/follow.ts';
 import { pods } from '../../../core/kube/resources.ts';

@@ -1,6 +1,5 @@
 import assert from 'node:assert/strict';
-import type { TestContext } from 'node:test';
-import { describe, test } from 'node:test';
+import { describe, type TestContext, test } from 'vitest';
 import type { Pod } from '../../../core/kube/builtin.ts';
 import { Informer, type InformerOptions } from '../../../core/kube/informer.ts';
 import { pods } from '../../../core/kube/resources.ts';
@@ -36,7 +35,7 @@ async function started(
     delete: ({ metadata }) => void changes.push(`-${metadata.name}`),
   });
   informer.start();
-  t.after(() => informer.stop());
+  t.onTestFinished(() => informer.stop());
   await informer.synced();
   const watching = () => eventually(() => server.watchers > 0, { what: 'a watch' });
   return { server, client, informer, changes, watching };
@@ -282,7 +281,7 @@ describe('informer', () => {
       resource: pods,
     });
     informer.start();
-    t.after(() => informer.stop());
+    t.onTestFinished(() => informer.stop());
     const waits: number[] = [];
     for (let i = 1; i <= 4; i++) {
       await eventually(() => server.requests.length === i && clock.nextIn !== undefined);
@@ -420,7 +419,7 @@ describe('informer', () => {
       onClosed: (namespace, error) => said.push([namespace, error?.message]),
     });
     informer.start();
-    t.after(() => informer.stop());
+    t.onTestFinished(() => informer.stop());
     const pass = (check: () => boolean) =>
       eventually(async () => {
         await clock.advance(1_000);
@@ -456,7 +455,7 @@ describe('informer', () => {
     const options = { clock, random: seededRandom(), log: silentLogger, resource: pods };
     const informer = new Informer<Pod>({ api: client, ...options, namespaces: ['a', 'b'] });
     informer.start();
-    t.after(() => informer.stop());
+    t.onTestFinished(() => informer.stop());
     await eventually(async () => {
       await clock.advance(1_000);
       return informer.closed('a') && informer.closed('b');

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
-import { describe, test } from 'node:test';
 import fc from 'fast-check';
+import { describe, test } from 'vitest';
 import type { Lease } from '../../../core/kube/builtin.ts';
 import { ApiError, TransportError } from '../../../core/kube/errors.ts';
 import { LeaderElector, type LeaderElectorOptions, type Leadership } from '../../../core/kube/lease.ts';

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { test } from 'node:test';
+import { test } from 'vitest';
 import { pods } from '../../../core/kube/resources.ts';
 import { refuse } from '../../support/kube-server.ts';
 import { serverAndClient } from './support.ts';

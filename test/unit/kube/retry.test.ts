@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { describe, test } from 'node:test';
+import { describe, test } from 'vitest';
 import { ApiError, TransportError } from '../../../core/kube/errors.ts';
 import { mayRetry, retryWaitMs } from '../../../core/kube/retry.ts';
 import { seededRandom } from '../../support/random.ts';

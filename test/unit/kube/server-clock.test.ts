@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
-import { describe, test } from 'node:test';
 import fc from 'fast-check';
+import { describe, test } from 'vitest';
 import { ServerClock } from '../../../core/kube/server-clock.ts';
 import { silentLogger } from '../../../core/system.ts';
 import { VirtualClock } from '../../support/virtual-clock.ts';

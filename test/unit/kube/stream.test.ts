@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { createServer } from 'node:net';
-import { describe, type TestContext, test } from 'node:test';
+import { describe, type TestContext, test } from 'vitest';
 import type { WebSocket } from 'ws';
 import { ApiError, TransportError } from '../../../core/kube/errors.ts';
 import { openPodStream } from '../../../core/kube/stream.ts';
@@ -25,7 +25,7 @@ async function attached(t: TestContext, options: Partial<AttachOptions> = {}, cl
     socket.on('message', (data) => received.push(data as Buffer));
   };
   const stream = await client.attach(REF, { ...ALL, ...options });
-  t.after(() => stream.close());
+  t.onTestFinished(() => stream.close());
   const socket = sockets[0]!;
   return { server, client, stream, socket, received };
 }
@@ -102,10 +102,10 @@ describe('attach and exec', () => {
   test('a server that does not answer the upgrade is given up after the open time-out, or when aborted', async (t) => {
     const hole = createServer((socket) => {
       socket.on('error', () => {});
-      t.after(() => socket.destroy());
+      t.onTestFinished(() => void socket.destroy());
     });
     await new Promise<void>((resolve) => hole.listen(0, '127.0.0.1', resolve));
-    t.after(() => hole.close());
+    t.onTestFinished(() => void hole.close());
     const { port } = hole.address() as { port: number };
     const clock = new VirtualClock();
     const connection = { server: `http://127.0.0.1:${port}`, tls: {}, headers: () => ({}), namespace: 'ns' };

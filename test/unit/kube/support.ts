@@ -1,4 +1,4 @@
-import type { TestContext } from 'node:test';
+import type { TestContext } from 'vitest';
 import { KubeClient, type KubeClientOptions } from '../../../core/kube/client.ts';
 import { silentLogger, systemClock } from '../../../core/system.ts';
 import { KubeServer } from '../../support/kube-server.ts';
@@ -18,7 +18,7 @@ export async function serverAndClient(
     userAgent: 'berth-test/1',
     ...options,
   });
-  t.after(async () => {
+  t.onTestFinished(async () => {
     await client.close();
     await server.stop().catch(() => {});
   });

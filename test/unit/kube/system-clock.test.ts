@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { test } from 'node:test';
+import { test } from 'vitest';
 import { systemClock } from '../../../core/system.ts';
 
 test('a timer whose time is past fires at once, and Node has nothing to warn of', async () => {

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { describe, test } from 'node:test';
+import { describe, test } from 'vitest';
 import type { KubeClient } from '../../../core/kube/client.ts';
 import { requireSupportedVersion, UnsupportedVersionError } from '../../../core/kube/server-version.ts';
 

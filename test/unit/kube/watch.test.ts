@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
-import { describe, test } from 'node:test';
 import fc from 'fast-check';
+import { describe, test } from 'vitest';
 import { isExpired, TransportError } from '../../../core/kube/errors.ts';
 import { pods } from '../../../core/kube/resources.ts';
 import type { KubeObject, WatchEvent } from '../../../core/kube/types.ts';

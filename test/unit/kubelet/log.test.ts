@@ -2,14 +2,14 @@ import assert from 'node:assert/strict';
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { after, describe, test } from 'node:test';
 import fc from 'fast-check';
+import { afterAll, describe, test } from 'vitest';
 import { systemClock } from '../../../core/system.ts';
 import { LogFile } from '../../../local/kubelet/log-file.ts';
 import { type LogOptions, readLog } from '../../../local/kubelet/log-read.ts';
 
 const folder = mkdtempSync(join(tmpdir(), 'berth-log-'));
-after(() => rmSync(folder, { recursive: true }));
+afterAll(() => rmSync(folder, { recursive: true }));
 
 const plain: LogOptions = { follow: false, timestamps: false };
 

@@ -6,7 +6,7 @@ import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { PassThrough } from 'node:stream';
-import { after, describe, test } from 'node:test';
+import { afterAll, describe, test } from 'vitest';
 import { systemClock } from '../../../core/system.ts';
 import { ChannelStream } from '../../../local/kubelet/channels.ts';
 import { LogFile, type StreamName } from '../../../local/kubelet/log-file.ts';
@@ -15,7 +15,7 @@ import { Channels } from '../../support/channels.ts';
 import { eventually } from '../../support/eventually.ts';
 
 const folder = mkdtempSync(join(tmpdir(), 'berth-output-'));
-after(() => rmSync(folder, { recursive: true }));
+afterAll(() => rmSync(folder, { recursive: true }));
 
 /** Takes one piece and is then full. */
 class SlowSink implements OutputSink {

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { type ChildProcess, execFileSync, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { existsSync, readFileSync } from 'node:fs';
-import { describe, test } from 'node:test';
+import { describe, test } from 'vitest';
 import { procTable } from '../../../local/kubelet/proc.ts';
 import type { ProcessTable } from '../../../local/kubelet/process-table.ts';
 import { findBelonging, identify, isAlive, killBelonging } from '../../../local/kubelet/processes.ts';
@@ -71,7 +71,7 @@ for (const [name, table] of tables) {
         const thread = 'threads->create(sub { sleep 1000 }); syscall((uname)[4] eq "x86_64" ? 60 : 93, 0)';
         const mark = `threads-${process.pid}`;
         const child = await family(mark, `echo; exec perl -Mthreads -MPOSIX=uname -e '${thread}'`);
-        t.after(() => child.kill('SIGKILL'));
+        t.onTestFinished(() => void child.kill('SIGKILL'));
         await eventually(() => readFileSync(`/proc/${child.pid}/stat`, 'latin1').includes(') Z '));
         const marked = (environment: Map<string, string>) => environment.get('TEST_MARK') === mark;
         assert.deepEqual(findBelonging(table, { leaders: [], marked }), [child.pid]);
@@ -81,7 +81,9 @@ for (const [name, table] of tables) {
     test('is looked at again after a pause of this process, however long: who came meanwhile goes, too', async (t) => {
       const mark = `pause-${name.length}-${process.pid}`;
       const [early, late] = [await family(mark, 'echo; exec sleep 1000'), await family(mark, 'echo; exec sleep 1000')];
-      t.after(() => [early, late].map((child) => child.kill('SIGKILL')));
+      t.onTestFinished(() => {
+        for (const child of [early, late]) child.kill('SIGKILL');
+      });
       let looks = 0;
       const paused: ProcessTable = {
         bootId: () => table.bootId(),

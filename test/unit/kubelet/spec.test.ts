@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { describe, test } from 'node:test';
+import { describe, test } from 'vitest';
 import { commandLine, expand } from '../../../local/kubelet/environment.ts';
 import { repository } from '../../../local/kubelet/images.ts';
 import { type ContainerView, podPhase } from '../../../local/kubelet/status.ts';

@@ -3,7 +3,7 @@ import { spawnSync } from 'node:child_process';
 import { closeSync, mkdtempSync, openSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { describe, test } from 'node:test';
+import { describe, test } from 'vitest';
 
 const ROOT = join(import.meta.dirname, '..', '..', '..');
 const script = (code: string) => ['--disable-warning=ExperimentalWarning', '--input-type=module', '-e', code];
@@ -26,7 +26,7 @@ describe('a disk that is full', () => {
 
   test('takes no half of an object, so that what is written when there is room again can be read', (t) => {
     const dir = mkdtempSync(join(tmpdir(), 'berth-journal-'));
-    t.after(() => rmSync(dir, { recursive: true }));
+    t.onTestFinished(() => rmSync(dir, { recursive: true }));
     // A limit on the size of files does to a write what a full disk does: it takes a part, and refuses the rest.
     const code = `
       import { Journal } from '${ROOT}/local/apiserver/store/journal.ts';

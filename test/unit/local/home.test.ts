@@ -4,7 +4,7 @@ import { once } from 'node:events';
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { describe, test } from 'node:test';
+import { describe, test } from 'vitest';
 
 const HOME = join(import.meta.dirname, '..', '..', '..', 'local', 'home.ts');
 
@@ -33,7 +33,7 @@ describe('the lock of the folder', { timeout: 60_000 }, () => {
   test('is not given to another while its holder lives, whatever its file says, and is free when the holder is killed', async (t) => {
     const home = mkdtempSync(join(tmpdir(), 'berth-home-'));
     const started: ChildProcess[] = [];
-    t.after(() => {
+    t.onTestFinished(() => {
       for (const child of started) child.kill('SIGKILL');
       rmSync(home, { recursive: true, force: true });
     });

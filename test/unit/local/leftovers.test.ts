@@ -4,7 +4,7 @@ import { once } from 'node:events';
 import { existsSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { describe, test } from 'node:test';
+import { describe, test } from 'vitest';
 import { Home } from '../../../local/home.ts';
 import { endLeftovers } from '../../../local/leftovers.ts';
 
@@ -18,7 +18,7 @@ describe('what a killed cluster leaves', { timeout: 60_000 }, () => {
     const begun = join(home.path, 'begun');
     const late = `exec 3<>"$0/presence"; echo held; read go; exec 3<&- env BERTH_LOCAL_HOME="$0" sleep 1000`;
     const child = spawn('sh', ['-c', late, home.path], { stdio: ['pipe', 'pipe', 'ignore'] });
-    t.after(() => {
+    t.onTestFinished(() => {
       child.kill('SIGKILL');
       rmSync(home.path, { recursive: true, force: true });
     });
@@ -38,7 +38,7 @@ describe('what a killed cluster leaves', { timeout: 60_000 }, () => {
 
   test('holds up nobody once it is gone', async (t) => {
     const home = new Home(mkdtempSync(join(tmpdir(), 'berth-leftovers-')));
-    t.after(() => rmSync(home.path, { recursive: true, force: true }));
+    t.onTestFinished(() => rmSync(home.path, { recursive: true, force: true }));
     home.make();
     const { presence } = home;
     presence.hold();

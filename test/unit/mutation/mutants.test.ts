@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { test } from 'node:test';
+import { test } from 'vitest';
 import { applied, mutantsOf } from '../../mutation/mutants.ts';
 
 const lines = (source: string) => mutantsOf('a.ts', source).map((mutant) => applied(source, mutant));

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { describe, test } from 'node:test';
+import { describe, test } from 'vitest';
 import { conclude, type Ending, turnError } from '../../../core/result/conclude.ts';
 import { parseEnvelope } from '../../../core/result/envelope.ts';
 import { TurnFailure } from '../../../core/result/failure.ts';

@@ -2,13 +2,13 @@ import assert from 'node:assert/strict';
 import { existsSync, mkdtempSync, readFileSync, rmdirSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { after, before, describe, test } from 'node:test';
+import { afterAll, beforeAll, describe, test } from 'vitest';
 import { systemClock } from '../../../core/system.ts';
 import { ContainerMemory } from '../../../runner/limits/container-memory.ts';
 import { Meter } from '../../../runner/limits/meter.ts';
 import { keeperStart } from '../../../runner/process/keeper.ts';
 import { eventually } from '../../support/eventually.ts';
-import { skipWithout } from '../../support/requires.ts';
+import { skipIf, skipWithout } from '../../support/requires.ts';
 
 const KEEPER = join(import.meta.dirname, '../../../build/keeper');
 const MiB = 2 ** 20;
@@ -38,44 +38,45 @@ function places(): Place | undefined {
 
 const place = process.getuid?.() === 0 ? places() : undefined;
 
-describe('a real container’s memory', {
-  skip: skipWithout('memory-cgroup', place !== undefined, 'needs root and a memory controller'),
-}, () => {
-  const { parent = '', limit = '', usage = '', reclaimable = '' } = place ?? {};
-  let group: string;
-  /** As a container sees it. */
-  let root: string;
-  before(() => {
-    group = mkdtempSync(join(parent, 'berth-test-'));
-    writeFileSync(join(group, limit), String(LIMIT));
-    // A machine may have room on its disk for what does not fit.
-    for (const [file, most] of [
-      ['memory.swap.max', 0],
-      ['memory.memsw.limit_in_bytes', LIMIT],
-    ] as const) {
-      if (existsSync(join(group, file))) writeFileSync(join(group, file), String(most));
-    }
-    root = mkdtempSync(join(tmpdir(), 'berth-cgroup-'));
-    symlinkSync(group, join(root, 'memory'));
-  });
-  after(async () => {
-    rmSync(root, { recursive: true });
-    await eventually(() => removed(group), { what: 'the cgroup is empty' });
-  });
+describe(
+  'a real container’s memory',
+  skipIf(skipWithout('memory-cgroup', place !== undefined, 'needs root and a memory controller')),
+  () => {
+    const { parent = '', limit = '', usage = '', reclaimable = '' } = place ?? {};
+    let group: string;
+    /** As a container sees it. */
+    let root: string;
+    beforeAll(() => {
+      group = mkdtempSync(join(parent, 'berth-test-'));
+      writeFileSync(join(group, limit), String(LIMIT));
+      // A machine may have room on its disk for what does not fit.
+      for (const [file, most] of [
+        ['memory.swap.max', 0],
+        ['memory.memsw.limit_in_bytes', LIMIT],
+      ] as const) {
+        if (existsSync(join(group, file))) writeFileSync(join(group, file), String(most));
+      }
+      root = mkdtempSync(join(tmpdir(), 'berth-cgroup-'));
+      symlinkSync(group, join(root, 'memory'));
+    });
+    afterAll(async () => {
+      rmSync(root, { recursive: true });
+      await eventually(() => removed(group), { what: 'the cgroup is empty' });
+    });
 
-  const find = () => ContainerMemory.find(parent === V1 ? root : group);
+    const find = () => ContainerMemory.find(parent === V1 ? root : group);
 
-  /**
-   * A program of the container that takes memory until so much is used, and stays there. The first to read a file is charged
-   * with it, so where nobody has read Python before, its own pages are among what the kernel can take back; and how many
-   * these are the kernel may tell seconds later.
-   */
-  async function taker(most: number, clock = systemClock) {
-    const memory = find();
-    assert.ok(memory);
-    const limits = { required: false };
-    const start = new Meter({ limits, memory, together: true, clock }).wrap(keeperStart(KEEPER, systemClock, limits));
-    const grow = `
+    /**
+     * A program of the container that takes memory until so much is used, and stays there. The first to read a file is charged
+     * with it, so where nobody has read Python before, its own pages are among what the kernel can take back; and how many
+     * these are the kernel may tell seconds later.
+     */
+    async function taker(most: number, clock = systemClock) {
+      const memory = find();
+      assert.ok(memory);
+      const limits = { required: false };
+      const start = new Meter({ limits, memory, together: true, clock }).wrap(keeperStart(KEEPER, systemClock, limits));
+      const grow = `
 import mmap, time
 def used():
     stat = dict(line.split() for line in open('${join(group, 'memory.stat')}'))
@@ -88,43 +89,44 @@ while True:
     more = mmap.mmap(-1, ${MiB})
     for i in range(0, ${MiB}, 4096): more[i] = 1
     taken.append(more)`;
-    const args = ['-c', `echo $$ > ${group}/cgroup.procs; exec python3 -c "${grow}"`];
-    const env = { PATH: process.env.PATH ?? '' };
-    const family = await start({ file: '/bin/bash', argv0: 'bash', args, cwd: '/', env });
-    for (const stream of [family.stdout, family.stderr]) stream.resume();
-    return { family, memory };
-  }
+      const args = ['-c', `echo $$ > ${group}/cgroup.procs; exec python3 -c "${grow}"`];
+      const env = { PATH: process.env.PATH ?? '' };
+      const family = await start({ file: '/bin/bash', argv0: 'bash', args, cwd: '/', env });
+      for (const stream of [family.stdout, family.stderr]) stream.resume();
+      return { family, memory };
+    }
 
-  test('is read as the kernel counts it', async () => {
-    const { family, memory } = await taker(64 * MiB);
-    const now = await eventually(() => {
-      const read = memory.read();
-      return read && read.bytes > 60 * MiB ? read : undefined;
+    test('is read as the kernel counts it', async () => {
+      const { family, memory } = await taker(64 * MiB);
+      const now = await eventually(() => {
+        const read = memory.read();
+        return read && read.bytes > 60 * MiB ? read : undefined;
+      });
+      assert.ok(now.limit === LIMIT && now.bytes < LIMIT, JSON.stringify(now));
+      family.kill();
+      await family.gone;
+      assert.equal(family.overrun, undefined);
     });
-    assert.ok(now.limit === LIMIT && now.bytes < LIMIT, JSON.stringify(now));
-    family.kill();
-    await family.gone;
-    assert.equal(family.overrun, undefined);
-  });
 
-  test('near its limit is a turn’s MemoryLimit, and the kernel has killed nobody', async () => {
-    const { family, memory } = await taker(LIMIT - 5 * MiB);
-    const kills = memory.oomKills();
-    assert.equal((await family.exited).signal, 'SIGKILL');
-    assert.equal(family.overrun?.code, 'MemoryLimit');
-    assert.equal(memory.oomKills(), kills);
-    await family.gone;
-  });
+    test('near its limit is a turn’s MemoryLimit, and the kernel has killed nobody', async () => {
+      const { family, memory } = await taker(LIMIT - 5 * MiB);
+      const kills = memory.oomKills();
+      assert.equal((await family.exited).signal, 'SIGKILL');
+      assert.equal(family.overrun?.code, 'MemoryLimit');
+      assert.equal(memory.oomKills(), kills);
+      await family.gone;
+    });
 
-  test('taken faster than anybody looks is an OOMKilled by the kernel, and is told as that', async () => {
-    const { family, memory } = await taker(2 * LIMIT, { ...systemClock, setTimer: () => () => {} });
-    assert.equal((await family.exited).signal, 'SIGKILL');
-    assert.equal(family.overrun?.code, 'OOMKilled');
-    assert.match(family.overrun?.message ?? '', new RegExp(`${LIMIT} bytes`));
-    assert.ok((memory.oomKills() ?? 0) > 0);
-    await family.gone;
-  });
-});
+    test('taken faster than anybody looks is an OOMKilled by the kernel, and is told as that', async () => {
+      const { family, memory } = await taker(2 * LIMIT, { ...systemClock, setTimer: () => () => {} });
+      assert.equal((await family.exited).signal, 'SIGKILL');
+      assert.equal(family.overrun?.code, 'OOMKilled');
+      assert.match(family.overrun?.message ?? '', new RegExp(`${LIMIT} bytes`));
+      assert.ok((memory.oomKills() ?? 0) > 0);
+      await family.gone;
+    });
+  },
+);
 
 /** The kernel removes a group when the last of its dead has gone. */
 function removed(group: string): boolean {

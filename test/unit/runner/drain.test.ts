@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { PassThrough } from 'node:stream';
-import { describe, test } from 'node:test';
+import { describe, test } from 'vitest';
 import { OutputReader } from '../../../runner/drivers/drain.ts';
 import type { Contained, Written } from '../../../runner/process/contained.ts';
 import { VirtualClock } from '../../support/virtual-clock.ts';

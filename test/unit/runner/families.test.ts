@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { test } from 'node:test';
+import { test } from 'vitest';
 import { endOf } from '../../../runner/drivers/families.ts';
 import type { Contained } from '../../../runner/process/contained.ts';
 import type { Exit } from '../../../runner/process/exit.ts';

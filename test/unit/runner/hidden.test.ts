@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
-import { describe, test } from 'node:test';
 import fc from 'fast-check';
+import { describe, test } from 'vitest';
 import { HEURISTICS, type Heuristics, hiddenBy, isTooShort } from '../../../core/text/hidden.ts';
 import { Pattern } from '../../../core/text/pattern.ts';
 import { redact } from '../../../core/text/redact.ts';

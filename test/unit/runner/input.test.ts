@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { existsSync, mkdtempSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { describe, test } from 'node:test';
+import { describe, test } from 'vitest';
 import { systemClock } from '../../../core/system.ts';
 import { hiddenBy } from '../../../core/text/hidden.ts';
 import { expand } from '../../../core/text/placeholders.ts';

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
-import { describe, test } from 'node:test';
 import fc from 'fast-check';
+import { describe, test } from 'vitest';
 import { JsonLinesReader } from '../../../runner/drivers/json-lines.ts';
 import { valueAt } from '../../../runner/drivers/pointer.ts';
 import { LineSplitter } from '../../../runner/text/split-lines.ts';

@@ -2,16 +2,16 @@ import assert from 'node:assert/strict';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { after, before, describe, test } from 'node:test';
+import { afterAll, beforeAll, describe, test } from 'vitest';
 import { systemClock } from '../../../core/system.ts';
 import { keeperStart } from '../../../runner/process/keeper.ts';
 
 describe('a keeper that is killed', () => {
   let directory: string;
-  before(() => {
+  beforeAll(() => {
     directory = mkdtempSync(join(tmpdir(), 'berth-keeper-'));
   });
-  after(() => rmSync(directory, { recursive: true }));
+  afterAll(() => rmSync(directory, { recursive: true }));
 
   /** Starts a program under a keeper that says these lines and is killed. */
   function start(lines: string) {

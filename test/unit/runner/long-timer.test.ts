@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { test } from 'node:test';
+import { test } from 'vitest';
 import { longTimer } from '../../../runner/long-timer.ts';
 import { TimeLimit } from '../../../runner/time-limit.ts';
 import { VirtualClock } from '../../support/virtual-clock.ts';

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
-import { describe, test } from 'node:test';
 import fc from 'fast-check';
+import { describe, test } from 'vitest';
 import { type Block, MarkerScanner } from '../../../core/text/markers.ts';
 
 const START = '<<<START 1>>>';

@@ -3,7 +3,7 @@ import { mkdirSync, mkdtempSync, rmSync, symlinkSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { PassThrough } from 'node:stream';
-import { after, describe, test } from 'node:test';
+import { afterAll, describe, test } from 'vitest';
 import type { AgentSpec } from '../../../core/frames/messages.ts';
 import { hiddenBy } from '../../../core/text/hidden.ts';
 import { directoriesUnder } from '../../../runner/directories.ts';
@@ -13,7 +13,7 @@ import { argumentsOf, planOnce, runOnce } from '../../../runner/drivers/once.ts'
 import { VirtualClock } from '../../support/virtual-clock.ts';
 
 const root = mkdtempSync(join(tmpdir(), 'berth-once-'));
-after(() => rmSync(root, { recursive: true, force: true }));
+afterAll(() => rmSync(root, { recursive: true, force: true }));
 const directories = directoriesUnder(root);
 mkdirSync(directories.work);
 

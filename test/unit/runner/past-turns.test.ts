@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { test } from 'node:test';
+import { test } from 'vitest';
 import type { StartTurn } from '../../../core/frames/messages.ts';
 import { PastTurns } from '../../../runner/past-turns.ts';
 

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
-import { describe, type TestContext, test } from 'node:test';
 import fc from 'fast-check';
+import { describe, test, vi } from 'vitest';
 import { hiddenBy, type Rules } from '../../../core/text/hidden.ts';
 import { MAX_MATCH_CHARS, Pattern, patternProblem } from '../../../core/text/pattern.ts';
 import { Redactor, redact } from '../../../core/text/redact.ts';
@@ -248,13 +248,13 @@ describe('a pattern of a class', () => {
   });
 
   /** How often a pattern's passes go from one set of states to the next, and how often that has to be worked out. */
-  function work(t: TestContext, source: string, whole: string): { steps: number; learned: number } {
+  function work(source: string, whole: string): { steps: number; learned: number } {
     const own = new Pattern(source);
-    const after = t.mock.method(Steps.prototype, 'after');
-    const learn = t.mock.method(Steps.prototype, 'learn');
+    const after = vi.spyOn(Steps.prototype, 'after');
+    const learn = vi.spyOn(Steps.prototype, 'learn');
     own.cover(whole);
-    const counted = { steps: after.mock.callCount(), learned: learn.mock.callCount() };
-    t.mock.restoreAll();
+    const counted = { steps: after.mock.calls.length, learned: learn.mock.calls.length };
+    vi.restoreAllMocks();
     return counted;
   }
 
@@ -266,11 +266,11 @@ describe('a pattern of a class', () => {
     '\\w{1,60}\\W',
   ];
   for (const pattern of ordinary) {
-    test(`${pattern} takes two steps for a character, all of them remembered ones, where matches overlap everywhere`, (t) => {
+    test(`${pattern} takes two steps for a character, all of them remembered ones, where matches overlap everywhere`, () => {
       const base64 = (bytes: number) =>
         Buffer.from(Array.from({ length: bytes }, (_, i) => (i * i * 7919) >> 3)).toString('base64');
-      const short = work(t, pattern, base64(1_536));
-      const long = work(t, pattern, base64(6_144));
+      const short = work(pattern, base64(1_536));
+      const long = work(pattern, base64(6_144));
       assert.ok(long.steps <= 8_192 * 2.1, `${long.steps / 8_192} for a character`);
       assert.ok(long.learned <= short.learned * 1.1 + 20, `${short.learned}, ${long.learned}`);
     });
@@ -278,11 +278,11 @@ describe('a pattern of a class', () => {
 
   const hanging = ['(a|a|aa){1,127}b', '(a?){120}c', '[ab]{0,100}a[ab]{150}c', '(a|b|ab|ba|aab|bba|aa|bb){1,80}c'];
   for (const pattern of hanging) {
-    test(`${pattern} takes two steps for a character at most, whatever the text`, (t) => {
+    test(`${pattern} takes two steps for a character at most, whatever the text`, () => {
       const hostile = Array.from({ length: 6_000 }, (_, i) =>
         i % 500 === 499 ? 'c' : (i * i * 7919) % 11 < 5 ? 'a' : 'b',
       ).join('');
-      const { steps } = work(t, pattern, hostile);
+      const { steps } = work(pattern, hostile);
       assert.ok(steps <= hostile.length * 2.1, `${steps / hostile.length}`);
     });
   }

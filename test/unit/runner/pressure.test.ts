@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { describe, test } from 'node:test';
+import { describe, test } from 'vitest';
 import { together } from '../../../runner/drivers/drain.ts';
 import { Pressure } from '../../../runner/text/pressure.ts';
 import { VirtualClock } from '../../support/virtual-clock.ts';

@@ -2,14 +2,14 @@ import assert from 'node:assert/strict';
 import { mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { after, describe, test } from 'node:test';
+import { afterAll, describe, test } from 'vitest';
 import { hiddenBy } from '../../../core/text/hidden.ts';
 import { directoriesUnder } from '../../../runner/directories.ts';
 import { agentEnvironment } from '../../../runner/drivers/environment.ts';
 import { checkWorkingDirectory, findProgram } from '../../../runner/process/program.ts';
 
 const root = mkdtempSync(join(tmpdir(), 'berth-program-'));
-after(() => rmSync(root, { recursive: true, force: true }));
+afterAll(() => rmSync(root, { recursive: true, force: true }));
 mkdirSync(join(root, 'bin'));
 writeFileSync(join(root, 'bin', 'tool'), '', { mode: 0o755 });
 writeFileSync(join(root, 'plain'), '', { mode: 0o644 });

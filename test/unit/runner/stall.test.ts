@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { describe, test } from 'node:test';
+import { describe, test } from 'vitest';
 import { StallWatch } from '../../../runner/stall.ts';
 import { VirtualClock } from '../../support/virtual-clock.ts';
 

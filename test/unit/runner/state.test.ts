@@ -19,17 +19,17 @@ import { syncBuiltinESMExports } from 'node:module';
 import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { after, describe, test } from 'node:test';
 import { zstdCompressSync } from 'node:zlib';
 import { pack } from 'tar-stream';
+import { afterAll, describe, test, vi } from 'vitest';
 import { EMPTY_DIGEST } from '../../../runner/state/archive.ts';
 import { packDirectory } from '../../../runner/state/pack.ts';
 import { unpackDirectory } from '../../../runner/state/unpack.ts';
 import { walk } from '../../../runner/state/walk.ts';
-import { skipWithout } from '../../support/requires.ts';
+import { skipIf, skipWithout } from '../../support/requires.ts';
 
 const root = mkdtempSync(join(tmpdir(), 'berth-state-'));
-after(() => rmSync(root, { recursive: true, force: true }));
+afterAll(() => rmSync(root, { recursive: true, force: true }));
 let count = 0;
 function directory(): string {
   count += 1;
@@ -112,20 +112,22 @@ describe('state', () => {
     assert.equal(readFileSync(join(to, 'closed', 'f'), 'utf8'), 'x');
   });
 
-  test('a file and a directory that nobody may read keep that mode', {
-    skip: skipWithout('root', process.getuid?.() === 0, 'only root can read them'),
-  }, async () => {
-    const from = directory();
-    mkdirSync(join(from, 'closed'));
-    for (const name of ['f', 'closed/f']) writeFileSync(join(from, name), 'x');
-    for (const name of ['f', 'closed/f', 'closed']) chmodSync(join(from, name), 0);
-    const { packed, digest } = await packDirectory(from);
-    const to = directory();
-    await unpackDirectory(to, packed, digest);
-    for (const name of ['f', 'closed/f', 'closed']) assert.equal(statSync(join(to, name)).mode & 0o7777, 0, name);
-    assert.equal(readFileSync(join(to, 'closed', 'f'), 'utf8'), 'x');
-    assert.equal((await packDirectory(to)).digest, digest);
-  });
+  test(
+    'a file and a directory that nobody may read keep that mode',
+    skipIf(skipWithout('root', process.getuid?.() === 0, 'only root can read them')),
+    async () => {
+      const from = directory();
+      mkdirSync(join(from, 'closed'));
+      for (const name of ['f', 'closed/f']) writeFileSync(join(from, name), 'x');
+      for (const name of ['f', 'closed/f', 'closed']) chmodSync(join(from, name), 0);
+      const { packed, digest } = await packDirectory(from);
+      const to = directory();
+      await unpackDirectory(to, packed, digest);
+      for (const name of ['f', 'closed/f', 'closed']) assert.equal(statSync(join(to, name)).mode & 0o7777, 0, name);
+      assert.equal(readFileSync(join(to, 'closed', 'f'), 'utf8'), 'x');
+      assert.equal((await packDirectory(to)).digest, digest);
+    },
+  );
 
   test('sockets are left out by name', async () => {
     const path = directory();
@@ -141,10 +143,12 @@ describe('state', () => {
     const whole = await packDirectory(path);
     const { readSync } = fs;
     let most = 1000;
-    const short = t.mock.method(fs, 'readSync', ((fd: number, to: Buffer, at: number, length: number, from: number) =>
-      readSync(fd, to, at, Math.max(0, Math.min(length, 1000, most - from)), from)) as typeof readSync);
-    t.after(() => {
-      short.mock.restore();
+    const short = vi
+      .spyOn(fs, 'readSync')
+      .mockImplementation(((fd: number, to: Buffer, at: number, length: number, from: number) =>
+        readSync(fd, to, at, Math.max(0, Math.min(length, 1000, most - from)), from)) as typeof readSync);
+    t.onTestFinished(() => {
+      short.mockRestore();
       syncBuiltinESMExports();
     });
     syncBuiltinESMExports();

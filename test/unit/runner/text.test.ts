@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { describe, test } from 'node:test';
+import { describe, test } from 'vitest';
 import { hiddenBy } from '../../../core/text/hidden.ts';
 import { Tail } from '../../../core/text/tail.ts';
 import { headOf, tailOf } from '../../../core/text/utf8.ts';

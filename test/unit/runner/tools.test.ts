@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { describe, test } from 'node:test';
+import { describe, test } from 'vitest';
 import { toolSchemaProblem } from '../../../core/resources/tool-schema.ts';
 import { argumentsProblem } from '../../../runner/drivers/tool-arguments.ts';
 import { PrefixLines } from '../../../runner/text/prefix-lines.ts';

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { randomBytes } from 'node:crypto';
-import { test } from 'node:test';
 import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
+import { test } from 'vitest';
 import { FrameDecoder, type FrameEvent } from '../../../core/frames/decode.ts';
 import type { Bind, StartTurn } from '../../../core/frames/messages.ts';
 import { FrameSender } from '../../../core/frames/sender.ts';

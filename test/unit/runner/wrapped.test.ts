@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
-import { describe, test } from 'node:test';
 import fc from 'fast-check';
+import { describe, test } from 'vitest';
 import { hiddenBy } from '../../../core/text/hidden.ts';
 import { Redactor, redact } from '../../../core/text/redact.ts';
 import { Wrapped } from '../../../core/text/wrapped.ts';

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
-import { test } from 'node:test';
 import fc from 'fast-check';
+import { test } from 'vitest';
 import { Clip } from '../../../runner/text/clip.ts';
 
 const clip = (pieces: string[], head: number, tail: number) => {

@@ -2,11 +2,11 @@ import assert from 'node:assert/strict';
 import { chmodSync, copyFileSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { after, test } from 'node:test';
+import { afterAll, test } from 'vitest';
 import { programsOn } from '../../../runner/shell/programs.ts';
 
 const root = mkdtempSync(join(tmpdir(), 'berth-programs-'));
-after(() => rmSync(root, { recursive: true }));
+afterAll(() => rmSync(root, { recursive: true }));
 for (const folder of ['first', 'second', 'second/folder']) mkdirSync(join(root, folder));
 const write = (path: string, text: string, mode = 0o755) => writeFileSync(join(root, path), text, { mode });
 write('first/script', '#!/bin/sh\n');

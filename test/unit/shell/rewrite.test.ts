@@ -1,7 +1,7 @@
 // biome-ignore-all lint/suspicious/noTemplateCurlyInString: shell, not TypeScript
 import assert from 'node:assert/strict';
-import { describe, test } from 'node:test';
 import fc from 'fast-check';
+import { describe, test } from 'vitest';
 import { rewriteBackground } from '../../../runner/shell/rewrite.ts';
 import { isSettled } from '../../../runner/shell/surroundings.ts';
 import { corpus } from '../../integration/shell/corpus.ts';

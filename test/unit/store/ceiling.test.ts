@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { test } from 'node:test';
+import { test } from 'vitest';
 import { ApiError } from '../../../core/kube/errors.ts';
 import type { KubeApi, ListOptions } from '../../../core/kube/types.ts';
 import { Ceiling } from '../../../core/store/ceiling.ts';

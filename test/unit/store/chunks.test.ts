@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { randomBytes } from 'node:crypto';
-import { describe, test } from 'node:test';
 import { gzipSync } from 'node:zlib';
 import fc from 'fast-check';
+import { describe, test } from 'vitest';
 import { blobSpec } from '../../../core/resources/blob.ts';
 import type { StoredBlob } from '../../../core/resources/kinds.ts';
 import { BLOB_CHUNK_BYTES } from '../../../core/resources/limits.ts';

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { describe, test } from 'node:test';
+import { describe, test } from 'vitest';
 import { AdmissionGate } from '../../../../controller/capacity/admission-gate.ts';
 import { silentLogger } from '../../../../core/system.ts';
 import { SeenCluster } from '../../../support/seen.ts';

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { describe, test } from 'node:test';
+import { describe, test } from 'vitest';
 import { fullOf, type LimitSources, limitsOf } from '../../../../controller/capacity/limits.ts';
 import { Tally } from '../../../../controller/capacity/tally.ts';
 import { selects } from '../../../../controller/settings/label-selector.ts';

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { describe, test } from 'node:test';
+import { describe, test } from 'vitest';
 import { Ledger } from '../../../../controller/capacity/ledger.ts';
 import type { TurnStatus } from '../../../../core/resources/turn.ts';
 import { SeenCluster } from '../../../support/seen.ts';

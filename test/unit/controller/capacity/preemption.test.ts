@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
-import { describe, test } from 'node:test';
 import fc from 'fast-check';
+import { describe, test } from 'vitest';
 import { fullOf, type Limit } from '../../../../controller/capacity/limits.ts';
 import { type PreemptionCandidate, planPreemption } from '../../../../controller/capacity/preemption.ts';
 import { Queue } from '../../../../controller/capacity/queue.ts';

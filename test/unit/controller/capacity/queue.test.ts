@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
-import { describe, test } from 'node:test';
 import fc from 'fast-check';
+import { describe, test } from 'vitest';
 import { Queue } from '../../../../controller/capacity/queue.ts';
 import type { Applicant } from '../../../../controller/world/capacity-view.ts';
 import { anApplicant } from '../../../support/applicant.ts';

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { describe, test } from 'node:test';
+import { describe, test } from 'vitest';
 import type { Effects } from '../../../../controller/act/context.ts';
 import { Ledger } from '../../../../controller/capacity/ledger.ts';
 import { Reconciler } from '../../../../controller/reconcile.ts';

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { describe, test } from 'node:test';
+import { describe, test } from 'vitest';
 import { ApiError } from '../../../../core/kube/errors.ts';
 import { ownedBy, sessionclasses, sessions } from '../../../../core/resources/kinds.ts';
 import { firstTurnName } from '../../../../core/resources/names.ts';
@@ -74,7 +74,7 @@ test('a slot that the earlier leader may have assigned stays reserved for as lon
 
 test('a session whose turns cannot be listed does not hold up those behind it in the queue', async (t) => {
   const list = SimApi.prototype.list;
-  t.after(() => {
+  t.onTestFinished(() => {
     SimApi.prototype.list = list;
   });
   const world = new QuietWorld({ maxRunning: 1 });

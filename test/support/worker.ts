@@ -1,0 +1,20 @@
+/**
+ * Set-up file of vitest's workers, run before each test file. Programs that tests start get the environment and the options of Node
+ * that the runner was started with, nothing of the worker. A file fails whose tests leave open what keeps a process alive: vitest
+ * would end its worker and say nothing.
+ */
+import assert from 'node:assert/strict';
+import { afterAll } from 'vitest';
+import { leftOpen, openResources } from './open-resources.ts';
+
+for (const name of ['BASE_URL', 'DEV', 'FORCE_TTY', 'MODE', 'NODE_ENV', 'PROD', 'SSR', 'TEST'])
+  delete process.env[name];
+for (const name of Object.keys(process.env)) if (/^VITEST(_|$)/.test(name)) delete process.env[name];
+process.execArgv.length = 0;
+
+const LIMIT_MS = 30_000;
+const before = openResources();
+
+afterAll(async () => {
+  assert.deepEqual(await leftOpen(before, LIMIT_MS), [], 'tests close what they open');
+}, 2 * LIMIT_MS);

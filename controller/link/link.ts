@@ -9,7 +9,7 @@ import { Attachment } from './attachment.ts';
 import { Binding } from './binding.ts';
 import { Inbox } from './inbox.ts';
 import type { MasterKeys } from './keys.ts';
-import { acknowledged, answered, endedBy, remembered, started, turnRefused } from './received.ts';
+import { acknowledged, answered, endedBy, remembered, started, turnRefused } from './view.ts';
 
 export interface LinkOptions {
   api: Pick<KubeApi, 'attach'>;

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'vitest';
-import { turnRefused } from '../../../controller/link/received.ts';
-import { aLink } from '../../support/world.ts';
+import { turnRefused } from '../../../../controller/link/view.ts';
+import { aLink } from '../../../support/world.ts';
 
 describe('a refused turn', () => {
   const view = aLink({ active: 't-2', sent: new Set(['t-1', 't-2']) });

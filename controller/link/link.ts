@@ -1,15 +1,17 @@
 import { type DecoderCounters, FrameDecoder, type FrameEvent } from '../../core/frames/decode.ts';
 import { bindText } from '../../core/frames/encode.ts';
-import type { Bind, ControlKind, ControlMessages, Frame, Pong, Ready } from '../../core/frames/messages.ts';
+import type { Bind, ControlKind, ControlMessages, Frame, Pong, Ready, Refused } from '../../core/frames/messages.ts';
 import { validateFrame } from '../../core/frames/validate.ts';
 import type { KubeApi } from '../../core/kube/types.ts';
 import { type Clock, type Logger, latestTime, type Random } from '../../core/runtime.ts';
 import type { LinkView } from '../world/link-view.ts';
 import { Attachment } from './attachment.ts';
 import { Binding } from './binding.ts';
+import { Heartbeat } from './heartbeat.ts';
 import { Inbox } from './inbox.ts';
 import type { MasterKeys } from './keys.ts';
-import { acknowledged, answered, endedBy, remembered, started, turnRefused } from './view.ts';
+import { Resend } from './resend.ts';
+import * as after from './view.ts';
 
 export interface LinkOptions {
   api: Pick<KubeApi, 'attach'>;
@@ -33,25 +35,20 @@ export interface LinkOptions {
   refused?: DecoderCounters | undefined;
 }
 
-const PING_MS = 30_000;
-/**
- * Age of a running turn at the first ping for its progress; later pings come every `PING_MS`, also while frames come.
- */
-const FIRST_FIGURES_MS = 10_000;
-/** Time before a gap is asked for again: frames already on their way when a resend was asked for show the same gap. */
-const RESEND_AGAIN_MS = 1_000;
-
 /**
  * The controller's end of the boundary with one pod: asks for missed frames and shows the runner's messages as a
  * `LinkView`. It decides nothing.
  */
 export class Link {
-  view: LinkView;
   readonly #options: LinkOptions;
   readonly #decoder: FrameDecoder;
   readonly #attachment: Attachment;
   readonly #inbox = new Inbox();
   readonly #binding: Binding;
+  readonly #heartbeat: Heartbeat;
+  readonly #resend: Resend;
+  /** Changed only by the functions of view.ts. */
+  #view: LinkView;
   #acked = 0;
   /** True once this attach has had its `ready`; the empty lines that begin an attach can produce more than one. */
   #greeted = false;
@@ -65,15 +62,6 @@ export class Link {
   #cancelled = '';
   /** Options of the snapshot asked for with the suspension, if any. */
   #wanted: ControlMessages['snapshot'] | undefined;
-  /** Numbers of unanswered pings: an earlier leader's answers come over the same attach. */
-  readonly #pings = new Set<number>();
-  #cancelPing: () => void = () => {};
-  /** Time of the last frame, and of the next ping for the running turn's progress (monotonic milliseconds). */
-  #heardAt = 0;
-  #figuresAt = Number.POSITIVE_INFINITY;
-  /** Last frame known to be missing when a resend was last asked for, and the time of that (monotonic milliseconds). */
-  #resent = { through: 0, at: 0 };
-  #cancelResend: () => void = () => {};
 
   constructor(options: LinkOptions) {
     this.#options = options;
@@ -87,24 +75,33 @@ export class Link {
       ...options,
       onOpen: () => {
         this.#greeted = false;
-        this.#pings.clear();
+        this.#heartbeat.opened();
       },
       onBytes: (chunk) => this.#handle(this.#decoder.push(chunk)),
       onChange: () => {
-        this.#updateSilence();
+        this.#heartbeat.updateSilence();
         options.onChange();
       },
     });
-    this.view = {
-      podUID: options.pod.uid,
-      openedAt: latestTime(options.clock),
-      phase: 'Opening',
-      sent: new Set(),
-      resumed: false,
-      fresh: false,
-      suspendSent: false,
-      suspended: false,
-    };
+    this.#heartbeat = new Heartbeat({
+      clock: options.clock,
+      answers: options.answers,
+      attachment: this.#attachment,
+      sendPing: () => this.#send('ping', {}),
+      onSilence: (silence) => {
+        this.#view = after.silent(this.#view, silence);
+      },
+    });
+    this.#resend = new Resend({
+      clock: options.clock,
+      next: () => this.#decoder.next,
+      ask: (from) => this.#send('resend', { from }),
+    });
+    this.#view = after.unopened(options.pod.uid, latestTime(options.clock));
+  }
+
+  get view(): LinkView {
+    return this.#view;
   }
 
   /** UID of the session that the pod was made for. */
@@ -124,7 +121,7 @@ export class Link {
 
   /** Begins to attach; `scheduled` and `running` are the known facts about the pod. */
   open(pod: { scheduled: boolean; running: boolean; fresh?: boolean }): void {
-    if (pod.fresh) this.view = { ...this.view, fresh: true };
+    if (pod.fresh) this.#view = after.openedFresh(this.#view);
     this.#attachment.open(pod);
   }
 
@@ -133,9 +130,8 @@ export class Link {
   }
 
   close(): void {
-    this.#figuresAt = Number.POSITIVE_INFINITY;
-    this.#cancelPing();
-    this.#cancelResend();
+    this.#heartbeat.close();
+    this.#resend.close();
     this.#attachment.close();
   }
 
@@ -149,15 +145,14 @@ export class Link {
     const begun = this.#binding.begin();
     if (!begun) return;
     const { boot, keys } = begun;
-    const { refused: _, ...rest } = this.view;
-    this.view = { ...rest, phase: 'Binding', bindSentAt: latestTime(this.#options.clock) };
+    this.#view = after.bindSent(this.#view, latestTime(this.#options.clock));
     this.#attachment.write(bindText(boot, this.#position(), { ...bind, keys }));
     if (sealedState) {
       const { sealed, ...facts } = sealedState;
       this.#send('restore', facts, sealed);
     }
-    if (rest.suspendSent && !rest.snapshot) this.#sendSuspend();
-    this.#expectAnswer();
+    this.#suspendAgain();
+    this.#heartbeat.expectAnswer();
     this.#options.onChange();
   }
 
@@ -172,23 +167,18 @@ export class Link {
 
   #deliver(turn: string, told: string | undefined, send: () => number): void {
     if (!this.#binding.hasKeys) return;
-    const { told: _, ...rest } = this.view;
-    const sent = new Set([...rest.sent, turn]);
-    this.view = { ...rest, sent, active: turn, ...(told === undefined ? {} : { told }) };
+    this.#view = after.turnSent(this.#view, turn, told);
     this.#turnNumber = send();
     this.#changeNumber = this.#turnNumber;
-    this.#expectAnswer();
+    this.#heartbeat.expectAnswer();
   }
 
   /** Cancels a turn; `why` is set when Berth cancels it unasked. */
   cancel(turn: string, why?: 'LifetimeExceeded'): void {
-    const { refused, ...rest } = this.view;
-    // The refusal of an earlier cancel does not apply to this one.
-    if (refused?.code === 'UnknownTurn') this.view = rest;
-    const cancelled = [turn, { at: latestTime(this.#options.clock), ...(why ? { why } : {}) }] as const;
-    this.#change({ cancelSent: new Map([...(this.view.cancelSent ?? []), cancelled]) });
-    this.#sendCancel(...cancelled);
-    this.#expectAnswer();
+    const cancelled = { at: latestTime(this.#options.clock), ...(why ? { why } : {}) };
+    this.#change(after.cancelSent(this.#view, turn, cancelled));
+    this.#sendCancel(turn, cancelled);
+    this.#heartbeat.expectAnswer();
   }
 
   /**
@@ -197,16 +187,20 @@ export class Link {
    */
   suspend(wanted: ControlMessages['snapshot'] | undefined): void {
     this.#wanted = wanted;
-    const { refused: _, snapshot: __, ...rest } = this.view;
-    this.view = { ...rest, suspendSent: true, suspended: false };
+    this.#view = after.suspendSent(this.#view);
     this.#sendSuspend();
-    this.#expectAnswer();
+    this.#heartbeat.expectAnswer();
   }
 
   #sendSuspend(): void {
     this.#send('suspend', {});
-    this.#ping();
+    this.#heartbeat.ping();
     if (this.#wanted) this.#send('snapshot', this.#wanted);
+  }
+
+  /** Asks again for a suspension whose lines may be lost. */
+  #suspendAgain(): void {
+    if (this.#view.suspendSent && !this.#view.snapshot) this.#sendSuspend();
   }
 
   #sendCancel(turn: string, { why }: { why?: 'LifetimeExceeded' }): void {
@@ -216,10 +210,8 @@ export class Link {
   }
 
   resume(): void {
-    const { snapshot, active, ...rest } = this.view;
-    // A refused turn is sent again.
-    const kept = active !== undefined && rest.sent.has(active) ? { active } : {};
-    this.view = { ...rest, ...kept, suspendSent: false, suspended: false };
+    const { snapshot } = this.#view;
+    this.#view = after.resumeSent(this.#view);
     this.#send('resume', {});
     if (snapshot) this.acknowledge(snapshot.seq);
     this.#options.onChange();
@@ -229,13 +221,12 @@ export class Link {
   acknowledge(through: number): void {
     this.#acked = Math.max(this.#acked, through);
     this.#inbox.forget(through);
-    const isEnd = endedBy(this.view, through) !== undefined;
-    this.view = acknowledged(this.view, through);
+    const isEnd = after.endedBy(this.#view, through) !== undefined;
+    this.#view = after.acknowledged(this.#view, through);
     const number = this.#send('ack', { through });
     if (isEnd) this.#changeNumber = number;
-    // An ended turn needs no more pings for its progress.
-    if (!this.view.started && Number.isFinite(this.#figuresAt)) this.#askForFigures(Number.POSITIVE_INFINITY);
-    this.#change(this.#inbox.next());
+    if (!this.#view.started) this.#heartbeat.turnEnded();
+    this.#change(after.delivered(this.#view, this.#inbox.next()));
   }
 
   /**
@@ -245,8 +236,7 @@ export class Link {
   takeLog(log: Buffer): void {
     const text = this.#binding.framesIn(log);
     if (!text) return;
-    // Frames in a log prove that the runner was bound.
-    this.view = { ...this.view, resumed: true };
+    this.#view = after.logOpened(this.#view);
     this.#past = Number.POSITIVE_INFINITY;
     for (let events = this.#decoder.push(text); ; events = this.#decoder.push(text)) {
       const gap = events.find((event) => event.type === 'gap');
@@ -255,9 +245,7 @@ export class Link {
       this.#decoder.skipTo(gap.to + 1);
     }
     this.#inbox.keepLast();
-    const { delivery: _, asking: __, ...rest } = this.view;
-    this.view = rest;
-    this.#change(this.#inbox.next());
+    this.#change(after.delivered(this.#view, this.#inbox.next()));
   }
 
   #send<K extends Exclude<ControlKind, 'bind'>>(kind: K, message: ControlMessages[K], binary?: Buffer): number {
@@ -271,57 +259,12 @@ export class Link {
     return { epoch: this.#options.epoch(), n: this.#options.nextNumber() };
   }
 
-  #expectAnswer(): void {
-    this.#attachment.expectAnswer();
-    this.#updateSilence();
-  }
-
-  #answered(): void {
-    this.#attachment.answered();
-    this.#options.answers.at = this.#options.clock.monotonic();
-    this.#updateSilence();
-    this.#heardAt = this.#options.clock.monotonic();
-    this.#pingLater();
-  }
-
-  #askForFigures(inMs: number): void {
-    this.#figuresAt = this.#options.clock.monotonic() + inMs;
-    this.#pingLater();
-  }
-
-  #pingLater(): void {
-    const { clock } = this.#options;
-    const at = Math.min(this.#heardAt + PING_MS, this.#figuresAt);
-    const forFigures = at < this.#heardAt + PING_MS;
-    this.#cancelPing();
-    this.#cancelPing = clock.setTimer(Math.max(0, at - clock.monotonic()), () => {
-      // Frames that come before the answer must not trigger another ping.
-      if (Number.isFinite(this.#figuresAt)) this.#figuresAt = clock.monotonic() + PING_MS;
-      this.#ping();
-      // A ping for progress alone expects no answer in time: the machine may be busy with the turn.
-      if (forFigures) this.#pingLater();
-      else this.#expectAnswer();
-    });
-  }
-
-  /** Updates the view's overdue answer and failed attaches. */
-  #updateSilence(): void {
-    const { silentSince, failingMs, failingSince = Number.POSITIVE_INFINITY } = this.#attachment;
-    const { silentSince: before, unreachableMs = 0, othersAnswer: _, ...rest } = this.view;
-    if (before === silentSince && unreachableMs === failingMs) return;
-    this.view = {
-      ...rest,
-      ...(silentSince === undefined ? {} : { silentSince }),
-      ...(failingMs === 0 ? {} : { unreachableMs: failingMs, othersAnswer: this.#options.answers.at >= failingSince }),
-    };
-  }
-
   // -------------------------------------------------------------------------------------------------------- up
 
   #handle(events: FrameEvent[]): void {
     for (const event of events) {
       if (event.type === 'ready') this.#ready(event.ready);
-      else if (event.type === 'gap') this.#missing(event);
+      else if (event.type === 'gap') this.#resend.missing(event);
       else if (event.type === 'frame') this.#frame(event.frame);
       else if (event.type === 'malformed') {
         const { seq, kind, problem } = event;
@@ -330,25 +273,9 @@ export class Link {
     }
   }
 
-  #missing({ from, to }: { from: number; to: number }): void {
-    const { clock } = this.#options;
-    const now = clock.monotonic();
-    const again = this.#resent.at + RESEND_AGAIN_MS;
-    this.#cancelResend();
-    if (from > this.#resent.through || now >= again) {
-      this.#resent = { through: to, at: now };
-      this.#send('resend', { from });
-      return;
-    }
-    // The missing frames come, or they were torn as well.
-    this.#cancelResend = clock.setTimer(again - now, () => {
-      if (this.#decoder.next <= to) this.#missing({ from: this.#decoder.next, to });
-    });
-  }
-
   /** Handles `ready`. Whether the runner still has this link's keys shows in whether its frames open. */
   #ready(ready: Ready): void {
-    if (ready.session === undefined) this.#answered();
+    if (ready.session === undefined) this.#heartbeat.heard();
     // A second `ready` is no answer to what was asked after the first.
     else if (!this.#greeted) this.#attachment.heard();
     if (ready.epoch > this.#options.epoch()) {
@@ -359,38 +286,36 @@ export class Link {
     }
     if (this.#greeted) return;
     this.#greeted = true;
-    const facts = { protocol: ready.protocol, runnerVersion: ready.runnerVersion };
     const whose = this.#binding.recognize(ready);
     if (whose !== 'Ours') {
-      this.#change({ ...facts, phase: whose });
+      this.#change(after.recognized(this.#view, ready, { phase: whose }));
       return;
     }
-    this.view = { ...this.view, resumed: this.#binding.resume(ready.boot, this.view.resumed) };
+    const resumed = this.#binding.resume(ready.boot, this.#view.resumed);
+    this.#view = after.recognized(this.#view, ready, { resumed });
     this.#past = ready.lastSeq;
     if (this.#acked > 0) this.#send('ack', { through: this.#acked });
     this.#send('resend', { from: this.#decoder.next });
     // Lines sent over a broken attach may be lost; they are idempotent, so they are sent again.
-    const { cancelSent, suspendSent, snapshot } = this.view;
-    for (const cancelled of cancelSent ?? []) this.#sendCancel(...cancelled);
-    if (suspendSent && !snapshot) this.#sendSuspend();
-    this.#ping();
-    this.#expectAnswer();
-    this.#change(facts);
+    for (const cancelled of this.#view.cancelSent ?? []) this.#sendCancel(...cancelled);
+    this.#suspendAgain();
+    this.#heartbeat.ping();
+    this.#heartbeat.expectAnswer();
+    this.#options.onChange();
   }
 
   #frame(frame: Frame): void {
     this.#binding.proven();
-    this.#answered();
+    this.#heartbeat.heard();
     switch (frame.kind) {
       case 'bound':
         // A ping asks for the runner's activity: only the runner knows whether it is idle.
-        this.#ping();
-        this.#change({ phase: 'Bound', bound: frame.message });
+        this.#heartbeat.ping();
+        this.#change(after.bound(this.#view, frame.message));
         break;
       case 'started':
-        this.#clearNotRestored();
-        this.#change(started(this.view, frame.message.turn, latestTime(this.#options.clock)));
-        this.#askForFigures(FIRST_FIGURES_MS);
+        this.#change(after.started(this.#view, frame.message.turn, latestTime(this.#options.clock)));
+        this.#heartbeat.turnStarted();
         break;
       case 'log':
       case 'state':
@@ -400,64 +325,53 @@ export class Link {
         break;
       case 'pong':
         // An old pong does not show the present: above all not whether the runner is suspended, and since when.
-        if (frame.seq <= this.#past) this.view = remembered(this.view, frame.message);
+        if (frame.seq <= this.#past) this.#change(after.remembered(this.#view, frame.message));
         else this.#pong(frame.message);
-        this.#options.onChange();
         break;
       case 'refused':
-        this.#options.log.warn({ pod: this.#options.pod.name, ...frame.message }, 'runner refused a control line');
-        // The runner's next `ready` names the epoch that it obeys.
-        if (frame.message.code === 'StaleEpoch') this.#attachment.reattach();
-        if (frame.message.n === this.#turnNumber) this.view = turnRefused(this.view, frame.message.code);
-        if (frame.message.n === this.#cancelNumber) {
-          this.#notRunning();
-          // The refused cancel shows that its turn does not run; a ping asks which one does.
-          this.#ping();
-        }
-        this.#change({ refused: frame.message });
+        this.#refused(frame.message);
         break;
       case 'bye':
-        this.#change({ phase: 'Ended' });
+        this.#change(after.ended(this.#view));
         break;
       default:
         break;
     }
   }
 
-  /** Forgets the turn that the runner was to stop and does not have. The answer to the ping that follows may be lost. */
-  #notRunning(): void {
-    const { active, ...rest } = this.view;
-    if (active === this.#cancelled && this.#turnNumber < this.#cancelNumber) this.view = rest;
-  }
-
-  #ping(): void {
-    this.#pings.add(this.#send('ping', {}));
-  }
-
   #pong(pong: Pong): void {
-    if (this.#pings.delete(pong.n)) this.view = { ...this.view, answered: true };
-    this.view = answered(this.view, pong, this.#changeNumber, this.#options.clock.now());
-    const { figures } = this.view;
-    const early = figures ? FIRST_FIGURES_MS - figures.runningMs : Number.POSITIVE_INFINITY;
-    this.#askForFigures(early > 0 ? early : PING_MS);
+    const isOurs = this.#heartbeat.answers(pong.n);
+    const now = this.#options.clock.now();
+    this.#view = after.answered(this.#view, pong, { isOurs, changeNumber: this.#changeNumber, now });
+    this.#heartbeat.reported(this.#view.figures);
+    this.#options.onChange();
   }
 
-  /**
-   * Clears a NotRestored refusal: a runner that has begun a turn has its state, and a later refusal must count again.
-   */
-  #clearNotRestored(): void {
-    const { refused, ...rest } = this.view;
-    if (refused?.code === 'NotRestored') this.view = rest;
+  #refused(message: Refused): void {
+    this.#options.log.warn({ pod: this.#options.pod.name, ...message }, 'runner refused a control line');
+    // The runner's next `ready` names the epoch that it obeys.
+    if (message.code === 'StaleEpoch') this.#attachment.reattach();
+    if (message.n === this.#turnNumber) this.#view = after.turnRefused(this.#view, message.code);
+    if (message.n === this.#cancelNumber) {
+      // The answer to the ping that follows may be lost.
+      if (this.#turnNumber < this.#cancelNumber) this.#view = after.cancelRefused(this.#view, this.#cancelled);
+      // The refused cancel shows that its turn does not run; a ping asks which one does.
+      this.#heartbeat.ping();
+    }
+    this.#change(after.refused(this.#view, message));
   }
 
   #keep(frame: Parameters<Inbox['add']>[0]): void {
     this.#inbox.add(frame);
-    if (frame.kind === 'state' && frame.message.turn === undefined) this.#change({ snapshot: frame });
-    else this.#change(this.#inbox.next());
+    if (frame.kind === 'state' && frame.message.turn === undefined) {
+      this.#change(after.snapshotTaken(this.#view, frame));
+    } else {
+      this.#change(after.delivered(this.#view, this.#inbox.next()));
+    }
   }
 
-  #change(patch: Partial<LinkView>): void {
-    this.view = { ...this.view, ...patch };
+  #change(view: LinkView): void {
+    this.#view = view;
     this.#options.onChange();
   }
 }

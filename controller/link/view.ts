@@ -1,14 +1,134 @@
-import type { Pong, RefusalCode } from '../../core/frames/messages.ts';
-import type { Figures, LinkView } from '../world/link-view.ts';
+import type { Bound, FrameOf, Pong, Ready, RefusalCode, Refused } from '../../core/frames/messages.ts';
+import type { Asking, Delivery, Figures, LinkView } from '../world/link-view.ts';
+import type { Silence } from './heartbeat.ts';
 
-/** Changes of a link's view by a runner's messages and by acknowledgements; times in milliseconds since the epoch. */
+/**
+ * Reducer of a link's view: one function per control line sent and per message received. Times are milliseconds since
+ * the epoch by the controller's clock.
+ */
 
 /** Codes with which a runner refuses a turn that it never began. */
 const NOT_BEGUN: ReadonlySet<RefusalCode> = new Set(['Suspended', 'NotRestored', 'Busy']);
 
-/** View after the runner reports that it has started the turn. */
-export function started(view: LinkView, turn: string, now: number): Pick<LinkView, 'started' | 'sent'> {
-  return { ...startedSince(view, turn, now), sent: new Set([...view.sent, turn]) };
+/** View of a link that has not been attached yet. */
+export function unopened(podUID: string, openedAt: number): LinkView {
+  return {
+    podUID,
+    openedAt,
+    phase: 'Opening',
+    sent: new Set(),
+    resumed: false,
+    fresh: false,
+    suspendSent: false,
+    suspended: false,
+  };
+}
+
+/** View of a pod that this leader has just created: no other leader can have sent it anything. */
+export function openedFresh(view: LinkView): LinkView {
+  return { ...view, fresh: true };
+}
+
+/** View after `bind`, which also answers the runner's last refusal. */
+export function bindSent({ refused: _, ...view }: LinkView, now: number): LinkView {
+  return { ...view, phase: 'Binding', bindSentAt: now };
+}
+
+/** View after the turn was sent, with the id of the approval request that this decides, if any. */
+export function turnSent({ told: _, ...view }: LinkView, turn: string, told?: string): LinkView {
+  return {
+    ...view,
+    sent: new Set([...view.sent, turn]),
+    active: turn,
+    ...(told === undefined ? {} : { told }),
+  };
+}
+
+/** View after a cancellation. The refusal of an earlier one does not apply to this one. */
+export function cancelSent(view: LinkView, turn: string, cancelled: Cancelled): LinkView {
+  return {
+    ...withoutRefusal(view, 'UnknownTurn'),
+    cancelSent: new Map([...(view.cancelSent ?? []), [turn, cancelled]]),
+  };
+}
+
+/** A cancellation that was sent. */
+export type Cancelled = NonNullable<LinkView['cancelSent']> extends ReadonlyMap<string, infer C> ? C : never;
+
+/** View after `suspend`. */
+export function suspendSent({ refused: _, snapshot: __, ...view }: LinkView): LinkView {
+  return { ...view, suspendSent: true, suspended: false };
+}
+
+/** View after `resume`. A turn that was refused meanwhile is no longer believed to be active, so it is sent again. */
+export function resumeSent({ snapshot: _, active, ...view }: LinkView): LinkView {
+  const kept = active !== undefined && view.sent.has(active) ? { active } : {};
+  return { ...view, ...kept, suspendSent: false, suspended: false };
+}
+
+/** View after the first `ready` of an attach: what the runner is, and whose. */
+export function recognized(
+  view: LinkView,
+  { protocol, runnerVersion }: Ready,
+  change: Partial<Pick<LinkView, 'phase' | 'resumed'>>,
+): LinkView {
+  return { ...view, protocol, runnerVersion, ...change };
+}
+
+/** View after the runner has confirmed `bind`. */
+export function bound(view: LinkView, message: Bound): LinkView {
+  return { ...view, phase: 'Bound', bound: message };
+}
+
+/** View with the result or request that waits for its commit next. */
+export function delivered(
+  { delivery: _, asking: __, ...view }: LinkView,
+  next: { delivery?: Delivery; asking?: Asking },
+): LinkView {
+  return { ...view, ...next };
+}
+
+/** View with the state that a suspended runner has handed over. */
+export function snapshotTaken(view: LinkView, snapshot: FrameOf<'state'>): LinkView {
+  return { ...view, snapshot };
+}
+
+/** View while the log of an ended container is read: its frames prove that the runner was bound. */
+export function logOpened(view: LinkView): LinkView {
+  return { ...view, resumed: true };
+}
+
+/** View after `bye`. */
+export function ended(view: LinkView): LinkView {
+  return { ...view, phase: 'Ended' };
+}
+
+/** View after another silence than before. */
+export function silent(view: LinkView, { silentSince, unreachableMs, othersAnswer }: Silence): LinkView {
+  const { silentSince: before, unreachableMs: unreachableBefore = 0, othersAnswer: _, ...rest } = view;
+  if (before === silentSince && unreachableBefore === unreachableMs) return view;
+  return {
+    ...rest,
+    ...(silentSince === undefined ? {} : { silentSince }),
+    ...(unreachableMs === 0 ? {} : { unreachableMs, othersAnswer }),
+  };
+}
+
+function withoutRefusal(view: LinkView, code: RefusalCode): LinkView {
+  const { refused, ...rest } = view;
+  return refused?.code === code ? rest : view;
+}
+
+/**
+ * View after the runner reports that it has started the turn. A runner that has begun a turn has its state, and a later
+ * refusal for lack of it must count again.
+ */
+export function started(view: LinkView, turn: string, now: number): LinkView {
+  return {
+    ...withoutRefusal(view, 'NotRestored'),
+    ...startedSince(view, turn, now),
+    sent: new Set([...view.sent, turn]),
+  };
 }
 
 /**
@@ -22,10 +142,14 @@ function startedSince(view: LinkView, turn: string, now: number, agoMs?: number)
 }
 
 /**
- * View after an answer to a ping. `changeNumber`: number of the last control line that gave a turn or acknowledged the
- * end of one; the answer to an older ping does not know of that.
+ * View after an answer to a ping; `isOurs` when this leader has sent it over this attach. `changeNumber`: number of the
+ * last control line that gave a turn or acknowledged the end of one; the answer to an older ping does not know of that.
  */
-export function answered(view: LinkView, pong: Pong, changeNumber: number, now: number): LinkView {
+export function answered(
+  view: LinkView,
+  pong: Pong,
+  { isOurs, changeNumber, now }: { isOurs: boolean; changeNumber: number; now: number },
+): LinkView {
   const { active: _, told: __, figures: ___, ...rest } = view;
   const isOlder = pong.n < changeNumber;
   const turn = isOlder && pong.turn?.uid !== view.active ? undefined : pong.turn;
@@ -40,6 +164,7 @@ export function answered(view: LinkView, pong: Pong, changeNumber: number, now: 
     ...(told ? { told } : {}),
     ...(turn?.startedAt ? startedSince(view, turn.uid, now, turn.runningMs) : {}),
     ...(figures ? { figures } : {}),
+    ...(isOurs ? { answered: true } : {}),
     suspended: pong.suspended,
     lastActivity: now - pong.idleMs,
   };
@@ -57,6 +182,17 @@ export function remembered(view: LinkView, { turn }: Pong): LinkView {
   return turn ? { ...view, sent: new Set([...view.sent, turn.uid]) } : view;
 }
 
+/** View after the runner refused a control line. */
+export function refused(view: LinkView, message: Refused): LinkView {
+  return { ...view, refused: message };
+}
+
+/** View after the runner refused to stop a turn that it does not have; `turn` is believed not to be active. */
+export function cancelRefused(view: LinkView, turn: string): LinkView {
+  const { active, ...rest } = view;
+  return active === turn ? rest : view;
+}
+
 /**
  * View after the runner refused the turn that was sent last: when it never began the turn, the turn counts as not sent.
  */
@@ -67,10 +203,7 @@ export function turnRefused(view: LinkView, code: RefusalCode): LinkView {
   return { ...view, sent: others, suspended: suspended || code === 'Suspended' };
 }
 
-/**
- * View after an acknowledgement: everything through this frame is durable, so deliveries and turns that it covers are
- * dropped.
- */
+/** View after an acknowledgement: everything through this frame is durable, so what it covers is dropped. */
 export function acknowledged(view: LinkView, through: number): LinkView {
   const { delivery, asking: _, snapshot, active, started, figures, ...rest } = view;
   const ended = endedBy(view, through);

@@ -79,7 +79,7 @@ export const outcomeBugs: readonly Bug[] = [
       },
       {
         file: 'controller/link/link.ts',
-        find: '          // The refused cancel shows that its turn does not run; a ping asks which one does.\n          this.#ping();\n',
+        find: '      // The refused cancel shows that its turn does not run; a ping asks which one does.\n      this.#heartbeat.ping();\n',
         replace: '',
       },
     ],

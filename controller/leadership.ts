@@ -97,7 +97,7 @@ export class Leading {
       queued: () => this.#ledger.waiting(),
       inGroups: () => this.#ledger.groups.waiting(),
       requeue: (key) => this.#queue.add(key),
-      reserve: (key, ms) => this.#ledger.keep(key, ms),
+      reserve: (key, ms) => this.#ledger.reserveForLateWrite(key, ms),
       open: () => this.#open(),
       signal: AbortSignal.any([signal, this.#closing.signal]),
     });
@@ -148,7 +148,7 @@ export class Leading {
       effects,
       installation: options.installation,
       closing: this.#closing.signal,
-      onNoPlace: (key) => this.#admissionGate.reconciled(key),
+      onNoSlotWanted: (key) => this.#admissionGate.reconciled(key),
     });
     this.#queue = new WorkQueue({
       clock,

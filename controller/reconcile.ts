@@ -58,8 +58,8 @@ export interface ReconcilerOptions {
   installation: Installation;
   /** Aborts when the controller is told to stop: the action under way is the last. */
   closing: AbortSignal;
-  /** The session was decided to ask for no slot, whatever becomes of its actions. */
-  onNoPlace(key: string): void;
+  /** Called when the decision wants no slot for the session, whether its actions succeed or not. */
+  onNoSlotWanted(key: string): void;
 }
 
 /** Brings one session closer to its spec: observe, learn, assess, decide, commit capacity, act, write status, requeue. */
@@ -188,7 +188,7 @@ export class Reconciler {
     const owns = decision.actions.some((action) => action.do === 'OwnIncarnation');
     const wants = decision.waiting ? 'Slot' : owns ? 'OwnIncarnation' : 'Nothing';
     ledger.commitQueue(world.applicant, wants);
-    if (wants === 'Nothing') this.#options.onNoPlace(key);
+    if (wants === 'Nothing') this.#options.onNoSlotWanted(key);
     if (decision.group === 'Begins') ledger.groups.promise(key);
     else if (decision.group === 'Waits') ledger.groups.wait(key, world.groupSince);
     else ledger.groups.leave(key);

@@ -68,7 +68,7 @@ export async function withPlaceHeld(
 
 /** A refusal is known to have had no effect, as long as nothing is under way from an earlier attempt. */
 function failed(ledger: Ledger, namespace: string, pod: string, error: unknown): void {
-  if (isRefusal(error) && !isConflict(error) && !ledger.isUnsure(namespace, pod)) ledger.settle(namespace, pod);
+  if (isRefusal(error) && !isConflict(error) && !ledger.isUnsettled(namespace, pod)) ledger.settle(namespace, pod);
   else ledger.settleLater(namespace, pod);
 }
 

@@ -37,14 +37,14 @@ async function write(context: ReconcileContext, turn: CachedTurn, status: TurnSt
   try {
     const written = await writingTurn(effects, turn, replace);
     caches.sawTurn(written);
-    ledger.sureTurn(key);
+    ledger.settleTurn(key);
     return written;
   } catch (error) {
     if (isConflict(error)) {
       const { name, namespace = '' } = turn.metadata;
       caches.sawTurn(await api.get(turns, { namespace, name }, { signal }));
-      ledger.sureTurn(key);
-    } else if (!isRefusal(error)) ledger.unsureTurn(key);
+      ledger.settleTurn(key);
+    } else if (!isRefusal(error)) ledger.settleTurnLater(key);
     throw error;
   }
 }

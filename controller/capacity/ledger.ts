@@ -59,8 +59,10 @@ export class Ledger {
   readonly #slotUsage: SlotUsage;
   readonly #queue = new Queue();
   readonly #plan: PreemptionPlan;
-  /** Promises whose request may still take effect, by pod or by session and turn, with what stops looking again. */
-  readonly #unsure = new Map<string, () => void>();
+  /** Pods whose creation may still take effect, by `namespace/name`, with the cancel function of the timer that waits. */
+  readonly #unsettledPods = new Map<string, () => void>();
+  /** Sessions whose turn may still be written as running, with the cancel function of the timer that waits. */
+  readonly #unsettledTurns = new Map<string, () => void>();
   #open = false;
   /** Sessions of the queue for which there is a slot now; found anew after every change. */
   #served: Served | undefined;
@@ -100,7 +102,7 @@ export class Ledger {
     this.#open = false;
     this.groups.close();
     this.#plan.stop();
-    for (const cancel of this.#unsure.values()) cancel();
+    for (const cancel of [...this.#unsettledPods.values(), ...this.#unsettledTurns.values()]) cancel();
   }
 
   /** The session of that name, or a turn that names it, is not as it was in the caches. */
@@ -182,17 +184,17 @@ export class Ledger {
   }
 
   /**
-   * Counts a place for what a write of the leader before may yet make of the session, for so many milliseconds and beside
-   * what it is given itself.
+   * Reserves a slot for `ms` milliseconds for a pod that a late write of the earlier leader may still give the session,
+   * beside the slot of the pod that this leader gives it.
    */
-  keep(key: string, ms: number): void {
+  reserveForLateWrite(key: string, ms: number): void {
     const { namespace = '', name } = refOf(key);
     const session = this.#options.caches.session(namespace, name);
     if (!session || session.status?.podName) return;
-    const kept = `late pod of ${name}`;
-    this.hold(applicantOf(session, []), kept);
-    const cancel = this.#options.clock.setTimer(ms, () => this.settle(namespace, kept));
-    this.#unsure.set(keyOf({ namespace, name: kept }), cancel);
+    const late = `late pod of ${name}`;
+    this.hold(applicantOf(session, []), late);
+    const cancel = this.#options.clock.setTimer(ms, () => this.settle(namespace, late));
+    this.#unsettledPods.set(keyOf({ namespace, name: late }), cancel);
   }
 
   /** Whether the pod has a place, as it is there, was promised one, or belongs to a session that was admitted with it. */
@@ -203,38 +205,40 @@ export class Ledger {
   /** What was promised is in the caches by now, or has surely not happened and will not. */
   settle(namespace: string, pod: string): void {
     const key = keyOf({ namespace, name: pod });
-    this.#unsure.get(key)?.();
-    this.#unsure.delete(key);
+    this.#unsettledPods.get(key)?.();
+    this.#unsettledPods.delete(key);
     this.#slotUsage.settle(key);
   }
 
   /** Whether the last request for the pod took effect is not known: the place stays taken until it is. */
   settleLater(namespace: string, pod: string): void {
     const key = keyOf({ namespace, name: pod });
-    this.#unsure.get(key)?.();
-    this.#unsure.set(
+    this.#unsettledPods.get(key)?.();
+    this.#unsettledPods.set(
       key,
       this.#whenKnown(namespace, () => this.settle(namespace, pod)),
     );
   }
 
-  isUnsure(namespace: string, pod: string): boolean {
-    return this.#unsure.has(keyOf({ namespace, name: pod }));
+  /** Reports whether an earlier request for the pod may still take effect. */
+  isUnsettled(namespace: string, pod: string): boolean {
+    return this.#unsettledPods.has(keyOf({ namespace, name: pod }));
   }
 
-  /** Whether the turn was written to run is not known: it counts in its group until it is. */
-  unsureTurn(session: string): void {
+  /** Counts the session's turn in its group until it is known whether it was written as running. */
+  settleTurnLater(session: string): void {
     this.groups.pin(session);
-    this.#unsure.get(`turn of ${session}`)?.();
-    this.#unsure.set(
-      `turn of ${session}`,
-      this.#whenKnown(refOf(session).namespace, () => this.sureTurn(session)),
+    this.#unsettledTurns.get(session)?.();
+    this.#unsettledTurns.set(
+      session,
+      this.#whenKnown(refOf(session).namespace, () => this.settleTurn(session)),
     );
   }
 
-  sureTurn(session: string): void {
-    this.#unsure.get(`turn of ${session}`)?.();
-    if (!this.#unsure.delete(`turn of ${session}`)) return;
+  /** Counts the session's turn as the caches show it from now on. */
+  settleTurn(session: string): void {
+    this.#unsettledTurns.get(session)?.();
+    if (!this.#unsettledTurns.delete(session)) return;
     this.groups.unpin(session);
     this.#options.onChange(session);
   }

@@ -52,11 +52,11 @@ export class PreemptionPlan {
   }
 
   preemptFor(key: string): { for: string } | undefined {
-    const giving = this.#preempted.get(key);
-    return giving && giving.pod === this.#podOf(key) ? { for: giving.for } : undefined;
+    const preemption = this.#preempted.get(key);
+    return preemption && preemption.pod === this.#podOf(key) ? { for: preemption.for } : undefined;
   }
 
-  /** Plans again: at once, but at most every `LOOK_MS`. */
+  /** Plans again: at once, but at most every `PLAN_MS`. */
   soon(): void {
     if (this.#cancel) return;
     const { clock } = this.#options;
@@ -87,7 +87,8 @@ export class PreemptionPlan {
       minIdle: (name) => caches.class(name)?.spec.minIdle ?? 0,
     });
     this.#preempted = new Map();
-    for (const [key, giving] of before) if (this.#isTerminating(key, giving)) this.#preempted.set(key, giving);
+    for (const [key, preemption] of before)
+      if (this.#isTerminating(key, preemption)) this.#preempted.set(key, preemption);
     for (const [key, applicant] of chosen) {
       const pod = this.#podOf(key);
       if (pod === undefined) continue;
@@ -131,11 +132,11 @@ export class PreemptionPlan {
       if (caches.closed(session.metadata.namespace as string)) continue;
       const candidate = preemptionCandidateOf(session, caches, clock.now());
       if (!candidate) continue;
-      const giving = this.#preempted.get(candidate.key);
-      candidate.isSuspending = giving !== undefined && giving.pod === session.status?.podName;
+      const preemption = this.#preempted.get(candidate.key);
+      candidate.isSuspending = preemption !== undefined && preemption.pod === session.status?.podName;
       if (
         (suspendAgainAt(candidate.key) ?? 0) > clock.now() ||
-        this.#isSpared(candidate.key, giving, session.status?.phase)
+        this.#isSpared(candidate.key, preemption, session.status?.phase)
       ) {
         candidate.spared = true;
       }
@@ -144,11 +145,11 @@ export class PreemptionPlan {
     return candidates;
   }
 
-  #isSpared(key: string, giving: Preemption | undefined, phase: string | undefined): boolean {
+  #isSpared(key: string, preemption: Preemption | undefined, phase: string | undefined): boolean {
     const now = this.#options.clock.monotonic();
     const until = this.#sparedUntil.get(key) ?? Number.NEGATIVE_INFINITY;
     if (until > now) return true;
-    if (!giving || phase === 'Suspending' || now - giving.at < PATIENCE_MS) return false;
+    if (!preemption || phase === 'Suspending' || now - preemption.at < PATIENCE_MS) return false;
     this.#sparedUntil.set(key, now + SPARE_MS);
     return true;
   }

@@ -46,7 +46,7 @@ async function reconciles(happens: (own: VirtualClock) => void) {
     effects,
     installation: {} as Installation,
     closing: signal,
-    onNoPlace() {},
+    onNoSlotWanted() {},
   });
   await reconciler.reconcile('team/notes', signal);
   return { asked, offBy };

@@ -120,7 +120,7 @@ describe('a slot', () => {
   test('is reserved for a session that the earlier leader may still admit, and for that long only', async () => {
     const { ledger, see, told, clock } = setUp({ max: 2 });
     see.admitted('a/large', undefined);
-    ledger.keep('a/large', 30_000);
+    ledger.reserveForLateWrite('a/large', 30_000);
     assert.equal(ledger.reserve(anApplicant('a/large'), 'pod-1'), true);
     ledger.wait(anApplicant('a/2'));
     assert.equal(available(ledger, anApplicant('a/2')), false);
@@ -131,8 +131,8 @@ describe('a slot', () => {
   test('is held once by a session that also has a reservation from the earlier leader', () => {
     const { ledger, see } = setUp({ max: 2 });
     see.admitted('a/1', 'pod-1');
-    ledger.keep('a/1', 30_000);
-    ledger.keep('a/gone', 30_000);
+    ledger.reserveForLateWrite('a/1', 30_000);
+    ledger.reserveForLateWrite('a/gone', 30_000);
     assert.equal(available(ledger, anApplicant('a/2')), true);
   });
   test('is held by sessions and pods from before this leader', () => {
@@ -307,7 +307,7 @@ describe('a waiting session', () => {
       ledger.sessionChanged(`a/${name}`);
     }
     ledger.groups.promise('a/1');
-    ledger.unsureTurn('a/1');
+    ledger.settleTurnLater('a/1');
     ledger.groups.leave('a/1');
     assert.equal(ledger.groups.view('a/2', 0).free, false);
     await clock.advance(7_000);

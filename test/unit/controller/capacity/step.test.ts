@@ -64,7 +64,7 @@ function recorded(maxRunning: number) {
   } as unknown as Effects;
   const { installation } = aWorld();
   const closing = new AbortController().signal;
-  const reconciler = new Reconciler({ effects, installation, closing, onNoPlace: () => {} });
+  const reconciler = new Reconciler({ effects, installation, closing, onNoSlotWanted: () => {} });
   return { steps, ledger, reconcile: () => reconciler.reconcile('team/notes', new AbortController().signal) };
 }
 

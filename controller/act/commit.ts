@@ -44,7 +44,7 @@ export function remember({ effects, memory }: ReconcileContext, turn: CachedTurn
   effects.caches.sawTurn(written);
   if (written.metadata.uid !== turn.metadata.uid) return;
   const { phase, state } = written.status ?? {};
-  const uncounted = isTerminal(phase) ? { ended: slimTurn(written) as unknown as CachedTurn } : {};
+  const uncounted = isTerminal(phase) ? { ended: slimTurn(written) } : {};
   learn(memory, { fact: 'TurnCommitted', state, ...uncounted });
 }
 

@@ -29,6 +29,7 @@ import {
   LABEL_SESSION_UID,
   MANAGED_BY,
 } from '../../core/resources/names.ts';
+import type { Condition } from '../../core/resources/schema.ts';
 import { isTerminal, LIVE_TURNS, type TurnStatus } from '../../core/resources/turn.ts';
 import type { Clock, Logger, Random } from '../../core/runtime.ts';
 import { isSessionPod, sessionNameOf } from '../world/session-pods.ts';
@@ -136,47 +137,55 @@ function slimMeta<T extends KubeObject>(object: Stored<T>): Stored<T>['metadata'
   return rest as Stored<T>['metadata'];
 }
 
-export function slimSession(session: StoredSession): StoredSession {
+/** The fields of an object that are named, as far as it has them. */
+function pick<T extends object, K extends keyof T>(object: T, keys: readonly K[]): Pick<T, K> {
+  const fields = keys.filter((key) => object[key] !== undefined).map((key) => [key, object[key]]);
+  return Object.fromEntries(fields) as Pick<T, K>;
+}
+
+export function slimSession(session: StoredSession): CachedSession {
   const { input, ...spec } = session.spec;
   const touched = session.metadata.annotations?.[ANNOTATION_TOUCHED_AT];
   return {
     ...session,
     metadata: { ...slimMeta(session), ...(touched ? { annotations: { [ANNOTATION_TOUCHED_AT]: touched } } : {}) },
     spec: { ...spec, ...(input === undefined ? {} : { input: bodyFacts(input) }) },
-  } as StoredSession;
+  };
 }
 
-export function slimTurn(turn: StoredTurn): StoredTurn {
-  const { name, namespace, uid, resourceVersion, creationTimestamp, deletionTimestamp, ownerReferences } =
-    turn.metadata;
-  const status = turn.status ?? {};
-  const slim = isTerminal(status.phase)
-    ? {
-        index: status.index,
-        phase: status.phase,
-        incarnation: status.incarnation,
-        podUID: status.podUID,
-        startedAt: status.startedAt,
-        finishedAt: status.finishedAt,
-        state: status.state,
-        // Only this message is also shown in the session's status.
-        conditions: status.conditions?.map((condition) => ({
-          ...condition,
-          message: condition.reason === 'StateTooLarge' ? condition.message : '',
-        })),
-        // The output is copied into the session's status when the turn is counted.
-        ...(status.output !== undefined && jsonBytes(status.output) <= MAX_LAST_OUTPUT_BYTES
-          ? { output: status.output }
-          : {}),
-      }
-    : status;
-  const cached = {
-    metadata: { name, namespace, uid, resourceVersion, creationTimestamp, deletionTimestamp, ownerReferences },
-    spec: { session: turn.spec.session, timeout: turn.spec.timeout, retry: turn.spec.retry, cancel: turn.spec.cancel },
-    status: slim,
-    input: bodyFacts(turn.spec.input),
+/** Metadata of a turn that is cached. */
+const TURN_METADATA = [
+  'name',
+  'namespace',
+  'uid',
+  'resourceVersion',
+  'creationTimestamp',
+  'deletionTimestamp',
+  'ownerReferences',
+] as const;
+
+/** Fields of an ended turn's status that are cached as they are. */
+const ENDED = ['index', 'phase', 'incarnation', 'podUID', 'startedAt', 'finishedAt', 'state'] as const;
+
+export function slimTurn({ metadata, spec, status = {} }: StoredTurn): CachedTurn {
+  return {
+    metadata: pick(metadata, TURN_METADATA),
+    spec: pick(spec, ['session', 'timeout', 'retry', 'cancel']),
+    status: isTerminal(status.phase) ? slimStatus(status) : status,
+    input: bodyFacts(spec.input),
   };
-  return cached as unknown as StoredTurn;
+}
+
+function slimStatus(ended: TurnStatus): TurnStatus {
+  const { conditions, output } = ended;
+  // Only this message is also shown in the session's status.
+  const messageOf = ({ reason, message }: Condition) => (reason === 'StateTooLarge' ? message : '');
+  return {
+    ...pick(ended, ENDED),
+    ...(conditions ? { conditions: conditions.map((one) => ({ ...one, message: messageOf(one) })) } : {}),
+    // The output is copied into the session's status when the turn is counted.
+    ...(output !== undefined && jsonBytes(output) <= MAX_LAST_OUTPUT_BYTES ? { output } : {}),
+  };
 }
 
 /** Fields of a turn's status that an unreadable turn keeps: its order, its pod and the state it has reached. */
@@ -187,34 +196,20 @@ export function unreadableTurn(
   { metadata, spec, status = {} }: Pick<CachedTurn, 'metadata' | 'spec'> & { status?: TurnStatus | undefined },
   why: string,
 ): CachedTurn {
-  const { name, namespace, uid, resourceVersion, creationTimestamp, deletionTimestamp, ownerReferences } = metadata;
-  const sound = SOUND.flatMap((field) => (status[field] === undefined ? [] : [[field, status[field]]]));
   return {
-    metadata: { name, namespace, uid, resourceVersion, creationTimestamp, deletionTimestamp, ownerReferences },
-    spec: { session: spec.session, cancel: spec.cancel },
-    status: Object.fromEntries(sound),
+    metadata: pick(metadata, TURN_METADATA),
+    spec: pick(spec, ['session', 'cancel']),
+    status: pick(status, SOUND),
     input: { digest: status.inputDigest ?? NO_DIGEST, bytes: 0 },
     unreadable: why,
-  } as CachedTurn;
+  };
 }
 
 export function slimApproval({ metadata, spec }: StoredApproval): CachedApproval {
-  const { name, namespace, uid, resourceVersion, generation, creationTimestamp, deletionTimestamp, ownerReferences } =
-    metadata;
-  const { turn, requestId, decision, response, requester } = spec;
   return {
-    metadata: {
-      name,
-      uid,
-      resourceVersion,
-      creationTimestamp,
-      ...(namespace === undefined ? {} : { namespace }),
-      ...(generation === undefined ? {} : { generation }),
-      ...(deletionTimestamp === undefined ? {} : { deletionTimestamp }),
-      ...(ownerReferences === undefined ? {} : { ownerReferences }),
-    },
-    spec: { turn, requestId, decision, ...(requester === undefined ? {} : { requester }) },
-    ...responseFacts(response),
+    metadata: pick(metadata, [...TURN_METADATA, 'generation']),
+    spec: pick(spec, ['turn', 'requestId', 'decision', 'requester']),
+    ...responseFacts(spec.response),
   };
 }
 
@@ -247,7 +242,7 @@ function slimPod(pod: StoredPod): StoredPod {
  * Reports whether an ended turn can leave the cache: its session's status has counted it, or it ended without an owner
  * and so belongs to no session.
  */
-function isDone({ metadata, spec, status }: StoredTurn, session: StoredSession | undefined): boolean {
+function isDone({ metadata, spec, status }: CachedTurn, session: CachedSession | undefined): boolean {
   if (!isTerminal(status?.phase)) return false;
   const owner = sessionOwner(metadata)?.uid;
   if (owner === undefined) return true;
@@ -267,14 +262,19 @@ export function informerCaches(options: CachesOptions): Caches {
     options.onNamespaces();
   };
   const common = { api, clock, random, log, onClosed, ...(namespaces ? { namespaces } : {}) };
-  const sessionInformer = new Informer<Session>({ ...common, resource: sessions, transform: slimSession });
+  const sessionInformer = new Informer<Session, CachedSession>({
+    ...common,
+    resource: sessions,
+    transform: slimSession,
+    unreadable: ({ spec: { input: _, ...spec }, ...session }) => ({ ...session, spec }),
+  });
   const leftOut = new Map<string, string>();
   const isLeftOut: Caches['isLeftOut'] = ({ uid, resourceVersion }) => leftOut.get(uid) === resourceVersion;
-  const turnInformer = new Informer<Turn>({
+  const turnInformer = new Informer<Turn, CachedTurn>({
     ...common,
     resource: turns,
     transform: slimTurn,
-    unreadable: (turn, error) => unreadableTurn(turn, (error as Error).message) as unknown as StoredTurn,
+    unreadable: (turn, error) => unreadableTurn(turn, (error as Error).message),
     indexes: { [NAMING]: (turn) => [`${turn.metadata.namespace}/${turn.spec.session}`] },
     keep: (turn) => !isDone(turn, sessionInformer.get(turn.metadata.namespace, turn.spec.session)),
   });
@@ -287,10 +287,11 @@ export function informerCaches(options: CachesOptions): Caches {
     transform: slimPod,
     indexes: { [OF_SESSION]: (pod) => [pod.metadata.labels?.[LABEL_SESSION_UID] ?? ''] },
   });
-  const approvalInformer = new Informer<Approval>({
+  const approvalInformer = new Informer<Approval, CachedApproval>({
     ...common,
     resource: approvals,
-    transform: (approval) => slimApproval(approval) as unknown as StoredApproval,
+    transform: slimApproval,
+    unreadable: ({ metadata, spec: { response: _, ...spec } }) => ({ metadata, spec, responseBytes: 0 }),
     indexes: { [NAMING]: (approval) => [`${approval.metadata.namespace}/${approval.spec.turn}`] },
   });
   const classInformer = new Informer<SessionClass>({ api, clock, random, log, resource: sessionclasses });
@@ -315,12 +316,12 @@ export function informerCaches(options: CachesOptions): Caches {
   // Drops turns that the session has counted by now.
   const prune = ({ metadata }: KubeObject) => turnInformer.prune(NAMING, `${metadata.namespace}/${metadata.name}`);
   sessionInformer.addHandler({ add: prune, update: prune });
-  const notLeftOut = (turn: StoredTurn) => !isLeftOut(turn.metadata);
-  const takeIn = ({ metadata }: StoredTurn) => leftOut.delete(metadata.uid);
+  const notLeftOut = (turn: CachedTurn) => !isLeftOut(turn.metadata);
+  const takeIn = ({ metadata }: CachedTurn) => leftOut.delete(metadata.uid);
   turnInformer.addHandler({ update: takeIn, delete: takeIn });
-  const onTurn = (turn: StoredTurn) => options.onSession(`${turn.metadata.namespace}/${turn.spec.session}`);
+  const onTurn = (turn: CachedTurn) => options.onSession(`${turn.metadata.namespace}/${turn.spec.session}`);
   turnInformer.addHandler({ add: onTurn, update: onTurn, delete: onTurn });
-  const onApproval = ({ metadata, spec }: StoredApproval) => {
+  const onApproval = ({ metadata, spec }: CachedApproval) => {
     const turn = turnInformer.get(metadata.namespace, spec.turn);
     if (turn) onTurn(turn);
   };
@@ -342,21 +343,19 @@ export function informerCaches(options: CachesOptions): Caches {
   };
 
   return {
-    session: (namespace, name) => sessionInformer.get(namespace, name) as CachedSession | undefined,
-    turnsNaming: (namespace, session) =>
-      turnInformer.byIndex(NAMING, `${namespace}/${session}`).filter(notLeftOut) as unknown as CachedTurn[],
+    session: (namespace, name) => sessionInformer.get(namespace, name),
+    turnsNaming: (namespace, session) => turnInformer.byIndex(NAMING, `${namespace}/${session}`).filter(notLeftOut),
     turn: (namespace, name) => {
       const turn = turnInformer.get(namespace, name);
-      return turn && notLeftOut(turn) ? (turn as unknown as CachedTurn) : undefined;
+      return turn && notLeftOut(turn) ? turn : undefined;
     },
-    allApprovals: () => approvalInformer.list() as unknown as CachedApproval[],
-    approvalsNaming: (namespace, turn) =>
-      approvalInformer.byIndex(NAMING, `${namespace}/${turn}`) as unknown as CachedApproval[],
+    allApprovals: () => approvalInformer.list(),
+    approvalsNaming: (namespace, turn) => approvalInformer.byIndex(NAMING, `${namespace}/${turn}`),
     pod: (namespace, name) => podInformer.get(namespace, name),
     podsOf: (sessionUID) => podInformer.byIndex(OF_SESSION, sessionUID),
     class: (name) => classInformer.get(undefined, name),
     node: (name) => nodes?.facts(name),
-    allSessions: () => sessionInformer.list() as unknown as CachedSession[],
+    allSessions: () => sessionInformer.list(),
     allPods: () => podInformer.list(),
     networkPolicy: (namespace, name) => policyInformer.get(namespace, name),
     allNetworkPolicies: () => policyInformer.list(),

@@ -1,5 +1,10 @@
 import { compareVersions } from './resource-version.ts';
-import type { KubeObject, ObjectRef, Stored } from './types.ts';
+import type { ObjectRef, ServerMeta } from './types.ts';
+
+/** Metadata that a cache needs of every object in it. */
+export interface CachedObject {
+  metadata: Pick<ServerMeta, 'namespace' | 'name' | 'uid' | 'resourceVersion'>;
+}
 
 /** Returns `namespace/name`, or `name` of a cluster-scoped object. */
 export function keyOf({ namespace, name }: ObjectRef): string {
@@ -12,21 +17,21 @@ export function refOf(key: string): ObjectRef {
   return slash === -1 ? { name: key } : { namespace: key.slice(0, slash), name: key.slice(slash + 1) };
 }
 
-export type IndexFunction<T extends KubeObject> = (object: Stored<T>) => readonly string[];
+export type IndexFunction<C extends CachedObject> = (object: C) => readonly string[];
 
-export type Change<T extends KubeObject> =
-  | { type: 'add'; object: Stored<T> }
-  | { type: 'update'; object: Stored<T>; old: Stored<T> }
-  | { type: 'delete'; object: Stored<T> };
+export type Change<C extends CachedObject> =
+  | { type: 'add'; object: C }
+  | { type: 'update'; object: C; old: C }
+  | { type: 'delete'; object: C };
 
 /**
  * Cache of the objects that one list and watch covers. An object only moves forward, because the result of a client's
  * own write may come before or after its event. Every method that changes something returns the changes.
  */
-export class ObjectCache<T extends KubeObject> {
-  readonly #items = new Map<string, Stored<T>>();
-  readonly #indexes = new Map<string, { of: IndexFunction<T>; keys: Map<string, Set<string>> }>();
-  readonly #keep: (object: Stored<T>) => boolean;
+export class ObjectCache<C extends CachedObject> {
+  readonly #items = new Map<string, C>();
+  readonly #indexes = new Map<string, { of: IndexFunction<C>; keys: Map<string, Set<string>> }>();
+  readonly #keep: (object: C) => boolean;
   /** Newest version that the server has shown by list or watch. */
   #position: string | undefined;
   /**
@@ -36,7 +41,7 @@ export class ObjectCache<T extends KubeObject> {
   readonly #dropped = new Map<string, string>();
 
   /** An object for which `keep` returns false is treated as deleted. */
-  constructor(indexes: Record<string, IndexFunction<T>> = {}, keep: (object: Stored<T>) => boolean = () => true) {
+  constructor(indexes: Record<string, IndexFunction<C>> = {}, keep: (object: C) => boolean = () => true) {
     this.#keep = keep;
     for (const [name, of] of Object.entries(indexes)) this.#indexes.set(name, { of, keys: new Map() });
   }
@@ -49,15 +54,15 @@ export class ObjectCache<T extends KubeObject> {
     return this.#items.size;
   }
 
-  get(key: string): Stored<T> | undefined {
+  get(key: string): C | undefined {
     return this.#items.get(key);
   }
 
-  values(): IterableIterator<Stored<T>> {
+  values(): IterableIterator<C> {
     return this.#items.values();
   }
 
-  byIndex(name: string, value: string): Stored<T>[] {
+  byIndex(name: string, value: string): C[] {
     const index = this.#indexes.get(name);
     if (index === undefined) throw new TypeError(`there is no index ${JSON.stringify(name)}`);
     return [...(index.keys.get(value) ?? [])].map((key) => this.#items.get(key)!);
@@ -84,12 +89,12 @@ export class ObjectCache<T extends KubeObject> {
    * Replaces the whole set with the list read at `version`. An object that is not in it is gone, unless our own write
    * created it after the list.
    */
-  replaceAll(objects: readonly Stored<T>[], version: string): Change<T>[] {
+  replaceAll(objects: readonly C[], version: string): Change<C>[] {
     const restarted = this.isBehind(version);
     const listed = new Set(objects.map((object) => keyOf(object.metadata)));
     if (restarted) this.#dropped.clear();
     this.advance(version);
-    const changes: Change<T>[] = [];
+    const changes: Change<C>[] = [];
     for (const [key, known] of [...this.#items]) {
       const later = !restarted && (compareVersions(known.metadata.resourceVersion, version) ?? -1) > 0;
       if (!listed.has(key) && !later) changes.push(...this.#remove(key, known));
@@ -99,13 +104,13 @@ export class ObjectCache<T extends KubeObject> {
   }
 
   /** Applies an ADDED or MODIFIED event. */
-  observe(object: Stored<T>): Change<T>[] {
+  observe(object: C): Change<C>[] {
     this.advance(object.metadata.resourceVersion);
     return this.#forward(object);
   }
 
   /** Applies a DELETED event; its object carries the version of the deletion. */
-  observeDeleted(object: Stored<T>): Change<T>[] {
+  observeDeleted(object: C): Change<C>[] {
     this.advance(object.metadata.resourceVersion);
     const key = keyOf(object.metadata);
     const known = this.#items.get(key);
@@ -121,7 +126,7 @@ export class ObjectCache<T extends KubeObject> {
    * Applies the result of a client's own write. An unknown object whose version the watch has already passed was
    * deleted since.
    */
-  apply(object: Stored<T>): Change<T>[] {
+  apply(object: C): Change<C>[] {
     const known = this.#items.has(keyOf(object.metadata));
     const passed = (compareVersions(object.metadata.resourceVersion, this.#position) ?? 1) <= 0;
     return !known && passed ? [] : this.#forward(object);
@@ -134,7 +139,7 @@ export class ObjectCache<T extends KubeObject> {
     }
   }
 
-  #forward(object: Stored<T>): Change<T>[] {
+  #forward(object: C): Change<C>[] {
     const { uid, resourceVersion } = object.metadata;
     const dropped = this.#dropped.get(uid);
     if (dropped !== undefined && (compareVersions(resourceVersion, dropped) ?? 1) <= 0) return [];
@@ -143,7 +148,7 @@ export class ObjectCache<T extends KubeObject> {
     return order > 0 ? this.#set(object) : [];
   }
 
-  #set(object: Stored<T>): Change<T>[] {
+  #set(object: C): Change<C>[] {
     const key = keyOf(object.metadata);
     const old = this.#items.get(key);
     if (old !== undefined && old.metadata.uid !== object.metadata.uid) {
@@ -164,19 +169,19 @@ export class ObjectCache<T extends KubeObject> {
   }
 
   /** Drops an object that is not needed any more, at this version. */
-  #drop(key: string, { metadata: { uid, resourceVersion } }: Stored<T>): Change<T>[] {
+  #drop(key: string, { metadata: { uid, resourceVersion } }: C): Change<C>[] {
     if ((compareVersions(resourceVersion, this.#position) ?? 0) > 0) this.#dropped.set(uid, resourceVersion);
     const known = this.#items.get(key);
     return known === undefined ? [] : this.#remove(key, known);
   }
 
-  #remove(key: string, known: Stored<T>): Change<T>[] {
+  #remove(key: string, known: C): Change<C>[] {
     this.#unindex(key, known);
     this.#items.delete(key);
     return [{ type: 'delete', object: known }];
   }
 
-  #unindex(key: string, object: Stored<T>): void {
+  #unindex(key: string, object: C): void {
     for (const { of, keys } of this.#indexes.values()) {
       for (const value of of(object)) {
         const set = keys.get(value);

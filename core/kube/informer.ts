@@ -1,10 +1,10 @@
 import { unlessAborted } from '../abort.ts';
 import type { Clock, Logger, Random } from '../runtime.ts';
-import { type Change, type IndexFunction, keyOf, ObjectCache } from './cache.ts';
+import { type CachedObject, type Change, type IndexFunction, keyOf, ObjectCache } from './cache.ts';
 import { Reflector } from './reflector.ts';
 import type { KubeApi, KubeObject, Resource, Stored } from './types.ts';
 
-export interface InformerOptions<T extends KubeObject> {
+interface CommonOptions<T extends KubeObject, C extends CachedObject> {
   api: KubeApi;
   clock: Clock;
   random: Random;
@@ -16,13 +16,9 @@ export interface InformerOptions<T extends KubeObject> {
   namespaces?: readonly string[];
   labelSelector?: string;
   fieldSelector?: string;
-  /** Converts an object to the form that is cached, so that bodies that are never read take no memory. */
-  transform?: (object: Stored<T>) => Stored<T>;
-  /** Makes the replacement of an object for which `transform` throws; default: the object as it is. */
-  unreadable?: (object: Stored<T>, error: unknown) => Stored<T>;
-  indexes?: Record<string, IndexFunction<T>>;
+  indexes?: Record<string, IndexFunction<C>>;
   /** Returns false for an object that is not needed (any more): it is treated as deleted. */
-  keep?: (object: Stored<T>) => boolean;
+  keep?: (object: C) => boolean;
   /**
    * Called when a namespace is considered closed because of this error, or open again. The objects it last showed stay
    * in the cache.
@@ -32,44 +28,56 @@ export interface InformerOptions<T extends KubeObject> {
   silentMs?: number;
 }
 
+interface Transform<T extends KubeObject, C> {
+  /** Converts an object to the form that is cached, so that bodies that are never read take no memory. */
+  transform: (object: Stored<T>) => C;
+  /** Makes the replacement of an object for which `transform` throws. */
+  unreadable: (object: Stored<T>, error: unknown) => C;
+}
+
+/** Options of an informer. A transform to another type is required, and optional where objects are cached as they are. */
+export type InformerOptions<T extends KubeObject, C extends CachedObject = Stored<T>> = CommonOptions<T, C> &
+  (Stored<T> extends C ? Partial<Transform<T, C>> : Transform<T, C>);
+
 /** Called after the cache has changed. An error that it throws is logged and has no other effect. */
-export interface Handler<T extends KubeObject> {
-  add?(object: Stored<T>): void;
-  update?(object: Stored<T>, old: Stored<T>): void;
-  delete?(object: Stored<T>): void;
+export interface Handler<C extends CachedObject> {
+  add?(object: C): void;
+  update?(object: C, old: C): void;
+  delete?(object: C): void;
 }
 
 /** The API server sends a bookmark about once a minute. */
 const SILENT_MS = 120_000;
 
-interface Scope<T extends KubeObject> {
-  cache: ObjectCache<T>;
-  reflector: Reflector<T>;
+interface Scope<T extends KubeObject, C extends CachedObject> {
+  cache: ObjectCache<C>;
+  reflector: Reflector<T, C>;
   synced: boolean;
 }
 
-/** Cache of one resource that follows the API server until stopped. Its objects are shared: do not change them. */
-export class Informer<T extends KubeObject> {
-  readonly #options: InformerOptions<T>;
-  readonly #handlers: Handler<T>[] = [];
-  readonly #scopes = new Map<string | undefined, Scope<T>>();
-  readonly #transform: (object: Stored<T>) => Stored<T>;
+/**
+ * Cache of one resource that follows the API server until stopped. `T` is the kind, `C` the form in which its objects
+ * are cached. They are shared: do not change them.
+ */
+export class Informer<T extends KubeObject, C extends CachedObject = Stored<T>> {
+  readonly #options: InformerOptions<T, C>;
+  readonly #handlers: Handler<C>[] = [];
+  readonly #scopes = new Map<string | undefined, Scope<T, C>>();
+  readonly #transform: (object: Stored<T>) => C;
   readonly #stopped = new AbortController();
   #waiting: { resolve: () => void; reject: (reason: unknown) => void }[] = [];
   #running: Promise<unknown> = Promise.resolve();
 
-  constructor(options: InformerOptions<T>) {
+  constructor(options: InformerOptions<T, C>) {
     this.#options = options;
-    this.#transform = this.#guarded(
-      'transform',
-      options.transform ?? ((object) => object),
-      options.unreadable ?? ((object) => object),
-    );
+    // The options require both functions where an object as it is has not the type of a cached one.
+    const asItIs = (object: Stored<T>) => object as unknown as C;
+    this.#transform = this.#guarded('transform', options.transform ?? asItIs, options.unreadable ?? asItIs);
     for (const namespace of options.namespaces ?? [undefined]) this.#scopes.set(namespace, this.#scope(namespace));
   }
 
   /** Adds a handler. After the start it is called for later changes only. */
-  addHandler(handler: Handler<T>): void {
+  addHandler(handler: Handler<C>): void {
     this.#handlers.push(handler);
   }
 
@@ -130,11 +138,11 @@ export class Informer<T extends KubeObject> {
     return this.#stalenessOf(scope ? [scope] : []);
   }
 
-  #stalenessOf(scopes: Scope<T>[]): number {
+  #stalenessOf(scopes: Scope<T, C>[]): number {
     return this.#options.clock.monotonic() - Math.min(...scopes.map(({ reflector }) => reflector.freshAt));
   }
 
-  #open(): Scope<T>[] {
+  #open(): Scope<T, C>[] {
     const all = [...this.#scopes.values()];
     const open = all.filter(({ reflector }) => !reflector.closed);
     return open.length > 0 ? open : all;
@@ -152,17 +160,17 @@ export class Informer<T extends KubeObject> {
     return size;
   }
 
-  get(namespace: string | undefined, name: string): Stored<T> | undefined {
+  get(namespace: string | undefined, name: string): C | undefined {
     return this.#scopeOf(namespace)?.cache.get(keyOf(namespace === undefined ? { name } : { namespace, name }));
   }
 
-  list(namespace?: string): Stored<T>[] {
+  list(namespace?: string): C[] {
     const all = [...this.#scopes.values()].flatMap(({ cache }) => [...cache.values()]);
     return namespace === undefined ? all : all.filter(({ metadata }) => metadata.namespace === namespace);
   }
 
   /** Returns the objects for which the index function `name` gave `value`. */
-  byIndex(name: string, value: string): Stored<T>[] {
+  byIndex(name: string, value: string): C[] {
     return [...this.#scopes.values()].flatMap(({ cache }) => cache.byIndex(name, value));
   }
 
@@ -177,18 +185,18 @@ export class Informer<T extends KubeObject> {
     if (scope !== undefined) this.#emit(scope.cache.apply(this.#transform(object)));
   }
 
-  #scopeOf(namespace: string | undefined): Scope<T> | undefined {
+  #scopeOf(namespace: string | undefined): Scope<T, C> | undefined {
     return this.#options.namespaces === undefined ? this.#scopes.get(undefined) : this.#scopes.get(namespace);
   }
 
-  #scope(namespace: string | undefined): Scope<T> {
+  #scope(namespace: string | undefined): Scope<T, C> {
     const { api, clock, random, log, resource, labelSelector, fieldSelector, silentMs = SILENT_MS } = this.#options;
     const indexes = Object.entries(this.#options.indexes ?? {}).map(
       ([name, of]) => [name, this.#guarded(`index ${name}`, of, () => [])] as const,
     );
     const keep = this.#guarded('keep', this.#options.keep ?? (() => true), () => true);
-    const cache = new ObjectCache<T>(Object.fromEntries(indexes), keep);
-    const reflector = new Reflector<T>({
+    const cache = new ObjectCache<C>(Object.fromEntries(indexes), keep);
+    const reflector = new Reflector<T, C>({
       api,
       clock,
       random,
@@ -218,7 +226,7 @@ export class Informer<T extends KubeObject> {
     if (this.isSynced) for (const { resolve } of this.#waiting.splice(0)) resolve();
   }
 
-  #emit(changes: Change<T>[]): void {
+  #emit(changes: Change<C>[]): void {
     for (const change of changes) {
       for (const handler of this.#handlers) {
         try {
@@ -235,11 +243,11 @@ export class Informer<T extends KubeObject> {
   }
 
   /** Catches errors of a caller's function: one bad object must not end the watch of all others. */
-  #guarded<R>(
+  #guarded<O extends CachedObject, R>(
     what: string,
-    fn: (object: Stored<T>) => R,
-    otherwise: (object: Stored<T>, error: unknown) => R,
-  ): (object: Stored<T>) => R {
+    fn: (object: O) => R,
+    otherwise: (object: O, error: unknown) => R,
+  ): (object: O) => R {
     return (object) => {
       try {
         return fn(object);

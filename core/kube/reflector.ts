@@ -1,12 +1,12 @@
 import { onAbort } from '../abort.ts';
 import { type Clock, delay, type Logger, type Random } from '../runtime.ts';
 import { backoffMs } from './backoff.ts';
-import type { Change, ObjectCache } from './cache.ts';
+import type { CachedObject, Change, ObjectCache } from './cache.ts';
 import { isClosed, isExpired, TransportError } from './errors.ts';
 import { eachPage } from './pages.ts';
 import type { KubeApi, KubeObject, Resource, Stored } from './types.ts';
 
-export interface ReflectorOptions<T extends KubeObject> {
+export interface ReflectorOptions<T extends KubeObject, C extends CachedObject> {
   api: KubeApi;
   clock: Clock;
   random: Random;
@@ -15,9 +15,9 @@ export interface ReflectorOptions<T extends KubeObject> {
   namespace?: string;
   labelSelector?: string;
   fieldSelector?: string;
-  transform: (object: Stored<T>) => Stored<T>;
-  cache: ObjectCache<T>;
-  onChanges: (changes: Change<T>[]) => void;
+  transform: (object: Stored<T>) => C;
+  cache: ObjectCache<C>;
+  onChanges: (changes: Change<C>[]) => void;
   onSynced: () => void;
   /**
    * Called with the error when the reflector's own namespace is considered closed; with undefined when it is open
@@ -42,8 +42,8 @@ const USEFUL_WATCH_MS = 5_000;
  * where it stopped. After anything else the set is listed anew: the server may be another one, or its history or
  * versions may have been reset.
  */
-export class Reflector<T extends KubeObject> {
-  readonly #options: ReflectorOptions<T>;
+export class Reflector<T extends KubeObject, C extends CachedObject> {
+  readonly #options: ReflectorOptions<T, C>;
   #freshAt = -Infinity;
   #problem: Error | undefined;
   /** Monotonic milliseconds at which the namespace first looked closed. */
@@ -53,7 +53,7 @@ export class Reflector<T extends KubeObject> {
   readonly #asking: (() => void)[] = [];
   #interrupt: () => void = () => {};
 
-  constructor(options: ReflectorOptions<T>) {
+  constructor(options: ReflectorOptions<T, C>) {
     this.#options = options;
   }
 
@@ -164,9 +164,9 @@ export class Reflector<T extends KubeObject> {
     return Number.POSITIVE_INFINITY;
   }
 
-  async #pages(limit: number | undefined, signal: AbortSignal): Promise<{ objects: Stored<T>[]; version: string }> {
+  async #pages(limit: number | undefined, signal: AbortSignal): Promise<{ objects: C[]; version: string }> {
     const { api, resource, transform } = this.#options;
-    const objects: Stored<T>[] = [];
+    const objects: C[] = [];
     const options = { ...this.#scope(), ...(limit === undefined ? {} : { limit }), signal };
     const version = await eachPage(api, resource, options, ({ items }) => {
       for (const item of items) objects.push(transform(item));

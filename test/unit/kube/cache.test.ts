@@ -5,14 +5,14 @@ import { type Change, keyOf, ObjectCache, refOf } from '../../../core/kube/cache
 import { compareVersions } from '../../../core/kube/resource-version.ts';
 import type { KubeObject, Stored } from '../../../core/kube/types.ts';
 
-type Thing = KubeObject & { value: number };
-type Happened = { type: 'ADDED' | 'MODIFIED' | 'DELETED'; object: Stored<Thing> };
+type Thing = Stored<KubeObject & { value: number }>;
+type Happened = { type: 'ADDED' | 'MODIFIED' | 'DELETED'; object: Thing };
 
 /** What a server did: a history of writes to a few names, each with its version. */
 const histories = fc
   .array(fc.record({ name: fc.constantFrom('a', 'b', 'c'), remove: fc.boolean() }), { maxLength: 25 })
   .map((writes) => {
-    const alive = new Map<string, Stored<Thing>>();
+    const alive = new Map<string, Thing>();
     return writes.flatMap(({ name, remove }, i): Happened[] => {
       const old = alive.get(name);
       if (remove && old === undefined) return [];
@@ -29,8 +29,8 @@ const histories = fc
     });
   });
 
-const stateAfter = (history: Happened[]): Map<string, Stored<Thing>> => {
-  const state = new Map<string, Stored<Thing>>();
+const stateAfter = (history: Happened[]): Map<string, Thing> => {
+  const state = new Map<string, Thing>();
   for (const { type, object } of history) {
     if (type === 'DELETED') state.delete(object.metadata.name);
     else state.set(object.metadata.name, object);
@@ -38,8 +38,7 @@ const stateAfter = (history: Happened[]): Map<string, Stored<Thing>> => {
   return state;
 };
 
-const contents = (things: Iterable<Stored<Thing>>) =>
-  [...things].sort((a, b) => (a.metadata.name < b.metadata.name ? -1 : 1));
+const contents = (things: Iterable<Thing>) => [...things].sort((a, b) => (a.metadata.name < b.metadata.name ? -1 : 1));
 
 describe('object cache', () => {
   test('events, lists and own results in any interleaving lead to the server’s state and never back in time', () => {
@@ -49,7 +48,7 @@ describe('object cache', () => {
         fc.array(fc.tuple(fc.constantFrom('event', 'list', 'apply'), fc.nat(40))),
         (history, moves) => {
           const cache = new ObjectCache<Thing>({ value: ({ value }) => [String(value % 3)] });
-          const replayed = new Map<string, Stored<Thing>>();
+          const replayed = new Map<string, Thing>();
           const newest = new Map<string, number>();
           const take = (changes: Change<Thing>[]) => {
             for (const { type, object } of changes) {
@@ -102,7 +101,7 @@ describe('object cache', () => {
   });
 
   test('a list older than what was seen is another server’s: all of it is taken and the rest dropped', () => {
-    const thing = (name: string, version: string, value: number): Stored<Thing> => ({
+    const thing = (name: string, version: string, value: number): Thing => ({
       metadata: { name, uid: name, resourceVersion: version, creationTimestamp: '' },
       value,
     });
@@ -114,7 +113,7 @@ describe('object cache', () => {
   });
 
   test('what was dropped ahead of the watch does not come back with the events of its past', () => {
-    const thing = (version: string, value: number, uid = 'u'): Stored<Thing> => ({
+    const thing = (version: string, value: number, uid = 'u'): Thing => ({
       metadata: { name: 'a', uid, resourceVersion: version, creationTimestamp: '' },
       value,
     });
@@ -134,7 +133,7 @@ describe('object cache', () => {
   });
 
   test('versions that are no decimal numbers cannot be ordered, and what comes later counts', () => {
-    const thing = (version: string): Stored<Thing> => ({
+    const thing = (version: string): Thing => ({
       metadata: { name: 'a', uid: 'u', resourceVersion: version, creationTimestamp: '' },
       value: 1,
     });

@@ -38,7 +38,7 @@ export async function lastPlace(
   const { podName, incarnation = 0 } = status;
   const last = { incarnation, seq: 0 };
   if (!podName) return last;
-  const ref = { namespace: metadata.namespace as string, name: podName };
+  const ref = { namespace: metadata.namespace, name: podName };
   try {
     for await (const { seq } of eventsIn(api.podLog(ref, { container: CONTAINER, signal }))) last.seq = seq;
   } catch (error) {

@@ -1,6 +1,5 @@
 /** Converts Kubernetes objects to the form that the API returns. */
 import { tooDeepAt } from '../core/depth.ts';
-import type { ServerMeta } from '../core/kube/types.ts';
 import type { StoredApproval, StoredSession, StoredTurn } from '../core/resources/kinds.ts';
 import type { Shown } from './schemas.ts';
 
@@ -41,17 +40,8 @@ function showJson(value: unknown): unknown {
   return tooDeepAt(value, '') === undefined ? value : TOO_DEEP;
 }
 
-function showMeta(metadata: ServerMeta): Shown {
-  const {
-    name,
-    namespace = '',
-    uid,
-    resourceVersion,
-    generation,
-    creationTimestamp,
-    deletionTimestamp,
-    labels,
-  } = metadata;
+function showMeta(metadata: StoredSession['metadata']): Shown {
+  const { name, namespace, uid, resourceVersion, generation, creationTimestamp, deletionTimestamp, labels } = metadata;
   const annotations = Object.entries(metadata.annotations ?? {}).filter(([key]) => !HIDDEN_ANNOTATIONS.has(key));
   return {
     name,

@@ -36,7 +36,7 @@ async function stored(
   { caller, signal }: Reader,
   { api, access }: Services,
 ): Promise<Buffer> {
-  const namespace = turn.metadata.namespace as string;
+  const namespace = turn.metadata.namespace;
   const key = parseStoreKey(ref);
   if (!key) throw new Problem('StoredDataMissing', `Turn "${turn.metadata.name}" refers to "${ref}", which is no key.`);
   await access.authorize(caller, { verb: 'get', resource: 'blobs', namespace });

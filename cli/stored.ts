@@ -32,7 +32,7 @@ export async function getTurn({ api, namespace }: Cluster, name: string, signal:
 
 /** Returns the turns of a session, in their order; turns without an index come last. */
 export async function turnsOf({ api }: Cluster, session: StoredSession, signal: AbortSignal): Promise<StoredTurn[]> {
-  const { namespace = '', name, uid } = session.metadata;
+  const { namespace, name, uid } = session.metadata;
   const { items } = await api.list(turns, { namespace, fieldSelector: `spec.session=${name}`, signal });
   const own = items.filter(({ metadata: { ownerReferences = [] } }) =>
     ownerReferences.length === 0 ? true : ownerReferences.some((owner) => owner.uid === uid),
@@ -68,5 +68,5 @@ async function readRef(
   const key = parseStoreKey(ref);
   if (!key)
     throw failed(`turn ${turn.metadata.name}: its reference "${ref}" is none that this version of berth can read`);
-  return readStored(api, { namespace: turn.metadata.namespace ?? '', ...key, kind }, signal);
+  return readStored(api, { namespace: turn.metadata.namespace, ...key, kind }, signal);
 }

@@ -222,7 +222,7 @@ export class Controller {
 
   /** Class of a turn's session; empty where no such class exists, as users may write any name. */
   #classOf({ metadata, spec }: StoredTurn): string {
-    const name = this.#caches.session(metadata.namespace as string, spec.session)?.spec.class ?? '';
+    const name = this.#caches.session(metadata.namespace, spec.session)?.spec.class ?? '';
     return this.#caches.class(name) ? name : '';
   }
 

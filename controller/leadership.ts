@@ -259,7 +259,7 @@ export class Leading {
 
   #notify({ metadata }: Pick<CachedTurn, 'metadata'>, event: EventFacts, kind = 'Session'): void {
     const { name, namespace, uid } = metadata;
-    const subject = { apiVersion: API_GROUP_VERSION, kind, name, namespace: namespace as string, uid };
+    const subject = { apiVersion: API_GROUP_VERSION, kind, name, namespace, uid };
     this.#options.record(subject, event.type, event.reason, event.message);
   }
 }

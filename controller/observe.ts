@@ -20,7 +20,7 @@ export interface Observation {
 
 /** Looks the session's objects up in the caches. Assigns nothing. */
 export function observe({ caches }: Effects, session: CachedSession, memory: SessionMemory): Observation {
-  const { uid, name, namespace = '' } = session.metadata;
+  const { uid, name, namespace } = session.metadata;
   const present = session.status?.podName;
   const pods = caches.podsOf(uid);
   const known = session.status?.podUID;
@@ -39,7 +39,7 @@ export function assess(
   memory: SessionMemory,
 ): World {
   const { caches, links, ledger, clock } = effects;
-  const { namespace = '' } = session.metadata;
+  const { namespace } = session.metadata;
   const turns = withDeleted(present, memory.uncounted);
   const { live } = ownTurns(session, turns);
   const groupSince = Date.parse((live[0] ?? session).metadata.creationTimestamp);

@@ -74,7 +74,7 @@ export class Reconciler {
   /** Resolves with the milliseconds until the next reconcile, where one is needed without an event. */
   async reconcile(key: string, signal: AbortSignal): Promise<number | undefined> {
     const { effects } = this.#options;
-    const { namespace = '', name } = refOf(key);
+    const { namespace, name } = refOf(key);
     const session = effects.caches.session(namespace, name);
     const known = this.#memories.get(key);
     if (known && known.uid !== session?.metadata.uid) this.#forget(key, known.uid);
@@ -103,7 +103,7 @@ export class Reconciler {
   /** Observe, learn, assess, decide, commit capacity: without an await. Then act, write the status, requeue. */
   async #attempt(attempt: Attempt): Promise<number | undefined> {
     const { effects, key, session, memory, signal } = attempt;
-    const { namespace = '', name } = session.metadata;
+    const { namespace, name } = session.metadata;
     try {
       await this.#tellTime(namespace, name, signal);
       await this.#readTurns(attempt);
@@ -134,7 +134,7 @@ export class Reconciler {
     learn(memory, { fact: 'Failed', failing: isEnough ? undefined : failing });
     if (!isEnough) return;
     const { namespace, name } = session.metadata;
-    const turns = caches.turnsNaming(namespace as string, name);
+    const turns = caches.turnsNaming(namespace, name);
     const turn = acted ?? (world && culprit(world, decide)) ?? currentTurn(turns);
     if (!turn) return;
     const { uid } = turn.metadata;
@@ -156,7 +156,7 @@ export class Reconciler {
    */
   async #readTurns({ effects: { caches, leader }, session, memory, signal }: Attempt): Promise<void> {
     if (memory.knowsTurns || !leader.hasSettled()) return;
-    const { namespace = '', name } = session.metadata;
+    const { namespace, name } = session.metadata;
     const isNew = ({ status }: CachedTurn) => status.index === undefined && !isTerminal(status.phase);
     if (!caches.turnsNaming(namespace, name).some(isNew) && !this.#mayBind(session)) return;
     await caches.refreshTurns(namespace, name, signal);
@@ -250,7 +250,7 @@ export class Reconciler {
   /** A turn that this reconcile has ended is counted by the next one, with a write of its own. */
   #hasLive({ effects, session }: Attempt, world: World): boolean {
     const isLive = (turn: CachedTurn) => !isTerminal(turn.status.phase);
-    const { namespace = '', name } = session.metadata;
+    const { namespace, name } = session.metadata;
     return world.turns.some(isLive) || effects.caches.turnsNaming(namespace, name).some(isLive);
   }
 

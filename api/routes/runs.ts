@@ -61,7 +61,7 @@ function endOf(session: StoredSession, waitMs: number, signal: AbortSignal, { wa
   const isOurs = (turn: StoredTurn) => turn.metadata.ownerReferences?.some((owner) => owner.uid === uid) ?? false;
   const isDone = (turn: StoredTurn) => isOurs(turn) && isTerminal(turn.status?.phase);
   return waits
-    .forTurn({ namespace: namespace as string, name: firstTurnName(name) }, isDone, waitMs, signal)
+    .forTurn({ namespace, name: firstTurnName(name) }, isDone, waitMs, signal)
     .then((turn) => (turn && isOurs(turn) ? turn : undefined));
 }
 
@@ -74,7 +74,7 @@ async function answer(
   const { name, namespace } = created.metadata;
   // The session is read after the turn, so that it is not older. The signal is not passed, because a stop has aborted
   // it.
-  const session = await services.api.get(sessions, { namespace: namespace as string, name });
+  const session = await services.api.get(sessions, { namespace, name });
   const phase = turn?.status?.phase ?? 'Queued';
   const output = isTerminal(phase) && turn ? await outputOf(turn, reader, services) : undefined;
   return {

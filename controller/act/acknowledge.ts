@@ -12,7 +12,7 @@ export async function acknowledgeStray(context: ReconcileContext, delivery: Deli
   const { api, caches } = effects;
   const { session } = world;
   const { turn: uid, attempt } = delivery.result.message;
-  const namespace = session.metadata.namespace as string;
+  const namespace = session.metadata.namespace;
   const fieldSelector = `spec.session=${session.metadata.name}`;
   const { items } = await api.list(turns, { namespace, fieldSelector, signal });
   const cached = world.turns.find(({ metadata }) => metadata.uid === uid);

@@ -66,7 +66,7 @@ export async function acknowledgeRequest(context: ReconcileContext, asking: Aski
   const { seq, message } = asking.request;
   const { metadata, status } = world.session;
   const fieldSelector = `spec.session=${metadata.name}`;
-  const { items } = await api.list(turns, { namespace: metadata.namespace as string, fieldSelector, signal });
+  const { items } = await api.list(turns, { namespace: metadata.namespace, fieldSelector, signal });
   for (const turn of items) caches.sawTurn(turn);
   const turn = items.find(({ metadata: { uid } }) => uid === message.turn);
   if (isCommitted(asking, status?.incarnation, turn?.status?.approval)) {
@@ -106,7 +106,7 @@ async function decisionOf(
   turn: CachedTurn,
   { metadata }: CachedApproval,
 ): Promise<TurnApproval['decided']> {
-  const ref = { namespace: metadata.namespace as string, name: metadata.name };
+  const ref = { namespace: metadata.namespace, name: metadata.name };
   let live: StoredApproval;
   try {
     live = await api.get(approvals, ref, { signal });
@@ -137,7 +137,7 @@ export async function adoptApproval(
   const { effects, world, signal } = context;
   const { name, uid, resourceVersion, namespace } = approval.metadata;
   const patch = { metadata: { uid, resourceVersion, ownerReferences: [ownedByTurn(turn)] } };
-  const ref = { namespace: namespace as string, name };
+  const ref = { namespace, name };
   try {
     effects.caches.sawApproval(await effects.api.patch(approvals, ref, patch, { type: 'merge', signal }));
   } catch (error) {

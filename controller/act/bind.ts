@@ -53,7 +53,7 @@ export async function bindRunner(context: ReconcileContext, settings: Effective)
       protocol: PROTOCOL_VERSION,
       session: {
         name: session.metadata.name,
-        namespace: session.metadata.namespace as string,
+        namespace: session.metadata.namespace,
         uid: session.metadata.uid,
       },
       incarnation,
@@ -90,7 +90,7 @@ async function load({ effects, world, memory, signal }: ReconcileContext, state:
   const { uid, namespace } = world.session.metadata;
   const { incarnation, seq } = state;
   try {
-    const key = { sessionUID: uid, namespace: namespace as string, incarnation, seq, kind: 'State' as const };
+    const key = { sessionUID: uid, namespace, incarnation, seq, kind: 'State' as const };
     const deadline = effects.clock.now() + timeoutMs('persist', world.session.spec, world.class);
     return await boundedWait({ effects, deadline, signal }, (waiting) => effects.store.get(key, waiting));
   } catch (error) {

@@ -73,7 +73,7 @@ const SILENCE_MS = 2000;
  * rotates after the last line leaves an empty file. Undefined where they are few.
  */
 async function lateness({ effects, signal }: ReconcileContext, pod: StoredPod): Promise<number | undefined> {
-  const { name, namespace = '' } = pod.metadata;
+  const { name, namespace } = pod.metadata;
   const { startedAt = '', finishedAt = '' } = ownContainer(pod)?.state?.terminated ?? {};
   let first = '';
   const options = { container: CONTAINER, timestamps: true, limitBytes: 64, signal };
@@ -85,7 +85,7 @@ async function lateness({ effects, signal }: ReconcileContext, pod: StoredPod): 
 /** Reads with the markers and the redaction rules that the pod was made with: the class's may be others by now. */
 async function readLog(context: ReconcileContext, pod: StoredPod): Promise<RunnerlessLog | 'Unreadable'> {
   const { effects, signal, world } = context;
-  const { name, uid, namespace = '' } = pod.metadata;
+  const { name, uid, namespace } = pod.metadata;
   const ref = { namespace, name };
   try {
     const live = await effects.api.get(pods, ref, { signal });

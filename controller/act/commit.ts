@@ -97,7 +97,7 @@ export async function writeAtVersion(context: ReconcileContext, turn: CachedTurn
   } catch (error) {
     if (!isConflict(error)) throw error;
     // A cancellation changes the version and not who runs the turn; anything else is somebody else's commit.
-    const ref = { namespace: turn.metadata.namespace as string, name: turn.metadata.name };
+    const ref = { namespace: turn.metadata.namespace, name: turn.metadata.name };
     const live = await api.get(turns, ref, { signal });
     if (live.metadata.uid !== turn.metadata.uid || isTerminal(live.status?.phase)) return live;
     if (live.status?.podUID !== turn.status.podUID || live.status?.attempt !== turn.status.attempt) throw error;

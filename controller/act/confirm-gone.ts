@@ -20,7 +20,7 @@ export async function confirmGone(context: ReconcileContext, podUID: string): Pr
   const { effects, world, memory, signal } = context;
   const { api, caches } = effects;
   const { session } = world;
-  const namespace = session.metadata.namespace as string;
+  const namespace = session.metadata.namespace;
   const ran = world.turns.find(({ status }) => status.podUID === podUID)?.status.incarnation;
   const incarnation = ran ?? session.status?.incarnation ?? 0;
   const name = podName(session.metadata.uid, incarnation);
@@ -43,7 +43,7 @@ export async function confirmGone(context: ReconcileContext, podUID: string): Pr
 
 /** Brings the cache up to the pod's present state. A pod that is gone is left to the cache to tell. */
 export async function readPod({ effects, memory, signal }: ReconcileContext, { metadata }: StoredPod): Promise<void> {
-  const { name, uid, namespace = '' } = metadata;
+  const { name, uid, namespace } = metadata;
   try {
     const live = await effects.api.get(pods, { namespace, name }, { signal });
     if (live.metadata.uid === uid && isSessionPod(live)) effects.caches.sawPod(live);
@@ -59,7 +59,7 @@ export async function readPod({ effects, memory, signal }: ReconcileContext, { m
  */
 async function labelled(context: ReconcileContext, pod: StoredPod, incarnation: number): Promise<StoredPod> {
   const { effects, world, signal, key } = context;
-  const { uid, name, namespace = '' } = pod.metadata;
+  const { uid, name, namespace } = pod.metadata;
   const ref = { namespace, name };
   const labels = {
     [LABEL_MANAGED_BY]: MANAGED_BY,

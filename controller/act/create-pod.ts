@@ -60,7 +60,7 @@ function failingSince({ session }: World, now: number): number {
 /** Made by an earlier leader of the same incarnation, or by this one when the answer was lost; or by somebody else. */
 async function adopt({ effects, world, memory, signal }: ReconcileContext, name: string): Promise<void> {
   const { session } = world;
-  const found = await effects.api.get(pods, { namespace: session.metadata.namespace as string, name }, { signal });
+  const found = await effects.api.get(pods, { namespace: session.metadata.namespace, name }, { signal });
   if (isOurs(found, session)) {
     effects.caches.sawPod(found);
     return;

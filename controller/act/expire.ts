@@ -16,7 +16,7 @@ export async function expire(
   const { api, caches, log, notify, ownTime } = effects;
   const { metadata } = world.session;
   const { name, uid, resourceVersion } = metadata;
-  const namespace = metadata.namespace as string;
+  const namespace = metadata.namespace;
   if (ownTime() < since + ttlMs) {
     log.warn({ session: key, field }, 'session not deleted yet: by our own clock its time has not come');
     return;

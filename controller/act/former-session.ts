@@ -17,7 +17,7 @@ export async function adoptTurn(context: ReconcileContext, turn: CachedTurn): Pr
   const { name, namespace, uid, resourceVersion } = turn.metadata;
   const ownerReferences = withOwner(turn.metadata.ownerReferences, ownedBy(session));
   const patch = { metadata: { uid, resourceVersion, ownerReferences } };
-  const ref = { namespace: namespace as string, name };
+  const ref = { namespace, name };
   const write = () => effects.api.patch(turns, ref, patch, { type: 'merge', signal });
   effects.caches.sawTurn(await writingTurn(effects, turn, write));
 }
@@ -40,7 +40,7 @@ export async function endReplaced(context: ReconcileContext, turn: CachedTurn, s
 async function uidOfName({ effects, world, signal }: ReconcileContext): Promise<string | undefined> {
   const { name, namespace } = world.session.metadata;
   try {
-    const live = await effects.api.get(sessions, { namespace: namespace as string, name }, { signal });
+    const live = await effects.api.get(sessions, { namespace, name }, { signal });
     if (live.metadata.uid !== world.session.metadata.uid) effects.caches.sawSession(live);
     return live.metadata.uid;
   } catch (error) {

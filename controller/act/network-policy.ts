@@ -12,7 +12,7 @@ import { refusal } from './refusal.ts';
 export async function ensureNetworkPolicy({ effects, world, memory, signal }: ReconcileContext): Promise<void> {
   const { metadata, spec } = world.session;
   try {
-    await effects.networkPolicies.ensure(metadata.namespace as string, spec.class, signal);
+    await effects.networkPolicies.ensure(metadata.namespace, spec.class, signal);
   } catch (error) {
     if (error instanceof NetworkPolicyTaken) {
       learn(memory, { fact: 'StartProblem', problem: { reason: 'PodForbidden', message: error.message } });

@@ -17,7 +17,7 @@ import { writeStatus } from './write-status.ts';
 export async function ownIncarnation({ effects, world, key, signal, memory }: ReconcileContext): Promise<void> {
   const { api, caches, ledger, log } = effects;
   const { session } = world;
-  const { namespace = '', name } = session.metadata;
+  const { namespace, name } = session.metadata;
   const incarnation = (session.status?.incarnation ?? 0) + 1;
   const pod = podName(session.metadata.uid, incarnation);
   if (!ledger.reserve(world.applicant, pod)) {
@@ -54,7 +54,7 @@ export async function withPlaceHeld(
   make: () => Promise<void>,
 ): Promise<void> {
   const { ledger } = effects;
-  const { namespace = '' } = world.session.metadata;
+  const { namespace } = world.session.metadata;
   if (!ledger.hasSlot(namespace, pod)) return;
   ledger.hold({ key, namespace, class: world.session.spec.class }, pod);
   try {

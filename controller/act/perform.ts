@@ -105,7 +105,7 @@ async function deletePod(context: ReconcileContext, { pod, why, force: isForced 
   const { effects, world, memory, key, signal } = context;
   const { api, log } = effects;
   const { name, uid } = pod.metadata;
-  const namespace = world.session.metadata.namespace as string;
+  const namespace = world.session.metadata.namespace;
   log.info({ session: key, pod: name, why }, isForced ? 'pod removed without its node' : 'pod deleted');
   const ours = uid === world.pod?.metadata.uid;
   if (ours) learn(memory, { fact: 'DeletionAsked', podUID: uid, why });
@@ -134,7 +134,7 @@ function closeLink({ effects, world, memory }: ReconcileContext): void {
  */
 async function createFirstTurn({ effects, world: { session }, memory, signal }: ReconcileContext): Promise<void> {
   const { api, caches } = effects;
-  const namespace = session.metadata.namespace as string;
+  const namespace = session.metadata.namespace;
   const live = await api.get(sessions, { namespace, name: session.metadata.name }, { signal });
   learn(memory, { fact: 'FirstTurnTried' });
   if (live.metadata.uid !== session.metadata.uid || !awaitsFirstTurn(live.status)) return;
@@ -165,7 +165,7 @@ async function createFirstTurn({ effects, world: { session }, memory, signal }: 
 /** What an ended container printed; undefined when there is nothing to be had. */
 async function readLog(
   context: ReconcileContext,
-  { metadata: { namespace = '', name, uid } }: StoredPod,
+  { metadata: { namespace, name, uid } }: StoredPod,
 ): Promise<Buffer | undefined> {
   const pieces: Buffer[] = [];
   try {

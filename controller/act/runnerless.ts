@@ -18,7 +18,7 @@ export async function plainTurn(
   turn: CachedTurn,
 ): Promise<RunnerlessTurn | undefined> {
   const { api, caches } = effects;
-  const { uid, name, namespace = '' } = turn.metadata;
+  const { uid, name, namespace } = turn.metadata;
   const live = await api.get(turns, { namespace, name }, { signal });
   if (live.metadata.uid !== uid || bodyFacts(live.spec.input).digest !== turn.input.digest) {
     caches.sawTurn(live);
@@ -32,7 +32,7 @@ export async function letRun(
   { effects, memory, signal }: ReconcileContext,
   { pod }: Action & { do: 'LetRun' },
 ): Promise<void> {
-  const { uid, name, namespace = '' } = pod.metadata;
+  const { uid, name, namespace } = pod.metadata;
   learn(memory, { fact: 'RunLet', podUID: uid });
   const patch = { metadata: { uid }, spec: { schedulingGates: null } };
   effects.caches.sawPod(await effects.api.patch(pods, { namespace, name }, patch, { type: 'merge', signal }));
@@ -48,7 +48,7 @@ const LAST_MS = 1_000;
  */
 export async function giveInput(context: ReconcileContext, { pod, turn }: Action & { do: 'GiveInput' }): Promise<void> {
   const { effects, memory, key, signal } = context;
-  const { uid, name, namespace = '' } = pod.metadata;
+  const { uid, name, namespace } = pod.metadata;
   const given = await plainTurn(context, turn);
   if (!given) return;
   try {

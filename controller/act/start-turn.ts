@@ -11,7 +11,7 @@ export async function startTurn(context: ReconcileContext, turn: CachedTurn): Pr
   const { api, caches, links } = effects;
   const { session } = world;
   const { uid, name } = turn.metadata;
-  const namespace = session.metadata.namespace as string;
+  const namespace = session.metadata.namespace;
   const live = memory.inputs.has(uid) ? undefined : await api.get(turns, { namespace, name }, { signal });
   const cached = caches.turnsNaming(namespace, session.metadata.name).find(({ metadata }) => metadata.uid === uid);
   const status = live?.status ?? cached?.status;

@@ -121,7 +121,7 @@ async function put(
   const { metadata } = world.session;
   const owner = { name: metadata.name, uid: metadata.uid };
   await effects.store.put(
-    { namespace: metadata.namespace as string, sessionUID: metadata.uid, incarnation, seq, kind },
+    { namespace: metadata.namespace, sessionUID: metadata.uid, incarnation, seq, kind },
     data,
     owner,
     signal,

@@ -78,7 +78,7 @@ async function durable(
       ? undefined
       : effects.store.get(
           {
-            namespace: namespace as string,
+            namespace,
             sessionUID: uid,
             incarnation: state.incarnation,
             seq: state.seq,
@@ -115,7 +115,7 @@ async function durable(
 
 /** Whether something can be done for the session, by the caches. */
 function isWanted({ effects: { caches }, world }: ReconcileContext): boolean {
-  const { name, namespace = '' } = world.session.metadata;
+  const { name, namespace } = world.session.metadata;
   const named = caches.turnsNaming(namespace, name);
   const waiting = askingTurn(world, named);
   if (!waiting) return waitingTurns(world.session, named).length > 0;
@@ -125,7 +125,7 @@ function isWanted({ effects: { caches }, world }: ReconcileContext): boolean {
 /** Live reads of all that a suspension depends on, taken into the caches too. */
 async function recheck({ effects, world, signal }: ReconcileContext): Promise<Recheck> {
   const { api, caches, clock } = effects;
-  const { namespace = '', name } = world.session.metadata;
+  const { namespace, name } = world.session.metadata;
   const session = await api.get(sessions, { namespace, name }, { signal });
   const { items } = await api.list(turns, { namespace, fieldSelector: `spec.session=${name}`, signal });
   caches.sawSession(session);

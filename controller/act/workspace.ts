@@ -2,7 +2,7 @@ import type { PersistentVolumeClaim } from '../../core/kube/builtin.ts';
 import { ApiError, isAlreadyExists, isNotFound } from '../../core/kube/errors.ts';
 import { persistentVolumeClaims } from '../../core/kube/resources.ts';
 import type { Stored } from '../../core/kube/types.ts';
-import { ownedBy, type StoredSession } from '../../core/resources/kinds.ts';
+import { ownedBy } from '../../core/resources/kinds.ts';
 import {
   LABEL_INCARNATION,
   LABEL_MANAGED_BY,
@@ -60,7 +60,7 @@ async function readClaim({
 }: ReconcileContext): Promise<Stored<PersistentVolumeClaim> | undefined> {
   const { uid, namespace } = world.session.metadata;
   try {
-    const ref = { namespace: namespace as string, name: workspaceName(uid) };
+    const ref = { namespace, name: workspaceName(uid) };
     return await effects.api.get(persistentVolumeClaims, ref, { signal });
   } catch (error) {
     if (isNotFound(error)) return undefined;
@@ -75,14 +75,14 @@ function claimOf(context: ReconcileContext, { size, storageClassName }: Workspac
     kind: 'PersistentVolumeClaim',
     metadata: {
       name: workspaceName(metadata.uid),
-      namespace: metadata.namespace as string,
+      namespace: metadata.namespace,
       labels: {
         [LABEL_MANAGED_BY]: MANAGED_BY,
         [LABEL_SESSION]: metadata.name,
         [LABEL_SESSION_UID]: metadata.uid,
         [LABEL_INCARNATION]: incarnationOf(context),
       },
-      ownerReferences: [ownedBy(context.world.session as unknown as StoredSession)],
+      ownerReferences: [ownedBy(context.world.session)],
     },
     spec: {
       accessModes: ['ReadWriteOnce'],

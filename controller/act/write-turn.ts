@@ -41,7 +41,7 @@ async function write(context: ReconcileContext, turn: CachedTurn, status: TurnSt
     return written;
   } catch (error) {
     if (isConflict(error)) {
-      const { name, namespace = '' } = turn.metadata;
+      const { name, namespace } = turn.metadata;
       caches.sawTurn(await api.get(turns, { namespace, name }, { signal }));
       ledger.settleTurn(key);
     } else if (!isRefusal(error)) ledger.settleTurnLater(key);

@@ -331,7 +331,7 @@ export function informerCaches(options: CachesOptions): Caches {
     options.onSession(`${pod.metadata.namespace}/${sessionNameOf(pod)}`);
   };
   podInformer.addHandler({ add: onPod(false), update: onPod(false), delete: onPod(true) });
-  const onPolicy = ({ metadata }: KubeObject) => options.onNetworkPolicy(metadata.namespace as string, metadata.name);
+  const onPolicy = ({ metadata }: Stored<NetworkPolicy>) => options.onNetworkPolicy(metadata.namespace, metadata.name);
   policyInformer.addHandler({ add: onPolicy, update: onPolicy, delete: onPolicy });
   const onClass = ({ metadata }: KubeObject) => options.onClass(metadata.name);
   classInformer.addHandler({ add: onClass, update: onClass, delete: onClass });

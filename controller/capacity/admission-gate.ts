@@ -123,7 +123,7 @@ export class AdmissionGate {
   #unwritten(): { left: string[]; refused: string[] } {
     const { caches, queued, inGroups } = this.#options;
     const isOld = ({ uid, resourceVersion }: Metadata) => this.#versions.get(uid) === resourceVersion;
-    const isOpen = (key: string) => caches.closed(refOf(key).namespace as string) === undefined;
+    const isOpen = (key: string) => caches.closed(refOf(key).namespace) === undefined;
     const unseen = [...this.#unseen].filter((key) => this.#session(key).length > 0);
     const sessions = [...queued()].filter((key) => this.#session(key).some(isOld));
     const turns = [...inGroups()].filter((key) => this.#turns(key).slice(0, 1).some(isOld));
@@ -134,14 +134,14 @@ export class AdmissionGate {
   }
 
   #session(key: string): Metadata[] {
-    const { namespace = '', name } = refOf(key);
+    const { namespace, name } = refOf(key);
     const session = this.#options.caches.session(namespace, name);
     return session ? [session.metadata] : [];
   }
 
   /** Live turns of a session in a group, in the order in which they run. */
   #turns(key: string): Metadata[] {
-    const { namespace = '', name } = refOf(key);
+    const { namespace, name } = refOf(key);
     const { caches } = this.#options;
     const session = caches.session(namespace, name);
     if (!session?.spec.concurrencyGroup) return [];

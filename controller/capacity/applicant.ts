@@ -6,7 +6,7 @@ import type { CachedSession, CachedTurn } from '../world/world.ts';
  * creation, or for a suspended session at the creation of its first waiting turn.
  */
 export function applicantOf(session: CachedSession, live: readonly CachedTurn[]): Applicant {
-  const { name, namespace = '', creationTimestamp } = session.metadata;
+  const { name, namespace, creationTimestamp } = session.metadata;
   const { queue, incarnation = 0 } = session.status ?? {};
   const [turn] = live;
   const since = queue?.since ?? (incarnation > 0 && turn ? turn.metadata.creationTimestamp : creationTimestamp);

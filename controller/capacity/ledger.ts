@@ -107,7 +107,7 @@ export class Ledger {
 
   /** The session of that name, or a turn that names it, is not as it was in the caches. */
   sessionChanged(key: string): void {
-    const { namespace = '', name } = refOf(key);
+    const { namespace, name } = refOf(key);
     const session = this.#options.caches.session(namespace, name);
     this.#changes(() => this.#slotUsage.session(key, session && admitted(session)));
     this.groups.update(key, membershipOf(key, session, this.#options.caches, this.groups.groupOf(key)));
@@ -188,7 +188,7 @@ export class Ledger {
    * beside the slot of the pod that this leader gives it.
    */
   reserveForLateWrite(key: string, ms: number): void {
-    const { namespace = '', name } = refOf(key);
+    const { namespace, name } = refOf(key);
     const session = this.#options.caches.session(namespace, name);
     if (!session || session.status?.podName) return;
     const late = `late pod of ${name}`;
@@ -356,7 +356,7 @@ export class Ledger {
     const { queue, podName, conditions } = session.status ?? {};
     const condition = conditions?.find(({ type }) => type === 'Admitted');
     if (condition?.status === 'True') {
-      this.#queue.wasServed(session.metadata.namespace as string, Date.parse(condition.lastTransitionTime));
+      this.#queue.wasServed(session.metadata.namespace, Date.parse(condition.lastTransitionTime));
     }
     // Who has stood in line under the leader before is there from the start, not only when it is looked at.
     const waited = queue && (queue.reason === 'AtCapacity' || queue.reason === 'CapacityUnknown');
@@ -365,7 +365,7 @@ export class Ledger {
 
   #podHolder(pod: StoredPod): Holder {
     const { metadata } = pod;
-    const { name, namespace = '', labels = {}, creationTimestamp } = metadata;
+    const { name, namespace, labels = {}, creationTimestamp } = metadata;
     const session = this.#options.caches.session(namespace, sessionNameOf(pod));
     const known = session?.metadata.uid === labels[LABEL_SESSION_UID] ? session : undefined;
     return {
@@ -381,7 +381,7 @@ export class Ledger {
 /** A session counts from its admission on, whether its pod is to be seen or not. */
 function admitted({ metadata, spec, status }: CachedSession): { pod: string; holder: Holder } | undefined {
   if (!status?.podName) return undefined;
-  const namespace = metadata.namespace as string;
+  const namespace = metadata.namespace;
   const condition = status.conditions?.find(({ type, status }) => type === 'Admitted' && status === 'True');
   const since = Date.parse(condition?.lastTransitionTime ?? metadata.creationTimestamp);
   const holder = { name: `${namespace}/${metadata.name}`, namespace, class: spec.class, since };

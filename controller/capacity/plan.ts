@@ -107,7 +107,7 @@ export class PreemptionPlan {
    */
   #isTerminating(key: string, { pod }: Preemption): boolean {
     if (this.#podOf(key) !== pod) return false;
-    const seen = this.#options.caches.pod(refOf(key).namespace ?? '', pod);
+    const seen = this.#options.caches.pod(refOf(key).namespace, pod);
     return !seen || seen.metadata.deletionTimestamp !== undefined;
   }
 
@@ -129,7 +129,7 @@ export class PreemptionPlan {
     const candidates: PreemptionCandidate[] = [];
     for (const session of caches.allSessions()) {
       // Sessions of unreadable namespaces cannot be suspended.
-      if (caches.closed(session.metadata.namespace as string)) continue;
+      if (caches.closed(session.metadata.namespace)) continue;
       const candidate = preemptionCandidateOf(session, caches, clock.now());
       if (!candidate) continue;
       const preemption = this.#preempted.get(candidate.key);
@@ -155,7 +155,7 @@ export class PreemptionPlan {
   }
 
   #podOf(key: string): string | undefined {
-    const { namespace = '', name } = refOf(key);
+    const { namespace, name } = refOf(key);
     return this.#options.caches.session(namespace, name)?.status?.podName;
   }
 }

@@ -18,7 +18,7 @@ export function preemptionCandidateOf(
   now: number,
 ): PreemptionCandidate | undefined {
   const { metadata, spec, status } = session;
-  const { namespace = '', name } = metadata;
+  const { namespace, name } = metadata;
   if (!status?.podName || metadata.deletionTimestamp || status.phase === 'Finished') return undefined;
   const pod = caches.pod(namespace, status.podName);
   if (!pod || pod.metadata.deletionTimestamp) return undefined;

@@ -81,7 +81,7 @@ export class Garbage {
   }
 
   #later(key: string, ms: number): void {
-    const { namespace = '', name } = refOf(key);
+    const { namespace, name } = refOf(key);
     const session = this.#options.caches.session(namespace, name);
     if (!session) {
       this.#sweeps.delete(key);
@@ -97,7 +97,7 @@ export class Garbage {
   }
 
   async #session(key: string, signal: AbortSignal): Promise<number | undefined> {
-    const { namespace = '', name } = refOf(key);
+    const { namespace, name } = refOf(key);
     const session = this.#options.caches.session(namespace, name);
     if (!session) return undefined;
     const signature = this.#signature(session);

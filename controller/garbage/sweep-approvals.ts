@@ -19,14 +19,14 @@ export async function sweepApprovals(
   const late = caches
     .allApprovals()
     .filter(({ metadata }) => !metadata.ownerReferences?.length && !metadata.deletionTimestamp)
-    .filter(({ metadata }) => !caches.closed(metadata.namespace as string))
-    .filter(({ metadata, spec }) => !caches.turn(metadata.namespace as string, spec.turn))
+    .filter(({ metadata }) => !caches.closed(metadata.namespace))
+    .filter(({ metadata, spec }) => !caches.turn(metadata.namespace, spec.turn))
     .map((approval) => ({ approval, key: keyOf(approval.metadata) }))
     .filter(({ key }) => after === undefined || key > after)
     .sort((a, b) => (a.key < b.key ? -1 : 1));
   for (const { approval } of late.slice(0, MAX_REMOVALS)) {
     signal.throwIfAborted();
-    const ref = { namespace: approval.metadata.namespace as string, name: approval.spec.turn };
+    const ref = { namespace: approval.metadata.namespace, name: approval.spec.turn };
     try {
       await adopt(tools, approval, await api.get(turns, ref, { signal }), signal);
     } catch (error) {
@@ -44,7 +44,7 @@ async function adopt(
   signal: AbortSignal,
 ): Promise<void> {
   const { name, uid, resourceVersion } = metadata;
-  const namespace = metadata.namespace as string;
+  const namespace = metadata.namespace;
   const patch = { metadata: { uid, resourceVersion, ownerReferences: [ownedByTurn(turn)] } };
   await api.patch(approvals, { namespace, name }, patch, { type: 'merge', signal });
   if (turn.status?.approval?.decided?.approval === name) return;

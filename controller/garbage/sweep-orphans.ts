@@ -20,7 +20,7 @@ export async function sweepOrphans(tools: GarbageTools, signal: AbortSignal): Pr
   const known = new Set(caches.allSessions().map(({ metadata }) => metadata.uid));
   const lost = caches
     .allPods()
-    .filter((pod) => !caches.closed(pod.metadata.namespace as string))
+    .filter((pod) => !caches.closed(pod.metadata.namespace))
     .filter((pod) => !known.has(uidOf(pod)) && (!pod.metadata.deletionTimestamp || isStuck(tools, pod)));
   const scopes = readable.map((namespace) => (namespace === undefined ? {} : { namespace }));
   const stored = (await Promise.all(scopes.map((scope) => store.list(scope, signal)))).flat();
@@ -66,7 +66,7 @@ async function sessionUIDs(
 
 async function removePod({ api, log }: GarbageTools, pod: StoredPod, signal: AbortSignal): Promise<void> {
   const { name, uid } = pod.metadata;
-  const ref = { namespace: pod.metadata.namespace as string, name };
+  const ref = { namespace: pod.metadata.namespace, name };
   try {
     const live = await api.get(pods, ref, { signal });
     if (live.metadata.uid !== uid || !isSessionPod(live)) return;

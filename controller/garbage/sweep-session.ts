@@ -34,7 +34,7 @@ export async function sweepSession(
 ): Promise<Swept> {
   const { api, caches, store } = tools;
   const { name, uid } = session.metadata;
-  const namespace = session.metadata.namespace as string;
+  const namespace = session.metadata.namespace;
   // The order of the reads matters: see `isGarbage`.
   const stored = await store.list({ namespace, sessionUID: uid }, signal);
   if (known && stored.length === 0) return { left: known };
@@ -63,7 +63,7 @@ function leftOf(facts: TurnFacts[], { turns }: SessionStatus): HistorySize {
 
 async function turnsOf({ api }: GarbageTools, session: CachedSession, signal: AbortSignal): Promise<TurnFacts[]> {
   const { name, uid } = session.metadata;
-  const scope = { namespace: session.metadata.namespace as string, fieldSelector: `spec.session=${name}`, limit: PAGE };
+  const scope = { namespace: session.metadata.namespace, fieldSelector: `spec.session=${name}`, limit: PAGE };
   const facts: TurnFacts[] = [];
   await eachPage(api, turns, { ...scope, signal }, ({ items }) => {
     for (const turn of items) {
@@ -80,7 +80,7 @@ async function removeTurns(
   signal: AbortSignal,
 ): Promise<Set<TurnFacts>> {
   const { metadata } = session;
-  const namespace = metadata.namespace as string;
+  const namespace = metadata.namespace;
   const removed = new Set<TurnFacts>();
   for (const turn of over) {
     signal.throwIfAborted();

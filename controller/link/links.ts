@@ -44,7 +44,7 @@ export class Links {
     const { name, uid } = pod.metadata;
     const link = new Link({
       ...rest,
-      pod: { namespace: pod.metadata.namespace as string, name, uid },
+      pod: { namespace: pod.metadata.namespace, name, uid },
       session: session.uid,
       incarnation: session.incarnation,
       nextNumber: () => ++this.#number,

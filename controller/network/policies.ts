@@ -59,7 +59,7 @@ export class NetworkPolicies {
 
   start(): void {
     for (const { metadata } of this.#options.caches.allNetworkPolicies()) {
-      this.policyChanged(metadata.namespace as string, metadata.name);
+      this.policyChanged(metadata.namespace, metadata.name);
     }
     this.#queue.start();
   }
@@ -76,7 +76,7 @@ export class NetworkPolicies {
   classChanged(sessionClass: string): void {
     const name = networkPolicyName(sessionClass);
     for (const { metadata } of this.#options.caches.allNetworkPolicies()) {
-      if (metadata.name === name) this.policyChanged(metadata.namespace as string, name);
+      if (metadata.name === name) this.policyChanged(metadata.namespace, name);
     }
   }
 
@@ -116,7 +116,7 @@ export class NetworkPolicies {
 
   async #reconcile(key: string, signal: AbortSignal): Promise<number | undefined> {
     const { caches, intervalMs } = this.#options;
-    const { namespace = '', name } = refOf(key);
+    const { namespace, name } = refOf(key);
     // Usage is unknown in a namespace that cannot be read.
     if (caches.closed(namespace)) return this.#jittered(intervalMs);
     const policy = caches.networkPolicy(namespace, name);
@@ -156,7 +156,7 @@ export class NetworkPolicies {
 
   async #delete({ metadata }: Stored<NetworkPolicy>, signal: AbortSignal): Promise<void> {
     const { name, uid } = metadata;
-    const ref = { namespace: metadata.namespace as string, name };
+    const ref = { namespace: metadata.namespace, name };
     try {
       await this.#options.api.delete(resource, ref, { uid, signal });
     } catch (error) {

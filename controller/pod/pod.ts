@@ -1,5 +1,4 @@
 import type { Pod, Volume } from '../../core/kube/builtin.ts';
-import type { StoredSession } from '../../core/resources/kinds.ts';
 import { ownedBy } from '../../core/resources/kinds.ts';
 import {
   CONTAINER,
@@ -37,7 +36,7 @@ export function sessionPod(session: CachedSession, incarnation: number, settings
     kind: 'Pod',
     metadata: {
       name: podName(metadata.uid, incarnation),
-      namespace: metadata.namespace as string,
+      namespace: metadata.namespace,
       labels: {
         ...labels,
         [LABEL_MANAGED_BY]: MANAGED_BY,
@@ -50,7 +49,7 @@ export function sessionPod(session: CachedSession, incarnation: number, settings
         ...(spec.class.length <= 63 ? { [LABEL_CLASS]: spec.class } : {}),
       },
       ...(Object.keys(annotations).length > 0 ? { annotations } : {}),
-      ownerReferences: [ownedBy(session as unknown as StoredSession)],
+      ownerReferences: [ownedBy(session)],
     },
     spec: {
       ...placement,

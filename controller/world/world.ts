@@ -1,7 +1,6 @@
 import type { StoredPod } from '../../core/kube/builtin.ts';
-import type { ServerMeta } from '../../core/kube/types.ts';
 import type { ApprovalSpec } from '../../core/resources/approval.ts';
-import type { StoredSession, StoredSessionClass } from '../../core/resources/kinds.ts';
+import type { StoredApproval, StoredSession, StoredSessionClass, StoredTurn } from '../../core/resources/kinds.ts';
 import type { Reason } from '../../core/resources/reasons.ts';
 import type { StateRef } from '../../core/resources/schema.ts';
 import type { TurnSpec, TurnStatus } from '../../core/resources/turn.ts';
@@ -25,7 +24,7 @@ export type CachedSession = Omit<StoredSession, 'spec'> & {
 /** A Turn without its bodies. */
 export interface CachedTurn {
   metadata: Pick<
-    ServerMeta,
+    StoredTurn['metadata'],
     'name' | 'namespace' | 'uid' | 'resourceVersion' | 'creationTimestamp' | 'deletionTimestamp' | 'ownerReferences'
   >;
   spec: Pick<TurnSpec, 'session' | 'timeout' | 'retry' | 'cancel'>;
@@ -41,7 +40,7 @@ export interface CachedTurn {
 /** An Approval without the body of its response. */
 export interface CachedApproval {
   metadata: Pick<
-    ServerMeta,
+    StoredApproval['metadata'],
     | 'name'
     | 'namespace'
     | 'uid'

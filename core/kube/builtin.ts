@@ -1,7 +1,7 @@
 /** Kubernetes' own kinds that Berth uses, with the fields it uses. */
-import type { KubeObject, Stored } from './types.ts';
+import type { KubeObject, NamespacedObject, Stored } from './types.ts';
 
-export interface Pod extends KubeObject {
+export interface Pod extends NamespacedObject {
   spec: PodSpec;
   status?: PodStatus;
 }
@@ -113,7 +113,7 @@ export interface Condition {
   observedGeneration?: number;
 }
 
-export interface PersistentVolumeClaim extends KubeObject {
+export interface PersistentVolumeClaim extends NamespacedObject {
   spec: {
     accessModes: ('ReadWriteOnce' | 'ReadWriteOncePod' | 'ReadWriteMany' | 'ReadOnlyMany')[];
     resources: { requests: { storage: string } };
@@ -138,7 +138,7 @@ export interface NetworkPolicyRule {
   ports?: { port: number; endPort?: number; protocol: 'TCP' | 'UDP' | 'SCTP' }[];
 }
 
-export interface NetworkPolicy extends KubeObject {
+export interface NetworkPolicy extends NamespacedObject {
   spec: {
     podSelector: LabelSelector;
     policyTypes: ('Ingress' | 'Egress')[];
@@ -146,7 +146,7 @@ export interface NetworkPolicy extends KubeObject {
   };
 }
 
-export interface Secret extends KubeObject {
+export interface Secret extends NamespacedObject {
   type?: string;
   immutable?: boolean;
   /** Values in base64. */
@@ -155,7 +155,7 @@ export interface Secret extends KubeObject {
   stringData?: Record<string, string>;
 }
 
-export interface ConfigMap extends KubeObject {
+export interface ConfigMap extends NamespacedObject {
   data?: Record<string, string>;
   binaryData?: Record<string, string>;
 }
@@ -171,7 +171,7 @@ export interface Node extends KubeObject {
 
 export type ServiceAccount = KubeObject;
 
-export interface Lease extends KubeObject {
+export interface Lease extends NamespacedObject {
   spec?: LeaseSpec;
 }
 
@@ -194,7 +194,7 @@ export interface ObjectReference {
   fieldPath?: string;
 }
 
-export interface Event extends KubeObject {
+export interface Event extends NamespacedObject {
   involvedObject: ObjectReference;
   type: 'Normal' | 'Warning';
   reason: string;

@@ -11,10 +11,10 @@ export function keyOf({ namespace, name }: ObjectRef): string {
   return namespace ? `${namespace}/${name}` : name;
 }
 
-/** Returns the reference that `keyOf` made the key from. */
-export function refOf(key: string): ObjectRef {
+/** Returns the reference to a namespaced object that `keyOf` made the key from. */
+export function refOf(key: string): Required<ObjectRef> {
   const slash = key.indexOf('/');
-  return slash === -1 ? { name: key } : { namespace: key.slice(0, slash), name: key.slice(slash + 1) };
+  return { namespace: key.slice(0, slash), name: key.slice(slash + 1) };
 }
 
 export type IndexFunction<C extends CachedObject> = (object: C) => readonly string[];

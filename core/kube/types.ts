@@ -35,6 +35,11 @@ export interface KubeObject {
   metadata: ObjectMeta;
 }
 
+/** An object of a namespaced resource. */
+export interface NamespacedObject extends KubeObject {
+  metadata: ObjectMeta & { namespace: string };
+}
+
 /** Metadata as the API server returns it. */
 export type ServerMeta = ObjectMeta & Required<Pick<ObjectMeta, 'uid' | 'resourceVersion' | 'creationTimestamp'>>;
 

@@ -1,4 +1,4 @@
-import type { KubeObject, ObjectMeta, OwnerReference, Resource, Stored } from '../kube/types.ts';
+import type { KubeObject, NamespacedObject, ObjectMeta, OwnerReference, Resource, Stored } from '../kube/types.ts';
 import type { ApprovalSpec } from './approval.ts';
 import type { BlobSpec } from './blob.ts';
 import { API_GROUP, API_GROUP_VERSION, API_VERSION } from './names.ts';
@@ -6,21 +6,21 @@ import type { SessionSpec, SessionStatus } from './session.ts';
 import type { SessionClassSpec } from './sessionclass.ts';
 import type { TurnSpec, TurnStatus } from './turn.ts';
 
-export interface Session extends KubeObject {
+export interface Session extends NamespacedObject {
   spec: SessionSpec;
   status?: SessionStatus;
 }
-export interface Turn extends KubeObject {
+export interface Turn extends NamespacedObject {
   spec: TurnSpec;
   status?: TurnStatus;
 }
-export interface Approval extends KubeObject {
+export interface Approval extends NamespacedObject {
   spec: ApprovalSpec;
 }
 export interface SessionClass extends KubeObject {
   spec: SessionClassSpec;
 }
-export interface Blob extends KubeObject {
+export interface Blob extends NamespacedObject {
   spec: BlobSpec;
 }
 export type StoredSession = Stored<Session>;

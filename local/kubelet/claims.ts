@@ -38,7 +38,7 @@ export class Claims {
     const paths = new Map<string, string>();
     for (const { name, persistentVolumeClaim } of pod.spec.volumes ?? []) {
       const claim = (persistentVolumeClaim as { claimName: string } | undefined)?.claimName;
-      if (claim !== undefined) paths.set(name, await this.#path(pod.metadata.namespace as string, claim));
+      if (claim !== undefined) paths.set(name, await this.#path(pod.metadata.namespace, claim));
     }
     return paths;
   }

@@ -28,7 +28,7 @@ function fieldValue(pod: Pod, nodeName: string, path: string): string {
     case 'metadata.name':
       return metadata.name;
     case 'metadata.namespace':
-      return metadata.namespace ?? '';
+      return metadata.namespace;
     case 'metadata.uid':
       return metadata.uid;
     case 'spec.nodeName':
@@ -124,7 +124,7 @@ export async function containerEnvironment(
   nodeName: string,
   base: Readonly<Record<string, string>>,
 ): Promise<Record<string, string>> {
-  const sources = new Sources(store, pod.metadata.namespace!);
+  const sources = new Sources(store, pod.metadata.namespace);
   const variables: Record<string, string> = { ...base };
   for (const { prefix = '', secretRef, configMapRef } of container.envFrom ?? []) {
     const data: Record<string, string> = {};

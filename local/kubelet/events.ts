@@ -24,8 +24,8 @@ export class PodEvents {
     const event: Event = {
       apiVersion: 'v1',
       kind: 'Event',
-      metadata: { name: `${name}.${random.bytes(8).toString('hex')}`, namespace: namespace! },
-      involvedObject: { apiVersion: 'v1', kind: 'Pod', namespace: namespace!, name, uid, resourceVersion },
+      metadata: { name: `${name}.${random.bytes(8).toString('hex')}`, namespace },
+      involvedObject: { apiVersion: 'v1', kind: 'Pod', namespace, name, uid, resourceVersion },
       type,
       reason,
       message,

@@ -180,7 +180,7 @@ export class PodWorker {
       const { uid, resourceVersion } = this.#pod.metadata;
       const patch = { metadata: { uid, resourceVersion }, spec: { nodeName } };
       try {
-        this.#pod = await store.patch(pods, { namespace: namespace!, name }, patch, { type: 'merge' });
+        this.#pod = await store.patch(pods, { namespace, name }, patch, { type: 'merge' });
         this.#event('Normal', 'Scheduled', `Successfully assigned ${namespace}/${name} to ${nodeName}`);
       } catch (error) {
         await this.#reread(error);
@@ -291,7 +291,7 @@ export class PodWorker {
     if (!isConflict(error) && !isNotFound(error)) throw error;
     const { namespace, name } = this.#pod.metadata;
     try {
-      const now = await this.#deps.store.get(pods, { namespace: namespace!, name });
+      const now = await this.#deps.store.get(pods, { namespace, name });
       if (now.metadata.uid === this.uid) this.#pod = now;
       else this.#removed = true;
     } catch (gone) {
@@ -306,7 +306,7 @@ export class PodWorker {
     const { namespace, name } = this.#pod.metadata;
     try {
       const options = { uid: this.uid, gracePeriodSeconds: 0 };
-      await this.#deps.store.delete(pods, { namespace: namespace!, name }, options);
+      await this.#deps.store.delete(pods, { namespace, name }, options);
     } catch (error) {
       if (isNotFound(error) || isConflict(error)) return;
       this.#deps.logger.warn({ pod: name, uid: this.uid, err: error }, 'ended pod not deleted');

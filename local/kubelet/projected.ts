@@ -25,7 +25,7 @@ export async function writeProjected(store: Store, pod: Pod, root: string): Prom
         throw new ContainerConfigError(`volume "${volume.name}": the embedded cluster projects items of Secrets only`);
       }
       const { name, items } = source.secret;
-      const data = await read(store, pod.metadata.namespace as string, name);
+      const data = await read(store, pod.metadata.namespace, name);
       for (const { key, path } of items) {
         const value = data[key];
         if (value === undefined) throw new ContainerConfigError(`references non-existent secret key: ${name}/${key}`);

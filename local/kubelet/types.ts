@@ -1,6 +1,6 @@
 /** Pods and objects that they name, as far as the kubelet reads them; and the parts of the kubelet. */
 
-import type { KubeObject, Resource, Stored } from '../../core/kube/types.ts';
+import type { NamespacedObject, Resource, Stored } from '../../core/kube/types.ts';
 
 export interface KeySelector {
   name: string;
@@ -107,7 +107,7 @@ export interface PodStatus {
   containerStatuses?: ContainerStatus[];
 }
 
-export interface PodObject extends KubeObject {
+export interface PodObject extends NamespacedObject {
   spec: PodSpec;
   status?: PodStatus;
 }

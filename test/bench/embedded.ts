@@ -36,7 +36,7 @@ const CASES: readonly Case[] = [
 
 /** As the CLI and the HTTP API make it: with its owner. */
 export function newTurn(session: StoredSession, name: string, input: unknown): Turn {
-  const { namespace = '', name: of } = session.metadata;
+  const { namespace, name: of } = session.metadata;
   return {
     apiVersion: API_GROUP_VERSION,
     kind: 'Turn',

@@ -66,7 +66,7 @@ export class LocalProgram {
   async pod(name: string, script: string): Promise<void> {
     const api = await this.api();
     const object: PodObject = {
-      metadata: { name },
+      metadata: { name, namespace: 'default' },
       spec: {
         restartPolicy: 'Never',
         containers: [{ name: 'main', image: 'berth.local/runner', command: ['/bin/sh', '-c', script] }],

@@ -39,7 +39,7 @@ function missing(facts: Facts, { metadata, status }: StoredTurn, { printed, star
     if (!log.truncated) return 'its log is lost and does not say so';
     return facts.couldNotStore(startedAt) ? undefined : 'its log is lost, and the store took everything';
   }
-  const stored = log.ref === undefined ? undefined : facts.stored(metadata.namespace as string, log.ref);
+  const stored = log.ref === undefined ? undefined : facts.stored(metadata.namespace, log.ref);
   if (stored && 'problem' in stored) return `its log ${log.ref} cannot be read: ${stored.problem}`;
   const text = stored ? stored.data.toString() : (log.inline ?? '');
   if (!text.includes(printed)) return 'its log is another one';

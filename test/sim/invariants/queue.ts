@@ -59,7 +59,7 @@ export const inTurn: MakeInvariant = (facts, limits) => {
 
   /** Whether whatever limits `waits` limits `served` too: then there was a place for it if there was one for the other. */
   const isLimitedAlike = (waits: StoredSession, given: readonly string[], since: number) =>
-    scopes(waits.spec.class, waits.metadata.namespace ?? '')
+    scopes(waits.spec.class, waits.metadata.namespace)
       .filter((what) => places.limits(what, since).some(Number.isFinite))
       .every((what) => given.includes(what));
 
@@ -67,14 +67,14 @@ export const inTurn: MakeInvariant = (facts, limits) => {
   const isPlaceLeft = (session: StoredSession, since: number) => {
     const taken = places.taken();
     for (const one of underWay.values()) taken.set(one.pod, one.scopes);
-    return scopes(session.spec.class, session.metadata.namespace ?? '').every((what) => {
+    return scopes(session.spec.class, session.metadata.namespace).every((what) => {
       const count = [...taken.values()].filter((all) => all.includes(what)).length;
       return count < Math.max(...places.limits(what, since));
     });
   };
 
   const admits = (call: ControllerCall, session: StoredSession, pod: string) => {
-    const { namespace = '', name, uid, resourceVersion } = session.metadata;
+    const { namespace, name, uid, resourceVersion } = session.metadata;
     const first = places.asked(call.process, pod) === call;
     const given = scopes(session.spec.class, namespace);
     underWay.set(call, { pod, scopes: given });
@@ -83,7 +83,7 @@ export const inTurn: MakeInvariant = (facts, limits) => {
     if (first && isSeen) {
       for (const other of waiting.seenBy(call)) {
         if (other.metadata.uid === uid || !isLimitedAlike(other, given, since) || isPlaceLeft(other, since)) continue;
-        const theirs = other.metadata.namespace ?? '';
+        const theirs = other.metadata.namespace;
         const comesFirst = theirs === namespace ? comesBefore(other, session) : served.isBefore(theirs, namespace);
         if (!comesFirst) continue;
         const [passed, got] = [`${theirs}/${other.metadata.name}`, `${namespace}/${name}`];

@@ -17,8 +17,7 @@ export const forward: MakeInvariant = (facts) => ({
       const state = turn.status?.state;
       const was = (previous as unknown as StoredTurn | undefined)?.status?.state;
       const owner = ownerOf(turn);
-      if (state && owner && state.digest !== was?.digest)
-        retrievable(facts, turn.metadata.namespace as string, owner, state);
+      if (state && owner && state.digest !== was?.digest) retrievable(facts, turn.metadata.namespace, owner, state);
     }
     if (storage !== SESSIONS) return;
     const session = object as unknown as StoredSession;
@@ -29,7 +28,7 @@ export const forward: MakeInvariant = (facts) => ({
     if (same) {
       if (state?.digest !== was?.digest) facts.fail('forward', `the state of session ${name} changed in place`);
     } else if (!state || !isLater(state, was)) facts.fail('forward', `the state of session ${name} went back`);
-    else retrievable(facts, namespace as string, uid, state);
+    else retrievable(facts, namespace, uid, state);
   },
 });
 
@@ -94,7 +93,7 @@ export const withinMaxState: MakeInvariant = (facts) => ({
     const most = parseQuantity(facts.sessions.get(owner)?.spec.persistence?.maxState ?? `${Number.MAX_SAFE_INTEGER}`);
     const fail = (why: string) => facts.fail('within maxState', `turn ${turn.metadata.name} ${why}`);
     if (state && state.digest !== was?.state?.digest) {
-      const archive = facts.archive(turn.metadata.namespace as string, owner, state);
+      const archive = facts.archive(turn.metadata.namespace, owner, state);
       if ('data' in archive && archive.data.length > most)
         fail(`brings ${archive.data.length} bytes of at most ${most}`);
     }

@@ -72,7 +72,7 @@ function untruth(facts: Facts, turn: StoredTurn): string | undefined {
   if (!run?.end) return `no agent has ended attempt ${attempt} in pod ${podUID}`;
   if (run.end.outcome !== 'Succeeded') return `its agent ended ${run.end.outcome}`;
   if (outputRef !== undefined) {
-    const stored = facts.stored(turn.metadata.namespace as string, outputRef);
+    const stored = facts.stored(turn.metadata.namespace, outputRef);
     if ('problem' in stored) return `its output ${outputRef} cannot be read: ${stored.problem}`;
     if (!isDeepStrictEqual(JSON.parse(stored.data.toString()), run.end.output)) return 'its output is another one';
   } else if (!isDeepStrictEqual(output, run.end.output)) return 'its output is another one';

@@ -50,7 +50,7 @@ export function give(users: Users, session: StoredSession, name: string, timeout
     ...(timeout ? { timeout } : {}),
     ...(dice.chance(0.2) ? { retry: { maxAttempts: dice.int(2, 3) } } : {}),
   };
-  return create(users.server, turns, session.metadata.namespace as string, name, spec);
+  return create(users.server, turns, session.metadata.namespace, name, spec);
 }
 
 /** Decides on what a turn asks, or on something that it does not. */

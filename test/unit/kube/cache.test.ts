@@ -155,6 +155,7 @@ describe('object cache', () => {
   });
 
   test('a key and its reference are turned into each other', () => {
-    for (const ref of [{ name: 'a' }, { namespace: 'ns', name: 'a' }]) assert.deepEqual(refOf(keyOf(ref)), ref);
+    const ref = { namespace: 'ns', name: 'a' };
+    assert.deepEqual(refOf(keyOf(ref)), ref);
   });
 });

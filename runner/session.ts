@@ -102,6 +102,9 @@ export class BoundSession {
     }
     const problem = this.#past.problem(message);
     if (problem) return refusal('AlreadyDone', problem);
+    // A state that is not stored may never be: no turn goes on from it.
+    if (last?.frames && !this.#isAcknowledged(last))
+      return refusal('Busy', `the end of turn ${last.message.turn} is not stored`);
     if (this.#stopping) return refusal('Busy', 'the runner is about to end');
     if (this.#suspended) return refusal('Suspended', 'the session is suspended');
     const run = new TurnRun(message, this.#surroundings, this.#known);

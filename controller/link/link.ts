@@ -351,7 +351,11 @@ export class Link {
     this.#options.log.warn({ pod: this.#options.pod.name, ...message }, 'runner refused a control line');
     // The runner's next `ready` names the epoch that it obeys.
     if (message.code === 'StaleEpoch') this.#attachment.reattach();
-    if (message.n === this.#turnNumber) this.#view = after.turnRefused(this.#view, message.code);
+    if (message.n === this.#turnNumber) {
+      this.#view = after.turnRefused(this.#view, message.code);
+      // A busy runner may be free soon; the answer shows whether the turn has to be sent again.
+      if (message.code === 'Busy') this.#heartbeat.ping();
+    }
     if (message.n === this.#cancelNumber) {
       // The answer to the ping that follows may be lost.
       if (this.#turnNumber < this.#cancelNumber) this.#view = after.cancelRefused(this.#view, this.#cancelled);

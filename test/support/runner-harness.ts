@@ -74,6 +74,8 @@ export class RunnerHarness {
   #n = 0;
   #boot = '';
   #turns = 0;
+  /** Last frame acknowledged by `startTurn`. */
+  #acknowledged = 0;
 
   constructor(options: HarnessOptions = {}) {
     this.#options = options;
@@ -184,8 +186,20 @@ export class RunnerHarness {
     return this.#n;
   }
 
-  /** Starts a turn and returns its uid. */
-  startTurn(input: unknown = null, timeoutMs = TURN_MS, turn = randomUUID() as string, attempt = 1): string {
+  /** Starts a turn and returns its uid. A new turn begins once the results that have arrived are acknowledged. */
+  startTurn(input: unknown = null, timeoutMs = TURN_MS, turn?: string, attempt = 1): string {
+    if (turn === undefined) this.acknowledgeResults();
+    return this.#start(input, timeoutMs, turn ?? randomUUID(), attempt);
+  }
+
+  /** Acknowledges everything through the last result that has arrived. */
+  acknowledgeResults(): void {
+    const through = this.frames('result').at(-1)?.seq;
+    if (through !== undefined && through > this.#acknowledged) this.send('ack', { through });
+    this.#acknowledged = Math.max(this.#acknowledged, through ?? 0);
+  }
+
+  #start(input: unknown, timeoutMs: number, turn: string, attempt: number): string {
     this.#turns += 1;
     const index = this.#turns;
     this.send('turn', { turn, name: `turn-${index}`, index, attempt, input, timeoutMs });

@@ -85,6 +85,19 @@ export const outcomeBugs: readonly Bug[] = [
     ],
   },
   {
+    name: 'a turn that begins before the end of the one before is stored',
+    caughtBy: ['goes on'],
+    within: 60,
+    from: 5700,
+    edits: [
+      {
+        file: 'runner/session.ts',
+        find: 'if (last?.frames && !this.#isAcknowledged(last))',
+        replace: 'if (last?.frames && this.#stopping && !this.#isAcknowledged(last))',
+      },
+    ],
+  },
+  {
     name: 'every failure told with the same code',
     caughtBy: ['told truly'],
     within: 60,

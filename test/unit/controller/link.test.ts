@@ -319,6 +319,26 @@ test('a runner that refuses to stop a turn is asked what it has', async () => {
   assert.deepEqual([link.view.refused?.code, pod.asked], ['UnknownTurn', asked + 1]);
 });
 
+test('a runner that refuses a turn until the one before is stored is asked when it is free, and given the turn again then', async () => {
+  const { clock, pod, link } = await bound();
+  link.startTurn(TURN);
+  await clock.advance(10);
+  pod.finish('done');
+  await clock.advance(10);
+  const second = { ...TURN, turn: 'turn-2', index: 2 };
+  link.startTurn(second);
+  await clock.advance(10);
+  assert.deepEqual(
+    [link.view.refused?.code, link.view.active, link.view.sent.has('turn-2')],
+    ['Busy', 'turn-1', false],
+  );
+  link.acknowledge(link.view.delivery?.result.seq ?? 0);
+  assert.equal(link.view.active, undefined);
+  link.startTurn(second);
+  await clock.advance(10);
+  assert.deepEqual(pod.given, ['turn-1', 'turn-2']);
+});
+
 const LONG = { ...TURN, timeoutMs: 600_000 };
 /** Figures of `turn-1` as they came, by the seconds that its process had run. */
 const told = (views: LinkView[]) => [

@@ -59,6 +59,18 @@ test('a turn that left more processes than a result may name has a result all th
   assert.deepEqual([message.outcome, message.output, message.leftRunning.length], ['Succeeded', 'said', 4096]);
 });
 
+/** Binding of a session whose driver decides what its turns do. */
+function bindOf(session: string): Bind {
+  return {
+    protocol: 1,
+    session: { name: 'a', namespace: 'team-a', uid: session },
+    incarnation: 1,
+    keys: { up: '', down: '' },
+    state: { keyId: 'k', key: '' },
+    agent: { driver: 'Command', command: ['true'], args: [], env: [], input: 'Stdin', result: 'Text' },
+  };
+}
+
 test('a session keeps nothing of its turns but of the last', async () => {
   setFlagsFromString('--expose_gc');
   const gc = runInNewContext('gc') as () => void;
@@ -70,15 +82,7 @@ test('a session keeps nothing of its turns but of the last', async () => {
     },
     stop: async () => {},
   });
-  const bind: Bind = {
-    protocol: 1,
-    session: { name: 'a', namespace: 'team-a', uid: around.channel.session },
-    incarnation: 1,
-    keys: { up: '', down: '' },
-    state: { keyId: 'k', key: '' },
-    agent: { driver: 'Command', command: ['true'], args: [], env: [], input: 'Stdin', result: 'Text' },
-  };
-  const session = new BoundSession(bind, around);
+  const session = new BoundSession(bindOf(around.channel.session), around);
   const names = Array.from({ length: 20 }, (_, i) => `turn-${i}`);
   for (const name of names) {
     assert.equal(
@@ -86,6 +90,7 @@ test('a session keeps nothing of its turns but of the last', async () => {
       undefined,
     );
     await eventually(() => session.running === undefined && logs.length > names.indexOf(name), { what: `${name} ran` });
+    session.ack(Number.MAX_SAFE_INTEGER);
   }
   // What is still being compiled is kept for a moment.
   await eventually(
@@ -95,4 +100,23 @@ test('a session keeps nothing of its turns but of the last', async () => {
     },
     { what: 'all but the last are given back' },
   );
+});
+
+test('a turn is refused until the end of the turn before is stored', async () => {
+  const ran: string[] = [];
+  const around = surroundings({
+    run: async ({ turn }) => {
+      ran.push(turn.turn);
+      return { outcome: 'Succeeded', output: null, leftRunning: [] };
+    },
+    stop: async () => {},
+  });
+  const session = new BoundSession(bindOf(around.channel.session), around);
+  const give = (turn: string) => session.turn(message(turn), ({ message }) => assert.fail(message));
+  assert.equal(give('turn-1'), undefined);
+  await eventually(() => session.ping(1).turn?.phase === 'Finished', { what: 'the turn has ended' });
+  assert.deepEqual(give('turn-2'), { code: 'Busy', message: 'the end of turn turn-1 is not stored' });
+  session.ack(Number.MAX_SAFE_INTEGER);
+  assert.equal(give('turn-2'), undefined);
+  await eventually(() => ran.length === 2, { what: 'the second turn runs' });
 });

@@ -52,13 +52,15 @@ export async function sweepSession(
   const present = facts.filter((turn) => !removed.has(turn));
   const later = await removeStored(tools, session, stored, status, present, signal);
   const againMs = over.length > MAX_REMOVALS ? 1 : later;
-  return { left: leftOf(present, status), ...(againMs === undefined ? {} : { againMs }) };
+  // A turn that ended between the two reads is in the later status but not in the facts; the earlier one counts.
+  const counted = session.status?.turns?.total ?? 0;
+  return { left: leftOf(present, counted), ...(againMs === undefined ? {} : { againMs }) };
 }
 
-function leftOf(facts: TurnFacts[], { turns }: SessionStatus): HistorySize {
+function leftOf(facts: TurnFacts[], counted: number): HistorySize {
   const ended = facts.filter((turn) => turn.ended);
   const bytes = ended.reduce((sum, turn) => sum + turn.bytes, 0);
-  return { turns: ended.length, bytes, counted: turns?.total ?? 0 };
+  return { turns: ended.length, bytes, counted };
 }
 
 async function turnsOf({ api }: GarbageTools, session: CachedSession, signal: AbortSignal): Promise<TurnFacts[]> {

@@ -193,6 +193,7 @@ describe('turns', () => {
     await using runner = await RunnerHarness.bound({ agent: saying('1') });
     const turn = runner.startTurn();
     await runner.result(turn);
+    runner.acknowledgeResults();
     runner.startTurn(null, 30_000, turn, 2);
     await runner.frame('result', (frame) => frame.message.attempt === 2);
   });

@@ -23,6 +23,7 @@ test('a turn that ends while a sweep reads the turns is not counted as one that 
     store: { list: async () => [] },
     log: silentLogger,
     clock: new VirtualClock(),
+    ownTime: () => 0,
   };
   const { left } = await sweepSession(
     tools as unknown as GarbageTools,

@@ -15,8 +15,8 @@ interface Look {
 export class Looks {
   readonly #facts: Facts;
   readonly #looks = new Map<string, Look>();
-  /** When the session itself was read, and whether the suspension was wished then. */
-  readonly #reads = new Map<string, { at: number; wished: boolean }>();
+  /** When the session itself was read, and whether it was held, or its suspension wished, then. */
+  readonly #reads = new Map<string, { at: number; held: boolean; wished: boolean }>();
 
   constructor(facts: Facts) {
     this.#facts = facts;
@@ -31,14 +31,14 @@ export class Looks {
     const { suspend, suspendRequest } = this.#facts.server.get(sessions, namespace, of)?.spec ?? {};
     const wished = suspend === true || suspendRequest !== undefined;
     if (isRead) {
-      this.#reads.set(key, { at: this.#facts.kubelets.now, wished });
+      this.#reads.set(key, { at: this.#facts.kubelets.now, held: suspend === true, wished });
       return;
     }
     const before = this.#reads.get(key);
     this.#looks.set(key, {
       version: this.#facts.server.store.version,
       at: before?.at ?? this.#facts.kubelets.now,
-      held: suspend === true,
+      held: suspend === true || before?.held === true,
       wished: wished || before?.wished === true,
     });
   }

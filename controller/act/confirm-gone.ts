@@ -41,15 +41,18 @@ export async function confirmGone(context: ReconcileContext, podUID: string): Pr
   learn(memory, { fact: 'GoneConfirmed', podUID });
 }
 
-/** Brings the cache up to the pod's present state. A pod that is gone is left to the cache to tell. */
+/**
+ * Brings the cache up to the pod's present state. A pod that is gone may have run meanwhile: nothing is decided about it
+ * before the cache shows that it is gone.
+ */
 export async function readPod({ effects, memory, signal }: ReconcileContext, { metadata }: StoredPod): Promise<void> {
   const { name, uid, namespace } = metadata;
-  try {
-    const live = await effects.api.get(pods, { namespace, name }, { signal });
-    if (live.metadata.uid === uid && isSessionPod(live)) effects.caches.sawPod(live);
-  } catch (error) {
+  const live = await effects.api.get(pods, { namespace, name }, { signal }).catch((error: unknown) => {
     if (!isNotFound(error)) throw error;
-  }
+    return undefined;
+  });
+  if (live?.metadata.uid !== uid) throw new TransportError(`the cache shows pod ${name}, which is gone; reading again`);
+  if (isSessionPod(live)) effects.caches.sawPod(live);
   learn(memory, { fact: 'PodRead', podUID: uid });
 }
 

@@ -132,7 +132,8 @@ export const slowStart: Policy = (draft) => {
   }
   const reason = problem?.reason ?? 'StartFailed';
   const within = isHopeless(pod) ? '' : ` within timeouts.start (${Math.round(startMs(draft) / 1000)} s)`;
-  const message = `The pod did not take turns${within}: ${problem?.message ?? 'its runner did not answer'}`;
+  const silent = startedContainer(pod) ? 'its runner did not answer' : 'its container did not start';
+  const message = `The pod did not take turns${within}: ${problem?.message ?? silent}`;
   draft.problems.Pod = { reason, message };
   failLive(draft, reason, message);
   draft.actions.push({ do: 'CloseLink' }, { do: 'DeletePod', pod, why: 'it did not start' });

@@ -101,6 +101,8 @@ export const inTurn: MakeInvariant = (facts, limits) => {
     const before = session.status?.queue;
     if (position === undefined || position === before?.position) return;
     const { namespace, name, uid } = session.metadata;
+    // The session that was decided about is gone, and another has its name: the write is refused.
+    if ((call.object as StoredSession).metadata.uid !== uid) return;
     // It was found before whatever else was done first, but after the version that was looked at.
     const looked = Number((call.object as StoredSession).metadata.resourceVersion);
     const ahead = waiting.seenBy(call).filter((other) => {
@@ -125,7 +127,8 @@ export const inTurn: MakeInvariant = (facts, limits) => {
     const call = facts.callBehind(change);
     // A leader whose lease was deleted may write on for a moment: that says nothing of the pace of the present one.
     if (call?.process !== leader) return;
-    if (call) unanswered.set(call, uid);
+    // A session that leaves the queue is told no position.
+    if (call && is) unanswered.set(call, uid);
     const isAlike = was?.reason === is?.reason && server.clock.skewMs === skewMs;
     const ago = Math.round(facts.kubelets.now - at);
     if (isAlike && ago < WRITE_MS - CLOCK_MS)

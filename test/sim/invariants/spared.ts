@@ -24,6 +24,8 @@ export const spared: MakeInvariant = (facts) => {
   const looks = new Looks(facts);
   const created = new Map<string, number>();
   const reclaimed = new Set<string>();
+  /** Turns that have asked, by UID, with the versions at which they began to and stopped. */
+  const asked = new Map<string, { session: string | undefined; from: number; until: number }>();
   const { server } = facts;
 
   /** A turn that was given to a pod that is given up. */
@@ -46,10 +48,22 @@ export const spared: MakeInvariant = (facts) => {
       return isFor && spec.requestId === turn.status?.approval?.id && (created.get(metadata.uid) ?? 0) <= version;
     });
 
+  const noteAsking = (turn: StoredTurn, isThere: boolean, version: number) => {
+    const { uid } = turn.metadata;
+    const is = isThere && turn.status?.phase === 'AwaitingApproval';
+    const was = asked.get(uid);
+    if (is && was?.until !== Number.POSITIVE_INFINITY)
+      asked.set(uid, { session: ownerOf(turn), from: version, until: Number.POSITIVE_INFINITY });
+    else if (!is && was?.until === Number.POSITIVE_INFINITY) was.until = version;
+  };
+
   return {
     committed({ storage, type, object, version }) {
       if (type === 'ADDED') created.set(object.metadata.uid ?? '', version);
-      if (storage === TURNS) lost(object as unknown as StoredTurn);
+      if (storage !== TURNS) return;
+      const turn = object as unknown as StoredTurn;
+      lost(turn);
+      noteAsking(turn, type !== 'DELETED', version);
     },
     called(call) {
       looks.called(call);
@@ -62,13 +76,15 @@ export const spared: MakeInvariant = (facts) => {
       const held = look?.held || session.spec.suspend;
       const live = facts.turnsOf(session.metadata.uid).filter(({ status }) => !isTerminal(status?.phase));
       const asking = live.find(({ status }) => status?.phase === 'AwaitingApproval');
+      const { uid } = session.metadata;
+      const wasAsking = [...asked.values()].some((it) => it.session === uid && it.from <= seen && seen < it.until);
       const fail = (why: string) => facts.fail('spared', `${name} is suspended by ${process} although ${why}`);
       for (const turn of live) {
         const { metadata, status } = turn;
         if (status?.phase === 'Running' && status.podUID === pod.metadata.uid) fail(`turn ${metadata.name} runs in it`);
         if (held || (created.get(metadata.uid) ?? 0) > seen) continue;
         if (turn === asking && isDecidedBy(turn, seen)) fail(`the request of turn ${metadata.name} is decided on`);
-        if (!asking) fail(`turn ${metadata.name} waits`);
+        if (!asking && !wasAsking) fail(`turn ${metadata.name} waits`);
       }
     },
   };

@@ -1,5 +1,6 @@
 import { mayPass } from '../core/kube/retry.ts';
 import type { KubeApi } from '../core/kube/types.ts';
+import { watchOne } from '../core/kube/watch-one.ts';
 import { type StoredTurn, turns } from '../core/resources/kinds.ts';
 import { type Clock, delay } from '../core/runtime.ts';
 import { Problem } from './problems.ts';
@@ -83,19 +84,18 @@ export class Waits {
     signal: AbortSignal,
     seen: { turn: StoredTurn | undefined },
   ): Promise<boolean> {
-    const one = { namespace, fieldSelector: `metadata.name=${name}` };
-    const { items, metadata } = await this.#api.list(turns, { ...one, signal });
-    const isGone = seen.turn !== undefined && items.length === 0;
-    seen.turn = items[0];
-    if (isGone || (seen.turn && isDone(seen.turn))) return true;
-    const events = this.#api.watch(turns, { ...one, resourceVersion: metadata.resourceVersion, signal });
+    let isListed = false;
     try {
-      for await (const event of events) {
-        if (event.type === 'BOOKMARK') continue;
-        seen.turn = event.type === 'DELETED' ? undefined : event.object;
-        if (event.type === 'DELETED' || isDone(event.object)) return true;
+      for await (const turn of watchOne(this.#api, turns, { namespace, name }, { signal })) {
+        // A turn never seen may be missing from the list because it was created a moment ago.
+        const isGone = turn === undefined && (isListed || seen.turn !== undefined);
+        seen.turn = turn;
+        isListed = true;
+        if (isGone || (turn && isDone(turn))) return true;
       }
-    } catch {}
+    } catch (error) {
+      if (!isListed) throw error;
+    }
     return false;
   }
 }

@@ -19,7 +19,7 @@ export async function writingTurn<R>(
       caches.leaveOut(metadata, spec.session);
       log.warn({ turn: name, namespace, bytes: input.bytes, err: error }, 'turn is too large for a status');
       const size = input.tooDeep === undefined ? `with ${input.bytes} bytes in spec.input ` : '';
-      const message = `The turn is left out: ${size}it is too large to be given a status. Delete it, and context a reference to the data instead.`;
+      const message = `The turn is left out: ${size}it is too large to be given a status. Delete it, and pass a reference to the data instead.`;
       notify({ metadata }, { type: 'Warning', reason: 'InputTooLarge', message }, 'Turn');
     }
     throw error;

@@ -2,6 +2,7 @@ import { type Clock, delay } from '../runtime.ts';
 import { ApiError, isExpired } from './errors.ts';
 import { mayPass } from './retry.ts';
 import type { KubeApi, KubeObject, Resource, Stored } from './types.ts';
+import { watchOne } from './watch-one.ts';
 
 /** Time without a useful answer from the cluster after which following gives up, milliseconds. */
 const PATIENCE_MS = 60_000;
@@ -17,28 +18,25 @@ const WATCH_SECONDS = 60;
 export async function* follow<T extends KubeObject>(
   api: Pick<KubeApi, 'list' | 'watch'>,
   resource: Resource<T>,
-  { namespace, name }: { namespace: string; name: string },
+  ref: { namespace: string; name: string },
   { clock, signal }: { clock: Clock; signal: AbortSignal },
 ): AsyncGenerator<Stored<T> | undefined> {
-  const scope = { namespace, fieldSelector: `metadata.name=${name}` };
-  let wasListed = false;
   /** True once a watch has been accepted: from then on a refusal is a new fact and is reported. */
   let wasWatched = false;
   /** Time of the first failed read. The silence of a watch before that was not a failure. */
   let lostAt: number | undefined;
+  let wasListed = false;
   for (;;) {
     const silence = AbortSignal.timeout((WATCH_SECONDS + 15) * 1000);
+    const watchSignal = AbortSignal.any([signal, silence]);
+    let isListed = false;
     try {
-      const { items, metadata } = await api.list(resource, { ...scope, signal });
-      wasListed = true;
-      lostAt = undefined;
-      yield items[0];
-      const watching = AbortSignal.any([signal, silence]);
-      const { resourceVersion } = metadata;
-      const options = { ...scope, resourceVersion, timeoutSeconds: WATCH_SECONDS, signal: watching };
-      for await (const event of api.watch(resource, options)) {
-        wasWatched = true;
-        if (event.type !== 'BOOKMARK') yield event.type === 'DELETED' ? undefined : event.object;
+      for await (const object of watchOne(api, resource, ref, { signal, watchSignal, timeoutSeconds: WATCH_SECONDS })) {
+        wasWatched ||= isListed;
+        isListed = true;
+        wasListed = true;
+        lostAt = undefined;
+        yield object;
       }
       wasWatched = true;
     } catch (error) {

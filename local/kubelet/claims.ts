@@ -5,15 +5,13 @@
 
 import { mkdirSync, readdirSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
-import { isExpired, isNotFound } from '../../core/kube/errors.ts';
+import { isNotFound } from '../../core/kube/errors.ts';
 import { persistentVolumeClaims } from '../../core/kube/resources.ts';
-import { type Clock, delay, type Logger } from '../../core/runtime.ts';
+import type { Clock, Logger } from '../../core/runtime.ts';
 import type { Store } from '../apiserver/types.ts';
 import { ContainerConfigError } from './environment.ts';
+import { followAll } from './follow-all.ts';
 import type { Pod } from './types.ts';
-
-/** Wait before the claims are listed anew after a failure, milliseconds. */
-const RELIST_MS = 200;
 
 export interface ClaimsOptions {
   /** The folder of all volumes. */
@@ -61,23 +59,23 @@ export class Claims {
   }
 
   /** Removes directories without a claim, until the signal aborts. */
-  async sweep(signal: AbortSignal): Promise<void> {
+  sweep(signal: AbortSignal): Promise<void> {
     const { store, folder, clock, logger } = this.#options;
-    while (!signal.aborted) {
-      try {
-        const { items, metadata } = await store.list(persistentVolumeClaims);
-        const present = new Set(items.map((claim) => claim.metadata.uid));
-        for (const uid of readdirSync(folder)) if (!present.has(uid)) this.#remove(uid);
-        const { resourceVersion } = metadata;
-        for await (const event of store.watch(persistentVolumeClaims, { resourceVersion, signal })) {
-          if (event.type === 'DELETED') this.#remove(event.object.metadata.uid);
-        }
-      } catch (error) {
-        if (signal.aborted) return;
-        if (!isExpired(error)) logger.warn({ err: error }, 'claim watch failed');
-        await delay(clock, RELIST_MS, signal).catch(() => {});
-      }
-    }
+    const list = async () => {
+      const { items, metadata } = await store.list(persistentVolumeClaims);
+      const present = new Set(items.map((claim) => claim.metadata.uid));
+      for (const uid of readdirSync(folder)) if (!present.has(uid)) this.#remove(uid);
+      return metadata.resourceVersion;
+    };
+    return followAll(store, persistentVolumeClaims, {
+      list,
+      changed: ({ type, object }) => {
+        if (type === 'DELETED') this.#remove(object.metadata.uid);
+      },
+      clock,
+      logger,
+      signal,
+    });
   }
 
   #remove(uid: string): void {

@@ -3,13 +3,13 @@
  * not isolated from it or from one another: securityContext, resources and probes have no effect.
  */
 
-import { ApiError, isAlreadyExists, isExpired } from '../../core/kube/errors.ts';
+import { ApiError, isAlreadyExists } from '../../core/kube/errors.ts';
 import { nodes } from '../../core/kube/resources.ts';
 import type { Clock, Logger, Random } from '../../core/runtime.ts';
-import { delay } from '../../core/runtime.ts';
 import type { PodHandlers, Store } from '../apiserver/types.ts';
 import { Claims } from './claims.ts';
 import { PodEvents } from './events.ts';
+import { followAll } from './follow-all.ts';
 import { podHandlers } from './handlers.ts';
 import { MARKER_ROOT } from './markers.ts';
 import { nodeObject } from './node.ts';
@@ -21,9 +21,6 @@ import { PodFolders } from './records.ts';
 import { type Images, type Pod, pods } from './types.ts';
 
 const NODE_NAME = 'embedded';
-
-/** Wait before the pods are listed anew after a failure, milliseconds. */
-const RELIST_MS = 200;
 
 export interface KubeletOptions {
   /** BERTH_HOME: pods get folders under `pods`, logs and records are under `kubelet`. */
@@ -142,24 +139,19 @@ export class Kubelet {
     return metadata.resourceVersion;
   }
 
-  async #watch(from: string): Promise<void> {
-    const { store } = this.#deps!;
-    const { signal } = this.#stopping;
-    let resourceVersion = from;
-    while (!signal.aborted) {
-      try {
-        for await (const event of store.watch(pods, { resourceVersion, signal })) {
-          resourceVersion = event.type === 'BOOKMARK' ? event.resourceVersion : event.object.metadata.resourceVersion;
-          if (event.type === 'DELETED') this.#remove(event.object.metadata.uid);
-          else if (event.type !== 'BOOKMARK') this.#take(event.object);
-        }
-      } catch (error) {
-        if (signal.aborted) return;
-        if (!isExpired(error)) this.#options.logger.warn({ err: error }, 'pod watch failed');
-        await delay(this.#options.clock, RELIST_MS, signal).catch(() => {});
-        resourceVersion = await this.#list();
-      }
-    }
+  #watch(from: string): Promise<void> {
+    const { clock, logger } = this.#options;
+    return followAll(this.#deps!.store, pods, {
+      from,
+      list: () => this.#list(),
+      changed: ({ type, object }) => {
+        if (type === 'DELETED') this.#remove(object.metadata.uid);
+        else this.#take(object);
+      },
+      clock,
+      logger,
+      signal: this.#stopping.signal,
+    });
   }
 
   #take(pod: Pod): void {

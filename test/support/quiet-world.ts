@@ -41,6 +41,8 @@ export class QuietWorld {
   readonly bindings: Bind[] = [];
   /** Messages and fields that the controller has logged. */
   readonly logged: { message: string; fields: Record<string, unknown> }[] = [];
+  /** Error that a call of the controller rejects with, before it is sent. */
+  refuse: (call: ControllerCall) => Error | undefined = () => undefined;
   /** Highest number of its concurrent calls, by "verb resource". */
   readonly mostAtOnce = new Map<string, number>();
   readonly #underWay = new Map<string, number>();
@@ -54,7 +56,11 @@ export class QuietWorld {
     this.server = new SimServer(this.#scheduler, dice.stream('server'));
     const ignored = () => {};
     const observer: Observer = {
-      sent: (call) => this.#count(call, 1),
+      sent: (call) => {
+        const error = this.refuse(call);
+        if (error) throw error;
+        this.#count(call, 1);
+      },
       called: (call) => this.#called(call),
       answered: (call) => this.#count(call, -1),
       heard: ignored,

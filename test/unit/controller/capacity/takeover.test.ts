@@ -3,7 +3,6 @@ import { describe, test } from 'vitest';
 import { ApiError } from '../../../../core/kube/errors.ts';
 import { ownedBy, sessionclasses, sessions } from '../../../../core/resources/kinds.ts';
 import { firstTurnName } from '../../../../core/resources/names.ts';
-import { SimApi } from '../../../sim/api/client.ts';
 import { QuietWorld } from '../../../support/quiet-world.ts';
 
 const KIND = { apiVersion: 'berth.dev/v1alpha1' };
@@ -72,11 +71,7 @@ test('a slot that the earlier leader may have assigned stays reserved for as lon
   assert.ok(ms > PATIENCE_MS && ms < 2 * PATIENCE_MS, `${ms} ms`);
 });
 
-test('a session whose turns cannot be listed does not hold up those behind it in the queue', async (t) => {
-  const list = SimApi.prototype.list;
-  t.onTestFinished(() => {
-    SimApi.prototype.list = list;
-  });
+test('a session whose turns cannot be listed does not hold up those behind it in the queue', async () => {
   const world = new QuietWorld({ maxRunning: 1 });
   await world.start();
   const first = await world.session('first');
@@ -90,10 +85,10 @@ test('a session whose turns cannot be listed does not hold up those behind it in
   world.replica.kill();
   const stuck = await world.server.admin.get(sessions, { namespace: 'team', name: 'stuck' });
   await world.give('turn', { ms: 100, output: 1 }, 'stuck', { ownerReferences: [ownedBy(stuck)] });
-  SimApi.prototype.list = function (resource, options) {
-    if (options?.fieldSelector !== 'spec.session=stuck') return list.call(this, resource, options) as never;
-    return Promise.reject(new ApiError({ code: 504, reason: 'Timeout', message: 'too slow' }));
-  };
+  world.refuse = ({ verb, fieldSelector }) =>
+    verb === 'list' && fieldSelector === 'spec.session=stuck'
+      ? new ApiError({ code: 504, reason: 'Timeout', message: 'too slow' })
+      : undefined;
   world.replica.start();
   await world.pass(2 * PATIENCE_MS);
   await world.server.admin.delete(sessions, { namespace: 'team', name: first.metadata.name });

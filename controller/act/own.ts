@@ -48,7 +48,7 @@ export async function ownIncarnation({ effects, world, key, signal, memory }: Re
  * Makes the pod of a place that is held. Its session may be gone by the time at which the pod is there: both count. Where
  * it is gone already its place may be another's.
  */
-export async function withPlaceHeld(
+export async function withSlotHeld(
   { effects, world, key }: ReconcileContext,
   pod: string,
   make: () => Promise<void>,

@@ -18,7 +18,7 @@ import { createPod } from './create-pod.ts';
 import { expire } from './expire.ts';
 import { adoptTurn, endReplaced } from './former-session.ts';
 import { linkSession } from './link-session.ts';
-import { ownIncarnation, withPlaceHeld } from './own.ts';
+import { ownIncarnation, withSlotHeld } from './own.ts';
 import { giveInput, letRun } from './runnerless.ts';
 import { showUsage } from './show-usage.ts';
 import { startTurn } from './start-turn.ts';
@@ -50,7 +50,7 @@ const handlers: Handlers = {
   EndReplaced: async (context, { turn, status }) => endReplaced(context, turn, status),
   OwnIncarnation: async (context) => ownIncarnation(context),
   CreatePod: async (context, { settings, turn }) =>
-    withPlaceHeld(context, context.world.session.status?.podName as string, () => createPod(context, settings, turn)),
+    withSlotHeld(context, context.world.session.status?.podName as string, () => createPod(context, settings, turn)),
   LetRun: async (context, action) => letRun(context, action),
   GiveInput: async (context, action) => giveInput(context, action),
   CommitLog: async (context, action) => commitLog(context, action),

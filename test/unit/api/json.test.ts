@@ -18,7 +18,7 @@ describe('JSON of requests', () => {
     );
   });
 
-  test('what is nested too deep is refused with its place, brackets in strings do not count', () => {
+  test('what is nested too deep is refused with its position; brackets in strings do not count', () => {
     const isTooDeep = (error: unknown) => {
       const { code, errors } = (error as Problem).toJSON();
       return code === 'InputTooDeep' && /^spec\.input\[0\]/.test(errors?.[0]?.field ?? '');

@@ -13,7 +13,7 @@ import { widgetDefinition } from '../../contract/widget.ts';
 
 const [widgets] = customResources(widgetDefinition as unknown as Crd) as [ResourceType];
 
-/** What can come in a body: the one key that is refused there is left out. */
+/** Values of a body, without the one key that is refused there. */
 const documents = fc
   .dictionary(fc.string(), fc.jsonValue())
   .filter((document) => !JSON.stringify(document).includes('"__proto__"'))
@@ -61,7 +61,7 @@ describe('JSON merge patch', () => {
 });
 
 describe('JSON patch', () => {
-  // From RFC 6902, appendix A.
+  // Cases of RFC 6902, appendix A.
   const examples: [unknown, object[], unknown][] = [
     [{ foo: ['bar', 'baz'] }, [{ op: 'add', path: '/foo/1', value: 'qux' }], { foo: ['bar', 'qux', 'baz'] }],
     [{ baz: 'qux', foo: 'bar' }, [{ op: 'remove', path: '/baz' }], { foo: 'bar' }],

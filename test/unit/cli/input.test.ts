@@ -32,7 +32,7 @@ describe('the input of a turn', () => {
   test('is the JSON of --input', async () => {
     assert.deepEqual(await readInput({ input: ' {"n": [1, null]} ' }, cli()), { n: [1, null] });
   });
-  test('may have 64 levels, and is refused with the place where it has more', async () => {
+  test('may have 64 levels, and is refused with the position where it has more', async () => {
     const nested = (levels: number) => `${'['.repeat(levels)}${']'.repeat(levels)}`;
     await readInput({ input: nested(64) }, cli());
     await refuses({ input: `{"a":${nested(64)}}` }, /^--input: more than 64 arrays and objects .* at a(\[0\]){63};/);
@@ -57,7 +57,7 @@ describe('the input of a turn', () => {
   });
 
   test('from both flags is refused', () => refuses({ input: '1', inputFile: '-' }, /both/));
-  test('that is no JSON is refused with the place', () => refuses({ input: '{"a":1,}' }, /line 1, column 8/));
+  test('that is no JSON is refused with the position', () => refuses({ input: '{"a":1,}' }, /line 1, column 8/));
   test('that is a bare word is refused with the way to write it', () =>
     refuses({ input: 'hello' }, /--input '"hello"'/));
   test('that names a file is refused with the flag that reads it', () =>

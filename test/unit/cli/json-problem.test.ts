@@ -64,5 +64,5 @@ function isJson(text: string): boolean {
   }
 }
 
-/** Not cut within a pair of surrogates. */
+/** Reports whether no pair of surrogates is cut. */
 const isWellFormed = (text: string) => text.isWellFormed();

@@ -40,7 +40,7 @@ describe('lastActiveAt', () => {
   test('does not move by a write for every sign of life of an agent', () => {
     assert.equal(activeAgo({ link: aLink({ lastActivity: NOW - 4 * MINUTE }) }, {}, ago(4.5)), 4.5);
   });
-  test('does not move because the session is looked at, changed or written', () => {
+  test('does not move because the session is reconciled, changed or written', () => {
     assert.equal(activeAgo(), 60);
     assert.equal(activeAgo({ memory: { commitProblem: { reason: 'StateNotStored', message: '', since: NOW } } }), 60);
   });

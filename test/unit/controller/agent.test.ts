@@ -82,7 +82,7 @@ describe('the driver Shell', () => {
 describe('the driver Tools', () => {
   const tool = { name: 'x', command: ['true'] };
 
-  test('gives a call 30 seconds, any object for arguments and four places at once, unless the class says otherwise', () => {
+  test('gives a call 30 seconds, any object for arguments and four calls at once, unless the class says otherwise', () => {
     const { agent } = settled({}, { driver: 'Tools', tools: [tool, { ...tool, name: 'y', timeout: '2m' }] });
     assert.deepEqual(agent.tools, [
       { ...tool, description: '', parameters: { type: 'object' }, timeoutMs: 30_000 },
@@ -118,7 +118,7 @@ describe('the driver Tools', () => {
   });
 });
 
-test('a path that leaves its place, and a name that is none, are refused with the field', () => {
+test('a path that leaves its folder, and a name that is not valid, are refused with the field', () => {
   const secretKeyRef = { name: 's', key: 'k' };
   const wrong: [object, string][] = [
     ...['../x', 'a/../../x', '/etc/x', 'a//b', '.', '.hidden/x', 'a/', 'a\nb', ''].map((path): [object, string] => [

@@ -254,8 +254,8 @@ describe('a wait for a decision', () => {
 });
 
 describe('effects', () => {
-  /** What was done, in order; `fail` makes the status write fail. */
-  function aPass(live: StoredApproval | undefined, fail?: Error) {
+  /** Context of an effect that records its calls in order in `done`; `fail` makes the status write fail. */
+  function aContext(live: StoredApproval | undefined, fail?: Error) {
     const done: string[] = [];
     const notFound = new ApiError({
       kind: 'Status',
@@ -264,7 +264,7 @@ describe('effects', () => {
       reason: 'NotFound',
       message: 'gone',
     } as never);
-    const pass = {
+    const context = {
       key: 'team/notes',
       memory: { inputs: new Map() },
       signal: new AbortController().signal,
@@ -291,7 +291,7 @@ describe('effects', () => {
         notify: () => {},
       },
     } as unknown as ReconcileContext;
-    return { pass, done };
+    return { context, done };
   }
   const withState = (): Asking => {
     const digest = 'd'.repeat(64);
@@ -303,23 +303,23 @@ describe('effects', () => {
   };
 
   test('a request is acknowledged after its state is stored and it is written', async () => {
-    const { pass, done } = aPass(undefined);
-    await commitRequest(pass, aTurnThat({ phase: 'Running' }), withState());
+    const { context, done } = aContext(undefined);
+    await commitRequest(context, aTurnThat({ phase: 'Running' }), withState());
     assert.deepEqual(done, ['store', 'write AwaitingApproval', 'acknowledge 7']);
   });
   test('a request that is not written is not acknowledged', async () => {
-    const { pass, done } = aPass(undefined, new Error('no'));
-    await assert.rejects(commitRequest(pass, aTurnThat({ phase: 'Running' }), withState()));
+    const { context, done } = aContext(undefined, new Error('no'));
+    await assert.rejects(commitRequest(context, aTurnThat({ phase: 'Running' }), withState()));
     assert.deepEqual(done, ['store', 'write AwaitingApproval']);
   });
   test('a request that another leader has committed, and that was decided upon, is not asked again', async () => {
-    const { pass, done } = aPass(
+    const { context, done } = aContext(
       undefined,
       new ApiError({ code: 409, reason: 'Conflict', message: 'changed' } as never),
     );
     const live = aTurnThat({ phase: 'Running', approval: request({ decided }) });
-    (pass.effects.api as { get: unknown }).get = async () => live;
-    await assert.rejects(commitRequest(pass, aTurnThat({ phase: 'Running' }), asking()));
+    (context.effects.api as { get: unknown }).get = async () => live;
+    await assert.rejects(commitRequest(context, aTurnThat({ phase: 'Running' }), asking()));
     assert.deepEqual(done, ['write AwaitingApproval']);
   });
   test('a decision is taken from the live object alone', async () => {
@@ -330,8 +330,8 @@ describe('effects', () => {
       [stored({}, { generation: 2 }), []],
       [undefined, []],
     ] as const) {
-      const { pass, done } = aPass(live);
-      await consume(pass, waiting(), approval(), facts);
+      const { context, done } = aContext(live);
+      await consume(context, waiting(), approval(), facts);
       assert.deepEqual(done, expected);
     }
   });

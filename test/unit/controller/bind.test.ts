@@ -29,7 +29,7 @@ async function bind({ protocol = PROTOCOL_VERSION, spec = {}, status = {}, turns
   const sent: Bind[] = [];
   const volume = { metadata: { labels: { 'berth.dev/incarnation': String(volumeOf) } } };
   const notFound = new ApiError({ code: 404, reason: 'NotFound', message: 'not found' });
-  const pass = {
+  const context = {
     effects: {
       links: { get: (uid: string) => (uid === POD_UID ? { bind: (message: Bind) => sent.push(message) } : undefined) },
       keys: { current: { id: 'k' }, byId: new Map([['k', Buffer.alloc(32, 1)]]) },
@@ -41,8 +41,8 @@ async function bind({ protocol = PROTOCOL_VERSION, spec = {}, status = {}, turns
     key: 'team/notes',
     signal: new AbortController().signal,
   } as unknown as ReconcileContext;
-  await bindRunner(pass, settings);
-  return { bound: sent[0], problem: pass.memory.startProblem?.reason };
+  await bindRunner(context, settings);
+  return { bound: sent[0], problem: context.memory.startProblem?.reason };
 }
 
 describe('bind', () => {

@@ -22,16 +22,16 @@ const condition = (type: string, reason: Reason, minutes: number) => ({
 });
 const clock = { ...systemClock, now: () => NOW };
 
-function aPass(session: CachedSession, effects: object, world: Parameters<typeof aWorld>[0] = {}) {
+function aContext(session: CachedSession, effects: object, world: Parameters<typeof aWorld>[0] = {}) {
   const memory: SessionMemory = { inputs: new Map() };
-  const pass = {
+  const context = {
     key: 'team/notes',
     memory,
     signal: new AbortController().signal,
     world: aWorld({ session, ...world }),
     effects: { clock, log: silentLogger, aside: (work: () => unknown) => work(), ...effects },
   } as unknown as ReconcileContext;
-  return { pass, memory };
+  return { context, memory };
 }
 
 describe('a new leader goes on with a time that was running', () => {
@@ -46,8 +46,8 @@ describe('a new leader goes on with a time that was running', () => {
       const session = aSession({ status: { ...RUNNING_STATUS, conditions } });
       const output = 'x'.repeat(20_000);
       const delivery = { result: aResult('t-a', { output, finishedAt: minutesAgo(endedMinutes) }) };
-      const { pass, memory } = aPass(session, { store }, { link: aLink({ delivery }) });
-      const problems = await storeDelivery(pass, runningTurn('a'), delivery).then(
+      const { context, memory } = aContext(session, { store }, { link: aLink({ delivery }) });
+      const problems = await storeDelivery(context, runningTurn('a'), delivery).then(
         (stored) => stored.problems.map((problem) => problem.reason),
         (error: Error) => error.message,
       );
@@ -72,10 +72,10 @@ describe('a new leader goes on with a time that was running', () => {
           throw down;
         },
       };
-      const { pass, memory } = aPass(session, { api, networkPolicies: { ensure: async () => {} } });
-      const settings = effective(session, aClass(), pass.world.installation);
+      const { context, memory } = aContext(session, { api, networkPolicies: { ensure: async () => {} } });
+      const settings = effective(session, aClass(), context.world.installation);
       assert.ok(!isProblem(settings));
-      await assert.rejects(createPod(pass, settings), /webhook down/);
+      await assert.rejects(createPod(context, settings), /webhook down/);
       return NOW - (memory.createFailingSince ?? 0);
     };
     assert.equal(await failingFor('StartFailed'), 7 * MINUTE);

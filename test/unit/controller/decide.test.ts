@@ -19,7 +19,7 @@ import {
 
 const bound = { session: aSession({ status: RUNNING_STATUS }), pod: aPod(), link: aLink() };
 
-describe('a place and a pod', () => {
+describe('a slot and a pod', () => {
   test('a new session takes the next incarnation at once', () => {
     assert.deepEqual(does({}), ['OwnIncarnation']);
   });
@@ -28,7 +28,7 @@ describe('a place and a pod', () => {
     assert.deepEqual(decision.actions, []);
     assert.equal(decision.status.phase, 'Suspended');
   });
-  test('without a place the session waits and says since when and why', () => {
+  test('without a slot the session waits and says since when and why', () => {
     const slot = { waiting: 'AtCapacity', message: 'full', position: 3 } as const;
     const decision = decide(aWorld({ slot }));
     assert.equal(decision.waiting, true);
@@ -149,7 +149,7 @@ describe('a turn on its way to the runner', () => {
     const [turn] = written(decide(aWorld({ ...bound, session, turns: [aTurn()] })).actions);
     assert.equal(turn?.index, 8);
   });
-  test('what a session of one turn refuses has no place in the order', () => {
+  test('what a session of one turn refuses has no index', () => {
     const session = aSession({ spec: { turns: 'One' }, status: RUNNING_STATUS });
     const turns = [runningTurn('a'), aTurn({ name: 'b', age: 1 }), aTurn({ spec: { cancel: true }, age: 1 })];
     const refused = written(decide(aWorld({ ...bound, session, turns })).actions);
@@ -287,7 +287,7 @@ describe('what a new leader does not know yet', () => {
     assert.equal(lost(answered), 'Queued');
     assert.deepEqual(does({ ...bound, session, link: answered, turns }), ['WriteTurn']);
   });
-  test('a result is that of the turn it names, also where an earlier one still looks as if it ran', () => {
+  test('a result is that of the turn it names, also where an earlier one is still written as Running', () => {
     const turns = [runningTurn('a'), runningTurn('b', { status: { ...runningTurn('b').status, index: 2 } })];
     const delivery = { result: aResult('t-b') };
     assert.deepEqual(does({ ...bound, link: aLink({ active: 't-b', delivery }), turns }), ['Commit']);
@@ -349,14 +349,14 @@ describe('what must not get stuck', () => {
     }
     assert.deepEqual(all.sort(), ['t-a', 't-gone']);
   });
-  test('a pod that the API server forbids fails the turns and frees the place', () => {
+  test('a pod that the API server forbids fails the turns and frees the slot', () => {
     const { podUID: _, ...owned } = RUNNING_STATUS;
     const memory = { startProblem: { reason: 'PodForbidden' as const, message: 'violates PodSecurity' } };
     const decision = decide(aWorld({ session: aSession({ status: owned }), memory, turns: [aTurn()] }));
     assert.equal(written(decision.actions)[0]?.error?.code, 'PodForbidden');
     assert.equal(decision.status.podName, undefined);
   });
-  test('a refusal that should pass holds a place for a minute, and another failure until the start time-out', () => {
+  test('a refusal that may be temporary holds a slot for a minute, and another failure until timeouts.start', () => {
     const { podUID: _, ...owned } = RUNNING_STATUS;
     const failing = (seconds: number, passes: { passes?: true }) => {
       const startProblem = { reason: 'StartFailed' as const, message: 'not yet', ...passes };
@@ -494,7 +494,7 @@ describe('clocks', () => {
     assert.match(written(decision.actions)[0]?.error?.message ?? '', /no such image/);
     assert.ok(decision.actions.some((action) => action.do === 'DeletePod'));
   });
-  test('a turn past its time-out and grace is ended and its pod deleted', () => {
+  test('a turn past its timeout and grace is ended and its pod deleted', () => {
     const started = { turn: 't-a', at: new Date(NOW - 30 * 60_000 - 21_000).toISOString() };
     const decision = decide(aWorld({ ...bound, link: aLink({ started, active: 't-a' }), turns: [runningTurn('a')] }));
     assert.deepEqual(
@@ -538,7 +538,7 @@ describe('a class', () => {
       /spec\.agent\.env\[0\]\.valueFrom\.secretKeyRef\.name: .*"other"/,
     );
   });
-  test('names the ceiling of a time-out', () => {
+  test('names the ceiling of a timeout', () => {
     const session = aSession({ spec: { timeouts: { turn: '2h' } } });
     assert.match(message({ session, class: aClass({ maxTimeouts: { turn: '1h' } }) }), /spec\.timeouts\.turn: 2h .*1h/);
   });
@@ -548,7 +548,7 @@ describe('the list of policies', () => {
   const namesFor = (isRunnerless: boolean, isDeleted: boolean) =>
     policiesFor({ isRunnerless, isDeleted }).map(({ name }) => name);
 
-  test('under a deletionTimestamp only looks after pods that are there, and starts nothing', () => {
+  test('under a deletionTimestamp only takes care of pods that exist, and starts nothing', () => {
     const [withRunner, runnerless] = [namesFor(false, true), namesFor(true, true)];
     assert.deepEqual(withRunner, [
       'strays',

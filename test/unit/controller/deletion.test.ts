@@ -23,7 +23,7 @@ const bound = { session, pod: aPod(), link: aLink({ active: 't-a', sent: new Set
 const ends = (world: Partial<World>) =>
   written(decide(aWorld(world)).actions).map(({ phase, error, index }) => [phase, error?.code, index]);
 
-/** As `kubectl delete --cascade=foreground` and finalizers of others leave it. */
+/** Session as `kubectl delete --cascade=foreground` and finalizers of others leave it. */
 describe('a session under a deletionTimestamp that is still there', () => {
   test('starts nothing, and what waits ends as SessionDeleted', () => {
     const fresh = { session: aSession({ deleting: true }), turns: [aTurn({ name: 'a' }), aTurn({ name: 'b' })] };
@@ -68,7 +68,7 @@ describe('a session under a deletionTimestamp that is still there', () => {
     assert.deepEqual(ends({ ...bound, link: opening(NOW - 20_000), turns }), [['Cancelled', 'SessionDeleted', 1]]);
   });
 
-  test('gives up its pod when nothing runs in it, and its place with that', () => {
+  test('gives up its pod when nothing runs in it, and its slot with the pod', () => {
     assert.deepEqual(does(bound), ['CloseLink', 'DeletePod']);
     assert.deepEqual(does({ ...bound, pod: aPod({ deleting: true }) }), []);
     const gone = decide(aWorld({ session, memory: { confirmedGone: { podUID: 'p-1' } } }));

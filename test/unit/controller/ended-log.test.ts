@@ -45,7 +45,7 @@ const ready = readyText({
   epoch: 1,
 });
 
-/** What a link that has never heard of the pod makes of the log. */
+/** Reads the log with a link that has never heard of the pod. */
 function read(log: string) {
   const clock = new VirtualClock();
   const link = new Link({
@@ -74,7 +74,7 @@ function read(log: string) {
 
 /** Lines of a text that a log merges into the runner's. */
 const base64 = fc.base64String({ minLength: 4, maxLength: 400 }).filter((text) => text.length > 0);
-// Of a key that nobody has: whoever has one of the installation's is the runner.
+// A key that nobody has: a writer that has one of the installation's keys is the runner.
 const other = lines(frame(9, 'result', result('t'), { ...channel, key: keyOf(Buffer.alloc(32, 9)) }));
 const textLine = fc.oneof(
   base64,
@@ -164,7 +164,7 @@ describe('the log of an ended container', () => {
     );
     assert.equal(read(`${ready}some text\n`).phase, 'Opening');
   });
-  test('full of text that looks like frames takes no time to speak of', () => {
+  test('full of text that resembles frames is read in linear time', () => {
     const flood = Array.from({ length: 3000 }, (_, index) => {
       const [start] = lines(frame(index, 'result', result('t'), { ...channel, boot: `${index}`.padStart(32, '0') }));
       return `${start}\n${'B'.repeat(400)}`;

@@ -299,7 +299,7 @@ describe('a pod that cannot be created', () => {
   const session = aSession({ status: { ...owned, phase: 'Starting' } });
   const quota = { reason: 'QuotaExceeded' as const, message: 'exceeded quota: pods' };
 
-  test('for want of quota lets go of its place, waits and says so', () => {
+  test('for want of quota releases its slot, waits and says so', () => {
     const decision = decide(aWorld({ session, memory: { startProblem: quota }, turns: [aTurn()] }));
     assert.deepEqual(failed(decision.actions), []);
     const { status } = decision;
@@ -384,7 +384,7 @@ describe('a node that does not answer', () => {
     const { status: stuck } = decide(aWorld({ session, pod: terminating(600) }));
     assert.deepEqual([stuck.phase, reasonOf(stuck, 'Ready')], ['Suspending', 'PodStuck']);
     assert.equal(stuck.conditions?.find(({ type }) => type === 'Suspended')?.message, why);
-    // At last it goes, and a turn has come meanwhile: its successor takes it for no start that failed.
+    // The pod is gone at last, and a turn has come meanwhile: it does not count as a failed start.
     const memory = { confirmedGone: { podUID: POD_UID } };
     const gone = decide(aWorld({ session: aSession({ status: stuck }), memory, turns: [aTurn()] })).status;
     assert.deepEqual([gone.podName, gone.startFailures], [undefined, undefined]);

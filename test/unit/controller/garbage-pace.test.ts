@@ -30,7 +30,7 @@ describe('a history', () => {
   test('of one turn that is larger than the limit is as short as it gets', () => {
     assert.equal(over({ turns: 1, bytes: 2_000_000, counted: 1 }, 1), false);
   });
-  test('that fits is looked at for what was stored when that can be old enough', () => {
+  test('that is within its limits is read for stored objects when these can be old enough', () => {
     const left = { turns: 5, bytes: 10, counted: 5 };
     assert.equal(dueIn(left, 10_000, 6, limits), HOUR - 10_000);
     assert.equal(dueIn(left, 2 * HOUR, 6, limits), 0);
@@ -58,7 +58,7 @@ test('what a session of one turn has refused is history too, though nothing coun
   const world = new QuietWorld({ garbageSeconds: 10 });
   await world.start();
   const session = await world.session('once', { turns: 'One', input: { ms: 10, output: 1 } }, 'Finished');
-  // It has been looked at before.
+  // A session that an earlier sweep has read.
   await world.pass(5 * 60_000);
   for (let number = 1; number <= 120; number++) {
     const refused = await world.turn(session, `t-${number}`, { ms: 10, output: 1 });

@@ -61,7 +61,7 @@ describe('history', () => {
     assert.deepEqual(names(overHistory(turns, statusOf(3, [1, 8]), limits(1))), [1]);
     assert.deepEqual(names(overHistory(turns, statusOf(3, [1, 9]), limits(1))), [1, 2]);
   });
-  test('a turn that has not ended never goes, nor does it take the place of one that has', () => {
+  test('a turn that has not ended never goes, nor does it count in place of one that has', () => {
     const turns = [turn(1), turn(2, { ended: false }), turn(3), turn(4, { ended: false })];
     assert.deepEqual(names(overHistory(turns, statusOf(9), limits(2))), []);
   });

@@ -31,7 +31,7 @@ const ago = (ms: number) => new Date(NOW - ms).toISOString();
 const session = aSession({ status: RUNNING_STATUS });
 const PROMISED: Granted = { timeout: '4h', stall: '1h', start: '30m', approval: '72h', persist: '20m' };
 const ceilings = { turn: '1s', stall: '1s', start: '1s', approval: '1s', persist: '1s' };
-/** What becomes of a class while a turn of it runs. */
+/** Changes of a class while a turn of it runs. */
 const CHANGES: [string, World['class']][] = [
   ['deleted', undefined],
   ['made invalid', aClass({ redact: ['(a+)+b'] })],
@@ -58,7 +58,7 @@ describe('a turn that begins', () => {
   };
   const builtIn = { timeout: '30m', start: '10m', approval: '24h', persist: '5m' };
 
-  test('is granted the time-outs of the moment in the write that makes it Running, as they were written', () => {
+  test('is granted the timeouts of the moment in the write that makes it Running, as they were written', () => {
     assert.deepEqual(beginning({}), builtIn);
     const own = aSession({ spec: { timeouts: { turn: '90m', stall: '5m' } }, status: RUNNING_STATUS });
     const byClass = aClass({ timeouts: { approval: '72h', turn: '1m' }, maxTimeouts: { persist: '2m', stall: '1h' } });
@@ -66,7 +66,7 @@ describe('a turn that begins', () => {
     assert.deepEqual(beginning({ session: own, class: byClass }), granted);
     assert.equal(beginning({ class: aClass({ maxTimeouts: { stall: '1h' } }) })?.stall, '1h');
   });
-  test('is granted its own time-out, at most the ceiling of the class', () => {
+  test('is granted its own timeout, at most the ceiling of the class', () => {
     const waits = { type: 'Finished', status: 'False', reason: 'Queued', message: '', lastTransitionTime: ago(0) };
     const status = { index: 1, phase: 'Queued', conditions: [waits] } as const;
     const turn = () => aTurn({ name: 'a', spec: { timeout: '4h' }, status: status as never });
@@ -104,7 +104,7 @@ for (const [change, sessionClass] of CHANGES) {
       decide(aWorld({ session, pod: aPod(), class: sessionClass, turns: [turn], ...world }));
     const granted = PROMISED;
 
-    test('the turn has until the time-out that it was granted', () => {
+    test('the turn has until the timeout that it was granted', () => {
       const turn = runningTurn('a', { status: { granted } });
       const started = (ms: number) => ({ link: aLink({ active: 't-a', started: { turn: 't-a', at: ago(ms) } }) });
       const early = at(turn, started(239 * MINUTE));
@@ -143,7 +143,7 @@ for (const [change, sessionClass] of CHANGES) {
       assert.deepEqual(written(at(waits(71), { link: aLink() }).actions), []);
       assert.equal(written(at(waits(73), { link: aLink() }).actions)[0]?.error?.code, 'ApprovalTimeout');
     });
-    test('a pod without a runner has until the time-out that its turn was granted', () => {
+    test('a pod without a runner has until the timeout that its turn was granted', () => {
       const turn = runningTurn('a', { status: { granted } });
       const pod = (ms: number) => {
         const made = aPod({
@@ -161,10 +161,10 @@ for (const [change, sessionClass] of CHANGES) {
       assert.deepEqual(ended(239 * MINUTE), []);
       assert.equal(ended(241 * MINUTE)[0]?.phase, 'TimedOut');
     });
-    test('its runner is told the granted time-outs, by every leader', async () => {
+    test('its runner is told the granted timeouts, by every leader', async () => {
       const sent: object[] = [];
       const live = runningTurn('a', { status: { granted, inputDigest: bodyFacts('x').digest } });
-      const pass = {
+      const context = {
         key: 'team/notes',
         memory: { inputs: new Map() },
         signal: new AbortController().signal,
@@ -175,7 +175,7 @@ for (const [change, sessionClass] of CHANGES) {
           links: { get: () => ({ startTurn: (start: object) => sent.push(start) }) },
         },
       } as unknown as ReconcileContext;
-      await startTurn(pass, live);
+      await startTurn(context, live);
       const [{ timeoutMs, stallMs } = {}] = sent as { timeoutMs?: number; stallMs?: number }[];
       assert.deepEqual([timeoutMs, stallMs], [240 * MINUTE, 60 * MINUTE]);
     });
@@ -183,7 +183,7 @@ for (const [change, sessionClass] of CHANGES) {
       const memory: SessionMemory = { inputs: new Map() };
       const after = async (minutes: number) => {
         memory.commitProblem = { reason: 'StateNotStored', message: '', since: NOW - minutes * MINUTE };
-        const pass = {
+        const context = {
           key: 'team/notes',
           memory,
           signal: new AbortController().signal,
@@ -196,7 +196,7 @@ for (const [change, sessionClass] of CHANGES) {
           },
         } as unknown as ReconcileContext;
         const result = { result: aResult('t-a', { output: 'x'.repeat(20_000) }) };
-        return storeDelivery(pass, runningTurn('a', { status: { granted } }), result).then(
+        return storeDelivery(context, runningTurn('a', { status: { granted } }), result).then(
           ({ problems }) => problems.map(({ reason }) => reason),
           (error: Error) => error.message,
         );

@@ -33,7 +33,7 @@ describe('a session past its lifetime', () => {
     assert.deepEqual([finished?.status, finished?.reason], ['True', 'LifetimeExceeded']);
     assert.deepEqual(does({ ...over, session: session('50s', decision.status) }), ['DeletePod']);
   });
-  test('is not so before, and is looked at in time', () => {
+  test('is not over before, and is reconciled in time', () => {
     const decision = decide(aWorld({ ...over, session: session('70s') }));
     assert.equal(decision.status.phase, 'Ready');
     assert.equal(decision.wakeAt, NOW + 10_000);
@@ -76,7 +76,7 @@ describe('a session past its lifetime', () => {
   test('stays finished when the lifetime is raised', () => {
     assert.equal(decide(aWorld({ ...over, session: session('10h', finishedStatus) })).status.phase, 'Finished');
   });
-  test('lets go of a place for which it has no pod yet', () => {
+  test('releases a slot for which it has no pod yet', () => {
     const { podUID: _, ...owned } = finishedStatus;
     assert.equal(decide(aWorld({ session: session('50s', owned) })).status.podName, undefined);
   });

@@ -295,7 +295,7 @@ test('a turn whose end is acknowledged is not taken to run because of an answer 
   await first.clock.advance(10);
   first.link.close();
   first.pod.finish('done');
-  // Behind the result comes the answer to the ping with which every attach begins: its runner had no acknowledgement then.
+  // The answer to the ping that begins every attach follows the result: the runner had no acknowledgement when it answered.
   let hasEnded = false;
   const onChange = ({ delivery }: LinkView) => {
     if (!delivery) return;

@@ -70,7 +70,7 @@ test('a turn counts by class, phase and code; its times where its agent was star
   assert.deepEqual(await read(metrics, 'berth_turn_queue_seconds_sum'), { '{class="default"}': 5 });
 });
 
-test('a look that failed is told by what the API server said, in a word of HTTP', async () => {
+test('a reconcile that failed is counted by the status of the API server', async () => {
   const metrics = new ControllerMetrics();
   metrics.reconciled('success', 0.1);
   metrics.reconciled('error', 0.1, new ApiError({ code: 403, reason: 'whatever a webhook says', message: '' }));

@@ -24,7 +24,7 @@ async function heir() {
     world,
     admin,
     notes,
-    /** What is written from now on reaches the caches late. */
+    /** Delays all later writes on their way to the caches. */
     stall: () => {
       faults = { ...NO_FAULTS, watchStalled: 1 };
     },
@@ -137,7 +137,7 @@ describe('a leader gives no index while requests of the one before may still tak
   });
 });
 
-test('a commit is logged with who made it, from which state, and its place in the order', async () => {
+test('a commit is logged with who made it, from which state, and its index', async () => {
   const world = new QuietWorld();
   await world.start();
   const session = await world.session('notes');

@@ -24,7 +24,7 @@ const classKind = kinds.find(({ kind }) => kind === 'SessionClass')!;
 // biome-ignore lint/suspicious/noExplicitAny: a document
 const classSchema = (customResourceDefinition(classKind) as any).spec.versions[0].schema.openAPIV3Schema as Schema;
 
-/** What the rules of the SessionClass have against one with this spec. */
+/** Errors of the SessionClass's rules for a class with this spec. */
 const classErrors = (spec: object) => celErrors({ spec: sessionClassSpec.parse(spec) }, classSchema, undefined);
 
 type Security = {
@@ -89,7 +89,7 @@ function broken(pod: Pod): string[] {
   return found;
 }
 
-/** Whatever a class can say of a pod, each on its own. */
+/** Every setting of a class that concerns a pod, each on its own. */
 const OPTIONS: Record<string, { spec: object; session?: object }> = {
   nothing: { spec: {} },
   image: { spec: { image: 'i', imagePullPolicy: 'Always', imagePullSecrets: [{ name: 's' }] } },

@@ -21,7 +21,7 @@ describe('an input that a pod without a runner is being given', () => {
     const closed = Promise.withResolvers<void>();
     const api = {
       get: async () => ({ metadata, spec: { input: INPUT } }),
-      // As the real one: the signal ends the attempt, and later the stream.
+      // The signal ends the attempt, and later the stream, as with the real client.
       attach: async (_pod: unknown, { signal }: AttachOptions) => {
         if (program.refused) throw new ApiError({ code: program.refused, reason: 'induced', message: 'induced' });
         const close = () => {
@@ -41,10 +41,10 @@ describe('an input that a pod without a runner is being given', () => {
       },
     };
     const memory = {};
-    const pass = { effects: { api, clock, log: silentLogger }, memory, signal: leadership.signal, key: 'team/one' };
+    const context = { effects: { api, clock, log: silentLogger }, memory, signal: leadership.signal, key: 'team/one' };
     const turn = { metadata, input: bodyFacts(INPUT) };
     const pod = { metadata: { ...metadata, name: 'pod' } };
-    await giveInput(pass as unknown as ReconcileContext, { do: 'GiveInput', pod, turn } as never);
+    await giveInput(context as unknown as ReconcileContext, { do: 'GiveInput', pod, turn } as never);
     return { leadership, clock, outcome, memory, closed: closed.promise };
   }
 

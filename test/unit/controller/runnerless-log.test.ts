@@ -6,7 +6,7 @@ import { RunnerlessLog } from '../../../controller/pod/runnerless-log.ts';
 const markers = { start: '<<<BERTH_RESULT_START>>>', end: '<<<BERTH_RESULT_END>>>' };
 const { start, end } = markers;
 
-/** What a log comes to, read in the given pieces. */
+/** Result of a log that is read in the given pieces. */
 function concluded(text: string, exitCode: number | undefined = 0, pieces = [text], lateSeconds?: number) {
   const log = new RunnerlessLog(markers);
   for (const piece of pieces) log.push(Buffer.from(piece));

@@ -23,7 +23,7 @@ import {
 const NONE = aClass({ runner: 'None', image: 'any:1', agent: { command: ['agent'] } });
 const session = aSession({ spec: { agent: undefined } as never, status: RUNNING_STATUS });
 const { podUID: _podUID, ...OWNED } = RUNNING_STATUS;
-/** Its incarnation is owned, its pod is not made. */
+/** Status of a session that owns its incarnation and has no pod yet. */
 const owned = aSession({ spec: { agent: undefined } as never, status: OWNED });
 const fresh = aSession({ spec: { agent: undefined } as never });
 const ago = (seconds: number) => new Date(NOW - seconds * 1000).toISOString();
@@ -50,7 +50,7 @@ const over = (exitCode: number, more: NonNullable<StoredPod['status']> = {}): No
 });
 
 const look = (change: Partial<World>) => decide(aWorld({ session, class: NONE, ...change }));
-/** What is done, in order, as words. */
+/** Actions of the decision in order, as words. */
 const does = (change: Partial<World>) =>
   look(change).actions.map((action) => {
     if (action.do === 'WriteTurn') return `${action.turn.metadata.name} ${action.status.phase}`;
@@ -206,7 +206,7 @@ describe('a session whose class has runner None', () => {
     test(what, () => assert.deepEqual(does(world), actions));
   }
 
-  test('a place whose turn has gone is given back', () => {
+  test('a slot whose turn is gone is released', () => {
     assert.equal(look({ session: owned }).status.podName, undefined);
   });
 
@@ -215,7 +215,7 @@ describe('a session whose class has runner None', () => {
     assert.deepEqual(does({ pod, turns: [runningTurn('a')], class: aClass() }), ['CommitLog']);
   });
 
-  test('looks again at the time-out', () => {
+  test('is reconciled again at the timeout', () => {
     const pod = podFor({ status: running(1) });
     const memory = { inputGiven: { podUID: POD_UID } };
     const turns = [runningTurn('a', { spec: { timeout: '5s' } })];

@@ -42,7 +42,7 @@ describe('the limits of a session’s processes', () => {
 describe('a class that cannot work', () => {
   const problem = (spec: object) => classProblem(sessionClassSpec.parse(spec));
 
-  test('names the pattern that cannot be looked for, and why', () => {
+  test('names the pattern that cannot be searched for, and why', () => {
     assert.deepEqual(problem({ redact: ['acme-[0-9]{6}', 'id=.*'] }), {
       reason: 'ClassInvalid',
       message: 'spec.redact[1]: at character 5: "*" has no end; bound it, for example {1,200}',

@@ -13,7 +13,7 @@ test('a turn that is no turn of the session is not taken for its activity', asyn
   await world.start();
   await world.session('idle', { timeouts: { idle: '60s' } });
   await world.pass(30_000);
-  // As a backup brings it back: it had its place in the order of a session that is gone.
+  // A turn restored from a backup: it had an index in a session that is gone.
   await world.give('restored', { ms: 100, output: 1 }, 'idle');
   const ref = { namespace: 'team', name: 'restored' };
   await world.server.admin.patch(turns, ref, { status: { index: 3, phase: 'Queued' } }, { subresource: 'status' });
@@ -41,7 +41,7 @@ for (const { reason, decided, live, goes } of wishes) {
   test(`a session that was to be suspended as ${reason} ${goes ? 'gives up' : 'keeps'} its pod where it says ${now} now`, async () => {
     const told: string[] = [];
     const memory = { inputs: new Map(), suspensionAsked: { podUID: POD_UID, at: systemClock.now() } };
-    const pass = {
+    const context = {
       key: 'team/notes',
       memory,
       signal: new AbortController().signal,
@@ -54,15 +54,15 @@ for (const { reason, decided, live, goes } of wishes) {
           },
           list: async () => ({ metadata: {}, items: [] }),
         },
-        // They are told nothing: the look alone has to find out.
+        // No event tells the controller: it finds out by its own read alone.
         caches: { sawSession: () => {}, sawTurn: () => {}, isLeftOut: () => false },
         clock: systemClock,
         log: silentLogger,
         links: { get: () => ({ resume: () => told.push('resume') }) },
       },
     } as unknown as ReconcileContext;
-    await verifySuspension(pass, reason);
-    assert.deepEqual(pass.memory.suspension, goes ? { podUID: POD_UID, verified: 'Unchanged' } : undefined);
+    await verifySuspension(context, reason);
+    assert.deepEqual(context.memory.suspension, goes ? { podUID: POD_UID, verified: 'Unchanged' } : undefined);
     assert.deepEqual(told, goes ? [] : ['resume']);
   });
 }

@@ -27,7 +27,7 @@ const one = (name: string, state: ContainerState): ContainerStatus => ({ name, r
 const MESH = one('istio-proxy', { running: { startedAt: at(-60) } });
 const FIRST = one('a-proxy', { running: { startedAt: at(-60) } });
 
-/** What the kubelet reports: sorted by name, so others may come before the session's container, and after it. */
+/** Container statuses as the kubelet reports them: sorted by name, so others may come before the session's container. */
 function beside(
   session: ContainerState,
   { phase = 'Running', others = [MESH] }: Partial<Status> & Others = {},

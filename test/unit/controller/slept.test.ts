@@ -21,7 +21,7 @@ async function reconciles(happens: (own: VirtualClock) => void) {
   await own.advance(1);
   happens(own);
   const asked: string[] = [];
-  /** How far from the truth the time was by which it was decided. */
+  /** Error of the time by which a decision was made, milliseconds. */
   let offBy: number | undefined;
   const effects = {
     clock,

@@ -81,7 +81,7 @@ describe('a session does not start', () => {
 
   const waits = { free: false, group: 'team/g', limit: 1, running: ['other'], unknown: 0 } as never;
   const queued = { session: aSession({ status: { phase: 'Suspended', incarnation: 1 } }), turns: [aTurn()] };
-  test('while its group is full, and takes no place in the queue of the cluster', () => {
+  test('while its group is full, and does not stand in the queue of the cluster', () => {
     const decision = decide(
       aWorld({ ...queued, group: waits, slot: { waiting: 'AtCapacity', message: 'm' } as never }),
     );

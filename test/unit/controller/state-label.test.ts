@@ -21,7 +21,7 @@ async function committed(stateBytes: number, output: unknown) {
   const result = aResult('t-a', { output, state: { seq: 6, digest } });
   const turn = runningTurn('a');
   const puts: StoreKey[] = [];
-  const pass = {
+  const context = {
     key: 'team/notes',
     memory: { inputs: new Map() },
     signal: new AbortController().signal,
@@ -37,8 +37,8 @@ async function committed(stateBytes: number, output: unknown) {
       log: silentLogger,
     },
   } as unknown as ReconcileContext;
-  await commit(pass, turn, { result, state });
-  const written = pass.memory.uncounted?.[0]?.status;
+  await commit(context, turn, { result, state });
+  const written = context.memory.uncounted?.[0]?.status;
   return { written, puts };
 }
 

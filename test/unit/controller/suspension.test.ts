@@ -112,7 +112,7 @@ describe('never reclaimed is', () => {
   test('a session that was just created', () => {
     spared({ ...bound, session: aSession({ status: RUNNING_STATUS }), link: aLink({ lastActivity: NOW - 5 * HOUR }) });
   });
-  test('a session that has just got its pod after a long wait for a place', () => {
+  test('a session that has just got its pod after a long wait for a slot', () => {
     spared({ ...idle, pod: aPod({ age: 60 }) });
   });
   test('a session whose turn has just ended', () => {
@@ -152,7 +152,7 @@ describe('never reclaimed is', () => {
 });
 
 describe('a session that rests', () => {
-  test('gives its place to another one, and says for which', () => {
+  test('gives its slot to another one, and says to which', () => {
     const decision = decide(aWorld({ ...resting(0.1), preemptFor: { for: 'team/other' } }));
     assert.deepEqual(
       decision.actions.map(({ do: what }) => what),
@@ -163,7 +163,7 @@ describe('a session that rests', () => {
   test('leaves a cordoned node', () => {
     assert.deepEqual(does({ ...resting(0.1), node: { cordoned: true, ready: true } }), ['SuspendRunner']);
   });
-  test('gives its place also while it waits for an approval, if it is told to', () => {
+  test('gives its slot also while it waits for an approval, if it is told to', () => {
     const turn = runningTurn('a', { status: { phase: 'AwaitingApproval' } as TurnStatus });
     assert.ok(does({ ...resting(0.1), turns: [turn], preemptFor: { for: 'x' } }).includes('SuspendRunner'));
   });
@@ -265,7 +265,7 @@ describe('the steps of a suspension', () => {
     assert.deepEqual(does(aTurn({ owner: null })), ['AdoptTurn', 'ResumeRunner']);
     assert.deepEqual(does(aTurn({ owner: null, age: 3600 })), ['WriteTurn', 'DeletePod']);
   });
-  test('a request is not written down before a turn that came with it has its place', () => {
+  test('a request is not written down before a turn that came with it has its index', () => {
     const unseen = aSession({ spec: { suspendRequest: 'r1' }, status: RUNNING_STATUS });
     for (const owner of [null, unseen.metadata.uid]) {
       const { status } = decide(aWorld({ ...bound, session: unseen, turns: [aTurn({ owner })] }));
@@ -370,7 +370,7 @@ describe('the steps of a suspension', () => {
     const suspensionFailed = { problem, count: 1, againAt: NOW + 60_000, generation: 1 };
     const waiting = decide(aWorld({ ...bound, session, memory: { suspensionFailed } }));
     assert.deepEqual([waiting.actions, waiting.wakeAt], [[], NOW + 60_000]);
-    // Who changes the session, perhaps to let it store more, need not wait for that.
+    // A change of the session, perhaps to let it store more, ends the wait.
     const before = { suspensionFailed: { ...suspensionFailed, generation: 0 } };
     assert.deepEqual(does({ ...bound, session, memory: before }), ['SuspendRunner']);
     const condition = waiting.status.conditions?.find(({ type }) => type === 'StatePersisted');

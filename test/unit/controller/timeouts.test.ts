@@ -3,7 +3,7 @@ import { test } from 'vitest';
 import { DEFAULT_TIMEOUTS, timeoutMs } from '../../../controller/settings/timeouts.ts';
 import { aClass, aSession } from '../../support/world.ts';
 
-test('time-outs without a word from session or class: start 10m, turn 30m, idle 2h, approval 24h, persist 5m', () => {
+test('timeouts that neither session nor class sets: start 10m, turn 30m, idle 2h, approval 24h, persist 5m', () => {
   const minutes = Object.entries(DEFAULT_TIMEOUTS).map(([name, ms]) => [name, ms / 60_000]);
   assert.deepEqual(Object.fromEntries(minutes), {
     start: 10,
@@ -16,7 +16,7 @@ test('time-outs without a word from session or class: start 10m, turn 30m, idle 
   });
 });
 
-test('a session’s own time-out comes before its class’s, and neither exceeds the class’s ceiling', () => {
+test('a session’s own timeout comes before its class’s, and neither exceeds the class’s ceiling', () => {
   const ofClass = aClass({ timeouts: { idle: '20m' }, maxTimeouts: { idle: '25m' } });
   const idle = (given?: string) => aSession({ spec: given === undefined ? {} : { timeouts: { idle: given } } }).spec;
   assert.equal(timeoutMs('idle', idle(), ofClass), 20 * 60_000);

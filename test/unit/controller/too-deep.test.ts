@@ -28,7 +28,7 @@ const stored = (input: unknown) =>
     spec: { session: 'notes', cancel: false, input },
   }) as unknown as StoredTurn;
 
-test('the place that is nested too deep is named, however deep a value is', () => {
+test('the path that is nested too deep is named, however deep a value is', () => {
   assert.equal(tooDeepAt(nested(64), 'spec.input'), undefined);
   assert.equal(tooDeepAt('text', 'spec.input'), undefined);
   assert.equal(tooDeepAt({ a: [{ 'b c': [1] }] }, 'spec.input', 4), undefined);
@@ -36,7 +36,7 @@ test('the place that is nested too deep is named, however deep a value is', () =
   assert.match(tooDeepAt(nested(POISON), 'spec.input') ?? '', /^spec\.input(\[0\]){64}$/);
 });
 
-test('facts of an input that is nested too deep name its place', () => {
+test('facts of an input that is nested too deep name its path', () => {
   assert.match(bodyFacts(nested(POISON)).tooDeep ?? '', /^spec\.input\[0\]/);
   assert.equal(bodyFacts(nested(64)).tooDeep, undefined);
   const { status, input } = slimTurn(stored(nested(POISON)));

@@ -8,7 +8,7 @@ import { QuietWorld } from '../../support/quiet-world.ts';
 
 const ref = (name: string) => ({ namespace: 'team', name });
 
-test('a turn that has ended and is deleted before it is counted leaves its state and its place in the order', async () => {
+test('a turn that has ended and is deleted before it is counted leaves its state and its index', async () => {
   let faults = NO_FAULTS;
   const world = new QuietWorld({ rates: () => faults });
   await world.start();
@@ -17,7 +17,7 @@ test('a turn that has ended and is deleted before it is counted leaves its state
   const plan = { ms: 100, output: 1, state: 100 };
   await world.give('first', plan, 'notes', { ownerReferences: [ownedBy(session)] });
   await world.until('its end', isWritten);
-  // Somebody else is always faster than the status that would count it.
+  // Another writer is always faster than the status that would count the turn.
   faults = { ...NO_FAULTS, conflict: 1 };
   await world.pass(100);
   const { state } = (await world.server.admin.get(turns, ref('first'))).status ?? {};
@@ -69,7 +69,7 @@ test('a turn that asks and is deleted before the status of its session could be 
   const plan: Plan = { ms: 100, output: 1, state: 100, asks: ['Ended'] };
   await world.give('first', plan, 'notes', { ownerReferences: [ownedBy(session)] });
   await world.until('its commit', () => status()?.phase === 'AwaitingApproval');
-  // Not its writer: whoever leads next has seen the turn, and can write nothing.
+  // A later leader has seen the turn, but did not write it.
   world.replica.kill();
   world.replica.start();
   somebodyIsFaster = true;
@@ -92,7 +92,7 @@ test('an index whose write got no answer is given to no other turn', async () =>
   await world.start();
   const session = await world.session('notes', { suspend: true }, 'Suspended');
   const plan = { ms: 100, output: 1 };
-  // Before it has an owner it has no place in the order, and then the first.
+  // A turn without an owner has no index; with one it has the first.
   await world.give('earlier', plan, 'notes');
   await world.give('later', plan, 'notes', { ownerReferences: [ownedBy(session)] });
   const index = (name: string) => (world.server.get(turns, 'team', name) as StoredTurn).status?.index;

@@ -11,7 +11,7 @@ import { aPod, aSession, aWorld, POD_UID, RUNNING_STATUS, runningTurn } from '..
 
 const refused = (code: number, kind?: string) =>
   new ApiError({ code, reason: 'induced', message: 'induced', ...(kind ? { details: { kind } } : {}) });
-/** As long as a node is waited for. */
+/** Grace period of a node, milliseconds. */
 const GRACE_MS = 60_000;
 const CONTAINER_GONE = 'unable to retrieve container logs for containerd://e788ff6eb312b2594610893b7264098144fbab07';
 const FILE_GONE =
@@ -37,7 +37,7 @@ function reading(answer: { text?: string; error?: Error }) {
       return { ...turn, status: object.status } as unknown as StoredTurn;
     },
   };
-  const pass = {
+  const context = {
     key: 'team/notes',
     memory,
     signal: new AbortController().signal,
@@ -51,8 +51,8 @@ function reading(answer: { text?: string; error?: Error }) {
       links: { get: () => undefined, open: () => ({ takeLog: (log: Buffer) => taken.push(log.toString()) }) },
     },
   } as unknown as ReconcileContext;
-  const read = async () => perform({ do: 'ReadLog', pod }, pass);
-  const commit = async () => perform({ do: 'CommitLog', pod, turn }, pass);
+  const read = async () => perform({ do: 'ReadLog', pod }, context);
+  const commit = async () => perform({ do: 'CommitLog', pod, turn }, context);
   return { answer, clock, memory, taken, written, read, commit };
 }
 

@@ -25,7 +25,7 @@ import {
 
 const before = (ms: number) => new Date(NOW - ms).toISOString();
 
-/** What the runner of turn "a" has said just now. */
+/** Usage that the runner of turn "a" has reported just now. */
 const figures = (ranMs: number, change: Partial<Figures> = {}): Figures => ({
   turn: 't-a',
   attempt: 1,
@@ -125,7 +125,7 @@ describe('showing what a turn has used', () => {
     ]);
   });
 
-  /** A pass whose write ends so; what it leaves in memory, and whether the figures are tried again. */
+  /** A context whose write ends so; what it leaves in memory, and whether the figures are tried again. */
   async function written(outcome: object | Error) {
     const one: Case = { figures: figures(10_000) };
     const [action] = look(one).actions;
@@ -139,13 +139,13 @@ describe('showing what a turn has used', () => {
       return object;
     };
     const effects = { api: { replace }, caches: { sawTurn: (turn: unknown) => saw.push(turn) }, log: silentLogger };
-    const pass = {
+    const context = {
       effects: effects as unknown as Effects,
       memory,
       key: 'team/notes',
       signal: AbortSignal.timeout(60_000),
     };
-    await showUsage(pass as ReconcileContext, action);
+    await showUsage(context as ReconcileContext, action);
     const again = (figures: Figures) => does({ figures, world: { memory } }).includes('ShowUsage');
     return { saw, calls, same: again(one.figures), later: again(figures(40_000, { at: NOW + 30_000 })) };
   }
@@ -164,7 +164,7 @@ describe('showing what a turn has used', () => {
       assert.deepEqual([same, later], [false, true]);
     }
   });
-  test('is looked at again where somebody has written in between', async () => {
+  test('is read again where somebody has written in between', async () => {
     const { same } = await written(new ApiError({ code: 409, reason: 'Conflict', message: 'changed' }));
     assert.equal(same, true);
   });

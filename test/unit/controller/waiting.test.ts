@@ -26,8 +26,8 @@ const FULL: Waiting = {
   holders: [{ name: 'team/a', since: '2026-01-01T00:00:00Z' }],
 };
 
-describe('a session that waits for a place', () => {
-  test('says since when, why, where in the queue it is and who holds the places', () => {
+describe('a session that waits for a slot', () => {
+  test('says since when, why, where in the queue it is and who holds the slots', () => {
     const { status } = decide(aWorld({ slot: FULL }));
     assert.deepEqual(status.queue, {
       position: 3,
@@ -84,7 +84,7 @@ const inGroup = (status?: SessionStatus) =>
   aSession({ spec: { concurrencyGroup: { name: 'tools', limit: 2 } }, ...(status ? { status } : {}) });
 
 describe('a session in a concurrency group', () => {
-  test('asks for no place while its only wish is a turn that the group holds back', () => {
+  test('asks for no slot while all it wants is a turn that the group holds back', () => {
     const decision = decide(aWorld({ session: inGroup(), turns: [aTurn()], group: LIMITED }));
     assert.deepEqual(
       decision.actions.map((action) => action.do),
@@ -135,7 +135,7 @@ describe('a session in a concurrency group', () => {
     const again = decide(aWorld({ ...world, turns: [told] }));
     assert.deepEqual([again.actions, again.group], [[], 'Waits'], 'nor when it has been told why');
   });
-  test('takes its part with its place, and keeps it until the turn runs', () => {
+  test('counts in its group from its slot on, until the turn runs', () => {
     assert.equal(decide(aWorld({ session: inGroup(), turns: [aTurn()] })).group, 'Begins');
     const { podUID: _, ...owned } = RUNNING_STATUS;
     assert.equal(decide(aWorld({ session: inGroup(owned), turns: [aTurn()] })).group, 'Begins');
@@ -144,7 +144,7 @@ describe('a session in a concurrency group', () => {
     const running = aTurn({ status: { index: 1, phase: 'Running', podUID: POD_UID, attempt: 1 } });
     assert.equal(decide(aWorld({ ...ready, turns: [running] })).group, undefined);
   });
-  test('takes no part while it waits for a place, is held, or has nothing to do', () => {
+  test('does not count in its group while it waits for a slot, is held, or has nothing to do', () => {
     assert.equal(decide(aWorld({ session: inGroup(), turns: [aTurn()], slot: FULL })).group, undefined);
     assert.equal(decide(aWorld({ session: inGroup() })).group, undefined);
     const held = aSession({ spec: { suspend: true, concurrencyGroup: { name: 'tools', limit: 2 } } });
@@ -152,7 +152,7 @@ describe('a session in a concurrency group', () => {
     const cancelled = aTurn({ spec: { cancel: true } });
     assert.equal(decide(aWorld({ session: inGroup(), turns: [cancelled], group: LIMITED })).group, undefined);
   });
-  test('asks for no place for an input that the group holds back, before the turn is made of it', () => {
+  test('asks for no slot for an input that the group holds back, before the turn is made of it', () => {
     const session = inGroup();
     session.spec.input = { digest: 'd'.repeat(64), bytes: 7 };
     const { actions, group } = decide(aWorld({ session, group: LIMITED }));
@@ -168,7 +168,7 @@ describe('a session in a concurrency group', () => {
   });
 });
 
-test('a session that gave way says to whom, as long as it is suspended, and an event tells of it', () => {
+test('a preempted session says by which, as long as it is suspended, and an event tells of it', () => {
   const gone = { session: aSession({ status: RUNNING_STATUS }), memory: { confirmedGone: { podUID: POD_UID } } };
   const before = gone.session.status;
   const { status } = decide(aWorld({ ...gone, preemptFor: { for: 'team/waiter' } }));
@@ -193,7 +193,7 @@ test('a priority is refused where the class does not let sessions set it', () =>
   assert.equal(decide(aWorld({ session, class: allowed })).actions[0]?.do, 'OwnIncarnation');
 });
 
-test('a session whose agent was active a moment ago, by its runner’s word, does not give way', () => {
+test('a session whose agent was active a moment ago, by its runner’s word, is not preempted', () => {
   const lastActiveAt = new Date(NOW - 60_000).toISOString();
   const world = aWorld({
     session: aSession({ status: { ...RUNNING_STATUS, lastActiveAt } }),

@@ -1,4 +1,4 @@
-/** What the tests of the pod boundary share: a pod, its keys, messages of every kind, and ways to spoil a stream. */
+/** Shared by the tests of the pod boundary: a pod, its keys, messages of every kind, and ways to spoil a stream. */
 import fc from 'fast-check';
 import type { Channel } from '../../../core/frames/encode.ts';
 import type { Frame } from '../../../core/frames/messages.ts';
@@ -125,7 +125,7 @@ const fakeHeader = JSON.stringify({
   parts: 1,
 });
 
-/** What may stand between frames: bytes, and text that looks like markers. Mostly without a line feed at its end. */
+/** Bytes between frames: arbitrary ones, and text that resembles markers; mostly without a line feed at its end. */
 export const junk: fc.Arbitrary<Buffer> = fc
   .array(
     fc.oneof(
@@ -164,7 +164,7 @@ export function split(whole: Buffer, at: number[]): Buffer[] {
 
 export const cutPoints = fc.array(fc.double({ min: 0, max: 1, noNaN: true }), { maxLength: 40 });
 
-/** What can happen to one piece of a stream on its way. */
+/** Damage to one piece of a stream on its way. */
 export type Fault = 'None' | 'Lost' | 'Repeated' | 'Later' | 'TornHead' | 'TornTail' | 'Flipped' | 'Renumbered';
 export const fault: fc.Arbitrary<Fault> = fc.oneof(
   { weight: 6, arbitrary: fc.constant<Fault>('None') },

@@ -8,7 +8,7 @@ import type { KubeObject, Stored } from '../../../core/kube/types.ts';
 type Thing = Stored<KubeObject & { value: number }>;
 type Happened = { type: 'ADDED' | 'MODIFIED' | 'DELETED'; object: Thing };
 
-/** What a server did: a history of writes to a few names, each with its version. */
+/** History of a server: writes to a few names, each with its version. */
 const histories = fc
   .array(fc.record({ name: fc.constantFrom('a', 'b', 'c'), remove: fc.boolean() }), { maxLength: 25 })
   .map((writes) => {

@@ -70,7 +70,7 @@ describe('kubeconfig', () => {
     assert.deepEqual(await basic.headers(), { authorization: `Basic ${BASE64('ann:pw')}`, 'impersonate-user': 'bob' });
     const file = await loadConnection({ path: join(dir, 'file') });
     assert.deepEqual(await file.headers(), { authorization: 'Bearer first' });
-    // Of another length: two writes within a tick of the file system's clock have the same time.
+    // The length differs, because two writes within a tick of the file system's clock have the same time.
     writeFileSync(join(dir, 'token'), 'the second\n');
     assert.deepEqual(await file.headers(), { authorization: 'Bearer the second' });
     rmSync(join(dir, 'token'));
@@ -130,7 +130,7 @@ describe('kubeconfig', () => {
     });
   }
 
-  test('where nothing is configured the error says what was looked at', async (t) => {
+  test('where nothing is configured the error says what was read', async (t) => {
     const dir = folder(t, {});
     await assert.rejects(
       loadConnection({ env: { HOME: dir } }),

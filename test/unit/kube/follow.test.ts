@@ -11,7 +11,7 @@ const refused = (code: number) => new ApiError({ code, reason: 'induced', messag
 const pod = (version: number) => ({ metadata: { name: 'a', namespace: 'ns', resourceVersion: String(version) } });
 const event = (version: number, type = 'MODIFIED') => ({ type, object: pod(version) }) as WatchEvent<never>;
 
-/** What a list or a watch comes to: after `ms`, events and then an end or an error. */
+/** Answer to a list or a watch: after `ms`, events and then an end or an error. */
 interface Reply {
   ms?: number;
   events?: WatchEvent<never>[];

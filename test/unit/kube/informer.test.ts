@@ -99,7 +99,7 @@ describe('informer', () => {
     await watching();
     server.put(NS, pod('b', '2'));
     await eventually(() => changes.includes('~b'));
-    // While the client is away two things happen that the history no longer holds.
+    // Two changes happen while the client is away, and the history no longer holds them.
     let away = true;
     server.intercept = async ({ query }) => {
       if (query.has('watch')) await eventually(() => !away);
@@ -177,7 +177,7 @@ describe('informer', () => {
     const watches = () => server.requests.filter(({ query }) => query.has('watch')).length;
     for (let i = 1; i <= 8; i++) {
       await eventually(() => watches() === i && server.watchers === 1);
-      // As a load balancer does with a connection on which nothing has come for a while.
+      // A load balancer does this with a connection that has been silent for a while.
       await clock.advance(i % 2 ? 35_000 : 90_000);
       if (i % 2) server.cut();
       // No longer than any wait for the next watch, and less than what is left of the silence.
@@ -192,7 +192,7 @@ describe('informer', () => {
       fresh.put(NS, pod('gone'));
     });
     await watching();
-    // Behind the back of the watch.
+    // The watch does not see this change.
     server.objects.delete(`${NS}/gone`);
     const { metadata } = server.put('/elsewhere', pod('new'));
     server.objects.set(`${NS}/new`, { metadata: { ...metadata, namespace: 'ns' } });
@@ -430,7 +430,7 @@ describe('informer', () => {
     assert.ok(clock.monotonic() - since >= 30_000, 'it may be being set up');
     assert.deepEqual(said.splice(0), [['never', 'pods is forbidden']]);
     assert.equal(informer.stalenessIn('never'), Infinity);
-    // Who asks for the whole set anew does not wait for what is closed.
+    // A reader of the whole set does not wait for the namespace that is closed.
     await informer.relist(new AbortController().signal);
     closed = true;
     server.cut();

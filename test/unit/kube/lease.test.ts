@@ -16,7 +16,7 @@ const LEASE = '/apis/coordination.k8s.io/v1/namespaces/ns/leases';
 const REF = { namespace: 'ns', name: 'controller' };
 const refused = (code: number, reason: string) => new ApiError({ code, reason, message: reason });
 
-/** One lease on a virtual clock, behind a network that can be slow, cut, or lose answers. */
+/** A lease on a virtual clock, behind a network that can be slow, cut, or lose answers. */
 class LeaseStore {
   lease: Stored<Lease> | undefined;
   #deleted: Stored<Lease> | undefined;
@@ -73,7 +73,7 @@ class LeaseStore {
     return api as unknown as KubeApi;
   }
 
-  /** As `kubectl delete`. */
+  /** Deletes the lease as `kubectl delete` does. */
   delete(): void {
     this.#deleted = this.lease;
     this.lease = undefined;
@@ -181,7 +181,7 @@ describe('leader election', () => {
     assert.equal(b.started[0]?.epoch, a.started[0]!.epoch + 1);
   });
 
-  test('a lease that cannot be watched is taken at the next look after its release', async () => {
+  test('a lease that cannot be watched is taken at the next read after its release', async () => {
     const clock = new VirtualClock();
     const store = new LeaseStore(clock);
     const a = elector(store.reached(), clock, 'a');
@@ -196,7 +196,7 @@ describe('leader election', () => {
     assert.deepEqual([a.it.leading, b.it.leading], [false, true]);
   });
 
-  test('an expired lease is taken when it expires, not at some look after that', async () => {
+  test('an expired lease is taken when it expires, not at a later read', async () => {
     const { clock, store, a, b } = two();
     a.it.start();
     await clock.advance(0);

@@ -12,7 +12,7 @@ import { type Clock, delay } from '../../../core/runtime.ts';
 
 const START = Date.UTC(2030, 0, 1);
 
-/** As the kubelet gives a time: nanoseconds, and zeros at the end left out or not. */
+/** Formats a time as the kubelet does: nanoseconds, with or without trailing zeros. */
 const stamp = (us: number, isShort: boolean) => {
   const whole = new Date(START + Math.floor(us / 1000)).toISOString().replace('Z', String(us % 1000).padStart(3, '0'));
   return isShort ? `${whole.replace(/\.?0+$/, '')}Z` : `${whole}000Z`;
@@ -181,7 +181,7 @@ describe('the log of a pod that is followed', () => {
         for (const cut of [...cuts.map((cut) => cut % (all + 1)).sort((x, y) => x - y), all]) {
           const since = position.reopen();
           const bytes = stream(since);
-          // At the same place of the log, though it begins later.
+          // The line is the same one, though the log begins later.
           const piece = bytes.subarray(0, Math.max(0, bytes.length - (all - cut)));
           for (let at = 0; at < piece.length; at += size) read.push(position.push(piece.subarray(at, at + size)));
         }

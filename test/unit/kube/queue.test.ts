@@ -68,7 +68,7 @@ describe('work queue', () => {
   test('a key that its own process adds again each time keeps no timer from firing', async () => {
     let runs = 0;
     const { clock, queue } = queueOf(async (key) => {
-      // Without an end a mistake would show as a test that never ends.
+      // A limit lets a mistake fail the test instead of hanging it.
       if (++runs < 100_000) queue.add(key);
       return undefined;
     });

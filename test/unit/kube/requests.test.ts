@@ -36,7 +36,7 @@ test('every request is told with its verb and what came of it, every try for its
   };
   await client.get(pods, REF);
   assert.deepEqual(told(), ['get 503', 'get 200']);
-  // One that was given up says nothing of the API server.
+  // An aborted request says nothing of the API server.
   const given = new AbortController();
   server.intercept = () => {
     given.abort();

@@ -34,7 +34,7 @@ describe('retry rules', () => {
     });
   }
 
-  test('waits grow up to five seconds and Retry-After stands in their place', () => {
+  test('waits grow up to five seconds and Retry-After replaces them', () => {
     const random = seededRandom();
     const waits = Array.from({ length: 12 }, (_, i) => retryWaitMs(answered(500), i + 1, random));
     for (const [i, wait] of waits.entries()) {

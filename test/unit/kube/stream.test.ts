@@ -99,7 +99,7 @@ describe('attach and exec', () => {
     });
   }
 
-  test('a server that does not answer the upgrade is given up after the open time-out, or when aborted', async (t) => {
+  test('a server that does not answer the upgrade is given up after the open timeout, or when aborted', async (t) => {
     const hole = createServer((socket) => {
       socket.on('error', () => {});
       t.onTestFinished(() => void socket.destroy());

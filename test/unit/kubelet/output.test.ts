@@ -83,7 +83,7 @@ test('stdin that a client sends before the command runs waits in the connection'
   client.send('early ');
   client.send('words');
   const stream = await accepted.promise;
-  // What was sent before would have been read before this was answered, were anybody reading.
+  // Earlier bytes would have been read before this answer, if anybody read.
   await fetch(url);
   let got = '';
   stream.readStdin({

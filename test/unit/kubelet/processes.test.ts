@@ -78,7 +78,7 @@ for (const [name, table] of tables) {
         assert.deepEqual(await killBelonging(table, { leaders: [], marked }), []);
       });
 
-    test('is looked at again after a pause of this process, however long: who came meanwhile goes, too', async (t) => {
+    test('is read again after a pause of this process, however long: processes that came meanwhile are ended, too', async (t) => {
       const mark = `pause-${name.length}-${process.pid}`;
       const [early, late] = [await family(mark, 'echo; exec sleep 1000'), await family(mark, 'echo; exec sleep 1000')];
       t.onTestFinished(() => {

@@ -47,7 +47,7 @@ describe('the lock of the folder', { timeout: 60_000 }, () => {
     const second = start();
     assert.equal(await untilSaid(second), 'AlreadyRunning');
 
-    // As between the moments at which a start judges the file of a dead holder and writes its own.
+    // The moment between judging the file of a dead holder and writing one's own.
     const file = join(home, 'lock');
     const identity = JSON.parse(readFileSync(file, 'utf8'));
     for (const change of [() => rmSync(file), () => writeFileSync(file, JSON.stringify({ ...identity, start: 1 }))]) {

@@ -10,7 +10,7 @@ interface Schema {
   additionalProperties?: Schema;
 }
 
-/** What `kubectl apply` keeps of an object in one annotation may have so many bytes, with the other annotations. */
+/** Maximum bytes of the annotation in which `kubectl apply` keeps an object, together with the other annotations. */
 const MAX_ANNOTATIONS = 262_144;
 /** Described by the API server itself, which refuses a description of `metadata`. */
 const SERVERS_OWN = ['apiVersion', 'kind', 'metadata'];

@@ -13,7 +13,7 @@ import { skipIf, skipWithout } from '../../support/requires.ts';
 const KEEPER = join(import.meta.dirname, '../../../build/keeper');
 const MiB = 2 ** 20;
 const LIMIT = 128 * MiB;
-/** Where this kernel has its memory controller: of version 1, or of version 2 as far as it is handed down. */
+/** Path of this kernel's memory controller: of version 1, or of version 2 as far as it is delegated. */
 const V1 = '/sys/fs/cgroup/memory';
 const V2 = '/sys/fs/cgroup';
 
@@ -44,7 +44,7 @@ describe(
   () => {
     const { parent = '', limit = '', usage = '', reclaimable = '' } = place ?? {};
     let group: string;
-    /** As a container sees it. */
+    /** Files of the control group as a container sees them. */
     let root: string;
     beforeAll(() => {
       group = mkdtempSync(join(parent, 'berth-test-'));
@@ -117,7 +117,7 @@ while True:
       await family.gone;
     });
 
-    test('taken faster than anybody looks is an OOMKilled by the kernel, and is told as that', async () => {
+    test('taken between two measurements is an OOMKilled by the kernel, and is reported as that', async () => {
       const { family, memory } = await taker(2 * LIMIT, { ...systemClock, setTimer: () => () => {} });
       assert.equal((await family.exited).signal, 'SIGKILL');
       assert.equal(family.overrun?.code, 'OOMKilled');

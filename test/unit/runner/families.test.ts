@@ -7,7 +7,7 @@ import { VirtualClock } from '../../support/virtual-clock.ts';
 
 const EXIT: Exit = { code: null, signal: 'SIGKILL' };
 
-/** Whether the end of a process is told while others of its family are still there. */
+/** Reports whether the end of a process is told while others of its family still exist. */
 async function toldBefore(killing: boolean): Promise<boolean> {
   const { promise: gone, resolve } = Promise.withResolvers<void>();
   const family = { exited: Promise.resolve(EXIT), gone, killing } as unknown as Contained;

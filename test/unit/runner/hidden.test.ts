@@ -95,7 +95,7 @@ describe('what looks like a leak on stderr', () => {
 
   test('is hidden in the error although the log shows it: heuristics Errors', () => {
     for (const [line, secret] of LEAKS) {
-      // What an error quotes of a long text begins anywhere.
+      // An error quotes a long text from any offset on.
       const text = `${line} ${'x'.repeat(2040)}\n`;
       let written = '';
       const log = new TurnLog(hiddenBy({ heuristics: 'Errors' }), (piece) => {

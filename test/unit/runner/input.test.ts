@@ -84,7 +84,7 @@ describe('input as arguments', () => {
     });
     assert.throws(() => argsWith(['$(INPUT.toString)'], {}, none), { code: 'InvalidInput' });
   });
-  test('arguments without a place for the input are refused', () => {
+  test('arguments without a placeholder for the input are refused', () => {
     assert.throws(() => argsWith(['-v'], 'x', none), { code: 'InvalidInput', message: /no \$\(INPUT\)/ });
   });
   test('an argument of 131,072 bytes is refused with the numbers, one byte less is taken', () => {
@@ -101,7 +101,7 @@ describe('input as arguments', () => {
 
 describe('placeholders', () => {
   const value = (name: string) => (name === 'A' ? '<$(A)>' : undefined);
-  test('known ones are replaced once, unknown ones are kept, doubled ones are plain', () => {
+  test('known ones are replaced once, unknown ones are kept, doubled ones are literal', () => {
     assert.equal(expand('$(A) $(B) $$(A) $A $(', value), '<$(A)> $(B) $(A) $A $(');
   });
 });

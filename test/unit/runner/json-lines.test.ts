@@ -7,7 +7,7 @@ import { LineSplitter } from '../../../runner/text/split-lines.ts';
 
 type Spec = ConstructorParameters<typeof JsonLinesReader>[0];
 
-/** One line has it all. */
+/** The end and the output stand in one line. */
 const ONE: Spec = {
   resultWhen: { '/type': 'result' },
   output: '/result',

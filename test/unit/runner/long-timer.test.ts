@@ -6,7 +6,7 @@ import { VirtualClock } from '../../support/virtual-clock.ts';
 
 const DAY = 24 * 60 * 60_000;
 
-/** As Node's own timers: one that is set too far ahead fires at once. */
+/** Timers as Node's own: one that is set too far ahead fires at once. */
 class NodeClock extends VirtualClock {
   override setTimer(ms: number, fn: () => void): () => void {
     return super.setTimer(ms > 2 ** 31 - 1 ? 1 : ms, fn);

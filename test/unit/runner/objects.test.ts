@@ -169,7 +169,7 @@ describe('objects among text', () => {
         const pieces = [0, ...places].map((from, i) => bytes.subarray(from, places[i] ?? bytes.length));
         const whole = scan([bytes]);
         const cut = scan(pieces);
-        // How much of a broken text is at hand to be quoted depends on the pieces.
+        // The quoted part of a broken text depends on the pieces in which it came.
         assert.deepEqual({ ...cut, broken: cut.broken.length }, { ...whole, broken: whole.broken.length });
       }),
     );
@@ -202,7 +202,7 @@ describe('objects among text', () => {
     }
   });
 
-  test('nested beginnings without end are looked through in bounded time', () => {
+  test('nested beginnings without end are scanned in bounded time', () => {
     const text = `${'{"a":\n'.repeat(900)}${'"x",\n'.repeat(1)}${'{"a":[\n1,\n'.repeat(400_000)}`;
     const { objects, log } = scan([text, '!\n{"z":1}\n'], 64_000_000);
     assert.deepEqual(objects, [{ z: 1 }]);

@@ -9,7 +9,7 @@ import { Steps } from '../../../core/text/steps.ts';
 const R = '[REDACTED]';
 
 /** A text in pieces that end at the given places. */
-/** What is looked for in logs. */
+/** Rules that redact these secrets in logs. */
 const rulesOf = (values: string[], patterns: Pattern[] = []) => hiddenBy({ values, patterns }).logs;
 
 function inPieces(text: string, cuts: number[], hidden: Rules): string {
@@ -154,7 +154,7 @@ describe('a pattern of a class', () => {
     return [...covered].sort((a, b) => a - b);
   }
 
-  test('finds whatever a regular expression finds that is tried at every place, and nothing else', () => {
+  test('finds whatever a regular expression finds that is tried at every position, and nothing else', () => {
     fc.assert(
       fc.property(source, anyCase, text, fc.integer({ min: 1, max: 30 }), (pattern, flag, whole, before) => {
         fc.pre(patternProblem(flag + pattern) === undefined);
@@ -208,7 +208,7 @@ describe('a pattern of a class', () => {
     );
   });
 
-  test('never accepts what a regular expression does not: any text is refused with its place, or means the same', () => {
+  test('never accepts what a regular expression does not: any text is refused with its position, or means the same', () => {
     const noise = fc
       .array(fc.constantFrom(...'ab-]^[\\dDsw().|?{}1,2+*$x'), { maxLength: 9 })
       .map((chars) => chars.join(''));
@@ -247,7 +247,7 @@ describe('a pattern of a class', () => {
     );
   });
 
-  /** How often a pattern's passes go from one set of states to the next, and how often that has to be worked out. */
+  /** Counts how often a pattern goes from one set of states to the next, and how often that has to be computed. */
   function work(source: string, whole: string): { steps: number; learned: number } {
     const own = new Pattern(source);
     const after = vi.spyOn(Steps.prototype, 'after');
@@ -348,7 +348,7 @@ describe('a secret in another writing', () => {
     );
   });
 
-  test('a short secret is looked for as it is, not as letters that stand everywhere', () => {
+  test('a short secret is searched for as it is, not as letters that stand everywhere', () => {
     assert.equal(redact('YWJjZA abcd', rulesOf(['abcd'])), `YWJjZA ${R}`);
   });
 });

@@ -21,14 +21,14 @@ describe('the program', () => {
     assert.equal(findProgram('./bin/tool', '', root), tool);
     assert.equal(findProgram(tool, '', '/'), tool);
   });
-  test('that does not exist is CommandNotFound with where it was looked for', () => {
+  test('that does not exist is CommandNotFound with the folders that were searched', () => {
     assert.throws(() => findProgram('nope', '/bin:/x', '/'), {
       code: 'CommandNotFound',
       message: /"nope" .*\/bin:\/x/,
     });
     assert.throws(() => findProgram('./nope', '', root), { code: 'CommandNotFound', message: /nope does not exist/ });
   });
-  test('is found behind folders of PATH that cannot be looked into', () => {
+  test('is found behind folders of PATH that cannot be read', () => {
     symlinkSync('loop', join(root, 'loop'));
     assert.equal(
       findProgram('tool', `${root}/loop:${root}/${'x'.repeat(300)}:${root}/bin`, '/'),

@@ -8,7 +8,7 @@ import { Redactor, redact } from '../../../core/text/redact.ts';
 
 const R = '[REDACTED]';
 
-/** What is looked for in logs. */
+/** Rules that redact these secrets in logs. */
 const rulesOf = (values: readonly string[], patterns: Pattern[] = []) => hiddenBy({ values, patterns }).logs;
 const NOTHING = rulesOf([]);
 
@@ -207,7 +207,7 @@ describe('redaction', () => {
             const written = (start: number, end: number) =>
               letters.slice(start, end).map((letter, i) => letter + ((start + i + 1) % columns === 0 ? lineBreak : ''));
             const lines = written(0, text.length).join('');
-            // One or two before the first line break can be left.
+            // The first one or two characters before a line break can be left.
             const inLine = columns - (from % columns);
             const shown = [1, 2].filter((n) => n % columns === inLine % columns && n < 3).pop() ?? 0;
             const expected = `${written(0, from + shown).join('')}${R}`;

@@ -38,7 +38,7 @@ function message(turn: string): StartTurn {
   return { turn, name: turn, index: 0, attempt: 1, input: null, timeoutMs: 1000 };
 }
 
-/** What the controller reads of a turn that ends so. */
+/** Turn result as the controller reads it. */
 async function read(completion: Completion): Promise<FrameEvent[]> {
   const decoder = new FrameDecoder({ validate: validateFrame });
   const events: FrameEvent[] = [];
@@ -92,7 +92,7 @@ test('a session keeps nothing of its turns but of the last', async () => {
     await eventually(() => session.running === undefined && logs.length > names.indexOf(name), { what: `${name} ran` });
     session.ack(Number.MAX_SAFE_INTEGER);
   }
-  // What is still being compiled is kept for a moment.
+  // Patterns that are still being compiled delay the end for a moment.
   await eventually(
     () => {
       gc();

@@ -5,7 +5,7 @@ import { hiddenBy } from '../../../core/text/hidden.ts';
 import { Redactor, redact } from '../../../core/text/redact.ts';
 import { Wrapped } from '../../../core/text/wrapped.ts';
 
-/** What is looked for in logs. */
+/** Rules that redact these secrets in logs. */
 const rulesOf = (values: string[]) => hiddenBy({ values }).logs;
 
 /** Few letters, and line breaks that look like letters. */
@@ -67,7 +67,7 @@ describe('texts over several lines', () => {
   }
 
   test('are replaced alike however the text is cut', () => {
-    // In base64: ZW5u…, and what is cut from it stands before and behind.
+    // The secret in base64 is ZW5u…; the cut parts stand before and behind it.
     const value = 'ennnnnnnnnnnnnnnne';
     const base64 = [0, 1, 2].map((n) => Buffer.from(`${'x'.repeat(n)}${value}y`).toString('base64'));
     const pieces = base64.flatMap((whole) => [

@@ -6,7 +6,7 @@ import { rewriteBackground } from '../../../runner/shell/rewrite.ts';
 import { isSettled } from '../../../runner/shell/surroundings.ts';
 import { corpus } from '../../integration/shell/corpus.ts';
 
-/** What is there where the texts are run, as `programsOn` would find it. */
+/** Programs of the machine where the texts run, as `programsOn` would find them. */
 const PROGRAMS = new Set(
   'probe sleep cat ls sh bash env nice nohup touch grep sed stat readlink printenv /bin/sh /bin/echo /usr/bin/env'
     .concat(' true false echo printf test [ kill pwd time d/tool')

@@ -144,7 +144,7 @@ test('a group never runs more turns than its limit, and never stands still, in a
         for (const ended of promised) assert.ok(!running.has(ended));
         assert.ok(promised.size + running.size <= limit);
       }
-      // Those that ended give back what they had: everybody who waits gets a turn in the end.
+      // Ended members release their slots, so everybody who waits gets a turn in the end.
       for (let round = 0; round < 20 && waiting.size > 0; round++) {
         for (const session of running) runs(groups, session, limit, []);
         for (const session of [...running, ...promised]) groups.leave(session);

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import fc from 'fast-check';
 import { describe, test } from 'vitest';
 import type { ReconcileContext } from '../../../../controller/act/context.ts';
-import { ownIncarnation, withPlaceHeld } from '../../../../controller/act/own.ts';
+import { ownIncarnation, withSlotHeld } from '../../../../controller/act/own.ts';
 import { Ledger } from '../../../../controller/capacity/ledger.ts';
 import type { Applicant } from '../../../../controller/world/capacity-view.ts';
 import { ApiError } from '../../../../core/kube/errors.ts';
@@ -96,8 +96,8 @@ describe('a slot', () => {
     const world = { session: caches.session('a', '1') };
     see.deleted('a/1');
     assert.equal(ledger.reserve(anApplicant('a/2'), 'pod-2'), true);
-    const pass = { effects: { ledger }, world, key: 'a/1' } as unknown as ReconcileContext;
-    await withPlaceHeld(pass, 'pod-1', () => assert.fail('it is made'));
+    const context = { effects: { ledger }, world, key: 'a/1' } as unknown as ReconcileContext;
+    await withSlotHeld(context, 'pod-1', () => assert.fail('it is made'));
     ledger.settle('a', 'pod-2');
     assert.equal(available(ledger, anApplicant('a/3')), true);
   });
@@ -109,12 +109,12 @@ describe('a slot', () => {
     const conflict = new ApiError({ code: 409, reason: 'Conflict', message: 'the object has been modified' });
     const api = { replace: () => Promise.reject(conflict), get: async () => session };
     const effects = { api, ledger, caches: { sawSession: () => {} } };
-    const pass = {
+    const context = {
       effects,
       world: { session, applicant: first, now: 0 },
       key: first.key,
     } as unknown as ReconcileContext;
-    await assert.rejects(ownIncarnation(pass), conflict);
+    await assert.rejects(ownIncarnation(context), conflict);
     assert.deepEqual([available(ledger, second), available(ledger, first)], [false, true]);
   });
   test('is reserved for a session that the earlier leader may still admit, and for that long only', async () => {

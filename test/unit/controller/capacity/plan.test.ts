@@ -6,7 +6,7 @@ import { SeenCluster } from '../../../support/seen.ts';
 import { VirtualClock } from '../../../support/virtual-clock.ts';
 import { aTurn } from '../../../support/world.ts';
 
-/** One running slot, held by team/guest, and team/w that waits for it. */
+/** A queue of team/w behind one running slot, which team/guest holds. */
 function setUp({ max = 1 } = {}) {
   const caches = new SeenCluster();
   const clock = new VirtualClock();

@@ -110,7 +110,7 @@ describe('an assessment', () => {
     assert.ok(typeof second === 'object');
     assert.equal(second.position, 2);
   });
-  test('counts once its place in the queue is committed', () => {
+  test('counts once its position in the queue is committed', () => {
     const { ledger } = ledgerOf(1);
     ledger.wait(anApplicant('a/first', { since: 1 }));
     ledger.commitQueue(anApplicant('a/new', { priority: 9 }), 'Slot');

@@ -6,7 +6,7 @@ import { firstTurnName } from '../../../../core/resources/names.ts';
 import { QuietWorld } from '../../../support/quiet-world.ts';
 
 const KIND = { apiVersion: 'berth.dev/v1alpha1' };
-/** How long a session that cannot be written keeps the others waiting at most. */
+/** Maximum time for which a session that cannot be written keeps the others waiting. */
 const PATIENCE_MS = 30_000;
 
 /** The leader is killed and its lease expires: virtual milliseconds until its successor has admitted a new session. */
@@ -24,7 +24,7 @@ async function admitsAfter(maxRunning: number, prepare: (world: QuietWorld) => P
   return clock.now() - since;
 }
 
-/** As large as the API server takes without a status. */
+/** Creates a session of the maximum size that the API server takes without a status. */
 async function huge(world: QuietWorld, spec: object): Promise<void> {
   const env = Array.from({ length: 47 }, (_, i) => ({ name: `A${i}`, value: 'x'.repeat(32_768) }));
   for (let size = 31_400; ; size -= 16) {
@@ -75,7 +75,7 @@ test('a session whose turns cannot be listed does not hold up those behind it in
   const world = new QuietWorld({ maxRunning: 1 });
   await world.start();
   const first = await world.session('first');
-  // Without an end: it does not give way.
+  // A turn without an end: its session is not preempted.
   await world.give('long', { output: 1 }, 'first', { ownerReferences: [ownedBy(first)] });
   await world.pass(2_000);
   await world.session('stuck', {}, 'Queued');

@@ -102,7 +102,7 @@ test('only the refused cancellation of the active turn shows that it does not ru
   assert.equal('active' in cancelRefused(view, 't-2'), false);
 });
 
-test('an acknowledged result is dropped with its turn; what waits next takes its place', () => {
+test('an acknowledged result is dropped with its turn; the next that waits follows it', () => {
   const result = aResult('t-1');
   const view = aLink({ active: 't-1', sent: new Set(['t-1']), delivery: { result } });
   assert.equal(acknowledged(view, result.seq - 1).delivery?.result, result);

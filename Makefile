@@ -15,17 +15,7 @@ $(3) timeout --kill-after=10 $(2) $(NODE) node_modules/vitest/vitest.mjs run --c
   --reporter=default --reporter=./test/support/suite-report.ts --outputFile=build/reports/$(1).json
 endef
 
-# $(call suite,NAME,FILES,SECONDS,OPTIONS,WRAPPER): runs a test suite under node:test; what it counted goes to build/reports/NAME.json.
-# The time limit is for what the runner itself does not end: a test file that never lets go of something.
-define suite
-@mkdir -p build/reports
-@rm -f build/reports/$(1).json
-$(5) timeout --kill-after=10 $(3) $(NODE) --test --test-timeout=$(3)000 $(4) \
-  --test-reporter=spec --test-reporter-destination=stdout \
-  --test-reporter=./test/support/reporter.ts --test-reporter-destination=build/reports/$(1).json $(2)
-endef
-
-.PHONY: help install generate check test unit sim sim-long sim-digests sim-figures mutation integration e2e demo images keeper agents kill-loop bench bench-runner cluster-up cluster-down clean
+.PHONY: help install generate check test unit sim sim-long sim-digests sim-figures coverage mutation integration e2e demo images keeper agents kill-loop bench bench-runner cluster-up cluster-down clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -55,7 +45,7 @@ sim: $(INSTALLED) ## the controller and the runner in a simulated cluster; SEED=
 ifdef SEED
 	$(NODE) test/sim/main.ts --seed $(SEED) $(if $(TRACE),--trace)
 else
-	$(call suite,sim,'test/sim/**/*.test.ts',900,--test-concurrency=1)
+	$(call vitest,sim,900)
 endif
 
 sim-long: $(INSTALLED) ## many more seeds; SEEDS=20000 FROM=1
@@ -67,17 +57,20 @@ sim-digests: $(INSTALLED) ## a digest of each seed's trace; two commits that do 
 sim-figures: $(INSTALLED) ## what the simulator costs, covers and finds; SEEDS=300
 	$(NODE) test/sim/main.ts --figures --seeds $(or $(SEEDS),300)
 
+coverage: $(INSTALLED) $(KEEPER) ## lines that unit tests and the simulator's own process run: no programs that they start, no integration, no e2e
+	$(NODE) node_modules/vitest/vitest.mjs run --configLoader native --project unit --project sim --exclude 'test/sim/bugs/**' --coverage
+
 mutation: $(INSTALLED) ## small edits of the controller and of frames that no unit test notices; COUNT=300 SEED=1 ONLY=controller/decide
 	$(NODE) --disable-warning=ExperimentalWarning test/mutation/main.ts --count $(or $(COUNT),300) --seed $(or $(SEED),1) --only '$(ONLY)' --seeds $(or $(SEEDS),0)
 
 integration: $(INSTALLED) $(KEEPER) ## the programs on the embedded cluster
-	$(call suite,integration,'test/integration/**/*.test.ts',1500,--test-concurrency=2)
+	$(call vitest,integration,1500)
 
 e2e: $(INSTALLED) keeper ## the Helm chart on a real kind cluster; KEEP=1 keeps the cluster
-	$(call suite,e2e,'test/e2e/*.test.ts',1800,--test-concurrency=1,NODES=2 test/e2e/with-cluster)
+	$(call vitest,e2e,1800,NODES=2 test/e2e/with-cluster)
 
 agents: $(INSTALLED) $(KEEPER) ## Claude Code, Codex CLI and Gemini CLI beside a stand-in for their models; installs them, 740 MB, into the user's cache
-	$(call suite,agents,'test/agents/*.test.ts',900,--test-concurrency=1)
+	$(call vitest,agents,900)
 
 # Ends early after MINUTES (10). A seed gives the same turns, kills and pauses; what they meet differs from run to run.
 kill-loop: $(INSTALLED) $(KEEPER) ## sessions on an embedded cluster that is killed and started again; KILLS=50 SEED=1 MODE=cluster|controller

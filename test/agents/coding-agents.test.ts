@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { delimiter, join } from 'node:path';
-import { type TestContext, test } from 'node:test';
+import { type TestContext, test } from 'vitest';
 import { parse } from 'yaml';
 import { agentSettings } from '../../controller/settings/agent.ts';
 import type { AgentSpec } from '../../core/frames/messages.ts';
@@ -77,7 +77,7 @@ async function converse(
     'ANSWER to 2: QUESTION two',
     'QUESTION three',
   ]);
-  t.diagnostic(`state ${bytes} bytes, packed and sealed ${state.binary.length}`);
+  await t.annotate(`state ${bytes} bytes, packed and sealed ${state.binary.length}`);
 }
 
 test('Claude Code goes on with its conversation in the next incarnation, by the class in examples/', async (t) => {

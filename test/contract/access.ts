@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { before, describe, test } from 'node:test';
+import { beforeAll, describe, test } from 'vitest';
 import { eventually } from '../support/eventually.ts';
 import { type Connect, useBench } from './target.ts';
 
@@ -18,7 +18,7 @@ export function accessContract(connect: Connect): void {
       return body;
     };
 
-    before(async () => {
+    beforeAll(async () => {
       account = bench.name('robot');
       await bench.api.post(`${bench.core}/serviceaccounts`, { metadata: { name: account } });
       token = (await requestToken({})).status.token;

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { before, describe, test } from 'node:test';
+import { beforeAll, describe, test } from 'vitest';
 import { eventually } from '../support/eventually.ts';
 import { type Connect, useBench } from './target.ts';
 
@@ -24,7 +24,7 @@ export function builtinContract(connect: Connect): void {
         assert.ok(told, `${message} is not in: ${answer.body.message}`);
       }
     };
-    before(() =>
+    beforeAll(() =>
       eventually(async () => (await bench.api.get(`${bench.core}/serviceaccounts/default`)).status === 200, {
         what: 'the service account is there',
       }),

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { before, describe, test } from 'node:test';
+import { beforeAll, describe, test } from 'vitest';
 import { eventually } from '../support/eventually.ts';
 import { type Connect, useBench } from './target.ts';
 
@@ -21,7 +21,7 @@ const gadget = (plural: string, schema: object) => ({
 export function discoveryContract(connect: Connect): void {
   describe('discovery and definitions', () => {
     const bench = useBench(connect);
-    before(async () => {
+    beforeAll(async () => {
       // A kind is served before it is listed.
       for (const [path, accept] of [
         ['/apis/contract.berth.dev/v1', 'application/json'],

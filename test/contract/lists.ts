@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { before, describe, test } from 'node:test';
+import { beforeAll, describe, test } from 'vitest';
 import { type Connect, useBench } from './target.ts';
 
 // biome-ignore lint/suspicious/noExplicitAny: items of any kind
@@ -8,7 +8,7 @@ const names = (list: { items: any[] }) => list.items.map((item) => item.metadata
 export function listContract(connect: Connect): void {
   describe('lists', () => {
     const bench = useBench(connect);
-    before(async () => {
+    beforeAll(async () => {
       for (const name of ['a', 'b', 'c', 'd', 'e']) {
         await bench.make(
           { spec: { size: name.charCodeAt(0) % 50, ...(name < 'c' ? { color: 'red' } : {}) } },

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { describe, test } from 'node:test';
+import { describe, test } from 'vitest';
 import { Channels } from '../support/channels.ts';
 import { eventually } from '../support/eventually.ts';
 import { type ContractTarget, useBench } from './target.ts';

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { before, describe, test } from 'node:test';
+import { beforeAll, describe, test } from 'vitest';
 import { type Connect, useBench } from './target.ts';
 
 const text = { type: 'string', maxLength: 50 };
@@ -202,7 +202,7 @@ export function ruleContract(connect: Connect): void {
       metadata: { name },
       ...fields,
     });
-    before(() => bench.define(definition('probes'), probes()));
+    beforeAll(() => bench.define(definition('probes'), probes()));
 
     rules.forEach(({ rule, good, bad }, i) => {
       test(`the rule ${rule} accepts and refuses what it should`, async () => {

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { describe, test } from 'node:test';
+import { describe, test } from 'vitest';
 import { eventually } from '../support/eventually.ts';
 import { refusals } from './refusals.ts';
 import { type Connect, useBench } from './target.ts';

@@ -1,4 +1,4 @@
-import { describe } from 'node:test';
+import { describe } from 'vitest';
 import { accessContract } from './access.ts';
 import { builtinContract } from './builtins.ts';
 import { deletionContract } from './deletions.ts';

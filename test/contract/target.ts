@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { after, before } from 'node:test';
+import { afterAll, beforeAll } from 'vitest';
 import { eventually } from '../support/eventually.ts';
 import { type Connection, RawApi } from '../support/raw-api.ts';
 import { widgetDefinition } from './widget.ts';
@@ -92,7 +92,7 @@ export class Bench {
 /** Opens a bench around the tests of the enclosing `describe`. */
 export function useBench(connect: Connect): Bench {
   const bench = new Bench();
-  before(() => bench.open(connect));
-  after(() => bench.close());
+  beforeAll(() => bench.open(connect));
+  afterAll(() => bench.close());
   return bench;
 }

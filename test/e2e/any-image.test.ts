@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { describe, type TestContext, test } from 'node:test';
+import { describe, type TestContext, test } from 'vitest';
 import { eventually } from '../support/eventually.ts';
 import { busyboxImage, debianImage, muslImage, staticImage } from './support/any-images.ts';
 import {
@@ -22,7 +22,7 @@ import { onNode } from './support/node.ts';
 async function makeClass(t: TestContext, namespace: string, spec: object): Promise<string> {
   const name = `${namespace}-class`;
   await apply({ apiVersion: 'berth.dev/v1alpha1', kind: 'SessionClass', metadata: { name }, spec });
-  t.after(() => remove('sessionclass', name));
+  t.onTestFinished(() => remove('sessionclass', name));
   return name;
 }
 
@@ -213,7 +213,7 @@ describe('runner None', () => {
   });
 
   describe('with more output than the 10 MiB of a log file, which the kubelet has rotated before the program ends,', {
-    concurrency: true,
+    concurrent: true,
   }, () => {
     const LINES = 12;
     const written = LINES * 1_000_001;

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { describe, test } from 'node:test';
+import { describe, test } from 'vitest';
 import { apply, ended, get, makeNamespace, remove, session, turn, until } from './support/cluster.ts';
 import { pythonAgent, pythonImage } from './support/images.ts';
 import { allEnded, countPods } from './support/load.ts';
@@ -17,7 +17,7 @@ describe('places and idleness', () => {
       metadata: { name },
       spec: { ...ofDefault.spec, limits: { maxRunning: 5 } },
     });
-    t.after(() => remove('sessionclass', name));
+    t.onTestFinished(() => remove('sessionclass', name));
     const count = await countPods(t, `berth.dev/class=${name}`);
     const runs = Array.from({ length: 40 }, (_, index) =>
       session(namespace, `race-${index}`, { class: name, turns: 'One', input: 'hello' }),
@@ -31,7 +31,7 @@ describe('places and idleness', () => {
     const { most, ever } = await count.stop(40);
     assert.equal(ever, 40, 'each session had one pod');
     assert.equal(most, 5);
-    t.diagnostic(`40 sessions, 5 places: at most ${most} pods at a time, ${ever} in all`);
+    await t.annotate(`40 sessions, 5 places: at most ${most} pods at a time, ${ever} in all`);
   });
 
   test('a session that is idle for too long gives up its pod, and goes on with its next turn', async (t) => {

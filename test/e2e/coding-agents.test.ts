@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { type TestContext, test } from 'node:test';
+import { type TestContext, test } from 'vitest';
 import { parse } from 'yaml';
 import {
   apply,
@@ -27,7 +27,7 @@ async function makeClass(
   const object = parse(await readFile(join(checkout, 'examples', example), 'utf8'));
   const name = `${object.metadata.name}-${namespace}`;
   await apply({ ...object, metadata: { name }, spec: { ...object.spec, ...own } });
-  t.after(() => remove('sessionclass', name));
+  t.onTestFinished(() => remove('sessionclass', name));
   for (const secret of object.spec.secrets) {
     const stringData = { 'api-key': 'sk-stand-in-0123456789' };
     await apply({ apiVersion: 'v1', kind: 'Secret', metadata: { namespace, name: secret }, stringData });
@@ -42,7 +42,7 @@ for (const { what, agent, example } of [
   test(`${what} in a pod goes on with its conversation after a suspension, by the class in examples/`, async (t) => {
     const began = performance.now();
     const node = await loadCodingAgent(agent);
-    t.diagnostic(`its image took ${((performance.now() - began) / 1000).toFixed(1)} s`);
+    await t.annotate(`its image took ${((performance.now() - began) / 1000).toFixed(1)} s`);
     const namespace = await makeNamespace(t);
     const nodeSelector = { 'kubernetes.io/hostname': node };
     const name = await makeClass(t, namespace, example, { image: codingAgentImage(agent), nodeSelector });

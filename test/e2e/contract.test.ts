@@ -1,4 +1,4 @@
-import { describe } from 'node:test';
+import { describe } from 'vitest';
 import { podContract } from '../contract/pods.ts';
 import { contractSuite } from '../contract/suite.ts';
 import type { ContractTarget } from '../contract/target.ts';

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { before, describe, test } from 'node:test';
+import { beforeAll, describe, test } from 'vitest';
 import {
   apply,
   controllerPod,
@@ -31,7 +31,7 @@ async function restarts(): Promise<number> {
 
 describe('a hostile agent in a pod', () => {
   let restartsBefore: number;
-  before(async () => {
+  beforeAll(async () => {
     restartsBefore = await restarts();
   });
 

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
-import { after, before, describe, test } from 'node:test';
+import { afterAll, beforeAll, describe, test } from 'vitest';
 import { eventually } from '../support/eventually.ts';
 import { tools } from '../support/tools.ts';
 import { type Any, apply, kubectl, makeNamespace, release, releaseNamespace } from './support/cluster.ts';
@@ -28,7 +28,7 @@ describe('the HTTP API', () => {
   let forward: ReturnType<typeof spawn>;
   let url = '';
 
-  before(async () => {
+  beforeAll(async () => {
     const { kubectl: program } = await tools();
     forward = spawn(program, ['port-forward', '-n', releaseNamespace, `service/${release}-api`, ':80']);
     url = await new Promise((resolve, reject) => {
@@ -41,7 +41,7 @@ describe('the HTTP API', () => {
       forward.once('exit', (code) => reject(new Error(`port-forward ended with ${code}: ${text}`)));
     });
   });
-  after(() => forward.kill());
+  afterAll(() => forward.kill());
 
   async function call(method: string, path: string, token?: string, body?: unknown, headers = {}) {
     const response = await fetch(`${url}${path}`, {

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { describe, test } from 'node:test';
+import { describe, test } from 'vitest';
 import { eventually } from '../support/eventually.ts';
 import { samplesOf } from '../support/metrics.ts';
 import { tools } from '../support/tools.ts';

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { describe, test } from 'node:test';
+import { describe, test } from 'vitest';
 import {
   type Any,
   apply,
@@ -19,7 +19,7 @@ async function makeClass(t: Parameters<typeof makeNamespace>[0], namespace: stri
   const overrides = ['agent.command', 'agent.input', 'agent.result'];
   const metadata = { name };
   await apply({ apiVersion: 'berth.dev/v1alpha1', kind: 'SessionClass', metadata, spec: { overrides, ...spec } });
-  t.after(() => remove('sessionclass', name));
+  t.onTestFinished(() => remove('sessionclass', name));
   return name;
 }
 
@@ -87,7 +87,7 @@ describe('the pods of a class', () => {
     const namespace = await makeNamespace(t);
     const runtime = `runc-${namespace}`;
     await apply({ apiVersion: 'node.k8s.io/v1', kind: 'RuntimeClass', metadata: { name: runtime }, handler: 'runc' });
-    t.after(() => remove('runtimeclass', runtime));
+    t.onTestFinished(() => remove('runtimeclass', runtime));
     const name = await makeClass(t, namespace, {
       runtimeClassName: runtime,
       podMetadata: { labels: { team: 'a' }, annotations: { 'example.com/cost': 'b' } },

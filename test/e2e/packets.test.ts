@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { randomBytes } from 'node:crypto';
-import { after, before, describe, type TestContext, test } from 'node:test';
+import { afterAll, beforeAll, describe, type TestContext, test } from 'vitest';
 import { eventually } from '../support/eventually.ts';
 import { busyboxImage } from './support/any-images.ts';
 import {
@@ -60,7 +60,7 @@ const PRETEND = `ip address add ${METADATA}/32 dev lo; trap 'ip address del ${ME
 
 describe('packets of session pods', () => {
   const addresses: Record<string, string> = {};
-  before(async () => {
+  beforeAll(async () => {
     const labels = { 'pod-security.kubernetes.io/enforce': 'privileged' };
     await apply({ apiVersion: 'v1', kind: 'Namespace', metadata: { name: AWAY, labels } });
     await takesPods(AWAY);
@@ -78,7 +78,7 @@ describe('packets of session pods', () => {
       await eventually(async () => (await inPod('web', script)) === 'open', { timeoutMs: 120_000, what: script });
     }
   });
-  after(() => remove('namespace', AWAY));
+  afterAll(() => remove('namespace', AWAY));
 
   const url = (port: number) => `http://${addresses.web}:${port}/`;
   /** stdout of a script in a pod that no policy selects. */
@@ -92,7 +92,7 @@ describe('packets of session pods', () => {
     const metadata = { name };
     const spec = { agent, ...more, sandbox: { network } };
     await apply({ apiVersion: 'berth.dev/v1alpha1', kind: 'SessionClass', metadata, spec });
-    t.after(() => remove('sessionclass', name));
+    t.onTestFinished(() => remove('sessionclass', name));
     await apply(session(namespace, 'one', { class: name, agent: undefined }));
     let turns = 0;
     const run = async (script: string) => {
@@ -216,7 +216,7 @@ describe('packets of session pods', () => {
       echo '<<<BERTH_RESULT_START>>>{"status":"success","output":"'$said'"}<<<BERTH_RESULT_END>>>'`;
     const spec = { runner: 'None', image: busyboxImage, agent: { command: ['/bin/sh', '-c', script] } };
     await apply({ apiVersion: 'berth.dev/v1alpha1', kind: 'SessionClass', metadata: { name }, spec });
-    t.after(() => remove('sessionclass', name));
+    t.onTestFinished(() => remove('sessionclass', name));
     await apply(session(namespace, 'one', { class: name, agent: undefined }), turn(namespace, 'one-1', 'one', null));
     const { status } = await ended(namespace, 'one-1');
     assert.equal(status.output, 'closed', JSON.stringify(status));

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { createHash } from 'node:crypto';
-import { describe, type TestContext, test } from 'node:test';
+import { describe, type TestContext, test } from 'vitest';
 import { busyboxImage, debianImage } from './support/any-images.ts';
 import { apply, ended, get, kubectl, makeNamespace, remove, session, turn, until } from './support/cluster.ts';
 import { makeVolume } from './support/volume.ts';
@@ -85,7 +85,7 @@ async function makeClass(t: TestContext, namespace: string, spec: object): Promi
       },
     },
   );
-  t.after(() => remove('sessionclass', name));
+  t.onTestFinished(() => remove('sessionclass', name));
   return name;
 }
 

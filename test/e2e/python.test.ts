@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { describe, test } from 'node:test';
+import { describe, test } from 'vitest';
 import { apply, ended, get, kubectl, makeNamespace, session, turn, until } from './support/cluster.ts';
 import { pythonAgent, pythonImage } from './support/images.ts';
 

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { after, describe, test } from 'node:test';
+import { afterAll, describe, test } from 'vitest';
 import { eventually } from '../support/eventually.ts';
 import {
   apply,
@@ -41,7 +41,7 @@ const own = ['-n', releaseNamespace];
 
 describe('rights', () => {
   // What follows changes the release; the next file finds it as it was.
-  after(() => install());
+  afterAll(() => install());
 
   test('the programs may do what they need and nothing else', async () => {
     const table: [string, string, string, string[], boolean][] = [

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
-import { after as afterAll, before, describe, test } from 'node:test';
 import { setTimeout as after } from 'node:timers/promises';
+import { afterAll, beforeAll, describe, test } from 'vitest';
 import { eventually } from '../support/eventually.ts';
 import { seededRandom } from '../support/random.ts';
 import { type Any, controllerPods, get, kubectl, makeNamespace, releaseNamespace } from './support/cluster.ts';
@@ -57,7 +57,7 @@ async function untilProgress(namespace: string, total: number): Promise<number> 
 }
 
 describe('two controllers', () => {
-  before(() => install({ 'controller.replicas': 2 }));
+  beforeAll(() => install({ 'controller.replicas': 2 }));
   afterAll(() => install());
 
   test('the leader is killed with SIGKILL at random moments of 100 turns, and every turn runs exactly once', async (t) => {
@@ -81,7 +81,7 @@ describe('two controllers', () => {
     }
     assert.ok(gaps.length > 0, 'the leader was killed while turns ran');
     assertOnce(await allEnded(namespace, total, 300_000));
-    t.diagnostic(`killed ${gaps.length} times; seconds until the next turn ended: ${gaps.join(', ')}`);
+    await t.annotate(`killed ${gaps.length} times; seconds until the next turn ended: ${gaps.join(', ')}`);
   });
 
   test('a leader that is paused past its lease and resumed changes nothing that its successor does', async (t) => {
@@ -95,7 +95,7 @@ describe('two controllers', () => {
       const gap = await untilProgress(namespace, total);
       // The lease has another holder, so the paused leader is past its own. The progress may have been its last request's.
       await leader(paused);
-      t.diagnostic(`a turn ended ${gap.toFixed(1)} s after the pause began`);
+      await t.annotate(`a turn ended ${gap.toFixed(1)} s after the pause began`);
     } finally {
       await signal('CONT', paused.targets);
     }
@@ -108,7 +108,7 @@ describe('two controllers', () => {
     await eventually(async () => (await endedCount(namespace)) >= 4, { timeoutMs: 120_000, what: 'turns run' });
     await kubectl(['delete', 'pod', (await leader()).pod, '-n', releaseNamespace, '--wait=false']);
     const gap = await untilProgress(namespace, 40);
-    t.diagnostic(`a turn ended ${gap.toFixed(1)} s after SIGTERM`);
+    await t.annotate(`a turn ended ${gap.toFixed(1)} s after SIGTERM`);
     assertOnce(await allEnded(namespace, 40, 300_000));
   });
 });

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';
 import { join } from 'node:path';
-import { describe, test } from 'node:test';
 import { promisify } from 'node:util';
+import { describe, test } from 'vitest';
 import { parseAllDocuments } from 'yaml';
 import { tools } from '../support/tools.ts';
 

@@ -2,8 +2,8 @@ import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { before, describe, test } from 'node:test';
 import { promisify } from 'node:util';
+import { beforeAll, describe, test } from 'vitest';
 import { parseAllDocuments } from 'yaml';
 import { tools } from '../support/tools.ts';
 
@@ -36,7 +36,7 @@ function rightsOf(roles: Role[]): string[] {
 
 describe('the rights of the programs', () => {
   let embedded: Role[];
-  before(async () => {
+  beforeAll(async () => {
     embedded = rolesIn(await readFile(join(CHECKOUT, 'manifests', 'embedded', 'rbac.yaml'), 'utf8'));
   });
   const render = async (...more: string[]) => {

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { test } from 'node:test';
+import { test } from 'vitest';
 import { howToReplay, runSeed, runSeeds, summary } from './run.ts';
 
 /** So many seeds are run every time; `make sim-long` runs more. */
@@ -8,7 +8,7 @@ const SEEDS = 300;
 test('every invariant holds for every seed', async (t) => {
   const startedAt = performance.now();
   const results = await runSeeds({ from: 1, count: SEEDS });
-  t.diagnostic(JSON.stringify(summary(results, performance.now() - startedAt)));
+  await t.annotate(JSON.stringify(summary(results, performance.now() - startedAt)));
   const failures = results.filter(({ failure }) => failure !== undefined).map(howToReplay);
   assert.equal(failures.length, 0, failures.join('\n'));
 });

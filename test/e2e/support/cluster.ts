@@ -2,8 +2,8 @@
 import { execFile } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
 import { join } from 'node:path';
-import type { TestContext } from 'node:test';
 import { setTimeout as after } from 'node:timers/promises';
+import type { TestContext } from 'vitest';
 import { eventually } from '../../support/eventually.ts';
 import { tools } from '../../support/tools.ts';
 
@@ -115,7 +115,7 @@ export async function makeNamespace(t: TestContext, enforce = 'restricted'): Pro
   const name = `e2e-${randomBytes(4).toString('hex')}`;
   const labels = { 'pod-security.kubernetes.io/enforce': enforce };
   await apply({ apiVersion: 'v1', kind: 'Namespace', metadata: { name, labels } });
-  t.after(() => remove('namespace', name));
+  t.onTestFinished(() => remove('namespace', name));
   await takesPods(name);
   return name;
 }

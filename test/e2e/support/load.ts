@@ -1,6 +1,6 @@
 /** Many turns at once whose agents prove how often each of them ran. */
 import assert from 'node:assert/strict';
-import type { TestContext } from 'node:test';
+import type { TestContext } from 'vitest';
 import { KubeClient } from '../../../core/kube/client.ts';
 import { loadConnection } from '../../../core/kube/config.ts';
 import { pods } from '../../../core/kube/resources.ts';
@@ -56,7 +56,7 @@ export async function countPods(
   const client = new KubeClient({ connection, ...surroundings, userAgent: 'berth-e2e' });
   const aborted = new AbortController();
   // However the test ends: a connection that stays would keep its file from ending.
-  t.after(async () => {
+  t.onTestFinished(async () => {
     aborted.abort();
     await client.close();
   });

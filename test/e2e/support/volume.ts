@@ -1,5 +1,5 @@
 /** A volume as a provisioner makes it: of root, opened to a pod by its fsGroup alone. */
-import type { TestContext } from 'node:test';
+import type { TestContext } from 'vitest';
 import { apply, remove } from './cluster.ts';
 import { nodeNames, onNode } from './node.ts';
 
@@ -10,7 +10,7 @@ import { nodeNames, onNode } from './node.ts';
 export async function makeVolume(t: TestContext, namespace: string): Promise<string> {
   const node = (await nodeNames()).at(-1)!;
   const path = `/var/berth-e2e/${namespace}`;
-  t.after(async () => {
+  t.onTestFinished(async () => {
     await remove(`pv/${namespace}`, `storageclass/${namespace}`);
     await onNode(node, ['rm', '-rf', path]);
   });

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { after, before, describe, test } from 'node:test';
+import { afterAll, beforeAll, describe, test } from 'vitest';
 import { routes } from '../../../api/routes/index.ts';
 import { sessions } from '../../../core/resources/kinds.ts';
 import { eventually } from '../../support/eventually.ts';
@@ -10,11 +10,11 @@ const SESSIONS = '/v1/namespaces/default/sessions';
 describe('access to the API', () => {
   let api: ApiCluster;
   let all: { name: string; token: string };
-  before(async () => {
+  beforeAll(async () => {
     api = await ApiCluster.start();
     all = await api.user(EVERYTHING);
   });
-  after(() => api.close());
+  afterAll(() => api.close());
 
   test('a call without a token, with a wrong one, or with one for another audience is answered 401', async () => {
     const other = await api.user(EVERYTHING, 'somebody-else');
@@ -108,7 +108,7 @@ describe('access to the API', () => {
 
 test('an installation for some namespaces serves no others', async (t) => {
   const api = await ApiCluster.start({ BERTH_NAMESPACES: 'team-a, team-b' });
-  t.after(() => api.close());
+  t.onTestFinished(() => api.close());
   const { token } = await api.user(EVERYTHING);
   const answer = await api.call('GET', SESSIONS, { token });
   assert.equal(answer.status, 404);

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { after, before, describe, test } from 'node:test';
+import { afterAll, beforeAll, describe, test } from 'vitest';
 import { events } from '../../../core/kube/resources.ts';
 import { sessions, turns } from '../../../core/resources/kinds.ts';
 import { ApiCluster, type Ask, EVERYTHING, type Reply } from './support.ts';
@@ -12,11 +12,11 @@ const namespace = 'default';
 describe('an Idempotency-Key', () => {
   let api: ApiCluster;
   let token: string;
-  before(async () => {
+  beforeAll(async () => {
     api = await ApiCluster.start();
     ({ token } = await api.user(EVERYTHING));
   });
-  after(() => api.close());
+  afterAll(() => api.close());
   const call = (method: string, path: string, ask: Ask = {}): Promise<Reply> =>
     api.call(method, path, { token, ...ask });
   const post = (path: string, key: string, body: unknown = {}) =>

@@ -4,7 +4,7 @@ import { mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { delimiter, join } from 'node:path';
 import type { Readable } from 'node:stream';
-import { after, before, describe, type TestContext, test } from 'node:test';
+import { afterAll, beforeAll, describe, type TestContext, test } from 'vitest';
 import type { RequestFacts } from '../../../local/apiserver/types.ts';
 import { eventually } from '../../support/eventually.ts';
 import { pythonAgent } from '../../support/installation.ts';
@@ -76,12 +76,12 @@ answer(None)
 `);
   let api: ApiCluster;
   let token: string;
-  before(async () => {
+  beforeAll(async () => {
     api = await ApiCluster.start();
     api.cluster.startController();
     ({ token } = await api.user(LOOK));
   });
-  after(async () => {
+  afterAll(async () => {
     await api.close();
     // What was just ended may still write.
     rmSync(scratch, { recursive: true, force: true, maxRetries: 10 });
@@ -104,13 +104,13 @@ answer(None)
     const PATH = `${scratch}${delimiter}${process.env.PATH}`;
     const env = { PATH, HOME: scratch, KUBECONFIG: api.cluster.kubeconfig };
     const child = spawn(file, args, { env, stdio: ['ignore', 'pipe', 'inherit'] });
-    t.after(() => child.kill());
+    t.onTestFinished(() => void child.kill());
     return new Reader(child.stdout as Readable);
   }
 
   test('an event reaches server-sent events, the followed text, berth logs -f and kubectl session logs -f within a second', async (t) => {
     const stop = new AbortController();
-    t.after(() => stop.abort());
+    t.onTestFinished(() => stop.abort());
     const { kubectl } = await tools();
     symlinkSync(BERTH, join(scratch, 'kubectl-session'));
     await api.cluster.create('tells', { agent: tells });
@@ -136,7 +136,7 @@ answer(None)
         await eventually(() => reader.has(`${turn} 8`), { what: `the last event by ${name}` });
         const late = (step: number) => reader.late.get(`${turn} ${step}`) ?? Number.NaN;
         const times = Array.from({ length: 9 }, (_, step) => late(step)).sort((a, b) => a - b);
-        t.diagnostic(`${name}: median ${times[4]?.toFixed(0)} ms, most ${times[8]?.toFixed(0)} ms`);
+        await t.annotate(`${name}: median ${times[4]?.toFixed(0)} ms, most ${times[8]?.toFixed(0)} ms`);
         if ((times[4] as number) < 1000) slow.delete(name);
       }
       await end(turn);
@@ -165,7 +165,7 @@ answer(None)
 
   test('events go on after Last-Event-ID, and with the next incarnation', async (t) => {
     const stop = new AbortController();
-    t.after(() => stop.abort());
+    t.onTestFinished(() => stop.abort());
     await api.cluster.create('again', { agent: tells });
     const first = await read(path('again', 'events'), stop.signal);
     await api.cluster.turn('again', 'again-1', 5);
@@ -186,7 +186,7 @@ answer(None)
 
   test('the text is followed over all the session’s pods, without frames, until the session is deleted', async (t) => {
     const stop = new AbortController();
-    t.after(() => stop.abort());
+    t.onTestFinished(() => stop.abort());
     await api.cluster.create('talks', { agent: tells });
     const reader = await read(path('talks', 'logs?follow=true'), stop.signal);
     // What a pod has written goes with it: it is given up when it was read.
@@ -214,7 +214,7 @@ answer(None)
 
   test('the text of a pod that waits for a node is followed all the same', async (t) => {
     const stop = new AbortController();
-    t.after(() => stop.abort());
+    t.onTestFinished(() => stop.abort());
     // A pod without a runner is let onto a node only by a patch, which fails here for as long as it is held.
     let held = true;
     let asked = 0;

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
-import { after, before, describe, test } from 'node:test';
 import { isDeepStrictEqual } from 'node:util';
+import { afterAll, beforeAll, describe, test } from 'vitest';
 import type { Resource } from '../../../core/kube/types.ts';
 import { eventually } from '../../support/eventually.ts';
 import { samplesOf } from '../../support/metrics.ts';
@@ -19,7 +19,7 @@ describe('the metrics of the API', () => {
   let api: ApiCluster;
   /** May read metrics and nothing else. */
   let scraper: { name: string; token: string };
-  before(async () => {
+  beforeAll(async () => {
     api = await ApiCluster.start();
     scraper = await api.user([]);
     const { client } = api.cluster;
@@ -32,7 +32,7 @@ describe('the metrics of the API', () => {
       subjects: [{ kind: 'User', apiGroup: 'rbac.authorization.k8s.io', name: scraper.name }],
     } as never);
   });
-  after(() => api.close());
+  afterAll(() => api.close());
 
   test('are for whoever may get the path /metrics, who needs no right on sessions and has none by it', async () => {
     const { token } = scraper;

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';
-import { after, before, describe, test } from 'node:test';
+import { afterAll, beforeAll, describe, test } from 'vitest';
 import { parseDocument } from 'yaml';
 import { canonicalJson, parseExact } from '../../../core/json.ts';
 import type { Agent } from '../../../core/resources/agent.ts';
@@ -25,7 +25,7 @@ describe('numbers', () => {
   let kube: RawApi;
   let caller: Caller;
   let token: string;
-  before(async () => {
+  beforeAll(async () => {
     api = await ApiCluster.start();
     api.cluster.startController();
     ({ token } = await api.user([...EVERYTHING, { verbs: ['create'], resources: ['approvals'] }]));
@@ -36,7 +36,7 @@ describe('numbers', () => {
     await api.cluster.create('echo', { agent: { command: ['cat'], result: 'Json' } });
     await api.cluster.create('says', { agent: SAYS });
   });
-  after(async () => {
+  afterAll(async () => {
     caller.remove();
     await kube.close();
     await api.close();
@@ -105,7 +105,7 @@ describe('numbers', () => {
 
   test('an event of the agent keeps every digit', async (t) => {
     const stop = new AbortController();
-    t.after(() => stop.abort());
+    t.onTestFinished(() => stop.abort());
     const lines = `{"type":"step","of":[${LOST}]}\n{"type":"done"}`;
     const agent: Agent = { ...SAYS, result: 'JsonLines', jsonLines: { resultWhen: { '/type': 'done' } } };
     await api.cluster.create('events', { agent });

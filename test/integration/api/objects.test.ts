@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { request as httpRequest } from 'node:http';
 import { connect } from 'node:net';
-import { after, before, describe, test } from 'node:test';
+import { afterAll, beforeAll, describe, test } from 'vitest';
 import { Waits } from '../../../api/waits.ts';
 import { sessionclasses, sessions, turns } from '../../../core/resources/kinds.ts';
 import { BlobStore } from '../../../core/store/blobs.ts';
@@ -17,11 +17,11 @@ const RUNS = '/v1/namespaces/default/runs';
 describe('sessions and turns over HTTP', () => {
   let api: ApiCluster;
   let token: string;
-  before(async () => {
+  beforeAll(async () => {
     api = await ApiCluster.start({ BERTH_API_MAX_WAITS: '3' });
     ({ token } = await api.user(EVERYTHING));
   });
-  after(() => api.close());
+  afterAll(() => api.close());
 
   const call = (method: string, path: string, ask: Ask = {}): Promise<Reply> =>
     api.call(method, path, { token, ...ask });

@@ -3,7 +3,7 @@ import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { after, before, describe, test } from 'node:test';
+import { afterAll, beforeAll, describe, test } from 'vitest';
 import { run, session, sessionList, turn } from '../../../api/schemas.ts';
 import { eventually } from '../../support/eventually.ts';
 import { pythonAgent } from '../../support/installation.ts';
@@ -17,12 +17,12 @@ const SESSIONS = '/v1/namespaces/default/sessions';
 describe('the API beside a controller', () => {
   let api: ApiCluster;
   let token: string;
-  before(async () => {
+  beforeAll(async () => {
     api = await ApiCluster.start();
     api.cluster.startController();
     ({ token } = await api.user(EVERYTHING));
   });
-  after(() => api.close());
+  afterAll(() => api.close());
   const call = (method: string, path: string, ask: Ask = {}) => api.call(method, path, { token, ...ask });
 
   test('a run is answered with its result', async () => {

@@ -3,7 +3,7 @@ import { type ChildProcess, execFile, spawn } from 'node:child_process';
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { after, before, describe, test } from 'node:test';
+import { afterAll, beforeAll, describe, test } from 'vitest';
 import { widgetDefinition } from '../../contract/widget.ts';
 import { type TestServer, testServer } from '../../support/api-server.ts';
 import { eventually } from '../../support/eventually.ts';
@@ -48,7 +48,7 @@ describe('kubectl works with the embedded API server', () => {
     return path;
   };
 
-  before(async () => {
+  beforeAll(async () => {
     program = (await tools()).kubectl;
     folder = await mkdtemp(join(tmpdir(), 'berth-kubectl-'));
     server = await testServer();
@@ -56,7 +56,7 @@ describe('kubectl works with the embedded API server', () => {
     await ok(['apply', '-f', await file('definition.json', JSON.stringify(widgetDefinition))]);
     await ok(['wait', '--for=condition=Established', 'crd/widgets.contract.berth.dev', '--timeout=20s']);
   });
-  after(async () => {
+  afterAll(async () => {
     for (const child of children) child.kill();
     await server.close();
     await rm(folder, { recursive: true, force: true });

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { appendFile, mkdir, rmdir, stat, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { describe, test } from 'node:test';
+import { describe, test } from 'vitest';
 import { silentLogger, systemClock } from '../../../core/system.ts';
 import { testServer } from '../../support/api-server.ts';
 import { eventually } from '../../support/eventually.ts';

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
-import { describe, test } from 'node:test';
 import { connect } from 'node:tls';
+import { describe, test } from 'vitest';
 import type { KubeObject, Resource } from '../../../core/kube/types.ts';
 import type { PodHandlers } from '../../../local/apiserver/types.ts';
 import type { TestServer } from '../../support/api-server.ts';

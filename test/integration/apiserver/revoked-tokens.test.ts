@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
-import { describe, test } from 'node:test';
 import { connect } from 'node:tls';
+import { describe, test } from 'vitest';
 import type { RequestFacts } from '../../../local/apiserver/types.ts';
 import { RawApi } from '../../support/raw-api.ts';
 import { start } from './widgets.ts';

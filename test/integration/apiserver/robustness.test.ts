@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict';
 import { X509Certificate } from 'node:crypto';
 import { request } from 'node:https';
-import { describe, test } from 'node:test';
 import { connect } from 'node:tls';
 import { gunzipSync, gzipSync } from 'node:zlib';
+import { describe, test } from 'vitest';
 import { systemClock } from '../../../core/system.ts';
 import { testServer } from '../../support/api-server.ts';
 import { start, widget, widgets, withWidgets } from './widgets.ts';

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterEach } from 'node:test';
+import { afterEach } from 'vitest';
 import type { ApiServerOptions } from '../../../local/apiserver/types.ts';
 import { widgetDefinition } from '../../contract/widget.ts';
 import { type TestServer, testServer } from '../../support/api-server.ts';

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { after, before, describe, test } from 'node:test';
+import { afterAll, beforeAll, describe, test } from 'vitest';
 import { eventually } from '../../support/eventually.ts';
 import { type ControllerProcess, Installation } from '../../support/installation.ts';
 import { ASKS_ALIVE, asked, asksAndKeepsPod, decide, SCRATCH } from './support.ts';
@@ -9,11 +9,11 @@ import { ASKS_ALIVE, asked, asksAndKeepsPod, decide, SCRATCH } from './support.t
 describe('an agent whose process waits for the decision', () => {
   let cluster: Installation;
   let controller: ControllerProcess;
-  before(async () => {
+  beforeAll(async () => {
     cluster = await Installation.start();
     controller = cluster.startController();
   });
-  after(() => cluster.stop());
+  afterAll(() => cluster.stop());
   /** What the agent was told, process by process. */
   const told = (turn: string) =>
     readFileSync(join(SCRATCH, `${turn}-alive`), 'utf8')

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
-import { after, before, describe, test } from 'node:test';
+import { afterAll, beforeAll, describe, test } from 'vitest';
 import { eventually } from '../../support/eventually.ts';
 import { type ControllerProcess, Installation } from '../../support/installation.ts';
 import { ASKS, asked, asksAndKeepsPod, decide, outputOf, SCRATCH } from './support.ts';
@@ -9,11 +9,11 @@ import { ASKS, asked, asksAndKeepsPod, decide, outputOf, SCRATCH } from './suppo
 describe('an agent that asks by its envelope', () => {
   let cluster: Installation;
   let controller: ControllerProcess;
-  before(async () => {
+  beforeAll(async () => {
     cluster = await Installation.start();
     controller = cluster.startController();
   });
-  after(() => cluster.stop());
+  afterAll(() => cluster.stop());
 
   test('is told the decision with the next request of the same turn', async () => {
     await cluster.create('asks', { agent: ASKS });

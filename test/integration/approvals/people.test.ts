@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { join } from 'node:path';
-import { after, before, describe, test } from 'node:test';
+import { afterAll, beforeAll, describe, test } from 'vitest';
 import { KubeClient } from '../../../core/kube/client.ts';
 import { loadConnection } from '../../../core/kube/config.ts';
 import { isForbidden, isInvalid } from '../../../core/kube/errors.ts';
@@ -22,14 +22,14 @@ describe('people who decide', () => {
   let caller: Caller;
   let runner: { name: string; token: string };
   let approver: { name: string; token: string };
-  before(async () => {
+  beforeAll(async () => {
     api = await ApiCluster.start();
     api.cluster.startController();
     runner = await api.user(RUN);
     approver = await api.user(APPROVE);
     caller = new Caller(join(import.meta.dirname, '..', '..', '..'), { KUBECONFIG: api.cluster.kubeconfig });
   });
-  after(async () => {
+  afterAll(async () => {
     caller.remove();
     await api.close();
   });

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { join } from 'node:path';
-import { after, before, describe, test } from 'node:test';
+import { afterAll, beforeAll, describe, test } from 'vitest';
 import { parse } from 'yaml';
 import type { StoredSession, StoredTurn } from '../../../core/resources/kinds.ts';
 import { eventually } from '../../support/eventually.ts';
@@ -13,10 +13,10 @@ const caller = new Caller(EXAMPLES);
 const js = (expression: string) => ['--', NODE, '-e', `process.stdout.write(${expression})`];
 
 let kubeconfig: string;
-before(async () => {
+beforeAll(async () => {
   kubeconfig = await caller.ok('local', 'up', '--detach');
 });
-after(async () => {
+afterAll(async () => {
   await caller.berth(['local', 'down']);
   caller.remove();
 });
@@ -262,7 +262,7 @@ describe('what cannot work is refused with 2 and leaves nothing behind:', () => 
     ['a second turn of a run', ['turn', 'named'], /takes one turn only/],
   ];
   let existing: string;
-  before(async () => {
+  beforeAll(async () => {
     existing = await everything();
   });
   for (const [what, args, message] of cases) {

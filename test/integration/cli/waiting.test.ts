@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import type { ChildProcess } from 'node:child_process';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { after, before, describe, test } from 'node:test';
+import { afterAll, beforeAll, describe, test } from 'vitest';
 import type { Stored } from '../../../core/kube/types.ts';
 import {
   type Session,
@@ -32,12 +32,12 @@ describe('waiting for a turn', () => {
   const caller = new Caller(ROOT);
   let server: TestServer;
   const env = { KUBECONFIG: join(caller.root, 'kubeconfig') };
-  before(async () => {
+  beforeAll(async () => {
     server = await testServer();
     await installManifests(server.store, [join(ROOT, 'manifests'), join(ROOT, 'manifests', 'embedded')]);
     writeFileSync(env.KUBECONFIG, JSON.stringify(server.kubeconfig('test-admin')));
   });
-  after(async () => {
+  afterAll(async () => {
     await server.close();
     caller.remove();
   });
@@ -274,7 +274,7 @@ describe('waiting for a turn', () => {
 
 describe('without a cluster', () => {
   const caller = new Caller(ROOT);
-  after(() => caller.remove());
+  afterAll(() => caller.remove());
 
   test('run ends with 3 and says how to start one', async () => {
     const { code, stdout, stderr } = await caller.berth(['run', '--', 'true']);
@@ -318,7 +318,7 @@ describe('without a cluster', () => {
 
 describe('help', () => {
   const caller = new Caller(ROOT);
-  after(() => caller.remove());
+  afterAll(() => caller.remove());
   const commands = [
     'run',
     'create',

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
-import { after, before, describe, test } from 'node:test';
+import { afterAll, beforeAll, describe, test } from 'vitest';
 import { secrets } from '../../../core/kube/resources.ts';
 import { eventually } from '../../support/eventually.ts';
 import { Installation, ONE_LEADER } from '../../support/installation.ts';
@@ -9,11 +9,11 @@ import { serverScript } from '../../support/servers.ts';
 
 describe('agents on the embedded cluster', () => {
   let cluster: Installation;
-  before(async () => {
+  beforeAll(async () => {
     cluster = await Installation.start(ONE_LEADER);
     cluster.startController();
   });
-  after(() => cluster.stop());
+  afterAll(() => cluster.stop());
 
   test('a server takes turn after turn, and a new one goes on with its state after a suspension', async () => {
     const handle = `

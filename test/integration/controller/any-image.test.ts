@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { after, before, describe, test } from 'node:test';
+import { afterAll, beforeAll, describe, test } from 'vitest';
 import { pods } from '../../../core/kube/resources.ts';
 import { type SessionClass, sessionclasses } from '../../../core/resources/kinds.ts';
 import type { SessionClassSpec } from '../../../core/resources/sessionclass.ts';
@@ -19,12 +19,12 @@ describe('runner None', () => {
   let scratch: string;
   let controller: ControllerProcess;
   let number = 0;
-  before(async () => {
+  beforeAll(async () => {
     cluster = await Installation.start();
     scratch = mkdtempSync(join(tmpdir(), 'berth-none-'));
     controller = cluster.startController();
   });
-  after(async () => {
+  afterAll(async () => {
     await cluster.stop();
     rmSync(scratch, { recursive: true, force: true });
   });
@@ -335,11 +335,11 @@ describe('runner None', () => {
 
 describe('runner Injected on the embedded cluster', () => {
   let cluster: Installation;
-  before(async () => {
+  beforeAll(async () => {
     cluster = await Installation.start();
     cluster.startController();
   });
-  after(() => cluster.stop());
+  afterAll(() => cluster.stop());
 
   test('runs the programs of this machine, whatever the image', async () => {
     const object = {

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { after, before, describe, test } from 'node:test';
+import { afterAll, beforeAll, describe, test } from 'vitest';
 import { eventually } from '../../support/eventually.ts';
 import { type ControllerProcess, Installation, pythonAgent } from '../../support/installation.ts';
 
@@ -10,12 +10,12 @@ describe('a turn that is cancelled', () => {
   let cluster: Installation;
   let scratch: string;
   let controller: ControllerProcess;
-  before(async () => {
+  beforeAll(async () => {
     cluster = await Installation.start();
     scratch = mkdtempSync(join(tmpdir(), 'berth-cancel-'));
     controller = cluster.startController();
   });
-  after(async () => {
+  afterAll(async () => {
     await cluster.stop();
     rmSync(scratch, { recursive: true, force: true });
   });

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { mkdirSync, readdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { after, before, describe, test } from 'node:test';
+import { afterAll, beforeAll, describe, test } from 'vitest';
 import { type StoredSession, turns } from '../../../core/resources/kinds.ts';
 import { eventually } from '../../support/eventually.ts';
 import { type ControllerProcess, Installation, pythonAgent } from '../../support/installation.ts';
@@ -10,11 +10,11 @@ import { countRunning } from '../../support/pod-count.ts';
 describe('a concurrency group', () => {
   let cluster: Installation;
   let controller: ControllerProcess;
-  before(async () => {
+  beforeAll(async () => {
     cluster = await Installation.start();
     controller = cluster.startController();
   });
-  after(() => cluster.stop());
+  afterAll(() => cluster.stop());
 
   test('runs four turns at once unless told otherwise, refuses none and starts none twice, also when the controller is killed', async () => {
     const folder = (name: string) => {

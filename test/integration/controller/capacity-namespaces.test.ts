@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { after, before, describe, test } from 'node:test';
+import { afterAll, beforeAll, describe, test } from 'vitest';
 import { namespaceLabels } from '../../../controller/caches/namespaces.ts';
 import { KubeClient } from '../../../core/kube/client.ts';
 import { loadConnection } from '../../../core/kube/config.ts';
@@ -25,12 +25,12 @@ const roleBindings: Resource = { ...GROUP, plural: 'rolebindings', kind: 'RoleBi
 
 describe('labels of namespaces', () => {
   let cluster: Installation;
-  before(async () => {
+  beforeAll(async () => {
     cluster = await Installation.start();
     await makeNamespace(cluster, 'team', { tier: 'gold' });
     await makeNamespace(cluster, 'secret', { tier: 'gold' });
   });
-  after(() => cluster.stop());
+  afterAll(() => cluster.stop());
   const relabel = (tier: string) =>
     cluster.client.patch(namespaces, { name: 'team' }, { metadata: { labels: { tier } } });
 

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { after, afterEach, before, describe, test } from 'node:test';
+import { afterAll, afterEach, beforeAll, describe, test } from 'vitest';
 import { collectionPath } from '../../../core/kube/paths.ts';
 import { namespaces } from '../../../core/kube/resources.ts';
 import { sessionclasses, sessions, turns } from '../../../core/resources/kinds.ts';
@@ -12,7 +12,7 @@ import { makeNamespace } from '../../support/pod-count.ts';
 describe('the queue in front of the running slots', () => {
   let cluster: Installation;
   let folder: string;
-  before(async () => {
+  beforeAll(async () => {
     cluster = await Installation.start();
     folder = join(cluster.home, 'released');
     mkdirSync(folder);
@@ -23,7 +23,7 @@ describe('the queue in front of the running slots', () => {
       await makeNamespace(cluster, name, labels);
     }
   });
-  after(() => cluster.stop());
+  afterAll(() => cluster.stop());
   let controller: ControllerProcess;
   afterEach(() => controller.kill('SIGKILL'));
 

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { after, afterEach, before, describe, test } from 'node:test';
+import { afterAll, afterEach, beforeAll, describe, test } from 'vitest';
 import { eventually } from '../../support/eventually.ts';
 import { type ControllerProcess, Installation, pythonAgent } from '../../support/installation.ts';
 import { countPods } from '../../support/pod-count.ts';
@@ -10,10 +10,10 @@ const ECHO = pythonAgent('answer(request["input"])\n');
 
 describe('a maximum of running sessions', () => {
   let cluster: Installation;
-  before(async () => {
+  beforeAll(async () => {
     cluster = await Installation.start({ BERTH_MAX_RUNNING: '5' });
   });
-  after(() => cluster.stop());
+  afterAll(() => cluster.stop());
   let controller: ControllerProcess;
   afterEach(() => controller.kill('SIGKILL'));
 

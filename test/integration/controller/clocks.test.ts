@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { after, before, describe, test } from 'node:test';
+import { afterAll, beforeAll, describe, test } from 'vitest';
 import { eventually } from '../../support/eventually.ts';
 import { type ControllerProcess, Installation, pythonAgent } from '../../support/installation.ts';
 
@@ -18,7 +18,7 @@ for (const jump of [HOUR, -HOUR]) {
   describe(`a controller whose clock is set ${jump > 0 ? 'forward' : 'back'} by an hour`, () => {
     let cluster: Installation;
     let controller: ControllerProcess;
-    before(async () => {
+    beforeAll(async () => {
       const preload = join(import.meta.dirname, '..', '..', 'support', 'clock-jumps.ts');
       cluster = await Installation.start({
         BERTH_TEST_CLOCK_MS: String(jump),
@@ -28,7 +28,7 @@ for (const jump of [HOUR, -HOUR]) {
       });
       controller = cluster.startController();
     });
-    after(() => cluster.stop());
+    afterAll(() => cluster.stop());
     const set = () => controller.child.kill('SIGUSR2');
 
     test('ends no turn, gives up no pod and deletes no session before its time', async () => {

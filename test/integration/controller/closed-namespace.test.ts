@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { after, before, test } from 'node:test';
+import { afterAll, beforeAll, test } from 'vitest';
 import type { Resource } from '../../../core/kube/types.ts';
 import { sessions } from '../../../core/resources/kinds.ts';
 import { eventually } from '../../support/eventually.ts';
@@ -20,7 +20,7 @@ const roleRef = (name: string) => ({ apiGroup: GROUP.group, kind: 'ClusterRole',
 const agent = { command: ['cat'], input: 'Text', result: 'Text' } as const;
 
 let cluster: Installation;
-before(async () => {
+beforeAll(async () => {
   cluster = await Installation.start({ BERTH_NAMESPACES: 'default,lost', ...ONE_LEADER });
   await makeNamespace(cluster, 'lost');
   // As the chart gives them where namespaces are listed.
@@ -31,7 +31,7 @@ before(async () => {
   await cluster.client.delete(clusterRoleBindings, { name: 'berth-controller' });
   await allow('default');
 });
-after(() => cluster.stop());
+afterAll(() => cluster.stop());
 
 const allow = (namespace: string) => {
   const binding = { metadata: { name: 'berth', namespace }, roleRef: roleRef('berth-controller'), subjects };

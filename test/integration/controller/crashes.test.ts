@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { after, afterEach, before, describe, test } from 'node:test';
+import { afterAll, afterEach, beforeAll, describe, test } from 'vitest';
 import { turns } from '../../../core/resources/kinds.ts';
 import { eventually } from '../../support/eventually.ts';
 import { type ControllerProcess, Installation, pythonAgent } from '../../support/installation.ts';
@@ -13,11 +13,11 @@ const MOMENTS = ['session admitted', 'pod created', 'runner bound', 'turn commit
 describe('a controller that is killed', () => {
   let cluster: Installation;
   let scratch: string;
-  before(async () => {
+  beforeAll(async () => {
     cluster = await Installation.start();
     scratch = mkdtempSync(join(tmpdir(), 'berth-crashes-'));
   });
-  after(async () => {
+  afterAll(async () => {
     await cluster.stop();
     rmSync(scratch, { recursive: true, force: true });
   });

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { after, before, describe, test } from 'node:test';
+import { afterAll, beforeAll, describe, test } from 'vitest';
 import { pods } from '../../../core/kube/resources.ts';
 import { sessions } from '../../../core/resources/kinds.ts';
 import { eventually } from '../../support/eventually.ts';
@@ -10,11 +10,11 @@ import { Installation, ONE_LEADER } from '../../support/installation.ts';
 /** What people, policies and other programs do to the objects of a session. */
 describe('a session whose objects others lay hands on', () => {
   let cluster: Installation;
-  before(async () => {
+  beforeAll(async () => {
     cluster = await Installation.start(ONE_LEADER);
     cluster.startController({ BERTH_MAX_RUNNING: '2', BERTH_GARBAGE_INTERVAL: '1s' });
   });
-  after(() => cluster.stop());
+  afterAll(() => cluster.stop());
 
   const agent = {
     command: ['sh', '-c', 'read file; until [ -e "$file" ]; do sleep 0.02; done; echo done'],

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { after, before, describe, test } from 'node:test';
+import { afterAll, beforeAll, describe, test } from 'vitest';
 import type { ReconcileContext } from '../../../controller/act/context.ts';
 import { expire } from '../../../controller/act/expire.ts';
 import { slimSession } from '../../../controller/caches/caches.ts';
@@ -13,10 +13,10 @@ const HOUR = 3_600_000;
 
 describe('the second look before a session is deleted', () => {
   let berth: BerthServer;
-  before(async () => {
+  beforeAll(async () => {
     berth = await berthServer();
   });
-  after(() => berth.close());
+  afterAll(() => berth.close());
 
   const make = (name: string) =>
     berth.admin.create(sessions, { metadata: { name, namespace }, spec: {} as Session['spec'] });

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { existsSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { after, before, describe, test } from 'node:test';
+import { afterAll, beforeAll, describe, test } from 'vitest';
 import { pods } from '../../../core/kube/resources.ts';
 import type { KubeObject, Resource, Stored } from '../../../core/kube/types.ts';
 import { sessions, turns } from '../../../core/resources/kinds.ts';
@@ -56,11 +56,11 @@ async function follow<T extends KubeObject>(
 
 describe('failures that Kubernetes reports', () => {
   let cluster: Installation;
-  before(async () => {
+  beforeAll(async () => {
     cluster = await Installation.start({ BERTH_NODE_GRACE: '1s', ...ONE_LEADER });
     cluster.startController();
   });
-  after(() => cluster.stop());
+  afterAll(() => cluster.stop());
 
   /** The session's pod, once the agent of the slow turn has said and written what it does. */
   async function slowTurn(name: string, spec: object = {}) {

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
-import { after, afterEach, before, beforeEach, describe, test } from 'node:test';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, test } from 'vitest';
 import { type Caches, informerCaches } from '../../../controller/caches/caches.ts';
 import type { GarbageTools } from '../../../controller/garbage/context.ts';
 import { sweepApprovals } from '../../../controller/garbage/sweep-approvals.ts';
@@ -56,10 +56,10 @@ describe('garbage collection', () => {
   let berth: BerthServer;
   let caches: Caches;
   const events: string[] = [];
-  before(async () => {
+  beforeAll(async () => {
     berth = await berthServer();
   });
-  after(() => berth.close());
+  afterAll(() => berth.close());
   beforeEach(async () => {
     caches = await filledCaches(berth);
   });

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { after, before, describe, test } from 'node:test';
+import { afterAll, beforeAll, describe, test } from 'vitest';
 import { sessionclasses, type Turn, turns } from '../../../core/resources/kinds.ts';
 import type { SessionClassSpec } from '../../../core/resources/sessionclass.ts';
 import { isTerminal } from '../../../core/resources/turn.ts';
@@ -20,7 +20,7 @@ const GRANTED = '20s';
 
 describe('a turn is judged by the rules it began with: its class is edited and its leader killed while it', () => {
   let cluster: Installation;
-  before(async () => {
+  beforeAll(async () => {
     cluster = await Installation.start();
     const controller = cluster.startController();
     for (const what of Object.keys(EDITS)) {
@@ -49,7 +49,7 @@ describe('a turn is judged by the rules it began with: its class is edited and i
       await decide(cluster, await asked(cluster, `lingers-${what}-1`), { decision: 'Approve' });
     }
   });
-  after(() => cluster.stop());
+  afterAll(() => cluster.stop());
 
   async function begin(name: string, spec: object, input: unknown, turn: Partial<Turn['spec']> = {}): Promise<void> {
     await cluster.createClass(name, spec as never);

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { after, before, describe, test } from 'node:test';
+import { afterAll, beforeAll, describe, test } from 'vitest';
 import type { StoredTurn } from '../../../core/resources/kinds.ts';
 import { type ControllerProcess, Installation, ONE_LEADER } from '../../support/installation.ts';
 
@@ -67,13 +67,13 @@ while n < 1000: n += s.recv(65536).count(10)'`,
 describe('a session whose agent is hostile', () => {
   let cluster: Installation;
   let controller: ControllerProcess;
-  before(async () => {
+  beforeAll(async () => {
     cluster = await Installation.start(ONE_LEADER);
     controller = cluster.startController();
     await cluster.create('neighbour', { agent });
     await cluster.create('hostile', { agent });
   });
-  after(() => cluster.stop());
+  afterAll(() => cluster.stop());
 
   for (const [i, [what, script, check]] of ATTACKS.entries()) {
     test(`${what}: its turn ends, its neighbour’s turn at the same time is right, the controller goes on`, async () => {

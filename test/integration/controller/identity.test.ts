@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { after, before, describe, test } from 'node:test';
+import { afterAll, beforeAll, describe, test } from 'vitest';
 import { acknowledgeStray } from '../../../controller/act/acknowledge.ts';
 import { bindRunner } from '../../../controller/act/bind.ts';
 import { commit } from '../../../controller/act/commit.ts';
@@ -33,11 +33,11 @@ const KEY = Buffer.alloc(32, 7);
 describe('an act that was decided upon by a cache that is behind', () => {
   let cluster: BerthServer;
   let api: KubeClient;
-  before(async () => {
+  beforeAll(async () => {
     cluster = await berthServer();
     api = cluster.admin;
   });
-  after(() => cluster.close());
+  afterAll(() => cluster.close());
 
   const ref = (name: string) => ({ namespace: 'test', name });
   const makeSession = (name: string) =>

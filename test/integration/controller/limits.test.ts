@@ -1,12 +1,12 @@
 import assert from 'node:assert/strict';
-import { after, before, describe, test } from 'node:test';
+import { afterAll, beforeAll, describe, test } from 'vitest';
 import { Installation, ONE_LEADER } from '../../support/installation.ts';
 
 const shell = (script: string) => ({ command: ['/bin/bash', '-c'], args: [script], result: 'Text' });
 
 describe('a class’s limits and patterns', () => {
   let cluster: Installation;
-  before(async () => {
+  beforeAll(async () => {
     cluster = await Installation.start(ONE_LEADER);
     cluster.startController();
     await cluster.createClass('small', {
@@ -15,7 +15,7 @@ describe('a class’s limits and patterns', () => {
       overrides: ['agent.command', 'agent.args', 'agent.result'],
     } as never);
   });
-  after(() => cluster.stop());
+  afterAll(() => cluster.stop());
 
   const run = async (name: string, of: string, script: string) => {
     await cluster.create(name, { class: of, agent: shell(script), input: null } as never);

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { after, before, describe, test } from 'node:test';
+import { afterAll, beforeAll, describe, test } from 'vitest';
 import { eventually } from '../../support/eventually.ts';
 import { type ControllerProcess, Installation, ONE_LEADER } from '../../support/installation.ts';
 import { metricsOf, samplesOf } from '../../support/metrics.ts';
@@ -15,11 +15,11 @@ printf '${FRAME}' > /proc/$p/fd/1`;
 describe('the metrics of a controller', () => {
   let cluster: Installation;
   let controller: ControllerProcess;
-  before(async () => {
+  beforeAll(async () => {
     cluster = await Installation.start({ ...ONE_LEADER, BERTH_MAX_RUNNING: '7' });
     controller = cluster.startController();
   });
-  after(() => cluster.stop());
+  afterAll(() => cluster.stop());
 
   const read = async (metric: string) => samplesOf(await metricsOf(controller), metric);
 

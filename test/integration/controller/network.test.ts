@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { after, before, describe, test } from 'node:test';
+import { afterAll, beforeAll, describe, test } from 'vitest';
 import { isNotFound } from '../../../core/kube/errors.ts';
 import { namespaces, networkPolicies, pods } from '../../../core/kube/resources.ts';
 import type { Resource } from '../../../core/kube/types.ts';
@@ -24,7 +24,7 @@ describe('what session pods may reach', () => {
       made.set(event.object.metadata.name, Number(event.object.metadata.resourceVersion));
     }
   };
-  before(async () => {
+  beforeAll(async () => {
     cluster = await Installation.start({ ...ONE_LEADER, BERTH_GARBAGE_INTERVAL: '100ms' });
     for (const resource of [pods, networkPolicies] as Resource[]) {
       const { metadata } = await cluster.client.list(resource, { namespace: 'default' });
@@ -34,7 +34,7 @@ describe('what session pods may reach', () => {
     }
     cluster.startController();
   });
-  after(() => {
+  afterAll(() => {
     stopped.abort();
     return cluster.stop();
   });
@@ -171,11 +171,11 @@ describe('what session pods may reach', () => {
 
 describe('what a class says of its pods', () => {
   let cluster: Installation;
-  before(async () => {
+  beforeAll(async () => {
     cluster = await Installation.start(ONE_LEADER);
     cluster.startController();
   });
-  after(() => cluster.stop());
+  afterAll(() => cluster.stop());
 
   test('is refused with its field where it contradicts itself', async () => {
     const refused = (spec: object, message: RegExp) =>

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { after, before, describe, test } from 'node:test';
+import { afterAll, beforeAll, describe, test } from 'vitest';
 import { persistentVolumeClaims } from '../../../core/kube/resources.ts';
 import { eventually } from '../../support/eventually.ts';
 import { Installation, ONE_LEADER, pythonAgent } from '../../support/installation.ts';
@@ -22,11 +22,11 @@ interface Answer {
 
 describe('what a session keeps', () => {
   let cluster: Installation;
-  before(async () => {
+  beforeAll(async () => {
     cluster = await Installation.start(ONE_LEADER);
     cluster.startController();
   });
-  after(() => cluster.stop());
+  afterAll(() => cluster.stop());
 
   const answer = async (turn: string) => {
     const { status } = await cluster.ended(turn);

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { after, before, describe, test } from 'node:test';
+import { afterAll, beforeAll, describe, test } from 'vitest';
 import { Installation, ONE_LEADER, pythonAgent } from '../../support/installation.ts';
 import { countPods } from '../../support/pod-count.ts';
 
@@ -16,11 +16,11 @@ answer(count)
 
 describe('at capacity', () => {
   let cluster: Installation;
-  before(async () => {
+  beforeAll(async () => {
     cluster = await Installation.start({ BERTH_MAX_RUNNING: '2', ...ONE_LEADER });
     cluster.startController();
   });
-  after(() => cluster.stop());
+  afterAll(() => cluster.stop());
 
   test('the idle session gives way to one that waits, and is woken with its state by its next turn', async () => {
     const pods = await countPods(cluster);

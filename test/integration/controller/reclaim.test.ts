@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { after, before, describe, test } from 'node:test';
+import { afterAll, beforeAll, describe, test } from 'vitest';
 import { isNotFound } from '../../../core/kube/errors.ts';
 import { pods } from '../../../core/kube/resources.ts';
 import { sessions, type Turn, turns } from '../../../core/resources/kinds.ts';
@@ -34,7 +34,7 @@ const STEPS: Step[] = [
 const NO_SWEEPS = { BERTH_GARBAGE_INTERVAL: '1h' };
 
 const scratch = mkdtempSync(join(tmpdir(), 'berth-reclaim-'));
-after(() => rmSync(scratch, { recursive: true, force: true }));
+afterAll(() => rmSync(scratch, { recursive: true, force: true }));
 
 /** Shell that adds to the state once, when the test says that the session's first turn has ended with its own. */
 const lateWriter = (session: string) =>
@@ -51,11 +51,11 @@ async function becomesIdle(cluster: Installation, session: string): Promise<void
 
 describe('an idle session', () => {
   let cluster: Installation;
-  before(async () => {
+  beforeAll(async () => {
     cluster = await Installation.start({ ...ONE_LEADER, ...NO_SWEEPS });
     cluster.startController();
   });
-  after(() => cluster.stop());
+  afterAll(() => cluster.stop());
 
   /** Counts in its state, tells what it was told, and leaves a process behind that adds to the state. */
   const agent = (late = 'true') =>

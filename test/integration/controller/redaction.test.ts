@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { after, before, describe, test } from 'node:test';
+import { afterAll, beforeAll, describe, test } from 'vitest';
 import { describeTurn } from '../../../cli/describe.ts';
 import { secrets } from '../../../core/kube/resources.ts';
 import { Installation, ONE_LEADER } from '../../support/installation.ts';
@@ -10,7 +10,7 @@ const SHORT = 'root';
 
 describe('redaction on the embedded cluster', () => {
   let cluster: Installation;
-  before(async () => {
+  beforeAll(async () => {
     cluster = await Installation.start(ONE_LEADER);
     cluster.startController();
     const object = { apiVersion: 'v1', kind: 'Secret', metadata: { name: 'db', namespace: 'default' } };
@@ -18,7 +18,7 @@ describe('redaction on the embedded cluster', () => {
     const encoded = Object.entries(data).map(([key, value]) => [key, Buffer.from(value).toString('base64')]);
     await cluster.client.create(secrets, { ...object, data: Object.fromEntries(encoded) });
   });
-  after(() => cluster.stop());
+  afterAll(() => cluster.stop());
 
   const variable = (name: string, key: string) => ({ name, valueFrom: { secretKeyRef: { name: 'db', key } } });
 

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { after, before, describe, test } from 'node:test';
+import { afterAll, beforeAll, describe, test } from 'vitest';
 import { isNotFound } from '../../../core/kube/errors.ts';
 import { blobs, sessionclasses, sessions, turns } from '../../../core/resources/kinds.ts';
 import { eventually } from '../../support/eventually.ts';
@@ -15,11 +15,11 @@ answer('o' * size)
 describe('how long things are kept', () => {
   let cluster: Installation;
   let controller: ControllerProcess;
-  before(async () => {
+  beforeAll(async () => {
     cluster = await Installation.start({ BERTH_GARBAGE_INTERVAL: '200ms' });
     controller = cluster.startController();
   });
-  after(() => cluster.stop());
+  afterAll(() => cluster.stop());
 
   const gone = (name: string) =>
     eventually(

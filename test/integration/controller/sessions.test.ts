@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { after, before, describe, test } from 'node:test';
+import { afterAll, beforeAll, describe, test } from 'vitest';
 import type { StoredTurn } from '../../../core/resources/kinds.ts';
 import { Installation, ONE_LEADER, pythonAgent } from '../../support/installation.ts';
 
@@ -14,11 +14,11 @@ print('more noise')
 
 describe('sessions on the embedded cluster', () => {
   let cluster: Installation;
-  before(async () => {
+  beforeAll(async () => {
     cluster = await Installation.start(ONE_LEADER);
     cluster.startController();
   });
-  after(() => cluster.stop());
+  afterAll(() => cluster.stop());
 
   test('a turn runs in a pod and its answer is in its status', async () => {
     await cluster.create('first', { agent: COUNTER });
@@ -122,11 +122,11 @@ answer({'digest': hashlib.sha256(open(path, 'rb').read()).hexdigest(), 'text': '
 
 describe('what goes wrong', () => {
   let cluster: Installation;
-  before(async () => {
+  beforeAll(async () => {
     cluster = await Installation.start(ONE_LEADER);
     cluster.startController();
   });
-  after(() => cluster.stop());
+  afterAll(() => cluster.stop());
   const SLOW = pythonAgent(`
 if request['input'] == 'slow':
     open(state + '/started', 'w').write('x')

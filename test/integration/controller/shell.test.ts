@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { after, before, describe, test } from 'node:test';
+import { afterAll, beforeAll, describe, test } from 'vitest';
 import { Installation, ONE_LEADER } from '../../support/installation.ts';
 
 const until = (condition: string) => `until ${condition}; do sleep 0.02; done`;
@@ -8,11 +8,11 @@ const LEAVE = `true && sleep 1000 & ${until('[ $(cat /proc/$!/comm) = sleep ]')}
 
 describe('the driver Shell on the embedded cluster', () => {
   let cluster: Installation;
-  before(async () => {
+  beforeAll(async () => {
     cluster = await Installation.start(ONE_LEADER);
     cluster.startController();
   });
-  after(() => cluster.stop());
+  afterAll(() => cluster.stop());
 
   test('a turn is a command, its output the result; what it leaves running serves the next turn', async () => {
     await cluster.create('terminal', { agent: { driver: 'Shell' } });

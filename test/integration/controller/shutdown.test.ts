@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { after, afterEach, before, describe, test } from 'node:test';
+import { afterAll, afterEach, beforeAll, describe, test } from 'vitest';
 import { leases } from '../../../core/kube/resources.ts';
 import type { RequestFacts } from '../../../local/apiserver/types.ts';
 import { eventually } from '../../support/eventually.ts';
@@ -15,11 +15,11 @@ describe('a controller that is told to stop', () => {
   let cluster: Installation;
   let scratch: string;
   const running: ControllerProcess[] = [];
-  before(async () => {
+  beforeAll(async () => {
     cluster = await Installation.start({ BERTH_LEASE_DURATION: '60s' });
     scratch = mkdtempSync(join(tmpdir(), 'berth-shutdown-'));
   });
-  after(async () => {
+  afterAll(async () => {
     await cluster.stop();
     rmSync(scratch, { recursive: true, force: true });
   });

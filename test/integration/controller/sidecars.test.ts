@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { after, before, describe, test } from 'node:test';
+import { afterAll, beforeAll, describe, test } from 'vitest';
 import type { Pod } from '../../../core/kube/builtin.ts';
 import { pods } from '../../../core/kube/resources.ts';
 import { ownedBy } from '../../../core/resources/kinds.ts';
@@ -17,11 +17,11 @@ const agent = { command: ['cat'], input: 'Text' as const, result: 'Text' as cons
 describe('pods with a sidecar', () => {
   let cluster: Installation;
   let controller: ControllerProcess;
-  before(async () => {
+  beforeAll(async () => {
     cluster = await Installation.start();
     controller = cluster.startController();
   });
-  after(() => cluster.stop());
+  afterAll(() => cluster.stop());
 
   /** The session's first pod as `like`'s was made, with a sidecar: the next controller finds it as one before it has left it. */
   async function withSidecar(name: string, like: Pod, turnUID?: string): Promise<void> {

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { existsSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { after, before, describe, test } from 'node:test';
+import { afterAll, beforeAll, describe, test } from 'vitest';
 import type { StoredSession } from '../../../core/resources/kinds.ts';
 import type { RequestFacts } from '../../../local/apiserver/types.ts';
 import { eventually } from '../../support/eventually.ts';
@@ -35,11 +35,11 @@ const persisted = ({ status }: StoredSession) => status?.conditions?.find(({ typ
 
 describe('a store that fails', () => {
   let cluster: Installation;
-  before(async () => {
+  beforeAll(async () => {
     cluster = await Installation.start(ONE_LEADER);
     cluster.startController();
   });
-  after(() => cluster.stop());
+  afterAll(() => cluster.stop());
 
   test('costs a turn its success after timeouts.persist, never its output, and holds no place after that', async () => {
     await cluster.create('unstored', { agent: WRITER, timeouts: { persist: '5s' }, suspend: true });
@@ -62,11 +62,11 @@ describe('a store that fails', () => {
 
 describe('a store', () => {
   let cluster: Installation;
-  before(async () => {
+  beforeAll(async () => {
     cluster = await Installation.start(ONE_LEADER);
     cluster.startController();
   });
-  after(() => cluster.stop());
+  afterAll(() => cluster.stop());
   const suspended = (name: string) =>
     cluster.until(name, 'suspended', ({ status }) => status?.phase === 'Suspended' && !status.podName);
 
@@ -146,11 +146,11 @@ describe('a store', () => {
 
 describe('a full store', () => {
   let cluster: Installation;
-  before(async () => {
+  beforeAll(async () => {
     cluster = await Installation.start({ ...ONE_LEADER, BERTH_STORE_CEILING_BYTES: '70000' });
     cluster.startController();
   });
-  after(() => cluster.stop());
+  afterAll(() => cluster.stop());
 
   test('does not take a state, which is said, and the pod stays until there is room', async () => {
     const filler = pythonAgent(`open(state + '/f', 'wb').write(os.urandom(35000))\nanswer(1)`);

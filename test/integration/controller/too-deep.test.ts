@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { after, before, describe, test } from 'node:test';
+import { afterAll, beforeAll, describe, test } from 'vitest';
 import { turns } from '../../../core/resources/kinds.ts';
 import { Installation, ONE_LEADER } from '../../support/installation.ts';
 
@@ -9,12 +9,12 @@ const POISON = JSON.parse('['.repeat(900) + ']'.repeat(900)) as never;
 
 describe('a turn whose input is nested hundreds deep, made with kubectl', () => {
   let cluster: Installation;
-  before(async () => {
+  beforeAll(async () => {
     cluster = await Installation.start({ ...ONE_LEADER });
     cluster.startController();
     for (const name of ['notes', 'other']) await cluster.create(name, { agent } as never);
   });
-  after(() => cluster.stop());
+  afterAll(() => cluster.stop());
 
   test('fails as InputTooDeep with the place, and the other turns of its session and of others succeed', async () => {
     await cluster.turn('notes', 'before', 'x');

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { after, before, describe, test } from 'node:test';
+import { afterAll, beforeAll, describe, test } from 'vitest';
 import { events } from '../../../core/kube/resources.ts';
 import { turns } from '../../../core/resources/kinds.ts';
 import { eventually } from '../../support/eventually.ts';
@@ -22,11 +22,11 @@ async function largest<R>(from: number, make: (size: number) => Promise<R>): Pro
 
 describe('what is as large as etcd takes', () => {
   let cluster: Installation;
-  before(async () => {
+  beforeAll(async () => {
     cluster = await Installation.start({ ...ONE_LEADER, BERTH_MAX_RUNNING: '1' });
     cluster.startController();
   });
-  after(() => cluster.stop());
+  afterAll(() => cluster.stop());
 
   const told = (name: string, reason: string) =>
     eventually(

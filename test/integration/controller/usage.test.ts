@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { after, before, describe, test } from 'node:test';
+import { afterAll, beforeAll, describe, test } from 'vitest';
 import { turns } from '../../../core/resources/kinds.ts';
 import { eventually } from '../../support/eventually.ts';
 import { Installation, ONE_LEADER } from '../../support/installation.ts';
@@ -10,12 +10,12 @@ import { Installation, ONE_LEADER } from '../../support/installation.ts';
 describe('a turn that runs', () => {
   let cluster: Installation;
   const directory = mkdtempSync(join(tmpdir(), 'berth-usage-'));
-  before(async () => {
+  beforeAll(async () => {
     cluster = await Installation.start(ONE_LEADER);
     cluster.startController();
     await cluster.createClass('open', { overrides: ['agent.command', 'agent.args', 'agent.result'] } as never);
   });
-  after(async () => {
+  afterAll(async () => {
     await cluster.stop();
     rmSync(directory, { recursive: true });
   });

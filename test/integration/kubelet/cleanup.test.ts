@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { existsSync } from 'node:fs';
-import { after, before, describe, test } from 'node:test';
+import { afterAll, beforeAll, describe, test } from 'vitest';
 import { isNotFound } from '../../../core/kube/errors.ts';
 import { eventually } from '../../support/eventually.ts';
 import { exists, processesWith } from '../../support/processes.ts';
@@ -24,10 +24,10 @@ async function leftoverPids(cluster: TestCluster, pod: string): Promise<number[]
 
 describe('the end of a pod', () => {
   let cluster: TestCluster;
-  before(async () => {
+  beforeAll(async () => {
     cluster = await TestCluster.start();
   });
-  after(() => cluster.stop());
+  afterAll(() => cluster.stop());
 
   test('by itself leaves no process, nor daemons that forked twice', async () => {
     await cluster.create('itself', LEFTOVERS);

@@ -1,4 +1,4 @@
-import { describe } from 'node:test';
+import { describe } from 'vitest';
 import { podContract } from '../../contract/pods.ts';
 import { SHELL_IMAGE, TestCluster } from './cluster.ts';
 

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
-import { after, before, describe, test } from 'node:test';
+import { afterAll, beforeAll, describe, test } from 'vitest';
 import type { PersistentVolumeClaim } from '../../../core/kube/builtin.ts';
 import { events, persistentVolumeClaims, secrets } from '../../../core/kube/resources.ts';
 import { pods } from '../../../local/kubelet/types.ts';
@@ -10,10 +10,10 @@ import { TestCluster } from './cluster.ts';
 
 describe('a pod of the embedded cluster', () => {
   let cluster: TestCluster;
-  before(async () => {
+  beforeAll(async () => {
     cluster = await TestCluster.start();
   });
-  after(() => cluster.stop());
+  afterAll(() => cluster.stop());
 
   test('is bound to the node, runs, and ends Succeeded with exit code 0 and its log', async () => {
     await cluster.create('ok', 'read line; echo "got $line"', { stdin: true });

@@ -1,14 +1,14 @@
 import assert from 'node:assert/strict';
-import { after, before, describe, test } from 'node:test';
+import { afterAll, beforeAll, describe, test } from 'vitest';
 import { eventually } from '../../support/eventually.ts';
 import { TestCluster } from './cluster.ts';
 
 describe('the log of a pod', () => {
   let cluster: TestCluster;
-  before(async () => {
+  beforeAll(async () => {
     cluster = await TestCluster.start();
   });
-  after(() => cluster.stop());
+  afterAll(() => cluster.stop());
 
   test('follows while the container runs and ends with it', async () => {
     const pieces: string[] = [];

@@ -1,15 +1,15 @@
 import assert from 'node:assert/strict';
-import { after, before, describe, test } from 'node:test';
+import { afterAll, beforeAll, describe, test } from 'vitest';
 import { eventually } from '../../support/eventually.ts';
 import { isAsleep, processesWith } from '../../support/processes.ts';
 import { TestCluster } from './cluster.ts';
 
 describe('attach', () => {
   let cluster: TestCluster;
-  before(async () => {
+  beforeAll(async () => {
     cluster = await TestCluster.start();
   });
-  after(() => cluster.stop());
+  afterAll(() => cluster.stop());
 
   test('does not repeat what was printed before it, and brings both streams and Success at the end', async () => {
     await cluster.create('late', 'echo before; read a; echo after; echo aside >&2', { stdin: true });
@@ -119,12 +119,12 @@ describe('attach', () => {
 
 describe('exec', () => {
   let cluster: TestCluster;
-  before(async () => {
+  beforeAll(async () => {
     cluster = await TestCluster.start();
     await cluster.create('main', 'sleep 1000', { stdin: true, env: [{ name: 'GREETING', value: 'hi' }] });
     await cluster.phase('main', 'Running');
   });
-  after(() => cluster.stop());
+  afterAll(() => cluster.stop());
 
   test('runs a command with the environment of the container and ends with Success', async () => {
     const stream = await cluster.exec('main', ['sh', '-c', 'echo "$GREETING"; echo aside >&2']);

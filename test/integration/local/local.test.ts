@@ -11,7 +11,7 @@ import {
 } from 'node:fs';
 import { createServer } from 'node:net';
 import { join } from 'node:path';
-import { after, before, describe, test } from 'node:test';
+import { afterAll, beforeAll, describe, test } from 'vitest';
 import { eventually } from '../../support/eventually.ts';
 import { exists, processesWith } from '../../support/processes.ts';
 import type { RawApi } from '../../support/raw-api.ts';
@@ -38,10 +38,10 @@ async function heldLease(api: RawApi) {
 
 describe('the program local', () => {
   let local: LocalProgram;
-  before(() => {
+  beforeAll(() => {
     local = new LocalProgram();
   });
-  after(() => local.remove());
+  afterAll(() => local.remove());
 
   test('up --detach prints one line, the path of a kubeconfig that works, and nothing else', async () => {
     const { code, stdout, stderr } = await local.run('up', '--detach');

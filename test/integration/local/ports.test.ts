@@ -4,7 +4,7 @@ import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { describe, test } from 'node:test';
+import { describe, test } from 'vitest';
 import { silentLogger, systemClock } from '../../../core/system.ts';
 import { freePort, Program } from '../../../local/program.ts';
 
@@ -36,12 +36,12 @@ describe('a program of the embedded cluster', () => {
 
   test('whose free port was somebody else’s by the time it listened gets another', async (t) => {
     const somebody = createServer((_, answer) => answer.writeHead(404).end()).listen(0, '127.0.0.1');
-    t.after(() => somebody.close());
+    t.onTestFinished(() => void somebody.close());
     await new Promise((resolve) => somebody.once('listening', resolve));
     const { port: taken } = somebody.address() as AddressInfo;
     // One that is free can be taken by other tests before the program listens, too.
     const { asked, program } = await startAt(taken, freePort);
-    t.after(() => program.stop());
+    t.onTestFinished(() => program.stop());
     assert.ok(asked.length > 1, `${asked}`);
     assert.equal((await fetch(`http://127.0.0.1:${asked.at(-1)}/`)).status, 200);
     await assert.rejects(

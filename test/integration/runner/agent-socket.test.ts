@@ -3,7 +3,7 @@ import { once } from 'node:events';
 import { existsSync, lstatSync, readFileSync, writeFileSync } from 'node:fs';
 import { connect } from 'node:net';
 import { join } from 'node:path';
-import { describe, test } from 'node:test';
+import { describe, test } from 'vitest';
 import { eventually } from '../../support/eventually.ts';
 import { isAsleep } from '../../support/processes.ts';
 import { RunnerHarness } from '../../support/runner-harness.ts';

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { describe, test } from 'node:test';
+import { describe, test } from 'vitest';
 import { RunnerHarness } from '../../support/runner-harness.ts';
 
 /** Asks by its envelope, then tells what it was told. Every process leaves a line in HOME. */

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { describe, test } from 'node:test';
+import { describe, test } from 'vitest';
 import { RunnerHarness } from '../../support/runner-harness.ts';
 
 /** Speaks as coding agents do: a conversation in a file of the state directory, one line of JSON after the other. */

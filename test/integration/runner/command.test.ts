@@ -1,8 +1,9 @@
 import assert from 'node:assert/strict';
 import { mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { describe, test } from 'node:test';
+import { describe, test } from 'vitest';
 import { eventually } from '../../support/eventually.ts';
+import { skipIf } from '../../support/requires.ts';
 import { noKeeper, RunnerHarness } from '../../support/runner-harness.ts';
 
 /** The runner's files for its turns; its socket is not one. */
@@ -134,7 +135,7 @@ describe('inputs and results', () => {
     assert.equal(runner.frames('log').length, 0);
   });
 
-  test('a program may open /dev/stdin, /dev/stdout and /dev/stderr', { skip: noKeeper }, async () => {
+  test('a program may open /dev/stdin, /dev/stdout and /dev/stderr', skipIf(noKeeper), async () => {
     const agent = {
       input: 'Text' as const,
       result: 'Text' as const,
@@ -317,21 +318,23 @@ console.log(start + JSON.stringify({ status: 'success', output, metadata: { m: T
     assert.equal((await plain.runTurn()).error?.code, 'CommandNotExecutable');
   });
 
-  test('a script with a missing interpreter is CommandNotFound, one without any is CommandNotExecutable', {
-    skip: noKeeper,
-  }, async () => {
-    for (const [name, text, code] of [
-      ['missing', '#!/no/such/interpreter\n', 'CommandNotFound'],
-      ['none', 'echo hello\n', 'CommandNotExecutable'],
-    ] as const) {
-      await using runner = new RunnerHarness({ agent: { command: [`./${name}`], args: [] } });
-      await runner.ready();
-      mkdirSync(runner.directory('work'), { recursive: true });
-      writeFileSync(join(runner.directory('work'), name), text, { mode: 0o755 });
-      runner.bind();
-      assert.equal((await runner.runTurn()).error?.code, code, name);
-    }
-  });
+  test(
+    'a script with a missing interpreter is CommandNotFound, one without any is CommandNotExecutable',
+    skipIf(noKeeper),
+    async () => {
+      for (const [name, text, code] of [
+        ['missing', '#!/no/such/interpreter\n', 'CommandNotFound'],
+        ['none', 'echo hello\n', 'CommandNotExecutable'],
+      ] as const) {
+        await using runner = new RunnerHarness({ agent: { command: [`./${name}`], args: [] } });
+        await runner.ready();
+        mkdirSync(runner.directory('work'), { recursive: true });
+        writeFileSync(join(runner.directory('work'), name), text, { mode: 0o755 });
+        runner.bind();
+        assert.equal((await runner.runTurn()).error?.code, code, name);
+      }
+    },
+  );
 
   test('100 MB without a line feed are read in bounded memory, the log keeps the last 1 MiB, stderr has it all', async () => {
     const args = ['head -c 100000000 /dev/zero | tr "\\0" x; head -c 10000000 /dev/zero >&2'];

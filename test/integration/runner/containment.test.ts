@@ -3,10 +3,10 @@ import { spawn } from 'node:child_process';
 import { chmodSync, copyFileSync, existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { describe, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
+import { describe, test } from 'vitest';
 import { eventually } from '../../support/eventually.ts';
-import { skipWithout } from '../../support/requires.ts';
+import { skipIf, skipWithout } from '../../support/requires.ts';
 import { hasKeeper, noKeeper, RunnerHarness } from '../../support/runner-harness.ts';
 import { longEnough } from './long-enough.ts';
 
@@ -101,7 +101,7 @@ for (const processGroup of hasKeeper ? [false, true] : [true]) {
   });
 }
 
-describe('the keeper', { skip: noKeeper }, () => {
+describe('the keeper', skipIf(noKeeper), () => {
   test('finds a daemon that left its session and group, names it, and stops it with the session', async () => {
     await using runner = await RunnerHarness.bound({ agent: { ...TEXT, args: [`${DAEMON}; ${DETACHED}`] } });
     const { leftRunning } = await runner.runTurn();
@@ -188,61 +188,63 @@ again(); again(); setInterval(() => spawn('sh', ['-c', 'trap "" TERM; for i in 1
 });
 
 /** As in an image: Node and keeper root-owned, Node executable but not readable, and another uid. */
-describe('hardening', {
-  skip: skipWithout('root', process.getuid?.() === 0, 'needs root to start a runner of another uid'),
-}, () => {
-  test('an agent of the same uid can open neither the runner’s memory nor its descriptors, and bound says hardened', async () => {
-    const place = mkdtempSync(join(tmpdir(), 'berth-hardened-'));
-    chmodSync(place, 0o755);
-    const bundle = join(place, 'runner.cjs');
-    const checkout = fileURLToPath(new URL('../../..', import.meta.url));
-    const built = spawn(join(checkout, 'node_modules/.bin/esbuild'), [
-      join(checkout, 'runner/main.ts'),
-      '--bundle',
-      '--platform=node',
-      '--format=cjs',
-      '--log-level=error',
-      `--outfile=${bundle}`,
-    ]);
-    assert.equal(await new Promise((resolve) => built.once('exit', resolve)), 0);
-    copyFileSync(process.execPath, join(place, 'node'));
-    chmodSync(join(place, 'node'), 0o711);
-    const keeper = join(checkout, 'build', 'keeper');
-    if (existsSync(keeper)) copyFileSync(keeper, join(place, 'keeper'));
-    const args = [
-      'p=$(ps -o ppid= $PPID 2>/dev/null || grep PPid /proc/$PPID/status | cut -f2); p=$(echo $p); for f in mem environ fd/0 fd/1; do if (exec 3</proc/$p/$f) 2>/dev/null; then echo open $f; else echo closed $f; fi; done; grep -c runner.cjs /proc/$p/cmdline',
-    ];
-    const command = [
-      'setpriv',
-      '--reuid=65534',
-      '--regid=65534',
-      '--clear-groups',
-      // setpriv itself still has the capability to read any file; what it starts has not.
-      'sh',
-      '-c',
-      'exec "$@"',
-      'sh',
-      join(place, 'node'),
-      '--disable-sigusr1',
-      bundle,
-    ];
-    const home = mkdtempSync(join(tmpdir(), 'berth-hardened-root-'));
-    chmodSync(home, 0o777);
-    try {
-      await using runner = new RunnerHarness({
-        command,
-        agent: { ...TEXT, args },
-        env: { BERTH_LOCAL_ROOT: join(home, 'r') },
-      });
-      await runner.ready();
-      runner.bind();
-      assert.equal((await runner.frame('bound')).message.hardened, true);
-      const output = (await runner.runTurn()).output as string;
-      const expected = ['closed mem', 'closed environ', 'closed fd/0', 'closed fd/1', '1', ''];
-      if (hasKeeper) assert.deepEqual(output.split('\n'), expected);
-    } finally {
-      rmSync(place, { recursive: true });
-      rmSync(home, { recursive: true });
-    }
-  });
-});
+describe(
+  'hardening',
+  skipIf(skipWithout('root', process.getuid?.() === 0, 'needs root to start a runner of another uid')),
+  () => {
+    test('an agent of the same uid can open neither the runner’s memory nor its descriptors, and bound says hardened', async () => {
+      const place = mkdtempSync(join(tmpdir(), 'berth-hardened-'));
+      chmodSync(place, 0o755);
+      const bundle = join(place, 'runner.cjs');
+      const checkout = fileURLToPath(new URL('../../..', import.meta.url));
+      const built = spawn(join(checkout, 'node_modules/.bin/esbuild'), [
+        join(checkout, 'runner/main.ts'),
+        '--bundle',
+        '--platform=node',
+        '--format=cjs',
+        '--log-level=error',
+        `--outfile=${bundle}`,
+      ]);
+      assert.equal(await new Promise((resolve) => built.once('exit', resolve)), 0);
+      copyFileSync(process.execPath, join(place, 'node'));
+      chmodSync(join(place, 'node'), 0o711);
+      const keeper = join(checkout, 'build', 'keeper');
+      if (existsSync(keeper)) copyFileSync(keeper, join(place, 'keeper'));
+      const args = [
+        'p=$(ps -o ppid= $PPID 2>/dev/null || grep PPid /proc/$PPID/status | cut -f2); p=$(echo $p); for f in mem environ fd/0 fd/1; do if (exec 3</proc/$p/$f) 2>/dev/null; then echo open $f; else echo closed $f; fi; done; grep -c runner.cjs /proc/$p/cmdline',
+      ];
+      const command = [
+        'setpriv',
+        '--reuid=65534',
+        '--regid=65534',
+        '--clear-groups',
+        // setpriv itself still has the capability to read any file; what it starts has not.
+        'sh',
+        '-c',
+        'exec "$@"',
+        'sh',
+        join(place, 'node'),
+        '--disable-sigusr1',
+        bundle,
+      ];
+      const home = mkdtempSync(join(tmpdir(), 'berth-hardened-root-'));
+      chmodSync(home, 0o777);
+      try {
+        await using runner = new RunnerHarness({
+          command,
+          agent: { ...TEXT, args },
+          env: { BERTH_LOCAL_ROOT: join(home, 'r') },
+        });
+        await runner.ready();
+        runner.bind();
+        assert.equal((await runner.frame('bound')).message.hardened, true);
+        const output = (await runner.runTurn()).output as string;
+        const expected = ['closed mem', 'closed environ', 'closed fd/0', 'closed fd/1', '1', ''];
+        if (hasKeeper) assert.deepEqual(output.split('\n'), expected);
+      } finally {
+        rmSync(place, { recursive: true });
+        rmSync(home, { recursive: true });
+      }
+    });
+  },
+);

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { test } from 'node:test';
+import { test } from 'vitest';
 import { RunnerHarness } from '../../support/runner-harness.ts';
 
 test('events that an agent prints faster than they can be read all arrive', async () => {

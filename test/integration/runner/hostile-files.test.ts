@@ -3,8 +3,9 @@ import { execFileSync } from 'node:child_process';
 import { lstatSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { after, afterEach, before, describe, test } from 'node:test';
+import { afterAll, afterEach, beforeAll, describe, test } from 'vitest';
 import { ContainedRunner, noContainer, stageImage } from '../../support/contained-runner.ts';
+import { skipIf } from '../../support/requires.ts';
 import { RunnerHarness } from '../../support/runner-harness.ts';
 
 /** An agent that runs what its turn brings, in the state directory, which is empty at first. */
@@ -34,14 +35,14 @@ async function restored(runner: RunnerHarness): Promise<RunnerHarness> {
 
 describe('a hostile state directory', () => {
   let runner: RunnerHarness;
-  before(async () => {
+  beforeAll(async () => {
     runner = await RunnerHarness.bound({ agent });
   });
   afterEach(async () => {
     execFileSync('rm', ['-rf', runner.directory('state')]);
     assert.equal((await runner.runTurn('echo next')).output, 'next\n', 'the session goes on');
   });
-  after(() => runner[Symbol.asyncDispose]());
+  afterAll(() => runner[Symbol.asyncDispose]());
 
   const kept: [what: string, script: string, check: string][] = [
     [
@@ -235,7 +236,7 @@ if os.fork() == 0:
   });
 });
 
-describe('a state directory that its owner cannot read', { skip: noContainer }, () => {
+describe('a state directory that its owner cannot read', skipIf(noContainer), () => {
   test('fails the turn with StateNotStored and the name, and the session goes on', async () => {
     const image = stageImage();
     await using runner = await ContainedRunner.bound({ image, agent });
@@ -253,12 +254,12 @@ describe('a hostile result file', () => {
   const envelope = '{"status":"success","output":"filed"}';
   let runner: RunnerHarness;
   let outside: string;
-  before(async () => {
+  beforeAll(async () => {
     outside = mkdtempSync(join(tmpdir(), 'berth-outside-'));
     writeFileSync(join(outside, 'result'), envelope);
     runner = await RunnerHarness.bound({ agent: { result: 'Envelope', input: 'Args', args: ['$(INPUT)'] } });
   });
-  after(async () => {
+  afterAll(async () => {
     await runner[Symbol.asyncDispose]();
     rmSync(outside, { recursive: true });
   });

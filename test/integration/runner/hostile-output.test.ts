@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { after, before, describe, test } from 'node:test';
+import { afterAll, beforeAll, describe, test } from 'vitest';
 import { FrameDecoder } from '../../../core/frames/decode.ts';
 import type { AgentSpec } from '../../../core/frames/messages.ts';
 import { validateFrame } from '../../../core/frames/validate.ts';
@@ -33,10 +33,10 @@ function assertOnlyFrames({ decoder }: RunnerHarness): void {
 
 describe('result markers', () => {
   let runner: RunnerHarness;
-  before(async () => {
+  beforeAll(async () => {
     runner = await RunnerHarness.bound({ agent: agent('Envelope') });
   });
-  after(() => runner[Symbol.asyncDispose]());
+  afterAll(() => runner[Symbol.asyncDispose]());
 
   const none = [
     [
@@ -281,10 +281,10 @@ describe('output without bounds', () => {
 
 describe('odd text and streams', () => {
   let runner: RunnerHarness;
-  before(async () => {
+  beforeAll(async () => {
     runner = await RunnerHarness.bound({ agent: agent('Text') });
   });
-  after(() => runner[Symbol.asyncDispose]());
+  afterAll(() => runner[Symbol.asyncDispose]());
 
   test('NUL bytes are part of the output', async () => {
     assert.equal((await runner.runTurn(`printf 'a\\0b'`)).output, 'a\0b');

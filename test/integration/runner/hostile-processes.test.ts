@@ -3,7 +3,7 @@ import { execFileSync, spawn } from 'node:child_process';
 import { rmSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Duplex } from 'node:stream';
-import { after, before, describe, test } from 'node:test';
+import { afterAll, beforeAll, describe, test } from 'vitest';
 import {
   ContainedRunner,
   containedCommand,
@@ -12,6 +12,7 @@ import {
   stageImage,
 } from '../../support/contained-runner.ts';
 import { eventually } from '../../support/eventually.ts';
+import { skipIf } from '../../support/requires.ts';
 
 const SUPPORT = join(import.meta.dirname, '..', '..', 'support');
 
@@ -59,12 +60,12 @@ const STOPPERS: [what: string, script: string] = [
   perl(`${IGNORE} for (1..30) { last unless fork } while (1) { kill "STOP", -1; kill "CONT", -1 }`),
 ];
 
-describe('a fork bomb', { skip: noContainer }, () => {
+describe('a fork bomb', skipIf(noContainer), () => {
   let image: string;
-  before(() => {
+  beforeAll(() => {
     image = stageImage();
   });
-  after(() => rmSync(image, { recursive: true }));
+  afterAll(() => rmSync(image, { recursive: true }));
 
   for (const [what, script, limit] of BOMBS) {
     test(`${what} is ended as ${limit}, nobody is left, and the next turn runs`, async () => {
@@ -88,15 +89,15 @@ describe('a fork bomb', { skip: noContainer }, () => {
   }
 });
 
-describe('processes that want to stay', { skip: noContainer }, () => {
+describe('processes that want to stay', skipIf(noContainer), () => {
   let image: string;
   let runner: ContainedRunner;
-  before(async () => {
+  beforeAll(async () => {
     image = stageImage();
     // Room for what all of its turns leave, and the threads of the runner.
     runner = await ContainedRunner.bound({ image, agent, processes: 256 });
   });
-  after(async () => {
+  afterAll(async () => {
     await runner[Symbol.asyncDispose]();
     rmSync(image, { recursive: true });
   });
@@ -192,7 +193,7 @@ describe('processes that want to stay', { skip: noContainer }, () => {
   });
 });
 
-describe('an agent with a clock of its own', { skip: noContainer }, () => {
+describe('an agent with a clock of its own', skipIf(noContainer), () => {
   test('is measured and timed out by the runner’s: what it makes of the time changes nothing', async () => {
     const image = stageImage();
     const library = join(image, 'faketime.so');
@@ -213,12 +214,12 @@ describe('an agent with a clock of its own', { skip: noContainer }, () => {
   });
 });
 
-describe('a keeper on its own', { skip: noContainer }, () => {
+describe('a keeper on its own', skipIf(noContainer), () => {
   let image: string;
-  before(() => {
+  beforeAll(() => {
     image = stageImage();
   });
-  after(() => rmSync(image, { recursive: true }));
+  afterAll(() => rmSync(image, { recursive: true }));
 
   /** As the runner starts it, of a user that may have so many processes. */
   function kept(limits: string, program: string[], processes: number) {

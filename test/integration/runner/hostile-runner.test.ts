@@ -2,9 +2,10 @@ import assert from 'node:assert/strict';
 import { readdirSync, readFileSync, readlinkSync, rmSync, writeFileSync } from 'node:fs';
 import { constants } from 'node:os';
 import { join } from 'node:path';
-import { after, before, describe, test } from 'node:test';
+import { afterAll, beforeAll, describe, test } from 'vitest';
 import { ContainedRunner, noContainer, stageImage } from '../../support/contained-runner.ts';
 import { eventually } from '../../support/eventually.ts';
+import { skipIf } from '../../support/requires.ts';
 
 /** An agent that runs what its turn brings. */
 const agent = { result: 'Text' as const, input: 'Args' as const, args: ['$(INPUT)'] };
@@ -56,14 +57,14 @@ END`;
 const ENDING = ['SIGHUP', 'SIGINT', 'SIGTERM'] as const;
 const OTHERS = Object.keys(constants.signals).filter((name) => !ENDING.some((ending) => ending === name));
 
-describe('a runner as in a container, and its agent', { skip: noContainer }, () => {
+describe('a runner as in a container, and its agent', skipIf(noContainer), () => {
   let image: string;
   let runner: ContainedRunner;
-  before(async () => {
+  beforeAll(async () => {
     image = stageImage();
     runner = await ContainedRunner.bound({ image, agent });
   });
-  after(async () => {
+  afterAll(async () => {
     await runner[Symbol.asyncDispose]();
     rmSync(image, { recursive: true });
   });
@@ -71,7 +72,7 @@ describe('a runner as in a container, and its agent', { skip: noContainer }, () 
   for (const target of ['runner', 'keeper']) {
     describe(`the ${target}`, () => {
       let succeeded: string[];
-      before(async () => {
+      beforeAll(async () => {
         const attacks = ATTACKS.replace('"$1"', target === 'runner' ? '1' : 'keeper');
         succeeded = JSON.parse((await runner.runTurn(attacks)).output as string);
       });
@@ -144,12 +145,12 @@ describe('a runner as in a container, and its agent', { skip: noContainer }, () 
   });
 });
 
-describe('a keeper and its agent', { skip: noContainer }, () => {
+describe('a keeper and its agent', skipIf(noContainer), () => {
   let image: string;
-  before(() => {
+  beforeAll(() => {
     image = stageImage();
   });
-  after(() => rmSync(image, { recursive: true }));
+  afterAll(() => rmSync(image, { recursive: true }));
 
   test('killed by its agent: the turn fails, daemons that detached before go too, the next turn runs', async () => {
     await using runner = await ContainedRunner.bound({ image, agent });

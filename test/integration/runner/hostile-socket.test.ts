@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { connect, type Socket } from 'node:net';
 import { join } from 'node:path';
-import { after, before, describe, test } from 'node:test';
+import { afterAll, beforeAll, describe, test } from 'vitest';
 import { eventually } from '../../support/eventually.ts';
 import { RunnerHarness } from '../../support/runner-harness.ts';
 
@@ -37,10 +37,10 @@ const memory = (runner: RunnerHarness) =>
 
 describe('BERTH_SOCKET', () => {
   let runner: RunnerHarness;
-  before(async () => {
+  beforeAll(async () => {
     runner = await RunnerHarness.bound({ agent });
   });
-  after(() => runner[Symbol.asyncDispose]());
+  afterAll(() => runner[Symbol.asyncDispose]());
 
   const refused: [what: string, line: string | Buffer][] = [
     ['a line that is no JSON', 'hello\n'],

@@ -4,9 +4,10 @@ import { chmodSync, copyFileSync, mkdtempSync, readFileSync, rmSync, writeFileSy
 import { getPriority, tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { Duplex } from 'node:stream';
-import { after, before, describe, test } from 'node:test';
+import { afterAll, beforeAll, describe, test } from 'vitest';
 import { ContainedRunner, containedCommand, noContainer, stageImage } from '../../support/contained-runner.ts';
 import { eventually } from '../../support/eventually.ts';
+import { skipIf } from '../../support/requires.ts';
 import { hasKeeper, RunnerHarness } from '../../support/runner-harness.ts';
 import { longEnough } from './long-enough.ts';
 
@@ -18,12 +19,12 @@ const TEXT = { result: 'Text' as const };
 const thread = (body: string) =>
   `perl -Mthreads -MPOSIX=uname -e 'threads->create(sub { ${body} }); syscall((uname)[4] eq "x86_64" ? 60 : 93, 0)'`;
 
-describe('an agent that takes its keeper’s open files', { skip: noContainer }, () => {
+describe('an agent that takes its keeper’s open files', skipIf(noContainer), () => {
   let image: string;
-  before(() => {
+  beforeAll(() => {
     image = stageImage();
   });
-  after(() => rmSync(image, { recursive: true }));
+  afterAll(() => rmSync(image, { recursive: true }));
 
   test('fails its turn, nobody is left, and the next turn runs', async () => {
     const agent = { ...TEXT, input: 'Args' as const, args: ['$(INPUT)'] };
@@ -37,30 +38,32 @@ describe('an agent that takes its keeper’s open files', { skip: noContainer },
   });
 });
 
-test('a program that cannot be executed takes nobody with it whom an earlier turn left', {
-  skip: noContainer,
-}, async () => {
-  const image = stageImage();
-  const program = join(image, 'program');
-  const write = (text: string) => writeFileSync(program, text, { mode: 0o755 });
-  try {
-    await using runner = await ContainedRunner.bound({ image, agent: { ...TEXT, command: [program], args: [] } });
-    write('#!/bin/bash\nsleep 300 >/dev/null 2>&1 & echo left');
-    assert.equal((await runner.runTurn()).leftRunning.length, 1);
-    write('no program');
-    assert.equal((await runner.runTurn()).error?.code, 'CommandNotExecutable');
-    write('#!/bin/bash\nexit 0');
-    assert.equal((await runner.runTurn()).outcome, 'Succeeded');
-    // The keeper of the last turn ends when the runner has heard from it.
-    const nameOf = (pid: number) => readFileSync(`/proc/${pid}/cmdline`, 'utf8').split('\0')[0];
-    const left = () => runner.others().map(nameOf).sort().join();
-    await eventually(() => left() === `${join(image, 'keeper')},sleep`, {
-      what: 'the one that is left, and its keeper',
-    });
-  } finally {
-    rmSync(image, { recursive: true });
-  }
-});
+test(
+  'a program that cannot be executed takes nobody with it whom an earlier turn left',
+  skipIf(noContainer),
+  async () => {
+    const image = stageImage();
+    const program = join(image, 'program');
+    const write = (text: string) => writeFileSync(program, text, { mode: 0o755 });
+    try {
+      await using runner = await ContainedRunner.bound({ image, agent: { ...TEXT, command: [program], args: [] } });
+      write('#!/bin/bash\nsleep 300 >/dev/null 2>&1 & echo left');
+      assert.equal((await runner.runTurn()).leftRunning.length, 1);
+      write('no program');
+      assert.equal((await runner.runTurn()).error?.code, 'CommandNotExecutable');
+      write('#!/bin/bash\nexit 0');
+      assert.equal((await runner.runTurn()).outcome, 'Succeeded');
+      // The keeper of the last turn ends when the runner has heard from it.
+      const nameOf = (pid: number) => readFileSync(`/proc/${pid}/cmdline`, 'utf8').split('\0')[0];
+      const left = () => runner.others().map(nameOf).sort().join();
+      await eventually(() => left() === `${join(image, 'keeper')},sleep`, {
+        what: 'the one that is left, and its keeper',
+      });
+    } finally {
+      rmSync(image, { recursive: true });
+    }
+  },
+);
 
 describe('a keeper with too few open files to wait for anything or to look at a process', () => {
   const take = 'prlimit --pid $PPID --nofile=3:1024';
@@ -92,12 +95,12 @@ describe('a keeper with too few open files to wait for anything or to look at a 
   });
 });
 
-describe('a container', { skip: noContainer }, () => {
+describe('a container', skipIf(noContainer), () => {
   let image: string;
-  before(() => {
+  beforeAll(() => {
     image = stageImage();
   });
-  after(() => rmSync(image, { recursive: true }));
+  afterAll(() => rmSync(image, { recursive: true }));
   const agent = { ...TEXT, input: 'Args' as const, args: ['$(INPUT)'] };
 
   test('’s agent gives way to its keeper and its runner; elsewhere it has the priority that these have', async () => {
@@ -152,36 +155,40 @@ describe('a container', { skip: noContainer }, () => {
   });
 });
 
-test('a keeper whose last look holds everybody still lets them go again, although its own are gone', {
-  skip: noContainer,
-}, async () => {
-  // Hundreds of new processes for the price of folders: the keeper reads a /proc that the test fills.
-  const { command } = containedCommand([]);
-  const namespace = command.slice(0, command.indexOf('--') + 1);
-  const asUser = command.slice(namespace.length).join(' ');
-  const script = `${asUser} bash -c 'trap "echo continued" CONT; echo up; while :; do sleep 0.05; done' </dev/null 3>&- &
+test(
+  'a keeper whose last look holds everybody still lets them go again, although its own are gone',
+  skipIf(noContainer),
+  async () => {
+    // Hundreds of new processes for the price of folders: the keeper reads a /proc that the test fills.
+    const { command } = containedCommand([]);
+    const namespace = command.slice(0, command.indexOf('--') + 1);
+    const asUser = command.slice(namespace.length).join(' ');
+    const script = `${asUser} bash -c 'trap "echo continued" CONT; echo up; while :; do sleep 0.05; done' </dev/null 3>&- &
     mount -t tmpfs tmpfs /proc
     ${asUser} "$0" processes=1,contained=1 /bin/true true </dev/null >/dev/null &
     read -r _ && mkdir $(seq -f /proc/%.0f 100001 100300) && echo made && read -r _`;
-  const folder = mkdtempSync(join(tmpdir(), 'berth-keeper-'));
-  const keeper = join(folder, 'keeper');
-  chmodSync(folder, 0o755);
-  copyFileSync(KEEPER, keeper);
-  const [unshare = '', ...args] = [...namespace, 'sh', '-c', script, keeper];
-  const inside = followed(spawn(unshare, args, { stdio: ['pipe', 'pipe', 'inherit', 'pipe'] }));
-  try {
-    await eventually(() => inside.output === 'up\n' && /^empty$/m.test(inside.said), { what: 'the end of the family' });
-    inside.child.stdin?.write('\n');
-    await eventually(() => inside.output.endsWith('made\n'), { what: 'all that are new' });
-    inside.control.write('L');
-    await eventually(() => inside.output.endsWith('continued\n'), { what: 'another that goes on' });
-    await eventually(() => /^listed$/m.test(inside.said), { what: 'the answer' });
-  } finally {
-    inside.child.kill('SIGKILL');
-    await inside.closed;
-    rmSync(folder, { recursive: true });
-  }
-});
+    const folder = mkdtempSync(join(tmpdir(), 'berth-keeper-'));
+    const keeper = join(folder, 'keeper');
+    chmodSync(folder, 0o755);
+    copyFileSync(KEEPER, keeper);
+    const [unshare = '', ...args] = [...namespace, 'sh', '-c', script, keeper];
+    const inside = followed(spawn(unshare, args, { stdio: ['pipe', 'pipe', 'inherit', 'pipe'] }));
+    try {
+      await eventually(() => inside.output === 'up\n' && /^empty$/m.test(inside.said), {
+        what: 'the end of the family',
+      });
+      inside.child.stdin?.write('\n');
+      await eventually(() => inside.output.endsWith('made\n'), { what: 'all that are new' });
+      inside.control.write('L');
+      await eventually(() => inside.output.endsWith('continued\n'), { what: 'another that goes on' });
+      await eventually(() => /^listed$/m.test(inside.said), { what: 'the answer' });
+    } finally {
+      inside.child.kill('SIGKILL');
+      await inside.closed;
+      rmSync(folder, { recursive: true });
+    }
+  },
+);
 
 describe('a process whose main thread has ended', () => {
   for (const processGroup of [false, true]) {

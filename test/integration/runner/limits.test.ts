@@ -1,10 +1,11 @@
 import assert from 'node:assert/strict';
 import { rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { after, before, describe, test } from 'node:test';
+import { afterAll, beforeAll, describe, test } from 'vitest';
 import type { AgentSpec, Limits } from '../../../core/frames/messages.ts';
 import { ContainedRunner, noContainer, stageImage } from '../../support/contained-runner.ts';
 import { eventually } from '../../support/eventually.ts';
+import { skipIf } from '../../support/requires.ts';
 import { hasKeeper, RunnerHarness } from '../../support/runner-harness.ts';
 
 assert.ok(hasKeeper, 'build the keeper first: make keeper');
@@ -370,12 +371,12 @@ test('a limited program finds its state, and its limits change nothing for the r
   assert.notEqual(state, 'Unchanged');
 });
 
-describe('sessions of one user on a node', { skip: noContainer }, () => {
+describe('sessions of one user on a node', skipIf(noContainer), () => {
   let image: string;
-  before(() => {
+  beforeAll(() => {
     image = stageImage();
   });
-  after(() => rmSync(image, { recursive: true }));
+  afterAll(() => rmSync(image, { recursive: true }));
   const agent = { result: 'Text' as const, input: 'Args' as const, args: ['$(INPUT)'] };
 
   test('have each their own number of processes: one that is at it takes nothing from the other', async () => {

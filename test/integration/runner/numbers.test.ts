@@ -3,7 +3,7 @@ import { once } from 'node:events';
 import { writeFileSync } from 'node:fs';
 import { connect } from 'node:net';
 import { join } from 'node:path';
-import { describe, test } from 'node:test';
+import { describe, test } from 'vitest';
 import type { AgentSpec, ToolSpec } from '../../../core/frames/messages.ts';
 import { parseExact } from '../../../core/json.ts';
 import { RunnerHarness } from '../../support/runner-harness.ts';

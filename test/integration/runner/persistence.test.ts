@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { describe, test } from 'node:test';
+import { describe, test } from 'vitest';
 import { eventually } from '../../support/eventually.ts';
 import { RunnerHarness } from '../../support/runner-harness.ts';
 import { longEnough } from './long-enough.ts';

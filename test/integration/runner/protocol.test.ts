@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { describe, test } from 'node:test';
+import { describe, test } from 'vitest';
 import { ASK_READY } from '../../../core/frames/encode.ts';
 import { eventually } from '../../support/eventually.ts';
 import { hasKeeper, RunnerHarness } from '../../support/runner-harness.ts';

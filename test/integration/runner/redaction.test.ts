@@ -2,8 +2,8 @@ import assert from 'node:assert/strict';
 import { randomBytes } from 'node:crypto';
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { test } from 'node:test';
 import { zstdDecompressSync } from 'node:zlib';
+import { test } from 'vitest';
 import { LEAKS } from '../../support/leaks.ts';
 import { RunnerHarness } from '../../support/runner-harness.ts';
 

@@ -1,10 +1,11 @@
 import assert from 'node:assert/strict';
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { describe, test } from 'node:test';
+import { describe, test } from 'vitest';
 import { unpackDirectory } from '../../../runner/state/unpack.ts';
 import { eventually } from '../../support/eventually.ts';
 import { exists, isAsleep } from '../../support/processes.ts';
+import { skipIf } from '../../support/requires.ts';
 import { type HarnessOptions, hasKeeper, noKeeper, RunnerHarness } from '../../support/runner-harness.ts';
 import { serverScript } from '../../support/servers.ts';
 
@@ -312,10 +313,11 @@ socket.once('data', () => process.exit(0));`;
     assert.notEqual(first.output, second.output);
   });
 
-  test('what a crash leaves behind has ended before the next turn starts, also where it ignores SIGTERM', {
-    skip: noKeeper,
-  }, async () => {
-    const handle = `
+  test(
+    'what a crash leaves behind has ended before the next turn starts, also where it ignores SIGTERM',
+    skipIf(noKeeper),
+    async () => {
+      const handle = `
 const deaf = process.env.BERTH_STATE_DIR + '/deaf';
 if (input === 'die') {
   spawn('sh', ['-c', 'trap "" TERM; echo $$ > $BERTH_STATE_DIR/new; mv $BERTH_STATE_DIR/new $BERTH_STATE_DIR/deaf; exec sleep 600'], { stdio: 'ignore' });
@@ -323,11 +325,12 @@ if (input === 'die') {
   process.exit(3);
 }
 respond(id, fs.existsSync('/proc/' + fs.readFileSync(deaf, 'utf8').trim()));`;
-    await using runner = await serving(handle);
-    assert.equal((await runner.runTurn('die')).exitCode, 3);
-    const { outcome, output, error } = await runner.runTurn();
-    assert.deepEqual([outcome, output], ['Succeeded', false], JSON.stringify(error));
-  });
+      await using runner = await serving(handle);
+      assert.equal((await runner.runTurn('die')).exitCode, 3);
+      const { outcome, output, error } = await runner.runTurn();
+      assert.deepEqual([outcome, output], ['Succeeded', false], JSON.stringify(error));
+    },
+  );
 
   test('a program that cannot be found fails the turn, not the session', async () => {
     const agent = { driver: 'Server' as const, command: ['./late'], args: [] };
@@ -375,7 +378,7 @@ if (input === 'hang') { spawn('sleep', ['600']); return; } respond(id, process.p
   });
 });
 
-describe('processes that an earlier turn left', { skip: noKeeper }, () => {
+describe('processes that an earlier turn left', skipIf(noKeeper), () => {
   const handle = `
 if (input === 'leave') {
   globalThis.child = spawn('sleep', ['600'], { detached: true });

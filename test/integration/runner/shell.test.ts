@@ -11,11 +11,11 @@ import {
 } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { describe, test } from 'node:test';
+import { describe, test } from 'vitest';
 import type { AgentSpec, Result } from '../../../core/frames/messages.ts';
 import { eventually } from '../../support/eventually.ts';
 import { exists } from '../../support/processes.ts';
-import { skipWithout } from '../../support/requires.ts';
+import { skipIf, skipWithout } from '../../support/requires.ts';
 import { type HarnessOptions, noKeeper, RunnerHarness } from '../../support/runner-harness.ts';
 import { longEnough } from './long-enough.ts';
 
@@ -187,9 +187,7 @@ until grep -q "^$TOKEN" /proc/$!/cmdline; do :; done`;
     for (let at = 0; at + 8 <= value.length; at += 1) assert.ok(!all.includes(value.slice(at, at + 8)));
   });
 
-  test('a command can give a result of its own, or fail its turn, by berth-agent', {
-    skip: noAgentTool,
-  }, async () => {
+  test('a command can give a result of its own, or fail its turn, by berth-agent', skipIf(noAgentTool), async () => {
     await using runner = await bound();
     const given = await runner.runTurn({ command: `echo noise; berth-agent result '{"n": 1}'` });
     assert.deepEqual([given.outcome, given.output, given.exitCode], ['Succeeded', { n: 1 }, 0]);
@@ -227,26 +225,28 @@ describe('the background', () => {
     ['without a keeper', { processGroup: true }],
   ];
   for (const [name, options] of kinds) {
-    test(`a command returns when its foreground work is done, ${name}`, {
-      skip: name !== 'without a keeper' && noKeeper,
-    }, async () => {
-      await using runner = await bound(options);
-      for (const command of [
-        'sleep 1000 && true & echo done',
-        'true && sleep 1000 & echo done',
-        'false || sleep 1000 2>&1 & echo done',
-        'sleep 1000 & echo done',
-        '{ sleep 1000; } & echo done',
-        '(sleep 1000 && sleep 1000) & echo done',
-      ]) {
-        const { stdout, background, exitCode } = await run(runner, `${command}; ${until('sleep 1000')}`);
-        assert.deepEqual([stdout, exitCode], ['done\n', 0], command);
-        assert.ok(
-          background.some((process) => process.command === 'sleep 1000'),
-          command,
-        );
-      }
-    });
+    test(
+      `a command returns when its foreground work is done, ${name}`,
+      skipIf(name !== 'without a keeper' && noKeeper),
+      async () => {
+        await using runner = await bound(options);
+        for (const command of [
+          'sleep 1000 && true & echo done',
+          'true && sleep 1000 & echo done',
+          'false || sleep 1000 2>&1 & echo done',
+          'sleep 1000 & echo done',
+          '{ sleep 1000; } & echo done',
+          '(sleep 1000 && sleep 1000) & echo done',
+        ]) {
+          const { stdout, background, exitCode } = await run(runner, `${command}; ${until('sleep 1000')}`);
+          assert.deepEqual([stdout, exitCode], ['done\n', 0], command);
+          assert.ok(
+            background.some((process) => process.command === 'sleep 1000'),
+            command,
+          );
+        }
+      },
+    );
   }
 
   test('what a background child printed until then is in the result', async () => {
@@ -256,18 +256,23 @@ describe('the background', () => {
     assert.deepEqual([stdout, stderr], ['early\n', 'said\n']);
   });
 
-  test('no subshell waits for the last command, and $! is its pid; verbatim there is one', {
-    skip: noKeeper,
-  }, async () => {
-    const command = `cd / && sleep 1000 & echo $!; ${until('sleep 1000')}`;
-    await using runner = await bound();
-    const { stdout, background } = await run(runner, command);
-    assert.deepEqual(background, [{ pid: Number(stdout), command: 'sleep 1000' }]);
-    await using verbatim = await bound({ agent: VERBATIM });
-    const before = await run(verbatim, command);
-    assert.equal(before.background.length, 2);
-    assert.notEqual(before.background.find((process) => process.command === 'sleep 1000')?.pid, Number(before.stdout));
-  });
+  test(
+    'no subshell waits for the last command, and $! is its pid; verbatim there is one',
+    skipIf(noKeeper),
+    async () => {
+      const command = `cd / && sleep 1000 & echo $!; ${until('sleep 1000')}`;
+      await using runner = await bound();
+      const { stdout, background } = await run(runner, command);
+      assert.deepEqual(background, [{ pid: Number(stdout), command: 'sleep 1000' }]);
+      await using verbatim = await bound({ agent: VERBATIM });
+      const before = await run(verbatim, command);
+      assert.equal(before.background.length, 2);
+      assert.notEqual(
+        before.background.find((process) => process.command === 'sleep 1000')?.pid,
+        Number(before.stdout),
+      );
+    },
+  );
 
   test('rewriteBackground: false passes every text verbatim: bash is given what the turn says', async () => {
     const command = 'true && sleep 0 & wait; tr "\\0" "\\n" </proc/$$/cmdline';
@@ -289,7 +294,7 @@ describe('the background', () => {
     await eventually(() => !exists(pid), { what: 'the end of the server' });
   });
 
-  test('nothing is orphaned when the session ends, however it detached', { skip: noKeeper }, async () => {
+  test('nothing is orphaned when the session ends, however it detached', skipIf(noKeeper), async () => {
     const runner = await bound();
     const { stdout } = await run(
       runner,
@@ -314,25 +319,27 @@ trap '' TERM; sleep 1005 & echo $!`,
     assert.equal(readFileSync(join(runner.directory('work'), 'bye'), 'utf8'), 'bye\n');
   });
 
-  test('a cancelled turn keeps what it printed and takes its own background along, not an earlier turn’s', {
-    skip: noKeeper,
-  }, async () => {
-    await using runner = await bound();
-    const earlier = Number((await run(runner, 'true && sleep 1000 & echo $!')).stdout);
-    const turn = runner.startTurn({ command: 'true && sleep 1000 & echo $! | tee pid; sleep 1000' });
-    const file = join(runner.directory('work'), 'pid');
-    await eventually(() => existsSync(file) && readFileSync(file, 'utf8').endsWith('\n'), { what: 'the pid' });
-    runner.send('cancel', { turn, outcome: 'Cancelled' });
-    const result = await runner.result(turn);
-    const own = Number(readFileSync(file, 'utf8'));
-    assert.deepEqual(
-      [result.outcome, result.error?.code, outputOf(result).stdout],
-      ['Cancelled', 'Cancelled', `${own}\n`],
-    );
-    assert.deepEqual([outputOf(result).background, exists(own), exists(earlier)], [[], false, true]);
-  });
+  test(
+    'a cancelled turn keeps what it printed and takes its own background along, not an earlier turn’s',
+    skipIf(noKeeper),
+    async () => {
+      await using runner = await bound();
+      const earlier = Number((await run(runner, 'true && sleep 1000 & echo $!')).stdout);
+      const turn = runner.startTurn({ command: 'true && sleep 1000 & echo $! | tee pid; sleep 1000' });
+      const file = join(runner.directory('work'), 'pid');
+      await eventually(() => existsSync(file) && readFileSync(file, 'utf8').endsWith('\n'), { what: 'the pid' });
+      runner.send('cancel', { turn, outcome: 'Cancelled' });
+      const result = await runner.result(turn);
+      const own = Number(readFileSync(file, 'utf8'));
+      assert.deepEqual(
+        [result.outcome, result.error?.code, outputOf(result).stdout],
+        ['Cancelled', 'Cancelled', `${own}\n`],
+      );
+      assert.deepEqual([outputOf(result).background, exists(own), exists(earlier)], [[], false, true]);
+    },
+  );
 
-  test('a turn that runs too long is stopped with all that it started', { skip: noKeeper }, async () => {
+  test('a turn that runs too long is stopped with all that it started', skipIf(noKeeper), async () => {
     await using runner = await bound();
     const result = await longEnough(
       (limitMs) => runner.runTurn({ command: 'echo begun; true && sleep 1000 & sleep 1000' }, limitMs),

@@ -7,8 +7,8 @@ import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'no
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { Readable } from 'node:stream';
-import { describe, test } from 'node:test';
 import { setTimeout as pause } from 'node:timers/promises';
+import { describe, test } from 'vitest';
 import type { Contained, Survivor } from '../../../runner/process/contained.ts';
 import { keeperStart } from '../../../runner/process/keeper.ts';
 import { eventually } from '../../support/eventually.ts';

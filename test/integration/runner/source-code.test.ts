@@ -4,8 +4,8 @@ import { spawnSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { test } from 'node:test';
-import { skipWithout } from '../../support/requires.ts';
+import { test } from 'vitest';
+import { skipIf, skipWithout } from '../../support/requires.ts';
 import { RunnerHarness } from '../../support/runner-harness.ts';
 
 const CHECKOUT = join(import.meta.dirname, '../../..');
@@ -107,44 +107,46 @@ for (const [name, root] of [
   ['the package yaml', join(CHECKOUT, 'node_modules/yaml')],
 ] as const) {
   const missing = !root || !existsSync(root);
-  test(`the source of ${name} comes back from a Shell session byte for byte, Secrets given`, {
-    skip: skipWithout('python', !missing, `${name} is not on this machine`),
-  }, async (t) => {
-    const names = Object.keys(ENV);
-    await using runner = new RunnerHarness({
-      env: Object.fromEntries(Object.values(ENV).map((value, i) => [`BERTH_SECRET_${i}`, value])),
-      agent: {
-        driver: 'Shell',
-        command: [],
-        args: [],
-        shell: { rewriteBackground: true },
-        env: names.map((variable, i) => ({ name: variable, secret: `BERTH_SECRET_${i}` })),
-        secretFiles: Object.keys(FILES).map((path) => ({ path })),
-      },
-    });
-    const folder = join(runner.root, 'berth-secrets');
-    mkdirSync(folder);
-    for (const [path, content] of Object.entries(FILES)) writeFileSync(join(folder, path), content);
-    await runner.ready();
-    runner.bind();
-    await runner.frame('bound');
-    let bytes = 0;
-    for (const { command, expected } of turnsOf(root as string)) {
-      const { output, redactions } = await runner.runTurn({ command });
+  test(
+    `the source of ${name} comes back from a Shell session byte for byte, Secrets given`,
+    skipIf(skipWithout('python', !missing, `${name} is not on this machine`)),
+    async (t) => {
+      const names = Object.keys(ENV);
+      await using runner = new RunnerHarness({
+        env: Object.fromEntries(Object.values(ENV).map((value, i) => [`BERTH_SECRET_${i}`, value])),
+        agent: {
+          driver: 'Shell',
+          command: [],
+          args: [],
+          shell: { rewriteBackground: true },
+          env: names.map((variable, i) => ({ name: variable, secret: `BERTH_SECRET_${i}` })),
+          secretFiles: Object.keys(FILES).map((path) => ({ path })),
+        },
+      });
+      const folder = join(runner.root, 'berth-secrets');
+      mkdirSync(folder);
+      for (const [path, content] of Object.entries(FILES)) writeFileSync(join(folder, path), content);
+      await runner.ready();
+      runner.bind();
+      await runner.frame('bound');
+      let bytes = 0;
+      for (const { command, expected } of turnsOf(root as string)) {
+        const { output, redactions } = await runner.runTurn({ command });
+        const { stdout } = output as { stdout: string };
+        assert.ok(Buffer.from(stdout).equals(expected), `${command}\n${firstDifference(stdout, expected.toString())}`);
+        assert.equal(redactions, undefined);
+        bytes += expected.length;
+        // What is acknowledged is not held any longer.
+        runner.send('ack', { through: runner.frames('result').at(-1)?.seq ?? 0 });
+      }
+      assert.ok(bytes > 500_000, `${bytes} bytes are no proof`);
+      // The session does hide: its Secrets are known.
+      const { output, redactions } = await runner.runTurn({ command: 'echo "$PASSWORD $API_KEY $PIN $DB_USER"' });
       const { stdout } = output as { stdout: string };
-      assert.ok(Buffer.from(stdout).equals(expected), `${command}\n${firstDifference(stdout, expected.toString())}`);
-      assert.equal(redactions, undefined);
-      bytes += expected.length;
-      // What is acknowledged is not held any longer.
-      runner.send('ack', { through: runner.frames('result').at(-1)?.seq ?? 0 });
-    }
-    assert.ok(bytes > 500_000, `${bytes} bytes are no proof`);
-    // The session does hide: its Secrets are known.
-    const { output, redactions } = await runner.runTurn({ command: 'echo "$PASSWORD $API_KEY $PIN $DB_USER"' });
-    const { stdout } = output as { stdout: string };
-    assert.deepEqual([stdout, redactions], ['[REDACTED] [REDACTED] [REDACTED] root\n', 3]);
-    t.diagnostic(`${bytes} bytes compared`);
-  });
+      assert.deepEqual([stdout, redactions], ['[REDACTED] [REDACTED] [REDACTED] root\n', 3]);
+      await t.annotate(`${bytes} bytes compared`);
+    },
+  );
 }
 
 function firstDifference(got: string, expected: string): string {

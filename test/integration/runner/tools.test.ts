@@ -1,9 +1,10 @@
 import assert from 'node:assert/strict';
 import { readdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { describe, test } from 'node:test';
+import { describe, test } from 'vitest';
 import type { AgentSpec, ToolSpec } from '../../../core/frames/messages.ts';
 import { eventually } from '../../support/eventually.ts';
+import { skipIf } from '../../support/requires.ts';
 import { type HarnessOptions, noKeeper, RunnerHarness } from '../../support/runner-harness.ts';
 
 interface Result {
@@ -203,7 +204,7 @@ describe('a tool that fails is an error result, never a failed turn', () => {
     assert.match(error?.message ?? '', /^agent\.tools gone: command: "no-such-program" is in no folder of PATH/);
   });
 
-  test('leaves no process behind, whatever it started', { skip: noKeeper }, async () => {
+  test('leaves no process behind, whatever it started', skipIf(noKeeper), async () => {
     await using runner = await tools();
     assert.equal((await call(runner, 'leaves')).result, 1);
     assert.deepEqual(runner.processes(), []);

@@ -1,11 +1,11 @@
 import assert from 'node:assert/strict';
 import { rmSync } from 'node:fs';
-import { after, describe, test } from 'node:test';
+import { afterAll, describe, test } from 'vitest';
 import { binFolder, judge, type Verdict } from './judge.ts';
 import { generatedPairs, SEED, soupPairs, writtenPairs } from './pairs.ts';
 
 const bin = binFolder();
-after(() => rmSync(bin, { recursive: true, force: true }));
+afterAll(() => rmSync(bin, { recursive: true, force: true }));
 
 function report(verdicts: Verdict[]): string {
   return verdicts
@@ -18,7 +18,7 @@ describe('what bash makes of a rewritten text', () => {
   test('written texts print, exit and leave files as the originals do', async (t) => {
     const { pairs, untouched } = writtenPairs(bin);
     const verdicts = await judge(pairs, bin);
-    t.diagnostic(`${pairs.length} written texts rewritten and compared, ${untouched} more untouched`);
+    await t.annotate(`${pairs.length} written texts rewritten and compared, ${untouched} more untouched`);
     assert.equal(report(verdicts), '');
   });
 
@@ -26,8 +26,10 @@ describe('what bash makes of a rewritten text', () => {
     const { pairs, untouched } = generatedPairs(bin);
     const verdicts = await judge(pairs, bin);
     const pids = verdicts.reduce((sum, { pidsKept }) => sum + pidsKept, 0);
-    t.diagnostic(`${pairs.length} generated texts rewritten and compared, ${untouched} more untouched, seed ${SEED}`);
-    t.diagnostic(`${pids} times $! was the pid of the last command, a child of the shell itself`);
+    await t.annotate(
+      `${pairs.length} generated texts rewritten and compared, ${untouched} more untouched, seed ${SEED}`,
+    );
+    await t.annotate(`${pids} times $! was the pid of the last command, a child of the shell itself`);
     assert.equal(report(verdicts), '');
     assert.ok(pids > 100, `only ${pids} pids were told`);
   });
@@ -35,7 +37,7 @@ describe('what bash makes of a rewritten text', () => {
   test('words in any order, as far as bash takes them, come to the same', async (t) => {
     const { pairs, untouched } = soupPairs(bin);
     const verdicts = await judge(pairs, bin, 'Unordered');
-    t.diagnostic(
+    await t.annotate(
       `${pairs.length} texts of random words rewritten and compared, ${untouched} more untouched, seed ${SEED}`,
     );
     assert.equal(report(verdicts), '');

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { randomBytes } from 'node:crypto';
-import { after, before, beforeEach, describe, test } from 'node:test';
+import { afterAll, beforeAll, beforeEach, describe, test } from 'vitest';
 import { ApiError } from '../../../core/kube/errors.ts';
 import type { KubeApi, Resource } from '../../../core/kube/types.ts';
 import { blobs, sessions } from '../../../core/resources/kinds.ts';
@@ -27,10 +27,10 @@ describe('the store of Blobs', () => {
   let key: StoreKey;
   let count = 0;
 
-  before(async () => {
+  beforeAll(async () => {
     berth = await berthServer();
   });
-  after(() => berth.close());
+  afterAll(() => berth.close());
   beforeEach(async () => {
     count += 1;
     const made = await berth.admin.create(sessions, {

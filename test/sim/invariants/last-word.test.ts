@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { describe, test } from 'node:test';
+import { describe, test } from 'vitest';
 import type { SimContainer } from '../cluster/container.ts';
 import type { ControllerCall } from '../observer.ts';
 import { LastWord } from './last-word.ts';

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { describe, test } from 'node:test';
+import { describe, test } from 'vitest';
 import type { StoredSession, StoredTurn } from '../../../core/resources/kinds.ts';
 import { Requests } from './requests.ts';
 

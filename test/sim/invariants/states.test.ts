@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { test } from 'node:test';
+import { test } from 'vitest';
 import type { StoredSession, StoredTurn } from '../../../core/resources/kinds.ts';
 import type { StateRef } from '../../../core/resources/schema.ts';
 import type { ControllerCall } from '../observer.ts';

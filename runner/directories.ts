@@ -8,6 +8,8 @@ import { SECRETS_DIRECTORY } from '../core/resources/names.ts';
 export interface Directories {
   /** BERTH_STATE_DIR: the directory that is stored. */
   state: string;
+  /** BERTH_AGENT_DIR: the agent's files, which exists only if the agent has some. */
+  agent: string;
   /** The working directory, unless the agent names its own. */
   work: string;
   /** Directory for temporary files, also HOME. */
@@ -23,6 +25,7 @@ export function directoriesUnder(localRoot: string | undefined): Directories {
   const root = localRoot ?? '/berth';
   return {
     state: join(root, 'state'),
+    agent: join(root, 'agent'),
     work: join(root, 'work'),
     tmp: localRoot ? join(localRoot, 'tmp') : '/tmp',
     secrets: join(localRoot ?? '/', SECRETS_DIRECTORY),

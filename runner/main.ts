@@ -10,6 +10,7 @@ import type { Bind, Bye } from '../core/frames/messages.ts';
 import { systemClock, systemRandom } from '../core/system.ts';
 import { hiddenBy } from '../core/text/hidden.ts';
 import { Pattern } from '../core/text/pattern.ts';
+import { unpackAgentFiles } from './agent-files.ts';
 import { answerFor } from './agent-socket/answer.ts';
 import { listenForAgent } from './agent-socket/socket.ts';
 import { directoriesUnder, located, makeDirectories, socketPath } from './directories.ts';
@@ -68,8 +69,10 @@ function start(): void {
     const agent = workingDir ? { ...bind.agent, workingDir: locate(workingDir) } : bind.agent;
     const patterns = (bind.redact ?? []).map((source) => new Pattern(source));
     const hidden = hiddenBy({ values: secrets.values(), parts, patterns, heuristics: bind.heuristics });
-    const facts = { name: session.name, uid: session.uid, incarnation, agent, secrets, hidden };
-    const own = mountPath ? { ...directories, work: locate(mountPath) } : directories;
+    const hasFiles = bind.files !== undefined;
+    const facts = { name: session.name, uid: session.uid, incarnation, agent, secrets, hidden, hasFiles };
+    const work = mountPath ? locate(mountPath) : bind.files ? directories.agent : directories.work;
+    const own = { ...directories, work };
     const tools = findTools(here);
     const path = [environment.PATH ?? '/usr/local/bin:/usr/bin:/bin', ...tools].join(':');
     const { limits = { required: false } } = bind;
@@ -83,6 +86,7 @@ function start(): void {
           persistence?.state === false ? NO_STATE : packDirectory(directories.state, maxBytes),
         unpack: (packed, digest) => unpackDirectory(directories.state, packed, digest),
       },
+      unpackFiles: (archives) => unpackAgentFiles(directories.agent, archives),
       secrets: hidden,
       ...(short && { shortSecrets: short }),
       containment,

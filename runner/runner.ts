@@ -17,6 +17,8 @@ export interface Equipment {
   /** Meter of the driver's processes. */
   meter: Meter;
   state: StateDirectory;
+  /** Fills the directory of the agent's files; throws an Error that names what was wrong. */
+  unpackFiles: (archives: readonly Buffer[]) => Promise<void>;
   /** Texts and patterns to hide. */
   secrets: Hidden;
   shortSecrets?: Bound['shortSecrets'];
@@ -123,6 +125,8 @@ export class Runner {
     switch (control.kind) {
       case 'restore':
         return session.restore(control.message, control.binary, refuseLater);
+      case 'files':
+        return session.files(control.message, control.binary, refuseLater);
       case 'turn':
       case 'approval':
         return session.turn(control.message, refuseLater);
@@ -175,7 +179,7 @@ export class Runner {
     const { clock, random, writeText, equip } = this.#options;
     const keys = keysOf(bind);
     const address = { session: bind.session.uid, incarnation: bind.incarnation };
-    const { driver, meter, state, secrets, shortSecrets, containment, hardened } = equip(bind);
+    const { driver, meter, state, unpackFiles, secrets, shortSecrets, containment, hardened } = equip(bind);
     const write = (text: string) => this.#write(text);
     const sender = new FrameSender({ ...address, boot: this.#boot, key: keys.up, random, write });
     this.#control.bound({ ...address, key: keys.down }, position);
@@ -187,6 +191,7 @@ export class Runner {
       meter,
       sender,
       state,
+      unpackFiles,
       stateKey: { session: bind.session.uid, keyId: bind.state.keyId, key: keys.state },
       secrets,
       write: writeText,

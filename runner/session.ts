@@ -1,4 +1,5 @@
 import type {
+  AgentFiles,
   Bind,
   CancelTurn,
   ControlMessages,
@@ -9,11 +10,15 @@ import type {
   StartTurn,
 } from '../core/frames/messages.ts';
 import { openState } from '../core/frames/seal.ts';
+import { ArrivingFiles } from './agent-files.ts';
 import { errorCode } from './errors.ts';
 import { PastTurns } from './past-turns.ts';
 import { EMPTY_DIGEST } from './state/archive.ts';
 import { legOf, STOP_GRACE_MS, TurnRun, type TurnSurroundings } from './turn.ts';
 import { type KnownState, sendState } from './turn-frames.ts';
+
+/** Limit of the archives with the agent's files. */
+const MAX_ARCHIVES = 64;
 
 /** Reason why a control line is not carried out. */
 export interface Refusal {
@@ -36,6 +41,10 @@ export class BoundSession {
   /** Digest of the state that is restored, or being restored. */
   #restoring: string | undefined;
   #isRestored: boolean;
+  readonly #arriving = new ArrivingFiles();
+  /** True once the agent's files are in their place, or being unpacked. */
+  #hasAllFiles: boolean;
+  #hasFiles: boolean;
   /** Told to the agent until an agent has started. */
   #restored: Bind['restored'];
   #current: TurnRun | undefined;
@@ -52,6 +61,8 @@ export class BoundSession {
     this.bind = bind;
     this.#surroundings = surroundings;
     this.#isRestored = bind.restores === undefined;
+    this.#hasAllFiles = bind.files === undefined;
+    this.#hasFiles = bind.files === undefined;
     this.#restored = bind.restored;
     this.#lastActivity = surroundings.clock.monotonic();
   }
@@ -74,6 +85,29 @@ export class BoundSession {
       } catch (error) {
         this.#restoring = undefined;
         refuse(refusal('RestoreFailed', `the state was not restored: ${errorCode(error)}`));
+      }
+    });
+    return undefined;
+  }
+
+  /** Takes one of the archives with the agent's files; the last one that was missing has them unpacked. */
+  files(message: AgentFiles, archive: Buffer, refuse: Refuse): Refusal | undefined {
+    if (this.bind.files === undefined) return refusal('AlreadyDone', 'the session was bound without files');
+    if (this.#hasAllFiles) return undefined;
+    const { index, count } = message;
+    if (!(Number.isInteger(index) && Number.isInteger(count) && 0 <= index && index < count && count <= MAX_ARCHIVES)) {
+      return refusal('Malformed', `archive ${index} of ${count}`);
+    }
+    const archives = this.#arriving.take(message, archive);
+    if (!archives) return undefined;
+    this.#hasAllFiles = true;
+    this.#queue(async () => {
+      try {
+        await this.#surroundings.unpackFiles(archives);
+        this.#hasFiles = true;
+      } catch (error) {
+        this.#hasAllFiles = false;
+        refuse(refusal('FilesFailed', (error as Error).message));
       }
     });
     return undefined;
@@ -216,6 +250,11 @@ export class BoundSession {
     if (!this.#isRestored) {
       if (this.#current === run) this.#current = undefined;
       refuse(refusal('NotRestored', `the state ${this.bind.restores?.digest} has to be restored first`));
+      return;
+    }
+    if (!this.#hasFiles) {
+      if (this.#current === run) this.#current = undefined;
+      refuse(refusal('NotRestored', 'the files of agent.files have to arrive first'));
       return;
     }
     try {

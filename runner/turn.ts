@@ -22,6 +22,7 @@ export const STOP_GRACE_MS = 5000;
 export interface TurnSurroundings extends FrameSurroundings {
   driver: Driver;
   meter: Meter;
+  unpackFiles: (archives: readonly Buffer[]) => Promise<void>;
 }
 
 /** Key of a leg. An attempt at a turn consists of legs: one up to its first question, and one from each decision on. */

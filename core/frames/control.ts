@@ -20,6 +20,7 @@ const MAX_BIND_BYTES = 4 * 1024 * 1024;
 const KINDS: Record<ControlKind, true> = {
   bind: true,
   restore: true,
+  files: true,
   turn: true,
   approval: true,
   cancel: true,

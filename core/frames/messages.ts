@@ -10,7 +10,9 @@ import type { Heuristics } from '../text/hidden.ts';
  * Protocol version, raised when an older peer could misread a message. Controller and runner support a difference of
  * one.
  */
-export const PROTOCOL_VERSION = 1;
+export const PROTOCOL_VERSION = 2;
+/** First protocol version whose runners take the agent's files. */
+export const FILES_PROTOCOL = 2;
 
 /** Limit of a plain message. The sender refuses a larger one and the receiver drops it. */
 export const MAX_MESSAGE_BYTES = 64 * 1024 * 1024;
@@ -210,6 +212,7 @@ export type RefusalCode =
   | 'UnknownRequest'
   | 'Malformed'
   | 'RestoreFailed'
+  | 'FilesFailed'
   | 'SnapshotFailed';
 
 export interface Bye {
@@ -342,12 +345,24 @@ export interface Bind {
   workspace?: { mountPath: string };
   /** Set for every incarnation but the first. */
   restored?: { workspaceReset: boolean; note: string };
+  /** The agent's files, which `files` messages will bring; a turn before them is refused. Absent: it has none. */
+  files?: { due: true };
 }
 
 /** Facts of the sealed state; the sealed bytes are the message's binary part. */
 export interface Restore {
   digest: string;
   keyId: string;
+}
+
+/**
+ * One of the archives with the agent's files, a gzipped tar; the archive is the message's binary part. The archives of
+ * one version are unpacked in the order of `index`, from 0 to `count` - 1, once all of them have arrived.
+ */
+export interface AgentFiles {
+  version: string;
+  index: number;
+  count: number;
 }
 
 export interface StartTurn {
@@ -391,6 +406,7 @@ export interface CancelTurn {
 export interface ControlMessages {
   bind: Bind;
   restore: Restore;
+  files: AgentFiles;
   turn: StartTurn;
   approval: ResumeTurn;
   cancel: CancelTurn;

@@ -169,6 +169,7 @@ const refused = z.object({
     'UnknownRequest',
     'Malformed',
     'RestoreFailed',
+    'FilesFailed',
     'SnapshotFailed',
   ]),
   message: text(),

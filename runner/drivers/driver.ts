@@ -18,6 +18,8 @@ export interface SessionFacts {
   secrets: ReadonlyMap<string, string>;
   /** Redaction rules. */
   hidden: Hidden;
+  /** True if the session has files of its agent, in BERTH_AGENT_DIR. */
+  hasFiles: boolean;
 }
 
 /** Options of every driver. */

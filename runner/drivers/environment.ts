@@ -34,6 +34,7 @@ export function agentEnvironment(
   return {
     ...env,
     BERTH_SOCKET: socketPath(directories),
+    ...(facts.hasFiles && { BERTH_AGENT_DIR: directories.agent }),
     ...(facts.agent.secretFiles && { BERTH_SECRETS_DIR: directories.secrets }),
     ...berth,
   };
@@ -44,6 +45,7 @@ export function standardVariables(facts: SessionFacts, directories: Directories)
   return (name) => {
     if (name === 'BERTH_STATE_DIR') return directories.state;
     if (name === 'BERTH_SECRETS_DIR') return directories.secrets;
+    if (name === 'BERTH_AGENT_DIR') return facts.hasFiles ? directories.agent : undefined;
     if (name === 'SESSION_UID') return facts.uid;
     return undefined;
   };

@@ -16,6 +16,8 @@ export class PodRunner {
   readonly runner: Runner;
   /** Uids of the turns that the driver was given. */
   readonly given: string[] = [];
+  /** Archives of the agent's files that were unpacked. */
+  files: string[] = [];
   /** True: lines written to the pod are lost. */
   deaf = false;
   /** Kind of control lines that are lost, as when an attach breaks before them. */
@@ -62,6 +64,9 @@ export class PodRunner {
         state: {
           pack: async () => ({ digest: EMPTY_DIGEST, bytes: EMPTY_ARCHIVE.length, packed: EMPTY_ARCHIVE, skipped: [] }),
           unpack: async () => {},
+        },
+        unpackFiles: async (archives) => {
+          this.files = archives.map(String);
         },
         secrets: hiddenBy({}),
         containment: 'Keeper',

@@ -134,6 +134,9 @@ export class Container implements SimContainer {
               content.unpack(packed);
             },
           },
+          unpackFiles: async () => {
+            await process.sleep(dice.skewed(0.5, 20));
+          },
           secrets: hiddenBy({}),
           containment: 'Keeper',
           hardened: true,

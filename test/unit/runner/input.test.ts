@@ -16,6 +16,7 @@ const facts: SessionFacts = {
   agent: { driver: 'Command', command: ['x'], args: [], env: [], input: 'Stdin', result: 'Envelope' },
   secrets: new Map(),
   hidden: hiddenBy({}),
+  hasFiles: false,
 };
 const turn = (input: unknown) => ({ turn: 't1', name: 'turn-1', index: 1, attempt: 1, input, timeoutMs: 1000 });
 const request = (input: unknown) =>

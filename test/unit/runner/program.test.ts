@@ -63,7 +63,14 @@ describe('the environment', () => {
     input: 'Stdin' as const,
     result: 'Text' as const,
   };
-  const facts = { name: 'n', uid: 'u-1', incarnation: 1, secrets: new Map([['V', 's3cret']]), hidden: hiddenBy({}) };
+  const facts = {
+    name: 'n',
+    uid: 'u-1',
+    incarnation: 1,
+    secrets: new Map([['V', 's3cret']]),
+    hidden: hiddenBy({}),
+    hasFiles: false,
+  };
 
   test('of a pod is exactly the list, and what the session sets', () => {
     const env = [

@@ -26,6 +26,7 @@ function surroundings(driver: TurnSurroundings['driver'], write: (text: string) 
     meter: new Meter({ limits: { required: false }, together: false, clock }),
     sender: new FrameSender({ ...channel, random, write }),
     state: { pack: async () => ({ ...NO_STATE, skipped: [] }), unpack: async () => {} },
+    unpackFiles: async () => {},
     stateKey: { session: channel.session, keyId: 'k', key: randomBytes(32) },
     secrets: hiddenBy({}),
     write: () => {},

@@ -1,4 +1,5 @@
-import { type Agent, isJsonPointer } from '../../core/resources/agent.ts';
+import { type Agent, isFilePath, isJsonPointer } from '../../core/resources/agent.ts';
+import { MAX_INLINE_FILES_BYTES } from '../../core/resources/limits.ts';
 import { takesArguments, toolSchemaProblem } from '../../core/resources/tool-schema.ts';
 import { namesInput } from '../../core/text/placeholders.ts';
 import type { Problem } from '../world/world.ts';
@@ -43,7 +44,12 @@ export function agentProblem(agent: Agent): Problem | undefined {
       'is set, but agent.resumeArgs is not; set the arguments to go on with, or leave it out',
     );
   }
-  return resultProblem(agent) ?? filesProblem(agent) ?? (driver === 'Tools' ? toolsProblem(agent) : undefined);
+  return (
+    resultProblem(agent) ??
+    secretFilesProblem(agent) ??
+    filesProblem(agent) ??
+    (driver === 'Tools' ? toolsProblem(agent) : undefined)
+  );
 }
 
 /** Settings that a runnerless pod gets through its pod spec; nothing would apply the others. */
@@ -54,7 +60,7 @@ export function runnerlessAgentProblem(agent: Agent): Problem | undefined {
     (field) => agent[field] !== undefined && !RUNNERLESS_FIELDS.includes(field),
   );
   if (unused) return invalid(unused, 'is set, but with the class’s runner None nobody obeys it; leave it out');
-  return filesProblem(agent);
+  return secretFilesProblem(agent);
 }
 
 function invalid(field: string, problem: string): Problem {
@@ -81,10 +87,31 @@ function resultProblem({ result = 'Envelope', jsonLines }: Agent): Problem | und
   return undefined;
 }
 
-function filesProblem({ secretFiles = [] }: Agent): Problem | undefined {
+function secretFilesProblem({ secretFiles = [] }: Agent): Problem | undefined {
   const paths = secretFiles.map(({ path }) => path);
   const inside = paths.find((path) => paths.some((other) => path.startsWith(`${other}/`)));
   return inside ? invalid('secretFiles', `"${inside}" is below another file; choose another path`) : undefined;
+}
+
+/** The first problem with the session's own files; those of ConfigMaps are checked when they are unpacked. */
+function filesProblem({ files = [] }: Agent): Problem | undefined {
+  let bytes = 0;
+  for (const { items = [], inline = {} } of files) {
+    const paths = [...items.map(({ path }) => path), ...Object.keys(inline)];
+    const wrong = paths.find((path) => !isFilePath(path));
+    if (wrong !== undefined) {
+      return invalid(
+        'files',
+        `${JSON.stringify(wrong)} is no relative path of at most 253 characters without "." and ".."`,
+      );
+    }
+    for (const [path, content] of Object.entries(inline)) bytes += Buffer.byteLength(path) + Buffer.byteLength(content);
+  }
+  if (bytes <= MAX_INLINE_FILES_BYTES) return undefined;
+  return invalid(
+    'files',
+    `the inline files have ${bytes} bytes; at most ${MAX_INLINE_FILES_BYTES} are allowed: put them into a ConfigMap`,
+  );
 }
 
 function toolsProblem({ tools = [], command = [], args = [], input }: Agent): Problem | undefined {

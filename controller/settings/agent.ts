@@ -1,5 +1,5 @@
 import type { AgentSpec, ToolSpec } from '../../core/frames/messages.ts';
-import type { Agent, EnvVar } from '../../core/resources/agent.ts';
+import type { Agent, AgentFile, EnvVar } from '../../core/resources/agent.ts';
 import { parseDuration } from '../../core/resources/duration.ts';
 import type { SessionClassSpec } from '../../core/resources/sessionclass.ts';
 import type { Problem } from '../world/world.ts';
@@ -17,6 +17,8 @@ export interface AgentSettings {
   secrets: { variable: string; name: string; key: string }[];
   /** Files of the runner's container that the kubelet makes from Secrets. */
   secretFiles: { path: string; name: string; key: string }[];
+  /** Sources of the agent's files: the class's, then the session's. */
+  files: readonly AgentFile[];
 }
 
 /** Merges the session's settings over its class's, and `given` variables under both; or the problem with the result. */
@@ -26,7 +28,8 @@ export function agentSettings(
   given: EnvVar[] = [],
   runner: SessionClassSpec['runner'] = 'Embedded',
 ): AgentSettings | Problem {
-  const merged: Agent = { ...inherited(own, defaults), ...own };
+  const files = [...(defaults.files ?? []), ...(own.files ?? [])];
+  const merged: Agent = { ...inherited(own, defaults), ...own, ...(files.length > 0 ? { files } : {}) };
   const problem = runner === 'None' ? runnerlessAgentProblem(merged) : agentProblem(merged);
   if (problem) return problem;
   const {
@@ -42,7 +45,7 @@ export function agentSettings(
     maxParallel = DEFAULT_PARALLEL,
   } = merged;
   const { env, secrets } = environment(given, defaults.env ?? [], own.env ?? []);
-  const secretFiles = files(defaults.secretFiles ?? [], own.secretFiles ?? []);
+  const secretFiles = uniquePaths(defaults.secretFiles ?? [], own.secretFiles ?? []);
   const resumeArgs = own.resumeArgs ?? (own.command || own.args ? undefined : merged.resumeArgs);
   return {
     agent: {
@@ -64,6 +67,7 @@ export function agentSettings(
     },
     secrets,
     secretFiles,
+    files,
   };
 }
 
@@ -84,7 +88,7 @@ function lines(spec: NonNullable<Agent['jsonLines']>): NonNullable<AgentSpec['js
 }
 
 /** Later files replace earlier ones of the same path. */
-function files(...lists: NonNullable<Agent['secretFiles']>[]): AgentSettings['secretFiles'] {
+function uniquePaths(...lists: NonNullable<Agent['secretFiles']>[]): AgentSettings['secretFiles'] {
   const byPath = new Map(lists.flat().map(({ path, secretKeyRef }) => [path, { path, ...secretKeyRef }]));
   return [...byPath.values()];
 }

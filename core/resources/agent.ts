@@ -1,5 +1,6 @@
 import * as z from 'zod';
-import { anyJson, duration, rules } from './schema.ts';
+import { MAX_INLINE_FILES_BYTES } from './limits.ts';
+import { anyJson, dnsSubdomain, duration, rules } from './schema.ts';
 
 const secretKeyRef = () =>
   z.strictObject({
@@ -48,6 +49,71 @@ const secretFile = z.strictObject({
     'Its content, from a Secret of the namespace that the class allows to be named.',
   ),
 });
+
+/** Relative path of one of the agent's files. Names of any characters are allowed but those of the path itself. */
+const FILE_PATH = /^(?!\.{1,2}(\/|$))[^/\0]+(\/(?!\.{1,2}(\/|$))[^/\0]+)*$/;
+
+export const isFilePath = (text: string): boolean => text.length <= 253 && FILE_PATH.test(text);
+
+const configMapKey = () => z.string().min(1).max(253);
+
+const agentFile = z
+  .strictObject({
+    configMap: dnsSubdomain()
+      .optional()
+      .describe(
+        'A ConfigMap of the session’s namespace with the label berth.dev/agent-files: "true"; each key becomes a file of that name.',
+      ),
+    items: z
+      .array(
+        z.strictObject({
+          key: configMapKey().describe('The key in the ConfigMap.'),
+          path: z
+            .string()
+            .max(253)
+            .regex(/^[^/]/, 'must be a relative path')
+            .describe('Where the file is below $(BERTH_AGENT_DIR).'),
+          mode: z
+            .int()
+            .min(0)
+            .max(0o777)
+            .optional()
+            .describe('Its mode: 0555 if anybody may execute it, otherwise 0444. Default 0444.'),
+        }),
+      )
+      .min(1)
+      .max(256)
+      .meta({ 'x-kubernetes-list-type': 'map', 'x-kubernetes-list-map-keys': ['path'] })
+      .optional()
+      .describe('Which keys become files, and which ones. Default: all keys.'),
+    archive: configMapKey()
+      .optional()
+      .describe(
+        'Instead of items: the key of binaryData with a gzipped tar archive of the files, as `berth run --with` makes it.',
+      ),
+    inline: z
+      .record(z.string(), z.string().max(MAX_INLINE_FILES_BYTES))
+      .meta({ maxProperties: 64 })
+      .optional()
+      .describe('Files by their paths below $(BERTH_AGENT_DIR), with their contents; 16 KiB in all.'),
+  })
+  .meta(
+    rules(
+      {
+        rule: 'has(self.configMap) != has(self.inline)',
+        message: 'set exactly one of configMap and inline',
+      },
+      {
+        rule: 'has(self.configMap) || !(has(self.items) || has(self.archive))',
+        message: 'items and archive are keys of a ConfigMap; set configMap, or leave them out',
+      },
+      {
+        rule: '!(has(self.items) && has(self.archive))',
+        message: 'an archive has the paths of its files; set items or archive',
+      },
+    ),
+  );
+export type AgentFile = z.infer<typeof agentFile>;
 
 const POINTER = /^(\/([^~/]|~[01])*)*$/;
 
@@ -130,7 +196,7 @@ export const agent = z.strictObject({
     .max(256)
     .optional()
     .describe(
-      'More arguments. $(BERTH_STATE_DIR), $(BERTH_SECRETS_DIR) and $(SESSION_UID) in them are replaced, with input Args also $(INPUT) and $(INPUT.field).',
+      'More arguments. $(BERTH_AGENT_DIR), $(BERTH_STATE_DIR), $(BERTH_SECRETS_DIR) and $(SESSION_UID) in them are replaced, with input Args also $(INPUT) and $(INPUT.field).',
     ),
   resumeArgs: z
     .array(z.string().max(32_768))
@@ -153,14 +219,14 @@ export const agent = z.strictObject({
     .max(4096)
     .regex(/^\//, 'must be an absolute path')
     .optional()
-    .describe('An existing directory of the image. Default: an empty one.'),
+    .describe('An existing directory of the image. Default: that of agent.files, otherwise an empty one.'),
   env: z
     .array(envVar)
     .max(128)
     .meta({ 'x-kubernetes-list-type': 'map', 'x-kubernetes-list-map-keys': ['name'] })
     .optional()
     .describe(
-      'Variables added to the agent’s environment. $(BERTH_STATE_DIR), $(BERTH_SECRETS_DIR) and $(SESSION_UID) in values are replaced.',
+      'Variables added to the agent’s environment. $(BERTH_AGENT_DIR), $(BERTH_STATE_DIR), $(BERTH_SECRETS_DIR) and $(SESSION_UID) in values are replaced.',
     ),
   secretFiles: z
     .array(secretFile)
@@ -168,6 +234,14 @@ export const agent = z.strictObject({
     .meta({ 'x-kubernetes-list-type': 'map', 'x-kubernetes-list-map-keys': ['path'] })
     .optional()
     .describe('Files with the content of Secrets, read-only, below the directory that $(BERTH_SECRETS_DIR) names.'),
+  files: z
+    .array(agentFile)
+    .max(16)
+    .meta({ 'x-kubernetes-list-type': 'atomic' })
+    .optional()
+    .describe(
+      'Files of the agent, read-only in the directory that $(BERTH_AGENT_DIR) names, which is the working directory unless another is set. They are there before the first turn of every incarnation. The class’s files come first; later ones replace earlier ones of the same path.',
+    ),
   input: z
     .enum(['Stdin', 'Text', 'File', 'Args'])
     .optional()

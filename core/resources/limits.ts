@@ -23,6 +23,8 @@ export const MAX_METADATA_BYTES = 4 * KiB;
 export const MAX_PROMPT_BYTES = 4 * KiB;
 /** Limits of the payload of a question, and of the response beside the decision. */
 export const MAX_PAYLOAD_BYTES = 16 * KiB;
+/** Limit of the files in `agent.files[].inline` together, paths and contents. */
+export const MAX_INLINE_FILES_BYTES = 16 * KiB;
 /** Limit of one event of an agent. */
 export const MAX_EVENT_BYTES = 16 * KiB;
 /** Limit of the named processes that a turn left running. */

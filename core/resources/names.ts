@@ -15,6 +15,8 @@ export const LABEL_BLOB_KIND = 'berth.dev/blob-kind';
 export const LABEL_CLASS = 'berth.dev/class';
 /** Label of pods and their NetworkPolicy: see `networkKey`. */
 export const LABEL_NETWORK = 'berth.dev/network';
+/** Label of ConfigMaps that Berth may read, with the value "true". */
+export const LABEL_AGENT_FILES = 'berth.dev/agent-files';
 export const LABEL_MANAGED_BY = 'app.kubernetes.io/managed-by';
 export const MANAGED_BY = 'berth';
 

@@ -8,6 +8,7 @@ export const OVERRIDABLE = [
   'agent.workingDir',
   'agent.env',
   'agent.secretFiles',
+  'agent.files',
   'agent.input',
   'agent.result',
   'agent.jsonLines',

@@ -1,7 +1,12 @@
-import { PROTOCOL_VERSION } from '../../core/frames/messages.ts';
+import { FILES_PROTOCOL, PROTOCOL_VERSION } from '../../core/frames/messages.ts';
 import { stateKey } from '../../core/frames/seal.ts';
+import type { ConfigMap } from '../../core/kube/builtin.ts';
+import { isNotFound } from '../../core/kube/errors.ts';
+import { configMaps } from '../../core/kube/resources.ts';
+import type { AgentFile } from '../../core/resources/agent.ts';
 import type { StateRef } from '../../core/resources/schema.ts';
 import type { Effective } from '../settings/effective.ts';
+import { AgentFilesError, fileArchives } from '../settings/file-archives.ts';
 import type { Kept } from '../settings/persistence.ts';
 import { timeoutMs } from '../settings/timeouts.ts';
 import { learn } from '../world/learn.ts';
@@ -29,6 +34,11 @@ export async function bindRunner(context: ReconcileContext, settings: Effective)
     learn(memory, { fact: 'StartProblem', problem: { reason: 'ProtocolUnsupported', message } });
     return;
   }
+  if (settings.files.length > 0 && protocol < FILES_PROTOCOL) {
+    const message = `The runner in image "${settings.image}" speaks protocol ${protocol}, which has no agent.files; use the image of this release.`;
+    learn(memory, { fact: 'StartProblem', problem: { reason: 'ProtocolUnsupported', message } });
+    return;
+  }
   const state = session.status?.state;
   const keyId = state?.keyId ?? effects.keys.current.id;
   const master = effects.keys.byId.get(keyId);
@@ -42,6 +52,8 @@ export async function bindRunner(context: ReconcileContext, settings: Effective)
   const incarnation = session.status?.incarnation ?? 0;
   const workspaceReset = incarnation > 1 && !(kept.workspace && (await keepsWorkspace(context)));
   const sealed = state ? await load(context, state) : undefined;
+  const files = await agentFiles(context, settings.files);
+  if (!files) return;
   // A pod that never became one's own leaves nothing to be restored from.
   const ranBefore =
     session.status?.lastTurn !== undefined ||
@@ -72,16 +84,42 @@ export async function bindRunner(context: ReconcileContext, settings: Effective)
             },
           }),
       ...(kept.workspace ? { workspace: { mountPath: kept.workspace.mountPath } } : {}),
+      ...(files.length > 0 ? { files: { due: true as const } } : {}),
       ...(incarnation > 1 && (ranBefore || state)
         ? { restored: { workspaceReset, note: restoreNote(kept, workspaceReset) } }
         : {}),
     },
     state && sealed ? { digest: state.digest, keyId: state.keyId, sealed } : undefined,
+    files,
   );
   effects.log.info(
     { session: key, incarnation: session.status?.incarnation, restored: Boolean(state) },
     'runner bound',
   );
+}
+
+/** The archives of the agent's files; undefined where they cannot be had, and the reason is told while it is tried again. */
+async function agentFiles(
+  { effects, world, memory, signal }: ReconcileContext,
+  sources: readonly AgentFile[],
+): Promise<Buffer[] | undefined> {
+  const { namespace } = world.session.metadata;
+  const names = new Set(sources.flatMap(({ configMap }) => (configMap === undefined ? [] : [configMap])));
+  const found = new Map<string, ConfigMap>();
+  for (const name of names) {
+    const configMap = await effects.api.get(configMaps, { namespace, name }, { signal }).catch((error: unknown) => {
+      if (isNotFound(error)) return undefined;
+      throw error;
+    });
+    if (configMap) found.set(name, configMap);
+  }
+  try {
+    return await fileArchives(sources, found);
+  } catch (error) {
+    if (!(error instanceof AgentFilesError)) throw error;
+    learn(memory, { fact: 'StartProblem', problem: { reason: 'AgentFilesMissing', message: error.message } });
+    return undefined;
+  }
 }
 
 /** Without its state a session does not start: the reason is told while it is tried again. */

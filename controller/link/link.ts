@@ -1,3 +1,4 @@
+import { createHash } from 'node:crypto';
 import { type DecoderCounters, FrameDecoder, type FrameEvent } from '../../core/frames/decode.ts';
 import { bindText } from '../../core/frames/encode.ts';
 import type { Bind, ControlKind, ControlMessages, Frame, Pong, Ready, Refused } from '../../core/frames/messages.ts';
@@ -141,7 +142,11 @@ export class Link {
    * Answers `ready` of an unbound runner; `restore` follows at once where there is a state. Repeated for a bound runner
    * that lacks its whole state, as its refusal shows; the suspension that it refused meanwhile is asked for again.
    */
-  bind(bind: Omit<Bind, 'keys'>, sealedState?: { digest: string; keyId: string; sealed: Buffer }): void {
+  bind(
+    bind: Omit<Bind, 'keys'>,
+    sealedState?: { digest: string; keyId: string; sealed: Buffer },
+    files: readonly Buffer[] = [],
+  ): void {
     const begun = this.#binding.begin();
     if (!begun) return;
     const { boot, keys } = begun;
@@ -150,6 +155,10 @@ export class Link {
     if (sealedState) {
       const { sealed, ...facts } = sealedState;
       this.#send('restore', facts, sealed);
+    }
+    const version = files.length > 0 ? versionOf(files) : '';
+    for (const [index, archive] of files.entries()) {
+      this.#send('files', { version, index, count: files.length }, archive);
     }
     this.#suspendAgain();
     this.#heartbeat.expectAnswer();
@@ -378,4 +387,11 @@ export class Link {
     this.#view = view;
     this.#options.onChange();
   }
+}
+
+/** Digest of archives in their order: equal for equal archives. */
+function versionOf(archives: readonly Buffer[]): string {
+  const hash = createHash('sha256');
+  for (const archive of archives) hash.update(createHash('sha256').update(archive).digest());
+  return hash.digest('hex');
 }

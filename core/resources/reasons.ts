@@ -60,6 +60,10 @@ export const reasons = {
     'The class was edited after the pod was made; the edit takes effect with the session’s next incarnation.',
   UpToDate: 'The session has no pod that was made from an older generation of its class.',
 
+  // Session: agent.files
+  AgentFilesMissing:
+    'A ConfigMap that agent.files names is not there, lacks the label berth.dev/agent-files: "true" or lacks a key; the message names it. The session starts once it is there.',
+
   // Session: SecretsHidden
   SecretsHidden: 'All Secrets of the agent are long enough to be hidden in outputs.',
   SecretTooShort:

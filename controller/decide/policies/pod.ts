@@ -104,6 +104,13 @@ export const silent: Policy = (draft) => {
     draft.actions.push({ do: 'CloseLink' }, { do: 'DeletePod', pod, why: 'state not restored' });
     return 'Stop';
   }
+  if (link.refused?.code === 'FilesFailed') {
+    const message = `The agent's files could not be unpacked: ${link.refused.message}`;
+    draft.problems.Pod = { reason: 'StartFailed', message };
+    failLive(draft, 'StartFailed', message);
+    draft.actions.push({ do: 'CloseLink' }, { do: 'DeletePod', pod, why: 'agent files not unpacked' });
+    return 'Stop';
+  }
   // A pod that has never answered is still starting: `timeouts.start` applies.
   if (link.phase === 'Opening' && !boundBefore(draft, pod.metadata.uid)) return undefined;
   // Attaches fail only to this pod: its node may be well, but the kubelet or the way to it is not. If no pod answers,

@@ -250,6 +250,27 @@ test('a turn that is sent twice runs once', async () => {
   assert.deepEqual(pod.given, ['turn-1']);
 });
 
+test('the files of the agent follow the binding, and a turn waits for all of them', async () => {
+  const { clock, pod, link } = await setUp();
+  await clock.advance(200);
+  pod.loses = 'files';
+  const agent = { ...BIND.agent, command: ['agent'], args: [], env: [] };
+  const bind = () =>
+    link.bind({ ...BIND, agent, files: { due: true } }, undefined, [Buffer.from('a'), Buffer.from('b')]);
+  bind();
+  await clock.advance(10);
+  link.startTurn(TURN);
+  await clock.advance(10);
+  assert.deepEqual([link.view.refused?.code, pod.given, pod.files], ['NotRestored', [], []]);
+  pod.loses = undefined;
+  bind();
+  await clock.advance(10);
+  assert.deepEqual(pod.files, ['a', 'b']);
+  link.startTurn(TURN);
+  await clock.advance(10);
+  assert.deepEqual(pod.given, ['turn-1']);
+});
+
 test('a runner that is bound to another session is foreign', async () => {
   const { clock, pod } = await bound();
   const other = setUp({ session: 'session-2', pod, clock });

@@ -46,6 +46,8 @@ export const controllerConfig = z.object({
   BERTH_NODE_GRACE: milliseconds('60s'),
   /** Watches nodes, so that sessions leave a cordoned or dead one; needs that right. Never with listed namespaces. */
   BERTH_WATCH_NODES: z.stringbool().default(true),
+  /** Reads ConfigMaps with the label of agent files, for `agent.files`; needs that right. */
+  BERTH_AGENT_FILES: z.stringbool().default(true),
   /** Maximum concurrent reconciles. */
   BERTH_WORKERS: z.coerce.number().int().min(1).max(256).default(32),
   /** Port of /healthz, /readyz and /metrics; 0 takes any, which is logged. */

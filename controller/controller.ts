@@ -69,6 +69,7 @@ export class Controller {
       log,
       ...(config.BERTH_NAMESPACES.length > 0 ? { namespaces: config.BERTH_NAMESPACES } : {}),
       nodes: config.BERTH_WATCH_NODES && config.BERTH_NAMESPACES.length === 0,
+      agentFiles: config.BERTH_AGENT_FILES,
       onSession: (key) => this.#leading?.sessionChanged(key),
       onPod: (pod, gone) => this.#leading?.podChanged(pod, gone),
       onClass: (name) => this.#leading?.classChanged(name),

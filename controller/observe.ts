@@ -4,6 +4,7 @@ import { isTerminal } from '../core/resources/turn.ts';
 import type { Effects } from './act/context.ts';
 import { unreadableTurn } from './caches/caches.ts';
 import { applicantOf } from './capacity/applicant.ts';
+import { namedConfigMaps } from './world/agent-files.ts';
 import { type SessionMemory, withDeleted } from './world/learn.ts';
 import { ownTurns } from './world/own-turns.ts';
 import type { CachedSession, CachedTurn, Installation, NodeFacts, World } from './world/world.ts';
@@ -47,6 +48,7 @@ export function assess(
   const nodes = nodesOf(effects, pods);
   const node = pod && nodes.get(pod.metadata.uid);
   const namespaceLabels = caches.namespaceLabels(namespace);
+  const sessionClass = caches.class(session.spec.class);
   const hasPod = session.status?.podName !== undefined;
   const preemptFor = hasPod ? ledger.preemptFor(key) : undefined;
   return {
@@ -54,7 +56,8 @@ export function assess(
     session,
     turns,
     approvals: turns.flatMap(({ metadata }) => caches.approvalsNaming(namespace, metadata.name)),
-    class: caches.class(session.spec.class),
+    class: sessionClass,
+    agentFiles: filesOf(effects, session, sessionClass),
     ...(namespaceLabels ? { namespaceLabels } : {}),
     pod,
     strays: pods.filter((other) => other !== pod),
@@ -70,6 +73,15 @@ export function assess(
     installation,
     settled: effects.leader.hasSettled(),
   };
+}
+
+function filesOf({ caches }: Effects, session: CachedSession, sessionClass: World['class']): Map<string, string> {
+  const found = new Map<string, string>();
+  for (const name of namedConfigMaps(session, sessionClass)) {
+    const digest = caches.agentFiles(session.metadata.namespace, name);
+    if (digest !== undefined) found.set(name, digest);
+  }
+  return found;
 }
 
 /** A live turn at which reconciles fail is seen as one of which only the end can be written. */

@@ -77,8 +77,13 @@ export function isRefusal(error: unknown): boolean {
   return isTooLarge(error) || (error instanceof ApiError && error.code < 500 && error.code !== 408);
 }
 
-function owned({ session, class: sessionClass, now }: World, incarnation: number, pod: string): SessionStatus {
-  const { podUID: _p, queue: _q, currentTurn: _c, ...rest } = session.status ?? {};
+function owned(
+  { session, class: sessionClass, agentFiles, now }: World,
+  incarnation: number,
+  pod: string,
+): SessionStatus {
+  const { podUID: _p, queue: _q, currentTurn: _c, agentFiles: _f, ...rest } = session.status ?? {};
+  const files = [...agentFiles].map(([configMap, digest]) => ({ configMap, digest }));
   const generation = session.metadata.generation;
   const admitted = {
     status: 'True',
@@ -99,6 +104,7 @@ function owned({ session, class: sessionClass, now }: World, incarnation: number
     incarnation,
     podName: pod,
     conditions,
+    ...(files.length > 0 ? { agentFiles: files } : {}),
     ...(sessionClass?.metadata.generation ? { classGeneration: sessionClass.metadata.generation } : {}),
   };
 }

@@ -1,10 +1,10 @@
 import { createHash } from 'node:crypto';
 import { tooDeepAt } from '../../core/depth.ts';
 import { canonicalJson } from '../../core/json.ts';
-import type { Container, NetworkPolicy, Pod, StoredPod } from '../../core/kube/builtin.ts';
+import type { ConfigMap, Container, NetworkPolicy, Pod, StoredPod } from '../../core/kube/builtin.ts';
 import { Informer } from '../../core/kube/informer.ts';
 import { eachPage } from '../../core/kube/pages.ts';
-import { networkPolicies, pods } from '../../core/kube/resources.ts';
+import { configMaps, networkPolicies, pods } from '../../core/kube/resources.ts';
 import type { KubeApi, KubeObject, ListOptions, Stored } from '../../core/kube/types.ts';
 import {
   type Approval,
@@ -24,6 +24,7 @@ import {
 import { jsonBytes, MAX_LAST_OUTPUT_BYTES } from '../../core/resources/limits.ts';
 import {
   ANNOTATION_TOUCHED_AT,
+  LABEL_AGENT_FILES,
   LABEL_MANAGED_BY,
   LABEL_NETWORK,
   LABEL_SESSION_UID,
@@ -32,6 +33,7 @@ import {
 import type { Condition } from '../../core/resources/schema.ts';
 import { isTerminal, LIVE_TURNS, type TurnStatus } from '../../core/resources/turn.ts';
 import type { Clock, Logger, Random } from '../../core/runtime.ts';
+import { namedConfigMaps } from '../world/agent-files.ts';
 import { isSessionPod, sessionNameOf } from '../world/session-pods.ts';
 import type { BodyFacts, CachedApproval, CachedSession, CachedTurn, NodeFacts } from '../world/world.ts';
 import { namespaceLabels } from './namespaces.ts';
@@ -56,6 +58,8 @@ export interface Caches {
   /** A NetworkPolicy with Berth's labels. */
   networkPolicy(namespace: string, name: string): Stored<NetworkPolicy> | undefined;
   allNetworkPolicies(): Stored<NetworkPolicy>[];
+  /** Digest of what a ConfigMap with agent files holds; undefined where there is none that may be read. */
+  agentFiles(namespace: string, configMap: string): string | undefined;
   /** Labels of a Namespace; undefined while unknown. */
   namespaceLabels(name: string): Readonly<Record<string, string>> | undefined;
   /**
@@ -96,6 +100,8 @@ export interface CachesOptions {
   namespaces?: readonly string[];
   /** True where nodes may be read. */
   nodes: boolean;
+  /** True where ConfigMaps with agent files may be read. */
+  agentFiles: boolean;
   /** Called when a session may need a reconcile. */
   onSession(key: string): void;
   onPod(pod: StoredPod, gone: boolean): void;
@@ -219,6 +225,16 @@ function responseFacts(response: unknown): Pick<CachedApproval, 'responseBytes' 
   return { responseBytes: response === undefined ? 0 : jsonBytes(response) };
 }
 
+/** A ConfigMap with agent files, without its content. */
+interface CachedFiles extends Pick<Stored<ConfigMap>, 'metadata'> {
+  digest: string;
+}
+
+function slimFiles({ metadata, data, binaryData }: Stored<ConfigMap>): CachedFiles {
+  const content = canonicalJson({ data: data ?? {}, binaryData: binaryData ?? {} });
+  return { metadata: pick(metadata, TURN_METADATA), digest: createHash('sha256').update(content).digest('hex') };
+}
+
 function slimPod(pod: StoredPod): StoredPod {
   const { nodeName, containers, initContainers, schedulingGates } = pod.spec;
   const { phase, reason, message, conditions, containerStatuses, initContainerStatuses } = pod.status ?? {};
@@ -294,6 +310,15 @@ export function informerCaches(options: CachesOptions): Caches {
     unreadable: ({ metadata, spec: { response: _, ...spec } }) => ({ metadata, spec, responseBytes: 0 }),
     indexes: { [NAMING]: (approval) => [`${approval.metadata.namespace}/${approval.spec.turn}`] },
   });
+  const fileInformer = options.agentFiles
+    ? new Informer<ConfigMap, CachedFiles>({
+        ...common,
+        resource: configMaps,
+        labelSelector: `${LABEL_AGENT_FILES}=true`,
+        transform: slimFiles,
+        unreadable: ({ metadata }) => ({ metadata, digest: '' }),
+      })
+    : undefined;
   const classInformer = new Informer<SessionClass>({ api, clock, random, log, resource: sessionclasses });
   const policyInformer = new Informer<NetworkPolicy>({
     ...common,
@@ -301,7 +326,10 @@ export function informerCaches(options: CachesOptions): Caches {
     labelSelector: OUR_POLICIES,
     transform: (policy) => ({ ...policy, metadata: slimMeta(policy) }),
   });
-  const all = [sessionInformer, turnInformer, approvalInformer, podInformer, classInformer, policyInformer];
+  const all = [
+    ...[sessionInformer, turnInformer, approvalInformer, podInformer, classInformer, policyInformer],
+    ...(fileInformer ? [fileInformer] : []),
+  ];
   const closedBy = (namespace: string) => all.find((informer) => informer.closed(namespace))?.closed(namespace);
   // Namespace labels matter to few classes: only sessions of those wait for them.
   const labels = namespaceLabels({ ...common, onChange: options.onNamespaces });
@@ -333,6 +361,13 @@ export function informerCaches(options: CachesOptions): Caches {
   podInformer.addHandler({ add: onPod(false), update: onPod(false), delete: onPod(true) });
   const onPolicy = ({ metadata }: Stored<NetworkPolicy>) => options.onNetworkPolicy(metadata.namespace, metadata.name);
   policyInformer.addHandler({ add: onPolicy, update: onPolicy, delete: onPolicy });
+  const onFiles = ({ metadata: { namespace, name } }: CachedFiles) => {
+    for (const session of sessionInformer.list()) {
+      if (session.metadata.namespace !== namespace) continue;
+      if (namedConfigMaps(session, classInformer.get(undefined, session.spec.class)).has(name)) onSession(session);
+    }
+  };
+  fileInformer?.addHandler({ add: onFiles, update: onFiles, delete: onFiles });
   const onClass = ({ metadata }: KubeObject) => options.onClass(metadata.name);
   classInformer.addHandler({ add: onClass, update: onClass, delete: onClass });
 
@@ -359,6 +394,7 @@ export function informerCaches(options: CachesOptions): Caches {
     allPods: () => podInformer.list(),
     networkPolicy: (namespace, name) => policyInformer.get(namespace, name),
     allNetworkPolicies: () => policyInformer.list(),
+    agentFiles: (namespace, configMap) => fileInformer?.get(namespace, configMap)?.digest,
     namespaceLabels: (name) => labels.of(name),
     staleness: (namespace) =>
       Math.max(

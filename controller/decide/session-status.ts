@@ -51,6 +51,7 @@ export function sessionStatus(draft: Draft): SessionStatus {
     delete next.podName;
     delete next.podUID;
     delete next.classGeneration;
+    delete next.agentFiles;
   } else if (pod) {
     next.podUID = pod.metadata.uid;
   } else {

@@ -153,6 +153,8 @@ export interface World {
   /** Cached Approvals that name one of these turns. */
   approvals: CachedApproval[];
   class: StoredSessionClass | undefined;
+  /** Digests of the ConfigMaps with files of the session's agent, by name; those that are not there are left out. */
+  agentFiles: ReadonlyMap<string, string>;
   /** Labels of the session's namespace, as far as known. */
   namespaceLabels?: Readonly<Record<string, string>>;
   /** The pod that status.podName names. */

@@ -58,6 +58,8 @@ export const reasons = {
   // Session: Outdated
   ClassChanged:
     'The class was edited after the pod was made; the edit takes effect with the session’s next incarnation.',
+  AgentFilesChanged:
+    'A ConfigMap of agent.files was changed or deleted after the pod took its files; the message names it. The next incarnation takes them anew.',
   UpToDate: 'The session has no pod that was made from an older generation of its class.',
 
   // Session: agent.files

@@ -196,6 +196,17 @@ export const sessionStatus = z.strictObject({
     .optional()
     .describe('Starts that failed one after the other; the next one waits the longer. Gone with the first that works.'),
   state: stateRef.optional().describe('The committed state; it only moves forward.'),
+  agentFiles: z
+    .array(
+      z.strictObject({
+        configMap: z.string().describe('Its name.'),
+        digest: z.string().describe('SHA-256 of its content when the present incarnation took it.'),
+      }),
+    )
+    .max(64)
+    .meta({ 'x-kubernetes-list-type': 'map', 'x-kubernetes-list-map-keys': ['configMap'] })
+    .optional()
+    .describe('The ConfigMaps whose files the present pod has.'),
   classGeneration: z.int().optional().describe('The generation of the class that the present pod was made from.'),
   runnerVersion: z.string().max(64).optional().describe('The release of the runner in the present pod.'),
 });

@@ -157,6 +157,7 @@ export function aWorld(change: Partial<World> = {}): World {
     turns: [],
     approvals: [],
     class: aClass(),
+    agentFiles: new Map(),
     pod: undefined,
     strays: [],
     link: undefined,

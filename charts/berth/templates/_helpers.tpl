@@ -88,6 +88,11 @@ capabilities:
 - apiGroups: [""]
   resources: [pods/attach]
   verbs: [get, create]
+{{- if .Values.controller.agentFiles }}
+- apiGroups: [""]
+  resources: [configmaps]
+  verbs: [get, list, watch]
+{{- end }}
 - apiGroups: [""]
   resources: [persistentvolumeclaims]
   verbs: [get, create]

@@ -41,6 +41,7 @@ async function filledCaches({ admin }: BerthServer): Promise<Caches> {
     random: systemRandom,
     log: silentLogger,
     nodes: false,
+    agentFiles: false,
     onSession() {},
     onPod() {},
     onClass() {},

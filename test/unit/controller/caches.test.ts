@@ -22,6 +22,7 @@ async function setUp(onSession: (key: string) => void = () => {}) {
     clock,
     random,
     log: silentLogger,
+    agentFiles: false,
     nodes: false,
   });
   caches.start();

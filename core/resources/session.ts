@@ -199,8 +199,8 @@ export const sessionStatus = z.strictObject({
   agentFiles: z
     .array(
       z.strictObject({
-        configMap: z.string().describe('Its name.'),
-        digest: z.string().describe('SHA-256 of its content when the present incarnation took it.'),
+        configMap: z.string().max(253).describe('Its name.'),
+        digest: z.string().max(64).describe('SHA-256 of its content when the present incarnation took it.'),
       }),
     )
     .max(64)

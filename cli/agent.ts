@@ -1,4 +1,4 @@
-import type { Agent, EnvVar } from '../core/resources/agent.ts';
+import type { Agent, AgentFile, EnvVar } from '../core/resources/agent.ts';
 import type { Cli } from './cli.ts';
 import { refused } from './errors.ts';
 import { findProgram, findWorkingDirectory } from './program-path.ts';
@@ -6,6 +6,9 @@ import { findProgram, findWorkingDirectory } from './program-path.ts';
 export interface AgentFlags {
   env?: string[];
   workdir?: string;
+  /** Files and folders to give to the agent. */
+  with?: string[];
+  withAll?: boolean;
   inputAs?: 'stdin' | 'text' | 'file' | 'args';
   result?: 'envelope' | 'json' | 'text';
 }
@@ -19,13 +22,16 @@ const RESULT = { envelope: 'Envelope', json: 'Json', text: 'Text' } as const;
  */
 export function agentFrom(
   words: string[],
-  flags: AgentFlags,
+  flags: AgentFlags & { files?: AgentFile | undefined },
   { embedded, ...cli }: Pick<Cli, 'cwd' | 'env'> & { embedded: boolean },
 ): Agent | undefined {
   const [program, ...args] = words;
+  // A program with a path is one of the agent's files, where there are any.
+  const isOwn = flags.files !== undefined && program?.includes('/');
   const agent: Agent = {
-    ...(program === undefined ? {} : { command: [embedded ? findProgram(program, cli) : program], args }),
-    ...workingDir(flags, program !== undefined, { embedded, cwd: cli.cwd }),
+    ...(program === undefined ? {} : { command: [embedded && !isOwn ? findProgram(program, cli) : program], args }),
+    ...workingDir(flags, program !== undefined && flags.files === undefined, { embedded, cwd: cli.cwd }),
+    ...(flags.files ? { files: [flags.files] } : {}),
     ...(flags.env ? { env: environment(flags.env, cli.env) } : {}),
     ...(flags.inputAs ? { input: INPUT[flags.inputAs] } : {}),
     ...(flags.result ? { result: RESULT[flags.result] } : {}),

@@ -14,6 +14,7 @@ import { type AgentFlags, agentFrom } from './agent.ts';
 import type { Cli } from './cli.ts';
 import type { Cluster } from './cluster.ts';
 import { refused } from './errors.ts';
+import { createFiles, filesSource } from './files.ts';
 
 export interface SessionFlags extends AgentFlags {
   class: string;
@@ -22,6 +23,7 @@ export interface SessionFlags extends AgentFlags {
 
 /** Builds the spec of a new session from the flags; every error that can be known now is reported here. */
 export async function sessionSpec(
+  name: string,
   words: string[],
   flags: SessionFlags,
   own: Pick<SessionSpec, 'turns' | 'timeouts'>,
@@ -29,7 +31,8 @@ export async function sessionSpec(
   cli: Cli,
 ): Promise<SessionSpec> {
   const { embedded } = cluster;
-  const agent = agentFrom(words, flags, { embedded, cwd: cli.cwd, env: cli.env });
+  const files = flags.with && filesSource(name);
+  const agent = agentFrom(words, { ...flags, files }, { embedded, cwd: cli.cwd, env: cli.env });
   const allowed = await readClass(flags.class, cluster, cli);
   // The caller's directory is only a default: it is left out where the class does not allow it.
   if (agent && flags.workdir === undefined && allowed && !allowed.overrides.includes('agent.workingDir')) {
@@ -56,6 +59,7 @@ const FLAGS: Record<string, string> = {
   'spec.agent.command': '-- PROGRAM',
   'spec.agent.args': '-- PROGRAM',
   'spec.agent.env': '--env',
+  'spec.agent.files': '--with',
   'spec.agent.input': '--input-as',
   'spec.agent.result': '--result',
   'spec.agent.workingDir': '--workdir',
@@ -93,9 +97,27 @@ async function readClass(name: string, { api }: Cluster, cli: Cli): Promise<Sess
   }
 }
 
-export function createSession(name: string, spec: SessionSpec, cluster: Cluster, cli: Cli): Promise<StoredSession> {
+/**
+ * Creates a session and what belongs to it: `archive` of its agent's files, and what `more` adds. Where that fails the session
+ * is deleted again, so that both exist or neither.
+ */
+export async function createSession<T>(
+  { name, spec, archive }: { name: string; spec: SessionSpec; archive: Buffer | undefined },
+  cluster: Cluster,
+  cli: Cli,
+  more: (session: StoredSession) => Promise<T>,
+): Promise<T> {
   const { api, namespace } = cluster;
-  return api.create(sessions, { metadata: { name, namespace }, spec }, { signal: cli.interrupted });
+  const session = await api.create(sessions, { metadata: { name, namespace }, spec }, { signal: cli.interrupted });
+  try {
+    if (archive) await createFiles(archive, session, cluster, cli);
+    return await more(session);
+  } catch (error) {
+    await api.delete(sessions, { namespace, name }, { uid: session.metadata.uid, deadlineMs: 5_000 }).catch(() => {
+      cli.say(`session ${name} is left incomplete; remove it with: ${cli.name} delete ${name}`);
+    });
+    throw error;
+  }
 }
 
 export interface GivenTurn {

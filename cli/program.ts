@@ -303,6 +303,11 @@ function agentOptions(command: Command): void {
       'a variable for the program, NAME alone with your own value; may be repeated',
       several,
     )
-    .option('--workdir <dir>', 'the program’s directory; on the embedded cluster yours by default')
+    .option('--with <path...>', 'files and folders of the program, packed into a ConfigMap; they are its directory')
+    .option('--with-all', 'with --with: also .git, .venv, .env… and what .gitignore and .berthignore name')
+    .option(
+      '--workdir <dir>',
+      'the program’s directory; by default that of --with, otherwise on the embedded cluster yours',
+    )
     .option('--image <image>', 'another image than the class’s');
 }

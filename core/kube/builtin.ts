@@ -156,6 +156,7 @@ export interface Secret extends NamespacedObject {
 }
 
 export interface ConfigMap extends NamespacedObject {
+  immutable?: boolean;
   data?: Record<string, string>;
   binaryData?: Record<string, string>;
 }

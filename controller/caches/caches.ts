@@ -312,7 +312,7 @@ export function informerCaches(options: CachesOptions): Caches {
   });
   const fileInformer = options.agentFiles
     ? new Informer<ConfigMap, CachedFiles>({
-        ...common,
+        ...{ api, clock, random, log, ...(namespaces ? { namespaces } : {}) },
         resource: configMaps,
         labelSelector: `${LABEL_AGENT_FILES}=true`,
         transform: slimFiles,
@@ -326,10 +326,8 @@ export function informerCaches(options: CachesOptions): Caches {
     labelSelector: OUR_POLICIES,
     transform: (policy) => ({ ...policy, metadata: slimMeta(policy) }),
   });
-  const all = [
-    ...[sessionInformer, turnInformer, approvalInformer, podInformer, classInformer, policyInformer],
-    ...(fileInformer ? [fileInformer] : []),
-  ];
+  // Without the files' informer, whose right may be missing: sessions with files wait for it, the others do not.
+  const all = [sessionInformer, turnInformer, approvalInformer, podInformer, classInformer, policyInformer];
   const closedBy = (namespace: string) => all.find((informer) => informer.closed(namespace))?.closed(namespace);
   // Namespace labels matter to few classes: only sessions of those wait for them.
   const labels = namespaceLabels({ ...common, onChange: options.onNamespaces });
@@ -430,6 +428,7 @@ export function informerCaches(options: CachesOptions): Caches {
     sawNetworkPolicy: (object) => policyInformer.apply(object),
     start: () => {
       for (const informer of all) informer.start();
+      fileInformer?.start();
       nodes?.start();
       labels.start();
     },
@@ -437,7 +436,12 @@ export function informerCaches(options: CachesOptions): Caches {
       await Promise.all(all.map((informer) => informer.synced(signal)));
     },
     stop: async () => {
-      await Promise.all([...all.map((informer) => informer.stop()), labels.stop(), nodes?.stop()]);
+      await Promise.all([
+        ...all.map((informer) => informer.stop()),
+        labels.stop(),
+        nodes?.stop(),
+        fileInformer?.stop(),
+      ]);
     },
   };
 }

@@ -50,6 +50,8 @@ describe('rights', () => {
       ['controller', 'update', 'pods', everywhere, false],
       ['controller', 'get', 'pods', ['--subresource', 'attach', ...everywhere], true],
       ['controller', 'create', 'pods', ['--subresource', 'attach', ...everywhere], true],
+      ['controller', 'list', 'configmaps', everywhere, true],
+      ['controller', 'update', 'configmaps', everywhere, false],
       ['controller', 'create', 'persistentvolumeclaims', everywhere, true],
       ['controller', 'delete', 'persistentvolumeclaims', everywhere, false],
       ['controller', 'create', 'networkpolicies.networking.k8s.io', everywhere, true],

@@ -75,7 +75,8 @@ export function assess(
   };
 }
 
-function filesOf({ caches }: Effects, session: CachedSession, sessionClass: World['class']): Map<string, string> {
+function filesOf({ caches }: Effects, session: CachedSession, sessionClass: World['class']): World['agentFiles'] {
+  if (!caches.knowsAgentFiles(session.metadata.namespace)) return undefined;
   const found = new Map<string, string>();
   for (const name of namedConfigMaps(session, sessionClass)) {
     const digest = caches.agentFiles(session.metadata.namespace, name);

@@ -215,6 +215,7 @@ export class Reconciler {
         attempt.turn = undefined;
         // The write that owns an incarnation is the one write of the session in this reconcile.
         if (action.do === 'OwnIncarnation') return undefined;
+        if (action.do === 'Bind' && memory.filesLost) return 1;
         if (action.do === 'CreateFirstTurn' && memory.firstTurnProblem && !knewProblem) return 1;
       }
     } catch (error) {

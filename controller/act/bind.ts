@@ -4,11 +4,14 @@ import type { ConfigMap } from '../../core/kube/builtin.ts';
 import { isNotFound } from '../../core/kube/errors.ts';
 import { configMaps } from '../../core/kube/resources.ts';
 import type { AgentFile } from '../../core/resources/agent.ts';
+import { LABEL_AGENT_FILES } from '../../core/resources/names.ts';
 import type { StateRef } from '../../core/resources/schema.ts';
+import { noConfigMap } from '../settings/agent-files.ts';
 import type { Effective } from '../settings/effective.ts';
 import { AgentFilesError, fileArchives } from '../settings/file-archives.ts';
 import type { Kept } from '../settings/persistence.ts';
 import { timeoutMs } from '../settings/timeouts.ts';
+import { configMapsIn, filesDigest } from '../world/agent-files.ts';
 import { learn } from '../world/learn.ts';
 import { boundedWait } from './bounded-wait.ts';
 import type { ReconcileContext } from './context.ts';
@@ -52,7 +55,7 @@ export async function bindRunner(context: ReconcileContext, settings: Effective)
   const incarnation = session.status?.incarnation ?? 0;
   const workspaceReset = incarnation > 1 && !(kept.workspace && (await keepsWorkspace(context)));
   const sealed = state ? await load(context, state) : undefined;
-  const files = await agentFiles(context, settings.files);
+  const files = await agentFiles(context, settings.files, link.view.podUID);
   if (!files) return;
   // A pod that never became one's own leaves nothing to be restored from.
   const ranBefore =
@@ -98,20 +101,39 @@ export async function bindRunner(context: ReconcileContext, settings: Effective)
   );
 }
 
-/** The archives of the agent's files; undefined where they cannot be had, and the reason is told while it is tried again. */
+/**
+ * The archives of the agent's files, of ConfigMaps as the status records them. Undefined where they cannot be had: the memory
+ * has the reason.
+ */
 async function agentFiles(
   { effects, world, memory, signal }: ReconcileContext,
   sources: readonly AgentFile[],
+  podUID: string,
 ): Promise<Buffer[] | undefined> {
-  const { namespace } = world.session.metadata;
-  const names = new Set(sources.flatMap(({ configMap }) => (configMap === undefined ? [] : [configMap])));
+  const { metadata, status } = world.session;
+  const { namespace } = metadata;
+  const recorded = new Map(status?.agentFiles?.map(({ configMap, digest }) => [configMap, digest]));
   const found = new Map<string, ConfigMap>();
-  for (const name of names) {
+  for (const name of configMapsIn(sources)) {
     const configMap = await effects.api.get(configMaps, { namespace, name }, { signal }).catch((error: unknown) => {
       if (isNotFound(error)) return undefined;
       throw error;
     });
-    if (configMap) found.set(name, configMap);
+    if (configMap?.metadata.labels?.[LABEL_AGENT_FILES] !== 'true') {
+      learn(memory, {
+        fact: 'FilesLost',
+        podUID,
+        problem: { reason: 'AgentFilesMissing', message: noConfigMap(name) },
+      });
+      return undefined;
+    }
+    // Every leader gives the files of an incarnation to its runner, so all of them give the same.
+    if (filesDigest(configMap) !== recorded.get(name)) {
+      const message = `ConfigMap "${name}" of agent.files was changed before the pod had its files; the next incarnation takes them as they are then.`;
+      learn(memory, { fact: 'FilesLost', podUID, problem: { reason: 'AgentFilesChanged', message } });
+      return undefined;
+    }
+    found.set(name, configMap);
   }
   try {
     return await fileArchives(sources, found);

@@ -83,7 +83,7 @@ function owned(
   pod: string,
 ): SessionStatus {
   const { podUID: _p, queue: _q, currentTurn: _c, agentFiles: _f, ...rest } = session.status ?? {};
-  const files = [...agentFiles].map(([configMap, digest]) => ({ configMap, digest }));
+  const files = [...(agentFiles ?? [])].map(([configMap, digest]) => ({ configMap, digest }));
   const generation = session.metadata.generation;
   const admitted = {
     status: 'True',

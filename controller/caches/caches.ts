@@ -33,7 +33,7 @@ import {
 import type { Condition } from '../../core/resources/schema.ts';
 import { isTerminal, LIVE_TURNS, type TurnStatus } from '../../core/resources/turn.ts';
 import type { Clock, Logger, Random } from '../../core/runtime.ts';
-import { namedConfigMaps } from '../world/agent-files.ts';
+import { filesDigest, namedConfigMaps } from '../world/agent-files.ts';
 import { isSessionPod, sessionNameOf } from '../world/session-pods.ts';
 import type { BodyFacts, CachedApproval, CachedSession, CachedTurn, NodeFacts } from '../world/world.ts';
 import { namespaceLabels } from './namespaces.ts';
@@ -58,7 +58,9 @@ export interface Caches {
   /** A NetworkPolicy with Berth's labels. */
   networkPolicy(namespace: string, name: string): Stored<NetworkPolicy> | undefined;
   allNetworkPolicies(): Stored<NetworkPolicy>[];
-  /** Digest of what a ConfigMap with agent files holds; undefined where there is none that may be read. */
+  /** Reports whether ConfigMaps with agent files are known: read once, and not forbidden. */
+  knowsAgentFiles(namespace: string): boolean;
+  /** Digest of what a ConfigMap with agent files holds; undefined where there is none. */
   agentFiles(namespace: string, configMap: string): string | undefined;
   /** Labels of a Namespace; undefined while unknown. */
   namespaceLabels(name: string): Readonly<Record<string, string>> | undefined;
@@ -230,9 +232,8 @@ interface CachedFiles extends Pick<Stored<ConfigMap>, 'metadata'> {
   digest: string;
 }
 
-function slimFiles({ metadata, data, binaryData }: Stored<ConfigMap>): CachedFiles {
-  const content = canonicalJson({ data: data ?? {}, binaryData: binaryData ?? {} });
-  return { metadata: pick(metadata, TURN_METADATA), digest: createHash('sha256').update(content).digest('hex') };
+function slimFiles(configMap: Stored<ConfigMap>): CachedFiles {
+  return { metadata: pick(configMap.metadata, TURN_METADATA), digest: filesDigest(configMap) };
 }
 
 function slimPod(pod: StoredPod): StoredPod {
@@ -392,6 +393,7 @@ export function informerCaches(options: CachesOptions): Caches {
     allPods: () => podInformer.list(),
     networkPolicy: (namespace, name) => policyInformer.get(namespace, name),
     allNetworkPolicies: () => policyInformer.list(),
+    knowsAgentFiles: (namespace) => fileInformer?.isSynced === true && !fileInformer.closed(namespace),
     agentFiles: (namespace, configMap) => fileInformer?.get(namespace, configMap)?.digest,
     namespaceLabels: (name) => labels.of(name),
     staleness: (namespace) =>

@@ -1,4 +1,5 @@
 import type { SessionStatus } from '../../core/resources/session.ts';
+import { missingFiles } from '../settings/agent-files.ts';
 import { effective, isProblem } from '../settings/effective.ts';
 import { isRunnerless } from '../settings/runnerless.ts';
 import { ownTurns } from '../world/own-turns.ts';
@@ -12,7 +13,7 @@ import { leave } from './policies/deletion.ts';
 import { deletionPending } from './policies/deletion-pending.ts';
 import { expire } from './policies/expiry.ts';
 import { lifetime } from './policies/lifetime.ts';
-import { gone, over, silent, strays } from './policies/pod.ts';
+import { gone, lostFiles, over, silent, strays } from './policies/pod.ts';
 import { read, run, stop, unwantedPod } from './policies/runnerless.ts';
 import { cancel, collect, overdue, unwanted } from './policies/running.ts';
 import { admit, bind, connect, create, dispatch, restore } from './policies/start.ts';
@@ -71,6 +72,7 @@ const policies: readonly Entry[] = [
   { policy: overdue, only: 'WithRunner' }, // a turn that did not end when it was told to costs its pod
   { policy: unwanted, only: 'WithRunner' }, // a pod that nothing is left for goes before it is waited for
   { policy: unwantedPod, only: 'Runnerless' }, // a runnerless pod serves one turn
+  { policy: lostFiles, only: 'WithRunner' }, // a runner that cannot be given its files is not waited for
   { policy: silent, only: 'WithRunner' }, // a runner that does not answer cannot be asked to suspend
   { policy: slowStart }, // a pod that does not start fails what waits for it
   { policy: connect, only: 'WithRunner', deletion: 'Applies' }, // a runner can deliver and be asked only over its link, under deletion too
@@ -91,7 +93,7 @@ const policies: readonly Entry[] = [
 
 /** What to do for one session, from what is observed and the clock; pure. */
 export function decide(world: World): Decision {
-  const settings = effective(world.session, world.class, world.installation, world.namespaceLabels);
+  const settings = settingsOf(world);
   const draft: Draft = {
     world,
     turns: ownTurns(world.session, world.turns),
@@ -122,6 +124,13 @@ export function decide(world: World): Decision {
     wakeAt: draft.wakeAt,
     ...(stoppedBy === undefined ? {} : { stoppedBy }),
   };
+}
+
+/** The session's settings. Without a pod, files of its agent that are missing are a problem like any other with them. */
+function settingsOf({ session, class: sessionClass, installation, namespaceLabels, agentFiles }: World) {
+  const settings = effective(session, sessionClass, installation, namespaceLabels);
+  if (isProblem(settings) || session.status?.podName) return settings;
+  return missingFiles(settings.files, agentFiles) ?? settings;
 }
 
 /** The policies that apply to such a session, in their order. */

@@ -3,6 +3,7 @@ import { gzip } from 'node:zlib';
 import type { ConfigMap } from '../../core/kube/builtin.ts';
 import { type AgentFile, isFilePath } from '../../core/resources/agent.ts';
 import { LABEL_AGENT_FILES } from '../../core/resources/names.ts';
+import { noConfigMap } from './agent-files.ts';
 
 const compress = promisify(gzip);
 
@@ -42,9 +43,7 @@ function plainFile(path: string, text: string): File {
 function readable({ configMap = '' }: AgentFile, configMaps: ReadonlyMap<string, ConfigMap>): ConfigMap {
   const found = configMaps.get(configMap);
   if (found?.metadata.labels?.[LABEL_AGENT_FILES] === 'true') return found;
-  throw new AgentFilesError(
-    `agent.files: there is no ConfigMap "${configMap}" with the label ${LABEL_AGENT_FILES}: "true" in the session's namespace; create it, or label the one that is there`,
-  );
+  throw new AgentFilesError(noConfigMap(configMap));
 }
 
 function filesOf({ items }: AgentFile, configMap: ConfigMap): File[] {

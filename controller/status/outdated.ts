@@ -17,8 +17,9 @@ export function outdated(
     return { status: 'True', reason: 'ClassChanged', message: reasons.ClassChanged };
   }
   const changed =
-    next.podName && next.agentFiles?.find(({ configMap, digest }) => agentFiles.get(configMap) !== digest);
-  if (changed) {
+    next.podName &&
+    next.agentFiles?.find(({ configMap, digest }) => agentFiles && agentFiles.get(configMap) !== digest);
+  if (agentFiles && changed) {
     const what = agentFiles.has(changed.configMap) ? 'was changed' : 'is gone';
     const message = `ConfigMap "${changed.configMap}" of agent.files ${what} after the pod took its files; the session's next incarnation takes them anew.`;
     return { status: 'True', reason: 'AgentFilesChanged', message };

@@ -45,6 +45,7 @@ export type Fact =
   | { fact: 'StartProblem'; problem: Problem | undefined }
   /** `since`: milliseconds since the epoch, for the first failure. */
   | { fact: 'CreationFailed'; problem: Problem; since: number }
+  | { fact: 'FilesLost'; podUID: string; problem: Problem }
   | { fact: 'PodCreated' }
   | { fact: 'GoneConfirmed'; podUID: string }
   | { fact: 'PodRead'; podUID: string }
@@ -111,6 +112,7 @@ export function changes(memory: SessionMemory, fact: Fact): Partial<SessionMemor
         startProblem: undefined,
         lastPod: undefined,
         createFailingSince: undefined,
+        filesLost: undefined,
         suspensionFailed: undefined,
         suspensionAsked: undefined,
       };
@@ -120,6 +122,8 @@ export function changes(memory: SessionMemory, fact: Fact): Partial<SessionMemor
       return { startProblem: fact.problem };
     case 'CreationFailed':
       return { startProblem: fact.problem, createFailingSince: memory.createFailingSince ?? fact.since };
+    case 'FilesLost':
+      return { filesLost: { podUID: fact.podUID, problem: fact.problem } };
     case 'PodCreated':
       return { startProblem: undefined, createFailingSince: undefined };
     case 'GoneConfirmed':

@@ -96,6 +96,8 @@ export interface Memory {
   uncounted?: readonly CachedTurn[];
   /** The last state that a turn committed, until the session's status has it: the turn may be deleted first. */
   committed?: StateRef | undefined;
+  /** The pod whose runner cannot be given the files that the status records, as their ConfigMaps have changed. */
+  filesLost?: { podUID: string; problem: Problem } | undefined;
   /** The last rejected creation of the pod. */
   startProblem?: Problem | undefined;
   /** Problem that keeps the turn in `spec.input` from being created. */
@@ -153,8 +155,11 @@ export interface World {
   /** Cached Approvals that name one of these turns. */
   approvals: CachedApproval[];
   class: StoredSessionClass | undefined;
-  /** Digests of the ConfigMaps with files of the session's agent, by name; those that are not there are left out. */
-  agentFiles: ReadonlyMap<string, string>;
+  /**
+   * Digests of the ConfigMaps with files of the session's agent, by name; those that are not there are left out.
+   * Undefined: ConfigMaps have not been read, or may not be.
+   */
+  agentFiles: ReadonlyMap<string, string> | undefined;
   /** Labels of the session's namespace, as far as known. */
   namespaceLabels?: Readonly<Record<string, string>>;
   /** The pod that status.podName names. */

@@ -22,6 +22,7 @@ export class SeenCluster implements Seen {
     this.turns.filter(({ metadata, spec }) => metadata.namespace === namespace && spec.session === session);
   allSessions = () => [...this.sessions.values()];
   allPods = () => [...this.pods.values()];
+  knowsAgentFiles = () => true;
   agentFiles = (): string | undefined => undefined;
   namespaceLabels = (name: string) => this.labels.get(name);
   readonly unread = new Map<string, string>();

@@ -89,6 +89,18 @@ export const over: Policy = (draft) => {
   return 'Stop';
 };
 
+/**
+ * Gives up a pod whose runner cannot be given the files that the status records: the next incarnation takes those that are
+ * there by then. Its turn, which the runner never got, is queued again once the pod is gone.
+ */
+export const lostFiles: Policy = (draft) => {
+  const { pod, memory } = draft.world;
+  if (!pod || pod.metadata.deletionTimestamp || memory.filesLost?.podUID !== pod.metadata.uid) return undefined;
+  draft.problems.Pod = memory.filesLost.problem;
+  draft.actions.push({ do: 'DeletePod', pod, why: "its agent's files changed before it had them" });
+  return 'Stop';
+};
+
 /** Deletes a pod whose runner owes an answer for too long, or belongs to another incarnation. */
 export const silent: Policy = (draft) => {
   const { pod, link, now, installation } = draft.world;

@@ -1,9 +1,8 @@
-import { LABEL_AGENT_FILES } from '../../../core/resources/names.ts';
 import { isProblem } from '../../settings/effective.ts';
 import { grant } from '../../settings/granted.ts';
 import { ended, nextAttemptAt, running } from '../../status/turn-status.ts';
 import { isOver } from '../../world/pod-status.ts';
-import type { CachedTurn, Problem } from '../../world/world.ts';
+import type { CachedTurn } from '../../world/world.ts';
 import { type Draft, type Policy, wake } from '../draft.ts';
 import { groupWait } from '../group.ts';
 import { waitMessage } from '../queue-status.ts';
@@ -27,12 +26,6 @@ export const admit: Policy = (draft) => {
     wake(draft, again);
     return undefined;
   }
-  const missing = missingFiles(draft);
-  if (missing) {
-    // The session could not use a slot yet; others can.
-    draft.problems.Settings = missing;
-    return undefined;
-  }
   const limited = groupWait(draft);
   const unknown = typeof slot === 'object' && slot.waiting === 'CapacityUnknown';
   if (limited && !unknown) {
@@ -48,17 +41,6 @@ export const admit: Policy = (draft) => {
   if (typeof slot === 'object') draft.problems.Slot = { reason: slot.waiting, message: waitMessage(draft, slot) };
   return undefined;
 };
-
-/** Problem of a session of which a ConfigMap with files of its agent is not there. */
-function missingFiles({ world, settings }: Draft): Problem | undefined {
-  if (isProblem(settings)) return undefined;
-  const missing = settings.files.find(({ configMap }) => configMap !== undefined && !world.agentFiles.has(configMap));
-  if (!missing) return undefined;
-  return {
-    reason: 'AgentFilesMissing',
-    message: `agent.files: there is no ConfigMap "${missing.configMap}" with the label ${LABEL_AGENT_FILES}: "true" in the session's namespace; create it, or label the one that is there`,
-  };
-}
 
 /** Creates the pod of the owned incarnation, unless it is known to have existed. */
 export const create: Policy = (draft) => {

@@ -2,6 +2,7 @@ import { MAX_INPUT_BYTES, MAX_JSON_DEPTH } from '../../../core/resources/limits.
 import { type Reason, reasons } from '../../../core/resources/reasons.ts';
 import type { SessionStatus } from '../../../core/resources/session.ts';
 import { DEFAULT_START_MS, isProblem } from '../../settings/effective.ts';
+import { startLimit } from '../../settings/granted.ts';
 import { type Ending, ended, internalError, queued } from '../../status/turn-status.ts';
 import { isToAdopt } from '../../world/own-turns.ts';
 import type { CachedTurn } from '../../world/world.ts';
@@ -175,9 +176,10 @@ function refusal(draft: Draft, turn: CachedTurn): Ending | undefined {
   const waits =
     settings.reason === 'ClassNotFound' ||
     settings.reason === 'ClassInvalid' ||
+    settings.reason === 'AgentFilesMissing' ||
     (settings.reason === 'NotAllowed' && turn.status.index !== undefined);
   const since = Math.max(Date.parse(turn.metadata.creationTimestamp), memory.unsettledSince ?? now);
-  const deadline = since + DEFAULT_START_MS;
+  const deadline = since + (settings.reason === 'AgentFilesMissing' ? startLimit(turn, draft.world) : DEFAULT_START_MS);
   if (waits && now < deadline) {
     wake(draft, deadline);
     return undefined;

@@ -111,7 +111,7 @@ describe('a slot', () => {
     const effects = { api, ledger, caches: { sawSession: () => {} } };
     const context = {
       effects,
-      world: { session, applicant: first, now: 0 },
+      world: { session, applicant: first, agentFiles: new Map(), now: 0 },
       key: first.key,
     } as unknown as ReconcileContext;
     await assert.rejects(ownIncarnation(context), conflict);

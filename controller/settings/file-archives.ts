@@ -1,11 +1,14 @@
 import { promisify } from 'node:util';
-import { gzip } from 'node:zlib';
+import { gzip, gzipSync } from 'node:zlib';
+import { pack } from 'tar-stream';
 import type { ConfigMap } from '../../core/kube/builtin.ts';
 import { type AgentFile, isFilePath } from '../../core/resources/agent.ts';
+import { KiB } from '../../core/resources/limits.ts';
 import { LABEL_AGENT_FILES } from '../../core/resources/names.ts';
 import { noConfigMap } from './agent-files.ts';
 
-const compress = promisify(gzip);
+/** Up to this size compressing takes less than handing the work to another thread. */
+const SMALL_BYTES = 64 * KiB;
 
 /** A file to be packed: its path below BERTH_AGENT_DIR, its content and whether it may be executed. */
 interface File {
@@ -67,7 +70,6 @@ function contentOf({ metadata, data, binaryData }: ConfigMap, key: string): Buff
 }
 
 async function packed(files: readonly File[]): Promise<Buffer> {
-  const { pack } = await import('tar-stream');
   const archive = pack();
   const made = new Set<string>();
   for (const { path, content, executable } of files) {
@@ -81,7 +83,8 @@ async function packed(files: readonly File[]): Promise<Buffer> {
   archive.finalize();
   const pieces: Buffer[] = [];
   for await (const piece of archive as AsyncIterable<Buffer>) pieces.push(piece);
-  return await compress(Buffer.concat(pieces));
+  const plain = Buffer.concat(pieces);
+  return plain.length <= SMALL_BYTES ? gzipSync(plain) : promisify(gzip)(plain);
 }
 
 const EPOCH = new Date(0);

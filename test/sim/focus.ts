@@ -18,6 +18,8 @@ export interface Focus {
   session?: object;
   /** All sessions have an image that knows nothing of Berth. */
   onlyAnyImage?: boolean;
+  /** Agents have files of ConfigMaps. */
+  files?: boolean;
   maxRunning?: number;
   storeCeilingBytes?: number;
 }

@@ -16,6 +16,7 @@ import type { Observer } from './observer.ts';
 import { Dice } from './random.ts';
 import { Scheduler } from './scheduler.ts';
 import { Trace } from './trace.ts';
+import { FileOwners } from './users/files.ts';
 import { someLimits } from './users/specs.ts';
 import { ANY_IMAGE, CLASSES, NAMESPACES, type Users } from './users/users.ts';
 import { Workload } from './users/workload.ts';
@@ -86,7 +87,8 @@ export class Simulation {
     this.#trace = new Trace({ time: () => this.#scheduler?.now ?? 0, print, digest });
     this.#scheduler = new Scheduler(dice.stream('scheduler'), this.#trace);
     this.#server = new SimServer(this.#scheduler, dice.stream('server'));
-    this.#installation = { ...drawInstallation(dice), ...installationOf(focus) };
+    const agentFiles = focus.files ?? new Dice(seed, 'has files').chance(0.2);
+    this.#installation = { ...drawInstallation(dice), ...installationOf(focus), agentFiles };
     this.#rates = { ...drawRates(dice), ...focus.rates };
     this.#podRates = { ...drawPodRates(dice), ...focus.podRates };
     const shared = { scheduler: this.#scheduler, server: this.#server, trace: this.#trace };
@@ -156,6 +158,7 @@ export class Simulation {
       scheduler.after(dice.skewed(1, 3000), undefined, `start ${replica.name}`, () => replica.start());
     }
     const { focus = {} } = this.#options;
+    const files = this.#installation.agentFiles ? dice.stream('files') : undefined;
     const users: Users = {
       scheduler,
       server,
@@ -164,9 +167,11 @@ export class Simulation {
       maxSessions: dice.int(1, 8),
       groupLimit: dice.int(1, 2),
       session: focus.session ?? {},
+      files: files?.stream('sessions'),
       onlyAnyImage: focus.onlyAnyImage ?? false,
     };
     const workload = new Workload(users, focus.deedEveryMs ?? dice.skewed(400, 3000), focus.deeds);
+    const owners = files && new FileOwners({ scheduler, server, trace, dice: files });
     const stage = { scheduler, server, kubelets, trace, dice: dice.stream('chaos'), replicas: this.#replicas };
     const everyMs = dice.chance(0.2) ? Number.POSITIVE_INFINITY : dice.skewed(1500, 30_000);
     const chaos = new Chaos(stage, focus.misfortuneEveryMs ?? everyMs, focus.misfortunes);
@@ -178,6 +183,7 @@ export class Simulation {
     this.#podRates = NO_POD_FAULTS;
     chaos.end();
     workload.end();
+    owners?.end();
     await this.#settle('faults ended');
     this.#makeRoom();
     await this.#probe(users);
@@ -246,7 +252,8 @@ export class Simulation {
       const drawn = this.#dice.chance(0.5) ? someLimits(this.#dice) : {};
       const limits = { ...drawn, ...this.#options.focus?.sessionClass };
       const plain = name === ANY_IMAGE ? { runner: 'None', image: 'any' } : {};
-      const spec = { agent: { command: ['agent'] }, overrides, ...plain, ...limits };
+      const ofFiles = this.#installation.agentFiles && name !== ANY_IMAGE ? ['agent.files'] : [];
+      const spec = { agent: { command: ['agent'] }, overrides: [...overrides, ...ofFiles], ...plain, ...limits };
       await create(server, sessionclasses, undefined, name, spec);
     }
     await this.#kubelets.nodes.furnish();
@@ -274,7 +281,7 @@ export class Simulation {
   }
 }
 
-function drawInstallation(dice: Dice): Installation {
+function drawInstallation(dice: Dice): Omit<Installation, 'agentFiles'> {
   return {
     namespace: 'berth',
     keys: 'berth-master-key',

@@ -90,6 +90,7 @@ export class QuietWorld {
         workers: 32,
         nodeGraceSeconds: 60,
         garbageSeconds,
+        agentFiles: false,
       },
       onLog: (message, fields) => this.logged.push({ message, fields: fields as Record<string, unknown> }),
       onFault: (message) => {

@@ -61,6 +61,8 @@ export interface Run {
   ranMs: number;
   /** What it printed. */
   printed: string;
+  /** Contents of the agent's files when it started, one for each ConfigMap. */
+  files: readonly string[];
   /** Digest of the state directory when the agent started. */
   from: string;
   /** Digests of the state directory at each question. */

@@ -20,6 +20,8 @@ export interface Installation {
   workers: number;
   nodeGraceSeconds: number;
   garbageSeconds: number;
+  /** ConfigMaps with files of agents are read. */
+  agentFiles: boolean;
 }
 
 export interface ControllersOptions {
@@ -82,6 +84,7 @@ export class Replica {
         BERTH_WORKERS: installation.workers,
         BERTH_NODE_GRACE: `${installation.nodeGraceSeconds}s`,
         BERTH_GARBAGE_INTERVAL: `${installation.garbageSeconds}s`,
+        BERTH_AGENT_FILES: String(installation.agentFiles),
         ...(installation.maxRunning === undefined ? {} : { BERTH_MAX_RUNNING: installation.maxRunning }),
       }),
       namespace: installation.namespace,

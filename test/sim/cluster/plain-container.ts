@@ -102,6 +102,7 @@ export class PlainContainer implements SimContainer {
       startedAt: process.monotonic(),
       ranMs: 0,
       printed: plan.log ? `${work.turn}/${podUID} ${'log '.repeat(plan.log / 4)}\n` : '',
+      files: [],
       from: this.content.digest,
       asked: [],
     };

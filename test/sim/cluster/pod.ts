@@ -1,3 +1,4 @@
+import { gunzipSync } from 'node:zlib';
 import type { Bind } from '../../../core/frames/messages.ts';
 import { ApiError, TransportError } from '../../../core/kube/errors.ts';
 import type { AttachOptions, PodStream, StreamEnd } from '../../../core/kube/types.ts';
@@ -11,6 +12,7 @@ import { Channel } from '../channel.ts';
 import type { Observer } from '../observer.ts';
 import type { Dice } from '../random.ts';
 import { Process, type Scheduler } from '../scheduler.ts';
+import { CONTENT } from '../users/files.ts';
 import { type Plan, type Run, simulatedDriver } from './agent.ts';
 import type { Exit, KeptFrame, SimContainer } from './container.ts';
 import { StateContent } from './state-content.ts';
@@ -60,6 +62,8 @@ export class Container implements SimContainer {
   /** Every text in which the result of a run was printed to its end. */
   readonly #results = new Map<Run, Set<string>>();
   #acknowledged = 0;
+  /** Contents of the agent's files. */
+  #files: readonly string[] = [];
   #socket: Answer = async () => ({ ok: false, error: { code: 'NoTurn', message: 'not bound yet' } });
   #stopping = false;
   readonly #options: ContainerOptions;
@@ -94,6 +98,7 @@ export class Container implements SimContainer {
           startedAt: process.monotonic(),
           ranMs: 0,
           printed: '',
+          files: this.#files,
           from: content.digest,
           asked: [],
         };
@@ -134,8 +139,9 @@ export class Container implements SimContainer {
               content.unpack(packed);
             },
           },
-          unpackFiles: async () => {
+          unpackFiles: async (archives) => {
             await process.sleep(dice.skewed(0.5, 20));
+            this.#files = archives.map((archive) => CONTENT.exec(gunzipSync(archive).toString('latin1'))?.[0] ?? '');
           },
           secrets: hiddenBy({}),
           containment: 'Keeper',

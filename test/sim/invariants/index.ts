@@ -1,5 +1,6 @@
 import type { Observer } from '../observer.ts';
 import { committedFirst } from './acknowledged.ts';
+import { awaitedFiles, recordedFiles } from './agent-files.ts';
 import { keptWhileNamed } from './blobs.ts';
 import { capacity } from './capacity.ts';
 import { toldOfRestoration, toldOnce } from './decisions.ts';
@@ -44,6 +45,8 @@ const all: readonly MakeInvariant[] = [
   oneLeader,
   ownedFirst,
   boundOnce,
+  recordedFiles,
+  awaitedFiles,
   isolated,
   forward,
   labelled,

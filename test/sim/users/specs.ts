@@ -1,5 +1,6 @@
 import { BAD_ENDS, type BadEnd, type Plan } from '../cluster/agent.ts';
 import type { Dice } from '../random.ts';
+import { someFiles } from './files.ts';
 import { ANY_IMAGE, CLASSES, type Users } from './users.ts';
 
 /** What people ask for: sessions, limits, turns, drawn. */
@@ -38,7 +39,10 @@ const PLAIN_EVERY = 6;
 export function someSession(users: Users, number: number): object {
   const sessionClass = users.dice.pick(CLASSES);
   const session = aSession(users, number);
-  if (users.onlyAnyImage !== true && number % PLAIN_EVERY !== 0) return { class: sessionClass, ...session };
+  if (users.onlyAnyImage !== true && number % PLAIN_EVERY !== 0) {
+    const files = users.files ? someFiles(users.files) : [];
+    return { class: sessionClass, ...(files.length > 0 ? { agent: { files } } : {}), ...session };
+  }
   const { persistence: _, timeouts, ...rest } = session;
   const { stall: __, ...others } = timeouts as typeof timeouts & { stall?: string };
   return { class: ANY_IMAGE, ...rest, timeouts: others };

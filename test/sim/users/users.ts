@@ -20,6 +20,8 @@ export interface Users {
   groupLimit: number;
   /** What is the same in all sessions. */
   session: object;
+  /** Draws the files of sessions' agents; absent: no agent has any. */
+  files?: Dice | undefined;
   /** All sessions are of the class any-image. */
   onlyAnyImage: boolean;
 }

@@ -1,0 +1,82 @@
+import { configMaps } from '../../../core/kube/resources.ts';
+import type { AgentFile } from '../../../core/resources/agent.ts';
+import { LABEL_AGENT_FILES } from '../../../core/resources/names.ts';
+import type { SimServer } from '../api/server.ts';
+import type { Dice } from '../random.ts';
+import type { Scheduler } from '../scheduler.ts';
+import type { Trace } from '../trace.ts';
+import { NAMESPACES } from './users.ts';
+
+/** Refused, because another was faster. */
+const nothing = () => undefined;
+
+/** ConfigMaps with files of agents, in each namespace. */
+const CONFIG_MAPS = ['files-1', 'files-2'] as const;
+/** Name of the one file in each. */
+const FILE = 'content';
+
+/** What the file of an archive says; it tells every ConfigMap and edit apart. */
+export const CONTENT = /content \S+ \d+;/;
+
+/** What a ConfigMap with this content holds. */
+export const holding = (content: string) => ({ data: { [FILE]: content } });
+
+/** Files of a session's agent: often none, else those of one ConfigMap or of both. */
+export function someFiles(dice: Dice): AgentFile[] {
+  return CONFIG_MAPS.filter(() => dice.chance(0.4)).map((configMap, index) => ({
+    configMap,
+    items: [{ key: FILE, path: `${FILE}-${index}` }],
+  }));
+}
+
+interface Surroundings {
+  scheduler: Scheduler;
+  server: SimServer;
+  trace: Trace;
+  dice: Dice;
+}
+
+/** People who create, edit, label and delete ConfigMaps with files, until told to stop. */
+export class FileOwners {
+  readonly #here: Surroundings;
+  readonly #everyMs: number;
+  #edits = 0;
+  #over = false;
+
+  constructor(surroundings: Surroundings) {
+    this.#here = surroundings;
+    this.#everyMs = surroundings.dice.skewed(200, 4000);
+    this.#next();
+  }
+
+  /** Everything that a session waits for is there from now on, and stays as it is. */
+  end(): void {
+    this.#over = true;
+    for (const namespace of NAMESPACES) for (const name of CONFIG_MAPS) this.#put(namespace, name, true);
+  }
+
+  #next(): void {
+    const { scheduler, dice, server, trace } = this.#here;
+    scheduler.after(this.#everyMs * 2 * dice.uniform(), undefined, 'an owner of files', () => {
+      if (this.#over) return;
+      const [namespace, name] = [dice.pick(NAMESPACES), dice.pick(CONFIG_MAPS)];
+      const isThere = server.get(configMaps, namespace, name) !== undefined;
+      trace.line(() => ['user', isThere ? 'changes' : 'creates', `files ${namespace}/${name}`]);
+      if (isThere && dice.chance(0.3)) void server.admin.delete(configMaps, { namespace, name }).catch(nothing);
+      else this.#put(namespace, name, dice.chance(0.9));
+      this.#next();
+    });
+  }
+
+  #put(namespace: string, name: string, isLabelled: boolean): void {
+    const { admin } = this.#here.server;
+    const labels = { [LABEL_AGENT_FILES]: isLabelled ? 'true' : 'false' };
+    const content = holding(`content ${namespace}/${name} ${++this.#edits};`);
+    const isThere = this.#here.server.get(configMaps, namespace, name) !== undefined;
+    void (
+      isThere
+        ? admin.patch(configMaps, { namespace, name }, { metadata: { labels }, ...content }, { type: 'merge' })
+        : admin.create(configMaps, { metadata: { namespace, name, labels }, ...content })
+    ).catch(nothing);
+  }
+}

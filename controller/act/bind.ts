@@ -13,6 +13,7 @@ import type { Kept } from '../settings/persistence.ts';
 import { timeoutMs } from '../settings/timeouts.ts';
 import { configMapsIn, filesDigest } from '../world/agent-files.ts';
 import { learn } from '../world/learn.ts';
+import type { Problem } from '../world/world.ts';
 import { boundedWait } from './bounded-wait.ts';
 import type { ReconcileContext } from './context.ts';
 import { keepsWorkspace } from './workspace.ts';
@@ -119,21 +120,14 @@ async function agentFiles(
       if (isNotFound(error)) return undefined;
       throw error;
     });
-    if (configMap?.metadata.labels?.[LABEL_AGENT_FILES] !== 'true') {
-      learn(memory, {
-        fact: 'FilesLost',
-        podUID,
-        problem: { reason: 'AgentFilesMissing', message: noConfigMap(name) },
-      });
+    const problem = lostFiles(name, configMap, recorded.get(name));
+    if (problem) {
+      learn(memory, { fact: 'FilesLost', podUID, problem });
+      // The watch may be behind, and the next incarnation would take the same again.
+      await effects.caches.sawAgentFiles(configMap, signal);
       return undefined;
     }
-    // Every leader gives the files of an incarnation to its runner, so all of them give the same.
-    if (filesDigest(configMap) !== recorded.get(name)) {
-      const message = `ConfigMap "${name}" of agent.files was changed before the pod had its files; the next incarnation takes them as they are then.`;
-      learn(memory, { fact: 'FilesLost', podUID, problem: { reason: 'AgentFilesChanged', message } });
-      return undefined;
-    }
-    found.set(name, configMap);
+    if (configMap) found.set(name, configMap);
   }
   try {
     return await fileArchives(sources, found);
@@ -142,6 +136,18 @@ async function agentFiles(
     learn(memory, { fact: 'StartProblem', problem: { reason: 'AgentFilesMissing', message: error.message } });
     return undefined;
   }
+}
+
+/** Problem that keeps the runner from getting the files of a ConfigMap, of which the status records this digest. */
+function lostFiles(name: string, configMap: ConfigMap | undefined, recorded: string | undefined): Problem | undefined {
+  if (configMap?.metadata.labels?.[LABEL_AGENT_FILES] !== 'true')
+    return { reason: 'AgentFilesMissing', message: noConfigMap(name) };
+  // Every leader gives the files of an incarnation to its runner, so all of them give the same.
+  if (filesDigest(configMap) === recorded) return undefined;
+  return {
+    reason: 'AgentFilesChanged',
+    message: `ConfigMap "${name}" of agent.files was changed before the pod had its files; the next incarnation takes them as they are then.`,
+  };
 }
 
 /** Without its state a session does not start: the reason is told while it is tried again. */

@@ -62,6 +62,8 @@ export interface Caches {
   knowsAgentFiles(namespace: string): boolean;
   /** Digest of what a ConfigMap with agent files holds; undefined where there is none. */
   agentFiles(namespace: string, configMap: string): string | undefined;
+  /** Takes what a live read of a ConfigMap has shown; undefined: it is not there, which takes a list of all to know. */
+  sawAgentFiles(configMap: Stored<ConfigMap> | undefined, signal: AbortSignal): Promise<void>;
   /** Labels of a Namespace; undefined while unknown. */
   namespaceLabels(name: string): Readonly<Record<string, string>> | undefined;
   /**
@@ -227,13 +229,17 @@ function responseFacts(response: unknown): Pick<CachedApproval, 'responseBytes' 
   return { responseBytes: response === undefined ? 0 : jsonBytes(response) };
 }
 
+/** Metadata of a ConfigMap that is cached. */
+const FILES_METADATA = ['name', 'namespace', 'uid', 'resourceVersion', 'labels'] as const;
+
 /** A ConfigMap with agent files, without its content. */
-interface CachedFiles extends Pick<Stored<ConfigMap>, 'metadata'> {
+interface CachedFiles {
+  metadata: Pick<Stored<ConfigMap>['metadata'], (typeof FILES_METADATA)[number]>;
   digest: string;
 }
 
 function slimFiles(configMap: Stored<ConfigMap>): CachedFiles {
-  return { metadata: pick(configMap.metadata, TURN_METADATA), digest: filesDigest(configMap) };
+  return { metadata: pick(configMap.metadata, FILES_METADATA), digest: filesDigest(configMap) };
 }
 
 function slimPod(pod: StoredPod): StoredPod {
@@ -317,6 +323,8 @@ export function informerCaches(options: CachesOptions): Caches {
         resource: configMaps,
         labelSelector: `${LABEL_AGENT_FILES}=true`,
         transform: slimFiles,
+        // One that was read live may lack the label, by which the watch selects.
+        keep: ({ metadata }) => metadata.labels?.[LABEL_AGENT_FILES] === 'true',
         unreadable: ({ metadata }) => ({ metadata, digest: '' }),
       })
     : undefined;
@@ -393,6 +401,10 @@ export function informerCaches(options: CachesOptions): Caches {
     allPods: () => podInformer.list(),
     networkPolicy: (namespace, name) => policyInformer.get(namespace, name),
     allNetworkPolicies: () => policyInformer.list(),
+    sawAgentFiles: async (configMap, signal) => {
+      if (configMap) fileInformer?.apply(configMap);
+      else await fileInformer?.relist(signal);
+    },
     knowsAgentFiles: (namespace) => fileInformer?.isSynced === true && !fileInformer.closed(namespace),
     agentFiles: (namespace, configMap) => fileInformer?.get(namespace, configMap)?.digest,
     namespaceLabels: (name) => labels.of(name),

@@ -35,14 +35,14 @@ export const recordedFiles: MakeInvariant = (facts) => ({
 export const awaitedFiles: MakeInvariant = (facts) => {
   const there = new Pasts<boolean>();
   return {
-    committed({ storage, type, object, previous }) {
+    committed(change) {
+      const { storage, type, object, previous } = change;
       const { namespace, name, labels } = object.metadata;
-      if (storage === CONFIG_MAPS)
-        there.becomes(
-          `${namespace}/${name}`,
-          type !== 'DELETED' && labels?.[LABEL_AGENT_FILES] === 'true',
-          facts.kubelets.now,
-        );
+      if (storage === CONFIG_MAPS) {
+        const key = `${namespace}/${name}`;
+        if (type === 'ADDED' && there.since(key, 0).length === 0) there.becomes(key, false, 0);
+        there.becomes(key, type !== 'DELETED' && labels?.[LABEL_AGENT_FILES] === 'true', facts.kubelets.now);
+      }
       if (storage !== TURNS || type !== 'MODIFIED') return;
       const turn = object as unknown as StoredTurn;
       const was = (previous as unknown as StoredTurn | undefined)?.status;
@@ -52,7 +52,9 @@ export const awaitedFiles: MakeInvariant = (facts) => {
       const start = parseDuration(turn.status.granted?.start ?? session?.spec.timeouts?.start ?? '10m');
       if (age + CLOCK_MS < start)
         facts.fail('awaited files', `turn ${name} has waited ${age} of ${start} ms for files`);
-      const since = facts.kubelets.now - age - CLOCK_MS;
+      const call = facts.callBehind(change);
+      const knewUntil = call ? facts.knewUntil(call, ['configmaps']) : Number.POSITIVE_INFINITY;
+      const since = Math.min(facts.kubelets.now - age - CLOCK_MS, knewUntil);
       const isMissing = (configMap: string) => {
         const past = there.since(`${namespace}/${configMap}`, since);
         return past.length === 0 || past.includes(false);

@@ -1,3 +1,4 @@
+import { agentFilesBugs } from './agent-files.ts';
 import type { Bug } from './bug.ts';
 import { leadershipBugs } from './leadership.ts';
 import { outcomeBugs } from './outcomes.ts';
@@ -413,4 +414,5 @@ import { sessionPod } from '../pod/pod.ts';`,
   },
   ...outcomeBugs,
   ...leadershipBugs,
+  ...agentFilesBugs,
 ];

@@ -3,10 +3,24 @@ import { describe, test } from 'vitest';
 import { decide } from '../../../controller/decide/decide.ts';
 import { outdated } from '../../../controller/status/outdated.ts';
 import type { World } from '../../../controller/world/world.ts';
+import { PROTOCOL_VERSION } from '../../../core/frames/messages.ts';
 import type { Agent } from '../../../core/resources/agent.ts';
-import { aClass, aPod, aSession, aTurn, aWorld, does, RUNNING_STATUS, reasonOf } from '../../support/world.ts';
+import {
+  aClass,
+  aLink,
+  aPod,
+  aSession,
+  aTurn,
+  aWorld,
+  does,
+  NOW,
+  POD_UID,
+  RUNNING_STATUS,
+  reasonOf,
+  runningTurn,
+} from '../../support/world.ts';
 
-const allowing = (agent: Agent = {}) => aClass({ overrides: ['agent.command', 'agent.files'], agent });
+const allowing = (agent: Agent = {}) => aClass({ overrides: ['agent.command', 'agent.files', 'timeouts'], agent });
 const agent: Agent = { command: ['agent'], files: [{ configMap: 'mine' }] };
 
 describe('a session whose agent has files', () => {
@@ -24,6 +38,33 @@ describe('a session whose agent has files', () => {
     const message = status.conditions?.find(({ type }) => type === 'Ready')?.message ?? '';
     assert.match(message, /no ConfigMap "mine" with the label berth\.dev\/agent-files/);
     assert.equal(status.queue, undefined);
+  });
+
+  test('waits while it is not known which ConfigMaps there are, and says which right may be missing', () => {
+    const { actions, status } = decide(aWorld(world({ agentFiles: undefined })));
+    assert.deepEqual(
+      actions.filter((action) => action.do === 'OwnIncarnation'),
+      [],
+    );
+    assert.match(status.conditions?.find(({ type }) => type === 'Ready')?.message ?? '', /controller\.agentFiles/);
+  });
+
+  const waiting = { ...world(), session: aSession({ spec: { agent, timeouts: { start: '50s' } } }) };
+  const ends = (since: number) =>
+    decide(
+      aWorld({ ...waiting, turns: [aTurn({ age: 300 })], memory: { unsettledSince: NOW - since } }),
+    ).actions.flatMap((action) => (action.do === 'WriteTurn' && action.status.error ? [action.status.error.code] : []));
+
+  test('ends the turns that wait for it at timeouts.start, with the reason', () => {
+    assert.deepEqual(ends(51_000), ['AgentFilesMissing']);
+  });
+
+  test('keeps them waiting until then', () => {
+    assert.deepEqual(ends(49_000), []);
+    const { wakeAt } = decide(
+      aWorld({ ...waiting, turns: [aTurn({ age: 300 })], memory: { unsettledSince: NOW - 49_000 } }),
+    );
+    assert.equal(wakeAt, NOW + 1000);
   });
 
   test('starts once it is there', () => {
@@ -62,6 +103,39 @@ describe('a session whose agent has files', () => {
   });
 });
 
+describe('a pod whose runner cannot be given the recorded files', () => {
+  const problem = { reason: 'AgentFilesChanged', message: 'changed' } as const;
+  const status = { ...RUNNING_STATUS, phase: 'Starting' as const };
+  const link = aLink({ phase: 'Unbound', protocol: PROTOCOL_VERSION });
+  const world = (podUID: string) => ({
+    session: aSession({ spec: { agent }, status }),
+    class: allowing(),
+    turns: [runningTurn('t')],
+    pod: aPod(),
+    link,
+    memory: { filesLost: { podUID, problem } },
+  });
+
+  test('is deleted and not bound; its turn is queued again once it is gone', () => {
+    const { actions } = decide(aWorld(world(POD_UID)));
+    assert.deepEqual(
+      actions.map((action) => action.do),
+      ['DeletePod'],
+    );
+    const gone = { ...world(POD_UID), pod: undefined, memory: { confirmedGone: { podUID: POD_UID } } };
+    const turn = decide(aWorld(gone)).actions.find((action) => action.do === 'WriteTurn');
+    assert.equal(turn?.status.phase, 'Queued');
+  });
+
+  test('is the pod of that incarnation only', () => {
+    assert.ok(does(world('an earlier one')).includes('Bind'));
+  });
+
+  test('says so while it goes', () => {
+    assert.equal(reasonOf(decide(aWorld(world(POD_UID))).status, 'Ready'), 'AgentFilesChanged');
+  });
+});
+
 describe('a pod with files of a ConfigMap', () => {
   const status = { ...RUNNING_STATUS, agentFiles: [{ configMap: 'mine', digest: 'd1' }] };
   const shown = (digests: [string, string][]) =>
@@ -71,6 +145,11 @@ describe('a pod with files of a ConfigMap', () => {
     assert.equal(shown([['mine', 'd2']])?.reason, 'AgentFilesChanged');
     assert.match(shown([['mine', 'd2']])?.message ?? '', /ConfigMap "mine" of agent\.files was changed/);
     assert.match(shown([])?.message ?? '', /ConfigMap "mine" of agent\.files is gone/);
+  });
+
+  test('is not outdated while it is not known which ConfigMaps there are', () => {
+    const world = aWorld({ session: aSession({ status }), pod: aPod(), agentFiles: undefined });
+    assert.equal(outdated(world, status), undefined);
   });
 
   test('is not outdated while the ConfigMap is as it was', () => {

@@ -3,14 +3,19 @@ import { describe, test } from 'vitest';
 import { bindRunner } from '../../../controller/act/bind.ts';
 import type { ReconcileContext } from '../../../controller/act/context.ts';
 import { effective, isProblem } from '../../../controller/settings/effective.ts';
+import { filesDigest } from '../../../controller/world/agent-files.ts';
 import type { CachedSession, World } from '../../../controller/world/world.ts';
 import { type Bind, PROTOCOL_VERSION } from '../../../core/frames/messages.ts';
+import type { ConfigMap } from '../../../core/kube/builtin.ts';
 import { ApiError } from '../../../core/kube/errors.ts';
+import type { Resource } from '../../../core/kube/types.ts';
 import { silentLogger } from '../../../core/system.ts';
 import { HEURISTICS } from '../../../core/text/hidden.ts';
 import { aClass, aLink, aSession, aTurn, aWorld, POD_UID, RUNNING_STATUS } from '../../support/world.ts';
 
 interface Case {
+  /** The ConfigMap "mine" of the namespace. */
+  configMap?: ConfigMap;
   protocol?: number;
   spec?: Partial<CachedSession['spec']>;
   status?: Partial<NonNullable<CachedSession['status']>>;
@@ -20,20 +25,37 @@ interface Case {
   ofClass?: Parameters<typeof aClass>[0];
 }
 
-async function bind({ protocol = PROTOCOL_VERSION, spec = {}, status = {}, turns = [], volumeOf, ofClass }: Case) {
-  const sessionClass = aClass({ overrides: ['agent.command', 'persistence'], ...ofClass });
+async function bind(change: Case) {
+  const { protocol = PROTOCOL_VERSION, spec = {}, status = {}, turns = [], volumeOf, ofClass, configMap } = change;
+  const sessionClass = aClass({ overrides: ['agent.command', 'agent.files', 'persistence'], ...ofClass });
   const session = aSession({ spec, status: { ...RUNNING_STATUS, ...status } });
   const world = aWorld({ session, class: sessionClass, turns, link: aLink({ protocol }) });
   const settings = effective(session, sessionClass, world.installation);
   assert.ok(!isProblem(settings), JSON.stringify(settings));
   const sent: Bind[] = [];
+  const given: Buffer[][] = [];
+  const shown: unknown[] = [];
+  const link = {
+    view: { podUID: POD_UID },
+    bind: (message: Bind, _state: unknown, files: Buffer[]) => {
+      sent.push(message);
+      given.push(files);
+    },
+  };
   const volume = { metadata: { labels: { 'berth.dev/incarnation': String(volumeOf) } } };
   const notFound = new ApiError({ code: 404, reason: 'NotFound', message: 'not found' });
   const context = {
     effects: {
-      links: { get: (uid: string) => (uid === POD_UID ? { bind: (message: Bind) => sent.push(message) } : undefined) },
+      links: { get: (uid: string) => (uid === POD_UID ? link : undefined) },
+      caches: { sawAgentFiles: async (found: unknown) => shown.push(found) },
       keys: { current: { id: 'k' }, byId: new Map([['k', Buffer.alloc(32, 1)]]) },
-      api: { get: () => (volumeOf === undefined ? Promise.reject(notFound) : Promise.resolve(volume)) },
+      api: {
+        get: async ({ plural }: Resource) => {
+          const found = plural === 'configmaps' ? configMap : volumeOf === undefined ? undefined : volume;
+          if (!found) throw notFound;
+          return found;
+        },
+      },
       log: silentLogger,
     },
     world,
@@ -42,7 +64,8 @@ async function bind({ protocol = PROTOCOL_VERSION, spec = {}, status = {}, turns
     signal: new AbortController().signal,
   } as unknown as ReconcileContext;
   await bindRunner(context, settings);
-  return { bound: sent[0], problem: context.memory.startProblem?.reason };
+  const { startProblem, filesLost } = context.memory;
+  return { bound: sent[0], problem: startProblem?.reason, files: given[0], filesLost, shown };
 }
 
 describe('bind', () => {
@@ -104,4 +127,43 @@ describe('bind', () => {
       assert.equal(bound?.restored?.workspaceReset, wanted);
     });
   }
+});
+
+describe('bind with files of an agent', () => {
+  const files = [{ configMap: 'mine' }];
+  const labels = { 'berth.dev/agent-files': 'true' };
+  const mine = (text: string, change = {}): ConfigMap => ({
+    metadata: { name: 'mine', namespace: 'team', labels, ...change },
+    data: { 'agent.py': text },
+  });
+  const recording = (configMap: ConfigMap): Case => ({
+    spec: { agent: { command: ['agent'], files } },
+    status: { agentFiles: [{ configMap: 'mine', digest: filesDigest(configMap) }] },
+  });
+
+  test('gives those that the status records', async () => {
+    const { bound, files: given, filesLost } = await bind({ ...recording(mine('1')), configMap: mine('1') });
+    assert.deepEqual([bound?.files, given?.length, filesLost], [{ due: true }, 1, undefined]);
+  });
+
+  for (const [what, found, reason] of [
+    ['were edited since', mine('2'), 'AgentFilesChanged'],
+    ['were deleted since', undefined, 'AgentFilesMissing'],
+    ['lost their label since', mine('1', { labels: {} }), 'AgentFilesMissing'],
+  ] as const) {
+    test(`gives none that ${what}: the pod is to go, and the cache has what was read`, async () => {
+      const { bound, filesLost, shown } = await bind({
+        ...recording(mine('1')),
+        ...(found ? { configMap: found } : {}),
+      });
+      assert.deepEqual([bound, filesLost?.podUID, filesLost?.problem.reason], [undefined, POD_UID, reason]);
+      assert.deepEqual(shown, [found]);
+    });
+  }
+
+  test('gives none of a ConfigMap that the status does not record', async () => {
+    const { spec = {} } = recording(mine('1'));
+    const { bound, filesLost } = await bind({ spec, configMap: mine('1') });
+    assert.deepEqual([bound, filesLost?.problem.reason], [undefined, 'AgentFilesChanged']);
+  });
 });

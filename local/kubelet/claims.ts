@@ -3,12 +3,13 @@
  * Size and storage class have no effect.
  */
 
-import { mkdirSync, readdirSync, rmSync } from 'node:fs';
+import { mkdirSync, readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { isNotFound } from '../../core/kube/errors.ts';
 import { persistentVolumeClaims } from '../../core/kube/resources.ts';
 import type { Clock, Logger } from '../../core/runtime.ts';
 import type { Store } from '../apiserver/types.ts';
+import { removeTree } from '../remove-tree.ts';
 import { ContainerConfigError } from './environment.ts';
 import { followAll } from './follow-all.ts';
 import type { Pod } from './types.ts';
@@ -79,6 +80,6 @@ export class Claims {
   }
 
   #remove(uid: string): void {
-    rmSync(join(this.#options.folder, uid), { recursive: true, force: true });
+    removeTree(join(this.#options.folder, uid));
   }
 }

@@ -3,9 +3,10 @@
  * processes behind.
  */
 
-import { mkdirSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdirSync, readdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { z } from 'zod';
+import { removeTree } from '../remove-tree.ts';
 import type { ProcessIdentity } from './processes.ts';
 
 const record = z.object({
@@ -90,7 +91,7 @@ export class PodFolders {
 
   /** Removes everything that a pod left on disk. */
   remove(uid: string): void {
-    for (const folder of [this.root(uid), this.#folder(uid)]) rmSync(folder, { recursive: true, force: true });
+    for (const folder of [this.root(uid), this.#folder(uid)]) removeTree(folder);
   }
 
   #folder(uid: string): string {

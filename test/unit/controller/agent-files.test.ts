@@ -20,7 +20,9 @@ import {
   runningTurn,
 } from '../../support/world.ts';
 
-const allowing = (agent: Agent = {}) => aClass({ overrides: ['agent.command', 'agent.files', 'timeouts'], agent });
+const OVERRIDES = ['agent.command', 'agent.files', 'timeouts'] as const;
+const NONE = { runner: 'None', image: 'any:1' } as const;
+const allowing = (agent: Agent = {}) => aClass({ overrides: [...OVERRIDES], agent });
 const agent: Agent = { command: ['agent'], files: [{ configMap: 'mine' }] };
 
 describe('a session whose agent has files', () => {
@@ -94,6 +96,16 @@ describe('a session whose agent has files', () => {
       assert.equal(reasonOf(status, 'Ready'), 'InvalidSpec');
     });
   }
+
+  test('is refused them where the class has no runner, which would unpack them', () => {
+    for (const files of [[{ configMap: 'mine' }], [{ inline: { 'a.py': '' } }]]) {
+      const session = aSession({ spec: { agent: { command: ['agent'], files } } });
+      const { status } = decide(aWorld(world({ session, class: aClass({ ...NONE, overrides: [...OVERRIDES] }) })));
+      assert.equal(reasonOf(status, 'Ready'), 'InvalidSpec');
+      const message = status.conditions?.find(({ type }) => type === 'Ready')?.message ?? '';
+      assert.match(message, /^spec\.agent\.files: is set, but with the class’s runner None nobody obeys it/);
+    }
+  });
 
   test('is refused more than 16 KiB inline, over all sources', () => {
     const half = { inline: { a: 'x'.repeat(9000) } };

@@ -2,10 +2,11 @@ import assert from 'node:assert/strict';
 import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { gzipSync } from 'node:zlib';
+import { createGunzip, gzipSync } from 'node:zlib';
 import { type Header, pack } from 'tar-stream';
 import { afterAll, describe, test } from 'vitest';
 import { ArrivingFiles, unpackAgentFiles } from '../../../runner/agent-files.ts';
+import { Extraction } from '../../../runner/state/extract.ts';
 
 const folder = mkdtempSync(join(tmpdir(), 'berth-agent-files-'));
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
@@ -85,10 +86,40 @@ describe('files of an agent', () => {
     await assert.rejects(unpacked(Buffer.from('no archive')), /incorrect header check/);
   });
 
-  test('that are far larger than their archive are refused by what they unpack to', async () => {
-    const bomb = gzipSync(Buffer.alloc(80 * 1024 * 1024));
+  test('that are far larger than their archive are refused by what they unpack to, over all archives', async () => {
+    const zeros = (name: string, MiB: number) => archive({ name, content: '\0'.repeat(MiB * 1024 * 1024) });
+    const bomb = await zeros('a', 65);
     assert.ok(bomb.length < 100_000);
-    await assert.rejects(unpacked(bomb), /agent\.files is larger than 67108864 bytes|Invalid tar header/);
+    await assert.rejects(unpacked(bomb), /agent\.files is larger than 67108864 bytes/);
+    await assert.rejects(
+      unpacked(await zeros('a', 40), await zeros('b', 40)),
+      /agent\.files is larger than 67108864 bytes/,
+    );
+    assert.deepEqual(readdirSync(join(folder, String(number))), []);
+  });
+
+  test('that are too many are refused', async () => {
+    const directory = mkdtempSync(join(folder, 'many-'));
+    const extraction = new Extraction(directory, {
+      what: 'agent.files',
+      decompress: createGunzip,
+      maxBytes: 1_000_000,
+      maxEntries: 3,
+      modeOf: () => 0o700,
+      allowsLink: () => true,
+    });
+    await extraction.add(await archive({ name: 'a' }, { name: 'b' }));
+    await assert.rejects(
+      extraction.add(await archive({ name: 'c' }, { name: 'd', type: 'directory' })),
+      /agent\.files holds more than 3 files and directories/,
+    );
+  });
+
+  test('with a name that no file can have are refused, and nothing is left', async () => {
+    for (const name of ['x'.repeat(300), 'a\0b'].map((text) => ({ name: 'short', pax: { path: text } }))) {
+      await assert.rejects(unpacked(await archive(name)));
+      assert.deepEqual(readdirSync(join(folder, String(number))), []);
+    }
   });
 });
 

@@ -1,0 +1,53 @@
+import assert from 'node:assert/strict';
+import { spawnSync } from 'node:child_process';
+import { chmodSync, existsSync, mkdtempSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { describe, test } from 'vitest';
+
+const MODULE = new URL('../../../local/remove-tree.ts', import.meta.url).href;
+/** An account that modes apply to; root may do what it likes. */
+const account = process.getuid?.() === 0 ? { uid: 65_534, gid: 65_534 } : {};
+
+function asUser(folder: string, code: string) {
+  const program = `import fs from 'node:fs'; import { removeTree } from ${JSON.stringify(MODULE)}; ${code}`;
+  const { stderr, status } = spawnSync(process.execPath, ['--input-type=module', '-e', program], {
+    ...account,
+    cwd: folder,
+    encoding: 'utf8',
+  });
+  assert.equal(status, 0, stderr);
+}
+
+describe('a folder is removed', () => {
+  test('with files in directories that their owner may not write to', () => {
+    const folder = mkdtempSync(join(tmpdir(), 'berth-remove-'));
+    chmodSync(folder, 0o777);
+    asUser(
+      folder,
+      `fs.mkdirSync('pod/agent/lib', { recursive: true });
+      fs.writeFileSync('pod/agent/lib/a.py', '');
+      for (const name of ['pod/agent/lib', 'pod/agent']) fs.chmodSync(name, 0o555);
+      try { fs.rmSync('pod', { recursive: true }); process.exit(2); } catch {}
+      removeTree('pod');`,
+    );
+    assert.equal(existsSync(join(folder, 'pod')), false);
+  });
+
+  test('without what its links lead to', () => {
+    const folder = mkdtempSync(join(tmpdir(), 'berth-remove-'));
+    chmodSync(folder, 0o777);
+    asUser(
+      folder,
+      `fs.mkdirSync('other'); fs.writeFileSync('other/a', ''); fs.chmodSync('other', 0o555);
+      fs.mkdirSync('pod'); fs.symlinkSync('../other', 'pod/link'); fs.chmodSync('pod', 0o555);
+      removeTree('pod');
+      if ((fs.statSync('other').mode & 0o777) !== 0o555) process.exit(3);`,
+    );
+    assert.deepEqual([existsSync(join(folder, 'pod')), existsSync(join(folder, 'other/a'))], [false, true]);
+  });
+
+  test('that is not there', () => {
+    asUser(tmpdir(), "removeTree('berth-no-such-folder');");
+  });
+});

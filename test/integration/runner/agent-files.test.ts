@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { describe, test } from 'node:test';
+import { describe, test } from 'vitest';
 import { fileArchives } from '../../../controller/settings/file-archives.ts';
 import { RunnerHarness } from '../../support/runner-harness.ts';
 

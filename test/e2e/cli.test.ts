@@ -1,6 +1,10 @@
 import assert from 'node:assert/strict';
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { describe, test } from 'vitest';
-import { berth, get, makeNamespace } from './support/cluster.ts';
+import { eventually } from '../support/eventually.ts';
+import { berth, get, kubectl, makeNamespace } from './support/cluster.ts';
 
 describe('the CLI', () => {
   test('run prints the output and nothing else on stdout', async (t) => {
@@ -55,5 +59,46 @@ describe('the CLI', () => {
     assert.equal(awake.status.incarnation, asleep.status.incarnation + 1);
     assert.match(await run('list'), /notes/);
     await run('delete', 'notes');
+  });
+
+  test('run and create take files along with --with: every pod has them, and they go with the session', async (t) => {
+    const namespace = await makeNamespace(t);
+    const folder = mkdtempSync(join(tmpdir(), 'berth-e2e-with-'));
+    t.onTestFinished(() => rmSync(folder, { recursive: true, force: true }));
+    mkdirSync(join(folder, 'lib'));
+    writeFileSync(
+      join(folder, 'agent.sh'),
+      '. ./lib/greet.sh; greet "$(cat)"; cat .env 2>/dev/null; echo x > new 2>/dev/null || echo "read-only"',
+    );
+    writeFileSync(join(folder, 'lib', 'greet.sh'), 'greet() { echo "hello $1"; }');
+    writeFileSync(join(folder, '.env'), 'TOKEN=secret');
+    const flags = ['-n', namespace, '--input-as', 'text', '--result', 'text', '--with', `${folder}/.`];
+    const program = ['--', 'sh', 'agent.sh'];
+
+    const once = await berth(['run', ...flags, '--input', '"world"', ...program]);
+    assert.equal(once.code, 0, once.stderr);
+    assert.equal(once.stdout.trimEnd(), 'hello world\nread-only');
+
+    const run = async (...args: string[]) => {
+      const { code, stdout, stderr } = await berth(args);
+      assert.equal(code, 0, `${args.join(' ')}: ${stderr}`);
+      return stdout.trimEnd();
+    };
+    await run('create', 'kept', ...flags, ...program);
+    assert.match(await run('turn', '-n', namespace, 'kept', '--input', '"first"'), /^hello first$/m);
+    await run('suspend', '-n', namespace, 'kept');
+    assert.match(await run('turn', '-n', namespace, 'kept', '--input', '"second"'), /^hello second$/m);
+    const { status } = await get(['session', 'kept', '-n', namespace]);
+    assert.equal(status.incarnation, 2);
+    assert.deepEqual(
+      status.agentFiles.map(({ configMap }: { configMap: string }) => configMap),
+      ['kept-files'],
+    );
+
+    await kubectl(['delete', 'session', 'kept', '-n', namespace]);
+    await eventually(async () => {
+      const { items } = await get(['configmaps', '-n', namespace, '-l', 'berth.dev/agent-files=true']);
+      return !items.some(({ metadata }: { metadata: { name: string } }) => metadata.name === 'kept-files');
+    });
   });
 });

@@ -74,7 +74,8 @@ export const create: Policy = (draft) => {
     draft.released = true;
     return 'Stop';
   }
-  draft.actions.push({ do: 'CreatePod', settings: draft.settings, ...(turn ? { turn } : {}) });
+  // The leader before may still release the slot of this session and give it to another.
+  if (draft.world.settled) draft.actions.push({ do: 'CreatePod', settings: draft.settings, ...(turn ? { turn } : {}) });
   return 'Stop';
 };
 

@@ -20,6 +20,8 @@ const waiting = aTurn({
   status: { index: 1, phase: 'AwaitingApproval', incarnation: 1, attempt: 1, approval: decided },
 });
 
+const { podUID: _, ...owner } = RUNNING_STATUS;
+const owned = aSession({ status: owner });
 const withheld: { what: string; action: string; world: Partial<World> }[] = [
   { what: 'no index', action: 'WriteTurn', world: { turns: [aTurn({ name: 'a' }), aTurn({ name: 'b' })] } },
   { what: 'no turn that is to run', action: 'WriteTurn', world: { session, pod, link: aLink(), turns: [aTurn()] } },
@@ -29,6 +31,7 @@ const withheld: { what: string; action: string; world: Partial<World> }[] = [
     world: { session, pod, link: aLink(), turns: [runningTurn('a')] },
   },
   { what: 'no decision', action: 'Consume', world: { session, pod, link: aLink(), turns: [waiting] } },
+  { what: 'no pod', action: 'CreatePod', world: { session: owned, turns: [aTurn()] } },
   { what: 'no binding', action: 'Bind', world: { session, pod, link: aLink({ phase: 'Unbound' }) } },
 ];
 

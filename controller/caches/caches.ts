@@ -32,7 +32,7 @@ import {
 } from '../../core/resources/names.ts';
 import type { Condition } from '../../core/resources/schema.ts';
 import { isTerminal, LIVE_TURNS, type TurnStatus } from '../../core/resources/turn.ts';
-import type { Clock, Logger, Random } from '../../core/runtime.ts';
+import { type Clock, type Logger, pause, type Random } from '../../core/runtime.ts';
 import { filesDigest, namedConfigMaps } from '../world/agent-files.ts';
 import { isSessionPod, sessionNameOf } from '../world/session-pods.ts';
 import type { BodyFacts, CachedApproval, CachedSession, CachedTurn, NodeFacts } from '../world/world.ts';
@@ -228,6 +228,9 @@ function responseFacts(response: unknown): Pick<CachedApproval, 'responseBytes' 
   if (responseTooDeep !== undefined) return { responseBytes: 0, responseTooDeep };
   return { responseBytes: response === undefined ? 0 : jsonBytes(response) };
 }
+
+/** Longest wait for the first list of ConfigMaps: the right to read them may be missing. */
+const FILES_PATIENCE_MS = 5_000;
 
 /** Metadata of a ConfigMap that is cached. */
 const FILES_METADATA = ['name', 'namespace', 'uid', 'resourceVersion', 'labels'] as const;
@@ -448,6 +451,11 @@ export function informerCaches(options: CachesOptions): Caches {
     },
     synced: async (signal) => {
       await Promise.all(all.map((informer) => informer.synced(signal)));
+      if (!fileInformer || fileInformer.isSynced) return;
+      // A session whose files are not known yet would lose its place in the queue.
+      const over = new AbortController();
+      const patience = pause(clock, FILES_PATIENCE_MS, AbortSignal.any([signal, over.signal]));
+      await Promise.race([fileInformer.synced(signal), patience]).finally(() => over.abort());
     },
     stop: async () => {
       await Promise.all([

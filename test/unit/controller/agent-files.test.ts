@@ -148,6 +148,23 @@ describe('a pod whose runner cannot be given the recorded files', () => {
   });
 });
 
+test('a turn whose files cannot be unpacked ends with the runner’s words, and the pod goes', () => {
+  const refused = { n: 7, code: 'FilesFailed', message: 'agent.files holds "../x", which is no path in it' } as const;
+  const { actions } = decide(
+    aWorld({
+      session: aSession({ spec: { agent }, status: RUNNING_STATUS }),
+      class: allowing(),
+      turns: [runningTurn('t')],
+      pod: aPod(),
+      link: aLink({ refused }),
+    }),
+  );
+  const ended = actions.find((action) => action.do === 'WriteTurn');
+  assert.deepEqual([ended?.status.phase, ended?.status.error?.code], ['Failed', 'StartFailed']);
+  assert.match(ended?.status.error?.message ?? '', /holds "\.\.\/x", which is no path in it/);
+  assert.ok(actions.some((action) => action.do === 'DeletePod'));
+});
+
 describe('a pod with files of a ConfigMap', () => {
   const status = { ...RUNNING_STATUS, agentFiles: [{ configMap: 'mine', digest: 'd1' }] };
   const shown = (digests: [string, string][]) =>

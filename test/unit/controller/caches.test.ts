@@ -1,14 +1,25 @@
 import assert from 'node:assert/strict';
+import { setImmediate } from 'node:timers/promises';
 import { test } from 'vitest';
 import { informerCaches } from '../../../controller/caches/caches.ts';
+import { ApiError } from '../../../core/kube/errors.ts';
 import type { KubeApi } from '../../../core/kube/types.ts';
 import { turns } from '../../../core/resources/kinds.ts';
 import { silentLogger } from '../../../core/system.ts';
 import { QuietWorld } from '../../support/quiet-world.ts';
 import { seededRandom } from '../../support/random.ts';
 
+function withoutConfigMaps(admin: QuietWorld['server']['admin']) {
+  const forbidden = new ApiError({ code: 403, reason: 'Forbidden', message: 'configmaps is forbidden' });
+  const list = async (...[resource, options]: Parameters<typeof admin.list>) => {
+    if (resource.plural === 'configmaps') throw forbidden;
+    return admin.list(resource, options);
+  };
+  return new Proxy(admin, { get: (of, name) => (name === 'list' ? list : Reflect.get(of, name).bind(of)) });
+}
+
 /** Caches beside those of the controller, which has not been started. */
-async function setUp(onSession: (key: string) => void = () => {}) {
+async function setUp(onSession: (key: string) => void = () => {}, agentFiles?: 'Readable' | 'Forbidden') {
   const world = new QuietWorld();
   await world.furnish();
   const { admin, clock } = world.server;
@@ -18,11 +29,11 @@ async function setUp(onSession: (key: string) => void = () => {}) {
   const caches = informerCaches({
     ...handlers,
     onNamespaces: ignored,
-    api: admin as unknown as KubeApi,
+    api: (agentFiles === 'Forbidden' ? withoutConfigMaps(admin) : admin) as unknown as KubeApi,
     clock,
     random,
     log: silentLogger,
-    agentFiles: false,
+    agentFiles: agentFiles !== undefined,
     nodes: false,
   });
   caches.start();
@@ -64,4 +75,22 @@ test('a turn that is left out is as one that does not exist, until it changes or
   caches.leaveOut(goes, 'notes');
   assert.equal(caches.isLeftOut(goes), false, 'as it is not there any more');
   await caches.stop();
+});
+
+test('are filled once the ConfigMaps with agents’ files are known too, or soon without the right to read them', async () => {
+  for (const [right, knows] of [
+    ['Readable', true],
+    ['Forbidden', false],
+  ] as const) {
+    const { world, caches } = await setUp(undefined, right);
+    let filled = false;
+    void caches.synced(new AbortController().signal).then(() => {
+      filled = true;
+    });
+    await setImmediate();
+    await world.pass(6_000);
+    await setImmediate();
+    assert.deepEqual([filled, caches.knowsAgentFiles('team')], [true, knows]);
+    await caches.stop();
+  }
 });

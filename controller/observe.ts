@@ -5,9 +5,9 @@ import type { Effects } from './act/context.ts';
 import { unreadableTurn } from './caches/caches.ts';
 import { applicantOf } from './capacity/applicant.ts';
 import { namedConfigMaps } from './world/agent-files.ts';
-import { type SessionMemory, withDeleted } from './world/learn.ts';
+import { withDeleted } from './world/learn.ts';
 import { ownTurns } from './world/own-turns.ts';
-import type { CachedSession, CachedTurn, Installation, NodeFacts, World } from './world/world.ts';
+import type { CachedSession, CachedTurn, Installation, NodeFacts, SessionMemory, World } from './world/world.ts';
 
 /** The session's own objects, as the caches show them. */
 export interface Observation {
@@ -87,7 +87,7 @@ function filesOf({ caches }: Effects, session: CachedSession, sessionClass: Worl
 
 /** A live turn at which reconciles fail is seen as one of which only the end can be written. */
 function withoutBroken(turn: CachedTurn, { broken }: SessionMemory): CachedTurn {
-  const why = broken?.get(turn.metadata.uid);
+  const why = broken.get(turn.metadata.uid);
   return why === undefined || isTerminal(turn.status?.phase) ? turn : unreadableTurn(turn, why);
 }
 

@@ -18,8 +18,8 @@ import { reconcileOrphans } from './orphans.ts';
 import { changedAt } from './status/conditions.ts';
 import { noteworthy } from './status/events.ts';
 import { ended, internalError } from './status/turn-status.ts';
-import { learn, type SessionMemory } from './world/learn.ts';
-import type { CachedSession, CachedTurn, Installation, World } from './world/world.ts';
+import { emptyMemory, learn } from './world/learn.ts';
+import type { CachedSession, CachedTurn, Installation, SessionMemory, World } from './world/world.ts';
 
 /** Actions that find out facts which the next reconcile decides upon. */
 const LEARNING: ReadonlySet<Action['do']> = new Set([
@@ -41,7 +41,7 @@ const LONG_BEHIND_MS = 2_000;
 /** Milliseconds until the next reconcile after a conflict: the event of the other write is on its way to the cache. */
 function behind(memory: SessionMemory): number {
   learn(memory, { fact: 'Conflicted' });
-  return Math.min(BEHIND_MS * 2 ** ((memory.conflicts ?? 1) - 1), LONG_BEHIND_MS);
+  return Math.min(BEHIND_MS * 2 ** (memory.conflicts - 1), LONG_BEHIND_MS);
 }
 
 /** A reconcile under way. Its later fields are there as soon as it has come to them. */
@@ -140,7 +140,7 @@ export class Reconciler {
     const { uid } = turn.metadata;
     const why = error.message;
     log.error({ session: key, turn: turn.metadata.name, err: error }, 'turn is ended, as its session fails at it');
-    const isSecond = memory.broken?.has(uid);
+    const isSecond = memory.broken.has(uid);
     learn(memory, { fact: 'TurnBroken', turn: uid, why });
     if (!isSecond) return;
     const status = ended(unreadableTurn(turn, why), internalError(why), clock.now());
@@ -215,7 +215,7 @@ export class Reconciler {
         attempt.turn = undefined;
         // The write that owns an incarnation is the one write of the session in this reconcile.
         if (action.do === 'OwnIncarnation') return undefined;
-        if (action.do === 'Bind' && memory.filesLost) return 1;
+        if (action.do === 'Bind' && memory.incarnation.filesLost) return 1;
         if (action.do === 'CreateFirstTurn' && memory.firstTurnProblem && !knewProblem) return 1;
       }
     } catch (error) {
@@ -240,7 +240,7 @@ export class Reconciler {
   /** Writes what an action that failed has told the memory; best effort, as the error counts. */
   async #showProblem(attempt: Attempt, world: World): Promise<void> {
     const { effects, session, memory, signal } = attempt;
-    const { startProblem, commitProblem, suspensionFailed } = memory;
+    const { startProblem, commitProblem, suspensionFailed } = memory.incarnation;
     if (signal.aborted || !(startProblem || commitProblem || suspensionFailed)) return;
     const { status } = decide({ ...world, memory, now: effects.clock.now() });
     // The status lets go of the pod only with the actions that must precede that.
@@ -287,7 +287,7 @@ export class Reconciler {
     if (!entry) {
       // Before its first status nobody can have given its turns anything, and no leader before this one can any more.
       const knowsTurns = status?.phase === undefined && this.#options.effects.leader.hasSettled();
-      entry = { uid: metadata.uid, memory: { inputs: new Map(), knowsTurns } };
+      entry = { uid: metadata.uid, memory: emptyMemory(knowsTurns) };
       this.#memories.set(key, entry);
     }
     return entry.memory;
@@ -302,6 +302,6 @@ export class Reconciler {
 
   /** When a suspension of the session may be tried again, after one that failed. */
   suspendAgainAt(key: string): number | undefined {
-    return this.#memories.get(key)?.memory.suspensionFailed?.againAt;
+    return this.#memories.get(key)?.memory.incarnation.suspensionFailed?.againAt;
   }
 }

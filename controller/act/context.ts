@@ -7,8 +7,7 @@ import type { MasterKeys } from '../link/keys.ts';
 import type { Links } from '../link/links.ts';
 import type { NetworkPolicies } from '../network/policies.ts';
 import type { EventFacts } from '../status/events.ts';
-import type { SessionMemory } from '../world/learn.ts';
-import type { CachedTurn, World } from '../world/world.ts';
+import type { CachedTurn, SessionMemory, World } from '../world/world.ts';
 
 /** The present leadership. */
 interface Leader {

@@ -28,7 +28,7 @@ export async function createPod(context: ReconcileContext, settings: Effective, 
     if (settings.kept.workspace) await ensureWorkspace(context, settings.kept.workspace);
   } catch (error) {
     if (error instanceof ApiError && !isConflict(error)) {
-      const problem = memory.startProblem ?? refusal(error);
+      const problem = memory.incarnation.startProblem ?? refusal(error);
       learn(memory, { fact: 'CreationFailed', problem, since: failingSince(world, effects.clock.now()) });
     }
     throw error;

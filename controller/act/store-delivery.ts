@@ -148,7 +148,7 @@ async function attempt(
 ): Promise<void> {
   const { memory, effects, signal, world } = context;
   const { clock } = effects;
-  const since = memory.commitProblem?.since ?? toldSince(world, clock.now());
+  const since = memory.incarnation.commitProblem?.since ?? toldSince(world, clock.now());
   const deadline = Math.max(since + persistMs, clock.now() + Math.min(persistMs, LAST_CHANCE_MS));
   try {
     await boundedWait({ effects, deadline, signal }, (waiting) => write({ ...context, signal: waiting }));

@@ -47,7 +47,7 @@ export async function verifySuspension(context: ReconcileContext, reason: Suspen
   const { snapshot, podUID } = world.link;
   const state = snapshot ? await durable(context, snapshot, link.incarnation) : 'Unchanged';
   if (state === 'Aborted') return;
-  const veto = suspensionVeto(world, reason, memory.suspensionAsked?.at ?? 0, await recheck(context));
+  const veto = suspensionVeto(world, reason, memory.incarnation.suspension?.askedAt ?? 0, await recheck(context));
   if (veto) {
     effects.log.info({ session: key, news: veto }, 'suspension undone: something came in between');
     undoSuspension(context);
@@ -70,7 +70,7 @@ async function durable(
   const { session } = world;
   const { namespace, uid } = session.metadata;
   const committed = session.status?.state;
-  const since = memory.suspensionAsked?.at ?? effects.clock.now();
+  const since = memory.incarnation.suspension?.askedAt ?? effects.clock.now();
   const deadline = since + timeoutMs('persist', session.spec, world.class);
   const wanted = () => !session.spec.suspend && isWanted(context);
   const read = (state: StateRef, waiting: AbortSignal) =>

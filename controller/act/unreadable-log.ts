@@ -32,5 +32,5 @@ export function isUnreadable({ effects, memory, world }: ReconcileContext, podUI
   if (error instanceof ApiError && (error.code === 400 || isPodGone(error))) return true;
   const now = effects.clock.monotonic();
   learn(memory, { fact: 'LogUnreadable', podUID, at: now });
-  return now - (memory.logFailing?.since ?? now) >= world.installation.nodeGraceMs;
+  return now - (memory.incarnation.logFailing?.since ?? now) >= world.installation.nodeGraceMs;
 }

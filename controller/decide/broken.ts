@@ -1,7 +1,6 @@
 import { AssertionError } from 'node:assert';
 import { isTerminal } from '../../core/resources/turn.ts';
-import type { Failing } from '../world/learn.ts';
-import type { CachedTurn, World } from '../world/world.ts';
+import type { CachedTurn, Failing, World } from '../world/world.ts';
 
 const MOST_FAILURES = 5;
 /**

@@ -18,7 +18,7 @@ import type { Draft } from './draft.ts';
  */
 export function causeOf(draft: Draft, podUID: string | undefined): PodEnd {
   const { settings, world } = draft;
-  const { deletionPending } = world.memory;
+  const { deletionPending } = world.memory.incarnation;
   return podEnd(podLastSeen(draft, podUID), {
     memoryLimit: isProblem(settings) ? undefined : settings.resources.limits.memory,
     deletedBecause:
@@ -27,7 +27,7 @@ export function causeOf(draft: Draft, podUID: string | undefined): PodEnd {
 }
 
 function podLastSeen({ world: { pod, memory } }: Draft, uid: string | undefined): StoredPod | undefined {
-  return [pod, memory.lastPod].find((seen) => seen?.metadata.uid === uid);
+  return [pod, memory.incarnation.lastPod].find((seen) => seen?.metadata.uid === uid);
 }
 
 /**

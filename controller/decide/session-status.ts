@@ -111,7 +111,7 @@ function counted(draft: Draft): Partial<SessionStatus> {
 
 /** The highest state by (incarnation, seq) among the status, the turns that ended since, and a verified suspension. */
 function committedState(draft: Draft): StateRef | undefined {
-  const verified = draft.world.memory.suspension?.verified;
+  const verified = draft.world.memory.incarnation.suspension?.verified;
   return highestState([stateOfTurns(draft), verified === 'Unchanged' ? undefined : verified]);
 }
 
@@ -170,7 +170,7 @@ function shownTurn(draft: Draft): string | undefined {
 function isReady(draft: Draft): boolean {
   const { link, session, pod } = draft.world;
   if (!pod || draft.released || pod.metadata.deletionTimestamp) return false;
-  if (draft.world.memory.deletionPending?.podUID === pod.metadata.uid) return false;
+  if (draft.world.memory.incarnation.deletionPending?.podUID === pod.metadata.uid) return false;
   if (link?.phase === 'Bound') return true;
   if (isRunnerlessPod(pod)) return startedContainer(pod);
   // Reopening a link to a pod that was ready does not make the pod unready.

@@ -8,7 +8,9 @@ import type { Subject } from './subject.ts';
 
 /** Reports whether the session is runnerless: as its pod was made, else as its next pod will be. */
 export function isRunnerless({ world: { pod, memory, session }, settings }: Subject): boolean {
-  const made = pod ?? (session.status?.podName === memory.lastPod?.metadata.name ? memory.lastPod : undefined);
+  const made =
+    pod ??
+    (session.status?.podName === memory.incarnation.lastPod?.metadata.name ? memory.incarnation.lastPod : undefined);
   if (made) return isRunnerlessPod(made);
   return !isProblem(settings) && settings.runner === 'None';
 }
@@ -29,8 +31,8 @@ export function isGated({ spec }: StoredPod): boolean {
 
 /** Reports whether the turn's program can have run in the pod: its gate was removed, or is not known to have stayed. */
 export function wasLetRun({ world: { pod, memory } }: Subject, podUID: string | undefined): boolean {
-  const seen = [pod, memory.lastPod].find((known) => known?.metadata.uid === podUID);
-  return !seen || !isGated(seen) || memory.letRun?.podUID === podUID;
+  const seen = [pod, memory.incarnation.lastPod].find((known) => known?.metadata.uid === podUID);
+  return !seen || !isGated(seen) || memory.incarnation.letRun?.podUID === podUID;
 }
 
 /** Reports whether the pod's program ended by itself, so that its exit code means something. */

@@ -9,8 +9,8 @@ import type { ConditionValue } from './conditions.ts';
 export function statePersisted(subject: Subject, next: SessionStatus): ConditionValue {
   const { session, class: sessionClass, memory } = subject.world;
   // A lost pod's unstored state does not matter any more: the session does not go on from it.
-  const inPod = next.podName ? (memory.suspensionFailed?.problem ?? tooLarge(subject, next)) : undefined;
-  const unstored = memory.commitProblem ?? inPod;
+  const inPod = next.podName ? (memory.incarnation.suspensionFailed?.problem ?? tooLarge(subject, next)) : undefined;
+  const unstored = memory.incarnation.commitProblem ?? inPod;
   if (unstored) return { status: 'False', reason: unstored.reason, message: unstored.message };
   if (!keepsState(session.spec, sessionClass)) {
     return { status: 'False', reason: 'PersistenceOff', message: reasons.PersistenceOff };

@@ -3,29 +3,12 @@ import type { StateRef } from '../../core/resources/schema.ts';
 import { isTerminal } from '../../core/resources/turn.ts';
 import { highestState } from './highest-state.ts';
 import { isOwn, ownTurns } from './own-turns.ts';
-import type { CachedSession, CachedTurn, Memory, Problem } from './world.ts';
-
-/** Reconciles of one session that fail by a programming error, again and again. */
-export interface Failing {
-  count: number;
-  /** When the first failed; monotonic milliseconds. */
-  since: number;
-}
-
-/** Memory that the leader keeps of a session between reconciles. Decisions see the part of it that `Memory` names. */
-export interface SessionMemory extends Memory {
-  /** Inputs of turns that are written Running and not yet sent, by uid. */
-  inputs: ReadonlyMap<string, unknown>;
-  /** Reconciles in a row that failed by a programming error. */
-  failing?: Failing | undefined;
-  /** Turns at which they failed, by uid, and how. */
-  broken?: ReadonlyMap<string, string>;
-  /** Reconciles in a row that ended because somebody else had written the same object. */
-  conflicts?: number;
-}
+import type { CachedSession, CachedTurn, Failing, IncarnationMemory, Problem, SessionMemory } from './world.ts';
 
 /** Fact about one session that an observation, a decision or an effect has brought to light. */
-export type Fact =
+export type Fact = SessionFact | IncarnationFact;
+
+type SessionFact =
   /** `turns`: those in the caches, where one of `broken` is unreadable. */
   | { fact: 'Observed'; session: CachedSession; turns: readonly CachedTurn[]; pod: StoredPod | undefined }
   /** `at`: milliseconds since the epoch. */
@@ -39,13 +22,21 @@ export type Fact =
   | { fact: 'Succeeded' }
   | { fact: 'Failed'; failing: Failing | undefined }
   | { fact: 'TurnBroken'; turn: string; why: string }
-  | { fact: 'IncarnationOwned' }
   | { fact: 'FirstTurnTried'; problem?: Problem }
+  | { fact: 'InputKnown'; turn: string; input: unknown }
+  | { fact: 'InputSent'; turn: string }
+  /** `ended`: the turn, where it has. */
+  | { fact: 'TurnCommitted'; state: StateRef | undefined; ended?: CachedTurn }
+  | { fact: 'IncarnationOwned' }
+  | { fact: 'LinkClosed' };
+
+/** Fact about the present incarnation alone. */
+type IncarnationFact =
+  | { fact: 'FilesLost'; podUID: string; problem: Problem }
   /** `problem` undefined: nothing keeps the pod from starting any more. */
   | { fact: 'StartProblem'; problem: Problem | undefined }
   /** `since`: milliseconds since the epoch, for the first failure. */
   | { fact: 'CreationFailed'; problem: Problem; since: number }
-  | { fact: 'FilesLost'; podUID: string; problem: Problem }
   | { fact: 'PodCreated' }
   | { fact: 'GoneConfirmed'; podUID: string }
   | { fact: 'PodRead'; podUID: string }
@@ -54,20 +45,16 @@ export type Fact =
   | { fact: 'LogUnreadable'; podUID: string; at: number }
   | { fact: 'LogAnswered' }
   | { fact: 'DeletionAsked'; podUID: string; why: string; accepted?: boolean }
-  | { fact: 'LinkClosed' }
-  | { fact: 'InputKnown'; turn: string; input: unknown }
-  | { fact: 'InputSent'; turn: string }
   | { fact: 'UsageUnwritten'; of: number }
   | { fact: 'CommitFailed'; problem: Problem; since: number }
   | { fact: 'DeliverySettled' }
-  /** `ended`: the turn, where it has. */
-  | { fact: 'TurnCommitted'; state: StateRef | undefined; ended?: CachedTurn }
   | { fact: 'RunLet'; podUID: string }
   | { fact: 'InputGiven'; podUID: string }
+  /** `at`: milliseconds since the epoch. */
   | { fact: 'SuspensionAsked'; podUID: string; at: number }
   | { fact: 'SuspensionUndone' }
   | { fact: 'SuspensionVerified'; podUID: string; verified: StateRef | 'Unchanged' }
-  /** Pauses double from `firstMs` to `lastMs`. */
+  /** `at`: milliseconds since the epoch. */
   | { fact: 'SuspensionFailed'; problem: Problem; generation: number | undefined; at: number }
   /** The next suspension has nothing to do with those that failed. */
   | { fact: 'SuspensionFailuresOver' };
@@ -75,6 +62,11 @@ export type Fact =
 /** Pauses between two attempts to suspend a session whose state cannot be had or stored. */
 const FIRST_AGAIN_MS = 5_000;
 const LAST_AGAIN_MS = 10 * 60_000;
+
+/** The memory of a session that this leader has not reconciled yet. */
+export function emptyMemory(knowsTurns = false): SessionMemory {
+  return { knowsTurns, uncounted: [], inputs: new Map(), conflicts: 0, broken: new Map(), incarnation: {} };
+}
 
 /** Takes a fact into the memory. Nothing else assigns it. */
 export function learn(memory: SessionMemory, fact: Fact): void {
@@ -93,7 +85,7 @@ export function changes(memory: SessionMemory, fact: Fact): Partial<SessionMemor
     case 'TurnsUncertain':
       return { knowsTurns: false };
     case 'Conflicted':
-      return { conflicts: (memory.conflicts ?? 0) + 1 };
+      return { conflicts: memory.conflicts + 1 };
     case 'StatusWritten':
       return { conflicts: 0 };
     case 'QueueWritten':
@@ -104,20 +96,29 @@ export function changes(memory: SessionMemory, fact: Fact): Partial<SessionMemor
       return { failing: fact.failing };
     case 'TurnBroken':
       return { broken: new Map(memory.broken).set(fact.turn, fact.why) };
-    case 'IncarnationOwned':
-      return {
-        confirmedGone: undefined,
-        logRead: undefined,
-        suspension: undefined,
-        startProblem: undefined,
-        lastPod: undefined,
-        createFailingSince: undefined,
-        filesLost: undefined,
-        suspensionFailed: undefined,
-        suspensionAsked: undefined,
-      };
     case 'FirstTurnTried':
       return { firstTurnProblem: fact.problem };
+    case 'InputKnown':
+      return { inputs: new Map(memory.inputs).set(fact.turn, fact.input) };
+    case 'InputSent':
+      return { inputs: new Map([...memory.inputs].filter(([turn]) => turn !== fact.turn)) };
+    case 'TurnCommitted':
+      return committed(memory, fact);
+    case 'IncarnationOwned':
+      return { incarnation: {} };
+    case 'LinkClosed':
+      return {
+        inputs: new Map(),
+        incarnation: { ...memory.incarnation, suspension: undefined, commitProblem: undefined },
+      };
+    default:
+      return { incarnation: { ...memory.incarnation, ...ofIncarnation(memory.incarnation, fact) } };
+  }
+}
+
+/** Fields of an incarnation's memory that a fact gives another value; pure. */
+function ofIncarnation(memory: IncarnationMemory, fact: IncarnationFact): IncarnationMemory {
+  switch (fact.fact) {
     case 'StartProblem':
       return { startProblem: fact.problem };
     case 'CreationFailed':
@@ -140,30 +141,24 @@ export function changes(memory: SessionMemory, fact: Fact): Partial<SessionMemor
       const { fact: _, ...asked } = fact;
       return { deletionPending: asked };
     }
-    case 'LinkClosed':
-      return { suspension: undefined, commitProblem: undefined, inputs: new Map() };
-    case 'InputKnown':
-      return { inputs: new Map(memory.inputs).set(fact.turn, fact.input) };
-    case 'InputSent':
-      return { inputs: new Map([...memory.inputs].filter(([turn]) => turn !== fact.turn)) };
     case 'UsageUnwritten':
       return { usageUnwritten: fact.of };
     case 'CommitFailed':
       return { commitProblem: { ...fact.problem, since: fact.since } };
     case 'DeliverySettled':
       return { commitProblem: undefined };
-    case 'TurnCommitted':
-      return committed(memory, fact);
     case 'RunLet':
       return { letRun: { podUID: fact.podUID } };
     case 'InputGiven':
       return { inputGiven: { podUID: fact.podUID } };
     case 'SuspensionAsked':
-      return { suspension: undefined, suspensionAsked: { podUID: fact.podUID, at: fact.at } };
+      return { suspension: { podUID: fact.podUID, askedAt: fact.at } };
     case 'SuspensionUndone':
-      return { suspension: undefined, suspensionAsked: undefined };
+      return { suspension: undefined };
     case 'SuspensionVerified':
-      return { suspension: { podUID: fact.podUID, verified: fact.verified }, suspensionFailed: undefined };
+      return memory.suspension?.podUID === fact.podUID
+        ? { suspension: { ...memory.suspension, verified: fact.verified }, suspensionFailed: undefined }
+        : {};
     case 'SuspensionFailed': {
       const count = (memory.suspensionFailed?.count ?? 0) + 1;
       const againAt = fact.at + Math.min(FIRST_AGAIN_MS * 2 ** (count - 1), LAST_AGAIN_MS);
@@ -176,24 +171,24 @@ export function changes(memory: SessionMemory, fact: Fact): Partial<SessionMemor
 
 /** A turn that was deleted after its end, before its session counted it, still has its place in the order and its state. */
 function observed(
-  { uncounted, committed: remembered, broken, lastPod }: SessionMemory,
+  { uncounted, committed: remembered, broken, incarnation }: SessionMemory,
   { session, turns, pod }: Fact & { fact: 'Observed' },
 ): Partial<SessionMemory> {
-  const known = withDeleted(turns, ownTurns(session, uncounted ?? []).uncounted);
+  const known = withDeleted(turns, ownTurns(session, uncounted).uncounted);
   const written = session.status?.state;
   const own = turns.filter((turn) => isOwn(session, turn));
   const last = highestState([written, remembered, ...own.map(({ status }) => status.state)]);
   const live = new Set(turns.filter(({ status }) => !isTerminal(status?.phase)).map(({ metadata }) => metadata.uid));
   return {
-    lastPod: pod ?? lastPod,
     uncounted: ownTurns(session, known).uncounted,
     committed: last === written ? undefined : last,
-    ...(broken ? { broken: new Map([...broken].filter(([uid]) => live.has(uid))) } : {}),
+    broken: new Map([...broken].filter(([uid]) => live.has(uid))),
+    incarnation: { ...incarnation, lastPod: pod ?? incarnation.lastPod },
   };
 }
 
 /** The turns that are there, and those of `uncounted` that are not any more. */
-export function withDeleted(present: readonly CachedTurn[], uncounted: readonly CachedTurn[] = []): CachedTurn[] {
+export function withDeleted(present: readonly CachedTurn[], uncounted: readonly CachedTurn[]): CachedTurn[] {
   const uids = new Set(present.map(({ metadata }) => metadata.uid));
   return [...present, ...uncounted.filter(({ metadata }) => !uids.has(metadata.uid))];
 }
@@ -202,6 +197,6 @@ export function withDeleted(present: readonly CachedTurn[], uncounted: readonly 
 function committed(memory: SessionMemory, { state, ended }: Fact & { fact: 'TurnCommitted' }): Partial<SessionMemory> {
   const highest = { committed: highestState([memory.committed, state]) };
   if (!ended) return highest;
-  const others = (memory.uncounted ?? []).filter(({ metadata }) => metadata.uid !== ended.metadata.uid);
+  const others = memory.uncounted.filter(({ metadata }) => metadata.uid !== ended.metadata.uid);
   return { ...highest, uncounted: [...others, ended] };
 }

@@ -29,7 +29,7 @@ export function isOver(pod: Pod): boolean {
  */
 export function isLeaving({ pod, memory }: Pick<World, 'pod' | 'memory'>): boolean {
   if (!pod || pod.metadata.deletionTimestamp || isOver(pod)) return true;
-  return memory.deletionPending?.podUID === pod.metadata.uid;
+  return memory.incarnation.deletionPending?.podUID === pod.metadata.uid;
 }
 
 /** Reports whether the pod's phase is terminal: the kubelet has nothing left to do. */

@@ -88,52 +88,82 @@ export interface Problem {
   passes?: true;
 }
 
+/** Reconciles of one session that fail by a programming error, again and again. */
+export interface Failing {
+  count: number;
+  /** When the first failed; monotonic milliseconds. */
+  since: number;
+}
+
 /** Memory of this leader about one session, beyond what is written. Losing it is harmless. */
-export interface Memory {
+export interface SessionMemory {
   /** True once every ended turn is in the caches. */
-  knowsTurns?: boolean;
+  knowsTurns: boolean;
   /** Turns that had ended and were not counted yet at the last reconcile. */
-  uncounted?: readonly CachedTurn[];
+  uncounted: readonly CachedTurn[];
   /** The last state that a turn committed, until the session's status has it: the turn may be deleted first. */
   committed?: StateRef | undefined;
-  /** The pod whose runner cannot be given the files that the status records, as their ConfigMaps have changed. */
-  filesLost?: { podUID: string; problem: Problem } | undefined;
-  /** The last rejected creation of the pod. */
-  startProblem?: Problem | undefined;
+  /** Inputs of turns that are written Running and not yet sent, by uid. */
+  inputs: ReadonlyMap<string, unknown>;
   /** Problem that keeps the turn in `spec.input` from being created. */
   firstTurnProblem?: Problem | undefined;
   /** Time since which the settings have been invalid, for whatever reason; milliseconds since the epoch. */
   unsettledSince?: number | undefined;
-  /** Problem that keeps a result from being stored, and since when. */
-  commitProblem?: (Problem & { since: number }) | undefined;
-  /** The pod that live GETs found gone. */
-  confirmedGone?: { podUID: string } | undefined;
-  /** The pod that was read live when its start timeout had passed. */
-  podRead?: { podUID: string } | undefined;
-  /** The ended pod whose log has been read to its end, or cannot be read. */
-  logRead?: { podUID: string } | undefined;
-  /** The ended pod whose log could not be read, and since when (monotonic milliseconds). */
-  logFailing?: { podUID: string; since: number } | undefined;
-  /** The session's pod as last observed, for what it reported before it was gone. */
-  lastPod?: StoredPod | undefined;
-  /** Time since which the creation of the pod has failed, milliseconds since the epoch. */
-  createFailingSince?: number | undefined;
-  /** Consecutive failed suspensions: the last problem, their count, and when to retry unless the session changes. */
-  suspensionFailed?: { problem: Problem; count: number; againAt: number; generation: number | undefined } | undefined;
-  /** The pod whose runner was asked to suspend, and when (milliseconds since the epoch). */
-  suspensionAsked?: { podUID: string; at: number } | undefined;
   /** Last write of `status.queue`, milliseconds since the epoch. */
   queueWrittenAt?: number | undefined;
-  /** The pod whose deletion was requested; until it is accepted the request or its answer may be lost. */
-  deletionPending?: { podUID: string; why: string; accepted?: boolean } | undefined;
+  /** Reconciles in a row that ended because somebody else had written the same object. */
+  conflicts: number;
+  /** Reconciles in a row that failed by a programming error. */
+  failing?: Failing | undefined;
+  /** Turns at which they failed, by uid, and how. */
+  broken: ReadonlyMap<string, string>;
+  incarnation: IncarnationMemory;
+}
+
+/**
+ * Memory of one incarnation: empty from the write that takes it, replaced by the write that takes the next. Most facts
+ * name their pod by its uid; they outlive it, as what it reported counts until the incarnation has been released.
+ */
+export interface IncarnationMemory {
+  /** The pod whose runner cannot be given the files that the status records, as their ConfigMaps have changed. */
+  filesLost?: { podUID: string; problem: Problem } | undefined;
+  /** The last rejected creation of the pod, or the problem that keeps its runner from being bound. */
+  startProblem?: Problem | undefined;
+  /** Time since which the creation of the pod has failed, milliseconds since the epoch. */
+  createFailingSince?: number | undefined;
+  /** The session's pod as last observed, for what it reported before it was gone. */
+  lastPod?: StoredPod | undefined;
+  /** The pod that was read live when its start timeout had passed. */
+  podRead?: { podUID: string };
   /** The runnerless pod whose scheduling gate was removed, whatever the cache shows. */
-  letRun?: { podUID: string } | undefined;
+  letRun?: { podUID: string };
   /** The runnerless pod whose stdin got the input, or cannot get it. */
-  inputGiven?: { podUID: string } | undefined;
+  inputGiven?: { podUID: string };
   /** Time of the progress report of a running turn whose write failed; later reports are written. */
   usageUnwritten?: number;
-  /** The suspension in progress: its state is stored, and the second check found nothing that speaks against it. */
-  suspension?: { podUID: string; verified: StateRef | 'Unchanged' } | undefined;
+  /** Problem that keeps a result from being stored, and since when. */
+  commitProblem?: (Problem & { since: number }) | undefined;
+  /** The suspension in progress. */
+  suspension?: SuspensionMemory | undefined;
+  /** Consecutive failed suspensions: the last problem, their count, and when to retry unless the session changes. */
+  suspensionFailed?: { problem: Problem; count: number; againAt: number; generation: number | undefined } | undefined;
+  /** The pod whose deletion was requested; until it is accepted the request or its answer may be lost. */
+  deletionPending?: { podUID: string; why: string; accepted?: boolean };
+  /** The pod that live GETs found gone. */
+  confirmedGone?: { podUID: string };
+  /** The ended pod whose log has been read to its end, or cannot be read. */
+  logRead?: { podUID: string };
+  /** The ended pod whose log could not be read, and since when (monotonic milliseconds). */
+  logFailing?: { podUID: string; since: number } | undefined;
+}
+
+interface SuspensionMemory {
+  /** The pod whose runner was asked to suspend. */
+  podUID: string;
+  /** Milliseconds since the epoch. */
+  askedAt: number;
+  /** The session's state, once it is stored and the live check found nothing that speaks against the suspension. */
+  verified?: StateRef | 'Unchanged';
 }
 
 /** The facts about a node that decisions on its pods depend on. */
@@ -167,7 +197,7 @@ export interface World {
   /** Pods of earlier incarnations of the session that are not gone yet. */
   strays: StoredPod[];
   link: LinkView | undefined;
-  memory: Memory;
+  memory: SessionMemory;
   /** The session as it waits, or would wait, in the queue for a slot. */
   applicant: Applicant;
   slot: Slot;

@@ -1,8 +1,15 @@
 import { applicantOf } from '../../controller/capacity/applicant.ts';
 import type { Action } from '../../controller/decide/actions.ts';
 import { decide } from '../../controller/decide/decide.ts';
+import { emptyMemory } from '../../controller/world/learn.ts';
 import type { LinkView } from '../../controller/world/link-view.ts';
-import type { CachedSession, CachedTurn, World } from '../../controller/world/world.ts';
+import type {
+  CachedSession,
+  CachedTurn,
+  IncarnationMemory,
+  SessionMemory,
+  World,
+} from '../../controller/world/world.ts';
 import type { FrameOf, Result } from '../../core/frames/messages.ts';
 import type { StoredPod } from '../../core/kube/builtin.ts';
 import type { StoredSessionClass } from '../../core/resources/kinds.ts';
@@ -149,7 +156,31 @@ export const aClass = (spec: Partial<StoredSessionClass['spec']> = {}): StoredSe
   spec: { runner: 'Embedded', overrides: ['agent.command', 'agent.env', 'timeouts'], secrets: [], ...spec },
 });
 
-export function aWorld(change: Partial<World> = {}): World {
+/** Fields of a session's memory and of its incarnation's, side by side. */
+export type MemoryChange = Partial<Omit<SessionMemory, 'incarnation'>> & IncarnationMemory & { incarnation?: never };
+export type WorldChange = Partial<Omit<World, 'memory'>> & { memory?: MemoryChange };
+
+export function aMemory(change: MemoryChange = {}): SessionMemory {
+  const { incarnation, ...memory } = emptyMemory();
+  const isOfSession = (name: string) => name in memory || OPTIONAL.has(name);
+  const of = (session: boolean) => Object.entries(change).filter(([name]) => isOfSession(name) === session);
+  return {
+    ...memory,
+    ...Object.fromEntries(of(true)),
+    incarnation: { ...incarnation, ...Object.fromEntries(of(false)) },
+  };
+}
+
+/** Fields of a session's memory that an empty one does not have. */
+const OPTIONAL: ReadonlySet<string> = new Set<keyof SessionMemory>([
+  'committed',
+  'firstTurnProblem',
+  'unsettledSince',
+  'queueWrittenAt',
+  'failing',
+]);
+
+export function aWorld({ memory, ...change }: WorldChange = {}): World {
   const session = change.session ?? aSession();
   return {
     now: NOW,
@@ -162,7 +193,7 @@ export function aWorld(change: Partial<World> = {}): World {
     strays: [],
     link: undefined,
     // A pod that does not start is read once more; most tables do not test that.
-    memory: { podRead: { podUID: POD_UID } },
+    memory: aMemory(memory ?? { podRead: { podUID: POD_UID } }),
     applicant: applicantOf(session, []),
     group: { free: true },
     groupSince: NOW,
@@ -174,7 +205,7 @@ export function aWorld(change: Partial<World> = {}): World {
 }
 
 /** Returns the names of the decided actions. */
-export const does = (change: Partial<World>) => decide(aWorld(change)).actions.map((action) => action.do);
+export const does = (change: WorldChange) => decide(aWorld(change)).actions.map((action) => action.do);
 
 /** Returns the statuses of turns that are to be written. */
 export const written = (actions: readonly Action[]): TurnStatus[] =>

@@ -6,8 +6,10 @@ import type { Policy } from '../draft.ts';
  */
 export const deletionPending: Policy = (draft) => {
   const { pod, memory, session } = draft.world;
-  if (!pod || pod.metadata.deletionTimestamp || memory.deletionPending?.podUID !== pod.metadata.uid) return undefined;
+  if (!pod || pod.metadata.deletionTimestamp || memory.incarnation.deletionPending?.podUID !== pod.metadata.uid)
+    return undefined;
   draft.suspending = session.status?.phase === 'Suspending';
-  if (!memory.deletionPending.accepted) draft.actions.push({ do: 'DeletePod', pod, why: memory.deletionPending.why });
+  if (!memory.incarnation.deletionPending.accepted)
+    draft.actions.push({ do: 'DeletePod', pod, why: memory.incarnation.deletionPending.why });
   return 'Stop';
 };

@@ -33,7 +33,8 @@ export function knownPodUID(draft: Draft): string | undefined {
   const { session, turns, memory } = draft.world;
   const { incarnation, podName, podUID } = session.status ?? {};
   const ran = ({ status }: CachedTurn) => status.incarnation === incarnation && status.podUID !== undefined;
-  const seen = memory.lastPod?.metadata.name === podName ? memory.lastPod?.metadata.uid : undefined;
+  const seen =
+    memory.incarnation.lastPod?.metadata.name === podName ? memory.incarnation.lastPod?.metadata.uid : undefined;
   return podUID ?? turns.find((turn) => ran(turn) && isOwn(session, turn))?.status.podUID ?? seen;
 }
 
@@ -43,7 +44,7 @@ export const gone: Policy = (draft) => {
   const { pod, memory } = world;
   const lost = lostPodUID(draft);
   if (!lost) return undefined;
-  if (memory.confirmedGone?.podUID !== lost) {
+  if (memory.incarnation.confirmedGone?.podUID !== lost) {
     draft.actions.push({ do: 'ConfirmGone', podUID: lost });
     return 'Stop';
   }
@@ -77,7 +78,7 @@ export const over: Policy = (draft) => {
   const waiting = waitingProcess(draft);
   const ours = running?.status.podUID === pod.metadata.uid ? running : waiting;
   if (ours && link?.delivery?.result.message.turn === ours.metadata.uid) return undefined;
-  if (ours && memory.logRead?.podUID !== pod.metadata.uid) {
+  if (ours && memory.incarnation.logRead?.podUID !== pod.metadata.uid) {
     draft.actions.push({ do: 'ReadLog', pod });
     return 'Stop';
   }
@@ -95,8 +96,9 @@ export const over: Policy = (draft) => {
  */
 export const lostFiles: Policy = (draft) => {
   const { pod, memory } = draft.world;
-  if (!pod || pod.metadata.deletionTimestamp || memory.filesLost?.podUID !== pod.metadata.uid) return undefined;
-  draft.problems.Pod = memory.filesLost.problem;
+  if (!pod || pod.metadata.deletionTimestamp || memory.incarnation.filesLost?.podUID !== pod.metadata.uid)
+    return undefined;
+  draft.problems.Pod = memory.incarnation.filesLost.problem;
   draft.actions.push({ do: 'DeletePod', pod, why: "its agent's files changed before it had them" });
   return 'Stop';
 };

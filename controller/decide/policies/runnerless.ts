@@ -82,6 +82,7 @@ export const run: Policy = (draft) => {
   if (!turn && !begins) return undefined;
   if (isGated(pod)) draft.actions.push({ do: 'LetRun', pod });
   const isRunning = ownContainer(pod)?.state?.running;
-  if (turn && isRunning && memory.inputGiven?.podUID !== uid) draft.actions.push({ do: 'GiveInput', turn, pod });
+  if (turn && isRunning && memory.incarnation.inputGiven?.podUID !== uid)
+    draft.actions.push({ do: 'GiveInput', turn, pod });
   return undefined;
 };

@@ -52,7 +52,7 @@ export const create: Policy = (draft) => {
     draft.released = true;
     return 'Stop';
   }
-  const problem = memory.startProblem;
+  const problem = memory.incarnation.startProblem;
   draft.problems.Creation = problem;
   if (problem?.reason === 'QuotaExceeded') {
     // The session waits for quota without a slot, which others can use.
@@ -61,7 +61,7 @@ export const create: Policy = (draft) => {
     return 'Stop';
   }
   // The API server would refuse it again: the waiting turns end, and the slot is released.
-  const since = memory.createFailingSince;
+  const since = memory.incarnation.createFailingSince;
   const patienceMs = problem?.passes ? Math.min(TRANSIENT_MS, startMs(draft)) : startMs(draft);
   if (problem && (problem.reason === 'PodForbidden' || (since !== undefined && now - since >= patienceMs))) {
     failLive(draft, problem.reason, problem.message);
@@ -93,7 +93,7 @@ export const bind: Policy = (draft) => {
   if (!settled) return undefined;
   if (!pod || pod.metadata.deletionTimestamp || link?.phase !== 'Unbound') return undefined;
   if (!stateIsWritten(draft)) return undefined;
-  draft.problems.Binding = memory.startProblem;
+  draft.problems.Binding = memory.incarnation.startProblem;
   if (!isProblem(draft.settings)) draft.actions.push({ do: 'Bind', settings: draft.settings });
   return undefined;
 };
@@ -107,7 +107,7 @@ export const restore: Policy = (draft) => {
   if (!pod || pod.metadata.deletionTimestamp || link?.phase !== 'Bound' || link.refused?.code !== 'NotRestored') {
     return undefined;
   }
-  draft.problems.Binding = memory.startProblem;
+  draft.problems.Binding = memory.incarnation.startProblem;
   const again = (link.bindSentAt ?? Number.NEGATIVE_INFINITY) + RESTORE_AGAIN_MS;
   if (now < again) wake(draft, again);
   else if (!isProblem(draft.settings)) draft.actions.push({ do: 'Bind', settings: draft.settings });

@@ -116,7 +116,7 @@ export const slowStart: Policy = (draft) => {
     ? startedContainer(pod)
     : link?.phase === 'Bound' || wasBound(draft, pod.metadata.uid);
   if (works) return undefined;
-  const problem = podProblem(pod) ?? memory.startProblem;
+  const problem = podProblem(pod) ?? memory.incarnation.startProblem;
   draft.problems.Pod = problem;
   // A running pod is asked first: a new leader does not know that it may have been bound long ago.
   const asked = startedContainer(pod) ? (link?.openedAt ?? now) + installation.unresponsiveMs : 0;
@@ -126,7 +126,7 @@ export const slowStart: Policy = (draft) => {
     return undefined;
   }
   // The cache may be behind, and a pod that ran must not be reported as never started.
-  if (memory.podRead?.podUID !== pod.metadata.uid) {
+  if (memory.incarnation.podRead?.podUID !== pod.metadata.uid) {
     draft.actions.push({ do: 'ReadPod', pod });
     return 'Stop';
   }

@@ -38,7 +38,7 @@ export const suspend: Policy = (draft) => {
     return undefined;
   }
   if (!stateIsWritten(draft)) return undefined;
-  const failed = memory.suspensionFailed;
+  const failed = memory.incarnation.suspensionFailed;
   if (failed && failed.generation === world.session.metadata.generation && now < failed.againAt) {
     wake(draft, failed.againAt);
     return undefined;
@@ -54,7 +54,8 @@ export const suspend: Policy = (draft) => {
     draft.actions.push({ do: 'CloseLink' }, { do: 'DeletePod', pod, why: 'suspended before it was bound' });
     return 'Stop';
   }
-  const asked = memory.suspensionAsked?.podUID === pod.metadata.uid ? memory.suspensionAsked : undefined;
+  const { suspension } = memory.incarnation;
+  const asked = suspension?.podUID === pod.metadata.uid ? suspension : undefined;
   const snapshot = keepsState(world.session.spec, world.class);
   if (!link.suspendSent || !asked) {
     draft.actions.push({ do: 'SuspendRunner', snapshot });
@@ -64,7 +65,7 @@ export const suspend: Policy = (draft) => {
     draft.actions.push({ do: 'AbortSuspension', message: link.refused.message });
     return 'Stop';
   }
-  const verified = memory.suspension?.podUID === pod.metadata.uid ? memory.suspension.verified : undefined;
+  const { verified } = asked;
   if (verified) {
     if (isStored(draft, verified)) draft.actions.push({ do: 'DeletePod', pod, why: `suspended: ${reason}` });
     return 'Stop';
@@ -74,7 +75,7 @@ export const suspend: Policy = (draft) => {
     draft.actions.push({ do: 'VerifySuspension', reason });
     return 'Stop';
   }
-  const deadline = asked.at + timeoutMs('persist', world.session.spec, world.class);
+  const deadline = asked.askedAt + timeoutMs('persist', world.session.spec, world.class);
   const message = 'The runner did not hand over its state within timeouts.persist.';
   if (now < deadline) wake(draft, deadline);
   else draft.actions.push({ do: 'AbortSuspension', message });

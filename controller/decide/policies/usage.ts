@@ -57,7 +57,7 @@ function running({ turns, actions }: Draft): CachedTurn | undefined {
 
 /** Writes each report once: a write that failed may always fail. */
 function show(draft: Draft, turn: CachedTurn, status: CachedTurn['status'], of: number): undefined {
-  if (draft.world.memory.usageUnwritten !== of) draft.actions.push({ do: 'ShowUsage', turn, status, of });
+  if (draft.world.memory.incarnation.usageUnwritten !== of) draft.actions.push({ do: 'ShowUsage', turn, status, of });
 }
 
 /** Reports whether the report belongs to this attempt and adds enough. */

@@ -10,7 +10,7 @@ import { startTurn } from '../../../controller/act/start-turn.ts';
 import { bodyFacts } from '../../../controller/caches/caches.ts';
 import { effective, isProblem } from '../../../controller/settings/effective.ts';
 import { ended } from '../../../controller/status/turn-status.ts';
-import type { SessionMemory } from '../../../controller/world/learn.ts';
+import { emptyMemory } from '../../../controller/world/learn.ts';
 import type { CachedSession, CachedTurn } from '../../../controller/world/world.ts';
 import { PROTOCOL_VERSION } from '../../../core/frames/messages.ts';
 import type { KubeClient } from '../../../core/kube/client.ts';
@@ -80,7 +80,7 @@ describe('an act that was decided upon by a cache that is behind', () => {
       bind: () => sent.push(`bind ${uid}`),
       acknowledge: (seq: number) => sent.push(`ack ${seq} to ${uid}`),
     });
-    const memory: SessionMemory = { inputs: new Map() };
+    const memory = emptyMemory();
     const effects = {
       api,
       caches: {
@@ -264,7 +264,7 @@ describe('an act that was decided upon by a cache that is behind', () => {
     await commit(pass, cachedTurn(old), lost);
     const { status } = await api.get(turns, ref('unstored-1'));
     assert.deepEqual([status?.phase, status?.error?.code], ['Failed', 'StateNotStored']);
-    assert.deepEqual([sent, memory.deletionPending?.podUID], [[], 'p-1']);
+    assert.deepEqual([sent, memory.incarnation.deletionPending?.podUID], [[], 'p-1']);
   });
   test('keeps the state of a turn whose result the API server does not take', async () => {
     const session = await makeSession('rejected');
@@ -305,7 +305,7 @@ describe('an act that was decided upon by a cache that is behind', () => {
     const settings = effective(pass.world.session, pass.world.class, pass.world.installation);
     assert.ok(!isProblem(settings));
     await assert.rejects(bindRunner(pass, settings), /does not exist/);
-    assert.deepEqual([memory.startProblem?.reason, sent], ['StateUnavailable', []]);
+    assert.deepEqual([memory.incarnation.startProblem?.reason, sent], ['StateUnavailable', []]);
   });
 
   test('deletes no pod that was made again under its name', async () => {
@@ -334,7 +334,7 @@ describe('an act that was decided upon by a cache that is behind', () => {
     const owned = { ...session, status: { ...session.status, incarnation: 1 } };
     const { pass, memory } = passOf(owned);
     await perform({ do: 'ConfirmGone', podUID: 'p-gone' }, pass);
-    assert.deepEqual(memory.confirmedGone, { podUID: 'p-gone' });
+    assert.deepEqual(memory.incarnation.confirmedGone, { podUID: 'p-gone' });
     const { metadata } = await api.get(pods, ref(name));
     await assert.rejects(async () => perform({ do: 'ConfirmGone', podUID: metadata.uid }, pass), /which exists/);
   });

@@ -1,18 +1,14 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'vitest';
 import { decide } from '../../../controller/decide/decide.ts';
-import type { World } from '../../../controller/world/world.ts';
-import { aLink, aPod, aSession, aTurn, aWorld, NOW, RUNNING_STATUS } from '../../support/world.ts';
+
+import { aLink, aPod, aSession, aTurn, aWorld, NOW, RUNNING_STATUS, type WorldChange } from '../../support/world.ts';
 
 const MINUTE = 60_000;
 const ago = (minutes: number) => new Date(NOW - minutes * MINUTE).toISOString();
 
 /** lastActiveAt as the next status has it, in minutes before now; the session was last active an hour ago. */
-function activeAgo(
-  world: Partial<World> = {},
-  annotations: Record<string, string> = {},
-  lastActiveAt = ago(60),
-): number {
+function activeAgo(world: WorldChange = {}, annotations: Record<string, string> = {}, lastActiveAt = ago(60)): number {
   const session = aSession({ status: { ...RUNNING_STATUS, lastActiveAt } });
   Object.assign(session.metadata, { creationTimestamp: ago(90), annotations });
   const { status } = decide(aWorld({ session, pod: aPod(), link: aLink(), ...world }));

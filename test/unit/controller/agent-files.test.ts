@@ -2,7 +2,6 @@ import assert from 'node:assert/strict';
 import { describe, test } from 'vitest';
 import { decide } from '../../../controller/decide/decide.ts';
 import { outdated } from '../../../controller/status/outdated.ts';
-import type { World } from '../../../controller/world/world.ts';
 import { PROTOCOL_VERSION } from '../../../core/frames/messages.ts';
 import type { Agent } from '../../../core/resources/agent.ts';
 import {
@@ -18,6 +17,7 @@ import {
   RUNNING_STATUS,
   reasonOf,
   runningTurn,
+  type WorldChange,
 } from '../../support/world.ts';
 
 const OVERRIDES = ['agent.command', 'agent.files', 'timeouts'] as const;
@@ -26,7 +26,7 @@ const allowing = (agent: Agent = {}) => aClass({ overrides: [...OVERRIDES], agen
 const agent: Agent = { command: ['agent'], files: [{ configMap: 'mine' }] };
 
 describe('a session whose agent has files', () => {
-  const world = (change: Partial<World> = {}) => ({
+  const world = (change: WorldChange = {}) => ({
     session: aSession({ spec: { agent } }),
     class: allowing(),
     turns: [aTurn()],

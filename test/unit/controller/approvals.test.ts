@@ -12,7 +12,18 @@ import type { ApprovalSpec } from '../../../core/resources/approval.ts';
 import type { StoredApproval } from '../../../core/resources/kinds.ts';
 import type { TurnApproval, TurnStatus } from '../../../core/resources/turn.ts';
 import { silentLogger, systemClock } from '../../../core/system.ts';
-import { aClass, aLink, aPod, aSession, aTurn, aWorld, NOW, POD_UID, RUNNING_STATUS } from '../../support/world.ts';
+import {
+  aClass,
+  aLink,
+  aMemory,
+  aPod,
+  aSession,
+  aTurn,
+  aWorld,
+  NOW,
+  POD_UID,
+  RUNNING_STATUS,
+} from '../../support/world.ts';
 
 const ID = '0123456789abcdef';
 const at = new Date(NOW - 5_000).toISOString();
@@ -266,7 +277,7 @@ describe('effects', () => {
     } as never);
     const context = {
       key: 'team/notes',
-      memory: { inputs: new Map() },
+      memory: aMemory(),
       signal: new AbortController().signal,
       world: aWorld(bound),
       effects: {

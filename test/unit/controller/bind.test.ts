@@ -11,7 +11,7 @@ import { ApiError } from '../../../core/kube/errors.ts';
 import type { Resource } from '../../../core/kube/types.ts';
 import { silentLogger } from '../../../core/system.ts';
 import { HEURISTICS } from '../../../core/text/hidden.ts';
-import { aClass, aLink, aSession, aTurn, aWorld, POD_UID, RUNNING_STATUS } from '../../support/world.ts';
+import { aClass, aLink, aMemory, aSession, aTurn, aWorld, POD_UID, RUNNING_STATUS } from '../../support/world.ts';
 
 interface Case {
   /** The ConfigMap "mine" of the namespace. */
@@ -59,12 +59,12 @@ async function bind(change: Case) {
       log: silentLogger,
     },
     world,
-    memory: {},
+    memory: aMemory(),
     key: 'team/notes',
     signal: new AbortController().signal,
   } as unknown as ReconcileContext;
   await bindRunner(context, settings);
-  const { startProblem, filesLost } = context.memory;
+  const { startProblem, filesLost } = context.memory.incarnation;
   return { bound: sent[0], problem: startProblem?.reason, files: given[0], filesLost, shown };
 }
 

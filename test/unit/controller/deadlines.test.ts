@@ -4,12 +4,21 @@ import type { ReconcileContext } from '../../../controller/act/context.ts';
 import { createPod } from '../../../controller/act/create-pod.ts';
 import { storeDelivery } from '../../../controller/act/store-delivery.ts';
 import { effective, isProblem } from '../../../controller/settings/effective.ts';
-import type { SessionMemory } from '../../../controller/world/learn.ts';
 import type { CachedSession } from '../../../controller/world/world.ts';
 import { ApiError } from '../../../core/kube/errors.ts';
 import type { Reason } from '../../../core/resources/reasons.ts';
 import { silentLogger, systemClock } from '../../../core/system.ts';
-import { aClass, aLink, aResult, aSession, aWorld, NOW, RUNNING_STATUS, runningTurn } from '../../support/world.ts';
+import {
+  aClass,
+  aLink,
+  aMemory,
+  aResult,
+  aSession,
+  aWorld,
+  NOW,
+  RUNNING_STATUS,
+  runningTurn,
+} from '../../support/world.ts';
 
 const MINUTE = 60_000;
 const minutesAgo = (minutes: number) => new Date(NOW - minutes * MINUTE).toISOString();
@@ -23,7 +32,7 @@ const condition = (type: string, reason: Reason, minutes: number) => ({
 const clock = { ...systemClock, now: () => NOW };
 
 function aContext(session: CachedSession, effects: object, world: Parameters<typeof aWorld>[0] = {}) {
-  const memory: SessionMemory = { inputs: new Map() };
+  const memory = aMemory();
   const context = {
     key: 'team/notes',
     memory,
@@ -51,7 +60,7 @@ describe('a new leader goes on with a time that was running', () => {
         (stored) => stored.problems.map((problem) => problem.reason),
         (error: Error) => error.message,
       );
-      return [problems, memory.commitProblem && NOW - memory.commitProblem.since];
+      return [problems, memory.incarnation.commitProblem && NOW - memory.incarnation.commitProblem.since];
     };
     const again = 'the disk is on fire';
     assert.deepEqual(await attempt(5, 6), [['StoreFull'], undefined]);
@@ -76,7 +85,7 @@ describe('a new leader goes on with a time that was running', () => {
       const settings = effective(session, aClass(), context.world.installation);
       assert.ok(!isProblem(settings));
       await assert.rejects(createPod(context, settings), /webhook down/);
-      return NOW - (memory.createFailingSince ?? 0);
+      return NOW - (memory.incarnation.createFailingSince ?? 0);
     };
     assert.equal(await failingFor('StartFailed'), 7 * MINUTE);
     assert.equal(await failingFor('Starting'), 0, 'it is the first to fail');

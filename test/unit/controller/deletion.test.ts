@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'vitest';
 import { decide } from '../../../controller/decide/decide.ts';
-import type { World } from '../../../controller/world/world.ts';
+
 import {
   aClass,
   aLink,
@@ -14,13 +14,14 @@ import {
   NOW,
   RUNNING_STATUS,
   runningTurn,
+  type WorldChange,
   written,
 } from '../../support/world.ts';
 
 const session = aSession({ deleting: true, status: RUNNING_STATUS });
 const { podUID: _, ...OWNED } = RUNNING_STATUS;
 const bound = { session, pod: aPod(), link: aLink({ active: 't-a', sent: new Set(['t-a']) }) };
-const ends = (world: Partial<World>) =>
+const ends = (world: WorldChange) =>
   written(decide(aWorld(world)).actions).map(({ phase, error, index }) => [phase, error?.code, index]);
 
 /** Session as `kubectl delete --cascade=foreground` and finalizers of others leave it. */

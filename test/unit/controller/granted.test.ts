@@ -8,13 +8,13 @@ import { decide } from '../../../controller/decide/decide.ts';
 import { grant } from '../../../controller/settings/granted.ts';
 import { awaiting, resumed } from '../../../controller/status/approval-status.ts';
 import { lostAttempt, queued, running } from '../../../controller/status/turn-status.ts';
-import type { SessionMemory } from '../../../controller/world/learn.ts';
 import type { CachedTurn, World } from '../../../controller/world/world.ts';
 import type { Granted, TurnApproval } from '../../../core/resources/turn.ts';
 import { silentLogger, systemClock } from '../../../core/system.ts';
 import {
   aClass,
   aLink,
+  aMemory,
   aPod,
   aResult,
   aSession,
@@ -23,6 +23,7 @@ import {
   NOW,
   RUNNING_STATUS,
   runningTurn,
+  type WorldChange,
   written,
 } from '../../support/world.ts';
 
@@ -50,7 +51,7 @@ const approval: TurnApproval = {
 };
 
 describe('a turn that begins', () => {
-  const beginning = (world: Partial<World>, turn = aTurn({ name: 'a' })) => {
+  const beginning = (world: WorldChange, turn = aTurn({ name: 'a' })) => {
     const decision = decide(aWorld({ session, pod: aPod(), link: aLink(), turns: [turn], ...world }));
     const status = written(decision.actions).find(({ phase }) => phase === 'Running');
     assert.ok(status, 'it begins');
@@ -100,7 +101,7 @@ describe('what a turn was granted', () => {
 
 for (const [change, sessionClass] of CHANGES) {
   describe(`while a turn runs and its class is ${change}`, () => {
-    const at = (turn: CachedTurn, world: Partial<World>) =>
+    const at = (turn: CachedTurn, world: WorldChange) =>
       decide(aWorld({ session, pod: aPod(), class: sessionClass, turns: [turn], ...world }));
     const granted = PROMISED;
 
@@ -166,7 +167,7 @@ for (const [change, sessionClass] of CHANGES) {
       const live = runningTurn('a', { status: { granted, inputDigest: bodyFacts('x').digest } });
       const context = {
         key: 'team/notes',
-        memory: { inputs: new Map() },
+        memory: aMemory(),
         signal: new AbortController().signal,
         world: aWorld({ session, class: sessionClass }),
         effects: {
@@ -180,9 +181,9 @@ for (const [change, sessionClass] of CHANGES) {
       assert.deepEqual([timeoutMs, stallMs], [240 * MINUTE, 60 * MINUTE]);
     });
     test('its result waits for a store that fails as long as it was granted', async () => {
-      const memory: SessionMemory = { inputs: new Map() };
+      const memory = aMemory();
       const after = async (minutes: number) => {
-        memory.commitProblem = { reason: 'StateNotStored', message: '', since: NOW - minutes * MINUTE };
+        memory.incarnation.commitProblem = { reason: 'StateNotStored', message: '', since: NOW - minutes * MINUTE };
         const context = {
           key: 'team/notes',
           memory,

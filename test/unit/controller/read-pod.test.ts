@@ -5,13 +5,13 @@ import { perform } from '../../../controller/act/perform.ts';
 import type { StoredPod } from '../../../core/kube/builtin.ts';
 import { ApiError, TransportError } from '../../../core/kube/errors.ts';
 import { LABEL_MANAGED_BY, LABEL_SESSION_UID, MANAGED_BY } from '../../../core/resources/names.ts';
-import { aPod, POD_UID, SESSION_UID } from '../../support/world.ts';
+import { aMemory, aPod, POD_UID, SESSION_UID } from '../../support/world.ts';
 
 const GONE = new ApiError({ code: 404, reason: 'NotFound', message: 'not found' });
 
 /** Reads the pod, which the API server answers with `live`. */
 function reading(live: StoredPod | ApiError) {
-  const memory: { podRead?: { podUID: string } } = {};
+  const memory = aMemory();
   const seen: StoredPod[] = [];
   const get = async () => {
     if (live instanceof ApiError) throw live;
@@ -32,7 +32,7 @@ describe('a pod read live before it is given up', () => {
     const { memory, seen, read } = reading(live);
     await read();
     assert.deepEqual(seen, [live]);
-    assert.deepEqual(memory.podRead, { podUID: POD_UID });
+    assert.deepEqual(memory.incarnation.podRead, { podUID: POD_UID });
   });
 
   const another = aPod();
@@ -44,7 +44,7 @@ describe('a pod read live before it is given up', () => {
     test(`${what} is not given up as one that did not start: it may have run`, async () => {
       const { memory, seen, read } = reading(answer);
       await assert.rejects(read(), (error) => error instanceof TransportError && /gone/.test(error.message));
-      assert.deepEqual([seen, memory], [[], {}]);
+      assert.deepEqual([seen, memory], [[], aMemory()]);
     });
   }
 });

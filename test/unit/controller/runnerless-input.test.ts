@@ -7,6 +7,7 @@ import { ApiError } from '../../../core/kube/errors.ts';
 import type { AttachOptions } from '../../../core/kube/types.ts';
 import { silentLogger } from '../../../core/system.ts';
 import { settled, VirtualClock } from '../../support/virtual-clock.ts';
+import { aMemory } from '../../support/world.ts';
 
 describe('an input that a pod without a runner is being given', () => {
   const INPUT = 'x'.repeat(200_000);
@@ -40,7 +41,7 @@ describe('an input that a pod without a runner is being given', () => {
         };
       },
     };
-    const memory = {};
+    const memory = aMemory();
     const context = { effects: { api, clock, log: silentLogger }, memory, signal: leadership.signal, key: 'team/one' };
     const turn = { metadata, input: bodyFacts(INPUT) };
     const pod = { metadata: { ...metadata, name: 'pod' } };
@@ -53,7 +54,7 @@ describe('an input that a pod without a runner is being given', () => {
     leadership.abort();
     await closed;
     assert.deepEqual(outcome, { read: TEXT, cut: false });
-    assert.deepEqual(memory, { inputGiven: { podUID: 'u' } });
+    assert.deepEqual(memory.incarnation, { inputGiven: { podUID: 'u' } });
     await clock.advance(10_000);
   });
   test('is cut off where the program has not read it soon after, before a successor gives it too', async () => {
@@ -81,7 +82,7 @@ describe('an input that a pod without a runner is being given', () => {
   });
   test('is not tried again where it may not be given', async () => {
     for (const refused of [400, 403, 404]) {
-      assert.deepEqual((await given({ reads: true, refused })).memory, { inputGiven: { podUID: 'u' } });
+      assert.deepEqual((await given({ reads: true, refused })).memory.incarnation, { inputGiven: { podUID: 'u' } });
     }
   });
 });

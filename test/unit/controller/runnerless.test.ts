@@ -4,7 +4,7 @@ import { decide } from '../../../controller/decide/decide.ts';
 import { sessionPod } from '../../../controller/pod/pod.ts';
 import { redactionOf, runnerlessPod } from '../../../controller/pod/runnerless-pod.ts';
 import { effective, isProblem } from '../../../controller/settings/effective.ts';
-import type { World } from '../../../controller/world/world.ts';
+
 import type { StoredPod } from '../../../core/kube/builtin.ts';
 import { sessionClassSpec } from '../../../core/resources/sessionclass.ts';
 import {
@@ -18,6 +18,7 @@ import {
   RUNNING_STATUS,
   runningTurn,
   SESSION_UID,
+  type WorldChange,
 } from '../../support/world.ts';
 
 const NONE = aClass({ runner: 'None', image: 'any:1', agent: { command: ['agent'] } });
@@ -49,9 +50,9 @@ const over = (exitCode: number, more: NonNullable<StoredPod['status']> = {}): No
   ...more,
 });
 
-const look = (change: Partial<World>) => decide(aWorld({ session, class: NONE, ...change }));
+const look = (change: WorldChange) => decide(aWorld({ session, class: NONE, ...change }));
 /** Actions of the decision in order, as words. */
-const does = (change: Partial<World>) =>
+const does = (change: WorldChange) =>
   look(change).actions.map((action) => {
     if (action.do === 'WriteTurn') return `${action.turn.metadata.name} ${action.status.phase}`;
     if (action.do === 'CommitLog') return action.lost ? `CommitLog or ${action.lost.phase}` : 'CommitLog';
@@ -202,7 +203,7 @@ describe('a session whose class has runner None', () => {
       },
       actions: ['a Failed', 'CloseLink'],
     },
-  ] as { what: string; world: Partial<World>; actions: string[] }[]) {
+  ] as { what: string; world: WorldChange; actions: string[] }[]) {
     test(what, () => assert.deepEqual(does(world), actions));
   }
 

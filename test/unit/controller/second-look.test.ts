@@ -6,7 +6,7 @@ import type { CachedSession } from '../../../controller/world/world.ts';
 import { sessions, turns } from '../../../core/resources/kinds.ts';
 import { silentLogger, systemClock } from '../../../core/system.ts';
 import { QuietWorld } from '../../support/quiet-world.ts';
-import { aLink, aSession, aWorld, POD_UID, RUNNING_STATUS } from '../../support/world.ts';
+import { aLink, aMemory, aSession, aWorld, POD_UID, RUNNING_STATUS } from '../../support/world.ts';
 
 test('a turn that is no turn of the session is not taken for its activity', async () => {
   const world = new QuietWorld();
@@ -40,7 +40,8 @@ for (const { reason, decided, live, goes } of wishes) {
   const now = JSON.stringify(live);
   test(`a session that was to be suspended as ${reason} ${goes ? 'gives up' : 'keeps'} its pod where it says ${now} now`, async () => {
     const told: string[] = [];
-    const memory = { inputs: new Map(), suspensionAsked: { podUID: POD_UID, at: systemClock.now() } };
+    const asked = { podUID: POD_UID, askedAt: systemClock.now() };
+    const memory = aMemory({ suspension: asked });
     const context = {
       key: 'team/notes',
       memory,
@@ -62,7 +63,7 @@ for (const { reason, decided, live, goes } of wishes) {
       },
     } as unknown as ReconcileContext;
     await verifySuspension(context, reason);
-    assert.deepEqual(context.memory.suspension, goes ? { podUID: POD_UID, verified: 'Unchanged' } : undefined);
+    assert.deepEqual(context.memory.incarnation.suspension, goes ? { ...asked, verified: 'Unchanged' } : undefined);
     assert.deepEqual(told, goes ? [] : ['resume']);
   });
 }

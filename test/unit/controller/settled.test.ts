@@ -1,8 +1,18 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'vitest';
-import type { World } from '../../../controller/world/world.ts';
+
 import type { TurnApproval } from '../../../core/resources/turn.ts';
-import { aLink, aPod, aResult, aSession, aTurn, does, RUNNING_STATUS, runningTurn } from '../../support/world.ts';
+import {
+  aLink,
+  aPod,
+  aResult,
+  aSession,
+  aTurn,
+  does,
+  RUNNING_STATUS,
+  runningTurn,
+  type WorldChange,
+} from '../../support/world.ts';
 
 const session = aSession({ status: RUNNING_STATUS });
 const pod = aPod();
@@ -22,7 +32,7 @@ const waiting = aTurn({
 
 const { podUID: _, ...owner } = RUNNING_STATUS;
 const owned = aSession({ status: owner });
-const withheld: { what: string; action: string; world: Partial<World> }[] = [
+const withheld: { what: string; action: string; world: WorldChange }[] = [
   { what: 'no index', action: 'WriteTurn', world: { turns: [aTurn({ name: 'a' }), aTurn({ name: 'b' })] } },
   { what: 'no turn that is to run', action: 'WriteTurn', world: { session, pod, link: aLink(), turns: [aTurn()] } },
   {

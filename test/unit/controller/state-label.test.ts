@@ -7,7 +7,7 @@ import type { StoredTurn } from '../../../core/resources/kinds.ts';
 import { parseStoreKey } from '../../../core/resources/names.ts';
 import type { StoreKey } from '../../../core/store/store.ts';
 import { silentLogger, systemClock } from '../../../core/system.ts';
-import { aResult, aSession, aWorld, NOW, RUNNING_STATUS, runningTurn } from '../../support/world.ts';
+import { aMemory, aResult, aSession, aWorld, NOW, RUNNING_STATUS, runningTurn } from '../../support/world.ts';
 
 /** Commits a turn of incarnation 1 while its session is at incarnation 2; gives what was written and stored. */
 async function committed(stateBytes: number, output: unknown) {
@@ -23,7 +23,7 @@ async function committed(stateBytes: number, output: unknown) {
   const puts: StoreKey[] = [];
   const context = {
     key: 'team/notes',
-    memory: { inputs: new Map() },
+    memory: aMemory(),
     signal: new AbortController().signal,
     world: aWorld({ session: aSession({ status: { ...RUNNING_STATUS, incarnation: 2 } }), turns: [turn] }),
     effects: {
@@ -38,7 +38,7 @@ async function committed(stateBytes: number, output: unknown) {
     },
   } as unknown as ReconcileContext;
   await commit(context, turn, { result, state });
-  const written = context.memory.uncounted?.[0]?.status;
+  const written = context.memory.uncounted[0]?.status;
   return { written, puts };
 }
 

@@ -19,12 +19,13 @@ import {
   POD_UID,
   RUNNING_STATUS,
   runningTurn,
+  type WorldChange,
 } from '../../support/world.ts';
 
 const HOUR = 3_600_000;
 const at = (hours: number) => new Date(NOW - hours * HOUR).toISOString();
 const bound = { session: aSession({ status: RUNNING_STATUS }), pod: aPod(), link: aLink() };
-const asked = { suspensionAsked: { podUID: POD_UID, at: NOW - 100 } };
+const asked = { suspension: { podUID: POD_UID, askedAt: NOW - 100 } };
 const snapshot = {
   seq: 9,
   kind: 'state' as const,
@@ -35,7 +36,7 @@ const state = { digest: 'a'.repeat(64), keyId: 'k', bytes: 1, incarnation: 1, se
 const fenced = aLink({ suspendSent: true, suspended: true, snapshot });
 
 /** A session that did its last turn `hours` ago, with a pod that is a day old and a runner that says the same. */
-function resting(hours: number, change: Parameters<typeof aSession>[0] = {}): Partial<World> {
+function resting(hours: number, change: Parameters<typeof aSession>[0] = {}): WorldChange {
   const session = aSession({ ...change, status: { ...RUNNING_STATUS, lastActiveAt: at(hours), ...change.status } });
   session.metadata.creationTimestamp = at(24);
   const link = aLink({ lastActivity: NOW - hours * HOUR });
@@ -85,7 +86,7 @@ describe('an idle session', () => {
 });
 
 describe('never reclaimed is', () => {
-  const spared = (world: Partial<World>) => {
+  const spared = (world: WorldChange) => {
     const { actions, status } = decide(aWorld(world));
     assert.ok(!actions.some(({ do: what }) => what === 'SuspendRunner'));
     assert.notEqual(status.phase, 'Suspending');
@@ -180,7 +181,7 @@ describe('a turn that arrives while the session is suspended', () => {
     assert.deepEqual(does({ ...idle, turns: [turn] }), goesOn);
   });
   test('stops it after the state was verified', () => {
-    const memory = { ...asked, suspension: { podUID: POD_UID, verified: 'Unchanged' as const } };
+    const memory = { suspension: { ...asked.suspension, verified: 'Unchanged' as const } };
     assert.deepEqual(does({ ...idle, memory, turns: [turn] }), goesOn);
   });
   test('is not given to a pod whose deletion was asked for, though the cache does not show it', () => {
@@ -245,7 +246,7 @@ describe('the steps of a suspension', () => {
     assert.deepEqual(does({ ...world, memory: asked, link }), ['VerifySuspension']);
   });
   test('the pod is deleted only when the status has the state', () => {
-    const memory = { ...asked, suspension: { podUID: POD_UID, verified: state } };
+    const memory = { suspension: { ...asked.suspension, verified: state } };
     const before = decide(aWorld({ ...requested, memory, link: fenced }));
     assert.deepEqual(before.actions, []);
     assert.deepEqual(before.status.state, state);
@@ -257,7 +258,7 @@ describe('the steps of a suspension', () => {
     assert.deepEqual(actions, ['ResumeRunner', 'WriteTurn', 'StartTurn']);
   });
   test('so does one that nobody has taken in yet, unless it was meant for a former session', () => {
-    const memory = { ...asked, suspension: { podUID: POD_UID, verified: 'Unchanged' as const } };
+    const memory = { suspension: { ...asked.suspension, verified: 'Unchanged' as const } };
     const does = (turn: CachedTurn) => {
       const { actions } = decide(aWorld({ ...requested, memory, link: fenced, turns: [turn] }));
       return actions.map((action) => action.do);
@@ -284,7 +285,7 @@ describe('the steps of a suspension', () => {
       } as unknown as TurnStatus,
     });
     const queued = aTurn({ status: { index: 1, phase: 'Queued', conditions: [] } });
-    const handled = (status: SessionStatus, turns: CachedTurn[], world: Partial<World> = {}) => {
+    const handled = (status: SessionStatus, turns: CachedTurn[], world: WorldChange = {}) => {
       const session = aSession({ spec: { suspendRequest: 'r1' }, status: { ...status, suspendHandled: noted } });
       return decide(aWorld({ session, turns, ...world })).status.suspendHandled?.done;
     };
@@ -347,7 +348,7 @@ describe('the steps of a suspension', () => {
     const held = aSession({ spec: { suspend: true }, status: { ...RUNNING_STATUS, phase: 'Starting' } });
     const waits = aTurn({ name: 'b', status: { index: 2, phase: 'Queued', conditions: [] } });
     const pending = { session: held, pod: aPod({ status: { phase: 'Pending' } }), turns: [waits] };
-    const does = (world: Partial<World>) => {
+    const does = (world: WorldChange) => {
       const { actions } = decide(aWorld(world));
       return actions.map((action) =>
         action.do === 'WriteTurn' ? [action.turn.metadata.name, action.status.phase] : action.do,
@@ -415,7 +416,7 @@ describe('the steps of a suspension', () => {
     const link = aLink({ suspendSent: true, suspended: true });
     const waiting = decide(aWorld({ ...requested, link }));
     assert.deepEqual([waiting.actions, waiting.wakeAt], [[], NOW - 100 + 5 * 60_000]);
-    const memory = { suspensionAsked: { podUID: POD_UID, at: NOW - 5 * 60_000 } };
+    const memory = { suspension: { podUID: POD_UID, askedAt: NOW - 5 * 60_000 } };
     assert.deepEqual(does({ ...requested, memory, link }), ['AbortSuspension']);
   });
   test('a session of one turn gives up its pod when the status says how the turn ended', () => {

@@ -7,7 +7,7 @@ import type { StoredTurn } from '../../../core/resources/kinds.ts';
 import type { TurnStatus } from '../../../core/resources/turn.ts';
 import { silentLogger } from '../../../core/system.ts';
 import { VirtualClock } from '../../support/virtual-clock.ts';
-import { aPod, aSession, aWorld, POD_UID, RUNNING_STATUS, runningTurn } from '../../support/world.ts';
+import { aMemory, aPod, aSession, aWorld, POD_UID, RUNNING_STATUS, runningTurn } from '../../support/world.ts';
 
 const refused = (code: number, kind?: string) =>
   new ApiError({ code, reason: 'induced', message: 'induced', ...(kind ? { details: { kind } } : {}) });
@@ -23,7 +23,7 @@ function reading(answer: { text?: string; error?: Error }) {
   const session = aSession({ status: RUNNING_STATUS });
   const pod = aPod({ status: { phase: 'Succeeded' } });
   const turn = runningTurn('a');
-  const memory = { inputs: new Map(), logRead: undefined as { podUID: string } | undefined };
+  const memory = aMemory();
   const taken: string[] = [];
   const written: TurnStatus[] = [];
   const api = {
@@ -74,10 +74,10 @@ describe('the log of an ended pod that cannot be read', () => {
         await assert.rejects(read());
         await clock.advance(5_000);
       }
-      assert.equal(memory.logRead, undefined);
+      assert.equal(memory.incarnation.logRead, undefined);
       Object.assign(now, { text: 'what it printed', error: undefined });
       await read();
-      assert.deepEqual([taken, memory.logRead], [['what it printed'], { podUID: POD_UID }]);
+      assert.deepEqual([taken, memory.incarnation.logRead], [['what it printed'], { podUID: POD_UID }]);
     });
     test(`because of ${what} is given up after the node’s grace`, async () => {
       const { clock, memory, taken, read } = reading(answer);
@@ -86,7 +86,7 @@ describe('the log of an ended pod that cannot be read', () => {
       await assert.rejects(read());
       await clock.advance(1);
       await read();
-      assert.deepEqual([taken, memory.logRead], [[], { podUID: POD_UID }]);
+      assert.deepEqual([taken, memory.incarnation.logRead], [[], { podUID: POD_UID }]);
     });
   }
 
@@ -98,7 +98,7 @@ describe('the log of an ended pod that cannot be read', () => {
     test(`of a pod that ${what} is given up at once`, async () => {
       const { memory, taken, read } = reading({ error });
       await read();
-      assert.deepEqual([taken, memory.logRead], [[], { podUID: POD_UID }]);
+      assert.deepEqual([taken, memory.incarnation.logRead], [[], { podUID: POD_UID }]);
     });
   }
 

@@ -6,13 +6,13 @@ import { decide } from '../../../controller/decide/decide.ts';
 import { awaiting, resumed } from '../../../controller/status/approval-status.ts';
 import { lostAttempt } from '../../../controller/status/turn-status.ts';
 import type { Figures } from '../../../controller/world/link-view.ts';
-import type { Memory, World } from '../../../controller/world/world.ts';
 import { ApiError } from '../../../core/kube/errors.ts';
 import type { TurnStatus } from '../../../core/resources/turn.ts';
 import { silentLogger } from '../../../core/system.ts';
 import {
   aClass,
   aLink,
+  aMemory,
   aPod,
   aResult,
   aSession,
@@ -21,6 +21,7 @@ import {
   POD_UID,
   RUNNING_STATUS,
   runningTurn,
+  type WorldChange,
 } from '../../support/world.ts';
 
 const before = (ms: number) => new Date(NOW - ms).toISOString();
@@ -48,7 +49,7 @@ interface Case {
   status?: TurnStatus;
   cancel?: boolean;
   link?: Parameters<typeof aLink>[0];
-  world?: Partial<World>;
+  world?: WorldChange;
 }
 const look = ({ figures, status = {}, cancel = false, link, world }: Case) =>
   decide(
@@ -130,7 +131,7 @@ describe('showing what a turn has used', () => {
     const one: Case = { figures: figures(10_000) };
     const [action] = look(one).actions;
     assert.equal(action?.do, 'ShowUsage');
-    const memory: Memory = {};
+    const memory = aMemory();
     const saw: unknown[] = [];
     const calls: { deadlineMs?: number }[] = [];
     const replace = async (_resource: unknown, object: object, options: object) => {
@@ -146,7 +147,7 @@ describe('showing what a turn has used', () => {
       signal: AbortSignal.timeout(60_000),
     };
     await showUsage(context as ReconcileContext, action);
-    const again = (figures: Figures) => does({ figures, world: { memory } }).includes('ShowUsage');
+    const again = (figures: Figures) => does({ figures, world: { memory: memory.incarnation } }).includes('ShowUsage');
     return { saw, calls, same: again(one.figures), later: again(figures(40_000, { at: NOW + 30_000 })) };
   }
 

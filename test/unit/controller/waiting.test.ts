@@ -132,7 +132,7 @@ describe('a session in a concurrency group', () => {
     );
     assert.equal(decision.group, 'Waits');
     const told = aTurn({ status: written(decision.actions)[0] ?? {} });
-    const again = decide(aWorld({ ...world, turns: [told] }));
+    const again = decide({ ...world, turns: [told] });
     assert.deepEqual([again.actions, again.group], [[], 'Waits'], 'nor when it has been told why');
   });
   test('counts in its group from its slot on, until the turn runs', () => {

@@ -162,7 +162,7 @@ export type WorldChange = Partial<Omit<World, 'memory'>> & { memory?: MemoryChan
 
 export function aMemory(change: MemoryChange = {}): SessionMemory {
   const { incarnation, ...memory } = emptyMemory();
-  const isOfSession = (name: string) => name in memory || OPTIONAL.has(name);
+  const isOfSession = (name: string) => name in memory || name in OPTIONAL;
   const of = (session: boolean) => Object.entries(change).filter(([name]) => isOfSession(name) === session);
   return {
     ...memory,
@@ -171,14 +171,15 @@ export function aMemory(change: MemoryChange = {}): SessionMemory {
   };
 }
 
+type OptionalOf<T> = { [K in keyof T]-?: undefined extends T[K] ? K : never }[keyof T];
 /** Fields of a session's memory that an empty one does not have. */
-const OPTIONAL: ReadonlySet<string> = new Set<keyof SessionMemory>([
-  'committed',
-  'firstTurnProblem',
-  'unsettledSince',
-  'queueWrittenAt',
-  'failing',
-]);
+const OPTIONAL: Record<OptionalOf<SessionMemory>, true> = {
+  committed: true,
+  firstTurnProblem: true,
+  unsettledSince: true,
+  queueWrittenAt: true,
+  failing: true,
+};
 
 export function aWorld({ memory, ...change }: WorldChange = {}): World {
   const session = change.session ?? aSession();

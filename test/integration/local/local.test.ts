@@ -62,7 +62,12 @@ describe('the program local', () => {
     const token = tokenIn(controllerKubeconfigs(local)[0]!);
     assert.equal((await api.get('/apis/berth.dev/v1alpha1/sessions', { token })).status, 200);
     assert.equal((await api.get('/api/v1/secrets', { token })).status, 403);
-    assert.equal((await api.get('/api/v1/configmaps', { token })).status, 403);
+    // Agents' files are in ConfigMaps: read, never written.
+    assert.equal((await api.get('/api/v1/configmaps', { token })).status, 200);
+    const configMap = { apiVersion: 'v1', kind: 'ConfigMap', metadata: { name: 'mine' } };
+    const made = await api.post('/api/v1/namespaces/default/configmaps', configMap, { token });
+    assert.equal(made.status, 403);
+    assert.equal((await api.get('/api/v1/serviceaccounts', { token })).status, 403);
   });
 
   test('a second up in the same home is refused in clear words and disturbs nothing', async () => {

@@ -3,6 +3,7 @@ import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, test } from 'vitest';
 import { ASK_READY } from '../../../core/frames/encode.ts';
+import { PROTOCOL_VERSION } from '../../../core/frames/messages.ts';
 import { eventually } from '../../support/eventually.ts';
 import { hasKeeper, RunnerHarness } from '../../support/runner-harness.ts';
 
@@ -28,7 +29,10 @@ describe('ready and bind', () => {
   test('bound says how processes are held and whether the runner is closed to its agent', async () => {
     await using runner = await RunnerHarness.bound();
     const { containment, hardened, runnerVersion, protocol } = (await runner.frame('bound')).message;
-    assert.deepEqual([containment, hardened, protocol], [hasKeeper ? 'Keeper' : 'ProcessGroup', false, 1]);
+    assert.deepEqual(
+      [containment, hardened, protocol],
+      [hasKeeper ? 'Keeper' : 'ProcessGroup', false, PROTOCOL_VERSION],
+    );
     assert.match(runnerVersion, /^\d+\.\d+\.\d+$/);
   });
 

@@ -1,10 +1,10 @@
-import type { StateRef } from '../../../core/resources/schema.ts';
 import { keepsState } from '../../settings/persistence.ts';
-import { timeoutMs } from '../../settings/timeouts.ts';
 import { isParked } from '../../world/approvals.ts';
-import { type Draft, type Policy, wake } from '../draft.ts';
+import type { SuspensionReason } from '../actions.ts';
+import { type Policy, wake } from '../draft.ts';
 import { stateIsWritten } from '../session-status.ts';
 import { isFinished, suspensionReason } from '../suspend-reason.ts';
+import { type SuspensionStep, suspensionStep } from '../suspension-step.ts';
 import { knownPodUID } from './pod.ts';
 
 /** Removal of the pod, because the session is finished or suspended. */
@@ -28,63 +28,55 @@ export const finish: Policy = (draft) => {
  */
 export const suspend: Policy = (draft) => {
   const { world, turns } = draft;
-  const { pod, link, memory, now } = world;
+  const { pod } = world;
   if (!pod || pod.metadata.deletionTimestamp) return undefined;
   const reason = suspensionReason(draft);
   // A decided turn that was given before the request ends first.
   const runs = turns.running || (reason === 'Requested' && turns.live.length > 0 && !isParked(draft));
-  if (!reason || runs) {
-    if (link?.phase === 'Bound' && (link.suspendSent || link.suspended)) draft.actions.push({ do: 'ResumeRunner' });
-    return undefined;
+  const wanted = runs ? undefined : reason;
+  const isStateWritten = wanted !== undefined && stateIsWritten(draft);
+  const now = suspensionStep({ world, podUID: pod.metadata.uid, isWanted: wanted !== undefined, isStateWritten });
+  if (SUSPENDING.has(now.step)) draft.suspending = true;
+  switch (now.step) {
+    case 'NotWanted':
+    case 'Waiting':
+      return undefined;
+    case 'Undone':
+      draft.actions.push({ do: 'ResumeRunner' });
+      return undefined;
+    case 'BackedOff':
+      wake(draft, now.againAt);
+      return undefined;
+    case 'NeverBound':
+      draft.actions.push({ do: 'CloseLink' }, { do: 'DeletePod', pod, why: 'suspended before it was bound' });
+      return 'Stop';
+    case 'Requested':
+      draft.actions.push({ do: 'SuspendRunner', snapshot: keepsState(world.session.spec, world.class) });
+      return 'Stop';
+    case 'RunnerAsked':
+      wake(draft, now.deadline);
+      return 'Stop';
+    case 'StateReceived':
+      draft.actions.push({ do: 'VerifySuspension', reason: wanted as SuspensionReason });
+      return 'Stop';
+    case 'Verified':
+      return 'Stop';
+    case 'StatusWritten':
+      draft.actions.push({ do: 'DeletePod', pod, why: `suspended: ${wanted}` });
+      return 'Stop';
+    case 'Failed':
+      draft.actions.push({ do: 'AbortSuspension', message: now.message });
+      return 'Stop';
   }
-  if (!stateIsWritten(draft)) return undefined;
-  const failed = memory.incarnation.suspensionFailed;
-  if (failed && failed.generation === world.session.metadata.generation && now < failed.againAt) {
-    wake(draft, failed.againAt);
-    return undefined;
-  }
-
-  // A pod made by this leader can have been bound by no other.
-  const isUnbound = link?.phase === 'Unbound' || (link?.phase === 'Opening' && link.fresh);
-  if (!link || (link.phase === 'Opening' && !isUnbound) || link.phase === 'Binding' || link.phase === 'Ended')
-    return undefined;
-  draft.suspending = true;
-  if (isUnbound) {
-    // A pod that was never bound has no state to store.
-    draft.actions.push({ do: 'CloseLink' }, { do: 'DeletePod', pod, why: 'suspended before it was bound' });
-    return 'Stop';
-  }
-  const { suspension } = memory.incarnation;
-  const asked = suspension?.podUID === pod.metadata.uid ? suspension : undefined;
-  const snapshot = keepsState(world.session.spec, world.class);
-  if (!link.suspendSent || !asked) {
-    draft.actions.push({ do: 'SuspendRunner', snapshot });
-    return 'Stop';
-  }
-  if (link.refused?.code === 'SnapshotFailed') {
-    draft.actions.push({ do: 'AbortSuspension', message: link.refused.message });
-    return 'Stop';
-  }
-  const { verified } = asked;
-  if (verified) {
-    if (isStored(draft, verified)) draft.actions.push({ do: 'DeletePod', pod, why: `suspended: ${reason}` });
-    return 'Stop';
-  }
-  // The runner reports its activity together with its confirmation that it takes no turns.
-  if (link.suspended && (link.snapshot || !snapshot)) {
-    draft.actions.push({ do: 'VerifySuspension', reason });
-    return 'Stop';
-  }
-  const deadline = asked.askedAt + timeoutMs('persist', world.session.spec, world.class);
-  const message = 'The runner did not hand over its state within timeouts.persist.';
-  if (now < deadline) wake(draft, deadline);
-  else draft.actions.push({ do: 'AbortSuspension', message });
-  return 'Stop';
 };
 
-/** Reports whether the status has the verified state. */
-function isStored(draft: Draft, verified: StateRef | 'Unchanged'): boolean {
-  if (verified === 'Unchanged') return true;
-  const committed = draft.world.session.status?.state;
-  return committed?.incarnation === verified.incarnation && committed.seq === verified.seq;
-}
+/** Steps at which the session is Suspending. */
+const SUSPENDING: ReadonlySet<SuspensionStep['step']> = new Set([
+  'NeverBound',
+  'Requested',
+  'RunnerAsked',
+  'StateReceived',
+  'Verified',
+  'StatusWritten',
+  'Failed',
+] as const);

@@ -53,6 +53,17 @@ interface Attempt extends Omit<ReconcileContext, 'world'> {
   turn?: CachedTurn | undefined;
 }
 
+/** How acting on a decision, or the write of its status, came out. */
+type Outcome =
+  | { kind: 'Done' }
+  /** The watch tells of what was written or deleted, which brings the next reconcile. */
+  | { kind: 'EventFollows' }
+  /** The memory or the time has changed, so the rest of the decision counts no more. */
+  | { kind: 'DecideAgain' }
+  /** Somebody else has written the object. */
+  | { kind: 'Conflict' }
+  | { kind: 'ActionFailed'; error: unknown };
+
 export interface ReconcilerOptions {
   effects: Effects;
   installation: Installation;
@@ -199,45 +210,66 @@ export class Reconciler {
 
   /** Acts, then writes the status. Resolves with the milliseconds until the next reconcile. */
   async #carryOut(attempt: Attempt, world: World, decision: Decision): Promise<number | undefined> {
+    const { effects, key, memory } = attempt;
+    const outcome = await this.#act(attempt, world, decision);
+    switch (outcome.kind) {
+      case 'Done':
+        learn(memory, { fact: 'StatusWritten' });
+        return this.#requeueMs(attempt, decision);
+      case 'EventFollows':
+        return undefined;
+      case 'DecideAgain':
+        return 1;
+      case 'Conflict':
+        return behind(memory);
+      case 'ActionFailed':
+        // A session that fails holds up no other until it is tried again.
+        effects.ledger.leave(key);
+        await this.#showProblem(attempt, world);
+        throw outcome.error;
+    }
+  }
+
+  /** Acts, and writes the status if nothing speaks against it. */
+  async #act(attempt: Attempt, world: World, decision: Decision): Promise<Outcome> {
     const { effects, key, memory, signal } = attempt;
-    const context: ReconcileContext = { effects, key, world, memory, signal };
-    const knewProblem = memory.firstTurnProblem;
     const { clock } = effects;
     const jumps = clock.remote?.jumps;
+    const isTimeWrong = () => clock.remote?.jumps !== jumps;
+    const context: ReconcileContext = { effects, key, world, memory, signal };
+    const knewProblem = memory.firstTurnProblem;
     try {
       for (const action of decision.actions) {
         signal.throwIfAborted();
         this.#options.closing.throwIfAborted();
         // The decision was made by a time that has turned out wrong.
-        if (clock.remote?.jumps !== jumps) return 1;
+        if (isTimeWrong()) return { kind: 'DecideAgain' };
         attempt.turn = 'turn' in action ? world.turns.find((turn) => turn === action.turn) : undefined;
         await perform(action, context);
         attempt.turn = undefined;
         // The write that owns an incarnation is the one write of the session in this reconcile.
-        if (action.do === 'OwnIncarnation') return undefined;
-        if (action.do === 'Bind' && memory.incarnation.filesLost) return 1;
-        if (action.do === 'CreateFirstTurn' && memory.firstTurnProblem && !knewProblem) return 1;
+        if (action.do === 'OwnIncarnation') return { kind: 'EventFollows' };
+        if (action.do === 'Bind' && memory.incarnation.filesLost) return { kind: 'DecideAgain' };
+        if (action.do === 'CreateFirstTurn' && memory.firstTurnProblem && !knewProblem) return { kind: 'DecideAgain' };
       }
     } catch (error) {
-      if (isConflict(error)) return behind(memory);
-      // A session that fails holds up no other until it is tried again.
-      effects.ledger.leave(key);
-      await this.#showProblem(attempt, world);
-      throw error;
+      return isConflict(error) ? { kind: 'Conflict' } : { kind: 'ActionFailed', error };
     }
-    if (clock.remote?.jumps !== jumps) return 1;
+    if (isTimeWrong()) return { kind: 'DecideAgain' };
     try {
       await this.#write(attempt, decision.status, this.#hasLive(attempt, world));
+      return { kind: 'Done' };
     } catch (error) {
-      if (isNotFound(error)) return undefined;
-      if (isConflict(error)) return behind(memory);
+      if (isNotFound(error)) return { kind: 'EventFollows' };
+      if (isConflict(error)) return { kind: 'Conflict' };
       throw error;
     }
-    learn(memory, { fact: 'StatusWritten' });
-    return this.#requeueMs(attempt, decision);
   }
 
-  /** Writes what an action that failed has told the memory; best effort, as the error counts. */
+  /**
+   * Writes the status that follows from what an action that failed has told the memory: the next reconcile may be minutes
+   * away. Best effort, as the error counts.
+   */
   async #showProblem(attempt: Attempt, world: World): Promise<void> {
     const { effects, session, memory, signal } = attempt;
     const { startProblem, commitProblem, suspensionFailed } = memory.incarnation;

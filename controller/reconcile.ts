@@ -53,14 +53,14 @@ interface Attempt extends Omit<ReconcileContext, 'world'> {
   turn?: CachedTurn | undefined;
 }
 
-/** How acting on a decision, or the write of its status, came out. */
+/** Outcome of acting on a decision and writing its status. */
 type Outcome =
   | { kind: 'Done' }
   /** The watch tells of what was written or deleted, which brings the next reconcile. */
   | { kind: 'EventFollows' }
   /** The memory or the time has changed, so the rest of the decision counts no more. */
   | { kind: 'DecideAgain' }
-  /** Somebody else has written the object. */
+  /** Another writer has changed the object. */
   | { kind: 'Conflict' }
   | { kind: 'ActionFailed'; error: unknown };
 
@@ -200,7 +200,7 @@ export class Reconciler {
     const wants = decision.waiting ? 'Slot' : owns ? 'OwnIncarnation' : 'Nothing';
     ledger.commitQueue(world.applicant, wants);
     if (wants === 'Nothing') this.#options.onNoSlotWanted(key);
-    if (decision.group === 'Begins') ledger.groups.promise(key);
+    if (decision.group === 'Begins') ledger.groups.reserve(key);
     else if (decision.group === 'Waits') ledger.groups.wait(key, world.groupSince);
     else ledger.groups.leave(key);
     // Links to pods of earlier incarnations are of no use any more.
@@ -299,7 +299,7 @@ export class Reconciler {
   async #write({ effects, key, session, memory, signal }: Attempt, status: SessionStatus, hasLive: boolean) {
     const before = session.status ?? {};
     const compared = hasLive && before.phase ? { ...status, lastActiveAt: before.lastActiveAt } : status;
-    // As the API server would store it: without fields that are undefined.
+    // The API server stores no fields that are undefined.
     const plain = parseExact(JSON.stringify(compared)) as SessionStatus;
     if (isDeepStrictEqual(plain, parseExact(JSON.stringify(before)))) return;
     this.#options.closing.throwIfAborted();
@@ -317,7 +317,7 @@ export class Reconciler {
   #memory(key: string, { metadata, status }: CachedSession): SessionMemory {
     let entry = this.#memories.get(key);
     if (!entry) {
-      // Before its first status nobody can have given its turns anything, and no leader before this one can any more.
+      // A session without a status has no turn with an index, and no earlier leader can give one any more.
       const knowsTurns = status?.phase === undefined && this.#options.effects.leader.hasSettled();
       entry = { uid: metadata.uid, memory: emptyMemory(knowsTurns) };
       this.#memories.set(key, entry);
@@ -332,7 +332,7 @@ export class Reconciler {
     this.#options.effects.ledger.leave(key);
   }
 
-  /** When a suspension of the session may be tried again, after one that failed. */
+  /** Time from which a failed suspension of the session may be retried, milliseconds since the epoch. */
   suspendAgainAt(key: string): number | undefined {
     return this.#memories.get(key)?.memory.incarnation.suspensionFailed?.againAt;
   }

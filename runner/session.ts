@@ -157,7 +157,7 @@ export class BoundSession {
       reason === 'LifetimeExceeded'
         ? { code: reason, message: 'timeouts.lifetime of the session is over; the turn was stopped' }
         : outcome === 'TimedOut'
-          ? { code: 'TurnTimedOut', message: 'the turn ran longer than its time-out and was stopped' }
+          ? { code: 'TurnTimedOut', message: 'the turn ran longer than its timeout and was stopped' }
           : { code: 'Cancelled', message: 'the turn was cancelled' };
     this.#current.stop({ outcome, error, graceMs: STOP_GRACE_MS });
     return undefined;

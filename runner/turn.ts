@@ -294,7 +294,7 @@ function timedOut(timeoutMs: number): StopReason {
     outcome: 'TimedOut',
     error: {
       code: 'TurnTimedOut',
-      message: `the turn ran longer than its time-out of ${formatDuration(timeoutMs)} and was stopped`,
+      message: `the turn ran longer than its timeout of ${formatDuration(timeoutMs)} and was stopped`,
     },
     graceMs: STOP_GRACE_MS,
   };

@@ -19,7 +19,7 @@ export async function acknowledgeStray(context: ReconcileContext, delivery: Deli
   for (const turn of items) caches.sawTurn(turn);
   const live = items.find((turn) => turn.metadata.uid === uid);
   const { phase, attempt: runs, podUID } = live?.status ?? {};
-  // One that was decided upon as it is would come here again and again.
+  // An unchanged turn would be acknowledged again in every reconcile.
   const isNews = live?.metadata.resourceVersion !== cached?.metadata.resourceVersion;
   if (isNews && phase === 'Running' && runs === attempt && podUID === world.link?.podUID) return;
   letGo(context, delivery, live);

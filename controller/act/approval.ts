@@ -54,12 +54,12 @@ export async function commitRequest(context: ReconcileContext, turn: CachedTurn,
   if (!signal.aborted) remember(context, turn, written);
 }
 
-/** Whether the request, or a later one of the turn, is in its status. */
+/** Reports whether the turn's status has the request, or a later one. */
 function isCommitted(asking: Asking, incarnation: number | undefined, known: TurnApproval | undefined): boolean {
   return known?.incarnation === incarnation && (known?.seq ?? 0) >= asking.request.seq;
 }
 
-/** As of a stray result: the cache may be behind, so a live look decides whether it is really nobody's. */
+/** Acknowledges a request that no turn waits for. The cache may be behind, so a live read decides whether that is so. */
 export async function acknowledgeRequest(context: ReconcileContext, asking: Asking): Promise<void> {
   const { effects, world, signal } = context;
   const { api, caches, links } = effects;
@@ -111,7 +111,7 @@ async function decisionOf(
   try {
     live = await api.get(approvals, ref, { signal });
   } catch (error) {
-    // Its deletion is on its way to the cache.
+    // The cache will show the deletion.
     if (isNotFound(error)) return undefined;
     throw error;
   }
@@ -128,7 +128,10 @@ async function decisionOf(
   };
 }
 
-/** It goes with its turn from now on. People are told here, once, of one that counts for nothing. */
+/**
+ * Makes the turn the owner of the approval, so that it is deleted with the turn. An event tells once of an approval that
+ * counts for nothing.
+ */
 export async function adoptApproval(
   context: ReconcileContext,
   approval: CachedApproval,

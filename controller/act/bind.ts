@@ -18,7 +18,7 @@ import { boundedWait } from './bounded-wait.ts';
 import type { ReconcileContext } from './context.ts';
 import { keepsWorkspace } from './workspace.ts';
 
-/** What the agent of a later incarnation finds again, in words for it. */
+/** Note for the agent of a later incarnation about what it finds again. */
 function restoreNote({ state }: Kept, workspaceReset: boolean): string {
   const found = [...(state ? ['the state directory'] : []), ...(workspaceReset ? [] : ['the working directory'])];
   if (found.length === 0) return 'This session goes on in a new pod: nothing of the former one was kept.';
@@ -150,7 +150,7 @@ function lostFiles(name: string, configMap: ConfigMap | undefined, recorded: str
   };
 }
 
-/** Without its state a session does not start: the reason is told while it is tried again. */
+/** Loads the state. A session does not start without it: the problem is shown while the load is retried. */
 async function load({ effects, world, memory, signal }: ReconcileContext, state: StateRef): Promise<Buffer> {
   if (state.inline !== undefined) return Buffer.from(state.inline, 'base64');
   const { uid, namespace } = world.session.metadata;

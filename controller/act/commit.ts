@@ -39,7 +39,7 @@ export async function commit(
   if (!signal.aborted) remember(context, turn, written);
 }
 
-/** What is committed counts, also where its turn has been deleted before anybody looks at it again. */
+/** Remembers a committed turn: it counts even where the turn is deleted before the next reconcile. */
 export function remember({ effects, memory }: ReconcileContext, turn: CachedTurn, written: StoredTurn): void {
   effects.caches.sawTurn(written);
   if (written.metadata.uid !== turn.metadata.uid) return;
@@ -66,7 +66,10 @@ export function letGo(
   else if (podUID) learn(memory, { fact: 'DeletionAsked', podUID, why: 'its state was not stored' });
 }
 
-/** One write of what a runner has said, at the version decided upon; what the API server does not take ends the turn. */
+/**
+ * Writes a runner's result once, at the version that was decided upon. A result that the API server does not take ends the
+ * turn.
+ */
 export async function writeAtVersion(context: ReconcileContext, turn: CachedTurn, status: TurnStatus) {
   const { effects, signal, key } = context;
   const { api, log } = effects;
@@ -79,7 +82,7 @@ export async function writeAtVersion(context: ReconcileContext, turn: CachedTurn
       log.warn({ session: key, turn: turn.metadata.name, err: error }, 'result rejected by the API server');
       rejection = error as Error;
     }
-    // What is small first goes with it; the state is in the store already.
+    // The small fields are written with the error; the state is in the store already.
     const { startedAt, finishedAt, exitCode, state } = next;
     for (const fields of [{ startedAt, finishedAt, exitCode, state }, {}]) {
       const status = rejected(turn, rejection, fields, effects.clock.now());

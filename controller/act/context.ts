@@ -33,7 +33,7 @@ export interface Effects {
   leader: Leader;
   /** The API server's time, which timestamps are compared with. */
   clock: Clock;
-  /** By our own clock, milliseconds since the epoch: for what both have to agree upon. */
+  /** Time by this machine's clock, milliseconds since the epoch: for a comparison with another time of this machine. */
   ownTime(): number;
   random: Random;
   log: Logger;
@@ -43,7 +43,7 @@ export interface Effects {
   notify(object: Pick<CachedTurn, 'metadata'>, event: EventFacts, kind?: 'Session' | 'Turn'): void;
 }
 
-/** One pass over one session. */
+/** Context of one reconcile of one session. */
 export interface ReconcileContext {
   effects: Effects;
   key: string;

@@ -49,7 +49,7 @@ export async function createPod(context: ReconcileContext, settings: Effective, 
   }
 }
 
-/** Since when (milliseconds since the epoch), where a leader before this one has failed as well; else now. */
+/** Start of the failures, milliseconds since the epoch: as an earlier leader has written it, else now. */
 function failingSince({ session }: World, now: number): number {
   const condition = (name: string) => session.status?.conditions?.find(({ type }) => type === name);
   // The admission says `Starting`, and only a failure something else.

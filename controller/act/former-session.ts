@@ -7,7 +7,7 @@ import { logCommit } from './log-commit.ts';
 import { writingTurn } from './too-large.ts';
 import { writeStatus } from './write-status.ts';
 
-/** What is done to turns because of which session they belong to is done after a live look at who has the name now. */
+/** Effects on turns of a session that is gone. A live read finds out first which session has the name now. */
 
 /** Takes in a turn without an owner. A session that has gone meanwhile would take the turn with it. */
 export async function adoptTurn(context: ReconcileContext, turn: CachedTurn): Promise<void> {

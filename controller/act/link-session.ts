@@ -1,6 +1,6 @@
 import type { ReconcileContext } from './context.ts';
 
-/** Whom a link to the session's present pod belongs to. */
+/** Identity of the session that a link to its present pod is opened with. */
 export function linkSession({ key, world: { session } }: ReconcileContext): {
   key: string;
   uid: string;

@@ -13,7 +13,7 @@ export function logCommit(
 ): void {
   const { phase, index, attempt, incarnation, podUID, state, approval, error } = status;
   if (!isTerminal(phase) && phase !== 'AwaitingApproval') return;
-  const place = (ref: typeof state) => (ref ? { incarnation: ref.incarnation, seq: ref.seq } : null);
+  const position = (ref: typeof state) => (ref ? { incarnation: ref.incarnation, seq: ref.seq } : null);
   const facts = {
     session: key,
     uid: world.session.metadata.uid,
@@ -28,8 +28,8 @@ export function logCommit(
     epoch: effects.leader.epoch(),
     boot: effects.links.get(podUID)?.boot,
     incarnation,
-    base: place(highestState([world.session.status?.state, memory.committed])),
-    state: place(state),
+    base: position(highestState([world.session.status?.state, memory.committed])),
+    state: position(state),
     version: metadata.resourceVersion,
   };
   effects.log.info(facts, 'turn committed');

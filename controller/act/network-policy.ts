@@ -6,8 +6,8 @@ import type { ReconcileContext } from './context.ts';
 import { refusal } from './refusal.ts';
 
 /**
- * What a pod may reach is said before it is there. Rejects when that cannot be, with the reason in the session's memory
- * where a person must know it.
+ * Applies the network policy before the pod exists. Rejects where that fails, and puts the problem into the session's
+ * memory where a person must act.
  */
 export async function ensureNetworkPolicy({ effects, world, memory, signal }: ReconcileContext): Promise<void> {
   const { metadata, spec } = world.session;

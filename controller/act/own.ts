@@ -11,8 +11,8 @@ import { writingSession } from './too-large.ts';
 import { writeStatus } from './write-status.ts';
 
 /**
- * Takes a place, then writes the next incarnation and its pod's name at the version decided upon. Whoever wins this write
- * owns the incarnation; the loser's place is given back.
+ * Takes a slot, then writes the next incarnation and its pod's name at the version decided upon. Whoever wins this write
+ * owns the incarnation; the loser's slot is released.
  */
 export async function ownIncarnation({ effects, world, key, signal, memory }: ReconcileContext): Promise<void> {
   const { api, caches, ledger, log } = effects;
@@ -30,12 +30,12 @@ export async function ownIncarnation({ effects, world, key, signal, memory }: Re
     learn(memory, { fact: 'IncarnationOwned' });
     log.info({ session: key, uid: session.metadata.uid, incarnation }, 'session admitted');
   } catch (error) {
-    // Until it is known whether this write or an earlier one of ours took effect the place stays taken.
+    // The slot stays taken until it is known whether this write, or an earlier one of ours, took effect.
     failed(ledger, namespace, pod, error);
     if (isConflict(error)) {
-      // Nothing that was decided upon this version can take effect any more: a live read tells what has.
+      // No write of this version can take effect any more: a live read shows which one has.
       caches.sawSession(await api.get(sessions, { namespace, name }, { signal }));
-      // It is still its turn: nobody else is to have the place that is given back.
+      // The session keeps its position in the queue: no other gets the slot that is released.
       ledger.wait(world.applicant);
       ledger.settle(namespace, pod);
     }
@@ -45,8 +45,8 @@ export async function ownIncarnation({ effects, world, key, signal, memory }: Re
 }
 
 /**
- * Makes the pod of a place that is held. Its session may be gone by the time at which the pod is there: both count. Where
- * it is gone already its place may be another's.
+ * Creates the pod while its slot is reserved. The session may be gone by the time the pod exists: both count. Where it is
+ * gone already, another session may have the slot.
  */
 export async function withSlotHeld(
   { effects, world, key }: ReconcileContext,

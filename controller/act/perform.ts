@@ -129,8 +129,8 @@ function closeLink({ effects, world, memory }: ReconcileContext): void {
 }
 
 /**
- * From the live Session: the cached one has no input. Repeating it finds the turn there. A name that is another's is
- * remembered as the problem, and nothing else is to be done before the next decision.
+ * Creates the turn from the live Session, because the cached one has no input. A repetition finds the turn. A name that
+ * another turn has is remembered as the problem, and the rest of the decision counts no more.
  */
 async function createFirstTurn({ effects, world: { session }, memory, signal }: ReconcileContext): Promise<void> {
   const { api, caches } = effects;
@@ -156,13 +156,13 @@ async function createFirstTurn({ effects, world: { session }, memory, signal }: 
     const ref = { namespace, name: turn.metadata.name };
     const present = await api.get(turns, ref, { signal });
     if (sessionOwner(present.metadata)?.uid === session.metadata.uid) return;
-    // That of a deleted session goes by itself; anything else is for a person to move.
+    // The garbage collector deletes the turn of a deleted session; any other is for a person to delete.
     const message = `Turn "${ref.name}", which spec.input would become, exists and is not this session's; delete it.`;
     learn(memory, { fact: 'FirstTurnTried', problem: { reason: 'TurnExists', message } });
   }
 }
 
-/** What an ended container printed; undefined when there is nothing to be had. */
+/** Reads the log of an ended container; undefined where there is none. */
 async function readLog(
   context: ReconcileContext,
   { metadata: { namespace, name, uid } }: StoredPod,

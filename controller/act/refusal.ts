@@ -19,8 +19,8 @@ const PASSING = new RegExp(
 );
 
 /**
- * What the refusal of a pod, or of what has to be there before it (`object`), tells people. `StartFailed` is tried again: one
- * that passes for a minute, any other until the session's `timeouts.start`.
+ * Problem for users from the refusal of a pod, or of an object that it needs first (`object`). `StartFailed` is retried: a
+ * refusal that may be temporary for a minute, any other until the session's `timeouts.start`.
  */
 export function refusal(error: ApiError, object?: string): Problem {
   const message = object === undefined ? error.message : `${object}: ${error.message}`;

@@ -10,7 +10,7 @@ import { learn } from '../world/learn.ts';
 import type { CachedTurn } from '../world/world.ts';
 import type { ReconcileContext } from './context.ts';
 
-/** What is done with pods that have no runner; see `decide/policies/plain.ts`. */
+/** Effects on runnerless pods; see `decide/policies/runnerless.ts`. */
 
 /** The turn with its input, from the live object; undefined when that is not what was decided upon. */
 export async function plainTurn(
@@ -27,7 +27,7 @@ export async function plainTurn(
   return { uid, name, input: JSON.stringify(live.spec.input ?? null) };
 }
 
-/** From here on the program may have run, whether the answer arrives or not. */
+/** Removes the scheduling gate. The program may have run from then on, whether the answer arrives or not. */
 export async function letRun(
   { effects, memory, signal }: ReconcileContext,
   { pod }: Action & { do: 'LetRun' },
@@ -38,7 +38,7 @@ export async function letRun(
   effects.caches.sawPod(await effects.api.patch(pods, { namespace, name }, patch, { type: 'merge', signal }));
 }
 
-/** Before a successor can give the input too. */
+/** Time left to this leader, milliseconds, before a successor can give the input too. */
 const LAST_MS = 1_000;
 
 /**

@@ -18,7 +18,7 @@ import type { CachedTurn, World } from '../world/world.ts';
 import { boundedWait } from './bounded-wait.ts';
 import type { ReconcileContext } from './context.ts';
 
-/** What a part gets although the time for storing is over: the store may have refused another part only. */
+/** Minimum time for storing a part, milliseconds, also after the deadline: the store may have refused another part only. */
 const LAST_CHANCE_MS = 10_000;
 
 /** A result, or a request, with what belongs to it. */
@@ -107,9 +107,9 @@ export async function storeState(
   incarnation: number,
 ): Promise<StateRef> {
   const { digest, keyId, bytes } = state.message;
-  const place = { digest, keyId, bytes, incarnation, seq: state.seq };
-  if (state.binary.length <= MAX_INLINE_STATE_BYTES) return { ...place, inline: state.binary.toString('base64') };
-  return { ...place, ref: await put(context, 'State', { incarnation, seq: state.seq }, state.binary) };
+  const facts = { digest, keyId, bytes, incarnation, seq: state.seq };
+  if (state.binary.length <= MAX_INLINE_STATE_BYTES) return { ...facts, inline: state.binary.toString('base64') };
+  return { ...facts, ref: await put(context, 'State', { incarnation, seq: state.seq }, state.binary) };
 }
 
 async function put(
@@ -129,11 +129,11 @@ async function put(
   return storeKey(metadata.uid, incarnation, seq);
 }
 
-/** Since when (milliseconds since the epoch) it cannot be stored, by what a leader before this one has said; else now. */
+/** Start of the failures to store, milliseconds since the epoch: as an earlier leader has written it, else now. */
 function toldSince({ session, link }: World, now: number): number {
   const told = session.status?.conditions?.find(({ type }) => type === 'StatePersisted');
   if (told?.reason !== 'StateNotStored') return now;
-  // It may have said so of the state of an earlier suspension.
+  // The condition may be about the state of an earlier suspension.
   const ended = link?.delivery?.result.message.finishedAt ?? link?.asking?.request.message.at;
   return Math.min(now, Math.max(Date.parse(told.lastTransitionTime), Date.parse(ended ?? '') || 0));
 }

@@ -58,8 +58,8 @@ export async function verifySuspension(context: ReconcileContext, reason: Suspen
 }
 
 /**
- * Where the state is stored, once it can be read from there. Rejects with a retryable error while there is time left, and
- * gives up the suspension when there is none, when the store is full, or when the session is needed meanwhile.
+ * Stores the state and resolves once it can be read. Rejects with a retryable error while there is time left. Aborts the
+ * suspension when the time or the store is used up, or when the session is needed meanwhile.
  */
 async function durable(
   context: ReconcileContext,
@@ -113,7 +113,7 @@ async function durable(
   }
 }
 
-/** Whether something can be done for the session, by the caches. */
+/** Reports whether, by the caches, a turn or a decision waits for the session. */
 function isWanted({ effects: { caches }, world }: ReconcileContext): boolean {
   const { name, namespace } = world.session.metadata;
   const named = caches.turnsNaming(namespace, name);

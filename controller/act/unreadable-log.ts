@@ -5,8 +5,8 @@ import { learn } from '../world/learn.ts';
 import type { ReconcileContext } from './context.ts';
 
 /**
- * What a kubelet that has begun its answer puts in the log's place when its container runtime does not answer, or the file
- * is not there (pkg/kubelet/kuberuntime, cri-client/pkg/logs); such a text has no line end.
+ * Text that a kubelet sends instead of the log when its container runtime does not answer, or the file does not exist
+ * (pkg/kubelet/kuberuntime, cri-client/pkg/logs); it has no line end.
  */
 const EXCUSE =
   /^(unable to retrieve container logs for [a-z][a-z0-9.+-]*:\/\/\w+|failed to (try resolving symlinks in path|open log file) "\/[^"\n]*": [^\n]+)$/;
@@ -24,9 +24,9 @@ export async function* endedLog({ effects, memory, signal }: ReconcileContext, r
 }
 
 /**
- * Whether the log of an ended container that could not be read because of `error` never will be: a pod that the API server
- * does not have, or that the kubelet refused, has none. Anything else may pass, as the start of an API server or a kubelet
- * does, or be a node that is gone: it is waited for as long as for that.
+ * Reports whether the log of an ended container, which could not be read because of `error`, never can be. A pod that the
+ * API server does not have, or that the kubelet refused, has none. Any other error may be temporary, or the node may be
+ * gone: the log is waited for as long as a node is.
  */
 export function isUnreadable({ effects, memory, world }: ReconcileContext, podUID: string, error: unknown): boolean {
   if (error instanceof ApiError && (error.code === 400 || isPodGone(error))) return true;

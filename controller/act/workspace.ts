@@ -47,7 +47,7 @@ export async function ensureWorkspace(context: ReconcileContext, workspace: Work
   throw new ApiError({ code: 409, reason: 'AlreadyExists', message });
 }
 
-/** Whether the volume was there before this incarnation: then it is as the former one left it. */
+/** Reports whether the volume existed before this incarnation: then it is as the former one left it. */
 export async function keepsWorkspace(context: ReconcileContext): Promise<boolean> {
   const claim = await readClaim(context);
   return claim !== undefined && claim.metadata.labels?.[LABEL_INCARNATION] !== incarnationOf(context);

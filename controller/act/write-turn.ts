@@ -25,8 +25,8 @@ export async function writeTurn(context: ReconcileContext, turn: CachedTurn, sta
 }
 
 /**
- * One that begins was promised its part in the session's concurrency group: where it is not known whether the write took
- * effect, it counts there until it is.
+ * Writes the turn. A turn that begins is counted in its concurrency group: where it is not known whether the write took
+ * effect, it counts until that is known.
  */
 async function write(context: ReconcileContext, turn: CachedTurn, status: TurnStatus): Promise<StoredTurn> {
   const { effects, world, key, signal } = context;

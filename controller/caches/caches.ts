@@ -326,7 +326,7 @@ export function informerCaches(options: CachesOptions): Caches {
         resource: configMaps,
         labelSelector: `${LABEL_AGENT_FILES}=true`,
         transform: slimFiles,
-        // One that was read live may lack the label, by which the watch selects.
+        // A ConfigMap that was read live may lack the label, by which the watch selects.
         keep: ({ metadata }) => metadata.labels?.[LABEL_AGENT_FILES] === 'true',
         unreadable: ({ metadata }) => ({ metadata, digest: '' }),
       })
@@ -338,7 +338,7 @@ export function informerCaches(options: CachesOptions): Caches {
     labelSelector: OUR_POLICIES,
     transform: (policy) => ({ ...policy, metadata: slimMeta(policy) }),
   });
-  // Without the files' informer, whose right may be missing: sessions with files wait for it, the others do not.
+  // The files' informer is left out, as its right may be missing: only sessions with files wait for it.
   const all = [sessionInformer, turnInformer, approvalInformer, podInformer, classInformer, policyInformer];
   const closedBy = (namespace: string) => all.find((informer) => informer.closed(namespace))?.closed(namespace);
   // Namespace labels matter to few classes: only sessions of those wait for them.
@@ -452,7 +452,7 @@ export function informerCaches(options: CachesOptions): Caches {
     synced: async (signal) => {
       await Promise.all(all.map((informer) => informer.synced(signal)));
       if (!fileInformer || fileInformer.isSynced) return;
-      // A session whose files are not known yet would lose its place in the queue.
+      // A session whose files are not known yet would lose its position in the queue.
       const over = new AbortController();
       const patience = pause(clock, FILES_PATIENCE_MS, AbortSignal.any([signal, over.signal]));
       await Promise.race([fileInformer.synced(signal), patience]).finally(() => over.abort());

@@ -18,14 +18,14 @@ interface Group {
   running: number;
   /** Number of members that ask for each limit. */
   limits: Map<number, number>;
-  /** Sessions with a promised turn that does not show as running yet. */
-  promised: Set<string>;
+  /** Sessions with a reserved turn that does not show as running yet. */
+  reserved: Set<string>;
   /** Session → start of its turn's wait for the group, milliseconds since the epoch. */
   waiting: Map<string, number>;
 }
 
 /**
- * Concurrency groups: the running turns of their sessions. A turn about to run is promised its part in the same step in
+ * Concurrency groups: the running turns of their sessions. The part of a turn about to run is reserved in the same step in
  * which the part is found free, so two sessions never take the last one. First come, first served.
  */
 export class Groups {
@@ -75,7 +75,7 @@ export class Groups {
     const name = this.#groupOf.get(session);
     if (name === undefined) return { free: true };
     const group = this.#group(name);
-    if (group.promised.has(session)) return { free: true };
+    if (group.reserved.has(session)) return { free: true };
     const limit = limitOf(group);
     let ahead = 0;
     for (const [other, at] of group.waiting) {
@@ -93,10 +93,10 @@ export class Groups {
   }
 
   /** Promises the session its next turn: it counts from now on. */
-  promise(session: string): void {
+  reserve(session: string): void {
     const group = this.#groupIn(session);
     group?.waiting.delete(session);
-    group?.promised.add(session);
+    group?.reserved.add(session);
   }
 
   /** Notes that the session's next turn waits for the group. */
@@ -104,7 +104,7 @@ export class Groups {
     this.#groupIn(session)?.waiting.set(session, since);
   }
 
-  /** Keeps the session's promise until `unpin`: its write may have taken effect. */
+  /** Keeps the session's reservation until `unpin`: its write may have taken effect. */
   pin(session: string): void {
     this.#pinned.add(session);
   }
@@ -113,12 +113,12 @@ export class Groups {
     this.#pinned.delete(session);
   }
 
-  /** Drops the session's wait, and its promise unless it is pinned. */
+  /** Drops the session's wait, and its reservation unless it is pinned. */
   leave(session: string): void {
     const group = this.#groupIn(session);
     const waited = group?.waiting.delete(session);
-    const promised = !this.#pinned.has(session) && group?.promised.delete(session);
-    if (waited || promised) this.#notify(this.#groupOf.get(session) as string);
+    const reserved = !this.#pinned.has(session) && group?.reserved.delete(session);
+    if (waited || reserved) this.#notify(this.#groupOf.get(session) as string);
   }
 
   #groupIn(session: string): Group | undefined {
@@ -129,7 +129,7 @@ export class Groups {
   #group(name: string): Group {
     let group = this.#groups.get(name);
     if (!group) {
-      group = { members: new Map(), running: 0, limits: new Map(), promised: new Set(), waiting: new Map() };
+      group = { members: new Map(), running: 0, limits: new Map(), reserved: new Set(), waiting: new Map() };
       this.#groups.set(name, group);
     }
     return group;
@@ -156,7 +156,7 @@ export class Groups {
   #forget(session: string, name: string): void {
     const group = this.#group(name);
     this.#groupOf.delete(session);
-    group.promised.delete(session);
+    group.reserved.delete(session);
     group.waiting.delete(session);
     this.#pinned.delete(session);
     if (group.members.size === 0) this.#groups.delete(name);
@@ -178,8 +178,8 @@ function limitOf({ limits }: Group): number {
   return Math.min(Number.POSITIVE_INFINITY, ...limits.keys());
 }
 
-function taken({ members, running, promised }: Group): number {
+function taken({ members, running, reserved }: Group): number {
   let count = running;
-  for (const session of promised) if (!members.get(session)?.running.length) count++;
+  for (const session of reserved) if (!members.get(session)?.running.length) count++;
   return count;
 }

@@ -17,7 +17,7 @@ import { Queue } from './queue.ts';
 import { type Holder, SlotUsage } from './slot-usage.ts';
 import { type Space, Tally } from './tally.ts';
 
-/** What the ledger reads of the cluster. */
+/** Part of the caches that the ledger reads. */
 export type Seen = Pick<
   Caches,
   'session' | 'pod' | 'class' | 'turnsNaming' | 'allSessions' | 'allPods' | 'namespaceLabels' | 'staleness' | 'closed'
@@ -28,7 +28,7 @@ export interface LedgerOptions {
   clock: Clock;
   /** Absent: no limit. */
   maxRunning: number | undefined;
-  /** When a suspension of the session may be tried again, after one that failed. */
+  /** Time from which a failed suspension of the session may be retried, milliseconds since the epoch. */
   suspendAgainAt(key: string): number | undefined;
   /** Number of the present leadership. */
   epoch(): number;
@@ -43,14 +43,14 @@ const AGAIN_MS = 1_000;
 /** Sessions of the queue for which there is a slot. */
 interface Served {
   keys: Set<string>;
-  /** Others have one as soon as those have theirs. */
+  /** True if others are served as soon as these have their slots. */
   othersFollow: boolean;
 }
 
 /**
- * Who may have a pod. Counts what is there by the caches and what this leader has promised since; unknown means full. A
- * promise is given and counted in one step, so two sessions never get one place. It is told of every change in the caches
- * in the moment in which they change, and keeps its counts by that.
+ * Decides which sessions may have a pod. Counts the slots that the caches show and those that this leader has reserved
+ * since; unknown means full. A slot is reserved and counted in one step, so two sessions never get the same one. The
+ * caches tell of every change as it happens, and the counts follow.
  */
 export class Ledger {
   /** The concurrency groups, of which the same holds. */
@@ -90,10 +90,10 @@ export class Ledger {
     return this.#slotUsage.tally;
   }
 
-  /** Nothing is admitted before; after a lease was taken over its old holder's last request must be dead first. */
+  /** Begins to admit sessions. After a lease was taken over, the last request of its old holder must be dead first. */
   open(): void {
     this.#open = true;
-    // First: those who have a place are looked at in their order, and so take it in that.
+    // The queue comes first: sessions that are served are reconciled, and take their slots, in its order.
     this.vacancy();
     this.groups.open();
   }
@@ -120,7 +120,7 @@ export class Ledger {
     else this.#changes(() => this.#slotUsage.pod(key, this.#podHolder(pod)));
   }
 
-  /** What takes a place that nobody was promised may take it from those for whom there was one. */
+  /** Applies a change. A slot taken without a reservation may have been meant for a session of the queue. */
   #changes(change: () => void): void {
     const before = this.#slotUsage.tally.total;
     change();
@@ -132,9 +132,9 @@ export class Ledger {
     this.vacancy();
   }
 
-  /** Whether the session would get a slot for the pod now, be it in the queue or not. Changes nothing. */
+  /** Reports whether the session would get a slot for the pod now, in the queue or not. Changes nothing. */
   assess(applicant: Applicant, pod: string): Slot {
-    if (this.#slotUsage.isPromised(keyOf({ namespace: applicant.namespace, name: pod }))) return 'Available';
+    if (this.#slotUsage.isReserved(keyOf({ namespace: applicant.namespace, name: pod }))) return 'Available';
     if (!this.#knows()) {
       const message = notKnown('Whether a running slot is free', this.#options.epoch());
       return this.#waits(applicant, 'CapacityUnknown', message);
@@ -165,7 +165,7 @@ export class Ledger {
   /** Takes a slot for the pod if one is to be had; it stays taken until `settle`. */
   reserve(applicant: Applicant, pod: string): boolean {
     const { key, namespace } = applicant;
-    if (this.#slotUsage.isPromised(keyOf({ namespace, name: pod }))) return true;
+    if (this.#slotUsage.isReserved(keyOf({ namespace, name: pod }))) return true;
     if (this.assess(applicant, pod) !== 'Available') return false;
     const served = this.#servedWith(applicant);
     // Sessions for which there was a slot beside this one still have theirs, as far as they were found beside it.
@@ -180,7 +180,7 @@ export class Ledger {
   /** The pod is about to be made for the session: it counts until `settle`, whatever becomes of its session meanwhile. */
   hold({ key, namespace, class: ofClass }: Omit<Applicant, 'priority' | 'since'>, pod: string): void {
     const since = this.#options.clock.now();
-    this.#slotUsage.promise(keyOf({ namespace, name: pod }), { name: key, namespace, class: ofClass, since });
+    this.#slotUsage.reserve(keyOf({ namespace, name: pod }), { name: key, namespace, class: ofClass, since });
   }
 
   /**
@@ -197,12 +197,12 @@ export class Ledger {
     this.#unsettledPods.set(keyOf({ namespace, name: late }), cancel);
   }
 
-  /** Whether the pod has a place, as it is there, was promised one, or belongs to a session that was admitted with it. */
+  /** Reports whether the pod has a slot: it exists, has one reserved, or belongs to a session that was admitted with it. */
   hasSlot(namespace: string, pod: string): boolean {
     return this.#slotUsage.holder(keyOf({ namespace, name: pod })) !== undefined;
   }
 
-  /** What was promised is in the caches by now, or has surely not happened and will not. */
+  /** Ends a reservation: the caches show the pod by now, or it can no longer be created. */
   settle(namespace: string, pod: string): void {
     const key = keyOf({ namespace, name: pod });
     this.#unsettledPods.get(key)?.();
@@ -210,7 +210,7 @@ export class Ledger {
     this.#slotUsage.settle(key);
   }
 
-  /** Whether the last request for the pod took effect is not known: the place stays taken until it is. */
+  /** Keeps the slot taken until it is known whether the last request for the pod took effect. */
   settleLater(namespace: string, pod: string): void {
     const key = keyOf({ namespace, name: pod });
     this.#unsettledPods.get(key)?.();
@@ -243,7 +243,7 @@ export class Ledger {
     this.#options.onChange(session);
   }
 
-  /** When a request of this moment must be dead, and the caches have heard from the API server since. */
+  /** Calls `fn` once a request of this moment must be dead and the caches have heard from the API server since. */
   #whenKnown(namespace: string | undefined, fn: () => void): () => void {
     const { clock, caches } = this.#options;
     const deadAt = clock.monotonic() + WRITE_DEADLINE_MS;
@@ -255,7 +255,7 @@ export class Ledger {
     return () => cancel();
   }
 
-  /** The session waits for a place. */
+  /** Has the session wait for a slot. */
   wait(applicant: Applicant): void {
     if (this.#queue.join(applicant)) this.vacancy();
   }
@@ -265,12 +265,12 @@ export class Ledger {
     if (this.#queue.leave(key)) this.vacancy();
   }
 
-  /** `namespace/name` of those in line. */
+  /** `namespace/name` of the sessions in the queue. */
   waiting(): Iterable<string> {
     return this.#queue.keys();
   }
 
-  /** To whom the session is to give its place, if it is. */
+  /** Session for which this one is preempted, if it is. */
   preemptFor(key: string): { for: string } | undefined {
     return this.#plan.preemptFor(key);
   }
@@ -358,7 +358,7 @@ export class Ledger {
     if (condition?.status === 'True') {
       this.#queue.wasServed(session.metadata.namespace, Date.parse(condition.lastTransitionTime));
     }
-    // Who has stood in line under the leader before is there from the start, not only when it is looked at.
+    // Sessions that were queued under the leader before are in the queue from the start.
     const waited = queue && (queue.reason === 'AtCapacity' || queue.reason === 'CapacityUnknown');
     if (waited && !podName) this.#queue.join(applicantOf(session, []));
   }

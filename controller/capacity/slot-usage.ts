@@ -9,7 +9,7 @@ export interface Holder extends Space {
 }
 
 /** Claims to a slot. The first that is known describes the holder. */
-const SOURCES = ['session', 'promise', 'pod'] as const;
+const SOURCES = ['session', 'reservation', 'pod'] as const;
 type Source = (typeof SOURCES)[number];
 
 interface Entry {
@@ -18,7 +18,7 @@ interface Entry {
 }
 
 /**
- * Holders of slots, by the name of the pod: an admitted session, a promise of this leader, or a pod that is not gone
+ * Holders of slots, by the name of the pod: an admitted session, a reservation of this leader, or a pod that is not gone
  * yet; the three count once where they mean the same pod. Counts are kept up with every change, never computed anew.
  */
 export class SlotUsage {
@@ -60,16 +60,16 @@ export class SlotUsage {
   }
 
   /** Claims a slot at once, before the caches show anything of it, until `settle`. */
-  promise(pod: string, holder: Holder): void {
-    this.#claim(pod, 'promise', holder);
+  reserve(pod: string, holder: Holder): void {
+    this.#claim(pod, 'reservation', holder);
   }
 
   settle(pod: string): void {
-    this.#drop(pod, 'promise');
+    this.#drop(pod, 'reservation');
   }
 
-  isPromised(pod: string): boolean {
-    return this.#entries.get(pod)?.claims.promise !== undefined;
+  isReserved(pod: string): boolean {
+    return this.#entries.get(pod)?.claims.reservation !== undefined;
   }
 
   /** The holder of the pod's slot. */

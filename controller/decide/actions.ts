@@ -5,12 +5,12 @@ import type { Asking, Delivery } from '../world/link-view.ts';
 import type { CachedApproval, CachedTurn, Problem } from '../world/world.ts';
 
 /**
- * Why the pod is to be given up, if it is. `Held` and `Requested` are people's wishes: what runs ends first. The others
- * take nothing from anybody: they apply only to a session that rests, and lapse when it does not.
+ * Reason for a suspension. `Held` and `Requested` are asked for by users: the running turn ends first. The others apply
+ * only to a session that rests, and lapse when it does not.
  */
 export type SuspensionReason = 'Held' | 'Requested' | 'Idle' | 'Preempted' | 'Moves';
 
-/** When and why a session is to be deleted. */
+/** Time and reason of the deletion of a session. */
 export interface Expiry {
   field: 'ttlAfterFinished' | 'ttlAfterSuspended';
   /** Milliseconds since the epoch. */
@@ -26,9 +26,9 @@ export type Action =
   | { do: 'WriteTurn'; turn: CachedTurn; status: TurnStatus }
   /** Ends a turn of a former session of this name, after a live look at the session. */
   | { do: 'EndReplaced'; turn: CachedTurn; status: TurnStatus }
-  /** Takes a place and writes incarnation + 1 with the pod's name: whoever wins this write owns the incarnation. */
+  /** Takes a slot and writes incarnation + 1 with the pod's name: whoever wins this write owns the incarnation. */
   | { do: 'OwnIncarnation' }
-  /** With a turn: a pod without a runner, for that one. */
+  /** `turn`: the pod is runnerless, and made for it. */
   | { do: 'CreatePod'; settings: Effective; turn?: CachedTurn }
   /** Takes away what holds a pod without a runner back. */
   | { do: 'LetRun'; pod: StoredPod }

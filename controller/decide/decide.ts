@@ -25,13 +25,13 @@ import { sessionStatus } from './session-status.ts';
 
 export interface Decision {
   actions: Action[];
-  /** What the session's status is to be after the actions. */
+  /** Status of the session after the actions. */
   status: SessionStatus;
   /** The session wants a slot and has none. */
   waiting: boolean;
-  /** It has settings that it could start with. */
+  /** True if the session could start with its settings. */
   settled: boolean;
-  /** What its next turn asks of its concurrency group. */
+  /** Demand of the next turn on its concurrency group. */
   group: ReturnType<typeof groupPart>;
   /** Milliseconds since the epoch; Infinity: nothing to wait for. */
   wakeAt: number;
@@ -91,7 +91,7 @@ const policies: readonly Entry[] = [
   { policy: leave, deletion: 'Only' }, // the pod of a deleted session goes last, when its turn has ended or been lost
 ];
 
-/** What to do for one session, from what is observed and the clock; pure. */
+/** Decides what to do for one session, from the observed world; pure. */
 export function decide(world: World): Decision {
   const settings = settingsOf(world);
   const draft: Draft = {

@@ -45,7 +45,7 @@ export function whySuspended(draft: Draft): string | undefined {
     case 'Idle':
       return `Nothing had happened for timeouts.idle (${formatDuration(timeoutMs('idle', session.spec, sessionClass))}).`;
     case 'Preempted':
-      return `Its place is needed for ${preemptFor?.for}.`;
+      return `Its slot is needed for ${preemptFor?.for}.`;
     case 'Moves':
       return 'Its node takes no pods any more.';
     default:

@@ -26,7 +26,7 @@ export type SuspensionStep =
 
 type Name = SuspensionStep['step'];
 
-/** What each step means, for the documentation; in the order in which a suspension goes through them. */
+/** Meaning of each step, for the documentation; in the order in which a suspension goes through them. */
 export const STEPS: Record<Name, string> = {
   NotWanted: 'Nothing asks for a suspension.',
   Waiting: 'The last result is not in the status yet, or the runner has not answered.',

@@ -13,7 +13,7 @@ export interface HeartbeatOptions {
   onSilence(silence: Silence): void;
 }
 
-/** How long a runner has been silent; the fields are those of a `LinkView`, `unreachableMs` is 0 without failures. */
+/** Silence of a runner; the fields are those of a `LinkView`, `unreachableMs` is 0 without failures. */
 export interface Silence {
   silentSince: number | undefined;
   unreachableMs: number;

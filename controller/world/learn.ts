@@ -169,7 +169,7 @@ function ofIncarnation(memory: IncarnationMemory, fact: IncarnationFact): Incarn
   }
 }
 
-/** A turn that was deleted after its end, before its session counted it, still has its place in the order and its state. */
+/** Keeps turns that were deleted after their end, before their session counted them: their index and state still count. */
 function observed(
   { uncounted, committed: remembered, broken, incarnation }: SessionMemory,
   { session, turns, pod }: Fact & { fact: 'Observed' },

@@ -2,7 +2,7 @@ import type { ContainerState, Pod } from '../../core/kube/builtin.ts';
 import type { Reason } from '../../core/resources/reasons.ts';
 import { ownContainer } from './pod-status.ts';
 
-/** Reasons for the end of a pod: the one place that reads them from what Kubernetes reports. */
+/** Reasons for the end of a pod: read here alone from what Kubernetes reports. */
 
 export interface PodEnd {
   reason: Extract<Reason, 'PodLost' | 'OOMKilled' | 'Evicted'>;

@@ -91,7 +91,7 @@ export interface Problem {
 /** Reconciles of one session that fail by a programming error, again and again. */
 export interface Failing {
   count: number;
-  /** When the first failed; monotonic milliseconds. */
+  /** Time of the first, monotonic milliseconds. */
   since: number;
 }
 

@@ -101,7 +101,7 @@ export const reasons = {
   Succeeded: 'The agent’s result and state are stored.',
   Cancelled: 'The turn was cancelled before it had a result.',
   ApprovalTimeout: 'Nobody decided within timeouts.approval.',
-  TurnTimedOut: 'The turn ran longer than its time-out and was stopped.',
+  TurnTimedOut: 'The turn ran longer than its timeout and was stopped.',
   Stalled: 'The turn wrote nothing and told nothing for timeouts.stall, and was stopped.',
   AgentFailed: 'The agent said that it failed, or ended with a non-zero exit code.',
   MissingEnvelope: 'The agent ended without a result between the markers.',

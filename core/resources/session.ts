@@ -36,7 +36,7 @@ export const sessionSpec = z
     timeouts: timeouts
       .optional()
       .describe(
-        'Time-outs, for example 90s, 30m or 1h30m, as far as the class lets them be set and up to its maxTimeouts. Default: the class’s.',
+        'Timeouts, for example 90s, 30m or 1h30m, as far as the class lets them be set and up to its maxTimeouts. Default: the class’s.',
       ),
     suspend: z
       .boolean()

@@ -62,8 +62,8 @@ export const sessionClassSpec = z
     maxResources: resourceRequirements
       .optional()
       .describe('Ceiling of what a Session may ask for, for each amount given here.'),
-    timeouts: timeouts.optional().describe('Defaults of the sessions’ time-outs.'),
-    maxTimeouts: maxTimeouts.optional().describe('Ceilings of the sessions’ time-outs.'),
+    timeouts: timeouts.optional().describe('Defaults of the sessions’ timeouts.'),
+    maxTimeouts: maxTimeouts.optional().describe('Ceilings of the sessions’ timeouts.'),
     persistence: persistence.optional().describe('Default of what outlives the sessions’ pods.'),
     maxPersistence: z
       .strictObject({

@@ -108,7 +108,7 @@ export const turnStatus = z.strictObject({
   granted: granted
     .optional()
     .describe(
-      'The time-outs that it was given when it began, of its own, its session’s and its class’s settings. A later change of those does not count for it.',
+      'The timeouts that it was given when it began, of its own, its session’s and its class’s settings. A later change of those does not count for it.',
     ),
   startedAt: timestamp()
     .optional()

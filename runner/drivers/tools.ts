@@ -234,7 +234,7 @@ function crash({ name }: ToolSpec, signal: string, errorTail: string): string {
 function timeLimit(tool: ToolSpec, turn: AbortSignal, { clock }: Pick<DriverOptions, 'clock'>) {
   const { name, timeoutMs } = tool;
   const controller = new AbortController();
-  const message = `tool ${name} ran longer than its time-out of ${formatDuration(timeoutMs)} and was stopped`;
+  const message = `tool ${name} ran longer than its timeout of ${formatDuration(timeoutMs)} and was stopped`;
   const error = { code: 'ToolTimedOut', message };
   const reason: StopReason = { outcome: 'TimedOut', error, graceMs: TOOL_GRACE_MS };
   const remove = onAbort(turn, () => controller.abort(turn.reason));

@@ -13,7 +13,7 @@ import { dirname, join } from 'node:path';
 import type { Transform } from 'node:stream';
 import type { Header } from 'tar-stream';
 
-/** What an archive may hold, and how it is written. */
+/** Limits of an archive, and modes and owners of what is written. */
 export interface Rules {
   /** Subject of error messages, for example `the state`. */
   what: string;

@@ -289,7 +289,7 @@ describe('runner None', () => {
     assert.equal(status.output, 'any any-1', JSON.stringify(status));
   });
 
-  test('a turn past its time-out is stopped, and a killed pod gives PodLost', async (t) => {
+  test('a turn past its timeout is stopped, and a killed pod gives PodLost', async (t) => {
     const namespace = await makeNamespace(t);
     const name = await makeClass(t, namespace, { ...plain('sleep 600'), resources: limits });
     await apply(session(namespace, 'any', { class: name, agent: undefined }));

@@ -6,7 +6,7 @@ import { wake } from '../draft.ts';
 
 /**
  * Gives up pods on an unresponsive node after a grace period: first deletes them, and when that has no effect, deletes
- * them by force. Until then they count, and nothing runs in their place: docs/decisions/failures.md.
+ * them by force. Until then they count, and no pod replaces them: docs/decisions/failures.md.
  */
 export const deadNode: Policy = (draft) => {
   const { pod, strays, nodes } = draft.world;
@@ -27,7 +27,7 @@ function reportStuck(draft: Draft, { metadata, spec }: StoredPod): void {
     return;
   }
   const node = spec.nodeName ? `node ${spec.nodeName}` : 'its node';
-  const message = `Pod ${metadata.name} should have ended at ${metadata.deletionTimestamp}, and ${node} has not confirmed that it has; its place stays taken until then. See whether the node is well; if it is gone for good, delete the Node, or the pod with --force.`;
+  const message = `Pod ${metadata.name} should have ended at ${metadata.deletionTimestamp}, and ${node} has not confirmed that it has; its slot stays taken until then. See whether the node is well; if it is gone for good, delete the Node, or the pod with --force.`;
   draft.problems.Deletion = { reason: 'PodStuck', message };
 }
 

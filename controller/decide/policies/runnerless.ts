@@ -57,7 +57,7 @@ function endOf(draft: Draft, turn: CachedTurn, pod: StoredPod): Ending | undefin
     wake(draft, deadline);
     return undefined;
   }
-  const message = `The turn ran longer than its time-out of ${formatDuration(turnMs)}; its pod was deleted.`;
+  const message = `The turn ran longer than its timeout of ${formatDuration(turnMs)}; its pod was deleted.`;
   return { phase: 'TimedOut', reason: 'TurnTimedOut', message, fields: { startedAt } };
 }
 

@@ -84,9 +84,9 @@ export const overdue: Policy = (draft) => {
     wake(draft, deadline);
     return undefined;
   }
-  const message = 'The turn ran past its time-out and its pod did not stop it; the pod was deleted.';
+  const message = 'The turn ran past its timeout and its pod did not stop it; the pod was deleted.';
   draft.actions.push(
-    { do: 'DeletePod', pod, why: 'turn past its time-out' },
+    { do: 'DeletePod', pod, why: 'turn past its timeout' },
     { do: 'WriteTurn', turn, status: ended(turn, { phase: 'TimedOut', reason: 'TurnTimedOut', message }, now) },
   );
   return 'Stop';

@@ -114,7 +114,7 @@ describe('the server stands what clients do', () => {
   });
 
   test('a change in the moment in which a watch is over is nobody’s any more', async () => {
-    let end: () => void = () => assert.fail('the watch has no time-out');
+    let end: () => void = () => assert.fail('the watch has no timeout');
     const setTimer = (ms: number, fn: () => void) => {
       if (ms === 77_000) end = fn;
       return systemClock.setTimer(ms, fn);

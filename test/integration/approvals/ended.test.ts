@@ -95,7 +95,7 @@ describe('an agent that asks by its envelope', () => {
     assert.equal((await cluster.ended('other-1')).status?.phase, 'Succeeded');
   });
 
-  test('a turn that nobody decides on fails after timeouts.approval, and its time-out does not run meanwhile', async () => {
+  test('a turn that nobody decides on fails after timeouts.approval, and its timeout does not run meanwhile', async () => {
     await cluster.createClass('impatient', {
       overrides: ['agent.command', 'timeouts'],
       timeouts: { approval: '13s', turn: '12s' },

@@ -101,7 +101,7 @@ describe('berth run', () => {
   test('ends with 124 when the turn times out', async () => {
     const { code, stderr } = await caller.berth(['run', '--timeout', '200ms', '--', 'sleep', '60']);
     assert.equal(code, 124);
-    assert.match(stderr, /TurnTimedOut: the turn ran longer than its time-out of 200ms and was stopped/);
+    assert.match(stderr, /TurnTimedOut: the turn ran longer than its timeout of 200ms and was stopped/);
   });
   test('ends with 130 on Ctrl-C, and the turn is cancelled', async () => {
     const { child, ended } = caller.start(['run', '--name', 'interrupted', '--', 'sleep', '600']);
@@ -256,7 +256,7 @@ describe('what cannot work is refused with 2 and leaves nothing behind:', () => 
     ['a working directory that is a file', ['run', '--workdir', 'run.yaml', '--', 'true'], /is not a directory/],
     ['an input that is no JSON', ['run', '--input', '{n: 1}', '--', 'true'], /line 1, column 2/],
     ['an input file that does not exist', ['run', '--input-file', 'none.json', '--', 'true'], /there is no file/],
-    ['a time-out that is none', ['run', '--timeout', '5', '--', 'true'], /"5" is not a duration/],
+    ['a timeout that is none', ['run', '--timeout', '5', '--', 'true'], /"5" is not a duration/],
     ['a namespace that does not exist', ['-n', 'none', 'run', '--', 'true'], /"none" not found/],
     ['a turn of a session that does not exist', ['turn', 'none'], /there is no session "none"/],
     ['a second turn of a run', ['turn', 'named'], /takes one turn only/],

@@ -60,7 +60,7 @@ describe('waiting for a turn', () => {
     return eventually(() => told.includes(`session ${name}\n`), { what: 'the command waits' });
   };
 
-  test('the turn belongs to its session and has the time-out and input of the flags', async () => {
+  test('the turn belongs to its session and has the timeout and input of the flags', async () => {
     const { ended } = run('owned', '--timeout', '5s', '--input', '{"a": 1}');
     const turn = await given('owned');
     const session = await server.store.get(sessions, { namespace: NAMESPACE, name: 'owned' });

@@ -243,7 +243,7 @@ describe('runner None', () => {
     assert.equal(readFileSync(join(scratch, 'once'), 'utf8'), 'run\n');
   });
 
-  test('a turn that is cancelled, or past its time-out, ends with its pod', async () => {
+  test('a turn that is cancelled, or past its timeout, ends with its pod', async () => {
     const name = await session(`echo >${scratch}/cancel; sleep 60`);
     await cluster.turn(name, `${name}-1`, null);
     await runs('cancel');

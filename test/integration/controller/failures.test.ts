@@ -159,7 +159,7 @@ describe('failures that Kubernetes reports', () => {
     });
   }
 
-  test('rights that never come end the turns after the start time-out, in the API server’s own words', async () => {
+  test('rights that never come end the turns after the start timeout, in the API server’s own words', async () => {
     const message =
       'pods is forbidden: User "berth" cannot create resource "pods" in API group "" in the namespace "x"';
     let isRefused = true;

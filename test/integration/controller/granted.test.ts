@@ -88,7 +88,7 @@ describe('a turn is judged by the rules it began with: its class is edited and i
       assert.equal(outputOf<{ told: unknown[] }>(answered).told.length, 1);
     });
 
-    test(`waits for a decision: with its class ${what} its runner is told the time-out that it was granted`, async () => {
+    test(`waits for a decision: with its class ${what} its runner is told the timeout that it was granted`, async () => {
       const { status } = await cluster.ended(`lingers-${what}-1`);
       assert.deepEqual([status?.phase, status?.granted?.timeout], ['TimedOut', GRANTED], JSON.stringify(status));
       const wall = status?.usage?.wall ?? 0;

@@ -171,7 +171,7 @@ answer(sorted(os.listdir(state)))
     assert.equal(turn.status?.startedAt, undefined);
   });
 
-  test('a turn is stopped at its time-out', async () => {
+  test('a turn is stopped at its timeout', async () => {
     await cluster.create('late', { agent: SLOW, timeouts: { turn: '1s' } });
     await cluster.turn('late', 'late-1', 'slow');
     assert.equal((await cluster.ended('late-1')).status?.phase, 'TimedOut');
@@ -232,7 +232,7 @@ answer(sorted(os.listdir(state)))
     assert.equal((await cluster.ended('early-1')).status?.phase, 'Succeeded');
   });
 
-  test('an image that cannot be had is said in a condition and an event, and ends with the time-out', async () => {
+  test('an image that cannot be had is said in a condition and an event, and ends with the timeout', async () => {
     // The turn is granted this time when it begins; a later edit does not count for it.
     await cluster.create('imageless', { image: 'no.such/image:1', agent: SLOW, timeouts: { start: '5s' } });
     await cluster.turn('imageless', 'imageless-1', 'quick');

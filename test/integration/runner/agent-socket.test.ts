@@ -155,7 +155,7 @@ describe('berth-agent', () => {
     await runner.result(turn);
   });
 
-  test('the state as it was when asked goes with the request, and the time-out stands still', async () => {
+  test('the state as it was when asked goes with the request, and the timeout stands still', async () => {
     /** A turn that asks, is told when it has been running for longer than it may, were the time not to stand still, and ends. */
     async function asking(limitMs: number) {
       await using runner = await RunnerHarness.bound(

@@ -24,7 +24,7 @@ for (const processGroup of hasKeeper ? [false, true] : [true]) {
   const by = processGroup ? 'process group' : 'keeper';
 
   describe(`stopping, by ${by}`, () => {
-    test('on time-out the whole group is stopped, TERM first', async () => {
+    test('on timeout the whole group is stopped, TERM first', async () => {
       const args = ['trap "echo got TERM >&2; exit 1" TERM; touch ready; sleep 300 & sleep 300 & wait'];
       await using runner = await RunnerHarness.bound({ processGroup, agent: { args } });
       const isReady = () => existsSync(join(runner.directory('work'), 'ready'));
@@ -36,7 +36,7 @@ for (const processGroup of hasKeeper ? [false, true] : [true]) {
         ({ result }) => isReady() && result.exitCode === 1,
       );
       assert.deepEqual([result.outcome, result.error?.code, result.exitCode], ['TimedOut', 'TurnTimedOut', 1]);
-      assert.match(result.error?.message ?? '', /longer than its time-out of \d/);
+      assert.match(result.error?.message ?? '', /longer than its timeout of \d/);
       assert.match((await runner.frame('log', ({ message }) => message.turn === turn)).message.text, /got TERM/);
       assert.deepEqual(runner.processes(), []);
     });
@@ -114,13 +114,13 @@ describe('the keeper', skipIf(noKeeper), () => {
     await nobodyIsLeft(runner);
   });
 
-  test('on time-out a daemon is stopped too', async () => {
+  test('on timeout a daemon is stopped too', async () => {
     await using runner = await RunnerHarness.bound({ agent: { args: [`${DAEMON}; ${DAEMON}; sleep 300`] } });
     assert.equal((await runner.runTurn(null, 400)).outcome, 'TimedOut');
     assert.deepEqual(runner.processes(), []);
   });
 
-  test('on time-out a daemon that ignores SIGTERM is waited for and killed', async () => {
+  test('on timeout a daemon that ignores SIGTERM is waited for and killed', async () => {
     const args = [`(trap "" TERM; ${DAEMON}); sleep 300`];
     await using runner = await RunnerHarness.bound({ agent: { args } });
     assert.equal((await runner.runTurn(null, 400)).outcome, 'TimedOut');

@@ -79,7 +79,7 @@ describe('a fork bomb', skipIf(noContainer), () => {
   }
 
   for (const [what, script] of [BOMBS[1]!, STOPPERS]) {
-    test(`${what} is ended by its turn’s time-out, nobody is left, and the next turn runs`, async () => {
+    test(`${what} is ended by its turn’s timeout, nobody is left, and the next turn runs`, async () => {
       await using runner = await ContainedRunner.bound({ image, agent });
       const result = await runner.runTurn(script, 300);
       assert.equal(result.outcome, 'TimedOut', JSON.stringify(result));
@@ -108,7 +108,7 @@ describe('processes that want to stay', skipIf(noContainer), () => {
     expected: { outcome?: string; signal?: string; exitCode?: number; output?: string },
   ][] = [
     ['kills its own process group', 'sleep 300 & kill -KILL 0', { outcome: 'Failed', signal: 'SIGKILL' }],
-    ['stops itself until its time-out', 'kill -STOP $$', { outcome: 'TimedOut' }],
+    ['stops itself until its timeout', 'kill -STOP $$', { outcome: 'TimedOut' }],
     [
       'ends while its children hold the pipes',
       '(sleep 300) & (setsid sleep 300) & echo done',
@@ -158,7 +158,7 @@ describe('processes that want to stay', skipIf(noContainer), () => {
   ];
   for (const [what, script, expected] of odd) {
     test(`an agent that ${what} is a turn with its end, and the next turn runs`, async () => {
-      const result = await runner.runTurn(script, what.includes('time-out') ? 300 : 20_000);
+      const result = await runner.runTurn(script, what.includes('timeout') ? 300 : 20_000);
       for (const [name, value] of Object.entries(expected))
         assert.equal(result[name as keyof typeof result], value, JSON.stringify(result));
       assert.equal((await runner.runTurn('echo next')).output, 'next\n');

@@ -173,7 +173,7 @@ describe('a keeper and its agent', skipIf(noContainer), () => {
     assert.equal((await runner.runTurn('echo next')).output, 'next\n');
   });
 
-  test('stopped by its agent: the turn ends by its time-out, nobody is left, the next turn runs', async () => {
+  test('stopped by its agent: the turn ends by its timeout, nobody is left, the next turn runs', async () => {
     await using runner = await ContainedRunner.bound({ image, agent });
     const result = await runner.runTurn('(setsid sleep 300 &); kill -STOP $PPID; sleep 60', 300);
     assert.equal(result.outcome, 'TimedOut');

@@ -61,7 +61,7 @@ describe('a workspace', () => {
   });
 });
 
-describe('a turn with a stall time-out', () => {
+describe('a turn with a stall timeout', () => {
   const start = (runner: RunnerHarness, stallMs: number) => {
     const turn = randomUUID() as string;
     runner.send('turn', { turn, name: 'a', index: 1, attempt: 1, input: null, timeoutMs: 120_000, stallMs });

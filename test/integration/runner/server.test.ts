@@ -354,7 +354,7 @@ describe('a turn that is stopped', () => {
   const deaf = `process.on('SIGTERM', () => { fs.writeFileSync(process.env.BERTH_STATE_DIR + '/termed', ''); process.exit(0); });
 if (input === 'hang') { spawn('sleep', ['600']); return; } respond(id, process.pid);`;
 
-  test('by its time-out: the server and its children get SIGTERM, the next turn has a new server', async () => {
+  test('by its timeout: the server and its children get SIGTERM, the next turn has a new server', async () => {
     await using runner = await serving(deaf);
     const before = (await runner.runTurn()).output;
     const result = await runner.runTurn('hang', 1000);
@@ -450,7 +450,7 @@ test('no process of a server is left when the session ends', async () => {
 describe('a response that opens a brace and does not close it', () => {
   const open = (fields: string) => `process.stdout.write('{"type":"response","id":"' + id + '",${fields}\\n');`;
 
-  test('is told as such before the time-out, and the next turn has its own response', async () => {
+  test('is told as such before the timeout, and the next turn has its own response', async () => {
     const handle = `if (input === 'open') { ${open('"result":[')} respond(id, 'too late'); } else respond(id, input);`;
     await using runner = await serving(handle);
     const { outcome, error } = await runner.runTurn('open');

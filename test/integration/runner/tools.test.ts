@@ -176,8 +176,8 @@ describe('a tool call', () => {
 
 describe('a tool that fails is an error result, never a failed turn', () => {
   for (const [tool, code, message] of [
-    ['slow', 'ToolTimedOut', /^tool slow ran longer than its time-out of 300ms and was stopped$/],
-    ['deaf', 'ToolTimedOut', /time-out of 300ms/],
+    ['slow', 'ToolTimedOut', /^tool slow ran longer than its timeout of 300ms and was stopped$/],
+    ['deaf', 'ToolTimedOut', /timeout of 300ms/],
     ['crash', 'ToolCrashed', /^tool crash was killed by SIGSEGV\nlast words/],
     ['killed', 'ToolCrashed', /^tool killed was killed by SIGKILL, most likely by the kernel for want of memory/],
     ['fails', 'ToolFailed', /^exit code 3; stdout is empty.*\nno such thing, key=\[REDACTED\]$/],

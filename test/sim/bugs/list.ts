@@ -13,7 +13,7 @@ export const bugs: readonly Bug[] = [
     edits: [
       {
         file: 'controller/capacity/ledger.ts',
-        find: '    this.#slotUsage.promise(keyOf({ namespace, name: pod }), { name: key, namespace, class: ofClass, since });',
+        find: '    this.#slotUsage.reserve(keyOf({ namespace, name: pod }), { name: key, namespace, class: ofClass, since });',
         replace: '    void [namespace, pod, key, ofClass, since];',
       },
     ],
@@ -346,7 +346,7 @@ import { sessionPod } from '../pod/pod.ts';`,
     edits: [
       {
         file: 'controller/capacity/groups.ts',
-        find: '    group?.promised.add(session);',
+        find: '    group?.reserved.add(session);',
         replace: '    void session;',
       },
     ],
@@ -381,7 +381,7 @@ import { sessionPod } from '../pod/pod.ts';`,
     within: 20,
   },
   {
-    name: 'time-outs of a running turn read anew',
+    name: 'timeouts of a running turn read anew',
     edits: [
       {
         file: 'controller/settings/granted.ts',

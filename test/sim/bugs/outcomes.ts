@@ -54,7 +54,7 @@ export const outcomeBugs: readonly Bug[] = [
     ],
   },
   {
-    name: 'turns given a tenth of their time-out',
+    name: 'turns given a tenth of their timeout',
     caughtBy: ['in time', 'granted'],
     within: 60,
     edits: [

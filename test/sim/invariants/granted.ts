@@ -6,7 +6,7 @@ import { TURNS } from './facts.ts';
 import type { MakeInvariant } from './invariant.ts';
 
 /**
- * A turn is granted its time-outs when it is written Running and keeps them until it has ended or goes back to the queue. Its
+ * A turn is granted its timeouts when it is written Running and keeps them until it has ended or goes back to the queue. Its
  * runner is told these, and nobody ends its waits before they are over.
  */
 export const granted: MakeInvariant = (facts) => ({

@@ -10,7 +10,7 @@ import type { MakeInvariant } from './invariant.ts';
 /** Milliseconds that a leg of a turn may count too many: a runner counts those that have begun. */
 const BEGUN_MS = 1;
 
-/** No time-out comes before its time, and no agent runs on after it. */
+/** No timeout comes before its time, and no agent runs on after it. */
 export const inTime: MakeInvariant = (facts) => {
   /** By turn and attempt: the API server's clock when its agent was started first. */
   const startedAt = new Map<string, number>();

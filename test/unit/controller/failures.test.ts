@@ -369,7 +369,7 @@ describe('a node that does not answer', () => {
     const { status } = decide(aWorld({ session, link: sent, pod: terminating(60) }));
     const ready = status.conditions?.find(({ type }) => type === 'Ready');
     assert.equal(ready?.reason, 'PodStuck');
-    assert.match(ready?.message ?? '', /node node has not confirmed.*place stays taken.*delete the Node, or the pod/);
+    assert.match(ready?.message ?? '', /node node has not confirmed.*slot stays taken.*delete the Node, or the pod/);
     assert.deepEqual(
       noteworthy(session.status, status).map(({ reason }) => reason),
       ['PodStuck'],

@@ -37,7 +37,7 @@ const CHANGES: [string, World['class']][] = [
   ['deleted', undefined],
   ['made invalid', aClass({ redact: ['(a+)+b'] })],
   ['given lower ceilings', aClass({ maxTimeouts: ceilings })],
-  ['given shorter time-outs', aClass({ timeouts: ceilings })],
+  ['given shorter timeouts', aClass({ timeouts: ceilings })],
   ['no longer allowing what the session sets', aClass({ overrides: [] })],
 ];
 const approval: TurnApproval = {

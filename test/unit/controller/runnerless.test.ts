@@ -165,7 +165,7 @@ describe('a session whose class has runner None', () => {
       actions: ['a Cancelled', 'DeletePod'],
     },
     {
-      what: 'ends a turn at its time-out',
+      what: 'ends a turn at its timeout',
       world: { pod: podFor({ status: running(11) }), turns: [runningTurn('a', { spec: { timeout: '10s' } })] },
       actions: ['a TimedOut', 'DeletePod'],
     },

@@ -22,13 +22,13 @@ describe('a concurrency group', () => {
     const { groups } = setUp({ a: 2, b: 2, c: 2 });
     for (const session of ['a', 'b']) {
       assert.deepEqual(groups.view(session, 0), { free: true });
-      groups.promise(session);
+      groups.reserve(session);
     }
     assert.deepEqual(groups.view('c', 0), { free: false, group: 'team/g', limit: 2, running: [], unknown: undefined });
   });
   test('counts a turn once that is reserved and seen to run', () => {
     const { groups } = setUp({ a: 2, b: 2 });
-    groups.promise('a');
+    groups.reserve('a');
     runs(groups, 'a', 2, ['a-1']);
     assert.equal(groups.view('b', 0).free, true);
   });
@@ -88,7 +88,7 @@ describe('a concurrency group', () => {
   });
   test('keeps a reservation of unknown outcome until it is known', () => {
     const { groups } = setUp({ a: 1, b: 1 });
-    groups.promise('a');
+    groups.reserve('a');
     groups.pin('a');
     groups.leave('a');
     assert.equal(groups.view('b', 0).free, false);
@@ -123,7 +123,7 @@ test('a group never runs more turns than its limit, and never stands still, in a
       const look = (session: string) => {
         if (running.has(session)) return;
         if (groups.view(session, 0).free) {
-          groups.promise(session);
+          groups.reserve(session);
           promised.add(session);
           waiting.delete(session);
         } else {

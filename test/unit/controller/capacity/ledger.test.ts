@@ -306,7 +306,7 @@ describe('a waiting session', () => {
       caches.add(`a/${name}`, { spec: { concurrencyGroup: { name: 'g', limit: 1 } } });
       ledger.sessionChanged(`a/${name}`);
     }
-    ledger.groups.promise('a/1');
+    ledger.groups.reserve('a/1');
     ledger.settleTurnLater('a/1');
     ledger.groups.leave('a/1');
     assert.equal(ledger.groups.view('a/2', 0).free, false);

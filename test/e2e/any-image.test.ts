@@ -191,7 +191,7 @@ describe('runner None', () => {
     agent: { command: ['/bin/sh', '-c', script] },
   });
 
-  test('a plain image that only prints the markers works with no runner at all', async (t) => {
+  test('an image without a runner that only prints the markers works with no runner at all', async (t) => {
     const script = `echo before; printf '%s' '${start}{"status":"success","output":['"$BERTH_INPUT,$(cat)"']}${end}'; id -u >&2`;
     const status = await once(t, plain(script), { text: '$(HOME) $$ "x"' });
     assert.equal(status.phase, 'Succeeded', JSON.stringify(status));

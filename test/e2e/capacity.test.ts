@@ -6,8 +6,8 @@ import { allEnded, countPods } from './support/load.ts';
 
 const spec = { image: pythonImage, agent: { command: pythonAgent } };
 
-describe('places and idleness', () => {
-  test('40 sessions created at once race for 5 places, and never more than 5 pods are there', async (t) => {
+describe('slots and idleness', () => {
+  test('40 sessions created at once compete for 5 slots, and never more than 5 pods exist', async (t) => {
     const namespace = await makeNamespace(t);
     const name = `race-${namespace}`;
     const [ofDefault] = (await get(['sessionclasses', '--field-selector', 'metadata.name=default'])).items;

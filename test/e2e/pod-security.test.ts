@@ -120,7 +120,7 @@ describe('in a namespace that enforces the restricted standard, with a volume an
       expected: { here: '/workspace', said: SECRET },
     },
   ]) {
-    test(`${what} runs a turn with no rights, a closed root, writable places of its own and readable files`, async (t) => {
+    test(`${what} runs a turn with no rights, a read-only root, writable folders of its own and readable files`, async (t) => {
       const namespace = await makeNamespace(t);
       const agent = { ...spec.agent, secretFiles, env };
       const name = await makeClass(t, namespace, { ...spec, agent });

@@ -43,7 +43,7 @@ describe('access to the API', () => {
     }
   });
 
-  test('a right to look gives no right to change', async () => {
+  test('a right to read gives no right to write', async () => {
     const { token } = await api.user([{ verbs: ['get', 'list'], resources: ['sessions', 'turns'] }]);
     assert.equal((await api.call('GET', SESSIONS, { token })).status, 200);
     assert.equal((await api.call('POST', SESSIONS, { token, body: {} })).status, 403);

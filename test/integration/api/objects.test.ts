@@ -38,7 +38,7 @@ describe('sessions and turns over HTTP', () => {
       { subresource: 'status' },
     );
 
-  test('a session is created, looked at, listed and deleted', async () => {
+  test('a session is created, read, listed and deleted', async () => {
     const made = await create('life', { timeouts: { turn: '5m' } });
     assert.equal(made.spec.class, 'default');
     const seen = await call('GET', `${SESSIONS}/life`);
@@ -332,7 +332,7 @@ describe('sessions and turns over HTTP', () => {
       }
     });
 
-    test('more waits than allowed are answered 503, and a client that goes away frees its place', async () => {
+    test('more waits than allowed are answered 503, and a client that goes away makes room for another', async () => {
       const path = await turnOf('crowd');
       const crowd = { namespace: 'default', name: 'crowd' };
       const clients = Array.from({ length: 3 }, () => new AbortController());

@@ -81,7 +81,7 @@ describe('what is kept between starts', () => {
     await assert.rejects(testServer({ dataDir }), /objects\.journal\.jsonl/);
   });
 
-  test('a grown journal gives way to a snapshot that holds the same', async () => {
+  test('a grown journal is replaced by a snapshot that holds the same', async () => {
     const dataDir = await folder();
     let sweep = () => {};
     const clock = {

@@ -190,7 +190,7 @@ describe('an agent that asks by its envelope', () => {
     });
   }
 
-  test('gives up its place at capacity after the class’s approvalWindow, and waits for one with the decision', async () => {
+  test('gives up its slot at capacity after the class’s approvalWindow, and waits for one with the decision', async () => {
     const overrides: ['agent.command'] = ['agent.command'];
     await cluster.createClass('narrow', { overrides, limits: { maxRunning: 1 }, approvalWindow: '2s' });
     await cluster.create('polite', { class: 'narrow', agent: ASKS });

@@ -290,7 +290,7 @@ describe('runner None', () => {
     assert.equal(status?.output, `hidden ${name} ${name}-1 id-${metadata.uid}`, JSON.stringify(status));
   });
 
-  test('files of Secrets and a volume are in each pod of a plain program, the volume as the last turn left it', async () => {
+  test('files of Secrets and a volume are in each pod of a runnerless session, the volume as the last turn left it', async () => {
     const secret = { apiVersion: 'v1', kind: 'Secret', metadata: { name: 'file', namespace: 'default' } };
     await cluster.client.create(
       { group: '', version: 'v1', plural: 'secrets', kind: 'Secret', namespaced: true },

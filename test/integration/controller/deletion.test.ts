@@ -61,7 +61,7 @@ describe('a session whose objects others lay hands on', () => {
     await cluster.delete('labelled');
   });
 
-  test('leaves no pod that holds a place when it is deleted without its dependents', async () => {
+  test('leaves no pod that holds a slot when it is deleted without its dependents', async () => {
     for (const name of ['orphaned-1', 'orphaned-2']) {
       await cluster.create(name, { agent });
       await cluster.until(name, 'is ready', ({ status }) => status?.phase === 'Ready');

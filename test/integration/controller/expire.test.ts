@@ -11,7 +11,7 @@ import { type BerthServer, berthServer } from '../../support/berth-server.ts';
 const namespace = 'test';
 const HOUR = 3_600_000;
 
-describe('the second look before a session is deleted', () => {
+describe('the live read before a session is deleted', () => {
   let berth: BerthServer;
   beforeAll(async () => {
     berth = await berthServer();

@@ -111,7 +111,7 @@ describe('failures that Kubernetes reports', () => {
     assert.equal(session?.turns?.failed, 0);
   });
 
-  test('a quota without room makes the session wait without a place, then it goes on', async () => {
+  test('a quota without room makes the session wait without a slot, then it goes on', async () => {
     let isFull = true;
     const message = 'pods "s-x" is forbidden: exceeded quota: team, requested: pods=1, used: pods=4, limited: pods=4';
     cluster.server.faults.failNext(
@@ -159,7 +159,7 @@ describe('failures that Kubernetes reports', () => {
     });
   }
 
-  test('rights that never come end the turns after the start timeout, in the API server’s own words', async () => {
+  test('rights that never come end the turns after timeouts.start, in the API server’s own words', async () => {
     const message =
       'pods is forbidden: User "berth" cannot create resource "pods" in API group "" in the namespace "x"';
     let isRefused = true;
@@ -231,7 +231,7 @@ describe('failures that Kubernetes reports', () => {
     assert.deepEqual((await cluster.ended('moving-2')).status?.output, { attempt: 1, found: ['moving-1-1'] });
   });
 
-  test('a pod on a node that does not answer is given up after the grace, and nothing runs in its place before', async () => {
+  test('a pod on a node that does not answer is given up after the grace, and no pod replaces it before', async () => {
     const pod = await slowTurn('dead', { retry: { maxAttempts: 2 } });
     const came = await follow(cluster, pods, { labelSelector: `${LABEL_SESSION}=dead` }, (type, { metadata }) =>
       type === 'MODIFIED' ? undefined : `${type} ${metadata.uid}`,

@@ -322,7 +322,7 @@ describe('garbage collection', () => {
     assert.equal(await isThere(), false);
   });
 
-  test('a pod whose session is gone is deleted, and one that only looks like it is not', async () => {
+  test('a pod whose session is gone is deleted, and one that only resembles it is not', async () => {
     const ghost = randomUUID();
     const name = podName(ghost, 1);
     // The garbage collector of the cluster would be faster: it does not know this owner's kind.
@@ -358,7 +358,7 @@ describe('garbage collection', () => {
     assert.deepEqual(events, ['ApprovalIgnored']);
   });
 
-  test('approvals for turns that never were do not keep later ones from being looked at', async () => {
+  test('approvals for turns that never existed do not keep later ones from being read', async () => {
     const owner = await session('many');
     const done = await turn(owner, 'many-1', ended(1));
     await status(owner, { ...counted(1) });

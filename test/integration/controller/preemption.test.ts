@@ -22,7 +22,7 @@ describe('at capacity', () => {
   });
   afterAll(() => cluster.stop());
 
-  test('the idle session gives way to one that waits, and is woken with its state by its next turn', async () => {
+  test('the idle session is preempted for one that waits, and is woken with its state by its next turn', async () => {
     const pods = await countPods(cluster);
     const released = (name: string) => join(cluster.home, `${name}-released`);
     for (const name of ['busy', 'idle']) {

@@ -91,7 +91,7 @@ answer({'count': count, 'incarnation': request['session']['incarnation'], 'resto
     assert.deepEqual([output.count, output.incarnation, output.restored?.workspaceReset], [2, 2, true]);
   });
 
-  test('is neither woken nor kept awake by people who look at it', async () => {
+  test('is neither woken nor kept awake by people who read it', async () => {
     await cluster.create('looked-at', { agent: agent(), timeouts: { idle: '2s' }, input: 1 });
     await cluster.ended('looked-at');
     const { status } = await cluster.until('looked-at', 'counted', (session) => session.status?.turns?.total === 1);
@@ -175,7 +175,7 @@ answer(1)`;
     assert.equal((await suspended('busy')).status?.incarnation, 1);
   });
 
-  describe('about which the controller hears nothing more, looks a second time and', () => {
+  describe('about which the controller hears nothing more, reads live and', () => {
     /**
      * Lets `come` happen when the session is looked at again, and keeps the controller's caches from hearing of it. It is
      * to keep the session from being idle again at once, as this test may be slow to go on. `news` is what is found.

@@ -41,7 +41,7 @@ describe('a store that fails', () => {
   });
   afterAll(() => cluster.stop());
 
-  test('costs a turn its success after timeouts.persist, never its output, and holds no place after that', async () => {
+  test('costs a turn its success after timeouts.persist, never its output, and holds no slot after that', async () => {
     await cluster.create('unstored', { agent: WRITER, timeouts: { persist: '5s' }, suspend: true });
     await cluster.turn('unstored', 'unstored-1', 30_000);
     let refused = 0;

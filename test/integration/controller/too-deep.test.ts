@@ -16,7 +16,7 @@ describe('a turn whose input is nested hundreds deep, made with kubectl', () => 
   });
   afterAll(() => cluster.stop());
 
-  test('fails as InputTooDeep with the place, and the other turns of its session and of others succeed', async () => {
+  test('fails as InputTooDeep with the path, and the other turns of its session and of others succeed', async () => {
     await cluster.turn('notes', 'before', 'x');
     await cluster.turn('notes', 'poison', POISON);
     await cluster.turn('notes', 'behind', 'y');

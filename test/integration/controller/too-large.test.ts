@@ -61,7 +61,7 @@ describe('what is as large as etcd takes', () => {
     });
   }
 
-  test('as a session is told to its maker, and takes no place from others', async () => {
+  test('as a session is told to its maker, and takes no slot from others', async () => {
     const env = Array.from({ length: 47 }, (_, i) => ({ name: `A${i}`, value: 'x'.repeat(32_768) }));
     await largest(31_600, (size) => {
       const more = { name: 'MORE', value: 'x'.repeat(size) };

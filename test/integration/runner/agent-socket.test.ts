@@ -243,7 +243,7 @@ describe('the socket', () => {
     );
   });
 
-  test('an asker that goes away is asked for no more; the same question takes its place, however soon it is asked', async () => {
+  test('an asker that goes away is asked for no more; the same question replaces it, however soon it is asked', async () => {
     await using runner = await RunnerHarness.bound({ agent: { args: ['sleep 600'], result: 'Text' } });
     const turn = runner.startTurn();
     await runner.frame('started');

@@ -127,7 +127,7 @@ describe('the keeper', skipIf(noKeeper), () => {
     assert.deepEqual(runner.processes(), []);
   });
 
-  test('beats processes that fork faster than one can look', async () => {
+  test('ends processes that fork faster than the table can be read', async () => {
     const script = `
 const { spawn } = require('child_process');
 process.on('SIGTERM', () => {});

@@ -304,7 +304,7 @@ describe('a hostile result file', () => {
     );
   });
 
-  test('a link outside in place of the runner’s folder: nothing outside is removed, and the session goes on', async () => {
+  test('a link outside instead of the runner’s folder: nothing outside is removed, and the session goes on', async () => {
     await using other = await RunnerHarness.bound({ agent: { result: 'Text', input: 'Args', args: ['$(INPUT)'] } });
     const away = join(outside, 'away');
     mkdirSync(away);

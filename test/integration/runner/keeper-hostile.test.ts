@@ -65,7 +65,7 @@ test(
   },
 );
 
-describe('a keeper with too few open files to wait for anything or to look at a process', () => {
+describe('a keeper with too few open files to wait for anything or to read a process', () => {
   const take = 'prlimit --pid $PPID --nofile=3:1024';
 
   test('does not say that nobody is left', async () => {
@@ -77,7 +77,7 @@ describe('a keeper with too few open files to wait for anything or to look at a 
     assert.match(keeper.said, /^blind \d+$/m);
   });
 
-  test('waits for the end of a shortage that passes: its agent goes on', async () => {
+  test('waits for the end of a temporary shortage: its agent goes on', async () => {
     const script = `${take}; sleep 0.7; prlimit --pid $PPID --nofile=1024:1024; sleep 0.3; echo done`;
     // It waits for two seconds, and a machine that is busy may not let the agent end the shortage by then.
     const keeper = await longEnough(
@@ -103,7 +103,7 @@ describe('a container', skipIf(noContainer), () => {
   afterAll(() => rmSync(image, { recursive: true }));
   const agent = { ...TEXT, input: 'Args' as const, args: ['$(INPUT)'] };
 
-  test('’s agent gives way to its keeper and its runner; elsewhere it has the priority that these have', async () => {
+  test('’s agent runs at a lower priority than its keeper and its runner; elsewhere it has the priority that these have', async () => {
     await using contained = await ContainedRunner.bound({ image, agent });
     assert.equal((await contained.runTurn('nice')).output, `${Math.min(getPriority() + 10, 19)}\n`);
     await using runner = await RunnerHarness.bound({ agent });
@@ -120,7 +120,7 @@ describe('a container', skipIf(noContainer), () => {
     assert.equal((await runner.runTurn('echo next')).output, 'next\n');
   });
 
-  test('’s processes are all held still for a look that finds hundreds of new ones: who is not over a limit goes on', async () => {
+  test('’s processes are all stopped while hundreds of new ones are read, and those within their limits continue', async () => {
     const tool = (name: string, timeoutMs: number, script: string) => ({
       ...{ name, description: '', parameters: { type: 'object' } },
       command: ['/bin/bash', '-c', script],
@@ -156,7 +156,7 @@ describe('a container', skipIf(noContainer), () => {
 });
 
 test(
-  'a keeper whose last look holds everybody still lets them go again, although its own are gone',
+  'a keeper that has stopped all processes for its last read continues them, although its own are gone',
   skipIf(noContainer),
   async () => {
     // Hundreds of new processes for the price of folders: the keeper reads a /proc that the test fills.

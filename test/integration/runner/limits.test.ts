@@ -331,7 +331,7 @@ describe('what a turn used', () => {
     assert.equal(usage?.processes, 3);
   });
 
-  test('is exact for the shortest: nobody has to look', async () => {
+  test('is exact for the shortest: nothing is sampled', async () => {
     await using runner = await limited({ required: false }, 'exit 0');
     const { usage } = await runner.runTurn();
     assert.ok((usage?.cpuSeconds ?? 0) > 0 && (usage?.cpuSeconds ?? 1) < 0.5, `${usage?.cpuSeconds}`);

@@ -472,7 +472,7 @@ describe('a response that opens a brace and does not close it', () => {
     assert.equal((await runner.runTurn('second')).output, 'second');
   });
 
-  test('and closes it after a pause is one response, also with lines in it that look like responses', async () => {
+  test('and closes it after a pause is one response, also with lines in it that resemble responses', async () => {
     const handle = `
 const other = JSON.stringify({ type: 'response', id: 'another', timestamp: stamp(), result: 'wrong' });
 const text = JSON.stringify({ type: 'response', id, timestamp: stamp(), result: 'wrong' });

@@ -274,7 +274,7 @@ describe('the background', () => {
     },
   );
 
-  test('rewriteBackground: false passes every text verbatim: bash is given what the turn says', async () => {
+  test('rewriteBackground: false gives bash every text verbatim', async () => {
     const command = 'true && sleep 0 & wait; tr "\\0" "\\n" </proc/$$/cmdline';
     const given = async (agent: Partial<AgentSpec>) => {
       await using runner = await bound({ agent });

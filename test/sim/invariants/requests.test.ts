@@ -19,7 +19,7 @@ describe('requests to suspend that were carried out', () => {
     assert.equal(requests.of('s', 'another'), undefined);
   });
 
-  test('a later turn wakes the session, and so does one without a place in the order', () => {
+  test('a later turn wakes the session, and so does one without an index', () => {
     for (const index of [3, undefined]) {
       const requests = new Requests();
       requests.session(session(done));

@@ -1,6 +1,6 @@
 import type { Owner, Scheduler } from './scheduler.ts';
 
-/** One direction of a connection: what is sent arrives in order, each piece after its own time at the earliest. */
+/** One direction of a connection. Items arrive in order, each after its own latency or later. */
 export class Channel<T> {
   readonly #scheduler: Scheduler;
   readonly #owner: Owner | undefined;
@@ -8,7 +8,7 @@ export class Channel<T> {
   readonly #deliver: (item: T, tookMs: number) => void;
   readonly #queue: { item: T; sentAt: number; due: number }[] = [];
   #cancel: (() => void) | undefined;
-  /** Nothing arrives before; milliseconds of virtual time. */
+  /** Time before which no item arrives; virtual milliseconds. */
   #stalledUntil = 0;
 
   constructor(
@@ -29,12 +29,12 @@ export class Channel<T> {
     this.#arm();
   }
 
-  /** Nothing arrives for this long. */
+  /** Delays all deliveries for `ms`. */
   stall(ms: number): void {
     this.#stalledUntil = Math.max(this.#stalledUntil, this.#scheduler.now + ms);
   }
 
-  /** What has not arrived never will. */
+  /** Drops the items that have not arrived. */
   cut(): void {
     this.#queue.length = 0;
     this.#cancel?.();

@@ -15,7 +15,7 @@ export interface Stage {
   trace: Trace;
 }
 
-/** Something that goes wrong as a whole, beside what goes wrong with single calls. `weight`: how often beside the others. */
+/** A failure beyond single calls. `weight` is its relative frequency. */
 interface Misfortune {
   name: string;
   weight: number;
@@ -24,7 +24,7 @@ interface Misfortune {
 
 const LEASE_MS = 15_000;
 
-/** As of machines that were all stopped for so long: every clock on the wall has gone on, none that counts the time. */
+/** Advances every wall clock by `ms` and no monotonic one, as if all machines had been suspended. */
 function pass(ms: number, server: SimServer, replicas: readonly Replica[], kubelets: Kubelets): void {
   server.clock.skewMs += ms;
   for (const replica of replicas) {
@@ -151,7 +151,7 @@ const misfortunes: readonly Misfortune[] = [
       for (const replica of replicas) replica.kill();
       for (const { pod } of kubelets.running) kubelets.kill(pod, 'Error');
       server.restart(dice.skewed(50, 5000));
-      // The embedded cluster knows that no request of the dead is left: it lets the next controller lead at once.
+      // The embedded cluster releases the lease after a restart, because no request of its dead processes is left.
       const lease = dice.chance(0.5) ? server.get(leases, 'berth', 'berth-controller') : undefined;
       if (!lease) return;
       const free = { ...lease, spec: { ...lease.spec, holderIdentity: '' } };
@@ -172,14 +172,14 @@ const misfortunes: readonly Misfortune[] = [
   },
 ];
 
-/** Lets things go wrong, one after the other, until told that it is over; then everything is made whole. */
+/** Lets misfortunes strike, one after the other, until `end` repairs everything. */
 export class Chaos {
   readonly #stage: Stage;
   readonly #everyMs: number;
   readonly #drawn: readonly Misfortune[];
   #over = false;
 
-  /** `everyMs`: between two of them, about; Infinity: never. `only`: the names of those that happen. */
+  /** `everyMs` is the approximate time between two misfortunes, Infinity for none; `only` names those that may happen. */
   constructor(stage: Stage, everyMs: number, only?: readonly string[]) {
     this.#stage = stage;
     this.#everyMs = everyMs;
@@ -212,7 +212,7 @@ export class Chaos {
     });
   }
 
-  /** What keeps controllers running, as a Deployment does. */
+  /** Restarts dead controllers, as a Deployment does. */
   #watch(): void {
     const { scheduler, dice, replicas } = this.#stage;
     scheduler.after(500, undefined, 'deployment', () => {

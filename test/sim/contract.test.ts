@@ -39,7 +39,7 @@ async function connect(): Promise<ContractTarget> {
 
   const controllers = new Controllers(silentLogger);
   bootstrap(registry, controllers);
-  // Nobody can have seen a version from before the start.
+  // Versions from before the start are unknown to every client.
   store.compact();
   namespaceController(registry, controllers);
   const keys = serverKeys(systemClock.now(), undefined);
@@ -49,7 +49,7 @@ async function connect(): Promise<ContractTarget> {
   const rbac = new Rbac(store);
   const reviews = reviewsOf(authenticator, rbac);
   const hub: WatchHub = { registry, clock: systemClock, bookmarkIntervalMs: 30_000, open: new Set(), stalled: false };
-  // The garbage collector takes its virtual time to delete the objects of a definition that is gone; watches tell of that.
+  // The garbage collector takes virtual time to delete the objects of a deleted definition. Their watches end after that.
   store.subscribe(() =>
     controllers.soon(() => {
       for (const watch of hub.open) {
@@ -90,6 +90,6 @@ async function connect(): Promise<ContractTarget> {
   };
 }
 
-// All of it but `contract/pods.ts`: containers, logs, attach and exec are promises of kubelets, and the simulator's run no
-// processes. What Berth relies on there is in `cluster/pod.ts`, with the runner's real code behind it.
+// `contract/pods.ts` is left out: containers, logs, attach and exec are served by kubelets, and the simulator's run no
+// processes. `cluster/pod.ts` simulates what Berth needs of them, around the runner's real code.
 contractSuite('simulated', connect);

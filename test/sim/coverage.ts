@@ -5,14 +5,14 @@ import { fileURLToPath } from 'node:url';
 
 const CONTROLLER = new URL('../../controller/', import.meta.url).href;
 
-/** How many lines of code a file has, and how many of them ran. */
+/** Number of lines of code in a file, and of those that ran. */
 interface Lines {
   file: string;
   lines: number;
   ran: number;
 }
 
-/** Runs `work` in this process and says which lines of `controller/` ran; a file that nobody loaded is not among them. */
+/** Runs `work` in this process and returns which lines of `controller/` ran, without files that were never loaded. */
 export async function controllerCoverage(work: () => Promise<unknown>): Promise<Lines[]> {
   const session = new Session();
   session.connect();
@@ -24,9 +24,9 @@ export async function controllerCoverage(work: () => Promise<unknown>): Promise<
   return result
     .filter(({ url }) => url.startsWith(CONTROLLER))
     .map(({ url, functions }) => {
-      // Types are replaced by blanks, so places in what ran are places in the source.
+      // Blanks replace the types, so offsets in the code that ran are offsets in the source.
       const code = stripTypeScriptTypes(readFileSync(fileURLToPath(url), 'utf8'));
-      // The file itself ran when it was loaded, which was before; outer ranges come before inner ones.
+      // The top level ran before the profile began, when the file was loaded. Outer ranges come before inner ones.
       const counts = new Uint32Array(code.length).fill(1);
       for (const { startOffset, endOffset, count } of functions.slice(1).flatMap(({ ranges }) => ranges))
         counts.fill(count, startOffset, endOffset);
@@ -34,7 +34,7 @@ export async function controllerCoverage(work: () => Promise<unknown>): Promise<
       for (const line of code.split('\n')) {
         const first = at + line.search(/\S/);
         at += line.length + 1;
-        // Neither blank, nor a comment, nor the end of a block.
+        // Blank lines, comments and ends of blocks do not count.
         if (!/^\s*[^\s/*})\];]/.test(line)) continue;
         lines++;
         if (counts[first]) ran++;

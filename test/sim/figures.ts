@@ -5,7 +5,7 @@ import { invariantOf, runSeed, runSeeds, summary } from './run.ts';
 
 const percent = (part: number, whole: number) => `${((100 * part) / Math.max(1, whole)).toFixed(1)} %`;
 
-/** Prints what the simulator costs and what it is worth: its pace, what of the controller it runs, what it finds. */
+/** Prints the simulator's pace, its coverage of the controller, and the seed that finds each planted bug. */
 export async function figures(from: number, count: number, workers: number | undefined): Promise<void> {
   const startedAt = performance.now();
   const results = await runSeeds({ from, count, ...(workers ? { workers } : {}) });

@@ -1,19 +1,19 @@
 import type { FaultRates } from './api/faults.ts';
 import type { PodRates } from './cluster/kubelet-options.ts';
 
-/** What a world is about, where it is not left to chance: so that a rare mistake is met sooner. */
+/** Fixed choices for a world that are otherwise drawn, so that a rare mistake is found sooner. */
 export interface Focus {
-  /** Names of the deeds that are done, beside creating sessions and giving turns. */
+  /** Names of the deeds that users do, besides creating sessions and giving turns. */
   deeds?: readonly string[];
   /** Names of the misfortunes that happen. */
   misfortunes?: readonly string[];
-  /** Milliseconds between two misfortunes, about. */
+  /** Approximate milliseconds between two misfortunes. */
   misfortuneEveryMs?: number;
-  /** Milliseconds between two deeds, about. */
+  /** Approximate milliseconds between two deeds. */
   deedEveryMs?: number;
   rates?: Partial<FaultRates>;
   podRates?: Partial<PodRates>;
-  /** What every class says, beside its agent, and every session. */
+  /** Fields of every class besides its agent; `session` holds those of every session. */
   sessionClass?: object;
   session?: object;
   /** All sessions have an image that knows nothing of Berth. */

@@ -1,7 +1,7 @@
 /**
  * Runs seeds of the simulator: one with its trace (`--seed 123 [--trace]`), or many (`--seeds 1000 [--from 1]`). With
- * `--figures` it prints what many seeds cost, cover and find; with `--digests`, the digest of each seed's trace. README.md
- * describes the simulator.
+ * `--figures` it prints what many seeds cost, cover and find; with `--digests`, the digest of each seed's trace.
+ * README.md describes the simulator.
  */
 import { parseArgs } from 'node:util';
 import { figures } from './figures.ts';
@@ -53,7 +53,7 @@ if (values.figures) {
     console.log(JSON.stringify(summary(results, performance.now() - startedAt)));
     process.exit(results.some(({ failure }) => failure !== undefined) ? 1 : 0);
   };
-  // Whoever has seen enough is told how many it were.
+  // An interrupted run still prints its summary.
   process.once('SIGINT', conclude);
   process.once('SIGTERM', conclude);
   await runSeeds({

@@ -12,52 +12,52 @@ export interface ControllerCall {
   resource: string;
   namespace: string | undefined;
   name: string;
-  /** What it replaces an object by. */
+  /** The new object of a replace. */
   object: KubeObject | undefined;
   /** Preconditions of a delete. */
   uid: string | undefined;
   resourceVersion: string | undefined;
   fieldSelector: string | undefined;
-  /** When it was sent, in virtual milliseconds; or `agoMs` of its process's own time before. */
+  /** Returns when the call was sent, or `agoMs` of its process's own time before; virtual milliseconds. */
   sentAt(agoMs?: number): number;
-  /** The version in which the caches of its process knew a kind at that time, at least. */
+  /** Returns a version of a kind that the caches of its process had reached at that time. */
   knew(plural: string, agoMs?: number): number;
 }
 
-/** Something that a runner said, as it reaches a controller. */
+/** A message of a runner as it reaches a controller. */
 interface Word {
   /** The controller's process. */
   process: string;
   agoMs: number;
-  /** Whether it says when the session was last active. */
+  /** True when the message says when the session was last active. */
   onActivity: boolean;
 }
 
-/** Told of everything that really happens, at the moment it does. */
+/** Receives every event of the world at the moment at which it happens. */
 export interface Observer {
   /** A controller makes a call; it may never arrive. */
   sent(call: ControllerCall): void;
   /** The API server is about to carry a call out. */
   called(call: ControllerCall): void;
-  /** A call has come to its end for the controller: with an answer, a refusal, or because it waits no longer. */
+  /** A call has ended for the controller: by an answer, a refusal or its deadline. */
   answered(call: ControllerCall, error: Error | undefined): void;
-  /** A write that the API has taken. */
+  /** The API has accepted a write. */
   committed(change: Change): void;
   /** A runner has accepted its binding. */
   bound(bind: Bind, container: SimContainer): void;
-  /** Something that a runner said has reached a controller. */
+  /** A message of a runner has reached a controller. */
   heard(container: SimContainer, word: Word): void;
   runStarted(run: Run, container: SimContainer): void;
   runEnded(run: Run, container: SimContainer): void;
   /** A runner is about to forget a result or a request. */
   acknowledged(frame: KeptFrame, container: SimContainer): void;
-  /** A controller deletes a pod, and says why. */
+  /** A controller deletes a pod and logs the reason. */
   gaveUp(claim: { process: string; podUID: string; why: string }): void;
-  /** A runner obeys a line of an epoch that is over. */
+  /** A runner obeys a control line of an epoch that is over. */
   obeyed(line: string, container: SimContainer): void;
-  /** An agent was told what somebody decided. */
+  /** An agent was told a decision. */
   told(run: Run, decided: Decided, container: SimContainer): void;
-  /** What an agent left running has touched its session. */
+  /** A process that an agent left running has touched the agent's session. */
   touched(sessionUID: string): void;
   /** A state directory is about to be handed over. */
   packed(content: StateContent, container: SimContainer): void;

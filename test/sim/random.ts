@@ -1,7 +1,7 @@
 import type { Random } from '../../core/runtime.ts';
 import { seededRandom } from '../support/random.ts';
 
-/** Draws of one purpose. Several purposes have streams of their own, so that one more draw here changes nothing there. */
+/** Random draws for one purpose. Each purpose has its own stream, so that one more draw changes no other purpose. */
 export class Dice implements Random {
   readonly #random: Random;
   readonly #seed: number;
@@ -13,7 +13,7 @@ export class Dice implements Random {
     this.#random = seededRandom(hash);
   }
 
-  /** A stream of its own, named beside this one. */
+  /** Returns an independent stream, derived from this one's seed and the purpose. */
   stream(purpose: string): Dice {
     return new Dice(this.#seed, purpose);
   }
@@ -30,12 +30,12 @@ export class Dice implements Random {
     return this.#random.uniform() < probability;
   }
 
-  /** A whole number, both ends included. */
+  /** Returns a whole number between `low` and `high`, both included. */
   int(low: number, high: number): number {
     return low + Math.floor(this.#random.uniform() * (high - low + 1));
   }
 
-  /** Often near `low`, now and then near `high`; whole. */
+  /** Returns a whole number, often near `low` and rarely near `high`. */
   skewed(low: number, high: number): number {
     return Math.round(low * (high / low) ** (this.#random.uniform() ** 2));
   }
@@ -44,7 +44,7 @@ export class Dice implements Random {
     return items[Math.floor(this.#random.uniform() * items.length)] as T;
   }
 
-  /** One of the entries, as likely as its weight says; undefined when all weigh nothing. */
+  /** Picks an entry with a probability by its weight; undefined when all weights are 0. */
   weighted<T extends { weight: number }>(entries: readonly T[]): T | undefined {
     let left = this.#random.uniform() * entries.reduce((sum, { weight }) => sum + weight, 0);
     return entries.find(({ weight }) => {

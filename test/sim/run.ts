@@ -3,14 +3,14 @@ import { Worker } from 'node:worker_threads';
 import type { Focus } from './focus.ts';
 import { type Outcome, Simulation, type SimulationOptions } from './simulation.ts';
 
-/** A seed and what it cost. */
+/** The outcome of a seed with its cost. */
 export interface Result extends Outcome {
   /** Milliseconds of CPU. */
   cpuMs: number;
 }
 
 let current: Simulation | undefined;
-// A promise that nobody waits for is a mistake of whatever ran at the moment.
+// An unhandled rejection is a fault of the seed that runs at the moment.
 process.on('unhandledRejection', (error) => current?.fail(`unhandled rejection: ${(error as Error)?.stack ?? error}`));
 
 export async function runSeed(options: SimulationOptions): Promise<Result> {
@@ -23,15 +23,15 @@ export async function runSeed(options: SimulationOptions): Promise<Result> {
 }
 
 /**
- * A world leaves some 2 MB behind: Node keeps every signal of `AbortSignal.any` that somebody listens to until it is aborted,
- * and those of a process that is killed never are. They go with their thread.
+ * Seeds that a worker runs before it is replaced. A world leaks about 2 MB: Node keeps every signal of
+ * `AbortSignal.any` that has a listener until it is aborted, and the signals of a killed process never are. The thread's end frees them.
  */
 const SEEDS_PER_WORKER = 100;
 
 export interface SeedRange {
   from: number;
   count: number;
-  /** Ends with the first seed that fails by one of these invariants. */
+  /** Names of invariants; the first seed that violates one of them ends the run. */
   until?: readonly string[];
   focus?: Focus;
   workers?: number;
@@ -72,12 +72,12 @@ export async function runSeeds({ from, count, until, focus, workers, digest, onR
   return results.sort((a, b) => a.seed - b.seed);
 }
 
-/** The name of the invariant that a failure speaks of. */
+/** Returns the name of the invariant in a failure message. */
 export function invariantOf(failure: string): string {
   return failure.slice(0, failure.indexOf(':'));
 }
 
-/** What somebody needs to see the failure again. */
+/** Describes a failure and the command that replays it. */
 export function howToReplay({ seed, failure, at }: Outcome): string {
   return `seed ${seed} fails at ${(at / 1000).toFixed(3)} s: ${failure}\n  replay: make sim SEED=${seed} TRACE=1`;
 }

@@ -2,24 +2,24 @@ import type { Clock } from '../../core/runtime.ts';
 import type { Dice } from './random.ts';
 import type { Trace } from './trace.ts';
 
-/** What happens belongs to somebody: it does not happen once they are dead, and waits while they are paused. */
+/** The owner of events. Its events are dropped once it is dead, and wait while it is paused. */
 export interface Owner {
   readonly name: string;
   readonly alive: boolean;
-  /** Virtual milliseconds; nothing of the owner happens before. */
+  /** Time before which no event of the owner happens; virtual milliseconds. */
   readonly pausedUntil: number;
 }
 
 interface Event {
   due: number;
-  /** Drawn: decides among what is due at the same moment. */
+  /** Random number that orders events due at the same moment. */
   tie: number;
   owner: Owner | undefined;
   what: string;
   run: (() => void) | undefined;
 }
 
-/** Virtual time, and the one queue of everything that is going to happen. */
+/** Virtual time and the one queue of future events. */
 export class Scheduler {
   /** Virtual milliseconds since the start. */
   now = 0;
@@ -27,7 +27,7 @@ export class Scheduler {
   readonly #dice: Dice;
   readonly #trace: Trace;
   readonly #heap: Event[] = [];
-  /** Called after every event, when everything that followed from it at once has happened. */
+  /** Called after every event, once the promises that it settled have run. */
   onStep: () => void = () => {};
 
   constructor(dice: Dice, trace: Trace) {
@@ -35,7 +35,7 @@ export class Scheduler {
     this.#trace = trace;
   }
 
-  /** Lets `run` happen in `ms` milliseconds; returns what takes it back. */
+  /** Schedules `run` in `ms` milliseconds; returns the function that cancels it. */
   after(ms: number, owner: Owner | undefined, what: string, run: () => void): () => void {
     const event: Event = { due: this.now + Math.max(0, ms), tie: this.#dice.uniform(), owner, what, run };
     this.#push(event);
@@ -44,7 +44,7 @@ export class Scheduler {
     };
   }
 
-  /** Lets things happen until `done` holds, `limitMs` of virtual time has been reached, or nothing is left to happen. */
+  /** Runs events until `done` holds, `limitMs` of virtual time is reached, or no event is left. */
   async run(done: () => boolean, limitMs: number): Promise<'Done' | 'Limit' | 'Empty'> {
     for (;;) {
       if (done()) return 'Done';
@@ -107,20 +107,20 @@ function isBefore(a: Event, b: Event): boolean {
   return a.due !== b.due ? a.due < b.due : a.tie < b.tie;
 }
 
-/** Resolves when every promise that could be settled without a further event has been. */
+/** Resolves once every promise that needs no further event has settled. */
 function settled(): Promise<void> {
   return new Promise((resolve) => setImmediate(resolve));
 }
 
-/** 2030-01-01, in the middle of a second: where every simulation starts. */
+/** Start of every simulation: 2030-01-01, in the middle of a second. */
 const EPOCH = Date.UTC(2030, 0, 1) + 345;
 
-/** A simulated process: it can be killed, and paused while the world goes on. Its clock is the virtual one. */
+/** A simulated process that can be killed and paused. Its clock is the virtual one. */
 export class Process implements Owner, Clock {
   readonly name: string;
   alive = true;
   pausedUntil = 0;
-  /** What its wall clock is off by, milliseconds. */
+  /** Error of the wall clock, milliseconds. */
   skewMs = 0;
   readonly scheduler: Scheduler;
   #pausedAt = 0;
@@ -152,12 +152,12 @@ export class Process implements Owner, Clock {
     this.pausedUntil = Math.max(this.pausedUntil, this.scheduler.now + ms);
   }
 
-  /** When the process had `ms` to live until `time`: what it was paused for does not count. Virtual milliseconds. */
+  /** Returns the virtual time that lies `ms` of the process's own time before `time`. Pauses do not count. */
   ownTimeBefore(time: number, ms: number): number {
     return this.pausedUntil > time - ms ? Math.min(time, this.#pausedAt) - ms : time - ms;
   }
 
-  /** From now on nothing of it happens. */
+  /** Ends the process: none of its events happens any more. */
   kill(): void {
     if (!this.alive) return;
     this.alive = false;

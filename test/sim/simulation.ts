@@ -22,7 +22,7 @@ import { ANY_IMAGE, CLASSES, NAMESPACES, type Users } from './users/users.ts';
 import { Workload } from './users/workload.ts';
 import { create } from './users/writes.ts';
 
-/** What sessions of the simulation set themselves. */
+/** Fields that classes let sessions override. */
 const overrides = [
   'timeouts',
   'agent.command',
@@ -34,24 +34,24 @@ const overrides = [
 ];
 
 /**
- * Everything has to have settled this long after the last fault; virtual milliseconds. A turn waits ten minutes for a session
- * that does not exist, and a suspension that has failed is tried again after as much; one may have to wait for the other.
+ * Time limit for settling after the last fault; virtual milliseconds. A turn waits ten minutes for a session that does
+ * not exist, and a failed suspension is retried after as much. One may have to wait for the other.
  */
 const SETTLE_MS = 25 * 60_000;
-const LOOK_MS = 2000;
-/** A ceiling of the store that nothing comes near. */
+const CHECK_MS = 2000;
+/** Store ceiling that no world comes near. */
 const MUCH_ROOM = 100_000_000;
 
 export interface Outcome {
   seed: number;
-  /** What invariant did not hold, and how; undefined when all held. */
+  /** The violated invariant with its message; undefined when all held. */
   failure: string | undefined;
   /** Virtual milliseconds. */
   at: number;
   steps: number;
   commits: number;
   turns: number;
-  /** Of the trace; where asked for. */
+  /** Digest of the trace, when requested. */
   digest: string | undefined;
 }
 
@@ -62,7 +62,7 @@ export interface SimulationOptions {
   focus?: Focus;
 }
 
-/** One world from its first moment until everything has settled, or an invariant does not hold. */
+/** One world, from its first moment until everything has settled or an invariant is violated. */
 export class Simulation {
   readonly #options: SimulationOptions;
   readonly #dice: Dice;
@@ -200,16 +200,16 @@ export class Simulation {
     };
   }
 
-  /** Lets the world come to rest; it is a failure when it does not. */
+  /** Waits until the world comes to rest; fails when it does not. */
   async #settle(since: string): Promise<void> {
     const { scheduler, trace } = this.#parts();
     const limit = scheduler.now + SETTLE_MS;
-    let look = scheduler.now;
+    let nextCheck = scheduler.now;
     let rest = false;
     const done = () => {
       if (this.#failure !== undefined || rest) return true;
-      if (scheduler.now < look) return false;
-      look = scheduler.now + LOOK_MS;
+      if (scheduler.now < nextCheck) return false;
+      nextCheck = scheduler.now + CHECK_MS;
       const left = unsettled(this.#facts);
       trace.line(() => ['world', left.length === 0 ? 'at rest' : `still: ${left.join('; ')}`]);
       rest = left.length === 0;
@@ -220,14 +220,14 @@ export class Simulation {
     this.fail(`settles: ${SETTLE_MS / 60_000} min after ${since} ${unsettled(this.#facts).join('; ')}`);
   }
 
-  /** As a full store's message says: its ceiling is raised, with new controllers. */
+  /** Raises the store's ceiling and restarts the controllers, as the message of a full store advises. */
   #makeRoom(): void {
     if (this.#failure || this.#installation.storeCeilingBytes >= MUCH_ROOM) return;
     this.#installation.storeCeilingBytes = MUCH_ROOM;
     for (const replica of this.#replicas) replica.stop();
   }
 
-  /** Every session still works: one more turn for each ends well, from its last state on. */
+  /** Checks that every session still works: one more turn for each has to succeed. */
   async #probe({ server }: Users): Promise<void> {
     if (this.#failure) return;
     for (const { metadata, spec } of server.list(sessions)) {
@@ -265,7 +265,7 @@ export class Simulation {
     await server.admin.create(pods, foreign);
   }
 
-  /** What there is at the end, for somebody who looks for the reason. */
+  /** Prints the objects left at the end, for the search for a failure's reason. */
   #show(): void {
     for (const kind of [sessions, turns, pods] as const) {
       for (const { metadata, spec, status } of this.#server.list(kind as typeof sessions)) {

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'vitest';
 import { howToReplay, runSeed, runSeeds, summary } from './run.ts';
 
-/** So many seeds are run every time; `make sim-long` runs more. */
+/** Number of seeds in every run; `make sim-long` runs more. */
 const SEEDS = 300;
 
 test('every invariant holds for every seed', async (t) => {

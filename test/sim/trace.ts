@@ -3,8 +3,8 @@ import { createHash } from 'node:crypto';
 type Line = readonly [who: string, ...what: string[]];
 
 /**
- * Events line by line: virtual time, who, what. Lines are made only where they are printed or hashed. The digest covers events and
- * written objects, no log messages: a change of words leaves it as it is.
+ * Events line by line: virtual time, who, what. Lines are built only when they are printed or hashed. The digest covers
+ * events and written objects and no log messages, so that a change of a message does not change it.
  */
 export class Trace {
   readonly #time: () => number;
@@ -25,12 +25,12 @@ export class Trace {
     this.#print?.(text);
   }
 
-  /** A line that is printed and not hashed. */
+  /** Prints a line that is not hashed. */
   log(make: () => Line): void {
     this.#print?.(this.#text(make()));
   }
 
-  /** An object that is hashed and not printed. */
+  /** Hashes an object that is not printed. */
   object(value: object): void {
     if (this.#wanted) this.#hash.update(JSON.stringify(value)).update('\n');
   }
@@ -39,7 +39,7 @@ export class Trace {
     return `${this.#time().toFixed(3).padStart(11)} ${who.padEnd(12)} ${what.join(' ')}`;
   }
 
-  /** The sha256 of everything hashed so far, hex; only once. */
+  /** Returns the sha256 of everything hashed so far, hex; callable once. */
   digest(): string {
     return this.#hash.digest('hex');
   }

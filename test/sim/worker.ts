@@ -1,7 +1,7 @@
 import { parentPort, workerData } from 'node:worker_threads';
 import { runSeed } from './run.ts';
 
-/** Runs the seeds that it is told, one after the other. */
+/** Runs the seeds that it receives, one after the other. */
 parentPort?.on('message', async (seed: number) => {
   parentPort?.postMessage(await runSeed({ seed, ...workerData }));
 });

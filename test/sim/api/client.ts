@@ -31,7 +31,7 @@ import type { SimServer } from './server.ts';
 import { watchFaulty } from './watch.ts';
 
 export interface SimApiOptions {
-  /** Whose calls these are. */
+  /** The process that makes the calls. */
   process: Process;
   scheduler: Scheduler;
   server: SimServer;
@@ -42,17 +42,17 @@ export interface SimApiOptions {
   /** Called before a call is sent and after it was carried out; true: the process has been killed right there. */
   crashes: (when: 'before' | 'after', call: Call) => boolean;
   observer: Pick<Observer, 'sent' | 'called' | 'answered'>;
-  /** Hears when each answer was written. */
+  /** Called for each answer with the time at which the server wrote it. */
   onAnswer: (time: AnswerTime) => void;
 }
 
 const DEFAULT_DEADLINE_MS = 15_000;
-/** How far behind a list from the API server's cache may be; versions. */
+/** Maximum lag of a list from the API server's watch cache, in versions. */
 const CACHE_LAG = 20;
 
 /**
- * The API as one process sees it: calls take time, are refused, are lost with their effect or without it, and answer as
- * the real client does, retries included.
+ * The API as one process sees it. Calls take time, are refused, and are lost with their effect or without it. Retries
+ * and errors are those of the real client.
  */
 export class SimApi implements KubeApi {
   readonly #options: SimApiOptions;
@@ -191,7 +191,7 @@ export class SimApi implements KubeApi {
     }
   }
 
-  /** As the real client: one deadline over all tries, and a new try only where nothing can have happened. */
+  /** Retries like the real client: one deadline covers all tries, and only a call that cannot have had an effect is retried. */
   async #tries<R>(
     call: ControllerCall,
     options: CallOptions,
@@ -222,7 +222,7 @@ export class SimApi implements KubeApi {
     const { process, scheduler, server, dice, rates, trace, crashes, onAnswer, observer } = this.#options;
     const what = `${call.verb} ${call.resource} ${call.name}`;
     const { promise, resolve, reject } = Promise.withResolvers<R>();
-    if (!process.alive || crashes('before', call)) return promise; // it never comes to that
+    if (!process.alive || crashes('before', call)) return promise; // the call is never sent
     const fate = fateOf(call, rates(), dice);
     const cancelDeadline = process.after(end - scheduler.now, `deadline of ${what}`, () =>
       reject(new TransportError(`${what}: no answer in time (simulated)`)),
@@ -263,7 +263,7 @@ export class SimApi implements KubeApi {
           answer(fate.after, fate.refusal.message, () => reject(fate.refusal));
           return;
         }
-        // The server drops a write whose caller's deadline has passed: it was told of it.
+        // The server drops a write after its caller's deadline, which the request carries.
         if (options.deadlineMs !== undefined && scheduler.now >= end) return;
         observer.called(call);
         const done = execute(server.admin);
@@ -296,7 +296,7 @@ function preconditions(options: CallOptions): Pick<ControllerCall, 'uid' | 'reso
   return { uid, resourceVersion, fieldSelector };
 }
 
-/** As the real client sends it. */
+/** Returns the object with `apiVersion` and `kind`, as the real client sends it. */
 function typed<T extends KubeObject>(resource: Resource<T>, object: T): T {
   const { group, version, kind } = resource;
   return { ...object, apiVersion: group ? `${group}/${version}` : version, kind };

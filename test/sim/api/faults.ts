@@ -1,29 +1,29 @@
 import { ApiError, type ApiStatus, TransportError } from '../../../core/kube/errors.ts';
 import type { Dice } from '../random.ts';
 
-/** How likely each misbehaviour of the API is; 0 in a world without faults. */
+/** Probabilities of the API's faults; 0 in a world without faults. */
 export interface FaultRates {
-  /** A call that takes long, before or after it is carried out. */
+  /** A call is slow, before or after it is carried out. */
   slow: number;
-  /** Refused before anything happened: 429, 5xx, a connection that is refused. */
+  /** A call is refused before it has any effect: 429, 5xx, a refused connection. */
   refused: number;
-  /** The answer never comes; the write has happened, or has not. */
+  /** An answer never arrives; the write has taken effect, or has not. */
   lost: number;
-  /** An update is told that somebody else was faster. */
+  /** An update gets a 409 Conflict. */
   conflict: number;
-  /** A watch ends in the middle, with what was under way. */
+  /** A watch breaks and loses the events that are under way. */
   watchBroken: number;
-  /** A watch that stays open and says nothing for a while. */
+  /** A watch stays open and delivers nothing for a while. */
   watchStalled: number;
-  /** An event that comes twice, or one of the past that comes again. */
+  /** An event arrives twice, or an earlier one arrives again. */
   watchRepeated: number;
-  /** Of pod creations: refused by a quota. */
+  /** A pod creation is refused by a quota. */
   quota: number;
-  /** Further to the above, for what is stored as Blobs. */
+  /** Added to `refused` and `lost` for calls on Blobs. */
   store: number;
-  /** An attach that cannot be opened, or breaks. */
+  /** An attach cannot be opened. */
   attach: number;
-  /** A log that cannot be read, or not whole. */
+  /** A log cannot be read, or only in part. */
   log: number;
 }
 
@@ -41,7 +41,7 @@ export const NO_FAULTS: FaultRates = {
   log: 0,
 };
 
-/** Each kind of fault is there or not, and more or less of it: seeds differ in what they are about. */
+/** Draws which faults occur and how often, so that seeds test different things. */
 export function drawRates(dice: Dice): FaultRates {
   const rate = (most: number) => (dice.chance(0.5) ? most * dice.uniform() ** 2 : 0);
   return {
@@ -65,16 +65,16 @@ export interface Call {
   name: string;
 }
 
-/** What becomes of one call. */
+/** The course of one call. */
 export interface Fate {
-  /** Milliseconds on the way there and back. */
+  /** Latency of the request and of the answer, milliseconds. */
   before: number;
   after: number;
   /** The answer instead of the real one; the call is not carried out. */
   refusal?: Error;
-  /** The answer is lost on its way: after this long, the caller learns of it. */
+  /** The answer is lost; the caller's connection fails this many milliseconds after the request's arrival. */
   lostAfter?: number;
-  /** Lost on the way there already. */
+  /** The request is lost and has no effect. */
   neverArrives?: boolean;
 }
 

@@ -14,10 +14,10 @@ import { type Change, VersionedStore } from '../../../local/apiserver/store/vers
 import type { Dice } from '../random.ts';
 import { Process, type Scheduler } from '../scheduler.ts';
 
-/** Changes that a watch can go back; small, so that some watches come too late. */
+/** Changes that a watch can go back; a small number, so that some watches get 410 Gone. */
 const HISTORY = 400;
 
-/** Definitions with their compiled schemas and rules: the same for every seed of a process. */
+/** Definitions with their compiled schemas and rules, shared by all seeds of a process. */
 const catalogue = new Catalogue(builtinResources);
 for (const kind of kinds) {
   const definition = customResourceDefinition(kind) as unknown as ApiObject;
@@ -26,7 +26,7 @@ for (const kind of kinds) {
 
 export const storageOf = ({ group, plural }: Resource): string => (group ? `${plural}.${group}` : plural);
 
-/** The garbage collector's work, done a while after the write that caused it. */
+/** Runs the garbage collector's work a while after the write that caused it. */
 class DelayedControllers extends Controllers {
   readonly #later: (run: () => void) => void;
   readonly #work: (() => void)[] = [];
@@ -49,10 +49,10 @@ class DelayedControllers extends Controllers {
 export class SimServer {
   readonly registry: Registry;
   readonly store: VersionedStore;
-  /** As somebody who may do everything and is never let down: users, kubelets, invariants. */
+  /** Access without faults or limits of permission, for users, kubelets and invariants. */
   readonly admin: InProcessApi;
   readonly clock: Process;
-  /** Counts the starts of its process: a request that was sent to an earlier one gets no answer. */
+  /** Number of starts of the server's process; a request to an earlier process gets no answer. */
   starts = 1;
   readonly #scheduler: Scheduler;
   readonly #connections = new Set<() => void>();
@@ -78,8 +78,9 @@ export class SimServer {
   }
 
   /**
-   * Its process is killed, and serves again after so long. What it has taken is kept, as etcd and the embedded journal do
-   * before a write counts; so versions go on and none is given twice. Requests under way, watches and history are lost.
+   * Kills the server's process; it serves again after `downMs`. Accepted writes are kept, because etcd and the embedded
+   * journal keep a write before they acknowledge it. Versions therefore go on, and none is used twice. Requests under
+   * way, watches and history are lost.
    */
   restart(downMs: number): void {
     this.starts++;
@@ -92,23 +93,23 @@ export class SimServer {
     return this.#scheduler.now < this.#upAt;
   }
 
-  /** Requests of the process arrive only after so long, whether it lives then or not. */
+  /** Delays the arrival of a process's requests by `ms`, even when the process dies meanwhile. */
   hold(process: string, ms: number): void {
     this.#heldUntil.set(process, this.#scheduler.now + ms);
   }
 
-  /** Milliseconds for which its requests are held up from now on. */
+  /** Returns the milliseconds for which the process's requests are still delayed. */
   heldMs(process: string): number {
     return (this.#heldUntil.get(process) ?? 0) - this.#scheduler.now;
   }
 
-  /** `end` is called when the server's process is killed; returns what takes it back. */
+  /** Calls `end` when the server's process is killed; returns the function that cancels this. */
   onKill(end: () => void): () => void {
     this.#connections.add(end);
     return () => this.#connections.delete(end);
   }
 
-  /** Namespaces with the service account that pods need. */
+  /** Creates a namespace with the service account that pods need. */
   async namespace(name: string): Promise<void> {
     this.#put('namespaces', { metadata: { name } });
     this.#put('serviceaccounts', { metadata: { name: 'default', namespace: name } });

@@ -23,8 +23,8 @@ interface Surroundings {
 type Item<T extends KubeObject> = WatchEvent<T> | { type: 'END'; error?: Error };
 
 /**
- * One watch connection. Like a real one it never leaves an event out and never changes the order, but it may be late,
- * repeat itself, fall silent, or break with what was under way.
+ * Opens one watch connection. The watch never skips an event and never changes the order, as a real one. Events may be
+ * late or repeated, and the connection may fall silent or break and lose the events under way.
  */
 export async function* watchFaulty<T extends KubeObject>(
   { process, scheduler, server, dice, rates, known }: Surroundings,

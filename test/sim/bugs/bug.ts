@@ -1,22 +1,22 @@
 import type { Focus } from '../focus.ts';
 
-/** A classic mistake, put back into the real source: the simulator has to find it. */
+/** A classic mistake that is planted in the real source. The simulator has to find it. */
 export interface Bug {
   name: string;
   edits: readonly Edit[];
-  /** Names of the invariants of which one has to be violated. */
+  /** Names of invariants; at least one of them has to be violated. */
   caughtBy: readonly string[];
-  /** Seeds within which it has to be found. */
+  /** Maximum number of seeds until the bug is found. */
   within: number;
-  /** The first seed: a little before the one that finds it at present, because every seed costs a third of a second. */
+  /** The first seed, a little before the one that finds the bug: a seed takes a third of a second. */
   from?: number;
-  /** What has to come together for the mistake to matter; absent: whatever a seed draws. */
+  /** Conditions under which the mistake matters; absent: the seed draws all of them. */
   focus?: Focus;
 }
 
 interface Edit {
   file: string;
-  /** Occurs in the file exactly once; otherwise the source has moved on, and the bug has to move with it. */
+  /** Text that occurs in the file exactly once; otherwise the source has changed, and the bug has to follow it. */
   find: string;
   replace: string;
 }

@@ -8,7 +8,7 @@ const DELETED_LEASE: Focus = {
   deedEveryMs: 300,
 };
 
-/** What two leaders, one after the other, can do to the order of turns and states. */
+/** Mistakes by which two successive leaders break the order of turns and states. */
 export const leadershipBugs: readonly Bug[] = [
   {
     name: 'a new leader puts turns in order before its predecessor is dead',

@@ -141,7 +141,7 @@ import { sessionPod } from '../pod/pod.ts';`,
       },
       // A leader that waits for its predecessor's last request reads once more.
       { file: 'controller/capacity/admission-gate.ts', find: '        await caches.refresh(signal);\n', replace: '' },
-      // Before it gives the first index of a session or binds its runner, it reads that session's turns.
+      // The leader also reads a session's turns before it gives the first index or binds the runner.
       {
         file: 'controller/reconcile.ts',
         find: '    await caches.refreshTurns(namespace, name, signal);\n',
@@ -170,7 +170,7 @@ import { sessionPod } from '../pod/pod.ts';`,
     focus: { deeds: ['ask a session to suspend once', 'resume a session'], deedEveryMs: 300, rates: { slow: 0.3 } },
     edits: [
       { file: 'controller/act/suspension.ts', find: '  if (veto) {', replace: '  if (veto === key) {' },
-      // What the look takes into the caches would undo it too.
+      // The second read also puts a found turn into the caches, where this condition would undo the suspension.
       {
         file: 'controller/decide/suspend-reason.ts',
         find: ' || ownerless.some((turn) => isToAdopt(session, turn));',

@@ -8,17 +8,17 @@ import type { Bug } from './bug.ts';
 const CHECKOUT = fileURLToPath(new URL('../../..', import.meta.url));
 /** Inside the checkout, so that the copy finds the same dependencies. */
 const COPIES = join(CHECKOUT, 'build', 'sim-bugs');
-/** What the simulator consists of. */
+/** Directories that the simulator needs. */
 const SOURCES = ['controller', 'core', 'local/apiserver', 'runner', 'test/sim', 'test/support'];
 
 export interface Hunt {
-  /** Seeds until it was found; undefined when it was not. */
+  /** Seeds until the bug was found; undefined when it was not. */
   seeds: number | undefined;
-  /** What was said of it. */
+  /** The invariant's message, or the output when the bug was not found. */
   words: string;
 }
 
-/** A copy of the sources with the bug in it. Throws when an edit does not fit the source. */
+/** Copies the sources and plants the bug; returns the copy's path. Throws when an edit does not fit the source. */
 export function plant(bug: Bug): string {
   const copy = join(COPIES, bug.name.replaceAll(' ', '-'));
   rmSync(copy, { recursive: true, force: true });

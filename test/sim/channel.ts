@@ -1,6 +1,6 @@
 import type { Owner, Scheduler } from './scheduler.ts';
 
-/** One direction of a connection. Items arrive in order, each after its own latency or later. */
+/** A direction of a connection. Items arrive in order, each after its own latency or later. */
 export class Channel<T> {
   readonly #scheduler: Scheduler;
   readonly #owner: Owner | undefined;

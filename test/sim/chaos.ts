@@ -179,7 +179,7 @@ export class Chaos {
   readonly #drawn: readonly Misfortune[];
   #over = false;
 
-  /** `everyMs` is the approximate time between two misfortunes, Infinity for none; `only` names those that may happen. */
+  /** `everyMs` is the approximate time between misfortunes, Infinity for none; `only` names those that may happen. */
   constructor(stage: Stage, everyMs: number, only?: readonly string[]) {
     this.#stage = stage;
     this.#everyMs = everyMs;

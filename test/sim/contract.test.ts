@@ -49,7 +49,7 @@ async function connect(): Promise<ContractTarget> {
   const rbac = new Rbac(store);
   const reviews = reviewsOf(authenticator, rbac);
   const hub: WatchHub = { registry, clock: systemClock, bookmarkIntervalMs: 30_000, open: new Set(), stalled: false };
-  // The garbage collector takes virtual time to delete the objects of a deleted definition. Their watches end after that.
+  // The garbage collector takes virtual time to delete the objects of a deleted definition. Their watches end then.
   store.subscribe(() =>
     controllers.soon(() => {
       for (const watch of hub.open) {

@@ -24,7 +24,8 @@ export async function runSeed(options: SimulationOptions): Promise<Result> {
 
 /**
  * Seeds that a worker runs before it is replaced. A world leaks about 2 MB: Node keeps every signal of
- * `AbortSignal.any` that has a listener until it is aborted, and the signals of a killed process never are. The thread's end frees them.
+ * `AbortSignal.any` that has a listener until it is aborted, and the signals of a killed process never are. The end of
+ * the thread frees them.
  */
 const SEEDS_PER_WORKER = 100;
 

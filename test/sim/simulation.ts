@@ -62,7 +62,7 @@ export interface SimulationOptions {
   focus?: Focus;
 }
 
-/** One world, from its first moment until everything has settled or an invariant is violated. */
+/** A world, from its first moment until everything has settled or an invariant is violated. */
 export class Simulation {
   readonly #options: SimulationOptions;
   readonly #dice: Dice;

@@ -191,7 +191,10 @@ export class SimApi implements KubeApi {
     }
   }
 
-  /** Retries like the real client: one deadline covers all tries, and only a call that cannot have had an effect is retried. */
+  /**
+   * Retries like the real client. One deadline covers all tries, and only a call that cannot have had an effect is
+   * retried.
+   */
   async #tries<R>(
     call: ControllerCall,
     options: CallOptions,

@@ -5,7 +5,7 @@ import type { Completion, Driver, TurnHooks, TurnRequest } from '../../../runner
 import type { Process } from '../scheduler.ts';
 import type { StateContent } from './state-content.ts';
 
-/** Ends that are no success, each with what the turn has to say of it. */
+/** Failures of an agent, each with the code and exit code that the turn has to show. */
 export const BAD_ENDS = {
   Error: { code: 'AgentFailed', exitCode: 0 },
   ExitCode: { code: 'AgentFailed', exitCode: 3 },
@@ -17,49 +17,49 @@ export const BAD_ENDS = {
 
 export type BadEnd = keyof typeof BAD_ENDS;
 
-/** What the simulated agent does with a turn: the turn's input, so that a trace shows it. */
+/** Behaviour of the simulated agent in a turn. It is the turn's input, so that a trace shows it. */
 export interface Plan {
-  /** From the start of its process to its first question or its end, milliseconds; absent: it never ends by itself. */
+  /** Milliseconds until the agent's next question or its end; absent: the agent never ends by itself. */
   ms?: number;
-  /** Bytes of the text in its output. */
+  /** Bytes of the text in the output. */
   output: number;
-  /** It adds itself to the state, which then has at least this many bytes; absent: the state stays as it is. */
+  /** Minimum bytes of the state after the agent has added its run; absent: the agent leaves the state unchanged. */
   state?: number;
-  /** Bytes that it prints. */
+  /** Bytes that the agent prints. */
   log?: number;
-  /** How it ends; absent: with a result. */
+  /** Failure by which the agent ends; absent: success. */
   ends?: BadEnd;
-  /** It ends only when it is killed. */
+  /** True for an agent that ends only when it is killed. */
   stubborn?: boolean;
-  /** It tells that it lives, every so many milliseconds. */
+  /** Interval of the agent's signs of life, milliseconds. */
   talksMs?: number;
-  /** What it asks before it ends, one after the other: as a process that waits, or by ending. */
+  /** Questions before the end, in order: asked by a process that waits (Alive), or by ending (Ended). */
   asks?: ('Alive' | 'Ended')[];
-  /** Something that it left running touches the session so long after its end, milliseconds. */
+  /** Milliseconds from the agent's end until a process that it left running touches the session. */
   touchAfterMs?: number;
 }
 
-/** One start of an agent for a turn: what a result can be true of. */
+/** A start of an agent for a turn. Results are compared with it. */
 export interface Run {
   turn: string;
   attempt: number;
   podUID: string;
   sessionUID: string;
   incarnation: number;
-  /** The request whose decision it was started with. */
+  /** Id of the request whose decision the agent was started with. */
   decision: string | undefined;
-  /** Whether it was told that it is restored. */
+  /** True when the agent was told that it is restored. */
   restored: boolean;
-  /** How long its runner was told that the turn may run and be silent. */
+  /** Timeouts of the turn as its runner was told them: of the run, and of silence. */
   timeoutMs: number;
   stallMs: number;
-  /** In a pod without a runner. */
+  /** True for a run in a runnerless pod. */
   isPlain: boolean;
   plan: Plan;
   startedAt: number;
-  /** How long it ran by the clock of its turn, which stands while it waits for a decision; milliseconds. */
+  /** Milliseconds on the turn's clock, which stands still while the agent waits for a decision. */
   ranMs: number;
-  /** What it printed. */
+  /** Text that the agent printed. */
   printed: string;
   /** Contents of the agent's files when it started, one for each ConfigMap. */
   files: readonly string[];
@@ -67,7 +67,7 @@ export interface Run {
   from: string;
   /** Digests of the state directory at each question. */
   asked: string[];
-  /** What it came to; absent while it runs, and for ever where its pod was killed. */
+  /** End of the run; absent while the agent runs, and for ever when its pod was killed. */
   end?: RunEnd;
 }
 
@@ -86,18 +86,18 @@ export interface AgentOptions {
   process: Process;
   content: StateContent;
   startMs: () => number;
-  /** What `BERTH_SOCKET` leads to. */
+  /** Handler behind `BERTH_SOCKET`. */
   socket: Answer;
-  /** An agent's process has started for the turn. */
+  /** Called when an agent's process starts for the turn. */
   begin(request: TurnRequest): Run;
-  /** It was told a decision. */
+  /** Called when the agent is told a decision. */
   told(run: Run, decided: Decided): void;
-  /** It has touched the session. */
+  /** Called when a process that the agent left running touches the session. */
   touched(): void;
   end(run: Run): void;
 }
 
-/** Runs no process: waits, asks, and writes what the plan says. */
+/** Creates a driver that runs no process: it waits, asks and writes as the plan says. */
 export function simulatedDriver(options: AgentOptions): Driver {
   const run = async (request: TurnRequest, hooks: TurnHooks): Promise<Completion> => {
     const { process, startMs, begin } = options;
@@ -108,7 +108,7 @@ export function simulatedDriver(options: AgentOptions): Driver {
   return { run, stop: async () => {} };
 }
 
-/** The process of an agent that has been started for a turn. */
+/** The simulated process of an agent that was started for a turn. */
 class Agent {
   readonly #options: AgentOptions;
   readonly #plan: Plan;
@@ -116,7 +116,7 @@ class Agent {
   readonly #run: Run;
   readonly #name: string;
   readonly #aborted: Promise<void>;
-  /** Since when its time goes on. */
+  /** Start of the current stretch on the turn's clock; undefined while the clock stands still. */
   #since: number | undefined;
 
   constructor(options: AgentOptions, turn: StartTurn, hooks: TurnHooks, run: Run) {
@@ -155,14 +155,14 @@ class Agent {
       this.#rest();
       const answer = await Promise.race([this.#options.socket({ do: 'approve', question }, signal), this.#aborted]);
       this.#since = this.#options.process.monotonic();
-      // Who is killed while it waits writes nothing more.
+      // An agent that is killed while it waits writes nothing more.
       if (!answer) return this.#over(stopped(signal));
       if (!answer.ok) return this.#over(failure(answer.error.message));
       if (answer.approval) told(this.#run, answer.approval);
     }
   }
 
-  /** Until the plan's time is over, or it is told to stop. */
+  /** Resolves when the plan's time is over or the agent is told to stop. */
   async #work(): Promise<void> {
     const { process } = this.#options;
     const { ms, talksMs } = this.#plan;
@@ -186,7 +186,7 @@ class Agent {
     return this.#over(signal.aborted ? stopped(signal) : ended(this.#plan, this.#name));
   }
 
-  /** Its time stands. */
+  /** Stops the turn's clock. */
   #rest(): void {
     if (this.#since !== undefined) this.#run.ranMs += this.#options.process.monotonic() - this.#since;
     this.#since = undefined;
@@ -220,7 +220,7 @@ function ended({ ends, output }: Plan, name: string): Completion {
   const said = { output: { run: name, text: 'x'.repeat(output) }, metadata: { by: name }, turnCount: 1 };
   const success: Completion = { ...said, outcome: 'Succeeded', exitCode: 0, leftRunning: [] };
   if (!ends) return success;
-  // The runner takes it, and it is the controller that cannot store it.
+  // The runner accepts metadata of this size; the controller cannot store it.
   if (ends === 'MuchMetadata') return { ...success, metadata: { by: name, text: 'x'.repeat(MAX_METADATA_BYTES) } };
   const { code, exitCode } = BAD_ENDS[ends];
   return { outcome: 'Failed', error: { code, message: `as planned: ${ends}` }, exitCode, leftRunning: [] };

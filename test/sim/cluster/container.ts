@@ -28,15 +28,15 @@ export interface SimContainer {
   /** Binding of the runner; undefined while it is unbound. */
   readonly bind: Bind | undefined;
   readonly exit: Exit | undefined;
-  /** True if the log could not be read as a whole for a while, or the node was lost. */
+  /** True when the log could not be read as a whole for a while, or the node was lost. */
   isHardToRead: boolean;
-  /** When its runner was last told to take no more turns, virtual milliseconds; undefined while it takes them. */
+  /** Time at which the runner was told to take no more turns, virtual milliseconds; undefined while it takes them. */
   readonly suspendedAt: number | undefined;
-  /** SIGTERM. */
+  /** Sends SIGTERM. */
   terminate(): void;
-  /** The process ends here and now, with what it had not yet given away. */
+  /** Ends the process at once; data that it has not sent is lost. */
   die(exit: Exit): void;
-  /** Every attach ends; what is under way is lost. */
+  /** Ends every attach; data under way is lost. */
   cut(by: StreamEnd['by']): void;
   attach(options: AttachOptions, controller: Process): PodStream;
   /** Reports whether the log holds the whole result of the run. */

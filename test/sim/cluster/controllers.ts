@@ -20,7 +20,7 @@ export interface Installation {
   workers: number;
   nodeGraceSeconds: number;
   garbageSeconds: number;
-  /** ConfigMaps with files of agents are read. */
+  /** True when the controller reads ConfigMaps with agents' files. */
   agentFiles: boolean;
 }
 
@@ -33,16 +33,16 @@ export interface ControllersOptions {
   trace: Trace;
   installation: Installation;
   observer: Observer;
-  /** Hears what a controller logs. */
+  /** Called with each log entry of a controller. */
   onLog?(message: string, fields: object): void;
-  /** The controller logged an error that is one of its own. */
+  /** Called when the controller logs a failure of its own code. */
   onFault(message: string): void;
 }
 
-/** Failures of the program itself, whatever the world does. */
+/** Log messages that mean a failure of the program itself, whatever the world does. */
 const FAULTS = /^(handler of an informer|function of an informer|callback of the leader election) failed/;
 
-/** A place where a controller runs: it is started again and again, each time as a new process. */
+/** A replica of the controller. Each start is a new process. */
 export class Replica {
   readonly name: string;
   process: Process | undefined;
@@ -50,7 +50,7 @@ export class Replica {
   readonly #options: ControllersOptions;
   #controller: Controller | undefined;
   #starts = 0;
-  /** Killed at this call. */
+  /** Call at which the process is to be killed. */
   #crash: { calls: number; when: 'before' | 'after' } | undefined;
 
   constructor(name: string, options: ControllersOptions) {
@@ -99,7 +99,7 @@ export class Replica {
     controller.start().catch((error: Error) => trace.line(() => [name, 'start failed:', error.message]));
   }
 
-  /** Killed at the `calls`th call from now on: before it is sent, or after it was carried out and before that is known. */
+  /** Kills the process at its `calls`th call from now, before the call is sent or after it is carried out. */
   crashAt(calls: number, when: 'before' | 'after'): void {
     this.#crash = { calls, when };
   }
@@ -110,7 +110,7 @@ export class Replica {
     this.process.kill();
   }
 
-  /** SIGTERM: the lease is given free, then the process ends. */
+  /** Sends SIGTERM: the controller releases the lease, then its process ends. */
   stop(): void {
     const { process } = this;
     if (!process?.alive) return;

@@ -4,18 +4,19 @@ import type { Dice } from '../random.ts';
 import type { Scheduler } from '../scheduler.ts';
 import type { Trace } from '../trace.ts';
 
+/** Probabilities of the misfortunes of a pod. */
 export interface PodRates {
-  /** No node takes it for a while. */
+  /** No node takes the pod for a while. */
   unschedulable: number;
-  /** Its image cannot be had for a while. */
+  /** The pod's image cannot be pulled for a while. */
   image: number;
-  /** Everything on the way to its start takes long. */
+  /** A step of the pod's lifecycle takes long. */
   slow: number;
-  /** Its container ends before it can say anything. */
+  /** The container ends before it prints anything. */
   crash: number;
-  /** An attach breaks, or carries nothing for a while; for each piece of text. */
+  /** An attach breaks or stalls; drawn for each piece of text. */
   breaks: number;
-  /** The end of its log is lost with it, or the log was rotated. */
+  /** The log loses its end when the pod is killed, or its start by rotation. */
   logLost: number;
 }
 
@@ -30,8 +31,8 @@ export interface KubeletOptions {
 
 export interface Node {
   name: string;
-  /** The API and the kubelet hear each other. */
+  /** True while the API and the kubelet reach each other. */
   reachable: boolean;
-  /** It takes no new pods. */
+  /** True while the node takes no new pods. */
   cordoned: boolean;
 }

@@ -14,16 +14,16 @@ import { plainWork } from './plain-work.ts';
 import { Container } from './pod.ts';
 import { podStatus, type SimPod, scheduled, second } from './pod-status.ts';
 
-/** How likely each misfortune of a pod is. */
+/** Rates of a world without pod misfortunes. */
 export const NO_POD_FAULTS: PodRates = { unschedulable: 0, image: 0, slow: 0, crash: 0, breaks: 0, logLost: 0 };
 
 const isGated = ({ spec }: StoredPod) => Boolean(spec.schedulingGates?.length);
 
-/** Scheduler and kubelets: what becomes of pods that belong to sessions. */
+/** Scheduler and kubelets of the pods that belong to sessions. */
 export class Kubelets {
   readonly nodes: Nodes;
   readonly #options: KubeletOptions;
-  /** By uid; also those whose object is gone while their container lives. */
+  /** Pod uid → the pod. A pod whose object is gone stays while its container lives. */
   readonly #pods = new Map<string, SimPod>();
 
   constructor(options: KubeletOptions) {
@@ -32,31 +32,31 @@ export class Kubelets {
     options.server.onCommit((change) => this.#changed(change));
   }
 
-  /** Virtual milliseconds. */
+  /** Current virtual time, milliseconds. */
   get now(): number {
     return this.#options.scheduler.now;
   }
 
-  /** Containers that run, on whatever node. */
+  /** Running containers of all nodes, reachable or not. */
   get running(): { pod: SimPod; container: SimContainer }[] {
     return [...this.#pods.values()].flatMap((pod) =>
       pod.container && !pod.container.exit ? [{ pod, container: pod.container }] : [],
     );
   }
 
-  /** Whether the pod's object is there and its container runs where it can be reached. */
+  /** Reports whether the pod's object exists and its container runs on a reachable node. */
   isAlive(podUID: string): boolean {
     const pod = this.#pods.get(podUID);
     return Boolean(pod && !pod.gone && pod.container && !pod.container.exit && pod.node?.reachable);
   }
 
-  /** Whether the pod's object is there and its node can be reached. */
+  /** Reports whether the pod's object exists and its node is reachable. */
   isThere(podUID: string): boolean {
     const pod = this.#pods.get(podUID);
     return Boolean(pod && !pod.gone && pod.node?.reachable);
   }
 
-  /** Whether its container has been told to stop. */
+  /** Reports whether the pod's container has been told to stop. */
   isTerminating(podUID: string): boolean {
     return this.#pods.get(podUID)?.terminating ?? false;
   }
@@ -83,7 +83,7 @@ export class Kubelets {
     return [rotated.subarray(0, half), rotated.subarray(half)];
   }
 
-  /** A log did not come, or not whole. */
+  /** Records that a log could not be read, or only in part. */
   logFailed(ref: ObjectRef): void {
     const container = this.container(this.#options.server.get(pods, ref.namespace, ref.name)?.metadata.uid ?? '');
     if (container) container.isHardToRead = true;
@@ -103,13 +103,13 @@ export class Kubelets {
     pod.container?.die({ code: 137, reason: 'Error' });
   }
 
-  /** As `kubectl delete pod`. */
+  /** Deletes a pod as `kubectl delete pod` does. */
   deleteBySomebody(pod: SimPod, force: boolean): void {
     const options = { uid: pod.uid, ...(force ? { gracePeriodSeconds: 0 } : {}) };
     void this.#options.server.admin.delete(pods, pod, options).catch(() => {});
   }
 
-  /** The node is cut off; with `dead` its containers have ended too. */
+  /** Cuts the node off; with `dead`, ends its containers too. */
   loseNode(node: Node, dead: boolean): void {
     node.reachable = false;
     for (const pod of this.#pods.values()) {
@@ -121,7 +121,7 @@ export class Kubelets {
     this.nodes.reportSoon(node, 2000, 40_000, 'is missed');
   }
 
-  /** What the cluster does about a node that does not answer: its pods are marked, or removed by force. */
+  /** Deletes the pods of a node that does not answer; with `force`, removes their objects at once. */
   async drainLost(node: Node, force: boolean): Promise<void> {
     for (const pod of this.#pods.values()) {
       if (pod.node !== node || pod.gone || node.reachable) continue;
@@ -237,7 +237,7 @@ export class Kubelets {
     return new PlainContainer({ ...common, work, attempt: () => turn()?.status?.attempt ?? 1 });
   }
 
-  /** The pod's object is marked: the container gets its grace, then the object goes. */
+  /** Stops a pod that is being deleted: its container gets its grace period, then the object is removed. */
   #terminate(pod: SimPod): void {
     if (pod.gone || !pod.node?.reachable) return;
     const object = this.#object(pod);

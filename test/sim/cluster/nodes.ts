@@ -16,7 +16,7 @@ export class Nodes {
     for (const node of this.all) await this.#report(node);
   }
 
-  /** As `kubectl cordon`. */
+  /** Cordons or uncordons a node as `kubectl` does. */
   cordon(node: Node, cordoned: boolean): void {
     node.cordoned = cordoned;
     const patch = { spec: { unschedulable: cordoned } };
@@ -28,7 +28,7 @@ export class Nodes {
     scheduler.after(dice.skewed(low, high), undefined, `${node.name} ${what}`, () => void this.#report(node));
   }
 
-  /** What the node's kubelet reports, or the control plane of a node that reports nothing. */
+  /** Writes the node's Ready condition: the kubelet's report, or Unknown when the node is unreachable. */
   async #report(node: Node): Promise<void> {
     const { server } = this.#options;
     const object = server.get(nodes, undefined, node.name);

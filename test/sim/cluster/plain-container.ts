@@ -8,12 +8,12 @@ import { BAD_ENDS, type Plan, type Run, type RunEnd } from './agent.ts';
 import type { Exit, SimContainer } from './container.ts';
 import { StateContent } from './state-content.ts';
 
-/** What a pod without a runner was made for, from its environment and its labels. */
+/** The work of a runnerless pod, read from its environment and labels. */
 export interface PlainWork {
   turn: string;
   sessionUID: string;
   incarnation: number;
-  /** JSON. */
+  /** Input of the turn, JSON. */
   input: string;
   markers: { start: string; end: string };
 }
@@ -25,7 +25,7 @@ export interface PlainContainerOptions {
   dice: Dice;
   observer: Observer;
   work: PlainWork;
-  /** The attempt that its turn is at. */
+  /** Returns the current attempt of the turn. */
   attempt: () => number;
   onExit(exit: Exit): void;
 }
@@ -33,7 +33,7 @@ export interface PlainContainerOptions {
 /** Exit code of a program that SIGTERM ends. */
 const TERMINATED = 143;
 
-/** The container of a pod without a runner: a program that prints its log and its result, and ends. */
+/** The container of a runnerless pod: a program that prints its log and its result, and ends. */
 export class PlainContainer implements SimContainer {
   readonly process: Process;
   readonly podUID: string;
@@ -67,10 +67,10 @@ export class PlainContainer implements SimContainer {
     this.#options.onExit(exit);
   }
 
-  /** Nobody needs what is attached to it. */
+  /** Does nothing: an attach to a runnerless pod carries no data. */
   cut(): void {}
 
-  /** Its stdin: the program has its input from its environment. */
+  /** Opens an attach that discards what is written: the program reads its input from its environment. */
   attach(_options: AttachOptions): PodStream {
     if (this.exit) throw new ApiError({ code: 400, reason: 'BadRequest', message: 'container is not running' });
     const { promise, resolve } = Promise.withResolvers<StreamEnd>();
@@ -124,7 +124,7 @@ export class PlainContainer implements SimContainer {
   }
 }
 
-/** What the program prints as its result, and what that comes to. */
+/** Returns the text that the program prints as its result, and the end that the turn has to show. */
 function ended(
   { ends, output }: Plan,
   name: string,

@@ -2,7 +2,7 @@ import type { StoredPod } from '../../../core/kube/builtin.ts';
 import { LABEL_INCARNATION, LABEL_RUNNER, LABEL_SESSION_UID, LABEL_TURN_UID } from '../../../core/resources/names.ts';
 import type { PlainWork } from './plain-container.ts';
 
-/** What the program of a pod without a runner is to do; undefined for a pod with one. */
+/** Returns the work of a runnerless pod; undefined for a pod with a runner. */
 export function plainWork({ metadata: { labels = {} }, spec }: StoredPod): PlainWork | undefined {
   if (labels[LABEL_RUNNER] !== 'None') return undefined;
   const env = new Map(spec.containers.flatMap(({ env = [] }) => env.map(({ name, value }) => [name, value ?? ''])));

@@ -3,7 +3,7 @@ import { CONTAINER } from '../../../core/resources/names.ts';
 import type { Exit, SimContainer } from './container.ts';
 import type { Node } from './kubelet-options.ts';
 
-/** A pod of a session as its kubelet has it. */
+/** A session's pod as its kubelet knows it. */
 export interface SimPod {
   namespace: string;
   name: string;
@@ -12,15 +12,15 @@ export interface SimPod {
   container: SimContainer | undefined;
   startedAt: string;
   waiting: ContainerState['waiting'];
-  /** It is held back. */
+  /** True while scheduling gates hold the pod back. */
   gated: boolean;
   terminating: boolean;
-  /** Failed by the kubelet's own decision. */
+  /** True when the kubelet evicted the pod. */
   evicted: boolean;
   gone: boolean;
 }
 
-/** What the kubelet reports of the pod. */
+/** Returns the pod status that the kubelet reports. */
 export function podStatus({ container, waiting, startedAt, evicted }: SimPod, now: number) {
   const exit = container?.exit;
   const state: ContainerState = exit
@@ -52,7 +52,7 @@ function phaseOf(evicted: boolean, container: SimContainer | undefined): string 
   return container.exit.code === 0 ? 'Succeeded' : 'Failed';
 }
 
-/** A time as Kubernetes writes it. */
+/** Formats a time as Kubernetes does, in whole seconds. */
 export const second = (ms: number) => `${new Date(ms).toISOString().slice(0, 19)}Z`;
 
 export const scheduled = (status: 'True' | 'False', reason?: string) => ({

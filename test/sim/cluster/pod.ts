@@ -17,7 +17,7 @@ import { type Plan, type Run, simulatedDriver } from './agent.ts';
 import type { Exit, KeptFrame, SimContainer } from './container.ts';
 import { StateContent } from './state-content.ts';
 
-/** From SIGTERM to the end of the agent, and then to the end of the runner itself, as in `runner/main.ts`. */
+/** Grace periods from SIGTERM to the agent's end, and then to the runner's own end, as in `runner/main.ts`. */
 const SIGNAL_GRACE_MS = 4000;
 const EXIT_MS = 4000;
 
@@ -27,7 +27,7 @@ export interface ContainerOptions {
   scheduler: Scheduler;
   dice: Dice;
   observer: Observer;
-  /** How likely a stream breaks with what it carries. */
+  /** Returns the probability that a stream breaks and loses its data. */
   breaks: () => number;
   onExit(exit: Exit): void;
 }
@@ -52,14 +52,14 @@ export class Container implements SimContainer {
   exit: Exit | undefined;
   isHardToRead = false;
   suspendedAt: number | undefined;
-  /** A line of an epoch that is over is being obeyed, or refused. */
+  /** True while a control line of an epoch that is over is handled. */
   #staleLine = false;
   #highestEpoch = 0;
   #lastStarted: Run | undefined;
   #lastEnded: Run | undefined;
-  /** What was printed whole and not acknowledged, by the numbers of the frames. */
+  /** Frame number → the frame that was printed whole and not acknowledged. */
   readonly #kept = new Map<number, KeptFrame>();
-  /** Every text in which the result of a run was printed to its end. */
+  /** Run → the texts that completed the printing of its result. */
   readonly #results = new Map<Run, Set<string>>();
   #acknowledged = 0;
   /** Contents of the agent's files. */
@@ -191,7 +191,7 @@ export class Container implements SimContainer {
       down,
       end: (end) => {
         if (!this.#streams.delete(stream)) return;
-        // What was sent before a connection is closed in order still arrives.
+        // Data that was sent before an orderly close still arrives.
         if (end.by !== 'local') down.cut();
         up.cut();
         if (end.by === 'local') resolve(end);
@@ -213,7 +213,7 @@ export class Container implements SimContainer {
     };
   }
 
-  /** What the runner obeys, at the moment at which it does. */
+  /** Reports the control lines that the runner obeys, at the moment at which it does. */
   #overhear(session: BoundSession): void {
     const { observer } = this.#options;
     const ack = session.ack.bind(session);
@@ -245,7 +245,7 @@ export class Container implements SimContainer {
     };
   }
 
-  /** A line is read whole: what it leads to at once is seen before anything else happens to this container. */
+  /** Hands a control line to the runner. Its immediate effects come before any other event of this container. */
   #read(data: Buffer): void {
     const epoch = Number(/"epoch":(\d+)/.exec(data.toString('latin1'))?.[1] ?? 0);
     this.#staleLine = epoch > 0 && epoch < this.#highestEpoch;
@@ -269,9 +269,9 @@ export class Container implements SimContainer {
   #keep(text: string): void {
     const [, number, kind, part, parts] = KEPT.exec(text) ?? [];
     const seq = Number(number);
-    // Sent again after its acknowledgement it is not kept any more.
+    // A frame that is sent again after its acknowledgement is not kept.
     if (!kind || part !== parts || seq <= this.#acknowledged) return;
-    // One that ends before its agent has started has no run.
+    // A turn that ends before its agent has started has no run.
     const run = kind === 'result' ? this.#lastEnded : this.#lastStarted;
     if (!run) return;
     const state = this.content.digest;
@@ -287,7 +287,7 @@ export class Container implements SimContainer {
     return texts !== undefined && this.log.some((text) => texts.has(text));
   }
 
-  /** Now and then a stream breaks, or falls silent one way. */
+  /** Draws whether the stream breaks or one direction of it stalls. */
   #mishap(stream: Stream, channel: { stall(ms: number): void }): void {
     const { dice, breaks } = this.#options;
     if (!dice.chance(2 * breaks())) return;

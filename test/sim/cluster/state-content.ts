@@ -4,16 +4,16 @@ import { EMPTY_ARCHIVE, EMPTY_DIGEST, type PackedState } from '../../../runner/s
 
 /** A state directory in memory: the runs that have written to it, what they have asked, and padding. */
 export class StateContent {
-  /** Whether it outlives the pod. */
+  /** False when the state ends with the pod. */
   persistent = true;
-  /** The most that may be stored, bytes. */
+  /** Maximum size that may be stored, bytes. */
   maxBytes = Number.POSITIVE_INFINITY;
   #runs: string[] = [];
   #questions: string[] = [];
   #bytes = 0;
   #packed: PackedState | undefined;
 
-  /** Of what would be stored. */
+  /** Digest of the archive that would be stored. */
   get digest(): string {
     return this.pack().digest;
   }
@@ -24,7 +24,7 @@ export class StateContent {
     this.#packed = undefined;
   }
 
-  /** How often an attempt has asked, as far as is known here. */
+  /** Returns the number of questions of an attempt that this state records. */
   askedBy(attempt: string): number {
     return this.#questions.filter((asked) => asked === attempt).length;
   }
@@ -39,12 +39,12 @@ export class StateContent {
     return this.#packed;
   }
 
-  /** Bytes of what would be stored. */
+  /** Size of the archive that would be stored, bytes. */
   get bytes(): number {
     return this.pack().bytes;
   }
 
-  /** As `pack`, but refused like a directory that is too large. */
+  /** Packs like `pack`; throws `StateTooLarge` when the archive has more than `maxBytes`. */
   packWithin(maxBytes: number): PackedState {
     if (this.bytes <= maxBytes) return this.pack();
     const message = `the state has ${this.bytes} bytes; at most ${maxBytes} can be stored (simulated)`;

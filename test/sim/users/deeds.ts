@@ -9,11 +9,11 @@ import { aPlan, someHistory, someLimits, someRules, someSession, TIERS } from '.
 import { NAMESPACES, type Users } from './users.ts';
 import { create, decide, edit, give, note, nothing } from './writes.ts';
 
-/** Something that people do. `weight`: how often beside the others. */
+/** An action of a user. `weight` is its relative frequency. */
 interface Deed {
   name: string;
   weight: number;
-  /** A number that no other deed has. */
+  /** Does the deed; no other deed has the same `number`. */
   do(users: Users, number: number): Promise<unknown> | undefined;
 }
 
@@ -24,7 +24,7 @@ export const deeds: readonly Deed[] = [
     do(users, number) {
       const { server, dice, maxSessions } = users;
       if (server.list(sessions).length >= maxSessions) return undefined;
-      // Few names, so that a name is often used again.
+      // Names are few, so that one is often used again.
       const name = `s${dice.int(1, maxSessions)}`;
       const spec = someSession(users, number);
       return create(server, sessions, dice.pick(NAMESPACES), name, spec);
@@ -150,7 +150,7 @@ export const deeds: readonly Deed[] = [
       const spec = { image: `runner:${dice.int(1, 9)}` };
       const rules = dice.stream(`rules ${number}`);
       if (!rules.chance(0.2)) return edit(server, sessionclasses, sessionClass, { ...spec, ...someRules(rules) });
-      // Deleted by mistake, and applied again.
+      // The class is deleted by mistake and applied again.
       const { name } = sessionClass.metadata;
       const { maxTimeouts: _, redact: _r, ...sound } = sessionClass.spec;
       scheduler.after(rules.skewed(1000, 60_000), undefined, `user: class ${name} again`, () => {

@@ -7,7 +7,7 @@ import type { Scheduler } from '../scheduler.ts';
 import type { Trace } from '../trace.ts';
 import { NAMESPACES } from './users.ts';
 
-/** Refused, because another was faster. */
+/** Ignores a refusal, because another write was faster. */
 const nothing = () => undefined;
 
 /** ConfigMaps with files of agents, in each namespace. */
@@ -15,13 +15,13 @@ const CONFIG_MAPS = ['files-1', 'files-2'] as const;
 /** Name of the one file in each. */
 const FILE = 'content';
 
-/** What the file of an archive says; it tells every ConfigMap and edit apart. */
+/** Pattern of a file's content, which is different for every ConfigMap and edit. */
 export const CONTENT = /content \S+ \d+;/;
 
-/** What a ConfigMap with this content holds. */
+/** Returns the data of a ConfigMap with this content. */
 export const holding = (content: string) => ({ data: { [FILE]: content } });
 
-/** Files of a session's agent: often none, else those of one ConfigMap or of both. */
+/** Draws the files of a session's agent: none, or those of one ConfigMap or of both. */
 export function someFiles(dice: Dice): AgentFile[] {
   return CONFIG_MAPS.filter(() => dice.chance(0.4)).map((configMap, index) => ({
     configMap,
@@ -36,7 +36,7 @@ interface Surroundings {
   dice: Dice;
 }
 
-/** People who create, edit, label and delete ConfigMaps with files, until told to stop. */
+/** Users who create, edit, label and delete ConfigMaps with files, until `end`. */
 export class FileOwners {
   readonly #here: Surroundings;
   readonly #everyMs: number;
@@ -49,7 +49,7 @@ export class FileOwners {
     this.#next();
   }
 
-  /** Everything that a session waits for is there from now on, and stays as it is. */
+  /** Ends the changes and writes all ConfigMaps, so that every session gets its files. */
   end(): void {
     this.#over = true;
     for (const namespace of NAMESPACES) for (const name of CONFIG_MAPS) this.#put(namespace, name, true);

@@ -3,11 +3,11 @@ import type { Dice } from '../random.ts';
 import { someFiles } from './files.ts';
 import { ANY_IMAGE, CLASSES, type Users } from './users.ts';
 
-/** What people ask for: sessions, limits, turns, drawn. */
+/** Random sessions, limits and turns that users ask for. */
 
 export const TIERS = ['gold', 'iron'] as const;
 
-/** What an administrator allows at once, and for how long. */
+/** Draws an administrator's limits for a class. */
 export function someLimits(dice: Dice) {
   const few = () => dice.int(1, 3);
   const tiers = dice.chance(0.4) ? [{ selector: { matchLabels: { tier: dice.pick(TIERS) } }, maxRunning: few() }] : [];
@@ -19,7 +19,7 @@ export function someLimits(dice: Dice) {
   };
 }
 
-/** Defaults of a class for what sessions leave open, ceilings that may refuse what they say, a pattern that cannot work. */
+/** Draws a class's default timeouts, maximum timeouts that may refuse a session's own, and an invalid pattern. */
 export function someRules(dice: Dice) {
   const some = (probability: number, from: number, to: number) =>
     dice.chance(probability) ? `${dice.int(from, to)}s` : null;
@@ -29,13 +29,13 @@ export function someRules(dice: Dice) {
     redact: dice.chance(0.2) ? ['(a+)+b'] : null,
   };
 }
-/** What of those keeps sessions from running. */
+/** Patch that removes the rules which can keep sessions from running. */
 export const NO_RULES = { maxTimeouts: null, redact: null };
 
-/** One in so many sessions has an image that knows nothing of Berth. */
+/** Every sixth session has an image that knows nothing of Berth. */
 const PLAIN_EVERY = 6;
 
-/** A session; `number` is that of the deed. */
+/** Draws a session; `number` is that of the deed. */
 export function someSession(users: Users, number: number): object {
   const sessionClass = users.dice.pick(CLASSES);
   const session = aSession(users, number);
@@ -48,7 +48,7 @@ export function someSession(users: Users, number: number): object {
   return { class: ANY_IMAGE, ...rest, timeouts: others };
 }
 
-/** Everything of a session beside its class. */
+/** Draws the spec of a session, without its class. */
 function aSession(users: Users, number: number) {
   const { dice, groupLimit, session } = users;
   const one = dice.chance(0.2);

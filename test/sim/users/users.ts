@@ -14,14 +14,14 @@ export interface Users {
   dice: Dice;
   server: SimServer;
   trace: Trace;
-  /** How many sessions they have at the same time. */
+  /** Maximum number of sessions at the same time. */
   maxSessions: number;
-  /** Turns of the group that run at once, by most of its sessions. */
+  /** Limit of the concurrency group in most of its sessions. */
   groupLimit: number;
-  /** What is the same in all sessions. */
+  /** Fields that are the same in all sessions. */
   session: object;
-  /** Draws the files of sessions' agents; absent: no agent has any. */
+  /** Dice for the files of sessions' agents; absent: no agent has files. */
   files?: Dice | undefined;
-  /** All sessions are of the class any-image. */
+  /** True when all sessions are of the class any-image. */
   onlyAnyImage: boolean;
 }

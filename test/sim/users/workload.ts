@@ -11,10 +11,10 @@ import { NO_RULES } from './specs.ts';
 import type { Users } from './users.ts';
 import { create, decide, edit } from './writes.ts';
 
-/** What a turn says that could not keep its state. */
+/** Error message of a turn whose state was too large to be stored. */
 const TOO_LARGE = /the state has \d+ bytes/;
 
-/** People who do one thing after the other, until told to stop. */
+/** Users who do one deed after the other, until `end`. */
 export class Workload {
   readonly #users: Users;
   readonly #everyMs: number;
@@ -25,14 +25,14 @@ export class Workload {
   constructor(users: Users, everyMs: number, only?: readonly string[]) {
     this.#users = users;
     this.#everyMs = everyMs;
-    // Without sessions and turns there is nothing to see.
+    // The first two deeds, which create sessions and give turns, are always there.
     this.#drawn = deeds.filter(({ name }, index) => index < 2 || (only ? only.includes(name) : users.dice.chance(0.7)));
     this.#next();
   }
 
   /**
-   * Nobody wants anything new; what was held is let go of, nothing is kept back, whoever asks is answered, and whoever has too
-   * much state, which keeps its pod for ever, is told to have less.
+   * Ends the deeds and removes what keeps sessions from settling: holds are released, no idle session is kept, requests
+   * are decided on. A session whose state is too large would keep its pod for ever, so a turn shrinks the state.
    */
   end(): void {
     const { server } = this.#users;
@@ -45,11 +45,11 @@ export class Workload {
     void edit(this.#users.server, sessionclasses, sessionClass, { minIdle: 0, ...NO_RULES });
   }
 
-  /** Every request is decided on some time, and every hold released: also of what was asked for a moment before the end. */
+  /** Decides on every request and releases every hold, repeatedly, because some appear only after the end. */
   #answer(): void {
     const { scheduler, dice, server } = this.#users;
     scheduler.after(dice.int(1000, 10_000), undefined, 'somebody who answers', () => {
-      // A class that was deleted before the end can be created again after it, as it was.
+      // A class that was deleted before the end may be created again after it, with its old fields.
       for (const one of server.list(sessionclasses)) if (one.spec.minIdle) this.#relax(one);
       for (const session of server.list(sessions)) {
         if (session.spec.suspend) void edit(server, sessions, session, { suspend: false });
@@ -70,7 +70,7 @@ export class Workload {
 
   #next(): void {
     const { scheduler, dice, trace } = this.#users;
-    // In bursts: much at once, then nothing for a while.
+    // Deeds come in bursts, with pauses between them.
     const pause = dice.chance(0.3) ? 0.02 : 1.5;
     scheduler.after(this.#everyMs * pause * 2 * dice.uniform(), undefined, 'somebody', () => {
       if (this.#over) return;

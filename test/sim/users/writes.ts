@@ -11,11 +11,11 @@ import type { SimServer } from '../api/server.ts';
 import { aPlan } from './specs.ts';
 import type { Users } from './users.ts';
 
-/** What people do to single objects, as with kubectl. */
+/** Writes of users to single objects, as with kubectl. */
 
 type Kind = typeof sessions | typeof turns | typeof sessionclasses | typeof approvals;
 
-/** Refused, because the name is taken or the object is gone: then it is as if nothing had been asked. */
+/** Ignores a refusal, because the name is taken or the object is gone. */
 export const nothing = () => undefined;
 
 export function create(server: SimServer, kind: Kind, namespace: string | undefined, name: string, spec: object) {
@@ -53,7 +53,7 @@ export function give(users: Users, session: StoredSession, name: string, timeout
   return create(users.server, turns, session.metadata.namespace, name, spec);
 }
 
-/** Decides on what a turn asks, or on something that it does not. */
+/** Creates a decision on a turn's request, or on one that it has not made. */
 export function decide({ server, dice }: Users, { metadata }: StoredTurn, name: string, requestId = 'none') {
   return create(server, approvals, metadata.namespace, name, {
     turn: metadata.name,

@@ -251,9 +251,9 @@ export class Simulation {
     for (const name of [...CLASSES, ANY_IMAGE]) {
       const drawn = this.#dice.chance(0.5) ? someLimits(this.#dice) : {};
       const limits = { ...drawn, ...this.#options.focus?.sessionClass };
-      const plain = name === ANY_IMAGE ? { runner: 'None', image: 'any' } : {};
+      const runnerless = name === ANY_IMAGE ? { runner: 'None', image: 'any' } : {};
       const ofFiles = this.#installation.agentFiles && name !== ANY_IMAGE ? ['agent.files'] : [];
-      const spec = { agent: { command: ['agent'] }, overrides: [...overrides, ...ofFiles], ...plain, ...limits };
+      const spec = { agent: { command: ['agent'] }, overrides: [...overrides, ...ofFiles], ...runnerless, ...limits };
       await create(server, sessionclasses, undefined, name, spec);
     }
     await this.#kubelets.nodes.furnish();

@@ -54,7 +54,7 @@ export interface Run {
   timeoutMs: number;
   stallMs: number;
   /** True for a run in a runnerless pod. */
-  isPlain: boolean;
+  isRunnerless: boolean;
   plan: Plan;
   startedAt: number;
   /** Milliseconds on the turn's clock, which stands still while the agent waits for a decision. */

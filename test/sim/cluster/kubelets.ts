@@ -9,10 +9,10 @@ import type { Process } from '../scheduler.ts';
 import type { SimContainer } from './container.ts';
 import type { KubeletOptions, Node, PodRates } from './kubelet-options.ts';
 import { Nodes } from './nodes.ts';
-import { PlainContainer } from './plain-container.ts';
-import { plainWork } from './plain-work.ts';
 import { Container } from './pod.ts';
 import { podStatus, type SimPod, scheduled, second } from './pod-status.ts';
+import { RunnerlessContainer } from './runnerless-container.ts';
+import { runnerlessWork } from './runnerless-work.ts';
 
 /** Rates of a world without pod misfortunes. */
 export const NO_POD_FAULTS: PodRates = { unschedulable: 0, image: 0, slow: 0, crash: 0, breaks: 0, logLost: 0 };
@@ -231,10 +231,10 @@ export class Kubelets {
       onExit: () => this.#publishSoon(pod),
     };
     const object = this.#object(pod);
-    const work = object && plainWork(object);
+    const work = object && runnerlessWork(object);
     if (!work) return new Container({ ...common, breaks: () => rates().breaks });
     const turn = () => server.list(turns).find(({ metadata }) => metadata.uid === work.turn);
-    return new PlainContainer({ ...common, work, attempt: () => turn()?.status?.attempt ?? 1 });
+    return new RunnerlessContainer({ ...common, work, attempt: () => turn()?.status?.attempt ?? 1 });
   }
 
   /** Stops a pod that is being deleted: its container gets its grace period, then the object is removed. */

@@ -93,7 +93,7 @@ export class Container implements SimContainer {
           restored: restored !== undefined,
           timeoutMs: turn.timeoutMs,
           stallMs: turn.stallMs ?? Number.POSITIVE_INFINITY,
-          isPlain: false,
+          isRunnerless: false,
           plan: turn.input as Plan,
           startedAt: process.monotonic(),
           ranMs: 0,

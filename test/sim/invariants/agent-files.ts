@@ -15,9 +15,9 @@ const CONFIG_MAPS = storageOf(configMaps);
 
 /** An agent runs with the files that the status of its incarnation records: those of every ConfigMap that it names. */
 export const recordedFiles: MakeInvariant = (facts) => ({
-  runStarted({ sessionUID, incarnation, podUID, files, isPlain }) {
+  runStarted({ sessionUID, incarnation, podUID, files, isRunnerless }) {
     const session = facts.session(sessionUID);
-    if (!session || isPlain || session.status?.incarnation !== incarnation) return;
+    if (!session || isRunnerless || session.status?.incarnation !== incarnation) return;
     const { spec, status, metadata } = session;
     const given = files.map((content) => filesDigest(holding(content)));
     const recorded = spec.agent?.files?.map(

@@ -4,14 +4,14 @@ import { LABEL_SESSION_UID } from '../../../core/resources/names.ts';
 import type { Change } from '../../../local/apiserver/store/versioned.ts';
 import { SESSIONS } from './facts.ts';
 import type { MakeInvariant } from './invariant.ts';
-import { knewLimits, Places } from './places.ts';
+import { knewLimits, Slots } from './slots.ts';
 
 /**
  * Pods that are not gone and sessions that were admitted never exceed a limit. A limit is in force for a place when it has
  * held at any time since the controller that asked for the place was last shown limits: one that is lowered later drains.
  */
 export const capacity: MakeInvariant = (facts, limits) => {
-  const places = new Places(facts, limits);
+  const slots = new Slots(facts, limits);
   /** Pod → until when whoever admitted its session knew the limits. */
   const admitted = new Map<string, number>();
   const { server } = facts;
@@ -31,20 +31,20 @@ export const capacity: MakeInvariant = (facts, limits) => {
     if (!podName || podName === (previous as unknown as StoredSession | undefined)?.status?.podName) return undefined;
     const pod = `${namespace}/${podName}`;
     const call = facts.callBehind(change);
-    if (call) admitted.set(pod, knewLimits(facts, places.asked(call.process, pod) ?? call));
+    if (call) admitted.set(pod, knewLimits(facts, slots.asked(call.process, pod) ?? call));
     return server.get(pods, namespace, podName) ? undefined : pod;
   };
 
   return {
-    sent: places.sent,
+    sent: slots.sent,
     committed(change) {
-      places.committed(change);
+      slots.committed(change);
       const pod = takes(change);
       if (pod === undefined) return;
-      const taken = places.taken();
+      const taken = slots.taken();
       for (const what of taken.get(pod) ?? []) {
         const count = [...taken.values()].filter((scopes) => scopes.includes(what)).length;
-        const limit = Math.max(...places.limits(what, admitted.get(pod) ?? facts.kubelets.now));
+        const limit = Math.max(...slots.limits(what, admitted.get(pod) ?? facts.kubelets.now));
         if (count > limit) facts.fail('capacity', `${count} running slots of ${what} are taken, the limit is ${limit}`);
       }
     },

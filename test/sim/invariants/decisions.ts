@@ -39,8 +39,8 @@ export const toldOfRestoration: MakeInvariant = (facts) => {
   const podsOf = new Map<string, Set<string>>();
   const greeted = new Set<string>();
   return {
-    runStarted({ sessionUID, podUID, decision, restored, turn, isPlain }) {
-      if (isPlain) return;
+    runStarted({ sessionUID, podUID, decision, restored, turn, isRunnerless }) {
+      if (isRunnerless) return;
       const before = podsOf.get(sessionUID) ?? new Set();
       podsOf.set(sessionUID, before.add(podUID));
       const name = facts.turns.get(turn)?.metadata.name ?? turn;

@@ -5,7 +5,7 @@ import type { ControllerCall } from '../observer.ts';
 import { CLOCK_MS } from './clocks.ts';
 import { BLOBS } from './facts.ts';
 import type { MakeInvariant } from './invariant.ts';
-import { Looks } from './looks.ts';
+import { LiveReads } from './live-reads.ts';
 import { isLater } from './states.ts';
 
 /** Nothing stored is removed while it is younger: it may belong to a commit that is under way. */
@@ -32,7 +32,7 @@ export const history: MakeInvariant = (facts) => ({
  * that was given before the last look.
  */
 export const expired: MakeInvariant = (facts) => {
-  const looks = new Looks(facts);
+  const reads = new LiveReads(facts);
   const created = new Map<string, number>();
   const since = new Map<string, { phase: string | undefined; at: number }>();
   const sentAt = new WeakMap<ControllerCall, number>();
@@ -49,7 +49,7 @@ export const expired: MakeInvariant = (facts) => {
       since.set(uid, { phase, at: (call && sentAt.get(call)) ?? server.clock.now() });
     },
     called(call) {
-      looks.called(call);
+      reads.called(call);
       const { verb, resource, namespace, name, process } = call;
       if (verb !== 'delete' || resource !== 'sessions') return;
       const session = server.get(sessions, namespace, name);
@@ -63,7 +63,7 @@ export const expired: MakeInvariant = (facts) => {
       if (phase !== 'Finished' && phase !== 'Suspended') fail(`which is ${phase}`);
       const age = server.clock.now() - at + CLOCK_MS;
       if (ttl && age < parseDuration(ttl)) fail(`which has been ${phase} for ${age} ms`);
-      const seen = looks.of(process, session)?.version ?? Number.POSITIVE_INFINITY;
+      const seen = reads.of(process, session)?.version ?? Number.POSITIVE_INFINITY;
       for (const { metadata, status } of facts.turnsOf(session.metadata.uid)) {
         if (!isTerminal(status?.phase) && (created.get(metadata.uid) ?? 0) <= seen)
           fail(`and turn ${metadata.name} waits`);

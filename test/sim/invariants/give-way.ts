@@ -8,7 +8,7 @@ import { CLOCK_MS } from './clocks.ts';
 import { type Facts, ownerOf, SESSIONS, TURNS } from './facts.ts';
 import type { MakeInvariant } from './invariant.ts';
 import { LastWord } from './last-word.ts';
-import { Looks } from './looks.ts';
+import { LiveReads } from './live-reads.ts';
 import { Pasts } from './past.ts';
 import { suspendedBy } from './suspended.ts';
 
@@ -69,7 +69,7 @@ class Reasons {
       gone.delete(metadata.uid);
       this.classOf.set(metadata.uid, spec.class);
       this.wants.becomes(metadata.uid, wants(session, working.has(metadata.uid)), now);
-      this.rests.becomes(metadata.uid, !working.has(metadata.uid) && this.#hasPlace(session), now);
+      this.rests.becomes(metadata.uid, !working.has(metadata.uid) && this.#hasSlot(session), now);
       this.idleMs.becomes(metadata.uid, parseDuration(spec.timeouts?.idle ?? '2h'), now);
     }
     for (const uid of gone) {
@@ -78,7 +78,7 @@ class Reasons {
     }
   }
 
-  #hasPlace({ metadata, spec, status }: StoredSession): boolean {
+  #hasSlot({ metadata, spec, status }: StoredSession): boolean {
     const pod = status?.podName ? this.#facts.server.get(pods, metadata.namespace, status.podName) : undefined;
     if (!pod || pod.metadata.deletionTimestamp || status?.phase === 'Finished') return false;
     const isReady = status?.conditions?.some((one) => one.type === 'Ready' && one.status === 'True');
@@ -99,7 +99,7 @@ function wants({ spec, status }: StoredSession, works: boolean): boolean {
  * has asked for it the last time.
  */
 export const givesWay: MakeInvariant = (facts) => {
-  const looks = new Looks(facts);
+  const reads = new LiveReads(facts);
   const lastWord = new LastWord();
   const activity = new Activity(facts);
   const reasons = new Reasons(facts);
@@ -144,13 +144,13 @@ export const givesWay: MakeInvariant = (facts) => {
     touched: activity.touched,
     heard: lastWord.heard,
     called(call) {
-      looks.called(call);
+      reads.called(call);
       const { session, pod } = suspendedBy(call, facts) ?? {};
       // Nothing ever ran in a pod that is not bound.
       const container = kubelets.container(pod?.metadata.uid ?? '');
       if (!session || !pod || !container?.bind) return;
-      const look = looks.of(call.process, session);
-      if (look?.wished || session.spec.suspend || session.spec.suspendRequest) return;
+      const read = reads.of(call.process, session);
+      if (read?.wished || session.spec.suspend || session.spec.suspendRequest) return;
       const fail = (why: string) =>
         facts.fail('gives way', `${call.name} is given up unasked by ${call.process} although ${why}`);
       if (session.spec.persistence?.state === false) return fail('it keeps no state');
@@ -158,7 +158,7 @@ export const givesWay: MakeInvariant = (facts) => {
       const known = facts.knewUntil(call, CACHES);
       const asking = facts.turnsOf(uid).find(({ status }) => status?.phase === 'AwaitingApproval');
       const idleMs = Math.min(...reasons.idleMs.since(uid, known));
-      const until = lastWord.of(call, container, look, known);
+      const until = lastWord.of(call, container, read, known);
       const rested = activity.restedMs(uid, until) + CLOCK_MS;
       if (!asking && rested >= idleMs) return;
       const moves = reasons.cordoned.since(pod.spec.nodeName ?? '', facts.knewUntil(call, ['nodes'])).includes(true);

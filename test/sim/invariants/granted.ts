@@ -25,8 +25,8 @@ export const granted: MakeInvariant = (facts) => ({
     if (waited + CLOCK_MS < toMs(status?.granted?.approval))
       fail(`waited ${waited} ms of the ${status?.granted?.approval} that it was granted for a decision`);
   },
-  runStarted({ turn, timeoutMs, stallMs, isPlain }) {
-    if (isPlain) return;
+  runStarted({ turn, timeoutMs, stallMs, isRunnerless }) {
+    if (isRunnerless) return;
     const { metadata, status } = facts.turns.get(turn) ?? {};
     const { timeout, stall } = status?.granted ?? {};
     if (toMs(timeout) === timeoutMs && toMs(stall) === stallMs) return;

@@ -22,7 +22,7 @@ export const inTime: MakeInvariant = (facts) => {
     },
     runEnded(run, { process }) {
       // Nobody in the pod keeps the time.
-      if (run.isPlain) return;
+      if (run.isRunnerless) return;
       const turn = facts.turns.get(run.turn);
       const allowed = turn && timeoutOf(turn);
       // One that is frozen does not see the time pass.

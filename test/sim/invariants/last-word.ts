@@ -1,7 +1,7 @@
 import type { SimContainer } from '../cluster/container.ts';
 import type { ControllerCall, Observer } from '../observer.ts';
 import type { Until } from './activity.ts';
-import type { Looks } from './looks.ts';
+import type { LiveReads } from './live-reads.ts';
 
 interface Said {
   process: string;
@@ -26,13 +26,18 @@ export class LastWord implements Partial<Observer> {
   };
 
   /** `knew`: up to when the caches of the controller had been shown everything. */
-  of(call: ControllerCall, { podUID, suspendedAt }: SimContainer, look: ReturnType<Looks['of']>, knew: number): Until {
+  of(
+    call: ControllerCall,
+    { podUID, suspendedAt }: SimContainer,
+    read: ReturnType<LiveReads['of']>,
+    knew: number,
+  ): Until {
     const sentAt = call.sentAt();
     if (suspendedAt === undefined) return { api: sentAt, runner: sentAt };
     const said = this.#said
       .get(podUID)
       ?.findLast(({ process, at, heardAt }) => process === call.process && at >= suspendedAt && heardAt <= sentAt);
-    const looked = look && look.at >= suspendedAt ? Math.max(look.at, knew) : sentAt;
-    return { api: looked, runner: said?.at ?? sentAt };
+    const readAt = read && read.at >= suspendedAt ? Math.max(read.at, knew) : sentAt;
+    return { api: readAt, runner: said?.at ?? sentAt };
   }
 }

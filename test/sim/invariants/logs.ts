@@ -20,15 +20,15 @@ export const logKept: MakeInvariant = (facts) => ({
     // An end that is not the runner's own word knows nothing of what the agent printed. PodLost says that it is unknown.
     if (error && (error.code === 'PodLost' || !isOwnWord(run, error)) && !OF_RESULT.has(error.code)) return;
     const isHardToRead = facts.kubelets.container(run.podUID)?.isHardToRead;
-    if (isHardToRead && (run.isPlain || error?.code === 'StateNotStored')) return;
+    if (isHardToRead && (run.isRunnerless || error?.code === 'StateNotStored')) return;
     const problem = missing(facts, turn, run);
     if (problem) facts.fail('log kept', `turn ${turn.metadata.name} ended ${phase}, and ${problem}`);
   },
 });
 
 /** The controller has the same codes for what it ends itself, as it hears nothing of the runner. */
-function isOwnWord({ end, isPlain }: Run, { code, message }: { code: string; message: string }): boolean {
-  return code === end?.code && (isPlain || message === end.message);
+function isOwnWord({ end, isRunnerless }: Run, { code, message }: { code: string; message: string }): boolean {
+  return code === end?.code && (isRunnerless || message === end.message);
 }
 
 function missing(facts: Facts, { metadata, status }: StoredTurn, { printed, startedAt }: Run): string | undefined {

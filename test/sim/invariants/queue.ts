@@ -4,7 +4,7 @@ import type { ControllerCall } from '../observer.ts';
 import { CLOCK_MS } from './clocks.ts';
 import { LEASES, SESSIONS } from './facts.ts';
 import type { MakeInvariant } from './invariant.ts';
-import { knewLimits, Places, scopes } from './places.ts';
+import { knewLimits, Slots, scopes } from './slots.ts';
 import { Waiting } from './waiting.ts';
 
 /** A position is written so often at most. */
@@ -48,41 +48,41 @@ function comesBefore(a: StoredSession, b: StoredSession): boolean {
  * it is written anew every ten seconds at most.
  */
 export const inTurn: MakeInvariant = (facts, limits) => {
-  const places = new Places(facts, limits);
+  const slots = new Slots(facts, limits);
   const waiting = new Waiting(facts);
   const { server } = facts;
   let leader: string | undefined;
   let transitions: unknown;
   let served = new Served();
-  /** Places that the leader has given and that nobody can see yet. */
+  /** Slots that the leader has given and that nobody can see yet. */
   const underWay = new Map<ControllerCall, { pod: string; scopes: readonly string[] }>();
 
   /** Whether whatever limits `waits` limits `served` too: then there was a place for it if there was one for the other. */
   const isLimitedAlike = (waits: StoredSession, given: readonly string[], since: number) =>
     scopes(waits.spec.class, waits.metadata.namespace)
-      .filter((what) => places.limits(what, since).some(Number.isFinite))
+      .filter((what) => slots.limits(what, since).some(Number.isFinite))
       .every((what) => given.includes(what));
 
   /** Whether a place for the session is left, by what is taken and what is being given. */
-  const isPlaceLeft = (session: StoredSession, since: number) => {
-    const taken = places.taken();
+  const isSlotLeft = (session: StoredSession, since: number) => {
+    const taken = slots.taken();
     for (const one of underWay.values()) taken.set(one.pod, one.scopes);
     return scopes(session.spec.class, session.metadata.namespace).every((what) => {
       const count = [...taken.values()].filter((all) => all.includes(what)).length;
-      return count < Math.max(...places.limits(what, since));
+      return count < Math.max(...slots.limits(what, since));
     });
   };
 
   const admits = (call: ControllerCall, session: StoredSession, pod: string) => {
     const { namespace, name, uid, resourceVersion } = session.metadata;
-    const first = places.asked(call.process, pod) === call;
+    const first = slots.asked(call.process, pod) === call;
     const given = scopes(session.spec.class, namespace);
     underWay.set(call, { pod, scopes: given });
     const isSeen = (call.object as StoredSession).metadata.resourceVersion === resourceVersion;
     const since = knewLimits(facts, call);
     if (first && isSeen) {
       for (const other of waiting.seenBy(call)) {
-        if (other.metadata.uid === uid || !isLimitedAlike(other, given, since) || isPlaceLeft(other, since)) continue;
+        if (other.metadata.uid === uid || !isLimitedAlike(other, given, since) || isSlotLeft(other, since)) continue;
         const theirs = other.metadata.namespace;
         const comesFirst = theirs === namespace ? comesBefore(other, session) : served.isBefore(theirs, namespace);
         if (!comesFirst) continue;
@@ -104,12 +104,12 @@ export const inTurn: MakeInvariant = (facts, limits) => {
     // The session that was decided about is gone, and another has its name: the write is refused.
     if ((call.object as StoredSession).metadata.uid !== uid) return;
     // It was found before whatever else was done first, but after the version that was looked at.
-    const looked = Number((call.object as StoredSession).metadata.resourceVersion);
+    const versionRead = Number((call.object as StoredSession).metadata.resourceVersion);
     const ahead = waiting.seenBy(call).filter((other) => {
       const isOther = other.metadata.uid !== uid && other.metadata.namespace === namespace;
-      return isOther && waiting.since(other) < looked && comesBefore(other, session);
+      return isOther && waiting.since(other) < versionRead && comesBefore(other, session);
     });
-    const decidedMsAgo = facts.kubelets.now - facts.sessionCameAt(looked);
+    const decidedMsAgo = facts.kubelets.now - facts.sessionCameAt(versionRead);
     if (position > ahead.length && position <= waiting.existing(call, decidedMsAgo).length) return;
     const names = ahead.map(({ metadata }) => metadata.name).join(', ');
     facts.fail('in turn', `session ${name} is told position ${position}; before it come ${names || 'none'}`);
@@ -138,8 +138,8 @@ export const inTurn: MakeInvariant = (facts, limits) => {
   return {
     sent(call) {
       const session = server.get(sessions, call.namespace, call.name);
-      const pod = Places.askedBy(call, session);
-      places.sent(call);
+      const pod = Slots.askedBy(call, session);
+      slots.sent(call);
       if (session && call.verb === 'replace' && call.resource === 'sessions' && call.process === leader) {
         if (pod) admits(call, session, pod);
         else positions(call, session);
@@ -154,7 +154,7 @@ export const inTurn: MakeInvariant = (facts, limits) => {
       if (uid && !error) written.set(uid, { at: facts.kubelets.now, skewMs: server.clock.skewMs });
     },
     committed(change) {
-      places.committed(change);
+      slots.committed(change);
       waiting.committed(change);
       if (change.storage === SESSIONS && change.type === 'MODIFIED') writes(change);
       if (change.storage !== LEASES) return;

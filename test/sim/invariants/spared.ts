@@ -2,7 +2,7 @@ import { approvals, type StoredTurn } from '../../../core/resources/kinds.ts';
 import { isTerminal } from '../../../core/resources/turn.ts';
 import { ownerOf, TURNS } from './facts.ts';
 import type { MakeInvariant } from './invariant.ts';
-import { Looks } from './looks.ts';
+import { LiveReads } from './live-reads.ts';
 import { suspendedBy } from './suspended.ts';
 
 /** What is deleted is named by its uid: another of its name is not meant. */
@@ -21,7 +21,7 @@ const LOSSES: ReadonlySet<string> = new Set(['PodLost', 'StartFailed']);
  * that asks, except at capacity.
  */
 export const spared: MakeInvariant = (facts) => {
-  const looks = new Looks(facts);
+  const reads = new LiveReads(facts);
   const created = new Map<string, number>();
   const reclaimed = new Set<string>();
   /** Turns that have asked, by UID, with the versions at which they began to and stopped. */
@@ -66,14 +66,14 @@ export const spared: MakeInvariant = (facts) => {
       noteAsking(turn, type !== 'DELETED', version);
     },
     called(call) {
-      looks.called(call);
+      reads.called(call);
       const { name, process } = call;
       const { session, pod } = suspendedBy(call, facts) ?? {};
       if (!session || !pod) return;
       reclaimed.add(pod.metadata.uid);
-      const look = looks.of(process, session);
-      const seen = look?.version ?? Number.POSITIVE_INFINITY;
-      const held = look?.held || session.spec.suspend;
+      const read = reads.of(process, session);
+      const seen = read?.version ?? Number.POSITIVE_INFINITY;
+      const held = read?.held || session.spec.suspend;
       const live = facts.turnsOf(session.metadata.uid).filter(({ status }) => !isTerminal(status?.phase));
       const asking = live.find(({ status }) => status?.phase === 'AwaitingApproval');
       const { uid } = session.metadata;

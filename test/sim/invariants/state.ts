@@ -34,10 +34,10 @@ export const forward: MakeInvariant = (facts) => ({
 
 function retrievable(facts: Facts, namespace: string, sessionUID: string, state: StateRef): void {
   const archive = facts.archive(namespace, sessionUID, state);
-  const place = `state ${state.incarnation}/${state.seq} of session ${sessionUID}`;
-  if ('problem' in archive) facts.fail('forward', `${place} cannot be had: ${archive.problem}`);
+  const name = `state ${state.incarnation}/${state.seq} of session ${sessionUID}`;
+  if ('problem' in archive) facts.fail('forward', `${name} cannot be had: ${archive.problem}`);
   else if (createHash('sha256').update(archive.data).digest('hex') !== state.digest)
-    facts.fail('forward', `${place} is not what its digest says`);
+    facts.fail('forward', `${name} is not what its digest says`);
 }
 
 /**

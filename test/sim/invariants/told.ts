@@ -34,10 +34,10 @@ export const toldTruly: MakeInvariant = (facts) => {
   const keyOf = (process: string, namespace: string | undefined, name: string) => `${process} ${namespace}/${name}`;
 
   /** A pod without a runner that had not started by the last live look of whoever gives it up may start before it goes. */
-  const startedSince = ({ isPlain, podUID, startedAt }: Run, change: Change): boolean => {
+  const startedSince = ({ isRunnerless, podUID, startedAt }: Run, change: Change): boolean => {
     const pod = facts.server.list(pods).find(({ metadata }) => metadata.uid === podUID);
     const { process } = facts.callBehind(change) ?? {};
-    if (!isPlain || !pod || !process) return false;
+    if (!isRunnerless || !pod || !process) return false;
     const { namespace, name } = pod.metadata;
     return startedAt > (read.get(keyOf(process, namespace, name)) ?? Number.POSITIVE_INFINITY);
   };
@@ -78,7 +78,7 @@ function contradiction(facts: Facts, turn: StoredTurn, run: Run, waited: boolean
   const code = error?.code;
   const { end } = run;
   if (end && end.outcome === phase && end.code === code) {
-    const isKnown = !run.isPlain || exitCode !== undefined || !isEndedFromOutside(facts, run);
+    const isKnown = !run.isRunnerless || exitCode !== undefined || !isEndedFromOutside(facts, run);
     if (end.exitCode !== exitCode && isKnown) return `it says exit code ${exitCode} instead of ${end.exitCode}`;
     if (!isDeepStrictEqual(end.metadata, metadata)) return 'it has other metadata';
     return end.turnCount === turnCount ? undefined : `it counts ${turnCount} turns instead of ${end.turnCount}`;
@@ -110,7 +110,7 @@ function contradiction(facts: Facts, turn: StoredTurn, run: Run, waited: boolean
     case 'ResultRejected':
       return run.plan.ends && BAD_ENDS[run.plan.ends].code === code ? undefined : 'it is not too large';
     case 'MissingEnvelope':
-      if (run.isPlain && facts.kubelets.container(run.podUID)?.isHardToRead) return undefined;
+      if (run.isRunnerless && facts.kubelets.container(run.podUID)?.isHardToRead) return undefined;
       return 'its result could be read';
     default:
       // Of a log that was rotated the state may be missing, and the result be there.

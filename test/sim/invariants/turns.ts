@@ -106,7 +106,7 @@ export const startsOnce: MakeInvariant = (facts) => ({
     const pod = facts.server.list(pods).find(({ metadata }) => metadata.uid === run.podUID);
     const goes = !pod || pod.metadata.deletionTimestamp !== undefined || !facts.session(run.sessionUID);
     // Nothing holds a pod without a runner once it was let run: one that has ended its turn is deleted right after that write.
-    const runs = phase === 'Running' || goes || (run.isPlain && isTerminal(phase));
+    const runs = phase === 'Running' || goes || (run.isRunnerless && isTerminal(phase));
     if (runs && podUID === run.podUID && attempt === run.attempt) return;
     facts.fail('starts once', `turn ${name} is started in pod ${run.podUID} while it is ${phase} in ${podUID}`);
   },

@@ -33,13 +33,13 @@ export function someRules(dice: Dice) {
 export const NO_RULES = { maxTimeouts: null, redact: null };
 
 /** Every sixth session has an image that knows nothing of Berth. */
-const PLAIN_EVERY = 6;
+const RUNNERLESS_EVERY = 6;
 
 /** Draws a session; `number` is that of the deed. */
 export function someSession(users: Users, number: number): object {
   const sessionClass = users.dice.pick(CLASSES);
   const session = aSession(users, number);
-  if (users.onlyAnyImage !== true && number % PLAIN_EVERY !== 0) {
+  if (users.onlyAnyImage !== true && number % RUNNERLESS_EVERY !== 0) {
     const files = users.files ? someFiles(users.files) : [];
     return { class: sessionClass, ...(files.length > 0 ? { agent: { files } } : {}), ...session };
   }

@@ -1,9 +1,9 @@
 import type { StoredPod } from '../../../core/kube/builtin.ts';
 import { LABEL_INCARNATION, LABEL_RUNNER, LABEL_SESSION_UID, LABEL_TURN_UID } from '../../../core/resources/names.ts';
-import type { PlainWork } from './plain-container.ts';
+import type { RunnerlessWork } from './runnerless-container.ts';
 
 /** Returns the work of a runnerless pod; undefined for a pod with a runner. */
-export function plainWork({ metadata: { labels = {} }, spec }: StoredPod): PlainWork | undefined {
+export function runnerlessWork({ metadata: { labels = {} }, spec }: StoredPod): RunnerlessWork | undefined {
   if (labels[LABEL_RUNNER] !== 'None') return undefined;
   const env = new Map(spec.containers.flatMap(({ env = [] }) => env.map(({ name, value }) => [name, value ?? ''])));
   return {

@@ -2,7 +2,7 @@ import { type StoredSession, sessions } from '../../../core/resources/kinds.ts';
 import type { ControllerCall } from '../observer.ts';
 import type { Facts } from './facts.ts';
 
-interface Look {
+interface LiveRead {
   version: number;
   /** When the session itself was read, which comes before its turns; virtual milliseconds. */
   at: number;
@@ -12,11 +12,11 @@ interface Look {
 }
 
 /** What each controller saw when it last looked for the turns of a session, live. */
-export class Looks {
+export class LiveReads {
   readonly #facts: Facts;
-  readonly #looks = new Map<string, Look>();
+  readonly #ofTurns = new Map<string, LiveRead>();
   /** When the session itself was read, and whether it was held, or its suspension wished, then. */
-  readonly #reads = new Map<string, { at: number; held: boolean; wished: boolean }>();
+  readonly #ofSessions = new Map<string, { at: number; held: boolean; wished: boolean }>();
 
   constructor(facts: Facts) {
     this.#facts = facts;
@@ -31,11 +31,11 @@ export class Looks {
     const { suspend, suspendRequest } = this.#facts.server.get(sessions, namespace, of)?.spec ?? {};
     const wished = suspend === true || suspendRequest !== undefined;
     if (isRead) {
-      this.#reads.set(key, { at: this.#facts.kubelets.now, held: suspend === true, wished });
+      this.#ofSessions.set(key, { at: this.#facts.kubelets.now, held: suspend === true, wished });
       return;
     }
-    const before = this.#reads.get(key);
-    this.#looks.set(key, {
+    const before = this.#ofSessions.get(key);
+    this.#ofTurns.set(key, {
       version: this.#facts.server.store.version,
       at: before?.at ?? this.#facts.kubelets.now,
       held: suspend === true || before?.held === true,
@@ -43,7 +43,7 @@ export class Looks {
     });
   }
 
-  of(process: string, { metadata }: StoredSession): Look | undefined {
-    return this.#looks.get(`${process} ${metadata.namespace}/${metadata.name}`);
+  of(process: string, { metadata }: StoredSession): LiveRead | undefined {
+    return this.#ofTurns.get(`${process} ${metadata.namespace}/${metadata.name}`);
   }
 }

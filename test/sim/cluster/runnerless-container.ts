@@ -9,7 +9,7 @@ import type { Exit, SimContainer } from './container.ts';
 import { StateContent } from './state-content.ts';
 
 /** The work of a runnerless pod, read from its environment and labels. */
-export interface PlainWork {
+export interface RunnerlessWork {
   turn: string;
   sessionUID: string;
   incarnation: number;
@@ -18,13 +18,13 @@ export interface PlainWork {
   markers: { start: string; end: string };
 }
 
-export interface PlainContainerOptions {
+export interface RunnerlessContainerOptions {
   name: string;
   podUID: string;
   scheduler: Scheduler;
   dice: Dice;
   observer: Observer;
-  work: PlainWork;
+  work: RunnerlessWork;
   /** Returns the current attempt of the turn. */
   attempt: () => number;
   onExit(exit: Exit): void;
@@ -34,7 +34,7 @@ export interface PlainContainerOptions {
 const TERMINATED = 143;
 
 /** The container of a runnerless pod: a program that prints its log and its result, and ends. */
-export class PlainContainer implements SimContainer {
+export class RunnerlessContainer implements SimContainer {
   readonly process: Process;
   readonly podUID: string;
   readonly content = new StateContent();
@@ -43,11 +43,11 @@ export class PlainContainer implements SimContainer {
   readonly suspendedAt = undefined;
   exit: Exit | undefined;
   isHardToRead = false;
-  readonly #options: PlainContainerOptions;
+  readonly #options: RunnerlessContainerOptions;
   /** The result between its markers. */
   #block: string | undefined;
 
-  constructor(options: PlainContainerOptions) {
+  constructor(options: RunnerlessContainerOptions) {
     this.#options = options;
     this.podUID = options.podUID;
     this.process = new Process(options.name, options.scheduler);
@@ -95,7 +95,7 @@ export class PlainContainer implements SimContainer {
       incarnation: work.incarnation,
       decision: undefined,
       restored: false,
-      isPlain: true,
+      isRunnerless: true,
       timeoutMs: Number.POSITIVE_INFINITY,
       stallMs: Number.POSITIVE_INFINITY,
       plan,

@@ -11,7 +11,7 @@ const NAMESPACES = storageOf(namespaces);
 const CLASSES = storageOf(sessionclasses);
 
 /** The running slots: who has one, who was promised one, and what limits have held since when. */
-export class Places implements Partial<Observer> {
+export class Slots implements Partial<Observer> {
   readonly #facts: Facts;
   readonly #maxRunning: number;
   readonly #limits = new Pasts<number>();
@@ -32,7 +32,7 @@ export class Places implements Partial<Observer> {
   }
 
   sent: Observer['sent'] = (call) => {
-    const pod = Places.askedBy(call, this.#facts.server.get(sessions, call.namespace, call.name));
+    const pod = Slots.askedBy(call, this.#facts.server.get(sessions, call.namespace, call.name));
     const key = `${call.process} ${pod}`;
     if (pod && !this.#asked.has(key)) this.#asked.set(key, call);
   };
@@ -43,12 +43,14 @@ export class Places implements Partial<Observer> {
     for (const { metadata, spec } of server.list(sessionclasses)) {
       const most = spec.limits?.maxRunning ?? Number.POSITIVE_INFINITY;
       this.#limits.becomes(ofClass(metadata.name), most, kubelets.now);
-      for (const place of server.list(namespaces)) {
+      for (const namespace of server.list(namespaces)) {
         const selected = (spec.limits?.namespaces ?? []).filter(({ selector }) =>
-          Object.entries(selector.matchLabels ?? {}).every(([key, value]) => place.metadata.labels?.[key] === value),
+          Object.entries(selector.matchLabels ?? {}).every(
+            ([key, value]) => namespace.metadata.labels?.[key] === value,
+          ),
         );
         const lowest = Math.min(Number.POSITIVE_INFINITY, ...selected.map((one) => one.maxRunning));
-        this.#limits.becomes(ofClassIn(metadata.name, place.metadata.name), lowest, kubelets.now);
+        this.#limits.becomes(ofClassIn(metadata.name, namespace.metadata.name), lowest, kubelets.now);
       }
     }
   };

@@ -4,9 +4,12 @@ import type { KeptFrame, SimContainer } from '../cluster/container.ts';
 import { ownerOf, SESSIONS, TURNS } from './facts.ts';
 import type { MakeInvariant } from './invariant.ts';
 
-/** The runner may forget a result or a request, with its state, once it is committed, or when it is nobody's. */
+/**
+ * A result or a request is acknowledged to the runner only after its state is stored, and after it is committed itself,
+ * unless it belongs to no current attempt.
+ */
 export const committedFirst: MakeInvariant = (facts) => {
-  /** Digests of every committed state, by session uid. */
+  /** Session uid → digests of its committed states. */
   const states = new Map<string, Set<string>>();
   const note = (session: string | undefined, digest: string | undefined) => {
     if (session && digest) states.set(session, (states.get(session) ?? new Set()).add(digest));
@@ -37,7 +40,7 @@ export const committedFirst: MakeInvariant = (facts) => {
   };
 };
 
-/** The request, or a later one of the turn, is in its status: AwaitingApproval is a commit. */
+/** Reports whether the request, or a later one of the turn, is in the turn's status. */
 function isRequestCommitted({ status }: StoredTurn, { incarnation, seq }: KeptFrame): boolean {
   const known = status?.approval;
   return known !== undefined && known.incarnation === incarnation && known.seq >= seq;

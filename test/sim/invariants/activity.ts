@@ -3,22 +3,22 @@ import { ANNOTATION_TOUCHED_AT } from '../../../core/resources/names.ts';
 import type { Observer } from '../observer.ts';
 import { type Facts, ownerOf, SESSIONS, TURNS } from './facts.ts';
 
-/** Where activity shows first: in what the API has taken, or in a pod, whose runner tells of it. */
+/** Source by which activity is first visible: an API write, or a pod, whose runner reports it. */
 type Source = 'api' | 'runner';
 
-/** Up to when activity counts, virtual milliseconds. */
+/** Times up to which activity counts, virtual milliseconds. */
 export type Until = Readonly<Record<Source, number>>;
 
 interface Moment {
   source: Source;
-  /** When it could be seen, virtual milliseconds. */
+  /** Time from which the activity was visible, virtual milliseconds. */
   seen: number;
-  /** When it was: by the API server's clock, and in virtual milliseconds. */
+  /** Time of the activity: by the API server's clock, and in virtual milliseconds. */
   wall: number;
   virtual: number;
 }
 
-/** When sessions really were active last, by the API server's clock. */
+/** Times at which sessions really were active, by the API server's clock. */
 export class Activity implements Partial<Observer> {
   readonly #facts: Facts;
   readonly #moments = new Map<string, Moment[]>();
@@ -29,13 +29,13 @@ export class Activity implements Partial<Observer> {
     this.#facts = facts;
   }
 
-  /** Milliseconds since the session was last active, as far as that could be seen by then. */
+  /** Returns the milliseconds since the session's last activity that was visible by `until`. */
   restedMs(sessionUID: string, until: Until): number {
     const seen = this.#moments.get(sessionUID)?.filter((one) => one.seen <= until[one.source]) ?? [];
     return this.#facts.server.clock.now() - Math.max(0, ...seen.map(({ wall }) => wall));
   }
 
-  /** The same, without hours that have passed unnoticed. */
+  /** Returns the virtual milliseconds since the last activity, without jumps of the wall clocks. */
   livedMs(sessionUID: string): number {
     return this.#facts.kubelets.now - Math.max(...(this.#moments.get(sessionUID) ?? []).map(({ virtual }) => virtual));
   }
@@ -46,7 +46,7 @@ export class Activity implements Partial<Observer> {
     if (storage === TURNS) this.#turn(object as unknown as StoredTurn);
   };
 
-  /** A runner counts from its binding on. */
+  /** A runner's activity begins with its binding. */
   bound: Observer['bound'] = ({ session }) => this.#now(session.uid, 'runner');
   runStarted: Observer['runStarted'] = ({ sessionUID }) => this.#now(sessionUID, 'runner');
   runEnded: Observer['runEnded'] = ({ sessionUID }) => this.#now(sessionUID, 'runner');
@@ -66,7 +66,7 @@ export class Activity implements Partial<Observer> {
     const now = `${owner} ${phase} ${attempt}`;
     if (this.#attempts.get(turn.metadata.uid) === now) return;
     this.#attempts.set(turn.metadata.uid, now);
-    // One that has ended did so when its agent did, however late that is written.
+    // A turn ended when its agent did, however late that is written.
     if (owner) this.#now(owner, 'api', Date.parse(turn.status?.finishedAt ?? ''));
   }
 

@@ -13,7 +13,7 @@ import { Pasts } from './past.ts';
 
 const CONFIG_MAPS = storageOf(configMaps);
 
-/** An agent runs with the files that the status of its incarnation records: those of every ConfigMap that it names. */
+/** An agent runs with the files that its incarnation's status records, one digest for each ConfigMap of the spec. */
 export const recordedFiles: MakeInvariant = (facts) => ({
   runStarted({ sessionUID, incarnation, podUID, files, isRunnerless }) {
     const session = facts.session(sessionUID);
@@ -31,7 +31,7 @@ export const recordedFiles: MakeInvariant = (facts) => ({
   },
 });
 
-/** A turn ends for want of files only where some were missing, and not before `timeouts.start`. */
+/** A turn ends with AgentFilesMissing only where files were missing, and not before `timeouts.start`. */
 export const awaitedFiles: MakeInvariant = (facts) => {
   const there = new Pasts<boolean>();
   return {

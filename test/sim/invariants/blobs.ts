@@ -3,7 +3,7 @@ import { storeKey } from '../../../core/resources/names.ts';
 import { BLOBS } from './facts.ts';
 import type { MakeInvariant } from './invariant.ts';
 
-/** No blob goes while something that exists names it. */
+/** No blob is deleted while an existing object names it. */
 export const keptWhileNamed: MakeInvariant = (facts) => ({
   committed({ storage, type, object }) {
     if (storage !== BLOBS || type !== 'DELETED') return;
@@ -14,7 +14,7 @@ export const keptWhileNamed: MakeInvariant = (facts) => ({
     const names = [session.status?.state?.ref];
     for (const { status } of facts.turnsOf(sessionUID)) {
       names.push(status?.outputRef, status?.log?.ref);
-      // An earlier turn's state may have been superseded.
+      // The state of an earlier turn may have been replaced by a later one.
       if (status?.state && status.state.seq === seq && facts.committed.get(sessionUID)?.ref === key) names.push(key);
     }
     if (names.includes(key)) facts.fail('kept while named', `blob ${object.metadata.name} was deleted, it is needed`);

@@ -7,16 +7,16 @@ import type { MakeInvariant } from './invariant.ts';
 import { knewLimits, Slots } from './slots.ts';
 
 /**
- * Pods that are not gone and sessions that were admitted never exceed a limit. A limit is in force for a place when it has
- * held at any time since the controller that asked for the place was last shown limits: one that is lowered later drains.
+ * Pods that are not gone and sessions that were admitted never exceed a limit. A slot is judged by the highest limit
+ * that has held since the controller that asked for it was last shown limits: a limit that is lowered later drains.
  */
 export const capacity: MakeInvariant = (facts, limits) => {
   const slots = new Slots(facts, limits);
-  /** Pod → until when whoever admitted its session knew the limits. */
+  /** Pod → the time up to which the controller that admitted its session knew the limits. */
   const admitted = new Map<string, number>();
   const { server } = facts;
 
-  /** The pod whose place the change takes, unless it was taken already. */
+  /** Returns the pod whose slot the change takes, unless the slot was taken already. */
   const takes = (change: Change): string | undefined => {
     const { storage, type, object, previous } = change;
     const { namespace, name, labels } = object.metadata;

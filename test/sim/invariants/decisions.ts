@@ -5,7 +5,7 @@ import type { MakeInvariant } from './invariant.ts';
 
 const APPROVALS = storageOf(approvals);
 
-/** An agent is told what somebody decided on what it asked, after that was written, once. */
+/** An agent is told the decision on its request once, after the decision was written to the turn. */
 export const toldOnce: MakeInvariant = (facts) => {
   const given: StoredApproval[] = [];
   const told = new Map<string, string>();
@@ -32,8 +32,8 @@ export const toldOnce: MakeInvariant = (facts) => {
 };
 
 /**
- * The first request that an agent of a later pod gets says that it is restored, unless it is told a decision. Nobody can know
- * that there was an agent before when all that is left of it were turns that never ended and are deleted.
+ * The first request to an agent in a later pod says that the agent is restored, unless it carries a decision. Earlier
+ * runs are unknown when all their turns were deleted before they ended.
  */
 export const toldOfRestoration: MakeInvariant = (facts) => {
   const podsOf = new Map<string, Set<string>>();

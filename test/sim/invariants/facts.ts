@@ -21,22 +21,22 @@ export function ownerOf(turn: StoredTurn): string | undefined {
   return turn.metadata.ownerReferences?.find(({ kind }) => kind === 'Session')?.uid;
 }
 
-/** Where the controllers keep their keys, and how much their store may hold. */
+/** Location of the controllers' keys, and the ceiling of their store. */
 interface Where {
   namespace: string;
   keys: string;
   storeCeilingBytes: number;
 }
 
-/** A store with so much room is never full. */
+/** Ceiling from which a store is never full. */
 const ROOM_BYTES = 1_000_000;
 
-/** A call of the store that is under way for so long may be given up. */
+/** Duration after which a controller may give up a call of the store. */
 const SLOW_MS = 2000;
 
 const pluralOf = (storage: string): string => storage.split('.')[0] as string;
 
-/** What has really happened so far, for invariants to compare with what is claimed. */
+/** Events that have really happened, for invariants to compare with what is claimed. */
 export class Facts {
   readonly server: SimServer;
   readonly kubelets: Kubelets;
@@ -44,20 +44,21 @@ export class Facts {
   readonly #fail: (message: string) => void;
   /** Pod → the incarnation that its runner was bound for. */
   readonly bindings = new Map<string, number>();
-  /** By turn uid, in order of their start. */
+  /** Turn uid → its runs, in order of their start. */
   readonly runs = new Map<string, Run[]>();
-  /** The highest state that any commit has shown, by session uid. */
+  /** Session uid → the latest state that any commit has shown. */
   readonly committed = new Map<string, StateRef>();
-  /** Every turn that was ever accepted, by uid, as it was last. */
+  /** Uid → the last version of every turn that was ever accepted. */
   readonly turns = new Map<string, StoredTurn>();
-  /** Every session that ever was, by uid, as it was last. */
+  /** Uid → the last version of every session that ever existed. */
   readonly sessions = new Map<string, StoredSession>();
   readonly requests = new Requests();
-  /** Storage's first word → when each version of such an object came about. */
+  /** Plural → the times at which the versions of its objects were written. */
   readonly #changes = new Map<string, { version: number; at: number }[]>();
   readonly #uncopied = new UncopiedStates();
-  /** Virtual milliseconds: when the store last failed, and since when calls of it are under way. */
+  /** Time of the store's last failure, virtual milliseconds. */
   #storeFailedAt = -1;
+  /** Call of the store that is under way → when it was sent, virtual milliseconds. */
   readonly #storing = new Map<ControllerCall, number>();
   #called: { call: ControllerCall; at: number } | undefined;
 
@@ -88,7 +89,7 @@ export class Facts {
     this.#called = { call, at: this.kubelets.now };
   }
 
-  /** The call of a controller that has made the change; undefined when it is somebody else's. */
+  /** Returns the controller's call that has made the change; undefined when no controller made it. */
   callBehind({ storage, object }: Change): ControllerCall | undefined {
     const { call, at } = this.#called ?? {};
     const { name, namespace } = object.metadata;
@@ -96,7 +97,10 @@ export class Facts {
     return isIt && pluralOf(storage) === call.resource ? call : undefined;
   }
 
-  /** Until when, in virtual milliseconds, the controller knew all that became of these kinds; as of the call, or `agoMs` before. */
+  /**
+   * Returns the virtual time up to which the controller knew all changes of these kinds, as of the call or `agoMs`
+   * before.
+   */
   knewUntil(call: ControllerCall, plurals: readonly string[], agoMs = 0): number {
     const missed = plurals.map((plural) => {
       const knew = call.knew(plural, agoMs);
@@ -105,7 +109,7 @@ export class Facts {
     return Math.min(call.sentAt(agoMs), ...missed);
   }
 
-  /** When this version of a session came about, virtual milliseconds. */
+  /** Returns when this version of a session was written, virtual milliseconds. */
   sessionCameAt(version: number): number {
     return this.#changes.get(pluralOf(SESSIONS))?.find((change) => change.version === version)?.at ?? 0;
   }
@@ -151,7 +155,7 @@ export class Facts {
     return this.server.list(sessions).find(({ metadata }) => metadata.uid === uid);
   }
 
-  /** Whether nobody has deleted it. */
+  /** Reports whether the turn is not deleted. */
   isStored({ metadata: { uid, name, namespace } }: StoredTurn): boolean {
     return this.server.get(turns, namespace, name)?.metadata.uid === uid;
   }
@@ -161,8 +165,8 @@ export class Facts {
   }
 
   /**
-   * Whether there was something that kept the controller that has made the last call from storing what was large, since
-   * that virtual time: a store that is full, has failed, or does not answer.
+   * Reports whether the controller of the last call may have been unable to store large data since that virtual time,
+   * because the store was full, failed or did not answer.
    */
   couldNotStore(since: number): boolean {
     const isSlow = [...this.#storing].some(
@@ -171,14 +175,14 @@ export class Facts {
     return this.where.storeCeilingBytes < ROOM_BYTES || this.#storeFailedAt >= since || isSlow;
   }
 
-  /** The bytes behind a store key as they are stored now; undefined with a reason when they cannot be had. */
+  /** Returns the bytes that are stored under a store key now, or the problem why they cannot be read. */
   stored(namespace: string, ref: string): { data: Buffer } | { problem: string } {
     const key = parseStoreKey(ref);
     if (!key) return { problem: `"${ref}" is no store key` };
     return decoded((part) => this.server.get(blobs, namespace, blobName(key, part)));
   }
 
-  /** The archive that a state reference stands for, opened with the installation's key. */
+  /** Returns the archive of a state reference, opened with the installation's key, or the problem. */
   archive(namespace: string, sessionUID: string, state: StateRef): { data: Buffer } | { problem: string } {
     const secret = this.server.get(secrets, this.where.namespace, this.where.keys);
     const master = secret?.data?.[state.keyId];
@@ -193,7 +197,7 @@ export class Facts {
     return data ? { data } : { problem: 'it does not open with the session key' };
   }
 
-  /** The last committed state without what somebody has deleted with its turn before the leader was told of it. */
+  /** Returns the last committed state, without states that were deleted with their turn before the leader knew them. */
   left(sessionUID: string): StateRef | undefined {
     const written = this.sessions.get(sessionUID)?.status?.state;
     return this.#uncopied.of(sessionUID).reduce((last, state) => (isLater(state, last) ? state : last), written);

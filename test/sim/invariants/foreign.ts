@@ -2,10 +2,10 @@ import { pods } from '../../../core/kube/resources.ts';
 import type { Change } from '../../../local/apiserver/store/versioned.ts';
 import type { MakeInvariant } from './invariant.ts';
 
-/** The label of what stands around and belongs to nobody here. */
+/** Label of objects that do not belong to Berth. */
 export const FOREIGN = 'sim/foreign';
 
-/** What is not Berth's is never touched. */
+/** Objects that do not belong to Berth are never changed. */
 export const untouched: MakeInvariant = (facts) => ({
   committed({ type, object }: Change) {
     if (type === 'ADDED' || !object.metadata.labels?.[FOREIGN]) return;

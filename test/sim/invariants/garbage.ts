@@ -8,10 +8,10 @@ import type { MakeInvariant } from './invariant.ts';
 import { LiveReads } from './live-reads.ts';
 import { isLater } from './states.ts';
 
-/** Nothing stored is removed while it is younger: it may belong to a commit that is under way. */
+/** Minimum age at which a blob may be removed. A younger one may belong to a commit that is under way. */
 const MIN_AGE_MS = 3_600_000;
 
-/** Of the history only what has ended, is counted, and whose state the session has is removed. */
+/** A turn of the history is removed only when it has ended, is counted, and its state is in the session's status. */
 export const history: MakeInvariant = (facts) => ({
   called({ verb, resource, namespace, name, process }) {
     if (verb !== 'delete' || resource !== 'turns') return;
@@ -28,8 +28,8 @@ export const history: MakeInvariant = (facts) => ({
 });
 
 /**
- * A session is deleted when its time has come, counted from when the word that it rests was sent, and never with a turn
- * that was given before the last look.
+ * A session is deleted once its TTL is over, counted from the sending of the write that made it Finished or Suspended.
+ * No turn that was created before the controller's last live read is deleted with it.
  */
 export const expired: MakeInvariant = (facts) => {
   const reads = new LiveReads(facts);
@@ -72,7 +72,7 @@ export const expired: MakeInvariant = (facts) => {
   };
 };
 
-/** What is stored of a session that is there is kept for a while, whatever it seems to be good for. */
+/** A blob of an existing session is kept for a minimum time, whether an object names it or not. */
 export const keptAWhile: MakeInvariant = (facts) => ({
   committed({ storage, type, object }) {
     if (storage !== BLOBS || type !== 'DELETED') return;

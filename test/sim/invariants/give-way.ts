@@ -12,25 +12,25 @@ import { LiveReads } from './live-reads.ts';
 import { Pasts } from './past.ts';
 import { suspendedBy } from './suspended.ts';
 
-/** A session that has just been active does not give way; see controller/world/activity.ts. */
+/** Time after its last activity in which a session is not preempted; see controller/world/activity.ts. */
 const JUST_ACTIVE_MS = 10_000;
-/** Who is to give way is planned once a second; see controller/capacity/plan.ts. */
+/** Interval at which preemption is planned; see controller/capacity/plan.ts. */
 const PLAN_MS = 1000;
-/** What a controller goes by. */
+/** Kinds whose caches a controller decides by. */
 const CACHES = ['sessions', 'turns', 'pods', 'sessionclasses'];
 
 const CLASSES = storageOf(sessionclasses);
 
-/** What is a reason to give up a pod unasked, or not to, as it has been at any time. */
+/** Facts for and against giving up a pod unasked, with their values at any time. */
 class Reasons {
-  /** Session → whether it would have liked a place, and whether it had one and nothing to do. */
+  /** Session → whether it wanted a slot, and whether it had one and was idle. */
   readonly wants = new Pasts<boolean>();
   readonly rests = new Pasts<boolean>();
   readonly idleMs = new Pasts<number>();
-  /** Class → how many idle sessions of it keep their pods, and how long those that ask keep theirs. */
+  /** Class → the number of idle sessions that keep their pods, and the time for which asking ones keep theirs. */
   readonly minIdle = new Pasts<number>();
   readonly windowMs = new Pasts<number>();
-  /** By node. */
+  /** Node → whether it is cordoned. */
   readonly cordoned = new Pasts<boolean>();
   readonly classOf = new Map<string, string>();
   readonly #facts: Facts;
@@ -92,11 +92,12 @@ function wants({ spec, status }: StoredSession, works: boolean): boolean {
 }
 
 /**
- * The pod of a session is given up unasked when the session was idle for its time, when its node takes no pods any more,
- * or when somebody waits for its place: then never under one that was just active, that keeps no state, that asks and has
- * not waited for its class's window, or that is among the idle ones which its class keeps. A controller goes by what it was
- * shown: what it was not shown yet, and what has changed since it last planned, is not held against it, nor activity after it
- * has asked for it the last time.
+ * A session's pod is given up unasked in three cases: the session was idle for its timeout, its node is cordoned, or
+ * another session waits for the slot (preemption). A session that keeps no state never loses its pod unasked.
+ * Preemption spares sessions that were just active, sessions that have waited for a decision for less than their
+ * class's window, and the idle sessions that their class keeps. A controller decides by what it was shown: changes that
+ * it was not shown, changes since its last plan, and activity after its last question about activity are not held
+ * against it.
  */
 export const givesWay: MakeInvariant = (facts) => {
   const reads = new LiveReads(facts);
@@ -106,7 +107,7 @@ export const givesWay: MakeInvariant = (facts) => {
   const asksSince = new Map<string, number>();
   const { server, kubelets } = facts;
 
-  /** What is wrong with giving up the pod; undefined when nothing is. */
+  /** Returns the reason why the pod must not be given up; undefined when there is none. */
   const problem = (
     session: StoredSession,
     asking: StoredTurn | undefined,
@@ -146,7 +147,7 @@ export const givesWay: MakeInvariant = (facts) => {
     called(call) {
       reads.called(call);
       const { session, pod } = suspendedBy(call, facts) ?? {};
-      // Nothing ever ran in a pod that is not bound.
+      // A pod that was never bound has run no turn.
       const container = kubelets.container(pod?.metadata.uid ?? '');
       if (!session || !pod || !container?.bind) return;
       const read = reads.of(call.process, session);

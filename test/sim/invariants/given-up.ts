@@ -1,14 +1,14 @@
 import type { MakeInvariant } from './invariant.ts';
 
-/** What a controller says of a pod that it deletes because its runner works on something. */
+/** Reason that a controller logs when it deletes a pod because its runner works on a deleted turn. */
 const FOR_WORK = 'it works on a turn that is gone';
 
 /**
- * No pod is given up for work that its runner does not have. That a run is over a controller knows once it has heard
- * anything that the runner said after the end of it.
+ * No pod is given up for work that its runner does not have. A controller knows that a run is over once it has received
+ * any message that the runner sent after the run's end.
  */
 export const givenUpForWork: MakeInvariant = (facts) => {
-  /** Pod and process → when the last word that has come was said, virtual milliseconds. */
+  /** Pod and process → the time at which the runner sent its latest message that has arrived, virtual milliseconds. */
   const heard = new Map<string, number>();
   return {
     heard({ podUID }, { process, agoMs }) {

@@ -6,8 +6,8 @@ import { TURNS } from './facts.ts';
 import type { MakeInvariant } from './invariant.ts';
 
 /**
- * A turn is granted its timeouts when it is written Running and keeps them until it has ended or goes back to the queue. Its
- * runner is told these, and nobody ends its waits before they are over.
+ * A turn is granted its timeouts when it is written Running and keeps them until it ends or goes back to the queue. Its
+ * runner is told these timeouts, and no wait for a decision ends before its timeout.
  */
 export const granted: MakeInvariant = (facts) => ({
   committed({ storage, type, object, previous }) {

@@ -2,19 +2,20 @@ import { type StoredSession, type StoredTurn, sessions, turns } from '../../../c
 import { ownerOf, SESSIONS, TURNS } from './facts.ts';
 import type { MakeInvariant } from './invariant.ts';
 
-/** Whether the turn has begun and not ended: one that asks would come back above the limit. */
+/** Reports whether the turn has begun and not ended. A turn that waits for a decision counts, because it comes back. */
 const begun = ({ status }: StoredTurn) => status?.phase === 'Running' || status?.phase === 'AwaitingApproval';
 
 const groupOf = ({ metadata, spec }: StoredSession) =>
   spec.concurrencyGroup && `${metadata.namespace}/${spec.concurrencyGroup.name}`;
 
 /**
- * Of a concurrency group never more turns have begun and not ended than the lowest limit of its sessions. A turn may have
- * been promised its part when its session was admitted: sessions that came after what its leader then knew have no say.
+ * The turns of a concurrency group that have begun and not ended never exceed the lowest limit of its sessions. The
+ * share of a turn may have been reserved when its session was admitted; limits of sessions that the leader did not know
+ * then do not count.
  */
 export const groups: MakeInvariant = (facts) => {
   const createdAt = new Map<string, number>();
-  /** Session → until when whoever admitted it knew of sessions. */
+  /** Session → the time up to which the controller that admitted it knew of sessions. */
   const knew = new Map<string, number>();
   return {
     committed(change) {

@@ -7,12 +7,12 @@ import { CLOCK_MS } from './clocks.ts';
 import { type Facts, TURNS } from './facts.ts';
 import type { MakeInvariant } from './invariant.ts';
 
-/** Milliseconds that a leg of a turn may count too many: a runner counts those that have begun. */
+/** Milliseconds by which a leg of a turn may be counted too long: a runner counts those that have begun. */
 const BEGUN_MS = 1;
 
 /** No timeout comes before its time, and no agent runs on after it. */
 export const inTime: MakeInvariant = (facts) => {
-  /** By turn and attempt: the API server's clock when its agent was started first. */
+  /** Turn and attempt → the first start of its agent, by the API server's clock. */
   const startedAt = new Map<string, number>();
   const keyOf = (turn: string, attempt: number | undefined) => `${turn} ${attempt}`;
   return {
@@ -21,11 +21,11 @@ export const inTime: MakeInvariant = (facts) => {
       if (!startedAt.has(key)) startedAt.set(key, facts.server.clock.now());
     },
     runEnded(run, { process }) {
-      // Nobody in the pod keeps the time.
+      // A runnerless pod has nothing that enforces the timeout.
       if (run.isRunnerless) return;
       const turn = facts.turns.get(run.turn);
       const allowed = turn && timeoutOf(turn);
-      // One that is frozen does not see the time pass.
+      // A frozen pod does not see the time pass.
       if (allowed === undefined || process.pausedUntil > run.startedAt) return;
       const ran = ranMs(facts, run.turn, run.attempt);
       if (ran > allowed + STOP_GRACE_MS + BEGUN_MS)
@@ -43,7 +43,7 @@ export const inTime: MakeInvariant = (facts) => {
       const allowed = timeoutOf(turn) ?? 0;
       const fail = (ran: number) => facts.fail('in time', `turn ${name} timed out after ${ran} of ${allowed} ms`);
       const run = facts.runs.get(uid)?.findLast((one) => one.podUID === podUID && one.attempt === attempt);
-      // The runner keeps the time; where it does not say so, its pod was past it.
+      // The runner enforces the timeout. Without its report, the time since the agent's start has to exceed it.
       const ran =
         run?.end?.code === 'TurnTimedOut'
           ? ranMs(facts, uid, attempt) + BEGUN_MS * (1 + run.asked.length)
@@ -53,12 +53,12 @@ export const inTime: MakeInvariant = (facts) => {
   };
 };
 
-/** By the clock of the turn, over all its legs. */
+/** Returns the milliseconds on the turn's clock, over all its legs. */
 function ranMs(facts: Facts, turn: string, attempt: number | undefined): number {
   const legs = facts.runs.get(turn)?.filter((run: Run) => run.attempt === attempt) ?? [];
   return legs.reduce((sum, leg) => sum + leg.ranMs, 0);
 }
 
-/** Milliseconds that the turn was granted. */
+/** Returns the timeout that the turn was granted, milliseconds. */
 const timeoutOf = ({ status }: StoredTurn): number | undefined =>
   status?.granted?.timeout === undefined ? undefined : parseDuration(status.granted.timeout);

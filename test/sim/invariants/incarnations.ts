@@ -3,8 +3,8 @@ import { LABEL_INCARNATION, LABEL_SESSION_UID } from '../../../core/resources/na
 import type { MakeInvariant } from './invariant.ts';
 
 /**
- * The pod of an incarnation is made after the session's status has owned it, and never again once a turn ran in one: its
- * state would have numbers that were given before.
+ * The pod of an incarnation is created after the session's status owns the incarnation. It is never created again once
+ * a turn ran in it, because its states would get numbers that were used before.
  */
 export const ownedFirst: MakeInvariant = (facts) => {
   const used = new Set<string>();
@@ -19,7 +19,7 @@ export const ownedFirst: MakeInvariant = (facts) => {
       const incarnation = Number(labels[LABEL_INCARNATION]);
       const key = `${session}/${incarnation}`;
       const present = facts.session(session);
-      // What is made for a session that has been deleted goes as it did, with whatever it stores.
+      // The pod of a deleted session is deleted like the session, with all that it stores.
       if (!present) return;
       if (used.has(key)) facts.fail('owned first', `pod ${name} is made again, and a turn ran in an earlier one`);
       const owned = present.status?.incarnation ?? 0;

@@ -69,7 +69,7 @@ const all: readonly MakeInvariant[] = [
   consistent,
 ];
 
-/** All invariants as one observer, told of everything in order. */
+/** Creates one observer that passes every event to all invariants, in their order. */
 export function invariants(facts: Facts, limits: Limits): Observer & { settled(): void } {
   const made = all.map((make) => make(facts, limits));
   return {

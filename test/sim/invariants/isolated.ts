@@ -5,7 +5,7 @@ import type { MakeInvariant } from './invariant.ts';
 
 const POLICIES = storageOf(networkPolicies);
 
-/** What a session's pod may reach is said by a NetworkPolicy before the pod is there, and as long as it is. */
+/** A NetworkPolicy selects a session's pod before the pod exists, and as long as it does. */
 export const isolated: MakeInvariant = (facts) => ({
   committed({ storage, type, object }) {
     const { name, namespace, labels } = object.metadata;

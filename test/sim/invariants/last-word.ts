@@ -11,12 +11,12 @@ interface Said {
 }
 
 /**
- * Up to when a controller that gives up a pod can know of activity. Since it told the runner to take no more turns it has
- * asked twice: the runner, which answers when its session was last active, and the API, with its second look. What comes
- * after the answers nobody can know in time. Where it has not asked, all that was before its call counts.
+ * Times up to which a controller that gives up a pod can know of activity. After it told the runner to take no more
+ * turns, it asks twice: the runner, which answers when its session was last active, and the API, by its second live
+ * read. Activity after the answers cannot be known in time. Without a question, all activity before the call counts.
  */
 export class LastWord implements Partial<Observer> {
-  /** Pod → what its runner has said of activity, to whom; in order of hearing. */
+  /** Pod → its runner's messages about activity and their receivers, in order of arrival. */
   readonly #said = new Map<string, Said[]>();
 
   heard: Observer['heard'] = ({ podUID, process }, { process: by, agoMs, onActivity }) => {
@@ -25,7 +25,7 @@ export class LastWord implements Partial<Observer> {
     this.#said.set(podUID, [...(this.#said.get(podUID) ?? []), { process: by, at: heardAt - agoMs, heardAt }]);
   };
 
-  /** `knew`: up to when the caches of the controller had been shown everything. */
+  /** Returns the times for a call that deletes a pod; `knew` is the time up to which its caches were complete. */
   of(
     call: ControllerCall,
     { podUID, suspendedAt }: SimContainer,

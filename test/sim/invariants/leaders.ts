@@ -4,11 +4,11 @@ import { type Facts, LEASES, SESSIONS, TURNS } from './facts.ts';
 import type { MakeInvariant } from './invariant.ts';
 
 /**
- * One leader gives out at a time: no write of an earlier leader to a session or a turn takes effect after a later one has
- * begun to give an index or a turn. What that later one has read would not be the last word of its predecessor.
+ * Leaders give indices and turns one after the other: no write of an earlier leader to a session or a turn takes effect
+ * after a later one has begun to give. The later leader would otherwise have decided by outdated reads.
  */
 export const oneLeader: MakeInvariant = (facts) => {
-  /** Process → the number of its last acquisition of the lease, in their order. */
+  /** Process → the number of its last acquisition of the lease, counted over all processes. */
   const acquired = new Map<string, number>();
   let acquisitions = 0;
   let holder: string | undefined;
@@ -45,7 +45,7 @@ export const oneLeader: MakeInvariant = (facts) => {
   };
 };
 
-/** What a write of a controller gives a turn: an index, or a pod to run in. One that was deleted keeps what it was given. */
+/** Describes the index or the pod that a write gives a turn; undefined for none. A deleted turn keeps both. */
 function givenBy(facts: Facts, call: ControllerCall): string | undefined {
   if (call.verb !== 'replace' || call.resource !== 'turns') return undefined;
   const was = facts.turns.get(call.object?.metadata.uid ?? '')?.status;

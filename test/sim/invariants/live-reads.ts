@@ -4,18 +4,18 @@ import type { Facts } from './facts.ts';
 
 interface LiveRead {
   version: number;
-  /** When the session itself was read, which comes before its turns; virtual milliseconds. */
+  /** Time of the read of the session itself, which comes before that of its turns; virtual milliseconds. */
   at: number;
   held: boolean;
-  /** Somebody has asked for the suspension. */
+  /** True when the spec demanded or requested a suspension. */
   wished: boolean;
 }
 
-/** What each controller saw when it last looked for the turns of a session, live. */
+/** Results of each controller's last live read of a session's turns. */
 export class LiveReads {
   readonly #facts: Facts;
   readonly #ofTurns = new Map<string, LiveRead>();
-  /** When the session itself was read, and whether it was held, or its suspension wished, then. */
+  /** Process and session → its last read of the session itself: when, and whether a suspension was set or asked for. */
   readonly #ofSessions = new Map<string, { at: number; held: boolean; wished: boolean }>();
 
   constructor(facts: Facts) {

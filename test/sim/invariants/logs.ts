@@ -4,10 +4,10 @@ import type { Run } from '../cluster/agent.ts';
 import { type Facts, TURNS } from './facts.ts';
 import type { MakeInvariant } from './invariant.ts';
 
-/** What a turn can say of a result that came, though its agent said something else. */
+/** Codes of a turn whose result arrived and could not be committed as the agent sent it. */
 const OF_RESULT: ReadonlySet<string> = new Set(['StateTooLarge', 'StateNotStored', 'StoreFull', 'ResultRejected']);
 
-/** What the agent of a turn that has a result printed is in the turn's log, or that says what was lost. */
+/** The log of a turn with a result holds what its agent printed, or says what was lost. */
 export const logKept: MakeInvariant = (facts) => ({
   committed({ storage, type, object, previous }) {
     if (storage !== TURNS || type !== 'MODIFIED') return;
@@ -17,7 +17,7 @@ export const logKept: MakeInvariant = (facts) => ({
     if (!isTerminal(phase) || isTerminal(was?.phase)) return;
     const run = facts.runs.get(turn.metadata.uid)?.findLast((one) => one.podUID === podUID && one.attempt === attempt);
     if (!run?.end || run.end.outcome === 'Asked' || !run.printed) return;
-    // An end that is not the runner's own word knows nothing of what the agent printed. PodLost says that it is unknown.
+    // An end that the runner did not report says nothing about the agent's log. PodLost means that the log is unknown.
     if (error && (error.code === 'PodLost' || !isOwnWord(run, error)) && !OF_RESULT.has(error.code)) return;
     const isHardToRead = facts.kubelets.container(run.podUID)?.isHardToRead;
     if (isHardToRead && (run.isRunnerless || error?.code === 'StateNotStored')) return;
@@ -26,7 +26,7 @@ export const logKept: MakeInvariant = (facts) => ({
   },
 });
 
-/** The controller has the same codes for what it ends itself, as it hears nothing of the runner. */
+/** Reports whether the error came from the runner. The controller uses the same codes for turns that it ends itself. */
 function isOwnWord({ end, isRunnerless }: Run, { code, message }: { code: string; message: string }): boolean {
   return code === end?.code && (isRunnerless || message === end.message);
 }

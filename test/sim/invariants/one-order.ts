@@ -5,15 +5,15 @@ import { ownerOf, SESSIONS, TURNS } from './facts.ts';
 import type { MakeInvariant } from './invariant.ts';
 
 /**
- * The turns of a session that succeeded stand in one order, also when some of them are deleted by now: no two have one
- * index, and each was begun with the state that was committed last before it.
+ * The succeeded turns of a session have one order, including those that are deleted by now: no two have the same index,
+ * and each was begun with the state that was committed last before it.
  */
 export const oneOrder: MakeInvariant = (facts) => {
   /** Session → index → the turn that has succeeded with it. */
   const succeeded = new Map<string, Map<number, StoredTurn>>();
-  /** Session → the highest index that its status has shown: nobody may forget that one, though its turn is deleted. */
+  /** Session → the highest index that its status has shown. It counts even when its turn is deleted. */
   const counted = new Map<string, number>();
-  /** Session → digests of its state before the present write: of the highest, and of what was left where a turn was deleted. */
+  /** Session → digests before the present write: of the latest state, and of the latest that no deletion has lost. */
   const states = new Map<string, { highest: string; left: string }>();
   const refused = new Map<string, string>();
 
@@ -28,7 +28,7 @@ export const oneOrder: MakeInvariant = (facts) => {
     const run = facts.runs.get(uid)?.findLast((one) => one.podUID === podUID && one.attempt === attempt);
     const from = run?.asked.at(-1) ?? run?.from;
     const { highest, left } = states.get(session) ?? { highest: EMPTY_DIGEST, left: EMPTY_DIGEST };
-    // What somebody deleted with its turn is gone, and a pod goes on from a state that was too large to be committed.
+    // A state may be lost with its deleted turn, and a pod goes on from a state that was too large to be committed.
     const allowed = [highest, left, refused.get(podUID ?? '')];
     if (from !== undefined && !allowed.includes(from))
       facts.fail(

@@ -1,13 +1,13 @@
-/** What something has been, from when on each. */
+/** History of a value, with the time from which each value held. */
 export class Past<T> {
   readonly #values: { value: T; from: number }[] = [];
 
-  /** `value` from now on; virtual milliseconds. */
+  /** Records that `value` holds from `now` on; virtual milliseconds. */
   becomes(value: T, now: number): void {
     if (this.#values.at(-1)?.value !== value) this.#values.push({ value, from: now });
   }
 
-  /** All that it has been since then, what it was at that moment included. */
+  /** Returns all values that have held since `at`, with the one that held at that moment. */
   since(at: number): T[] {
     return this.#values
       .filter((_one, index) => (this.#values[index + 1]?.from ?? Number.POSITIVE_INFINITY) >= at)
@@ -15,7 +15,7 @@ export class Past<T> {
   }
 }
 
-/** The pasts of many things. */
+/** Histories of many values, by key. */
 export class Pasts<T> {
   readonly #pasts = new Map<string, Past<T>>();
 
@@ -29,7 +29,7 @@ export class Pasts<T> {
     return this.#pasts.get(what)?.since(at) ?? [];
   }
 
-  /** Those that have been `value` at some time since then. */
+  /** Yields the keys that have had `value` at some time since `at`. */
   *everBeen(value: T, at: number): Iterable<string> {
     for (const [what, past] of this.#pasts) if (past.since(at).includes(value)) yield what;
   }

@@ -7,13 +7,13 @@ import type { MakeInvariant } from './invariant.ts';
 import { knewLimits, Slots, scopes } from './slots.ts';
 import { Waiting } from './waiting.ts';
 
-/** A position is written so often at most. */
+/** Minimum interval between two writes of a position. */
 const WRITE_MS = 10_000;
 
-/** When the leader gave places to sessions of each namespace, in its order: 1, 2, … */
+/** Order in which the leader gave slots to the namespaces: 1, 2, … */
 class Served {
   #count = 0;
-  /** Counted once for a place, and each time that it is asked for. */
+  /** Namespace → the number of the last slot, by first requests only, and by repeated requests too. */
   readonly surely = new Map<string, number>();
   readonly perhaps = new Map<string, number>();
 
@@ -23,29 +23,29 @@ class Served {
     if (first) this.surely.set(namespace, this.#count);
   }
 
-  /** Whether it was the turn of `a` before that of `b`, for sure. */
+  /** Reports whether the turn of namespace `a` certainly came before that of `b`. */
   isBefore(a: string, b: string): boolean {
     return (this.perhaps.get(a) ?? 0) < (this.surely.get(b) ?? 0);
   }
 }
 
-/** In its namespace: whether `a` comes before `b`, for sure. `b` may stand in line or only be about to. */
+/** Reports whether `a` certainly comes before `b` of the same namespace. `b` may be queued or about to be. */
 function comesBefore(a: StoredSession, b: StoredSession): boolean {
   const [priorityA, priorityB] = [a.spec.priority ?? 0, b.spec.priority ?? 0];
   if (priorityA !== priorityB) return priorityA > priorityB;
   const since = (session: StoredSession) => {
     const { queue, incarnation } = session.status ?? {};
-    // One that is woken has waited since the turn that wakes it.
+    // A suspended session waits since the turn that wakes it.
     return queue?.since ?? (incarnation ? undefined : session.metadata.creationTimestamp);
   };
   return Date.parse(since(a) ?? '') < Date.parse(since(b) ?? '');
 }
 
 /**
- * A place is given to whoever comes first: round robin over namespaces, then priority, then age. Whenever a leader gives
- * the last place that a session in line could have, it is not that session's turn; one that its own class, group or an
- * earlier failure holds back is passed over. And the position of one that waits counts all who are sure to come before it;
- * it is written anew every ten seconds at most.
+ * Slots are given in order: round robin over namespaces, then priority, then age. A leader gives the last slot that a
+ * queued session could have only when that session does not come first. A session that its class, its group or an
+ * earlier failure holds back is passed over. The position of a waiting session counts all sessions that certainly come
+ * before it, and is written every ten seconds at most.
  */
 export const inTurn: MakeInvariant = (facts, limits) => {
   const slots = new Slots(facts, limits);
@@ -54,16 +54,16 @@ export const inTurn: MakeInvariant = (facts, limits) => {
   let leader: string | undefined;
   let transitions: unknown;
   let served = new Served();
-  /** Slots that the leader has given and that nobody can see yet. */
+  /** Slots that the leader has given by calls without an answer. */
   const underWay = new Map<ControllerCall, { pod: string; scopes: readonly string[] }>();
 
-  /** Whether whatever limits `waits` limits `served` too: then there was a place for it if there was one for the other. */
+  /** Reports whether every limit of `waits` also limits the given slot, which `waits` could then have had. */
   const isLimitedAlike = (waits: StoredSession, given: readonly string[], since: number) =>
     scopes(waits.spec.class, waits.metadata.namespace)
       .filter((what) => slots.limits(what, since).some(Number.isFinite))
       .every((what) => given.includes(what));
 
-  /** Whether a place for the session is left, by what is taken and what is being given. */
+  /** Reports whether a slot for the session is left, beside the taken ones and those being given. */
   const isSlotLeft = (session: StoredSession, since: number) => {
     const taken = slots.taken();
     for (const one of underWay.values()) taken.set(one.pod, one.scopes);
@@ -101,9 +101,9 @@ export const inTurn: MakeInvariant = (facts, limits) => {
     const before = session.status?.queue;
     if (position === undefined || position === before?.position) return;
     const { namespace, name, uid } = session.metadata;
-    // The session that was decided about is gone, and another has its name: the write is refused.
+    // A write for a deleted session whose name is taken by another is refused.
     if ((call.object as StoredSession).metadata.uid !== uid) return;
-    // It was found before whatever else was done first, but after the version that was looked at.
+    // The position was computed before other work of the reconcile, but after the version that was read.
     const versionRead = Number((call.object as StoredSession).metadata.resourceVersion);
     const ahead = waiting.seenBy(call).filter((other) => {
       const isOther = other.metadata.uid !== uid && other.metadata.namespace === namespace;
@@ -115,7 +115,10 @@ export const inTurn: MakeInvariant = (facts, limits) => {
     facts.fail('in turn', `session ${name} is told position ${position}; before it come ${names || 'none'}`);
   };
 
-  /** Of the present leader: session → when its position was written, as far as it knows, by two clocks. */
+  /**
+   * Session → the present leader's last acknowledged write of its position: virtual milliseconds, and the wall clock's
+   * skew.
+   */
   let written = new Map<string, { at: number; skewMs: number }>();
   const unanswered = new Map<ControllerCall, string>();
   const writes = (change: Change) => {
@@ -125,9 +128,9 @@ export const inTurn: MakeInvariant = (facts, limits) => {
     const { uid = '', name } = change.object.metadata;
     const { at, skewMs } = written.get(uid) ?? { at: Number.NEGATIVE_INFINITY, skewMs: 0 };
     const call = facts.callBehind(change);
-    // A leader whose lease was deleted may write on for a moment: that says nothing of the pace of the present one.
+    // A leader whose lease was deleted may write on for a moment. Its writes do not count.
     if (call?.process !== leader) return;
-    // A session that leaves the queue is told no position.
+    // A session that leaves the queue gets no position.
     if (call && is) unanswered.set(call, uid);
     const isAlike = was?.reason === is?.reason && server.clock.skewMs === skewMs;
     const ago = Math.round(facts.kubelets.now - at);

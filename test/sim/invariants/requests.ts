@@ -3,13 +3,13 @@ import type { StoredSession, StoredTurn } from '../../../core/resources/kinds.ts
 interface CarriedOut {
   id: string;
   afterTurn: number;
-  /** Whether there was a turn after it at any time since, if only until somebody deleted it. */
+  /** True once a later turn has existed, even if it is deleted now. */
   later: boolean;
 }
 
-/** Requests to suspend that were carried out: the session had no pod. */
+/** Requests to suspend that were carried out, so that the session had no pod. */
 export class Requests {
-  /** By session uid, the last one. */
+  /** Session uid → its last request that was carried out. */
   readonly #carriedOut = new Map<string, CarriedOut>();
 
   session({ metadata: { uid }, status }: StoredSession): void {
@@ -18,13 +18,13 @@ export class Requests {
     this.#carriedOut.set(uid, { id, afterTurn, later: false });
   }
 
-  /** One that has no place in the order yet comes after all that have one. */
+  /** Records a turn. A turn without an index comes after all that have one. */
   turn({ status }: StoredTurn, owner: string): void {
     const last = this.#carriedOut.get(owner);
     if (last && (status?.index ?? Number.POSITIVE_INFINITY) > last.afterTurn) last.later = true;
   }
 
-  /** Undefined while the request is not carried out. */
+  /** Returns the request; undefined while it is not carried out. */
   of(sessionUID: string, id: string): CarriedOut | undefined {
     const last = this.#carriedOut.get(sessionUID);
     return last?.id === id ? last : undefined;

@@ -5,7 +5,7 @@ import { isTerminal } from '../../../core/resources/turn.ts';
 import { type Facts, ownerOf } from './facts.ts';
 import type { MakeInvariant } from './invariant.ts';
 
-/** What is still to be done; empty once everything has settled. */
+/** Returns what is still to be done; empty once everything has settled. */
 export function unsettled(facts: Facts): string[] {
   const left: string[] = [];
   const { server } = facts;
@@ -46,13 +46,13 @@ function restless(facts: Facts, { metadata, spec, status }: StoredSession): stri
   if (status.phase === 'Finished' && ttlAfterFinished) return 'is to be deleted, as it is finished';
   if (status.phase === 'Suspended' && ttlAfterSuspended) return 'is to be deleted, as it is suspended';
   if (status.phase === 'Ready' && timeouts?.idle && persistence?.state !== false) return 'is to be reclaimed';
-  // After the request was carried out a turn that asked can go on, and a later one wakes the session, though it be deleted.
+  // A turn that asked, or a later turn, wakes the session again after the request was carried out, even if deleted now.
   const asked = [...facts.runs.values()].flat().some((run) => run.sessionUID === metadata.uid && run.asked.length > 0);
   const carriedOut = facts.requests.of(metadata.uid, spec.suspendRequest ?? '');
   const woken = carriedOut && (asked || carriedOut.later);
   if (spec.suspendRequest && !later && !woken && status.phase === 'Ready') return 'was asked to suspend';
   const ended = facts.turnsOf(metadata.uid).length;
-  // What a session of one turn was given besides goes with it.
+  // Further turns of a session with `turns: One` are kept until the session is deleted.
   if (spec.turns === 'Many' && history?.turns !== undefined && ended > history.turns)
     return `has ${ended} turns, ${history.turns} are kept`;
   if (spec.turns === 'Many' && (status.turns?.total ?? 0) < ended)
@@ -60,7 +60,7 @@ function restless(facts: Facts, { metadata, spec, status }: StoredSession): stri
   return undefined;
 }
 
-/** Once settled, every session says what is: its turns, its state. */
+/** Once settled, every session's status has its last state and counts its turns. */
 export const consistent: MakeInvariant = (facts) => ({
   settled() {
     for (const { metadata, status, spec } of facts.server.list(sessions)) {

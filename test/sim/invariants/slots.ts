@@ -10,12 +10,12 @@ import { Pasts } from './past.ts';
 const NAMESPACES = storageOf(namespaces);
 const CLASSES = storageOf(sessionclasses);
 
-/** The running slots: who has one, who was promised one, and what limits have held since when. */
+/** The running slots: which are taken, which are asked for, and the history of their limits. */
 export class Slots implements Partial<Observer> {
   readonly #facts: Facts;
   readonly #maxRunning: number;
   readonly #limits = new Pasts<number>();
-  /** Process and pod → the call by which it first asked for the place. */
+  /** Process and pod → the call by which the process first asked for the slot. */
   readonly #asked = new Map<string, ControllerCall>();
 
   constructor(facts: Facts, { maxRunning = Number.POSITIVE_INFINITY }: Limits) {
@@ -23,7 +23,7 @@ export class Slots implements Partial<Observer> {
     this.#maxRunning = maxRunning;
   }
 
-  /** The pod for which the call asks a place, of a session that has none; undefined when it does not. */
+  /** Returns the pod for which the call asks a slot; undefined when the call asks for none. */
   static askedBy(call: ControllerCall, session: StoredSession | undefined): string | undefined {
     const { verb, resource, object, namespace } = call;
     if (verb !== 'replace' || resource !== 'sessions' || !session || session.status?.podName) return undefined;
@@ -55,17 +55,19 @@ export class Slots implements Partial<Observer> {
     }
   };
 
-  /** The call by which the process asked for the place; the first one, as its promise stands until it is known what became of it. */
+  /**
+   * Returns the first call by which the process asked for the slot; it reserves the slot until its outcome is known.
+   */
   asked(process: string, pod: string): ControllerCall | undefined {
     return this.#asked.get(`${process} ${pod}`);
   }
 
-  /** All limits that have held since. */
+  /** Returns all limits of a scope that have held since then. */
   limits(what: string, since: number): number[] {
     return what === EVERYTHING ? [this.#maxRunning] : this.#limits.since(what, since);
   }
 
-  /** The places that are taken, by sessions that were admitted and by pods that are not gone: pod → what it counts in. */
+  /** Returns the slots taken by admitted sessions and by pods that are not gone: pod → the scopes that it counts in. */
   taken(): Map<string, readonly string[]> {
     const { server } = this.#facts;
     const taken = new Map<string, readonly string[]>();
@@ -84,13 +86,13 @@ const EVERYTHING = 'the installation';
 const ofClass = (name: string) => `class ${name}`;
 const ofClassIn = (name: string, namespace: string) => `class ${name} in ${namespace}`;
 
-/** Everything whose limit a session counts in, the widest first. */
+/** Returns the scopes whose limits a session counts in, the widest first. */
 export const scopes = (sessionClass: string, namespace: string): readonly string[] => [
   EVERYTHING,
   ofClass(sessionClass),
   ofClassIn(sessionClass, namespace),
 ];
 
-/** Until when a controller knew all limits, when it sent the call. */
+/** Returns the time up to which a controller knew all limits when it sent the call. */
 export const knewLimits = (facts: Facts, call: ControllerCall): number =>
   facts.knewUntil(call, ['sessionclasses', 'namespaces']);

@@ -5,7 +5,7 @@ import type { MakeInvariant } from './invariant.ts';
 import { LiveReads } from './live-reads.ts';
 import { suspendedBy } from './suspended.ts';
 
-/** What is deleted is named by its uid: another of its name is not meant. */
+/** A delete names its object by uid, so that a later object of the same name is spared. */
 export const byUID: MakeInvariant = (facts) => ({
   called({ verb, resource, name, uid, process }) {
     if (verb === 'delete' && uid === undefined)
@@ -13,27 +13,27 @@ export const byUID: MakeInvariant = (facts) => ({
   },
 });
 
-/** What a turn is told that its pod took with it. */
+/** Codes of a turn that was lost with its pod. */
 const LOSSES: ReadonlySet<string> = new Set(['PodLost', 'StartFailed']);
 
 /**
- * A pod that is given up to suspend its session takes no turn with it: neither one that runs, nor one that waits, nor one
- * that asks, except at capacity.
+ * A pod that is given up to suspend its session takes no running turn with it. A suspension that `spec.suspend` does
+ * not demand also spares a turn whose request is decided, and waiting turns, except those behind a turn that asks.
  */
 export const spared: MakeInvariant = (facts) => {
   const reads = new LiveReads(facts);
   const created = new Map<string, number>();
   const reclaimed = new Set<string>();
-  /** Turns that have asked, by UID, with the versions at which they began to and stopped. */
+  /** Turn uid → the versions from which and until which the turn last waited for a decision. */
   const asked = new Map<string, { session: string | undefined; from: number; until: number }>();
   const { server } = facts;
 
-  /** A turn that was given to a pod that is given up. */
+  /** Fails when the turn was lost with a pod that was given up. */
   const lost = (turn: StoredTurn) => {
     const { metadata, status } = turn;
     const { podUID = '', incarnation = 0, error } = status ?? {};
     if (!reclaimed.has(podUID) || !LOSSES.has(error?.code ?? '')) return;
-    // Perhaps it waited on, and it is a later pod that could not start.
+    // The turn may have waited on, and a later pod could not start.
     const later = facts.sessions.get(ownerOf(turn) ?? '')?.status?.incarnation ?? 0;
     if (error?.code === 'StartFailed' && later > incarnation) return;
     facts.fail(

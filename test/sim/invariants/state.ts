@@ -8,7 +8,7 @@ import { type Facts, ownerOf, SESSIONS, TURNS } from './facts.ts';
 import type { MakeInvariant } from './invariant.ts';
 import { isLater } from './states.ts';
 
-/** A session's state only moves forward, and from the moment it is named it can be had. */
+/** A session's state only moves forward, and can be read from the moment at which a status names it. */
 export const forward: MakeInvariant = (facts) => ({
   committed({ storage, type, object, previous }) {
     if (type === 'DELETED') return;
@@ -41,8 +41,8 @@ function retrievable(facts: Facts, namespace: string, sessionUID: string, state:
 }
 
 /**
- * Every run begins with the session's last committed state, in whatever pod; in the same pod with what the run before has
- * left where that was too large to be committed.
+ * Every run begins with the session's last committed state, in any pod. In the same pod it may begin with the state of
+ * the run before it, when that was too large to be committed.
  */
 export const goesOn: MakeInvariant = (facts) => {
   const refused = new Map<string, string>();
@@ -52,7 +52,7 @@ export const goesOn: MakeInvariant = (facts) => {
     },
     runStarted(run) {
       if (!facts.session(run.sessionUID)) return;
-      // The pod in which a state came about goes on from it also where it was deleted with its turn.
+      // The pod that made a state goes on from it even when the state was deleted with its turn.
       const states = [facts.committed.get(run.sessionUID), facts.left(run.sessionUID)];
       const [committed = '', left] = states.map((state) => state?.digest ?? EMPTY_DIGEST);
       if ([committed, left, refused.get(run.podUID)].includes(run.from)) return;
@@ -64,7 +64,7 @@ export const goesOn: MakeInvariant = (facts) => {
   };
 };
 
-/** A state carries the incarnation of the pod whose run left it: by another one it would count before or after its time. */
+/** A state carries the incarnation of the pod whose run left it. Another incarnation would change its order. */
 export const labelled: MakeInvariant = (facts) => ({
   committed({ storage, type, object, previous }) {
     if (storage !== TURNS || type !== 'MODIFIED') return;
@@ -82,7 +82,7 @@ export const labelled: MakeInvariant = (facts) => ({
   },
 });
 
-/** No state is larger than `persistence.maxState`; a turn that left one ends with an error which names bytes and limit. */
+/** No state is larger than `persistence.maxState`; a turn that left one ends with an error that names both sizes. */
 export const withinMaxState: MakeInvariant = (facts) => ({
   committed({ storage, type, object, previous }) {
     if (storage !== TURNS || type !== 'MODIFIED') return;

@@ -2,35 +2,36 @@ import type { StoredSession, StoredTurn } from '../../../core/resources/kinds.ts
 import type { StateRef } from '../../../core/resources/schema.ts';
 import type { ControllerCall } from '../observer.ts';
 
-/** (incarnation, seq): states only move forward in this order. */
+/** Reports whether `a` comes after `b` in the order of (incarnation, seq), in which states only move forward. */
 export function isLater(a: StateRef, b: StateRef | undefined): boolean {
   return !b || a.incarnation > b.incarnation || (a.incarnation === b.incarnation && a.seq > b.seq);
 }
 
-/** A state that its turn has and the session's status does not have yet. */
+/** A state that is in its turn's status and not yet in the session's. */
 interface Uncopied {
   turn: string;
   session: string;
   state: StateRef;
-  /** In which the turn got it, and the write by which it did. */
+  /** Version in which the turn got the state. */
   version: number;
+  /** Call that wrote the state. */
   call: ControllerCall | undefined;
-  /** In which the turn was deleted. */
+  /** Version in which the turn was deleted. */
   deletedIn?: number;
-  /** The controllers that were told of it before they were told of the deletion. */
+  /** Controllers that were told of the state before they were told of the deletion. */
   toldTo: Set<string>;
 }
 
 /**
- * States between their commit and their copy into the session's status. Who deletes the turn in between deletes its state,
- * unless the leader was told of it: by the answer to its own commit, or by the caches with which it wrote that session's
- * status.
+ * States between their commit and their copy into the session's status. The deletion of the turn in between deletes its
+ * state, unless the leader was told of the state: by the answer to its own commit, or by the caches with which it wrote
+ * that session's status.
  */
 export class UncopiedStates {
   #all: Uncopied[] = [];
   #leader: string | undefined;
 
-  /** The process has written the lease. */
+  /** Records that the process has written the lease. */
   leads(process: string): void {
     this.#leader = process;
   }
@@ -48,7 +49,7 @@ export class UncopiedStates {
     for (const one of this.#all) if (one.turn === uid) one.deletedIn = version;
   }
 
-  /** The status of a session was written. */
+  /** Records that the status of a session was written. */
   copied({ metadata: { uid }, status }: StoredSession): void {
     this.#all = this.#all.filter(({ session, state }) => session !== uid || isLater(state, status?.state));
   }
@@ -57,7 +58,7 @@ export class UncopiedStates {
     for (const one of this.#all) if (one.call === call) one.toldTo.add(call.process);
   }
 
-  /** A controller is about to write the status of the session. */
+  /** Records that a controller is about to write the status of the session. */
   writes(call: ControllerCall, session: string): void {
     const knew = call.knew('turns');
     for (const { version, deletedIn = Number.POSITIVE_INFINITY, ...one } of this.#all) {
@@ -65,7 +66,7 @@ export class UncopiedStates {
     }
   }
 
-  /** The states that the session has to have beside that in its status: without those that are lost with their turn. */
+  /** Returns the states that the session has to keep beside that in its status, without those lost with their turn. */
   of(session: string): StateRef[] {
     const isKept = ({ deletedIn, toldTo }: Uncopied) => deletedIn === undefined || toldTo.has(this.#leader ?? '');
     return this.#all.filter((one) => one.session === session && isKept(one)).map(({ state }) => state);

@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import { gunzipSync } from 'node:zlib';
 import type { StoredBlob } from '../../../core/resources/kinds.ts';
 
-/** What the parts of one key hold, joined and checked; at once, because an invariant looks at one moment. */
+/** Joins and checks the parts of one key. The function is synchronous, because an invariant judges one moment. */
 export function decoded(part: (number: number) => StoredBlob | undefined): { data: Buffer } | { problem: string } {
   const first = part(1);
   if (!first) return { problem: 'part 1 is not there' };

@@ -8,8 +8,8 @@ import { CLOCK_MS } from './clocks.ts';
 import type { Facts } from './facts.ts';
 
 /**
- * The session that is suspended by the call, with the living pod that it takes away; undefined when that is not what it does:
- * one whose lifetime is over may have been about to be suspended, and ends.
+ * Returns the session that the call suspends, with the living pod that it deletes; undefined when the call suspends
+ * none. A session that is Suspending when its lifetime is over ends instead.
  */
 export function suspendedBy(
   { verb, resource, namespace, name }: ControllerCall,

@@ -9,9 +9,9 @@ import { CLOCK_MS } from './clocks.ts';
 import { type Facts, ownerOf, TURNS } from './facts.ts';
 import type { MakeInvariant } from './invariant.ts';
 
-/** Codes of a turn that its pod took with it. */
+/** Codes of a turn that was lost with its pod. */
 const LOSSES: ReadonlySet<string> = new Set(['PodLost', 'OOMKilled', 'Evicted']);
-/** Codes that only a run brings about. */
+/** Codes that only a run can cause. */
 const OF_AGENTS: ReadonlySet<string> = new Set(['Stalled', ...Object.values(BAD_ENDS).map(({ code }) => code)]);
 /** Codes of a turn whose pod did not start. */
 const STARTS: ReadonlySet<string> = new Set([
@@ -25,15 +25,15 @@ const STARTS: ReadonlySet<string> = new Set([
 const UNSTORED: ReadonlySet<string> = new Set(['StateNotStored', 'StoreFull']);
 
 /**
- * Whatever a run came to is what its turn says: success as success, failure as failure with its code. Anything else a turn
- * says only for a reason that was really there.
+ * A turn shows the end of its run: success as success, failure as failure with its code. It shows another end only for
+ * a reason that really existed.
  */
 export const toldTruly: MakeInvariant = (facts) => {
-  /** Process and pod → when it was last read live, virtual milliseconds. */
+  /** Process and pod → the time of the last live read, virtual milliseconds. */
   const read = new Map<string, number>();
   const keyOf = (process: string, namespace: string | undefined, name: string) => `${process} ${namespace}/${name}`;
 
-  /** A pod without a runner that had not started by the last live look of whoever gives it up may start before it goes. */
+  /** Reports whether a runnerless pod started after the last live read by the controller that gave it up. */
   const startedSince = ({ isRunnerless, podUID, startedAt }: Run, change: Change): boolean => {
     const pod = facts.server.list(pods).find(({ metadata }) => metadata.uid === podUID);
     const { process } = facts.callBehind(change) ?? {};
@@ -99,12 +99,12 @@ function contradiction(facts: Facts, turn: StoredTurn, run: Run, waited: boolean
       const age = facts.server.clock.now() - Date.parse(session?.metadata.creationTimestamp ?? '');
       return lifetime && age + CLOCK_MS >= parseDuration(lifetime) ? undefined : 'its session may live on';
     }
-    // When, is for another invariant to say.
+    // The time is judged by `in time`.
     case 'TurnTimedOut':
       return phase === 'TimedOut' ? undefined : 'that is no failure of the agent';
     case 'ApprovalTimeout':
       return run.asked.length > 0 ? undefined : 'it has asked nothing';
-    // By how much, is for another invariant to say.
+    // The size is judged by `within maxState`.
     case 'StateTooLarge':
       return undefined;
     case 'ResultRejected':
@@ -113,25 +113,25 @@ function contradiction(facts: Facts, turn: StoredTurn, run: Run, waited: boolean
       if (run.isRunnerless && facts.kubelets.container(run.podUID)?.isHardToRead) return undefined;
       return 'its result could be read';
     default:
-      // Of a log that was rotated the state may be missing, and the result be there.
+      // A rotated log may lack the state and still hold the result.
       if (code === 'StateNotStored' && facts.kubelets.container(run.podUID)?.isHardToRead) return undefined;
       if (UNSTORED.has(code)) return facts.couldNotStore(run.startedAt) ? undefined : 'the store took everything';
-      // The session of one that waits for a decision may be unable to start again.
+      // A turn that waits for a decision may have a session that cannot start again.
       if (waited && !OF_AGENTS.has(code)) return undefined;
       return end ? 'that is another end' : 'it has not ended';
   }
 }
 
-/** Without a runner the exit code of a program says nothing where somebody ended its pod. */
+/** Reports whether the run's pod was deleted; the exit code of a runnerless program then says nothing. */
 function isEndedFromOutside(facts: Facts, run: Run): boolean {
   const pod = facts.server.list(pods).find(({ metadata }) => metadata.uid === run.podUID);
   return !pod || pod.metadata.deletionTimestamp !== undefined;
 }
 
-/** Whether the result is in the log of a pod that anybody could read all the time. */
+/** Reports whether the result is in the log of a pod that was readable all the time. */
 function isReadable(facts: Facts, run: Run): boolean {
   const container = facts.kubelets.container(run.podUID);
-  // A runner that was told to stop says no more than that.
+  // A runner that was told to stop reports only that.
   if (
     !container ||
     run.end === undefined ||

@@ -7,7 +7,7 @@ import type { Run } from '../cluster/agent.ts';
 import { type Facts, ownerOf, TURNS } from './facts.ts';
 import type { MakeInvariant } from './invariant.ts';
 
-/** A turn ends once and stays as it ended. */
+/** A turn ends once, and its status does not change after that. */
 export const endsOnce: MakeInvariant = (facts) => ({
   committed({ storage, type, object, previous }) {
     if (storage !== TURNS || type !== 'MODIFIED' || !previous) return;
@@ -41,7 +41,7 @@ export const inOrder: MakeInvariant = (facts) => ({
   },
 });
 
-/** What a turn says that it came to is what the agent's run in the pod it names came to. */
+/** The end that a turn shows is that of the agent's run in the pod that the turn names. */
 export const isTrue: MakeInvariant = (facts) => ({
   committed({ storage, type, object, previous }) {
     if (storage !== TURNS || type !== 'MODIFIED') return;
@@ -59,7 +59,7 @@ function untruth(facts: Facts, turn: StoredTurn): string | undefined {
   const run = all.filter((one) => one.podUID === podUID && one.attempt === attempt).at(-1);
   if (error?.code === 'PodLost' && podUID === undefined) return 'it was never given to a pod';
   if (error?.code === 'PodLost' && podUID !== undefined && facts.kubelets.isAlive(podUID)) {
-    // Its runner says so of a turn that it has stopped, or does not begin any more.
+    // The runner reports PodLost for a turn that it has stopped or does not begin any more.
     const isStopped = run ? run.end !== undefined : facts.kubelets.isTerminating(podUID);
     if (!isStopped) return `its pod ${podUID} lives`;
   }
@@ -80,7 +80,7 @@ function untruth(facts: Facts, turn: StoredTurn): string | undefined {
   return to === run.end.to ? undefined : 'its state is not that of its run';
 }
 
-/** Whether the run was never silent for as long as its session allows; a pod that is frozen says nothing. */
+/** Reports whether the run was never silent for as long as its session allows. A frozen pod is silent. */
 function isTalking(facts: Facts, turn: StoredTurn, run: Run): boolean {
   const stall = facts.session(ownerOf(turn) ?? '')?.spec.timeouts?.stall;
   const { talksMs = Number.POSITIVE_INFINITY } = run.plan;
@@ -88,13 +88,13 @@ function isTalking(facts: Facts, turn: StoredTurn, run: Run): boolean {
   return stall !== undefined && !paused && talksMs < parseDuration(stall);
 }
 
-/** An agent is started at most once for an attempt and for each decision on what it asks, in the pod that the turn names, while the turn runs. */
+/** An agent is started at most once for each attempt and each decision, in the pod that the running turn names. */
 export const startsOnce: MakeInvariant = (facts) => ({
   runStarted(run: Run) {
     const before = (facts.runs.get(run.turn) ?? []).filter(
       ({ attempt, decision }) => attempt === run.attempt && decision === run.decision,
     );
-    // As it was last, if it was deleted meanwhile.
+    // The turn's last version counts when it was deleted meanwhile.
     const turn = facts.turns.get(run.turn);
     const name = turn?.metadata.name ?? run.turn;
     if (before.length > 0)
@@ -102,10 +102,10 @@ export const startsOnce: MakeInvariant = (facts) => ({
     const most = turn?.spec.retry?.maxAttempts ?? 1;
     if (run.attempt > most) facts.fail('starts once', `turn ${name} is started for attempt ${run.attempt} of ${most}`);
     const { phase, podUID, attempt } = turn?.status ?? {};
-    // What a pod was given it may still begin until it hears that it is to go: nobody waits for that any more.
+    // A pod that is going may still begin a turn until it hears of that. Nothing waits for such a turn.
     const pod = facts.server.list(pods).find(({ metadata }) => metadata.uid === run.podUID);
     const goes = !pod || pod.metadata.deletionTimestamp !== undefined || !facts.session(run.sessionUID);
-    // Nothing holds a pod without a runner once it was let run: one that has ended its turn is deleted right after that write.
+    // A runnerless pod cannot be held once its gate is removed. It is deleted right after the write that ends its turn.
     const runs = phase === 'Running' || goes || (run.isRunnerless && isTerminal(phase));
     if (runs && podUID === run.podUID && attempt === run.attempt) return;
     facts.fail('starts once', `turn ${name} is started in pod ${run.podUID} while it is ${phase} in ${podUID}`);

@@ -3,7 +3,7 @@ import type { StoredTurn } from '../../../core/resources/kinds.ts';
 import { TURNS } from './facts.ts';
 import type { MakeInvariant } from './invariant.ts';
 
-/** What a turn shows while it has not ended is what its present attempt has used, and no more than that can have used by then. */
+/** The usage of a running turn is that of its present attempt, and no more than this can have used by then. */
 export const ownUsage: MakeInvariant = (facts) => ({
   committed({ storage, type, object, previous }) {
     if (storage !== TURNS || type !== 'MODIFIED') return;
@@ -15,7 +15,7 @@ export const ownUsage: MakeInvariant = (facts) => ({
     if (phase !== 'Running' || !usage) return;
     if (was?.attempt === attempt && isDeepStrictEqual(was?.usage, usage)) return;
     const began = facts.runs.get(turn.metadata.uid)?.find((run) => run.attempt === attempt)?.startedAt;
-    // A runner counts milliseconds that have begun.
+    // A runner counts each millisecond that has begun.
     const most = began === undefined ? 0 : facts.kubelets.now - began + 1;
     if (usage.wall * 1000 > most)
       facts.fail(

@@ -4,17 +4,17 @@ import type { ControllerCall, Observer } from '../observer.ts';
 import { type Facts, SESSIONS } from './facts.ts';
 import { Pasts } from './past.ts';
 
-/** Sessions that wait for a place as a controller surely sees it: what the order of the queue is judged by. */
+/** Sessions that certainly wait for a slot in a controller's view. They are the measure for the order of the queue. */
 export class Waiting implements Partial<Observer> {
   readonly #facts: Facts;
   readonly #exists = new Pasts<boolean>();
-  /** Object → the process that made its present version; absent where that was somebody else. */
+  /** Object → the controller process that wrote its present version; absent when no controller did. */
   readonly #writers = new Map<string, string>();
-  /** Session → the version since which it has waited, in the same place by its priority and age. */
+  /** Session → the version since which it has waited with the same rank, by its priority and age. */
   readonly #since = new Map<string, { version: number; rank: string }>();
-  /** Process and session → its calls for the session that are under way. */
+  /** Process and session → the process's calls for the session that are under way. */
   readonly #underWay = new Map<string, Set<ControllerCall>>();
-  /** The same → its last such call failed: until it is tried again the session is not in line. */
+  /** Process and session whose last such call failed. The session does not count as queued until one succeeds. */
   readonly #failed = new Set<string>();
 
   constructor(facts: Facts) {
@@ -46,12 +46,12 @@ export class Waiting implements Partial<Observer> {
     if (this.#since.get(uid)?.rank !== rank) this.#since.set(uid, { version: change.version, rank });
   };
 
-  /** The version since which the session has waited as it does. */
+  /** Returns the version since which the session has waited with its rank. */
   since({ metadata }: StoredSession): number {
     return this.#since.get(metadata.uid)?.version ?? Number.POSITIVE_INFINITY;
   }
 
-  /** Those in line for a place as the process sees it when it makes the call; for sure, so some may be left out. */
+  /** Returns the sessions that are certainly in the queue in the view of the call's process; some may be left out. */
   seenBy(call: ControllerCall): StoredSession[] {
     const { server } = this.#facts;
     const all = server.list(turns);
@@ -67,7 +67,7 @@ export class Waiting implements Partial<Observer> {
         !metadata.deletionTimestamp &&
         status.observedGeneration === metadata.generation &&
         !spec.suspend &&
-        // Whoever could not start tries again later.
+        // A session with a failed start tries again later.
         !status.startFailures &&
         !this.#mayWaitForGroup(call, session) &&
         !own.some((turn) => (turn.status?.attempt ?? 0) > 0 && !isTerminal(turn.status?.phase)) &&
@@ -79,7 +79,7 @@ export class Waiting implements Partial<Observer> {
     });
   }
 
-  /** Whether as many turns of the group as may run could have been promised to others: to each of its sessions one at most. */
+  /** Reports whether the group's limit may be reserved for other sessions, with one turn for each session at most. */
   #mayWaitForGroup(call: ControllerCall, { spec }: StoredSession): boolean {
     const group = spec.concurrencyGroup?.name;
     if (group === undefined) return false;
@@ -89,7 +89,7 @@ export class Waiting implements Partial<Observer> {
     return members.length > Math.min(...members.map((member) => member.spec.concurrencyGroup?.limit ?? 0));
   }
 
-  /** Sessions that are there, or that the process may have taken to be, when it made the call or so long before. */
+  /** Returns the sessions that existed in the view of the process when it made the call, or `agoMs` before. */
   existing(call: ControllerCall, agoMs = 0): StoredSession[] {
     const known = this.#facts.knewUntil(call, ['sessions'], agoMs);
     return [...this.#exists.everBeen(true, known)].map((uid) => this.#facts.sessions.get(uid) as StoredSession);
@@ -99,12 +99,12 @@ export class Waiting implements Partial<Observer> {
     return Number(metadata.resourceVersion) <= knew(plural) || this.#writers.get(metadata.uid) === process;
   }
 
-  /** The process and the session that the call is for, where it is for one. */
+  /** Returns the process and the session of a call; undefined when the call is for no session. */
   #subject({ process, resource, namespace, name, fieldSelector, object }: ControllerCall): string | undefined {
     const { server } = this.#facts;
     if (resource === 'sessions' && name) return `${process} ${namespace}/${name}`;
     if (resource !== 'turns') return undefined;
-    // A new status comes without the spec.
+    // A write of the status carries no spec.
     const { spec = server.get(turns, namespace, name)?.spec } = (object ?? {}) as Partial<StoredTurn>;
     const session = /^spec\.session=([^,]+)/.exec(fieldSelector ?? '')?.[1] ?? spec?.session;
     return session && `${process} ${namespace}/${session}`;

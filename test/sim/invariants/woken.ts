@@ -5,9 +5,9 @@ import { CLOCK_MS } from './clocks.ts';
 import { ownerOf, SESSIONS, TURNS } from './facts.ts';
 import type { MakeInvariant } from './invariant.ts';
 
-/** A session that has given up its pod gets another for a turn, and for nothing else. */
+/** A session that has given up its pod gets another one only for a turn. */
 export const wokenByTurns: MakeInvariant = (facts) => {
-  /** Sessions without a pod that nobody has wanted anything of since. */
+  /** Sessions that gave up their pod and have been given no turn since. */
   const asleep = new Set<string>();
   return {
     committed({ storage, type, object, previous }) {
@@ -31,12 +31,12 @@ export const wokenByTurns: MakeInvariant = (facts) => {
 };
 
 /**
- * `status.lastActiveAt` never says that there was activity where there was none. A runner says how long ago it was: by as
- * much as a word of it was under way that has come since, and by what a clock may be off, the status may be late.
+ * `status.lastActiveAt` never shows activity that did not happen. A runner reports how long ago the activity was, so
+ * the status may be late by the latency of a message that has arrived since, and by the error of a clock.
  */
 export const genuine: MakeInvariant = (facts) => {
   const activity = new Activity(facts);
-  /** Session → when words of its runner came, and how long they were under way; without those that a later one outdid. */
+  /** Session → arrival and latency of its runner's messages, without those that were no slower than a later one. */
   const words = new Map<string, { at: number; ms: number }[]>();
   const { bound, runStarted, runEnded, touched } = activity;
   return {

@@ -49,56 +49,62 @@ export interface ControllerProcess {
  * installation. A test of the controller can kill them at any moment.
  */
 export class Installation {
-  readonly home: string;
-  readonly server: ApiServer;
-  readonly client: KubeClient;
-  readonly #kubelet: Kubelet;
-  readonly #partition: Partition;
+  #home: string | undefined;
+  #server: ApiServer | undefined;
+  #client: KubeClient | undefined;
+  #kubelet: Kubelet | undefined;
+  readonly #partition = new Partition();
   readonly #env: Record<string, string>;
   readonly #controllers: ControllerProcess[] = [];
   #started = 0;
 
-  private constructor(
-    home: string,
-    server: ApiServer,
-    kubelet: Kubelet,
-    client: KubeClient,
-    partition: Partition,
-    env: Record<string, string>,
-  ) {
-    this.home = home;
-    this.server = server;
-    this.#kubelet = kubelet;
-    this.client = client;
-    this.#partition = partition;
+  /** `env`: further environment of every controller. Nothing runs before `begin`. */
+  constructor(env: Record<string, string> = {}) {
     this.#env = env;
   }
 
-  static async start(env: Record<string, string> = {}): Promise<Installation> {
+  static start(env: Record<string, string> = {}): Promise<Installation> {
+    return new Installation(env).begin();
+  }
+
+  /** Starts the API server and the kubelet. */
+  async begin(): Promise<this> {
     const home = mkdtempSync(join(tmpdir(), 'berth-installation-'));
+    this.#home = home;
     const deps = { clock: systemClock, random: systemRandom, logger: silentLogger };
     const runner = { entrypoint: [process.execPath, ...NODE_FLAGS, join(ROOT, 'runner', 'main.ts')] };
-    const kubelet = new Kubelet({
-      home,
-      images: { 'berth.local/runner': runner, 'berth.local/machine': { entrypoint: [] } },
-      ...deps,
-    });
+    const images = { 'berth.local/runner': runner, 'berth.local/machine': { entrypoint: [] } };
+    const kubelet = new Kubelet({ home, images, ...deps });
+    this.#kubelet = kubelet;
     const server = await startApiServer({ ...deps, tokens: [], pods: kubelet.handlers });
-    const partition = new Partition();
-    await kubelet.start(partition.wrap(server.store));
+    this.#server = server;
+    await kubelet.start(this.#partition.wrap(server.store));
     await installManifests(server.store, [join(ROOT, 'manifests'), join(ROOT, 'manifests', 'embedded')]);
-    const admin = join(home, 'admin.json');
     const token = server.mintToken({ username: 'admin', groups: ['system:masters', 'system:authenticated'] });
-    writeFileSync(admin, JSON.stringify(server.kubeconfig(token)));
-    const client = new KubeClient({
-      connection: await loadConnection({ path: admin }),
+    writeFileSync(this.kubeconfig, JSON.stringify(server.kubeconfig(token)));
+    this.#client = new KubeClient({
+      connection: await loadConnection({ path: this.kubeconfig }),
       clock: systemClock,
       random: systemRandom,
       log: silentLogger,
       userAgent: 'test',
       deadlineMs: PATIENCE_MS,
     });
-    return new Installation(home, server, kubelet, client, partition, env);
+    return this;
+  }
+
+  /** Folder of everything that the installation and its tests write; removed by `stop`. */
+  get home(): string {
+    return begun(this.#home);
+  }
+
+  get server(): ApiServer {
+    return begun(this.#server);
+  }
+
+  /** Client with the rights of an administrator. */
+  get client(): KubeClient {
+    return begun(this.#client);
   }
 
   get kubeconfig(): string {
@@ -159,11 +165,11 @@ export class Installation {
     // A failed test may have left the node cut off: its kubelet would wait for ever.
     this.#partition.down = false;
     await Promise.all(this.#controllers.map((controller) => controller.kill('SIGKILL')));
-    await this.client.close();
-    await this.#kubelet.stop(2_000);
-    await this.server.close();
+    await this.#client?.close();
+    await this.#kubelet?.stop(2_000);
+    await this.#server?.close();
     // Processes that were just killed may still write.
-    rmSync(this.home, { recursive: true, force: true, maxRetries: 10 });
+    if (this.#home) rmSync(this.#home, { recursive: true, force: true, maxRetries: 10 });
   }
 
   /** Returns the logs of all controllers. */
@@ -334,6 +340,11 @@ export class Installation {
     });
     return items;
   }
+}
+
+function begun<T>(part: T | undefined): T {
+  if (part === undefined) throw new Error('the installation has not begun: it is used outside of a test or a hook');
+  return part;
 }
 
 /** Returns a program that answers each turn with an envelope: `code` reads `request` and returns the envelope. */

@@ -1,19 +1,18 @@
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { afterAll, beforeAll, describe, test } from 'vitest';
+import { beforeAll, describe, test } from 'vitest';
 import { eventually } from '../../support/eventually.ts';
-import { type ControllerProcess, Installation } from '../../support/installation.ts';
+import type { ControllerProcess } from '../../support/installation.ts';
+import { installed } from '../../support/installed.ts';
 import { ASKS_ALIVE, asked, asksAndKeepsPod, decide, SCRATCH } from './support.ts';
 
 describe('an agent whose process waits for the decision', () => {
-  let cluster: Installation;
+  const cluster = installed();
   let controller: ControllerProcess;
-  beforeAll(async () => {
-    cluster = await Installation.start();
+  beforeAll(() => {
     controller = cluster.startController();
   });
-  afterAll(() => cluster.stop());
   /** What the agent was told, process by process. */
   const told = (turn: string) =>
     readFileSync(join(SCRATCH, `${turn}-alive`), 'utf8')

@@ -1,19 +1,18 @@
 import assert from 'node:assert/strict';
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
-import { afterAll, beforeAll, describe, test } from 'vitest';
+import { beforeAll, describe, test } from 'vitest';
 import { eventually } from '../../support/eventually.ts';
-import { type ControllerProcess, Installation } from '../../support/installation.ts';
+import type { ControllerProcess } from '../../support/installation.ts';
+import { installed } from '../../support/installed.ts';
 import { ASKS, asked, asksAndKeepsPod, decide, outputOf, SCRATCH } from './support.ts';
 
 describe('an agent that asks by its envelope', () => {
-  let cluster: Installation;
+  const cluster = installed();
   let controller: ControllerProcess;
-  beforeAll(async () => {
-    cluster = await Installation.start();
+  beforeAll(() => {
     controller = cluster.startController();
   });
-  afterAll(() => cluster.stop());
 
   test('is told the decision with the next request of the same turn', async () => {
     await cluster.create('asks', { agent: ASKS });

@@ -1,19 +1,15 @@
 import assert from 'node:assert/strict';
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
-import { afterAll, beforeAll, describe, test } from 'vitest';
+import { describe, test } from 'vitest';
 import { secrets } from '../../../core/kube/resources.ts';
 import { eventually } from '../../support/eventually.ts';
-import { Installation, ONE_LEADER } from '../../support/installation.ts';
+import { ONE_LEADER } from '../../support/installation.ts';
+import { installed } from '../../support/installed.ts';
 import { serverScript } from '../../support/servers.ts';
 
 describe('agents on the embedded cluster', () => {
-  let cluster: Installation;
-  beforeAll(async () => {
-    cluster = await Installation.start(ONE_LEADER);
-    cluster.startController();
-  });
-  afterAll(() => cluster.stop());
+  const cluster = installed(ONE_LEADER, { controller: true });
 
   test('a server takes turn after turn, and a new one goes on with its state after a suspension', async () => {
     const handle = `

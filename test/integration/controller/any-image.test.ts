@@ -7,7 +7,8 @@ import { pods } from '../../../core/kube/resources.ts';
 import { type SessionClass, sessionclasses } from '../../../core/resources/kinds.ts';
 import type { SessionClassSpec } from '../../../core/resources/sessionclass.ts';
 import { eventually } from '../../support/eventually.ts';
-import { type ControllerProcess, Installation } from '../../support/installation.ts';
+import type { ControllerProcess } from '../../support/installation.ts';
+import { installed } from '../../support/installed.ts';
 
 const START = '<<<BERTH_RESULT_START>>>';
 const END = '<<<BERTH_RESULT_END>>>';
@@ -15,17 +16,15 @@ const END = '<<<BERTH_RESULT_END>>>';
 const envelope = (json: string) => `echo '${START}'; echo '${json}'; echo '${END}'`;
 
 describe('runner None', () => {
-  let cluster: Installation;
+  const cluster = installed();
   let scratch: string;
   let controller: ControllerProcess;
   let number = 0;
   beforeAll(async () => {
-    cluster = await Installation.start();
     scratch = mkdtempSync(join(tmpdir(), 'berth-none-'));
     controller = cluster.startController();
   });
-  afterAll(async () => {
-    await cluster.stop();
+  afterAll(() => {
     rmSync(scratch, { recursive: true, force: true });
   });
 
@@ -334,12 +333,7 @@ describe('runner None', () => {
 });
 
 describe('runner Injected on the embedded cluster', () => {
-  let cluster: Installation;
-  beforeAll(async () => {
-    cluster = await Installation.start();
-    cluster.startController();
-  });
-  afterAll(() => cluster.stop());
+  const cluster = installed({}, { controller: true });
 
   test('runs the programs of this machine, whatever the image', async () => {
     const object = {

@@ -4,19 +4,18 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, test } from 'vitest';
 import { eventually } from '../../support/eventually.ts';
-import { type ControllerProcess, Installation, pythonAgent } from '../../support/installation.ts';
+import { type ControllerProcess, pythonAgent } from '../../support/installation.ts';
+import { installed } from '../../support/installed.ts';
 
 describe('a turn that is cancelled', () => {
-  let cluster: Installation;
+  const cluster = installed();
   let scratch: string;
   let controller: ControllerProcess;
   beforeAll(async () => {
-    cluster = await Installation.start();
     scratch = mkdtempSync(join(tmpdir(), 'berth-cancel-'));
     controller = cluster.startController();
   });
-  afterAll(async () => {
-    await cluster.stop();
+  afterAll(() => {
     rmSync(scratch, { recursive: true, force: true });
   });
 

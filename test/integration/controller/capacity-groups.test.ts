@@ -1,20 +1,19 @@
 import assert from 'node:assert/strict';
 import { mkdirSync, readdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { afterAll, beforeAll, describe, test } from 'vitest';
+import { beforeAll, describe, test } from 'vitest';
 import { type StoredSession, turns } from '../../../core/resources/kinds.ts';
 import { eventually } from '../../support/eventually.ts';
-import { type ControllerProcess, Installation, pythonAgent } from '../../support/installation.ts';
+import { type ControllerProcess, pythonAgent } from '../../support/installation.ts';
+import { installed } from '../../support/installed.ts';
 import { countRunning } from '../../support/pod-count.ts';
 
 describe('a concurrency group', () => {
-  let cluster: Installation;
+  const cluster = installed();
   let controller: ControllerProcess;
-  beforeAll(async () => {
-    cluster = await Installation.start();
+  beforeAll(() => {
     controller = cluster.startController();
   });
-  afterAll(() => cluster.stop());
 
   test('runs four turns at once unless told otherwise, refuses none and starts none twice, also when the controller is killed', async () => {
     const folder = (name: string) => {

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { afterAll, beforeAll, describe, test } from 'vitest';
+import { beforeAll, describe, test } from 'vitest';
 import { namespaceLabels } from '../../../controller/caches/namespaces.ts';
 import { KubeClient } from '../../../core/kube/client.ts';
 import { loadConnection } from '../../../core/kube/config.ts';
@@ -10,7 +10,7 @@ import type { Resource } from '../../../core/kube/types.ts';
 import type { Clock } from '../../../core/runtime.ts';
 import { silentLogger, systemClock, systemRandom } from '../../../core/system.ts';
 import { eventually } from '../../support/eventually.ts';
-import { Installation } from '../../support/installation.ts';
+import { installed } from '../../support/installed.ts';
 import { makeNamespace } from '../../support/pod-count.ts';
 
 /** Minutes pass in seconds. */
@@ -24,13 +24,11 @@ const roles: Resource = { ...GROUP, plural: 'roles', kind: 'Role' };
 const roleBindings: Resource = { ...GROUP, plural: 'rolebindings', kind: 'RoleBinding' };
 
 describe('labels of namespaces', () => {
-  let cluster: Installation;
+  const cluster = installed();
   beforeAll(async () => {
-    cluster = await Installation.start();
     await makeNamespace(cluster, 'team', { tier: 'gold' });
     await makeNamespace(cluster, 'secret', { tier: 'gold' });
   });
-  afterAll(() => cluster.stop());
   const relabel = (tier: string) =>
     cluster.client.patch(namespaces, { name: 'team' }, { metadata: { labels: { tier } } });
 

@@ -1,19 +1,19 @@
 import assert from 'node:assert/strict';
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { afterAll, afterEach, beforeAll, describe, test } from 'vitest';
+import { afterEach, beforeAll, describe, test } from 'vitest';
 import { collectionPath } from '../../../core/kube/paths.ts';
 import { namespaces } from '../../../core/kube/resources.ts';
 import { sessionclasses, sessions, turns } from '../../../core/resources/kinds.ts';
 import { eventually } from '../../support/eventually.ts';
-import { type ControllerProcess, Installation, pythonAgent } from '../../support/installation.ts';
+import { type ControllerProcess, pythonAgent } from '../../support/installation.ts';
+import { installed } from '../../support/installed.ts';
 import { makeNamespace } from '../../support/pod-count.ts';
 
 describe('the queue in front of the running slots', () => {
-  let cluster: Installation;
+  const cluster = installed();
   let folder: string;
   beforeAll(async () => {
-    cluster = await Installation.start();
     folder = join(cluster.home, 'released');
     mkdirSync(folder);
     for (const [name, labels] of [
@@ -23,7 +23,6 @@ describe('the queue in front of the running slots', () => {
       await makeNamespace(cluster, name, labels);
     }
   });
-  afterAll(() => cluster.stop());
   let controller: ControllerProcess;
   afterEach(() => controller.kill('SIGKILL'));
 

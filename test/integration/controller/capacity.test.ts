@@ -1,19 +1,16 @@
 import assert from 'node:assert/strict';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { afterAll, afterEach, beforeAll, describe, test } from 'vitest';
+import { afterEach, describe, test } from 'vitest';
 import { eventually } from '../../support/eventually.ts';
-import { type ControllerProcess, Installation, pythonAgent } from '../../support/installation.ts';
+import { type ControllerProcess, pythonAgent } from '../../support/installation.ts';
+import { installed } from '../../support/installed.ts';
 import { countPods } from '../../support/pod-count.ts';
 
 const ECHO = pythonAgent('answer(request["input"])\n');
 
 describe('a maximum of running sessions', () => {
-  let cluster: Installation;
-  beforeAll(async () => {
-    cluster = await Installation.start({ BERTH_MAX_RUNNING: '5' });
-  });
-  afterAll(() => cluster.stop());
+  const cluster = installed({ BERTH_MAX_RUNNING: '5' });
   let controller: ControllerProcess;
   afterEach(() => controller.kill('SIGKILL'));
 

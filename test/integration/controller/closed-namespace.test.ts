@@ -1,9 +1,10 @@
 import assert from 'node:assert/strict';
-import { afterAll, beforeAll, test } from 'vitest';
+import { beforeAll, test } from 'vitest';
 import type { Resource } from '../../../core/kube/types.ts';
 import { sessions } from '../../../core/resources/kinds.ts';
 import { eventually } from '../../support/eventually.ts';
-import { Installation, ONE_LEADER } from '../../support/installation.ts';
+import { ONE_LEADER } from '../../support/installation.ts';
+import { installed } from '../../support/installed.ts';
 import { makeNamespace } from '../../support/pod-count.ts';
 
 const GROUP = { group: 'rbac.authorization.k8s.io', version: 'v1' };
@@ -19,9 +20,8 @@ const subjects = [{ kind: 'ServiceAccount', name: 'berth-controller', namespace:
 const roleRef = (name: string) => ({ apiGroup: GROUP.group, kind: 'ClusterRole', name });
 const agent = { command: ['cat'], input: 'Text', result: 'Text' } as const;
 
-let cluster: Installation;
+const cluster = installed({ BERTH_NAMESPACES: 'default,lost', ...ONE_LEADER });
 beforeAll(async () => {
-  cluster = await Installation.start({ BERTH_NAMESPACES: 'default,lost', ...ONE_LEADER });
   await makeNamespace(cluster, 'lost');
   // As the chart gives them where namespaces are listed.
   const rules = [{ apiGroups: ['berth.dev'], resources: ['sessionclasses'], verbs: ['get', 'list', 'watch'] }];
@@ -31,7 +31,6 @@ beforeAll(async () => {
   await cluster.client.delete(clusterRoleBindings, { name: 'berth-controller' });
   await allow('default');
 });
-afterAll(() => cluster.stop());
 
 const allow = (namespace: string) => {
   const binding = { metadata: { name: 'berth', namespace }, roleRef: roleRef('berth-controller'), subjects };

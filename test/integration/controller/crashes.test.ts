@@ -5,20 +5,19 @@ import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, describe, test } from 'vitest';
 import { turns } from '../../../core/resources/kinds.ts';
 import { eventually } from '../../support/eventually.ts';
-import { type ControllerProcess, Installation, pythonAgent } from '../../support/installation.ts';
+import { type ControllerProcess, pythonAgent } from '../../support/installation.ts';
+import { installed } from '../../support/installed.ts';
 
 /** What the controller logs between the effects of a turn on a new session, in order. */
 const MOMENTS = ['session admitted', 'pod created', 'runner bound', 'turn committed', 'pod deleted', 'session phase'];
 
 describe('a controller that is killed', () => {
-  let cluster: Installation;
+  const cluster = installed();
   let scratch: string;
-  beforeAll(async () => {
-    cluster = await Installation.start();
+  beforeAll(() => {
     scratch = mkdtempSync(join(tmpdir(), 'berth-crashes-'));
   });
-  afterAll(async () => {
-    await cluster.stop();
+  afterAll(() => {
     rmSync(scratch, { recursive: true, force: true });
   });
 

@@ -1,20 +1,19 @@
 import assert from 'node:assert/strict';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { afterAll, beforeAll, describe, test } from 'vitest';
+import { beforeAll, describe, test } from 'vitest';
 import { pods } from '../../../core/kube/resources.ts';
 import { sessions } from '../../../core/resources/kinds.ts';
 import { eventually } from '../../support/eventually.ts';
-import { Installation, ONE_LEADER } from '../../support/installation.ts';
+import { ONE_LEADER } from '../../support/installation.ts';
+import { installed } from '../../support/installed.ts';
 
 /** What people, policies and other programs do to the objects of a session. */
 describe('a session whose objects others lay hands on', () => {
-  let cluster: Installation;
-  beforeAll(async () => {
-    cluster = await Installation.start(ONE_LEADER);
+  const cluster = installed(ONE_LEADER);
+  beforeAll(() => {
     cluster.startController({ BERTH_MAX_RUNNING: '2', BERTH_GARBAGE_INTERVAL: '1s' });
   });
-  afterAll(() => cluster.stop());
 
   const agent = {
     command: ['sh', '-c', 'read file; until [ -e "$file" ]; do sleep 0.02; done; echo done'],

@@ -2,13 +2,14 @@ import assert from 'node:assert/strict';
 import { existsSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterAll, beforeAll, describe, test } from 'vitest';
+import { describe, test } from 'vitest';
 import { pods } from '../../../core/kube/resources.ts';
 import type { KubeObject, Resource, Stored } from '../../../core/kube/types.ts';
 import { sessions, turns } from '../../../core/resources/kinds.ts';
 import { LABEL_SESSION } from '../../../core/resources/names.ts';
 import { eventually } from '../../support/eventually.ts';
-import { Installation, ONE_LEADER, pythonAgent } from '../../support/installation.ts';
+import { type Installation, ONE_LEADER, pythonAgent } from '../../support/installation.ts';
+import { installed } from '../../support/installed.ts';
 
 const SCRATCH = mkdtempSync(join(tmpdir(), 'berth-failures-'));
 process.once('exit', () => rmSync(SCRATCH, { recursive: true, force: true }));
@@ -55,12 +56,7 @@ async function follow<T extends KubeObject>(
 }
 
 describe('failures that Kubernetes reports', () => {
-  let cluster: Installation;
-  beforeAll(async () => {
-    cluster = await Installation.start({ BERTH_NODE_GRACE: '1s', ...ONE_LEADER });
-    cluster.startController();
-  });
-  afterAll(() => cluster.stop());
+  const cluster = installed({ BERTH_NODE_GRACE: '1s', ...ONE_LEADER }, { controller: true });
 
   /** The session's pod, once the agent of the slow turn has said and written what it does. */
   async function slowTurn(name: string, spec: object = {}) {

@@ -1,11 +1,11 @@
 import assert from 'node:assert/strict';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { afterAll, beforeAll, describe, test } from 'vitest';
+import { beforeAll, describe, test } from 'vitest';
 import { sessionclasses, type Turn, turns } from '../../../core/resources/kinds.ts';
 import type { SessionClassSpec } from '../../../core/resources/sessionclass.ts';
 import { isTerminal } from '../../../core/resources/turn.ts';
-import { Installation } from '../../support/installation.ts';
+import { installed } from '../../support/installed.ts';
 import { ASKS, asked, decide, outputOf } from '../approvals/support.ts';
 
 const SHORT = '1s';
@@ -19,9 +19,8 @@ const EDITS: Record<string, Partial<SessionClassSpec> | 'Delete'> = {
 const GRANTED = '20s';
 
 describe('a turn is judged by the rules it began with: its class is edited and its leader killed while it', () => {
-  let cluster: Installation;
+  const cluster = installed();
   beforeAll(async () => {
-    cluster = await Installation.start();
     const controller = cluster.startController();
     for (const what of Object.keys(EDITS)) {
       const released = join(cluster.home, what);
@@ -49,7 +48,6 @@ describe('a turn is judged by the rules it began with: its class is edited and i
       await decide(cluster, await asked(cluster, `lingers-${what}-1`), { decision: 'Approve' });
     }
   });
-  afterAll(() => cluster.stop());
 
   async function begin(name: string, spec: object, input: unknown, turn: Partial<Turn['spec']> = {}): Promise<void> {
     await cluster.createClass(name, spec as never);

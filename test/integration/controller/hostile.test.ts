@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict';
-import { afterAll, beforeAll, describe, test } from 'vitest';
+import { beforeAll, describe, test } from 'vitest';
 import type { StoredTurn } from '../../../core/resources/kinds.ts';
-import { type ControllerProcess, Installation, ONE_LEADER } from '../../support/installation.ts';
+import { type ControllerProcess, ONE_LEADER } from '../../support/installation.ts';
+import { installed } from '../../support/installed.ts';
 
 /** Runs what its turn brings. */
 const agent = { command: ['/bin/bash', '-c'], args: ['$(INPUT)'], input: 'Args' as const, result: 'Text' as const };
@@ -65,15 +66,13 @@ while n < 1000: n += s.recv(65536).count(10)'`,
 ];
 
 describe('a session whose agent is hostile', () => {
-  let cluster: Installation;
+  const cluster = installed(ONE_LEADER);
   let controller: ControllerProcess;
   beforeAll(async () => {
-    cluster = await Installation.start(ONE_LEADER);
     controller = cluster.startController();
     await cluster.create('neighbour', { agent });
     await cluster.create('hostile', { agent });
   });
-  afterAll(() => cluster.stop());
 
   for (const [i, [what, script, check]] of ATTACKS.entries()) {
     test(`${what}: its turn ends, its neighbour’s turn at the same time is right, the controller goes on`, async () => {

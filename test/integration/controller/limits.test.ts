@@ -1,21 +1,19 @@
 import assert from 'node:assert/strict';
-import { afterAll, beforeAll, describe, test } from 'vitest';
-import { Installation, ONE_LEADER } from '../../support/installation.ts';
+import { beforeAll, describe, test } from 'vitest';
+import { ONE_LEADER } from '../../support/installation.ts';
+import { installed } from '../../support/installed.ts';
 
 const shell = (script: string) => ({ command: ['/bin/bash', '-c'], args: [script], result: 'Text' });
 
 describe('a class’s limits and patterns', () => {
-  let cluster: Installation;
+  const cluster = installed(ONE_LEADER, { controller: true });
   beforeAll(async () => {
-    cluster = await Installation.start(ONE_LEADER);
-    cluster.startController();
     await cluster.createClass('small', {
       sandbox: { preset: 'Strict', limits: { processes: 5, fileSize: '1Ki' } },
       redact: ['acme-[0-9]{6}'],
       overrides: ['agent.command', 'agent.args', 'agent.result'],
     } as never);
   });
-  afterAll(() => cluster.stop());
 
   const run = async (name: string, of: string, script: string) => {
     await cluster.create(name, { class: of, agent: shell(script), input: null } as never);

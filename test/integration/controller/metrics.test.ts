@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict';
-import { afterAll, beforeAll, describe, test } from 'vitest';
+import { beforeAll, describe, test } from 'vitest';
 import { eventually } from '../../support/eventually.ts';
-import { type ControllerProcess, Installation, ONE_LEADER } from '../../support/installation.ts';
+import { type ControllerProcess, ONE_LEADER } from '../../support/installation.ts';
+import { installed } from '../../support/installed.ts';
 import { metricsOf, samplesOf } from '../../support/metrics.ts';
 
 /** Runs what its turn brings. */
@@ -13,13 +14,11 @@ while [ "$p" -gt 1 ] && ! grep -q 'runner/[m]ain' /proc/$p/cmdline; do p=$(awk '
 printf '${FRAME}' > /proc/$p/fd/1`;
 
 describe('the metrics of a controller', () => {
-  let cluster: Installation;
+  const cluster = installed({ ...ONE_LEADER, BERTH_MAX_RUNNING: '7' });
   let controller: ControllerProcess;
-  beforeAll(async () => {
-    cluster = await Installation.start({ ...ONE_LEADER, BERTH_MAX_RUNNING: '7' });
+  beforeAll(() => {
     controller = cluster.startController();
   });
-  afterAll(() => cluster.stop());
 
   const read = async (metric: string) => samplesOf(await metricsOf(controller), metric);
 

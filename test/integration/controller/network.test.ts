@@ -7,6 +7,7 @@ import { sessionclasses } from '../../../core/resources/kinds.ts';
 import { networkPolicyName } from '../../../core/resources/names.ts';
 import { eventually } from '../../support/eventually.ts';
 import { Installation, ONE_LEADER, pythonAgent } from '../../support/installation.ts';
+import { installed } from '../../support/installed.ts';
 
 const ECHO = pythonAgent(`answer({name: value for name, value in os.environ.items() if 'proxy' in name.lower()})`);
 const overrides = ['agent.command'] as const;
@@ -170,12 +171,7 @@ describe('what session pods may reach', () => {
 });
 
 describe('what a class says of its pods', () => {
-  let cluster: Installation;
-  beforeAll(async () => {
-    cluster = await Installation.start(ONE_LEADER);
-    cluster.startController();
-  });
-  afterAll(() => cluster.stop());
+  const cluster = installed(ONE_LEADER, { controller: true });
 
   test('is refused with its field where it contradicts itself', async () => {
     const refused = (spec: object, message: RegExp) =>

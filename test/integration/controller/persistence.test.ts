@@ -1,8 +1,9 @@
 import assert from 'node:assert/strict';
-import { afterAll, beforeAll, describe, test } from 'vitest';
+import { describe, test } from 'vitest';
 import { persistentVolumeClaims } from '../../../core/kube/resources.ts';
 import { eventually } from '../../support/eventually.ts';
-import { Installation, ONE_LEADER, pythonAgent } from '../../support/installation.ts';
+import { ONE_LEADER, pythonAgent } from '../../support/installation.ts';
+import { installed } from '../../support/installed.ts';
 
 const COUNTER = pythonAgent(`
 def count(path):
@@ -21,12 +22,7 @@ interface Answer {
 }
 
 describe('what a session keeps', () => {
-  let cluster: Installation;
-  beforeAll(async () => {
-    cluster = await Installation.start(ONE_LEADER);
-    cluster.startController();
-  });
-  afterAll(() => cluster.stop());
+  const cluster = installed(ONE_LEADER, { controller: true });
 
   const answer = async (turn: string) => {
     const { status } = await cluster.ended(turn);

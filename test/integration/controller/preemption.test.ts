@@ -1,8 +1,9 @@
 import assert from 'node:assert/strict';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { afterAll, beforeAll, describe, test } from 'vitest';
-import { Installation, ONE_LEADER, pythonAgent } from '../../support/installation.ts';
+import { describe, test } from 'vitest';
+import { ONE_LEADER, pythonAgent } from '../../support/installation.ts';
+import { installed } from '../../support/installed.ts';
 import { countPods } from '../../support/pod-count.ts';
 
 /** Counts its turns in its state, and works until the file is there whose path it is given. */
@@ -15,12 +16,7 @@ answer(count)
 `);
 
 describe('at capacity', () => {
-  let cluster: Installation;
-  beforeAll(async () => {
-    cluster = await Installation.start({ BERTH_MAX_RUNNING: '2', ...ONE_LEADER });
-    cluster.startController();
-  });
-  afterAll(() => cluster.stop());
+  const cluster = installed({ BERTH_MAX_RUNNING: '2', ...ONE_LEADER }, { controller: true });
 
   test('the idle session is preempted for one that waits, and is woken with its state by its next turn', async () => {
     const pods = await countPods(cluster);

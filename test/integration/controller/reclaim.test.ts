@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterAll, beforeAll, describe, test } from 'vitest';
+import { afterAll, describe, test } from 'vitest';
 import { isNotFound } from '../../../core/kube/errors.ts';
 import { pods } from '../../../core/kube/resources.ts';
 import { sessions, type Turn, turns } from '../../../core/resources/kinds.ts';
@@ -10,6 +10,7 @@ import { CONTAINER } from '../../../core/resources/names.ts';
 import type { RequestFacts } from '../../../local/apiserver/types.ts';
 import { eventually } from '../../support/eventually.ts';
 import { Installation, ONE_LEADER, pythonAgent } from '../../support/installation.ts';
+import { installed } from '../../support/installed.ts';
 
 /** A request of the controller that is part of giving up an idle session's pod. */
 interface Step {
@@ -50,12 +51,7 @@ async function becomesIdle(cluster: Installation, session: string): Promise<void
 }
 
 describe('an idle session', () => {
-  let cluster: Installation;
-  beforeAll(async () => {
-    cluster = await Installation.start({ ...ONE_LEADER, ...NO_SWEEPS });
-    cluster.startController();
-  });
-  afterAll(() => cluster.stop());
+  const cluster = installed({ ...ONE_LEADER, ...NO_SWEEPS }, { controller: true });
 
   /** Counts in its state, tells what it was told, and leaves a process behind that adds to the state. */
   const agent = (late = 'true') =>

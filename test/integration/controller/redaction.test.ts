@@ -1,24 +1,22 @@
 import assert from 'node:assert/strict';
-import { afterAll, beforeAll, describe, test } from 'vitest';
+import { beforeAll, describe, test } from 'vitest';
 import { describeTurn } from '../../../cli/describe.ts';
 import { secrets } from '../../../core/kube/resources.ts';
-import { Installation, ONE_LEADER } from '../../support/installation.ts';
+import { ONE_LEADER } from '../../support/installation.ts';
+import { installed } from '../../support/installed.ts';
 import { asked, decide } from '../approvals/support.ts';
 
 const LONG = 'correct/horse battery+staple';
 const SHORT = 'root';
 
 describe('redaction on the embedded cluster', () => {
-  let cluster: Installation;
+  const cluster = installed(ONE_LEADER, { controller: true });
   beforeAll(async () => {
-    cluster = await Installation.start(ONE_LEADER);
-    cluster.startController();
     const object = { apiVersion: 'v1', kind: 'Secret', metadata: { name: 'db', namespace: 'default' } };
     const data = { user: SHORT, password: LONG, pin: '1234' };
     const encoded = Object.entries(data).map(([key, value]) => [key, Buffer.from(value).toString('base64')]);
     await cluster.client.create(secrets, { ...object, data: Object.fromEntries(encoded) });
   });
-  afterAll(() => cluster.stop());
 
   const variable = (name: string, key: string) => ({ name, valueFrom: { secretKeyRef: { name: 'db', key } } });
 

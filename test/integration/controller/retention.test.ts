@@ -1,9 +1,10 @@
 import assert from 'node:assert/strict';
-import { afterAll, beforeAll, describe, test } from 'vitest';
+import { beforeAll, describe, test } from 'vitest';
 import { isNotFound } from '../../../core/kube/errors.ts';
 import { blobs, sessionclasses, sessions, turns } from '../../../core/resources/kinds.ts';
 import { eventually } from '../../support/eventually.ts';
-import { type ControllerProcess, Installation, pythonAgent } from '../../support/installation.ts';
+import { type ControllerProcess, pythonAgent } from '../../support/installation.ts';
+import { installed } from '../../support/installed.ts';
 
 /** Writes as many bytes into its state and its output as it is asked for. */
 const agent = pythonAgent(`
@@ -13,13 +14,11 @@ answer('o' * size)
 `);
 
 describe('how long things are kept', () => {
-  let cluster: Installation;
+  const cluster = installed({ BERTH_GARBAGE_INTERVAL: '200ms' });
   let controller: ControllerProcess;
-  beforeAll(async () => {
-    cluster = await Installation.start({ BERTH_GARBAGE_INTERVAL: '200ms' });
+  beforeAll(() => {
     controller = cluster.startController();
   });
-  afterAll(() => cluster.stop());
 
   const gone = (name: string) =>
     eventually(

@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict';
-import { afterAll, beforeAll, describe, test } from 'vitest';
+import { describe, test } from 'vitest';
 import type { StoredTurn } from '../../../core/resources/kinds.ts';
-import { Installation, ONE_LEADER, pythonAgent } from '../../support/installation.ts';
+import { type Installation, ONE_LEADER, pythonAgent } from '../../support/installation.ts';
+import { installed } from '../../support/installed.ts';
 
 const COUNTER = pythonAgent(`
 path = state + '/count'
@@ -13,12 +14,7 @@ print('more noise')
 `);
 
 describe('sessions on the embedded cluster', () => {
-  let cluster: Installation;
-  beforeAll(async () => {
-    cluster = await Installation.start(ONE_LEADER);
-    cluster.startController();
-  });
-  afterAll(() => cluster.stop());
+  const cluster = installed(ONE_LEADER, { controller: true });
 
   test('a turn runs in a pod and its answer is in its status', async () => {
     await cluster.create('first', { agent: COUNTER });
@@ -121,12 +117,7 @@ answer({'digest': hashlib.sha256(open(path, 'rb').read()).hexdigest(), 'text': '
 });
 
 describe('what goes wrong', () => {
-  let cluster: Installation;
-  beforeAll(async () => {
-    cluster = await Installation.start(ONE_LEADER);
-    cluster.startController();
-  });
-  afterAll(() => cluster.stop());
+  const cluster = installed(ONE_LEADER, { controller: true });
   const SLOW = pythonAgent(`
 if request['input'] == 'slow':
     open(state + '/started', 'w').write('x')

@@ -1,18 +1,14 @@
 import assert from 'node:assert/strict';
-import { afterAll, beforeAll, describe, test } from 'vitest';
-import { Installation, ONE_LEADER } from '../../support/installation.ts';
+import { describe, test } from 'vitest';
+import { ONE_LEADER } from '../../support/installation.ts';
+import { installed } from '../../support/installed.ts';
 
 const until = (condition: string) => `until ${condition}; do sleep 0.02; done`;
 /** It ends when what it leaves running is what it is told as, however late that is started. */
 const LEAVE = `true && sleep 1000 & ${until('[ $(cat /proc/$!/comm) = sleep ]')}; echo $!; exit 3`;
 
 describe('the driver Shell on the embedded cluster', () => {
-  let cluster: Installation;
-  beforeAll(async () => {
-    cluster = await Installation.start(ONE_LEADER);
-    cluster.startController();
-  });
-  afterAll(() => cluster.stop());
+  const cluster = installed(ONE_LEADER, { controller: true });
 
   test('a turn is a command, its output the result; what it leaves running serves the next turn', async () => {
     await cluster.create('terminal', { agent: { driver: 'Shell' } });

@@ -6,21 +6,20 @@ import { afterAll, afterEach, beforeAll, describe, test } from 'vitest';
 import { leases } from '../../../core/kube/resources.ts';
 import type { RequestFacts } from '../../../local/apiserver/types.ts';
 import { eventually } from '../../support/eventually.ts';
-import { type ControllerProcess, Installation, pythonAgent } from '../../support/installation.ts';
+import { type ControllerProcess, pythonAgent } from '../../support/installation.ts';
+import { installed } from '../../support/installed.ts';
 
 /** Of what it waits for none would come in less than this. It needs 9 s at most, where it is let run. */
 const OUT_MS = 40_000;
 
 describe('a controller that is told to stop', () => {
-  let cluster: Installation;
+  const cluster = installed({ BERTH_LEASE_DURATION: '60s' });
   let scratch: string;
   const running: ControllerProcess[] = [];
-  beforeAll(async () => {
-    cluster = await Installation.start({ BERTH_LEASE_DURATION: '60s' });
+  beforeAll(() => {
     scratch = mkdtempSync(join(tmpdir(), 'berth-shutdown-'));
   });
-  afterAll(async () => {
-    await cluster.stop();
+  afterAll(() => {
     rmSync(scratch, { recursive: true, force: true });
   });
   afterEach(async () => {

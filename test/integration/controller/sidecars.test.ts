@@ -1,13 +1,14 @@
 import assert from 'node:assert/strict';
 import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { afterAll, beforeAll, describe, test } from 'vitest';
+import { beforeAll, describe, test } from 'vitest';
 import type { Pod } from '../../../core/kube/builtin.ts';
 import { pods } from '../../../core/kube/resources.ts';
 import { ownedBy } from '../../../core/resources/kinds.ts';
 import { LABEL_SESSION, LABEL_SESSION_UID, LABEL_TURN_UID, podName, TURN_GATE } from '../../../core/resources/names.ts';
 import { eventually } from '../../support/eventually.ts';
-import { type ControllerProcess, Installation } from '../../support/installation.ts';
+import type { ControllerProcess } from '../../support/installation.ts';
+import { installed } from '../../support/installed.ts';
 import { processesWith } from '../../support/processes.ts';
 
 /** Before the session's by name, as the kubelet sorts, and in the pod's spec, where an admission webhook may put it. */
@@ -15,13 +16,11 @@ const SIDECAR = { name: 'a-proxy', image: 'berth.local/machine', command: ['slee
 const agent = { command: ['cat'], input: 'Text' as const, result: 'Text' as const };
 
 describe('pods with a sidecar', () => {
-  let cluster: Installation;
+  const cluster = installed();
   let controller: ControllerProcess;
-  beforeAll(async () => {
-    cluster = await Installation.start();
+  beforeAll(() => {
     controller = cluster.startController();
   });
-  afterAll(() => cluster.stop());
 
   /** The session's first pod as `like`'s was made, with a sidecar: the next controller finds it as one before it has left it. */
   async function withSidecar(name: string, like: Pod, turnUID?: string): Promise<void> {

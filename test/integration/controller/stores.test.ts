@@ -2,11 +2,12 @@ import assert from 'node:assert/strict';
 import { existsSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterAll, beforeAll, describe, test } from 'vitest';
+import { describe, test } from 'vitest';
 import type { StoredSession } from '../../../core/resources/kinds.ts';
 import type { RequestFacts } from '../../../local/apiserver/types.ts';
 import { eventually } from '../../support/eventually.ts';
-import { Installation, ONE_LEADER, pythonAgent } from '../../support/installation.ts';
+import { type Installation, ONE_LEADER, pythonAgent } from '../../support/installation.ts';
+import { installed } from '../../support/installed.ts';
 
 const storing = ({ resource, verb }: RequestFacts) => resource === 'blobs' && verb === 'create';
 const broken = { status: 'Failure', code: 500, reason: 'InternalError', message: 'the disk is on fire' } as never;
@@ -34,12 +35,7 @@ async function idle(cluster: Installation, session: string): Promise<void> {
 const persisted = ({ status }: StoredSession) => status?.conditions?.find(({ type }) => type === 'StatePersisted');
 
 describe('a store that fails', () => {
-  let cluster: Installation;
-  beforeAll(async () => {
-    cluster = await Installation.start(ONE_LEADER);
-    cluster.startController();
-  });
-  afterAll(() => cluster.stop());
+  const cluster = installed(ONE_LEADER, { controller: true });
 
   test('costs a turn its success after timeouts.persist, never its output, and holds no slot after that', async () => {
     await cluster.create('unstored', { agent: WRITER, timeouts: { persist: '5s' }, suspend: true });
@@ -61,12 +57,7 @@ describe('a store that fails', () => {
 });
 
 describe('a store', () => {
-  let cluster: Installation;
-  beforeAll(async () => {
-    cluster = await Installation.start(ONE_LEADER);
-    cluster.startController();
-  });
-  afterAll(() => cluster.stop());
+  const cluster = installed(ONE_LEADER, { controller: true });
   const suspended = (name: string) =>
     cluster.until(name, 'suspended', ({ status }) => status?.phase === 'Suspended' && !status.podName);
 
@@ -145,12 +136,7 @@ describe('a store', () => {
 });
 
 describe('a full store', () => {
-  let cluster: Installation;
-  beforeAll(async () => {
-    cluster = await Installation.start({ ...ONE_LEADER, BERTH_STORE_CEILING_BYTES: '70000' });
-    cluster.startController();
-  });
-  afterAll(() => cluster.stop());
+  const cluster = installed({ ...ONE_LEADER, BERTH_STORE_CEILING_BYTES: '70000' }, { controller: true });
 
   test('does not take a state, which is said, and the pod stays until there is room', async () => {
     const filler = pythonAgent(`open(state + '/f', 'wb').write(os.urandom(35000))\nanswer(1)`);

@@ -1,20 +1,18 @@
 import assert from 'node:assert/strict';
-import { afterAll, beforeAll, describe, test } from 'vitest';
+import { beforeAll, describe, test } from 'vitest';
 import { turns } from '../../../core/resources/kinds.ts';
-import { Installation, ONE_LEADER } from '../../support/installation.ts';
+import { ONE_LEADER } from '../../support/installation.ts';
+import { installed } from '../../support/installed.ts';
 
 const agent = { command: ['cat'], input: 'Text', result: 'Text' } as const;
 /** As deep as the embedded cluster takes, to some levels. */
 const POISON = JSON.parse('['.repeat(900) + ']'.repeat(900)) as never;
 
 describe('a turn whose input is nested hundreds deep, made with kubectl', () => {
-  let cluster: Installation;
+  const cluster = installed({ ...ONE_LEADER }, { controller: true });
   beforeAll(async () => {
-    cluster = await Installation.start({ ...ONE_LEADER });
-    cluster.startController();
     for (const name of ['notes', 'other']) await cluster.create(name, { agent } as never);
   });
-  afterAll(() => cluster.stop());
 
   test('fails as InputTooDeep with the path, and the other turns of its session and of others succeed', async () => {
     await cluster.turn('notes', 'before', 'x');

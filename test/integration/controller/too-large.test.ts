@@ -1,9 +1,10 @@
 import assert from 'node:assert/strict';
-import { afterAll, beforeAll, describe, test } from 'vitest';
+import { describe, test } from 'vitest';
 import { events } from '../../../core/kube/resources.ts';
 import { turns } from '../../../core/resources/kinds.ts';
 import { eventually } from '../../support/eventually.ts';
-import { Installation, ONE_LEADER } from '../../support/installation.ts';
+import { ONE_LEADER } from '../../support/installation.ts';
+import { installed } from '../../support/installed.ts';
 
 const agent = { command: ['cat'], input: 'Text', result: 'Text' } as const;
 /** Bytes that etcd takes in one request by default. */
@@ -21,12 +22,7 @@ async function largest<R>(from: number, make: (size: number) => Promise<R>): Pro
 }
 
 describe('what is as large as etcd takes', () => {
-  let cluster: Installation;
-  beforeAll(async () => {
-    cluster = await Installation.start({ ...ONE_LEADER, BERTH_MAX_RUNNING: '1' });
-    cluster.startController();
-  });
-  afterAll(() => cluster.stop());
+  const cluster = installed({ ...ONE_LEADER, BERTH_MAX_RUNNING: '1' }, { controller: true });
 
   const told = (name: string, reason: string) =>
     eventually(

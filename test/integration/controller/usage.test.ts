@@ -5,18 +5,16 @@ import { join } from 'node:path';
 import { afterAll, beforeAll, describe, test } from 'vitest';
 import { turns } from '../../../core/resources/kinds.ts';
 import { eventually } from '../../support/eventually.ts';
-import { Installation, ONE_LEADER } from '../../support/installation.ts';
+import { ONE_LEADER } from '../../support/installation.ts';
+import { installed } from '../../support/installed.ts';
 
 describe('a turn that runs', () => {
-  let cluster: Installation;
+  const cluster = installed(ONE_LEADER, { controller: true });
   const directory = mkdtempSync(join(tmpdir(), 'berth-usage-'));
   beforeAll(async () => {
-    cluster = await Installation.start(ONE_LEADER);
-    cluster.startController();
     await cluster.createClass('open', { overrides: ['agent.command', 'agent.args', 'agent.result'] } as never);
   });
-  afterAll(async () => {
-    await cluster.stop();
+  afterAll(() => {
     rmSync(directory, { recursive: true });
   });
 

@@ -11,7 +11,7 @@ import type { ReconcileContext } from './context.ts';
 import { linkSession } from './link-session.ts';
 import { ensureNetworkPolicy } from './network-policy.ts';
 import { refusal } from './refusal.ts';
-import { plainTurn } from './runnerless.ts';
+import { runnerlessTurn } from './runnerless.ts';
 import { ensureWorkspace } from './workspace.ts';
 
 /** Creates the pod of the incarnation that the session owns. What keeps it from being created the next decision is told. */
@@ -19,10 +19,10 @@ export async function createPod(context: ReconcileContext, settings: Effective, 
   const { effects, world, memory, signal, key } = context;
   const { api, caches, links, log } = effects;
   const incarnation = world.session.status?.incarnation ?? 0;
-  const plain = turn && (await plainTurn(context, turn));
-  if (turn && !plain) return;
+  const runnerless = turn && (await runnerlessTurn(context, turn));
+  if (turn && !runnerless) return;
   const common = sessionPod(world.session, incarnation, settings);
-  const pod = plain ? runnerlessPod(common, world.session, settings, plain) : common;
+  const pod = runnerless ? runnerlessPod(common, world.session, settings, runnerless) : common;
   try {
     await ensureNetworkPolicy(context);
     if (settings.kept.workspace) await ensureWorkspace(context, settings.kept.workspace);
@@ -37,7 +37,7 @@ export async function createPod(context: ReconcileContext, settings: Effective, 
     const created = await api.create(pods, pod, { signal });
     learn(memory, { fact: 'PodCreated' });
     log.info({ session: key, pod: created.metadata.name, incarnation }, 'pod created');
-    if (!plain) links.open(created, linkSession(context)).open({ ...attachability(created), fresh: true });
+    if (!runnerless) links.open(created, linkSession(context)).open({ ...attachability(created), fresh: true });
     caches.sawPod(created);
   } catch (error) {
     if (isAlreadyExists(error)) return adopt(context, pod.metadata.name);

@@ -13,7 +13,7 @@ import type { ReconcileContext } from './context.ts';
 /** Effects on runnerless pods; see `decide/policies/runnerless.ts`. */
 
 /** The turn with its input, from the live object; undefined when that is not what was decided upon. */
-export async function plainTurn(
+export async function runnerlessTurn(
   { effects, signal }: ReconcileContext,
   turn: CachedTurn,
 ): Promise<RunnerlessTurn | undefined> {
@@ -49,7 +49,7 @@ const LAST_MS = 1_000;
 export async function giveInput(context: ReconcileContext, { pod, turn }: Action & { do: 'GiveInput' }): Promise<void> {
   const { effects, memory, key, signal } = context;
   const { uid, name, namespace } = pod.metadata;
-  const given = await plainTurn(context, turn);
+  const given = await runnerlessTurn(context, turn);
   if (!given) return;
   try {
     const ref = { namespace, name };

@@ -85,7 +85,7 @@ export class Ledger {
     for (const session of caches.allSessions()) this.#sawSession(session);
   }
 
-  /** Places that are taken. */
+  /** Slots in use. */
   get tally(): Tally {
     return this.#slotUsage.tally;
   }

@@ -7,7 +7,6 @@ import { toldOfRestoration, toldOnce } from './decisions.ts';
 import type { Facts } from './facts.ts';
 import { untouched } from './foreign.ts';
 import { expired, history, keptAWhile } from './garbage.ts';
-import { givesWay } from './give-way.ts';
 import { givenUpForWork } from './given-up.ts';
 import { granted } from './granted.ts';
 import { groups } from './groups.ts';
@@ -18,6 +17,7 @@ import { isolated } from './isolated.ts';
 import { oneLeader } from './leaders.ts';
 import { logKept } from './logs.ts';
 import { oneOrder } from './one-order.ts';
+import { preempted } from './preempted.ts';
 import { inTurn } from './queue.ts';
 import { consistent } from './settled.ts';
 import { byUID, spared } from './spared.ts';
@@ -63,7 +63,7 @@ const all: readonly MakeInvariant[] = [
   genuine,
   byUID,
   spared,
-  givesWay,
+  preempted,
   givenUpForWork,
   untouched,
   consistent,

@@ -114,7 +114,7 @@ describe('what a running turn has used so far', () => {
 });
 
 describe('showing what a turn has used', () => {
-  test('gives way to its result, its cancellation, and everything else there is to do', () => {
+  test('comes after its result, its cancellation, and everything else there is to do', () => {
     const asked = { figures: figures(10_000) };
     assert.deepEqual(does(asked), ['ShowUsage']);
     assert.deepEqual(does({ ...asked, link: { delivery: { result: aResult('t-a') } } }), ['Commit']);

@@ -99,7 +99,7 @@ function wants({ spec, status }: StoredSession, works: boolean): boolean {
  * it was not shown, changes since its last plan, and activity after its last question about activity are not held
  * against it.
  */
-export const givesWay: MakeInvariant = (facts) => {
+export const preempted: MakeInvariant = (facts) => {
   const reads = new LiveReads(facts);
   const lastWord = new LastWord();
   const activity = new Activity(facts);
@@ -153,7 +153,7 @@ export const givesWay: MakeInvariant = (facts) => {
       const read = reads.of(call.process, session);
       if (read?.wished || session.spec.suspend || session.spec.suspendRequest) return;
       const fail = (why: string) =>
-        facts.fail('gives way', `${call.name} is given up unasked by ${call.process} although ${why}`);
+        facts.fail('preempted', `${call.name} is given up unasked by ${call.process} although ${why}`);
       if (session.spec.persistence?.state === false) return fail('it keeps no state');
       const { uid } = session.metadata;
       const known = facts.knewUntil(call, CACHES);

@@ -9,6 +9,8 @@ const milliseconds = (fallback: string) => duration().default(fallback).transfor
 export const controllerConfig = z.object({
   /** The image that contains the runner, for classes that name none. */
   BERTH_RUNNER_IMAGE: z.string().min(1),
+  /** The runner image with Python, for classes with `runnerImage: Python`. */
+  BERTH_PYTHON_RUNNER_IMAGE: z.string().min(1).optional(),
   /**
    * True where pods are processes of the machine, as on the embedded cluster: Injected then runs the runner image
    * itself.

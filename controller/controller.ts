@@ -186,6 +186,7 @@ export class Controller {
       log,
       installation: {
         runnerImage: config.BERTH_RUNNER_IMAGE,
+        pythonRunnerImage: config.BERTH_PYTHON_RUNNER_IMAGE,
         imagesArePrograms: config.BERTH_IMAGES_ARE_PROGRAMS,
         unresponsiveMs: config.BERTH_UNRESPONSIVE,
         nodeGraceMs: config.BERTH_NODE_GRACE,

@@ -1,6 +1,7 @@
 /**
  * Stages the root folders of the images under build/images and writes each image as a docker-archive beside them, with
- * their ids in build/images.json: `node images/build.ts [runner] [controller] [api]` (all without arguments).
+ * their ids in build/images.json: `node images/build.ts [runner] [runner-python] [controller] [api]` (all without
+ * arguments).
  */
 import { execFile } from 'node:child_process';
 import { access, chmod, constants, copyFile, mkdir, readdir, readFile, rm, symlink, writeFile } from 'node:fs/promises';
@@ -11,6 +12,7 @@ import { type ArchiveResult, type Image, type ImageConfig, writeArchive } from '
 import { baseModes, nodePath, stageBase, user } from './base.ts';
 import { bundle, licences } from './bundle.ts';
 import { copyRestOfGlibc } from './libraries.ts';
+import { stagePython } from './python.ts';
 
 const run = promisify(execFile);
 const checkout = join(import.meta.dirname, '..');
@@ -18,8 +20,13 @@ const out = join(checkout, 'build', 'images');
 const busybox = '/bin/busybox';
 const nodeBinary = join(checkout, 'node_modules/node/bin/node');
 
-export const programs = ['runner', 'controller', 'api'] as const;
-export type Program = (typeof programs)[number];
+const programs = ['runner', 'controller', 'api'] as const;
+type Program = (typeof programs)[number];
+
+export const images = [...programs, 'runner-python'] as const;
+export type ImageName = (typeof images)[number];
+
+const programOf = (name: ImageName): Program => (name === 'runner-python' ? 'runner' : name);
 
 /**
  * Name of a program's bundle. The runner starts with every session: as CommonJS it takes 5 MiB less than as an ES
@@ -27,13 +34,13 @@ export type Program = (typeof programs)[number];
  */
 const bundleOf = (program: Program) => (program === 'runner' ? 'runner.cjs' : `${program}.mjs`);
 
-function config(program: Program): ImageConfig {
+function config(name: ImageName): ImageConfig {
   return {
-    Entrypoint: [nodePath, ...NODE_FLAGS, `/opt/berth/${bundleOf(program)}`],
+    Entrypoint: [nodePath, ...NODE_FLAGS, `/opt/berth/${bundleOf(programOf(name))}`],
     Env: ['PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin', 'LANG=C.UTF-8'],
     User: `${user}:${user}`,
     WorkingDir: '/',
-    Labels: { 'org.opencontainers.image.title': `berth-${program}`, 'org.opencontainers.image.licenses': 'Apache-2.0' },
+    Labels: { 'org.opencontainers.image.title': `berth-${name}`, 'org.opencontainers.image.licenses': 'Apache-2.0' },
   };
 }
 
@@ -88,38 +95,35 @@ async function stageAgentTools(root: string): Promise<void> {
   await copyRestOfGlibc(nodeBinary, root);
 }
 
-/** Returns the staged image of `program`: `base` and its own layer. */
-export function image(program: Program, tag: string): Image {
-  return {
-    name: `berth/${program}:${tag}`,
-    layers: [{ folder: join(out, 'base'), modes: baseModes }, { folder: join(out, program) }],
-    config: config(program),
-  };
+/** Returns the staged image: `base`, its program's layer, and for `runner-python` Python above them. */
+export function image(name: ImageName, tag: string): Image {
+  const layers = [{ folder: join(out, 'base'), modes: baseModes }, { folder: join(out, programOf(name)) }];
+  if (name === 'runner-python') layers.push({ folder: join(out, 'python'), modes: {} });
+  return { name: `berth/${name}:${tag}`, layers, config: config(name) };
 }
 
 /** Stages and writes the given images. */
-export async function buildImages(wanted: readonly Program[]): Promise<ArchiveResult[]> {
+export async function buildImages(wanted: readonly ImageName[]): Promise<ArchiveResult[]> {
   const { version } = JSON.parse(await readFile(join(checkout, 'package.json'), 'utf8'));
   await rm(out, { recursive: true, force: true });
   await mkdir(join(out, 'base'), { recursive: true });
   const libraries = await stageBase(join(out, 'base'), nodeBinary);
+  for (const program of new Set(wanted.map(programOf))) await stageProgram(program, join(out, program), libraries);
+  if (wanted.includes('runner-python')) await stagePython(join(out, 'python'));
   const results: ArchiveResult[] = [];
-  for (const program of wanted) {
-    await stageProgram(program, join(out, program), libraries);
-    results.push(await writeArchive(image(program, version), join(out, `${program}.tar`)));
-  }
+  for (const name of wanted) results.push(await writeArchive(image(name, version), join(out, `${name}.tar`)));
   await writeFile(join(checkout, 'build/images.json'), `${JSON.stringify(results, null, 2)}\n`);
   return results;
 }
 
 if (import.meta.main) {
   const names = process.argv.slice(2);
-  const unknown = names.filter((name) => !programs.some((program) => program === name));
+  const unknown = names.filter((name) => !images.some((image) => image === name));
   if (unknown.length > 0) {
-    console.error(`no such image: ${unknown.join(', ')}; there are ${programs.join(', ')}`);
+    console.error(`no such image: ${unknown.join(', ')}; there are ${images.join(', ')}`);
     process.exit(2);
   }
-  const wanted = programs.filter((program) => names.length === 0 || names.includes(program));
+  const wanted = images.filter((image) => names.length === 0 || names.includes(image));
   for (const { name, id, bytes, file } of await buildImages(wanted)) {
     console.log(`${name}  ${id.slice(0, 19)}  ${(bytes / 1e6).toFixed(1)} MB  ${file}`);
   }

@@ -120,6 +120,7 @@ export class Cluster {
     const controller = this.#program(server, 'controller', {
       env: {
         BERTH_RUNNER_IMAGE: RUNNER_IMAGE,
+        BERTH_PYTHON_RUNNER_IMAGE: RUNNER_IMAGE,
         BERTH_IMAGES_ARE_PROGRAMS: 'true',
         BERTH_HEALTH_HOST: '127.0.0.1',
       },

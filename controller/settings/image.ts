@@ -16,10 +16,17 @@ export const DEFAULT_MARKERS = { start: '<<<BERTH_RESULT_START>>>', end: '<<<BER
 /** The session's image, or the problem with it. Only Embedded has a default image, the one with the runner. */
 export function imageSettings(
   { image: own }: CachedSession['spec'],
-  { runner, image: given, resultMarkers: markers = DEFAULT_MARKERS }: SessionClassSpec,
-  { runnerImage, imagesArePrograms }: Installation,
+  { runner, image: given, runnerImage: variant, resultMarkers: markers = DEFAULT_MARKERS }: SessionClassSpec,
+  { runnerImage, pythonRunnerImage, imagesArePrograms }: Installation,
 ): ImageSettings | Problem {
-  const image = own ?? given;
+  const image = own ?? given ?? (variant === 'Python' ? pythonRunnerImage : undefined);
+  if (runner === 'Embedded' && !image && variant === 'Python') {
+    return {
+      reason: 'ClassInvalid',
+      message:
+        'spec.runnerImage of the SessionClass: this installation has no runner image with Python; set BERTH_PYTHON_RUNNER_IMAGE of the controller, or spec.image of the class',
+    };
+  }
   if (runner === 'Embedded') return { runner, image: image ?? runnerImage, runnerImage, markers };
   if (!image) {
     return {

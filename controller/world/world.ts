@@ -59,6 +59,8 @@ export interface CachedApproval {
 /** Settings of the installation that decisions depend on. */
 export interface Installation {
   runnerImage: string;
+  /** Runner image with Python; undefined where the installation has none. */
+  pythonRunnerImage: string | undefined;
   /** Pods are processes on this machine, as on the embedded cluster, so no runner has to be injected into an image. */
   imagesArePrograms: boolean;
   /** Milliseconds without an answer after which a pod counts as unresponsive. */

@@ -47,7 +47,13 @@ export const sessionClassSpec = z
       .min(1)
       .max(512)
       .optional()
-      .describe('Default with runner Embedded: the runner image of the installation.'),
+      .describe('Default with runner Embedded: the runner image of the installation, see runnerImage.'),
+    runnerImage: z
+      .enum(['Default', 'Python'])
+      .optional()
+      .describe(
+        'With runner Embedded and no image: which runner image of the installation is run. Python: the one with Python 3. Default Default.',
+      ),
     imagePullPolicy: z
       .enum(['Always', 'IfNotPresent', 'Never'])
       .optional()
@@ -179,6 +185,11 @@ export const sessionClassSpec = z
         rule: "self.runner == 'Embedded' || has(self.image)",
         message: 'with this runner there is no default; set the image of the agent',
         fieldPath: '.image',
+      },
+      {
+        rule: "!has(self.runnerImage) || (self.runner == 'Embedded' && !has(self.image))",
+        message: 'it chooses the default of image, which counts here; leave runnerImage out',
+        fieldPath: '.runnerImage',
       },
       {
         rule: "self.runner == 'None' || !has(self.persistence) || !has(self.persistence.state) || self.persistence.state || (has(self.timeouts) && has(self.timeouts.lifetime))",

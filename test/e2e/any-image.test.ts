@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, type TestContext, test } from 'vitest';
 import { eventually } from '../support/eventually.ts';
-import { busyboxImage, debianImage, muslImage, staticImage } from './support/any-images.ts';
+import { busyboxImage, debianImage, debianPythonImage, muslImage, staticImage } from './support/any-images.ts';
 import {
   type Any,
   apply,
@@ -40,6 +40,7 @@ describe('runner Injected', () => {
   for (const { what, image, command } of [
     { what: 'a busybox', image: busyboxImage, command: ['cat'] },
     { what: 'a Debian', image: debianImage, command: ['/bin/bash', '-c', 'exec cat'] },
+    { what: 'a Debian with Python', image: debianPythonImage, command: ['python3', '-c', 'print(input(), end="")'] },
     { what: 'an image with a musl and a program for it', image: muslImage, command: ['/agent'] },
     { what: 'an image with one static program and nothing else', image: staticImage, command: ['/busybox', 'cat'] },
   ]) {

@@ -1,9 +1,49 @@
 import assert from 'node:assert/strict';
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { describe, test } from 'vitest';
-import { apply, ended, get, kubectl, makeNamespace, session, turn, until } from './support/cluster.ts';
-import { pythonAgent, pythonImage } from './support/images.ts';
+import { apply, berth, checkout, ended, get, kubectl, makeNamespace, session, turn, until } from './support/cluster.ts';
+import { pythonAgent } from './support/images.ts';
 
-const agent = { image: pythonImage, agent: { command: pythonAgent } };
+const agent = { class: 'python', agent: { command: pythonAgent } };
+
+/** Modules that wheels build upon, each with a library of the image behind it, and the certificates for downloads. */
+const MODULES = `
+import bz2, ctypes, hashlib, json, lzma, os, pyexpat, sqlite3, ssl, venv, zlib
+ctypes.CDLL("libstdc++.so.6"), ctypes.CDLL("libgcc_s.so.1"), ctypes.CDLL("libresolv.so.2")
+print(json.dumps({
+    "certificates": len(ssl.create_default_context().get_ca_certs()) > 50,
+    "ffi": ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_int)(lambda n: n + 1)(1),
+    "digest": hashlib.new("sha3_256", b"").name,
+    "python": os.path.realpath("/usr/bin/python") == os.path.realpath("/usr/bin/python3"),
+}))
+`;
+
+describe('the class python', () => {
+  test('runs the README’s agent by its one command, with no image built for it', async (t) => {
+    const namespace = await makeNamespace(t);
+    const readme = readFileSync(join(checkout, 'README.md'), 'utf8');
+    const [, program = ''] = /```python\n([^`]+)```/.exec(readme) ?? [];
+    const [, args = '', input = ''] = /^\$ npx berth (run .*) --input '(.*)' -- python3 agent\.py$/m.exec(readme) ?? [];
+    const cwd = mkdtempSync(join(tmpdir(), 'berth-e2e-python-'));
+    t.onTestFinished(() => rmSync(cwd, { recursive: true, force: true }));
+    writeFileSync(join(cwd, 'agent.py'), program);
+    const words = [...args.split(' '), '-n', namespace, '--input', input, '--', 'python3', 'agent.py'];
+    const { code, stdout, stderr } = await berth(words, { cwd });
+    assert.equal(code, 0, stderr);
+    assert.deepEqual(JSON.parse(stdout), { square: 9 });
+  });
+
+  test('has what wheels need', async (t) => {
+    const namespace = await makeNamespace(t);
+    const modules = { command: ['python3', '-c', MODULES], result: 'Json' };
+    await apply(session(namespace, 'py', { class: 'python', agent: modules }), turn(namespace, 'py-1', 'py', null));
+    const { status } = await ended(namespace, 'py-1');
+    assert.equal(status.phase, 'Succeeded', JSON.stringify(status));
+    assert.deepEqual(status.output, { certificates: true, ffi: 2, digest: 'sha3_256', python: true });
+  });
+});
 
 describe('an agent written in Python', () => {
   test('its envelope is found among whatever else it prints, and the rest is kept as log', async (t) => {

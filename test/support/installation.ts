@@ -134,6 +134,7 @@ export class Installation {
         NODE_COMPILE_CACHE: join(tmpdir(), 'berth-test-compile-cache'),
         BERTH_NAMESPACE: 'berth-system',
         BERTH_RUNNER_IMAGE: 'berth.local/runner',
+        BERTH_PYTHON_RUNNER_IMAGE: 'berth.local/runner',
         BERTH_IMAGES_ARE_PROGRAMS: 'true',
         BERTH_HEALTH_PORT: '0',
         BERTH_HEALTH_HOST: '127.0.0.1',

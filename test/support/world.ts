@@ -199,7 +199,13 @@ export function aWorld({ memory, ...change }: WorldChange = {}): World {
     group: { free: true },
     groupSince: NOW,
     slot: session.status?.podName ? 'Held' : 'Available',
-    installation: { runnerImage: 'runner:1', imagesArePrograms: false, unresponsiveMs: 30_000, nodeGraceMs: 60_000 },
+    installation: {
+      runnerImage: 'runner:1',
+      pythonRunnerImage: 'python:1',
+      imagesArePrograms: false,
+      unresponsiveMs: 30_000,
+      nodeGraceMs: 60_000,
+    },
     settled: true,
     ...change,
   };

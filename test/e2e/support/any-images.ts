@@ -1,4 +1,4 @@
-/** Images that know nothing of Berth: a busybox, a Debian, a musl, and one with a single static program and nothing else. */
+/** Images that know nothing of Berth: a busybox, a Debian with and without Python, a musl, and one with a single static program and nothing else. */
 import { execFile } from 'node:child_process';
 import { chmod, copyFile, mkdir, symlink } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -12,10 +12,11 @@ const out = join(import.meta.dirname, '../../../build/images');
 
 export const busyboxImage = 'example/busybox:e2e';
 export const debianImage = 'example/debian:e2e';
+export const debianPythonImage = 'example/debian-python:e2e';
 export const muslImage = 'example/musl:e2e';
 export const staticImage = 'example/static:e2e';
 
-/** Builds them; resolves to the archives. */
+/** Builds them once the layer with Python is staged; resolves with the archives. */
 export async function buildAnyImages(): Promise<ArchiveResult[]> {
   const env = ['PATH=/usr/local/bin:/usr/bin:/bin'];
   // What an image may have that a foreign program has to get along with.
@@ -31,6 +32,14 @@ export async function buildAnyImages(): Promise<ArchiveResult[]> {
       },
       { Entrypoint: ['/bin/bash'], Env: [...env, ...odd], User: '0:0', WorkingDir: '/root' },
       { '/root': { mode: 0o700 } },
+    ),
+    await writeArchive(
+      {
+        name: debianPythonImage,
+        layers: ['any-debian', 'python'].map((folder) => ({ folder: join(out, folder) })),
+        config: { Entrypoint: ['/usr/bin/python3'], Env: env },
+      },
+      join(out, 'any-debian-python.tar'),
     ),
     await write(muslImage, 'any-musl', (root) => script('musl-root.sh', root), { Entrypoint: ['/agent'], Env: odd }),
     await write(staticImage, 'any-static', (root) => copyFile('/bin/busybox', join(root, 'busybox')), {

@@ -19,6 +19,8 @@ export interface Finished {
 
 export interface RunOptions {
   input?: string;
+  /** Default: the checkout. */
+  cwd?: string;
   env?: Record<string, string>;
   timeoutMs?: number;
 }
@@ -27,7 +29,12 @@ export interface RunOptions {
 export function finish(file: string, args: readonly string[], options: RunOptions = {}): Promise<Finished> {
   return new Promise((resolve, reject) => {
     const env = { ...process.env, ...options.env };
-    const settings = { env, cwd: checkout, timeout: options.timeoutMs ?? 600_000, maxBuffer: 64 * 1024 * 1024 };
+    const settings = {
+      env,
+      cwd: options.cwd ?? checkout,
+      timeout: options.timeoutMs ?? 600_000,
+      maxBuffer: 64 * 1024 * 1024,
+    };
     const child = execFile(file, args, settings, (error, stdout, stderr) => {
       if (error?.killed) reject(new Error(`${file} ${args.join(' ')} took too long\n${stderr}`, { cause: error }));
       else if (error && typeof error.code !== 'number') reject(error);

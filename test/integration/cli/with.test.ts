@@ -41,7 +41,7 @@ afterAll(async () => {
 describe('--with', () => {
   test('takes the files of a folder along, which are the directory of the program', async () => {
     const { code, stdout, stderr } = await caller.berth([
-      ...['run', '--with', '.', '--input', '{"n": 3}', '--', 'python3', 'agent.py'],
+      ...['run', '--class', 'python', '--with', '.', '--input', '{"n": 3}', '--', 'python3', 'agent.py'],
     ]);
     assert.equal(code, 0, stderr);
     assert.deepEqual(JSON.parse(stdout), { square: 9, files: TAKEN, here: true });

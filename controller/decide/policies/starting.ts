@@ -5,6 +5,7 @@ import { startLimit } from '../../settings/granted.ts';
 import { isRunnerless, wasLetRun } from '../../settings/runnerless.ts';
 import { ended } from '../../status/turn-status.ts';
 import { isHopeless, ownContainer, podProblem, startedContainer } from '../../world/pod-status.ts';
+import type { CachedTurn } from '../../world/world.ts';
 import type { Draft, Policy } from '../draft.ts';
 import { wake } from '../draft.ts';
 import { afterLoss, causeOf } from '../loss.ts';
@@ -90,14 +91,25 @@ function startFailure(pod: StoredPod): string {
   return `The container ended${code} before it took a turn${why}; is the runner in the image, and has it enough memory?`;
 }
 
-/** Ends all turns that wait for the start, each with an index. Held turns wait for something else. */
-export function failLive(draft: Draft, reason: Reason, message: string): void {
+/** Ends all turns but `other` that wait for the start, each with an index. Held turns wait for something else. */
+export function failLive(draft: Draft, reason: Reason, message: string, other?: CachedTurn): void {
   let last = draft.turns.lastIndex;
   for (const turn of draft.turns.live) {
+    if (turn === other) continue;
     if (draft.world.session.spec.suspend && turn.status.phase !== 'Running') continue;
     const status = ended(turn, { phase: 'Failed', reason, message }, draft.world.now);
     draft.actions.push({ do: 'WriteTurn', turn, status: { ...status, index: turn.status.index ?? ++last } });
   }
+}
+
+/**
+ * The turn whose program may run in a pod that reports no start: the pod is on a node without a scheduling gate, and the
+ * kubelet starts a container before it reports it.
+ */
+function mayRunUnseen(draft: Draft, { metadata, spec }: StoredPod): CachedTurn | undefined {
+  const { running } = draft.turns;
+  if (!isRunnerless(draft) || running?.status.podUID !== metadata.uid || spec.nodeName === undefined) return undefined;
+  return wasLetRun(draft, metadata.uid) ? running : undefined;
 }
 
 /** Milliseconds within which the pod must become able to take turns. */
@@ -135,7 +147,9 @@ export const slowStart: Policy = (draft) => {
   const silent = startedContainer(pod) ? 'its runner did not answer' : 'its container did not start';
   const message = `The pod did not take turns${within}: ${problem?.message ?? silent}`;
   draft.problems.Pod = { reason, message };
-  failLive(draft, reason, message);
+  const unseen = problem === undefined ? mayRunUnseen(draft, pod) : undefined;
+  // Whether that turn ran is told once the pod is gone.
+  failLive(draft, reason, message, unseen);
   draft.actions.push({ do: 'CloseLink' }, { do: 'DeletePod', pod, why: 'it did not start' });
   return 'Stop';
 };

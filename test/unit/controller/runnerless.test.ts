@@ -170,17 +170,6 @@ describe('a session whose class has runner None', () => {
       actions: ['a TimedOut', 'DeletePod'],
     },
     {
-      what: 'gives up a pod that does not start',
-      world: {
-        pod: {
-          ...podFor({ status: { phase: 'Pending' } }),
-          metadata: { ...podFor().metadata, creationTimestamp: ago(601) },
-        },
-        turns: [runningTurn('a')],
-      },
-      actions: ['a Failed', 'CloseLink', 'DeletePod'],
-    },
-    {
       what: 'finds out whether a pod is gone',
       world: { turns: [runningTurn('a')] },
       actions: ['ConfirmGone'],
@@ -206,6 +195,25 @@ describe('a session whose class has runner None', () => {
   ] as { what: string; world: WorldChange; actions: string[] }[]) {
     test(what, () => assert.deepEqual(does(world), actions));
   }
+
+  describe('a pod that was let run and reports no start within timeouts.start', () => {
+    const late = podFor({ status: { phase: 'Pending' } });
+    late.metadata.creationTimestamp = ago(601);
+    const { nodeName: _, ...unbound } = late.spec;
+    const memory = { podRead: { podUID: POD_UID } };
+    const turns = [runningTurn('a')];
+
+    test('goes without a word about its turn, which may run unseen, where it is on a node', () => {
+      assert.deepEqual(does({ pod: late, turns, memory }), ['CloseLink', 'DeletePod']);
+    });
+
+    test('fails its turn too where it is on no node, or Kubernetes reports why it waits', () => {
+      const all = ['a Failed', 'CloseLink', 'DeletePod'];
+      assert.deepEqual(does({ pod: { ...late, spec: unbound }, turns, memory }), all);
+      const containerStatuses = state({ waiting: { reason: 'ImagePullBackOff' } });
+      assert.deepEqual(does({ pod: { ...late, status: { phase: 'Pending', containerStatuses } }, turns, memory }), all);
+    });
+  });
 
   test('a slot whose turn is gone is released', () => {
     assert.equal(look({ session: owned }).status.podName, undefined);

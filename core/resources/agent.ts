@@ -4,8 +4,8 @@ import { anyJson, dnsSubdomain, duration, rules } from './schema.ts';
 
 const secretKeyRef = () =>
   z.strictObject({
-    name: z.string().min(1).max(253).describe('The Secret, in the session’s namespace.'),
-    key: z.string().min(1).max(253).describe('The key in its data.'),
+    name: z.string().min(1).max(253).describe('Name of the Secret, in the session’s namespace.'),
+    key: z.string().min(1).max(253).describe('Key in the Secret’s data.'),
   });
 
 const envVar = z
@@ -14,12 +14,14 @@ const envVar = z
       .string()
       .max(256)
       .regex(/^[A-Za-z_][A-Za-z0-9_]*$/, 'must be a variable name: letters, digits and "_", not starting with a digit')
-      .describe('The variable’s name; not BERTH_….'),
-    value: z.string().max(32_768).optional().describe('Its value; set either this or valueFrom.'),
+      .describe('Name of the variable. Names that begin with BERTH_ are reserved.'),
+    value: z.string().max(32_768).optional().describe('Value of the variable. Set either value or valueFrom.'),
     valueFrom: z
-      .strictObject({ secretKeyRef: secretKeyRef().describe('Which key of which Secret.') })
+      .strictObject({ secretKeyRef: secretKeyRef().describe('Secret and key that hold the value.') })
       .optional()
-      .describe('A value from a Secret of the namespace that the class allows to be named.'),
+      .describe(
+        'Source of the value: a Secret of the session’s namespace. A session may name the Secrets in its class’s secrets.',
+      ),
   })
   .meta(
     rules(
@@ -44,9 +46,9 @@ const secretFile = z.strictObject({
       /^[A-Za-z0-9_-][A-Za-z0-9._-]*(\/[A-Za-z0-9_-][A-Za-z0-9._-]*)*$/,
       'must be a relative path of letters, digits, "-", "_" and ".", no part of it beginning with "."',
     )
-    .describe('Where the file is below $(BERTH_SECRETS_DIR).'),
+    .describe('Path of the file below $(BERTH_SECRETS_DIR).'),
   secretKeyRef: secretKeyRef().describe(
-    'Its content, from a Secret of the namespace that the class allows to be named.',
+    'Content of the file: a key of a Secret of the session’s namespace. A session may name the Secrets in its class’s secrets.',
   ),
 });
 
@@ -62,40 +64,40 @@ const agentFile = z
     configMap: dnsSubdomain()
       .optional()
       .describe(
-        'A ConfigMap of the session’s namespace with the label berth.dev/agent-files: "true"; each key becomes a file of that name.',
+        'ConfigMap of the session’s namespace. It must have the label berth.dev/agent-files: "true". Each key becomes a file of that name.',
       ),
     items: z
       .array(
         z.strictObject({
-          key: configMapKey().describe('The key in the ConfigMap.'),
+          key: configMapKey().describe('Key in the ConfigMap.'),
           path: z
             .string()
             .max(253)
             .regex(/^[^/]/, 'must be a relative path')
-            .describe('Where the file is below $(BERTH_AGENT_DIR).'),
+            .describe('Path of the file below $(BERTH_AGENT_DIR).'),
           mode: z
             .int()
             .min(0)
             .max(0o777)
             .optional()
-            .describe('Its mode: 0555 if anybody may execute it, otherwise 0444. Default 0444.'),
+            .describe('Mode of the file. A mode with any execute bit gives 0555, any other 0444. Default 0444.'),
         }),
       )
       .min(1)
       .max(256)
       .meta({ 'x-kubernetes-list-type': 'map', 'x-kubernetes-list-map-keys': ['path'] })
       .optional()
-      .describe('Which keys become files, and which ones. Default: all keys.'),
+      .describe('Keys that become files, with their paths. Default: every key.'),
     archive: configMapKey()
       .optional()
       .describe(
-        'Instead of items: the key of binaryData with a gzipped tar archive of the files, as `berth run --with` makes it.',
+        'Key in binaryData with a gzipped tar archive of the files, as `berth run --with` creates it. Replaces items.',
       ),
     inline: z
       .record(z.string(), z.string().max(MAX_INLINE_FILES_BYTES))
       .meta({ maxProperties: 64 })
       .optional()
-      .describe('Files by their paths below $(BERTH_AGENT_DIR), with their contents; 16 KiB in all.'),
+      .describe('Contents of files by path below $(BERTH_AGENT_DIR); at most 16 KiB in total.'),
   })
   .meta(
     rules(
@@ -126,20 +128,22 @@ const lineDescription = () => z.record(pointer(), z.string().max(512));
 
 const jsonLines = z.strictObject({
   resultWhen: lineDescription().describe(
-    'Which line is the result: the last one in which each JSON pointer finds the given text, for example {"/type": "result"}. Numbers, true, false and null are compared as they are written.',
+    'Selects the line with the result: the last line in which each JSON pointer finds the given text, for example {"/type": "result"}. Numbers, true, false and null are compared as they are written.',
   ),
-  output: pointer().optional().describe('JSON pointer to the output in the result’s line. Default: all of it.'),
+  output: pointer().optional().describe('JSON pointer to the output in its line. Default: the whole line.'),
   outputWhen: lineDescription()
     .optional()
-    .describe('Which line has the output, where it is not the result’s; the last such line counts.'),
-  error: pointer().optional().describe('JSON pointer to the error’s text in a line of errorWhen. Default: all of it.'),
+    .describe('Selects the line with the output if it is not the result’s line; the last match counts.'),
+  error: pointer()
+    .optional()
+    .describe('JSON pointer to the error text in a line of errorWhen. Default: the whole line.'),
   errorWhen: lineDescription()
     .optional()
-    .describe('Which line says that the turn failed. One that is followed by a result does not count.'),
+    .describe('Selects a line that says that the turn failed. It does not count if a result follows it.'),
   usage: z
     .record(z.string().max(64), pointer())
     .optional()
-    .describe('Numbers of the result’s line by JSON pointer; they become usage in the Turn’s metadata.'),
+    .describe('JSON pointers to numbers in the result’s line, by name. The numbers become metadata.usage of the Turn.'),
 });
 
 const tool = z
@@ -149,26 +153,26 @@ const tool = z
       .min(1)
       .max(64)
       .regex(/^[A-Za-z0-9_.-]+$/, 'must be of letters, digits, "_", "-" and "."')
-      .describe('What a call names it by.'),
-    description: z.string().max(4096).optional().describe('What it is for; list_tools searches in it.'),
+      .describe('Name that a call uses.'),
+    description: z.string().max(4096).optional().describe('Purpose of the tool; list_tools searches this text.'),
     parameters: anyJson()
       .optional()
       .describe(
-        'JSON Schema (2020-12) of the arguments, of type object. Arguments that do not match it are refused. Default: any object.',
+        'JSON Schema (2020-12) of the arguments, of type object. Arguments that do not match are refused. Default: any object.',
       ),
     command: z
       .array(z.string().min(1).max(32_768))
       .min(1)
       .max(64)
       .optional()
-      .describe('The program of the tool and its arguments, which are replaced as in args. Never a shell.'),
+      .describe('Program of the tool and its arguments, with the same replacements as in args. No shell is used.'),
     method: z
       .string()
       .min(1)
       .max(256)
       .optional()
-      .describe('Instead of a command of its own: the method of the request that agent.command gets.'),
-    timeout: duration().optional().describe('How long a call may run. Default 30s.'),
+      .describe('Method of the request that agent.command receives. Replaces command.'),
+    timeout: duration().optional().describe('Maximum duration of a call. Default 30s.'),
   })
   .meta(
     rules({
@@ -183,27 +187,27 @@ export const agent = z.strictObject({
     .enum(['Command', 'Server', 'Shell', 'Tools'])
     .optional()
     .describe(
-      'Command: a process for every turn. Server: one process for many turns, which reads requests and writes responses as JSON. Shell: the input’s command is run by bash, or sh where there is none. Tools: the input calls tools, each call in a process of its own. Default Command.',
+      'How turns run. Command: one process for every turn. Server: one process for many turns, which reads requests and writes responses as JSON. Shell: the input’s command runs in bash, or in sh if the image has no bash. Tools: the input calls tools; each call runs in its own process. Default Command.',
     ),
   command: z
     .array(z.string().min(1).max(32_768))
     .min(1)
     .max(64)
     .optional()
-    .describe('The program, found on the image’s PATH, and its first arguments. Never a shell.'),
+    .describe('Program, found on the image’s PATH, and its first arguments. No shell is used.'),
   args: z
     .array(z.string().max(32_768))
     .max(256)
     .optional()
     .describe(
-      'More arguments. $(BERTH_AGENT_DIR), $(BERTH_STATE_DIR), $(BERTH_SECRETS_DIR) and $(SESSION_UID) in them are replaced, with input Args also $(INPUT) and $(INPUT.field).',
+      'Further arguments. $(BERTH_AGENT_DIR), $(BERTH_STATE_DIR), $(BERTH_SECRETS_DIR) and $(SESSION_UID) are replaced; with input Args also $(INPUT) and $(INPUT.field).',
     ),
   resumeArgs: z
     .array(z.string().max(32_768))
     .max(256)
     .optional()
     .describe(
-      'Instead of args once the state directory holds what resumeWhen says, from an earlier turn or incarnation.',
+      'Arguments that replace args once the state directory contains a file that matches resumeWhen, from an earlier turn or incarnation.',
     ),
   resumeWhen: z
     .string()
@@ -212,58 +216,60 @@ export const agent = z.strictObject({
     .regex(/^(\.[^.]|[^./])(\.?[^.])*\.?$/, 'must be relative to the state directory, without ".."')
     .optional()
     .describe(
-      'A pattern of files below the state directory, for example sessions/**/*.jsonl: the first one turns args into resumeArgs. Default: any file.',
+      'Pattern of files below the state directory, for example sessions/**/*.jsonl. A match makes resumeArgs replace args. Default: any file.',
     ),
   workingDir: z
     .string()
     .max(4096)
     .regex(/^\//, 'must be an absolute path')
     .optional()
-    .describe('An existing directory of the image. Default: that of agent.files, otherwise an empty one.'),
+    .describe(
+      'Working directory; must exist in the image. Default: the directory of agent.files if there are any, otherwise an empty one.',
+    ),
   env: z
     .array(envVar)
     .max(128)
     .meta({ 'x-kubernetes-list-type': 'map', 'x-kubernetes-list-map-keys': ['name'] })
     .optional()
     .describe(
-      'Variables added to the agent’s environment. $(BERTH_AGENT_DIR), $(BERTH_STATE_DIR), $(BERTH_SECRETS_DIR) and $(SESSION_UID) in values are replaced.',
+      'Environment variables of the agent. $(BERTH_AGENT_DIR), $(BERTH_STATE_DIR), $(BERTH_SECRETS_DIR) and $(SESSION_UID) in values are replaced.',
     ),
   secretFiles: z
     .array(secretFile)
     .max(32)
     .meta({ 'x-kubernetes-list-type': 'map', 'x-kubernetes-list-map-keys': ['path'] })
     .optional()
-    .describe('Files with the content of Secrets, read-only, below the directory that $(BERTH_SECRETS_DIR) names.'),
+    .describe('Read-only files below $(BERTH_SECRETS_DIR) whose content comes from Secrets.'),
   files: z
     .array(agentFile)
     .max(16)
     .meta({ 'x-kubernetes-list-type': 'atomic' })
     .optional()
     .describe(
-      'Files of the agent, read-only in the directory that $(BERTH_AGENT_DIR) names, which is the working directory unless another is set. They are there before the first turn of every incarnation. The class’s files come first; later ones replace earlier ones of the same path.',
+      'Read-only files of the agent in $(BERTH_AGENT_DIR), which is the default working directory. They exist before the first turn of every incarnation. The class’s files come first; a later file replaces an earlier one of the same path.',
     ),
   input: z
     .enum(['Stdin', 'Text', 'File', 'Args'])
     .optional()
     .describe(
-      'How the input reaches the program. Stdin: one line with a JSON request. Text: a string on stdin as it is. File: the request in the file that BERTH_INPUT_FILE names. Args: in the arguments. Default Stdin.',
+      'How the program receives the input. Stdin: one line with a JSON request. Text: a string on stdin, unchanged. File: the request in the file that BERTH_INPUT_FILE names. Args: in the arguments. Default Stdin.',
     ),
   result: z
     .enum(['Envelope', 'Json', 'Text', 'JsonLines'])
     .optional()
     .describe(
-      'What counts as the result. Envelope: a JSON envelope between the markers that BERTH_RESULT_START_MARKER and BERTH_RESULT_END_MARKER name, or in BERTH_RESULT_FILE. Json: all of stdout. Text: all of stdout. JsonLines: where jsonLines says. Default Envelope.',
+      'Where the result is. Envelope: a JSON envelope between the markers in BERTH_RESULT_START_MARKER and BERTH_RESULT_END_MARKER, or in the file that BERTH_RESULT_FILE names. Json: all of stdout, as JSON. Text: all of stdout, as a string. JsonLines: the line that jsonLines selects. Default Envelope.',
     ),
   jsonLines: jsonLines
     .optional()
-    .describe('Where the result stands among lines of JSON on stdout; every other such line is an event.'),
+    .describe('Selects the result among lines of JSON on stdout. Every other such line is an event.'),
   server: z
     .strictObject({
       leftovers: z
         .enum(['Restart', 'Allow'])
         .optional()
         .describe(
-          'What happens when processes that an earlier turn started still run at the next turn. Restart: the server is stopped with them and started again. Allow: it gets the turn. Default Restart.',
+          'What happens when processes of an earlier turn still run at the next turn. Restart: these processes and the server are stopped, and the server starts again. Allow: the server gets the turn. Default Restart.',
         ),
     })
     .optional()
@@ -274,20 +280,20 @@ export const agent = z.strictObject({
     .max(64)
     .meta({ 'x-kubernetes-list-type': 'map', 'x-kubernetes-list-map-keys': ['name'] })
     .optional()
-    .describe('What the driver Tools can call.'),
+    .describe('Tools that a turn can call with the driver Tools.'),
   maxParallel: z
     .int()
     .min(1)
     .max(64)
     .optional()
-    .describe('How many calls of one turn the driver Tools runs at once. Default 4.'),
+    .describe('Maximum calls of a turn that run at the same time with the driver Tools. Default 4.'),
   shell: z
     .strictObject({
       rewriteBackground: z
         .boolean()
         .optional()
         .describe(
-          'Whether bash gets A && exec B & for A && B &, where that changes nothing else, so that no subshell waits for B and $! is its pid. Default true.',
+          'Whether bash gets `A && exec B &` in place of `A && B &`, if nothing else changes. Then no subshell waits for B, and $! is the pid of B. Default true.',
         ),
     })
     .optional()

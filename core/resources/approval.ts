@@ -5,15 +5,15 @@ export const decision = z.enum(['Approve', 'Deny']);
 
 export const approvalSpec = z
   .strictObject({
-    turn: dnsSubdomain().describe('Name of the Turn in the same namespace that waits.'),
+    turn: dnsSubdomain().describe('Name of the waiting Turn, in the same namespace.'),
     requestId: z
       .string()
       .min(1)
       .max(64)
-      .describe('status.approval.id of that Turn: the decision counts for this request alone.'),
-    decision: decision.describe('Approve or Deny. Either way the agent is told and goes on.'),
-    response: anyJson().optional().describe('What the agent is told besides. Any JSON, up to 16 KiB.'),
-    note: z.string().max(1024).optional().describe('Why, in words; the agent is told it too.'),
+      .describe('status.approval.id of that Turn. The decision applies only to this request.'),
+    decision: decision.describe('Approve or Deny. The agent gets the decision and continues in both cases.'),
+    response: anyJson().optional().describe('Further data for the agent. Any JSON, up to 16 KiB.'),
+    note: z.string().max(1024).optional().describe('Reason for the decision, in words. The agent gets it too.'),
     requester: z.string().min(1).max(512).optional().describe('Who decided; the HTTP API sets this.'),
   })
   .meta(

@@ -19,9 +19,11 @@ const port = () => z.int32().min(1).max(65_535);
 
 const networkPort = z
   .strictObject({
-    port: port().describe('Of the pod, where the address is a Service’s: policies look at where a packet ends.'),
-    endPort: port().optional().describe('The last of a range that begins with port.'),
-    protocol: z.enum(['TCP', 'UDP', 'SCTP']).default('TCP').describe('Of the port. Default TCP.'),
+    port: port().describe(
+      'Port. For a Service, the port of its pods: a NetworkPolicy sees the final destination of a packet.',
+    ),
+    endPort: port().optional().describe('Last port of a range that begins with port.'),
+    protocol: z.enum(['TCP', 'UDP', 'SCTP']).default('TCP').describe('Protocol of the port. Default TCP.'),
   })
   .meta(
     rules({
@@ -33,11 +35,11 @@ const networkPort = z
 
 const peer = {
   cidr: cidr().optional().describe('Addresses, for example 10.1.0.0/16.'),
-  except: z.array(cidr()).max(32).optional().describe('Addresses of cidr that stay closed.'),
+  except: z.array(cidr()).max(32).optional().describe('Addresses within cidr that stay blocked.'),
   namespaceSelector: labelSelector
     .optional()
-    .describe('Pods of the namespaces with these labels. Without it podSelector means the session’s own namespace.'),
-  podSelector: labelSelector.optional().describe('Pods with these labels.'),
+    .describe('Selects namespaces by labels. Without it podSelector selects pods of the session’s own namespace.'),
+  podSelector: labelSelector.optional().describe('Selects pods by labels.'),
   ports: z.array(networkPort).max(32).optional(),
 };
 
@@ -47,7 +49,7 @@ const exclusive = {
 };
 const exceptOfCidr = { rule: '!has(self.except) || has(self.cidr)', message: 'needs a cidr', fieldPath: '.except' };
 
-const destination = z.strictObject({ ...peer, ports: peer.ports.describe('Default: all ports.') }).meta(
+const destination = z.strictObject({ ...peer, ports: peer.ports.describe('Ports. Default: all ports.') }).meta(
   rules(exclusive, exceptOfCidr, {
     rule: 'has(self.cidr) || has(self.namespaceSelector) || has(self.podSelector)',
     message: 'say where to: set cidr, namespaceSelector or podSelector; 0.0.0.0/0 is every IPv4 address',
@@ -67,14 +69,16 @@ const proxy = z
         /^https?:\/\/(\[[0-9a-fA-F:]+\]|[A-Za-z0-9._-]+)(:[0-9]{1,5})?\/?$/,
         'must be a URL, for example http://proxy.egress.svc:3128',
       )
-      .describe('What HTTP_PROXY and HTTPS_PROXY are set to. Without credentials: every agent could read them.'),
+      .describe('Value of HTTP_PROXY and HTTPS_PROXY. It must not contain credentials, as every agent can read it.'),
     noProxy: z
       .array(z.string().min(1).max(253))
       .max(64)
       .optional()
-      .describe('Added to NO_PROXY: hosts and domains that are reached directly, where allow lets them.'),
+      .describe('Hosts and domains added to NO_PROXY, which are reached directly if allow permits them.'),
     ...peer,
-    ports: peer.ports.describe('Default: the port of the URL. Set it where a Service’s port is not its pods’.'),
+    ports: peer.ports.describe(
+      'Ports of the proxy. Default: the port of the URL. Set this if the proxy is a Service whose pods use another port.',
+    ),
   })
   .meta(rules(exclusive, exceptOfCidr));
 export type HttpProxy = z.infer<typeof proxy>;
@@ -86,19 +90,19 @@ export const network = z
       .enum(['None', 'AllowList', 'Open'])
       .default('None')
       .describe(
-        'None: nothing. AllowList: what allow and proxy say, and the cluster’s DNS. Open: everything but the metadata service of clouds. Nothing reaches the pods in any of them. Default None.',
+        'What pods may reach. None: nothing. AllowList: the destinations in allow and proxy, and the cluster’s DNS. Open: everything except the metadata service of clouds. No mode lets anything reach the pods. Default None.',
       ),
     allow: z
       .array(destination)
       .max(32)
       .meta({ 'x-kubernetes-list-type': 'atomic' })
       .optional()
-      .describe('With AllowList: what the pods may reach, besides the cluster’s DNS and the proxy.'),
+      .describe('Destinations that pods may reach with AllowList, in addition to the cluster’s DNS and the proxy.'),
     dns: z
       .boolean()
       .optional()
-      .describe('Whether AllowList allows the cluster’s DNS, the pods k8s-app=kube-dns. Default true.'),
-    proxy: proxy.optional().describe('The way out for HTTP; the agent’s environment names it.'),
+      .describe('Whether AllowList allows the cluster’s DNS, the pods with the label k8s-app=kube-dns. Default true.'),
+    proxy: proxy.optional().describe('HTTP proxy. The agent’s environment names it.'),
   })
   .meta(
     rules(

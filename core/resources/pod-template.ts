@@ -24,7 +24,7 @@ export const isProfileAnnotation = (key: string): boolean => PROFILES.some((pref
 export const podTemplate = {
   runtimeClassName: dnsSubdomain()
     .optional()
-    .describe('A RuntimeClass of the cluster, for example one of gVisor or Kata. Default: the nodes’ own runtime.'),
+    .describe('RuntimeClass of the pods, for example for gVisor or Kata. Default: the nodes’ default runtime.'),
   podMetadata: z
     .strictObject({
       labels: z
@@ -37,7 +37,7 @@ export const podTemplate = {
           }),
         })
         .optional()
-        .describe('Labels of the pods; none of berth.dev/.'),
+        .describe('Labels of the pods. Labels of berth.dev/ are refused.'),
       annotations: z
         .record(z.string(), z.string().max(4096))
         .meta({
@@ -49,10 +49,10 @@ export const podTemplate = {
           }),
         })
         .optional()
-        .describe('Annotations of the pods; none that sets an AppArmor or seccomp profile.'),
+        .describe('Annotations of the pods. Annotations that set an AppArmor or seccomp profile are refused.'),
     })
     .optional()
-    .describe('Added to the session pods’ own, for meters, meshes and policies.'),
+    .describe('Labels and annotations added to session pods, for example for metering, meshes and policies.'),
   nodeSelector: z
     .record(z.string(), labelValue())
     .meta({ maxProperties: 32 })
@@ -61,18 +61,21 @@ export const podTemplate = {
   tolerations: z
     .array(
       z.strictObject({
-        key: labelKey().optional().describe('Of the taint. Default, with Exists: any.'),
-        operator: z.enum(['Exists', 'Equal']).optional().describe('Whether the value counts. Default Equal.'),
-        value: z.string().max(63).optional().describe('Of the taint, with Equal.'),
+        key: labelKey().optional().describe('Key of the taint. Default with Exists: any key.'),
+        operator: z
+          .enum(['Exists', 'Equal'])
+          .optional()
+          .describe('Equal compares the value; Exists ignores it. Default Equal.'),
+        value: z.string().max(63).optional().describe('Value of the taint, with Equal.'),
         effect: z
           .enum(['NoSchedule', 'PreferNoSchedule', 'NoExecute'])
           .optional()
-          .describe('Of the taint. Default: any.'),
+          .describe('Effect of the taint. Default: any effect.'),
         tolerationSeconds: z
           .int()
           .min(0)
           .optional()
-          .describe('With NoExecute: how long, in seconds, a pod stays on a node that is tainted. Default: for ever.'),
+          .describe('With NoExecute: seconds that a pod stays on a tainted node. Default: for ever.'),
       }),
     )
     .max(32)
@@ -83,6 +86,6 @@ export const podTemplate = {
     .unknown()
     .meta({ type: 'object', 'x-kubernetes-preserve-unknown-fields': true })
     .optional()
-    .describe('As in a pod; checked when a pod is made.'),
-  priorityClassName: dnsSubdomain().optional().describe('A PriorityClass of the cluster.'),
+    .describe('As in a pod. The API server validates it when Berth creates a pod.'),
+  priorityClassName: dnsSubdomain().optional().describe('PriorityClass of the pods.'),
 };

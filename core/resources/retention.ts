@@ -5,15 +5,17 @@ import { duration, quantity } from './schema.ts';
 export const retention = {
   ttlAfterFinished: duration()
     .optional()
-    .describe('How long after it is finished the Session is deleted. Default 24h with turns: One, 168h with Many.'),
+    .describe(
+      'Time after the session is finished until it is deleted. Default 24h with turns: One, 168h with turns: Many.',
+    ),
   ttlAfterSuspended: duration()
     .optional()
-    .describe('How long a Session may be suspended, with no turn waiting, before it is deleted. Default 720h.'),
+    .describe('Time that a session stays suspended without a waiting turn until it is deleted. Default 720h.'),
   history: z
     .strictObject({
-      turns: z.int32().min(1).optional().describe('Ended Turns that are kept. Default 100.'),
-      bytes: quantity().optional().describe('Bytes of JSON that the kept ones have together. Default 1Mi.'),
+      turns: z.int32().min(1).optional().describe('Maximum number of ended Turns to keep. Default 100.'),
+      bytes: quantity().optional().describe('Maximum bytes of the kept Turns, as JSON. Default 1Mi.'),
     })
     .optional()
-    .describe('Beyond it ended Turns are deleted, the oldest first, with their output and log.'),
+    .describe('Limits on ended Turns. Above a limit the oldest are deleted, with their output and log.'),
 };

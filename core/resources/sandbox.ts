@@ -7,17 +7,19 @@ const limits = z.strictObject({
   memory: quantity()
     .optional()
     .describe(
-      'Memory of a turn’s processes together, or of a tool call’s. Strict: 1Gi. Agent: only what resources.limits.memory allows.',
+      'Memory of all processes of a turn, or of a tool call. Strict: 1Gi. Agent: limited by resources.limits.memory only.',
     ),
-  cpuSeconds: number().optional().describe('CPU time of a process and all that it starts. Strict: 300. Agent: any.'),
-  fileSize: quantity().optional().describe('Of each file that a process writes. Strict: 100M. Agent: any.'),
+  cpuSeconds: number()
+    .optional()
+    .describe('CPU time of a process and its descendants, in seconds. Strict: 300. Agent: no limit.'),
+  fileSize: quantity().optional().describe('Size of each file that a process writes. Strict: 100M. Agent: no limit.'),
   processes: number()
     .optional()
     .describe(
-      'Processes of the session at once; with the driver Tools of each call. Threads do not count. Strict: 10. Agent: 1024.',
+      'Maximum processes of the session at the same time; with the driver Tools, of each call. Threads do not count. Strict: 10. Agent: 1024.',
     ),
-  openFiles: number().optional().describe('Open files of each process. Strict: 1024. Agent: what the node allows.'),
-  core: quantity().optional().describe('Size of a core dump. Default 0: none is written.'),
+  openFiles: number().optional().describe('Open files of each process. Strict: 1024. Agent: the node’s limit.'),
+  core: quantity().optional().describe('Size of a core dump. Default 0: no core dump.'),
 });
 
 /** Limits of the agent's processes; fields of a class's sandbox. */
@@ -26,11 +28,11 @@ export const processLimits = {
     .enum(['Strict', 'Agent'])
     .optional()
     .describe(
-      'The numbers of limits that are not set. Strict is for small programs, Agent for coding agents. Default: Strict with the driver Tools, Agent with the others.',
+      'Values of limits that are not set. Strict suits small programs, Agent suits coding agents. Default: Strict with the driver Tools, Agent with the other drivers.',
     ),
   limits: limits
     .optional()
-    .describe('Limits of the agent’s processes. One that cannot be set keeps the agent from being started.'),
+    .describe('Limits of the agent’s processes. If a limit cannot be set, the agent does not start.'),
 };
 
 const fields = z.strictObject(processLimits);

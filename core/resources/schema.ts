@@ -69,34 +69,35 @@ export const count = () => z.int32().min(0);
 
 const quantities = z
   .strictObject({
-    cpu: quantity().optional().describe('CPU in cores, for example 500m for half of one or 2.'),
+    cpu: quantity().optional().describe('CPU in cores, for example 2, or 500m for half a core.'),
     memory: quantity().optional().describe('Memory in bytes, for example 512Mi.'),
     'ephemeral-storage': quantity()
       .optional()
-      .describe('What the pod writes to its node’s disk, in bytes, for example 2Gi; a volume does not count.'),
+      .describe('Bytes that the pod may write to its node’s disk, for example 2Gi. Volumes do not count.'),
   })
   .describe('Amounts by resource name.');
 
 export const resourceRequirements = z.strictObject({
   requests: quantities
     .optional()
-    .describe(
-      'What the scheduler reserves for the pod. One above a limit that is not given beside it raises that limit.',
-    ),
+    .describe('Amounts that the scheduler reserves for the pod. A request above an inherited limit raises that limit.'),
   limits: quantities
     .optional()
-    .describe('What the pod may use at most. One below a request that is not given beside it lowers that request.'),
+    .describe('Maximum amounts that the pod may use. A limit below an inherited request lowers that request.'),
 });
 
 /** Builds a schema per timeout from its description and default. */
 const eachTimeout = <T>(make: (text: string, byDefault: string) => T) => ({
-  start: make('From the creation of the pod until it takes turns.', '10m'),
-  turn: make('From the start of a turn until its result.', '30m'),
-  stall: make('How long a running turn may be silent: no output, no event. Then it is stopped.', 'for ever'),
-  idle: make('How long after the last activity the pod is given up; the next turn wakes the session.', '2h'),
-  approval: make('How long a turn that asks waits for a decision; then it fails.', '24h'),
-  persist: make('How long a result or a suspension waits for a store that fails.', '5m'),
-  lifetime: make('From the creation of the session until it is finished, whatever runs.', 'for ever'),
+  start: make('Maximum time from the creation of the pod until it can take turns.', '10m'),
+  turn: make('Maximum time from the start of a turn until its result.', '30m'),
+  stall: make(
+    'Maximum time that a running turn may write no output and send no events; then it is stopped.',
+    'no limit',
+  ),
+  idle: make('Time after the last activity until the pod is deleted; the next turn wakes the session.', '2h'),
+  approval: make('Maximum time that a turn waits for an approval; then it fails.', '24h'),
+  persist: make('Maximum time that a result or a suspension waits for a failing store.', '5m'),
+  lifetime: make('Time from the creation of the session until it is finished, even while a turn runs.', 'no limit'),
 });
 
 export const timeouts = z.strictObject(
@@ -104,7 +105,7 @@ export const timeouts = z.strictObject(
 );
 
 export const maxTimeouts = z.strictObject(
-  eachTimeout((text) => duration().optional().describe(`The most that a session gets. ${text} Default: any.`)),
+  eachTimeout((text) => duration().optional().describe(`Ceiling of a session’s value. ${text} Default: no ceiling.`)),
 );
 
 /**
@@ -126,7 +127,7 @@ const workspace = z
     type: z
       .enum(['None', 'Volume'])
       .default('None')
-      .describe('Volume: a PersistentVolumeClaim of the session’s own. Default None.'),
+      .describe('Volume: a PersistentVolumeClaim for this session. Default None.'),
     size: quantity().optional().describe('Size of the volume in bytes, for example 10Gi.'),
     storageClassName: z
       .string()
@@ -139,7 +140,7 @@ const workspace = z
       .max(512)
       .regex(/^(\/[A-Za-z0-9_][A-Za-z0-9._-]*)+$/, 'must be an absolute path, for example /workspace')
       .optional()
-      .describe('Where the volume is. Default /workspace.'),
+      .describe('Path where the volume is mounted. Default /workspace.'),
   })
   .meta(
     rules(
@@ -155,23 +156,27 @@ const workspace = z
       },
     ),
   )
-  .describe('A volume that outlives the pod and goes with the Session. It is the working directory of the agent.');
+  .describe(
+    'Volume that is kept while the session has no pod, and deleted with the Session. It is the agent’s default working directory.',
+  );
 
 /** Selector of objects by their labels, as in all of Kubernetes; an empty one selects every object. */
 export const labelSelector = z.strictObject({
   matchLabels: z
     .record(z.string().max(317), z.string().max(63))
     .optional()
-    .describe('Labels that the object has, each with this value.'),
+    .describe('Labels and values that the object must have.'),
   matchExpressions: z
     .array(
       z
         .strictObject({
-          key: z.string().min(1).max(317).describe('The label.'),
+          key: z.string().min(1).max(317).describe('Key of the label.'),
           operator: z
             .enum(['In', 'NotIn', 'Exists', 'DoesNotExist'])
-            .describe('In: its value is one of values. NotIn: it is none of them, or there is no such label.'),
-          values: z.array(z.string().max(63)).max(64).optional().describe('With In and NotIn.'),
+            .describe(
+              'In: the label’s value is one of values. NotIn: it is none of values, or the label is absent. Exists, DoesNotExist: the label is present or absent.',
+            ),
+          values: z.array(z.string().max(63)).max(64).optional().describe('Values for In and NotIn.'),
         })
         .meta(
           rules({
@@ -183,7 +188,7 @@ export const labelSelector = z.strictObject({
     )
     .max(16)
     .optional()
-    .describe('What holds of its labels besides; all of it must.'),
+    .describe('Further requirements on labels. All must hold.'),
 });
 export type LabelSelector = z.infer<typeof labelSelector>;
 
@@ -193,24 +198,25 @@ export const persistence = z.strictObject({
     .boolean()
     .optional()
     .describe(
-      'The state directory outlives the pod. Default true. Where it is false an idle session keeps its pod, so timeouts.lifetime is needed.',
+      'Whether the state directory is kept when the pod goes. Default true. With false an idle session keeps its pod, and timeouts.lifetime is required.',
     ),
   maxState: quantity()
     .optional()
-    .describe('The largest state, as an archive, in bytes, for example 10Mi. Default: all that Berth can store, 32Mi.'),
+    .describe(
+      'Maximum size of the state archive in bytes, for example 10Mi. Default: 32Mi, the maximum that Berth can store.',
+    ),
   workspace: workspace.optional(),
 });
 
 /** Generation of a status or a condition. */
-export const observedGeneration = () =>
-  z.int().optional().describe('metadata.generation of the spec that this was said of.');
+export const observedGeneration = () => z.int().optional().describe('metadata.generation that this describes.');
 
 const condition = z.strictObject({
-  type: z.string().max(64).describe('What it is about, for example Ready or Finished.'),
-  status: z.enum(['True', 'False', 'Unknown']).describe('Whether it is so.'),
-  reason: z.string().max(64).describe('One word for programs; docs/reference/reasons.md lists them all.'),
-  message: z.string().max(4096).describe('A sentence for people.'),
-  lastTransitionTime: timestamp().describe('Since when the status is what it is.'),
+  type: z.string().max(64).describe('Type of the condition, for example Ready or Finished.'),
+  status: z.enum(['True', 'False', 'Unknown']).describe('Whether the condition holds.'),
+  reason: z.string().max(64).describe('Reason in one word, for programs; docs/reference/reasons.md lists all of them.'),
+  message: z.string().max(4096).describe('Details for people.'),
+  lastTransitionTime: timestamp().describe('Time of the last change of status.'),
   observedGeneration: observedGeneration(),
 });
 export type Condition = z.infer<typeof condition>;
@@ -221,19 +227,19 @@ export const conditions = () =>
     .max(16)
     .meta({ 'x-kubernetes-list-type': 'map', 'x-kubernetes-list-map-keys': ['type'] })
     .optional()
-    .describe('What is so, why, and since when; for programs and `kubectl wait`.');
+    .describe('Conditions, for programs and `kubectl wait`.');
 
 /**
  * Location of a sealed state, and its position (incarnation, seq). The committed state only moves forward in that
  * order.
  */
 export const stateRef = z.strictObject({
-  inline: z.string().max(12_288).optional().describe('The sealed state itself, base64, up to 8 KiB before it.'),
+  inline: z.string().max(12_288).optional().describe('Sealed state, base64; up to 8 KiB before encoding.'),
   ref: z.string().max(253).optional().describe('Key of the sealed state in the store.'),
-  digest: digest().describe('sha256 of the plain state archive.'),
-  keyId: z.string().max(64).describe('The master key that the state key is derived from.'),
-  bytes: z.int().min(0).describe('Size of the plain archive in bytes.'),
-  incarnation: z.int().min(0).describe('The incarnation that it comes from.'),
-  seq: z.int().min(0).describe('Its number within that incarnation: a later state has a higher one.'),
+  digest: digest().describe('sha256 of the unsealed state archive.'),
+  keyId: z.string().max(64).describe('Id of the master key that the state’s key is derived from.'),
+  bytes: z.int().min(0).describe('Size of the unsealed archive in bytes.'),
+  incarnation: z.int().min(0).describe('Incarnation that produced the state.'),
+  seq: z.int().min(0).describe('Sequence number within that incarnation; a later state has a higher one.'),
 });
 export type StateRef = z.infer<typeof stateRef>;

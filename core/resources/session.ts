@@ -18,67 +18,71 @@ import { turnPhase } from './turn.ts';
 
 export const sessionSpec = z
   .strictObject({
-    class: dnsSubdomain()
-      .default('default')
-      .describe('The SessionClass. Cannot change. Default: the one named default.'),
-    agent: agent.optional().describe('How the agent is run, as far as the class lets it be overridden.'),
+    class: dnsSubdomain().default('default').describe('Name of the SessionClass. Cannot change. Default: default.'),
+    agent: agent.optional().describe('How the agent runs. The class’s overrides say which fields may be set.'),
     image: z
       .string()
       .min(1)
       .max(512)
       .optional()
-      .describe('Another image than the class’s. With runner Embedded it must contain the runner.'),
+      .describe('Image of the pod, in place of the class’s. With runner Embedded it must contain the runner.'),
     resources: resourceRequirements
       .optional()
       .describe(
-        'CPU, memory and disk of the pod, as far as the class lets them be set. What is left out is the class’s, or else requests of 50m and 128Mi and limits of 1 and 1Gi.',
+        'CPU, memory and disk of the pod, if the class’s overrides allow it. Missing values come from the class. Without a class value: requests 50m and 128Mi, limits 1 and 1Gi.',
       ),
     timeouts: timeouts
       .optional()
       .describe(
-        'Timeouts, for example 90s, 30m or 1h30m, as far as the class lets them be set and up to its maxTimeouts. Default: the class’s.',
+        'Timeouts, for example 90s, 30m or 1h30m, if the class’s overrides allow it. The class’s maxTimeouts are ceilings. Default: the class’s.',
       ),
     suspend: z
       .boolean()
       .default(false)
       .describe(
-        'A hold: the running turn ends, the pod is given up, and turns queue until this is false. Default false.',
+        'Holds the session: the running turn ends, the pod is deleted, and turns queue until this is false. Default false.',
       ),
     suspendRequest: z
       .string()
       .min(1)
       .max(128)
       .optional()
-      .describe('An id of your choice: a new one suspends the session once, after the turns given so far.'),
+      .describe('An id of your choice. A new id suspends the session once, after the turns given so far.'),
     persistence: persistence
       .optional()
-      .describe('What outlives the pod, as far as the class lets it be set. state and workspace cannot change.'),
+      .describe(
+        'Data that is kept when the pod goes, if the class’s overrides allow it. state and workspace cannot change.',
+      ),
     priority: z
       .int32()
       .optional()
-      .describe('Of the sessions of a namespace that wait for capacity, higher ones come first. Default 0.'),
+      .describe('Priority in the queue, among sessions of the same namespace; higher values come first. Default 0.'),
     concurrencyGroup: z
       .strictObject({
-        name: dnsSubdomain().describe('The group’s name, the same in all its sessions.'),
+        name: dnsSubdomain().describe('Name of the group, the same in all its sessions.'),
         limit: z
           .int32()
           .min(1)
           .default(4)
-          .describe('Turns of the group that run at once. The lowest limit of its sessions counts. Default 4.'),
+          .describe(
+            'Maximum turns of the group that run at the same time. The lowest limit of its sessions applies. Default 4.',
+          ),
       })
       .optional()
-      .describe('Of all sessions of the namespace that name the same group, so many turns run at once; others wait.'),
+      .describe(
+        'Limits the running turns of all sessions of the namespace that name the same group. Other turns wait.',
+      ),
     ...retention,
     turns: z
       .enum(['Many', 'One'])
       .default('Many')
       .describe(
-        'Many: the session takes turns until it is deleted. One: the session is finished with its first turn, and its pod is given up. Default Many.',
+        'Many: the session takes turns until it is deleted. One: the session is finished after its first turn, and its pod is deleted. Default Many.',
       ),
     input: anyJson()
       .optional()
       .describe('Input of a first turn that is created with the session. Any JSON, up to 128 KiB.'),
-    requester: z.string().min(1).max(512).optional().describe('Who asked for it; the HTTP API sets this.'),
+    requester: z.string().min(1).max(512).optional().describe('Who created the session; the HTTP API sets this.'),
   })
   .meta(
     rules(
@@ -122,93 +126,103 @@ export const sessionPhase = z.enum([
 ]);
 
 export const sessionStatus = z.strictObject({
-  phase: sessionPhase.optional().describe('For people; programs read the conditions.'),
+  phase: sessionPhase.optional().describe('Phase for people; programs read the conditions.'),
   conditions: conditions(),
   observedGeneration: observedGeneration(),
-  incarnation: count().optional().describe('How many pods the session has had; raised before each pod is created.'),
+  incarnation: count()
+    .optional()
+    .describe('Number of pods that the session has had; increased before each pod is created.'),
   podName: z
     .string()
     .max(253)
     .optional()
-    .describe('The present pod, in the same namespace; absent where there is none.'),
-  podUID: z.string().max(64).optional().describe('Its uid.'),
-  currentTurn: z.string().max(253).optional().describe('The running turn, once it has run for a second.'),
+    .describe('Name of the current pod, in the same namespace; absent without a pod.'),
+  podUID: z.string().max(64).optional().describe('UID of the current pod.'),
+  currentTurn: z.string().max(253).optional().describe('Name of the running turn, once it has run for a second.'),
   turns: z
     .strictObject({
-      total: count().describe('All that have ended.'),
-      succeeded: count().describe('Those that are Succeeded.'),
-      failed: count().describe('Those that are Failed or TimedOut.'),
+      total: count().describe('Number of ended turns.'),
+      succeeded: count().describe('Number of turns that Succeeded.'),
+      failed: count().describe('Number of turns that Failed or TimedOut.'),
     })
     .optional()
-    .describe('How many turns have ended, and how.'),
+    .describe('Counts of ended turns.'),
   lastTurn: z
     .strictObject({
-      name: z.string().max(253).describe('Its Turn.'),
-      index: count().describe('Its place in the order, from 1.'),
-      phase: turnPhase.describe('How it ended.'),
-      output: anyJson().optional().describe('The output, where it has at most 4 KiB.'),
+      name: z.string().max(253).describe('Name of the Turn.'),
+      index: count().describe('Index of the Turn, from 1.'),
+      phase: turnPhase.describe('Phase in which it ended.'),
+      output: anyJson().optional().describe('Output, if it has at most 4 KiB.'),
     })
     .optional()
     .describe('The turn that ended last.'),
   lastActiveAt: timestamp()
     .optional()
-    .describe('When a turn was created, began or ended, or somebody or the agent said that it is in use.'),
+    .describe(
+      'Time of the last activity: a turn was created, started or ended, somebody touched the session, or its agent was active.',
+    ),
   suspendHandled: z
     .strictObject({
-      id: z.string().max(128).describe('The id.'),
-      afterTurn: count().describe('Index of the last turn given before the request was seen.'),
+      id: z.string().max(128).describe('The id in the request.'),
+      afterTurn: count().describe('Index of the last turn given before the request was observed.'),
       done: z
         .boolean()
         .optional()
-        .describe('True once the session was suspended for it. It is carried out once, also if its turn asks again.'),
+        .describe(
+          'True once the request has suspended the session. A request is carried out once, even if its turn asks for another approval.',
+        ),
     })
     .optional()
-    .describe('The spec.suspendRequest that was seen last.'),
+    .describe('The spec.suspendRequest that was observed last.'),
   queue: z
     .strictObject({
       position: count()
         .optional()
-        .describe('From 1, over all who wait for capacity. At most 10 s old in front, older further behind.'),
-      since: timestamp().describe('Since when it waits.'),
-      reason: z.string().max(64).describe('Why, in one word; docs/reference/reasons.md lists them all.'),
+        .describe(
+          'Position in the queue, from 1, among all sessions that wait for a slot. Updated every 10 s at the head of the queue, less often further back.',
+        ),
+      since: timestamp().describe('Start of the wait.'),
+      reason: z.string().max(64).describe('Reason in one word; docs/reference/reasons.md lists all of them.'),
       holders: z
         .array(
           z.strictObject({
-            name: z.string().max(320).describe('The session that holds a slot, as namespace/name.'),
-            since: timestamp().describe('Since when it has it.'),
+            name: z.string().max(320).describe('Session that holds a slot, as namespace/name.'),
+            since: timestamp().describe('Time since when it holds the slot.'),
           }),
         )
         .max(8)
         .optional()
-        .describe('Some of those who hold the slots that it waits for, as namespace/name, and since when.'),
+        .describe('Some of the sessions that hold the slots.'),
     })
     .optional()
-    .describe('Since when and why the session waits for a slot.'),
+    .describe('Why and since when the session waits for a slot.'),
   startFailures: z
     .strictObject({
-      count: count().describe('How many have failed.'),
-      reason: z.string().max(64).describe('Why the last one failed, in one word.'),
-      message: z.string().max(1024).describe('Why the last one failed, in words.'),
-      since: timestamp().describe('When the first of them failed.'),
-      at: timestamp().describe('When the last one failed.'),
-      incarnation: count().describe('The incarnation that failed last.'),
+      count: count().describe('Number of failed starts.'),
+      reason: z.string().max(64).describe('Reason of the last failure, in one word.'),
+      message: z.string().max(1024).describe('Details of the last failure.'),
+      since: timestamp().describe('Time of the first failure.'),
+      at: timestamp().describe('Time of the last failure.'),
+      incarnation: count().describe('Incarnation that failed last.'),
     })
     .optional()
-    .describe('Starts that failed one after the other; the next one waits the longer. Gone with the first that works.'),
-  state: stateRef.optional().describe('The committed state; it only moves forward.'),
+    .describe(
+      'Consecutive failed starts. Each one lengthens the wait before the next start. Absent after a successful start.',
+    ),
+  state: stateRef.optional().describe('Last committed state; it only moves forward.'),
   agentFiles: z
     .array(
       z.strictObject({
-        configMap: z.string().max(253).describe('Its name.'),
-        digest: z.string().max(64).describe('SHA-256 of its content when the present incarnation took it.'),
+        configMap: z.string().max(253).describe('Name of the ConfigMap.'),
+        digest: z.string().max(64).describe('SHA-256 of the content that the current incarnation got.'),
       }),
     )
     .max(64)
     .meta({ 'x-kubernetes-list-type': 'map', 'x-kubernetes-list-map-keys': ['configMap'] })
     .optional()
-    .describe('The ConfigMaps whose files the present pod has.'),
-  classGeneration: z.int().optional().describe('The generation of the class that the present pod was made from.'),
-  runnerVersion: z.string().max(64).optional().describe('The release of the runner in the present pod.'),
+    .describe('ConfigMaps whose files the current pod has.'),
+  classGeneration: z.int().optional().describe('Generation of the class that the current pod was created from.'),
+  runnerVersion: z.string().max(64).optional().describe('Release of the runner in the current pod.'),
 });
 
 export type SessionSpec = z.infer<typeof sessionSpec>;

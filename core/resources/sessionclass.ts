@@ -31,75 +31,77 @@ export const sessionClassSpec = z
       .enum(['Embedded', 'Injected', 'None'])
       .default('Embedded')
       .describe(
-        'Embedded: the image contains the runner. Injected: any image; an init container brings the runner. None: any image as it is; a pod for every turn, and the result is what its log has between the markers. Default Embedded.',
+        'How the runner gets into the pod. Embedded: the image contains it. Injected: an init container copies it, so any image works. None: no runner; any image runs unchanged, in one pod for every turn, and the result is what the pod’s log has between the markers. Default Embedded.',
       ),
     resultMarkers: z
       .strictObject({
-        start: marker().describe('What stands before the result.'),
-        end: marker().describe('What stands after it.'),
+        start: marker().describe('Marker before the result.'),
+        end: marker().describe('Marker after the result.'),
       })
       .optional()
       .describe(
-        'With runner None: what stands before and after the result. Default <<<BERTH_RESULT_START>>> and <<<BERTH_RESULT_END>>>.',
+        'Markers around the result with runner None. Default <<<BERTH_RESULT_START>>> and <<<BERTH_RESULT_END>>>.',
       ),
     image: z
       .string()
       .min(1)
       .max(512)
       .optional()
-      .describe('Default with runner Embedded: the runner image of the installation, see runnerImage.'),
+      .describe(
+        'Image of the pods. Default with runner Embedded: the runner image of the installation, see runnerImage.',
+      ),
     runnerImage: z
       .enum(['Default', 'Python'])
       .optional()
       .describe(
-        'With runner Embedded and no image: which runner image of the installation is run. Python: the one with Python 3. Default Default.',
+        'Runner image of the installation that pods run, with runner Embedded and no image. Python: the one with Python 3. Default Default.',
       ),
     imagePullPolicy: z
       .enum(['Always', 'IfNotPresent', 'Never'])
       .optional()
-      .describe('As in a pod. Default: Always for the tag latest or none, else IfNotPresent.'),
+      .describe('As in a pod. Default: Always for the tag latest or no tag, else IfNotPresent.'),
     imagePullSecrets: z
-      .array(z.strictObject({ name: z.string().min(1).max(253).describe('The Secret’s name.') }))
+      .array(z.strictObject({ name: z.string().min(1).max(253).describe('Name of the Secret.') }))
       .max(16)
       .optional()
-      .describe('Secrets of the session’s namespace that its images are pulled with.'),
+      .describe('Image pull Secrets, in the session’s namespace.'),
     agent: agent.optional().describe('Defaults for the sessions of the class.'),
-    resources: resourceRequirements.optional().describe('Default of the sessions’ resources.'),
+    resources: resourceRequirements.optional().describe('Default resources of sessions.'),
     maxResources: resourceRequirements
       .optional()
-      .describe('Ceiling of what a Session may ask for, for each amount given here.'),
-    timeouts: timeouts.optional().describe('Defaults of the sessions’ timeouts.'),
-    maxTimeouts: maxTimeouts.optional().describe('Ceilings of the sessions’ timeouts.'),
-    persistence: persistence.optional().describe('Default of what outlives the sessions’ pods.'),
+      .describe('Ceilings of the resources of sessions. An amount that is not set here has no ceiling.'),
+    timeouts: timeouts.optional().describe('Default timeouts of sessions.'),
+    maxTimeouts: maxTimeouts.optional().describe('Ceilings of the timeouts of sessions.'),
+    persistence: persistence.optional().describe('Default for what sessions keep when their pods go.'),
     maxPersistence: z
       .strictObject({
-        maxState: quantity().optional().describe('Ceiling of persistence.maxState, and its default.'),
+        maxState: quantity().optional().describe('Ceiling and default of persistence.maxState.'),
         workspaceSize: quantity().optional().describe('Ceiling of persistence.workspace.size; 0 allows no volume.'),
       })
       .optional()
-      .describe('Ceilings of what a Session may keep.'),
+      .describe('Ceilings of what sessions may keep.'),
     ...retention,
     ...podTemplate,
     sandbox: z
       .strictObject({
         ...processLimits,
-        network: network.optional().describe('What the sessions’ pods may reach. Default: nothing.'),
+        network: network.optional().describe('What session pods may reach. Default: nothing.'),
         readOnlyRootFilesystem: z
           .boolean()
           .optional()
           .describe(
-            'Whether the image’s files are read-only; HOME, /tmp, work and state are always writable. Default true.',
+            'Whether the image’s files are read-only. HOME, /tmp, the working directory and the state directory are always writable. Default true.',
           ),
       })
       .optional()
-      .describe('What the sessions’ agents are kept from.'),
+      .describe('Restrictions on the agents of sessions.'),
     redact: z
       .array(z.string().min(1).max(512))
       .max(16)
       .meta({ 'x-kubernetes-list-type': 'atomic' })
       .optional()
       .describe(
-        'Patterns of what must not show in logs, outputs, events and errors, besides the values of secrets: docs/sandbox.md.',
+        'Patterns of text to hide in logs, outputs, events and errors, in addition to values of Secrets: docs/sandbox.md.',
       ),
     redaction: z
       .strictObject({
@@ -107,55 +109,63 @@ export const sessionClassSpec = z
           .enum(HEURISTICS)
           .default('ErrorsAndLogs')
           .describe(
-            'Where what only looks like a secret (key=…, token=…, secret=…, password=…, Bearer …, sk-…) is hidden. Everything includes outputs and events, which alters results. Off: nowhere. Default ErrorsAndLogs.',
+            'Where text that only looks like a secret (key=…, token=…, secret=…, password=…, Bearer …, sk-…) is hidden. Everything also covers outputs and events, which alters results. Off: nowhere. Default ErrorsAndLogs.',
           ),
       })
       .optional()
-      .describe('How what must not show is hidden. Values of secrets and the patterns of redact always are.'),
+      .describe(
+        'How text that looks like a secret is hidden. Values of Secrets and the patterns of redact are always hidden.',
+      ),
     namespaceSelector: labelSelector
       .optional()
-      .describe('The namespaces whose Sessions may name the class, by their labels. Default: all.'),
+      .describe('Namespaces whose Sessions may name the class, by labels. Default: all.'),
     limits: z
       .strictObject({
-        maxRunning: z.int32().min(0).optional().describe('How many sessions of the class may have a pod at once.'),
+        maxRunning: z
+          .int32()
+          .min(0)
+          .optional()
+          .describe('Maximum number of sessions of the class that have a pod at the same time.'),
         namespaces: z
           .array(
             z.strictObject({
-              selector: labelSelector.describe('Of Namespaces, by their labels; an empty one selects all.'),
+              selector: labelSelector.describe('Selects Namespaces by labels; an empty selector selects all.'),
               maxRunning: z
                 .int32()
                 .min(0)
-                .describe('How many sessions of the class may have a pod at once in each of them.'),
+                .describe(
+                  'Maximum number of sessions of the class that have a pod at the same time, in each of these namespaces.',
+                ),
             }),
           )
           .max(32)
           .meta({ 'x-kubernetes-list-type': 'atomic' })
           .optional()
-          .describe('Limits for single namespaces; where several select a namespace the lowest counts.'),
+          .describe('Limits per namespace. If several entries select a namespace, the lowest limit applies.'),
       })
       .optional()
-      .describe('How many run at once. A lower limit ends nothing that runs: nothing more is started until it is met.'),
+      .describe(
+        'Limits on running sessions. A lowered limit ends no session; new ones start when there is a slot again.',
+      ),
     approvalWindow: duration()
       .optional()
       .describe(
-        'How long a session that waits for an approval keeps its pod when others wait for capacity and no idle one can be preempted. Default 1h.',
+        'Time that a session waits for an approval until it may be preempted, if no idle session can be preempted. Default 1h.',
       ),
-    minIdle: count()
-      .optional()
-      .describe('So many idle sessions of the class keep their pods, also when others wait for capacity. Default 0.'),
+    minIdle: count().optional().describe('Number of idle sessions of the class that are never preempted. Default 0.'),
     overrides: z
       .array(z.enum(OVERRIDABLE))
       .max(OVERRIDABLE.length)
       .meta({ 'x-kubernetes-list-type': 'set' })
       .default([])
-      .describe('What a Session may set itself. Default: nothing.'),
+      .describe('Fields that a Session may set. Default: none.'),
     secrets: z
       .array(z.string().min(1).max(253))
       .max(64)
       .meta({ 'x-kubernetes-list-type': 'set' })
       .default([])
       .describe(
-        'Secrets of the session’s namespace that its agent.env and agent.secretFiles may name; "*" allows all. Default: none.',
+        'Secrets of the session’s namespace that a Session may name in agent.env and agent.secretFiles; "*" allows all. Default: none.',
       ),
   })
   .meta(

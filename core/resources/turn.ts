@@ -10,23 +10,23 @@ export const turnPhase = z.enum(['Queued', 'Running', 'AwaitingApproval', ...TER
 export const turnSpec = z
   .strictObject({
     session: dnsLabel().describe('Name of the Session in the same namespace. Cannot change.'),
-    input: anyJson().optional().describe('Any JSON, up to 128 KiB. null when absent.'),
+    input: anyJson().optional().describe('Input for the agent. Any JSON, up to 128 KiB. null when absent.'),
     timeout: duration()
       .optional()
-      .describe('How long it may run, for example 90s. Default: the session’s timeouts.turn.'),
+      .describe('Maximum duration of the turn, for example 90s. Default: the session’s timeouts.turn.'),
     retry: z
       .strictObject({
-        maxAttempts: z.int32().min(1).max(MAX_ATTEMPTS).describe('How often the turn may be begun. Default 1.'),
+        maxAttempts: z.int32().min(1).max(MAX_ATTEMPTS).describe('Maximum number of attempts. Default 1.'),
       })
       .optional()
       .describe(
-        'Begins the turn again when its pod was lost or evicted. For turns that may run twice: what an attempt has done by then stays done. Cannot change.',
+        'Retries the turn when its pod was lost or evicted. Only for turns that may run twice: what an attempt did is not undone. Cannot change.',
       ),
     cancel: z
       .boolean()
       .default(false)
-      .describe('true cancels the turn, queued or running. Cannot be taken back. Default false.'),
-    requester: z.string().min(1).max(512).optional().describe('Who asked for it; the HTTP API sets this.'),
+      .describe('true cancels the turn, queued or running. Cannot be undone. Default false.'),
+    requester: z.string().min(1).max(512).optional().describe('Who created the turn; the HTTP API sets this.'),
   })
   .meta(
     rules(
@@ -57,37 +57,37 @@ export const turnSpec = z
 
 /** The turn's last question and, once a person has decided, the decision. */
 const turnApproval = z.strictObject({
-  id: z.string().max(64).describe('What an Approval names in spec.requestId.'),
-  prompt: z.string().max(4096).describe('The question, for people.'),
-  payload: anyJson().optional().describe('What the agent shows with it, up to 16 KiB.'),
-  since: timestamp().describe('Since when the turn waits, or waited.'),
+  id: z.string().max(64).describe('Id that an Approval names in spec.requestId.'),
+  prompt: z.string().max(4096).describe('Question for people.'),
+  payload: anyJson().optional().describe('Further data of the question, up to 16 KiB.'),
+  since: timestamp().describe('Start of the wait.'),
   process: z
     .enum(['Ended', 'Alive'])
-    .describe('Alive: the agent’s process waits in its pod. Ended: a new one is started with the decision.'),
-  incarnation: count().describe('Of the pod that asked.'),
-  seq: count().describe('The number of its frame: a request of a lower one is an old one.'),
-  ranMs: z.int().min(0).describe('Milliseconds that the turn had run by then; waiting does not count.'),
+    .describe('Alive: the agent’s process waits in its pod. Ended: a new process starts with the decision.'),
+  incarnation: count().describe('Incarnation of the pod that asked.'),
+  seq: count().describe('Sequence number of the request’s frame; a request with a lower number is outdated.'),
+  ranMs: z.int().min(0).describe('Milliseconds that the turn had run when it asked. Waiting does not count.'),
   decided: z
     .strictObject({
       decision: decision.describe('Approve or Deny.'),
-      response: anyJson().optional().describe('The Approval’s spec.response.'),
-      note: z.string().max(1024).optional().describe('The Approval’s spec.note.'),
-      by: z.string().max(512).optional().describe('The Approval’s spec.requester.'),
+      response: anyJson().optional().describe('spec.response of the Approval.'),
+      note: z.string().max(1024).optional().describe('spec.note of the Approval.'),
+      by: z.string().max(512).optional().describe('spec.requester of the Approval.'),
       approval: z.string().max(253).describe('Name of the Approval.'),
-      at: timestamp().describe('When the Approval was created.'),
+      at: timestamp().describe('Creation time of the Approval.'),
     })
     .optional()
-    .describe('The decision, written before the agent is told: it is told once.'),
+    .describe('Decision. It is written before the agent gets it, so that the agent gets only one.'),
 });
 export type TurnApproval = z.infer<typeof turnApproval>;
 
 /** Settings that the turn began with. */
 const granted = z.strictObject({
-  timeout: duration().optional().describe('How long it may run. Waiting for a decision does not count.'),
-  stall: duration().optional().describe('How long it may be silent. Absent: for ever.'),
-  start: duration().optional().describe('How long its pod may take to start.'),
-  approval: duration().optional().describe('How long it waits for a decision each time it asks.'),
-  persist: duration().optional().describe('How long its result waits for a store that fails.'),
+  timeout: duration().optional().describe('Maximum duration of the turn. Waiting for an approval does not count.'),
+  stall: duration().optional().describe('Maximum time without output or events. Absent: no limit.'),
+  start: duration().optional().describe('Maximum time for the start of its pod.'),
+  approval: duration().optional().describe('Maximum wait for each approval.'),
+  persist: duration().optional().describe('Maximum time that its result waits for a failing store.'),
 });
 export type Granted = z.infer<typeof granted>;
 
@@ -95,67 +95,72 @@ export const turnStatus = z.strictObject({
   index: count()
     .optional()
     .describe(
-      'The order within the session, given at first sight, from 1; absent where a session of one turn refuses it.',
+      'Order within the session, from 1, given when the controller first sees the turn. Absent if a session with turns: One refuses the turn.',
     ),
   phase: turnPhase
     .optional()
-    .describe('Queued, Running or AwaitingApproval, and then for ever Succeeded, Failed, Cancelled or TimedOut.'),
+    .describe('Queued, Running or AwaitingApproval; then, finally, Succeeded, Failed, Cancelled or TimedOut.'),
   conditions: conditions(),
-  attempt: count().optional().describe('How often the turn was begun.'),
-  incarnation: count().optional().describe('The incarnation of the session that runs it, or ran it.'),
-  podUID: z.string().max(64).optional().describe('The uid of the pod that runs it, or ran it.'),
-  inputDigest: digest().optional().describe('sha256 of the input that the turn was begun with.'),
+  attempt: count().optional().describe('Number of attempts that were started.'),
+  incarnation: count().optional().describe('Incarnation of the session that runs or ran the turn.'),
+  podUID: z.string().max(64).optional().describe('UID of the pod that runs or ran the turn.'),
+  inputDigest: digest().optional().describe('sha256 of the input that the turn started with.'),
   granted: granted
     .optional()
     .describe(
-      'The timeouts that it was given when it began, of its own, its session’s and its class’s settings. A later change of those does not count for it.',
+      'Timeouts of the turn, taken from the settings of turn, session and class when it started. Later edits do not change them.',
     ),
   startedAt: timestamp()
     .optional()
     .describe(
-      'When its agent was started; known when it has run for ten seconds, has ended or asks. The condition Running says when it was given.',
+      'Start time of the agent. Set once the turn has run for ten seconds, asks for an approval or has ended. The condition Running has the time when the turn was given to the agent.',
     ),
-  finishedAt: timestamp().optional().describe('When it ended.'),
-  output: anyJson().optional().describe('The output, where it has at most 16 KiB.'),
+  finishedAt: timestamp().optional().describe('End time of the turn.'),
+  output: anyJson().optional().describe('Output, if it has at most 16 KiB.'),
   outputRef: z.string().max(253).optional().describe('Key of a larger output in the store, up to 8 MiB.'),
-  outputBytes: z.int().min(0).optional().describe('Bytes of the output as JSON.'),
+  outputBytes: z.int().min(0).optional().describe('Size of the output in bytes, as JSON.'),
   error: z
     .strictObject({
-      code: z.string().max(64).describe('One word for programs; docs/reference/reasons.md lists them all.'),
-      message: z.string().max(4096).describe('What went wrong and what to do, in words.'),
+      code: z
+        .string()
+        .max(64)
+        .describe('Reason in one word, for programs; docs/reference/reasons.md lists all of them.'),
+      message: z.string().max(4096).describe('What went wrong, and what to do.'),
     })
     .optional()
-    .describe('Why it did not succeed; absent where it did.'),
-  exitCode: z.int32().optional().describe('Of the agent’s process, where it ended by itself.'),
-  metadata: anyJson().optional().describe('What the agent’s envelope says in metadata, up to 4 KiB.'),
-  turnCount: count().optional().describe('What the agent’s envelope says in turn_count.'),
+    .describe('Why the turn did not succeed; absent if it succeeded.'),
+  exitCode: z.int32().optional().describe('Exit code of the agent’s process, if it ended by itself.'),
+  metadata: anyJson().optional().describe('metadata of the agent’s envelope, up to 4 KiB.'),
+  turnCount: count().optional().describe('turn_count of the agent’s envelope.'),
   redactions: count()
     .optional()
     .describe(
-      'How often [REDACTED] took the place of something in what the turn returned: output, metadata, events, questions. Absent: never.',
+      'Number of times that [REDACTED] replaced text in what the turn returned: output, metadata, events, questions. Absent: none.',
     ),
   usage: z
     .strictObject({
-      wall: z.number().min(0).describe('Seconds that it ran; waiting for a decision does not count.'),
+      wall: z.number().min(0).describe('Running time in seconds. Waiting for an approval does not count.'),
       cpuSeconds: z.number().min(0).optional().describe('CPU time of its processes in seconds.'),
-      peakMemoryBytes: z.int().min(0).optional().describe('The most memory that its processes had at once.'),
-      processes: count().optional().describe('The most processes that ran at once.'),
+      peakMemoryBytes: z.int().min(0).optional().describe('Maximum memory of all its processes together, in bytes.'),
+      processes: count().optional().describe('Maximum number of processes at the same time.'),
     })
     .optional()
     .describe(
-      'What the turn used, as far as it was measured: docs/sandbox.md. So far while it runs, from ten seconds on and about every 30 seconds; while it waits for a decision as it was last seen.',
+      'Resources that the turn used, as far as measured: docs/sandbox.md. Updated while it runs, after ten seconds and then about every 30 seconds. Unchanged while it waits for an approval.',
     ),
-  state: stateRef.optional().describe('The state after this turn, or as it asked, where the turn changed it.'),
-  approval: turnApproval.optional().describe('What the turn asked last.'),
+  state: stateRef
+    .optional()
+    .describe('State after this turn, or when it asked for an approval, if the turn changed it.'),
+  approval: turnApproval.optional().describe('Last approval that the turn asked for.'),
   log: z
     .strictObject({
-      inline: z.string().max(4096).optional().describe('The text, where it has at most 4 KiB.'),
+      inline: z.string().max(4096).optional().describe('Text of the log, if it has at most 4 KiB.'),
       ref: z.string().max(253).optional().describe('Key of a longer text in the store.'),
-      bytes: z.int().min(0).describe('Bytes of the whole text.'),
-      truncated: z.boolean().describe('Only the end of the text was kept.'),
+      bytes: z.int().min(0).describe('Size of the whole text in bytes.'),
+      truncated: z.boolean().describe('Whether only the end of the text was kept.'),
     })
     .optional()
-    .describe('What the agent printed beside its result.'),
+    .describe('Everything that the agent printed except its result.'),
 });
 
 const TERMINAL_LIST = TERMINAL_PHASES.map((phase) => `'${phase}'`).join(', ');

@@ -57,6 +57,8 @@ export interface Observer {
   obeyed(line: string, container: SimContainer): void;
   /** An agent was told a decision. */
   told(run: Run, decided: Decided, container: SimContainer): void;
+  /** The agent of a running turn has told an event. */
+  talked(run: Run): void;
   /** A process that an agent left running has touched the agent's session. */
   touched(sessionUID: string): void;
   /** A state directory is about to be handed over. */

@@ -105,6 +105,7 @@ export class Simulation {
       gaveUp: (claim) => this.#observer.gaveUp(claim),
       obeyed: (...facts) => this.#observer.obeyed(...facts),
       told: (...facts) => this.#observer.told(...facts),
+      talked: (run) => this.#observer.talked(run),
       touched: (session) => this.#observer.touched(session),
       packed: (...facts) => this.#observer.packed(...facts),
     };

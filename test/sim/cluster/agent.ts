@@ -92,6 +92,8 @@ export interface AgentOptions {
   begin(request: TurnRequest): Run;
   /** Called when the agent is told a decision. */
   told(run: Run, decided: Decided): void;
+  /** Called when the agent tells an event. */
+  talked(run: Run): void;
   /** Called when a process that the agent left running touches the session. */
   touched(): void;
   end(run: Run): void;
@@ -172,7 +174,9 @@ class Agent {
       const slept = Number.isFinite(pause) ? process.sleep(pause) : new Promise<void>(() => {});
       await Promise.race([slept, this.#aborted]);
       left = until - process.monotonic();
-      if (left > 0 && talksMs !== undefined) this.#hooks.event({ left: Math.round(left) });
+      if (left <= 0 || talksMs === undefined) continue;
+      this.#hooks.event({ left: Math.round(left) });
+      this.#options.talked(this.#run);
     }
   }
 

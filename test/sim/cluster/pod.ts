@@ -107,6 +107,7 @@ export class Container implements SimContainer {
         return run;
       },
       told: (run, decided) => observer.told(run, decided, this),
+      talked: (run) => observer.talked(run),
       touched: () => observer.touched((this.bind as Bind).session.uid),
       end: (run) => {
         this.#lastEnded = run;

@@ -50,6 +50,7 @@ export class Activity implements Partial<Observer> {
   bound: Observer['bound'] = ({ session }) => this.#now(session.uid, 'runner');
   runStarted: Observer['runStarted'] = ({ sessionUID }) => this.#now(sessionUID, 'runner');
   runEnded: Observer['runEnded'] = ({ sessionUID }) => this.#now(sessionUID, 'runner');
+  talked: Observer['talked'] = ({ sessionUID }) => this.#now(sessionUID, 'runner');
   touched: Observer['touched'] = (sessionUID) => this.#now(sessionUID, 'runner');
 
   #session(added: boolean, { metadata }: StoredSession): void {

@@ -115,6 +115,9 @@ export function invariants(facts: Facts, limits: Limits): Observer & { settled()
     told(run, decided, container) {
       for (const one of made) one.told?.(run, decided, container);
     },
+    talked(run) {
+      for (const one of made) one.talked?.(run);
+    },
     touched(session) {
       for (const one of made) one.touched?.(session);
     },

@@ -38,11 +38,12 @@ export const genuine: MakeInvariant = (facts) => {
   const activity = new Activity(facts);
   /** Session → arrival and latency of its runner's messages, without those that were no slower than a later one. */
   const words = new Map<string, { at: number; ms: number }[]>();
-  const { bound, runStarted, runEnded, touched } = activity;
+  const { bound, runStarted, runEnded, talked, touched } = activity;
   return {
     bound,
     runStarted,
     runEnded,
+    talked,
     touched,
     heard({ bind }, { agoMs }) {
       if (!bind) return;

@@ -73,6 +73,7 @@ export class QuietWorld {
       obeyed: ignored,
       told: ignored,
       touched: ignored,
+      talked: ignored,
       packed: ignored,
     };
     const shared = { scheduler: this.#scheduler, server: this.server, trace, observer };

@@ -19,6 +19,7 @@ import { changedAt } from './status/conditions.ts';
 import { noteworthy } from './status/events.ts';
 import { ended, internalError } from './status/turn-status.ts';
 import { emptyMemory, learn } from './world/learn.ts';
+import { ownTurns } from './world/own-turns.ts';
 import type { CachedSession, CachedTurn, Installation, SessionMemory, World } from './world/world.ts';
 
 /** Actions that find out facts which the next reconcile decides upon. */
@@ -161,15 +162,17 @@ export class Reconciler {
   }
 
   /**
-   * Reads the session's turns before the first index is given and before a runner is bound: an earlier leader may have
-   * ended turns that the watch has yet to tell of and that the list of live turns leaves out. An index needs the last
-   * index, a binding the last state.
+   * Reads the session's turns before the first index is given, before the first ended turn is counted and before a runner
+   * is bound: an earlier leader may have ended turns that the watch has yet to tell of and that the list of live turns
+   * leaves out. An index needs the last index, a count all turns before, a binding the last state.
    */
   async #readTurns({ effects: { caches, leader }, session, memory, signal }: Attempt): Promise<void> {
     if (memory.knowsTurns || !leader.hasSettled()) return;
     const { namespace, name } = session.metadata;
     const isNew = ({ status }: CachedTurn) => status.index === undefined && !isTerminal(status.phase);
-    if (!caches.turnsNaming(namespace, name).some(isNew) && !this.#mayBind(session)) return;
+    const naming = caches.turnsNaming(namespace, name);
+    const isWanted = naming.some(isNew) || ownTurns(session, naming).uncounted.length > 0 || this.#mayBind(session);
+    if (!isWanted) return;
     await caches.refreshTurns(namespace, name, signal);
     learn(memory, { fact: 'TurnsRead' });
   }

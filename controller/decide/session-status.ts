@@ -87,9 +87,13 @@ export function sessionStatus(draft: Draft): SessionStatus {
   return next;
 }
 
-/** Counts ended turns up to the first gap that may still fill: lastTurn.index says which ones are in. */
+/**
+ * Counts ended turns up to the first gap that may still fill: lastTurn.index says which ones are in. An earlier leader may
+ * have ended a turn that is not in the cache yet, so nothing is counted before all turns were read.
+ */
 function counted(draft: Draft): Partial<SessionStatus> {
-  const { session } = draft.world;
+  const { session, memory } = draft.world;
+  if (!memory.knowsTurns) return {};
   const totals = { total: 0, succeeded: 0, failed: 0, ...session.status?.turns };
   let last = session.status?.lastTurn;
   const firstLive = Math.min(...draft.turns.live.map((turn) => turn.status.index ?? Number.MAX_SAFE_INTEGER));

@@ -161,7 +161,7 @@ export type MemoryChange = Partial<Omit<SessionMemory, 'incarnation'>> & Incarna
 export type WorldChange = Partial<Omit<World, 'memory'>> & { memory?: MemoryChange };
 
 export function aMemory(change: MemoryChange = {}): SessionMemory {
-  const { incarnation, ...memory } = emptyMemory();
+  const { incarnation, ...memory } = emptyMemory(true);
   const isOfSession = (name: string) => name in memory || name in OPTIONAL;
   const of = (session: boolean) => Object.entries(change).filter(([name]) => isOfSession(name) === session);
   return {

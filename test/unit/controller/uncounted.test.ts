@@ -1,10 +1,12 @@
 import assert from 'node:assert/strict';
 import { test } from 'vitest';
+import { decide } from '../../../controller/decide/decide.ts';
 import { ownedBy, type StoredTurn, turns } from '../../../core/resources/kinds.ts';
 import { isTerminal, type TurnPhase } from '../../../core/resources/turn.ts';
 import { NO_FAULTS } from '../../sim/api/faults.ts';
 import type { Plan } from '../../sim/cluster/agent.ts';
 import { QuietWorld } from '../../support/quiet-world.ts';
+import { aTurn, aWorld } from '../../support/world.ts';
 
 const ref = (name: string) => ({ namespace: 'team', name });
 
@@ -111,4 +113,11 @@ test('a session is suspended since that is written, however long what had to be 
   const suspended = status?.conditions?.find(({ type }) => type === 'Suspended');
   const ago = world.server.clock.now() - Date.parse(suspended?.lastTransitionTime ?? '');
   assert.ok(ago < 3_000, `${ago} ms ago`);
+});
+
+test('no ended turn is counted before all turns are known: one before it would never be', () => {
+  const ended = aTurn({ name: 'b', status: { index: 2, phase: 'Failed' } });
+  const statusOf = (knowsTurns: boolean) => decide(aWorld({ turns: [ended], memory: { knowsTurns } })).status;
+  assert.deepEqual([statusOf(false).turns, statusOf(false).lastTurn], [undefined, undefined]);
+  assert.deepEqual([statusOf(true).turns?.total, statusOf(true).lastTurn?.index], [1, 2]);
 });

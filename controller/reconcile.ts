@@ -26,6 +26,7 @@ import type { CachedSession, CachedTurn, Installation, SessionMemory, World } fr
 const LEARNING: ReadonlySet<Action['do']> = new Set([
   'ConfirmGone',
   'ReadPod',
+  'ReadFiles',
   'ReadLog',
   'VerifySuspension',
   'AbortSuspension',

@@ -19,6 +19,7 @@ import { expire } from './expire.ts';
 import { adoptTurn, endReplaced } from './former-session.ts';
 import { linkSession } from './link-session.ts';
 import { ownIncarnation, withSlotHeld } from './own.ts';
+import { readFiles } from './read-files.ts';
 import { giveInput, letRun } from './runnerless.ts';
 import { showUsage } from './show-usage.ts';
 import { startTurn } from './start-turn.ts';
@@ -57,6 +58,7 @@ const handlers: Handlers = {
   DeletePod: deletePod,
   ConfirmGone: async (context, { podUID }) => confirmGone(context, podUID),
   ReadPod: async (context, { pod }) => readPod(context, pod),
+  ReadFiles: async (context, { configMaps }) => readFiles(context, configMaps),
   ReadLog: takeLog,
   OpenLink: (context, { pod }) => context.effects.links.open(pod, linkSession(context)).open(attachability(pod)),
   CloseLink: closeLink,

@@ -42,6 +42,8 @@ export type Action =
   | { do: 'ConfirmGone'; podUID: string }
   /** A live GET, before a pod counts as one that did not start. */
   | { do: 'ReadPod'; pod: StoredPod }
+  /** Live GETs, before ConfigMaps with agent files count as missing. */
+  | { do: 'ReadFiles'; configMaps: string[] }
   /** Reads the frames of an ended container from its log. */
   | { do: 'ReadLog'; pod: StoredPod }
   | { do: 'OpenLink'; pod: StoredPod }

@@ -19,6 +19,8 @@ type SessionFact =
   | { fact: 'Conflicted' }
   | { fact: 'StatusWritten' }
   | { fact: 'QueueWritten'; at: number }
+  /** `at`: milliseconds since the epoch. */
+  | { fact: 'FilesRead'; at: number }
   | { fact: 'Succeeded' }
   | { fact: 'Failed'; failing: Failing | undefined }
   | { fact: 'TurnBroken'; turn: string; why: string }
@@ -90,6 +92,8 @@ export function changes(memory: SessionMemory, fact: Fact): Partial<SessionMemor
       return { conflicts: 0 };
     case 'QueueWritten':
       return { queueWrittenAt: fact.at };
+    case 'FilesRead':
+      return { filesReadAt: fact.at };
     case 'Succeeded':
       return { failing: undefined };
     case 'Failed':

@@ -111,6 +111,8 @@ export interface SessionMemory {
   firstTurnProblem?: Problem | undefined;
   /** Time since which the settings have been invalid, for whatever reason; milliseconds since the epoch. */
   unsettledSince?: number | undefined;
+  /** Last live read of the ConfigMaps that the cache does not show, milliseconds since the epoch. */
+  filesReadAt?: number | undefined;
   /** Last write of `status.queue`, milliseconds since the epoch. */
   queueWrittenAt?: number | undefined;
   /** Reconciles in a row that ended because somebody else had written the same object. */

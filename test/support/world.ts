@@ -178,6 +178,7 @@ const OPTIONAL: Record<OptionalOf<SessionMemory>, true> = {
   firstTurnProblem: true,
   unsettledSince: true,
   queueWrittenAt: true,
+  filesReadAt: true,
   failing: true,
 };
 

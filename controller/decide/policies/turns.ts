@@ -4,6 +4,7 @@ import type { SessionStatus } from '../../../core/resources/session.ts';
 import { DEFAULT_START_MS, isProblem } from '../../settings/effective.ts';
 import { startLimit } from '../../settings/granted.ts';
 import { type Ending, ended, internalError, queued } from '../../status/turn-status.ts';
+import { namedConfigMaps } from '../../world/agent-files.ts';
 import { isToAdopt } from '../../world/own-turns.ts';
 import type { CachedTurn } from '../../world/world.ts';
 import type { Draft, Policy } from '../draft.ts';
@@ -184,5 +185,14 @@ function refusal(draft: Draft, turn: CachedTurn): Ending | undefined {
     wake(draft, deadline);
     return undefined;
   }
+  if (settings.reason === 'AgentFilesMissing' && !hasReadFiles(draft, since)) return undefined;
   return { phase: 'Failed', reason: settings.reason, message: settings.message };
+}
+
+/** Reports whether missing files were looked for live since then, and has it done: the cache may be far behind. */
+function hasReadFiles({ world, actions }: Draft, since: number): boolean {
+  if ((world.memory.filesReadAt ?? 0) >= since) return true;
+  const missing = [...namedConfigMaps(world.session, world.class)].filter((name) => !world.agentFiles?.has(name));
+  if (!actions.some((action) => action.do === 'ReadFiles')) actions.push({ do: 'ReadFiles', configMaps: missing });
+  return false;
 }

@@ -52,13 +52,22 @@ describe('a session whose agent has files', () => {
   });
 
   const waiting = { ...world(), session: aSession({ spec: { agent, timeouts: { start: '50s' } } }) };
-  const ends = (since: number) =>
+  const ends = (since: number, filesReadAt = NOW) =>
     decide(
-      aWorld({ ...waiting, turns: [aTurn({ age: 300 })], memory: { unsettledSince: NOW - since } }),
+      aWorld({ ...waiting, turns: [aTurn({ age: 300 })], memory: { unsettledSince: NOW - since, filesReadAt } }),
     ).actions.flatMap((action) => (action.do === 'WriteTurn' && action.status.error ? [action.status.error.code] : []));
 
   test('ends the turns that wait for it at timeouts.start, with the reason', () => {
     assert.deepEqual(ends(51_000), ['AgentFilesMissing']);
+  });
+
+  test('looks for the ConfigMap live before it ends them, as the cache may be behind', () => {
+    assert.deepEqual(ends(51_000, NOW - 52_000), []);
+    const late = aWorld({ ...waiting, turns: [aTurn({ age: 300 })], memory: { unsettledSince: NOW - 51_000 } });
+    assert.deepEqual(
+      decide(late).actions.filter(({ do: what }) => what === 'ReadFiles'),
+      [{ do: 'ReadFiles', configMaps: ['mine'] }],
+    );
   });
 
   test('keeps them waiting until then', () => {

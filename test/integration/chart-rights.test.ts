@@ -20,7 +20,7 @@ function rolesIn(text: string): Role[] {
   return objects.filter((object): object is Role => object?.kind === 'ClusterRole' || object?.kind === 'Role');
 }
 
-/** As "berth.dev/sessions watch", every one once, sorted. */
+/** Lists every right once, sorted, in the form "berth.dev/sessions watch". */
 function rightsOf(roles: Role[]): string[] {
   const rights = roles.flatMap(({ rules }) =>
     rules.flatMap(({ apiGroups, resources, resourceNames, verbs }) =>

@@ -15,13 +15,13 @@ const CHECKOUT = join(import.meta.dirname, '..', '..', '..');
 const BERTH = join(CHECKOUT, 'bin', 'berth');
 const LOOK = [{ verbs: ['get', 'list'], resources: ['sessions', 'turns'] }];
 
-/** What a reader that never stops has read, and how late the events of `tells` came. */
+/** Reads a stream to its end. Keeps its text and the delay of every event of `tells`. */
 class Reader {
   text = '';
   ended = false;
   /** Milliseconds from the agent's own clock to the reader, by turn and step. */
   readonly late = new Map<string, number>();
-  /** What cut the stream. */
+  /** Error that cut the stream. */
   #problem: unknown;
 
   constructor(stream: AsyncIterable<Uint8Array>) {
@@ -34,7 +34,7 @@ class Reader {
       });
   }
 
-  /** Whether the event of that turn and step has come. Throws where it cannot come any more. */
+  /** Tells whether the event of that turn and step has come. Throws once it can no longer come. */
   has(event: string): boolean {
     if (!this.late.has(event) && this.ended) {
       throw new Error(`it ended with: ${this.text.slice(-500)}`, { cause: this.#problem });
@@ -54,15 +54,15 @@ class Reader {
   }
 }
 
-/** Of events no more than whose they are. */
+/** Lines of the text, each event reduced to its turn. */
 const linesOf = (text: string) =>
   text.split('\n').map((line) => line.replace(/^(\[berth event\]).*"turn":"([^"]+)".*/, '$1 $2'));
-/** What a turn of one event tells, sorted: what an agent prints and its events come by ways of their own. */
+/** Lines of a turn with one event, sorted: an agent's output and its events arrive on separate paths. */
 const toldBy = (turn: string) => [`[berth event] ${turn}`, `begin ${turn}`];
 
 describe('what a session tells while it works', () => {
   const scratch = mkdtempSync(join(tmpdir(), 'berth-live-'));
-  /** As many events as the input says, a moment apart; ends when it is told to. */
+  /** Agent that sends as many events as its input says, a moment apart, and ends when told to. */
   const tells = pythonAgent(`
 sys.path.insert(0, '${join(CHECKOUT, 'clients', 'python')}')
 import berth_agent
@@ -83,7 +83,7 @@ answer(None)
   });
   afterAll(async () => {
     await api.close();
-    // What was just ended may still write.
+    // Processes that have just been ended may still write.
     rmSync(scratch, { recursive: true, force: true, maxRetries: 10 });
   });
   const end = async (turn: string) => {
@@ -126,13 +126,13 @@ answer(None)
       await eventually(() => reader.has('tells-0 0'), { what: `the first event by ${name}` });
     }
     await end('tells-0');
-    // What keeps a machine busy for a while makes the events of a turn late; those of one turn after the other only a slow way.
+    // A busy machine delays the events of one turn. Only a slow path delays those of every turn.
     const slow = new Set(Object.keys(readers));
     for (let round = 1; slow.size > 0 && round <= 5; round++) {
       const turn = `tells-${round}`;
       await api.cluster.turn('tells', turn, 9);
       for (const [name, reader] of Object.entries(readers)) {
-        // Its turn goes on: none of them waits for the end.
+        // The turn still runs: no reader waits for its end.
         await eventually(() => reader.has(`${turn} 8`), { what: `the last event by ${name}` });
         const late = (step: number) => reader.late.get(`${turn} ${step}`) ?? Number.NaN;
         const times = Array.from({ length: 9 }, (_, step) => late(step)).sort((a, b) => a - b);
@@ -189,7 +189,7 @@ answer(None)
     t.onTestFinished(() => stop.abort());
     await api.cluster.create('talks', { agent: tells });
     const reader = await read(path('talks', 'logs?follow=true'), stop.signal);
-    // What a pod has written goes with it: it is given up when it was read.
+    // A pod's text disappears with the pod. The session gives up its pod only after the text was read.
     const hasAll = (turn: string) => toldBy(turn).every((line) => linesOf(reader.text).includes(line));
     const follows = (turn: string) => eventually(() => hasAll(turn), { what: `the text of ${turn}` });
     await api.cluster.turn('talks', 'talks-1', 1);
@@ -229,7 +229,7 @@ answer(None)
     await api.cluster.createClass('plain', {
       runner: 'None',
       image: 'berth.local/machine',
-      // What a pod has written goes with it: it works until that was read.
+      // A pod's text disappears with the pod. The agent works until the text was read.
       agent: { command: ['sh', '-c', `echo begin; until [ -e ${join(scratch, 'waits-1')} ]; do sleep 0.05; done`] },
     });
     await api.cluster.create('waits', { class: 'plain' });

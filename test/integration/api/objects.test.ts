@@ -275,7 +275,7 @@ describe('sessions and turns over HTTP', () => {
       return `${SESSIONS}/${name}/turns/${name}-1`;
     };
 
-    /** How many watches have been asked for since. */
+    /** Counts the watches that are requested from now on. */
     const countWatches = () => {
       let watches = 0;
       const count = ({ verb }: { verb: string }) => {
@@ -338,13 +338,13 @@ describe('sessions and turns over HTTP', () => {
       const clients = Array.from({ length: 3 }, () => new AbortController());
       const watches = countWatches();
       const waiting = clients.map(({ signal }) => call('GET', `${path}?wait=60s`, { signal }).catch(() => undefined));
-      // One that asks before all of them wait would take a place itself, and leave one of them without.
+      // A request made before all three wait would take a slot itself and leave one of them without.
       await eventually(() => watches() >= 3, { what: 'all places are taken' });
       const full = await call('GET', `${path}?wait=0s`);
       assert.deepEqual([full.status, full.problem.code], [503, 'Overloaded']);
       assert.equal(full.headers.get('retry-after'), '1');
       assert.match(full.problem.detail ?? '', /^3 requests wait or follow already; try again later/);
-      // To follow lasts as well; to read what was written so far does not.
+      // Following a log takes a slot as well. Reading the text so far does not.
       const status = { podName: 'crowd-pod' };
       await api.cluster.client.patch(sessions, crowd, { status }, { subresource: 'status' });
       assert.equal((await call('GET', `${SESSIONS}/crowd/logs?follow`)).status, 503);

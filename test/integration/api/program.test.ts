@@ -132,7 +132,8 @@ describe('the API beside a controller', () => {
     await call('POST', `${SESSIONS}/held/turns`, { body: { metadata: { name: 'held-1' } } });
     const headers = { authorization: `Bearer ${token}` };
     const waiting = fetch(`${url}${SESSIONS}/held/turns/held-1?wait=60s`, { headers });
-    // Under way once the request before it is answered and its watch is open: a stop before that is answered as well.
+    // The answer to a later request shows that the waiting one has arrived. A stop before its watch is open is answered
+    // too.
     await fetch(`${url}${SESSIONS}/held`, { headers });
     child.kill('SIGTERM');
     const answer = await waiting;
@@ -144,7 +145,7 @@ describe('the API beside a controller', () => {
   });
 });
 
-/** What the program says when it cannot start. */
+/** Resolves to the message with which the program refuses to start. */
 async function refusal(env: Record<string, string>): Promise<string> {
   const child = spawn(process.execPath, [join(ROOT, 'api', 'main.ts')], { env: { PATH: process.env.PATH, ...env } });
   let err = '';

@@ -104,7 +104,7 @@ describe('what is kept between starts', () => {
     await first.api.post(widgets, widget('kept'));
     const journal = join(dataDir, 'objects.journal.jsonl');
     assert.ok((await stat(journal)).size > 16 * 1024 * 1024);
-    // One that cannot be written, for example as the disk is full, is tried again.
+    // A snapshot that cannot be written, for example because the disk is full, is tried again.
     const unwritable = join(dataDir, 'objects.snapshot.jsonl.new');
     await mkdir(unwritable);
     sweep();

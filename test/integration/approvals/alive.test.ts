@@ -13,7 +13,7 @@ describe('an agent whose process waits for the decision', () => {
   beforeAll(() => {
     controller = cluster.startController();
   });
-  /** What the agent was told, process by process. */
+  /** Decisions that the agent received. Each line begins with the process that received it. */
   const told = (turn: string) =>
     readFileSync(join(SCRATCH, `${turn}-alive`), 'utf8')
       .trim()

@@ -6,7 +6,7 @@ import { type Approval, approvals, type StoredSession, type StoredTurn, turns } 
 import { eventually } from '../../support/eventually.ts';
 import { type Installation, pythonAgent } from '../../support/installation.ts';
 
-/** What agents write down for the tests. */
+/** Folder into which agents write for the tests. */
 export const SCRATCH = mkdtempSync(join(tmpdir(), 'berth-approvals-'));
 process.once('exit', () => rmSync(SCRATCH, { recursive: true, force: true }));
 const CLIENT = join(import.meta.dirname, '..', '..', '..', 'clients', 'python');
@@ -86,7 +86,7 @@ export async function asksAndKeepsPod(cluster: Installation, name: string, incar
 
 let made = 0;
 
-/** As kubectl create does it: a plain object without an owner. */
+/** Creates an Approval as kubectl create does: without an owner. */
 export function decide(cluster: Installation, turn: StoredTurn, spec: Partial<Approval['spec']>): Promise<unknown> {
   const name = `by-hand-${++made}`;
   const object = {

@@ -59,7 +59,7 @@ export class Caller {
   }
 
   remove(): void {
-    // What was just ended may still write.
+    // Processes that have just been ended may still write.
     rmSync(this.root, { recursive: true, force: true, maxRetries: 10 });
   }
 }

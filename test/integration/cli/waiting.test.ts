@@ -27,7 +27,7 @@ const condition = (type: string, status: 'True' | 'False', reason: string, messa
   lastTransitionTime: '2026-01-01T00:00:00Z',
 });
 
-/** Here the test is the controller, so that every answer comes when it wants. */
+/** The test acts as the controller, so that it decides when every answer comes. */
 describe('waiting for a turn', () => {
   const caller = new Caller(ROOT);
   let server: TestServer;
@@ -236,7 +236,7 @@ describe('waiting for a turn', () => {
       { what: 'the suspension is asked for' },
     );
     await say('asks', { suspendHandled: { id, afterTurn: 1 } });
-    // Its turn asks again by the time at which the command looks.
+    // The turn asks for approval again before the command reads the session.
     await say('asks', { suspendHandled: { id, afterTurn: 1, done: true } });
     assert.deepEqual(await ended, { code: 0, stdout: 'session.berth.dev/asks suspended\n', stderr: '' });
   });

@@ -47,7 +47,7 @@ describe('runner None', () => {
     return name;
   }
 
-  /** One turn of a session of its own. */
+  /** Runs one turn in a new session and resolves to the turn's status. */
   async function once(script: string, input: unknown = null, spec: Partial<SessionClassSpec> = {}) {
     const name = await session(script, spec);
     await cluster.turn(name, `${name}-1`, input);
@@ -73,7 +73,7 @@ describe('runner None', () => {
     assert.equal(status.phase, 'Succeeded', JSON.stringify(status));
     assert.deepEqual(status.output, { n: 3 });
     assert.equal(status.turnCount, 2);
-    // Its two streams come by two pipes.
+    // The lines of stdout and stderr are in no fixed order: each has its own pipe.
     assert.deepEqual(status.log?.inline?.split('\n').sort(), ['', 'before', 'token=[REDACTED]']);
     assert.equal(status.exitCode, 0);
   });
@@ -184,7 +184,7 @@ describe('runner None', () => {
       assert.equal(status.phase, 'Failed', JSON.stringify(status));
       assert.equal(status.error?.code, code, JSON.stringify(status));
       const said = status.error?.message ?? '';
-      // Where a busy machine let it run for long, nothing of that may be in its log.
+      // A busy machine may let the agent run until its log has been rotated away.
       const ranMs = Date.parse(status.finishedAt ?? '') - Date.parse(status.startedAt ?? '');
       const late = /^missing result envelope: nothing of .* first \d+ s is in the log: .*rotated away/;
       assert.match(said, ranMs >= 1000 && late.test(said) ? late : message);

@@ -17,7 +17,7 @@ describe('a maximum of running sessions', () => {
   test('is never exceeded, however many creates race, also while the controller is killed', async () => {
     controller = cluster.startController();
     const pods = await countPods(cluster);
-    // Nobody is done before all places were seen taken: how fast pods come and go is nothing to count on.
+    // No agent ends before all slots were seen taken: the speed at which pods come and go varies.
     const released = join(cluster.home, 'released');
     const agent = pythonAgent(`while not os.path.exists('${released}'): time.sleep(0.05)\nanswer(request["input"])\n`);
     const names = Array.from({ length: 40 }, (_, index) => `race-${index}`);
@@ -46,7 +46,7 @@ describe('a maximum of running sessions', () => {
     }
     const pods = await countPods(cluster);
     await Promise.all(names.map((name) => cluster.turn(name, `${name}-1`, name)));
-    // Those that come first are idle then, and give way to the others.
+    // Sessions whose turn ends first become idle and are preempted for the others.
     for (const name of names) assert.equal((await cluster.ended(`${name}-1`, 120_000)).status?.output, name);
     assert.equal(await pods.stop(), 5);
   });

@@ -23,7 +23,7 @@ const agent = { command: ['cat'], input: 'Text', result: 'Text' } as const;
 const cluster = installed({ BERTH_NAMESPACES: 'default,lost', ...ONE_LEADER });
 beforeAll(async () => {
   await makeNamespace(cluster, 'lost');
-  // As the chart gives them where namespaces are listed.
+  // Rights as the chart grants them when namespaces are listed.
   const rules = [{ apiGroups: ['berth.dev'], resources: ['sessionclasses'], verbs: ['get', 'list', 'watch'] }];
   await cluster.client.create(clusterRoles, { metadata: { name: 'classes' }, rules } as never);
   const classes = { metadata: { name: 'classes' }, roleRef: roleRef('classes'), subjects };

@@ -8,7 +8,7 @@ import { eventually } from '../../support/eventually.ts';
 import { type ControllerProcess, pythonAgent } from '../../support/installation.ts';
 import { installed } from '../../support/installed.ts';
 
-/** What the controller logs between the effects of a turn on a new session, in order. */
+/** Messages that the controller logs between the effects of a turn on a new session, in order. */
 const MOMENTS = ['session admitted', 'pod created', 'runner bound', 'turn committed', 'pod deleted', 'session phase'];
 
 describe('a controller that is killed', () => {
@@ -82,7 +82,7 @@ answer(count)
       // Each time a little further: the moments spread over whatever the controller does then.
       const committed = () => (cluster.logs().match(/"msg":"turn committed"/g) ?? []).length;
       const goal = committed() + 1;
-      // Where this test is slower than the turns, none may be left to be killed at.
+      // The turns may be over before this test can kill the controller again.
       const isOver = async () =>
         (await cluster.client.list(turns, { namespace: 'default' })).items.every(({ status }) => status?.finishedAt);
       await eventually(async () => committed() >= goal || (await isOver()), { what: 'a turn committed' });

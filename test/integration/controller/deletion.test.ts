@@ -8,7 +8,7 @@ import { eventually } from '../../support/eventually.ts';
 import { ONE_LEADER } from '../../support/installation.ts';
 import { installed } from '../../support/installed.ts';
 
-/** What people, policies and other programs do to the objects of a session. */
+/** Changes that people, policies and other programs make to the objects of a session. */
 describe('a session whose objects others lay hands on', () => {
   const cluster = installed(ONE_LEADER);
   beforeAll(() => {

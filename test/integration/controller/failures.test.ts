@@ -241,7 +241,7 @@ describe('failures that Kubernetes reports', () => {
     await eventually(async () => (await cluster.podsOf('dead'))[0]?.metadata.deletionTimestamp, {
       what: 'its deletion',
     });
-    // It goes when its own grace of 10 s is over, and the node's.
+    // The pod is gone once its own grace period of 10 s and that of the node are over.
     const lost = await eventually(() => became.seen[0], { what: 'dead-2 is lost' });
     assert.equal(lost.what, 'Queued PodLost');
     await cluster.cutOff(false);

@@ -66,7 +66,7 @@ describe('garbage collection', () => {
   });
   afterEach(() => caches.stop());
 
-  /** What a sweep works with, `ms` later than now by the API server's clock and by our own. */
+  /** Tools of a sweep whose clocks are ahead: the API server's by `ms`, our own by `ownMs`. */
   function later(ms: number, ownMs = ms): GarbageTools & { store: BlobStore } {
     const clock = { ...systemClock, now: () => Date.now() + ms };
     const store = new BlobStore({ api: berth.admin, clock, ceilingBytes: 1e9 });
@@ -314,7 +314,7 @@ describe('garbage collection', () => {
     const answers = { ...caches, node: () => ({ cordoned: false, ready: true }) };
     await sweepOrphans({ ...later(75_000), caches: answers }, never);
     assert.equal(await isThere(), true);
-    // Nothing is known of its node: that it is slow to end is no sign.
+    // The state of the node is unknown: slow termination alone is no sign that it is lost.
     await sweepOrphans(later(HOUR), never);
     assert.equal(await isThere(), true);
     const dead = { ...caches, node: () => ({ cordoned: false, ready: false, since: Date.now() - HOUR }) };

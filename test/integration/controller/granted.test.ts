@@ -66,7 +66,7 @@ describe('a turn is judged by the rules it began with: its class is edited and i
       // The new leader looks at the session by the new rules.
       await cluster.patch(name, { priority: 1 });
       await cluster.until(name, 'looked at', (one) => one.status?.observedGeneration === one.metadata.generation);
-      // By then the others of its class are over by the same leader's decision.
+      // The same leader has ended the other turns of the class by then.
       const late = await cluster.ended(`late-${what}-1`);
       assert.deepEqual([late.status?.phase, late.status?.granted?.timeout], ['TimedOut', GRANTED]);
       assert.match(late.status?.error?.message ?? '', /of 20s/);

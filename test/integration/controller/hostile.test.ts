@@ -8,7 +8,7 @@ import { installed } from '../../support/installed.ts';
 const agent = { command: ['/bin/bash', '-c'], args: ['$(INPUT)'], input: 'Args' as const, result: 'Text' as const };
 const ENVELOPE = (json: string) => `berth-agent result '${json}' || true`;
 
-/** What the agent of a session does to it, and how the turn may end. */
+/** Attacks of an agent on its session, and the checks of how the turn may end. */
 const ATTACKS: [what: string, script: string, check: (turn: StoredTurn) => boolean][] = [
   [
     '30 MB without a line feed',

@@ -27,8 +27,8 @@ import { aLink, aResult, aWorld } from '../../support/world.ts';
 const KEY = Buffer.alloc(32, 7);
 
 /**
- * What the controller does to turns and pods when its cache is behind: objects were deleted and made again under the same
- * names. Every act is aimed with what is cached, and must not touch what has the name now.
+ * Effects of the controller on turns and pods while its cache is stale: objects were deleted and created again under
+ * the same names. Every effect is aimed at the cached object and must not touch the one that has its name now.
  */
 describe('an act that was decided upon by a cache that is behind', () => {
   let cluster: BerthServer;

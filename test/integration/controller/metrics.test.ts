@@ -29,7 +29,7 @@ describe('the metrics of a controller', () => {
     await cluster.turn('counted', 'broken', 'exit 3');
     await cluster.turn('counted', 'late', 'sleep 600', { timeout: '1s' });
     await cluster.turn('counted', 'withdrawn', 'sleep 600');
-    // One of a session that does not exist has no class.
+    // A turn of a session that does not exist has no class.
     await cluster.turn('nobody', 'lost', null);
     await cluster.cancel('lost');
     await cluster.cancel('withdrawn');

@@ -27,7 +27,7 @@ describe('at capacity', () => {
       await cluster.turnUntil(`${name}-1`, 'running', ({ status }) => status?.phase === 'Running');
     }
 
-    // It waits for as long as both work: nobody gives way before that has been seen.
+    // The new session waits while both others work: no session is preempted before that was seen.
     await cluster.create('new', { agent: COUNTER });
     const { status } = await cluster.until(
       'new',

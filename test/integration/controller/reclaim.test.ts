@@ -23,10 +23,10 @@ const STEPS: Step[] = [
   { name: 'the state is stored', is: (r) => r.resource === 'blobs' && r.verb === 'create' },
   { name: 'the stored state is read', is: (r) => r.resource === 'blobs' && r.verb === 'get' },
   {
-    name: 'the session is looked at again',
+    name: 'the session is read again',
     is: (r, s) => r.verb === 'get' && r.resource === 'sessions' && r.name === s.name,
   },
-  { name: 'the turns are looked at again', is: (r) => r.verb === 'list' && r.resource === 'turns' },
+  { name: 'the turns are listed again', is: (r) => r.verb === 'list' && r.resource === 'turns' },
   { name: 'the pod is deleted', is: (r, s) => r.verb === 'delete' && r.name === `s-${s.uid}-1` },
   { name: 'the pod is known to be gone', is: (r, s) => r.verb === 'get' && r.name === `s-${s.uid}-1` },
 ];
@@ -160,7 +160,7 @@ for i in range(14):
 subprocess.Popen(['python3', '-c', '''${script}'''], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
 while not os.path.exists('${busy}'): time.sleep(0.02)
 answer(1)`;
-    // Its work takes longer than it may be idle, and that is longer than anything keeps it from its work on a busy machine.
+    // The work takes longer than the idle timeout. The idle timeout is longer than any delay on a busy machine.
     await cluster.create('busy', { agent: pythonAgent(code), timeouts: { idle: '12s' }, input: 1 });
     await cluster.ended('busy');
     const isOver = async () =>
@@ -173,7 +173,7 @@ answer(1)`;
 
   describe('about which the controller hears nothing more, reads live and', () => {
     /**
-     * Lets `come` happen when the session is looked at again, and keeps the controller's caches from hearing of it. It is
+     * Lets `come` happen when the session is read again, and keeps the controller's caches from hearing of it. It is
      * to keep the session from being idle again at once, as this test may be slow to go on. `news` is what is found.
      */
     async function meanwhile(name: string, come: () => Promise<unknown>, news: string): Promise<Answer> {
@@ -182,7 +182,7 @@ answer(1)`;
       await cluster.until(name, 'counted', ({ status }) => status?.turns?.total === 1);
       const { faults } = cluster.server;
       let came: Promise<unknown> | undefined;
-      const look = STEPS.find((step) => step.name === 'the session is looked at again') as Step;
+      const look = STEPS.find((step) => step.name === 'the session is read again') as Step;
       const blind = (request: RequestFacts) => {
         if (came || !request.user.endsWith('berth-controller') || !look.is(request, { name, uid: metadata.uid }))
           return false;
@@ -227,7 +227,7 @@ answer(1)`;
     test('finds that somebody touched it: the pod stays', async () => {
       const ref = { namespace: 'default', name: 'blind-touch' };
       const come = () => {
-        // By a clock that is ahead.
+        // The timestamp is of a clock that is ahead.
         const annotations = { 'berth.dev/touched-at': new Date(Date.now() + 120_000).toISOString() };
         return cluster.server.store.patch(sessions, ref, { metadata: { annotations } }, { type: 'merge' });
       };

@@ -76,7 +76,7 @@ describe('how long things are kept', () => {
           const turn = await cluster.client
             .get(turns, { namespace: 'default', name: `${name}-1` })
             .catch((error) => (isNotFound(error) ? undefined : Promise.reject(error)));
-          // It was adopted, ran, and went with its session later on.
+          // The turn was adopted, ran, and was deleted with its session.
           if (!turn) return 'gone';
           if (turn.status?.phase === 'Succeeded') return 'ran';
           const why = turn.status?.conditions?.find(({ type }) => type === 'Finished')?.reason;

@@ -44,7 +44,7 @@ describe('sessions on the embedded cluster', () => {
     assert.deepEqual(next.status?.output, { count: 3, input: null, incarnation: 2 });
   });
 
-  test('looking at a suspended session does not wake it', async () => {
+  test('reading a suspended session does not wake it', async () => {
     await cluster.create('looked-at', { agent: COUNTER, suspendRequest: 'x' });
     await cluster.turn('looked-at', 'looked-at-1', null);
     await cluster.ended('looked-at-1');
@@ -57,7 +57,7 @@ describe('sessions on the embedded cluster', () => {
   test('under a hold turns queue, and run when it is lifted', async () => {
     await cluster.create('held', { agent: COUNTER, suspend: true });
     await cluster.turn('held', 'held-1', 'a');
-    // Not before its session was seen: a turn may be the first of the two.
+    // The turn is Held once its session was seen. The controller may see the turn first.
     const held = ({ status }: StoredTurn) =>
       status?.conditions?.some(({ type, reason }) => type === 'Finished' && reason === 'Held');
     const queued = await cluster.turnUntil('held-1', 'held', (turn) => held(turn) === true);
@@ -170,7 +170,7 @@ answer(sorted(os.listdir(state)))
     assert.match((await cluster.ended('late-2')).status?.error?.message ?? '', /500/);
   });
 
-  /** Not executable by anybody, on every machine. */
+  /** File that no user can execute, on every machine. */
   const FILE = '/proc/version';
   const broken: [string, Parameters<Installation['create']>[1], string, RegExp][] = [
     [

@@ -4,7 +4,7 @@ import { ONE_LEADER } from '../../support/installation.ts';
 import { installed } from '../../support/installed.ts';
 
 const until = (condition: string) => `until ${condition}; do sleep 0.02; done`;
-/** It ends when what it leaves running is what it is told as, however late that is started. */
+/** Script that leaves a process running and ends once that process is `sleep`, however late it starts. */
 const LEAVE = `true && sleep 1000 & ${until('[ $(cat /proc/$!/comm) = sleep ]')}; echo $!; exit 3`;
 
 describe('the driver Shell on the embedded cluster', () => {

@@ -9,7 +9,9 @@ import { eventually } from '../../support/eventually.ts';
 import { type ControllerProcess, pythonAgent } from '../../support/installation.ts';
 import { installed } from '../../support/installed.ts';
 
-/** Of what it waits for none would come in less than this. It needs 9 s at most, where it is let run. */
+/**
+ * Upper bound of a stop, below every limit that the controller waits for. A stop takes 9 s at most on an idle machine.
+ */
 const OUT_MS = 40_000;
 
 describe('a controller that is told to stop', () => {
@@ -93,7 +95,7 @@ answer(request['turn']['name'])
     const look = ({ resource, verb }: RequestFacts) => resource === 'leases' && verb === 'get' && ++looks < 0;
     cluster.server.faults.delayNext(look, 0);
     const standby = start(env);
-    // Where it cannot be watched it looks at a lease that long every 75 s.
+    // A standby without a watch polls a lease of this duration every 75 s.
     await eventually(() => looks > 0);
     await terminate(leader);
     await logged(standby, 'leading');
@@ -105,7 +107,7 @@ answer(request['turn']['name'])
     await cluster.create('hanging', { agent: agent() });
     await cluster.turn('hanging', 'hanging-1', 'until released');
     await eventually(() => executions('hanging').length === 1);
-    // From now on everything that is asked of the API server takes longer than anybody waits, the commit first of all.
+    // Requests to the API server now take longer than the controller waits, the commit first of all.
     cluster.server.faults.delayMs = 60_000;
     writeFileSync(join(scratch, 'hanging-1-released'), '');
     await eventually(() => existsSync(join(scratch, 'hanging-1')));

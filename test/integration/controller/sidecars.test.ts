@@ -11,7 +11,10 @@ import type { ControllerProcess } from '../../support/installation.ts';
 import { installed } from '../../support/installed.ts';
 import { processesWith } from '../../support/processes.ts';
 
-/** Before the session's by name, as the kubelet sorts, and in the pod's spec, where an admission webhook may put it. */
+/**
+ * Sidecar that sorts before the session's container by name, as the kubelet sorts, and precedes it in the pod's spec,
+ * where an admission webhook may put it.
+ */
 const SIDECAR = { name: 'a-proxy', image: 'berth.local/machine', command: ['sleep', '1000'] };
 const agent = { command: ['cat'], input: 'Text' as const, result: 'Text' as const };
 
@@ -64,7 +67,7 @@ describe('pods with a sidecar', () => {
     assert.equal(pod.spec.containers.length, 2);
 
     await cluster.turn('meshed', 'meshed-2', 'wait');
-    // Before it was given the turn, a runner that dies takes nothing with it: the next pod would run it.
+    // A runner that dies before it is given the turn loses nothing: the next pod would run the turn.
     await eventually(() => existsSync(atWork), { what: 'its agent is at work' });
     assert.equal((await cluster.session('meshed')).status?.podUID, pod.metadata.uid, cluster.logs());
     const isRunner = (pid: number) => readFileSync(`/proc/${pid}/cmdline`, 'latin1').includes('runner/main');

@@ -86,7 +86,7 @@ describe('a store', () => {
   });
 
   test('that does not take the state of an idle session lets it keep its pod until it does', async () => {
-    // It is also what the store is given once it takes the state.
+    // The write that succeeds in the end has the same timeout.
     await cluster.create('kept', { agent: WRITER, timeouts: { persist: '5s' }, input: 1 });
     await cluster.ended('kept');
     let failing = true;
@@ -124,7 +124,7 @@ describe('a store', () => {
     await cluster.ended('needed');
     let asked = 0;
     let isSlow = true;
-    // It is asked again before long: until the turn is there it is as slow.
+    // The controller asks the store again soon. The store stays slow until the turn exists.
     cluster.server.faults.delayNext((request) => isSlow && storing(request) && ++asked > 0, 60_000, 1000);
     await idle(cluster, 'needed');
     await eventually(() => asked > 0, { what: 'the state is about to be stored' });

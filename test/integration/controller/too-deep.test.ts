@@ -5,7 +5,7 @@ import { ONE_LEADER } from '../../support/installation.ts';
 import { installed } from '../../support/installed.ts';
 
 const agent = { command: ['cat'], input: 'Text', result: 'Text' } as const;
-/** As deep as the embedded cluster takes, to some levels. */
+/** Input nested almost as deep as the embedded cluster takes. */
 const POISON = JSON.parse('['.repeat(900) + ']'.repeat(900)) as never;
 
 describe('a turn whose input is nested hundreds deep, made with kubectl', () => {

@@ -50,7 +50,7 @@ describe('what is as large as etcd takes', () => {
       );
       await cluster.patch(name, { timeouts: { idle: '1s' } } as never);
       await cluster.until(name, 'suspended', ({ status }) => status?.phase === 'Suspended');
-      // With another input it is an ordinary turn.
+      // The turn is an ordinary one with another input.
       await cluster.client.patch(turns, { namespace: 'default', name: `${name}-huge` }, { spec: { input: 'small' } });
       assert.equal((await cluster.ended(`${name}-huge`)).status?.output, 'small');
       await cluster.delete(name);

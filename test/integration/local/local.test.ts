@@ -244,7 +244,7 @@ describe('the program local', () => {
   });
 
   test('a signal while its programs start ends them, and it ends as it was told to', async () => {
-    // One that was ready sooner than this test could look is no proof.
+    // A program that was ready before the signal proves nothing: the test tries again.
     let said = 'ready';
     for (let tries = 0; tries < 10 && said; tries++) {
       const { child, ended, stdout } = local.start('up');

@@ -39,7 +39,7 @@ describe('a program of the embedded cluster', () => {
     t.onTestFinished(() => void somebody.close());
     await new Promise((resolve) => somebody.once('listening', resolve));
     const { port: taken } = somebody.address() as AddressInfo;
-    // One that is free can be taken by other tests before the program listens, too.
+    // A free port may also be taken by other tests before the program listens.
     const { asked, program } = await startAt(taken, freePort);
     t.onTestFinished(() => program.stop());
     assert.ok(asked.length > 1, `${asked}`);

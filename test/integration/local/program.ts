@@ -44,7 +44,7 @@ export class LocalProgram {
     return this.start(...args).ended;
   }
 
-  /** What `status` prints. */
+  /** Resolves to what `status` prints. */
   async status(): Promise<{ pid: number; url: string; apiUrl: string; metricsUrl: string; startedAt: string }> {
     return JSON.parse((await this.run('status')).stdout);
   }
@@ -93,7 +93,7 @@ export class LocalProgram {
   async remove(): Promise<void> {
     await this.run('down');
     await this.#api?.close();
-    // What was just ended may still write.
+    // Processes that have just been ended may still write.
     rmSync(this.home, { recursive: true, force: true, maxRetries: 10 });
   }
 }

@@ -15,7 +15,7 @@ const sh = (script: string) => ({ agent: { args: [script], result: 'Text' as con
 
 const socketOf = (runner: RunnerHarness) => join(runner.directory('run'), 'berth.sock');
 
-/** What the runner answers to these bytes, line by line. */
+/** Sends the text to the runner and resolves to its first `count` replies, one per line. */
 function answers(runner: RunnerHarness, text: string | Buffer, count: number): Promise<unknown[]> {
   return new Promise((resolve, reject) => {
     let received = '';
@@ -126,7 +126,7 @@ describe('berth-agent', () => {
     writeFileSync(join(runner.directory('work'), 'go'), '');
     const second = () => runner.processes().find(({ command }) => command === 'berth-agent approve second');
     await eventually(() => isAsleep(second()?.pid ?? 0), { what: 'the second asker, waiting for an answer' });
-    // What comes later over another connection is read later: by now both have been asked.
+    // A later connection is read later. The reply on it shows that both approvals have been asked for.
     assert.deepEqual(await answers(runner, '{"do":"touch"}\n', 1), [{ ok: true }]);
     const n = runner.send('ping', {});
     await runner.frame('pong', ({ message }) => message.n === n);
@@ -259,7 +259,7 @@ describe('the socket', () => {
     await once(gone, 'close');
     await new Promise((resolve) => again.write('{"do":"approve","prompt":"q"}\n', resolve));
     runner.child.kill('SIGCONT');
-    // What comes later over another connection is read later.
+    // A later connection is read later. The reply on it shows that the runner has read the request.
     await answers(runner, '{"do":"touch"}\n', 1);
     runner.send('approval', decision(turn, request.message.id));
     await eventually(() => replies.length === 2, { what: 'the decision' });

@@ -115,7 +115,7 @@ next();`;
     runner.send('cancel', { turn, outcome: 'Cancelled' });
     const { outcome, usage } = await runner.result(turn);
     assert.deepEqual([outcome, typeof usage?.wallMs], ['Cancelled', 'number']);
-    // One that never ran has taken no time.
+    // A turn that never ran has taken no time.
     const refused = await runner.runTurn('a\0b');
     assert.deepEqual([refused.error?.code, refused.usage?.wallMs], ['InvalidInput', 0]);
   });
@@ -257,7 +257,7 @@ describe('surroundings', () => {
       BERTH_SOCKET: join(runner.directory('run'), 'berth.sock'),
       BERTH_STATE_DIR: runner.directory('state'),
       BERTH_TURN: 'turn-1',
-      // In a pod it is /tmp.
+      // The home directory is /tmp in a pod.
       HOME: runner.directory('tmp'),
       LANG: 'C.UTF-8',
       LC_ALL: 'C.UTF-8',

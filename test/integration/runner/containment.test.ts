@@ -92,7 +92,7 @@ for (const processGroup of hasKeeper ? [false, true] : [true]) {
       await using runner = await RunnerHarness.bound({ processGroup, agent: { ...TEXT, args } });
       const first = (await runner.runTurn()).output as string;
       await runner.runTurn();
-      // While it becomes the program it has no environment for a moment.
+      // A process has no environment for a moment while it executes its program.
       await eventually(() => runner.processes().some(({ pid }) => pid === Number(first)), { what: 'that it lives' });
       runner.send('shutdown', { graceMs: 1000 });
       await runner.exited;
@@ -187,7 +187,10 @@ again(); again(); setInterval(() => spawn('sh', ['-c', 'trap "" TERM; for i in 1
   });
 });
 
-/** As in an image: Node and keeper root-owned, Node executable but not readable, and another uid. */
+/**
+ * Permissions as in an image: Node and keeper belong to root, Node is executable but not readable, the runner has
+ * another uid.
+ */
 describe(
   'hardening',
   skipIf(skipWithout('root', process.getuid?.() === 0, 'needs root to start a runner of another uid')),

@@ -9,7 +9,7 @@ import { eventually } from '../../support/eventually.ts';
 import { RunnerHarness } from '../../support/runner-harness.ts';
 
 const MB = 1e6;
-/** What a runner may need above what it has when it is bound, whatever its agent prints. */
+/** Bytes of memory that a runner may take above its use when bound, whatever its agent prints. */
 const ROOM = 160 * MB;
 
 /** An agent that runs what its turn brings. */
@@ -25,7 +25,7 @@ function memory(runner: RunnerHarness, of: 'VmHWM' | 'VmRSS' = 'VmHWM'): number 
   return 1024 * Number(new RegExp(`^${of}:\\s+(\\d+)`, 'm').exec(status)?.[1]);
 }
 
-/** Nothing on the runner's stdout but its own frames, each of them good. */
+/** Asserts that the runner's stdout holds only its own frames and that each of them is valid. */
 function assertOnlyFrames({ decoder }: RunnerHarness): void {
   const { repeated: _, early: __, ...bad } = decoder.counters;
   assert.deepEqual(new Set(Object.values(bad)), new Set([0]), JSON.stringify(decoder.counters));
@@ -214,7 +214,7 @@ describe('output without bounds', () => {
       asked,
     );
     assertOnlyFrames(runner);
-    // Another stream than the one of the frames: its end may be read after the result.
+    // stderr is a stream of its own: its end may be read after the result in the frames.
     await eventually(() => runner.stderrBytes === 1000 * MB + 3, { what: 'all of it on stderr' });
     assert.ok(memory(runner) - before < 260 * MB, `${memory(runner) / MB} MB`);
   });

@@ -221,7 +221,7 @@ describe('a keeper on its own', skipIf(noContainer), () => {
   });
   afterAll(() => rmSync(image, { recursive: true }));
 
-  /** As the runner starts it, of a user that may have so many processes. */
+  /** Starts a keeper as the runner does, as a user that may have `processes` processes. */
   function kept(limits: string, program: string[], processes: number) {
     const { user, command } = containedCommand([join(image, 'keeper'), limits, ...program], processes);
     const [unshare = '', ...args] = command;

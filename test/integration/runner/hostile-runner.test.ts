@@ -164,7 +164,7 @@ describe('a keeper and its agent', skipIf(noContainer), () => {
 
   test('killed with everything else by kill -9 -1: the turn fails, the next turn runs', async () => {
     await using runner = await ContainedRunner.bound({ image, agent });
-    // Before its keeper has said that the agent runs, the turn would end as one that could not be started.
+    // A kill before the keeper reports that the agent runs would end the turn as one that could not be started.
     const turn = runner.startTurn('until [ -e go ]; do sleep 0.02; done; kill -KILL -1');
     await runner.frame('started');
     writeFileSync(join(runner.directory('work'), 'go'), '');
@@ -193,7 +193,7 @@ describe('a keeper and its agent', skipIf(noContainer), () => {
 
   test('stopped and continued thousands of times loses nothing of what the agent says', async () => {
     await using runner = await ContainedRunner.bound({ image, agent });
-    // It ends by itself, so its last word is CONT.
+    // The stopper ends by itself, so that its last signal is CONT.
     const stopper = 'k=$PPID; (for i in {1..5000}; do kill -STOP $k; kill -CONT $k; done) &';
     const result = await runner.runTurn(`${stopper} for i in {1..500}; do echo $i; done; wait`);
     const said = Array.from({ length: 500 }, (_, i) => `${i + 1}\n`).join('');

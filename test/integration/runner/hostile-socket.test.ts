@@ -112,7 +112,7 @@ END`);
       }
     };
     send();
-    // It answers meanwhile: who does not read keeps nobody else waiting.
+    // The runner answers others meanwhile: a client that does not read keeps nobody else waiting.
     const patient = new Asker(other);
     for (let i = 0; i < 20; i++) assert.equal(await patient.ask('{"do":"touch"}\n'), '{"ok":true}\n');
     const most = memory(other) - before;

@@ -79,7 +79,7 @@ describe('a keeper with too few open files to wait for anything or to read a pro
 
   test('waits for the end of a temporary shortage: its agent goes on', async () => {
     const script = `${take}; sleep 0.7; prlimit --pid $PPID --nofile=1024:1024; sleep 0.3; echo done`;
-    // It waits for two seconds, and a machine that is busy may not let the agent end the shortage by then.
+    // The keeper waits for two seconds. On a busy machine the agent may not end the shortage by then.
     const keeper = await longEnough(
       async () => {
         const keeper = spawnKeeper(['/bin/bash', 'bash', '-c', script]);
@@ -149,7 +149,7 @@ describe('a container', skipIf(noContainer), () => {
       const { results } = output as { results: { status: string; error?: { code: string } }[] };
       return results.map(({ status, error }) => error?.code ?? status);
     };
-    // On a machine that is busy there may be several looks, and none that finds so many.
+    // A busy machine may split the forks over several scans of the keeper, none of which finds more than the limit.
     const ended = await longEnough(attempt, ([held]) => held === 'success');
     assert.deepEqual(ended, ['success', 'TooManyProcesses']);
   });

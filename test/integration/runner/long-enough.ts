@@ -2,8 +2,8 @@
 const LIMITS = [1_000, 5_000, 30_000];
 
 /**
- * What `attempt` comes to within a limit that the agent needs for what it does before: attempted again with a longer one
- * until `isEnough` holds. What came of the longest counts in any case.
+ * Resolves to the result of `attempt`, whose agent needs part of the limit to prepare. Repeats the attempt with a longer
+ * limit until `isEnough` holds. The result with the longest limit counts in any case.
  */
 export async function longEnough<T>(
   attempt: (limitMs: number) => Promise<T>,

@@ -74,7 +74,7 @@ describe('a turn with a stall timeout', () => {
     assert.deepEqual(runner.processes(), []);
   });
   test('is not stopped when it is long but talks', async () => {
-    // For half as long again as it may be silent.
+    // The command prints for 1.5 times the stall timeout.
     const { outcome, error } = await longEnough(
       async (stallMs) => {
         const agent = text(`for i in $(seq ${stallMs / 100}); do echo $i; sleep 0.15; done`);

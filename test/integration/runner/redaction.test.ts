@@ -55,7 +55,7 @@ for (const ends of ['success', 'error']) {
       for (const text of shown) assert.ok(!text.includes(encoded), text);
     }
     for (const before of ['', 'x', 'xx']) {
-      // Whatever line break stands in it: four letters of each end.
+      // Line breaks may split the encoded text anywhere. Neither of its ends may be visible.
       const encoded = Buffer.from(`${before}${SECRET}y`).toString('base64').slice(4, 36);
       const letters = shown.map((text) => text.replaceAll(/\\n|\s/g, ''));
       for (const text of letters)
@@ -64,7 +64,7 @@ for (const ends of ['success', 'error']) {
   });
 }
 
-/** What is sealed, on its line: any few letters stand in it by chance, and what it says is in the frames. */
+/** Lines of sealed data. Short strings occur in them by chance, and their content is checked in the opened frames. */
 const SEALED = /(?<=^<<<BERTH_START [^\n]*\n)[A-Za-z0-9+/=]+$/gm;
 
 /** All that left the runner: its readable text, every frame as its reader opens it, and the rest of the bytes as they were. */
@@ -188,7 +188,7 @@ test('a secret file that is no text is known in base64 and hexadecimal', async (
     agent: {
       result: 'Text',
       secretFiles: [{ path: 'key' }],
-      // On lines of their own: base64 may end with KEY=, which hides what follows.
+      // Each encoding is on a line of its own: base64 may end with KEY=, which hides what follows.
       args: [
         'cd $BERTH_SECRETS_DIR; base64 -w 0 key; echo; (echo ab; cat key; echo) | base64 -w 0 >&2; base64 -w 0 key | tr +/ -_; echo; od -An -v -tx1 key | tr -d " \\n"',
       ],

@@ -22,7 +22,7 @@ const serving = (handle: string, options: HarnessOptions & { server?: NonNullabl
   return RunnerHarness.bound({ ...rest, agent });
 };
 
-/** What a turn's log says. */
+/** Resolves to the text of a turn's log. */
 async function logOf(runner: RunnerHarness, turn: string): Promise<string> {
   return (await runner.frame('log', ({ message }) => message.turn === turn)).message.text;
 }
@@ -89,7 +89,7 @@ for (const byte of Buffer.from(text)) { process.stdout.write(Buffer.of(byte)); i
   });
 
   test('events are told while the server works, and are text of their turn and no result', async () => {
-    // It answers when it is told to: by then the event has arrived.
+    // The server answers when told to: its event has arrived by then.
     const handle = `
 say({ type: 'event', progress: 0.5, note: 'token=abcdef' }); say({ type: 'event', id: 'of-another', lost: true });
 while (!fs.existsSync(process.env.BERTH_STATE_DIR + '/go')) await sleep(10);
@@ -293,14 +293,14 @@ socket.once('data', () => process.exit(0));`;
   });
 
   test('one that crashes again and again is started with growing pauses', async () => {
-    // By a clock that nobody sets, and that all processes share.
+    // Start times are those of a monotonic clock, which all processes share.
     const handle = `fs.appendFileSync(process.env.BERTH_STATE_DIR + '/starts', process.hrtime.bigint() / 1000000n + '\\n'); process.exit(1);`;
     await using runner = await serving(handle);
     for (let i = 0; i < 5; i++) assert.equal((await runner.runTurn()).outcome, 'Failed');
     const text = readFileSync(join(runner.directory('state'), 'starts'), 'utf8');
     const starts = text.trim().split('\n').map(Number);
     const pauses = starts.slice(1).map((at, i) => at - (starts[i] as number));
-    // Its own start takes time, too: what is proved is that no pause is shorter than the back-off.
+    // Starting a process takes time as well. The test proves that no pause is shorter than the back-off.
     for (const [i, least] of [100, 200, 400, 800].entries()) assert.ok((pauses[i] as number) >= least, `${pauses}`);
   });
 

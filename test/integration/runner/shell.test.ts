@@ -204,7 +204,7 @@ until grep -q "^$TOKEN" /proc/$!/cmdline; do :; done`;
       const text =
         'cd / && /bin/sleep 1000 >/dev/null 2>&1 & until /bin/grep -q ^/bin/sleep /proc/$!/cmdline; do :; done; echo "$0 $!"';
       const { stdout, shell, background } = await run(runner, text);
-      // It gets every text verbatim, and has no subshell that waits.
+      // `sh` gets every text verbatim and has no subshell that waits.
       assert.deepEqual([stdout, shell], [`sh ${background[0]?.pid}\n`, 'sh']);
       assert.deepEqual(background, [{ pid: background[0]?.pid, command: '/bin/sleep 1000' }]);
       const { output } = await run(runner, 'echo a; echo b >&2; echo c', { merge: true });

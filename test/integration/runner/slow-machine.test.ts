@@ -1,4 +1,4 @@
-/** What a machine does that is busy with other things: the runner or its keeper is not let run for a while. */
+/** Effects of a busy machine: the runner or its keeper is not scheduled for a while. */
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
 import { randomUUID } from 'node:crypto';
@@ -102,7 +102,7 @@ test('a keeper that was held hands on what its agent complained of before what i
 });
 
 describe('a keeper that has not answered in time', () => {
-  /** It answers when it is told to by SIGUSR1. */
+  /** Keeper that answers once it receives SIGUSR1. */
   const MUTE_KEEPER = `#!/usr/bin/perl
     open my $control, '+<&=', 3;
     $SIG{USR1} = sub { syswrite $control, "left 1 somebody\\nlisted\\n" };
@@ -110,7 +110,7 @@ describe('a keeper that has not answered in time', () => {
     sleep 1 while 1;
   `;
 
-  /** One that is stopped in the moment before the runner looks at it. */
+  /** Calls `use` with a keeper that was stopped just before the runner checks it. */
   async function stopped(use: (clock: VirtualClock, kept: Contained, survivors: Promise<Survivor[]>) => Promise<void>) {
     const folder = mkdtempSync(join(tmpdir(), 'berth-keeper-'));
     const keeper = join(folder, 'keeper');
@@ -119,7 +119,7 @@ describe('a keeper that has not answered in time', () => {
     const start = keeperStart(keeper, clock, { required: false });
     const kept = await start({ file: '/bin/true', argv0: 'true', args: [], cwd: '/', env: {} });
     try {
-      // Not at the same time as what continues it.
+      // The offset keeps the stop apart from the timer that continues the keeper.
       await clock.advance(500);
       const survivors = kept.survivors();
       await clock.advance(2999);
@@ -146,7 +146,7 @@ describe('a keeper that has not answered in time', () => {
 
   test('and is stopped again and again is killed', () =>
     stopped(async (clock, kept) => {
-      // In between it is continued.
+      // The runner continues the keeper between the two stops.
       await clock.advance(900);
       await stop(kept);
       await clock.advance(100);

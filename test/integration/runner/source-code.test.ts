@@ -79,7 +79,7 @@ function* turnsOf(root: string): Generator<{ command: string; expected: Buffer }
     if (content.length > TURN_BYTES) {
       for (let from = 0; from < content.length; ) {
         let to = Math.min(content.length, from + TURN_BYTES);
-        // Not within a character.
+        // Chunks end between two characters.
         while (to < content.length && ((content[to] as number) & 0xc0) === 0x80) to -= 1;
         const command = `tail -c +${from + 1} ${quoted(path)} | head -c ${to - from}`;
         yield { command, expected: content.subarray(from, to) };
@@ -136,7 +136,7 @@ for (const [name, root] of [
         assert.ok(Buffer.from(stdout).equals(expected), `${command}\n${firstDifference(stdout, expected.toString())}`);
         assert.equal(redactions, undefined);
         bytes += expected.length;
-        // What is acknowledged is not held any longer.
+        // Acknowledged results are no longer held.
         runner.send('ack', { through: runner.frames('result').at(-1)?.seq ?? 0 });
       }
       assert.ok(bytes > 500_000, `${bytes} bytes are no proof`);

@@ -305,7 +305,7 @@ describe('calls of one turn', () => {
   });
 
   test('can be watched live, with what the tool itself tells', async () => {
-    // It goes on when it is told to: by then its events have arrived.
+    // The tool goes on when told to: its events have arrived by then.
     const tells = sh(
       'tells',
       `echo '{"step": "token=abcdef"}'; until [ -e "$BERTH_STATE_DIR/go" ]; do sleep 0.02; done; echo '{"done": 5}'`,

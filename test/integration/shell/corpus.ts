@@ -41,7 +41,7 @@ const TOUCHED: readonly string[] = [
   'time true && probe a & wait',
   'true && probe a & true && probe b 2>/dev/null >log & wait',
   'true && probe a & wait; false || probe b & wait',
-  // What stands before.
+  // Other commands before `&&`.
   'cd d && probe a & wait; pwd | sed "s,.*/,,"',
   'cd d && cd e && probe a & wait',
   'cd nope && probe a & wait $!; echo $?',
@@ -234,7 +234,7 @@ const TOUCHED: readonly string[] = [
 
 /** Each is followed by what a rewrite would change. */
 const UNTOUCHED: readonly string[] = [
-  // Nothing to do: no list, no background.
+  // Texts without a list or without a background command: nothing to rewrite.
   'probe a & wait',
   'true && probe a',
   'true; probe a & wait',
@@ -341,7 +341,7 @@ const UNTOUCHED: readonly string[] = [
   'if false; then probe() { :; }; fi; true && probe a & wait',
   'function probe { echo fn; }; true && probe a & wait',
   'true && f() { :; } & wait',
-  // What it is called is not plain.
+  // Command names that are no plain words.
   'true && "probe" a & wait',
   "true && 'probe' a & wait",
   'true && \\probe a & wait',
@@ -355,7 +355,7 @@ const UNTOUCHED: readonly string[] = [
   'true && /bin/ech[o] a & wait',
   'true && {probe,x} a & wait',
   'true && $nothing & wait',
-  // What is there, and how.
+  // Missing programs, scripts and relative paths.
   'true && nosuchprogram & wait $!; echo $?',
   'true && /no/such/program & wait $!; echo $?',
   'true && ./run.sh & wait',
@@ -392,7 +392,7 @@ const UNTOUCHED: readonly string[] = [
   'true && printenv SHLVL & wait',
   "true && bash -c 'echo $SHLVL' & wait",
   'true && bash -c \'echo "$_"\' & wait',
-  // Who else would be the child of the last command.
+  // Other processes that would become children of the last command.
   'true && cat <(echo sub) & wait',
   'true && probe a >(cat >/dev/null) & wait',
   'cat <(echo sub) && probe a & wait',
@@ -470,7 +470,7 @@ const UNTOUCHED: readonly string[] = [
   'true && probe a & wait; echo "${_}"',
   'echo $[ 1 && 1 ]; true && probe a & wait',
   'BASH_CMDS[probe]=/bin/false; true && probe a & wait $!; echo $?',
-  // What bash need not read as the parser does.
+  // Syntax that bash may read in another way than the parser.
   'echo @(a|b); true && probe a & wait',
   'shopt -s extglob\necho @(f1|b); true && probe a & wait',
   '[[ ab == @(ab|c) ]] && probe a & wait',

@@ -51,7 +51,7 @@ class Script {
     return Array.from({ length: least + Math.floor(this.#uniform() * (most - least + 1)) }, make);
   }
 
-  /** One or more lines, ending without a line feed. */
+  /** Makes one or more lines, without a final line feed. */
   #statement(): string {
     if (this.#chance(0.15)) return this.#noise();
     if (this.#depth >= 2 || this.#chance(0.6)) return this.#background();
@@ -92,7 +92,7 @@ class Script {
       'jobs -p >/dev/null; wait',
       'wait # && B &',
     ]);
-    // What follows on the same line comes before the bodies.
+    // Text on the line of the list precedes the bodies of its here-documents.
     return this.#bodies.length || this.#chance(0.5)
       ? `${list}${amp}${this.#heredocs()}\n${after}`
       : `${list}${amp} ${after}`;
@@ -253,7 +253,7 @@ class Script {
       '$?',
       '"$x"',
       '$FOO',
-      // Not every file: a list in the background would see those that the foreground makes meanwhile, or not.
+      // Patterns match no file that the foreground makes: a list in the background may or may not see such a file.
       '[df]*',
       'd*',
       '[ab]',

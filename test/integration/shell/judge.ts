@@ -21,9 +21,9 @@ export interface Pair {
 
 export interface Verdict {
   pair: Pair;
-  /** What differs; empty when nothing does. */
+  /** Differences between the two runs. */
   differences: string[];
-  /** How often `$!` was told for a process that told its own pid, in the rewritten text, and was that pid. */
+  /** Number of `$!` in the rewritten text that equal the pid that the process itself reported. */
   pidsKept: number;
 }
 
@@ -44,7 +44,7 @@ echo " in \${PWD##*/} FOO=\${FOO-} BAR=\${BAR-}"
 exit "\${CODE-0}"
 `;
 
-/** What every text finds in its folder. */
+/** Creates the files that every text finds in its folder. */
 function furnish(folder: string): void {
   mkdirSync(join(folder, 'd', 'e'), { recursive: true });
   writeFileSync(join(folder, 'f1'), 'one\ntwo\n');
@@ -77,7 +77,7 @@ export function pathWith(bin: string): string {
   return `${bin}:/usr/bin:/bin`;
 }
 
-/** Whether this bash takes the text, as the driver asks it before it runs one that is rewritten. */
+/** Tells whether this bash parses the text, as the driver checks before it runs a rewritten one. */
 export function parses(text: string, bin: string): boolean {
   return spawnSync('bash', ['-p', '-n', '-c', text], { env: environment(bin) }).status === 0;
 }
@@ -144,7 +144,7 @@ function traces(folder: string): Record<string, string> {
     stderr: text('stderr'),
     status: text('status'),
     files: JSON.stringify(tree(join(folder, 'w'), ''), null, 1).replaceAll(folder, '<folder>'),
-    // Whatever the processes' ids are: who was started how often.
+    // Tags of the probes that ran, sorted, without their process ids.
     probes: lines(folder, 'probes')
       .map((line) => line.split(' ')[0])
       .sort()
@@ -190,7 +190,7 @@ function compare(pair: Pair, root: string, index: number, order: 'Ordered' | 'Un
   return { pair, differences: [...differences, ...wrong], pidsKept: kept };
 }
 
-/** Whether each `$!` that a text told is the pid of its process, and that process a child of the shell itself. */
+/** Checks that each `$!` a text reports is the pid of its process, and that this process is a child of the shell. */
 function pids(rewritten: string, folder: string): { kept: number; wrong: string[] } {
   const probes = lines(folder, 'probes').map((line) => line.split(' '));
   // "tag $! pid-of-the-shell"

@@ -24,7 +24,7 @@ export function generatedPairs(bin: string): Pairs {
   return changed(generated(SEED), GENERATED, bin);
 }
 
-/** As far as bash takes them. */
+/** Pairs from generated token soup that bash parses. */
 export function soupPairs(bin: string): Pairs {
   const { pairs, untouched } = changed(soup(SEED), SOUP, bin);
   return { pairs: pairs.filter(({ rewritten }) => parses(rewritten, bin)), untouched };

@@ -228,7 +228,7 @@ describe('runner None', () => {
     async function rotated(t: TestContext, script: string): Promise<Any> {
       const namespace = await makeNamespace(t);
       const done = once(t, plain(script), null, namespace);
-      // What it came to is said where it is awaited, and a turn that has ended is not waited for any longer.
+      // The caller awaits `done` and gets its error. This handler stops the wait below once the turn has ended.
       let hasEnded = false;
       const end = () => {
         hasEnded = true;

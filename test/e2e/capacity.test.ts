@@ -47,7 +47,7 @@ describe('slots and idleness', () => {
     await apply(turn(namespace, 'py-2', 'py', { note: 'two' }));
     const { status } = await ended(namespace, 'py-2');
     assert.deepEqual(status.output.notes, ['one', 'two']);
-    // It may have fallen asleep before its first turn was there, too.
+    // The session may have been suspended before its first turn existed, so that turn need not be of incarnation 1.
     assert.equal(status.incarnation, first.status.incarnation + 1);
   });
 

@@ -46,7 +46,7 @@ describe('the pods of a class', () => {
       policyTypes: ['Ingress', 'Egress'],
     });
     assert.ok(policy.metadata.creationTimestamp <= pod.metadata.creationTimestamp);
-    // As things were when it was written, for the first time and the last, there was no pod yet.
+    // The policy was written once, and no pod existed at its resourceVersion.
     assert.equal(policy.metadata.generation, 1);
     const then = `resourceVersion=${policy.metadata.resourceVersion}&resourceVersionMatch=Exact`;
     const { items } = JSON.parse(await kubectl(['get', '--raw', `/api/v1/namespaces/${namespace}/pods?${then}`]));

@@ -20,7 +20,7 @@ import { runnerImage } from './support/images.ts';
 
 /** Runs what its turn brings, by the image's busybox. */
 const agent = { command: ['sh', '-c'], args: ['$(INPUT)'], input: 'Args', result: 'Text' };
-/** Where clouds hand out a node's credentials. */
+/** Address at which clouds hand out a node's credentials. */
 const METADATA = '169.254.169.254';
 const AWAY = `away-${randomBytes(4).toString('hex')}`;
 const away = { 'kubernetes.io/metadata.name': AWAY };
@@ -72,7 +72,7 @@ describe('packets of session pods', () => {
       const { status } = await until(AWAY, 'pod', name, ({ status }) => status.podIP && status.phase === 'Running');
       addresses[name] = status.podIP;
     }
-    // They run before they listen, and what nobody answers at would pass for closed.
+    // Servers run before they listen, and an address without an answer would count as closed.
     const byProxy = `export http_proxy=http://${addresses.proxy}:3128; ${fetching(url(8080), '-Y on')}`;
     for (const script of [fetching(url(8080)), fetching(url(8081)), byProxy]) {
       await eventually(async () => (await inPod('web', script)) === 'open', { timeoutMs: 120_000, what: script });
@@ -157,7 +157,7 @@ describe('packets of session pods', () => {
     await apply(pod('pretend', busyboxImage, ['/bin/sh', '-c', PRETEND], { hostNetwork: true }, privileged));
     const { spec } = await until(AWAY, 'pod', 'pretend', ({ status }) => status.phase === 'Running');
     const nodeSelector = { 'kubernetes.io/hostname': spec.nodeName };
-    // From a pod that no policy selects it can be had.
+    // A pod that no policy selects reaches the stand-in.
     await apply(pod('free', busyboxImage, ['/bin/sleep', '3600'], { nodeSelector }));
     await until(AWAY, 'pod', 'free', ({ status }) => status.phase === 'Running');
     await eventually(async () => (await inPod('free', fetching(`http://${METADATA}/`))) === 'open', {
@@ -195,7 +195,7 @@ describe('packets of session pods', () => {
     assert.equal(metadata.uid, podUID);
     const from = (address: string) => inPod('web', fetching(`http://${address}/`));
     await said(namespace, metadata.name, 'answers itself');
-    // Its address is in its status later than its first result is there, and what has none would pass for closed.
+    // The pod's address is set after its first result arrives, and a missing address would count as closed.
     const own = await until(namespace, 'pod', metadata.name, ({ status }) => status.podIP);
     await eventually(async () => (await from(`${addresses.web}:8080`)) === 'open', {
       timeoutMs: 120_000,
@@ -211,7 +211,7 @@ describe('packets of session pods', () => {
   test('without a runner are closed too', async (t) => {
     const namespace = await makeNamespace(t);
     const name = `packets-${namespace}`;
-    // It asks until it is closed: the first packets of a new pod may pass.
+    // The script asks until the address is closed: the first packets of a new pod may pass.
     const script = `i=0; while said=$(${fetching(url(8080))}); [ $said = open ] && [ $i -lt 100 ]; do i=$((i+1)); sleep 1; done
       echo '<<<BERTH_RESULT_START>>>{"status":"success","output":"'$said'"}<<<BERTH_RESULT_END>>>'`;
     const spec = { runner: 'None', image: busyboxImage, agent: { command: ['/bin/sh', '-c', script] } };

@@ -9,7 +9,7 @@ const SECRET = 'correct-horse-battery-staple';
 const START = '<<<BERTH_RESULT_START>>>';
 const END = '<<<BERTH_RESULT_END>>>';
 
-/** What a program finds in its pod: one word for each line that it is asked about. */
+/** Script that reports what a program finds in its pod, as `name=value;` pairs. */
 const LOOK = `
   found() { out="$out$1=$2;"; }
   field() { awk -v name="$1:" '$1 == name { print $2 }' /proc/self/status; }
@@ -36,7 +36,7 @@ const LOOK = `
 
 const DIGEST = createHash('sha256').update(SECRET).digest('hex');
 
-/** What every pod has, whoever talks to its agent. */
+/** Findings that are equal in every pod, with or without a runner. */
 const EVERYWHERE = {
   user: '65532:65532',
   NoNewPrivs: '1',
@@ -71,7 +71,7 @@ async function makeClass(t: TestContext, namespace: string, spec: object): Promi
   const storageClassName = await makeVolume(t, namespace);
   await apply(
     { apiVersion: 'v1', kind: 'Secret', metadata: { namespace, name: 'keys' }, stringData: { id: SECRET } },
-    // With service links its address would be in every container's environment.
+    // Service links would put the address of this Service into the environment of every container.
     {
       ...{ apiVersion: 'v1', kind: 'Service', metadata: { namespace, name: 'decoy' } },
       spec: { ports: [{ port: 80 }], selector: { app: 'decoy' } },
@@ -108,7 +108,7 @@ describe('in a namespace that enforces the restricted standard, with a volume an
       expected: { ...WITH_RUNNER, 'write /berth-runner': 'no' },
     },
     {
-      what: 'a plain image with no runner',
+      what: 'an image without a runner',
       spec: {
         ...{ runner: 'None', image: busyboxImage },
         agent: {
@@ -116,7 +116,7 @@ describe('in a namespace that enforces the restricted standard, with a volume an
           workingDir: '/workspace',
         },
       },
-      // Nobody in the pod knows which text is secret.
+      // A runnerless pod shows secrets: no process in it knows which text is secret.
       expected: { here: '/workspace', said: SECRET },
     },
   ]) {

@@ -40,7 +40,7 @@ const everywhere = ['--all-namespaces'];
 const own = ['-n', releaseNamespace];
 
 describe('rights', () => {
-  // What follows changes the release; the next file finds it as it was.
+  // Tests of this file change the release. The next file finds it as it was.
   afterAll(() => install());
 
   test('the programs may do what they need and nothing else', async () => {

@@ -13,13 +13,15 @@ const CONTROLLER = '/opt/berth/controller.mjs';
 const SEED = 1;
 
 interface Leader {
-  /** Of one process: a container that is started again is another leader. */
+  /** Identity of one process: a restarted container is another leader. */
   identity: string;
   pod: string;
   targets: NodeProcess[];
 }
 
-/** Who holds the lease, once it is another than `before` and its process is there: a lease outlives its holder. */
+/**
+ * Resolves to the holder of the lease once it differs from `before` and its process runs. A lease outlives its holder.
+ */
 function leader(before?: Leader): Promise<Leader> {
   return eventually(
     async () => {

@@ -1,8 +1,8 @@
 #!/usr/bin/env node
 /**
- * In the image under the names `claude` and `codex`, before the programs themselves: starts the stand-in for their models on
- * loopback, runs the program as it was called with its input and output, and says on stderr which conversation the model
- * was given last.
+ * Wrapper of the programs `claude` and `codex`, which precedes them on the image's PATH under their names. Starts the
+ * stand-in for their models on loopback and runs the program with its arguments, input and output. Prints the last
+ * conversation that the model was given to stderr.
  */
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
@@ -21,7 +21,7 @@ function settings(): string[] {
   return ['model_provider="stand-in"', 'model="gpt-5"', ...fields].flatMap((setting) => ['-c', setting]);
 }
 
-// Its own folder is the first on PATH.
+// PATH without its first folder, which holds this program.
 const PATH = process.env.PATH?.replace(/^[^:]*:/, '');
 const env = { ...process.env, PATH, ANTHROPIC_BASE_URL: api.url };
 const agent = spawn(name, [first, ...settings(), ...rest], { env, stdio: 'inherit' });

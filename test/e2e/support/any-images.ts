@@ -19,7 +19,7 @@ export const staticImage = 'example/static:e2e';
 /** Builds them once the layer with Python is staged; resolves with the archives. */
 export async function buildAnyImages(): Promise<ArchiveResult[]> {
   const env = ['PATH=/usr/local/bin:/usr/bin:/bin'];
-  // What an image may have that a foreign program has to get along with.
+  // Environment variables of an image that would break a foreign program.
   const odd = ['LD_LIBRARY_PATH=/nowhere', 'LD_PRELOAD=/usr/lib/nothing.so', 'NODE_OPTIONS=--inspect', 'NAME=debian'];
   return [
     await write(busyboxImage, 'any-busybox', stageBusybox, { Entrypoint: ['/bin/sh'], Env: env }),

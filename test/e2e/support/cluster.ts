@@ -1,4 +1,4 @@
-/** What the end-to-end tests share: the cluster's tools, a namespace per test, and words for what they wait for. */
+/** Helpers of the end-to-end tests: the cluster's tools, a namespace per test, and waits. */
 import { execFile } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
 import { join } from 'node:path';
@@ -47,8 +47,8 @@ export function finish(file: string, args: readonly string[], options: RunOption
 }
 
 /**
- * What clients say where an API server, or the way to it, has a bad moment, as it has on a machine that is starved or after its
- * control plane was restarted: nothing was decided by that.
+ * Client errors that mean that an API server, or the way to it, is briefly unavailable, for example on a starved machine
+ * or after a restart of the control plane. They say nothing about the request.
  */
 const PASSING =
   /was refused - did you|Unable to connect to the server|connection refused|connection reset by peer|connection lost|TLS handshake timeout|i\/o timeout|\bEOF$|etcdserver: |unable to handle the request|request did not complete within/m;

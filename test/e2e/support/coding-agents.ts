@@ -48,7 +48,10 @@ async function build(agent: CodingAgent): Promise<ArchiveResult> {
   return writeArchive(own, `${folder}.tar`);
 }
 
-/** What the Dockerfile of the agent's page puts above the runner's image. Rejects when it is of other versions than those installed here. */
+/**
+ * Lines that the Dockerfile of the agent's page adds to the runner's image. Rejects when its versions differ from those
+ * installed here.
+ */
 async function dockerfile(agent: CodingAgent): Promise<{ modules: string; scope: string; path: string }> {
   const page = await readFile(join(checkout, 'docs/agents', PAGES[agent]), 'utf8');
   const lines = new RegExp(

@@ -8,7 +8,7 @@ import { buildAnyImages } from './any-images.ts';
 const checkout = join(import.meta.dirname, '..', '..', '..');
 const { version } = JSON.parse(readFileSync(join(checkout, 'package.json'), 'utf8'));
 
-/** As the chart names them, by its appVersion. */
+/** Image names as the chart forms them, from its appVersion. */
 export const runnerImage = image('runner', version).name;
 export const pythonImage = image('runner-python', version).name;
 /** Command of the Python agent for an image with Python. */

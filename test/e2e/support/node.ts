@@ -1,11 +1,11 @@
-/** What is done to the cluster's nodes from outside: kind's nodes are containers. */
+/** Operations on the cluster's nodes from outside: kind's nodes are containers. */
 import { setTimeout as after } from 'node:timers/promises';
 import { finish, kubectl, release } from './cluster.ts';
 
-/** For a containerd that is busy with other images. */
+/** Attempts to load an image: containerd may be busy with other images. */
 const LOADS = 3;
 const LOAD_AGAIN_MS = 5_000;
-/** What `docker exec` ends with where the command was not begun: the engine refused, or could not start a process. */
+/** Exit codes of `docker exec` when the command did not start: the engine refused, or could not start a process. */
 const NOT_BEGUN = new Set([125, 126]);
 const EXECS = 5;
 const EXEC_AGAIN_MS = 1_000;

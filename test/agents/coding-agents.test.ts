@@ -43,7 +43,7 @@ async function converse(
   spec: AgentSpec,
   prepare: (stateDirectory: string) => void = () => {},
 ): Promise<void> {
-  // In a pod the working directory is the same in every incarnation; here every runner has folders of its own.
+  // The working directory of a pod is the same in every incarnation. Each runner of this test has folders of its own.
   using folder = {
     path: mkdtempSync(join(tmpdir(), 'berth-work-')),
     [Symbol.dispose]: () => rmSync(folder.path, { recursive: true }),

@@ -5,7 +5,7 @@ import { delimiter, join } from 'node:path';
 
 /** The versions that examples/ and docs/agents/ speak of. */
 const VERSIONS = { '@anthropic-ai/claude-code': '2.1.197', '@openai/codex': '0.169.0' };
-/** In a folder of its own: the end-to-end tests do without it. */
+/** Installed in a folder of its own: the end-to-end tests do not need it. */
 const GEMINI = { '@google/gemini-cli': '0.61.0' };
 
 /**

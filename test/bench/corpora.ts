@@ -14,7 +14,7 @@ const nothing = () => {};
 export { count as test, describe, nothing as after, nothing as afterAll, nothing as afterEach, nothing as before, nothing as beforeAll, nothing as beforeEach };
 `;
 
-/** How many texts bash runs both ways. */
+/** Counts the texts that bash runs both as written and rewritten. */
 function shell(): Figure {
   const bin = binFolder();
   try {
@@ -38,7 +38,7 @@ function shell(): Figure {
   }
 }
 
-/** How many tests stand in the files named hostile. */
+/** Counts the tests in the files named hostile. */
 async function hostile(): Promise<Figure> {
   const url = `data:text/javascript,${encodeURIComponent(COUNTING)}`;
   const hooks = registerHooks({

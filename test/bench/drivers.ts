@@ -6,7 +6,7 @@ import { compared, type Figure } from './figures.ts';
 import { resultOf } from './result.ts';
 
 const SAMPLES = 100;
-/** Not counted: the first turns of a process are slower. */
+/** Samples that are not counted: the first turns of a process are slower. */
 const FIRST = 5;
 
 /** Answers each request with a line, and starts nothing for it. */
@@ -112,7 +112,7 @@ async function compare({ what, agent, input, beside }: Case, command: string[]):
   const values: number[] = [];
   const alone: number[] = [];
   try {
-    // In turns: what else the machine does weighs on both alike.
+    // Samples alternate, so that other load of the machine weighs equally on both.
     for (let i = -FIRST; i < SAMPLES; i++) {
       const [other, own] = [await bare.sample(), await turn(runner, input)];
       if (i < 0) continue;

@@ -34,7 +34,7 @@ const CASES: readonly Case[] = [
   },
 ];
 
-/** As the CLI and the HTTP API make it: with its owner. */
+/** Turn with its owner, as the CLI and the HTTP API create it. */
 export function newTurn(session: StoredSession, name: string, input: unknown): Turn {
   const { namespace, name: of } = session.metadata;
   return {

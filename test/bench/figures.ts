@@ -3,7 +3,7 @@ import { join } from 'node:path';
 
 export const MIB = 1024 * 1024;
 
-/** What was measured, beside what in the same run, and how the two differ. */
+/** Measured value, the value of the same run that it is compared with, and their difference. */
 export interface Figure {
   what: string;
   measured: string;
@@ -44,7 +44,7 @@ export function compared(
   };
 }
 
-/** As a Markdown table. */
+/** Formats the figures as a Markdown table. */
 function table(figures: readonly Figure[]): string {
   const rows = figures.map(({ what, measured, beside = '', difference = '' }) => [what, measured, beside, difference]);
   const header = ['what', 'measured', 'beside, in the same run', 'difference'];

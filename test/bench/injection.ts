@@ -1,4 +1,4 @@
-/** What bringing the runner into an image costs a cold start, beside an image that contains it. */
+/** Cold-start cost of bringing the runner into an image, compared with an image that contains it. */
 import {
   type Session,
   type SessionClass,

@@ -85,7 +85,7 @@ async function measure({ what, megabytes, print, agent, end }: Case, command: st
   };
 }
 
-/** How much output of an agent a runner takes in a second, all its frames and its readable text read as they come. */
+/** Measures the agent output that a runner takes per second while all its frames and readable text are read. */
 export async function output(command: string[]): Promise<Figure[]> {
   const figures: Figure[] = [];
   for (const each of CASES) figures.push(await measure(each, command));

@@ -1,4 +1,6 @@
-/** What needs no Kubernetes: `make bench-runner`. Prints Markdown; build/bench-runner.json has every value. */
+/**
+ * Benchmarks that need no Kubernetes: `make bench-runner`. Prints Markdown; build/bench-runner.json has every value.
+ */
 import { rmSync } from 'node:fs';
 import { stagedCommand, stageImage } from '../support/contained-runner.ts';
 import { corpora } from './corpora.ts';

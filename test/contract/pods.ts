@@ -13,7 +13,7 @@ export interface PodTarget extends ContractTarget {
 // A real kubelet looks at its containers once a second and tries a failed configuration again after ten or more.
 const patient = { timeoutMs: 60_000 };
 
-/** What Berth relies on in pods, and in their log, attach and exec. */
+/** Behaviour of pods, and of their log, attach and exec, that Berth relies on. */
 export function podContract(connect: () => Promise<PodTarget>): void {
   describe('pods', () => {
     let target: PodTarget;
@@ -71,7 +71,7 @@ export function podContract(connect: () => Promise<PodTarget>): void {
       );
     };
 
-    /** Whether an attempt to connect came to nothing: refused, or accepted and ended with a failure. */
+    /** Tells whether a connection attempt failed: refused, or accepted and ended with a failure. */
     async function failed(attempt: Promise<Channels>): Promise<boolean> {
       const stream = await attempt.catch(() => undefined);
       if (!stream) return true;
@@ -169,7 +169,8 @@ export function podContract(connect: () => Promise<PodTarget>): void {
       await eventually(() => one.closed && two.closed, patient);
       assert.deepEqual(one.out.trim().split(' ').sort(), ['x', 'y']);
       assert.equal(two.out, one.out);
-      // In the second until a real kubelet has noticed the end, an attach may still open; it brings nothing and ends.
+      // A real kubelet notices the end within a second. An attach may still open until then, but it brings nothing and
+      // ends.
       await phase(name, 'Succeeded');
       assert.ok(await failed(attach(name)), 'attach to an ended container');
     });
@@ -200,7 +201,7 @@ export function podContract(connect: () => Promise<PodTarget>): void {
     });
 
     test('a deletion is graceful: TERM, the last words in the log, and only then the object is gone', async () => {
-      // It takes its time until it is given a line, so that what is asked meanwhile finds it.
+      // The container ends only after it has read a line, so that requests meanwhile find it.
       const script = 'trap "read line; echo bye; exit 0" TERM; echo up; while :; do sleep 0.1; done';
       const name = await make(script, {}, { terminationGracePeriodSeconds: 60 });
       await phase(name, 'Running');

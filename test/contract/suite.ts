@@ -13,8 +13,8 @@ import type { Connect } from './target.ts';
 import { watchContract } from './watches.ts';
 
 /**
- * What Berth and kubectl rely on in an API server, as tests. Runs against the embedded one and a real one: what is expected was
- * taken from the real one.
+ * Tests of the behaviour of an API server that Berth and kubectl rely on. Runs against the embedded one and a real one.
+ * The expected results were taken from the real one.
  */
 export function contractSuite(name: string, connect: Connect): void {
   describe(`contract of the Kubernetes API: ${name}`, () => {

@@ -12,7 +12,7 @@ export interface ContractTarget {
 
 export type Connect = () => Promise<ContractTarget>;
 
-/** What the tests of one topic share: the API, a namespace of their own, and the test's custom resource. */
+/** Shared setup of the tests of one topic: the API, a namespace of their own, and the test's custom resource. */
 export class Bench {
   #target: ContractTarget | undefined;
   #api: RawApi | undefined;

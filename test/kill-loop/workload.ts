@@ -108,7 +108,7 @@ export class Workload {
     return [...live.values()].reduce((sum, count) => sum + count, 0);
   }
 
-  /** To be called once all turns have ended. */
+  /** Adds a violation for every broken rule. Called once all turns have ended. */
   judge(): void {
     for (const session of this.#names) {
       const runs = this.#readRuns(session);

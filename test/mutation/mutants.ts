@@ -1,6 +1,6 @@
 import { stripTypeScriptTypes } from 'node:module';
 
-/** One small edit of a source file: `find` at `offset` becomes `replace`. */
+/** Small edit of a source file: `find` at `offset` becomes `replace`. */
 export interface Mutant {
   /** Path from the root of the checkout. */
   file: string;

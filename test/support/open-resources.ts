@@ -7,7 +7,10 @@ export function openResources(): string[] {
   return process.getActiveResourcesInfo();
 }
 
-/** What is still open besides `before` after at most so many milliseconds; some of it ends by itself, like an idle connection. */
+/**
+ * Resolves to the resources besides `before` that are still open after at most `ms` milliseconds. Some close by
+ * themselves, such as idle connections.
+ */
 export async function leftOpen(before: readonly string[], ms: number): Promise<string[]> {
   for (const until = performance.now() + ms; ; await sleep(POLL_MS)) {
     const left = openResources();

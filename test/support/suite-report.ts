@@ -96,7 +96,7 @@ export default class SuiteReport implements Reporter {
   }
 }
 
-/** Whether the test was to run and did not, because a hook of a suite around it failed. */
+/** Tells whether the test was to run and did not, because a hook of a surrounding suite failed. */
 function isCutOff(test: TestCase): boolean {
   for (let around: TestSuite | TestModule = test.parent; ; around = around.parent) {
     if (around.errors().length > 0) return true;

@@ -19,7 +19,7 @@ test('a turn that has ended and is deleted before it is counted leaves its state
   const plan = { ms: 100, output: 1, state: 100 };
   await world.give('first', plan, 'notes', { ownerReferences: [ownedBy(session)] });
   await world.until('its end', isWritten);
-  // Another writer is always faster than the status that would count the turn.
+  // A competing writer always comes before the status write that would count the turn.
   faults = { ...NO_FAULTS, conflict: 1 };
   await world.pass(100);
   const { state } = (await world.server.admin.get(turns, ref('first'))).status ?? {};

@@ -10,7 +10,7 @@ export interface PodTarget extends ContractTarget {
   command(script: string): string[];
 }
 
-// A real kubelet looks at its containers once a second and tries a failed configuration again after ten or more.
+// A real kubelet checks its containers once a second and tries a failed configuration again after ten or more.
 const patient = { timeoutMs: 60_000 };
 
 /** Behaviour of pods, and of their log, attach and exec, that Berth relies on. */

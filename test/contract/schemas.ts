@@ -7,7 +7,7 @@ import { type Connect, useBench } from './target.ts';
 const skippedRules =
   '<nil>: Invalid value: null: some validation rules were not checked because the object was invalid; correct the existing errors to complete validation';
 
-/** Errors after which CEL rules are not looked at. */
+/** Errors after which CEL rules are not evaluated. */
 const blocking = [
   'FieldValueRequired',
   'FieldValueTypeInvalid',

@@ -219,7 +219,7 @@ describe('runner None', () => {
     const LINES = 12;
     const written = LINES * 1_000_001;
     const result = (fields: object) => `${start}${JSON.stringify({ status: 'success', ...fields })}${end}`;
-    // The kubelet looks at the size of its logs every 10 s, and only at those of containers that run. So the program waits for
+    // The kubelet checks the size of logs every 10 s, and only of running containers. So the program waits for
     // the rotation, which the test sees; what it prints afterwards is too little for another one.
     const noise = `sleep 5; i=0; while [ $i -lt ${LINES} ]; do head -c 1000000 /dev/zero | tr '\\0' x; echo; i=$((i+1)); done
       while [ ! -e "$HOME/rotated" ]; do sleep 0.2; done`;

@@ -139,7 +139,7 @@ describe('the HTTP API', () => {
     assert.equal(text, 'heard one\nheard two\n');
   });
 
-  test('nobody comes in without a token, with one for another audience, or without the right', async (t) => {
+  test('a request without a token, with one for another audience, or without the right is refused', async (t) => {
     const namespace = await makeNamespace(t);
     const sessions = `/v1/namespaces/${namespace}/sessions`;
     assert.equal((await call('GET', sessions)).status, 401);

@@ -11,7 +11,7 @@ export interface Connection {
 
 export interface RawAnswer {
   status: number;
-  // biome-ignore lint/suspicious/noExplicitAny: answers are looked at field by field, of any kind
+  // biome-ignore lint/suspicious/noExplicitAny: answers are read field by field, of any kind
   body: any;
   text: string;
   headers: Record<string, string | string[] | undefined>;

@@ -103,7 +103,7 @@ export function berth(args: readonly string[], options?: RunOptions): Promise<Fi
   return finish(join(checkout, 'bin/berth'), args, options);
 }
 
-// biome-ignore lint/suspicious/noExplicitAny: objects of any kind, looked at field by field
+// biome-ignore lint/suspicious/noExplicitAny: objects of any kind, read field by field
 export type Any = any;
 
 export async function get(args: readonly string[]): Promise<Any> {

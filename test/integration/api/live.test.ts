@@ -189,7 +189,7 @@ answer(None)
     t.onTestFinished(() => stop.abort());
     await api.cluster.create('talks', { agent: tells });
     const reader = await read(path('talks', 'logs?follow=true'), stop.signal);
-    // A pod's text disappears with the pod. The session gives up its pod only after the text was read.
+    // A pod's text disappears with the pod. The test suspends the session only after the text was read.
     const hasAll = (turn: string) => toldBy(turn).every((line) => linesOf(reader.text).includes(line));
     const follows = (turn: string) => eventually(() => hasAll(turn), { what: `the text of ${turn}` });
     await api.cluster.turn('talks', 'talks-1', 1);

@@ -29,7 +29,7 @@ export interface Rule {
 /** May do all that the API offers. */
 export const EVERYTHING: Rule[] = [{ verbs: ['*'], resources: ['sessions', 'turns', 'blobs'] }];
 
-// biome-ignore lint/suspicious/noExplicitAny: answers are looked at by the tests
+// biome-ignore lint/suspicious/noExplicitAny: the tests check the answers
 type Body = any;
 
 export interface Reply {

@@ -15,7 +15,7 @@ describe('a concurrency group', () => {
     controller = cluster.startController();
   });
 
-  test('runs four turns at once unless told otherwise, refuses none and starts none twice, also when the controller is killed', async () => {
+  test('runs four turns at once by default, refuses none and starts none twice, also when the controller is killed', async () => {
     const folder = (name: string) => {
       mkdirSync(join(cluster.home, name));
       return join(cluster.home, name);

@@ -123,7 +123,7 @@ describe('the queue in front of the running slots', () => {
     await finished('none');
   });
 
-  test('lets a lowered limit drain: what runs goes on, and nothing is started until there is room', async () => {
+  test('applies a lowered limit gradually: running sessions continue, and none starts until a slot is free', async () => {
     controller = cluster.startController();
     await cluster.createClass('narrow', { overrides: ['agent.command'], limits: { maxRunning: 2 } });
     for (const name of ['first', 'second']) {

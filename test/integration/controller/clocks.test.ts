@@ -42,7 +42,7 @@ for (const jump of [HOUR, -HOUR]) {
       await cluster.until('asleep', 'suspended', ({ status }) => status?.phase === 'Suspended');
       const before = await cluster.session('resting');
       set();
-      // Every session is looked at with the new time.
+      // Every session is reconciled with the new time.
       await cluster.turn('resting', 'resting-1', 0);
       await cluster.create('new', { agent });
       await cluster.patch('asleep', { suspendRequest: 'y' });

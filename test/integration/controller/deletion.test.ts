@@ -9,7 +9,7 @@ import { ONE_LEADER } from '../../support/installation.ts';
 import { installed } from '../../support/installed.ts';
 
 /** Changes that people, policies and other programs make to the objects of a session. */
-describe('a session whose objects others lay hands on', () => {
+describe('a session whose objects others change or delete', () => {
   const cluster = installed(ONE_LEADER);
   beforeAll(() => {
     cluster.startController({ BERTH_MAX_RUNNING: '2', BERTH_GARBAGE_INTERVAL: '1s' });

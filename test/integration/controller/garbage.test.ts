@@ -341,7 +341,7 @@ describe('garbage collection', () => {
     assert.equal(other.metadata.deletionTimestamp, undefined);
   });
 
-  test('an approval that comes for an ended turn is told of once, and goes with the turn', async () => {
+  test('an approval for an ended turn is reported once and deleted with the turn', async () => {
     const owner = await session('decided');
     const done = await turn(owner, 'decided-1', ended(1));
     await status(owner, { ...counted(1) });

@@ -63,7 +63,7 @@ describe('a turn is judged by the rules it began with: its class is edited and i
   for (const what of Object.keys(EDITS)) {
     test(`works: with its class ${what} it goes on to its own end`, async () => {
       const name = `works-${what}`;
-      // The new leader looks at the session by the new rules.
+      // The new leader reconciles the session by the new rules.
       await cluster.patch(name, { priority: 1 });
       await cluster.until(name, 'looked at', (one) => one.status?.observedGeneration === one.metadata.generation);
       // The same leader has ended the other turns of the class by then.

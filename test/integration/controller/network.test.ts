@@ -98,7 +98,7 @@ describe('what session pods may reach', () => {
     assert.deepEqual(await cluster.podsOf('refused'), []);
   });
 
-  test('is not said over somebody else’s policy', async () => {
+  test('does not replace a policy that Berth did not make', async () => {
     await classOf('taken');
     const metadata = { name: 'berth-taken', namespace: 'default' };
     const spec = { podSelector: { matchLabels: { app: 'mine' } }, policyTypes: ['Ingress' as const] };
@@ -110,7 +110,7 @@ describe('what session pods may reach', () => {
     assert.deepEqual(await cluster.podsOf('taken'), []);
   });
 
-  test('is said again when somebody changes or removes it', async () => {
+  test('is restored after it is changed or deleted', async () => {
     await classOf('guarded');
     await run('guarded', 'guarded');
     const ref = { namespace: 'default', name: 'berth-guarded' };
@@ -133,7 +133,7 @@ describe('what session pods may reach', () => {
     }
     const { metadata } = await policyOf('passing');
     await cluster.client.delete(sessionclasses, { name: 'passing' });
-    // Policies are looked at by turns: one that nobody needs any more is gone after two looks at each.
+    // Policies are reconciled one after the other. An unused policy is deleted in the second round.
     await cluster.delete('beside');
     await removed('beside');
     assert.equal((await policyOf('passing')).metadata.uid, metadata.uid);

@@ -31,7 +31,7 @@ const STEPS: Step[] = [
   { name: 'the pod is known to be gone', is: (r, s) => r.verb === 'get' && r.name === `s-${s.uid}-1` },
 ];
 
-/** The sweeps for garbage look at turns and stored states too, whenever they come: none comes while it is waited for a step. */
+/** Garbage sweeps read turns and stored states too. None runs while the test waits for a step. */
 const NO_SWEEPS = { BERTH_GARBAGE_INTERVAL: '1h' };
 
 const scratch = mkdtempSync(join(tmpdir(), 'berth-reclaim-'));
@@ -87,7 +87,7 @@ answer({'count': count, 'incarnation': request['session']['incarnation'], 'resto
     assert.deepEqual([output.count, output.incarnation, output.restored?.workspaceReset], [2, 2, true]);
   });
 
-  test('is neither woken nor kept awake by people who read it', async () => {
+  test('is neither resumed nor kept from suspension by reads', async () => {
     await cluster.create('looked-at', { agent: agent(), timeouts: { idle: '2s' }, input: 1 });
     await cluster.ended('looked-at');
     const { status } = await cluster.until('looked-at', 'counted', (session) => session.status?.turns?.total === 1);
@@ -123,8 +123,8 @@ answer({'count': count, 'incarnation': request['session']['incarnation'], 'resto
     assert.equal((await cluster.session('looked-at')).metadata.resourceVersion, asleep.metadata.resourceVersion);
   });
 
-  test('is kept awake by those who touch it', async () => {
-    // Longer than anything keeps this test from touching it on a busy machine.
+  test('is not suspended while it is touched', async () => {
+    // The idle timeout is longer than any delay of this test on a busy machine.
     const timeouts = { idle: '12s' };
     await cluster.create('untouched', { agent: agent(), timeouts, input: 1 });
     await cluster.create('touched', { agent: agent(), timeouts, input: 1 });
@@ -145,7 +145,7 @@ answer({'count': count, 'incarnation': request['session']['incarnation'], 'resto
     await suspended('touched');
   });
 
-  test('is kept awake by its agent, by the runner’s own word', async () => {
+  test('is not suspended while its runner reports activity of its agent', async () => {
     const busy = join(scratch, 'busy');
     const script = `import os, socket, time
 for i in range(14):

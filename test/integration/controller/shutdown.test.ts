@@ -183,7 +183,7 @@ answer(request['turn']['name'])
     assert.deepEqual(executions('killed'), ['killed-1']);
   });
 
-  test('stopped in its tracks answers no probe, and answers again when it goes on', async () => {
+  test('stopped by SIGSTOP answers no probe, and answers again once it continues', async () => {
     const controller = start();
     await logged(controller, 'controller started');
     const { port } = JSON.parse(/"health":({.*?})/.exec(controller.log())?.[1] ?? '{}') as { port: number };

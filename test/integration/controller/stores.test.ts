@@ -86,7 +86,7 @@ describe('a store', () => {
   });
 
   test('that does not take the state of an idle session lets it keep its pod until it does', async () => {
-    // The write that succeeds in the end has the same timeout.
+    // The write that succeeds in the end is limited by `timeouts.persist` as well.
     await cluster.create('kept', { agent: WRITER, timeouts: { persist: '5s' }, input: 1 });
     await cluster.ended('kept');
     let failing = true;

@@ -37,7 +37,7 @@ describe('what is as large as etcd takes', () => {
     ['notes', {}, 'a turn'],
     ['grouped', { concurrencyGroup: { name: 'one' } }, 'a turn of a concurrency group'],
   ] as const) {
-    test(`as ${what} does not hold up the turns behind it, nor the suspension, and its maker is told`, async () => {
+    test(`as ${what} blocks neither later turns nor the suspension, and is reported by an event`, async () => {
       await cluster.create(name, { agent, ...group } as never);
       await cluster.turn(name, `${name}-before`, 'x');
       await cluster.ended(`${name}-before`);
@@ -57,7 +57,7 @@ describe('what is as large as etcd takes', () => {
     });
   }
 
-  test('as a session is told to its maker, and takes no slot from others', async () => {
+  test('as a session is reported by an event, and takes no slot from others', async () => {
     const env = Array.from({ length: 47 }, (_, i) => ({ name: `A${i}`, value: 'x'.repeat(32_768) }));
     await largest(31_600, (size) => {
       const more = { name: 'MORE', value: 'x'.repeat(size) };

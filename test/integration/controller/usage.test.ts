@@ -29,7 +29,7 @@ describe('a turn that runs', () => {
         const turn = await cluster.client.get(turns, { namespace: 'default', name: 'busy' });
         return (turn.status?.usage?.peakMemoryBytes ?? 0) > 20_000_000 ? turn : undefined;
       },
-      // A machine that is busy may come to it only when the turn is looked at for the second or third time.
+      // A busy machine may show this usage only in the second or third status update.
       { timeoutMs: 120_000, what: 'the turn shows what it uses' },
     );
     assert.deepEqual([status?.phase, status?.finishedAt], ['Running', undefined]);

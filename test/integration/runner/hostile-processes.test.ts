@@ -54,7 +54,7 @@ const BOMBS: [what: string, script: string, limit: 'TooManyProcesses' | 'CpuLimi
   ],
 ];
 
-/** Everybody is stopped all the time, their keeper too: no limit is looked at. */
+/** Attacks that keep all processes stopped, the keeper too: no limit is checked. */
 const STOPPERS: [what: string, script: string] = [
   'of processes that stop each other',
   perl(`${IGNORE} for (1..30) { last unless fork } while (1) { kill "STOP", -1; kill "CONT", -1 }`),

@@ -9,7 +9,7 @@ import { VirtualClock } from '../../support/virtual-clock.ts';
 
 const HOUR = 3_600_000;
 
-/** A controller that has heard the time once, and looks at a name of which there is no session. */
+/** Controller that has received the server time once and reconciles a name without a session. */
 async function reconciles(happens: (own: VirtualClock) => void) {
   const own = new VirtualClock();
   const clock = new ServerClock(own, silentLogger);

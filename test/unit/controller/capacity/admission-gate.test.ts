@@ -21,7 +21,7 @@ function setUp(afterMs: number) {
   const stop = new AbortController();
   const state = {
     settled: false,
-    /** Sessions are looked at, also again once the leader has settled. */
+    /** Sessions are reconciled, also again once the leader has settled. */
     isLookedAt: false,
     tooLarge: [] as string[],
     open: false,

@@ -5,7 +5,14 @@ import { isTerminal } from '../../core/resources/turn.ts';
 import { StoreFullError } from '../../core/store/store.ts';
 import { slimApproval } from '../caches/caches.ts';
 import type { SuspensionReason } from '../decide/actions.ts';
-import { askingTurn, type Recheck, suspensionVeto, waitingTurns, wishVeto } from '../decide/suspension-veto.ts';
+import {
+  askingTurn,
+  type Recheck,
+  suspensionVeto,
+  waitForGroup,
+  waitingTurns,
+  wishVeto,
+} from '../decide/suspension-veto.ts';
 import { keptOf } from '../settings/persistence.ts';
 import { timeoutMs } from '../settings/timeouts.ts';
 import { isDecided } from '../world/approvals.ts';
@@ -45,7 +52,7 @@ export async function verifySuspension(context: ReconcileContext, reason: Suspen
   const link = effects.links.get(world.link?.podUID);
   if (!link || !world.link) return;
   const { snapshot, podUID } = world.link;
-  const state = snapshot ? await durable(context, snapshot, link.incarnation) : 'Unchanged';
+  const state = snapshot ? await durable(context, reason, snapshot, link.incarnation) : 'Unchanged';
   if (state === 'Aborted') return;
   const veto = suspensionVeto(world, reason, memory.incarnation.suspension?.askedAt ?? 0, await recheck(context));
   if (veto) {
@@ -63,6 +70,7 @@ export async function verifySuspension(context: ReconcileContext, reason: Suspen
  */
 async function durable(
   context: ReconcileContext,
+  reason: SuspensionReason,
   snapshot: FrameOf<'state'>,
   incarnation: number,
 ): Promise<StateRef | 'Unchanged' | 'Aborted'> {
@@ -72,7 +80,7 @@ async function durable(
   const committed = session.status?.state;
   const since = memory.incarnation.suspension?.askedAt ?? effects.clock.now();
   const deadline = since + timeoutMs('persist', session.spec, world.class);
-  const wanted = () => !session.spec.suspend && isWanted(context);
+  const wanted = () => !session.spec.suspend && isWanted(context, reason);
   const read = (state: StateRef, waiting: AbortSignal) =>
     state.ref === undefined
       ? undefined
@@ -114,11 +122,14 @@ async function durable(
 }
 
 /** Reports whether, by the caches, a turn or a decision waits for the session. */
-function isWanted({ effects: { caches }, world }: ReconcileContext): boolean {
+function isWanted({ effects: { caches }, world }: ReconcileContext, reason: SuspensionReason): boolean {
   const { name, namespace } = world.session.metadata;
   const named = caches.turnsNaming(namespace, name);
   const waiting = askingTurn(world, named);
-  if (!waiting) return waitingTurns(world.session, named).length > 0;
+  if (!waiting) {
+    const others = waitingTurns(world.session, named);
+    return others.length > 0 && !(reason === 'Preempted' && waitForGroup(others));
+  }
   return isDecided({ approvals: caches.approvalsNaming(namespace, waiting.metadata.name) }, waiting);
 }
 

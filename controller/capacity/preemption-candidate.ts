@@ -2,15 +2,15 @@ import { parseDuration } from '../../core/resources/duration.ts';
 import type { Caches } from '../caches/caches.ts';
 import { keepsState } from '../settings/persistence.ts';
 import { JUST_ACTIVE_MS } from '../world/activity.ts';
-import { ownTurns } from '../world/own-turns.ts';
+import { ownTurns, showsGroupLimit } from '../world/own-turns.ts';
 import type { CachedSession } from '../world/world.ts';
 import type { PreemptionCandidate } from './preemption.ts';
 
 const DEFAULT_APPROVAL_WINDOW = '1h';
 
 /**
- * The session as a preemption candidate: its pod answers, it has nothing to do, and its state is stored. Undefined for
- * a session that works, waits for something other than an approval, or is ending anyway.
+ * The session as a preemption candidate: its pod answers, it has nothing to do or cannot do it, and its state is stored.
+ * Undefined for a session that works, waits for something other than an approval or its group, or is ending anyway.
  */
 export function preemptionCandidateOf(
   session: CachedSession,
@@ -37,6 +37,11 @@ export function preemptionCandidateOf(
     ];
     const since = Math.max(...moments.filter((moment) => moment !== undefined).map((moment) => Date.parse(moment)));
     return { ...candidate, rests: 'Idle', since, spared: now - since < JUST_ACTIVE_MS };
+  }
+  if (showsGroupLimit(turn)) {
+    const shown = turn.status.conditions?.find(({ type }) => type === 'Finished')?.lastTransitionTime;
+    const since = Date.parse(shown ?? turn.metadata.creationTimestamp);
+    return { ...candidate, rests: 'GroupLimit', since, spared: now - since < JUST_ACTIVE_MS };
   }
   const asked = turn.status.phase === 'AwaitingApproval' ? turn.status.approval?.since : undefined;
   if (asked === undefined || turn.status.approval?.decided || more.length > 0) return undefined;

@@ -8,8 +8,8 @@ export interface PreemptionCandidate extends Space {
   /** `namespace/name`. */
   key: string;
   class: string;
-  /** Kind of rest: idle sessions are preempted before those that wait for an approval. */
-  rests: 'Idle' | 'AwaitingApproval';
+  /** Kind of rest, in the order in which sessions are preempted. */
+  rests: 'Idle' | 'GroupLimit' | 'AwaitingApproval';
   /** Start of the rest, milliseconds since the epoch. */
   since: number;
   /**
@@ -98,10 +98,12 @@ export function planPreemption({
 }
 
 /**
- * Orders candidates: those being preempted, then idle ones, then those that wait for an approval; each by the longest
- * rest.
+ * Orders candidates: those being preempted, then idle ones, then those whose turn waits for its group, then those that
+ * wait for an approval; each by the longest rest.
  */
 function byRest(a: PreemptionCandidate, b: PreemptionCandidate): number {
-  const rank = (candidate: PreemptionCandidate) => (candidate.isSuspending ? 0 : candidate.rests === 'Idle' ? 1 : 2);
+  const rank = ({ isSuspending, rests }: PreemptionCandidate) => (isSuspending ? 0 : RANKS[rests]);
   return rank(a) - rank(b) || a.since - b.since || (a.key < b.key ? -1 : 1);
 }
+
+const RANKS = { Idle: 1, GroupLimit: 2, AwaitingApproval: 3 } as const;

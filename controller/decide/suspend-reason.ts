@@ -6,6 +6,7 @@ import { isParked } from '../world/approvals.ts';
 import { isToAdopt } from '../world/own-turns.ts';
 import type { SuspensionReason } from './actions.ts';
 import { type Draft, wake } from './draft.ts';
+import { groupWait } from './group.ts';
 
 /** Reasons for which a session should have no pod. */
 
@@ -29,9 +30,12 @@ export function hasNewTurn({ world: { session }, turns: { live, ownerless } }: D
 export function suspensionReason(draft: Draft): SuspensionReason | undefined {
   const { session, preemptFor, node } = draft.world;
   if (session.spec.suspend) return 'Held';
-  if (suspendRequest(draft) === 'Active') return 'Requested';
   // A session without stored state would lose it with its pod.
-  if (!keepsState(session.spec, draft.world.class)) return undefined;
+  const keeps = keepsState(session.spec, draft.world.class);
+  // A request is carried out after the turns given before it, which may wait for who is to have the slot.
+  if (keeps && preemptFor && waitsForGroup(draft) && !isJustActive(draft)) return 'Preempted';
+  if (suspendRequest(draft) === 'Active') return 'Requested';
+  if (!keeps) return undefined;
   if (preemptFor && (rests(draft) || waitsForPeople(draft)) && !isJustActive(draft)) return 'Preempted';
   if (!rests(draft)) return undefined;
   if (node?.cordoned) return 'Moves';
@@ -80,6 +84,13 @@ function isJustActive(draft: Draft): boolean {
 function waitsForPeople(draft: Draft): boolean {
   const { link } = draft.world;
   return isParked(draft) && link?.phase === 'Bound' && !link.delivery && !link.asking;
+}
+
+/** Reports whether the next turn waits for its concurrency group, so that the session cannot use its slot. */
+function waitsForGroup(draft: Draft): boolean {
+  const { link } = draft.world;
+  const isFree = link?.phase === 'Bound' && !link.active && !link.delivery;
+  return isFree && groupWait(draft)?.reason === 'GroupLimit';
 }
 
 /**

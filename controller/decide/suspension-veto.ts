@@ -3,7 +3,7 @@ import { isTerminal } from '../../core/resources/turn.ts';
 import { timeoutMs } from '../settings/timeouts.ts';
 import { touchedAt } from '../world/activity.ts';
 import { decisionFor } from '../world/approvals.ts';
-import { isOthers, isOwn } from '../world/own-turns.ts';
+import { isOthers, isOwn, showsGroupLimit } from '../world/own-turns.ts';
 import type { CachedApproval, World } from '../world/world.ts';
 import type { SuspensionReason } from './actions.ts';
 import { isRequested } from './suspend-reason.ts';
@@ -57,9 +57,11 @@ export function suspensionVeto(
   const asking = askingTurn(world, turns);
   const decided = asking && decisionOn(asking, approvals);
   if (decided && !live.spec.suspend) return decided;
-  const [waits] = waitingTurns(session, turns);
+  const waiting = waitingTurns(session, turns);
+  const [waits] = waiting;
   const mayWait = reason === 'Preempted' || isRequested(reason);
-  if (waits && !(mayWait && asking) && !live.spec.suspend) return `turn ${waits.metadata.name}`;
+  const isHeldUp = (mayWait && asking) || (reason === 'Preempted' && waitForGroup(waiting));
+  if (waits && !isHeldUp && !live.spec.suspend) return `turn ${waits.metadata.name}`;
   if (isRequested(reason)) return undefined;
   if (live.metadata.generation !== session.metadata.generation) return 'the session was changed';
   // An idle session must have rested for all of timeouts.idle. A preempted one is only spared what is new.
@@ -78,6 +80,11 @@ export function suspensionVeto(
 /** A turn without an owner counts, as it is about to be adopted. Another session's turn does not. */
 export function waitingTurns<T extends LiveTurn>(session: World['session'], turns: readonly T[]): T[] {
   return turns.filter((turn) => !isTerminal(turn.status?.phase) && !isOthers(session, turn));
+}
+
+/** Reports whether these turns of a session wait for its concurrency group: they cannot use its slot. */
+export function waitForGroup(waiting: readonly LiveTurn[]): boolean {
+  return waiting.some(showsGroupLimit) && waiting.every(({ status }) => status?.phase !== 'Running');
 }
 
 function decisionOn({ metadata, status = {} }: LiveTurn, approvals: readonly CachedApproval[]): string | undefined {

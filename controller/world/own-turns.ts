@@ -1,5 +1,5 @@
 import { sessionOwner } from '../../core/resources/kinds.ts';
-import { isTerminal } from '../../core/resources/turn.ts';
+import { isTerminal, type TurnStatus } from '../../core/resources/turn.ts';
 import type { CachedSession, CachedTurn } from './world.ts';
 
 /** The Turns that name one session, sorted by what policies do with them. */
@@ -72,4 +72,14 @@ function byOrder(a: CachedTurn, b: CachedTurn): number {
     version(a) - version(b) ||
     (a.metadata.name < b.metadata.name ? -1 : 1)
   );
+}
+
+/** Reports whether the turn is shown to wait for its concurrency group, which only the next turn of a session is. */
+export function showsGroupLimit({
+  status,
+}: {
+  status?: Pick<TurnStatus, 'phase' | 'conditions'> | undefined;
+}): boolean {
+  const shown = status?.conditions?.find(({ type }) => type === 'Finished');
+  return status?.phase === 'Queued' && shown?.reason === 'GroupLimit';
 }

@@ -116,6 +116,7 @@ export const preempted: MakeInvariant = (facts) => {
   ): string | undefined => {
     const { uid } = session.metadata;
     const sessionClass = session.spec.class;
+    const works = facts.turnsOf(uid).some(({ status }) => !isTerminal(status?.phase));
     const somebodyWaits = [...reasons.wants.everBeen(true, planned)].some((one) => one !== uid);
     if (asking) {
       const asked = server.clock.now() - (asksSince.get(asking.metadata.uid) ?? 0) + CLOCK_MS;
@@ -125,6 +126,8 @@ export const preempted: MakeInvariant = (facts) => {
     }
     if (rested < JUST_ACTIVE_MS) return `it was active ${rested} ms ago`;
     if (!somebodyWaits) return `it has rested for ${rested} ms, and nobody waits for a place`;
+    // The class keeps idle sessions, not those whose turn waits for its group.
+    if (works) return undefined;
     const idle = [...reasons.rests.everBeen(true, planned)].filter((one) => reasons.classOf.get(one) === sessionClass);
     const others = idle.filter((one) => one !== uid).length;
     const kept = Math.min(...reasons.minIdle.since(sessionClass, planned));

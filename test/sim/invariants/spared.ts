@@ -1,3 +1,4 @@
+import { showsGroupLimit } from '../../../controller/world/own-turns.ts';
 import { approvals, type StoredTurn } from '../../../core/resources/kinds.ts';
 import { isTerminal } from '../../../core/resources/turn.ts';
 import { ownerOf, TURNS } from './facts.ts';
@@ -13,19 +14,38 @@ export const byUID: MakeInvariant = (facts) => ({
   },
 });
 
+/** The last span of versions for which something held of a turn. */
+class Spans {
+  readonly #spans = new Map<string, { session: string | undefined; from: number; until: number }>();
+
+  note(turn: StoredTurn, holds: boolean, version: number): void {
+    const { uid } = turn.metadata;
+    const was = this.#spans.get(uid);
+    if (holds && was?.until !== Number.POSITIVE_INFINITY)
+      this.#spans.set(uid, { session: ownerOf(turn), from: version, until: Number.POSITIVE_INFINITY });
+    else if (!holds && was?.until === Number.POSITIVE_INFINITY) was.until = version;
+  }
+
+  /** Reports whether it held of a turn of the session at this version. */
+  held(session: string, version: number): boolean {
+    return [...this.#spans.values()].some((it) => it.session === session && it.from <= version && version < it.until);
+  }
+}
+
 /** Codes of a turn that was lost with its pod. */
 const LOSSES: ReadonlySet<string> = new Set(['PodLost', 'StartFailed']);
 
 /**
  * A pod that is given up to suspend its session takes no running turn with it. A suspension that `spec.suspend` does
- * not demand also spares a turn whose request is decided, and waiting turns, except those behind a turn that asks.
+ * not demand also spares a turn whose request is decided, and waiting turns, except those behind a turn that asks and
+ * those of a session whose next turn is shown to wait for its concurrency group.
  */
 export const spared: MakeInvariant = (facts) => {
   const reads = new LiveReads(facts);
   const created = new Map<string, number>();
   const reclaimed = new Set<string>();
-  /** Turn uid → the versions from which and until which the turn last waited for a decision. */
-  const asked = new Map<string, { session: string | undefined; from: number; until: number }>();
+  const asked = new Spans();
+  const limited = new Spans();
   const { server } = facts;
 
   /** Fails when the turn was lost with a pod that was given up. */
@@ -48,22 +68,15 @@ export const spared: MakeInvariant = (facts) => {
       return isFor && spec.requestId === turn.status?.approval?.id && (created.get(metadata.uid) ?? 0) <= version;
     });
 
-  const noteAsking = (turn: StoredTurn, isThere: boolean, version: number) => {
-    const { uid } = turn.metadata;
-    const is = isThere && turn.status?.phase === 'AwaitingApproval';
-    const was = asked.get(uid);
-    if (is && was?.until !== Number.POSITIVE_INFINITY)
-      asked.set(uid, { session: ownerOf(turn), from: version, until: Number.POSITIVE_INFINITY });
-    else if (!is && was?.until === Number.POSITIVE_INFINITY) was.until = version;
-  };
-
   return {
     committed({ storage, type, object, version }) {
       if (type === 'ADDED') created.set(object.metadata.uid ?? '', version);
       if (storage !== TURNS) return;
       const turn = object as unknown as StoredTurn;
       lost(turn);
-      noteAsking(turn, type !== 'DELETED', version);
+      const isThere = type !== 'DELETED';
+      asked.note(turn, isThere && turn.status?.phase === 'AwaitingApproval', version);
+      limited.note(turn, isThere && showsGroupLimit(turn), version);
     },
     called(call) {
       reads.called(call);
@@ -77,14 +90,14 @@ export const spared: MakeInvariant = (facts) => {
       const live = facts.turnsOf(session.metadata.uid).filter(({ status }) => !isTerminal(status?.phase));
       const asking = live.find(({ status }) => status?.phase === 'AwaitingApproval');
       const { uid } = session.metadata;
-      const wasAsking = [...asked.values()].some((it) => it.session === uid && it.from <= seen && seen < it.until);
+      const mayWait = asking || asked.held(uid, seen) || limited.held(uid, seen);
       const fail = (why: string) => facts.fail('spared', `${name} is suspended by ${process} although ${why}`);
       for (const turn of live) {
         const { metadata, status } = turn;
         if (status?.phase === 'Running' && status.podUID === pod.metadata.uid) fail(`turn ${metadata.name} runs in it`);
         if (held || (created.get(metadata.uid) ?? 0) > seen) continue;
         if (turn === asking && isDecidedBy(turn, seen)) fail(`the request of turn ${metadata.name} is decided on`);
-        if (!asking && !wasAsking) fail(`turn ${metadata.name} waits`);
+        if (!mayWait) fail(`turn ${metadata.name} waits`);
       }
     },
   };

@@ -32,6 +32,15 @@ const approval = (requestId: string) =>
 const endedTurn = (index: number, seconds: number) =>
   aTurn({ name: `ended-${index}`, status: { index, phase: 'Succeeded', finishedAt: at(seconds) } });
 
+const shown = {
+  type: 'Finished',
+  status: 'False',
+  reason: 'GroupLimit',
+  message: '',
+  lastTransitionTime: at(-60),
+} as const;
+const limited = aTurn({ name: 'limited', status: { index: 2, phase: 'Queued', conditions: [shown] } });
+
 const rows: {
   title: string;
   reason: SuspensionReason;
@@ -75,6 +84,14 @@ const rows: {
   },
   { title: 'a turn that asks', reason: 'Preempted', recheck: { turns: [asking] }, veto: undefined },
   { title: 'a turn that asks', reason: 'Idle', recheck: { turns: [asking] }, veto: 'turn asks' },
+  { title: 'a turn that waits for its group', reason: 'Preempted', recheck: { turns: [limited] }, veto: undefined },
+  { title: 'a turn that waits for its group', reason: 'Idle', recheck: { turns: [limited] }, veto: 'turn limited' },
+  {
+    title: 'a turn that its group admits by now',
+    reason: 'Preempted',
+    recheck: { turns: [limited, aTurn({ name: 'runs', status: { index: 1, phase: 'Running' } })] },
+    veto: 'turn limited',
+  },
   {
     title: 'the decision on what a turn asks',
     reason: 'Preempted',

@@ -164,6 +164,24 @@ describe('a session that rests', () => {
   test('leaves a cordoned node', () => {
     assert.deepEqual(does({ ...resting(0.1), node: { cordoned: true, ready: true } }), ['SuspendRunner']);
   });
+  test('gives its slot also while its next turn waits for its group, even one that is asked to suspend after that', () => {
+    const turn = aTurn({ status: { index: 1, phase: 'Queued', conditions: [] } });
+    const group = { free: false, group: 'team/g', limit: 1, running: ['a of team/b'] } as World['group'];
+    const waits = { ...resting(0.1), turns: [turn], group };
+    assert.ok(does({ ...waits, preemptFor: { for: 'x' } }).includes('SuspendRunner'));
+    assert.ok(!does(waits).includes('SuspendRunner'));
+    assert.ok(!does({ ...waits, group: { free: true }, preemptFor: { for: 'x' } }).includes('SuspendRunner'));
+    const { session } = resting(0.1);
+    const suspendHandled = { id: 'r', afterTurn: 1 };
+    const asked = {
+      ...session,
+      spec: { ...session?.spec, suspendRequest: 'r' },
+      status: { ...session?.status, suspendHandled },
+    };
+    assert.ok(
+      does({ ...waits, session: asked as World['session'], preemptFor: { for: 'x' } }).includes('SuspendRunner'),
+    );
+  });
   test('gives its slot also while it waits for an approval, if it is told to', () => {
     const turn = runningTurn('a', { status: { phase: 'AwaitingApproval' } as TurnStatus });
     assert.ok(does({ ...resting(0.1), turns: [turn], preemptFor: { for: 'x' } }).includes('SuspendRunner'));

@@ -23,7 +23,7 @@ const LAST_CHANCE_MS = 10_000;
 
 /** A result, or a request, with what belongs to it. */
 export interface Deliverable extends Pick<Delivery, 'state' | 'log'> {
-  result: { seq: number; message: Pick<Result, 'state' | 'output'> };
+  result: { seq: number; message: Pick<Result, 'state' | 'output' | 'logSeq'> };
 }
 
 /** Stores what is too large for a status; a store that is full or keeps failing costs that part, never the turn. */
@@ -87,6 +87,9 @@ export async function storeDelivery(
       });
       stored.log ??= { bytes, truncated: true };
     }
+  } else if (message.logSeq !== undefined) {
+    // The log was rotated away before the runner's frames were read: how much it was is not known.
+    stored.log = { bytes: 0, truncated: true };
   }
   return stored;
 }

@@ -156,7 +156,7 @@ export const turnStatus = z.strictObject({
     .strictObject({
       inline: z.string().max(4096).optional().describe('Text of the log, if it has at most 4 KiB.'),
       ref: z.string().max(253).optional().describe('Key of a longer text in the store.'),
-      bytes: z.int().min(0).describe('Size of the whole text in bytes.'),
+      bytes: z.int().min(0).describe('Size of the whole text in bytes; 0 if the text was lost.'),
       truncated: z.boolean().describe('Whether only the end of the text was kept.'),
     })
     .optional()

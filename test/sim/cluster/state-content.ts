@@ -2,7 +2,10 @@ import { createHash } from 'node:crypto';
 import { TurnFailure } from '../../../core/result/failure.ts';
 import { EMPTY_ARCHIVE, EMPTY_DIGEST, type PackedState } from '../../../runner/state/archive.ts';
 
-/** A state directory in memory: the runs that have written to it, what they have asked, and padding. */
+/** Number of the last runs that a state records: it does not grow with every turn. */
+const RUNS = 50;
+
+/** A state directory in memory: the last runs that have written to it, what they have asked, and padding. */
 export class StateContent {
   /** False when the state ends with the pod. */
   persistent = true;
@@ -19,7 +22,7 @@ export class StateContent {
   }
 
   write(run: string, bytes: number): void {
-    this.#runs.push(run);
+    this.#runs = [...this.#runs, run].slice(-RUNS);
     this.#bytes = bytes;
     this.#packed = undefined;
   }

@@ -21,6 +21,9 @@ export const logKept: MakeInvariant = (facts) => ({
     if (error && (error.code === 'PodLost' || !isOwnWord(run, error)) && !OF_RESULT.has(error.code)) return;
     const isHardToRead = facts.kubelets.container(run.podUID)?.isHardToRead;
     if (isHardToRead && (run.isRunnerless || error?.code === 'StateNotStored')) return;
+    // The log was rotated away, and the turn says that it is lost.
+    const { log } = turn.status ?? {};
+    if (isHardToRead && log?.truncated && log.inline === undefined && log.ref === undefined) return;
     const problem = missing(facts, turn, run);
     if (problem) facts.fail('log kept', `turn ${turn.metadata.name} ended ${phase}, and ${problem}`);
   },

@@ -120,7 +120,7 @@ export const inTurn: MakeInvariant = (facts, limits) => {
    * skew.
    */
   let written = new Map<string, { at: number; skewMs: number }>();
-  const unanswered = new Map<ControllerCall, string>();
+  const unanswered = new Map<ControllerCall, { uid: string; skewMs: number }>();
   const writes = (change: Change) => {
     const queueOf = (one: Change['previous']) => (one as unknown as StoredSession | undefined)?.status?.queue;
     const [was, is] = [queueOf(change.previous), queueOf(change.object)];
@@ -131,7 +131,7 @@ export const inTurn: MakeInvariant = (facts, limits) => {
     // A leader whose lease was deleted may write on for a moment. Its writes do not count.
     if (call?.process !== leader) return;
     // A session that leaves the queue gets no position.
-    if (call && is) unanswered.set(call, uid);
+    if (call && is) unanswered.set(call, { uid, skewMs: server.clock.skewMs });
     const isAlike = was?.reason === is?.reason && server.clock.skewMs === skewMs;
     const ago = Math.round(facts.kubelets.now - at);
     if (isAlike && ago < WRITE_MS - CLOCK_MS)
@@ -152,9 +152,10 @@ export const inTurn: MakeInvariant = (facts, limits) => {
     answered(call, error) {
       waiting.answered(call, error);
       underWay.delete(call);
-      const uid = unanswered.get(call);
+      const write = unanswered.get(call);
       unanswered.delete(call);
-      if (uid && !error) written.set(uid, { at: facts.kubelets.now, skewMs: server.clock.skewMs });
+      // The clock may jump between the write and its answer.
+      if (write && !error) written.set(write.uid, { at: facts.kubelets.now, skewMs: write.skewMs });
     },
     committed(change) {
       slots.committed(change);

@@ -5,7 +5,7 @@ export const agentFilesBugs: readonly Bug[] = [
   {
     name: 'files given as they are at the binding, whatever the status records',
     caughtBy: ['recorded files'],
-    within: 40,
+    within: 200,
     focus: { files: true },
     edits: [
       {
@@ -18,14 +18,14 @@ export const agentFilesBugs: readonly Bug[] = [
   {
     name: 'a turn that does not wait for the files',
     caughtBy: ['recorded files'],
-    within: 100,
+    within: 200,
     focus: { files: true, podRates: { breaks: 0.1 } },
     edits: [{ file: 'runner/session.ts', find: '    if (!this.#hasFiles) {', replace: '    if (false as boolean) {' }],
   },
   {
     name: 'a turn that ends at once for want of files',
     caughtBy: ['awaited files'],
-    within: 40,
+    within: 200,
     focus: { files: true },
     edits: [
       {

@@ -53,7 +53,7 @@ export const leadershipBugs: readonly Bug[] = [
   {
     name: 'a state is labelled with another incarnation than that of its pod',
     caughtBy: ['labelled'],
-    within: 60,
+    within: 200,
     edits: [
       {
         file: 'controller/act/store-delivery.ts',

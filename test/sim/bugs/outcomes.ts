@@ -5,7 +5,7 @@ export const outcomeBugs: readonly Bug[] = [
   {
     name: 'acknowledge before commit of a request',
     caughtBy: ['committed first'],
-    within: 60,
+    within: 200,
     edits: [
       {
         file: 'controller/act/approval.ts',
@@ -18,7 +18,7 @@ export const outcomeBugs: readonly Bug[] = [
   {
     name: 'a success with stored output told as a failure',
     caughtBy: ['told truly'],
-    within: 60,
+    within: 200,
     edits: [
       {
         file: 'controller/status/outcome.ts',
@@ -31,7 +31,7 @@ export const outcomeBugs: readonly Bug[] = [
   {
     name: 'every log of a turn dropped',
     caughtBy: ['log kept'],
-    within: 60,
+    within: 200,
     edits: [
       {
         file: 'controller/act/store-delivery.ts',
@@ -56,7 +56,7 @@ export const outcomeBugs: readonly Bug[] = [
   {
     name: 'turns given a tenth of their timeout',
     caughtBy: ['in time', 'granted'],
-    within: 60,
+    within: 200,
     edits: [
       {
         file: 'controller/link/link.ts',
@@ -68,7 +68,7 @@ export const outcomeBugs: readonly Bug[] = [
   {
     name: 'a late answer that has an ended turn run',
     caughtBy: ['given up for work'],
-    within: 60,
+    within: 200,
     from: 150,
     focus: { deedEveryMs: 400, podRates: { breaks: 0.1 } },
     edits: [
@@ -87,7 +87,7 @@ export const outcomeBugs: readonly Bug[] = [
   {
     name: 'a turn that begins before the end of the one before is stored',
     caughtBy: ['goes on'],
-    within: 60,
+    within: 200,
     from: 5700,
     edits: [
       {
@@ -100,7 +100,7 @@ export const outcomeBugs: readonly Bug[] = [
   {
     name: 'every failure told with the same code',
     caughtBy: ['told truly'],
-    within: 60,
+    within: 200,
     edits: [
       {
         file: 'controller/status/outcome.ts',
@@ -112,7 +112,7 @@ export const outcomeBugs: readonly Bug[] = [
   {
     name: 'the exit code left out',
     caughtBy: ['told truly'],
-    within: 60,
+    within: 200,
     edits: [
       {
         file: 'controller/status/outcome.ts',
@@ -124,7 +124,7 @@ export const outcomeBugs: readonly Bug[] = [
   {
     name: 'metadata of any size taken',
     caughtBy: ['told truly'],
-    within: 60,
+    within: 200,
     edits: [
       {
         file: 'controller/status/outcome.ts',
@@ -149,7 +149,7 @@ export const outcomeBugs: readonly Bug[] = [
   {
     name: 'the time of a turn begins anew with each decision',
     caughtBy: ['in time'],
-    within: 60,
+    within: 200,
     from: 1000,
     focus: { deeds: ['decide on a request'] },
     edits: [
@@ -163,7 +163,7 @@ export const outcomeBugs: readonly Bug[] = [
   {
     name: 'one attempt too many',
     caughtBy: ['starts once'],
-    within: 60,
+    within: 200,
     focus: { misfortunes: ['a pod is killed'], misfortuneEveryMs: 2000 },
     edits: [
       {
@@ -176,7 +176,7 @@ export const outcomeBugs: readonly Bug[] = [
   {
     name: 'the wait for a decision counted from the creation of the turn',
     caughtBy: ['granted'],
-    within: 60,
+    within: 200,
     edits: [
       {
         file: 'controller/decide/policies/approval.ts',
@@ -188,7 +188,7 @@ export const outcomeBugs: readonly Bug[] = [
   {
     name: 'places in the order given from the first on again',
     caughtBy: ['one order', 'in order'],
-    within: 60,
+    within: 200,
     edits: [
       {
         file: 'controller/decide/policies/turns.ts',
@@ -200,7 +200,7 @@ export const outcomeBugs: readonly Bug[] = [
   {
     name: 'a frame that is torn is not asked for again',
     caughtBy: ['settles', 'works'],
-    within: 60,
+    within: 200,
     focus: { podRates: { breaks: 0.1 } },
     edits: [
       {
@@ -213,7 +213,7 @@ export const outcomeBugs: readonly Bug[] = [
   {
     name: 'parts of a message put together backwards',
     caughtBy: ['is true', 'forward', 'settles', 'told truly'],
-    within: 60,
+    within: 200,
     edits: [
       {
         file: 'core/frames/assembly.ts',
@@ -225,7 +225,7 @@ export const outcomeBugs: readonly Bug[] = [
   {
     name: 'a program of any image let run before its turn is',
     caughtBy: ['starts once'],
-    within: 60,
+    within: 200,
     focus: { onlyAnyImage: true },
     edits: [
       {
@@ -238,7 +238,7 @@ export const outcomeBugs: readonly Bug[] = [
   {
     name: 'the exit code of a program of any image not asked for',
     caughtBy: ['told truly'],
-    within: 60,
+    within: 200,
     focus: { onlyAnyImage: true },
     edits: [
       {
@@ -251,7 +251,7 @@ export const outcomeBugs: readonly Bug[] = [
   {
     name: 'a program of any image stopped before its time',
     caughtBy: ['in time'],
-    within: 60,
+    within: 200,
     focus: { onlyAnyImage: true },
     edits: [
       {
@@ -264,7 +264,7 @@ export const outcomeBugs: readonly Bug[] = [
   {
     name: 'the result of an earlier turn taken from the log of an ended container',
     caughtBy: ['told truly'],
-    within: 60,
+    within: 200,
     from: 105,
     focus: {
       misfortunes: ['a pod is killed', 'a controller is killed'],

@@ -69,7 +69,6 @@ export const outcomeBugs: readonly Bug[] = [
     name: 'a late answer that has an ended turn run',
     caughtBy: ['given up for work'],
     within: 200,
-    from: 150,
     focus: { deedEveryMs: 400, podRates: { breaks: 0.1 } },
     edits: [
       {

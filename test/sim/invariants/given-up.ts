@@ -1,3 +1,4 @@
+import type { Run } from '../cluster/agent.ts';
 import type { MakeInvariant } from './invariant.ts';
 
 /** Reason that a controller logs when it deletes a pod because its runner works on a deleted turn. */
@@ -5,15 +6,25 @@ const FOR_WORK = 'it works on a turn that is gone';
 
 /**
  * No pod is given up for work that its runner does not have. A controller knows that a run is over once it has received
- * any message that the runner sent after the run's end.
+ * what the runner said after the run's end: an answer to a ping, or any message once the run's result is acknowledged.
+ * A result that arrives before the messages that its runner numbered before it says nothing yet.
  */
 export const givenUpForWork: MakeInvariant = (facts) => {
   /** Pod and process → the time at which the runner sent its latest message that has arrived, virtual milliseconds. */
-  const heard = new Map<string, number>();
+  const heard = new Map<string, { message: number; pong: number }>();
+  const acknowledged = new Set<Run>();
   return {
-    heard({ podUID }, { process, agoMs }) {
+    heard({ podUID }, { process, agoMs, onActivity }) {
       const key = `${podUID} ${process}`;
-      heard.set(key, Math.max(heard.get(key) ?? 0, facts.kubelets.now - agoMs));
+      const before = heard.get(key) ?? { message: 0, pong: 0 };
+      const sentAt = facts.kubelets.now - agoMs;
+      heard.set(key, {
+        message: Math.max(before.message, sentAt),
+        pong: onActivity ? Math.max(before.pong, sentAt) : before.pong,
+      });
+    },
+    acknowledged({ kind, run }) {
+      if (kind === 'result') acknowledged.add(run);
     },
     gaveUp({ process, podUID, why }) {
       if (why !== FOR_WORK) return;
@@ -21,7 +32,8 @@ export const givenUpForWork: MakeInvariant = (facts) => {
         .flat()
         .filter((run) => run.podUID === podUID)
         .sort((a, b) => b.startedAt - a.startedAt)[0];
-      if (last?.end && last.end.at < (heard.get(`${podUID} ${process}`) ?? 0))
+      const { message, pong } = heard.get(`${podUID} ${process}`) ?? { message: 0, pong: 0 };
+      if (last?.end && last.end.at < (acknowledged.has(last) ? message : pong))
         facts.fail('given up for work', `pod ${podUID}: "${why}", and its last run ended at ${last.end.at} ms`);
     },
   };

@@ -62,7 +62,8 @@ export async function bindRunner(context: ReconcileContext, settings: Effective)
   const ranBefore =
     session.status?.lastTurn !== undefined ||
     world.turns.some(
-      ({ status: { attempt = 0, approval } }) => attempt > 1 || (approval?.incarnation ?? incarnation) < incarnation,
+      ({ status: { phase, attempt = 0, approval } }) =>
+        attempt > (phase === 'Queued' ? 0 : 1) || (approval?.incarnation ?? incarnation) < incarnation,
     );
   link.bind(
     {

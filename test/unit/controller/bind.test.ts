@@ -91,7 +91,8 @@ describe('bind', () => {
     assert.ok(!Object.hasOwn((await bind({})).bound ?? {}, 'heuristics'));
   });
 
-  const ranBefore = aTurn({ status: { index: 1, phase: 'Queued', attempt: 2 } });
+  const ranBefore = aTurn({ status: { index: 1, phase: 'Queued', attempt: 1 } });
+  const runsNow = aTurn({ status: { index: 1, phase: 'Running', attempt: 1 } });
   const volume = {
     persistence: { state: true, workspace: { type: 'Volume', size: '1Gi', mountPath: '/work' } },
   } as const;
@@ -103,6 +104,11 @@ describe('bind', () => {
       { status: { incarnation: 1 }, turns: [ranBefore] },
     ],
     ['a later incarnation of a session that never ran a turn', undefined, { status: { incarnation: 2 } }],
+    [
+      'a later incarnation that was given the session’s first turn',
+      undefined,
+      { status: { incarnation: 2 }, turns: [runsNow] },
+    ],
     ['a later incarnation of a session that ran a turn', true, { status: { incarnation: 2 }, turns: [ranBefore] }],
     [
       'a later incarnation with the volume of an earlier one',

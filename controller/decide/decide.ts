@@ -113,10 +113,10 @@ export function decide(world: World): Decision {
     stoppedBy = policy.name;
     break;
   }
-  const { actions, waiting } = draft;
+  const { waiting } = draft;
   const status = sessionStatus(draft);
   return {
-    actions,
+    actions: isDeleted ? draft.actions : draft.actions.filter((action) => !isUnwritten(action, world, status)),
     status,
     waiting,
     settled: !isProblem(settings),
@@ -124,6 +124,15 @@ export function decide(world: World): Decision {
     wakeAt: draft.wakeAt,
     ...(stoppedBy === undefined ? {} : { stoppedBy }),
   };
+}
+
+/**
+ * Reports whether the action deletes a pod whose uid is only about to be written: the next leader would take it for one
+ * that was never made, and make it again. The event of that write has the session reconciled again.
+ */
+function isUnwritten(action: Action, { session }: World, { podUID }: SessionStatus): boolean {
+  if (action.do !== 'DeletePod' || action.pod.metadata.uid !== podUID) return false;
+  return session.status?.podUID !== podUID;
 }
 
 /** The session's settings. Without a pod, files of its agent that are missing are a problem like any other with them. */

@@ -465,8 +465,7 @@ describe('a lost pod', () => {
 
 describe('clocks', () => {
   test('a pod that runs is asked by a new leader before it is given up, however long it has been there', () => {
-    const { podUID: _, ...owned } = RUNNING_STATUS;
-    const session = aSession({ status: { ...owned, phase: 'Starting' } });
+    const session = aSession({ status: { ...RUNNING_STATUS, phase: 'Starting' } });
     const containerStatuses = [{ name: 'session', ready: true, restartCount: 0, state: { running: {} } }];
     const pod = aPod({ age: 3600, status: { phase: 'Running', containerStatuses } });
     const world = { session, pod, turns: [aTurn({ name: 'a', status: { index: 1, phase: 'Queued' } })] };
@@ -484,15 +483,22 @@ describe('clocks', () => {
         containerStatuses: [{ name: 'session', ready: false, restartCount: 0, state: { waiting } }],
       },
     });
-    const { podUID: _, ...owned } = RUNNING_STATUS;
     const world = {
-      session: aSession({ status: { ...owned, phase: 'Starting' } }),
+      session: aSession({ status: { ...RUNNING_STATUS, phase: 'Starting' } }),
       pod,
       link: aLink({ phase: 'Opening' }),
     };
     const decision = decide(aWorld({ ...world, turns: [runningTurn('a')] }));
     assert.match(written(decision.actions)[0]?.error?.message ?? '', /no such image/);
     assert.ok(decision.actions.some((action) => action.do === 'DeletePod'));
+  });
+  test('a pod whose uid is not written yet is not deleted before it is', () => {
+    const { podUID: _, ...owned } = RUNNING_STATUS;
+    const pod = aPod({ status: { phase: 'Failed' } });
+    const first = decide(aWorld({ session: aSession({ status: owned }), pod }));
+    assert.ok(!first.actions.some((action) => action.do === 'DeletePod'));
+    assert.equal(first.status.podUID, pod.metadata.uid);
+    assert.ok(does({ session: aSession({ status: first.status }), pod }).includes('DeletePod'));
   });
   test('a turn past its timeout and grace is ended and its pod deleted', () => {
     const started = { turn: 't-a', at: new Date(NOW - 30 * 60_000 - 21_000).toISOString() };

@@ -228,7 +228,7 @@ describe('a start that fails', () => {
   });
   test('three times by the pod’s own doing ends the turns that wait', () => {
     const status = { ...starting, incarnation: 3, startFailures: failures(2).startFailures! };
-    const third = failing(status, killed);
+    const third = failing({ ...status, podUID: POD_UID }, killed);
     assert.match(written(third.actions)[0]?.error?.message ?? '', /137.*OOMKilled/);
     assert.ok(names(third.actions).includes('DeletePod'));
   });
@@ -280,7 +280,7 @@ describe('a start that fails', () => {
     assert.match(written(late.actions)[0]?.error?.message ?? '', /timeouts\.start \(600 s\).*registry says no/);
   });
   test('for want of an image that cannot come does not wait', () => {
-    const decision = failing(starting, waiting('InvalidImageName', 1));
+    const decision = failing({ ...starting, podUID: POD_UID }, waiting('InvalidImageName', 1));
     assert.equal(written(decision.actions)[0]?.error?.code, 'ImageUnavailable');
     assert.ok(names(decision.actions).includes('DeletePod'));
   });

@@ -33,7 +33,7 @@ const STOP_MS = 4_000;
 /** Maximum time then for releasing the lease; it expires otherwise. */
 const RELEASE_MS = 2_000;
 /** Time after which waiting sessions count as stuck: longer than any single call or stored result may take. */
-const WEDGED_MS = 5 * 60_000;
+const STALLED_MS = 5 * 60_000;
 
 /** Maximum concurrent calls of the store: half of the client's connections. */
 const STORE_CALLS = 16;
@@ -121,9 +121,9 @@ export class Controller {
   }
 
   /** Problem that only a restart of the process can solve; undefined when there is none. */
-  get wedged(): string | undefined {
+  get stalled(): string | undefined {
     const seconds = Math.round((this.#leading?.stalledMs ?? 0) / 1000);
-    return seconds * 1000 > WEDGED_MS ? `sessions have waited for ${seconds} s and none was looked at` : undefined;
+    return seconds * 1000 > STALLED_MS ? `sessions have waited for ${seconds} s and none was reconciled` : undefined;
   }
 
   get isLeading(): boolean {

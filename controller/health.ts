@@ -4,7 +4,7 @@ import type { Registry } from 'prom-client';
 /** Problems of the program, as texts; undefined when there is none. */
 export interface Health {
   /** Problem that only a restart can solve. */
-  wedged(): string | undefined;
+  stalled(): string | undefined;
   /** Problem that keeps the program from its work (yet). */
   problem(): string | undefined;
   /** Limitation under which the program works. */
@@ -22,7 +22,7 @@ export function serveHealth(
   metrics: Pick<Registry, 'metrics' | 'contentType'>,
 ): Promise<Server> {
   const checks = new Map([
-    ['/healthz', () => health.wedged()],
+    ['/healthz', () => health.stalled()],
     ['/readyz', () => health.problem()],
   ]);
   const server = createServer((request, response) => {

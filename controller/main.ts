@@ -48,7 +48,7 @@ async function main(): Promise<void> {
   metrics.measured = controller;
   const health = await serveHealth(
     { port: config.BERTH_HEALTH_PORT, host: config.BERTH_HEALTH_HOST },
-    { wedged: () => controller.wedged, problem: () => controller.problem, note: () => controller.note },
+    { stalled: () => controller.stalled, problem: () => controller.problem, note: () => controller.note },
     metrics.registry,
   );
 

@@ -62,7 +62,7 @@ export class ControllerMetrics implements Meter {
     });
     this.#reconciles = new Counter({
       name: 'berth_reconcile_total',
-      help: 'Looks at sessions, by what came of them: success, requeue_after (looks again later), error, stopped.',
+      help: 'Reconciles of sessions by result: success, requeue_after (reconciled again later), error, stopped.',
       labelNames: ['result'],
       registers,
     });
@@ -74,7 +74,7 @@ export class ControllerMetrics implements Meter {
     });
     this.#reconcileErrors = new Counter({
       name: 'berth_reconcile_errors_total',
-      help: 'Looks at sessions that failed, by the HTTP status of the Kubernetes API, or "TransportError", "ProgrammingError" or "Other". Each is tried again; a ProgrammingError that comes again and again ends its turn as InternalError.',
+      help: 'Failed reconciles of sessions by the HTTP status of the Kubernetes API, or "TransportError", "ProgrammingError" or "Other". Each is tried again; a ProgrammingError that comes again and again ends its turn as InternalError.',
       labelNames: ['code'],
       registers,
     });
@@ -149,7 +149,7 @@ export class ControllerMetrics implements Meter {
         },
       });
     };
-    gauge('berth_sessions', 'Sessions by phase; New: not looked at yet.', ['phase'], ({ sessions }) =>
+    gauge('berth_sessions', 'Sessions by phase; New: not reconciled yet.', ['phase'], ({ sessions }) =>
       counted(
         'phase',
         ['New', ...sessionPhase.options],

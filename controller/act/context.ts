@@ -37,7 +37,7 @@ export interface Effects {
   ownTime(): number;
   random: Random;
   log: Logger;
-  /** Waits for a store without keeping other sessions from being looked at. */
+  /** Waits for a store without keeping other sessions from being reconciled. */
   aside<R>(work: () => Promise<R>): Promise<R>;
   /** Tells people by a Kubernetes Event on the object, a session unless said otherwise. */
   notify(object: Pick<CachedTurn, 'metadata'>, event: EventFacts, kind?: 'Session' | 'Turn'): void;

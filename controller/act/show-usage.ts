@@ -9,8 +9,8 @@ import { writeStatus } from './write-status.ts';
 const DEADLINE_MS = 1_000;
 
 /**
- * Shows how far a running turn is, at the version decided upon. Nothing depends on it, so what goes wrong is left: who has
- * written in between is looked at, and later figures are tried as well.
+ * Shows how far a running turn is, at the version decided upon. Nothing depends on it, so errors are ignored: a write in
+ * between is an event of its own, and later figures are tried as well.
  */
 export async function showUsage(
   { effects: { api, caches, log }, memory, key, signal }: ReconcileContext,

@@ -10,8 +10,8 @@ import { writingTurn } from './too-large.ts';
 import { writeStatus } from './write-status.ts';
 
 /**
- * Writes the status of a turn. One that may have got its index has it, whatever the cache shows, before another gets one:
- * where that is not known, the turns are looked at anew.
+ * Writes the status of a turn. A turn that may have got its index has it, whatever the cache shows, before another turn gets
+ * one: where that is not known, the turns are read again.
  */
 export async function writeTurn(context: ReconcileContext, turn: CachedTurn, status: TurnStatus): Promise<StoredTurn> {
   try {

@@ -26,7 +26,7 @@ export const reasons = {
   Running: 'A turn runs.',
   Suspending: 'The pod is about to be given up; its state is stored first.',
   Preempted:
-    'The session was idle and its running slot went to one that waited; its state is stored and its next turn wakes it.',
+    'The session’s running slot went to one that waited for it; its state is stored and its next turn wakes it.',
   Suspended: 'The session has no pod; its state is stored and its next turn wakes it.',
   Terminating: 'The session is being deleted.',
 

@@ -5,14 +5,14 @@ import { serveHealth } from '../../../controller/health.ts';
 
 test('/healthz fails for what only a new start can mend, /readyz for what is missing, and says what is left out; /metrics is beside them', async () => {
   const state = {
-    wedged: undefined as string | undefined,
+    stalled: undefined as string | undefined,
     problem: 'the caches are empty' as string | undefined,
     note: undefined as string | undefined,
   };
   let text = async () => 'up 1\n';
   const server = await serveHealth(
     { port: 0, host: '127.0.0.1' },
-    { wedged: () => state.wedged, problem: () => state.problem, note: () => state.note },
+    { stalled: () => state.stalled, problem: () => state.problem, note: () => state.note },
     { contentType: 'text/plain; version=0.0.4; charset=utf-8', metrics: () => text() },
   );
   const { port } = server.address() as AddressInfo;
@@ -23,7 +23,7 @@ test('/healthz fails for what only a new start can mend, /readyz for what is mis
   try {
     assert.deepEqual(await get('/healthz'), [200, 'ok']);
     assert.deepEqual(await get('/readyz'), [503, 'the caches are empty']);
-    Object.assign(state, { wedged: 'nothing moves', problem: undefined });
+    Object.assign(state, { stalled: 'nothing moves', problem: undefined });
     assert.deepEqual(await get('/healthz'), [503, 'nothing moves']);
     assert.deepEqual(await get('/readyz?verbose'), [200, 'ok']);
     state.note = 'namespace "other" cannot be read';

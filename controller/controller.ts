@@ -52,7 +52,11 @@ export class Controller {
   readonly #events: EventRecorder;
   readonly #stopped = new AbortController();
   #leading: Leading | undefined;
-  /** True when no request of the last leadership was cut off: none can take effect later. */
+  /**
+   * True when no request of the last leadership can take effect later, nor one of the leader before it. A leader that
+   * is stopped before it has waited for its predecessor's leaves its lease to expire: who finds it released waits for
+   * nobody.
+   */
   #finished = true;
   #changing: Promise<void> = Promise.resolve();
   #synced = false;
@@ -88,7 +92,10 @@ export class Controller {
       leaseDurationMs,
       renewDeadlineMs: renewDeadlineMs(leaseDurationMs),
       retryMs: Math.round(leaseDurationMs / 8),
-      onStartedLeading: (leadership) => this.#change(() => this.#start(leadership)),
+      onStartedLeading: (leadership) => {
+        this.#finished = leadership.found && !leadership.takenOver;
+        this.#change(() => this.#start(leadership));
+      },
       onStoppedLeading: (reason) => this.#change(() => this.#stop(reason)),
     });
   }

@@ -51,6 +51,24 @@ export const leadershipBugs: readonly Bug[] = [
     ],
   },
   {
+    name: 'a lease released by a leader that has not waited for its predecessor',
+    caughtBy: ['one leader', 'capacity', 'in order', 'goes on'],
+    within: 200,
+    from: 100,
+    focus: {
+      misfortunes: ['the lease is deleted while requests of the leader are held up', 'a controller is told to stop'],
+      misfortuneEveryMs: 1500,
+      rates: { slow: 0.3, watchStalled: 0 },
+    },
+    edits: [
+      {
+        file: 'controller/controller.ts',
+        find: '        this.#finished = leadership.found && !leadership.takenOver;\n',
+        replace: '',
+      },
+    ],
+  },
+  {
     name: 'a state is labelled with another incarnation than that of its pod',
     caughtBy: ['labelled'],
     within: 200,

@@ -126,6 +126,27 @@ describe('a leader gives no index while requests of the one before may still tak
     });
     assert.ok(ms >= 9_500 && ms < 13_000, `${ms} ms`);
   });
+  test('also where another leader was stopped before it had waited for that long', async () => {
+    let deletedAt = 0;
+    const ms = await indexedAfter(async (world) => {
+      const { replica, server } = world;
+      replica.kill();
+      await server.admin.delete(leases, lease);
+      deletedAt = server.clock.now();
+      replica.start();
+      const version = () => server.get(leases, lease.namespace, lease.name)?.metadata.resourceVersion;
+      await world.until('another lease', () => version() !== undefined);
+      const created = version();
+      await world.until('its confirmation', () => version() !== created);
+      assert.equal(replica.isLeading, false);
+      replica.stop();
+      await world.until('the end', () => !replica.process?.alive);
+      replica.start();
+      await world.until('leading', () => replica.isLeading);
+      deletedAt -= server.clock.now();
+    });
+    assert.ok(ms - deletedAt >= 9_500, `${ms - deletedAt} ms`);
+  });
   test('and at once where it was given free, or there was none', async () => {
     const stopped = await indexedAfter(async (world) => {
       world.replica.stop();

@@ -69,7 +69,8 @@ export const outcomeBugs: readonly Bug[] = [
     name: 'a late answer that has an ended turn run',
     caughtBy: ['given up for work'],
     within: 200,
-    focus: { deedEveryMs: 400, podRates: { breaks: 0.1 } },
+    from: 60,
+    focus: { deedEveryMs: 300, deeds: ['delete a turn'], podRates: { breaks: 0.15 } },
     edits: [
       {
         file: 'controller/link/link.ts',
@@ -84,15 +85,14 @@ export const outcomeBugs: readonly Bug[] = [
     ],
   },
   {
-    name: 'a turn that begins before the end of the one before is stored',
-    caughtBy: ['goes on'],
+    name: 'a state that was not stored is acknowledged',
+    caughtBy: ['committed first'],
     within: 200,
-    from: 5700,
     edits: [
       {
-        file: 'runner/session.ts',
-        find: 'if (last?.frames && !this.#isAcknowledged(last))',
-        replace: 'if (last?.frames && this.#stopping && !this.#isAcknowledged(last))',
+        file: 'controller/act/commit.ts',
+        find: '  if (kept) effects.links',
+        replace: '  if (kept || podUID) effects.links',
       },
     ],
   },

@@ -62,13 +62,14 @@ export class Activity implements Partial<Observer> {
   }
 
   #turn(turn: StoredTurn): void {
-    const { phase, attempt } = turn.status ?? {};
+    const { phase = 'Queued', attempt, finishedAt } = turn.status ?? {};
     const owner = ownerOf(turn);
     const now = `${owner} ${phase} ${attempt}`;
     if (this.#attempts.get(turn.metadata.uid) === now) return;
     this.#attempts.set(turn.metadata.uid, now);
-    // A turn ended when its agent did, however late that is written.
-    if (owner) this.#now(owner, 'api', Date.parse(turn.status?.finishedAt ?? ''));
+    // A turn came when it was created, and ended when its agent did, however late its owner and its end are written.
+    const at = finishedAt ?? (phase === 'Queued' ? turn.metadata.creationTimestamp : '');
+    if (owner) this.#now(owner, 'api', Date.parse(at));
   }
 
   #now(sessionUID: string, source: Source, at = Number.NaN): void {

@@ -30,7 +30,12 @@ export class Pasts<T> {
   }
 
   /** Yields the keys that have had `value` at some time since `at`. */
-  *everBeen(value: T, at: number): Iterable<string> {
-    for (const [what, past] of this.#pasts) if (past.since(at).includes(value)) yield what;
+  everBeen(value: T, at: number): Iterable<string> {
+    return this.everBeenSuchThat((one) => one === value, at);
+  }
+
+  /** Yields the keys that have had such a value at some time since `at`. */
+  *everBeenSuchThat(holds: (value: T) => boolean, at: number): Iterable<string> {
+    for (const [what, past] of this.#pasts) if (past.since(at).some(holds)) yield what;
   }
 }

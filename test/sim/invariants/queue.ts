@@ -10,22 +10,37 @@ import { Waiting } from './waiting.ts';
 /** Minimum interval between two writes of a position. */
 const WRITE_MS = 10_000;
 
-/** Order in which the leader gave slots to the namespaces: 1, 2, … */
+/** Slot that the leader gave. */
+interface Given {
+  /** Its number in the order of the calls, from 1. */
+  number: number;
+  scopes: readonly string[];
+  /** Reports whether a slot of these scopes was left beside it. */
+  wasLeft(scopes: readonly string[]): boolean;
+}
+
+/** Slots that the leader gave, the last one of each namespace. */
 class Served {
   #count = 0;
-  /** Namespace → the number of the last slot, by first requests only, and by repeated requests too. */
-  readonly surely = new Map<string, number>();
-  readonly perhaps = new Map<string, number>();
+  /** Namespace → its last slot, by first requests only, and by repeated requests too. */
+  readonly #surely = new Map<string, Given>();
+  readonly #perhaps = new Map<string, Given>();
 
-  serve(namespace: string, first: boolean): void {
+  serve(namespace: string, first: boolean, slot: Omit<Given, 'number'>): void {
     this.#count++;
-    this.perhaps.set(namespace, this.#count);
-    if (first) this.surely.set(namespace, this.#count);
+    const given = { ...slot, number: this.#count };
+    this.#perhaps.set(namespace, given);
+    if (first) this.#surely.set(namespace, given);
   }
 
-  /** Reports whether the turn of namespace `a` certainly came before that of `b`. */
+  /**
+   * Reports whether the turn of namespace `a` certainly came before that of `b`. Slots that are free together are given
+   * together, and taken in any order.
+   */
   isBefore(a: string, b: string): boolean {
-    return (this.perhaps.get(a) ?? 0) < (this.surely.get(b) ?? 0);
+    const [earlier, later] = [this.#perhaps.get(a), this.#surely.get(b)];
+    if (!later) return false;
+    return !earlier || (earlier.number < later.number && !earlier.wasLeft(later.scopes));
   }
 }
 
@@ -63,26 +78,29 @@ export const inTurn: MakeInvariant = (facts, limits) => {
       .filter((what) => slots.limits(what, since).some(Number.isFinite))
       .every((what) => given.includes(what));
 
-  /** Reports whether a slot for the session is left, beside the taken ones and those being given. */
-  const isSlotLeft = (session: StoredSession, since: number) => {
+  /** Returns the check whether a slot of given scopes is left beside those that are taken or being given now. */
+  const slotsLeft = (since: number) => {
     const taken = slots.taken();
     for (const one of underWay.values()) taken.set(one.pod, one.scopes);
-    return scopes(session.spec.class, session.metadata.namespace).every((what) => {
-      const count = [...taken.values()].filter((all) => all.includes(what)).length;
-      return count < Math.max(...slots.limits(what, since));
-    });
+    return (wanted: readonly string[]) =>
+      wanted.every((what) => {
+        const count = [...taken.values()].filter((all) => all.includes(what)).length;
+        return count < Math.max(...slots.limits(what, since));
+      });
   };
+  const scopesOf = ({ spec, metadata }: StoredSession) => scopes(spec.class, metadata.namespace);
 
   const admits = (call: ControllerCall, session: StoredSession, pod: string) => {
     const { namespace, name, uid, resourceVersion } = session.metadata;
     const first = slots.asked(call.process, pod) === call;
-    const given = scopes(session.spec.class, namespace);
+    const given = scopesOf(session);
     underWay.set(call, { pod, scopes: given });
     const isSeen = (call.object as StoredSession).metadata.resourceVersion === resourceVersion;
     const since = knewLimits(facts, call);
+    const isLeft = slotsLeft(since);
     if (first && isSeen) {
       for (const other of waiting.seenBy(call)) {
-        if (other.metadata.uid === uid || !isLimitedAlike(other, given, since) || isSlotLeft(other, since)) continue;
+        if (other.metadata.uid === uid || !isLimitedAlike(other, given, since) || isLeft(scopesOf(other))) continue;
         const theirs = other.metadata.namespace;
         const comesFirst = theirs === namespace ? comesBefore(other, session) : served.isBefore(theirs, namespace);
         if (!comesFirst) continue;
@@ -93,7 +111,7 @@ export const inTurn: MakeInvariant = (facts, limits) => {
         );
       }
     }
-    served.serve(namespace, first);
+    served.serve(namespace, first, { scopes: given, wasLeft: isLeft });
   };
 
   const positions = (call: ControllerCall, session: StoredSession) => {

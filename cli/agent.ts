@@ -22,14 +22,18 @@ const RESULT = { envelope: 'Envelope', json: 'Json', text: 'Text' } as const;
  */
 export function agentFrom(
   words: string[],
-  flags: AgentFlags & { files?: AgentFile | undefined },
+  flags: AgentFlags & { files?: AgentFile | undefined; hasEnvironment?: boolean },
   { embedded, ...cli }: Pick<Cli, 'cwd' | 'env'> & { embedded: boolean },
 ): Agent | undefined {
   const [program, ...args] = words;
   // A program with a path is one of the agent's files, where there are any.
   const isOwn = flags.files !== undefined && program?.includes('/');
+  // A program without one may be the environment's, whose programs come first on the session's PATH.
+  const isNamed = flags.hasEnvironment === true && !program?.includes('/');
   const agent: Agent = {
-    ...(program === undefined ? {} : { command: [embedded && !isOwn ? findProgram(program, cli) : program], args }),
+    ...(program === undefined
+      ? {}
+      : { command: [embedded && !isOwn && !isNamed ? findProgram(program, cli) : program], args }),
     ...workingDir(flags, program !== undefined && flags.files === undefined, { embedded, cwd: cli.cwd }),
     ...(flags.files ? { files: [flags.files] } : {}),
     ...(flags.env ? { env: environment(flags.env, cli.env) } : {}),

@@ -13,11 +13,13 @@ import type { SessionClassSpec } from '../core/resources/sessionclass.ts';
 import { type AgentFlags, agentFrom } from './agent.ts';
 import type { Cli } from './cli.ts';
 import type { Cluster } from './cluster.ts';
+import { environmentFor, type RequirementFlags, readRequirements } from './environments.ts';
 import { refused } from './errors.ts';
 import { createFiles, filesSource } from './files.ts';
 
-export interface SessionFlags extends AgentFlags {
+export interface SessionFlags extends AgentFlags, RequirementFlags {
   class: string;
+  environment?: string;
   image?: string;
 }
 
@@ -32,7 +34,8 @@ export async function sessionSpec(
 ): Promise<SessionSpec> {
   const { embedded } = cluster;
   const files = flags.with && filesSource(name);
-  const agent = agentFrom(words, { ...flags, files }, { embedded, cwd: cli.cwd, env: cli.env });
+  const hasEnvironment = flags.environment !== undefined || flags.requirements !== undefined;
+  const agent = agentFrom(words, { ...flags, files, hasEnvironment }, { embedded, cwd: cli.cwd, env: cli.env });
   const allowed = await readClass(flags.class, cluster, cli);
   // The caller's directory is only a default: it is left out where the class does not allow it.
   if (agent && flags.workdir === undefined && allowed && !allowed.overrides.includes('agent.workingDir')) {
@@ -50,9 +53,31 @@ export async function sessionSpec(
     suspend: false,
     ...own,
   };
-  const problem = allowed && notAllowed(spec, allowed);
-  if (problem) throw refused(`${flagOf(problem.field)}${problem.field}: ${problem.message} (class "${flags.class}")`);
+  if (flags.python !== undefined && flags.requirements === undefined)
+    throw refused('--python says for which Python --requirements are; give both, or neither');
+  const requirements = flags.requirements === undefined ? undefined : await readRequirements(flags.requirements, cli);
+  if (flags.environment !== undefined) {
+    if (requirements) throw refused('--environment and --requirements name two environments; leave one of them out');
+    spec.environment = { name: flags.environment };
+  } else if (requirements) spec.environment = { name: 'of-requirements' };
+  refuseUnlessAllowed(spec, allowed);
+  if (requirements) {
+    const { class: sessionClass, image } = spec;
+    const { python } = flags;
+    const wanted = { class: sessionClass, requirements, ...(image ? { image } : {}), ...(python ? { python } : {}) };
+    spec.environment = { name: await environmentFor(wanted, cluster, cli) };
+  }
   return spec;
+}
+
+/** Refuses a spec that its class does not allow, by the flag or the field. */
+export async function checkAllowed(spec: SessionSpec, cluster: Cluster, cli: Cli): Promise<void> {
+  refuseUnlessAllowed(spec, await readClass(spec.class, cluster, cli));
+}
+
+function refuseUnlessAllowed(spec: SessionSpec, allowed: SessionClassSpec | undefined): void {
+  const problem = allowed && notAllowed(spec, allowed);
+  if (problem) throw refused(`${flagOf(problem.field)}${problem.field}: ${problem.message} (class "${spec.class}")`);
 }
 
 const FLAGS: Record<string, string> = {
@@ -63,6 +88,7 @@ const FLAGS: Record<string, string> = {
   'spec.agent.input': '--input-as',
   'spec.agent.result': '--result',
   'spec.agent.workingDir': '--workdir',
+  'spec.environment': '--environment or --requirements',
   'spec.image': '--image',
   'spec.timeouts': '--timeout',
 };

@@ -213,8 +213,72 @@ function define(cli: Cli, done: (exitCode: number) => void): Command {
       (await import('./commands/delete.ts')).remove(names, flags, cli),
   ).argument('<session...>', 'their names', (text: string, before: string[] = []) => [...before, name(text)]);
 
+  defineEnv(program, cli, done);
   defineLocal(program, cli, done);
   return program;
+}
+
+/** Defines `env`, the commands on Environments. */
+function defineEnv(program: Command, cli: Cli, done: (exitCode: number) => void): void {
+  const env = program
+    .command('env')
+    .usage('create|get|check|list|delete')
+    .helpCommand(false)
+    .showHelpAfterError(`See: ${cli.name} env --help`)
+    .description('Python packages for sessions, built once when a session needs them.')
+    .addHelpText(
+      'after',
+      `\nExample:\n  ${cli.name} env create tools -r requirements.txt\n  ${cli.name} env get tools`,
+    );
+  const add = (word: string, usage: string, description: string, example: string) =>
+    env
+      .command(word)
+      .usage(`[flags] ${usage}`)
+      .description(description)
+      .addHelpText('after', `\nExample:\n  ${cli.name} ${example}`)
+      .showHelpAfterError(`See: ${cli.name} env ${word} --help`);
+  const names = (text: string, before: string[] = []) => [...before, name(text)];
+
+  add('create', 'NAME REQUIREMENT…', 'Creates an Environment.', `env create tools 'httpx >=0.28' --python 3.12`)
+    .argument('<name>', 'its name', name)
+    .argument('[requirement...]', 'packages, such as httpx==0.28.1')
+    .option('-r, --requirements <file>', 'a requirements file, uv.lock or pyproject.toml; - for stdin')
+    .option('--python <version>', 'the Python that the image has to have, for example 3.12')
+    .option('--class <name>', 'the SessionClass of its sessions', 'python')
+    .option('--image <image>', 'another image than the class’s')
+    .addOption(formatOption('json', 'yaml', 'name'))
+    .action(async (environment: string, words: string[], _flags, self: Command) =>
+      done(
+        await (await import('./commands/env.ts')).createEnvironment(environment, words, self.optsWithGlobals(), cli),
+      ),
+    );
+  add('get', 'NAME', 'Shows an Environment with its packages.', 'env get tools')
+    .argument('<name>', 'its name', name)
+    .addOption(formatOption('json', 'yaml', 'name'))
+    .action(async (environment: string, _flags, self: Command) =>
+      done(await (await import('./commands/env.ts')).showEnvironment(environment, self.optsWithGlobals(), cli)),
+    );
+  add(
+    'check',
+    'NAME',
+    'Builds an Environment where it is not yet, starts its Python and compares what is installed.',
+    'env check tools',
+  )
+    .argument('<name>', 'its name', name)
+    .action(async (environment: string, _flags, self: Command) =>
+      done(await (await import('./commands/env-check.ts')).checkEnvironment(environment, self.optsWithGlobals(), cli)),
+    );
+  add('list', '', 'Lists Environments.', 'env list')
+    .option('-A, --all-namespaces', 'of all namespaces')
+    .addOption(formatOption('json', 'yaml', 'wide', 'name'))
+    .action(async (_flags, self: Command) =>
+      done(await (await import('./commands/list.ts')).list('environments', self.optsWithGlobals(), cli)),
+    );
+  add('delete', 'NAME…', 'Deletes Environments. Sessions that have one keep it.', 'env delete tools')
+    .argument('<name...>', 'their names', names)
+    .action(async (all: string[], _flags, self: Command) =>
+      done(await (await import('./commands/env.ts')).deleteEnvironments(all, self.optsWithGlobals(), cli)),
+    );
 }
 
 /** Defines `local`, which passes its flags on to the embedded cluster, a program of its own. */
@@ -309,5 +373,11 @@ function agentOptions(command: Command): void {
       '--workdir <dir>',
       'the program’s directory; by default that of --with, otherwise on the embedded cluster yours',
     )
+    .option('--environment <name>', 'an Environment with Python packages', name)
+    .option(
+      '--requirements <file>',
+      'Python packages in a requirements file, for which an Environment is made or used again',
+    )
+    .option('--python <version>', 'with --requirements: the Python that the image has to have, for example 3.12')
     .option('--image <image>', 'another image than the class’s');
 }

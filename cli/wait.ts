@@ -4,6 +4,7 @@ import { isTerminal, type TurnPhase } from '../core/resources/turn.ts';
 import { pause } from '../core/runtime.ts';
 import type { Cli } from './cli.ts';
 import type { Cluster } from './cluster.ts';
+import { buildLines } from './environments.ts';
 import { CliError, EXIT, failed } from './errors.ts';
 import { formatObject } from './print.ts';
 import { outputOf } from './stored.ts';
@@ -17,7 +18,7 @@ const CANCEL_WAIT_MS = 15_000;
 /**
  * Waits until the turn has ended. Explains on stderr why the turn does not start, once that takes longer than usual.
  */
-async function waitForTurn(turn: StoredTurn, cluster: Cluster, cli: Cli, signal: AbortSignal) {
+export async function waitForTurn(turn: StoredTurn, cluster: Cluster, cli: Cli, signal: AbortSignal) {
   const { name, uid } = turn.metadata;
   const { namespace } = cluster;
   let phase: TurnPhase | undefined;
@@ -46,6 +47,7 @@ async function explainWaiting(
 ): Promise<void> {
   let told = '';
   let begun = false;
+  let shown = 0;
   for (let wait = EXPLAIN_AFTER_MS; await pause(cli.clock, wait, signal); wait = EXPLAIN_EVERY_MS) {
     if (phase() !== 'Running') begun = false;
     if (begun) continue;
@@ -58,6 +60,12 @@ async function explainWaiting(
       const reason = whyWaiting(session, cli.name);
       if (reason !== told) cli.say(`waiting: ${reason}`);
       told = reason;
+      const { environment } = session.spec;
+      if (!environment || session.status?.podName) continue;
+      const lines = await buildLines(environment.name, cluster, signal);
+      for (const line of lines.slice(shown)) cli.say(`building ${environment.name}: ${line}`);
+      // Another build begins with its first line.
+      shown = lines.length;
     } catch {
       // The next iteration of the loop tries again.
     }

@@ -1,6 +1,7 @@
 import * as z from 'zod';
 import { parseDuration } from '../core/resources/duration.ts';
 import { DEFAULT_STORE_CEILING_BYTES } from '../core/resources/limits.ts';
+import { BUILDER_DIRECTORY } from '../core/resources/names.ts';
 import { duration } from '../core/resources/schema.ts';
 
 const milliseconds = (fallback: string) => duration().default(fallback).transform(parseDuration);
@@ -11,6 +12,9 @@ export const controllerConfig = z.object({
   BERTH_RUNNER_IMAGE: z.string().min(1),
   /** The runner image with Python, for classes with `runnerImage: Python`. */
   BERTH_PYTHON_RUNNER_IMAGE: z.string().min(1).optional(),
+  /** uv, and the program that builds environments with it, in the pod of a build. */
+  BERTH_UV: z.string().min(1).default(`${BUILDER_DIRECTORY}/uv`),
+  BERTH_BUILDER: z.string().min(1).default(`${BUILDER_DIRECTORY}/build.py`),
   /**
    * True where pods are processes of the machine, as on the embedded cluster: Injected then runs the runner image
    * itself.

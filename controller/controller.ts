@@ -78,6 +78,7 @@ export class Controller {
       onPod: (pod, gone) => this.#leading?.podChanged(pod, gone),
       onClass: (name) => this.#leading?.classChanged(name),
       onNetworkPolicy: (namespace, name) => this.#leading?.networkPolicyChanged(namespace, name),
+      onEnvironment: (namespace, name) => this.#leading?.environmentChanged(namespace, name),
       onNamespaces: () => this.#leading?.namespacesChanged(),
     });
     const leaseDurationMs = config.BERTH_LEASE_DURATION;
@@ -194,6 +195,7 @@ export class Controller {
       installation: {
         runnerImage: config.BERTH_RUNNER_IMAGE,
         pythonRunnerImage: config.BERTH_PYTHON_RUNNER_IMAGE,
+        builder: { uv: config.BERTH_UV, script: config.BERTH_BUILDER },
         imagesArePrograms: config.BERTH_IMAGES_ARE_PROGRAMS,
         unresponsiveMs: config.BERTH_UNRESPONSIVE,
         nodeGraceMs: config.BERTH_NODE_GRACE,

@@ -10,6 +10,7 @@ import type { Effects } from './act/context.ts';
 import type { Caches } from './caches/caches.ts';
 import { AdmissionGate } from './capacity/admission-gate.ts';
 import { Ledger } from './capacity/ledger.ts';
+import { Environments } from './environments/environments.ts';
 import { Garbage } from './garbage/garbage.ts';
 import type { MasterKeys } from './link/keys.ts';
 import { Links } from './link/links.ts';
@@ -59,6 +60,7 @@ export class Leading {
   readonly #admissionGate: AdmissionGate;
   readonly #garbage: Garbage;
   readonly #networkPolicies: NetworkPolicies;
+  readonly #environments: Environments;
   readonly #closing = new AbortController();
   #cutOff = false;
   /** True once the previous leader's last request is dead, and its effects have been read. */
@@ -108,6 +110,17 @@ export class Leading {
       random,
       log,
       intervalMs: options.garbageIntervalMs * 10,
+      signal: AbortSignal.any([signal, this.#closing.signal]),
+    });
+    this.#environments = new Environments({
+      api,
+      caches,
+      store: options.store,
+      clock,
+      random,
+      log,
+      installation: options.installation,
+      record: options.record,
       signal: AbortSignal.any([signal, this.#closing.signal]),
     });
     const effects: Effects = {
@@ -193,6 +206,7 @@ export class Leading {
 
   #settled(): void {
     this.#isSettled = true;
+    this.#environments.start();
     for (const key of this.#options.caches.keys()) this.#queue.add(key);
   }
 
@@ -217,6 +231,7 @@ export class Leading {
     this.#ledger.sessionChanged(key);
     this.#queue.add(key);
     this.#garbage.sessionChanged(key);
+    this.#environments.sessionChanged(key);
   }
 
   podChanged(pod: StoredPod, gone: boolean): void {
@@ -227,6 +242,7 @@ export class Leading {
   classChanged(name: string): void {
     this.#ledger.limitsChanged();
     this.#networkPolicies.classChanged(name);
+    this.#environments.classChanged(name);
     for (const session of this.#options.caches.allSessions()) {
       if (session.spec.class === name) this.sessionChanged(`${session.metadata.namespace}/${session.metadata.name}`);
     }
@@ -234,6 +250,10 @@ export class Leading {
 
   networkPolicyChanged(namespace: string, name: string): void {
     this.#networkPolicies.policyChanged(namespace, name);
+  }
+
+  environmentChanged(namespace: string, name: string): void {
+    this.#environments.changed(namespace, name);
   }
 
   /** Reconciles sessions of classes that select or limit namespaces by labels. */
@@ -252,7 +272,9 @@ export class Leading {
   async stop(graceMs: number): Promise<boolean> {
     this.#closing.abort(new Error('the controller is stopping'));
     this.#ledger.close();
-    await Promise.all([this.#queue.stop(graceMs), this.#garbage.stop(graceMs), this.#networkPolicies.stop(graceMs)]);
+    await Promise.all(
+      [this.#queue, this.#garbage, this.#networkPolicies, this.#environments].map((each) => each.stop(graceMs)),
+    );
     this.#links.closeAll();
     return this.#isOpen && !this.#cutOff;
   }

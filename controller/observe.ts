@@ -58,6 +58,7 @@ export function assess(
     approvals: turns.flatMap(({ metadata }) => caches.approvalsNaming(namespace, metadata.name)),
     class: sessionClass,
     agentFiles: filesOf(effects, session, sessionClass),
+    environment: session.spec.environment && caches.environment(namespace, session.spec.environment.name),
     ...(namespaceLabels ? { namespaceLabels } : {}),
     pod,
     strays: pods.filter((other) => other !== pod),

@@ -253,7 +253,7 @@ export class Reconciler {
         attempt.turn = undefined;
         // The write that owns an incarnation is the one write of the session in this reconcile.
         if (action.do === 'OwnIncarnation') return { kind: 'EventFollows' };
-        if (action.do === 'Bind' && memory.incarnation.filesLost) return { kind: 'DecideAgain' };
+        if (action.do === 'Bind' && memory.incarnation.contentsLost) return { kind: 'DecideAgain' };
         if (action.do === 'CreateFirstTurn' && memory.firstTurnProblem && !knewProblem) return { kind: 'DecideAgain' };
       }
     } catch (error) {

@@ -121,6 +121,8 @@ export class Cluster {
       env: {
         BERTH_RUNNER_IMAGE: RUNNER_IMAGE,
         BERTH_PYTHON_RUNNER_IMAGE: RUNNER_IMAGE,
+        BERTH_UV: process.env.BERTH_UV ?? 'uv',
+        BERTH_BUILDER: join(REPOSITORY, 'runner', 'environment', 'build.py'),
         BERTH_IMAGES_ARE_PROGRAMS: 'true',
         BERTH_HEALTH_HOST: '127.0.0.1',
       },

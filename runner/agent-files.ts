@@ -31,7 +31,7 @@ export async function unpackAgentFiles(directory: string, archives: readonly Buf
 }
 
 /** Reports whether a link leads to a path below the root, judged by its text alone. */
-function staysInside(path: string, target: string): boolean {
+export function staysInside(path: string, target: string): boolean {
   if (posix.isAbsolute(target)) return false;
   const end = posix.join(posix.dirname(path), target);
   return end !== '..' && !end.startsWith('../');

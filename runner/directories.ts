@@ -10,6 +10,8 @@ export interface Directories {
   state: string;
   /** BERTH_AGENT_DIR: the agent's files, which exists only if the agent has some. */
   agent: string;
+  /** The Python environment, which exists only if the session has one. */
+  environment: string;
   /** The working directory, unless the agent names its own. */
   work: string;
   /** Directory for temporary files, also HOME. */
@@ -26,6 +28,7 @@ export function directoriesUnder(localRoot: string | undefined): Directories {
   return {
     state: join(root, 'state'),
     agent: join(root, 'agent'),
+    environment: join(root, 'environment'),
     work: join(root, 'work'),
     tmp: localRoot ? join(localRoot, 'tmp') : '/tmp',
     secrets: join(localRoot ?? '/', SECRETS_DIRECTORY),

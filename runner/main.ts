@@ -16,6 +16,7 @@ import { listenForAgent } from './agent-socket/socket.ts';
 import { directoriesUnder, located, makeDirectories, socketPath } from './directories.ts';
 import { together } from './drivers/drain.ts';
 import { makeDriver } from './drivers/make.ts';
+import { binOf, unpackEnvironment } from './environment/environment.ts';
 import { isHardened } from './hardening.ts';
 import { ContainerMemory } from './limits/container-memory.ts';
 import { Meter } from './limits/meter.ts';
@@ -70,11 +71,21 @@ function start(): void {
     const patterns = (bind.redact ?? []).map((source) => new Pattern(source));
     const hidden = hiddenBy({ values: secrets.values(), parts, patterns, heuristics: bind.heuristics });
     const hasFiles = bind.files !== undefined;
-    const facts = { name: session.name, uid: session.uid, incarnation, agent, secrets, hidden, hasFiles };
+    const facts = {
+      name: session.name,
+      uid: session.uid,
+      incarnation,
+      agent,
+      secrets,
+      hidden,
+      hasFiles,
+      hasEnvironment: bind.environment !== undefined,
+    };
     const work = mountPath ? locate(mountPath) : bind.files ? directories.agent : directories.work;
     const own = { ...directories, work };
     const tools = findTools(here);
-    const path = [environment.PATH ?? '/usr/local/bin:/usr/bin:/bin', ...tools].join(':');
+    const imagePath = environment.PATH ?? '/usr/local/bin:/usr/bin:/bin';
+    const path = [...(bind.environment ? [binOf(directories.environment)] : []), imagePath, ...tools].join(':');
     const { limits = { required: false } } = bind;
     const meter = new Meter({ limits, memory, together: agent.driver !== 'Tools', clock });
     const start = meter.wrap(startProcess(limits));
@@ -83,9 +94,12 @@ function start(): void {
       meter,
       state: {
         pack: async (maxBytes = persistence?.maxStateBytes) =>
-          persistence?.state === false ? NO_STATE : packDirectory(directories.state, maxBytes),
+          persistence?.state === false
+            ? NO_STATE
+            : packDirectory(directories.state, maxBytes, persistence?.maxPackedBytes),
         unpack: (packed, digest) => unpackDirectory(directories.state, packed, digest),
       },
+      unpackEnvironment: (archive) => unpackEnvironment(directories.environment, archive, imagePath),
       unpackFiles: (archives) => unpackAgentFiles(directories.agent, archives),
       secrets: hidden,
       ...(short && { shortSecrets: short }),

@@ -19,6 +19,8 @@ export interface Equipment {
   state: StateDirectory;
   /** Fills the directory of the agent's files; throws an Error that names what was wrong. */
   unpackFiles: (archives: readonly Buffer[]) => Promise<void>;
+  /** Fills the directory of the Python environment; throws an Error that names what was wrong. */
+  unpackEnvironment: (archive: { packed: Buffer; digest: string }) => Promise<void>;
   /** Texts and patterns to hide. */
   secrets: Hidden;
   shortSecrets?: Bound['shortSecrets'];
@@ -127,6 +129,8 @@ export class Runner {
         return session.restore(control.message, control.binary, refuseLater);
       case 'files':
         return session.files(control.message, control.binary, refuseLater);
+      case 'environment':
+        return session.environment(control.message, control.binary, refuseLater);
       case 'turn':
       case 'approval':
         return session.turn(control.message, refuseLater);
@@ -179,7 +183,7 @@ export class Runner {
     const { clock, random, writeText, equip } = this.#options;
     const keys = keysOf(bind);
     const address = { session: bind.session.uid, incarnation: bind.incarnation };
-    const { driver, meter, state, unpackFiles, secrets, shortSecrets, containment, hardened } = equip(bind);
+    const { shortSecrets, containment, hardened, ...equipment } = equip(bind);
     const write = (text: string) => this.#write(text);
     const sender = new FrameSender({ ...address, boot: this.#boot, key: keys.up, random, write });
     this.#control.bound({ ...address, key: keys.down }, position);
@@ -187,18 +191,14 @@ export class Runner {
     const facts = { runnerVersion: VERSION, protocol: PROTOCOL_VERSION, containment, hardened };
     this.#bound = { ...facts, ...(shortSecrets && { shortSecrets }) };
     this.#session = new BoundSession(bind, {
-      driver,
-      meter,
+      ...equipment,
       sender,
-      state,
-      unpackFiles,
       stateKey: { session: bind.session.uid, keyId: bind.state.keyId, key: keys.state },
-      secrets,
       write: writeText,
       clock,
       random,
     });
-    this.#options.onSession?.(this.#session, secrets);
+    this.#options.onSession?.(this.#session, equipment.secrets);
     this.#sayBound();
   }
 

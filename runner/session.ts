@@ -3,6 +3,7 @@ import type {
   Bind,
   CancelTurn,
   ControlMessages,
+  EnvironmentArchive,
   Pong,
   RefusalCode,
   Restore,
@@ -45,6 +46,9 @@ export class BoundSession {
   /** True once the agent's files are in their place, or being unpacked. */
   #hasAllFiles: boolean;
   #hasFiles: boolean;
+  /** True once the environment has arrived, and then once it is unpacked. */
+  #environmentArrived: boolean;
+  #hasEnvironment: boolean;
   /** Told to the agent until an agent has started. */
   #restored: Bind['restored'];
   #current: TurnRun | undefined;
@@ -63,6 +67,8 @@ export class BoundSession {
     this.#isRestored = bind.restores === undefined;
     this.#hasAllFiles = bind.files === undefined;
     this.#hasFiles = bind.files === undefined;
+    this.#environmentArrived = bind.environment === undefined;
+    this.#hasEnvironment = bind.environment === undefined;
     this.#restored = bind.restored;
     this.#lastActivity = surroundings.clock.monotonic();
   }
@@ -108,6 +114,32 @@ export class BoundSession {
       } catch (error) {
         this.#hasAllFiles = false;
         refuse(refusal('FilesFailed', (error as Error).message));
+      }
+    });
+    return undefined;
+  }
+
+  /** Takes the archive of the environment, and unpacks it. */
+  environment({ digest }: EnvironmentArchive, sealed: Buffer, refuse: Refuse): Refusal | undefined {
+    const expected = this.bind.environment;
+    if (!expected) return refusal('AlreadyDone', 'the session was bound without an environment');
+    if (this.#environmentArrived) return undefined;
+    if (digest !== expected.digest) {
+      return refusal('EnvironmentFailed', `the session was bound to the environment ${expected.digest}`);
+    }
+    this.#environmentArrived = true;
+    this.#queue(async () => {
+      try {
+        const { session, keyId, key } = expected;
+        const packed = openState(Buffer.from(key, 'base64'), sealed, { session, keyId });
+        if (!packed)
+          throw new Error(`the environment is not sealed with the key ${keyId} of the session that built it`);
+        await this.#surroundings.unpackEnvironment({ packed, digest });
+        this.#hasEnvironment = true;
+      } catch (error) {
+        this.#environmentArrived = false;
+        const mismatches = (error as { code?: string }).code === 'EnvironmentMismatch';
+        refuse(refusal(mismatches ? 'EnvironmentMismatch' : 'EnvironmentFailed', (error as Error).message));
       }
     });
     return undefined;
@@ -255,6 +287,11 @@ export class BoundSession {
     if (!this.#hasFiles) {
       if (this.#current === run) this.#current = undefined;
       refuse(refusal('NotRestored', 'the files of agent.files have to arrive first'));
+      return;
+    }
+    if (!this.#hasEnvironment) {
+      if (this.#current === run) this.#current = undefined;
+      refuse(refusal('NotRestored', 'the environment has to arrive first'));
       return;
     }
     try {

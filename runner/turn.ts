@@ -23,6 +23,7 @@ export interface TurnSurroundings extends FrameSurroundings {
   driver: Driver;
   meter: Meter;
   unpackFiles: (archives: readonly Buffer[]) => Promise<void>;
+  unpackEnvironment: (archive: { packed: Buffer; digest: string }) => Promise<void>;
 }
 
 /** Key of a leg. An attempt at a turn consists of legs: one up to its first question, and one from each decision on. */

@@ -1,5 +1,6 @@
 import { collectionPath } from '../../core/kube/paths.ts';
-import { sessions, turns } from '../../core/resources/kinds.ts';
+import { environments, sessions, turns } from '../../core/resources/kinds.ts';
+import { LABEL_ENVIRONMENT } from '../../core/resources/names.ts';
 import type { Cli, ClusterFlags } from '../cli.ts';
 import { type Cluster, withCluster } from '../cluster.ts';
 import { formatObject, nameOf, table } from '../print.ts';
@@ -11,6 +12,8 @@ export interface ListFlags extends ClusterFlags {
   output?: 'json' | 'yaml' | 'wide' | 'name';
 }
 
+type Listed = 'sessions' | 'turns' | 'environments';
+
 /** The API server's answer to a request for a table: its columns are those that kubectl shows. */
 interface Table {
   columnDefinitions: { name: string; priority: number }[];
@@ -19,8 +22,8 @@ interface Table {
 
 const TABLE = 'application/json;as=Table;v=v1;g=meta.k8s.io';
 
-/** Lists sessions or turns. */
-export async function list(what: 'sessions' | 'turns', flags: ListFlags, cli: Cli): Promise<number> {
+/** Lists sessions, turns or Environments. Sessions that build Environments are left out unless a selector asks for them. */
+export async function list(what: Listed, flags: ListFlags, cli: Cli): Promise<number> {
   return withCluster(flags, cli, async (cluster) => {
     const { output } = flags;
     if (output === 'json' || output === 'yaml' || output === 'name') {
@@ -29,8 +32,8 @@ export async function list(what: 'sessions' | 'turns', flags: ListFlags, cli: Cl
       else await cli.out(await formatObject({ apiVersion: 'v1', kind: 'List', items: found }, output));
       return 0;
     }
-    const { namespace, query } = scope(flags, cluster);
-    const path = collectionPath(resourceOf(what), namespace);
+    const { namespace, query } = scope(what, flags, cluster);
+    const path = collectionPath(resourceOf(what) as typeof sessions, namespace);
     const answer = (await cluster.api.raw('GET', path, { query, accept: TABLE, signal: cli.interrupted })) as Table;
     if (answer.rows.length === 0) {
       cli.say(`no ${what}${flags.allNamespaces ? '' : ` in namespace ${cluster.namespace}`}`);
@@ -41,15 +44,16 @@ export async function list(what: 'sessions' | 'turns', flags: ListFlags, cli: Cl
   });
 }
 
-const resourceOf = (what: 'sessions' | 'turns') => (what === 'sessions' ? sessions : turns);
+const resourceOf = (what: Listed) => ({ sessions, turns, environments })[what];
 
-function scope({ allNamespaces, selector, session }: ListFlags, { namespace }: Cluster) {
+function scope(what: Listed, { allNamespaces, selector, session }: ListFlags, { namespace }: Cluster) {
   const fieldSelector = session === undefined ? undefined : `spec.session=${session}`;
-  return { namespace: allNamespaces ? undefined : namespace, query: { labelSelector: selector, fieldSelector } };
+  const labelSelector = selector ?? (what === 'sessions' ? `!${LABEL_ENVIRONMENT}` : undefined);
+  return { namespace: allNamespaces ? undefined : namespace, query: { labelSelector, fieldSelector } };
 }
 
-async function items(what: 'sessions' | 'turns', flags: ListFlags, cluster: Cluster, signal: AbortSignal) {
-  const { namespace, query } = scope(flags, cluster);
+async function items(what: Listed, flags: ListFlags, cluster: Cluster, signal: AbortSignal) {
+  const { namespace, query } = scope(what, flags, cluster);
   const { labelSelector, fieldSelector } = query;
   const found = await cluster.api.list(resourceOf(what) as typeof sessions, {
     signal,

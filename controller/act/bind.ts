@@ -1,11 +1,15 @@
-import { FILES_PROTOCOL, PROTOCOL_VERSION } from '../../core/frames/messages.ts';
+import { type Bind, ENVIRONMENT_PROTOCOL, FILES_PROTOCOL, PROTOCOL_VERSION } from '../../core/frames/messages.ts';
 import { stateKey } from '../../core/frames/seal.ts';
 import type { ConfigMap } from '../../core/kube/builtin.ts';
 import { isNotFound } from '../../core/kube/errors.ts';
 import { configMaps } from '../../core/kube/resources.ts';
 import type { AgentFile } from '../../core/resources/agent.ts';
+import type { EnvironmentArchive } from '../../core/resources/environment.ts';
+import { sessions } from '../../core/resources/kinds.ts';
 import { LABEL_AGENT_FILES } from '../../core/resources/names.ts';
+import type { Reason } from '../../core/resources/reasons.ts';
 import type { StateRef } from '../../core/resources/schema.ts';
+import { StoreMissingError } from '../../core/store/store.ts';
 import { noConfigMap } from '../settings/agent-files.ts';
 import type { Effective } from '../settings/effective.ts';
 import { AgentFilesError, fileArchives } from '../settings/file-archives.ts';
@@ -43,6 +47,11 @@ export async function bindRunner(context: ReconcileContext, settings: Effective)
     learn(memory, { fact: 'StartProblem', problem: { reason: 'ProtocolUnsupported', message } });
     return;
   }
+  if ((session.status?.environment || settings.builds) && protocol < ENVIRONMENT_PROTOCOL) {
+    const message = `The runner in image "${settings.image}" speaks protocol ${protocol}, which has no environments; use the image of this release.`;
+    learn(memory, { fact: 'StartProblem', problem: { reason: 'ProtocolUnsupported', message } });
+    return;
+  }
   const state = session.status?.state;
   const keyId = state?.keyId ?? effects.keys.current.id;
   const master = effects.keys.byId.get(keyId);
@@ -55,9 +64,17 @@ export async function bindRunner(context: ReconcileContext, settings: Effective)
   const { kept } = settings;
   const incarnation = session.status?.incarnation ?? 0;
   const workspaceReset = incarnation > 1 && !(kept.workspace && (await keepsWorkspace(context)));
-  const sealed = state ? await load(context, state) : undefined;
+  const sealed = state
+    ? await load(context, state, {
+        sessionUID: session.metadata.uid,
+        reason: 'StateUnavailable',
+        what: 'The stored state',
+      })
+    : undefined;
   const files = await agentFiles(context, settings.files, link.view.podUID);
   if (!files) return;
+  const environment = await environmentArchive(context, link.view.podUID);
+  if (environment === 'Unavailable') return;
   // A pod that never became one's own leaves nothing to be restored from.
   const ranBefore =
     session.status?.lastTurn !== undefined ||
@@ -80,22 +97,27 @@ export async function bindRunner(context: ReconcileContext, settings: Effective)
       ...(settings.redact.length > 0 ? { redact: settings.redact } : {}),
       ...(settings.heuristics === undefined ? {} : { heuristics: settings.heuristics }),
       ...(state ? { restores: { digest: state.digest, incarnation: state.incarnation, seq: state.seq } } : {}),
-      ...(kept.state && kept.maxStateBytes === undefined
+      ...(kept.state && kept.maxStateBytes === undefined && kept.maxPackedBytes === undefined
         ? {}
         : {
             persistence: {
               state: kept.state,
               ...(kept.maxStateBytes === undefined ? {} : { maxStateBytes: kept.maxStateBytes }),
+              ...(kept.maxPackedBytes === undefined ? {} : { maxPackedBytes: kept.maxPackedBytes }),
             },
           }),
+      ...(environment ? { environment: environment.bound } : {}),
       ...(kept.workspace ? { workspace: { mountPath: kept.workspace.mountPath } } : {}),
       ...(files.length > 0 ? { files: { due: true as const } } : {}),
       ...(incarnation > 1 && (ranBefore || state)
         ? { restored: { workspaceReset, note: restoreNote(kept, workspaceReset) } }
         : {}),
     },
-    state && sealed ? { digest: state.digest, keyId: state.keyId, sealed } : undefined,
-    files,
+    {
+      state: state && sealed ? { digest: state.digest, keyId: state.keyId, sealed } : undefined,
+      files,
+      environment: environment && { digest: environment.bound.digest, sealed: environment.sealed },
+    },
   );
   effects.log.info(
     { session: key, incarnation: session.status?.incarnation, restored: Boolean(state) },
@@ -123,7 +145,7 @@ async function agentFiles(
     });
     const problem = lostFiles(name, configMap, recorded.get(name));
     if (problem) {
-      learn(memory, { fact: 'FilesLost', podUID, problem });
+      learn(memory, { fact: 'ContentsLost', podUID, problem });
       // The watch may be behind, and the next incarnation would take the same again.
       await effects.caches.sawAgentFiles(configMap, signal);
       return undefined;
@@ -151,18 +173,72 @@ function lostFiles(name: string, configMap: ConfigMap | undefined, recorded: str
   };
 }
 
-/** Loads the state. A session does not start without it: the problem is shown while the load is retried. */
-async function load({ effects, world, memory, signal }: ReconcileContext, state: StateRef): Promise<Buffer> {
+/**
+ * The archive of the environment that the status records, as it was sealed by the session that built it. `Unavailable`: the
+ * memory has the reason.
+ */
+async function environmentArchive(
+  context: ReconcileContext,
+  podUID: string,
+): Promise<{ bound: NonNullable<Bind['environment']>; sealed: Buffer } | 'Unavailable' | undefined> {
+  const { effects, world, memory } = context;
+  const { environment } = world.session.status ?? {};
+  if (!environment) return undefined;
+  const { sessionUID, keyId, digest } = environment.archive;
+  const master = effects.keys.byId.get(keyId);
+  if (!master) {
+    const message = `The environment was sealed with master key "${keyId}", which the controller does not have; put it back into the Secret and restart the controller.`;
+    learn(memory, { fact: 'StartProblem', problem: { reason: 'StateKeyUnknown', message } });
+    return 'Unavailable';
+  }
+  const what = `The archive of environment "${environment.name}"`;
+  const sealed = await load(context, environment.archive, {
+    sessionUID,
+    reason: 'EnvironmentUnavailable',
+    what,
+  }).catch(async (error: unknown) => {
+    if (!(error instanceof StoreMissingError) || (await isBuildThere(context, environment.archive))) throw error;
+    return undefined;
+  });
+  if (!sealed) {
+    const message = `${what} is gone, as session "${environment.archive.session}", which built it, was deleted.`;
+    learn(memory, { fact: 'EnvironmentLost', build: sessionUID });
+    learn(memory, { fact: 'ContentsLost', podUID, problem: { reason: 'EnvironmentUnavailable', message } });
+    return 'Unavailable';
+  }
+  const key = stateKey(master, sessionUID).toString('base64');
+  return { bound: { digest, session: sessionUID, keyId, key }, sealed };
+}
+
+/** Asks the API server whether the session that built an environment still exists: with it goes its archive. */
+async function isBuildThere(
+  { effects, world, signal }: ReconcileContext,
+  { session, sessionUID }: EnvironmentArchive,
+): Promise<boolean> {
+  const { namespace } = world.session.metadata;
+  const found = await effects.api.get(sessions, { namespace, name: session }, { signal }).catch((error: unknown) => {
+    if (isNotFound(error)) return undefined;
+    throw error;
+  });
+  return found?.metadata.uid === sessionUID;
+}
+
+/** Loads a sealed state. A session does not start without it: the problem is shown while the load is retried. */
+async function load(
+  { effects, world, memory, signal }: ReconcileContext,
+  state: StateRef,
+  { sessionUID, reason, what }: { sessionUID: string; reason: Reason; what: string },
+): Promise<Buffer> {
   if (state.inline !== undefined) return Buffer.from(state.inline, 'base64');
-  const { uid, namespace } = world.session.metadata;
+  const { namespace } = world.session.metadata;
   const { incarnation, seq } = state;
   try {
-    const key = { sessionUID: uid, namespace, incarnation, seq, kind: 'State' as const };
+    const key = { sessionUID, namespace, incarnation, seq, kind: 'State' as const };
     const deadline = effects.clock.now() + timeoutMs('persist', world.session.spec, world.class);
     return await boundedWait({ effects, deadline, signal }, (waiting) => effects.store.get(key, waiting));
   } catch (error) {
-    const message = `The stored state cannot be read: ${(error as Error).message}`;
-    if (!signal.aborted) learn(memory, { fact: 'StartProblem', problem: { reason: 'StateUnavailable', message } });
+    const message = `${what} cannot be read: ${(error as Error).message}`;
+    if (!signal.aborted) learn(memory, { fact: 'StartProblem', problem: { reason, message } });
     throw error;
   }
 }

@@ -3,6 +3,7 @@ import { sessions } from '../../core/resources/kinds.ts';
 import { podName } from '../../core/resources/names.ts';
 import type { SessionStatus } from '../../core/resources/session.ts';
 import type { Ledger } from '../capacity/ledger.ts';
+import { environmentOf } from '../settings/environment.ts';
 import { withCondition } from '../status/conditions.ts';
 import { learn } from '../world/learn.ts';
 import type { World } from '../world/world.ts';
@@ -77,13 +78,11 @@ export function isRefusal(error: unknown): boolean {
   return isTooLarge(error) || (error instanceof ApiError && error.code < 500 && error.code !== 408);
 }
 
-function owned(
-  { session, class: sessionClass, agentFiles, now }: World,
-  incarnation: number,
-  pod: string,
-): SessionStatus {
-  const { podUID: _p, queue: _q, currentTurn: _c, agentFiles: _f, ...rest } = session.status ?? {};
+function owned(world: World, incarnation: number, pod: string): SessionStatus {
+  const { session, class: sessionClass, agentFiles, now } = world;
+  const { podUID: _p, queue: _q, currentTurn: _c, agentFiles: _f, environment: _e, ...rest } = session.status ?? {};
   const files = [...(agentFiles ?? [])].map(([configMap, digest]) => ({ configMap, digest }));
+  const found = environmentOf(world, sessionClass?.spec.runner ?? 'Embedded');
   const generation = session.metadata.generation;
   const admitted = {
     status: 'True',
@@ -105,6 +104,7 @@ function owned(
     podName: pod,
     conditions,
     ...(files.length > 0 ? { agentFiles: files } : {}),
+    ...(found && 'taken' in found ? { environment: found.taken } : {}),
     ...(sessionClass?.metadata.generation ? { classGeneration: sessionClass.metadata.generation } : {}),
   };
 }

@@ -9,9 +9,12 @@ import type { KubeApi, KubeObject, ListOptions, Stored } from '../../core/kube/t
 import {
   type Approval,
   approvals,
+  type Environment,
+  environments,
   type Session,
   type SessionClass,
   type StoredApproval,
+  type StoredEnvironment,
   type StoredSession,
   type StoredSessionClass,
   type StoredTurn,
@@ -64,6 +67,10 @@ export interface Caches {
   agentFiles(namespace: string, configMap: string): string | undefined;
   /** Takes what a live read of a ConfigMap has shown; undefined: it is not there, which takes a list of all to know. */
   sawAgentFiles(configMap: Stored<ConfigMap> | undefined, signal: AbortSignal): Promise<void>;
+  /** An Environment, or that there is none; undefined while Environments have not been read, or may not be. */
+  environment(namespace: string, name: string): StoredEnvironment | 'Missing' | undefined;
+  allEnvironments(): StoredEnvironment[];
+  sawEnvironment(object: StoredEnvironment): void;
   /** Labels of a Namespace; undefined while unknown. */
   namespaceLabels(name: string): Readonly<Record<string, string>> | undefined;
   /**
@@ -112,6 +119,8 @@ export interface CachesOptions {
   /** Called when a class was created, changed or deleted. */
   onClass(name: string): void;
   onNetworkPolicy(namespace: string, name: string): void;
+  /** Called when an Environment was created, changed or deleted. */
+  onEnvironment(namespace: string, name: string): void;
   /** Called when labels of namespaces may have changed. */
   onNamespaces(): void;
 }
@@ -229,7 +238,7 @@ function responseFacts(response: unknown): Pick<CachedApproval, 'responseBytes' 
   return { responseBytes: response === undefined ? 0 : jsonBytes(response) };
 }
 
-/** Longest wait for the first list of ConfigMaps: the right to read them may be missing. */
+/** Longest wait for the first lists of ConfigMaps and Environments: the right to read them may be missing. */
 const FILES_PATIENCE_MS = 5_000;
 
 /** Metadata of a ConfigMap that is cached. */
@@ -331,6 +340,10 @@ export function informerCaches(options: CachesOptions): Caches {
         unreadable: ({ metadata }) => ({ metadata, digest: '' }),
       })
     : undefined;
+  const environmentInformer = new Informer<Environment>({
+    ...{ api, clock, random, log, ...(namespaces ? { namespaces } : {}) },
+    resource: environments,
+  });
   const classInformer = new Informer<SessionClass>({ api, clock, random, log, resource: sessionclasses });
   const policyInformer = new Informer<NetworkPolicy>({
     ...common,
@@ -338,7 +351,7 @@ export function informerCaches(options: CachesOptions): Caches {
     labelSelector: OUR_POLICIES,
     transform: (policy) => ({ ...policy, metadata: slimMeta(policy) }),
   });
-  // The files' informer is left out, as its right may be missing: only sessions with files wait for it.
+  // The informers of files and environments are left out, as their right or kind may be missing: only sessions with them wait.
   const all = [sessionInformer, turnInformer, approvalInformer, podInformer, classInformer, policyInformer];
   const closedBy = (namespace: string) => all.find((informer) => informer.closed(namespace))?.closed(namespace);
   // Namespace labels matter to few classes: only sessions of those wait for them.
@@ -378,6 +391,13 @@ export function informerCaches(options: CachesOptions): Caches {
     }
   };
   fileInformer?.addHandler({ add: onFiles, update: onFiles, delete: onFiles });
+  const onEnvironment = ({ metadata: { namespace, name } }: StoredEnvironment) => {
+    options.onEnvironment(namespace, name);
+    for (const session of sessionInformer.list()) {
+      if (session.metadata.namespace === namespace && session.spec.environment?.name === name) onSession(session);
+    }
+  };
+  environmentInformer.addHandler({ add: onEnvironment, update: onEnvironment, delete: onEnvironment });
   const onClass = ({ metadata }: KubeObject) => options.onClass(metadata.name);
   classInformer.addHandler({ add: onClass, update: onClass, delete: onClass });
 
@@ -410,6 +430,12 @@ export function informerCaches(options: CachesOptions): Caches {
     },
     knowsAgentFiles: (namespace) => fileInformer?.isSynced === true && !fileInformer.closed(namespace),
     agentFiles: (namespace, configMap) => fileInformer?.get(namespace, configMap)?.digest,
+    environment: (namespace, name) => {
+      if (!environmentInformer.isSynced || environmentInformer.closed(namespace)) return undefined;
+      return environmentInformer.get(namespace, name) ?? 'Missing';
+    },
+    allEnvironments: () => environmentInformer.list(),
+    sawEnvironment: (object) => environmentInformer.apply(object),
     namespaceLabels: (name) => labels.of(name),
     staleness: (namespace) =>
       Math.max(
@@ -446,16 +472,20 @@ export function informerCaches(options: CachesOptions): Caches {
     start: () => {
       for (const informer of all) informer.start();
       fileInformer?.start();
+      environmentInformer.start();
       nodes?.start();
       labels.start();
     },
     synced: async (signal) => {
       await Promise.all(all.map((informer) => informer.synced(signal)));
-      if (!fileInformer || fileInformer.isSynced) return;
-      // A session whose files are not known yet would lose its position in the queue.
+      const late = [fileInformer, environmentInformer].filter((informer) => informer && !informer.isSynced);
+      if (late.length === 0) return;
+      // A session whose files or environment are not known yet would lose its position in the queue.
       const over = new AbortController();
       const patience = pause(clock, FILES_PATIENCE_MS, AbortSignal.any([signal, over.signal]));
-      await Promise.race([fileInformer.synced(signal), patience]).finally(() => over.abort());
+      await Promise.race([Promise.all(late.map((informer) => informer?.synced(signal))), patience]).finally(() =>
+        over.abort(),
+      );
     },
     stop: async () => {
       await Promise.all([
@@ -463,6 +493,7 @@ export function informerCaches(options: CachesOptions): Caches {
         labels.stop(),
         nodes?.stop(),
         fileInformer?.stop(),
+        environmentInformer.stop(),
       ]);
     },
   };

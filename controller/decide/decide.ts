@@ -1,6 +1,7 @@
 import type { SessionStatus } from '../../core/resources/session.ts';
 import { missingFiles } from '../settings/agent-files.ts';
 import { effective, isProblem } from '../settings/effective.ts';
+import { environmentOf } from '../settings/environment.ts';
 import { isRunnerless } from '../settings/runnerless.ts';
 import { ownTurns } from '../world/own-turns.ts';
 import type { World } from '../world/world.ts';
@@ -13,7 +14,7 @@ import { leave } from './policies/deletion.ts';
 import { deletionPending } from './policies/deletion-pending.ts';
 import { expire } from './policies/expiry.ts';
 import { lifetime } from './policies/lifetime.ts';
-import { gone, lostFiles, over, silent, strays } from './policies/pod.ts';
+import { gone, lostContents, over, silent, strays } from './policies/pod.ts';
 import { read, run, stop, unwantedPod } from './policies/runnerless.ts';
 import { cancel, collect, overdue, unwanted } from './policies/running.ts';
 import { admit, bind, connect, create, dispatch, restore } from './policies/start.ts';
@@ -72,7 +73,7 @@ const policies: readonly Entry[] = [
   { policy: overdue, only: 'WithRunner' }, // a turn that did not end when it was told to costs its pod
   { policy: unwanted, only: 'WithRunner' }, // a pod that nothing is left for goes before it is waited for
   { policy: unwantedPod, only: 'Runnerless' }, // a runnerless pod serves one turn
-  { policy: lostFiles, only: 'WithRunner' }, // a runner that cannot be given its files is not waited for
+  { policy: lostContents, only: 'WithRunner' }, // a runner that cannot be given its files is not waited for
   { policy: silent, only: 'WithRunner' }, // a runner that does not answer cannot be asked to suspend
   { policy: slowStart }, // a pod that does not start fails what waits for it
   { policy: connect, only: 'WithRunner', deletion: 'Applies' }, // a runner can deliver and be asked only over its link, under deletion too
@@ -136,10 +137,12 @@ function isUnwritten(action: Action, { session }: World, { podUID }: SessionStat
 }
 
 /** The session's settings. Without a pod, files of its agent that are missing are a problem like any other with them. */
-function settingsOf({ session, class: sessionClass, installation, namespaceLabels, agentFiles }: World) {
+function settingsOf(world: World) {
+  const { session, class: sessionClass, installation, namespaceLabels, agentFiles } = world;
   const settings = effective(session, sessionClass, installation, namespaceLabels);
   if (isProblem(settings) || session.status?.podName) return settings;
-  return missingFiles(settings.files, agentFiles) ?? settings;
+  const found = environmentOf(world, settings.runner);
+  return missingFiles(settings.files, agentFiles) ?? (found && 'problem' in found ? found.problem : settings);
 }
 
 /** The policies that apply to such a session, in their order. */

@@ -14,6 +14,14 @@ import type { MasterKeys } from './keys.ts';
 import { Resend } from './resend.ts';
 import * as after from './view.ts';
 
+/** What a runner is given with its binding. */
+export interface Contents {
+  state?: { digest: string; keyId: string; sealed: Buffer } | undefined;
+  /** Archives of the agent's files. */
+  files?: readonly Buffer[];
+  environment?: { digest: string; sealed: Buffer } | undefined;
+}
+
 export interface LinkOptions {
   api: Pick<KubeApi, 'attach'>;
   clock: Clock;
@@ -142,20 +150,17 @@ export class Link {
    * Answers `ready` of an unbound runner; `restore` follows at once where there is a state. Repeated for a bound runner
    * that lacks its whole state, as its refusal shows; the suspension that it refused meanwhile is asked for again.
    */
-  bind(
-    bind: Omit<Bind, 'keys'>,
-    sealedState?: { digest: string; keyId: string; sealed: Buffer },
-    files: readonly Buffer[] = [],
-  ): void {
+  bind(bind: Omit<Bind, 'keys'>, { state, files = [], environment }: Contents = {}): void {
     const begun = this.#binding.begin();
     if (!begun) return;
     const { boot, keys } = begun;
     this.#view = after.bindSent(this.#view, latestTime(this.#options.clock));
     this.#attachment.write(bindText(boot, this.#position(), { ...bind, keys }));
-    if (sealedState) {
-      const { sealed, ...facts } = sealedState;
+    if (state) {
+      const { sealed, ...facts } = state;
       this.#send('restore', facts, sealed);
     }
+    if (environment) this.#send('environment', { digest: environment.digest }, environment.sealed);
     const version = files.length > 0 ? versionOf(files) : '';
     for (const [index, archive] of files.entries()) {
       this.#send('files', { version, index, count: files.length }, archive);

@@ -1,6 +1,6 @@
 import type { Container, Pod } from '../../core/kube/builtin.ts';
 import { NODE_FLAGS } from '../../core/program/node-flags.ts';
-import { BRINGER, INJECTOR, RUNNER_DIRECTORY } from '../../core/resources/names.ts';
+import { BRINGER, BUILDER, BUILDER_DIRECTORY, INJECTOR, RUNNER_DIRECTORY } from '../../core/resources/names.ts';
 
 const VOLUME = 'runner';
 const LIBRARIES = `${RUNNER_DIRECTORY}/lib`;
@@ -46,7 +46,7 @@ export function withRunner(pod: Pod, runnerImage: string): Pod {
     ...pod,
     spec: {
       ...pod.spec,
-      initContainers: [injector],
+      initContainers: [...(pod.spec.initContainers ?? []), injector],
       containers: [
         {
           ...session,
@@ -62,6 +62,29 @@ export function withRunner(pod: Pod, runnerImage: string): Pod {
         ...others,
       ],
       volumes: [...(pod.spec.volumes ?? []), { name: VOLUME, emptyDir: {} }],
+    },
+  };
+}
+
+/** Adds uv and Berth's builder, copied out of the runner image with Python, to the pod of a build. */
+export function withBuilder(pod: Pod, image: string): Pod {
+  const [session, ...others] = pod.spec.containers as [Container, ...Container[]];
+  const bringer: Container = {
+    name: BUILDER,
+    image,
+    command: ['/opt/berth/uv/bring', BUILDER_DIRECTORY],
+    ...(session.resources ? { resources: session.resources } : {}),
+    ...(session.securityContext ? { securityContext: session.securityContext } : {}),
+    volumeMounts: [{ name: BUILDER, mountPath: BUILDER_DIRECTORY }],
+  };
+  const mount = { name: BUILDER, mountPath: BUILDER_DIRECTORY, readOnly: true };
+  return {
+    ...pod,
+    spec: {
+      ...pod.spec,
+      initContainers: [...(pod.spec.initContainers ?? []), bringer],
+      containers: [{ ...session, volumeMounts: [...(session.volumeMounts ?? []), mount] }, ...others],
+      volumes: [...(pod.spec.volumes ?? []), { name: BUILDER, emptyDir: {} }],
     },
   };
 }

@@ -16,7 +16,7 @@ import {
 } from '../../core/resources/names.ts';
 import type { Effective } from '../settings/effective.ts';
 import type { CachedSession } from '../world/world.ts';
-import { withRunner } from './injection.ts';
+import { withBuilder, withRunner } from './injection.ts';
 
 /** Grace period of the pod: long enough for a runner to stop its agent and say `bye`. */
 const GRACE_SECONDS = 10;
@@ -108,7 +108,8 @@ export function sessionPod(session: CachedSession, incarnation: number, settings
       ],
     },
   };
-  return settings.runner === 'Injected' ? withRunner(pod, settings.runnerImage) : pod;
+  const built = settings.builds && settings.builderImage ? withBuilder(pod, settings.builderImage) : pod;
+  return settings.runner === 'Injected' ? withRunner(built, settings.runnerImage) : built;
 }
 
 /** Volume of Secret files, readable by the pod's own group: the files belong to root. */

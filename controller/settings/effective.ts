@@ -1,10 +1,12 @@
 import type { Limits } from '../../core/frames/messages.ts';
 import { notAllowed } from '../../core/resources/allowed.ts';
 import type { StoredSessionClass } from '../../core/resources/kinds.ts';
+import { MAX_ENVIRONMENT_BYTES } from '../../core/resources/limits.ts';
 import type { SessionClassSpec } from '../../core/resources/sessionclass.ts';
 import type { Heuristics } from '../../core/text/hidden.ts';
 import type { CachedSession, Installation, Problem } from '../world/world.ts';
 import { type AgentSettings, agentSettings } from './agent.ts';
+import { builderAgent } from './builder.ts';
 import { type ImageSettings, imageSettings } from './image.ts';
 import { selects } from './label-selector.ts';
 import { type Kept, keptOf, persistenceProblem } from './persistence.ts';
@@ -22,6 +24,8 @@ export interface Effective extends AgentSettings, ImageSettings {
   imagePullSecrets: { name: string }[];
   resources: Resources;
   kept: Kept;
+  /** The session builds an environment: its pod has uv. */
+  builds: boolean;
   template: PodTemplate;
   /** Limits of the agent's processes. */
   limits: Limits;
@@ -61,7 +65,9 @@ export function effective(
 
   const kept = keptOf(spec, sessionClass);
   const given = [...proxyVariables(allowed), ...workspaceVariables(kept.workspace)];
-  const run = agentSettings(spec.agent ?? {}, allowed.agent ?? {}, given, allowed.runner);
+  const run = spec.build
+    ? agentSettings({}, builderAgent(allowed, installation), given, allowed.runner)
+    : agentSettings(spec.agent ?? {}, allowed.agent ?? {}, given, allowed.runner);
   if ('reason' in run) return { ...run, message: `${run.message} (class "${spec.class}")` };
   const image = imageSettings(spec, allowed, installation);
   if ('reason' in image) return { ...image, message: `${image.message} (class "${spec.class}")` };
@@ -71,7 +77,8 @@ export function effective(
     imagePullSecrets: allowed.imagePullSecrets ?? [],
     ...run,
     resources: resourcesOf(spec, allowed),
-    kept,
+    kept: spec.build ? { state: true, maxPackedBytes: MAX_ENVIRONMENT_BYTES } : kept,
+    builds: spec.build !== undefined,
     template: podTemplate(allowed),
     limits: limitsOf(run.agent.driver, allowed.sandbox),
     redact: allowed.redact ?? [],

@@ -9,16 +9,19 @@ export interface ImageSettings {
   markers: { start: string; end: string };
   /** The installation's runner image, from which Injected copies the runner. */
   runnerImage: string;
+  /** Image that uv is copied from; undefined where pods have the machine's own, or the installation has none. */
+  builderImage: string | undefined;
 }
 
 export const DEFAULT_MARKERS = { start: '<<<BERTH_RESULT_START>>>', end: '<<<BERTH_RESULT_END>>>' };
 
 /** The session's image, or the problem with it. Only Embedded has a default image, the one with the runner. */
 export function imageSettings(
-  { image: own }: CachedSession['spec'],
+  { image: own }: Pick<CachedSession['spec'], 'image'>,
   { runner, image: given, runnerImage: variant, resultMarkers: markers = DEFAULT_MARKERS }: SessionClassSpec,
   { runnerImage, pythonRunnerImage, imagesArePrograms }: Installation,
 ): ImageSettings | Problem {
+  const common = { runnerImage, markers, builderImage: imagesArePrograms ? undefined : pythonRunnerImage };
   const image = own ?? given ?? (variant === 'Python' ? pythonRunnerImage : undefined);
   if (runner === 'Embedded' && !image && variant === 'Python') {
     return {
@@ -27,7 +30,7 @@ export function imageSettings(
         'spec.runnerImage of the SessionClass: this installation has no runner image with Python; set BERTH_PYTHON_RUNNER_IMAGE of the controller, or spec.image of the class',
     };
   }
-  if (runner === 'Embedded') return { runner, image: image ?? runnerImage, runnerImage, markers };
+  if (runner === 'Embedded') return { ...common, runner, image: image ?? runnerImage };
   if (!image) {
     return {
       reason: 'ClassInvalid',
@@ -35,7 +38,6 @@ export function imageSettings(
     };
   }
   // Pods that are processes of this machine run its own programs, whatever the image.
-  if (runner === 'Injected' && imagesArePrograms)
-    return { runner: 'Embedded', image: runnerImage, runnerImage, markers };
-  return { runner, image, runnerImage, markers };
+  if (runner === 'Injected' && imagesArePrograms) return { ...common, runner: 'Embedded', image: runnerImage };
+  return { ...common, runner, image };
 }

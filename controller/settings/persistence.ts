@@ -18,6 +18,8 @@ export interface Kept {
   state: boolean;
   /** Maximum bytes of the uncompressed archive; absent: the most that Berth can store. */
   maxStateBytes?: number;
+  /** Maximum bytes of the compressed archive; absent: the usual limit. */
+  maxPackedBytes?: number;
   workspace?: Workspace;
 }
 

@@ -25,7 +25,10 @@ export function retention({ spec }: CachedSession, sessionClass: StoredSessionCl
   const ms = (text: string | undefined, days: number) => (text ? parseDuration(text) : days * DAY_MS);
   const history = { ...ofClass?.history, ...own('history') };
   return {
-    finishedMs: ms(own('ttlAfterFinished') ?? ofClass?.ttlAfterFinished, spec.turns === 'One' ? 1 : 7),
+    // The state of a build is the archive of an environment; see `environments/unused.ts`.
+    finishedMs: spec.build
+      ? Number.POSITIVE_INFINITY
+      : ms(own('ttlAfterFinished') ?? ofClass?.ttlAfterFinished, spec.turns === 'One' ? 1 : 7),
     suspendedMs: ms(own('ttlAfterSuspended') ?? ofClass?.ttlAfterSuspended, 30),
     history: { turns: history.turns ?? 100, bytes: history.bytes ? parseQuantity(history.bytes) : MiB },
   };

@@ -21,6 +21,8 @@ type SessionFact =
   | { fact: 'QueueWritten'; at: number }
   /** `at`: milliseconds since the epoch. */
   | { fact: 'FilesRead'; at: number }
+  /** `build`: uid of the session whose state the archive was. */
+  | { fact: 'EnvironmentLost'; build: string }
   | { fact: 'Succeeded' }
   | { fact: 'Failed'; failing: Failing | undefined }
   | { fact: 'TurnBroken'; turn: string; why: string }
@@ -34,7 +36,7 @@ type SessionFact =
 
 /** Fact about the present incarnation alone. */
 type IncarnationFact =
-  | { fact: 'FilesLost'; podUID: string; problem: Problem }
+  | { fact: 'ContentsLost'; podUID: string; problem: Problem }
   /** `problem` undefined: nothing keeps the pod from starting any more. */
   | { fact: 'StartProblem'; problem: Problem | undefined }
   /** `since`: milliseconds since the epoch, for the first failure. */
@@ -94,6 +96,8 @@ export function changes(memory: SessionMemory, fact: Fact): Partial<SessionMemor
       return { queueWrittenAt: fact.at };
     case 'FilesRead':
       return { filesReadAt: fact.at };
+    case 'EnvironmentLost':
+      return { lostEnvironment: fact.build };
     case 'Succeeded':
       return { failing: undefined };
     case 'Failed':
@@ -127,8 +131,8 @@ function ofIncarnation(memory: IncarnationMemory, fact: IncarnationFact): Incarn
       return { startProblem: fact.problem };
     case 'CreationFailed':
       return { startProblem: fact.problem, createFailingSince: memory.createFailingSince ?? fact.since };
-    case 'FilesLost':
-      return { filesLost: { podUID: fact.podUID, problem: fact.problem } };
+    case 'ContentsLost':
+      return { contentsLost: { podUID: fact.podUID, problem: fact.problem } };
     case 'PodCreated':
       return { startProblem: undefined, createFailingSince: undefined };
     case 'GoneConfirmed':

@@ -1,6 +1,12 @@
 import type { StoredPod } from '../../core/kube/builtin.ts';
 import type { ApprovalSpec } from '../../core/resources/approval.ts';
-import type { StoredApproval, StoredSession, StoredSessionClass, StoredTurn } from '../../core/resources/kinds.ts';
+import type {
+  StoredApproval,
+  StoredEnvironment,
+  StoredSession,
+  StoredSessionClass,
+  StoredTurn,
+} from '../../core/resources/kinds.ts';
 import type { Reason } from '../../core/resources/reasons.ts';
 import type { StateRef } from '../../core/resources/schema.ts';
 import type { TurnSpec, TurnStatus } from '../../core/resources/turn.ts';
@@ -61,6 +67,8 @@ export interface Installation {
   runnerImage: string;
   /** Runner image with Python; undefined where the installation has none. */
   pythonRunnerImage: string | undefined;
+  /** Paths in the pod of a build: uv, and the program that builds environments with it. */
+  builder: { uv: string; script: string };
   /** Pods are processes on this machine, as on the embedded cluster, so no runner has to be injected into an image. */
   imagesArePrograms: boolean;
   /** Milliseconds without an answer after which a pod counts as unresponsive. */
@@ -113,6 +121,8 @@ export interface SessionMemory {
   unsettledSince?: number | undefined;
   /** Last live read of the ConfigMaps that the cache does not show, milliseconds since the epoch. */
   filesReadAt?: number | undefined;
+  /** Uid of a build whose archive a runner of this session was to get and that is gone for good. */
+  lostEnvironment?: string | undefined;
   /** Last write of `status.queue`, milliseconds since the epoch. */
   queueWrittenAt?: number | undefined;
   /** Reconciles in a row that ended because somebody else had written the same object. */
@@ -129,8 +139,8 @@ export interface SessionMemory {
  * name their pod by its uid; they outlive it, as what it reported counts until the incarnation has been released.
  */
 export interface IncarnationMemory {
-  /** The pod whose runner cannot be given the files that the status records, as their ConfigMaps have changed. */
-  filesLost?: { podUID: string; problem: Problem } | undefined;
+  /** The pod whose runner cannot be given the files or the environment that the status records, as they are gone. */
+  contentsLost?: { podUID: string; problem: Problem } | undefined;
   /** The last rejected creation of the pod, or the problem that keeps its runner from being bound. */
   startProblem?: Problem | undefined;
   /** Time since which the creation of the pod has failed, milliseconds since the epoch. */
@@ -194,6 +204,8 @@ export interface World {
    * Undefined: ConfigMaps have not been read, or may not be.
    */
   agentFiles: ReadonlyMap<string, string> | undefined;
+  /** The Environment that the session names; undefined: it names none, or Environments have not been read. */
+  environment: StoredEnvironment | 'Missing' | undefined;
   /** Labels of the session's namespace, as far as known. */
   namespaceLabels?: Readonly<Record<string, string>>;
   /** The pod that status.podName names. */

@@ -21,6 +21,7 @@ const KINDS: Record<ControlKind, true> = {
   bind: true,
   restore: true,
   files: true,
+  environment: true,
   turn: true,
   approval: true,
   cancel: true,

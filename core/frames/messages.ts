@@ -10,12 +10,14 @@ import type { Heuristics } from '../text/hidden.ts';
  * Protocol version, raised when an older peer could misread a message. Controller and runner support a difference of
  * one.
  */
-export const PROTOCOL_VERSION = 2;
+export const PROTOCOL_VERSION = 3;
 /** First protocol version whose runners take the agent's files. */
 export const FILES_PROTOCOL = 2;
+/** First protocol version whose runners take a Python environment, and that can build one. */
+export const ENVIRONMENT_PROTOCOL = 3;
 
 /** Limit of a plain message. The sender refuses a larger one and the receiver drops it. */
-export const MAX_MESSAGE_BYTES = 64 * 1024 * 1024;
+export const MAX_MESSAGE_BYTES = 65 * 1024 * 1024;
 
 // ---------------------------------------------------------------------------------------------------------------- up
 
@@ -213,6 +215,8 @@ export type RefusalCode =
   | 'Malformed'
   | 'RestoreFailed'
   | 'FilesFailed'
+  | 'EnvironmentFailed'
+  | 'EnvironmentMismatch'
   | 'SnapshotFailed';
 
 export interface Bye {
@@ -332,9 +336,10 @@ export interface Bind {
   /** The state that a `restore` will bring; a turn before it is refused. Absent: the session has no state yet. */
   restores?: { digest: string; incarnation: number; seq: number };
   /**
-   * Storage of the state directory, and the maximum size of its archive. Absent: stored up to the largest message.
+   * Storage of the state directory, and the maximum size of its archive, plain and packed. Absent: stored up to the usual
+   * limits.
    */
-  persistence?: { state: boolean; maxStateBytes?: number };
+  persistence?: { state: boolean; maxStateBytes?: number; maxPackedBytes?: number };
   /** Patterns to hide besides the values of Secrets: core/text/pattern.ts. */
   redact?: string[];
   /** Scope in which text that looks like a secret is hidden. Absent: error texts and logs. */
@@ -347,12 +352,22 @@ export interface Bind {
   restored?: { workspaceReset: boolean; note: string };
   /** The agent's files, which `files` messages will bring; a turn before them is refused. Absent: it has none. */
   files?: { due: true };
+  /**
+   * The Python environment that an `environment` message will bring; a turn before it is refused. Its archive is the state
+   * of the session that has built it, sealed with that session's key. Absent: it has none.
+   */
+  environment?: { digest: string; session: string; keyId: string; key: string };
 }
 
 /** Facts of the sealed state; the sealed bytes are the message's binary part. */
 export interface Restore {
   digest: string;
   keyId: string;
+}
+
+/** The archive of the environment; the sealed bytes are the message's binary part. */
+export interface EnvironmentArchive {
+  digest: string;
 }
 
 /**
@@ -407,6 +422,7 @@ export interface ControlMessages {
   bind: Bind;
   restore: Restore;
   files: AgentFiles;
+  environment: EnvironmentArchive;
   turn: StartTurn;
   approval: ResumeTurn;
   cancel: CancelTurn;

@@ -170,6 +170,8 @@ const refused = z.object({
     'Malformed',
     'RestoreFailed',
     'FilesFailed',
+    'EnvironmentFailed',
+    'EnvironmentMismatch',
     'SnapshotFailed',
   ]),
   message: text(),

@@ -1,6 +1,7 @@
 import * as z from 'zod';
 import { approvalSpec } from './approval.ts';
 import { blobSpec } from './blob.ts';
+import { environmentSpec, environmentStatus } from './environment.ts';
 import { API_GROUP, API_VERSION } from './names.ts';
 import { rules } from './schema.ts';
 import { sessionSpec, sessionStatus } from './session.ts';
@@ -184,6 +185,41 @@ export const kinds: Kind[] = [
         description: 'Maximum number of sessions that have a pod at the same time',
       },
       age,
+    ],
+  },
+  {
+    kind: 'Environment',
+    plural: 'environments',
+    shortNames: ['pyenv'],
+    scope: 'Namespaced',
+    description: 'Python packages for the sessions that name it; built once when a session needs them.',
+    spec: environmentSpec,
+    status: environmentStatus,
+    rootRules: rules({
+      rule: "size(self.metadata.name) <= 63 && self.metadata.name.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?$')",
+      message: 'metadata.name must be a DNS label of at most 63 characters, for example my-tools',
+    }),
+    columns: [
+      { name: 'Phase', type: 'string', jsonPath: '.status.phase', description: 'What it is doing' },
+      { name: 'Reason', type: 'string', jsonPath: reasonOf('Ready'), description: 'Why it is ready or not' },
+      { name: 'Python', type: 'string', jsonPath: '.status.pythonVersion', description: 'The Python that it is for' },
+      { name: 'Bytes', type: 'integer', jsonPath: '.status.bytes', description: 'Its size on disk' },
+      age,
+      { name: 'Class', type: 'string', jsonPath: '.spec.class', description: 'The SessionClass', priority: 1 },
+      {
+        name: 'Build',
+        type: 'string',
+        jsonPath: '.status.build',
+        description: 'The session that builds it',
+        priority: 1,
+      },
+      {
+        name: 'Message',
+        type: 'string',
+        jsonPath: messageOf('Ready'),
+        description: 'The reason, in words',
+        priority: 1,
+      },
     ],
   },
   {

@@ -1,6 +1,7 @@
 import type { KubeObject, NamespacedObject, ObjectMeta, OwnerReference, Resource, Stored } from '../kube/types.ts';
 import type { ApprovalSpec } from './approval.ts';
 import type { BlobSpec } from './blob.ts';
+import type { EnvironmentSpec, EnvironmentStatus } from './environment.ts';
 import { API_GROUP, API_GROUP_VERSION, API_VERSION } from './names.ts';
 import type { SessionSpec, SessionStatus } from './session.ts';
 import type { SessionClassSpec } from './sessionclass.ts';
@@ -20,6 +21,10 @@ export interface Approval extends NamespacedObject {
 export interface SessionClass extends KubeObject {
   spec: SessionClassSpec;
 }
+export interface Environment extends NamespacedObject {
+  spec: EnvironmentSpec;
+  status?: EnvironmentStatus;
+}
 export interface Blob extends NamespacedObject {
   spec: BlobSpec;
 }
@@ -27,6 +32,7 @@ export type StoredSession = Stored<Session>;
 export type StoredTurn = Stored<Turn>;
 export type StoredApproval = Stored<Approval>;
 export type StoredSessionClass = Stored<SessionClass>;
+export type StoredEnvironment = Stored<Environment>;
 export type StoredBlob = Stored<Blob>;
 
 const resource = <T extends KubeObject>(plural: string, kind: string, namespaced: boolean): Resource<T> => ({
@@ -42,6 +48,7 @@ export const sessions = resource<Session>('sessions', 'Session', true);
 export const turns = resource<Turn>('turns', 'Turn', true);
 export const approvals = resource<Approval>('approvals', 'Approval', true);
 export const sessionclasses = resource<SessionClass>('sessionclasses', 'SessionClass', false);
+export const environments = resource<Environment>('environments', 'Environment', true);
 export const blobs = resource<Blob>('blobs', 'Blob', true);
 
 /** Returns an owner reference to the session; deleting the session deletes the object too. */

@@ -37,6 +37,8 @@ export const MAX_LOG_BYTES = 1 * MiB;
 export const MAX_INLINE_STATE_BYTES = 8 * KiB;
 /** Limit of a packed state. */
 export const MAX_STATE_BYTES = 32 * MiB;
+/** Limit of a packed Python environment. */
+export const MAX_ENVIRONMENT_BYTES = 64 * MiB;
 /** Limit of the binary content of one Blob: with base64 and metadata it stays below etcd's 1.5 MiB an object. */
 export const BLOB_CHUNK_BYTES = 512 * KiB;
 /** Limit of all Blobs of a cluster together, so that sessions cannot fill etcd (2 GiB by default). */

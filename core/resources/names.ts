@@ -17,6 +17,8 @@ export const LABEL_CLASS = 'berth.dev/class';
 export const LABEL_NETWORK = 'berth.dev/network';
 /** Label of ConfigMaps that Berth may read, with the value "true". */
 export const LABEL_AGENT_FILES = 'berth.dev/agent-files';
+/** Label of sessions that build an environment, with the beginning of its hash. */
+export const LABEL_ENVIRONMENT = 'berth.dev/environment-hash';
 export const LABEL_MANAGED_BY = 'app.kubernetes.io/managed-by';
 export const MANAGED_BY = 'berth';
 
@@ -38,6 +40,17 @@ export const ANNOTATION_BLOB_BYTES = 'berth.dev/blob-bytes';
 export const CONTAINER = 'session';
 /** Name of the init container that copies the runner into a pod of any image. */
 export const BRINGER = 'runner';
+
+/** Directory of a build's pod with uv and the program that uses it. */
+export const BUILDER_DIRECTORY = '/berth-uv';
+
+/** Name of the session that builds the environment of this hash; equal ones of a namespace are built once. */
+export function buildName(hash: string): string {
+  return `env-${hash.slice(0, 20)}`;
+}
+
+/** Name of the init container and the volume that bring uv into the pod of a build. */
+export const BUILDER = 'builder';
 
 /** Name of the pod of one incarnation: `s-<session uid>-<incarnation>`, so that the pod can be created only once. */
 export function podName(sessionUID: string, incarnation: number): string {

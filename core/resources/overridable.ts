@@ -17,6 +17,7 @@ export const OVERRIDABLE = [
   'agent.maxParallel',
   'agent.shell',
   'image',
+  'environment',
   'resources',
   'timeouts',
   'persistence',

@@ -66,6 +66,33 @@ export const reasons = {
   AgentFilesMissing:
     'A ConfigMap that agent.files names is not there, lacks the label berth.dev/agent-files: "true" or lacks a key; the message names it. The session starts once it is there.',
 
+  // Session: environment
+  EnvironmentNotReady:
+    'The Environment of spec.environment is not there or not built yet; the message says which. The session starts once it is ready, and holds no slot until then.',
+  EnvironmentFailed:
+    'The Environment of spec.environment cannot be built; the message has its reason. Correct it, and give the turn again.',
+  EnvironmentMismatch:
+    'The environment was built for another Python than the image of the session has; the message names both. Build one with the class and the image of the session.',
+  EnvironmentUnavailable:
+    'The archive of the environment cannot be read, so the session does not start; the message says why. Delete the session that built it, and it is built again.',
+
+  // Environment: Ready
+  NotBuilt: 'No session has needed the environment yet: it is built when one does.',
+  Building: 'A session builds the environment; its log says how far it is.',
+  BuildFailed: 'The build has failed; the message has its words.',
+  Unsolvable:
+    'No set of packages fits the requirements and the Python of the image; the message is the resolver’s own.',
+  IndexUnreachable:
+    'The package index cannot be reached or fails. The build is tried again, after longer and longer pauses. See whether the class’s network lets its pods reach the index.',
+  IndexRefused:
+    'The package index refuses the request (401 or 403). Correct the credentials of the class’s environments.',
+  HashMismatch: 'A package is not what its digest says: the index lies, or the requirement names another digest.',
+  PythonMissing: 'The image has another Python than spec.python asks for, or none.',
+  UvMissing: 'uv is not on the machine of the embedded cluster. Install it, or say in BERTH_UV where it is.',
+  RequirementInvalid: 'A requirement is not of the form name[extra] specifier; marker.',
+  CheckFailed: 'The packages do not fit each other, or the interpreter does not start with them.',
+  EnvironmentTooLarge: 'The environment is larger than 64 MiB packed; the message names its largest packages.',
+
   // Session: SecretsHidden
   SecretsHidden: 'All Secrets of the agent are long enough to be hidden in outputs.',
   SecretTooShort:

@@ -1,6 +1,6 @@
 import * as z from 'zod';
 import { DURATION_PATTERN } from './duration.ts';
-import { RUNNER_DIRECTORY, SECRETS_DIRECTORY } from './names.ts';
+import { BUILDER_DIRECTORY, RUNNER_DIRECTORY, SECRETS_DIRECTORY } from './names.ts';
 
 /** Schemas that the kinds share. Their descriptions become the CRD's and OpenAPI's. */
 
@@ -113,7 +113,7 @@ export const maxTimeouts = z.strictObject(
  * breaks the pod.
  */
 const TAKEN = [
-  ...['/berth', RUNNER_DIRECTORY, SECRETS_DIRECTORY, '/opt/berth', '/tmp'],
+  ...['/berth', BUILDER_DIRECTORY, RUNNER_DIRECTORY, SECRETS_DIRECTORY, '/opt/berth', '/tmp'],
   ...['/proc', '/sys', '/dev', '/etc', '/boot', '/run', '/var/run'],
   ...['/bin', '/sbin', '/lib', '/lib32', '/lib64', '/libx32'],
   ...['/usr/bin', '/usr/sbin', '/usr/lib', '/usr/lib32', '/usr/lib64', '/usr/libexec'],

@@ -1,10 +1,13 @@
 import * as z from 'zod';
 import { agent } from './agent.ts';
+import { environmentArchive } from './environment.ts';
 import { retention } from './retention.ts';
 import {
   anyJson,
   conditions,
   count,
+  digest,
+  dnsLabel,
   dnsSubdomain,
   observedGeneration,
   persistence,
@@ -82,6 +85,16 @@ export const sessionSpec = z
     input: anyJson()
       .optional()
       .describe('Input of a first turn that is created with the session. Any JSON, up to 128 KiB.'),
+    environment: z
+      .strictObject({ name: dnsLabel().describe('Its name, in the session’s namespace.') })
+      .optional()
+      .describe('An Environment: Python packages that the agent finds on its PATH. Taken with each incarnation.'),
+    build: z
+      .enum(['Environment'])
+      .optional()
+      .describe(
+        'Environment: the session builds Python packages, which its input names, and runs no agent of yours. Set by Berth. Cannot change.',
+      ),
     requester: z.string().min(1).max(512).optional().describe('Who created the session; the HTTP API sets this.'),
   })
   .meta(
@@ -105,6 +118,16 @@ export const sessionSpec = z
         rule: '(has(self.persistence) && has(self.persistence.state)) == (has(oldSelf.persistence) && has(oldSelf.persistence.state)) && (!has(self.persistence) || !has(self.persistence.state) || self.persistence.state == oldSelf.persistence.state)',
         message: 'whether there is a state cannot change; create a new Session',
         fieldPath: '.persistence',
+      },
+      {
+        rule: 'has(self.build) == has(oldSelf.build) && (!has(self.build) || self.build == oldSelf.build)',
+        message: 'build cannot change; create a new Session',
+        fieldPath: '.build',
+      },
+      {
+        rule: '!has(self.build) || (!has(self.environment) && !has(self.agent))',
+        message: 'a session that builds runs no agent in an environment; leave agent and environment out',
+        fieldPath: '.build',
       },
       {
         rule: 'has(self.requester) == has(oldSelf.requester) && (!has(self.requester) || self.requester == oldSelf.requester)',
@@ -221,6 +244,14 @@ export const sessionStatus = z.strictObject({
     .meta({ 'x-kubernetes-list-type': 'map', 'x-kubernetes-list-map-keys': ['configMap'] })
     .optional()
     .describe('ConfigMaps whose files the current pod has.'),
+  environment: z
+    .strictObject({
+      name: dnsLabel().describe('The Environment’s name.'),
+      hash: digest().describe('Its hash.'),
+      archive: environmentArchive.describe('Where it is kept.'),
+    })
+    .optional()
+    .describe('The environment that the current pod has. Its archive is kept as long as it is named here.'),
   classGeneration: z.int().optional().describe('Generation of the class that the current pod was created from.'),
   runnerVersion: z.string().max(64).optional().describe('Release of the runner in the current pod.'),
 });

@@ -116,6 +116,33 @@ export const sessionClassSpec = z
       .describe(
         'How text that looks like a secret is hidden. Values of Secrets and the patterns of redact are always hidden.',
       ),
+    environments: z
+      .strictObject({
+        index: z
+          .string()
+          .max(1024)
+          .regex(/^https?:\/\/[^\s@$]+$/, 'must be an http or https URL without credentials')
+          .optional()
+          .describe('Simple index that packages come from. Default: the public one that uv knows.'),
+        credentials: z
+          .strictObject({
+            name: z
+              .string()
+              .min(1)
+              .max(253)
+              .describe('A Secret of the session’s namespace, with username and password.'),
+          })
+          .optional()
+          .describe('What the index is asked with. Only the download sees it.'),
+        certificates: z
+          .strictObject({
+            name: z.string().min(1).max(253).describe('A Secret of the session’s namespace, with the key ca.crt.'),
+          })
+          .optional()
+          .describe('Certificates (PEM) that the index’s may be signed with, besides those that the image trusts.'),
+      })
+      .optional()
+      .describe('How Environments of the class are built: docs/environments.md.'),
     namespaceSelector: labelSelector
       .optional()
       .describe('Namespaces whose Sessions may name the class, by labels. Default: all.'),

@@ -20,6 +20,8 @@ export interface SessionFacts {
   hidden: Hidden;
   /** True if the session has files of its agent, in BERTH_AGENT_DIR. */
   hasFiles: boolean;
+  /** True if the session has a Python environment, in VIRTUAL_ENV. */
+  hasEnvironment: boolean;
 }
 
 /** Options of every driver. */

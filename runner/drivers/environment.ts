@@ -1,3 +1,4 @@
+import { join } from 'node:path';
 import { TurnFailure } from '../../core/result/failure.ts';
 import { expand } from '../../core/text/placeholders.ts';
 import { type Directories, socketPath } from '../directories.ts';
@@ -35,6 +36,7 @@ export function agentEnvironment(
     ...env,
     BERTH_SOCKET: socketPath(directories),
     ...(facts.hasFiles && { BERTH_AGENT_DIR: directories.agent }),
+    ...(facts.hasEnvironment && { VIRTUAL_ENV: join(directories.environment, 'venv') }),
     ...(facts.agent.secretFiles && { BERTH_SECRETS_DIR: directories.secrets }),
     ...berth,
   };

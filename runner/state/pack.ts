@@ -20,9 +20,13 @@ const BLOCK_BYTES = 512;
 /**
  * Packs the directory as a compressed archive; equal content gives equal bytes. A background process may still write: a
  * file that grows meanwhile is cut, one that shrinks is filled with zeros. Throws a TurnFailure. `maxBytes` limits the
- * plain archive.
+ * plain archive, `maxPacked` the packed one.
  */
-export async function packDirectory(directory: string, maxBytes?: number): Promise<PackedState> {
+export async function packDirectory(
+  directory: string,
+  maxBytes?: number,
+  maxPacked = MAX_STATE_BYTES,
+): Promise<PackedState> {
   const limit = Math.min(maxBytes ?? MAX_PLAIN_BYTES, MAX_PLAIN_BYTES);
   const root = ifThere(() => lstatSync(directory));
   if (root && !root.isDirectory()) {
@@ -56,7 +60,7 @@ export async function packDirectory(directory: string, maxBytes?: number): Promi
   // The module is loaded here, so that a session without state never loads it.
   const tar = await import('tar-stream');
   const archive = tar.pack();
-  const progress = { packed: 0 };
+  const progress = { packed: 0, maxPacked };
   const collected = collect(archive, progress);
   try {
     for (const entry of entries) await add(archive, entry, progress);
@@ -72,6 +76,7 @@ export async function packDirectory(directory: string, maxBytes?: number): Promi
 /** Progress of packing, which ends early above its limit. */
 interface Progress {
   packed: number;
+  readonly maxPacked: number;
 }
 
 async function collect(archive: Pack, progress: Progress): Promise<Omit<PackedState, 'skipped'>> {
@@ -81,7 +86,7 @@ async function collect(archive: Pack, progress: Progress): Promise<Omit<PackedSt
   let bytes = 0;
   compress.on('data', (piece: Buffer) => {
     progress.packed += piece.length;
-    if (progress.packed <= MAX_STATE_BYTES) pieces.push(piece);
+    if (progress.packed <= progress.maxPacked) pieces.push(piece);
   });
   const finished = once(compress, 'end');
   for await (const chunk of archive as AsyncIterable<Buffer>) {
@@ -95,8 +100,8 @@ async function collect(archive: Pack, progress: Progress): Promise<Omit<PackedSt
   return { digest: hash.digest('hex'), bytes, packed: Buffer.concat(pieces, progress.packed) };
 }
 
-function checkPacked({ packed }: Progress): void {
-  if (packed > MAX_STATE_BYTES) throw tooLarge(`more than ${MAX_STATE_BYTES} bytes packed`, `${MAX_STATE_BYTES}`);
+function checkPacked({ packed, maxPacked }: Progress): void {
+  if (packed > maxPacked) throw tooLarge(`more than ${maxPacked} bytes packed`, `${maxPacked}`);
 }
 
 async function add(archive: Pack, entry: Entry, progress: Progress): Promise<void> {

@@ -8,13 +8,20 @@ import { drivers } from './drivers.ts';
 import { embedded } from './embedded.ts';
 import { type Figure, publish } from './figures.ts';
 import { output } from './output.ts';
+import { python } from './python.ts';
 
 /** All of it, one after the other, so that nothing weighs on anything else. */
 export async function runnerFigures(): Promise<Figure[]> {
   const image = stageImage();
   try {
     const command = stagedCommand(image);
-    return [...(await drivers(command)), ...(await embedded()), ...(await output(command)), ...(await corpora())];
+    return [
+      ...(await drivers(command)),
+      ...(await embedded()),
+      ...(await python()),
+      ...(await output(command)),
+      ...(await corpora()),
+    ];
   } finally {
     rmSync(image, { recursive: true, force: true });
   }

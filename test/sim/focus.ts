@@ -20,6 +20,8 @@ export interface Focus {
   onlyAnyImage?: boolean;
   /** Agents have files of ConfigMaps. */
   files?: boolean;
+  /** Sessions have environments. */
+  environments?: boolean;
   maxRunning?: number;
   storeCeilingBytes?: number;
 }

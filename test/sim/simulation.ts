@@ -16,6 +16,7 @@ import type { Observer } from './observer.ts';
 import { Dice } from './random.ts';
 import { Scheduler } from './scheduler.ts';
 import { Trace } from './trace.ts';
+import { EnvironmentOwners } from './users/environments.ts';
 import { FileOwners } from './users/files.ts';
 import { someLimits } from './users/specs.ts';
 import { ANY_IMAGE, CLASSES, NAMESPACES, type Users } from './users/users.ts';
@@ -74,6 +75,7 @@ export class Simulation {
   readonly #facts: Facts;
   readonly #observer: Observer & { settled(): void };
   readonly #installation: Installation;
+  readonly #hasEnvironments: boolean;
   #rates: FaultRates;
   #podRates: PodRates;
   #failure: string | undefined;
@@ -88,6 +90,7 @@ export class Simulation {
     this.#scheduler = new Scheduler(dice.stream('scheduler'), this.#trace);
     this.#server = new SimServer(this.#scheduler, dice.stream('server'));
     const agentFiles = focus.files ?? new Dice(seed, 'has files').chance(0.2);
+    this.#hasEnvironments = focus.environments ?? new Dice(seed, 'has environments').chance(0.2);
     this.#installation = { ...drawInstallation(dice), ...installationOf(focus), agentFiles };
     this.#rates = { ...drawRates(dice), ...focus.rates };
     this.#podRates = { ...drawPodRates(dice), ...focus.podRates };
@@ -160,6 +163,7 @@ export class Simulation {
     }
     const { focus = {} } = this.#options;
     const files = this.#installation.agentFiles ? dice.stream('files') : undefined;
+    const ofEnvironments = this.#hasEnvironments ? dice.stream('environments') : undefined;
     const users: Users = {
       scheduler,
       server,
@@ -169,10 +173,14 @@ export class Simulation {
       groupLimit: dice.int(1, 2),
       session: focus.session ?? {},
       files: files?.stream('sessions'),
+      environments: ofEnvironments?.stream('sessions'),
       onlyAnyImage: focus.onlyAnyImage ?? false,
     };
     const workload = new Workload(users, focus.deedEveryMs ?? dice.skewed(400, 3000), focus.deeds);
-    const owners = files && new FileOwners({ scheduler, server, trace, dice: files });
+    const owners = [
+      files && new FileOwners({ scheduler, server, trace, dice: files }),
+      ofEnvironments && new EnvironmentOwners({ scheduler, server, trace, dice: ofEnvironments }),
+    ];
     const stage = { scheduler, server, kubelets, trace, dice: dice.stream('chaos'), replicas: this.#replicas };
     const everyMs = dice.chance(0.2) ? Number.POSITIVE_INFINITY : dice.skewed(1500, 30_000);
     const chaos = new Chaos(stage, focus.misfortuneEveryMs ?? everyMs, focus.misfortunes);
@@ -184,7 +192,7 @@ export class Simulation {
     this.#podRates = NO_POD_FAULTS;
     chaos.end();
     workload.end();
-    owners?.end();
+    for (const owner of owners) owner?.end();
     await this.#settle('faults ended');
     this.#makeRoom();
     await this.#probe(users);
@@ -254,7 +262,13 @@ export class Simulation {
       const limits = { ...drawn, ...this.#options.focus?.sessionClass };
       const runnerless = name === ANY_IMAGE ? { runner: 'None', image: 'any' } : {};
       const ofFiles = this.#installation.agentFiles && name !== ANY_IMAGE ? ['agent.files'] : [];
-      const spec = { agent: { command: ['agent'] }, overrides: [...overrides, ...ofFiles], ...runnerless, ...limits };
+      const ofEnvironments = this.#hasEnvironments && name !== ANY_IMAGE ? ['environment'] : [];
+      const spec = {
+        agent: { command: ['agent'] },
+        overrides: [...overrides, ...ofFiles, ...ofEnvironments],
+        ...runnerless,
+        ...limits,
+      };
       await create(server, sessionclasses, undefined, name, spec);
     }
     await this.#kubelets.nodes.furnish();

@@ -135,6 +135,7 @@ export class Installation {
         BERTH_NAMESPACE: 'berth-system',
         BERTH_RUNNER_IMAGE: 'berth.local/runner',
         BERTH_PYTHON_RUNNER_IMAGE: 'berth.local/runner',
+        BERTH_BUILDER: join(ROOT, 'runner', 'environment', 'build.py'),
         BERTH_IMAGES_ARE_PROGRAMS: 'true',
         BERTH_HEALTH_PORT: '0',
         BERTH_HEALTH_HOST: '127.0.0.1',

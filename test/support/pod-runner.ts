@@ -68,6 +68,7 @@ export class PodRunner {
         unpackFiles: async (archives) => {
           this.files = archives.map(String);
         },
+        unpackEnvironment: async () => {},
         secrets: hiddenBy({}),
         containment: 'Keeper',
         hardened: true,

@@ -179,6 +179,7 @@ const OPTIONAL: Record<OptionalOf<SessionMemory>, true> = {
   unsettledSince: true,
   queueWrittenAt: true,
   filesReadAt: true,
+  lostEnvironment: true,
   failing: true,
 };
 
@@ -191,6 +192,7 @@ export function aWorld({ memory, ...change }: WorldChange = {}): World {
     approvals: [],
     class: aClass(),
     agentFiles: new Map(),
+    environment: undefined,
     pod: undefined,
     strays: [],
     link: undefined,
@@ -203,6 +205,7 @@ export function aWorld({ memory, ...change }: WorldChange = {}): World {
     installation: {
       runnerImage: 'runner:1',
       pythonRunnerImage: 'python:1',
+      builder: { uv: '/uv', script: '/build.py' },
       imagesArePrograms: false,
       unresponsiveMs: 30_000,
       nodeGraceMs: 60_000,

@@ -66,8 +66,11 @@ capabilities:
 {{- define "berth.controllerRules" -}}
 - apiGroups: [berth.dev]
   resources: [sessions]
-  # Deletes what is past ttlAfterFinished or ttlAfterSuspended.
-  verbs: [get, list, watch, delete]
+  # Creates those that build environments, and deletes what is past ttlAfterFinished or ttlAfterSuspended.
+  verbs: [get, list, watch, create, delete]
+- apiGroups: [berth.dev]
+  resources: [environments]
+  verbs: [get, list, watch]
 - apiGroups: [berth.dev]
   resources: [turns]
   # Deletes what is beyond a session's history.
@@ -76,7 +79,7 @@ capabilities:
   resources: [approvals]
   verbs: [get, list, watch, patch]
 - apiGroups: [berth.dev]
-  resources: [sessions/status, turns/status]
+  resources: [sessions/status, turns/status, environments/status]
   verbs: [update]
 - apiGroups: [berth.dev]
   resources: [blobs]

@@ -91,15 +91,15 @@ export const over: Policy = (draft) => {
 };
 
 /**
- * Gives up a pod whose runner cannot be given the files that the status records: the next incarnation takes those that are
- * there by then. Its turn, which the runner never got, is queued again once the pod is gone.
+ * Gives up a pod whose runner cannot be given the files or the environment that the status records: the next incarnation
+ * takes what is there by then. Its turn, which the runner never got, is queued again once the pod is gone.
  */
-export const lostFiles: Policy = (draft) => {
+export const lostContents: Policy = (draft) => {
   const { pod, memory } = draft.world;
-  if (!pod || pod.metadata.deletionTimestamp || memory.incarnation.filesLost?.podUID !== pod.metadata.uid)
+  if (!pod || pod.metadata.deletionTimestamp || memory.incarnation.contentsLost?.podUID !== pod.metadata.uid)
     return undefined;
-  draft.problems.Pod = memory.incarnation.filesLost.problem;
-  draft.actions.push({ do: 'DeletePod', pod, why: "its agent's files changed before it had them" });
+  draft.problems.Pod = memory.incarnation.contentsLost.problem;
+  draft.actions.push({ do: 'DeletePod', pod, why: 'what it was to be given is gone' });
   return 'Stop';
 };
 
@@ -123,6 +123,14 @@ export const silent: Policy = (draft) => {
     draft.problems.Pod = { reason: 'StartFailed', message };
     failLive(draft, 'StartFailed', message);
     draft.actions.push({ do: 'CloseLink' }, { do: 'DeletePod', pod, why: 'agent files not unpacked' });
+    return 'Stop';
+  }
+  if (link.refused?.code === 'EnvironmentFailed' || link.refused?.code === 'EnvironmentMismatch') {
+    const reason = link.refused.code === 'EnvironmentMismatch' ? 'EnvironmentMismatch' : 'StartFailed';
+    const message = `The environment could not be unpacked: ${link.refused.message}`;
+    draft.problems.Pod = { reason, message };
+    failLive(draft, reason, message);
+    draft.actions.push({ do: 'CloseLink' }, { do: 'DeletePod', pod, why: 'environment not unpacked' });
     return 'Stop';
   }
   // A pod that has never answered is still starting: `timeouts.start` applies.

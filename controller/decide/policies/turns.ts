@@ -2,6 +2,7 @@ import { MAX_INPUT_BYTES, MAX_JSON_DEPTH } from '../../../core/resources/limits.
 import { type Reason, reasons } from '../../../core/resources/reasons.ts';
 import type { SessionStatus } from '../../../core/resources/session.ts';
 import { DEFAULT_START_MS, isProblem } from '../../settings/effective.ts';
+import { mayBecomeReady } from '../../settings/environment.ts';
 import { startLimit } from '../../settings/granted.ts';
 import { type Ending, ended, internalError, queued } from '../../status/turn-status.ts';
 import { namedConfigMaps } from '../../world/agent-files.ts';
@@ -178,7 +179,9 @@ function refusal(draft: Draft, turn: CachedTurn): Ending | undefined {
     settings.reason === 'ClassNotFound' ||
     settings.reason === 'ClassInvalid' ||
     settings.reason === 'AgentFilesMissing' ||
+    settings.reason === 'EnvironmentNotReady' ||
     (settings.reason === 'NotAllowed' && turn.status.index !== undefined);
+  if (settings.reason === 'EnvironmentNotReady' && mayBecomeReady(draft.world)) return undefined;
   const since = Math.max(Date.parse(turn.metadata.creationTimestamp), memory.unsettledSince ?? now);
   const deadline = since + (settings.reason === 'AgentFilesMissing' ? startLimit(turn, draft.world) : DEFAULT_START_MS);
   if (waits && now < deadline) {

@@ -46,6 +46,7 @@ async function filledCaches({ admin }: BerthServer): Promise<Caches> {
     onPod() {},
     onClass() {},
     onNetworkPolicy() {},
+    onEnvironment() {},
     onNamespaces() {},
   });
   caches.start();

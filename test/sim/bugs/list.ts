@@ -1,5 +1,6 @@
 import { agentFilesBugs } from './agent-files.ts';
 import type { Bug } from './bug.ts';
+import { environmentBugs } from './environments.ts';
 import { leadershipBugs } from './leadership.ts';
 import { outcomeBugs } from './outcomes.ts';
 
@@ -415,4 +416,5 @@ import { sessionPod } from '../pod/pod.ts';`,
   ...outcomeBugs,
   ...leadershipBugs,
   ...agentFilesBugs,
+  ...environmentBugs,
 ];

@@ -1,4 +1,4 @@
-import type { Decided, StartTurn } from '../../../core/frames/messages.ts';
+import type { Decided } from '../../../core/frames/messages.ts';
 import { MAX_METADATA_BYTES } from '../../../core/resources/limits.ts';
 import type { Answer } from '../../../runner/agent-socket/socket.ts';
 import type { Completion, Driver, TurnHooks, TurnRequest } from '../../../runner/drivers/driver.ts';
@@ -37,6 +37,10 @@ export interface Plan {
   asks?: ('Alive' | 'Ended')[];
   /** Milliseconds from the agent's end until a process that it left running touches the session. */
   touchAfterMs?: number;
+  /** Packages of the environment that a build ends with. */
+  builds?: readonly string[];
+  /** Code that the builder gives with a failure. */
+  code?: string;
 }
 
 /** A start of an agent for a turn. Results are compared with it. */
@@ -63,6 +67,8 @@ export interface Run {
   printed: string;
   /** Contents of the agent's files when it started, one for each ConfigMap. */
   files: readonly string[];
+  /** Run that has built the agent's environment, as its state names it; undefined where it has none. */
+  environment: string | undefined;
   /** Digest of the state directory when the agent started. */
   from: string;
   /** Digests of the state directory at each question. */
@@ -105,7 +111,7 @@ export function simulatedDriver(options: AgentOptions): Driver {
     const { process, startMs, begin } = options;
     await process.sleep(startMs());
     if (hooks.signal.aborted) return stopped(hooks.signal);
-    return new Agent(options, request.turn, hooks, begin(request)).live(request.approval);
+    return new Agent(options, hooks, begin(request)).live(request.approval);
   };
   return { run, stop: async () => {} };
 }
@@ -121,9 +127,9 @@ class Agent {
   /** Start of the current stretch on the turn's clock; undefined while the clock stands still. */
   #since: number | undefined;
 
-  constructor(options: AgentOptions, turn: StartTurn, hooks: TurnHooks, run: Run) {
+  constructor(options: AgentOptions, hooks: TurnHooks, run: Run) {
     this.#options = options;
-    this.#plan = turn.input as Plan;
+    this.#plan = run.plan;
     this.#hooks = hooks;
     this.#run = run;
     this.#name = [run.turn, run.attempt, run.podUID, run.decision].filter((part) => part !== undefined).join('/');
@@ -220,14 +226,22 @@ class Agent {
   }
 }
 
-function ended({ ends, output }: Plan, name: string): Completion {
+function ended({ ends, output, builds, code: told }: Plan, name: string): Completion {
+  if (builds) return built(builds);
   const said = { output: { run: name, text: 'x'.repeat(output) }, metadata: { by: name }, turnCount: 1 };
   const success: Completion = { ...said, outcome: 'Succeeded', exitCode: 0, leftRunning: [] };
   if (!ends) return success;
   // The runner accepts metadata of this size; the controller cannot store it.
   if (ends === 'MuchMetadata') return { ...success, metadata: { by: name, text: 'x'.repeat(MAX_METADATA_BYTES) } };
   const { code, exitCode } = BAD_ENDS[ends];
-  return { outcome: 'Failed', error: { code, message: `as planned: ${ends}` }, exitCode, leftRunning: [] };
+  const metadata = told === undefined ? {} : { metadata: { code: told } };
+  return { outcome: 'Failed', error: { code, message: `as planned: ${ends}` }, exitCode, ...metadata, leftRunning: [] };
+}
+
+function built(names: readonly string[]): Completion {
+  const packages = names.map((name) => ({ name, version: '1' }));
+  const output = { python: '3.12.1', uv: '0.0.0', packages, bytes: 1 };
+  return { outcome: 'Succeeded', output, exitCode: 0, leftRunning: [] };
 }
 
 function failure(message: string): Completion {

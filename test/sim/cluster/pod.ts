@@ -12,10 +12,11 @@ import { Channel } from '../channel.ts';
 import type { Observer } from '../observer.ts';
 import type { Dice } from '../random.ts';
 import { Process, type Scheduler } from '../scheduler.ts';
+import { buildPlan } from '../users/environments.ts';
 import { CONTENT } from '../users/files.ts';
 import { type Plan, type Run, simulatedDriver } from './agent.ts';
 import type { Exit, KeptFrame, SimContainer } from './container.ts';
-import { StateContent } from './state-content.ts';
+import { lastRun, StateContent } from './state-content.ts';
 
 /** Grace periods from SIGTERM to the agent's end, and then to the runner's own end, as in `runner/main.ts`. */
 const SIGNAL_GRACE_MS = 4000;
@@ -64,6 +65,8 @@ export class Container implements SimContainer {
   #acknowledged = 0;
   /** Contents of the agent's files. */
   #files: readonly string[] = [];
+  /** Run that has built the environment. */
+  #environment: string | undefined;
   #socket: Answer = async () => ({ ok: false, error: { code: 'NoTurn', message: 'not bound yet' } });
   #stopping = false;
   readonly #options: ContainerOptions;
@@ -94,11 +97,12 @@ export class Container implements SimContainer {
           timeoutMs: turn.timeoutMs,
           stallMs: turn.stallMs ?? Number.POSITIVE_INFINITY,
           isRunnerless: false,
-          plan: turn.input as Plan,
+          plan: bind.agent.command.includes('--uv') ? buildPlan(turn.input, dice) : (turn.input as Plan),
           startedAt: process.monotonic(),
           ranMs: 0,
           printed: '',
           files: this.#files,
+          environment: this.#environment,
           from: content.digest,
           asked: [],
         };
@@ -143,6 +147,10 @@ export class Container implements SimContainer {
           unpackFiles: async (archives) => {
             await process.sleep(dice.skewed(0.5, 20));
             this.#files = archives.map((archive) => CONTENT.exec(gunzipSync(archive).toString('latin1'))?.[0] ?? '');
+          },
+          unpackEnvironment: async ({ packed }) => {
+            await process.sleep(dice.skewed(0.5, 20));
+            this.#environment = lastRun(packed);
           },
           secrets: hiddenBy({}),
           containment: 'Keeper',

@@ -103,6 +103,7 @@ export class RunnerlessContainer implements SimContainer {
       ranMs: 0,
       printed: plan.log ? `${work.turn}/${podUID} ${'log '.repeat(plan.log / 4)}\n` : '',
       files: [],
+      environment: undefined,
       from: this.content.digest,
       asked: [],
     };

@@ -21,6 +21,10 @@ export class StateContent {
     return this.pack().digest;
   }
 
+  get runs(): readonly string[] {
+    return this.#runs;
+  }
+
   write(run: string, bytes: number): void {
     this.#runs = [...this.#runs, run].slice(-RUNS);
     this.#bytes = bytes;
@@ -71,6 +75,13 @@ export class StateContent {
     const archive = Buffer.from(text.padEnd(this.#bytes, '.'));
     return packed(archive, createHash('sha256').update(archive).digest('hex'));
   }
+}
+
+/** Returns the last run that has written to the state in an archive. */
+export function lastRun(archive: Buffer): string | undefined {
+  const content = new StateContent();
+  content.unpack(archive);
+  return content.runs.at(-1);
 }
 
 function packed(archive: Buffer, digest: string): PackedState {

@@ -54,6 +54,8 @@ export const expired: MakeInvariant = (facts) => {
       if (verb !== 'delete' || resource !== 'sessions') return;
       const session = server.get(sessions, namespace, name);
       if (!session || session.metadata.deletionTimestamp || session.metadata.uid !== call.uid) return;
+      // A build goes with its environment, whatever turns somebody has given it.
+      if (session.spec.build) return;
       const { spec, metadata } = session;
       const { phase, at } = since.get(metadata.uid) ?? { phase: undefined, at: 0 };
       const ttl = phase === 'Finished' ? spec.ttlAfterFinished : spec.ttlAfterSuspended;

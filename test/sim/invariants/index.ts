@@ -4,6 +4,7 @@ import { awaitedFiles, recordedFiles } from './agent-files.ts';
 import { keptWhileNamed } from './blobs.ts';
 import { capacity } from './capacity.ts';
 import { toldOfRestoration, toldOnce } from './decisions.ts';
+import { awaitedEnvironment, builtWhenNeeded, givenEnvironment } from './environments.ts';
 import type { Facts } from './facts.ts';
 import { untouched } from './foreign.ts';
 import { expired, history, keptAWhile } from './garbage.ts';
@@ -66,6 +67,9 @@ const all: readonly MakeInvariant[] = [
   preempted,
   givenUpForWork,
   untouched,
+  givenEnvironment,
+  builtWhenNeeded,
+  awaitedEnvironment,
   consistent,
 ];
 

@@ -1,5 +1,5 @@
 import { pods } from '../../../core/kube/resources.ts';
-import { type StoredSession, sessions, turns } from '../../../core/resources/kinds.ts';
+import { environments, type StoredSession, sessions, turns } from '../../../core/resources/kinds.ts';
 import { LABEL_SESSION_UID } from '../../../core/resources/names.ts';
 import { isTerminal } from '../../../core/resources/turn.ts';
 import { type Facts, ownerOf } from './facts.ts';
@@ -16,6 +16,10 @@ export function unsettled(facts: Facts): string[] {
   for (const session of server.list(sessions)) {
     const why = restless(facts, session);
     if (why) left.push(`session ${session.metadata.name}: ${why}`);
+  }
+  for (const { metadata, status } of server.list(environments)) {
+    if (!status?.phase || status.phase === 'Building')
+      left.push(`environment ${metadata.name} is ${status?.phase ?? 'new'}`);
   }
   for (const { metadata } of server.list(pods)) {
     const session = metadata.labels?.[LABEL_SESSION_UID];

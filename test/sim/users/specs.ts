@@ -1,7 +1,7 @@
 import { BAD_ENDS, type BadEnd, type Plan } from '../cluster/agent.ts';
 import type { Dice } from '../random.ts';
 import { someFiles } from './files.ts';
-import { ANY_IMAGE, CLASSES, type Users } from './users.ts';
+import { ANY_IMAGE, CLASSES, environmentOf, type Users } from './users.ts';
 
 /** Random sessions, limits and turns that users ask for. */
 
@@ -41,7 +41,8 @@ export function someSession(users: Users, number: number): object {
   const session = aSession(users, number);
   if (users.onlyAnyImage !== true && number % RUNNERLESS_EVERY !== 0) {
     const files = users.files ? someFiles(users.files) : [];
-    return { class: sessionClass, ...(files.length > 0 ? { agent: { files } } : {}), ...session };
+    const environment = users.environments?.chance(0.5) ? { environment: environmentOf(sessionClass) } : {};
+    return { class: sessionClass, ...environment, ...(files.length > 0 ? { agent: { files } } : {}), ...session };
   }
   const { persistence: _, timeouts, ...rest } = session;
   const { stall: __, ...others } = timeouts as typeof timeouts & { stall?: string };

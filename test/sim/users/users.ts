@@ -6,6 +6,9 @@ import type { Trace } from '../trace.ts';
 export const NAMESPACES = ['team-a', 'team-b', 'team-c'] as const;
 export const CLASSES = ['default', 'small'] as const;
 
+/** Name of the one Environment of a class in each namespace. */
+export const environmentOf = (sessionClass: string) => ({ name: `of-${sessionClass}` });
+
 /** The class of images that know nothing of Berth. */
 export const ANY_IMAGE = 'any-image';
 
@@ -22,6 +25,8 @@ export interface Users {
   session: object;
   /** Dice for the files of sessions' agents; absent: no agent has files. */
   files?: Dice | undefined;
+  /** Dice for the environments of sessions; absent: no session has one. */
+  environments?: Dice | undefined;
   /** True when all sessions are of the class any-image. */
   onlyAnyImage: boolean;
 }

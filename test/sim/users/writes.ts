@@ -1,6 +1,7 @@
 import type { KubeObject, Resource } from '../../../core/kube/types.ts';
 import {
   approvals,
+  type environments,
   type StoredSession,
   type StoredTurn,
   type sessionclasses,
@@ -13,7 +14,7 @@ import type { Users } from './users.ts';
 
 /** Writes of users to single objects, as with kubectl. */
 
-type Kind = typeof sessions | typeof turns | typeof sessionclasses | typeof approvals;
+type Kind = typeof environments | typeof sessions | typeof turns | typeof sessionclasses | typeof approvals;
 
 /** Ignores a refusal, because the name is taken or the object is gone. */
 export const nothing = () => undefined;

@@ -42,6 +42,12 @@ describe('the agent of a session on the embedded cluster', () => {
       workingDir: join(root, 'work', 'sub'),
     });
   });
+  test('without a path is left as it is where the session has an environment, whose programs come first', () => {
+    const { command } = agentFrom(['link'], { hasEnvironment: true }, local) ?? {};
+    assert.deepEqual(command, ['link']);
+    const { command: own } = agentFrom(['./agent.sh'], { hasEnvironment: true }, local) ?? {};
+    assert.deepEqual(own, [join(root, 'work', 'agent.sh')]);
+  });
   test('is left to the class where no program is named', () => {
     assert.equal(agentFrom([], {}, local), undefined);
   });

@@ -134,7 +134,7 @@ describe('a pod whose runner cannot be given the recorded files', () => {
     turns: [runningTurn('t')],
     pod: aPod(),
     link,
-    memory: { filesLost: { podUID, problem } },
+    memory: { contentsLost: { podUID, problem } },
   });
 
   test('is deleted and not bound; its turn is queued again once it is gone', () => {

@@ -2,16 +2,20 @@ import assert from 'node:assert/strict';
 import { describe, test } from 'vitest';
 import { bindRunner } from '../../../controller/act/bind.ts';
 import type { ReconcileContext } from '../../../controller/act/context.ts';
+import type { Contents } from '../../../controller/link/link.ts';
 import { effective, isProblem } from '../../../controller/settings/effective.ts';
+import { environmentOf, mayBecomeReady } from '../../../controller/settings/environment.ts';
 import { filesDigest } from '../../../controller/world/agent-files.ts';
 import type { CachedSession, World } from '../../../controller/world/world.ts';
 import { type Bind, PROTOCOL_VERSION } from '../../../core/frames/messages.ts';
 import type { ConfigMap } from '../../../core/kube/builtin.ts';
 import { ApiError } from '../../../core/kube/errors.ts';
 import type { Resource } from '../../../core/kube/types.ts';
-import { silentLogger } from '../../../core/system.ts';
+import type { StoredEnvironment } from '../../../core/resources/kinds.ts';
+import { StoreMissingError } from '../../../core/store/store.ts';
+import { silentLogger, systemClock } from '../../../core/system.ts';
 import { HEURISTICS } from '../../../core/text/hidden.ts';
-import { aClass, aLink, aMemory, aSession, aTurn, aWorld, POD_UID, RUNNING_STATUS } from '../../support/world.ts';
+import { aClass, aLink, aMemory, aSession, aTurn, aWorld, NOW, POD_UID, RUNNING_STATUS } from '../../support/world.ts';
 
 interface Case {
   /** The ConfigMap "mine" of the namespace. */
@@ -22,36 +26,53 @@ interface Case {
   turns?: World['turns'];
   /** The incarnation that made the session's volume. */
   volumeOf?: number;
+  /** The session that built the environment. */
+  build?: object | undefined;
   ofClass?: Parameters<typeof aClass>[0];
 }
 
 async function bind(change: Case) {
-  const { protocol = PROTOCOL_VERSION, spec = {}, status = {}, turns = [], volumeOf, ofClass, configMap } = change;
+  const {
+    protocol = PROTOCOL_VERSION,
+    spec = {},
+    status = {},
+    turns = [],
+    volumeOf,
+    ofClass,
+    configMap,
+    build,
+  } = change;
   const sessionClass = aClass({ overrides: ['agent.command', 'agent.files', 'persistence'], ...ofClass });
   const session = aSession({ spec, status: { ...RUNNING_STATUS, ...status } });
   const world = aWorld({ session, class: sessionClass, turns, link: aLink({ protocol }) });
   const settings = effective(session, sessionClass, world.installation);
   assert.ok(!isProblem(settings), JSON.stringify(settings));
   const sent: Bind[] = [];
-  const given: Buffer[][] = [];
+  const given: Contents['files'][] = [];
   const shown: unknown[] = [];
   const link = {
     view: { podUID: POD_UID },
-    bind: (message: Bind, _state: unknown, files: Buffer[]) => {
+    bind: (message: Bind, { files }: Contents) => {
       sent.push(message);
       given.push(files);
     },
   };
   const volume = { metadata: { labels: { 'berth.dev/incarnation': String(volumeOf) } } };
   const notFound = new ApiError({ code: 404, reason: 'NotFound', message: 'not found' });
+  const missing = async () => {
+    throw new StoreMissingError('the archive');
+  };
   const context = {
     effects: {
+      clock: systemClock,
+      aside: (work: () => unknown) => work(),
+      store: { get: missing },
       links: { get: (uid: string) => (uid === POD_UID ? link : undefined) },
       caches: { sawAgentFiles: async (found: unknown) => shown.push(found) },
       keys: { current: { id: 'k' }, byId: new Map([['k', Buffer.alloc(32, 1)]]) },
       api: {
         get: async ({ plural }: Resource) => {
-          const found = plural === 'configmaps' ? configMap : volumeOf === undefined ? undefined : volume;
+          const found = { configmaps: configMap, sessions: build, persistentvolumeclaims: volumeOf && volume }[plural];
           if (!found) throw notFound;
           return found;
         },
@@ -64,8 +85,9 @@ async function bind(change: Case) {
     signal: new AbortController().signal,
   } as unknown as ReconcileContext;
   await bindRunner(context, settings);
-  const { startProblem, filesLost } = context.memory.incarnation;
-  return { bound: sent[0], problem: startProblem?.reason, files: given[0], filesLost, shown };
+  const { startProblem, contentsLost } = context.memory.incarnation;
+  const { lostEnvironment } = context.memory;
+  return { bound: sent[0], problem: startProblem?.reason, files: given[0], contentsLost, lostEnvironment, shown };
 }
 
 describe('bind', () => {
@@ -148,8 +170,8 @@ describe('bind with files of an agent', () => {
   });
 
   test('gives those that the status records', async () => {
-    const { bound, files: given, filesLost } = await bind({ ...recording(mine('1')), configMap: mine('1') });
-    assert.deepEqual([bound?.files, given?.length, filesLost], [{ due: true }, 1, undefined]);
+    const { bound, files: given, contentsLost } = await bind({ ...recording(mine('1')), configMap: mine('1') });
+    assert.deepEqual([bound?.files, given?.length, contentsLost], [{ due: true }, 1, undefined]);
   });
 
   for (const [what, found, reason] of [
@@ -158,18 +180,76 @@ describe('bind with files of an agent', () => {
     ['lost their label since', mine('1', { labels: {} }), 'AgentFilesMissing'],
   ] as const) {
     test(`gives none that ${what}: the pod is to go, and the cache has what was read`, async () => {
-      const { bound, filesLost, shown } = await bind({
+      const { bound, contentsLost, shown } = await bind({
         ...recording(mine('1')),
         ...(found ? { configMap: found } : {}),
       });
-      assert.deepEqual([bound, filesLost?.podUID, filesLost?.problem.reason], [undefined, POD_UID, reason]);
+      assert.deepEqual([bound, contentsLost?.podUID, contentsLost?.problem.reason], [undefined, POD_UID, reason]);
       assert.deepEqual(shown, [found]);
     });
   }
 
   test('gives none of a ConfigMap that the status does not record', async () => {
     const { spec = {} } = recording(mine('1'));
-    const { bound, filesLost } = await bind({ spec, configMap: mine('1') });
-    assert.deepEqual([bound, filesLost?.problem.reason], [undefined, 'AgentFilesChanged']);
+    const { bound, contentsLost } = await bind({ spec, configMap: mine('1') });
+    assert.deepEqual([bound, contentsLost?.problem.reason], [undefined, 'AgentFilesChanged']);
   });
 });
+
+describe('the archive of an environment', () => {
+  const archive = { session: 'env-1', sessionUID: 'build-1', digest: 'd'.repeat(64), keyId: 'k' };
+  const stored = { ...archive, bytes: 9, incarnation: 1, seq: 4, ref: 'build-1/1/4' };
+  const having = (of: object) => ({ status: { environment: { name: 'tools', hash: 'h', archive: of } as never } });
+
+  test('is given as it was sealed, with the key of the session that built it', async () => {
+    const { bound } = await bind(having({ ...archive, bytes: 3, incarnation: 1, seq: 4, inline: 'QUJD' }));
+    const { session, keyId, digest } = bound?.environment ?? {};
+    assert.deepEqual([session, keyId, digest], ['build-1', 'k', archive.digest]);
+    assert.notEqual(bound?.environment?.key, bound?.state.key);
+  });
+
+  test('that is gone with the session that built it has the pod given up, and is not taken again', async () => {
+    for (const build of [undefined, { metadata: { uid: 'build-2' } }]) {
+      const { bound, contentsLost, lostEnvironment } = await bind({ ...having(stored), build });
+      assert.deepEqual([bound, contentsLost?.podUID, lostEnvironment], [undefined, POD_UID, 'build-1']);
+      assert.equal(contentsLost?.problem.reason, 'EnvironmentUnavailable');
+    }
+    const environment = anEnvironment({ phase: 'Ready', hash: 'h', archive: stored });
+    const session = aSession({ spec: { environment: { name: 'tools' }, class: 'python' } });
+    const world = (lostEnvironment?: string) => aWorld({ session, environment, memory: { lostEnvironment } });
+    assert.ok('taken' in (environmentOf(world(), 'Embedded') ?? {}));
+    assert.deepEqual(problemOf(world('build-1')), 'EnvironmentNotReady');
+    assert.equal(problemOf({ ...world('build-1'), environment: 'Missing' }), 'EnvironmentNotReady');
+  });
+
+  test('that cannot be read though its session is there is tried again', async () => {
+    await assert.rejects(bind({ ...having(stored), build: { metadata: { uid: 'build-1' } } }), StoreMissingError);
+  });
+});
+
+describe('a session whose environment failed', () => {
+  const session = aSession({ spec: { environment: { name: 'tools' }, class: 'python' } });
+  test('fails its turns, until the environment may be built again', () => {
+    const world = (retryAt?: number) => {
+      const again = retryAt === undefined ? {} : { retryAt: new Date(retryAt).toISOString() };
+      return aWorld({ session, environment: anEnvironment({ phase: 'Failed', ...again }) });
+    };
+    for (const [retryAt, reason, waits] of [
+      [undefined, 'EnvironmentFailed', false],
+      [NOW + 1, 'EnvironmentFailed', false],
+      [NOW, 'EnvironmentNotReady', true],
+    ] as const) {
+      assert.deepEqual([problemOf(world(retryAt)), mayBecomeReady(world(retryAt))], [reason, waits]);
+    }
+  });
+});
+
+function anEnvironment(status: NonNullable<StoredEnvironment['status']>): StoredEnvironment {
+  const metadata = { name: 'tools', namespace: 'team', uid: 'e', resourceVersion: '1', creationTimestamp: '' };
+  return { metadata, spec: { class: 'python', requirements: [] }, status };
+}
+
+function problemOf(world: World): string | undefined {
+  const found = environmentOf(world, 'Embedded');
+  return found && 'problem' in found ? found.problem.reason : undefined;
+}

@@ -24,7 +24,7 @@ async function setUp(onSession: (key: string) => void = () => {}, agentFiles?: '
   await world.furnish();
   const { admin, clock } = world.server;
   const ignored = () => {};
-  const handlers = { onSession, onPod: ignored, onClass: ignored, onNetworkPolicy: ignored };
+  const handlers = { onSession, onPod: ignored, onClass: ignored, onNetworkPolicy: ignored, onEnvironment: ignored };
   const random = seededRandom();
   const caches = informerCaches({
     ...handlers,

@@ -3,6 +3,7 @@ import { test } from 'vitest';
 import type { MasterKeys } from '../../../controller/link/keys.ts';
 import { Link } from '../../../controller/link/link.ts';
 import type { LinkView } from '../../../controller/world/link-view.ts';
+import { PROTOCOL_VERSION } from '../../../core/frames/messages.ts';
 import { sealState } from '../../../core/frames/seal.ts';
 import { silentLogger } from '../../../core/system.ts';
 import { PodRunner } from '../../support/pod-runner.ts';
@@ -11,7 +12,7 @@ import { VirtualClock } from '../../support/virtual-clock.ts';
 
 const KEY = Buffer.alloc(32, 7);
 const BIND = {
-  protocol: 1,
+  protocol: PROTOCOL_VERSION,
   session: { name: 'notes', namespace: 'team', uid: 'session-1' },
   incarnation: 1,
   state: { keyId: 'k', key: KEY.toString('base64') },
@@ -184,7 +185,7 @@ function giveState(link: Link): void {
   const restores = { digest, incarnation: 1, seq: 9 };
   link.bind(
     { ...BIND, agent: { ...BIND.agent, command: ['agent'], args: [], env: [] }, restores },
-    { digest, keyId: 'k', sealed },
+    { state: { digest, keyId: 'k', sealed } },
   );
 }
 
@@ -256,7 +257,12 @@ test('the files of the agent follow the binding, and a turn waits for all of the
   pod.loses = 'files';
   const agent = { ...BIND.agent, command: ['agent'], args: [], env: [] };
   const bind = () =>
-    link.bind({ ...BIND, agent, files: { due: true } }, undefined, [Buffer.from('a'), Buffer.from('b')]);
+    link.bind(
+      { ...BIND, agent, files: { due: true } },
+      {
+        files: [Buffer.from('a'), Buffer.from('b')],
+      },
+    );
   bind();
   await clock.advance(10);
   link.startTurn(TURN);

@@ -17,6 +17,7 @@ const facts: SessionFacts = {
   secrets: new Map(),
   hidden: hiddenBy({}),
   hasFiles: false,
+  hasEnvironment: false,
 };
 const turn = (input: unknown) => ({ turn: 't1', name: 'turn-1', index: 1, attempt: 1, input, timeoutMs: 1000 });
 const request = (input: unknown) =>

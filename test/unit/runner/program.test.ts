@@ -70,6 +70,7 @@ describe('the environment', () => {
     secrets: new Map([['V', 's3cret']]),
     hidden: hiddenBy({}),
     hasFiles: false,
+    hasEnvironment: false,
   };
 
   test('of a pod is exactly the list, and what the session sets', () => {

@@ -27,6 +27,7 @@ function surroundings(driver: TurnSurroundings['driver'], write: (text: string) 
     sender: new FrameSender({ ...channel, random, write }),
     state: { pack: async () => ({ ...NO_STATE, skipped: [] }), unpack: async () => {} },
     unpackFiles: async () => {},
+    unpackEnvironment: async () => {},
     stateKey: { session: channel.session, keyId: 'k', key: randomBytes(32) },
     secrets: hiddenBy({}),
     write: () => {},

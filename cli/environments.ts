@@ -1,0 +1,123 @@
+import { execFile } from 'node:child_process';
+import { createHash } from 'node:crypto';
+import { readFile } from 'node:fs/promises';
+import { basename, dirname, resolve } from 'node:path';
+import { promisify } from 'node:util';
+import { parseRequirements, RequirementsError, requirementProblem } from '../core/environments/requirements.ts';
+import { canonicalJson } from '../core/json.ts';
+import { isAlreadyExists, isNotFound } from '../core/kube/errors.ts';
+import { podText } from '../core/pod-log/session-text.ts';
+import type { EnvironmentSpec } from '../core/resources/environment.ts';
+import { environments, type StoredEnvironment, sessions } from '../core/resources/kinds.ts';
+import type { Cli } from './cli.ts';
+import type { Cluster } from './cluster.ts';
+import { CliError, refused } from './errors.ts';
+
+export interface RequirementFlags {
+  requirements?: string;
+  python?: string;
+}
+
+/**
+ * Reads a requirements file, - for stdin, or the lock of a uv project. Refuses what an Environment does not take, with its
+ * line.
+ */
+export async function readRequirements(file: string, cli: Cli): Promise<string[]> {
+  let text: string;
+  try {
+    if (file === '-') text = await readAll(cli.stdin);
+    else text = await readFile(resolve(cli.cwd, file), 'utf8');
+    if (PROJECT_FILES.has(basename(file))) text = await exported(file, cli);
+  } catch (error) {
+    if (error instanceof CliError) throw error;
+    throw refused(`--requirements ${file}: it cannot be read (${(error as NodeJS.ErrnoException).code})`);
+  }
+  try {
+    return parseRequirements(text);
+  } catch (error) {
+    if (error instanceof RequirementsError) throw refused(`--requirements ${file}: ${error.message}`);
+    throw error;
+  }
+}
+
+/** Files of a uv project, of which uv tells the packages. */
+const PROJECT_FILES: ReadonlySet<string> = new Set(['uv.lock', 'pyproject.toml']);
+const EXPORT_MS = 120_000;
+const EXPORT = ['export', '--quiet', '--format', 'requirements-txt', '--no-dev', '--no-header', '--no-annotate'];
+
+/** Returns the packages of the uv project of this file as requirements with hashes; uv locks a project that has no lock. */
+async function exported(file: string, cli: Cli): Promise<string> {
+  const uv = cli.env.BERTH_UV ?? 'uv';
+  const project = dirname(resolve(cli.cwd, file));
+  const args = [...EXPORT, '--no-emit-project', '--no-emit-workspace', '--project', project];
+  const frozen = basename(file) === 'uv.lock' ? ['--frozen'] : [];
+  const options = { cwd: project, env: cli.env, signal: cli.interrupted, timeout: EXPORT_MS, maxBuffer: 2 ** 26 };
+  try {
+    return (await promisify(execFile)(uv, [...args, ...frozen], options)).stdout;
+  } catch (error) {
+    if (cli.interrupted.aborted) throw cli.interrupted.reason;
+    const { code, stderr } = error as { code?: unknown; stderr?: string };
+    if (code === 'ENOENT') {
+      throw refused(
+        `--requirements ${file}: needs uv, and "${uv}" is not there; install it, name it in BERTH_UV, or give a file by \`uv export --format requirements-txt --no-emit-project\``,
+      );
+    }
+    throw refused(`--requirements ${file}: uv cannot read the project: ${(stderr || String(error)).trim()}`);
+  }
+}
+
+/** Requirements given as words of the command line. */
+export function checkedRequirements(words: readonly string[]): string[] {
+  return words.map((word) => {
+    const text = word.trim().replace(/\s+/g, ' ');
+    const problem = requirementProblem(text);
+    if (problem) throw refused(problem);
+    return text;
+  });
+}
+
+/** Returns the name of the Environment with these requirements, which is created where there is none yet. */
+export async function environmentFor(spec: EnvironmentSpec, { api, namespace }: Cluster, cli: Cli): Promise<string> {
+  const hash = createHash('sha256').update(canonicalJson(spec)).digest('hex');
+  const name = `req-${hash.slice(0, 20)}`;
+  const environment = { metadata: { name, namespace }, spec };
+  try {
+    await api.create(environments, environment as unknown as StoredEnvironment, { signal: cli.interrupted });
+    cli.say(`environment ${name}`);
+  } catch (error) {
+    if (!isAlreadyExists(error)) throw error;
+  }
+  return name;
+}
+
+/** Returns the Environment; refuses a name that there is not. */
+export async function getEnvironment(
+  { api, namespace }: Cluster,
+  name: string,
+  signal: AbortSignal,
+): Promise<StoredEnvironment> {
+  try {
+    return await api.get(environments, { namespace, name }, { signal });
+  } catch (error) {
+    if (isNotFound(error)) throw refused(`there is no environment "${name}" in namespace ${namespace}`);
+    throw error;
+  }
+}
+
+/** Lines that the build of an Environment has printed so far; none where nothing builds it, or its pod has not begun. */
+export async function buildLines(name: string, cluster: Cluster, signal: AbortSignal): Promise<string[]> {
+  const { api, namespace } = cluster;
+  const { status } = await getEnvironment(cluster, name, signal);
+  if (status?.phase !== 'Building' || !status.build) return [];
+  const { status: build } = await api.get(sessions, { namespace, name: status.build }, { signal });
+  if (!build?.podName) return [];
+  let text = '';
+  for await (const piece of podText(api, { namespace, name: build.podName }, { signal })) text += piece;
+  return text.split('\n').slice(0, -1);
+}
+
+async function readAll(stream: AsyncIterable<Buffer>): Promise<string> {
+  const pieces: Buffer[] = [];
+  for await (const piece of stream) pieces.push(piece);
+  return Buffer.concat(pieces).toString('utf8');
+}

@@ -1,0 +1,169 @@
+import type { EnvironmentArchive, EnvironmentStatus } from '../../core/resources/environment.ts';
+import type { StoredEnvironment } from '../../core/resources/kinds.ts';
+import type { Reason } from '../../core/resources/reasons.ts';
+import type { WantedBuild } from '../settings/builder.ts';
+import { withCondition } from '../status/conditions.ts';
+import type { CachedSession, Problem } from '../world/world.ts';
+
+/** Ended turn of a build, as far as it matters to the environment. */
+export interface BuildResult {
+  phase: 'Succeeded' | 'Failed' | 'Cancelled' | 'TimedOut';
+  /** What the builder says of the environment. */
+  described?: Described | undefined;
+  /** Code of the builder, else of the turn. */
+  code?: string | undefined;
+  message?: string | undefined;
+}
+
+/** Facts of a built environment, as `runner/environment/build.py` reports them. */
+export interface Described {
+  python: string;
+  uv: string;
+  packages: { name: string; version: string }[];
+  bytes: number;
+}
+
+/** The input of every decision about one Environment. */
+export interface EnvironmentWorld {
+  now: number;
+  environment: StoredEnvironment;
+  wanted: WantedBuild | Problem;
+  /** Session of the build's name; `isOther` where it builds something else. */
+  build: CachedSession | undefined;
+  isOther: boolean;
+  /** Result of the build's turn, once it has ended. */
+  result: BuildResult | undefined;
+  /** A session waits for the environment. */
+  needed: boolean;
+}
+
+export interface EnvironmentDecision {
+  status: EnvironmentStatus;
+  act?: 'CreateBuild' | 'DeleteBuild';
+  /** Time of the next reconcile, milliseconds since the epoch. */
+  wakeAt?: number;
+}
+
+/** Codes of a failed build after which another one may succeed. */
+const PASSING: ReadonlySet<string> = new Set([
+  'IndexUnreachable',
+  'TurnDeleted',
+  'PodLost',
+  'Evicted',
+  'ImageUnavailable',
+  'Unschedulable',
+]);
+/** Builds of an environment before it counts as failed although another one may succeed, and the time after that. */
+const MAX_ATTEMPTS = 4;
+const BACKOFF_MS = 10_000;
+const RETRY_FAILED_MS = 10 * 60_000;
+
+/** Reasons that a build's own codes become; every other one is `BuildFailed`. */
+const REASONS: Readonly<Record<string, Reason>> = {
+  Unsolvable: 'Unsolvable',
+  IndexUnreachable: 'IndexUnreachable',
+  IndexRefused: 'IndexRefused',
+  HashMismatch: 'HashMismatch',
+  PythonMissing: 'PythonMissing',
+  UvMissing: 'UvMissing',
+  RequirementInvalid: 'RequirementInvalid',
+  CheckFailed: 'CheckFailed',
+  EnvironmentTooLarge: 'EnvironmentTooLarge',
+  StateTooLarge: 'EnvironmentTooLarge',
+  StoreFull: 'StoreFull',
+};
+
+/** Decides what an Environment shows, and whether its build is created or removed. */
+export function decideEnvironment(world: EnvironmentWorld): EnvironmentDecision {
+  const { environment, wanted, build, isOther, now } = world;
+  if ('reason' in wanted) {
+    // A class may still be created, as when all is applied together.
+    const phase = wanted.reason === 'ClassNotFound' ? 'Pending' : 'Failed';
+    return { status: shown(world, phase, wanted.reason, wanted.message) };
+  }
+  const { status: before = {} } = environment;
+  const same = before.hash === wanted.hash;
+  if (isOther) {
+    const message = `Session "${wanted.name}" has the name of the build and builds something else; delete it`;
+    return { status: shown(world, 'Failed', 'BuildFailed', message) };
+  }
+  if (build && !build.metadata.deletionTimestamp) {
+    if (world.result?.phase === 'Succeeded') return ready(world, build, world.result);
+    if (world.result) return failed(world, world.result);
+    if (build.status?.phase === 'Finished') return { status: { ...before } };
+    return { status: shown(world, 'Building', 'Building', `Session "${wanted.name}" builds it.`) };
+  }
+  if (same && before.retryAt !== undefined) {
+    if (!world.needed) return { status: { ...before } };
+    const again = Date.parse(before.retryAt);
+    if (now < again) return { status: { ...before }, wakeAt: again };
+  }
+  if (!world.needed) return { status: shown(world, 'Pending', 'NotBuilt', 'No session has needed it yet.') };
+  return {
+    status: shown(world, 'Building', 'Building', `Session "${wanted.name}" is created to build it.`),
+    act: 'CreateBuild',
+  };
+}
+
+function ready(world: EnvironmentWorld, build: CachedSession, { described }: BuildResult): EnvironmentDecision {
+  const { state } = build.status ?? {};
+  if (!described || !state) {
+    return {
+      status: shown(world, 'Failed', 'BuildFailed', 'The build has told nothing of what it built; delete its session.'),
+    };
+  }
+  const archive: EnvironmentArchive = { ...state, session: build.metadata.name, sessionUID: build.metadata.uid };
+  const { python, uv, packages, bytes } = described;
+  const count = packages.length === 1 ? '1 package' : `${packages.length} packages`;
+  const status = shown(world, 'Ready', 'Ready', `${count} for Python ${python}.`);
+  delete status.attempts;
+  return { status: { ...status, archive, pythonVersion: python, uvVersion: uv, packages, bytes } };
+}
+
+/** A build that may succeed later is removed, and created again after a time. */
+function failed(
+  world: EnvironmentWorld,
+  { code = 'BuildFailed', message = 'the build has failed' }: BuildResult,
+): EnvironmentDecision {
+  const reason = REASONS[code] ?? (PASSING.has(code) ? (code as Reason) : 'BuildFailed');
+  const text = reason === 'BuildFailed' && code !== 'BuildFailed' ? `${code}: ${message}` : message;
+  const attempts = (world.environment.status?.attempts ?? 0) + 1;
+  if (!PASSING.has(code)) return { status: shown(world, 'Failed', reason, text) };
+  // This failure is counted already, and its build is about to be gone.
+  const before = world.environment.status;
+  if (before?.retryAt !== undefined && 'hash' in world.wanted && before.hash === world.wanted.hash) {
+    return { status: { ...before }, act: 'DeleteBuild', wakeAt: Date.parse(before.retryAt) };
+  }
+  const [phase, again] =
+    attempts < MAX_ATTEMPTS
+      ? (['Pending', 'it is built again'] as const)
+      : (['Failed', 'it is built again later, when a session needs it'] as const);
+  return {
+    status: {
+      ...shown(world, phase, reason, `${text} (attempt ${attempts}; ${again})`),
+      attempts,
+      retryAt: new Date(world.now + backoffMs(attempts)).toISOString(),
+    },
+    act: 'DeleteBuild',
+  };
+}
+
+const backoffMs = (attempts: number) => (attempts < MAX_ATTEMPTS ? BACKOFF_MS * 2 ** (attempts - 1) : RETRY_FAILED_MS);
+
+function shown(
+  { environment: { metadata, status: before = {} }, wanted, now }: EnvironmentWorld,
+  phase: NonNullable<EnvironmentStatus['phase']>,
+  reason: Reason,
+  message: string,
+): EnvironmentStatus {
+  const isReady = { status: phase === 'Ready' ? 'True' : 'False', reason, message } as const;
+  const built = 'hash' in wanted ? { hash: wanted.hash, build: wanted.name } : {};
+  const { conditions, attempts } = before;
+  return {
+    phase,
+    conditions: withCondition(conditions, 'Ready', isReady, now, metadata.generation),
+    ...(metadata.generation === undefined ? {} : { observedGeneration: metadata.generation }),
+    ...built,
+    ...(attempts === undefined || before.hash !== ('hash' in wanted ? wanted.hash : '') ? {} : { attempts }),
+  };
+}

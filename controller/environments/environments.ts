@@ -1,0 +1,269 @@
+import { isDeepStrictEqual } from 'node:util';
+import { refOf } from '../../core/kube/cache.ts';
+import { isAlreadyExists, isConflict, isNotFound } from '../../core/kube/errors.ts';
+import type { EventSubject } from '../../core/kube/events.ts';
+import { WorkQueue } from '../../core/kube/queue.ts';
+import type { KubeApi } from '../../core/kube/types.ts';
+import {
+  environments,
+  type Session,
+  type StoredEnvironment,
+  type StoredTurn,
+  sessions,
+  turns,
+} from '../../core/resources/kinds.ts';
+import {
+  API_GROUP_VERSION,
+  firstTurnName,
+  LABEL_ENVIRONMENT,
+  LABEL_MANAGED_BY,
+  MANAGED_BY,
+  parseStoreKey,
+} from '../../core/resources/names.ts';
+import { isTerminal } from '../../core/resources/turn.ts';
+import type { Clock, Logger, Random } from '../../core/runtime.ts';
+import type { Store } from '../../core/store/store.ts';
+import { bodyFacts, type Caches } from '../caches/caches.ts';
+import { type WantedBuild, wantedBuild } from '../settings/builder.ts';
+import { isOwn, ownTurns } from '../world/own-turns.ts';
+import type { CachedSession, Installation } from '../world/world.ts';
+import { type BuildResult, type Described, decideEnvironment } from './decide.ts';
+import { unusedBuilds } from './unused.ts';
+
+export interface EnvironmentsOptions {
+  /** API client whose writes end with the lease. */
+  api: KubeApi;
+  caches: Caches;
+  store: Store;
+  clock: Clock;
+  random: Random;
+  log: Logger;
+  installation: Installation;
+  record(subject: EventSubject, type: 'Normal' | 'Warning', reason: string, message: string): void;
+  /** Signal that aborts when the leadership ends or the controller stops. */
+  signal: AbortSignal;
+}
+
+/** Queue key of the sweep of builds that nothing needs; no Environment has this name. */
+const UNUSED = '';
+/** Time between two sweeps, and the time after which a build that nothing needs is deleted with its archive. */
+const SWEEP_MS = 10 * 60_000;
+const UNUSED_MS = 60 * 60_000;
+
+/**
+ * Keeps each Environment's status, and creates the session that builds it once a session waits for it. Everything else of
+ * a build is that session's.
+ */
+export class Environments {
+  readonly #options: EnvironmentsOptions;
+  readonly #queue: WorkQueue;
+  /** Build that nothing needs, by its session's uid → the time at which that was first seen, monotonic milliseconds. */
+  readonly #unusedSince = new Map<string, number>();
+
+  constructor(options: EnvironmentsOptions) {
+    const { clock, random, log } = options;
+    this.#options = options;
+    this.#queue = new WorkQueue({
+      clock,
+      random,
+      log,
+      name: 'environments',
+      workers: 2,
+      process: (key, stopped) => {
+        const signal = AbortSignal.any([options.signal, stopped]);
+        return key === UNUSED ? this.#sweep(signal) : this.#reconcile(key, signal);
+      },
+      backoff: { baseMs: 100, maxMs: 60_000 },
+    });
+  }
+
+  start(): void {
+    for (const { metadata } of this.#options.caches.allEnvironments()) this.changed(metadata.namespace, metadata.name);
+    this.#queue.add(UNUSED);
+    this.#queue.start();
+  }
+
+  stop(graceMs: number): Promise<void> {
+    return this.#queue.stop(graceMs);
+  }
+
+  changed(namespace: string, name: string): void {
+    this.#queue.add(`${namespace}/${name}`);
+  }
+
+  /** Reconciles the Environments that a session names, or builds. */
+  sessionChanged(key: string): void {
+    const { namespace, name } = refOf(key);
+    const session = this.#options.caches.session(namespace ?? '', name);
+    const named = session?.spec.environment?.name;
+    if (named !== undefined) this.changed(namespace ?? '', named);
+    // A build that is gone is known by its name alone.
+    if (session && !session.spec.build) return;
+    for (const { metadata, status } of this.#options.caches.allEnvironments()) {
+      if (metadata.namespace === namespace && status?.build === name) this.changed(metadata.namespace, metadata.name);
+    }
+  }
+
+  classChanged(sessionClass: string): void {
+    for (const { metadata, spec } of this.#options.caches.allEnvironments()) {
+      if (spec.class === sessionClass) this.changed(metadata.namespace, metadata.name);
+    }
+  }
+
+  async #reconcile(key: string, signal: AbortSignal): Promise<number | undefined> {
+    const { caches, clock, installation, log } = this.#options;
+    const { namespace = '', name } = refOf(key);
+    const environment = caches.environment(namespace, name);
+    if (environment === undefined || environment === 'Missing' || environment.metadata.deletionTimestamp)
+      return undefined;
+    const wanted = wantedBuild(environment, caches.class(environment.spec.class), installation);
+    const build = 'hash' in wanted ? caches.session(namespace, wanted.name) : undefined;
+    const isOther = build !== undefined && 'hash' in wanted && !isBuild(build, wanted);
+    // The archive of a ready environment was read from the same build.
+    const isKnown =
+      environment.status?.phase === 'Ready' && environment.status.archive?.sessionUID === build?.metadata.uid;
+    const decided = decideEnvironment({
+      now: clock.now(),
+      environment,
+      wanted,
+      build,
+      isOther,
+      result: build && rests(build) && !isOther && !isKnown ? await this.#result(build, signal) : undefined,
+      needed: this.#isNeeded(namespace, name),
+    });
+    // Nothing is created or removed before people can see why.
+    await this.#write(environment, decided.status, signal);
+    if (decided.act === 'CreateBuild' && 'hash' in wanted) {
+      await this.#create(namespace, wanted, signal);
+      log.info({ environment: key, build: wanted.name }, 'environment is being built');
+    }
+    if (decided.act === 'DeleteBuild' && build) await this.#delete(build, signal);
+    return decided.wakeAt === undefined ? undefined : Math.max(0, decided.wakeAt - clock.now());
+  }
+
+  /** Deletes builds that nothing has needed for an hour, by this leader's own observation. */
+  async #sweep(signal: AbortSignal): Promise<number> {
+    const { caches, clock, log } = this.#options;
+    const unused = unusedBuilds(caches.allSessions(), caches.allEnvironments());
+    const now = clock.monotonic();
+    const uids = new Set(unused.map(({ metadata }) => metadata.uid));
+    for (const uid of this.#unusedSince.keys()) if (!uids.has(uid)) this.#unusedSince.delete(uid);
+    for (const session of unused) {
+      const { uid, name, namespace } = session.metadata;
+      const since = this.#unusedSince.get(uid) ?? now;
+      this.#unusedSince.set(uid, since);
+      if (now - since < UNUSED_MS) continue;
+      await this.#delete(session, signal);
+      log.info({ session: `${namespace}/${name}` }, 'unused environment deleted');
+    }
+    return SWEEP_MS;
+  }
+
+  async #delete({ metadata: { namespace, name, uid } }: CachedSession, signal: AbortSignal): Promise<void> {
+    await this.#options.api.delete(sessions, { namespace, name }, { uid, signal }).catch((error: unknown) => {
+      if (!isNotFound(error) && !isConflict(error)) throw error;
+    });
+  }
+
+  /** Reports whether a session is to start with this environment: a new one, or one with a turn, that has no pod. */
+  #isNeeded(namespace: string, name: string): boolean {
+    const { caches } = this.#options;
+    return caches.allSessions().some((session) => {
+      const { metadata, spec, status } = session;
+      if (metadata.namespace !== namespace || spec.environment?.name !== name) return false;
+      if (metadata.deletionTimestamp || spec.suspend || status?.podName || status?.phase === 'Finished') return false;
+      const { live } = ownTurns(session, caches.turnsNaming(namespace, metadata.name));
+      return live.length > 0 || (status?.incarnation ?? 0) === 0;
+    });
+  }
+
+  /** The end of the build's turn, read live: the cache has no outputs. Undefined while it is not there. */
+  async #result(build: CachedSession, signal: AbortSignal): Promise<BuildResult | undefined> {
+    const { namespace, name } = build.metadata;
+    const turn: StoredTurn | undefined = await this.#options.api
+      .get(turns, { namespace, name: firstTurnName(name) }, { signal })
+      .catch((error: unknown) => {
+        if (!isNotFound(error)) throw error;
+        return undefined;
+      });
+    // The turn of an earlier build of this name may still be there.
+    if (!turn || !isOwn(build, turn))
+      return {
+        phase: 'Failed',
+        code: 'TurnDeleted',
+        message: `the turn of session "${name}" was deleted before its result was read`,
+      };
+    const { phase, error, metadata } = turn.status ?? {};
+    if (!isTerminal(phase)) return undefined;
+    const told = (metadata as { code?: unknown } | undefined)?.code;
+    const code = typeof told === 'string' ? told : error?.code;
+    return {
+      phase: phase as BuildResult['phase'],
+      ...(phase === 'Succeeded'
+        ? { described: await this.#described(turn, signal) }
+        : { code, message: error?.message }),
+    };
+  }
+
+  /** What the builder says of the environment; undefined when it is not what a builder says. */
+  async #described({ metadata, status }: StoredTurn, signal: AbortSignal): Promise<Described | undefined> {
+    const key = status?.outputRef === undefined ? undefined : parseStoreKey(status.outputRef);
+    const output = key
+      ? JSON.parse(
+          (await this.#options.store.get({ namespace: metadata.namespace, kind: 'Output', ...key }, signal)).toString(),
+        )
+      : status?.output;
+    const { python, uv, packages, bytes } = (output ?? {}) as Partial<Described>;
+    if (typeof python !== 'string' || typeof uv !== 'string' || !Array.isArray(packages)) return undefined;
+    const named = packages.map(({ name, version }) => ({ name: String(name), version: String(version) }));
+    return { python, uv, packages: named.slice(0, MAX_PACKAGES), bytes: Number(bytes) || 0 };
+  }
+
+  async #create(namespace: string, { hash, name, spec }: WantedBuild, signal: AbortSignal): Promise<void> {
+    const labels = { [LABEL_MANAGED_BY]: MANAGED_BY, [LABEL_ENVIRONMENT]: hash.slice(0, 63) };
+    const session = {
+      apiVersion: API_GROUP_VERSION,
+      kind: 'Session',
+      metadata: { name, namespace, labels },
+      spec,
+    } as unknown as Session;
+    try {
+      this.#options.caches.sawSession(await this.#options.api.create(sessions, session, { signal }));
+    } catch (error) {
+      // Another environment with the same hash had it created, or this one has a moment ago.
+      if (!isAlreadyExists(error)) throw error;
+    }
+  }
+
+  async #write(environment: StoredEnvironment, status: NonNullable<StoredEnvironment['status']>, signal: AbortSignal) {
+    if (isDeepStrictEqual(environment.status ?? {}, status)) return;
+    const { api, caches, record } = this.#options;
+    const written = await api.replace(environments, { ...environment, status }, { subresource: 'status', signal });
+    caches.sawEnvironment(written);
+    const { name, namespace, uid } = environment.metadata;
+    const ready = status.conditions?.find(({ type }) => type === 'Ready');
+    if (!ready || status.phase === environment.status?.phase || status.phase === 'Pending') return;
+    const subject = { apiVersion: API_GROUP_VERSION, kind: 'Environment', name, namespace, uid };
+    record(subject, status.phase === 'Failed' ? 'Warning' : 'Normal', ready.reason, ready.message);
+  }
+}
+
+/** Number of packages that a status names; see `environmentPackages`. */
+const MAX_PACKAGES = 1024;
+
+/** Reports whether the build does no more by itself; one whose turn was deleted before it ended rests unfinished. */
+function rests({ spec, status }: CachedSession): boolean {
+  if (status?.phase === 'Finished') return true;
+  return status?.phase === 'Suspended' && !spec.suspend && (status.incarnation ?? 0) > 0;
+}
+
+/** Reports whether the session builds what is wanted: its name alone says nothing, as anybody may take it. */
+function isBuild({ spec }: CachedSession, { spec: wanted }: WantedBuild): boolean {
+  return (
+    spec.build === wanted.build &&
+    spec.class === wanted.class &&
+    spec.image === wanted.image &&
+    spec.turns === wanted.turns &&
+    spec.input?.digest === bodyFacts(wanted.input).digest
+  );
+}

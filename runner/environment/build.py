@@ -1,0 +1,221 @@
+"""Builds a Python environment into BERTH_STATE_DIR: the agent of a session with `spec.build`.
+
+A turn's input is {"requirements": [TEXT…], "python": "3.12"?}. Its output describes what was built:
+{"python", "implementation", "abi", "libc", "arch", "uv", "packages": [{"name", "version"}…], "bytes"}. What goes wrong ends the turn
+with an error whose code is in the envelope's metadata: {"code": "Unsolvable"}.
+
+Only uv's two steps that ask the index see UV_INDEX_… variables; compiling and checking run without them.
+"""
+import argparse
+import json
+import os
+import platform
+import re
+import shutil
+import ssl
+import subprocess
+import sys
+import sysconfig
+
+STATE = os.environ["BERTH_STATE_DIR"]
+VENV = os.path.join(STATE, "venv")
+LOCK = os.path.join(STATE, "requirements.lock")
+MANIFEST = os.path.join(STATE, "manifest.json")
+MESSAGE_BYTES = 3500
+# Limit of the installed files with the compiled ones: as much as a state may have.
+MAX_BYTES = 256 * 1024 * 1024
+
+# As in core/environments/requirements.ts: whoever may create a session may give it any input.
+NAME = r"[A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-z0-9])?"
+SPECIFIER = r"(===|==|~=|!=|<=|>=|<|>) ?[A-Za-z0-9.*+!_-]+"
+MARKER = r"""([A-Za-z0-9_.<>=!~() ]|"[A-Za-z0-9_.+* -]*"|'[A-Za-z0-9_.+* -]*')+"""
+HASH = r"--hash=(sha256:[0-9a-f]{64}|sha384:[0-9a-f]{96}|sha512:[0-9a-f]{128})"
+REQUIREMENT = re.compile(
+    rf"{NAME}( ?\[ ?{NAME}( ?, ?{NAME})* ?\])?( ?{SPECIFIER}( ?, ?{SPECIFIER})*)?( ?; ?{MARKER})?( {HASH})*"
+)
+
+
+class Problem(Exception):
+    def __init__(self, code, message):
+        super().__init__(message)
+        self.code = code
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--uv", required=True)
+    parser.add_argument("--index", help="URL of the index; default: uv's")
+    options = parser.parse_args()
+    request = json.loads(sys.stdin.readline())["input"]
+    try:
+        answer({"status": "success", "output": build(options, request)})
+    except Problem as problem:
+        message = str(problem)[-MESSAGE_BYTES:]
+        answer({"status": "error", "error": message, "output": None, "metadata": {"code": problem.code}})
+
+
+def build(options, request):
+    uv = options.uv
+    check_requirements(request.get("requirements"))
+    check_python(request.get("python"))
+    shutil.rmtree(VENV, ignore_errors=True)
+    version = run([uv, "--version"], "BuildFailed", missing=uv).split()[1]
+    say("uv %s, Python %s" % (version, platform.python_version()))
+    run([uv, "venv", "--quiet", "--no-config", "--relocatable", "--python", sys.executable, VENV], "BuildFailed")
+    interpreter = os.path.join(VENV, "bin", "python")
+    asked = os.path.join(os.environ["TMPDIR"], "requirements.in")
+    with open(asked, "w") as file:
+        file.write("".join(line + "\n" for line in request["requirements"]))
+    common = ["--no-config", "--python", interpreter, "--only-binary", ":all:", *trusted()]
+    if options.index:
+        # Under this name uv finds the credentials: UV_INDEX_BERTH_USERNAME and UV_INDEX_BERTH_PASSWORD.
+        common += ["--default-index", "berth=" + options.index]
+    of_venv = os.listdir(os.path.join(VENV, "bin"))
+    say("resolving %d requirements" % len(request["requirements"]))
+    run([uv, "pip", "compile", "--quiet", "--no-header", "--no-annotate", "--generate-hashes", "--output-file", LOCK, *common, asked], ask=True)
+    say("installing")
+    run([uv, "pip", "install", "--no-deps", "--require-hashes", "--link-mode", "copy", *common, "-r", LOCK], ask=True)
+    packages = json.loads(run([uv, "pip", "list", "--quiet", "--no-config", "--python", interpreter, "--format", "json"], "BuildFailed"))
+    check_size()
+    run([uv, "pip", "check", "--quiet", "--no-config", "--python", interpreter], "CheckFailed")
+    run([interpreter, "-I", "-c", "pass"], "CheckFailed")
+    say("compiling")
+    # The compiled files are valid by themselves: the times of the sources may change on their way. A file that does not compile is
+    # one for another Python, which nobody imports.
+    subprocess.run(
+        [interpreter, "-I", "-m", "compileall", "-q", "-j", "0", "--invalidation-mode", "unchecked-hash", site_packages()],
+        env=plain_environment(), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=False,
+    )
+    check_size()
+    # The interpreter is the image's, and is linked where the environment is used.
+    for name in of_venv:
+        os.remove(os.path.join(VENV, "bin", name))
+    for name in ("pyvenv.cfg", ".lock", ".gitignore", "CACHEDIR.TAG"):
+        if os.path.exists(os.path.join(VENV, name)):
+            os.remove(os.path.join(VENV, name))
+    described = {**facts(), "uv": version, "packages": packages, "bytes": size_of(VENV)}
+    with open(MANIFEST, "w") as file:
+        json.dump(described, file)
+    say("%d packages, %d bytes" % (len(packages), described["bytes"]))
+    return described
+
+
+def trusted():
+    """Flags that have uv trust what the image trusts, and the class's certificates; without either it trusts its own list."""
+    own = os.environ.pop("UV_INDEX_BERTH_CERTIFICATES", None)
+    paths = ssl.get_default_verify_paths()
+    if own:
+        bundle = os.path.join(os.environ["TMPDIR"], "certificates.pem")
+        with open(bundle, "w") as file:
+            if paths.cafile:
+                with open(paths.cafile) as system:
+                    file.write(system.read() + "\n")
+            file.write(own)
+        os.environ["SSL_CERT_FILE"] = bundle
+    has_store = own or paths.cafile or (paths.capath and os.listdir(paths.capath))
+    return ["--system-certs"] if has_store else []
+
+
+def facts():
+    """What an interpreter must have in common with the one that the environment was built for."""
+    return {
+        "python": platform.python_version(),
+        "implementation": sys.implementation.name,
+        "abi": sysconfig.get_config_var("SOABI") or "",
+        "libc": "glibc" if platform.libc_ver()[0] == "glibc" else "musl",
+        "arch": platform.machine(),
+    }
+
+
+def check_requirements(requirements):
+    if not isinstance(requirements, list):
+        raise Problem("RequirementInvalid", "the input names no list of requirements")
+    for number, text in enumerate(requirements):
+        if not isinstance(text, str) or not REQUIREMENT.fullmatch(text):
+            raise Problem(
+                "RequirementInvalid",
+                "requirements[%d]: %.100r is not of the form name[extra] ==1.2; marker --hash=sha256:..." % (number, text),
+            )
+
+
+def check_python(wanted):
+    if not wanted:
+        return
+    parts = wanted.split(".")
+    if platform.python_version().split(".")[: len(parts)] != parts:
+        raise Problem(
+            "PythonMissing",
+            "spec.python: the image has Python %s and not %s; ask for that one, or name an image with the other"
+            % (platform.python_version(), wanted),
+        )
+
+
+def site_packages():
+    return os.path.join(VENV, "lib", "python%d.%d" % sys.version_info[:2], "site-packages")
+
+
+def check_size():
+    """Refuses what cannot be kept before it is compiled. The limit of the packed archive is the runner's."""
+    if size_of(VENV) <= MAX_BYTES:
+        return
+    sizes = sorted(((size_of(os.path.join(site_packages(), name)), name) for name in os.listdir(site_packages())), reverse=True)
+    largest = ", ".join("%s %.1f MB" % (name, size / 1e6) for size, name in sizes[:5])
+    raise Problem("EnvironmentTooLarge", "the environment has more than %d bytes; the largest are %s" % (MAX_BYTES, largest))
+
+
+def size_of(path):
+    if not os.path.isdir(path) or os.path.islink(path):
+        return os.lstat(path).st_size
+    return sum(size_of(os.path.join(path, name)) for name in os.listdir(path))
+
+
+def plain_environment():
+    return {name: value for name, value in os.environ.items() if not name.startswith("UV_")}
+
+
+def run(command, code=None, ask=False, missing=None):
+    """Runs a program to its end and returns its stdout; raises a Problem with what it said."""
+    try:
+        env = dict(os.environ) if ask else plain_environment()
+        env.update({"UV_NO_PROGRESS": "1", "UV_PYTHON_DOWNLOADS": "never", "UV_CACHE_DIR": os.path.join(os.environ["TMPDIR"], "uv-cache")})
+        done = subprocess.run(command, env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, errors="replace", check=False)
+    except FileNotFoundError:
+        if not missing:
+            raise
+        raise Problem("UvMissing", "there is no uv at %s; install it (for example by `pip install uv`), or say in BERTH_UV where it is" % missing)
+    if done.returncode == 0:
+        return done.stdout
+    said = (done.stderr.strip() or done.stdout.strip() or "it ended with code %d" % done.returncode)[-MESSAGE_BYTES:]
+    raise Problem(classify(said) if ask else code, said)
+
+
+REFUSED = re.compile(r"\b(401|403)\b|Unauthorized|Forbidden", re.I)
+UNREACHABLE = re.compile(
+    r"error sending request|dns error|connection (refused|reset|closed)|timed out|timeout|tcp connect|could not connect|failed to fetch"
+    r"|\b5\d\d (internal|bad gateway|service|gateway)|status server error|error decoding response|certificate",
+    re.I,
+)
+UNSOLVABLE = re.compile(r"no solution found|was not found in the (package )?registry|not found in the provided package locations|no wheels|unsatisfiable", re.I)
+
+
+def classify(said):
+    if re.search(r"hash mismatch|mismatched hash", said, re.I):
+        return "HashMismatch"
+    if REFUSED.search(said):
+        return "IndexRefused"
+    if UNSOLVABLE.search(said) and not UNREACHABLE.search(said):
+        return "Unsolvable"
+    if UNREACHABLE.search(said):
+        return "IndexUnreachable"
+    return "BuildFailed"
+
+
+def say(text):
+    print(text, file=sys.stderr, flush=True)
+
+
+def answer(envelope):
+    print(os.environ["BERTH_RESULT_START_MARKER"], json.dumps(envelope), os.environ["BERTH_RESULT_END_MARKER"], flush=True)
+
+
+main()

@@ -1,0 +1,120 @@
+import assert from 'node:assert/strict';
+import { afterAll, beforeAll, describe, test } from 'vitest';
+import { environments, type StoredEnvironment, sessions } from '../../../core/resources/kinds.ts';
+import { uvProgram } from '../../../images/uv.ts';
+import { eventually } from '../../support/eventually.ts';
+import { ONE_LEADER } from '../../support/installation.ts';
+import { installed } from '../../support/installed.ts';
+import { PackageIndex } from '../../support/package-index.ts';
+
+const SHOUT = { name: 'shout', version: '1.2', files: { 'shout.py': 'def loud(text):\n    return text.upper()\n' } };
+const GREETING = {
+  name: 'greeting',
+  version: '1.0',
+  files: { 'greeting/__init__.py': 'from shout import loud\n\ndef hello():\n    print(loud("hello"), end="")\n' },
+  requires: ['shout>=1'],
+  scripts: { greet: 'greeting:hello' },
+};
+const agent = { command: ['greet'], input: 'Text' as const, result: 'Text' as const };
+
+describe('Python environments', () => {
+  const cluster = installed(ONE_LEADER);
+  let index: PackageIndex;
+  beforeAll(async () => {
+    index = (await PackageIndex.start()).add(SHOUT, GREETING);
+    cluster.startController({ BERTH_UV: await uvProgram() });
+    const overrides = ['agent.command', 'agent.input', 'agent.result', 'environment'] as const;
+    await cluster.createClass('indexed', { overrides: [...overrides], environments: { index: index.url } });
+  });
+  afterAll(() => index.close());
+
+  const create = (name: string, requirements: string[]) =>
+    cluster.client.create(environments, {
+      apiVersion: 'berth.dev/v1alpha1',
+      kind: 'Environment',
+      metadata: { name, namespace: 'default' },
+      spec: { class: 'indexed', requirements },
+    } as unknown as StoredEnvironment);
+  const environment = (name: string) => cluster.client.get(environments, { namespace: 'default', name });
+  const until = (name: string, phase: string) =>
+    eventually(
+      async () => {
+        const found = await environment(name);
+        return found.status?.phase === phase ? found : undefined;
+      },
+      { what: `environment ${name} ${phase}` },
+    );
+
+  test('is built once when a session needs it, and then every session of it has its programs', async () => {
+    await create('tools', ['greeting']);
+    assert.equal((await until('tools', 'Pending')).status?.conditions?.[0]?.reason, 'NotBuilt');
+    for (const name of ['one', 'two']) {
+      await cluster.create(name, { class: 'indexed', agent, environment: { name: 'tools' } });
+      await cluster.turn(name, `${name}-1`, '');
+    }
+    for (const name of ['one', 'two']) {
+      const turn = await cluster.ended(`${name}-1`);
+      assert.equal(turn.status?.phase, 'Succeeded', JSON.stringify(turn.status));
+      assert.equal(turn.status?.output, 'HELLO');
+    }
+    const { status } = await environment('tools');
+    assert.deepEqual(status?.packages, [
+      { name: 'greeting', version: '1.0' },
+      { name: 'shout', version: '1.2' },
+    ]);
+    const { items } = await cluster.client.list(sessions, { namespace: 'default' });
+    assert.equal(items.filter(({ spec }) => spec.build).length, 1);
+    const { status: taken } = await cluster.session('one');
+    assert.deepEqual([taken?.environment?.name, taken?.environment?.hash], ['tools', status?.hash]);
+  });
+
+  test('with an equal one shares its build', async () => {
+    const built = index.asked.length;
+    await create('same', ['greeting']);
+    const { status } = await until('same', 'Ready');
+    assert.equal(status?.hash, (await environment('tools')).status?.hash);
+    assert.equal(index.asked.length, built);
+  });
+
+  test('that cannot be solved fails its turns with the words of the resolver', async () => {
+    await create('wrong', ['greeting>=2']);
+    await cluster.create('three', { class: 'indexed', agent, environment: { name: 'wrong' } });
+    await cluster.turn('three', 'three-1', '');
+    const { status } = await cluster.ended('three-1');
+    assert.equal(status?.error?.code, 'EnvironmentFailed', JSON.stringify(status));
+    assert.match(status?.error?.message ?? '', /Unsolvable: .*greeting>=2/s);
+  });
+
+  test('whose build is deleted is built again where a session needs it', async () => {
+    const deleteBuild = async (name: string) => {
+      const { status } = await environment(name);
+      await cluster.client.delete(sessions, { namespace: 'default', name: status?.build ?? '' });
+    };
+    const asked = index.asked.length;
+    await deleteBuild('tools');
+    await until('tools', 'Pending');
+    await cluster.create('four', { class: 'indexed', agent, environment: { name: 'tools' } });
+    await cluster.turn('four', 'four-1', '');
+    assert.equal((await cluster.ended('four-1')).status?.output, 'HELLO');
+    const again = index.asked.length;
+    assert.ok(again > asked, 'the index was asked again');
+    // The session "three" still waits for it.
+    await deleteBuild('wrong');
+    await eventually(async () => index.asked.length > again || undefined, { what: 'another build' });
+    await until('wrong', 'Failed');
+  });
+
+  test('that is deleted stays with the sessions that have it, and keeps others waiting', async () => {
+    await cluster.client.delete(environments, { namespace: 'default', name: 'tools' });
+    await cluster.turn('four', 'four-2', '');
+    assert.equal((await cluster.ended('four-2')).status?.output, 'HELLO');
+    await cluster.create('six', { class: 'indexed', agent, environment: { name: 'tools' } });
+    const waits = await eventually(
+      async () =>
+        (await cluster.session('six')).status?.conditions?.find(({ reason }) => reason === 'EnvironmentNotReady'),
+      { what: 'six waits' },
+    );
+    assert.match(waits.message, /there is no Environment "tools"/);
+    assert.equal((await cluster.session('six')).status?.podName, undefined);
+  });
+});

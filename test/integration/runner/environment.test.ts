@@ -1,0 +1,256 @@
+import assert from 'node:assert/strict';
+import { execFile } from 'node:child_process';
+import { createHash } from 'node:crypto';
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, statSync, symlinkSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
+import { zstdCompressSync } from 'node:zlib';
+import { pack } from 'tar-stream';
+import { afterEach, beforeEach, describe, test } from 'vitest';
+import { uvProgram } from '../../../images/uv.ts';
+import { binOf, EnvironmentMismatchError, unpackEnvironment } from '../../../runner/environment/environment.ts';
+import { packDirectory } from '../../../runner/state/pack.ts';
+import { LOOPBACK_CERTIFICATE, LOOPBACK_KEY } from '../../support/loopback-certificate.ts';
+import { PackageIndex } from '../../support/package-index.ts';
+
+const run = promisify(execFile);
+const BUILDER = join(import.meta.dirname, '../../../runner/environment/build.py');
+const PATH = process.env.PATH ?? '/usr/bin:/bin';
+const LOUD = { name: 'shout', version: '1.2', files: { 'shout.py': 'def loud(text):\n    return text.upper()\n' } };
+const GREETING = {
+  name: 'greeting',
+  version: '1.0',
+  files: { 'greeting/__init__.py': 'from shout import loud\n\ndef hello():\n    print(loud("hello"))\n' },
+  requires: ['shout>=1'],
+  scripts: { greet: 'greeting:hello' },
+};
+
+describe('a Python environment', () => {
+  let folder: string;
+  let state: string;
+  let index: PackageIndex;
+  beforeEach(async () => {
+    folder = mkdtempSync(join(tmpdir(), 'berth-environment-'));
+    state = join(folder, 'state');
+    mkdirSync(state);
+    index = (await PackageIndex.start()).add(LOUD, GREETING);
+  });
+  afterEach(async () => {
+    await index.close();
+    rmSync(folder, { recursive: true, force: true });
+  });
+
+  /** Runs the builder as the agent of a turn; resolves with its envelope and what it has said. */
+  async function build(
+    input: object,
+    options: { uv?: string; env?: Record<string, string> } = {},
+  ): Promise<{ envelope: Envelope; said: string }> {
+    const env = {
+      ...{ PATH, TMPDIR: folder, HOME: folder, BERTH_STATE_DIR: state, ...options.env },
+      ...{ BERTH_RESULT_START_MARKER: '<<<', BERTH_RESULT_END_MARKER: '>>>' },
+    };
+    const uv = options.uv ?? (await uvProgram());
+    const finished = run('python3', ['-I', BUILDER, '--uv', uv, '--index', index.url], { env, timeout: 120_000 });
+    finished.child.stdin?.end(`${JSON.stringify({ input })}\n`);
+    const { stdout, stderr } = await finished;
+    return { envelope: JSON.parse(/<<<(.*)>>>/s.exec(stdout)?.[1] ?? 'null'), said: stderr };
+  }
+
+  /** Packs what was built and unpacks it somewhere else. */
+  async function moved(): Promise<string> {
+    const target = join(folder, 'elsewhere');
+    await unpackEnvironment(target, await packDirectory(state), PATH);
+    return target;
+  }
+
+  test('is built from an index, and works where it is unpacked with the interpreter that is found there', async () => {
+    const { envelope, said } = await build({ requirements: ['greeting ==1.0'] });
+    assert.equal(envelope.status, 'success', JSON.stringify(envelope));
+    assert.deepEqual(envelope.output?.packages, [
+      { name: 'greeting', version: '1.0' },
+      { name: 'shout', version: '1.2' },
+    ]);
+    assert.match(said, /resolving 1 requirements\ninstalling\ncompiling\n2 packages/);
+    assert.match(
+      readFileSync(join(state, 'requirements.lock'), 'utf8'),
+      /^greeting==1\.0 \\\n +--hash=sha256:[0-9a-f]{64}$/m,
+    );
+
+    const directory = await moved();
+    rmSync(state, { recursive: true });
+    const bin = binOf(directory);
+    const env = { PATH: `${bin}:${PATH}` };
+    assert.equal((await run('greet', [], { env })).stdout, 'HELLO\n');
+    const program = 'import greeting, sys; greeting.hello(); print(sys.prefix != sys.base_prefix, greeting.__cached__)';
+    const [hello, isVenv = ''] = (await run('python', ['-c', program], { env })).stdout.split('\n');
+    assert.equal(hello, 'HELLO');
+    const [prefix, compiled = ''] = isVenv.split(' ');
+    assert.equal(prefix, 'True');
+    assert.ok(statSync(compiled).size > 0, 'the compiled file came along');
+    assert.equal(statSync(join(directory, 'venv/lib')).mode & 0o222, 0o200);
+  });
+
+  test('without a package is an environment too', async () => {
+    const { envelope } = await build({ requirements: [] });
+    assert.deepEqual(envelope.output?.packages, [], JSON.stringify(envelope));
+    const env = { PATH: `${binOf(await moved())}:${PATH}` };
+    assert.equal((await run('python3', ['-c', 'print(1)'], { env })).stdout, '1\n');
+  });
+
+  test('that cannot be solved fails with the words of the resolver', async () => {
+    const { envelope } = await build({ requirements: ['greeting', 'shout<1'] });
+    assert.equal(envelope.metadata?.code, 'Unsolvable');
+    assert.match(String(envelope.error), /shout/);
+    const missing = await build({ requirements: ['no-such-package'] });
+    assert.equal(missing.envelope.metadata?.code, 'Unsolvable');
+  });
+
+  test('of which no wheel is for this Python cannot be solved', async () => {
+    index.add({ name: 'old', version: '1', files: { 'old.py': '' }, python: 'cp27' });
+    assert.equal((await build({ requirements: ['old'] })).envelope.metadata?.code, 'Unsolvable');
+  });
+
+  test('whose index refuses, fails, hangs or is gone is told apart', async () => {
+    for (const [status, code] of [
+      [401, 'IndexRefused'],
+      [403, 'IndexRefused'],
+      [502, 'IndexUnreachable'],
+    ] as const) {
+      index.instead = { status };
+      const { envelope } = await build({ requirements: ['greeting'] }, { env: { UV_HTTP_RETRIES: '0' } });
+      assert.equal(envelope.metadata?.code, code, `${status}: ${envelope.error}`);
+    }
+    index.instead = 'hang';
+    const env = { UV_HTTP_RETRIES: '0', UV_HTTP_TIMEOUT: '1' };
+    const hangs = await build({ requirements: ['greeting'] }, { env });
+    assert.equal(hangs.envelope.metadata?.code, 'IndexUnreachable', hangs.envelope.error);
+    await index.close();
+    const gone = await build({ requirements: ['greeting'] }, { env });
+    assert.equal(gone.envelope.metadata?.code, 'IndexUnreachable', gone.envelope.error);
+  });
+
+  test('whose index lies about a digest is refused', async () => {
+    index.liesAbout = 'a'.repeat(64);
+    const { envelope } = await build({ requirements: ['greeting'] });
+    assert.equal(envelope.metadata?.code, 'HashMismatch', JSON.stringify(envelope));
+  });
+
+  test('whose index answers with a page of another kind fails in clear words', async () => {
+    index.instead = { status: 200, text: '<html><body>Please log in</body></html>' };
+    const { envelope } = await build({ requirements: ['greeting'] });
+    assert.equal(envelope.metadata?.code, 'Unsolvable', JSON.stringify(envelope));
+  });
+
+  test('asks the index with the credentials, and no other step sees them', async () => {
+    const env = { UV_INDEX_BERTH_USERNAME: 'ann', UV_INDEX_BERTH_PASSWORD: 'hunter2hunter2' };
+    index.instead = { status: 401 };
+    const refused = await build({ requirements: ['greeting'] }, { env });
+    assert.doesNotMatch(JSON.stringify(refused), /hunter2/);
+    assert.ok(index.authorizations.includes(`Basic ${Buffer.from('ann:hunter2hunter2').toString('base64')}`));
+  });
+
+  test('trusts the certificates of the class besides those of the image, and no others', async () => {
+    const http = index;
+    index = (await PackageIndex.start({ key: LOOPBACK_KEY, cert: LOOPBACK_CERTIFICATE })).add(LOUD);
+    await http.close();
+    const refused = await build({ requirements: ['shout'] }, { env: { UV_HTTP_RETRIES: '0' } });
+    assert.equal(refused.envelope.metadata?.code, 'IndexUnreachable', refused.envelope.error);
+    assert.match(String(refused.envelope.error), /certificate/);
+    const env = { UV_INDEX_BERTH_CERTIFICATES: LOOPBACK_CERTIFICATE };
+    const { envelope } = await build({ requirements: ['shout'] }, { env });
+    assert.deepEqual(envelope.output?.packages, [{ name: 'shout', version: '1.2' }], JSON.stringify(envelope));
+  });
+
+  test('with anything but requirements in its input is refused before uv runs', async () => {
+    for (const requirement of [
+      '-r /etc/hostname',
+      '-e .',
+      'x @ file:///etc/passwd',
+      ['$', '{HOME}'].join(''),
+      'a\n-r /etc/hostname',
+      3,
+    ]) {
+      const { envelope } = await build({ requirements: [requirement] }, { uv: '/nowhere' });
+      assert.equal(envelope.metadata?.code, 'RequirementInvalid', String(requirement));
+    }
+    assert.equal((await build({}, { uv: '/nowhere' })).envelope.metadata?.code, 'RequirementInvalid');
+  });
+
+  test('for a Python that the image has not is refused, and so is a machine without uv', async () => {
+    const { envelope } = await build({ requirements: [], python: '3.1' });
+    assert.equal(envelope.metadata?.code, 'PythonMissing');
+    assert.match(String(envelope.error), /^spec\.python: the image has Python 3\.\d+\.\d+\S* and not 3\.1;/);
+    const none = await build({ requirements: [] }, { uv: '/nowhere/uv' });
+    assert.equal(none.envelope.metadata?.code, 'UvMissing');
+    assert.match(String(none.envelope.error), /pip install uv/);
+  });
+
+  describe('does not enter its place', () => {
+    const target = () => join(folder, 'elsewhere');
+    /** An archive of these entries, with the manifest of this machine's Python. */
+    async function archive(entries: Entry[], facts: object = {}): Promise<{ packed: Buffer; digest: string }> {
+      const { envelope } = await build({ requirements: [] });
+      const tar = pack();
+      const manifest = JSON.stringify({ ...envelope.output, ...facts });
+      tar.entry({ name: 'manifest.json' }, manifest);
+      for (const name of ['venv', 'venv/bin']) tar.entry({ name, type: 'directory' });
+      for (const { content = '', ...header } of entries) tar.entry(header, content);
+      tar.finalize();
+      const pieces: Buffer[] = [];
+      for await (const piece of tar as AsyncIterable<Buffer>) pieces.push(piece);
+      const plain = Buffer.concat(pieces);
+      return { packed: zstdCompressSync(plain), digest: createHash('sha256').update(plain).digest('hex') };
+    }
+
+    test.for([
+      ['a path that leads out', { name: '../out' }],
+      ['an absolute path', { name: '/tmp/berth-out' }],
+      ['a link that leads out', { name: 'venv/x', type: 'symlink', linkname: '../../out' }],
+      ['an absolute link', { name: 'venv/x', type: 'symlink', linkname: '/etc/passwd' }],
+      ['a file below a link', { name: 'venv/bin/x/y' }],
+    ] as [string, Entry][])('with %s', async ([, entry]) => {
+      await assert.rejects(unpackEnvironment(target(), await archive([entry]), PATH), /the environment holds/);
+      assert.throws(() => statSync(target()));
+    });
+
+    test('with a bomb of zeros, a part that is missing, another digest', async () => {
+      const whole = await archive([]);
+      const bomb = { packed: zstdCompressSync(Buffer.alloc(600 * 1024 * 1024)), digest: whole.digest };
+      await assert.rejects(unpackEnvironment(target(), bomb, PATH));
+      const cut = { ...whole, packed: whole.packed.subarray(0, whole.packed.length / 2) };
+      await assert.rejects(unpackEnvironment(target(), cut, PATH));
+      await assert.rejects(unpackEnvironment(target(), { ...whole, digest: '0'.repeat(64) }, PATH), /digest/);
+      assert.throws(() => statSync(target()));
+    });
+
+    test('where the image has another Python, or none', async () => {
+      const other = await archive([], { python: '3.1.0', libc: 'musl' });
+      await assert.rejects(
+        unpackEnvironment(target(), other, PATH),
+        (error: Error) =>
+          error instanceof EnvironmentMismatchError &&
+          /built for Python 3\.1, the image has 3\.\d+; libc musl, the image has glibc/.test(error.message),
+      );
+      const empty = join(folder, 'empty');
+      mkdirSync(empty);
+      await assert.rejects(unpackEnvironment(target(), other, empty), /there is no python3 on its PATH/);
+      symlinkSync('/bin/false', join(empty, 'python3'));
+      await assert.rejects(unpackEnvironment(target(), other, empty), /no Python that can be asked/);
+    });
+  });
+});
+
+interface Envelope {
+  status: string;
+  output?: { packages: { name: string; version: string }[] };
+  error?: string;
+  metadata?: { code: string };
+}
+
+interface Entry {
+  name: string;
+  type?: 'file' | 'directory' | 'symlink';
+  linkname?: string;
+  content?: string;
+}

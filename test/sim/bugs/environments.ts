@@ -1,0 +1,72 @@
+import type { Bug } from './bug.ts';
+
+/** Mistakes with the environments of sessions. */
+export const environmentBugs: readonly Bug[] = [
+  {
+    name: 'a turn that does not wait for the environment',
+    caughtBy: ['given environment'],
+    within: 200,
+    focus: { environments: true, podRates: { breaks: 0.1 } },
+    edits: [
+      { file: 'runner/session.ts', find: '    if (!this.#hasEnvironment) {', replace: '    if (false as boolean) {' },
+    ],
+  },
+  {
+    name: 'one build for all requirements',
+    caughtBy: ['given environment'],
+    within: 200,
+    focus: { environments: true },
+    edits: [
+      {
+        file: 'controller/settings/builder.ts',
+        find: '    .update(canonicalJson({ class: spec.class, image: image.image, index: index ?? null, ...input }))',
+        replace: '    .update(canonicalJson({ class: spec.class, image: image.image, index: index ?? null }))',
+      },
+      {
+        file: 'controller/environments/environments.ts',
+        find: '    spec.input?.digest === bodyFacts(wanted.input).digest',
+        replace: '    bodyFacts(wanted.input).digest.length > 0',
+      },
+    ],
+  },
+  {
+    name: 'environments built for nobody',
+    caughtBy: ['built when needed'],
+    within: 200,
+    focus: { environments: true },
+    edits: [
+      {
+        file: 'controller/environments/environments.ts',
+        find: '      needed: this.#isNeeded(namespace, name),',
+        replace: '      needed: this.#isNeeded(namespace, name) || true,',
+      },
+    ],
+  },
+  {
+    name: 'an archive deleted as soon as it is shown',
+    caughtBy: ['built when needed'],
+    within: 200,
+    focus: { environments: true },
+    edits: [
+      {
+        file: 'controller/environments/decide.ts',
+        find: '  return { status: { ...status, archive, pythonVersion: python, uvVersion: uv, packages, bytes } };',
+        replace:
+          "  return { status: { ...status, archive, pythonVersion: python, uvVersion: uv, packages, bytes }, act: 'DeleteBuild' };",
+      },
+    ],
+  },
+  {
+    name: 'turns that end at the first failure of an index',
+    caughtBy: ['awaited environment'],
+    within: 200,
+    focus: { environments: true },
+    edits: [
+      {
+        file: 'controller/environments/decide.ts',
+        find: "      ? (['Pending', 'it is built again'] as const)",
+        replace: "      ? (['Failed', 'it is built again'] as const)",
+      },
+    ],
+  },
+];

@@ -1,0 +1,102 @@
+import { environments, type StoredEnvironment, sessions } from '../../../core/resources/kinds.ts';
+import type { SimServer } from '../api/server.ts';
+import type { Plan } from '../cluster/agent.ts';
+import type { Dice } from '../random.ts';
+import type { Scheduler } from '../scheduler.ts';
+import type { Trace } from '../trace.ts';
+import { CLASSES, environmentOf, NAMESPACES } from './users.ts';
+import { create, nothing } from './writes.ts';
+
+/** Requirements: packages that can be had, one that no index has, and one whose index fails now and then. */
+const SOUND = ['a', 'b'] as const;
+const UNSOLVABLE = 'unsolvable';
+const FLAKY = 'flaky';
+
+const isSound = ({ spec }: StoredEnvironment) => SOUND.some((one) => spec.requirements.includes(one));
+
+/** Returns what the builder does with its input, which may be that of any turn that somebody gives the build. */
+export function buildPlan(input: unknown, dice: Dice): Plan {
+  const { requirements } = (input ?? {}) as { requirements?: string[] };
+  const fails = (code: string): Plan => ({ ms: dice.skewed(5, 2000), output: 1, ends: 'Error', code });
+  if (!Array.isArray(requirements)) return fails('RequirementInvalid');
+  if (requirements.includes(UNSOLVABLE)) return fails('Unsolvable');
+  if (requirements.includes(FLAKY) && dice.chance(0.6)) return fails('IndexUnreachable');
+  return { ms: dice.skewed(5, 8000), output: 1, state: dice.int(100, 20_000), builds: requirements };
+}
+
+interface Surroundings {
+  scheduler: Scheduler;
+  server: SimServer;
+  trace: Trace;
+  dice: Dice;
+}
+
+/** Users who create and delete Environments and the sessions that build them, until `end`. */
+export class EnvironmentOwners {
+  readonly #here: Surroundings;
+  readonly #everyMs: number;
+  #over = false;
+
+  constructor(surroundings: Surroundings) {
+    this.#here = surroundings;
+    this.#everyMs = surroundings.dice.skewed(500, 8000);
+    this.#next();
+  }
+
+  /** Ends the changes. From then on Environments that cannot become ready are replaced. */
+  end(): void {
+    this.#over = true;
+    this.#mend();
+  }
+
+  #next(): void {
+    const { scheduler, dice, server, trace } = this.#here;
+    scheduler.after(this.#everyMs * 2 * dice.uniform(), undefined, 'an owner of environments', () => {
+      if (this.#over) return;
+      const namespace = dice.pick(NAMESPACES);
+      const builds = server.list(sessions).filter(({ spec }) => spec.build);
+      if (dice.chance(0.15) && builds.length > 0) this.#deleteBuild(dice.pick(builds)?.metadata);
+      else {
+        const sessionClass = dice.pick(CLASSES);
+        const { name } = environmentOf(sessionClass);
+        const isThere = server.get(environments, namespace, name) !== undefined;
+        trace.line(() => ['user', isThere ? 'deletes' : 'creates', `environment ${namespace}/${name}`]);
+        if (isThere) void server.admin.delete(environments, { namespace, name }).catch(nothing);
+        else this.#create(namespace, sessionClass, dice.pick([...SOUND, ...SOUND, UNSOLVABLE, FLAKY]));
+      }
+      this.#next();
+    });
+  }
+
+  /** Replaces, again and again, what keeps an environment from being built for good. */
+  #mend(): void {
+    const { scheduler, server } = this.#here;
+    for (const namespace of NAMESPACES) {
+      for (const sessionClass of CLASSES) {
+        const { name } = environmentOf(sessionClass);
+        const environment = server.get(environments, namespace, name);
+        if (!environment) this.#create(namespace, sessionClass, SOUND[0]);
+        else if (environment.status?.phase === 'Failed' || !isSound(environment)) this.#replace(environment);
+      }
+    }
+    scheduler.after(5000, undefined, 'an owner of environments', () => this.#mend());
+  }
+
+  /** Removes the Environment and whatever has the name of its build; `#mend` creates another. */
+  #replace({ metadata: { namespace, name }, status }: StoredEnvironment): void {
+    const { server } = this.#here;
+    if (status?.build) this.#deleteBuild({ namespace, name: status.build });
+    void server.admin.delete(environments, { namespace, name }).catch(nothing);
+  }
+
+  #deleteBuild(build: { namespace?: string; name: string } | undefined): void {
+    if (!build) return;
+    this.#here.trace.line(() => ['user', 'deletes', `build ${build.namespace}/${build.name}`]);
+    void this.#here.server.admin.delete(sessions, build).catch(nothing);
+  }
+
+  #create(namespace: string, sessionClass: string, requirement: string): void {
+    const { name } = environmentOf(sessionClass);
+    void create(this.#here.server, environments, namespace, name, { class: sessionClass, requirements: [requirement] });
+  }
+}

@@ -1,0 +1,170 @@
+import assert from 'node:assert/strict';
+import { describe, test } from 'vitest';
+import {
+  type BuildResult,
+  decideEnvironment,
+  type EnvironmentWorld,
+} from '../../../../controller/environments/decide.ts';
+import { unusedBuilds } from '../../../../controller/environments/unused.ts';
+import type { StoredEnvironment } from '../../../../core/resources/kinds.ts';
+import { aSession, NOW } from '../../../support/world.ts';
+
+const HASH = 'a'.repeat(64);
+const NAME = 'env-aaaaaaaaaaaaaaaaaaaa';
+const wanted = {
+  hash: HASH,
+  name: NAME,
+  spec: { class: 'python', turns: 'One', build: 'Environment', input: { requirements: ['httpx'] } },
+} as const;
+const state = { digest: 'd'.repeat(64), keyId: 'k', bytes: 9, incarnation: 1, seq: 4, ref: 'uid/1/4' };
+const described = { python: '3.12.1', uv: '0.13.9', packages: [{ name: 'httpx', version: '1' }], bytes: 7 };
+
+function environment(status: StoredEnvironment['status'] = {}): StoredEnvironment {
+  const metadata = {
+    name: 'tools',
+    namespace: 'team',
+    uid: 'e-1',
+    resourceVersion: '1',
+    creationTimestamp: '',
+    generation: 1,
+  };
+  return { metadata, spec: { class: 'python', requirements: ['httpx'] }, status };
+}
+
+const build = (phase: 'Running' | 'Finished', deleting = false) => {
+  const session = aSession({ spec: { build: 'Environment' } as never, status: { phase, state } });
+  const metadata = { ...session.metadata, name: NAME, ...(deleting ? { deletionTimestamp: 'now' } : {}) };
+  return { ...session, metadata };
+};
+
+const look = (change: Partial<EnvironmentWorld> = {}) =>
+  decideEnvironment({
+    now: NOW,
+    environment: environment(),
+    wanted,
+    build: undefined,
+    isOther: false,
+    result: undefined,
+    needed: false,
+    ...change,
+  });
+const reasonOf = ({ status }: ReturnType<typeof look>) =>
+  status.conditions?.find(({ type }) => type === 'Ready')?.reason;
+const failure = (code: string): BuildResult => ({ phase: 'Failed', code, message: 'no set of packages fits' });
+
+describe('an Environment', () => {
+  test('is built only when a session needs it', () => {
+    const idle = look();
+    assert.deepEqual([idle.status.phase, reasonOf(idle), idle.act], ['Pending', 'NotBuilt', undefined]);
+    const needed = look({ needed: true });
+    assert.deepEqual([needed.status.phase, needed.act], ['Building', 'CreateBuild']);
+    assert.deepEqual([needed.status.hash, needed.status.build], [HASH, NAME]);
+  });
+
+  test('is Building while its session works, whoever had it created', () => {
+    assert.deepEqual(
+      [look({ build: build('Running') }).status.phase, look({ build: build('Running') }).act],
+      ['Building', undefined],
+    );
+  });
+
+  test('is Ready with the state of the session that built it as its archive', () => {
+    const { status, act } = look({ build: build('Finished'), result: { phase: 'Succeeded', described } });
+    assert.deepEqual([status.phase, act], ['Ready', undefined]);
+    const { uid } = build('Finished').metadata;
+    assert.deepEqual(status.archive, { ...state, session: NAME, sessionUID: uid });
+    assert.deepEqual([status.pythonVersion, status.bytes, status.packages], ['3.12.1', 7, described.packages]);
+  });
+
+  test('fails for good where another build would fail too, with the words of the builder', () => {
+    for (const code of [
+      'Unsolvable',
+      'IndexRefused',
+      'HashMismatch',
+      'PythonMissing',
+      'UvMissing',
+      'RequirementInvalid',
+    ]) {
+      const { status, act } = look({ build: build('Finished'), result: failure(code), needed: true });
+      assert.deepEqual([status.phase, status.conditions?.[0]?.reason, act], ['Failed', code, undefined]);
+      assert.equal(status.conditions?.[0]?.message, 'no set of packages fits');
+      assert.equal(status.retryAt, undefined);
+    }
+    assert.equal(reasonOf(look({ build: build('Finished'), result: failure('StateTooLarge') })), 'EnvironmentTooLarge');
+    assert.equal(reasonOf(look({ build: build('Finished'), result: failure('AgentFailed') })), 'BuildFailed');
+  });
+
+  test('is built again after longer and longer pauses where the cause may pass, and only if it is needed then', () => {
+    let status: StoredEnvironment['status'] = {};
+    const pauses: number[] = [];
+    for (let i = 0; i < 4; i++) {
+      const { retryAt: _, ...building } = status ?? {};
+      const failed = look({
+        environment: environment(building),
+        build: build('Finished'),
+        result: failure('IndexUnreachable'),
+      });
+      const again = look({
+        environment: environment(failed.status),
+        build: build('Finished'),
+        result: failure('TurnDeleted'),
+      });
+      assert.deepEqual([again.status, again.act], [failed.status, 'DeleteBuild'], 'one build fails once');
+      assert.deepEqual([failed.status.phase, failed.act], [i < 3 ? 'Pending' : 'Failed', 'DeleteBuild']);
+      status = failed.status;
+      pauses.push(Date.parse(status.retryAt ?? '') - NOW);
+    }
+    assert.deepEqual(pauses, [10_000, 20_000, 40_000, 600_000]);
+    const waits = look({ environment: environment(status), needed: true });
+    assert.deepEqual([waits.act, waits.wakeAt], [undefined, NOW + 600_000]);
+    assert.equal(look({ environment: environment(status), needed: true, now: NOW + 600_000 }).act, 'CreateBuild');
+    assert.equal(look({ environment: environment(status), now: NOW + 600_000 }).act, undefined);
+  });
+
+  test('whose archive is gone waits to be built again', () => {
+    const status = look({ build: build('Finished'), result: { phase: 'Succeeded', described } }).status;
+    const gone = look({ environment: environment(status) });
+    assert.deepEqual([gone.status.phase, gone.status.archive], ['Pending', undefined]);
+    assert.equal(
+      look({ environment: environment(status), build: build('Finished', true), needed: true }).act,
+      'CreateBuild',
+    );
+  });
+
+  test('whose build lost its turn is built again', () => {
+    const rests = { ...build('Finished'), status: { phase: 'Suspended' } } as never;
+    const { status, act } = look({ build: rests, result: failure('TurnDeleted') });
+    assert.deepEqual([status.phase, act, status.retryAt !== undefined], ['Pending', 'DeleteBuild', true]);
+  });
+
+  test('that failed for good is built again once its build is deleted', () => {
+    const { status } = look({ build: build('Finished'), result: failure('Unsolvable'), needed: true });
+    assert.equal(look({ environment: environment(status), needed: true }).act, 'CreateBuild');
+    assert.equal(look({ environment: environment(status) }).status.phase, 'Pending');
+  });
+
+  test('does not take a session of the build’s name for its build', () => {
+    const { status, act } = look({ build: build('Running'), isOther: true, needed: true });
+    assert.deepEqual([status.phase, act], ['Failed', undefined]);
+    assert.match(status.conditions?.[0]?.message ?? '', /delete it/);
+  });
+
+  test('of a class that is not there yet says so, and waits for it', () => {
+    const problem = { reason: 'ClassNotFound', message: 'spec.class: there is no SessionClass "python"' } as const;
+    const { status } = look({ wanted: problem, needed: true });
+    assert.deepEqual([status.phase, status.conditions?.[0]?.reason], ['Pending', 'ClassNotFound']);
+  });
+});
+
+test('a build is unused once no Environment shows it and no session has its archive', () => {
+  const one = build('Finished');
+  assert.deepEqual(unusedBuilds([one], []), [one]);
+  const shown = {
+    ...environment({ build: NAME }),
+    metadata: { ...environment().metadata, namespace: one.metadata.namespace },
+  };
+  assert.deepEqual(unusedBuilds([one], [shown]), []);
+  const archive = { ...state, session: NAME, sessionUID: one.metadata.uid };
+  const user = aSession({ status: { environment: { name: 'tools', hash: HASH, archive } } });
+  assert.deepEqual(unusedBuilds([one, user], []), []);
+});

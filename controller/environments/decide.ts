@@ -1,4 +1,4 @@
-import type { EnvironmentArchive, EnvironmentStatus } from '../../core/resources/environment.ts';
+import type { EnvironmentArchive, EnvironmentPackage, EnvironmentStatus } from '../../core/resources/environment.ts';
 import type { StoredEnvironment } from '../../core/resources/kinds.ts';
 import type { Reason } from '../../core/resources/reasons.ts';
 import type { WantedBuild } from '../settings/builder.ts';
@@ -19,7 +19,7 @@ export interface BuildResult {
 export interface Described {
   python: string;
   uv: string;
-  packages: { name: string; version: string }[];
+  packages: EnvironmentPackage[];
   bytes: number;
 }
 
@@ -158,12 +158,15 @@ function shown(
 ): EnvironmentStatus {
   const isReady = { status: phase === 'Ready' ? 'True' : 'False', reason, message } as const;
   const built = 'hash' in wanted ? { hash: wanted.hash, build: wanted.name } : {};
-  const { conditions, attempts } = before;
+  const { conditions, attempts, packages } = before;
+  const isSame = before.hash === ('hash' in wanted ? wanted.hash : '');
   return {
     phase,
     conditions: withCondition(conditions, 'Ready', isReady, now, metadata.generation),
     ...(metadata.generation === undefined ? {} : { observedGeneration: metadata.generation }),
     ...built,
-    ...(attempts === undefined || before.hash !== ('hash' in wanted ? wanted.hash : '') ? {} : { attempts }),
+    // Another build installs exactly these.
+    ...(isSame && packages ? { packages } : {}),
+    ...(isSame && attempts !== undefined ? { attempts } : {}),
   };
 }

@@ -4,10 +4,12 @@ import { isAlreadyExists, isConflict, isNotFound } from '../../core/kube/errors.
 import type { EventSubject } from '../../core/kube/events.ts';
 import { WorkQueue } from '../../core/kube/queue.ts';
 import type { KubeApi } from '../../core/kube/types.ts';
+import { MAX_HASHES } from '../../core/resources/environment.ts';
 import {
   environments,
   type Session,
   type StoredEnvironment,
+  type StoredSession,
   type StoredTurn,
   sessions,
   turns,
@@ -24,9 +26,9 @@ import { isTerminal } from '../../core/resources/turn.ts';
 import type { Clock, Logger, Random } from '../../core/runtime.ts';
 import type { Store } from '../../core/store/store.ts';
 import { bodyFacts, type Caches } from '../caches/caches.ts';
-import { type WantedBuild, wantedBuild } from '../settings/builder.ts';
+import { rebuild, type WantedBuild, wantedBuild } from '../settings/builder.ts';
 import { isOwn, ownTurns } from '../world/own-turns.ts';
-import type { CachedSession, Installation } from '../world/world.ts';
+import type { CachedSession, Installation, Problem } from '../world/world.ts';
 import { type BuildResult, type Described, decideEnvironment } from './decide.ts';
 import { unusedBuilds } from './unused.ts';
 
@@ -111,12 +113,12 @@ export class Environments {
   }
 
   async #reconcile(key: string, signal: AbortSignal): Promise<number | undefined> {
-    const { caches, clock, installation, log } = this.#options;
+    const { caches, clock, log } = this.#options;
     const { namespace = '', name } = refOf(key);
     const environment = caches.environment(namespace, name);
     if (environment === undefined || environment === 'Missing' || environment.metadata.deletionTimestamp)
       return undefined;
-    const wanted = wantedBuild(environment, caches.class(environment.spec.class), installation);
+    const wanted = await this.#wanted(environment, signal);
     const build = 'hash' in wanted ? caches.session(namespace, wanted.name) : undefined;
     const isOther = build !== undefined && 'hash' in wanted && !isBuild(build, wanted);
     // The archive of a ready environment was read from the same build.
@@ -139,6 +141,38 @@ export class Environments {
     }
     if (decided.act === 'DeleteBuild' && build) await this.#delete(build, signal);
     return decided.wakeAt === undefined ? undefined : Math.max(0, decided.wakeAt - clock.now());
+  }
+
+  /**
+   * The build of the environment. Once the session of its first build is gone, it is a build that installs exactly the
+   * packages of the first.
+   */
+  async #wanted(environment: StoredEnvironment, signal: AbortSignal): Promise<WantedBuild | Problem> {
+    const { caches, installation } = this.#options;
+    const { metadata, spec, status } = environment;
+    const wanted = wantedBuild(environment, caches.class(spec.class), installation);
+    if (!('hash' in wanted) || status?.hash !== wanted.hash) return wanted;
+    const again = rebuild(wanted, status.packages);
+    const { archive } = status;
+    if (!again || archive?.session === again.name) return again ?? wanted;
+    if (!archive) return again;
+    const { namespace } = metadata;
+    const first =
+      caches.session(namespace, archive.session) ?? (await this.#liveSession(namespace, archive.session, signal));
+    return first?.metadata.uid === archive.sessionUID && !first.metadata.deletionTimestamp ? wanted : again;
+  }
+
+  /** Asks the API server for a session that the cache does not show; undefined: it is not there. */
+  async #liveSession(namespace: string, name: string, signal: AbortSignal): Promise<StoredSession | undefined> {
+    const { api, caches } = this.#options;
+    try {
+      const session = await api.get(sessions, { namespace, name }, { signal });
+      caches.sawSession(session);
+      return session;
+    } catch (error) {
+      if (isNotFound(error)) return undefined;
+      throw error;
+    }
   }
 
   /** Deletes builds that nothing has needed for an hour, by this leader's own observation. */
@@ -215,7 +249,11 @@ export class Environments {
       : status?.output;
     const { python, uv, packages, bytes } = (output ?? {}) as Partial<Described>;
     if (typeof python !== 'string' || typeof uv !== 'string' || !Array.isArray(packages)) return undefined;
-    const named = packages.map(({ name, version }) => ({ name: String(name), version: String(version) }));
+    const named = packages.map(({ name, version, hashes }) => ({
+      name: String(name),
+      version: String(version),
+      ...(isHashes(hashes) ? { hashes } : {}),
+    }));
     return { python, uv, packages: named.slice(0, MAX_PACKAGES), bytes: Number(bytes) || 0 };
   }
 
@@ -250,6 +288,12 @@ export class Environments {
 
 /** Number of packages that a status names; see `environmentPackages`. */
 const MAX_PACKAGES = 1024;
+
+/** Reports whether a status can hold these digests, of at least one file. */
+function isHashes(hashes: unknown): hashes is string[] {
+  if (!Array.isArray(hashes) || hashes.length === 0 || hashes.length > MAX_HASHES) return false;
+  return hashes.every((hash) => typeof hash === 'string' && /^sha(256|384|512):[0-9a-f]{64,128}$/.test(hash));
+}
 
 /** Reports whether the build does no more by itself; one whose turn was deleted before it ended rests unfinished. */
 function rests({ spec, status }: CachedSession): boolean {

@@ -1,6 +1,13 @@
 import type { Container, Pod } from '../../core/kube/builtin.ts';
 import { NODE_FLAGS } from '../../core/program/node-flags.ts';
-import { BRINGER, BUILDER, BUILDER_DIRECTORY, INJECTOR, RUNNER_DIRECTORY } from '../../core/resources/names.ts';
+import {
+  BRINGER,
+  BUILD_CACHE_DIRECTORY,
+  BUILDER,
+  BUILDER_DIRECTORY,
+  INJECTOR,
+  RUNNER_DIRECTORY,
+} from '../../core/resources/names.ts';
 
 const VOLUME = 'runner';
 const LIBRARIES = `${RUNNER_DIRECTORY}/lib`;
@@ -66,8 +73,14 @@ export function withRunner(pod: Pod, runnerImage: string): Pod {
   };
 }
 
-/** Adds uv and Berth's builder, copied out of the runner image with Python, to the pod of a build. */
-export function withBuilder(pod: Pod, image: string): Pod {
+/** Volume with uv's cache. */
+const CACHE = 'cache';
+
+/**
+ * Adds uv and Berth's builder, copied out of the runner image with Python, to the pod of a build, and the volume of this
+ * claim as uv's cache.
+ */
+export function withBuilder(pod: Pod, image: string, cache: string | undefined): Pod {
   const [session, ...others] = pod.spec.containers as [Container, ...Container[]];
   const bringer: Container = {
     name: BUILDER,
@@ -77,14 +90,21 @@ export function withBuilder(pod: Pod, image: string): Pod {
     ...(session.securityContext ? { securityContext: session.securityContext } : {}),
     volumeMounts: [{ name: BUILDER, mountPath: BUILDER_DIRECTORY }],
   };
-  const mount = { name: BUILDER, mountPath: BUILDER_DIRECTORY, readOnly: true };
+  const mounts = [
+    { name: BUILDER, mountPath: BUILDER_DIRECTORY, readOnly: true },
+    ...(cache ? [{ name: CACHE, mountPath: BUILD_CACHE_DIRECTORY }] : []),
+  ];
+  const volumes = [
+    { name: BUILDER, emptyDir: {} },
+    ...(cache ? [{ name: CACHE, persistentVolumeClaim: { claimName: cache } }] : []),
+  ];
   return {
     ...pod,
     spec: {
       ...pod.spec,
       initContainers: [...(pod.spec.initContainers ?? []), bringer],
-      containers: [{ ...session, volumeMounts: [...(session.volumeMounts ?? []), mount] }, ...others],
-      volumes: [...(pod.spec.volumes ?? []), { name: BUILDER, emptyDir: {} }],
+      containers: [{ ...session, volumeMounts: [...(session.volumeMounts ?? []), ...mounts] }, ...others],
+      volumes: [...(pod.spec.volumes ?? []), ...volumes],
     },
   };
 }

@@ -108,7 +108,8 @@ export function sessionPod(session: CachedSession, incarnation: number, settings
       ],
     },
   };
-  const built = settings.builds && settings.builderImage ? withBuilder(pod, settings.builderImage) : pod;
+  const built =
+    settings.builds && settings.builderImage ? withBuilder(pod, settings.builderImage, settings.buildCache) : pod;
   return settings.runner === 'Injected' ? withRunner(built, settings.runnerImage) : built;
 }
 

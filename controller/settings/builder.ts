@@ -1,8 +1,10 @@
 import { createHash } from 'node:crypto';
 import { canonicalJson } from '../../core/json.ts';
 import type { Agent, EnvVar } from '../../core/resources/agent.ts';
+import type { EnvironmentPackage } from '../../core/resources/environment.ts';
 import type { StoredEnvironment, StoredSessionClass } from '../../core/resources/kinds.ts';
-import { buildName } from '../../core/resources/names.ts';
+import { jsonBytes, MAX_INPUT_BYTES } from '../../core/resources/limits.ts';
+import { BUILD_CACHE_DIRECTORY, buildName } from '../../core/resources/names.ts';
 import type { SessionSpec } from '../../core/resources/session.ts';
 import type { SessionClassSpec } from '../../core/resources/sessionclass.ts';
 import type { Installation, Problem } from '../world/world.ts';
@@ -11,8 +13,8 @@ import { imageSettings } from './image.ts';
 /** Sessions that build environments: what they run, and what a session of an environment is to be. */
 
 /** The agent of a session that builds: Berth's own program, with the index of the class and its credentials. */
-export function builderAgent({ environments }: SessionClassSpec, { builder }: Installation): Agent {
-  const { index, credentials, certificates } = environments ?? {};
+export function builderAgent({ environments }: SessionClassSpec, { builder, imagesArePrograms }: Installation): Agent {
+  const { index, credentials, certificates, sourceDistributions } = environments ?? {};
   const env: EnvVar[] = [];
   const give = (name: string, secret: string, key: string) =>
     env.push({ name, valueFrom: { secretKeyRef: { name: secret, key } } });
@@ -22,12 +24,25 @@ export function builderAgent({ environments }: SessionClassSpec, { builder }: In
     give('UV_INDEX_BERTH_PASSWORD', credentials.name, 'password');
   }
   if (certificates) give('UV_INDEX_BERTH_CERTIFICATES', certificates.name, 'ca.crt');
+  const options = [
+    ...(index ? ['--index', index] : []),
+    ...(buildCache(environments, imagesArePrograms) ? ['--cache', BUILD_CACHE_DIRECTORY] : []),
+    ...(sourceDistributions ? ['--source-distributions'] : []),
+  ];
   return {
-    command: ['python3', '-I', builder.script, '--uv', builder.uv, ...(index ? ['--index', index] : [])],
+    command: ['python3', '-I', builder.script, '--uv', builder.uv, ...options],
     input: 'Stdin',
     result: 'Envelope',
     ...(env.length > 0 ? { env } : {}),
   };
+}
+
+/** Claim of the volume with uv's cache, which the pods of the class's builds mount; undefined: they have none. */
+export function buildCache(
+  environments: SessionClassSpec['environments'],
+  imagesArePrograms: boolean,
+): string | undefined {
+  return imagesArePrograms ? undefined : environments?.cache?.claim;
 }
 
 /** The session that builds an environment. Equal hashes give equal sessions. */
@@ -59,10 +74,17 @@ export function wantedBuild(
   if ('reason' in image) return image;
   const { python, requirements } = spec;
   const input = { requirements, ...(python ? { python } : {}) };
-  const { index } = sessionClass.spec.environments ?? {};
+  const { index, sourceDistributions } = sessionClass.spec.environments ?? {};
+  const sources = sourceDistributions ? { sourceDistributions } : {};
   const hash = createHash('sha256')
-    .update(canonicalJson({ class: spec.class, image: image.image, index: index ?? null, ...input }))
+    .update(canonicalJson({ class: spec.class, image: image.image, index: index ?? null, ...sources, ...input }))
     .digest('hex');
+  if (jsonBytes(input) > MAX_INPUT_BYTES) {
+    return {
+      reason: 'InvalidSpec',
+      message: `spec.requirements: has more than ${MAX_INPUT_BYTES} bytes; leave hashes out, or name fewer packages`,
+    };
+  }
   return {
     hash,
     name: buildName(hash),
@@ -74,4 +96,26 @@ export function wantedBuild(
       input,
     },
   };
+}
+
+/**
+ * The build that installs exactly the packages of an earlier one, whose session is gone; undefined where that named no
+ * digests. Its name differs, because a session's name says what it installs.
+ */
+export function rebuild(
+  wanted: WantedBuild,
+  packages: readonly EnvironmentPackage[] | undefined,
+): WantedBuild | undefined {
+  if (!packages || packages.length === 0 || packages.some(({ hashes = [] }) => hashes.length === 0)) return undefined;
+  const requirements = packages.map(
+    ({ name, version, hashes = [] }) => `${name}==${version} ${hashes.map((hash) => `--hash=${hash}`).join(' ')}`,
+  );
+  const input = { ...(wanted.spec.input as object), requirements, locked: true };
+  if (jsonBytes(input) > MAX_INPUT_BYTES) return undefined;
+  const name = buildName(
+    createHash('sha256')
+      .update(canonicalJson({ of: wanted.hash, input }))
+      .digest('hex'),
+  );
+  return { ...wanted, name, spec: { ...wanted.spec, input } };
 }

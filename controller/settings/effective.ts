@@ -6,7 +6,7 @@ import type { SessionClassSpec } from '../../core/resources/sessionclass.ts';
 import type { Heuristics } from '../../core/text/hidden.ts';
 import type { CachedSession, Installation, Problem } from '../world/world.ts';
 import { type AgentSettings, agentSettings } from './agent.ts';
-import { builderAgent } from './builder.ts';
+import { buildCache, builderAgent } from './builder.ts';
 import { type ImageSettings, imageSettings } from './image.ts';
 import { selects } from './label-selector.ts';
 import { type Kept, keptOf, persistenceProblem } from './persistence.ts';
@@ -26,6 +26,8 @@ export interface Effective extends AgentSettings, ImageSettings {
   kept: Kept;
   /** The session builds an environment: its pod has uv. */
   builds: boolean;
+  /** Claim of the volume with uv's cache, if the session builds and its class has one. */
+  buildCache: string | undefined;
   template: PodTemplate;
   /** Limits of the agent's processes. */
   limits: Limits;
@@ -79,6 +81,7 @@ export function effective(
     resources: resourcesOf(spec, allowed),
     kept: spec.build ? { state: true, maxPackedBytes: MAX_ENVIRONMENT_BYTES } : kept,
     builds: spec.build !== undefined,
+    buildCache: spec.build && buildCache(allowed.environments, installation.imagesArePrograms),
     template: podTemplate(allowed),
     limits: limitsOf(run.agent.driver, allowed.sandbox),
     redact: allowed.redact ?? [],

@@ -49,11 +49,20 @@ export const environmentSpec = z
 
 const environmentPhase = z.enum(['Pending', 'Building', 'Ready', 'Failed']);
 
+/** Limit of the digests of one package: the builder names only those of files that fit its Python. */
+export const MAX_HASHES = 16;
+
 const environmentPackages = z
   .array(
     z.strictObject({
       name: z.string().max(256).describe('Its name.'),
       version: z.string().max(128).describe('Its version.'),
+      hashes: z
+        .array(z.string().max(160))
+        .max(MAX_HASHES)
+        .optional()
+        .meta({ 'x-kubernetes-list-type': 'atomic' })
+        .describe('Digests of its files that fit the image’s Python.'),
     }),
   )
   .max(1024)
@@ -76,7 +85,9 @@ export const environmentStatus = z.strictObject({
   archive: environmentArchive.optional().describe('Where it is kept.'),
   pythonVersion: z.string().max(32).optional().describe('The Python that it is for.'),
   uvVersion: z.string().max(32).optional().describe('The uv that has built it.'),
-  packages: environmentPackages.optional().describe('What is in it.'),
+  packages: environmentPackages
+    .optional()
+    .describe('Packages of the last build. Another build of the same environment installs exactly these.'),
   bytes: z.int().min(0).optional().describe('Its size on disk in bytes.'),
   attempts: count().optional().describe('Builds that failed for a cause that may pass, one after the other.'),
   retryAt: timestamp().optional().describe('When the next of them begins, if a session needs it then.'),
@@ -84,4 +95,5 @@ export const environmentStatus = z.strictObject({
 
 export type EnvironmentSpec = z.infer<typeof environmentSpec>;
 export type EnvironmentStatus = z.infer<typeof environmentStatus>;
+export type EnvironmentPackage = z.infer<typeof environmentPackages>[number];
 export type EnvironmentArchive = z.infer<typeof environmentArchive>;

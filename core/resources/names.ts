@@ -43,6 +43,8 @@ export const BRINGER = 'runner';
 
 /** Directory of a build's pod with uv and the program that uses it. */
 export const BUILDER_DIRECTORY = '/berth-uv';
+/** Directory of uv's cache in a build's pod, where the class has one. */
+export const BUILD_CACHE_DIRECTORY = '/berth-uv-cache';
 
 /** Name of the session that builds the environment of this hash; equal ones of a namespace are built once. */
 export function buildName(hash: string): string {

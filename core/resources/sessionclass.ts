@@ -140,6 +140,24 @@ export const sessionClassSpec = z
           })
           .optional()
           .describe('Certificates (PEM) that the index’s may be signed with, besides those that the image trusts.'),
+        cache: z
+          .strictObject({
+            claim: z
+              .string()
+              .min(1)
+              .max(253)
+              .describe(
+                'A PersistentVolumeClaim of the session’s namespace. Builds on several nodes need ReadWriteMany.',
+              ),
+          })
+          .optional()
+          .describe('Volume with the downloads of earlier builds. Default: none. The embedded cluster has none.'),
+        sourceDistributions: z
+          .boolean()
+          .optional()
+          .describe(
+            'Whether packages without a wheel are built from source. Their build programs run in the pod of the build and can read the index’s credentials. Default: false.',
+          ),
       })
       .optional()
       .describe('How Environments of the class are built: docs/environments.md.'),

@@ -1,8 +1,9 @@
 """Builds a Python environment into BERTH_STATE_DIR: the agent of a session with `spec.build`.
 
-A turn's input is {"requirements": [TEXT…], "python": "3.12"?}. Its output describes what was built:
-{"python", "implementation", "abi", "libc", "arch", "uv", "packages": [{"name", "version"}…], "bytes"}. What goes wrong ends the turn
-with an error whose code is in the envelope's metadata: {"code": "Unsolvable"}.
+A turn's input is {"requirements": [TEXT…], "python": "3.12"?, "locked": true?}. Locked requirements are the packages of an earlier
+build, which are installed as they are. Its output describes what was built: {"python", "implementation", "abi", "libc", "arch", "uv",
+"packages": [{"name", "version", "hashes": ["sha256:…"]}…], "bytes"}. What goes wrong ends the turn with an error whose code is in the
+envelope's metadata: {"code": "Unsolvable"}.
 
 Only uv's two steps that ask the index see UV_INDEX_… variables; compiling and checking run without them.
 """
@@ -19,7 +20,8 @@ import sysconfig
 
 STATE = os.environ["BERTH_STATE_DIR"]
 VENV = os.path.join(STATE, "venv")
-LOCK = os.path.join(STATE, "requirements.lock")
+# Name of the lock that uv writes; the requirements with hashes that it installs are made of it.
+LOCK = os.path.join(STATE, "pylock.toml")
 MANIFEST = os.path.join(STATE, "manifest.json")
 MESSAGE_BYTES = 3500
 # Limit of the installed files with the compiled ones: as much as a state may have.
@@ -45,6 +47,8 @@ def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--uv", required=True)
     parser.add_argument("--index", help="URL of the index; default: uv's")
+    parser.add_argument("--cache", help="directory of uv's cache; default: one for this build alone")
+    parser.add_argument("--source-distributions", action="store_true", help="build packages that have no wheel")
     options = parser.parse_args()
     request = json.loads(sys.stdin.readline())["input"]
     try:
@@ -56,26 +60,38 @@ def main():
 
 def build(options, request):
     uv = options.uv
+    os.environ["UV_CACHE_DIR"] = options.cache or os.path.join(os.environ["TMPDIR"], "uv-cache")
     check_requirements(request.get("requirements"))
     check_python(request.get("python"))
     shutil.rmtree(VENV, ignore_errors=True)
+    # uv prefers the versions of a lock that is there.
+    if os.path.exists(LOCK):
+        os.remove(LOCK)
     version = run([uv, "--version"], "BuildFailed", missing=uv).split()[1]
     say("uv %s, Python %s" % (version, platform.python_version()))
     run([uv, "venv", "--quiet", "--no-config", "--relocatable", "--python", sys.executable, VENV], "BuildFailed")
     interpreter = os.path.join(VENV, "bin", "python")
-    asked = os.path.join(os.environ["TMPDIR"], "requirements.in")
-    with open(asked, "w") as file:
-        file.write("".join(line + "\n" for line in request["requirements"]))
-    common = ["--no-config", "--python", interpreter, "--only-binary", ":all:", *trusted()]
+    common = ["--no-config", "--python", interpreter, *trusted()]
+    if not options.source_distributions:
+        common += ["--only-binary", ":all:"]
     if options.index:
         # Under this name uv finds the credentials: UV_INDEX_BERTH_USERNAME and UV_INDEX_BERTH_PASSWORD.
         common += ["--default-index", "berth=" + options.index]
     of_venv = os.listdir(os.path.join(VENV, "bin"))
-    say("resolving %d requirements" % len(request["requirements"]))
-    run([uv, "pip", "compile", "--quiet", "--no-header", "--no-annotate", "--generate-hashes", "--output-file", LOCK, *common, asked], ask=True)
+    if request.get("locked"):
+        locked = request["requirements"]
+    else:
+        say("resolving %d requirements" % len(request["requirements"]))
+        asked = written("requirements.in", request["requirements"])
+        run([uv, "pip", "compile", "--quiet", "--no-header", "--format", "pylock.toml", "--output-file", LOCK, *common, asked], ask=True)
+        with open(LOCK) as file:
+            locked = requirements_of(file.read())
     say("installing")
-    run([uv, "pip", "install", "--no-deps", "--require-hashes", "--link-mode", "copy", *common, "-r", LOCK], ask=True)
+    install = written("requirements.lock", locked)
+    run([uv, "pip", "install", "--no-deps", "--require-hashes", "--link-mode", "copy", *common, "-r", install], ask=True)
     packages = json.loads(run([uv, "pip", "list", "--quiet", "--no-config", "--python", interpreter, "--format", "json"], "BuildFailed"))
+    hashes = {plain_name(line.split("==")[0]): re.findall(r"--hash=(\S+)", line) for line in locked}
+    packages = [{**package, "hashes": hashes.get(plain_name(package["name"]), [])} for package in packages]
     check_size()
     run([uv, "pip", "check", "--quiet", "--no-config", "--python", interpreter], "CheckFailed")
     run([interpreter, "-I", "-c", "pass"], "CheckFailed")
@@ -98,6 +114,30 @@ def build(options, request):
         json.dump(described, file)
     say("%d packages, %d bytes" % (len(packages), described["bytes"]))
     return described
+
+
+def written(name, lines):
+    """Writes a file of requirements; returns its path."""
+    path = os.path.join(os.environ["TMPDIR"], name)
+    with open(path, "w") as file:
+        file.write("".join(line + "\n" for line in lines))
+    return path
+
+
+def requirements_of(lock):
+    """Requirements with hashes, one for each package of a lock that uv wrote: pylock.toml of PEP 751, each table's keys on their lines."""
+    found = []
+    for package in lock.split("[[packages]]")[1:]:
+        name, version = (re.search(r'^%s = "([^"]+)"$' % key, package, re.M) for key in ("name", "version"))
+        if not name or not version:
+            raise Problem("BuildFailed", "uv has locked a package without a name or a version: %.200s" % package.strip())
+        hashes = re.findall(r'\b(sha256|sha384|sha512) = "([0-9a-f]+)"', package)
+        found.append("%s==%s %s" % (name[1], version[1], " ".join("--hash=%s:%s" % each for each in dict.fromkeys(hashes))))
+    return found
+
+
+def plain_name(name):
+    return re.sub(r"[-_.]+", "-", name.strip()).lower()
 
 
 def trusted():
@@ -177,7 +217,7 @@ def run(command, code=None, ask=False, missing=None):
     """Runs a program to its end and returns its stdout; raises a Problem with what it said."""
     try:
         env = dict(os.environ) if ask else plain_environment()
-        env.update({"UV_NO_PROGRESS": "1", "UV_PYTHON_DOWNLOADS": "never", "UV_CACHE_DIR": os.path.join(os.environ["TMPDIR"], "uv-cache")})
+        env.update({"UV_NO_PROGRESS": "1", "UV_PYTHON_DOWNLOADS": "never", "UV_CACHE_DIR": os.environ["UV_CACHE_DIR"]})
         done = subprocess.run(command, env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, errors="replace", check=False)
     except FileNotFoundError:
         if not missing:

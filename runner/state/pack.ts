@@ -12,6 +12,8 @@ import { type Entry, ifThere, walk } from './walk.ts';
 const CHUNK_BYTES = 256 * 1024;
 /** Number of named entries that are neither file nor directory nor link. */
 const NAMED_SKIPPED = 10;
+/** Largest files that a refusal names. */
+const NAMED_LARGEST = 5;
 /** Last time that a tar header can hold as written here, seconds. */
 const LAST_SECOND = 2 ** 31 - 1;
 /** Block size of a tar archive: a header is one block, content is padded to whole blocks. */
@@ -52,7 +54,7 @@ export async function packDirectory(
   if (unnamed) skipped.push(`and ${unnamed} more`);
   if (expected > limit) {
     const set = limit === maxBytes ? ' (persistence.maxState)' : '';
-    throw tooLarge(`${expected} bytes as an archive`, `${limit}${set}`);
+    throw tooLarge(`${expected} bytes as an archive`, `${limit}${set} can be stored`);
   }
   if (entries.length === 0) {
     return { ...NO_STATE, skipped };
@@ -60,7 +62,7 @@ export async function packDirectory(
   // The module is loaded here, so that a session without state never loads it.
   const tar = await import('tar-stream');
   const archive = tar.pack();
-  const progress = { packed: 0, maxPacked };
+  const progress = { packed: 0, maxPacked, entries };
   const collected = collect(archive, progress);
   try {
     for (const entry of entries) await add(archive, entry, progress);
@@ -77,6 +79,7 @@ export async function packDirectory(
 interface Progress {
   packed: number;
   readonly maxPacked: number;
+  readonly entries: readonly Entry[];
 }
 
 async function collect(archive: Pack, progress: Progress): Promise<Omit<PackedState, 'skipped'>> {
@@ -100,8 +103,17 @@ async function collect(archive: Pack, progress: Progress): Promise<Omit<PackedSt
   return { digest: hash.digest('hex'), bytes, packed: Buffer.concat(pieces, progress.packed) };
 }
 
-function checkPacked({ packed, maxPacked }: Progress): void {
-  if (packed > maxPacked) throw tooLarge(`more than ${maxPacked} bytes packed`, `${maxPacked}`);
+function checkPacked({ packed, maxPacked, entries }: Progress): void {
+  if (packed <= maxPacked) return;
+  throw tooLarge(`more than ${maxPacked} bytes packed`, `${maxPacked} can be stored${largest(entries)}`);
+}
+
+/** Names the largest files of a state that is too large. */
+function largest(entries: readonly Entry[]): string {
+  const bytes = ({ type, stats }: Entry) => (type === 'file' ? stats.size : 0);
+  const files = entries.toSorted((a, b) => bytes(b) - bytes(a)).slice(0, NAMED_LARGEST);
+  const named = files.map((entry) => `${JSON.stringify(entry.name)} (${bytes(entry)} bytes)`);
+  return named.length > 0 ? `; the largest files are ${named.join(', ')}` : '';
 }
 
 async function add(archive: Pack, entry: Entry, progress: Progress): Promise<void> {
@@ -143,5 +155,5 @@ async function copyFile(fd: number, size: number, sink: ReturnType<Pack['entry']
 }
 
 function tooLarge(size: string, limit: string): TurnFailure {
-  return new TurnFailure('StateTooLarge', `the state in BERTH_STATE_DIR has ${size}; at most ${limit} can be stored`);
+  return new TurnFailure('StateTooLarge', `the state in BERTH_STATE_DIR has ${size}; at most ${limit}`);
 }

@@ -31,6 +31,8 @@ interface Word {
   agoMs: number;
   /** True when the message says when the session was last active. */
   onActivity: boolean;
+  /** Frames of the message whose last part it brings, by their headers. */
+  frames: readonly { seq: number; kind: string }[];
 }
 
 /** Receives every event of the world at the moment at which it happens. */

@@ -2,7 +2,8 @@ import { createHash } from 'node:crypto';
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import { createServer as createTlsServer } from 'node:https';
 import type { AddressInfo } from 'node:net';
-import { crc32 } from 'node:zlib';
+import { crc32, gzipSync } from 'node:zlib';
+import { pack } from 'tar-stream';
 
 /** A wheel of pure Python. `files` are paths and texts beside its metadata; `requires` are requirements. */
 export interface Wheel {
@@ -60,6 +61,31 @@ export class PackageIndex {
     return this;
   }
 
+  /** Adds a package in source form, which has its own build program and so needs no other package. */
+  async addSource({ name, version, files }: Pick<Wheel, 'name' | 'version' | 'files'>): Promise<this> {
+    const { file, data } = wheelFile({ name, version, files });
+    const backend = [
+      'import base64, os',
+      'def build_wheel(directory, config_settings=None, metadata_directory=None):',
+      `    with open(os.path.join(directory, ${JSON.stringify(file)}), "wb") as wheel:`,
+      `        wheel.write(base64.b64decode("${data.toString('base64')}"))`,
+      `    return ${JSON.stringify(file)}`,
+    ];
+    const content = {
+      'PKG-INFO': `Metadata-Version: 2.1\nName: ${name}\nVersion: ${version}\n`,
+      'pyproject.toml': '[build-system]\nrequires = []\nbuild-backend = "backend"\nbackend-path = ["."]\n',
+      'backend.py': `${backend.join('\n')}\n`,
+    };
+    const tar = pack();
+    for (const [path, text] of Object.entries(content)) tar.entry({ name: `${name}-${version}/${path}` }, text);
+    tar.finalize();
+    const pieces: Buffer[] = [];
+    for await (const piece of tar as AsyncIterable<Buffer>) pieces.push(piece);
+    const archives = this.#wheels.get(name) ?? new Map<string, Buffer>();
+    this.#wheels.set(name, archives.set(`${name}-${version}.tar.gz`, gzipSync(Buffer.concat(pieces))));
+    return this;
+  }
+
   /** Answers as usual again. Requests that hang are cut off, so that they are tried again. */
   resume(): void {
     this.instead = undefined;
@@ -95,7 +121,9 @@ export class PackageIndex {
         .end(`<!DOCTYPE html><html><body>${links.join('\n')}</body></html>`);
     } else {
       const data = files.get(file ?? '');
-      response.writeHead(data ? 200 : 404, { 'content-type': 'application/octet-stream' }).end(data);
+      // As public indexes do: a file never changes.
+      const headers = { 'content-type': 'application/octet-stream', 'cache-control': 'max-age=3600, immutable' };
+      response.writeHead(data ? 200 : 404, headers).end(data);
     }
   }
 }

@@ -12,7 +12,7 @@ import { uvProgram } from '../../../images/uv.ts';
 import { binOf, EnvironmentMismatchError, unpackEnvironment } from '../../../runner/environment/environment.ts';
 import { packDirectory } from '../../../runner/state/pack.ts';
 import { LOOPBACK_CERTIFICATE, LOOPBACK_KEY } from '../../support/loopback-certificate.ts';
-import { PackageIndex } from '../../support/package-index.ts';
+import { PackageIndex, type Wheel, wheelFile } from '../../support/package-index.ts';
 
 const run = promisify(execFile);
 const BUILDER = join(import.meta.dirname, '../../../runner/environment/build.py');
@@ -44,14 +44,15 @@ describe('a Python environment', () => {
   /** Runs the builder as the agent of a turn; resolves with its envelope and what it has said. */
   async function build(
     input: object,
-    options: { uv?: string; env?: Record<string, string> } = {},
+    options: { uv?: string; env?: Record<string, string>; flags?: string[] } = {},
   ): Promise<{ envelope: Envelope; said: string }> {
     const env = {
       ...{ PATH, TMPDIR: folder, HOME: folder, BERTH_STATE_DIR: state, ...options.env },
       ...{ BERTH_RESULT_START_MARKER: '<<<', BERTH_RESULT_END_MARKER: '>>>' },
     };
     const uv = options.uv ?? (await uvProgram());
-    const finished = run('python3', ['-I', BUILDER, '--uv', uv, '--index', index.url], { env, timeout: 120_000 });
+    const args = ['-I', BUILDER, '--uv', uv, '--index', index.url, ...(options.flags ?? [])];
+    const finished = run('python3', args, { env, timeout: 120_000 });
     finished.child.stdin?.end(`${JSON.stringify({ input })}\n`);
     const { stdout, stderr } = await finished;
     return { envelope: JSON.parse(/<<<(.*)>>>/s.exec(stdout)?.[1] ?? 'null'), said: stderr };
@@ -68,14 +69,11 @@ describe('a Python environment', () => {
     const { envelope, said } = await build({ requirements: ['greeting ==1.0'] });
     assert.equal(envelope.status, 'success', JSON.stringify(envelope));
     assert.deepEqual(envelope.output?.packages, [
-      { name: 'greeting', version: '1.0' },
-      { name: 'shout', version: '1.2' },
+      { name: 'greeting', version: '1.0', hashes: [hashOf(GREETING)] },
+      { name: 'shout', version: '1.2', hashes: [hashOf(LOUD)] },
     ]);
     assert.match(said, /resolving 1 requirements\ninstalling\ncompiling\n2 packages/);
-    assert.match(
-      readFileSync(join(state, 'requirements.lock'), 'utf8'),
-      /^greeting==1\.0 \\\n +--hash=sha256:[0-9a-f]{64}$/m,
-    );
+    assert.match(readFileSync(join(state, 'pylock.toml'), 'utf8'), /^name = "greeting"$/m);
 
     const directory = await moved();
     rmSync(state, { recursive: true });
@@ -89,6 +87,47 @@ describe('a Python environment', () => {
     assert.equal(prefix, 'True');
     assert.ok(statSync(compiled).size > 0, 'the compiled file came along');
     assert.equal(statSync(join(directory, 'venv/lib')).mode & 0o222, 0o200);
+  });
+
+  test('is built again with exactly the packages of its lock, also where newer ones have come', async () => {
+    const first = await build({ requirements: ['greeting'] });
+    const requirements = first.envelope.output?.packages.map(
+      ({ name, version, hashes }) => `${name}==${version} ${hashes?.map((hash) => `--hash=${hash}`).join(' ')}`,
+    );
+    index.add({ ...LOUD, version: '2.0' });
+    const again = await build({ requirements, locked: true });
+    assert.deepEqual(again.envelope.output?.packages, first.envelope.output?.packages, JSON.stringify(again.envelope));
+    assert.doesNotMatch(again.said, /resolving/);
+    const fresh = await build({ requirements: ['greeting'] });
+    assert.ok(fresh.envelope.output?.packages.some(({ version }) => version === '2.0'));
+  });
+
+  test('whose locked package is another file by now is refused', async () => {
+    const requirements = [`shout==1.2 --hash=sha256:${'a'.repeat(64)}`];
+    const { envelope } = await build({ requirements, locked: true });
+    assert.equal(envelope.metadata?.code, 'HashMismatch', JSON.stringify(envelope));
+  });
+
+  test('has packages built from source only where the class allows it', async () => {
+    await index.addSource({ name: 'raw', version: '1', files: { 'raw.py': 'TEXT = "made here"\n' } });
+    const refused = await build({ requirements: ['raw'] });
+    assert.equal(refused.envelope.metadata?.code, 'Unsolvable', JSON.stringify(refused.envelope));
+    const { envelope } = await build({ requirements: ['raw'] }, { flags: ['--source-distributions'] });
+    assert.equal(envelope.status, 'success', JSON.stringify(envelope));
+    const env = { PATH: `${binOf(await moved())}:${PATH}` };
+    assert.equal((await run('python', ['-c', 'import raw; print(raw.TEXT)'], { env })).stdout, 'made here\n');
+  });
+
+  test('downloads nothing twice with a cache', async () => {
+    const flags = ['--cache', join(folder, 'cache')];
+    const downloads: number[] = [];
+    for (let i = 0; i < 2; i++) {
+      index.asked.length = 0;
+      const { envelope } = await build({ requirements: ['greeting'] }, { flags });
+      assert.equal(envelope.status, 'success', JSON.stringify(envelope));
+      downloads.push(new Set(index.asked.filter((path) => path.endsWith('.whl'))).size);
+    }
+    assert.deepEqual(downloads, [2, 0]);
   });
 
   test('without a package is an environment too', async () => {
@@ -159,7 +198,11 @@ describe('a Python environment', () => {
     assert.match(String(refused.envelope.error), /certificate/);
     const env = { UV_INDEX_BERTH_CERTIFICATES: LOOPBACK_CERTIFICATE };
     const { envelope } = await build({ requirements: ['shout'] }, { env });
-    assert.deepEqual(envelope.output?.packages, [{ name: 'shout', version: '1.2' }], JSON.stringify(envelope));
+    assert.deepEqual(
+      envelope.output?.packages,
+      [{ name: 'shout', version: '1.2', hashes: [hashOf(LOUD)] }],
+      JSON.stringify(envelope),
+    );
   });
 
   test('with anything but requirements in its input is refused before uv runs', async () => {
@@ -241,9 +284,11 @@ describe('a Python environment', () => {
   });
 });
 
+const hashOf = (wheel: Wheel) => `sha256:${createHash('sha256').update(wheelFile(wheel).data).digest('hex')}`;
+
 interface Envelope {
   status: string;
-  output?: { packages: { name: string; version: string }[] };
+  output?: { packages: { name: string; version: string; hashes?: string[] }[] };
   error?: string;
   metadata?: { code: string };
 }

@@ -19,13 +19,27 @@ export const environmentBugs: readonly Bug[] = [
     edits: [
       {
         file: 'controller/settings/builder.ts',
-        find: '    .update(canonicalJson({ class: spec.class, image: image.image, index: index ?? null, ...input }))',
-        replace: '    .update(canonicalJson({ class: spec.class, image: image.image, index: index ?? null }))',
+        find: '    .update(canonicalJson({ class: spec.class, image: image.image, index: index ?? null, ...sources, ...input }))',
+        replace:
+          '    .update(canonicalJson({ class: spec.class, image: image.image, index: index ?? null, ...sources }))',
       },
       {
         file: 'controller/environments/environments.ts',
         find: '    spec.input?.digest === bodyFacts(wanted.input).digest',
         replace: '    bodyFacts(wanted.input).digest.length > 0',
+      },
+    ],
+  },
+  {
+    name: 'another build that resolves anew',
+    caughtBy: ['built alike'],
+    within: 200,
+    focus: { environments: true },
+    edits: [
+      {
+        file: 'controller/environments/environments.ts',
+        find: '    const again = rebuild(wanted, status.packages);',
+        replace: '    const again = rebuild(wanted, []);',
       },
     ],
   },

@@ -238,8 +238,12 @@ function ended({ ends, output, builds, code: told }: Plan, name: string): Comple
   return { outcome: 'Failed', error: { code, message: `as planned: ${ends}` }, exitCode, ...metadata, leftRunning: [] };
 }
 
-function built(names: readonly string[]): Completion {
-  const packages = names.map((name) => ({ name, version: '1' }));
+/** What the builder says of these packages, each with its version. */
+function built(pinned: readonly string[]): Completion {
+  const packages = pinned.map((each) => {
+    const [name = '', version = ''] = each.split('==');
+    return { name, version, hashes: [`sha256:${version.padStart(64, '0')}`] };
+  });
   const output = { python: '3.12.1', uv: '0.0.0', packages, bytes: 1 };
   return { outcome: 'Succeeded', output, exitCode: 0, leftRunning: [] };
 }

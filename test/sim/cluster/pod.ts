@@ -187,7 +187,7 @@ export class Container implements SimContainer {
     const { promise, resolve } = Promise.withResolvers<StreamEnd>();
     const up = new Channel<string>(scheduler, controller, `frames of ${this.process.name}`, (text, tookMs) => {
       const onActivity = text.includes('"kind":"pong"');
-      observer.heard(this, { process: controller.name, agoMs: tookMs, onActivity });
+      observer.heard(this, { process: controller.name, agoMs: tookMs, onActivity, frames: framesIn(text) });
       options.onStdout?.(Buffer.from(text));
     });
     const down = new Channel<Buffer>(scheduler, this.process, `lines of ${controller.name}`, (data) =>
@@ -311,4 +311,12 @@ export class Container implements SimContainer {
     this.process.after(graceMs + EXIT_MS, 'runner gives up', () => this.die({ code: 0 }));
     this.#runner.stop(reason, `told by ${reason}`, graceMs).then(end, end);
   }
+}
+
+/** Frames that end in this text. */
+function framesIn(text: string): { seq: number; kind: string }[] {
+  const headers = [...text.matchAll(/"seq":(\d+),"kind":"(\w+)","part":(\d+),"parts":(\d+)/g)];
+  return headers
+    .filter(([, , , part, parts]) => part === parts)
+    .map(([, seq, kind = '']) => ({ seq: Number(seq), kind }));
 }

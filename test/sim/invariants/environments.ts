@@ -1,3 +1,4 @@
+import { isDeepStrictEqual } from 'node:util';
 import type { EnvironmentStatus } from '../../../core/resources/environment.ts';
 import {
   environments,
@@ -37,7 +38,8 @@ export const givenEnvironment: MakeInvariant = (facts) => {
   const asked = new Pasts<string | undefined>();
   const requirementsOf = (build: string | undefined) => {
     const turn = [...facts.turns.values()].find((one) => ownerOf(one) === build && isInput(one.spec.input));
-    return turn && JSON.stringify((turn.spec.input as BuildInput).requirements);
+    // A build that installs the packages of an earlier one names their versions.
+    return turn && JSON.stringify((turn.spec.input as BuildInput).requirements.map((each) => each.split('==')[0]));
   };
   return {
     committed(change) {
@@ -135,6 +137,22 @@ export const builtWhenNeeded: MakeInvariant = (facts) => {
     );
   }
 };
+
+/** Another build of an environment installs exactly the packages of the one before. */
+export const builtAlike: MakeInvariant = (facts) => ({
+  committed({ storage, type, object, previous }) {
+    if (storage !== ENVIRONMENTS || type !== 'MODIFIED') return;
+    const { status } = object as unknown as StoredEnvironment;
+    const was = (previous as unknown as StoredEnvironment | undefined)?.status;
+    if (!was?.packages || was.hash !== status?.hash || isDeepStrictEqual(was.packages, status?.packages)) return;
+    const told = (packages: EnvironmentStatus['packages']) =>
+      packages?.map(({ name, version }) => `${name} ${version}`);
+    facts.fail(
+      'built alike',
+      `environment ${object.metadata.name} has ${told(status?.packages)}, and had ${told(was.packages)}`,
+    );
+  },
+});
 
 /** A turn ends for want of an environment only where that cannot be built, or was not there. */
 export const awaitedEnvironment: MakeInvariant = (facts) => {

@@ -7,15 +7,25 @@ const FOR_WORK = 'it works on a turn that is gone';
 /**
  * No pod is given up for work that its runner does not have. A controller knows that a run is over once it has received
  * what the runner said after the run's end: an answer to a ping, or any message once the run's result is acknowledged.
- * A result that arrives before the messages that its runner numbered before it says nothing yet.
+ * A message behind a gap in the numbers says nothing: it is asked for again.
  */
 export const givenUpForWork: MakeInvariant = (facts) => {
   /** Pod and process → the time at which the runner sent its latest message that has arrived, virtual milliseconds. */
   const heard = new Map<string, { message: number; pong: number }>();
+  /** Pod and process → the number of the frame that is due. */
+  const next = new Map<string, number>();
   const acknowledged = new Set<Run>();
   return {
-    heard({ podUID }, { process, agoMs, onActivity }) {
+    heard({ podUID }, { process, agoMs, frames }) {
       const key = `${podUID} ${process}`;
+      const inOrder = frames.filter(({ seq, kind }) => {
+        const due = next.get(key) ?? seq;
+        const counts = seq === due || (kind === 'dropped' && seq > due);
+        if (counts) next.set(key, seq + 1);
+        return counts;
+      });
+      if (inOrder.length === 0) return;
+      const onActivity = inOrder.some(({ kind }) => kind === 'pong');
       const before = heard.get(key) ?? { message: 0, pong: 0 };
       const sentAt = facts.kubelets.now - agoMs;
       heard.set(key, {

@@ -4,7 +4,7 @@ import { awaitedFiles, recordedFiles } from './agent-files.ts';
 import { keptWhileNamed } from './blobs.ts';
 import { capacity } from './capacity.ts';
 import { toldOfRestoration, toldOnce } from './decisions.ts';
-import { awaitedEnvironment, builtWhenNeeded, givenEnvironment } from './environments.ts';
+import { awaitedEnvironment, builtAlike, builtWhenNeeded, givenEnvironment } from './environments.ts';
 import type { Facts } from './facts.ts';
 import { untouched } from './foreign.ts';
 import { expired, history, keptAWhile } from './garbage.ts';
@@ -69,6 +69,7 @@ const all: readonly MakeInvariant[] = [
   untouched,
   givenEnvironment,
   builtWhenNeeded,
+  builtAlike,
   awaitedEnvironment,
   consistent,
 ];

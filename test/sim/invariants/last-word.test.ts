@@ -12,7 +12,7 @@ const looked = (at: number) => ({ version: 1, at, held: false, wished: false });
 /** The runner was told at 50 to take no more turns. `a` hears at `heardAt` what it said `agoMs` before. */
 function told(heardAt: number, agoMs: number, onActivity = true): LastWord {
   const words = new LastWord();
-  words.heard(container(heardAt), { process: 'a', agoMs, onActivity });
+  words.heard(container(heardAt), { process: 'a', agoMs, onActivity, frames: [] });
   return words;
 }
 

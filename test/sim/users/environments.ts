@@ -16,12 +16,16 @@ const isSound = ({ spec }: StoredEnvironment) => SOUND.some((one) => spec.requir
 
 /** Returns what the builder does with its input, which may be that of any turn that somebody gives the build. */
 export function buildPlan(input: unknown, dice: Dice): Plan {
-  const { requirements } = (input ?? {}) as { requirements?: string[] };
+  const { requirements, locked } = (input ?? {}) as { requirements?: string[]; locked?: boolean };
   const fails = (code: string): Plan => ({ ms: dice.skewed(5, 2000), output: 1, ends: 'Error', code });
   if (!Array.isArray(requirements)) return fails('RequirementInvalid');
-  if (requirements.includes(UNSOLVABLE)) return fails('Unsolvable');
-  if (requirements.includes(FLAKY) && dice.chance(0.6)) return fails('IndexUnreachable');
-  return { ms: dice.skewed(5, 8000), output: 1, state: dice.int(100, 20_000), builds: requirements };
+  const names = requirements.map((each) => each.split('==')[0]);
+  if (names.includes(UNSOLVABLE)) return fails('Unsolvable');
+  if (names.includes(FLAKY) && dice.chance(0.6)) return fails('IndexUnreachable');
+  // The index has another version at any time; a locked build has its packages named.
+  const resolved = (name: string) => `${name}==${dice.int(1, 1000)}`;
+  const builds = requirements.map((each) => (locked ? (each.split(' ')[0] ?? '') : resolved(each)));
+  return { ms: dice.skewed(5, 8000), output: 1, state: dice.int(100, 20_000), builds };
 }
 
 interface Surroundings {

@@ -86,6 +86,11 @@ export async function environmentFor(spec: EnvironmentSpec, { api, namespace }: 
     cli.say(`environment ${name}`);
   } catch (error) {
     if (!isAlreadyExists(error)) throw error;
+    // Anybody who may create Environments can have taken the name.
+    const { spec: there } = await api.get(environments, environment.metadata, { signal: cli.interrupted });
+    if (canonicalJson(there) !== canonicalJson(spec)) {
+      throw refused(`environment "${name}" has the name of these requirements and holds others; delete it`);
+    }
   }
   return name;
 }

@@ -44,7 +44,7 @@ export interface EnvironmentDecision {
   wakeAt?: number;
 }
 
-/** Codes of a failed build after which another one may succeed. */
+/** Codes of a failed build after which another one may succeed without anybody's doing. */
 const PASSING: ReadonlySet<string> = new Set([
   'IndexUnreachable',
   'TurnDeleted',
@@ -53,10 +53,24 @@ const PASSING: ReadonlySet<string> = new Set([
   'ImageUnavailable',
   'Unschedulable',
 ]);
+/** Codes of a failed build that another one would end with too. */
+const FINAL: ReadonlySet<string> = new Set([
+  'Unsolvable',
+  'HashMismatch',
+  'PythonMissing',
+  'CommandNotFound',
+  'RequirementInvalid',
+  'CheckFailed',
+  'EnvironmentTooLarge',
+  'StateTooLarge',
+  'OtherInput',
+]);
 /** Builds of an environment before it counts as failed although another one may succeed, and the time after that. */
 const MAX_ATTEMPTS = 4;
 const BACKOFF_MS = 10_000;
 const RETRY_FAILED_MS = 10 * 60_000;
+/** Time until the next build after a failure that somebody has to mend, if a session needs it then. */
+const RETRY_MENDED_MS = 30_000;
 
 /** Reasons that a build's own codes become; every other one is `BuildFailed`. */
 const REASONS: Readonly<Record<string, Reason>> = {
@@ -65,6 +79,7 @@ const REASONS: Readonly<Record<string, Reason>> = {
   IndexRefused: 'IndexRefused',
   HashMismatch: 'HashMismatch',
   PythonMissing: 'PythonMissing',
+  CommandNotFound: 'PythonMissing',
   UvMissing: 'UvMissing',
   RequirementInvalid: 'RequirementInvalid',
   CheckFailed: 'CheckFailed',
@@ -89,6 +104,9 @@ export function decideEnvironment(world: EnvironmentWorld): EnvironmentDecision 
   }
   if (build && !build.metadata.deletionTimestamp) {
     if (world.result?.phase === 'Succeeded') return ready(world, build, world.result);
+    if (world.result && isFormer(world, build)) {
+      return { status: shown(world, 'Pending', 'NotBuilt', 'No session has needed it yet.'), act: 'DeleteBuild' };
+    }
     if (world.result) return failed(world, world.result);
     if (build.status?.phase === 'Finished') return { status: { ...before } };
     return { status: shown(world, 'Building', 'Building', `Session "${wanted.name}" builds it.`) };
@@ -99,10 +117,10 @@ export function decideEnvironment(world: EnvironmentWorld): EnvironmentDecision 
     if (now < again) return { status: { ...before }, wakeAt: again };
   }
   if (!world.needed) return { status: shown(world, 'Pending', 'NotBuilt', 'No session has needed it yet.') };
-  return {
-    status: shown(world, 'Building', 'Building', `Session "${wanted.name}" is created to build it.`),
-    act: 'CreateBuild',
-  };
+  // A refusal is shown until the session can be created.
+  const isRefused = same && before.conditions?.some(({ reason }) => reason === 'BuildRefused');
+  const status = shown(world, 'Building', 'Building', `Session "${wanted.name}" is created to build it.`);
+  return { status: isRefused ? { ...before } : status, act: 'CreateBuild' };
 }
 
 function ready(world: EnvironmentWorld, build: CachedSession, { described }: BuildResult): EnvironmentDecision {
@@ -120,6 +138,12 @@ function ready(world: EnvironmentWorld, build: CachedSession, { described }: Bui
   return { status: { ...status, archive, pythonVersion: python, uvVersion: uv, packages, bytes } };
 }
 
+/** Reports whether the build failed before the Environment was created, so that another one is asked for. */
+function isFormer({ environment }: EnvironmentWorld, { metadata }: CachedSession): boolean {
+  const createdAt = Date.parse(environment.metadata.creationTimestamp);
+  return environment.status?.hash === undefined && Date.parse(metadata.creationTimestamp) < createdAt;
+}
+
 /** A build that may succeed later is removed, and created again after a time. */
 function failed(
   world: EnvironmentWorld,
@@ -127,28 +151,35 @@ function failed(
 ): EnvironmentDecision {
   const reason = REASONS[code] ?? (PASSING.has(code) ? (code as Reason) : 'BuildFailed');
   const text = reason === 'BuildFailed' && code !== 'BuildFailed' ? `${code}: ${message}` : message;
-  const attempts = (world.environment.status?.attempts ?? 0) + 1;
-  if (!PASSING.has(code)) return { status: shown(world, 'Failed', reason, text) };
+  if (FINAL.has(code)) return { status: shown(world, 'Failed', reason, text) };
   // This failure is counted already, and its build is about to be gone.
   const before = world.environment.status;
   if (before?.retryAt !== undefined && 'hash' in world.wanted && before.hash === world.wanted.hash) {
     return { status: { ...before }, act: 'DeleteBuild', wakeAt: Date.parse(before.retryAt) };
   }
+  const at = (ms: number) => new Date(world.now + ms).toISOString();
+  if (!PASSING.has(code)) {
+    const status = shown(world, 'Failed', reason, `${text} (it is built again when a session needs it)`);
+    return { status: { ...status, retryAt: at(RETRY_MENDED_MS) }, act: 'DeleteBuild' };
+  }
+  const attempts = (before?.attempts ?? 0) + 1;
   const [phase, again] =
     attempts < MAX_ATTEMPTS
       ? (['Pending', 'it is built again'] as const)
       : (['Failed', 'it is built again later, when a session needs it'] as const);
-  return {
-    status: {
-      ...shown(world, phase, reason, `${text} (attempt ${attempts}; ${again})`),
-      attempts,
-      retryAt: new Date(world.now + backoffMs(attempts)).toISOString(),
-    },
-    act: 'DeleteBuild',
-  };
+  const status = shown(world, phase, reason, `${text} (attempt ${attempts}; ${again})`);
+  return { status: { ...status, attempts, retryAt: at(backoffMs(attempts)) }, act: 'DeleteBuild' };
 }
 
 const backoffMs = (attempts: number) => (attempts < MAX_ATTEMPTS ? BACKOFF_MS * 2 ** (attempts - 1) : RETRY_FAILED_MS);
+
+/** Status of an Environment whose build may not be created; `message` is the API server's. */
+export function refusedBuild({ metadata, status }: StoredEnvironment, message: string, now: number): EnvironmentStatus {
+  const text = `The session that builds it was refused: ${message}`;
+  const isReady = { status: 'False', reason: 'BuildRefused', message: text } as const;
+  const conditions = withCondition(status?.conditions, 'Ready', isReady, now, metadata.generation);
+  return { ...status, phase: 'Pending', conditions };
+}
 
 function shown(
   { environment: { metadata, status: before = {} }, wanted, now }: EnvironmentWorld,

@@ -14,6 +14,7 @@ import {
   sessions,
   turns,
 } from '../../core/resources/kinds.ts';
+import { jsonBytes } from '../../core/resources/limits.ts';
 import {
   API_GROUP_VERSION,
   firstTurnName,
@@ -25,11 +26,12 @@ import {
 import { isTerminal } from '../../core/resources/turn.ts';
 import type { Clock, Logger, Random } from '../../core/runtime.ts';
 import type { Store } from '../../core/store/store.ts';
+import { isRefusal } from '../act/own.ts';
 import { bodyFacts, type Caches } from '../caches/caches.ts';
 import { rebuild, type WantedBuild, wantedBuild } from '../settings/builder.ts';
 import { isOwn, ownTurns } from '../world/own-turns.ts';
 import type { CachedSession, Installation, Problem } from '../world/world.ts';
-import { type BuildResult, type Described, decideEnvironment } from './decide.ts';
+import { type BuildResult, type Described, decideEnvironment, refusedBuild } from './decide.ts';
 import { unusedBuilds } from './unused.ts';
 
 export interface EnvironmentsOptions {
@@ -48,9 +50,12 @@ export interface EnvironmentsOptions {
 
 /** Queue key of the sweep of builds that nothing needs; no Environment has this name. */
 const UNUSED = '';
-/** Time between two sweeps, and the time after which a build that nothing needs is deleted with its archive. */
+/**
+ * Time between two sweeps, and the times after which a build that no session uses is deleted with its archive: one that no
+ * Environment shows, and one that could still be taken.
+ */
 const SWEEP_MS = 10 * 60_000;
-const UNUSED_MS = 60 * 60_000;
+const UNUSED_MS = { Shown: 24 * 60 * 60_000, Unknown: 60 * 60_000 };
 
 /**
  * Keeps each Environment's status, and creates the session that builds it once a session waits for it. Everything else of
@@ -131,12 +136,18 @@ export class Environments {
       build,
       isOther,
       result: build && rests(build) && !isOther && !isKnown ? await this.#result(build, signal) : undefined,
-      needed: this.#isNeeded(namespace, name),
+      needed: this.#isNeeded(environment),
     });
     // Nothing is created or removed before people can see why.
-    await this.#write(environment, decided.status, signal);
+    const written = await this.#write(environment, decided.status, signal);
     if (decided.act === 'CreateBuild' && 'hash' in wanted) {
-      await this.#create(namespace, wanted, signal);
+      try {
+        await this.#create(namespace, wanted, signal);
+      } catch (error) {
+        if (!isRefusal(error)) throw error;
+        await this.#write(written, refusedBuild(written, (error as Error).message, clock.now()), signal);
+        throw error;
+      }
       log.info({ environment: key, build: wanted.name }, 'environment is being built');
     }
     if (decided.act === 'DeleteBuild' && build) await this.#delete(build, signal);
@@ -175,19 +186,19 @@ export class Environments {
     }
   }
 
-  /** Deletes builds that nothing has needed for an hour, by this leader's own observation. */
+  /** Deletes builds that no session has used for long, by this leader's own observation. */
   async #sweep(signal: AbortSignal): Promise<number> {
     const { caches, clock, log } = this.#options;
     const unused = unusedBuilds(caches.allSessions(), caches.allEnvironments());
     const now = clock.monotonic();
-    const uids = new Set(unused.map(({ metadata }) => metadata.uid));
+    const uids = new Set(unused.map(({ build }) => build.metadata.uid));
     for (const uid of this.#unusedSince.keys()) if (!uids.has(uid)) this.#unusedSince.delete(uid);
-    for (const session of unused) {
-      const { uid, name, namespace } = session.metadata;
+    for (const { build, isShown } of unused) {
+      const { uid, name, namespace } = build.metadata;
       const since = this.#unusedSince.get(uid) ?? now;
       this.#unusedSince.set(uid, since);
-      if (now - since < UNUSED_MS) continue;
-      await this.#delete(session, signal);
+      if (now - since < UNUSED_MS[isShown ? 'Shown' : 'Unknown']) continue;
+      await this.#delete(build, signal);
       log.info({ session: `${namespace}/${name}` }, 'unused environment deleted');
     }
     return SWEEP_MS;
@@ -200,11 +211,12 @@ export class Environments {
   }
 
   /** Reports whether a session is to start with this environment: a new one, or one with a turn, that has no pod. */
-  #isNeeded(namespace: string, name: string): boolean {
+  #isNeeded({ metadata: { namespace, name }, spec: { class: sessionClass } }: StoredEnvironment): boolean {
     const { caches } = this.#options;
     return caches.allSessions().some((session) => {
       const { metadata, spec, status } = session;
-      if (metadata.namespace !== namespace || spec.environment?.name !== name) return false;
+      if (metadata.namespace !== namespace || spec.environment?.name !== name || spec.class !== sessionClass)
+        return false;
       if (metadata.deletionTimestamp || spec.suspend || status?.podName || status?.phase === 'Finished') return false;
       const { live } = ownTurns(session, caches.turnsNaming(namespace, metadata.name));
       return live.length > 0 || (status?.incarnation ?? 0) === 0;
@@ -229,6 +241,10 @@ export class Environments {
       };
     const { phase, error, metadata } = turn.status ?? {};
     if (!isTerminal(phase)) return undefined;
+    if (bodyFacts(turn.spec.input).digest !== build.spec.input?.digest) {
+      const message = `turn "${turn.metadata.name}" asked for something else than its session "${name}" does; delete the session`;
+      return { phase: 'Failed', code: 'OtherInput', message };
+    }
     const told = (metadata as { code?: unknown } | undefined)?.code;
     const code = typeof told === 'string' ? told : error?.code;
     return {
@@ -249,12 +265,18 @@ export class Environments {
       : status?.output;
     const { python, uv, packages, bytes } = (output ?? {}) as Partial<Described>;
     if (typeof python !== 'string' || typeof uv !== 'string' || !Array.isArray(packages)) return undefined;
-    const named = packages.map(({ name, version, hashes }) => ({
-      name: String(name),
-      version: String(version),
+    const named = packages.slice(0, MAX_PACKAGES).map(({ name, version, hashes }) => ({
+      name: String(name).slice(0, 256),
+      version: String(version).slice(0, 128),
       ...(isHashes(hashes) ? { hashes } : {}),
     }));
-    return { python, uv, packages: named.slice(0, MAX_PACKAGES), bytes: Number(bytes) || 0 };
+    return {
+      python: python.slice(0, 32),
+      uv: uv.slice(0, 32),
+      // The digests of very many files are left out, as they would not fit into an object.
+      packages: jsonBytes(named) <= MAX_PACKAGES_BYTES ? named : named.map(({ hashes: _, ...named }) => named),
+      bytes: Number.isSafeInteger(bytes) && Number(bytes) > 0 ? Number(bytes) : 0,
+    };
   }
 
   async #create(namespace: string, { hash, name, spec }: WantedBuild, signal: AbortSignal): Promise<void> {
@@ -273,21 +295,29 @@ export class Environments {
     }
   }
 
-  async #write(environment: StoredEnvironment, status: NonNullable<StoredEnvironment['status']>, signal: AbortSignal) {
-    if (isDeepStrictEqual(environment.status ?? {}, status)) return;
+  /** Writes the status where it differs; returns the object as it is then. */
+  async #write(
+    environment: StoredEnvironment,
+    status: NonNullable<StoredEnvironment['status']>,
+    signal: AbortSignal,
+  ): Promise<StoredEnvironment> {
+    if (isDeepStrictEqual(environment.status ?? {}, status)) return environment;
     const { api, caches, record } = this.#options;
     const written = await api.replace(environments, { ...environment, status }, { subresource: 'status', signal });
     caches.sawEnvironment(written);
     const { name, namespace, uid } = environment.metadata;
     const ready = status.conditions?.find(({ type }) => type === 'Ready');
-    if (!ready || status.phase === environment.status?.phase || status.phase === 'Pending') return;
+    if (!ready || status.phase === environment.status?.phase || status.phase === 'Pending') return written;
     const subject = { apiVersion: API_GROUP_VERSION, kind: 'Environment', name, namespace, uid };
     record(subject, status.phase === 'Failed' ? 'Warning' : 'Normal', ready.reason, ready.message);
+    return written;
   }
 }
 
 /** Number of packages that a status names; see `environmentPackages`. */
 const MAX_PACKAGES = 1024;
+/** Limit of their JSON with digests. */
+const MAX_PACKAGES_BYTES = 256 * 1024;
 
 /** Reports whether a status can hold these digests, of at least one file. */
 function isHashes(hashes: unknown): hashes is string[] {

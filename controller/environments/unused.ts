@@ -1,18 +1,33 @@
 import type { StoredEnvironment } from '../../core/resources/kinds.ts';
 import type { CachedSession } from '../world/world.ts';
 
+/** Session whose state is an archive that no session has. */
+export interface UnusedBuild {
+  build: CachedSession;
+  /** An Environment shows it: the next session of the Environment would take it. */
+  isShown: boolean;
+}
+
 /**
- * Sessions that have built an environment which nothing needs any more: no Environment shows it, and no session has it. Their
- * states are the archives.
+ * Sessions that have built an environment which no session has, or waits for. Finished sessions start no more, so they
+ * have none.
  */
 export function unusedBuilds(
   sessions: readonly CachedSession[],
   environments: readonly StoredEnvironment[],
-): CachedSession[] {
-  const shown = new Set(environments.map(({ metadata, status }) => `${metadata.namespace}/${status?.build}`));
-  const taken = new Set(sessions.map(({ status }) => status?.environment?.archive.sessionUID));
-  return sessions.filter(
-    ({ metadata, spec }) =>
-      spec.build !== undefined && !shown.has(`${metadata.namespace}/${metadata.name}`) && !taken.has(metadata.uid),
-  );
+): UnusedBuild[] {
+  const lasting = sessions.filter(({ status }) => status?.phase !== 'Finished');
+  const taken = new Set(lasting.map(({ status }) => status?.environment?.archive.sessionUID));
+  const named = new Set(lasting.map(({ metadata, spec }) => `${metadata.namespace}/${spec.environment?.name}`));
+  const shown = new Map<string, boolean>();
+  for (const { metadata, status } of environments) {
+    const build = `${metadata.namespace}/${status?.build}`;
+    shown.set(build, shown.get(build) || named.has(`${metadata.namespace}/${metadata.name}`));
+  }
+  return sessions
+    .filter(({ metadata, spec }) => {
+      const isNamed = shown.get(`${metadata.namespace}/${metadata.name}`);
+      return spec.build !== undefined && !isNamed && !taken.has(metadata.uid);
+    })
+    .map((build) => ({ build, isShown: shown.has(`${build.metadata.namespace}/${build.metadata.name}`) }));
 }

@@ -37,6 +37,8 @@ export class Attachment {
   /** True once the present attach has had an answer. */
   #answered = false;
   #cancelAnswer: () => void = () => {};
+  /** Gives an owed answer its whole time again. */
+  #renewAnswer: () => void = () => {};
 
   constructor(options: AttachmentOptions) {
     this.#options = options;
@@ -89,7 +91,11 @@ export class Attachment {
     if (!stream) return;
     this.#writing = this.#writing
       .then(async () => {
-        for (const text of texts) await stream.write(text);
+        for (const text of texts) {
+          await stream.write(text);
+          // The line that is answered may come after a large one.
+          if (stream === this.#stream) this.#renewAnswer();
+        }
       })
       .catch((error: unknown) => {
         this.#options.log.debug({ pod: this.#options.pod.name, err: error }, 'write to a pod failed');
@@ -101,12 +107,20 @@ export class Attachment {
     const stream = this.#stream;
     if (!stream) return;
     const { clock, onChange } = this.#options;
-    this.#cancelAnswer();
     this.#silentSince ??= latestTime(clock);
-    this.#cancelAnswer = clock.setTimer(ANSWER_MS, () => {
-      stream.close();
-      onChange();
-    });
+    const renew = () => {
+      this.#cancelAnswer();
+      const cancelTimer = clock.setTimer(ANSWER_MS, () => {
+        stream.close();
+        onChange();
+      });
+      this.#renewAnswer = renew;
+      this.#cancelAnswer = () => {
+        cancelTimer();
+        this.#renewAnswer = () => {};
+      };
+    };
+    renew();
   }
 
   answered(): void {

@@ -182,8 +182,17 @@ export function remembered(view: LinkView, { turn }: Pong): LinkView {
   return turn ? { ...view, sent: new Set([...view.sent, turn.uid]) } : view;
 }
 
+/** Refusals of what a session needs for its turns. Its runner then refuses turns too, which says less. */
+const CANNOT_START: ReadonlySet<RefusalCode> = new Set([
+  'RestoreFailed',
+  'FilesFailed',
+  'EnvironmentFailed',
+  'EnvironmentMismatch',
+]);
+
 /** View after the runner refused a control line. */
 export function refused(view: LinkView, message: Refused): LinkView {
+  if (message.code === 'NotRestored' && view.refused && CANNOT_START.has(view.refused.code)) return view;
   return { ...view, refused: message };
 }
 

@@ -45,6 +45,17 @@ export function buildCache(
   return imagesArePrograms ? undefined : environments?.cache?.claim;
 }
 
+/** Problem with a build in an image of its own: that image's programs would get the class's credentials. */
+export function exposedCredentials(
+  { image }: { image?: string | undefined },
+  { environments }: SessionClassSpec,
+): Problem | undefined {
+  if (image === undefined || !environments?.credentials) return undefined;
+  const message =
+    'spec.image: the index of the class has credentials, which are given to the class’s image only; leave the image out, or name a class with that image';
+  return { reason: 'NotAllowed', message };
+}
+
 /** The session that builds an environment. Equal hashes give equal sessions. */
 export interface WantedBuild {
   hash: string;
@@ -70,6 +81,8 @@ export function wantedBuild(
       message: `spec.class: sessions of class "${spec.class}" have no runner, which environments need; name another class`,
     };
   }
+  const exposed = exposedCredentials(spec, sessionClass.spec);
+  if (exposed) return exposed;
   const image = imageSettings({ ...(spec.image ? { image: spec.image } : {}) }, sessionClass.spec, installation);
   if ('reason' in image) return image;
   const { python, requirements } = spec;

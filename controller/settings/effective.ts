@@ -6,7 +6,7 @@ import type { SessionClassSpec } from '../../core/resources/sessionclass.ts';
 import type { Heuristics } from '../../core/text/hidden.ts';
 import type { CachedSession, Installation, Problem } from '../world/world.ts';
 import { type AgentSettings, agentSettings } from './agent.ts';
-import { buildCache, builderAgent } from './builder.ts';
+import { buildCache, builderAgent, exposedCredentials } from './builder.ts';
 import { type ImageSettings, imageSettings } from './image.ts';
 import { selects } from './label-selector.ts';
 import { type Kept, keptOf, persistenceProblem } from './persistence.ts';
@@ -62,7 +62,8 @@ export function effective(
     resourcesProblem(spec, allowed) ??
     persistenceProblem(spec, sessionClass) ??
     classProblem(allowed) ??
-    runnerlessProblem(spec, allowed);
+    runnerlessProblem(spec, allowed) ??
+    (spec.build && exposedCredentials(spec, allowed));
   if (problem) return { ...problem, message: `${problem.message} (class "${spec.class}")` };
 
   const kept = keptOf(spec, sessionClass);

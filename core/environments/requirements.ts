@@ -14,6 +14,9 @@ const HASH = '--hash=(sha256:[0-9a-f]{64}|sha384:[0-9a-f]{96}|sha512:[0-9a-f]{12
 /** Pattern of one requirement, on one line and with single spaces; also of the API server (RE2). */
 export const REQUIREMENT = new RegExp(`^${NAME}( ?${EXTRAS})?( ?${SPECIFIERS})?( ?; ?${MARKER})?( ${HASH})*$`);
 
+/** Name of a package's file, which uv would take from the disk. */
+const ARCHIVE = /^[^ ;[=<>~!]+\.(whl|zip|tgz|tar(\.[a-z0-9]+)?)\b/i;
+
 /** Limits of an environment's requirements; a package with wheels for many platforms has some 70 hashes. */
 export const MAX_REQUIREMENTS = 256;
 export const MAX_REQUIREMENT_LENGTH = 16_384;
@@ -46,14 +49,14 @@ export function parseRequirements(text: string): string[] {
 /** Problem with a text that is to be one requirement; undefined when there is none. */
 export function requirementProblem(text: string): string | undefined {
   if (text.length > MAX_REQUIREMENT_LENGTH) return `it is longer than ${MAX_REQUIREMENT_LENGTH} characters`;
-  if (REQUIREMENT.test(text)) return undefined;
+  if (REQUIREMENT.test(text) && !ARCHIVE.test(text)) return undefined;
   const shown = JSON.stringify(text.length > 100 ? `${text.slice(0, 100)}…` : text);
   const [option] = /^-{1,2}[A-Za-z-]*/.exec(text) ?? [];
   if (option !== undefined) {
     return `the option ${option} is not taken; name packages, the index is a setting of the SessionClass`;
   }
   if (text.includes('$')) return `${shown}: variables are not expanded; write the value`;
-  if (/:\/\/|^[./~]|\/|^file:|\w ?@ ?\S/.test(text)) {
+  if (ARCHIVE.test(text) || /:\/\/|^[./~]|\/|^file:|\w ?@ ?\S/.test(text)) {
     return `${shown} is a URL or a path; name a package of the index, and carry files along with agent.files`;
   }
   return `${shown} is not of the form name[extra] ==1.2; marker --hash=sha256:…`;

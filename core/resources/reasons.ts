@@ -80,6 +80,8 @@ export const reasons = {
   NotBuilt: 'No session has needed the environment yet: it is built when one does.',
   Building: 'A session builds the environment; its log says how far it is.',
   BuildFailed: 'The build has failed; the message has its words.',
+  BuildRefused:
+    'The API server refuses the session that builds the environment; the message has its words. It is tried again.',
   Unsolvable:
     'No set of packages fits the requirements and the Python of the image; the message is the resolver’s own.',
   IndexUnreachable:

@@ -5,7 +5,7 @@ build, which are installed as they are. Its output describes what was built: {"p
 "packages": [{"name", "version", "hashes": ["sha256:…"]}…], "bytes"}. What goes wrong ends the turn with an error whose code is in the
 envelope's metadata: {"code": "Unsolvable"}.
 
-Only uv's two steps that ask the index see UV_INDEX_… variables; compiling and checking run without them.
+Only uv's two steps that ask the index see UV_INDEX_… variables; the program starts itself anew without them to check and compile.
 """
 import argparse
 import json
@@ -23,6 +23,9 @@ VENV = os.path.join(STATE, "venv")
 # Name of the lock that uv writes; the requirements with hashes that it installs are made of it.
 LOCK = os.path.join(STATE, "pylock.toml")
 MANIFEST = os.path.join(STATE, "manifest.json")
+INTERPRETER = os.path.join(VENV, "bin", "python")
+# Facts that the installing process leaves to the one that finishes.
+INSTALLED = os.path.join(os.environ["TMPDIR"], "installed.json")
 MESSAGE_BYTES = 3500
 # Limit of the installed files with the compiled ones: as much as a state may have.
 MAX_BYTES = 256 * 1024 * 1024
@@ -37,6 +40,10 @@ REQUIREMENT = re.compile(
 )
 
 
+# Name of a package's file, which uv would take from the disk.
+ARCHIVE = re.compile(r"[^ ;\[=<>~!]+\.(whl|zip|tgz|tar(\.[a-z0-9]+)?)\b", re.I)
+
+
 class Problem(Exception):
     def __init__(self, code, message):
         super().__init__(message)
@@ -49,18 +56,25 @@ def main():
     parser.add_argument("--index", help="URL of the index; default: uv's")
     parser.add_argument("--cache", help="directory of uv's cache; default: one for this build alone")
     parser.add_argument("--source-distributions", action="store_true", help="build packages that have no wheel")
+    parser.add_argument("--finish", action="store_true", help="check, compile and describe what is installed")
     options = parser.parse_args()
-    request = json.loads(sys.stdin.readline())["input"]
+    os.environ["UV_CACHE_DIR"] = options.cache or os.path.join(os.environ["TMPDIR"], "uv-cache")
     try:
-        answer({"status": "success", "output": build(options, request)})
+        if options.finish:
+            answer({"status": "success", "output": finish(options.uv)})
+            return
+        install(options, json.loads(sys.stdin.readline())["input"])
     except Problem as problem:
         message = str(problem)[-MESSAGE_BYTES:]
         answer({"status": "error", "error": message, "output": None, "metadata": {"code": problem.code}})
+        return
+    # From here on, code of the packages may run (.pth files). This process must not keep what the index was asked with.
+    os.execve(sys.executable, [sys.executable, "-I", __file__, "--uv", options.uv, "--finish"], plain_environment())
 
 
-def build(options, request):
+def install(options, request):
+    """Installs the requirements into VENV. No code of a wheel runs here."""
     uv = options.uv
-    os.environ["UV_CACHE_DIR"] = options.cache or os.path.join(os.environ["TMPDIR"], "uv-cache")
     check_requirements(request.get("requirements"))
     check_python(request.get("python"))
     shutil.rmtree(VENV, ignore_errors=True)
@@ -70,8 +84,7 @@ def build(options, request):
     version = run([uv, "--version"], "BuildFailed", missing=uv).split()[1]
     say("uv %s, Python %s" % (version, platform.python_version()))
     run([uv, "venv", "--quiet", "--no-config", "--relocatable", "--python", sys.executable, VENV], "BuildFailed")
-    interpreter = os.path.join(VENV, "bin", "python")
-    common = ["--no-config", "--python", interpreter, *trusted()]
+    common = ["--no-config", "--python", INTERPRETER, *trusted()]
     if not options.source_distributions:
         common += ["--only-binary", ":all:"]
     if options.index:
@@ -87,29 +100,37 @@ def build(options, request):
         with open(LOCK) as file:
             locked = requirements_of(file.read())
     say("installing")
-    install = written("requirements.lock", locked)
-    run([uv, "pip", "install", "--no-deps", "--require-hashes", "--link-mode", "copy", *common, "-r", install], ask=True)
-    packages = json.loads(run([uv, "pip", "list", "--quiet", "--no-config", "--python", interpreter, "--format", "json"], "BuildFailed"))
-    hashes = {plain_name(line.split("==")[0]): re.findall(r"--hash=(\S+)", line) for line in locked}
-    packages = [{**package, "hashes": hashes.get(plain_name(package["name"]), [])} for package in packages]
+    requirements = written("requirements.lock", locked)
+    run([uv, "pip", "install", "--no-deps", "--require-hashes", "--link-mode", "copy", *common, "-r", requirements], ask=True)
     check_size()
-    run([uv, "pip", "check", "--quiet", "--no-config", "--python", interpreter], "CheckFailed")
-    run([interpreter, "-I", "-c", "pass"], "CheckFailed")
+    with open(INSTALLED, "w") as file:
+        json.dump({"uv": version, "of_venv": of_venv, "locked": locked}, file)
+
+
+def finish(uv):
+    """Checks, compiles and describes what is installed."""
+    with open(INSTALLED) as file:
+        installed = json.load(file)
+    packages = json.loads(run([uv, "pip", "list", "--quiet", "--no-config", "--python", INTERPRETER, "--format", "json"], "BuildFailed"))
+    hashes = {plain_name(line.split("==")[0]): re.findall(r"--hash=(\S+)", line) for line in installed["locked"]}
+    packages = [{**package, "hashes": hashes.get(plain_name(package["name"]), [])} for package in packages]
+    run([uv, "pip", "check", "--quiet", "--no-config", "--python", INTERPRETER], "CheckFailed")
+    run([INTERPRETER, "-I", "-c", "pass"], "CheckFailed")
     say("compiling")
     # The compiled files are valid by themselves: the times of the sources may change on their way. A file that does not compile is
     # one for another Python, which nobody imports.
     subprocess.run(
-        [interpreter, "-I", "-m", "compileall", "-q", "-j", "0", "--invalidation-mode", "unchecked-hash", site_packages()],
+        [INTERPRETER, "-I", "-m", "compileall", "-q", "-j", "0", "--invalidation-mode", "unchecked-hash", site_packages()],
         env=plain_environment(), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=False,
     )
     check_size()
     # The interpreter is the image's, and is linked where the environment is used.
-    for name in of_venv:
+    for name in installed["of_venv"]:
         os.remove(os.path.join(VENV, "bin", name))
     for name in ("pyvenv.cfg", ".lock", ".gitignore", "CACHEDIR.TAG"):
         if os.path.exists(os.path.join(VENV, name)):
             os.remove(os.path.join(VENV, name))
-    described = {**facts(), "uv": version, "packages": packages, "bytes": size_of(VENV)}
+    described = {**facts(), "uv": installed["uv"], "packages": packages, "bytes": size_of(VENV)}
     with open(MANIFEST, "w") as file:
         json.dump(described, file)
     say("%d packages, %d bytes" % (len(packages), described["bytes"]))
@@ -171,7 +192,7 @@ def check_requirements(requirements):
     if not isinstance(requirements, list):
         raise Problem("RequirementInvalid", "the input names no list of requirements")
     for number, text in enumerate(requirements):
-        if not isinstance(text, str) or not REQUIREMENT.fullmatch(text):
+        if not isinstance(text, str) or not REQUIREMENT.fullmatch(text) or ARCHIVE.match(text):
             raise Problem(
                 "RequirementInvalid",
                 "requirements[%d]: %.100r is not of the form name[extra] ==1.2; marker --hash=sha256:..." % (number, text),
@@ -229,21 +250,22 @@ def run(command, code=None, ask=False, missing=None):
     raise Problem(classify(said) if ask else code, said)
 
 
-REFUSED = re.compile(r"\b(401|403)\b|Unauthorized|Forbidden", re.I)
+REFUSED = re.compile(r"\b(401 Unauthorized|403 Forbidden)\b")
+UNSOLVABLE = re.compile(r"no solution found|was not found in the (package )?registry|not found in the provided package locations|no wheels|unsatisfiable", re.I)
 UNREACHABLE = re.compile(
-    r"error sending request|dns error|connection (refused|reset|closed)|timed out|timeout|tcp connect|could not connect|failed to fetch"
-    r"|\b5\d\d (internal|bad gateway|service|gateway)|status server error|error decoding response|certificate",
+    r"error sending request|dns error|connection (refused|reset|closed)|timed out|tcp connect|could not connect|failed to fetch"
+    r"|status server error|error decoding response|invalid peer certificate",
     re.I,
 )
-UNSOLVABLE = re.compile(r"no solution found|was not found in the (package )?registry|not found in the provided package locations|no wheels|unsatisfiable", re.I)
 
 
 def classify(said):
+    """Code of what uv said when a step that asks the index failed. Names of packages are part of it, so whole phrases count."""
     if re.search(r"hash mismatch|mismatched hash", said, re.I):
         return "HashMismatch"
     if REFUSED.search(said):
         return "IndexRefused"
-    if UNSOLVABLE.search(said) and not UNREACHABLE.search(said):
+    if UNSOLVABLE.search(said):
         return "Unsolvable"
     if UNREACHABLE.search(said):
         return "IndexUnreachable"

@@ -38,7 +38,7 @@ print(json.dumps({"python": platform.python_version(), "implementation": sys.imp
 export const binOf = (directory: string) => join(directory, 'venv', 'bin');
 
 /**
- * Fills the directory with the environment and links the interpreter of `path` into it. Nothing in it can be written to.
+ * Fills the directory with the environment and links the interpreter of `path` into it. Its files are read-only.
  * Throws an EnvironmentMismatchError, or an Error that names what is wrong with the archive, and leaves the directory as
  * it was.
  */
@@ -109,7 +109,16 @@ function interpreterOf(path: string): Promise<PythonFacts & { executable: string
         const why =
           'code' in error && error.code === 'ENOENT' ? 'there is no python3 on its PATH' : stderr || error.message;
         reject(new EnvironmentMismatchError(`the image has no Python that can be asked what it is: ${why.trim()}`));
-      } else resolve(JSON.parse(stdout));
+        return;
+      }
+      try {
+        // What the image's own start-up code prints comes first.
+        resolve(JSON.parse(stdout.trimEnd().split('\n').at(-1) ?? ''));
+      } catch {
+        reject(
+          new EnvironmentMismatchError(`the image's python3 does not say what it is, but: ${stdout.slice(0, 200)}`),
+        );
+      }
     });
   });
 }

@@ -27,13 +27,19 @@ export class PodRunner {
   asked = 0;
   /** True: the next printed frame arrives without its beginning. */
   tears = false;
+  /** Error that unpacking an environment ends with. */
+  unpackError: Error | undefined;
+  /** Time that a written line takes while nothing else answers, milliseconds. */
+  writeMs = 0;
   /** True: no attach succeeds, as when the kubelet does not answer. */
   unreachable = false;
   #attached: { options: AttachOptions; end: (end: StreamEnd) => void } | undefined;
   #finish: ((completion: Completion) => void) | undefined;
+  readonly #clock: Clock;
   #event: (event: unknown) => void = () => {};
 
   constructor(clock: Clock, random: Random, podUID = 'pod-1') {
+    this.#clock = clock;
     const driver: Driver = {
       run: ({ turn }, hooks) => {
         this.given.push(turn.turn);
@@ -68,7 +74,9 @@ export class PodRunner {
         unpackFiles: async (archives) => {
           this.files = archives.map(String);
         },
-        unpackEnvironment: async () => {},
+        unpackEnvironment: async () => {
+          if (this.unpackError) throw this.unpackError;
+        },
         secrets: hiddenBy({}),
         containment: 'Keeper',
         hardened: true,
@@ -101,6 +109,7 @@ export class PodRunner {
     return {
       write: async (data) => {
         const text = data.toString();
+        if (this.writeMs > 0) await new Promise<void>((done) => this.#clock.setTimer(this.writeMs, done));
         if (text.includes('"kind":"resend"')) this.resends += 1;
         if (text.includes('"kind":"ping"')) this.asked += 1;
         const isLost = this.deaf || (this.loses && text.includes(`"kind":"${this.loses}"`));

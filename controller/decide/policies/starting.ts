@@ -1,5 +1,5 @@
 import type { StoredPod } from '../../../core/kube/builtin.ts';
-import { BRINGER } from '../../../core/resources/names.ts';
+import { BRINGER, BUILDER } from '../../../core/resources/names.ts';
 import type { Reason } from '../../../core/resources/reasons.ts';
 import { startLimit } from '../../settings/granted.ts';
 import { isRunnerless, wasLetRun } from '../../settings/runnerless.ts';
@@ -82,6 +82,8 @@ function startFailure(pod: StoredPod): string {
     const why = [`exit code ${exitCode}`, [reason, message].filter(Boolean).join(': ')].filter(Boolean).join(', ');
     if (failed.name === BRINGER)
       return `The runner could not be brought into the pod (${why}); is BERTH_RUNNER_IMAGE of this release, and has the node room on its disk?`;
+    if (failed.name === BUILDER)
+      return `uv could not be brought into the pod (${why}); is BERTH_PYTHON_RUNNER_IMAGE of this release, and has the node room on its disk?`;
     return `Init container "${failed.name}", which is not Berth’s, failed before the session’s could start (${why}); see its log, and who adds it to pods.`;
   }
   const terminated = ownContainer(pod)?.state?.terminated;

@@ -1,13 +1,20 @@
 import assert from 'node:assert/strict';
+import { createHash, randomBytes } from 'node:crypto';
 import { afterAll, beforeAll, describe, test } from 'vitest';
-import { environments, type StoredEnvironment, sessions } from '../../../core/resources/kinds.ts';
+import { blobs, environments, type StoredEnvironment, sessions } from '../../../core/resources/kinds.ts';
 import { uvProgram } from '../../../images/uv.ts';
 import { eventually } from '../../support/eventually.ts';
 import { ONE_LEADER } from '../../support/installation.ts';
 import { installed } from '../../support/installed.ts';
 import { PackageIndex } from '../../support/package-index.ts';
 
-const SHOUT = { name: 'shout', version: '1.2', files: { 'shout.py': 'def loud(text):\n    return text.upper()\n' } };
+/** Incompressible text, so that an archive with it is stored as Blobs. */
+const BULK = randomBytes(48 * 1024).toString('base64');
+const SHOUT = {
+  name: 'shout',
+  version: '1.2',
+  files: { 'shout.py': 'def loud(text):\n    return text.upper()\n', 'bulk.txt': BULK },
+};
 const GREETING = {
   name: 'greeting',
   version: '1.0',
@@ -15,6 +22,8 @@ const GREETING = {
   requires: ['shout>=1'],
   scripts: { greet: 'greeting:hello' },
 };
+const named = (status: StoredEnvironment['status']) =>
+  status?.packages?.map(({ name, version }) => `${name} ${version}`);
 const agent = { command: ['greet'], input: 'Text' as const, result: 'Text' as const };
 
 describe('Python environments', () => {
@@ -58,10 +67,8 @@ describe('Python environments', () => {
       assert.equal(turn.status?.output, 'HELLO');
     }
     const { status } = await environment('tools');
-    assert.deepEqual(status?.packages, [
-      { name: 'greeting', version: '1.0' },
-      { name: 'shout', version: '1.2' },
-    ]);
+    assert.deepEqual(named(status), ['greeting 1.0', 'shout 1.2']);
+    for (const { hashes } of status?.packages ?? []) assert.match(hashes?.[0] ?? '', /^sha256:[0-9a-f]{64}$/);
     const { items } = await cluster.client.list(sessions, { namespace: 'default' });
     assert.equal(items.filter(({ spec }) => spec.build).length, 1);
     const { status: taken } = await cluster.session('one');
@@ -85,7 +92,30 @@ describe('Python environments', () => {
     assert.match(status?.error?.message ?? '', /Unsolvable: .*greeting>=2/s);
   });
 
-  test('whose build is deleted is built again where a session needs it', async () => {
+  test('whose archive was tampered with is not unpacked: the turn ends with what is wrong, and at once', async () => {
+    const { status } = await environment('tools');
+    const stored = await cluster.client.list(blobs, { namespace: 'default' });
+    const parts = stored.items.filter(({ spec }) => spec.sessionUID === status?.archive?.sessionUID);
+    const [part] = parts.filter(({ spec }) => spec.kind === 'State');
+    assert.ok(part, 'the archive is in Blobs');
+    const { name, namespace, labels, ownerReferences } = part.metadata;
+    const data = Buffer.from(part.spec.data, 'base64');
+    data.writeUInt8(data.readUInt8(1000) ^ 1, 1000);
+    const whole = Buffer.concat(parts.length === 1 ? [data] : []);
+    const digest = createHash('sha256').update(whole).digest('hex');
+    const spec = { ...part.spec, data: data.toString('base64'), digest };
+    await cluster.client.delete(blobs, { namespace, name });
+    await cluster.client.create(blobs, { metadata: { name, namespace, labels, ownerReferences }, spec } as typeof part);
+    await cluster.create('five', { class: 'indexed', agent, environment: { name: 'tools' } });
+    await cluster.turn('five', 'five-1', '');
+    const ended = (await cluster.ended('five-1')).status;
+    assert.deepEqual([ended?.phase, ended?.error?.code], ['Failed', 'StartFailed'], JSON.stringify(ended));
+    assert.match(ended?.error?.message ?? '', /environment could not be unpacked: the environment is not sealed/);
+  });
+
+  test('whose build is deleted is built again where a session needs it, with the same packages', async () => {
+    const before = named((await environment('tools')).status);
+    index.add({ ...SHOUT, version: '2.0' });
     const deleteBuild = async (name: string) => {
       const { status } = await environment(name);
       await cluster.client.delete(sessions, { namespace: 'default', name: status?.build ?? '' });
@@ -98,6 +128,7 @@ describe('Python environments', () => {
     assert.equal((await cluster.ended('four-1')).status?.output, 'HELLO');
     const again = index.asked.length;
     assert.ok(again > asked, 'the index was asked again');
+    assert.deepEqual(named((await environment('tools')).status), before);
     // The session "three" still waits for it.
     await deleteBuild('wrong');
     await eventually(async () => index.asked.length > again || undefined, { what: 'another build' });

@@ -181,12 +181,41 @@ describe('a Python environment', () => {
     assert.equal(envelope.metadata?.code, 'Unsolvable', JSON.stringify(envelope));
   });
 
-  test('asks the index with the credentials, and no other step sees them', async () => {
+  test('asks the index with the credentials, and tells nobody', async () => {
     const env = { UV_INDEX_BERTH_USERNAME: 'ann', UV_INDEX_BERTH_PASSWORD: 'hunter2hunter2' };
     index.instead = { status: 401 };
     const refused = await build({ requirements: ['greeting'] }, { env });
     assert.doesNotMatch(JSON.stringify(refused), /hunter2/);
     assert.ok(index.authorizations.includes(`Basic ${Buffer.from('ann:hunter2hunter2').toString('base64')}`));
+    index.instead = undefined;
+    const built = await build({ requirements: ['greeting'] }, { env });
+    assert.equal(built.envelope.status, 'success', JSON.stringify(built.envelope));
+    assert.doesNotMatch(JSON.stringify(built), /hunter2/);
+    const found = await run('grep', ['-r', '-l', 'hunter2', folder]).catch(({ code }: { code: number }) => code);
+    assert.equal(found, 1, 'no file of the build has the password');
+  });
+
+  test('keeps the credentials from the code of packages, which runs when an interpreter starts with them', async () => {
+    const spy = [
+      'import os, glob',
+      `out = open(${JSON.stringify(join(folder, 'seen'))}, "ab")`,
+      'parents = ["/proc/self/environ", "/proc/%d/environ" % os.getppid()]',
+      '[out.write(open(path, "rb").read()) for path in parents]',
+    ].join('; ');
+    index.add({ name: 'spy', version: '1', files: { 'spy.pth': `import os; exec(${JSON.stringify(spy)}, {})\n` } });
+    const env = { UV_INDEX_BERTH_USERNAME: 'ann', UV_INDEX_BERTH_PASSWORD: 'hunter2hunter2' };
+    const { envelope } = await build({ requirements: ['spy'] }, { env });
+    assert.equal(envelope.status, 'success', JSON.stringify(envelope));
+    const seen = readFileSync(join(folder, 'seen'), 'utf8');
+    assert.match(seen, /BERTH_STATE_DIR/);
+    assert.doesNotMatch(seen, /hunter2/);
+  });
+
+  test('is judged by what uv says and not by the names of packages', async () => {
+    for (const requirement of ['async-timeout>=99', 'pytest-certificate', 'evil==403.1', 'tcp-connect']) {
+      const { envelope } = await build({ requirements: [requirement] });
+      assert.equal(envelope.metadata?.code, 'Unsolvable', `${requirement}: ${envelope.error}`);
+    }
   });
 
   test('trusts the certificates of the class besides those of the image, and no others', async () => {
@@ -212,6 +241,8 @@ describe('a Python environment', () => {
       'x @ file:///etc/passwd',
       ['$', '{HOME}'].join(''),
       'a\n-r /etc/hostname',
+      'shout-1.2-py3-none-any.whl',
+      'shout-1.2.tar.gz',
       3,
     ]) {
       const { envelope } = await build({ requirements: [requirement] }, { uv: '/nowhere' });

@@ -51,8 +51,8 @@ export const environmentBugs: readonly Bug[] = [
     edits: [
       {
         file: 'controller/environments/environments.ts',
-        find: '      needed: this.#isNeeded(namespace, name),',
-        replace: '      needed: this.#isNeeded(namespace, name) || true,',
+        find: '      needed: this.#isNeeded(environment),',
+        replace: '      needed: this.#isNeeded(environment) || true,',
       },
     ],
   },

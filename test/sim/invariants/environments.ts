@@ -17,6 +17,14 @@ import { Pasts } from './past.ts';
 const ENVIRONMENTS = storageOf(environments);
 /** Builds after which an environment counts as failed although its cause may pass. */
 const ATTEMPTS = 4;
+const PASSING: ReadonlySet<string> = new Set([
+  'IndexUnreachable',
+  'TurnDeleted',
+  'PodLost',
+  'Evicted',
+  'ImageUnavailable',
+  'Unschedulable',
+]);
 /** Longest time from what a reconcile sees to its last write, by the controller's clock; its calls take some of it. */
 const RECONCILE_MS = 15_000;
 
@@ -178,8 +186,9 @@ export const awaitedEnvironment: MakeInvariant = (facts) => {
       const agoMs = facts.server.clock.now() - Date.parse(turn.status?.finishedAt ?? '') + CLOCK_MS;
       const knewUntil = call ? facts.knewUntil(call, ['environments'], Math.max(0, agoMs)) : Number.POSITIVE_INFINITY;
       const statuses = past.since(keyOf(namespace, session?.spec.environment?.name), knewUntil);
+      const passes = (status: EnvironmentStatus) => status.conditions?.some(({ reason }) => PASSING.has(reason));
       const cannotBeBuilt = (status: EnvironmentStatus | undefined) =>
-        status?.phase === 'Failed' && (status.attempts ?? ATTEMPTS) >= ATTEMPTS;
+        status?.phase === 'Failed' && (!passes(status) || (status.attempts ?? 0) >= ATTEMPTS);
       const allowed =
         code === 'EnvironmentFailed'
           ? statuses.some(cannotBeBuilt)

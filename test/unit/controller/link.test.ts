@@ -200,6 +200,36 @@ test('a state that was lost on its way is given again, and the turn that was ref
   assert.equal(link.view.refused, undefined);
 });
 
+test('a runner that cannot unpack its environment says so, also after it has refused the turn for want of it', async () => {
+  for (const code of ['EnvironmentMismatch', 'EnvironmentFailed'] as const) {
+    const { clock, pod, link } = setUp();
+    await clock.advance(200);
+    const error = new Error('another Python');
+    pod.unpackError = code === 'EnvironmentMismatch' ? Object.assign(error, { code }) : error;
+    const digest = 'cd'.repeat(32);
+    const sealed = sealState(KEY, Buffer.from('packed'), { session: 'build-1', keyId: 'k' }, seededRandom());
+    const environment = { digest, session: 'build-1', keyId: 'k', key: KEY.toString('base64') };
+    const agent = { ...BIND.agent, command: ['agent'], args: [], env: [] };
+    link.bind({ ...BIND, agent, environment }, { environment: { digest, sealed } });
+    link.startTurn(TURN);
+    await clock.advance(10);
+    assert.deepEqual([link.view.refused?.code, pod.given], [code, []]);
+  }
+});
+
+test('an answer is waited for from when the lines before it are written: a large one may take long', async () => {
+  const { clock, pod, link } = await bound();
+  pod.writeMs = 4_000;
+  // Three lines, the last of which is answered.
+  link.acknowledge(0);
+  link.acknowledge(0);
+  link.startTurn(TURN);
+  await clock.advance(11_000);
+  pod.writeMs = 0;
+  await clock.advance(1_010);
+  assert.deepEqual([pod.given, link.view.started?.turn], [['turn-1'], 'turn-1']);
+});
+
 test('a runner without its state that was asked to suspend is asked again once it has it', async () => {
   const { clock, pod, link } = await unrestored();
   link.suspend({});

@@ -37,6 +37,8 @@ describe('requirements', () => {
     ['pkg; --index-url=x', /is not of the form/],
     ['pkg; os_name == "posix" --index-url x', /is not of the form/],
     ['two words', /is not of the form/],
+    ['shout-1.2-py3-none-any.whl', /is a URL or a path/],
+    ['shout-1.2.tar.gz ; os_name == "posix"', /is a URL or a path/],
     ['pkg\0', /is not of the form/],
     ['x'.repeat(20_000), /longer than 16384 characters/],
   ] as const)('refuse %s with its line', ([line, message]) => {

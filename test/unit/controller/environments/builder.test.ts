@@ -1,8 +1,10 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'vitest';
-import { builderAgent, wantedBuild } from '../../../../controller/settings/builder.ts';
+import { sessionPod } from '../../../../controller/pod/pod.ts';
+import { builderAgent, exposedCredentials, rebuild, wantedBuild } from '../../../../controller/settings/builder.ts';
+import { effective, isProblem } from '../../../../controller/settings/effective.ts';
 import type { StoredEnvironment } from '../../../../core/resources/kinds.ts';
-import { aClass, aWorld } from '../../../support/world.ts';
+import { aClass, aSession, aWorld } from '../../../support/world.ts';
 
 const { installation } = aWorld();
 
@@ -29,6 +31,69 @@ describe('the agent of a build', () => {
   });
 });
 
+describe('a build in an image of its own', () => {
+  test('is refused where the class has credentials, which that image would get', () => {
+    const { spec } = aClass({ environments: { credentials: { name: 'reader' } } });
+    assert.equal(exposedCredentials({ image: 'mine' }, spec)?.reason, 'NotAllowed');
+    assert.equal(exposedCredentials({}, spec), undefined);
+    assert.equal(exposedCredentials({ image: 'mine' }, aClass().spec), undefined);
+    const session = aSession({ spec: { build: 'Environment', image: 'mine' } as never });
+    const sessionClass = aClass({
+      environments: { credentials: { name: 'reader' } },
+      overrides: ['image', 'agent.command'],
+    });
+    const settings = effective(session, sessionClass, installation);
+    assert.ok(isProblem(settings));
+    assert.match(settings.message, /^spec\.image: the index of the class has credentials/);
+  });
+});
+
+describe('another build of an Environment', () => {
+  const wanted = {
+    hash: 'a'.repeat(64),
+    name: 'env-a',
+    spec: { class: 'python', turns: 'One', build: 'Environment', input: { requirements: ['httpx'], python: '3.12' } },
+  } as const;
+  const hash = `sha256:${'b'.repeat(64)}`;
+
+  test('installs the packages of the first, by their digests, under a name of its own', () => {
+    const again = rebuild(wanted, [{ name: 'httpx', version: '1.0', hashes: [hash] }]);
+    assert.deepEqual(again?.spec.input, { python: '3.12', requirements: [`httpx==1.0 --hash=${hash}`], locked: true });
+    assert.deepEqual([again?.hash, again?.name === wanted.name], [wanted.hash, false]);
+    assert.equal(rebuild(wanted, [{ name: 'httpx', version: '1.0', hashes: [hash] }])?.name, again?.name);
+  });
+
+  test('resolves anew where no packages or not all digests are known', () => {
+    assert.equal(rebuild(wanted, undefined), undefined);
+    assert.equal(rebuild(wanted, []), undefined);
+    assert.equal(rebuild(wanted, [{ name: 'httpx', version: '1.0' }]), undefined);
+  });
+});
+
+describe('the pod of a build', () => {
+  const podOf = (environments: object) => {
+    const sessionClass = aClass({ environments, runnerImage: 'Python' });
+    const session = aSession({ spec: { build: 'Environment' } as never });
+    const here = { ...installation, imagesArePrograms: false, pythonRunnerImage: 'berth/runner-python' };
+    const settings = effective(session, sessionClass, here);
+    assert.ok(!isProblem(settings), JSON.stringify(settings));
+    return sessionPod(session, 1, settings);
+  };
+
+  test('mounts the claim of the class as the cache of uv', () => {
+    const { volumes, containers } = podOf({ cache: { claim: 'wheels' } }).spec;
+    assert.deepEqual(volumes?.at(-1), { name: 'cache', persistentVolumeClaim: { claimName: 'wheels' } });
+    assert.deepEqual(containers[0]?.volumeMounts?.at(-1), { name: 'cache', mountPath: '/berth-uv-cache' });
+  });
+
+  test('has none where the class names none', () => {
+    assert.equal(
+      podOf({}).spec.volumes?.some(({ name }) => name === 'cache'),
+      false,
+    );
+  });
+});
+
 describe('the build of an Environment', () => {
   const name = (spec: object, environments?: object) => {
     const metadata = { name: 'tools', namespace: 'team', uid: 'e', resourceVersion: '1', creationTimestamp: '' };
@@ -45,6 +110,16 @@ describe('the build of an Environment', () => {
       name({}, { index: 'https://x.example/' }),
     ];
     assert.equal(new Set([name({}), ...others]).size, 4);
+  });
+
+  test('has another name where packages may be built from source', () => {
+    assert.notEqual(name({}), name({}, { sourceDistributions: true }));
+  });
+
+  test('of more requirements than an input may hold is refused', () => {
+    const hashes = Array.from({ length: 200 }, () => `--hash=sha256:${'a'.repeat(64)}`).join(' ');
+    const requirements = Array.from({ length: 10 }, (_, i) => `p${i}==1 ${hashes}`);
+    assert.equal(name({ requirements }), 'InvalidSpec');
   });
 
   test('has no other name for other credentials: they do not change what is installed', () => {

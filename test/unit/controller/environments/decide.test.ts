@@ -4,6 +4,7 @@ import {
   type BuildResult,
   decideEnvironment,
   type EnvironmentWorld,
+  refusedBuild,
 } from '../../../../controller/environments/decide.ts';
 import { unusedBuilds } from '../../../../controller/environments/unused.ts';
 import type { StoredEnvironment } from '../../../../core/resources/kinds.ts';
@@ -77,21 +78,59 @@ describe('an Environment', () => {
   });
 
   test('fails for good where another build would fail too, with the words of the builder', () => {
-    for (const code of [
-      'Unsolvable',
-      'IndexRefused',
-      'HashMismatch',
-      'PythonMissing',
-      'UvMissing',
-      'RequirementInvalid',
-    ]) {
+    for (const code of ['Unsolvable', 'HashMismatch', 'PythonMissing', 'RequirementInvalid', 'CheckFailed']) {
       const { status, act } = look({ build: build('Finished'), result: failure(code), needed: true });
       assert.deepEqual([status.phase, status.conditions?.[0]?.reason, act], ['Failed', code, undefined]);
       assert.equal(status.conditions?.[0]?.message, 'no set of packages fits');
       assert.equal(status.retryAt, undefined);
     }
     assert.equal(reasonOf(look({ build: build('Finished'), result: failure('StateTooLarge') })), 'EnvironmentTooLarge');
-    assert.equal(reasonOf(look({ build: build('Finished'), result: failure('AgentFailed') })), 'BuildFailed');
+    assert.equal(reasonOf(look({ build: build('Finished'), result: failure('CommandNotFound') })), 'PythonMissing');
+  });
+
+  test('fails at once where somebody has to mend the cause, and is built again when a session needs it then', () => {
+    for (const [code, reason] of [
+      ['IndexRefused', 'IndexRefused'],
+      ['StoreFull', 'StoreFull'],
+      ['UvMissing', 'UvMissing'],
+      ['PodConfigError', 'BuildFailed'],
+      ['Cancelled', 'BuildFailed'],
+    ]) {
+      const { status, act } = look({ build: build('Finished'), result: failure(code ?? ''), needed: true });
+      assert.deepEqual([status.phase, status.conditions?.[0]?.reason, act], ['Failed', reason, 'DeleteBuild']);
+      const gone = { environment: environment(status), needed: true };
+      assert.deepEqual([look(gone).act, look(gone).wakeAt], [undefined, NOW + 30_000]);
+      assert.equal(look({ ...gone, now: NOW + 30_000 }).act, 'CreateBuild');
+    }
+  });
+
+  test('is built anew where an earlier Environment of the same requirements has failed', () => {
+    const later = environment();
+    later.metadata.creationTimestamp = new Date(
+      Date.parse(build('Finished').metadata.creationTimestamp) + 1000,
+    ).toISOString();
+    const result = failure('Unsolvable');
+    const { status, act } = look({ environment: later, build: build('Finished'), result, needed: true });
+    assert.deepEqual([status.phase, act], ['Pending', 'DeleteBuild']);
+    const own = { ...later, status };
+    assert.equal(look({ environment: own, build: build('Finished'), result, needed: true }).status.phase, 'Failed');
+  });
+
+  test('keeps the packages of its first build: another one installs exactly these', () => {
+    const { status } = look({ build: build('Finished'), result: { phase: 'Succeeded', described } });
+    const gone = look({ environment: environment(status), needed: true });
+    assert.deepEqual([gone.act, gone.status.packages], ['CreateBuild', described.packages]);
+    const other = { ...wanted, hash: 'b'.repeat(64) };
+    assert.equal(look({ environment: environment(status), wanted: other, needed: true }).status.packages, undefined);
+  });
+
+  test('shows that its build is refused until it can be created', () => {
+    const { status } = look({ needed: true });
+    const refused = refusedBuild(environment(status), 'exceeded quota', NOW);
+    assert.deepEqual([refused.phase, refused.conditions?.[0]?.reason], ['Pending', 'BuildRefused']);
+    const again = look({ environment: environment(refused), needed: true });
+    assert.deepEqual([again.act, again.status], ['CreateBuild', refused]);
+    assert.equal(look({ environment: environment(refused), build: build('Running') }).status.phase, 'Building');
   });
 
   test('is built again after longer and longer pauses where the cause may pass, and only if it is needed then', () => {
@@ -156,15 +195,26 @@ describe('an Environment', () => {
   });
 });
 
-test('a build is unused once no Environment shows it and no session has its archive', () => {
+describe('a build is unused', () => {
   const one = build('Finished');
-  assert.deepEqual(unusedBuilds([one], []), [one]);
-  const shown = {
-    ...environment({ build: NAME }),
-    metadata: { ...environment().metadata, namespace: one.metadata.namespace },
-  };
-  assert.deepEqual(unusedBuilds([one], [shown]), []);
-  const archive = { ...state, session: NAME, sessionUID: one.metadata.uid };
-  const user = aSession({ status: { environment: { name: 'tools', hash: HASH, archive } } });
-  assert.deepEqual(unusedBuilds([one, user], []), []);
+  const { namespace, uid } = one.metadata;
+  const archive = { ...state, session: NAME, sessionUID: uid };
+  const shown = { ...environment({ build: NAME }), metadata: { ...environment().metadata, namespace } };
+  const having = (phase: 'Suspended' | 'Finished') =>
+    aSession({ status: { phase, environment: { name: 'other', hash: HASH, archive } } });
+
+  test('where no Environment shows it and no session has its archive', () => {
+    assert.deepEqual(unusedBuilds([one], []), [{ build: one, isShown: false }]);
+    assert.deepEqual(unusedBuilds([one], [shown]), [{ build: one, isShown: true }]);
+  });
+
+  test('where only finished sessions have its archive, and not where one may start again', () => {
+    assert.deepEqual(unusedBuilds([one, having('Finished')], []), [{ build: one, isShown: false }]);
+    assert.deepEqual(unusedBuilds([one, having('Suspended')], []), []);
+  });
+
+  test('unless a session names the Environment that shows it', () => {
+    const user = aSession({ spec: { environment: { name: 'tools' } }, status: { phase: 'Suspended' } });
+    assert.deepEqual(unusedBuilds([one, user], [shown]), []);
+  });
 });

@@ -12,6 +12,7 @@ import { environments, type StoredEnvironment, sessions } from '../core/resource
 import type { Cli } from './cli.ts';
 import type { Cluster } from './cluster.ts';
 import { CliError, refused } from './errors.ts';
+import { PYLOCK, requirementsOfLock } from './pylock.ts';
 
 export interface RequirementFlags {
   requirements?: string;
@@ -33,7 +34,7 @@ export async function readRequirements(file: string, cli: Cli): Promise<string[]
     throw refused(`--requirements ${file}: it cannot be read (${(error as NodeJS.ErrnoException).code})`);
   }
   try {
-    return parseRequirements(text);
+    return parseRequirements(PYLOCK.test(basename(file)) ? requirementsOfLock(text) : text);
   } catch (error) {
     if (error instanceof RequirementsError) throw refused(`--requirements ${file}: ${error.message}`);
     throw error;

@@ -10,6 +10,7 @@ import type { Effects } from './act/context.ts';
 import type { Caches } from './caches/caches.ts';
 import { AdmissionGate } from './capacity/admission-gate.ts';
 import { Ledger } from './capacity/ledger.ts';
+import { Archives } from './environments/archives.ts';
 import { Environments } from './environments/environments.ts';
 import { Garbage } from './garbage/garbage.ts';
 import type { MasterKeys } from './link/keys.ts';
@@ -127,6 +128,7 @@ export class Leading {
       api,
       caches,
       store: options.store,
+      archives: new Archives(),
       links: this.#links,
       ledger: this.#ledger,
       networkPolicies: this.#networkPolicies,

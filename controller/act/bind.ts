@@ -192,14 +192,14 @@ async function environmentArchive(
     return 'Unavailable';
   }
   const what = `The archive of environment "${environment.name}"`;
-  const sealed = await load(context, environment.archive, {
-    sessionUID,
-    reason: 'EnvironmentUnavailable',
-    what,
-  }).catch(async (error: unknown) => {
-    if (!(error instanceof StoreMissingError) || (await isBuildThere(context, environment.archive))) throw error;
-    return undefined;
-  });
+  const { incarnation, seq } = environment.archive;
+  const read = () => load(context, environment.archive, { sessionUID, reason: 'EnvironmentUnavailable', what });
+  const sealed = await effects.archives
+    .get(`${sessionUID}/${incarnation}/${seq}/${digest}`, read)
+    .catch(async (error: unknown) => {
+      if (!(error instanceof StoreMissingError) || (await isBuildThere(context, environment.archive))) throw error;
+      return undefined;
+    });
   if (!sealed) {
     const message = `${what} is gone, as session "${environment.archive.session}", which built it, was deleted.`;
     learn(memory, { fact: 'EnvironmentLost', build: sessionUID });

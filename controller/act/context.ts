@@ -3,6 +3,7 @@ import type { Clock, Logger, Random } from '../../core/runtime.ts';
 import type { Store } from '../../core/store/store.ts';
 import type { Caches } from '../caches/caches.ts';
 import type { Ledger } from '../capacity/ledger.ts';
+import type { Archives } from '../environments/archives.ts';
 import type { MasterKeys } from '../link/keys.ts';
 import type { Links } from '../link/links.ts';
 import type { NetworkPolicies } from '../network/policies.ts';
@@ -26,6 +27,7 @@ export interface Effects {
   api: KubeApi;
   caches: Caches;
   store: Store;
+  archives: Archives;
   links: Links;
   ledger: Ledger;
   networkPolicies: NetworkPolicies;

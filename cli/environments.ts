@@ -110,16 +110,21 @@ export async function getEnvironment(
   }
 }
 
-/** Lines that the build of an Environment has printed so far; none where nothing builds it, or its pod has not begun. */
-export async function buildLines(name: string, cluster: Cluster, signal: AbortSignal): Promise<string[]> {
+/** Pod of the build of an Environment, and the lines that it has printed so far; neither where no pod has begun to build it. */
+export async function buildLines(
+  name: string,
+  cluster: Cluster,
+  signal: AbortSignal,
+): Promise<{ pod?: string; lines: string[] }> {
   const { api, namespace } = cluster;
   const { status } = await getEnvironment(cluster, name, signal);
-  if (status?.phase !== 'Building' || !status.build) return [];
+  if (status?.phase !== 'Building' || !status.build) return { lines: [] };
   const { status: build } = await api.get(sessions, { namespace, name: status.build }, { signal });
-  if (!build?.podName) return [];
+  const pod = build?.podName;
+  if (!pod) return { lines: [] };
   let text = '';
-  for await (const piece of podText(api, { namespace, name: build.podName }, { signal })) text += piece;
-  return text.split('\n').slice(0, -1);
+  for await (const piece of podText(api, { namespace, name: pod }, { signal })) text += piece;
+  return { pod, lines: text.split('\n').slice(0, -1) };
 }
 
 async function readAll(stream: AsyncIterable<Buffer>): Promise<string> {

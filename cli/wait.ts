@@ -47,7 +47,7 @@ async function explainWaiting(
 ): Promise<void> {
   let told = '';
   let begun = false;
-  let shown = 0;
+  let shown = { pod: '', lines: 0 };
   for (let wait = EXPLAIN_AFTER_MS; await pause(cli.clock, wait, signal); wait = EXPLAIN_EVERY_MS) {
     if (phase() !== 'Running') begun = false;
     if (begun) continue;
@@ -62,10 +62,11 @@ async function explainWaiting(
       told = reason;
       const { environment } = session.spec;
       if (!environment || session.status?.podName) continue;
-      const lines = await buildLines(environment.name, cluster, signal);
-      for (const line of lines.slice(shown)) cli.say(`building ${environment.name}: ${line}`);
+      const { pod, lines } = await buildLines(environment.name, cluster, signal);
       // Another build begins with its first line.
-      shown = lines.length;
+      const from = pod === shown.pod ? shown.lines : 0;
+      for (const line of lines.slice(from)) cli.say(`building ${environment.name}: ${line}`);
+      if (pod) shown = { pod, lines: lines.length };
     } catch {
       // The next iteration of the loop tries again.
     }

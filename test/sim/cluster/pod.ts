@@ -150,6 +150,9 @@ export class Container implements SimContainer {
           },
           unpackEnvironment: async ({ packed }) => {
             await process.sleep(dice.skewed(0.5, 20));
+            // As everything else, it goes well once the faults have ended.
+            if (this.#options.breaks() > 0 && dice.chance(0.05))
+              throw Object.assign(new Error('another Python'), { code: 'EnvironmentMismatch' });
             this.#environment = lastRun(packed);
           },
           secrets: hiddenBy({}),

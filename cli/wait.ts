@@ -64,7 +64,7 @@ async function explainWaiting(
       if (!environment || session.status?.podName) continue;
       const lines = await buildLines(environment.name, cluster, signal);
       for (const line of lines.slice(shown)) cli.say(`building ${environment.name}: ${line}`);
-      // Another build begins with its first line.
+      // A new build has a shorter log, so the count starts again.
       shown = lines.length;
     } catch {
       // The next iteration of the loop tries again.

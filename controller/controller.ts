@@ -172,7 +172,7 @@ export class Controller {
       if (!keys.created) await this.#confirmed(signal);
       await this.#refreshed(signal);
     } catch (error) {
-      // Both calls retry while this controller leads.
+      // The calls retry while this controller leads, so an error after its end is expected.
       if (signal.aborted) return;
       throw error;
     }

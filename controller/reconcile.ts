@@ -62,7 +62,7 @@ type Outcome =
   | { kind: 'EventFollows' }
   /** The memory or the time has changed, so the rest of the decision counts no more. */
   | { kind: 'DecideAgain' }
-  /** Another writer has changed the object. */
+  /** The object was changed by another writer. */
   | { kind: 'Conflict' }
   | { kind: 'ActionFailed'; error: unknown };
 

@@ -275,7 +275,7 @@ export class Ledger {
     return this.#plan.preemptFor(key);
   }
 
-  /** Something was freed: those whose turn it is by now look again. */
+  /** Requeues the sessions that are served next; called when a slot may have become free. */
   vacancy(): void {
     this.#served = undefined;
     if (this.#queue.size === 0 || !this.#knows()) return;

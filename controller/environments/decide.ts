@@ -8,7 +8,7 @@ import type { CachedSession, Problem } from '../world/world.ts';
 /** Ended turn of a build, as far as it matters to the environment. */
 export interface BuildResult {
   phase: 'Succeeded' | 'Failed' | 'Cancelled' | 'TimedOut';
-  /** What the builder says of the environment. */
+  /** Description of the environment, from the builder. */
   described?: Described | undefined;
   /** Code of the builder, else of the turn. */
   code?: string | undefined;
@@ -129,7 +129,7 @@ function failed(
   const text = reason === 'BuildFailed' && code !== 'BuildFailed' ? `${code}: ${message}` : message;
   const attempts = (world.environment.status?.attempts ?? 0) + 1;
   if (!PASSING.has(code)) return { status: shown(world, 'Failed', reason, text) };
-  // This failure is counted already, and its build is about to be gone.
+  // The failure is already counted, and its build is being deleted.
   const before = world.environment.status;
   if (before?.retryAt !== undefined && 'hash' in world.wanted && before.hash === world.wanted.hash) {
     return { status: { ...before }, act: 'DeleteBuild', wakeAt: Date.parse(before.retryAt) };

@@ -133,7 +133,7 @@ export class Environments {
       result: build && rests(build) && !isOther && !isKnown ? await this.#result(build, signal) : undefined,
       needed: this.#isNeeded(namespace, name),
     });
-    // Nothing is created or removed before people can see why.
+    // The status is written before a build is created or deleted, so that users see why.
     await this.#write(environment, decided.status, signal);
     if (decided.act === 'CreateBuild' && 'hash' in wanted) {
       await this.#create(namespace, wanted, signal);
@@ -239,7 +239,7 @@ export class Environments {
     };
   }
 
-  /** What the builder says of the environment; undefined when it is not what a builder says. */
+  /** Reads the builder's description of the environment; undefined if the output is not one. */
   async #described({ metadata, status }: StoredTurn, signal: AbortSignal): Promise<Described | undefined> {
     const key = status?.outputRef === undefined ? undefined : parseStoreKey(status.outputRef);
     const output = key
@@ -268,7 +268,7 @@ export class Environments {
     try {
       this.#options.caches.sawSession(await this.#options.api.create(sessions, session, { signal }));
     } catch (error) {
-      // Another environment with the same hash had it created, or this one has a moment ago.
+      // The build exists: an environment with the same hash has created it, or this one has a moment ago.
       if (!isAlreadyExists(error)) throw error;
     }
   }

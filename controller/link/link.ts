@@ -14,7 +14,7 @@ import type { MasterKeys } from './keys.ts';
 import { Resend } from './resend.ts';
 import * as after from './view.ts';
 
-/** What a runner is given with its binding. */
+/** Data that a runner gets when it is bound. */
 export interface Contents {
   state?: { digest: string; keyId: string; sealed: Buffer } | undefined;
   /** Archives of the agent's files. */

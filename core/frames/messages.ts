@@ -371,8 +371,8 @@ export interface EnvironmentArchive {
 }
 
 /**
- * One of the archives with the agent's files, a gzipped tar; the archive is the message's binary part. The archives of
- * one version are unpacked in the order of `index`, from 0 to `count` - 1, once all of them have arrived.
+ * Archive with files of the agent: a gzipped tar, the message's binary part. The archives of one version are unpacked in
+ * the order of `index`, from 0 to `count` - 1, once all of them have arrived.
  */
 export interface AgentFiles {
   version: string;

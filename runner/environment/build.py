@@ -27,7 +27,7 @@ MESSAGE_BYTES = 3500
 # Limit of the installed files with the compiled ones: as much as a state may have.
 MAX_BYTES = 256 * 1024 * 1024
 
-# As in core/environments/requirements.ts: whoever may create a session may give it any input.
+# Syntax of requirements, as in core/environments/requirements.ts: a user who may create a session may give it any input.
 NAME = r"[A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-z0-9])?"
 SPECIFIER = r"(===|==|~=|!=|<=|>=|<|>) ?[A-Za-z0-9.*+!_-]+"
 MARKER = r"""([A-Za-z0-9_.<>=!~() ]|"[A-Za-z0-9_.+* -]*"|'[A-Za-z0-9_.+* -]*')+"""
@@ -75,7 +75,7 @@ def build(options, request):
     if not options.source_distributions:
         common += ["--only-binary", ":all:"]
     if options.index:
-        # Under this name uv finds the credentials: UV_INDEX_BERTH_USERNAME and UV_INDEX_BERTH_PASSWORD.
+        # The name makes uv read the credentials from UV_INDEX_BERTH_USERNAME and UV_INDEX_BERTH_PASSWORD.
         common += ["--default-index", "berth=" + options.index]
     of_venv = os.listdir(os.path.join(VENV, "bin"))
     if request.get("locked"):
@@ -157,7 +157,7 @@ def trusted():
 
 
 def facts():
-    """What an interpreter must have in common with the one that the environment was built for."""
+    """Facts of this interpreter that must match the one that uses the environment."""
     return {
         "python": platform.python_version(),
         "implementation": sys.implementation.name,

@@ -27,7 +27,7 @@ export class PackageIndex {
   readonly asked: string[] = [];
   /** `Authorization` headers that came. */
   readonly authorizations: string[] = [];
-  /** What every request is answered instead; `hang` never answers. */
+  /** Answer to every request in place of the real one; `hang` never answers. */
   instead: { status: number; text?: string } | 'hang' | undefined;
   /** A digest that the pages tell instead of the true one. */
   liesAbout: string | undefined;

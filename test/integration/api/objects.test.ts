@@ -96,7 +96,7 @@ describe('sessions and turns over HTTP', () => {
     assert.equal((await call('GET', `${SESSIONS}/other/turns/t1`)).status, 404);
     assert.equal((await call('POST', `${SESSIONS}/other/turns/t1/cancel`)).status, 404);
     assert.deepEqual((await call('GET', `${SESSIONS}/other/turns`)).body.items, []);
-    // Left by an earlier session of the name.
+    // A turn of an earlier session with the same name.
     const elder = await create('elder');
     const kind = { apiVersion: 'berth.dev/v1alpha1', kind: 'Session' };
     const ownerReferences = [{ ...kind, name: 'elder', uid: elder.metadata.uid }];

@@ -51,7 +51,7 @@ describe('waiting for a turn', () => {
   const say = (name: string, status: Session['status']) =>
     server.store.patch(sessions, { namespace: NAMESPACE, name }, { status }, { subresource: 'status' });
 
-  /** Once the command has its answers: a Ctrl-C before that takes the session back. */
+  /** Waits until the command has its answers: a Ctrl-C before that deletes the session. */
   const waits = (name: string, child: ChildProcess) => {
     let told = '';
     child.stderr?.on('data', (chunk) => {

@@ -138,8 +138,9 @@ export class Reconciler {
   }
 
   /**
-   * Ends the turn that a programming error comes back for, as it would hold the session for ever: the next decision sees
-   * of that turn only the fields that its end needs. Where even that decision fails, the end is written here.
+   * Ends a turn whose reconcile fails again and again by a programming error, because it would block the session for ever.
+   * The next decision gets only the fields of that turn that its end needs. If that decision fails too, the end is written
+   * here.
    */
   async #endBroken({ key, session, memory, signal, world, turn: acted }: Attempt, error: Error): Promise<void> {
     const { api, caches, clock, log } = this.#options.effects;

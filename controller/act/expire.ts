@@ -6,8 +6,8 @@ import type { Expiry } from '../decide/actions.ts';
 import type { ReconcileContext } from './context.ts';
 
 /**
- * Deletes the session at exactly the version that was decided upon, after a second, live look at its turns: whatever has
- * woken it in between wrote its status. What cannot be undone needs two clocks that agree, the API server's and our own.
+ * Deletes the session at exactly the version that was decided upon, after a live read of its turns. A turn that has woken it
+ * meanwhile has changed that version. A deletion needs two clocks that agree, the API server's and our own.
  */
 export async function expire(
   { effects, world, key, signal }: ReconcileContext,

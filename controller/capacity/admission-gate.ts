@@ -33,10 +33,10 @@ const RETRY_MS = 1_000;
 const PATIENCE_MS = 30_000;
 
 /**
- * Decides when a leader that took over an expired lease may admit sessions: its predecessor's last request must be
- * dead, its effects must have been read, and every waiting session and turn must have been written anew. The last
- * protects against a predecessor that was stopped in the middle of a request and goes on much later: its write then has
- * an old resourceVersion.
+ * Decides when a leader that took over an expired lease may admit sessions. The last request of its predecessor can no
+ * longer take effect, its effects were read, and every waiting session and turn was written again. The last condition
+ * protects against a predecessor that was stopped in the middle of a request and continues much later: its write then
+ * has an old resourceVersion.
  */
 export class AdmissionGate {
   readonly #options: AdmissionGateOptions;

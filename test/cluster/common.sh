@@ -27,7 +27,7 @@ node_key() { { binaries_key; cd "$here" && digest_of node-image.sh ../../images/
 binaries() { printf '%s' "$cache/bin-$(binaries_key)"; }
 node_image() { printf '%s' "berth/node:$KUBERNETES_VERSION-$(node_key)"; }
 
-# wait_until SECONDS WHAT COMMAND…: looks every 100 ms.
+# wait_until SECONDS WHAT COMMAND…: polls every 100 ms.
 wait_until() {
   local tries=$(($1 * 10)) what=$2
   shift 2

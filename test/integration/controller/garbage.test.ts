@@ -456,7 +456,7 @@ describe('the cache of turns', () => {
       await berth.admin.replace(sessions, { ...owner, status: { lastTurn } }, { subresource: 'status' });
       await eventually(() => cached(caches).length === 2);
       assert.deepEqual(cached(caches), ['cancelled', 'running']);
-      // An event of a turn that was let go of does not bring it back.
+      // A later event of a turn that left the cache does not bring it back.
       await berth.admin.patch(turns, { namespace, name: 'first' }, { metadata: { labels: { seen: 'late' } } });
       await berth.admin.create(turns, {
         metadata: { name: 'next', namespace },

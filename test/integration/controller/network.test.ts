@@ -12,7 +12,7 @@ import { installed } from '../../support/installed.ts';
 const ECHO = pythonAgent(`answer({name: value for name, value in os.environ.items() if 'proxy' in name.lower()})`);
 const overrides = ['agent.command'] as const;
 
-describe('what session pods may reach', () => {
+describe('destinations of session pods', () => {
   let cluster: Installation;
   /** Name → resource version with which it was made; every version of the server is of one order. */
   const made = new Map<string, number>();
@@ -170,7 +170,7 @@ describe('what session pods may reach', () => {
   });
 });
 
-describe('what a class says of its pods', () => {
+describe('pod settings of a class', () => {
   const cluster = installed(ONE_LEADER, { controller: true });
 
   test('is refused with its field where it contradicts itself', async () => {

@@ -153,7 +153,10 @@ export class Reconciler {
     if (!turn) return;
     const { uid } = turn.metadata;
     const why = error.message;
-    log.error({ session: key, turn: turn.metadata.name, err: error }, 'turn is ended, as its session fails at it');
+    log.error(
+      { session: key, turn: turn.metadata.name, err: error },
+      'turn ended because its reconcile fails repeatedly',
+    );
     const isSecond = memory.broken.has(uid);
     learn(memory, { fact: 'TurnBroken', turn: uid, why });
     if (!isSecond) return;

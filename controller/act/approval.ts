@@ -148,7 +148,7 @@ export async function adoptApproval(
     if (isNotFound(error) || isConflict(error)) return;
     if (!isForbidden(error) && !isTooLarge(error)) throw error;
     // OwnerReferencesPermissionEnforcement asks for the right to delete. An approval without an owner counts all the same.
-    effects.log.warn({ approval: name, namespace, err: error }, 'approval cannot be given to its turn');
+    effects.log.warn({ approval: name, namespace, err: error }, 'approval could not be adopted by its turn');
     return;
   }
   if (counts(approval, turn)) return;

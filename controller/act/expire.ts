@@ -18,7 +18,7 @@ export async function expire(
   const { name, uid, resourceVersion } = metadata;
   const namespace = metadata.namespace;
   if (ownTime() < since + ttlMs) {
-    log.warn({ session: key, field }, 'session not deleted yet: by our own clock its time has not come');
+    log.warn({ session: key, field }, 'session not deleted yet: not expired by the clock of the controller');
     return;
   }
   const fieldSelector = `spec.session=${name},${LIVE_TURNS}`;

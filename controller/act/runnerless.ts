@@ -66,7 +66,7 @@ export async function giveInput(context: ReconcileContext, { pod, turn }: Action
   } catch (error) {
     // The program has it in its environment, or waits until its time is over: nobody else can tell it.
     if (!(error instanceof ApiError) || isConflict(error) || mayRetry(error, true)) throw error;
-    effects.log.warn({ session: key, pod: name, err: error }, 'input cannot be written to stdin');
+    effects.log.warn({ session: key, pod: name, err: error }, 'input could not be written to stdin');
   }
   learn(memory, { fact: 'InputGiven', podUID: uid });
 }

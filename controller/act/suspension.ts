@@ -56,7 +56,7 @@ export async function verifySuspension(context: ReconcileContext, reason: Suspen
   if (state === 'Aborted') return;
   const veto = suspensionVeto(world, reason, memory.incarnation.suspension?.askedAt ?? 0, await recheck(context));
   if (veto) {
-    effects.log.info({ session: key, news: veto }, 'suspension undone: something came in between');
+    effects.log.info({ session: key, news: veto }, 'suspension undone');
     undoSuspension(context);
     return;
   }

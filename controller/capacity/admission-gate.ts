@@ -65,11 +65,11 @@ export class AdmissionGate {
     }
     this.#wait().then(
       () => {
-        log.info({}, 'sessions are admitted from now on');
+        log.info({}, 'admission of sessions started');
         open();
       },
       (error: unknown) => {
-        if (!signal.aborted) log.error({ err: error }, 'opening failed');
+        if (!signal.aborted) log.error({ err: error }, 'admission of sessions could not be started');
       },
     );
   }
@@ -97,7 +97,7 @@ export class AdmissionGate {
         break;
       } catch (error) {
         signal.throwIfAborted();
-        log.warn({ err: error }, 'nothing is admitted yet: what a former leader did cannot be read');
+        log.warn({ err: error }, 'admission of sessions waits: effects of the former leader cannot be read');
         await delay(clock, RETRY_MS, signal);
       }
     }
@@ -107,7 +107,7 @@ export class AdmissionGate {
       const { left, refused } = this.#unwritten();
       if (left.length === 0 || leftMs <= 0) {
         if (left.length > 0)
-          log.warn({ sessions: left.slice(0, 5), count: left.length }, 'sessions that wait could not be written');
+          log.warn({ sessions: left.slice(0, 5), count: left.length }, 'waiting sessions could not be written');
         else for (const key of refused) reserve(key, leftMs);
         return;
       }

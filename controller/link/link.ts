@@ -282,7 +282,7 @@ export class Link {
       else if (event.type === 'frame') this.#frame(event.frame);
       else if (event.type === 'malformed') {
         const { seq, kind, problem } = event;
-        this.#options.log.warn({ pod: this.#options.pod.name, seq, kind, problem }, 'a pod sent what is no message');
+        this.#options.log.warn({ pod: this.#options.pod.name, seq, kind, problem }, 'a pod sent an invalid message');
       }
     }
   }

@@ -198,7 +198,7 @@ export class LeaderElector {
         listen();
       }
     } catch (error) {
-      if (!signal.aborted) log.debug({ err: error }, 'the lease cannot be watched');
+      if (!signal.aborted) log.debug({ err: error }, 'lease cannot be watched');
     } finally {
       cancel();
       wasSilent = silence.signal.aborted;

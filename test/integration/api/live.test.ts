@@ -245,7 +245,7 @@ answer(None)
     await end('waits-1');
   });
 
-  test('needs the right to read the session and its turns', async () => {
+  test('need the right to read the session and its turns', async () => {
     await api.cluster.create('seen', { agent: tells });
     const stranger = await api.user([{ verbs: ['get'], resources: ['sessions'] }]);
     for (const page of ['events', 'logs', 'logs?follow']) {

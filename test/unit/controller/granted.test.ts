@@ -81,7 +81,7 @@ describe('a turn that begins', () => {
   });
 });
 
-describe('timeouts that a turn was granted', () => {
+describe('the grant of a turn', () => {
   const turn = runningTurn('a', { status: { granted: PROMISED } });
   test('stays with it while it waits, goes on, or is tried again', () => {
     const waits = awaiting(turn, approval, {}, NOW);

@@ -563,7 +563,7 @@ test('a suspended runner hands over its state and refuses turns until it is resu
   assert.deepEqual(pod.given, ['turn-1']);
 });
 
-test('that an earlier cancellation came in vain says nothing of a later one', async () => {
+test('an earlier cancellation that came in vain says nothing of a later one', async () => {
   const { clock, link } = await bound();
   link.cancel('turn-0');
   await clock.advance(10);

@@ -73,7 +73,7 @@ describe('scopes of redaction', () => {
   });
 });
 
-describe('leaks on stderr', () => {
+describe('a leak on stderr', () => {
   for (const [line, secret] of LEAKS) {
     test(`is hidden in log and error, however it is cut: ${line.replace(secret, '…')}`, () => {
       fc.assert(

@@ -5,7 +5,7 @@ import type { WantedBuild } from '../settings/builder.ts';
 import { withCondition } from '../status/conditions.ts';
 import type { CachedSession, Problem } from '../world/world.ts';
 
-/** Ended turn of a build, as far as it matters to the environment. */
+/** Facts of a build's ended turn that the environment depends on. */
 export interface BuildResult {
   phase: 'Succeeded' | 'Failed' | 'Cancelled' | 'TimedOut';
   /** Description of the environment, from the builder. */
@@ -58,7 +58,7 @@ const MAX_ATTEMPTS = 4;
 const BACKOFF_MS = 10_000;
 const RETRY_FAILED_MS = 10 * 60_000;
 
-/** Reasons that a build's own codes become; every other one is `BuildFailed`. */
+/** Reasons by the code of a build; every other code is `BuildFailed`. */
 const REASONS: Readonly<Record<string, Reason>> = {
   Unsolvable: 'Unsolvable',
   IndexUnreachable: 'IndexUnreachable',
@@ -77,7 +77,7 @@ const REASONS: Readonly<Record<string, Reason>> = {
 export function decideEnvironment(world: EnvironmentWorld): EnvironmentDecision {
   const { environment, wanted, build, isOther, now } = world;
   if ('reason' in wanted) {
-    // A class may still be created, as when all is applied together.
+    // The class may still be created, for example when all objects are applied together.
     const phase = wanted.reason === 'ClassNotFound' ? 'Pending' : 'Failed';
     return { status: shown(world, phase, wanted.reason, wanted.message) };
   }
@@ -120,7 +120,7 @@ function ready(world: EnvironmentWorld, build: CachedSession, { described }: Bui
   return { status: { ...status, archive, pythonVersion: python, uvVersion: uv, packages, bytes } };
 }
 
-/** A build that may succeed later is removed, and created again after a time. */
+/** Deletes a build that may succeed later; it is created again after a time. */
 function failed(
   world: EnvironmentWorld,
   { code = 'BuildFailed', message = 'the build has failed' }: BuildResult,

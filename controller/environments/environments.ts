@@ -99,7 +99,7 @@ export class Environments {
     const session = this.#options.caches.session(namespace ?? '', name);
     const named = session?.spec.environment?.name;
     if (named !== undefined) this.changed(namespace ?? '', named);
-    // A build that is gone is known by its name alone.
+    // A deleted build is known only by its name.
     if (session && !session.spec.build) return;
     for (const { metadata, status } of this.#options.caches.allEnvironments()) {
       if (metadata.namespace === namespace && status?.build === name) this.changed(metadata.namespace, metadata.name);
@@ -199,7 +199,7 @@ export class Environments {
     });
   }
 
-  /** Reports whether a session is to start with this environment: a new one, or one with a turn, that has no pod. */
+  /** Reports whether a session without a pod is to start with this environment: a new session, or one with a turn. */
   #isNeeded(namespace: string, name: string): boolean {
     const { caches } = this.#options;
     return caches.allSessions().some((session) => {
@@ -211,7 +211,7 @@ export class Environments {
     });
   }
 
-  /** The end of the build's turn, read live: the cache has no outputs. Undefined while it is not there. */
+  /** Reads the end of the build's turn live, because the cache has no outputs. Undefined before the end. */
   async #result(build: CachedSession, signal: AbortSignal): Promise<BuildResult | undefined> {
     const { namespace, name } = build.metadata;
     const turn: StoredTurn | undefined = await this.#options.api
@@ -295,7 +295,7 @@ function isHashes(hashes: unknown): hashes is string[] {
   return hashes.every((hash) => typeof hash === 'string' && /^sha(256|384|512):[0-9a-f]{64,128}$/.test(hash));
 }
 
-/** Reports whether the build does no more by itself; one whose turn was deleted before it ended rests unfinished. */
+/** Reports whether the build has stopped. A build whose turn was deleted before its end stays unfinished. */
 function rests({ spec, status }: CachedSession): boolean {
   if (status?.phase === 'Finished') return true;
   return status?.phase === 'Suspended' && !spec.suspend && (status.incarnation ?? 0) > 0;

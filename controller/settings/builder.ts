@@ -10,7 +10,7 @@ import type { SessionClassSpec } from '../../core/resources/sessionclass.ts';
 import type { Installation, Problem } from '../world/world.ts';
 import { imageSettings } from './image.ts';
 
-/** Sessions that build environments: what they run, and what a session of an environment is to be. */
+/** Sessions that build environments: their agent, and the spec of the session for an environment. */
 
 /** The agent of a session that builds: Berth's own program, with the index of the class and its credentials. */
 export function builderAgent({ environments }: SessionClassSpec, { builder, imagesArePrograms }: Installation): Agent {
@@ -45,14 +45,14 @@ export function buildCache(
   return imagesArePrograms ? undefined : environments?.cache?.claim;
 }
 
-/** The session that builds an environment. Equal hashes give equal sessions. */
+/** Session that builds an environment. Equal hashes give equal sessions. */
 export interface WantedBuild {
   hash: string;
   name: string;
   spec: Pick<SessionSpec, 'class' | 'image' | 'turns' | 'build' | 'input'>;
 }
 
-/** Returns the session that is to build the environment, or the problem that keeps it from being built. */
+/** Returns the session that has to build the environment, or the problem that prevents a build. */
 export function wantedBuild(
   { spec }: StoredEnvironment,
   sessionClass: StoredSessionClass | undefined,

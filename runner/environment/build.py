@@ -24,7 +24,7 @@ VENV = os.path.join(STATE, "venv")
 LOCK = os.path.join(STATE, "pylock.toml")
 MANIFEST = os.path.join(STATE, "manifest.json")
 MESSAGE_BYTES = 3500
-# Limit of the installed files with the compiled ones: as much as a state may have.
+# Maximum bytes of the installed and compiled files: the limit of a state.
 MAX_BYTES = 256 * 1024 * 1024
 
 # Syntax of requirements, as in core/environments/requirements.ts: a user who may create a session may give it any input.
@@ -96,14 +96,14 @@ def build(options, request):
     run([uv, "pip", "check", "--quiet", "--no-config", "--python", interpreter], "CheckFailed")
     run([interpreter, "-I", "-c", "pass"], "CheckFailed")
     say("compiling")
-    # The compiled files are valid by themselves: the times of the sources may change on their way. A file that does not compile is
-    # one for another Python, which nobody imports.
+    # Compiled files are not checked against their sources, whose times may change in transport. A file that does not compile is
+    # for another Python version and is not imported.
     subprocess.run(
         [interpreter, "-I", "-m", "compileall", "-q", "-j", "0", "--invalidation-mode", "unchecked-hash", site_packages()],
         env=plain_environment(), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=False,
     )
     check_size()
-    # The interpreter is the image's, and is linked where the environment is used.
+    # The interpreter belongs to the image. It is linked where the environment is used.
     for name in of_venv:
         os.remove(os.path.join(VENV, "bin", name))
     for name in ("pyvenv.cfg", ".lock", ".gitignore", "CACHEDIR.TAG"):

@@ -165,7 +165,7 @@ function shown(
     conditions: withCondition(conditions, 'Ready', isReady, now, metadata.generation),
     ...(metadata.generation === undefined ? {} : { observedGeneration: metadata.generation }),
     ...built,
-    // Another build installs exactly these.
+    // Kept, because another build installs exactly these packages.
     ...(isSame && packages ? { packages } : {}),
     ...(isSame && attempts !== undefined ? { attempts } : {}),
   };

@@ -37,7 +37,7 @@ export function builderAgent({ environments }: SessionClassSpec, { builder, imag
   };
 }
 
-/** Claim of the volume with uv's cache, which the pods of the class's builds mount; undefined: they have none. */
+/** Returns the claim of the volume with uv's cache, which pods of the class's builds mount; undefined: no cache. */
 export function buildCache(
   environments: SessionClassSpec['environments'],
   imagesArePrograms: boolean,
@@ -99,8 +99,8 @@ export function wantedBuild(
 }
 
 /**
- * The build that installs exactly the packages of an earlier one, whose session is gone; undefined where that named no
- * digests. Its name differs, because a session's name says what it installs.
+ * Returns the build that installs exactly the packages of an earlier build, whose session was deleted; undefined if that
+ * build named no digests. The name differs, because a session's name depends on what it installs.
  */
 export function rebuild(
   wanted: WantedBuild,

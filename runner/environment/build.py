@@ -20,7 +20,7 @@ import sysconfig
 
 STATE = os.environ["BERTH_STATE_DIR"]
 VENV = os.path.join(STATE, "venv")
-# Name of the lock that uv writes; the requirements with hashes that it installs are made of it.
+# File name of the lock that uv writes. The installed requirements with hashes are made from it.
 LOCK = os.path.join(STATE, "pylock.toml")
 MANIFEST = os.path.join(STATE, "manifest.json")
 MESSAGE_BYTES = 3500
@@ -64,7 +64,7 @@ def build(options, request):
     check_requirements(request.get("requirements"))
     check_python(request.get("python"))
     shutil.rmtree(VENV, ignore_errors=True)
-    # uv prefers the versions of a lock that is there.
+    # uv prefers the versions of an existing lock.
     if os.path.exists(LOCK):
         os.remove(LOCK)
     version = run([uv, "--version"], "BuildFailed", missing=uv).split()[1]

@@ -121,7 +121,7 @@ export class PackageIndex {
         .end(`<!DOCTYPE html><html><body>${links.join('\n')}</body></html>`);
     } else {
       const data = files.get(file ?? '');
-      // As public indexes do: a file never changes.
+      // Files never change, as on public indexes.
       const headers = { 'content-type': 'application/octet-stream', 'cache-control': 'max-age=3600, immutable' };
       response.writeHead(data ? 200 : 404, headers).end(data);
     }

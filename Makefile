@@ -1,4 +1,4 @@
-# Everything a person or a machine does with this repository. `make` alone lists it.
+# Tasks of this repository, for people and for CI. `make` alone lists them.
 NODE := node_modules/node/bin/node
 CC ?= cc
 # A machine without a C compiler gets along without the keeper; the programs say so.

@@ -11,8 +11,8 @@ class ByName extends BaseSequencer {
 }
 
 /**
- * One project for each of `make unit`, `make sim`, … The limits of time are for a test or hook that hangs; the Makefile ends a suite
- * that takes too long as a whole.
+ * Returns a project, one for each of `make unit`, `make sim`, … The timeouts are for a test or hook that hangs; the Makefile ends a
+ * suite that takes too long as a whole.
  */
 const project = (name: string, include: string, maxWorkers: number, limitMs: number, maxConcurrency = 5) => ({
   extends: true as const,

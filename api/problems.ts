@@ -77,10 +77,10 @@ const codes = Object.keys(PROBLEMS) as [ProblemCode, ...ProblemCode[]];
 export const problemSchema = z
   .strictObject({
     type: z.string(),
-    title: z.string().describe('What kind of problem it is; the same for all with this code.'),
+    title: z.string().describe('Kind of problem; the same for all problems with this code.'),
     status: z.int(),
-    code: z.enum(codes).describe('For programs; never changes its meaning.'),
-    detail: z.string().describe('What was wrong, where, and what to do.'),
+    code: z.enum(codes).describe('Code for programs; its meaning never changes.'),
+    detail: z.string().describe('Error, where it is, and what to do.'),
     errors: z
       .array(z.strictObject({ field: z.string(), message: z.string() }))
       .optional()

@@ -16,8 +16,8 @@ export const turnParams = sessionParams.extend({ turn: dnsSubdomain().describe('
 export const noQuery = z.strictObject({});
 export const listQuery = z.strictObject({
   limit: z.coerce.number().int().min(1).max(MAX_PAGE).default(MAX_PAGE).describe('Objects on a page.'),
-  continue: z.string().max(4096).optional().describe('From the page before.'),
-  labelSelector: z.string().max(4096).optional().describe('As for kubectl, for example team=blue.'),
+  continue: z.string().max(4096).optional().describe('Token from the previous page.'),
+  labelSelector: z.string().max(4096).optional().describe('Label selector as for kubectl, for example team=blue.'),
 });
 const wait = () =>
   duration()
@@ -25,7 +25,7 @@ const wait = () =>
       (text) => !duration().safeParse(text).success || parseDuration(text) <= MAX_WAIT_MS,
       'must not be longer than 60s; ask again when it is over',
     )
-    .describe('How long to wait for the turn’s end, at most 60s.');
+    .describe('Time to wait for the end of the turn, at most 60s.');
 export const waitQuery = z.strictObject({ wait: wait().optional() });
 export const runQuery = z.strictObject({ wait: wait().default('30s') });
 

@@ -41,7 +41,7 @@ export async function readRequirements(file: string, cli: Cli): Promise<string[]
   }
 }
 
-/** Files of a uv project, of which uv tells the packages. */
+/** Files of a uv project, whose packages uv lists. */
 const PROJECT_FILES: ReadonlySet<string> = new Set(['uv.lock', 'pyproject.toml']);
 const EXPORT_MS = 120_000;
 const EXPORT = ['export', '--quiet', '--format', 'requirements-txt', '--no-dev', '--no-header', '--no-annotate'];
@@ -77,7 +77,7 @@ export function checkedRequirements(words: readonly string[]): string[] {
   });
 }
 
-/** Returns the name of the Environment with these requirements, which is created where there is none yet. */
+/** Returns the name of the Environment with these requirements; creates it if it does not exist. */
 export async function environmentFor(spec: EnvironmentSpec, { api, namespace }: Cluster, cli: Cli): Promise<string> {
   const hash = createHash('sha256').update(canonicalJson(spec)).digest('hex');
   const name = `req-${hash.slice(0, 20)}`;
@@ -96,7 +96,7 @@ export async function environmentFor(spec: EnvironmentSpec, { api, namespace }: 
   return name;
 }
 
-/** Returns the Environment; refuses a name that there is not. */
+/** Returns the Environment; refuses a name that does not exist. */
 export async function getEnvironment(
   { api, namespace }: Cluster,
   name: string,

@@ -64,7 +64,7 @@ function define(cli: Cli, done: (exitCode: number) => void): Command {
       .description(description)
       .addHelpText('after', `\nExample:\n${examples.map((example) => `  ${cli.name} ${example}`).join('\n')}`)
       .showHelpAfterError(
-        `${usage.includes('--') ? 'The program and its arguments stand after --. ' : ''}See: ${cli.name} ${word} --help`,
+        `${usage.includes('--') ? 'Put the program and its arguments after --. ' : ''}See: ${cli.name} ${word} --help`,
       )
       .action(async (...parameters) => {
         const self = parameters.at(-1) as Command;
@@ -91,8 +91,8 @@ function define(cli: Cli, done: (exitCode: number) => void): Command {
     .argument('[program...]', 'the program and its arguments, after --')
     .addOption(inputOption())
     .addOption(inputFileOption())
-    .option('--name <name>', 'the session’s name; default: run- and something random', name)
-    .option('--timeout <duration>', 'how long the turn may run, for example 90s', duration)
+    .option('--name <name>', 'name of the session; default: run- and a random suffix', name)
+    .option('--timeout <duration>', 'maximum duration of the turn, for example 90s', duration)
     .addOption(attemptsOption())
     .addOption(formatOption('json', 'yaml'));
   agentOptions(run);
@@ -106,7 +106,7 @@ function define(cli: Cli, done: (exitCode: number) => void): Command {
   )
     .argument('<name>', 'the session’s name', name)
     .argument('[program...]', 'the program and its arguments, after --')
-    .option('--timeout <duration>', 'how long each turn may run, for example 90s', duration)
+    .option('--timeout <duration>', 'maximum duration of each turn, for example 90s', duration)
     .addOption(formatOption('json', 'yaml', 'name'));
   agentOptions(create);
 
@@ -120,8 +120,8 @@ function define(cli: Cli, done: (exitCode: number) => void): Command {
     .argument('<session>', 'the session’s name', name)
     .addOption(inputOption())
     .addOption(inputFileOption())
-    .option('--name <name>', 'the turn’s name; default: the session’s and something random', name)
-    .option('--timeout <duration>', 'how long the turn may run, for example 90s', duration)
+    .option('--name <name>', 'name of the turn; default: the session’s name and a random suffix', name)
+    .option('--timeout <duration>', 'maximum duration of the turn, for example 90s', duration)
     .addOption(attemptsOption())
     .option('--no-wait', 'print the turn’s name and do not wait for its end')
     .addOption(formatOption('json', 'yaml'));
@@ -134,9 +134,9 @@ function define(cli: Cli, done: (exitCode: number) => void): Command {
       (await import('./commands/list.ts')).list(what, flags, cli),
   )
     .addArgument(new Argument('[what]', 'sessions or turns').choices(['sessions', 'turns']).default('sessions'))
-    .option('-A, --all-namespaces', 'of all namespaces')
-    .option('-l, --selector <labels>', 'only those with these labels, for example team=red')
-    .option('--session <name>', 'with turns: only those of this session', name)
+    .option('-A, --all-namespaces', 'list objects of all namespaces')
+    .option('-l, --selector <labels>', 'list only objects with these labels, for example team=red')
+    .option('--session <name>', 'with turns: list only turns of this session', name)
     .addOption(formatOption('json', 'yaml', 'wide', 'name'));
 
   command(
@@ -150,29 +150,29 @@ function define(cli: Cli, done: (exitCode: number) => void): Command {
 
   command(
     'logs SESSION',
-    'Prints what the agent printed beside its result, in its newest turn.',
+    'Prints the agent’s output beside its result, of the newest turn.',
     ['logs notes', 'logs notes --turn notes-x7k2p', 'logs -f notes'],
     async ([sessionName]: [string], flags: LogsFlags) =>
       (await import('./commands/logs.ts')).logs(sessionName, flags, cli),
   )
     .argument('<session>', 'the session’s name', name)
-    .option('--turn <name>', 'of this turn')
-    .option('-f, --follow', 'live, until the session (with --turn: the turn) ends');
+    .option('--turn <name>', 'print the log of this turn')
+    .option('-f, --follow', 'follow the log until the session (with --turn: the turn) ends');
 
   command(
     'suspend SESSION',
-    'Gives up the session’s pod once its turns have ended and its state is stored. The next turn wakes it.',
+    'Deletes the session’s pod once its turns have ended and its state is stored. The next turn starts it again.',
     ['suspend notes', 'suspend notes --hold'],
     async ([sessionName]: [string], flags: SuspendFlags) =>
       (await import('./commands/suspend.ts')).suspend(sessionName, flags, cli),
   )
     .argument('<session>', 'the session’s name', name)
-    .option('--hold', 'let turns queue until: resume')
+    .option('--hold', 'keep turns queued until: resume')
     .option('--no-wait', 'do not wait until the pod is gone');
 
   command(
     'resume SESSION',
-    'Takes back a hold. The session starts with its next turn.',
+    'Removes a hold. The session starts with its next turn.',
     ['resume notes'],
     async ([sessionName]: [string], flags: ClusterFlags) =>
       (await import('./commands/resume.ts')).resume(sessionName, flags, cli),
@@ -186,12 +186,12 @@ function define(cli: Cli, done: (exitCode: number) => void): Command {
       (await import('./commands/cancel.ts')).cancel(sessionName, flags, cli),
   )
     .argument('<session>', 'the session’s name', name)
-    .option('--turn <name>', 'this turn alone')
-    .option('--no-wait', 'do not wait for their end');
+    .option('--turn <name>', 'cancel only this turn')
+    .option('--no-wait', 'do not wait for the end of the turns');
 
   command(
     'approve SESSION|TURN',
-    'Decides on what a turn asks; the first decision counts.',
+    'Decides on the request of a turn; the first decision counts.',
     [
       'approve notes',
       `approve notes --deny --note 'not on a Friday'`,
@@ -199,11 +199,11 @@ function define(cli: Cli, done: (exitCode: number) => void): Command {
     ],
     async ([what]: [string], flags: ApproveFlags) => (await import('./commands/approve.ts')).approve(what, flags, cli),
   )
-    .argument('<session|turn>', 'the session whose turn asks, or the turn')
-    .option('--deny', 'the answer is no')
-    .option('--response <json>', 'what the agent is told besides, as JSON')
-    .option('--note <text>', 'why, in words')
-    .option('--request <id>', 'only if this is what it asks');
+    .argument('<session|turn>', 'the session of the waiting turn, or the turn')
+    .option('--deny', 'deny the request')
+    .option('--response <json>', 'further data for the agent, as JSON')
+    .option('--note <text>', 'reason for the decision, in words')
+    .option('--request <id>', 'decide only if the turn waits for the request with this id');
 
   command(
     'delete SESSION…',
@@ -211,7 +211,7 @@ function define(cli: Cli, done: (exitCode: number) => void): Command {
     ['delete notes'],
     async ([names]: [string[]], flags: ClusterFlags) =>
       (await import('./commands/delete.ts')).remove(names, flags, cli),
-  ).argument('<session...>', 'their names', (text: string, before: string[] = []) => [...before, name(text)]);
+  ).argument('<session...>', 'names of the sessions', (text: string, before: string[] = []) => [...before, name(text)]);
 
   defineEnv(program, cli, done);
   defineLocal(program, cli, done);
@@ -240,11 +240,11 @@ function defineEnv(program: Command, cli: Cli, done: (exitCode: number) => void)
   const names = (text: string, before: string[] = []) => [...before, name(text)];
 
   add('create', 'NAME REQUIREMENT…', 'Creates an Environment.', `env create tools 'httpx >=0.28' --python 3.12`)
-    .argument('<name>', 'its name', name)
+    .argument('<name>', 'name of the Environment', name)
     .argument('[requirement...]', 'packages, such as httpx==0.28.1')
     .option('-r, --requirements <file>', 'a requirements file, uv.lock or pyproject.toml; - for stdin')
-    .option('--python <version>', 'the Python that the image has to have, for example 3.12')
-    .option('--class <name>', 'the SessionClass of its sessions', 'python')
+    .option('--python <version>', 'required version of the image’s Python, for example 3.12')
+    .option('--class <name>', 'SessionClass of the sessions that use it', 'python')
     .option('--image <image>', 'another image than the class’s')
     .addOption(formatOption('json', 'yaml', 'name'))
     .action(async (environment: string, words: string[], _flags, self: Command) =>
@@ -253,7 +253,7 @@ function defineEnv(program: Command, cli: Cli, done: (exitCode: number) => void)
       ),
     );
   add('get', 'NAME', 'Shows an Environment with its packages.', 'env get tools')
-    .argument('<name>', 'its name', name)
+    .argument('<name>', 'name of the Environment', name)
     .addOption(formatOption('json', 'yaml', 'name'))
     .action(async (environment: string, _flags, self: Command) =>
       done(await (await import('./commands/env.ts')).showEnvironment(environment, self.optsWithGlobals(), cli)),
@@ -261,21 +261,21 @@ function defineEnv(program: Command, cli: Cli, done: (exitCode: number) => void)
   add(
     'check',
     'NAME',
-    'Builds an Environment where it is not yet, starts its Python and compares what is installed.',
+    'Builds an Environment if necessary, starts its Python and compares the installed packages.',
     'env check tools',
   )
-    .argument('<name>', 'its name', name)
+    .argument('<name>', 'name of the Environment', name)
     .action(async (environment: string, _flags, self: Command) =>
       done(await (await import('./commands/env-check.ts')).checkEnvironment(environment, self.optsWithGlobals(), cli)),
     );
   add('list', '', 'Lists Environments.', 'env list')
-    .option('-A, --all-namespaces', 'of all namespaces')
+    .option('-A, --all-namespaces', 'list objects of all namespaces')
     .addOption(formatOption('json', 'yaml', 'wide', 'name'))
     .action(async (_flags, self: Command) =>
       done(await (await import('./commands/list.ts')).list('environments', self.optsWithGlobals(), cli)),
     );
   add('delete', 'NAME…', 'Deletes Environments. Sessions that have one keep it.', 'env delete tools')
-    .argument('<name...>', 'their names', names)
+    .argument('<name...>', 'names of the Environments', names)
     .action(async (all: string[], _flags, self: Command) =>
       done(await (await import('./commands/env.ts')).deleteEnvironments(all, self.optsWithGlobals(), cli)),
     );
@@ -307,26 +307,30 @@ function defineLocal(program: Command, cli: Cli, done: (exitCode: number) => voi
       .action(async (flags) => done(await run(flags)));
   const start = async (args: string[]) => (await import('./commands/local.ts')).local(args, cli);
 
-  add('up', 'Starts it; stays in the foreground unless --detach.', `${cli.name} local up --detach`, (flags) =>
-    start([
-      'up',
-      ...(flags.detach ? ['--detach'] : []),
-      ...(flags.port ? ['--port', String(flags.port)] : []),
-      ...(flags.apiPort ? ['--api-port', String(flags.apiPort)] : []),
-    ]),
+  add(
+    'up',
+    'Starts the embedded cluster; stays in the foreground unless --detach.',
+    `${cli.name} local up --detach`,
+    (flags) =>
+      start([
+        'up',
+        ...(flags.detach ? ['--detach'] : []),
+        ...(flags.port ? ['--port', String(flags.port)] : []),
+        ...(flags.apiPort ? ['--api-port', String(flags.apiPort)] : []),
+      ]),
   )
-    .option('--detach', 'return when it is ready, and print the path of its kubeconfig')
-    .option('--port <port>', 'of the Kubernetes API on 127.0.0.1; default: any free one', port)
-    .option('--api-port <port>', 'of the HTTP API on 127.0.0.1; default: any free one', port);
+    .option('--detach', 'return when the cluster is ready, and print the path of its kubeconfig')
+    .option('--port <port>', 'port of the Kubernetes API on 127.0.0.1; default: a free port', port)
+    .option('--api-port <port>', 'port of the HTTP API on 127.0.0.1; default: a free port', port);
   add(
     'down',
-    'Stops it and everything that runs in it; sessions and their state are kept.',
+    'Stops the embedded cluster with all its pods; sessions and their state are kept.',
     `${cli.name} local down`,
     () => start(['down']),
   );
   add(
     'kubeconfig',
-    'Prints the path of its kubeconfig.',
+    'Prints the path of the cluster’s kubeconfig.',
     `kubectl --kubeconfig "$(${cli.name} local kubeconfig)" get sessions`,
     async () => (await import('./commands/local.ts')).localKubeconfig(cli),
   );
@@ -338,11 +342,10 @@ const inputFileOption = () => new Option('--input-file <file>', 'a file with the
 const attemptsOption = () =>
   new Option(
     '--attempts <number>',
-    'how often the turn may be begun where its pod is lost; for what may run twice',
+    'maximum attempts if the turn’s pod is lost; only for turns that may run twice',
   ).argParser(attempts);
 
-const formatOption = (...formats: string[]) =>
-  new Option('-o, --output <format>', 'another form of what is printed').choices(formats);
+const formatOption = (...formats: string[]) => new Option('-o, --output <format>', 'output format').choices(formats);
 
 /** Adds the options of the agent. */
 function agentOptions(command: Command): void {
@@ -351,33 +354,34 @@ function agentOptions(command: Command): void {
     .addOption(
       new Option(
         '--result <kind>',
-        'what counts as the result: an envelope between markers, or all of stdout; default: the class’s, or envelope',
+        'format of the result: an envelope between markers, or all of stdout; default: the class’s, or envelope',
       ).choices(['envelope', 'json', 'text']),
     )
     .addOption(
-      new Option('--input-as <kind>', 'how the input reaches the program; default: the class’s, or stdin').choices([
-        'stdin',
-        'text',
-        'file',
-        'args',
-      ]),
+      new Option(
+        '--input-as <kind>',
+        'way in which the program gets the input; default: the class’s, or stdin',
+      ).choices(['stdin', 'text', 'file', 'args']),
     )
     .option(
       '--env <name[=value]>',
-      'a variable for the program, NAME alone with your own value; may be repeated',
+      'a variable for the program; NAME alone takes your own value; may be repeated',
       several,
     )
-    .option('--with <path...>', 'files and folders of the program, packed into a ConfigMap; they are its directory')
-    .option('--with-all', 'with --with: also .git, .venv, .env… and what .gitignore and .berthignore name')
+    .option(
+      '--with <path...>',
+      'files and folders of the program, packed into a ConfigMap; they become its working directory',
+    )
+    .option('--with-all', 'with --with: also .git, .venv, .env… and files that .gitignore and .berthignore name')
     .option(
       '--workdir <dir>',
-      'the program’s directory; by default that of --with, otherwise on the embedded cluster yours',
+      'working directory of the program; default: the files of --with; on the embedded cluster otherwise yours',
     )
     .option('--environment <name>', 'an Environment with Python packages', name)
     .option(
       '--requirements <file>',
-      'Python packages in a requirements file, for which an Environment is made or used again',
+      'Python packages in a requirements file; creates an Environment for them, or uses an existing one',
     )
-    .option('--python <version>', 'with --requirements: the Python that the image has to have, for example 3.12')
+    .option('--python <version>', 'with --requirements: required version of the image’s Python, for example 3.12')
     .option('--image <image>', 'another image than the class’s');
 }

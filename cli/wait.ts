@@ -124,7 +124,7 @@ export async function finishTurn(
     cli.say(`cancelling turn ${turn.metadata.name}`);
     const cancelled = await cancelTurn(turn, cluster, cli);
     if (cancelled?.status?.phase !== 'Succeeded') {
-      if (!cancelled) cli.say(`turn ${turn.metadata.name} has not ended yet; it is asked to`);
+      if (!cancelled) cli.say(`turn ${turn.metadata.name} has not ended yet; its cancellation is requested`);
       throw cli.interrupted.reason;
     }
     ended = cancelled;
@@ -158,7 +158,7 @@ async function printTurn(turn: StoredTurn, cluster: Cluster, cli: Cli, format?: 
   }
   if (phase === 'Succeeded') return;
   cli.say(`turn ${name} ${phase}: ${error ? `${error.code}: ${error.message}` : 'without an error message'}`);
-  if (turn.status?.log) cli.say(`what it printed: ${cli.name} logs ${turn.spec.session} --turn ${name}`);
+  if (turn.status?.log) cli.say(`its log: ${cli.name} logs ${turn.spec.session} --turn ${name}`);
 }
 
 /** Formats a string as it is, anything else as JSON; ends with a line feed. */

@@ -172,7 +172,7 @@ export class Controller {
       if (!keys.created) await this.#confirmed(signal);
       await this.#refreshed(signal);
     } catch (error) {
-      // Both calls retry while this controller leads.
+      // The calls retry while this controller leads, so an error after its end is expected.
       if (signal.aborted) return;
       throw error;
     }
@@ -250,7 +250,7 @@ export class Controller {
       } catch (error) {
         signal.throwIfAborted();
         this.#keyProblem = `the master keys cannot be had: ${error instanceof Error ? error.message : error}`;
-        log.error({ err: error }, 'master keys cannot be had');
+        log.error({ err: error }, 'master keys could not be read or created');
         await delay(clock, RETRY_MS, signal);
       }
     }
@@ -266,7 +266,7 @@ export class Controller {
         return await this.#elector.confirm();
       } catch (error) {
         signal.throwIfAborted();
-        this.#options.log.warn({ err: error }, 'the lease could not be confirmed');
+        this.#options.log.warn({ err: error }, 'lease could not be confirmed');
         await delay(this.#options.clock, RETRY_MS, signal);
       }
     }
@@ -283,7 +283,7 @@ export class Controller {
         return await this.#caches.refresh(signal);
       } catch (error) {
         signal.throwIfAborted();
-        log.warn({ err: error }, 'what there is cannot be read');
+        log.warn({ err: error }, 'sessions, turns and pods could not be read');
         await delay(clock, RETRY_MS, signal);
       }
     }

@@ -58,7 +58,7 @@ async function main(): Promise<void> {
     controller.stop().then(
       () => process.exit(0),
       (error) => {
-        log.error({ err: error }, 'stopping failed');
+        log.error({ err: error }, 'shutdown failed');
         process.exit(1);
       },
     );

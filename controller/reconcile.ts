@@ -62,7 +62,7 @@ type Outcome =
   | { kind: 'EventFollows' }
   /** The memory or the time has changed, so the rest of the decision counts no more. */
   | { kind: 'DecideAgain' }
-  /** Another writer has changed the object. */
+  /** The object was changed by another writer. */
   | { kind: 'Conflict' }
   | { kind: 'ActionFailed'; error: unknown };
 
@@ -138,8 +138,9 @@ export class Reconciler {
   }
 
   /**
-   * Ends the turn that a programming error comes back for, as it would hold the session for ever: the next decision sees
-   * of that turn only the fields that its end needs. Where even that decision fails, the end is written here.
+   * Ends a turn whose reconcile fails again and again by a programming error, because it would block the session for ever.
+   * The next decision gets only the fields of that turn that its end needs. If that decision fails too, the end is written
+   * here.
    */
   async #endBroken({ key, session, memory, signal, world, turn: acted }: Attempt, error: Error): Promise<void> {
     const { api, caches, clock, log } = this.#options.effects;
@@ -152,7 +153,10 @@ export class Reconciler {
     if (!turn) return;
     const { uid } = turn.metadata;
     const why = error.message;
-    log.error({ session: key, turn: turn.metadata.name, err: error }, 'turn is ended, as its session fails at it');
+    log.error(
+      { session: key, turn: turn.metadata.name, err: error },
+      'turn ended because its reconcile fails repeatedly',
+    );
     const isSecond = memory.broken.has(uid);
     learn(memory, { fact: 'TurnBroken', turn: uid, why });
     if (!isSecond) return;

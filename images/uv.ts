@@ -25,7 +25,7 @@ const WHEELS: Readonly<Record<string, { platform: string; sha256: string }>> = {
 };
 const FETCH_MS = 180_000;
 
-/** Resolves with the path of uv. Rejects where there is no build for this machine, or pip cannot fetch it. */
+/** Resolves with the path of uv. Rejects if there is no build for this machine, or if pip cannot fetch it. */
 export async function uvProgram(): Promise<string> {
   const wheel = WHEELS[arch()];
   if (!wheel)

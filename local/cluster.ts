@@ -203,12 +203,12 @@ export class Cluster {
       const lease = await store.get(leases, { namespace: SYSTEM_NAMESPACE, name: CONTROLLER_LEASE });
       if (!lease.spec?.holderIdentity) return;
       await store.replace(leases, { ...lease, spec: { ...lease.spec, holderIdentity: '' } });
-      logger.info({ holder: lease.spec.holderIdentity }, 'lease of a dead controller given free');
+      logger.info({ holder: lease.spec.holderIdentity }, 'lease of a dead controller released');
     } catch (error) {
       if (isNotFound(error)) return;
       // A controller that was started elsewhere holds it.
       if (!isConflict(error)) throw error;
-      logger.info({}, 'lease is held by a controller that lives');
+      logger.info({}, 'lease is held by a running controller');
     }
   }
 

@@ -57,7 +57,7 @@ export function makeDirectories(directories: Directories): void {
   chmodSync(directories.run, 0o700);
   const sockets = dirname(socketPath(directories));
   if (sockets === directories.run) return;
-  // Everybody may write to the parent folder. Content of another user cannot be removed, and ends the start.
+  // The parent folder is writable for all users. Content of another user cannot be removed, and ends the start.
   rmSync(sockets, { recursive: true, force: true });
   mkdirSync(sockets, { mode: 0o700 });
 }
@@ -70,7 +70,7 @@ export function remakeDirectories({ state, work, tmp }: Directories): void {
     try {
       mkdirSync(path, { recursive: true });
     } catch {
-      // Something else is in its place.
+      // The path is taken by something else.
     }
   }
 }

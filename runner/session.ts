@@ -168,7 +168,7 @@ export class BoundSession {
     }
     const problem = this.#past.problem(message);
     if (problem) return refusal('AlreadyDone', problem);
-    // A state that is not stored may never be: no turn goes on from it.
+    // No turn starts from a state that is not stored, because it may never be.
     if (last?.frames && !this.#isAcknowledged(last))
       return refusal('Busy', `the end of turn ${last.message.turn} is not stored`);
     if (this.#stopping) return refusal('Busy', 'the runner is about to end');

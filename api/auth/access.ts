@@ -61,7 +61,7 @@ export class Access {
     await this.#mustBeAllowed(caller, { resourceAttributes: asked }, what, 'Ask for a Role that allows it.');
   }
 
-  /** Like `authorize`, for reading a path that stands for no object. */
+  /** Authorizes `caller` to read a non-resource path; otherwise like `authorize`. */
   async authorizePath(caller: Caller, path: string): Promise<void> {
     const asked = { nonResourceAttributes: { path, verb: 'get' } };
     await this.#mustBeAllowed(caller, asked, `get ${path}`, 'Ask for a ClusterRole that allows it on this URL.');

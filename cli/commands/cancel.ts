@@ -30,7 +30,8 @@ export async function cancel(name: string, flags: CancelFlags, cli: Cli): Promis
     }
     for (const turn of live) {
       const ended = flags.wait ? await cancelTurn(turn, cluster, cli) : undefined;
-      if (flags.wait && !ended) throw failed(`turn ${turn.metadata.name} has not ended yet; it is asked to`);
+      if (flags.wait && !ended)
+        throw failed(`turn ${turn.metadata.name} has not ended yet; its cancellation is requested`);
       await cli.out(`turn.berth.dev/${turn.metadata.name} ${ended ? ended.status?.phase : 'asked to end'}\n`);
     }
     return 0;

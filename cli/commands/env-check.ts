@@ -13,7 +13,7 @@ import { waitForTurn } from '../wait.ts';
 /** Time to delete the session of a check, milliseconds. */
 const DELETE_MS = 5_000;
 
-/** Python program that tells what its interpreter is and finds. */
+/** Python program that prints its interpreter's facts and packages. */
 const PROGRAM = `
 import importlib.metadata, json, platform, sys
 inside = [path for path in sys.path if path.startswith(sys.prefix)]

@@ -58,7 +58,7 @@ async function waitSuspended(
     if (session?.metadata.uid !== uid) throw failed(`session ${name} was deleted`);
     const { spec, status = {} } = session;
     if (request ? spec.suspendRequest !== request : !spec.suspend) {
-      throw failed(`the suspension of session ${name} was taken back by another request`);
+      throw failed(`the suspension of session ${name} was withdrawn by another request`);
     }
     const handled = status.suspendHandled?.id === request ? status.suspendHandled : undefined;
     if (status.phase === 'Finished') return;
@@ -66,7 +66,7 @@ async function waitSuspended(
     // The request of a session that is on hold as well is never done, because its queued turns stay queued.
     if (handled && spec.suspend && isTrue(status, 'Suspended')) return;
     if (handled && (status.lastTurn?.index ?? 0) > handled.afterTurn) {
-      cli.say(`session ${name} went on: a turn was given after the suspension was asked for`);
+      cli.say(`session ${name} continued: a turn was created after the suspension was requested`);
       return;
     }
     const first = endsFirst(session);

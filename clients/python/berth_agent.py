@@ -1,4 +1,4 @@
-"""What an agent tells and asks Berth's runner over BERTH_SOCKET. One file, no dependencies, Python 3.7 or later.
+"""Events, results and approval requests of an agent, sent to Berth's runner over BERTH_SOCKET. One file, no dependencies, Python 3.7 or later.
 
     import berth_agent
 

@@ -4,8 +4,8 @@ import { letGo } from './commit.ts';
 import type { ReconcileContext } from './context.ts';
 
 /**
- * A result that fits no running turn of the cache: the cache may be behind, so a live look decides. What really belongs to
- * nobody is let go of, and with it the pod where it holds a state that is stored nowhere.
+ * Acknowledges a result that fits no running turn of the cache. The cache may be behind, so a live read decides. A result
+ * that belongs to no turn is dropped. If the pod holds a state that is stored nowhere, the pod is deleted too.
  */
 export async function acknowledgeStray(context: ReconcileContext, delivery: Delivery): Promise<void> {
   const { effects, world, signal } = context;

@@ -79,8 +79,8 @@ export async function acknowledgeRequest(context: ReconcileContext, asking: Aski
 }
 
 /**
- * Writes the decision and the pod that is to be told, at the version decided upon: the one write that uses the decision
- * up. A live look at the Approval comes before it, also for the response, which the cache does not have.
+ * Writes the decision and the pod that gets it, at the version decided upon. This write consumes the decision. The Approval
+ * is read live before it, also for its response, which the cache does not have.
  */
 export async function consume(
   context: ReconcileContext,
@@ -148,7 +148,7 @@ export async function adoptApproval(
     if (isNotFound(error) || isConflict(error)) return;
     if (!isForbidden(error) && !isTooLarge(error)) throw error;
     // OwnerReferencesPermissionEnforcement asks for the right to delete. An approval without an owner counts all the same.
-    effects.log.warn({ approval: name, namespace, err: error }, 'approval cannot be given to its turn');
+    effects.log.warn({ approval: name, namespace, err: error }, 'approval could not be adopted by its turn');
     return;
   }
   if (counts(approval, turn)) return;

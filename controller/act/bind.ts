@@ -210,7 +210,7 @@ async function environmentArchive(
   return { bound: { digest, session: sessionUID, keyId, key }, sealed };
 }
 
-/** Asks the API server whether the session that built an environment still exists: with it goes its archive. */
+/** Asks the API server whether the session that built an environment still exists. Its archive is deleted with it. */
 async function isBuildThere(
   { effects, world, signal }: ReconcileContext,
   { session, sessionUID }: EnvironmentArchive,

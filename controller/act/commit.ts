@@ -35,7 +35,7 @@ export async function commit(
   learn(memory, { fact: 'SuspensionFailuresOver' });
   letGo(context, delivery, written);
   logCommit(context, written);
-  // Last: whoever sees the turn ended may count on everything before.
+  // Last, because readers of an ended turn rely on all effects before it.
   if (!signal.aborted) remember(context, turn, written);
 }
 
@@ -49,8 +49,8 @@ export function remember({ effects, memory }: ReconcileContext, turn: CachedTurn
 }
 
 /**
- * The runner may forget what is durable. A state that is not, it goes on from: its pod is given up instead, and as nothing
- * is acknowledged a successor that does not know this finds it out again.
+ * Acknowledges what is durable, so that the runner may forget it. The runner would continue from a state that is not
+ * durable, so its pod is deleted instead. Nothing is acknowledged then, so a successor comes to the same decision.
  */
 export function letGo(
   { effects, memory, world }: ReconcileContext,

@@ -57,8 +57,8 @@ export async function readPod({ effects, memory, signal }: ReconcileContext, { m
 }
 
 /**
- * Gives the pod back what it is found by, which somebody has changed. One that does not keep it, or may not have it, is of no
- * use: it goes.
+ * Restores the labels by which the pod is found, after somebody has changed them. A pod that does not keep them, or may not
+ * have them, is deleted.
  */
 async function labelled(context: ReconcileContext, pod: StoredPod, incarnation: number): Promise<StoredPod> {
   const { effects, world, signal, key } = context;
@@ -73,11 +73,11 @@ async function labelled(context: ReconcileContext, pod: StoredPod, incarnation: 
   const patch = { metadata: { uid, labels } };
   const mended = await effects.api.patch(pods, ref, patch, { type: 'merge', signal }).catch((error: unknown) => {
     if (!isForbidden(error) && !isInvalid(error)) throw error;
-    effects.log.warn({ session: key, pod: name, err: error }, 'labels of a pod cannot be put back');
+    effects.log.warn({ session: key, pod: name, err: error }, 'labels of a pod could not be restored');
     return pod;
   });
   const kept = isSessionPod(mended);
-  effects.log.warn({ session: key, pod: name, kept }, 'labels of a pod had been changed');
+  effects.log.warn({ session: key, pod: name, kept }, 'changed labels of a pod restored');
   if (!kept) await effects.api.delete(pods, ref, { uid, signal });
   return mended;
 }

@@ -22,7 +22,7 @@ interface Leader {
   hasSettled(): boolean;
 }
 
-/** Everything that effects are made with; the same for all sessions. */
+/** Dependencies of all effects; the same for all sessions. */
 export interface Effects {
   api: KubeApi;
   caches: Caches;

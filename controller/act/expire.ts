@@ -6,8 +6,8 @@ import type { Expiry } from '../decide/actions.ts';
 import type { ReconcileContext } from './context.ts';
 
 /**
- * Deletes the session at exactly the version that was decided upon, after a second, live look at its turns: whatever has
- * woken it in between wrote its status. What cannot be undone needs two clocks that agree, the API server's and our own.
+ * Deletes the session at exactly the version that was decided upon, after a live read of its turns. A turn that has woken it
+ * meanwhile has changed that version. A deletion needs two clocks that agree, the API server's and our own.
  */
 export async function expire(
   { effects, world, key, signal }: ReconcileContext,
@@ -18,7 +18,7 @@ export async function expire(
   const { name, uid, resourceVersion } = metadata;
   const namespace = metadata.namespace;
   if (ownTime() < since + ttlMs) {
-    log.warn({ session: key, field }, 'session not deleted yet: by our own clock its time has not come');
+    log.warn({ session: key, field }, 'session not deleted yet: not expired by the clock of the controller');
     return;
   }
   const fieldSelector = `spec.session=${name},${LIVE_TURNS}`;

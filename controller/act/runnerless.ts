@@ -42,9 +42,9 @@ export async function letRun(
 const LAST_MS = 1_000;
 
 /**
- * Writes the input to a program that runs; its stdin ends with that, or with the connection. What has begun goes on for a
- * moment though the leadership ends, as nobody can begin again: a successor, which does not know it, writes to a closed
- * stdin. A program that has not read all by then is cut off, or both inputs would come to it, mixed.
+ * Writes the input to a running program, and closes its stdin. A write that has begun continues for a moment after the end of
+ * the leadership, because it cannot be repeated: the stdin that a successor writes to is already closed. After that moment
+ * the write is cut off, even if the program has not read all of it. Otherwise the program could get both inputs, mixed.
  */
 export async function giveInput(context: ReconcileContext, { pod, turn }: Action & { do: 'GiveInput' }): Promise<void> {
   const { effects, memory, key, signal } = context;
@@ -66,7 +66,7 @@ export async function giveInput(context: ReconcileContext, { pod, turn }: Action
   } catch (error) {
     // The program has it in its environment, or waits until its time is over: nobody else can tell it.
     if (!(error instanceof ApiError) || isConflict(error) || mayRetry(error, true)) throw error;
-    effects.log.warn({ session: key, pod: name, err: error }, 'input cannot be written to stdin');
+    effects.log.warn({ session: key, pod: name, err: error }, 'input could not be written to stdin');
   }
   learn(memory, { fact: 'InputGiven', podUID: uid });
 }

@@ -22,6 +22,6 @@ export async function showUsage(
     signal.throwIfAborted();
     if (isConflict(error)) return;
     learn(memory, { fact: 'UsageUnwritten', of });
-    log.debug({ session: key, turn: turn.metadata.name, err: error }, 'figures of a turn are not shown');
+    log.debug({ session: key, turn: turn.metadata.name, err: error }, 'usage of a turn could not be written');
   }
 }

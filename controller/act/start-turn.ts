@@ -17,7 +17,7 @@ export async function startTurn(context: ReconcileContext, turn: CachedTurn): Pr
   const status = live?.status ?? cached?.status;
   if ((live && live.metadata.uid !== uid) || status?.phase !== 'Running') return;
   if (live && status.inputDigest !== undefined && bodyFacts(live.spec.input).digest !== status.inputDigest) {
-    caches.sawTurn(live); // for the next decision
+    caches.sawTurn(live); // the next decision uses it
     return;
   }
   const { index = 0, attempt = 1, podUID } = status;

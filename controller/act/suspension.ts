@@ -44,7 +44,7 @@ export function undoSuspension({ effects, world, memory }: ReconcileContext): vo
 
 /**
  * The runner has refused turns since it was asked to and has handed over its state: it is stored where it differs from the
- * committed one. Then a second look, live and consistent: a turn that came in between, activity or a change of mind undoes
+ * committed one. Then a second read, live and consistent: a turn that came in between, activity or a change of mind undoes
  * it.
  */
 export async function verifySuspension(context: ReconcileContext, reason: SuspensionReason): Promise<void> {
@@ -56,7 +56,7 @@ export async function verifySuspension(context: ReconcileContext, reason: Suspen
   if (state === 'Aborted') return;
   const veto = suspensionVeto(world, reason, memory.incarnation.suspension?.askedAt ?? 0, await recheck(context));
   if (veto) {
-    effects.log.info({ session: key, news: veto }, 'suspension undone: something came in between');
+    effects.log.info({ session: key, news: veto }, 'suspension undone');
     undoSuspension(context);
     return;
   }

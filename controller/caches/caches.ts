@@ -67,7 +67,7 @@ export interface Caches {
   agentFiles(namespace: string, configMap: string): string | undefined;
   /** Takes what a live read of a ConfigMap has shown; undefined: it is not there, which takes a list of all to know. */
   sawAgentFiles(configMap: Stored<ConfigMap> | undefined, signal: AbortSignal): Promise<void>;
-  /** An Environment, or that there is none; undefined while Environments have not been read, or may not be. */
+  /** Returns an Environment, or that none exists; undefined while Environments were not read, or may not be read. */
   environment(namespace: string, name: string): StoredEnvironment | 'Missing' | undefined;
   allEnvironments(): StoredEnvironment[];
   sawEnvironment(object: StoredEnvironment): void;

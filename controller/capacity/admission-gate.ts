@@ -33,10 +33,10 @@ const RETRY_MS = 1_000;
 const PATIENCE_MS = 30_000;
 
 /**
- * Decides when a leader that took over an expired lease may admit sessions: its predecessor's last request must be
- * dead, its effects must have been read, and every waiting session and turn must have been written anew. The last
- * protects against a predecessor that was stopped in the middle of a request and goes on much later: its write then has
- * an old resourceVersion.
+ * Decides when a leader that took over an expired lease may admit sessions. The last request of its predecessor can no
+ * longer take effect, its effects were read, and every waiting session and turn was written again. The last condition
+ * protects against a predecessor that was stopped in the middle of a request and continues much later: its write then
+ * has an old resourceVersion.
  */
 export class AdmissionGate {
   readonly #options: AdmissionGateOptions;
@@ -65,11 +65,11 @@ export class AdmissionGate {
     }
     this.#wait().then(
       () => {
-        log.info({}, 'sessions are admitted from now on');
+        log.info({}, 'admission of sessions started');
         open();
       },
       (error: unknown) => {
-        if (!signal.aborted) log.error({ err: error }, 'opening failed');
+        if (!signal.aborted) log.error({ err: error }, 'admission of sessions could not be started');
       },
     );
   }
@@ -97,7 +97,7 @@ export class AdmissionGate {
         break;
       } catch (error) {
         signal.throwIfAborted();
-        log.warn({ err: error }, 'nothing is admitted yet: what a former leader did cannot be read');
+        log.warn({ err: error }, 'admission of sessions waits: effects of the former leader cannot be read');
         await delay(clock, RETRY_MS, signal);
       }
     }
@@ -107,7 +107,7 @@ export class AdmissionGate {
       const { left, refused } = this.#unwritten();
       if (left.length === 0 || leftMs <= 0) {
         if (left.length > 0)
-          log.warn({ sessions: left.slice(0, 5), count: left.length }, 'sessions that wait could not be written');
+          log.warn({ sessions: left.slice(0, 5), count: left.length }, 'waiting sessions could not be written');
         else for (const key of refused) reserve(key, leftMs);
         return;
       }

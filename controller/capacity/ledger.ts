@@ -154,15 +154,15 @@ export class Ledger {
   }
 
   /**
-   * Has the session stand in the queue as it was decided: it waits there, is about to take the slot that `assess` found for
-   * it, or wants none. No await may stand between `assess` and this.
+   * Updates the queue after the decision: the session waits, is about to take the slot that `assess` found for it, or wants
+   * none. There must be no await between `assess` and this call.
    */
   commitQueue(applicant: Applicant, wants: 'Slot' | 'Nothing' | 'OwnIncarnation'): void {
     if (wants === 'Nothing') this.leave(applicant.key);
     else if (wants === 'Slot' || this.#queue.has(applicant.key)) this.wait(applicant);
   }
 
-  /** Takes a slot for the pod if one is to be had; it stays taken until `settle`. */
+  /** Takes a slot for the pod if one is free; it stays taken until `settle`. */
   reserve(applicant: Applicant, pod: string): boolean {
     const { key, namespace } = applicant;
     if (this.#slotUsage.isReserved(keyOf({ namespace, name: pod }))) return true;
@@ -275,7 +275,7 @@ export class Ledger {
     return this.#plan.preemptFor(key);
   }
 
-  /** Something was freed: those whose turn it is by now look again. */
+  /** Requeues the sessions that are served next; called when a slot may have become free. */
   vacancy(): void {
     this.#served = undefined;
     if (this.#queue.size === 0 || !this.#knows()) return;
@@ -299,7 +299,7 @@ export class Ledger {
     return limitsOf(sources, space);
   }
 
-  /** Sessions that are served where the applicant stands in the queue; undefined: it would stand there alone. */
+  /** Sessions that are served if the applicant is in the queue; undefined: the queue would have no other. */
   #servedWith(applicant: Applicant): Served | undefined {
     if (this.#queue.stands(applicant)) return this.#findServed();
     return this.#queue.size === 0 ? undefined : this.#queue.preview(applicant, () => this.#serve());

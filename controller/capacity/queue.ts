@@ -60,19 +60,19 @@ export class Queue {
     return true;
   }
 
-  /** Evaluates `look` as if the applicant stood in the queue, which is as before afterwards. */
-  preview<R>(applicant: Applicant, look: () => R): R {
+  /** Evaluates `view` with the applicant in the queue, and restores the queue afterwards. */
+  preview<R>(applicant: Applicant, view: () => R): R {
     const former = this.#laneOf.get(applicant.key)?.applicant;
     const isMoved = this.join(applicant);
     try {
-      return look();
+      return view();
     } finally {
       if (isMoved) this.leave(applicant.key);
       if (isMoved && former) this.join(former);
     }
   }
 
-  /** Reports whether the applicant stands in the queue, at the position that its present priority and age give. */
+  /** Reports whether the applicant is in the queue, at the position of its present priority and age. */
   stands(applicant: Applicant): boolean {
     const known = this.#laneOf.get(applicant.key)?.applicant;
     return known !== undefined && compare(known, applicant) === 0 && spaceOf(known) === spaceOf(applicant);

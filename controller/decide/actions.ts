@@ -18,25 +18,25 @@ export interface Expiry {
   ttlMs: number;
 }
 
-/** An effect that a decision asks for. They are carried out in order; one that fails ends the pass. */
+/** Effect that a decision asks for. Effects are carried out in order; one that fails ends the reconcile. */
 export type Action =
   | { do: 'AdoptTurn'; turn: CachedTurn }
-  /** Creates the Turn that `spec.input` stands for; one that exists already is fine. */
+  /** Creates the Turn of `spec.input`, if it does not exist yet. */
   | { do: 'CreateFirstTurn' }
   | { do: 'WriteTurn'; turn: CachedTurn; status: TurnStatus }
-  /** Ends a turn of a former session of this name, after a live look at the session. */
+  /** Ends a turn of a former session of this name, after a live read of the session. */
   | { do: 'EndReplaced'; turn: CachedTurn; status: TurnStatus }
-  /** Takes a slot and writes incarnation + 1 with the pod's name: whoever wins this write owns the incarnation. */
+  /** Takes a slot and writes incarnation + 1 with the pod's name. The leader whose write succeeds owns the incarnation. */
   | { do: 'OwnIncarnation' }
   /** `turn`: the pod is runnerless, and made for it. */
   | { do: 'CreatePod'; settings: Effective; turn?: CachedTurn }
-  /** Takes away what holds a pod without a runner back. */
+  /** Removes the scheduling gate of a runnerless pod. */
   | { do: 'LetRun'; pod: StoredPod }
-  /** Writes the input to the stdin of a pod without a runner, and closes it. */
+  /** Writes the input to the stdin of a runnerless pod, and closes it. */
   | { do: 'GiveInput'; turn: CachedTurn; pod: StoredPod }
-  /** Ends the turn with what stands between the markers in the log of its pod; `lost` is what becomes of it without. */
+  /** Ends the turn with the text between the markers in the log of its pod; `lost` is its status if there is none. */
   | { do: 'CommitLog'; turn: CachedTurn; pod: StoredPod; lost?: TurnStatus }
-  /** `force`: the object goes at once, without its node's word that nothing runs any more. */
+  /** `force`: the object is removed at once, although its node has not confirmed that nothing runs any more. */
   | { do: 'DeletePod'; pod: StoredPod; why: string; force?: true }
   /** Live GETs, before a pod that the cache does not show counts as lost. */
   | { do: 'ConfirmGone'; podUID: string }
@@ -50,28 +50,28 @@ export type Action =
   | { do: 'CloseLink' }
   | { do: 'Bind'; settings: Effective }
   | { do: 'StartTurn'; turn: CachedTurn }
-  /** Names the turn by uid, as its object may be gone. */
+  /** Names the turn by uid, because its object may be deleted. */
   | { do: 'CancelTurn'; turn: string; why?: 'LifetimeExceeded' }
   /** Stores what is large, writes the terminal status, acknowledges. */
   | { do: 'Commit'; turn: CachedTurn; delivery: Delivery; lost?: Problem }
-  /** Stores the state, writes what the turn asks, acknowledges. */
+  /** Stores the state, writes the request of the turn, acknowledges. */
   | { do: 'CommitRequest'; turn: CachedTurn; asking: Asking }
-  /** A request that is committed already, or that no turn can be said to make. */
+  /** Acknowledges a request that is already committed, or that belongs to no turn. */
   | { do: 'AcknowledgeRequest'; asking: Asking }
-  /** The approval goes with its turn from now on. */
+  /** Makes the turn the owner of the approval, so that both are deleted together. */
   | { do: 'AdoptApproval'; approval: CachedApproval; turn: CachedTurn }
-  /** Writes the decision and who is to be told; without an approval the one that is written already. */
+  /** Writes the decision and the pod that gets it; without an approval, the decision in the status is used. */
   | { do: 'Consume'; turn: CachedTurn; approval: CachedApproval | undefined; incarnation: number; podUID: string }
-  /** A result that fits no running turn: let go of after a live look. */
+  /** Acknowledges a result that fits no running turn, after a live read. */
   | { do: 'Acknowledge'; delivery: Delivery }
-  /** Asks the runner to refuse turns, when it was last active, and for its state where that is not stored yet. */
+  /** Asks the runner to refuse turns, and for its last activity and, with `snapshot`, its state. */
   | { do: 'SuspendRunner'; snapshot: boolean }
   | { do: 'ResumeRunner' }
-  /** Stores the state handed over and looks again, live, whether anything came in between. */
+  /** Stores the state from the runner and reads live whether anything has changed meanwhile. */
   | { do: 'VerifySuspension'; reason: SuspensionReason }
-  /** The state could not be had or stored: the runner goes on, and the suspension is tried again later. */
+  /** Undoes a suspension whose state could not be read or stored; it is tried again later. */
   | { do: 'AbortSuspension'; message: string }
-  /** Shows how far the running turn is. `of`: when that was so, milliseconds since the epoch. */
+  /** Shows the usage of the running turn. `of`: time of the figures, milliseconds since the epoch. */
   | { do: 'ShowUsage'; turn: CachedTurn; status: TurnStatus; of: number }
-  /** Deletes the session after a second, live look. */
+  /** Deletes the session after a live read. */
   | { do: 'Expire'; expiry: Expiry };

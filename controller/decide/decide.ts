@@ -57,7 +57,7 @@ const policies: readonly Entry[] = [
   { policy: firstTurn }, // spec.input becomes a turn before anything of the session is written
   { policy: strays, deletion: 'Applies' }, // pods of earlier incarnations are deleted whatever becomes of the present one
   { policy: collect, only: 'WithRunner', deletion: 'Applies' }, // a delivered result is committed even if its pod is lost by now
-  { policy: question, only: 'WithRunner' }, // so is a request for an approval
+  { policy: question, only: 'WithRunner' }, // a delivered request for an approval is committed too
   { policy: adoptApprovals }, // an approval is garbage-collected with its turn only if the turn owns it
   { policy: deadNode, deletion: 'Applies' }, // a pod on a dead node is given up before its end is waited for
   { policy: gone, deletion: 'Applies' }, // a pod that is gone has lost its turn; nothing below applies to it
@@ -66,7 +66,7 @@ const policies: readonly Entry[] = [
   { policy: order }, // turns have their index before one of them is started or ended
   { policy: deletionPending, deletion: 'Applies' }, // a pod whose deletion was asked for is given no turn
   { policy: cancelWaiting }, // a cancelled turn ends before a pod is started for it
-  { policy: unanswered }, // so does a turn whose approval did not come in time
+  { policy: unanswered }, // a turn whose approval did not come in time ends before a pod is started for it too
   { policy: cancel, only: 'WithRunner' }, // a runner is told of a cancellation before it is given anything new
   { policy: stop, only: 'Runnerless' }, // a runnerless pod is told nothing, so its deletion ends its turn
   { policy: lifetime, only: 'WithRunner' }, // the end of maxLifetime ends turns, so it comes before their start
@@ -88,7 +88,7 @@ const policies: readonly Entry[] = [
   { policy: dispatch }, // a turn is written Running before it is given to the runner
   { policy: run, only: 'Runnerless' }, // a runnerless pod is let run once its turn is written Running
   { policy: showUsage, only: 'WithRunner' }, // figures are shown only where nothing above writes the turn
-  { policy: showStart, only: 'Runnerless' }, // so is the start of a runnerless turn
+  { policy: showStart, only: 'Runnerless' }, // the start of a runnerless turn is shown only then too
   { policy: leave, deletion: 'Only' }, // the pod of a deleted session goes last, when its turn has ended or been lost
 ];
 

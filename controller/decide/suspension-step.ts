@@ -67,7 +67,7 @@ export const TRANSITIONS: readonly { from: Name; to: Name; by: string }[] = [
 export interface SuspensionFacts {
   world: Pick<World, 'session' | 'class' | 'link' | 'memory' | 'now'>;
   podUID: string;
-  /** Something asks for the suspension, and no turn is to end first. */
+  /** A suspension is requested, and no turn has to end first. */
   isWanted: boolean;
   /** The status has the last committed state. */
   isStateWritten: boolean;

@@ -5,10 +5,10 @@ import type { WantedBuild } from '../settings/builder.ts';
 import { withCondition } from '../status/conditions.ts';
 import type { CachedSession, Problem } from '../world/world.ts';
 
-/** Ended turn of a build, as far as it matters to the environment. */
+/** Facts of a build's ended turn that the environment depends on. */
 export interface BuildResult {
   phase: 'Succeeded' | 'Failed' | 'Cancelled' | 'TimedOut';
-  /** What the builder says of the environment. */
+  /** Description of the environment, from the builder. */
   described?: Described | undefined;
   /** Code of the builder, else of the turn. */
   code?: string | undefined;
@@ -72,7 +72,7 @@ const RETRY_FAILED_MS = 10 * 60_000;
 /** Time until the next build after a failure that somebody has to mend, if a session needs it then. */
 const RETRY_MENDED_MS = 30_000;
 
-/** Reasons that a build's own codes become; every other one is `BuildFailed`. */
+/** Reasons by the code of a build; every other code is `BuildFailed`. */
 const REASONS: Readonly<Record<string, Reason>> = {
   Unsolvable: 'Unsolvable',
   IndexUnreachable: 'IndexUnreachable',
@@ -92,7 +92,7 @@ const REASONS: Readonly<Record<string, Reason>> = {
 export function decideEnvironment(world: EnvironmentWorld): EnvironmentDecision {
   const { environment, wanted, build, isOther, now } = world;
   if ('reason' in wanted) {
-    // A class may still be created, as when all is applied together.
+    // The class may still be created, for example when all objects are applied together.
     const phase = wanted.reason === 'ClassNotFound' ? 'Pending' : 'Failed';
     return { status: shown(world, phase, wanted.reason, wanted.message) };
   }
@@ -196,7 +196,7 @@ function shown(
     conditions: withCondition(conditions, 'Ready', isReady, now, metadata.generation),
     ...(metadata.generation === undefined ? {} : { observedGeneration: metadata.generation }),
     ...built,
-    // Another build installs exactly these.
+    // Kept, because another build installs exactly these packages.
     ...(isSame && packages ? { packages } : {}),
     ...(isSame && attempts !== undefined ? { attempts } : {}),
   };

@@ -104,7 +104,7 @@ export class Environments {
     const session = this.#options.caches.session(namespace ?? '', name);
     const named = session?.spec.environment?.name;
     if (named !== undefined) this.changed(namespace ?? '', named);
-    // A build that is gone is known by its name alone.
+    // A deleted build is known only by its name.
     if (session && !session.spec.build) return;
     for (const { metadata, status } of this.#options.caches.allEnvironments()) {
       if (metadata.namespace === namespace && status?.build === name) this.changed(metadata.namespace, metadata.name);
@@ -223,7 +223,7 @@ export class Environments {
     });
   }
 
-  /** The end of the build's turn, read live: the cache has no outputs. Undefined while it is not there. */
+  /** Reads the end of the build's turn live, because the cache has no outputs. Undefined before the end. */
   async #result(build: CachedSession, signal: AbortSignal): Promise<BuildResult | undefined> {
     const { namespace, name } = build.metadata;
     const turn: StoredTurn | undefined = await this.#options.api
@@ -255,7 +255,7 @@ export class Environments {
     };
   }
 
-  /** What the builder says of the environment; undefined when it is not what a builder says. */
+  /** Reads the builder's description of the environment; undefined if the output is not one. */
   async #described({ metadata, status }: StoredTurn, signal: AbortSignal): Promise<Described | undefined> {
     const key = status?.outputRef === undefined ? undefined : parseStoreKey(status.outputRef);
     const output = key
@@ -290,7 +290,7 @@ export class Environments {
     try {
       this.#options.caches.sawSession(await this.#options.api.create(sessions, session, { signal }));
     } catch (error) {
-      // Another environment with the same hash had it created, or this one has a moment ago.
+      // The build exists: an environment with the same hash has created it, or this one has a moment ago.
       if (!isAlreadyExists(error)) throw error;
     }
   }
@@ -325,7 +325,7 @@ function isHashes(hashes: unknown): hashes is string[] {
   return hashes.every((hash) => typeof hash === 'string' && /^sha(256|384|512):[0-9a-f]{64,128}$/.test(hash));
 }
 
-/** Reports whether the build does no more by itself; one whose turn was deleted before it ended rests unfinished. */
+/** Reports whether the build has stopped. A build whose turn was deleted before its end stays unfinished. */
 function rests({ spec, status }: CachedSession): boolean {
   if (status?.phase === 'Finished') return true;
   return status?.phase === 'Suspended' && !spec.suspend && (status.incarnation ?? 0) > 0;

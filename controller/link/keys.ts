@@ -59,7 +59,7 @@ export async function loadMasterKeys(
     return { ...parse(await api.create(secrets, secret, { signal }), where), created: true };
   } catch (error) {
     if (!isAlreadyExists(error)) throw error;
-    return parse(await api.get(secrets, where, { signal }), where); // another controller was faster
+    return parse(await api.get(secrets, where, { signal }), where); // created by another controller meanwhile
   }
 }
 

@@ -14,7 +14,7 @@ import type { MasterKeys } from './keys.ts';
 import { Resend } from './resend.ts';
 import * as after from './view.ts';
 
-/** What a runner is given with its binding. */
+/** Data that a runner gets when it is bound. */
 export interface Contents {
   state?: { digest: string; keyId: string; sealed: Buffer } | undefined;
   /** Archives of the agent's files. */
@@ -282,7 +282,7 @@ export class Link {
       else if (event.type === 'frame') this.#frame(event.frame);
       else if (event.type === 'malformed') {
         const { seq, kind, problem } = event;
-        this.#options.log.warn({ pod: this.#options.pod.name, seq, kind, problem }, 'a pod sent what is no message');
+        this.#options.log.warn({ pod: this.#options.pod.name, seq, kind, problem }, 'a pod sent an invalid message');
       }
     }
   }

@@ -110,7 +110,7 @@ export class NetworkPolicies {
     } else if (!isAsWanted(live, wanted)) {
       const metadata = { ...live.metadata, labels: { ...live.metadata.labels, ...wanted.metadata.labels } };
       caches.sawNetworkPolicy(await api.replace(resource, { ...live, metadata, spec: wanted.spec }, { signal }));
-      log.info({ namespace, networkPolicy: ref.name }, 'network policy brought up to its class');
+      log.info({ namespace, networkPolicy: ref.name }, 'network policy updated');
     } else caches.sawNetworkPolicy(live);
   }
 

@@ -10,7 +10,7 @@ import type { SessionClassSpec } from '../../core/resources/sessionclass.ts';
 import type { Installation, Problem } from '../world/world.ts';
 import { imageSettings } from './image.ts';
 
-/** Sessions that build environments: what they run, and what a session of an environment is to be. */
+/** Sessions that build environments: their agent, and the spec of the session for an environment. */
 
 /** The agent of a session that builds: Berth's own program, with the index of the class and its credentials. */
 export function builderAgent({ environments }: SessionClassSpec, { builder, imagesArePrograms }: Installation): Agent {
@@ -37,7 +37,7 @@ export function builderAgent({ environments }: SessionClassSpec, { builder, imag
   };
 }
 
-/** Claim of the volume with uv's cache, which the pods of the class's builds mount; undefined: they have none. */
+/** Returns the claim of the volume with uv's cache, which pods of the class's builds mount; undefined: no cache. */
 export function buildCache(
   environments: SessionClassSpec['environments'],
   imagesArePrograms: boolean,
@@ -63,7 +63,7 @@ export interface WantedBuild {
   spec: Pick<SessionSpec, 'class' | 'image' | 'turns' | 'build' | 'input'>;
 }
 
-/** Returns the session that is to build the environment, or the problem that keeps it from being built. */
+/** Returns the session that has to build the environment, or the problem that prevents a build. */
 export function wantedBuild(
   { spec }: StoredEnvironment,
   sessionClass: StoredSessionClass | undefined,
@@ -112,8 +112,8 @@ export function wantedBuild(
 }
 
 /**
- * The build that installs exactly the packages of an earlier one, whose session is gone; undefined where that named no
- * digests. Its name differs, because a session's name says what it installs.
+ * Returns the build that installs exactly the packages of an earlier build, whose session was deleted; undefined if that
+ * build named no digests. The name differs, because a session's name depends on what it installs.
  */
 export function rebuild(
   wanted: WantedBuild,

@@ -3,7 +3,7 @@ import type { SessionStatus } from '../../core/resources/session.ts';
 import type { SessionClassSpec } from '../../core/resources/sessionclass.ts';
 import type { CachedSession, Problem, World } from '../world/world.ts';
 
-/** The environment that the session's next incarnation gets; undefined where it asks for none, or it is not there. */
+/** Environment that the session's next incarnation gets, as its status records it. */
 export type TakenEnvironment = NonNullable<SessionStatus['environment']>;
 
 /**
@@ -68,7 +68,7 @@ function ofEnvironment(
   return { problem: { reason: 'EnvironmentNotReady', message: `spec.environment: Environment "${name}" ${why}` } };
 }
 
-/** Reports whether an environment is there that may still become ready. */
+/** Reports whether the environment exists and may still become ready. */
 export function mayBecomeReady({ environment: found, now }: Pick<World, 'environment' | 'now'>): boolean {
   if (found === undefined) return true;
   return found !== 'Missing' && (found.status?.phase !== 'Failed' || isDueAgain(found.status, now));

@@ -7,7 +7,7 @@ import { KiB } from '../../core/resources/limits.ts';
 import { LABEL_AGENT_FILES } from '../../core/resources/names.ts';
 import { noConfigMap } from './agent-files.ts';
 
-/** Up to this size compressing takes less than handing the work to another thread. */
+/** Maximum size that is compressed in this thread: the handover to another thread would take longer. */
 const SMALL_BYTES = 64 * KiB;
 
 /** A file to be packed: its path below BERTH_AGENT_DIR, its content and whether it may be executed. */

@@ -9,7 +9,7 @@ export interface ImageSettings {
   markers: { start: string; end: string };
   /** The installation's runner image, from which Injected copies the runner. */
   runnerImage: string;
-  /** Image that uv is copied from; undefined where pods have the machine's own, or the installation has none. */
+  /** Image from which uv is copied; undefined if pods use the machine's uv, or the installation has none. */
   builderImage: string | undefined;
 }
 

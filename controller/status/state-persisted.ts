@@ -21,8 +21,8 @@ export function statePersisted(subject: Subject, next: SessionStatus): Condition
 }
 
 /**
- * Problem when the last turn of this pod left more state than may be stored: this pod goes on from it, a later one
- * would not.
+ * Returns a problem if the last turn of this pod left more state than may be stored. This pod continues from that state; a
+ * later pod would not.
  */
 function tooLarge({ world: { session }, turns }: Subject, next: SessionStatus): Problem | undefined {
   const last = turns.uncounted.findLast(({ status }) => status.podUID !== undefined && status.podUID === next.podUID);

@@ -67,7 +67,7 @@ export interface Installation {
   runnerImage: string;
   /** Runner image with Python; undefined where the installation has none. */
   pythonRunnerImage: string | undefined;
-  /** Paths in the pod of a build: uv, and the program that builds environments with it. */
+  /** Paths of uv and of the program that uses it, in the pod of a build. */
   builder: { uv: string; script: string };
   /** Pods are processes on this machine, as on the embedded cluster, so no runner has to be injected into an image. */
   imagesArePrograms: boolean;
@@ -121,7 +121,7 @@ export interface SessionMemory {
   unsettledSince?: number | undefined;
   /** Last live read of the ConfigMaps that the cache does not show, milliseconds since the epoch. */
   filesReadAt?: number | undefined;
-  /** Uid of a build whose archive a runner of this session was to get and that is gone for good. */
+  /** Uid of a deleted build whose archive a runner of this session should have got. */
   lostEnvironment?: string | undefined;
   /** Last write of `status.queue`, milliseconds since the epoch. */
   queueWrittenAt?: number | undefined;
@@ -139,7 +139,7 @@ export interface SessionMemory {
  * name their pod by its uid; they outlive it, as what it reported counts until the incarnation has been released.
  */
 export interface IncarnationMemory {
-  /** The pod whose runner cannot be given the files or the environment that the status records, as they are gone. */
+  /** Pod whose runner cannot get the files or the environment in the status, because they were deleted. */
   contentsLost?: { podUID: string; problem: Problem } | undefined;
   /** The last rejected creation of the pod, or the problem that keeps its runner from being bound. */
   startProblem?: Problem | undefined;

@@ -46,7 +46,7 @@ export function parseRequirements(text: string): string[] {
   return found;
 }
 
-/** Problem with a text that is to be one requirement; undefined when there is none. */
+/** Returns the problem of a text that should be one requirement; undefined if there is none. */
 export function requirementProblem(text: string): string | undefined {
   if (text.length > MAX_REQUIREMENT_LENGTH) return `it is longer than ${MAX_REQUIREMENT_LENGTH} characters`;
   if (REQUIREMENT.test(text) && !ARCHIVE.test(text)) return undefined;

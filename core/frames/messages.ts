@@ -13,7 +13,7 @@ import type { Heuristics } from '../text/hidden.ts';
 export const PROTOCOL_VERSION = 3;
 /** First protocol version whose runners take the agent's files. */
 export const FILES_PROTOCOL = 2;
-/** First protocol version whose runners take a Python environment, and that can build one. */
+/** First protocol version with Python environments and builds. */
 export const ENVIRONMENT_PROTOCOL = 3;
 
 /** Limit of a plain message. The sender refuses a larger one and the receiver drops it. */
@@ -371,8 +371,8 @@ export interface EnvironmentArchive {
 }
 
 /**
- * One of the archives with the agent's files, a gzipped tar; the archive is the message's binary part. The archives of
- * one version are unpacked in the order of `index`, from 0 to `count` - 1, once all of them have arrived.
+ * Archive with files of the agent: a gzipped tar, the message's binary part. The archives of one version are unpacked in
+ * the order of `index`, from 0 to `count` - 1, once all of them have arrived.
  */
 export interface AgentFiles {
   version: string;

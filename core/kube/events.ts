@@ -98,7 +98,7 @@ export class EventRecorder {
         this.#dropped += event.times;
         const { kind, namespace, name } = event.subject;
         const facts = { kind, namespace, name, reason: event.reason, err: (error as Error).message };
-        this.#options.log.debug(facts, 'event was not written');
+        this.#options.log.debug(facts, 'event could not be written');
       }
     }
     this.#sending = undefined;

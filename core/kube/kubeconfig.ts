@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { dirname, isAbsolute, join } from 'node:path';
-// These are the modules that KubeConfig is made of: its own module loads the whole generated API (90 MB, half a
+// Modules behind KubeConfig, imported directly: the module of KubeConfig loads the whole generated API (90 MB, half a
 // second).
 import {
   type Cluster,

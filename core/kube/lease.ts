@@ -198,7 +198,7 @@ export class LeaderElector {
         listen();
       }
     } catch (error) {
-      if (!signal.aborted) log.debug({ err: error }, 'the lease cannot be watched');
+      if (!signal.aborted) log.debug({ err: error }, 'lease cannot be watched');
     } finally {
       cancel();
       wasSilent = silence.signal.aborted;
@@ -256,7 +256,7 @@ export class LeaderElector {
     } catch (error) {
       if (isNotFound(error)) return this.#lose('the lease was deleted');
       if (!isConflict(error)) throw error;
-      // Either another process took the lease, or the answer to our own write was lost.
+      // Conflict: another process took the lease, or the answer to our own write was lost.
       if (!(await this.#lease.read())) this.#missed();
       const { holderIdentity: holder, leaseTransitions = 0 } = this.#lease.spec ?? {};
       if (holder !== this.identity) return this.#lose(`the lease is held by ${holder || 'nobody'}`);

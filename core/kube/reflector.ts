@@ -118,8 +118,8 @@ export class Reflector<T extends KubeObject, C extends CachedObject> {
           waitMs: Math.round(waitMs),
           err: (error as Error).message,
         };
-        if (isExpired(error) || failures < 3 || this.#closed) log.info(facts, 'watch is started anew');
-        else log.warn(facts, 'watch is started anew');
+        if (isExpired(error) || failures < 3 || this.#closed) log.info(facts, 'watch restarted');
+        else log.warn(facts, 'watch restarted');
         await delay(clock, waitMs, either).catch(() => {});
       }
     }

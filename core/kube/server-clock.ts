@@ -90,7 +90,7 @@ export class ServerClock implements Clock, RemoteClock {
     const jump = Math.round(this.#offset - before);
     if (Math.abs(jump) <= JUMP_MS) return;
     this.#jumps++;
-    this.#log.warn({ jumpMs: jump }, 'the API server has another time than expected');
+    this.#log.warn({ jumpMs: jump }, 'clock of the API server has jumped');
   }
 
   #look(): void {

@@ -15,7 +15,7 @@ export async function requireSupportedVersion(client: Pick<KubeClient, 'raw'>, s
     minor: string;
     gitVersion: string;
   };
-  // Some providers write the minor version as `35+`.
+  // The minor version may have a suffix: some providers write `35+`.
   const major = Number.parseInt(version.major, 10);
   const minor = Number.parseInt(version.minor, 10);
   const { major: oldestMajor, minor: oldestMinor } = OLDEST_SUPPORTED;

@@ -74,7 +74,7 @@ export class LogPosition {
     if (time === undefined) return;
     if (this.#known === undefined) {
       if (time < this.#newest) return;
-      // Everything is new if the newest line is not in the log any more.
+      // All lines are new if the newest known line is not in the log any more.
       this.#known = time === this.#newest ? this.#lines : 0;
     }
     if (this.#known > 0) {

@@ -187,7 +187,7 @@ export const agent = z.strictObject({
     .enum(['Command', 'Server', 'Shell', 'Tools'])
     .optional()
     .describe(
-      'How turns run. Command: one process for every turn. Server: one process for many turns, which reads requests and writes responses as JSON. Shell: the input’s command runs in bash, or in sh if the image has no bash. Tools: the input calls tools; each call runs in its own process. Default Command.',
+      'Mode in which turns run. Command: one process for every turn. Server: one process for many turns, which reads requests and writes responses as JSON. Shell: the input’s command runs in bash, or in sh if the image has no bash. Tools: the input calls tools; each call runs in its own process. Default Command.',
     ),
   command: z
     .array(z.string().min(1).max(32_768))
@@ -252,13 +252,13 @@ export const agent = z.strictObject({
     .enum(['Stdin', 'Text', 'File', 'Args'])
     .optional()
     .describe(
-      'How the program receives the input. Stdin: one line with a JSON request. Text: a string on stdin, unchanged. File: the request in the file that BERTH_INPUT_FILE names. Args: in the arguments. Default Stdin.',
+      'Way in which the program gets the input. Stdin: one line with a JSON request. Text: a string on stdin, unchanged. File: the request in the file that BERTH_INPUT_FILE names. Args: in the arguments. Default Stdin.',
     ),
   result: z
     .enum(['Envelope', 'Json', 'Text', 'JsonLines'])
     .optional()
     .describe(
-      'Where the result is. Envelope: a JSON envelope between the markers in BERTH_RESULT_START_MARKER and BERTH_RESULT_END_MARKER, or in the file that BERTH_RESULT_FILE names. Json: all of stdout, as JSON. Text: all of stdout, as a string. JsonLines: the line that jsonLines selects. Default Envelope.',
+      'Place and format of the result. Envelope: a JSON envelope between the markers in BERTH_RESULT_START_MARKER and BERTH_RESULT_END_MARKER, or in the file that BERTH_RESULT_FILE names. Json: all of stdout, as JSON. Text: all of stdout, as a string. JsonLines: the line that jsonLines selects. Default Envelope.',
     ),
   jsonLines: jsonLines
     .optional()
@@ -269,7 +269,7 @@ export const agent = z.strictObject({
         .enum(['Restart', 'Allow'])
         .optional()
         .describe(
-          'What happens when processes of an earlier turn still run at the next turn. Restart: these processes and the server are stopped, and the server starts again. Allow: the server gets the turn. Default Restart.',
+          'Action when processes of an earlier turn still run at the next turn. Restart: these processes and the server are stopped, and the server starts again. Allow: the server gets the turn. Default Restart.',
         ),
     })
     .optional()
@@ -293,7 +293,7 @@ export const agent = z.strictObject({
         .boolean()
         .optional()
         .describe(
-          'Whether bash gets `A && exec B &` in place of `A && B &`, if nothing else changes. Then no subshell waits for B, and $! is the pid of B. Default true.',
+          'Gives bash `A && exec B &` in place of `A && B &`, if nothing else changes. Then no subshell waits for B, and $! is the pid of B. Default true.',
         ),
     })
     .optional()

@@ -14,7 +14,7 @@ export const approvalSpec = z
     decision: decision.describe('Approve or Deny. The agent gets the decision and continues in both cases.'),
     response: anyJson().optional().describe('Further data for the agent. Any JSON, up to 16 KiB.'),
     note: z.string().max(1024).optional().describe('Reason for the decision, in words. The agent gets it too.'),
-    requester: z.string().min(1).max(512).optional().describe('Who decided; the HTTP API sets this.'),
+    requester: z.string().min(1).max(512).optional().describe('User who decided; the HTTP API sets this.'),
   })
   .meta(
     rules({

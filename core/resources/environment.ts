@@ -16,19 +16,23 @@ export const environmentSpec = z
   .strictObject({
     class: dnsSubdomain()
       .default('python')
-      .describe('The SessionClass that it is built with, and whose sessions use it. Default: the one named python.'),
+      .describe(
+        'SessionClass that builds the environment, and whose sessions may use it. Default: the SessionClass named python.',
+      ),
     image: z
       .string()
       .min(1)
       .max(512)
       .optional()
-      .describe('Image whose Python it is built for, as far as the class lets it be set. Default: the class’s.'),
+      .describe(
+        'Image whose Python the environment is built for, if the class allows it to be set. Default: the class’s image.',
+      ),
     python: z
       .string()
       .max(16)
       .regex(/^3(\.[0-9]{1,3}){0,2}$/, 'must be a version of Python 3, for example 3.12')
       .optional()
-      .describe('Version that the image’s Python has to have, for example 3.12. Default: any.'),
+      .describe('Required version of the image’s Python, for example 3.12. Default: any.'),
     requirements: z
       .array(
         z
@@ -43,7 +47,7 @@ export const environmentSpec = z
       .max(MAX_REQUIREMENTS)
       .default([])
       .meta({ 'x-kubernetes-list-type': 'atomic' })
-      .describe('Packages, one requirement each, as in a requirements file: httpx[http2] >=0.28. Default: none.'),
+      .describe('Packages, one requirement per item, as in a requirements file: httpx[http2] >=0.28. Default: none.'),
   })
   .meta(rules({ rule: 'self == oldSelf', message: 'an Environment cannot change; create another one' }));
 
@@ -55,14 +59,14 @@ export const MAX_HASHES = 16;
 const environmentPackages = z
   .array(
     z.strictObject({
-      name: z.string().max(256).describe('Its name.'),
-      version: z.string().max(128).describe('Its version.'),
+      name: z.string().max(256).describe('Name of the package.'),
+      version: z.string().max(128).describe('Installed version.'),
       hashes: z
         .array(z.string().max(160))
         .max(MAX_HASHES)
         .optional()
         .meta({ 'x-kubernetes-list-type': 'atomic' })
-        .describe('Digests of its files that fit the image’s Python.'),
+        .describe('Digests of the package’s files that fit the image’s Python.'),
     }),
   )
   .max(1024)
@@ -70,27 +74,33 @@ const environmentPackages = z
 
 /** Archive of a built environment: the state of the session that built it, sealed with that session's key. */
 export const environmentArchive = stateRef.extend({
-  session: dnsLabel().describe('Name of the session that built it.'),
-  sessionUID: z.string().max(64).describe('Its uid.'),
+  session: dnsLabel().describe('Name of the session that built the archive.'),
+  sessionUID: z.string().max(64).describe('Uid of that session.'),
 });
 
 export const environmentStatus = z.strictObject({
   phase: environmentPhase
     .optional()
-    .describe('Pending: no session has needed it yet, or its build waits. Building, Ready, Failed.'),
+    .describe(
+      'Pending: no session has needed the environment yet, or its build waits. Building: a session builds it. Ready: it can be used. Failed: it cannot be built.',
+    ),
   conditions: conditions(),
   observedGeneration: observedGeneration(),
-  hash: digest().optional().describe('Of what was asked, the class and the image. Equal ones share one archive.'),
-  build: dnsLabel().optional().describe('The session that builds it or has built it.'),
-  archive: environmentArchive.optional().describe('Where it is kept.'),
-  pythonVersion: z.string().max(32).optional().describe('The Python that it is for.'),
-  uvVersion: z.string().max(32).optional().describe('The uv that has built it.'),
+  hash: digest()
+    .optional()
+    .describe(
+      'Digest of requirements, Python, class, image and index. Environments with equal hashes share one archive.',
+    ),
+  build: dnsLabel().optional().describe('Session that builds or has built the environment.'),
+  archive: environmentArchive.optional().describe('Location of the packed environment in the store.'),
+  pythonVersion: z.string().max(32).optional().describe('Version of the Python that the environment was built for.'),
+  uvVersion: z.string().max(32).optional().describe('Version of uv that built the environment.'),
   packages: environmentPackages
     .optional()
     .describe('Packages of the last build. Another build of the same environment installs exactly these.'),
-  bytes: z.int().min(0).optional().describe('Its size on disk in bytes.'),
-  attempts: count().optional().describe('Builds that failed for a cause that may pass, one after the other.'),
-  retryAt: timestamp().optional().describe('When the next of them begins, if a session needs it then.'),
+  bytes: z.int().min(0).optional().describe('Size of the installed environment in bytes.'),
+  attempts: count().optional().describe('Number of consecutive builds that failed for a temporary cause.'),
+  retryAt: timestamp().optional().describe('Time of the next build, if a session needs the environment then.'),
 });
 
 export type EnvironmentSpec = z.infer<typeof environmentSpec>;

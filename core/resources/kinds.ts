@@ -79,7 +79,7 @@ export function withOwner(present: readonly OwnerReference[] | undefined, owner:
   return [...others, others.some(({ controller }) => controller) ? { ...owner, controller: false } : owner];
 }
 
-/** Like `ownedBy`, for an object that belongs to a Turn. */
+/** Returns the owner reference to a Turn; see `ownedBy`. */
 export function ownedByTurn(turn: { metadata: { name: string; uid: string } }): ReturnType<typeof ownedBy> {
   return { ...ownedBy(turn), kind: 'Turn' };
 }

@@ -46,7 +46,7 @@ export const BUILDER_DIRECTORY = '/berth-uv';
 /** Directory of uv's cache in a build's pod, where the class has one. */
 export const BUILD_CACHE_DIRECTORY = '/berth-uv-cache';
 
-/** Name of the session that builds the environment of this hash; equal ones of a namespace are built once. */
+/** Name of the session that builds the environment of this hash. Equal environments of a namespace share one build. */
 export function buildName(hash: string): string {
   return `env-${hash.slice(0, 20)}`;
 }

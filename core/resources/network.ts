@@ -90,7 +90,7 @@ export const network = z
       .enum(['None', 'AllowList', 'Open'])
       .default('None')
       .describe(
-        'What pods may reach. None: nothing. AllowList: the destinations in allow and proxy, and the cluster’s DNS. Open: everything except the metadata service of clouds. No mode lets anything reach the pods. Default None.',
+        'Destinations that pods may reach. None: nothing. AllowList: the destinations in allow and proxy, and the cluster’s DNS. Open: everything except the metadata service of clouds. No mode lets anything reach the pods. Default None.',
       ),
     allow: z
       .array(destination)
@@ -101,7 +101,7 @@ export const network = z
     dns: z
       .boolean()
       .optional()
-      .describe('Whether AllowList allows the cluster’s DNS, the pods with the label k8s-app=kube-dns. Default true.'),
+      .describe('Lets AllowList allow the cluster’s DNS, the pods with the label k8s-app=kube-dns. Default true.'),
     proxy: proxy.optional().describe('HTTP proxy. The agent’s environment names it.'),
   })
   .meta(

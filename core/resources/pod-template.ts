@@ -75,7 +75,7 @@ export const podTemplate = {
           .int()
           .min(0)
           .optional()
-          .describe('With NoExecute: seconds that a pod stays on a tainted node. Default: for ever.'),
+          .describe('Seconds that a pod stays on a tainted node, with NoExecute. Default: for ever.'),
       }),
     )
     .max(32)
@@ -86,6 +86,6 @@ export const podTemplate = {
     .unknown()
     .meta({ type: 'object', 'x-kubernetes-preserve-unknown-fields': true })
     .optional()
-    .describe('As in a pod. The API server validates it when Berth creates a pod.'),
+    .describe('Affinity as in a pod. The API server validates it when Berth creates a pod.'),
   priorityClassName: dnsSubdomain().optional().describe('PriorityClass of the pods.'),
 };

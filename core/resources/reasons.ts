@@ -7,8 +7,8 @@ export const reasons = {
   Admitted: 'The session holds one of the running slots and has or gets a pod.',
   AtCapacity:
     'All running slots of the installation, the class or the namespace are taken; the session waits. The message names the limit and who holds the slots.',
-  CapacityUnknown: 'Whether a running slot is free is not known at the moment; the session waits.',
-  GroupLimit: 'As many turns of the concurrency group run as may; the turn waits for one of them to end.',
+  CapacityUnknown: 'The controller does not know at the moment whether a running slot is free; the session waits.',
+  GroupLimit: 'The concurrency group has reached its limit of running turns; the turn waits for one of them to end.',
   Held: 'spec.suspend is true: turns queue until it is set to false.',
   ClassNotFound:
     'The SessionClass that spec.class names does not exist; create it, or create a new Session with another class.',
@@ -68,31 +68,32 @@ export const reasons = {
 
   // Session: environment
   EnvironmentNotReady:
-    'The Environment of spec.environment is not there or not built yet; the message says which. The session starts once it is ready, and holds no slot until then.',
+    'The Environment of spec.environment does not exist or is not built yet; the message says which. The session starts once it is ready, and holds no slot until then.',
   EnvironmentFailed:
-    'The Environment of spec.environment cannot be built; the message has its reason. Correct it, and give the turn again.',
+    'The Environment of spec.environment cannot be built; the message has the reason. Correct the Environment, and create the turn again.',
   EnvironmentMismatch:
-    'The environment was built for another Python than the image of the session has; the message names both. Build one with the class and the image of the session.',
+    'The image of the session has another Python than the one that the environment was built for; the message names both. Use an Environment with the class and the image of the session.',
   EnvironmentUnavailable:
     'The archive of the environment cannot be read, so the session does not start; the message says why. Delete the session that built it, and it is built again.',
 
   // Environment: Ready
-  NotBuilt: 'No session has needed the environment yet: it is built when one does.',
-  Building: 'A session builds the environment; its log says how far it is.',
-  BuildFailed: 'The build has failed; the message has its words.',
+  NotBuilt: 'No session has needed the environment yet. It is built when one does.',
+  Building: 'A session builds the environment; the session’s log shows the progress.',
+  BuildFailed: 'The build failed; the message has the error.',
   BuildRefused:
     'The API server refuses the session that builds the environment; the message has its words. It is tried again.',
   Unsolvable:
-    'No set of packages fits the requirements and the Python of the image; the message is the resolver’s own.',
+    'No set of packages fits the requirements and the Python of the image; the message has the resolver’s explanation.',
   IndexUnreachable:
-    'The package index cannot be reached or fails. The build is tried again, after longer and longer pauses. See whether the class’s network lets its pods reach the index.',
+    'The package index cannot be reached or fails. The build is tried again, after growing pauses. Check that the class’s network lets its pods reach the index.',
   IndexRefused:
     'The package index refuses the request (401 or 403). Correct the credentials of the class’s environments.',
-  HashMismatch: 'A package is not what its digest says: the index lies, or the requirement names another digest.',
+  HashMismatch:
+    'A package does not match its digest: the index has another file, or the requirement names another digest.',
   PythonMissing: 'The image has another Python than spec.python asks for, or none.',
-  UvMissing: 'uv is not on the machine of the embedded cluster. Install it, or say in BERTH_UV where it is.',
+  UvMissing: 'The machine of the embedded cluster has no uv. Install it, or set BERTH_UV to its path.',
   RequirementInvalid: 'A requirement is not of the form name[extra] specifier; marker.',
-  CheckFailed: 'The packages do not fit each other, or the interpreter does not start with them.',
+  CheckFailed: 'The packages contradict each other, or the interpreter does not start with them.',
   EnvironmentTooLarge: 'The environment is larger than 64 MiB packed; the message names its largest packages.',
 
   // Session: SecretsHidden
@@ -129,7 +130,7 @@ export const reasons = {
   // Turn: how it ended
   Succeeded: 'The agent’s result and state are stored.',
   Cancelled: 'The turn was cancelled before it had a result.',
-  ApprovalTimeout: 'Nobody decided within timeouts.approval.',
+  ApprovalTimeout: 'The request for an approval was not decided within timeouts.approval.',
   TurnTimedOut: 'The turn ran longer than its timeout and was stopped.',
   Stalled: 'The turn wrote nothing and told nothing for timeouts.stall, and was stopped.',
   AgentFailed: 'The agent said that it failed, or ended with a non-zero exit code.',

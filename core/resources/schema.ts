@@ -174,7 +174,7 @@ export const labelSelector = z.strictObject({
           operator: z
             .enum(['In', 'NotIn', 'Exists', 'DoesNotExist'])
             .describe(
-              'In: the label’s value is one of values. NotIn: it is none of values, or the label is absent. Exists, DoesNotExist: the label is present or absent.',
+              'Relation of label and values. In: the label’s value is one of values. NotIn: it is none of values, or the label is absent. Exists, DoesNotExist: the label is present or absent.',
             ),
           values: z.array(z.string().max(63)).max(64).optional().describe('Values for In and NotIn.'),
         })
@@ -198,7 +198,7 @@ export const persistence = z.strictObject({
     .boolean()
     .optional()
     .describe(
-      'Whether the state directory is kept when the pod goes. Default true. With false an idle session keeps its pod, and timeouts.lifetime is required.',
+      'Keeps the state directory when the pod is deleted. Default true. With false an idle session keeps its pod, and timeouts.lifetime is required.',
     ),
   maxState: quantity()
     .optional()
@@ -213,7 +213,9 @@ export const observedGeneration = () => z.int().optional().describe('metadata.ge
 
 const condition = z.strictObject({
   type: z.string().max(64).describe('Type of the condition, for example Ready or Finished.'),
-  status: z.enum(['True', 'False', 'Unknown']).describe('Whether the condition holds.'),
+  status: z
+    .enum(['True', 'False', 'Unknown'])
+    .describe('True if the condition holds, False if not, Unknown if it is not known.'),
   reason: z.string().max(64).describe('Reason in one word, for programs; docs/reference/reasons.md lists all of them.'),
   message: z.string().max(4096).describe('Details for people.'),
   lastTransitionTime: timestamp().describe('Time of the last change of status.'),

@@ -22,7 +22,7 @@ import { turnPhase } from './turn.ts';
 export const sessionSpec = z
   .strictObject({
     class: dnsSubdomain().default('default').describe('Name of the SessionClass. Cannot change. Default: default.'),
-    agent: agent.optional().describe('How the agent runs. The class’s overrides say which fields may be set.'),
+    agent: agent.optional().describe('Settings of the agent. The class’s overrides say which fields may be set.'),
     image: z
       .string()
       .min(1)
@@ -86,16 +86,18 @@ export const sessionSpec = z
       .optional()
       .describe('Input of a first turn that is created with the session. Any JSON, up to 128 KiB.'),
     environment: z
-      .strictObject({ name: dnsLabel().describe('Its name, in the session’s namespace.') })
+      .strictObject({ name: dnsLabel().describe('Name of an Environment in the session’s namespace.') })
       .optional()
-      .describe('An Environment: Python packages that the agent finds on its PATH. Taken with each incarnation.'),
+      .describe(
+        'Environment: Python packages on the agent’s PATH. Each incarnation uses the environment as it is when it starts.',
+      ),
     build: z
       .enum(['Environment'])
       .optional()
       .describe(
         'Environment: the session builds Python packages, which its input names, and runs no agent of yours. Set by Berth. Cannot change.',
       ),
-    requester: z.string().min(1).max(512).optional().describe('Who created the session; the HTTP API sets this.'),
+    requester: z.string().min(1).max(512).optional().describe('User who created the session; the HTTP API sets this.'),
   })
   .meta(
     rules(
@@ -215,10 +217,10 @@ export const sessionStatus = z.strictObject({
         )
         .max(8)
         .optional()
-        .describe('Some of the sessions that hold the slots.'),
+        .describe('Sessions that hold the slots, not all of them.'),
     })
     .optional()
-    .describe('Why and since when the session waits for a slot.'),
+    .describe('Wait of the session for a slot.'),
   startFailures: z
     .strictObject({
       count: count().describe('Number of failed starts.'),
@@ -246,12 +248,12 @@ export const sessionStatus = z.strictObject({
     .describe('ConfigMaps whose files the current pod has.'),
   environment: z
     .strictObject({
-      name: dnsLabel().describe('The Environment’s name.'),
-      hash: digest().describe('Its hash.'),
-      archive: environmentArchive.describe('Where it is kept.'),
+      name: dnsLabel().describe('Name of the Environment.'),
+      hash: digest().describe('Hash of the environment.'),
+      archive: environmentArchive.describe('Location of the packed environment in the store.'),
     })
     .optional()
-    .describe('The environment that the current pod has. Its archive is kept as long as it is named here.'),
+    .describe('Environment that the current pod has. Its archive is kept as long as it is named here.'),
   classGeneration: z.int().optional().describe('Generation of the class that the current pod was created from.'),
   runnerVersion: z.string().max(64).optional().describe('Release of the runner in the current pod.'),
 });

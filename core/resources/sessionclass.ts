@@ -31,7 +31,7 @@ export const sessionClassSpec = z
       .enum(['Embedded', 'Injected', 'None'])
       .default('Embedded')
       .describe(
-        'How the runner gets into the pod. Embedded: the image contains it. Injected: an init container copies it, so any image works. None: no runner; any image runs unchanged, in one pod for every turn, and the result is what the pod’s log has between the markers. Default Embedded.',
+        'Way in which the runner gets into the pod. Embedded: the image contains it. Injected: an init container copies it, so any image works. None: no runner; any image runs unchanged, in one pod for every turn, and the result is what the pod’s log has between the markers. Default Embedded.',
       ),
     resultMarkers: z
       .strictObject({
@@ -59,7 +59,7 @@ export const sessionClassSpec = z
     imagePullPolicy: z
       .enum(['Always', 'IfNotPresent', 'Never'])
       .optional()
-      .describe('As in a pod. Default: Always for the tag latest or no tag, else IfNotPresent.'),
+      .describe('Pull policy as in a pod. Default: Always for the tag latest or no tag, else IfNotPresent.'),
     imagePullSecrets: z
       .array(z.strictObject({ name: z.string().min(1).max(253).describe('Name of the Secret.') }))
       .max(16)
@@ -85,12 +85,12 @@ export const sessionClassSpec = z
     sandbox: z
       .strictObject({
         ...processLimits,
-        network: network.optional().describe('What session pods may reach. Default: nothing.'),
+        network: network.optional().describe('Destinations that session pods may reach. Default: none.'),
         readOnlyRootFilesystem: z
           .boolean()
           .optional()
           .describe(
-            'Whether the image’s files are read-only. HOME, /tmp, the working directory and the state directory are always writable. Default true.',
+            'Makes the image’s files read-only. HOME, /tmp, the working directory and the state directory are always writable. Default true.',
           ),
       })
       .optional()
@@ -109,12 +109,12 @@ export const sessionClassSpec = z
           .enum(HEURISTICS)
           .default('ErrorsAndLogs')
           .describe(
-            'Where text that only looks like a secret (key=…, token=…, secret=…, password=…, Bearer …, sk-…) is hidden. Everything also covers outputs and events, which alters results. Off: nowhere. Default ErrorsAndLogs.',
+            'Places in which text that only looks like a secret (key=…, token=…, secret=…, password=…, Bearer …, sk-…) is hidden. ErrorsAndLogs: in errors and logs. Everything: also in outputs and events, which alters results. Off: nowhere. Default ErrorsAndLogs.',
           ),
       })
       .optional()
       .describe(
-        'How text that looks like a secret is hidden. Values of Secrets and the patterns of redact are always hidden.',
+        'Redaction of text that looks like a secret. Values of Secrets and the patterns of redact are always hidden.',
       ),
     environments: z
       .strictObject({
@@ -123,23 +123,27 @@ export const sessionClassSpec = z
           .max(1024)
           .regex(/^https?:\/\/[^\s@$]+$/, 'must be an http or https URL without credentials')
           .optional()
-          .describe('Simple index that packages come from. Default: the public one that uv knows.'),
+          .describe('Simple index of packages. Default: uv’s default, the public index.'),
         credentials: z
           .strictObject({
             name: z
               .string()
               .min(1)
               .max(253)
-              .describe('A Secret of the session’s namespace, with username and password.'),
+              .describe('Name of a Secret of the session’s namespace, with username and password.'),
           })
           .optional()
-          .describe('What the index is asked with. Only the download sees it.'),
+          .describe('Secret with the credentials for the index. Only the steps that use the index get them.'),
         certificates: z
           .strictObject({
-            name: z.string().min(1).max(253).describe('A Secret of the session’s namespace, with the key ca.crt.'),
+            name: z
+              .string()
+              .min(1)
+              .max(253)
+              .describe('Name of a Secret of the session’s namespace, with the key ca.crt.'),
           })
           .optional()
-          .describe('Certificates (PEM) that the index’s may be signed with, besides those that the image trusts.'),
+          .describe('Certificates (PEM) that are trusted for the index, besides those that the image trusts.'),
         cache: z
           .strictObject({
             claim: z
@@ -147,7 +151,7 @@ export const sessionClassSpec = z
               .min(1)
               .max(253)
               .describe(
-                'A PersistentVolumeClaim of the session’s namespace. Builds on several nodes need ReadWriteMany.',
+                'Name of a PersistentVolumeClaim of the session’s namespace. Builds on several nodes need ReadWriteMany.',
               ),
           })
           .optional()
@@ -156,11 +160,11 @@ export const sessionClassSpec = z
           .boolean()
           .optional()
           .describe(
-            'Whether packages without a wheel are built from source. Their build programs run in the pod of the build and can read the index’s credentials. Default: false.',
+            'Builds packages without a wheel from source. Their build programs run in the pod of the build and can read the index’s credentials. Default: false.',
           ),
       })
       .optional()
-      .describe('How Environments of the class are built: docs/environments.md.'),
+      .describe('Settings for building Environments of the class: docs/environments.md.'),
     namespaceSelector: labelSelector
       .optional()
       .describe('Namespaces whose Sessions may name the class, by labels. Default: all.'),

@@ -26,7 +26,7 @@ export const turnSpec = z
       .boolean()
       .default(false)
       .describe('true cancels the turn, queued or running. Cannot be undone. Default false.'),
-    requester: z.string().min(1).max(512).optional().describe('Who created the turn; the HTTP API sets this.'),
+    requester: z.string().min(1).max(512).optional().describe('User who created the turn; the HTTP API sets this.'),
   })
   .meta(
     rules(
@@ -125,10 +125,10 @@ export const turnStatus = z.strictObject({
         .string()
         .max(64)
         .describe('Reason in one word, for programs; docs/reference/reasons.md lists all of them.'),
-      message: z.string().max(4096).describe('What went wrong, and what to do.'),
+      message: z.string().max(4096).describe('Cause, and what to do.'),
     })
     .optional()
-    .describe('Why the turn did not succeed; absent if it succeeded.'),
+    .describe('Cause of a turn that did not succeed; absent if it succeeded.'),
   exitCode: z.int32().optional().describe('Exit code of the agent’s process, if it ended by itself.'),
   metadata: anyJson().optional().describe('metadata of the agent’s envelope, up to 4 KiB.'),
   turnCount: count().optional().describe('turn_count of the agent’s envelope.'),
@@ -157,10 +157,10 @@ export const turnStatus = z.strictObject({
       inline: z.string().max(4096).optional().describe('Text of the log, if it has at most 4 KiB.'),
       ref: z.string().max(253).optional().describe('Key of a longer text in the store.'),
       bytes: z.int().min(0).describe('Size of the whole text in bytes; 0 if the text was lost.'),
-      truncated: z.boolean().describe('Whether only the end of the text was kept.'),
+      truncated: z.boolean().describe('True if only the end of the text was kept.'),
     })
     .optional()
-    .describe('Everything that the agent printed except its result.'),
+    .describe('Text that the agent printed, without its result.'),
 });
 
 const TERMINAL_LIST = TERMINAL_PHASES.map((phase) => `'${phase}'`).join(', ');

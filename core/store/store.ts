@@ -53,7 +53,7 @@ export class StoreFullError extends Error {
   }
 }
 
-/** Other content is stored under the key. */
+/** Thrown if the key already has other content. */
 export class StoreConflictError extends Error {
   readonly code = 'StoreConflict';
   constructor(what: string) {

@@ -32,7 +32,7 @@ def main():
     asked = json.loads(sys.stdin.readline())["input"]
     file = pathlib.Path(os.environ["BERTH_STATE_DIR"], "diary.json")
     entries = read(file)
-    print(f"{len(entries)} entries are in the diary")  # not between the markers: log of the turn
+    print(f"{len(entries)} entries are in the diary")  # goes to the log of the turn: it is not between the markers
     try:
         entries.append({"when": parser.parse(asked["when"]).isoformat(), "what": asked["what"]})
     except ValueError as error:

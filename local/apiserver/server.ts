@@ -37,7 +37,7 @@ const snapshotIntervalMs = 60_000;
 export async function startApiServer(options: ApiServerOptions): Promise<ApiServer> {
   const { clock, random, logger, dataDir } = options;
   const onLost = (error: Error) => {
-    logger.error({ err: error }, 'API server has lost its journal, no write is acknowledged any more');
+    logger.error({ err: error }, 'API server has lost its journal: writes are refused from now on');
     options.onStorageLost?.(error);
   };
   const boot = random.bytes(8).toString('hex');
@@ -118,7 +118,7 @@ export async function startApiServer(options: ApiServerOptions): Promise<ApiServ
       try {
         persisted?.journal.snapshotIfLarge(store.contents());
       } catch (error) {
-        logger.warn({ err: error }, 'objects not written to a snapshot, tried again');
+        logger.warn({ err: error }, 'snapshot could not be written, trying again');
       }
       scheduleSnapshot();
     });

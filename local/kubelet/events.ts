@@ -37,7 +37,7 @@ export class PodEvents {
       count: 1,
     };
     this.#store.create(events, event).catch((error) => {
-      logger.debug({ pod: name, namespace, reason, err: error }, 'event not written');
+      logger.debug({ pod: name, namespace, reason, err: error }, 'event could not be written');
     });
   }
 }

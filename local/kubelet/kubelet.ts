@@ -112,7 +112,7 @@ export class Kubelet {
     };
     const found = findBelonging(this.#table, belonging);
     if (found.length === 0) return;
-    this.#options.logger.warn({ pids: found }, 'ending processes that an earlier run left');
+    this.#options.logger.warn({ pids: found }, 'stopping processes of an earlier run');
     const left = await killBelonging(this.#table, belonging);
     if (left.length > 0) throw new Error(`processes of an earlier run cannot be ended: pids ${left.join(', ')}`);
   }

@@ -1,7 +1,7 @@
 /**
  * The machine's process table, and the search for a container's processes in it.
  *
- * There is no cgroup, so a process belongs to a container when any of these holds: its environment has the container's
+ * Processes have no cgroup here. A process belongs to a container when any of these holds: its environment has the container's
  * marker, it is in a session that one of the container's processes leads, or its parent belongs. A process that cleared
  * its environment, began a session of its own and lost its parent between two scans is not found.
  */

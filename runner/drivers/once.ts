@@ -34,7 +34,7 @@ export interface Errand {
   variables: Record<string, string>;
 }
 
-/** Everything that a process is started with. */
+/** Program, arguments, environment and input of a process. */
 export interface Plan {
   field: string;
   file: string;

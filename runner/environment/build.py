@@ -20,17 +20,17 @@ import sysconfig
 
 STATE = os.environ["BERTH_STATE_DIR"]
 VENV = os.path.join(STATE, "venv")
-# Name of the lock that uv writes; the requirements with hashes that it installs are made of it.
+# File name of the lock that uv writes. The installed requirements with hashes are made from it.
 LOCK = os.path.join(STATE, "pylock.toml")
 MANIFEST = os.path.join(STATE, "manifest.json")
 INTERPRETER = os.path.join(VENV, "bin", "python")
 # Facts that the installing process leaves to the one that finishes.
 INSTALLED = os.path.join(os.environ["TMPDIR"], "installed.json")
 MESSAGE_BYTES = 3500
-# Limit of the installed files with the compiled ones: as much as a state may have.
+# Maximum bytes of the installed and compiled files: the limit of a state.
 MAX_BYTES = 256 * 1024 * 1024
 
-# As in core/environments/requirements.ts: whoever may create a session may give it any input.
+# Syntax of requirements, as in core/environments/requirements.ts: a user who may create a session may give it any input.
 NAME = r"[A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-z0-9])?"
 SPECIFIER = r"(===|==|~=|!=|<=|>=|<|>) ?[A-Za-z0-9.*+!_-]+"
 MARKER = r"""([A-Za-z0-9_.<>=!~() ]|"[A-Za-z0-9_.+* -]*"|'[A-Za-z0-9_.+* -]*')+"""
@@ -78,7 +78,7 @@ def install(options, request):
     check_requirements(request.get("requirements"))
     check_python(request.get("python"))
     shutil.rmtree(VENV, ignore_errors=True)
-    # uv prefers the versions of a lock that is there.
+    # uv prefers the versions of an existing lock.
     if os.path.exists(LOCK):
         os.remove(LOCK)
     version = run([uv, "--version"], "BuildFailed", missing=uv).split()[1]
@@ -88,7 +88,7 @@ def install(options, request):
     if not options.source_distributions:
         common += ["--only-binary", ":all:"]
     if options.index:
-        # Under this name uv finds the credentials: UV_INDEX_BERTH_USERNAME and UV_INDEX_BERTH_PASSWORD.
+        # The name makes uv read the credentials from UV_INDEX_BERTH_USERNAME and UV_INDEX_BERTH_PASSWORD.
         common += ["--default-index", "berth=" + options.index]
     of_venv = os.listdir(os.path.join(VENV, "bin"))
     if request.get("locked"):
@@ -117,8 +117,8 @@ def finish(uv):
     run([uv, "pip", "check", "--quiet", "--no-config", "--python", INTERPRETER], "CheckFailed")
     run([INTERPRETER, "-I", "-c", "pass"], "CheckFailed")
     say("compiling")
-    # The compiled files are valid by themselves: the times of the sources may change on their way. A file that does not compile is
-    # one for another Python, which nobody imports.
+    # Compiled files are not checked against their sources, whose times may change in transport. A file that does not compile is
+    # for another Python version and is not imported.
     subprocess.run(
         [INTERPRETER, "-I", "-m", "compileall", "-q", "-j", "0", "--invalidation-mode", "unchecked-hash", site_packages()],
         env=plain_environment(), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=False,
@@ -178,7 +178,7 @@ def trusted():
 
 
 def facts():
-    """What an interpreter must have in common with the one that the environment was built for."""
+    """Facts of this interpreter that must match the one that uses the environment."""
     return {
         "python": platform.python_version(),
         "implementation": sys.implementation.name,

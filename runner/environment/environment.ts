@@ -10,7 +10,7 @@ import { replaceDirectory } from '../state/unpack.ts';
 /** Limits of an unpacked environment. */
 const MAX_PLAIN_BYTES = 512 * 1024 * 1024;
 const MAX_ENTRIES = 2 ** 17;
-/** Limit of the question to an interpreter for what it is, milliseconds. */
+/** Time limit for reading an interpreter's facts, milliseconds. */
 const ASK_MS = 30_000;
 
 /** Facts of an interpreter that the packages of an environment depend on; `python` is its whole version. */
@@ -22,7 +22,7 @@ interface PythonFacts {
   arch: string;
 }
 
-/** The image's interpreter is not the one that the environment was built for. */
+/** Thrown if the image's interpreter does not match the one that the environment was built for. */
 export class EnvironmentMismatchError extends Error {
   readonly code = 'EnvironmentMismatch';
 }
@@ -71,7 +71,7 @@ export async function unpackEnvironment(
   chmodSync(directory, 0o555);
 }
 
-/** Difference that keeps packages that were built for one interpreter from working with another; undefined: none. */
+/** Returns the difference that keeps packages of one interpreter from working with another; undefined: none. */
 function mismatch(built: PythonFacts, found: PythonFacts): string | undefined {
   const minor = ({ python }: PythonFacts) => python.split('.').slice(0, 2).join('.');
   const compared = [
@@ -99,7 +99,7 @@ function linkInterpreter(fresh: string, { executable, python }: PythonFacts & { 
   writeFileSync(join(venv, 'pyvenv.cfg'), home);
 }
 
-/** Asks the interpreter of the PATH what it is. Throws an EnvironmentMismatchError where there is none. */
+/** Reads the facts of the interpreter on PATH. Throws an EnvironmentMismatchError if there is none. */
 function interpreterOf(path: string): Promise<PythonFacts & { executable: string }> {
   return new Promise((resolve, reject) => {
     // The program gets nothing of the runner's environment.

@@ -213,8 +213,8 @@ void signal_family(int sig) {
   struct member *seen = NULL;
   size_t seen_count = 0, seen_room = 0;
   /*
-   * Other signals are sent in one pass: a process that a program starts at SIGTERM, for example to save its work, must
-   * not get the signal.
+   * SIGSTOP and SIGKILL are sent in several passes, to reach processes that were forked meanwhile. Other signals are
+   * sent in one pass: a process that a program starts at SIGTERM, for example to save its work, must not get it.
    */
   int passes = sig == SIGSTOP || sig == SIGKILL ? MAX_PASSES : 1;
   for (int pass = 0; pass < passes; pass++) {

@@ -9,7 +9,7 @@ struct member {
   pid_t pid;
   pid_t parent;
   pid_t group;
-  char state;                /* of the main thread, as in /proc/PID/stat; with Z other threads may live */
+  char state;                /* main thread's, as in /proc/PID/stat; with Z other threads may live */
   int threads;
   unsigned long long start;  /* identifies the process together with pid, which can be reused */
   unsigned long long own;    /* CPU ticks */
@@ -28,7 +28,7 @@ _Noreturn void give_up(int error);
  */
 void wait_out(int error);
 
-/* Like realloc, but waits for memory. */
+/* Reallocates memory like realloc, but waits until there is enough. */
 void *resized(void *memory, size_t bytes);
 
 /* Reads a file and returns the length of its text; -1 when it cannot be read. Waits while no file can be opened. */

@@ -9,9 +9,9 @@ enum { RLIMITS = 6 };
 struct limits {
   rlim_t of_process[RLIMITS]; /* RLIM_INFINITY: left unchanged */
   long long memory;           /* bytes of the family; 0: no limit */
-  long long processes;        /* of the family; 0: no limit */
+  long long processes;        /* number in the family; 0: no limit */
   long long cpu_us;           /* microseconds of the family; 0: no limit */
-  int contained;              /* this PID namespace has no processes but the runner, as PID 1, and its descendants */
+  int contained;              /* true if the PID namespace has only the runner, as PID 1, and its descendants */
 };
 
 /*

@@ -6,7 +6,7 @@
 #include "limits.h"
 
 struct usage {
-  long long cpu_us;         /* of all processes that ever lived */
+  long long cpu_us;         /* sum over all processes, ended ones included */
   long long memory;         /* current bytes without pages of files; shared memory counts for each process */
   long long peak;           /* highest memory seen, or highest resident size of one process with its files */
   long long processes;      /* current number */

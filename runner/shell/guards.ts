@@ -41,7 +41,7 @@ export function factsOf(text: string, script: ParsedScript): Facts | undefined {
   let settled = true;
   const visit = (node: SyntaxNode): void => {
     if (node.type === 'Script' && node.errors?.length) settled = false;
-    // Without `shopt -s extglob` an extended glob is a syntax error for bash. An unclosed here-document gives a warning
+    // An extended glob is a syntax error for bash without `shopt -s extglob`. An unclosed here-document gives a warning
     // that shows a line of the text.
     else if (node.type === 'ExtendedGlob' || (node.type === 'HereDoc' && !node.closing)) settled = false;
     else if (node.type === 'Coproc') settled = false;
@@ -86,7 +86,7 @@ function isUnsettling(command: Command): boolean {
     case 'wait':
     case 'kill':
     case 'disown':
-      // These builtins can name a job by the words of its command.
+      // An argument of these builtins can name a job by the words of its command.
       return command.args.some(({ text }) => /^["'\\]*%(?![\d%+-])/.test(text));
     case 'declare':
     case 'typeset':

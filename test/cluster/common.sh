@@ -9,11 +9,11 @@ checkout=$(cd "$here/../.." && pwd)
 source "$here/versions.env"
 KUBERNETES_VERSION=$(awk '$1 == "k8s.io/kubernetes" { print $2 }' "$here/kubernetes/go.mod")
 
-# Everything made here is kept outside the checkout, so that a fresh clone finds it again.
+# Folder of built files, outside the checkout, so that a fresh clone finds them again.
 cache=${BERTH_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/berth}/cluster
 cluster=${CLUSTER:-berth}
-state=$cache/clusters/$cluster   # of one cluster: kubeconfig, env
-engine=$cache/engine             # of our own Docker engine: data, socket, log
+state=$cache/clusters/$cluster   # files of one cluster: kubeconfig, env
+engine=$cache/engine             # files of Berth's own Docker engine: data, socket, log
 engine_socket=unix://$engine/docker.sock
 node=$checkout/node_modules/node/bin/node
 
@@ -27,7 +27,7 @@ node_key() { { binaries_key; cd "$here" && digest_of node-image.sh ../../images/
 binaries() { printf '%s' "$cache/bin-$(binaries_key)"; }
 node_image() { printf '%s' "berth/node:$KUBERNETES_VERSION-$(node_key)"; }
 
-# wait_until SECONDS WHAT COMMAND…: looks every 100 ms.
+# wait_until SECONDS WHAT COMMAND…: polls every 100 ms.
 wait_until() {
   local tries=$(($1 * 10)) what=$2
   shift 2
@@ -37,7 +37,7 @@ wait_until() {
   done
 }
 
-# again COMMAND…: up to three times, for what a network or a busy machine spoils once.
+# again COMMAND…: runs COMMAND up to three times, because a network or a busy machine can make it fail once.
 again() {
   local tries=3
   until "$@"; do
@@ -58,7 +58,7 @@ install_packages() {
     printf '#!/bin/sh\nexit 101\n' >$policy && chmod 755 $policy
     trap 'rm -f /usr/sbin/policy-rc.d' RETURN
   fi
-  # Another apt may be at work, as on a machine that has just started.
+  # Retried, because another apt may be running, for example on a machine that has just started.
   again apt-get update -q >/dev/null
   DEBIAN_FRONTEND=noninteractive again apt-get -o DPkg::Lock::Timeout=300 install -yq --no-install-recommends "${missing[@]}" >/dev/null
 }

@@ -39,7 +39,7 @@ lacks_sys_resource() {
   ((!(16#$bounding >> 24 & 1)))
 }
 
-# What privileged nodes (their systemd and kubelet) and dockerd change on the machine beyond the engine's own folder.
+# Settings and folders of the machine that dockerd and privileged nodes (their systemd and kubelet) change, beyond the engine's own folder.
 kernel_settings=(fs.file-max fs.protected_fifos fs.protected_regular fs.protected_symlinks fs.protected_hardlinks
   kernel.panic kernel.panic_on_oops vm.overcommit_memory vm.panic_on_oom)
 runtime_folders=(/run/containerd /run/containerd/s /run/docker /run/docker/plugins /run/mount)
@@ -89,7 +89,7 @@ start() {
   wait_until 120 "dockerd (see $engine/dockerd.log)" docker version
   docker network inspect kind >/dev/null 2>&1 ||
     docker network create --driver bridge --subnet "$subnet" --opt "com.docker.network.bridge.name=$bridge" kind >/dev/null
-  # Nothing leaves the machine by way of the bridge: an address that has no rule inside the node ends here.
+  # Forwarding is off: packets to an address without a rule inside the node do not leave the machine by the bridge.
   echo 0 >"/proc/sys/net/ipv4/conf/$bridge/forwarding"
   say "started a Docker engine of our own ($(docker version -f '{{.Server.Version}}'))"
 }

@@ -59,7 +59,7 @@ export function accessContract(connect: Connect): void {
       assert.equal((await bench.api.get(one, { token })).status, 403);
     });
 
-    test('what a role allows works and nothing else', async () => {
+    test('requests that a role allows work, and no others', async () => {
       const as = { token };
       assert.equal((await bench.api.get(bench.widgets, as)).status, 200);
       const made = await bench.api.post(bench.widgets, bench.widget({ spec: { size: 1 } }), as);
@@ -103,7 +103,7 @@ export function accessContract(connect: Connect): void {
       assert.match(path.body?.message ?? path.text, /User "[^"]+" cannot get path "\/metrics"/);
     });
 
-    test('everybody who is known may discover', async () => {
+    test('every authenticated user may read discovery', async () => {
       for (const path of ['/api', '/apis', '/version', '/openapi/v3', '/apis/contract.berth.dev/v1']) {
         assert.equal((await bench.api.get(path, { token })).status, 200, path);
       }
@@ -218,7 +218,7 @@ export function accessContract(connect: Connect): void {
       assert.match(body.message, /at least one of user or group must be specified/);
     });
 
-    test('somebody can ask what they themselves may do', async () => {
+    test('a user can ask for their own rights', async () => {
       const ask = (verb: string) =>
         bench.api.post('/apis/authorization.k8s.io/v1/selfsubjectaccessreviews', { spec: widgets(verb) }, { token });
       assert.equal((await ask('get')).body.status.allowed, true);

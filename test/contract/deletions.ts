@@ -71,7 +71,7 @@ export function deletionContract(connect: Connect): void {
       assert.equal((await bench.api.get(bench.at(made))).status, 404);
     });
 
-    test('what an object owns goes after it', async () => {
+    test('dependents are deleted after their owner', async () => {
       const parent = await bench.make();
       const child = await bench.make({ spec: { size: 1 } }, { ownerReferences: [owner(parent)] });
       const name = bench.name('cm');
@@ -111,7 +111,7 @@ export function deletionContract(connect: Connect): void {
       assert.equal(body.metadata.ownerReferences, undefined);
     });
 
-    test('in the foreground the owner waits for what blocks it', async () => {
+    test('a foreground deletion waits for the dependents that block the owner', async () => {
       const parent = await bench.make();
       const blocking = owner(parent, { blockOwnerDeletion: true });
       const child = await bench.make(

@@ -68,7 +68,7 @@ export function discoveryContract(connect: Connect): void {
       assert.equal(find('widgets/scale').kind, 'Scale');
     });
 
-    test('everything is told in one document to those who ask', async () => {
+    test('clients can ask for all of discovery in one document', async () => {
       for (const path of ['/api', '/apis']) {
         const { body, headers } = await bench.api.get(path, { accept: `${aggregated},application/json` });
         assert.equal(body.kind, 'APIGroupDiscoveryList', path);

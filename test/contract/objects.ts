@@ -75,7 +75,7 @@ export function objectContract(connect: Connect): void {
       assert.match(refused.body.message, /metadata\.annotations: Too long: may not be more than 262144 bytes/);
     });
 
-    test('what is not there is 404 NotFound', async () => {
+    test('a missing object is 404 NotFound', async () => {
       const { status, body } = await bench.api.get(`${bench.widgets}/nobody`);
       assert.equal(status, 404);
       assert.deepEqual(body, {
@@ -105,7 +105,7 @@ export function objectContract(connect: Connect): void {
       assert.equal(body.message, 'namespaces "nowhere" not found');
     });
 
-    test('another namespace in the object than in the path is 400', async () => {
+    test('an object with another namespace than the path is 400', async () => {
       const widget = bench.widget({ spec: { size: 1 } }, { namespace: 'default' });
       const { status, body } = await bench.api.post(bench.widgets, widget);
       assert.equal(status, 400);
@@ -115,7 +115,7 @@ export function objectContract(connect: Connect): void {
       );
     });
 
-    test('another kind in the object than in the path is 422, another version 400', async () => {
+    test('an object with another kind than the path is 422, with another version 400', async () => {
       const kind = await bench.api.post(bench.widgets, { ...bench.widget({ spec: { size: 1 } }), kind: 'Gadget' });
       assert.equal(kind.status, 422);
       assert.match(kind.body.message, /kind: Invalid value: "Gadget": must be Widget/);

@@ -158,7 +158,7 @@ export function podContract(connect: () => Promise<PodTarget>): void {
       assert.equal((await get(name)).status.phase, 'Pending');
     });
 
-    test('what was printed before an attach is not repeated, and two attaches share one stdin', async () => {
+    test('an attach does not repeat earlier output, and two attaches share one stdin', async () => {
       const name = await make('echo before; read a; read b; echo "$a $b"');
       await phase(name, 'Running');
       await eventually(async () => (await log(name)).text === 'before\n', patient);

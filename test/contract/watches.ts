@@ -57,7 +57,7 @@ export function watchContract(connect: Connect): void {
       watch.close();
     });
 
-    test('what begins or ceases to match a selector is added or deleted', async () => {
+    test('an object that begins or ceases to match a selector is ADDED or DELETED', async () => {
       const from = await version();
       const watch = await bench.api.watch(`${bench.widgets}?watch=true&resourceVersion=${from}&labelSelector=in%3Dyes`);
       const made = await bench.make();

@@ -112,7 +112,7 @@ describe('runner Injected', () => {
     assert.equal(rest[2], '65532');
   });
 
-  test('it takes a loader of another user and no capabilities; otherwise the runner would lie open', async (t) => {
+  test('the runner is protected only with a loader of another user and without capabilities', async (t) => {
     const namespace = await makeNamespace(t, 'baseline');
     const folder = '/berth-runner';
     const node = [

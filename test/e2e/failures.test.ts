@@ -21,7 +21,7 @@ const agent = { image: pythonImage, agent: { command: pythonAgent } };
 const begun = (namespace: string, name: string) =>
   until(namespace, 'turn', name, ({ status }) => status?.podUID && status.phase !== 'Queued');
 
-describe('what breaks in the middle of a turn', () => {
+describe('failures in the middle of a turn', () => {
   test('a pod that is killed gives PodLost, and the next turn goes on from the last committed state', async (t) => {
     const namespace = await makeNamespace(t);
     await apply(session(namespace, 'py', agent), turn(namespace, 'py-1', 'py', { note: 'kept' }));

@@ -51,7 +51,7 @@ describe('the Helm chart', () => {
     }
   });
 
-  test('it renders the same bytes twice, and holds no Secret', async () => {
+  test('renders the same bytes twice, and contains no Secret', async () => {
     const render = () => helm(['template', release, chart, '--namespace', releaseNamespace]);
     const first = await render();
     assert.equal(await render(), first);
@@ -72,7 +72,7 @@ describe('the Helm chart', () => {
     }
   });
 
-  test('its programs run as the restricted standard wants it', async () => {
+  test('runs its programs as the restricted standard requires', async () => {
     // Asked like this, the API server checks the pods that are there and answers with warnings.
     const label = 'pod-security.kubernetes.io/enforce=restricted';
     const { code, stderr } = await tryKubectl(['label', 'namespace', releaseNamespace, '--dry-run=server', label]);

@@ -17,7 +17,7 @@ import {
 } from './support/cluster.ts';
 
 describe('kubectl alone', () => {
-  test('one YAML is a whole run, and kubectl wait sees its end', async (t) => {
+  test('a run is one YAML, and kubectl wait sees its end', async (t) => {
     const namespace = await makeNamespace(t);
     const agent = { command: ['sh', '-c', 'echo "hello $(cat)"'], input: 'Text', result: 'Text' };
     await apply(session(namespace, 'hello', { turns: 'One', input: 'world', agent }));
@@ -71,7 +71,7 @@ describe('kubectl alone', () => {
     for (const text of texts) assert.match(text, /^# TYPE berth_turns_total counter$/m);
   });
 
-  test('what the schema forbids is refused with the path of the field, and nothing is made', async (t) => {
+  test('an object that the schema forbids is refused with the path of the field, and nothing is created', async (t) => {
     const namespace = await makeNamespace(t);
     const { kubectl: program } = await tools();
     const wrong: [object, RegExp][] = [

@@ -46,7 +46,7 @@ describe('the class python', () => {
 });
 
 describe('an agent written in Python', () => {
-  test('its envelope is found among whatever else it prints, and the rest is kept as log', async (t) => {
+  test('prints an envelope among other text, which is kept as log', async (t) => {
     const namespace = await makeNamespace(t);
     await apply(session(namespace, 'py', agent), turn(namespace, 'py-1', 'py', { numbers: [1, 2, 39], note: 'a' }));
     const { status } = await ended(namespace, 'py-1');

@@ -92,7 +92,7 @@ describe('rights', () => {
     }
   });
 
-  test('who may view cannot create, and who may edit can', async (t) => {
+  test('a user with view cannot create, and a user with edit can', async (t) => {
     const namespace = await makeNamespace(t);
     for (const role of ['view', 'edit']) {
       await kubectl(['create', 'serviceaccount', role, '-n', namespace]);

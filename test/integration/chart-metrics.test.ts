@@ -30,8 +30,8 @@ function portsOf(objects: Any[], program: string): Record<string, number> {
   return Object.fromEntries(ports.map(({ name, containerPort }: Any) => [name, containerPort]));
 }
 
-describe('what the chart makes for Prometheus', () => {
-  test('by default it is a right that nobody has, and nothing that needs the Prometheus Operator', async () => {
+describe('objects of the chart for Prometheus', () => {
+  test('are by default a right that nobody has, and nothing that needs the Prometheus Operator', async () => {
     const objects = await render();
     const { rules } = find(objects, 'ClusterRole', 'berth-system:berth-metrics-reader');
     assert.deepEqual(rules, [{ nonResourceURLs: ['/metrics'], verbs: ['get'] }]);

@@ -29,7 +29,7 @@ if (mode !== 'cluster' && mode !== 'controller') throw new Error('--mode is "clu
 const kills = Number(values.kills);
 const deadline = performance.now() + Number(values.minutes) * 60_000;
 
-/** Between the start, or its being ready, and the kill. */
+/** Times between the start, or readiness, and the kill. */
 const MIN_MS = 200;
 const MAX_MS = 4_000;
 const STEP_MS = 60;
@@ -134,7 +134,7 @@ try {
     if (mode === 'controller') continue;
     await running.ended;
     running = local.start('up');
-    // Some starts are killed too.
+    // A fifth of the starts is killed too.
     while (killed < kills && random.uniform() < 0.2) {
       await pause(between(0, 1_500));
       kill();

@@ -15,7 +15,7 @@ export async function machineIndex(): Promise<string | undefined> {
   return /^(?:global|:env:)\.index-url='(.*)'$/m.exec(stdout)?.[1];
 }
 
-/** Why the packages of these requirements cannot be had from this machine's index; false where they can. */
+/** Reason to skip a test: this machine's index does not have the packages of these requirements; false if it has. */
 export async function unreachable(requirements: string): Promise<string | false> {
   const folder = mkdtempSync(join(tmpdir(), 'berth-wheels-'));
   const args = ['pip', 'compile', '--quiet', '--no-cache', '--no-config', '--only-binary', ':all:'];

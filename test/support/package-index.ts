@@ -27,7 +27,7 @@ export class PackageIndex {
   readonly asked: string[] = [];
   /** `Authorization` headers that came. */
   readonly authorizations: string[] = [];
-  /** What every request is answered instead; `hang` never answers. */
+  /** Answer to every request in place of the real one; `hang` never answers. */
   instead: { status: number; text?: string } | 'hang' | undefined;
   /** A digest that the pages tell instead of the true one. */
   liesAbout: string | undefined;
@@ -121,7 +121,7 @@ export class PackageIndex {
         .end(`<!DOCTYPE html><html><body>${links.join('\n')}</body></html>`);
     } else {
       const data = files.get(file ?? '');
-      // As public indexes do: a file never changes.
+      // Files never change, as on public indexes.
       const headers = { 'content-type': 'application/octet-stream', 'cache-control': 'max-age=3600, immutable' };
       response.writeHead(data ? 200 : 404, headers).end(data);
     }

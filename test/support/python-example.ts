@@ -8,7 +8,7 @@ export const PYTHON_EXAMPLE = join(import.meta.dirname, '..', '..', 'examples', 
 /** A `berth` command of the example's README. */
 export interface ExampleCommand {
   args: string[];
-  /** What it prints on stdout, as the README shows it. */
+  /** Output on stdout, as the README shows it. */
   stdout: string;
 }
 

@@ -24,7 +24,7 @@ app.kubernetes.io/component: {{ .component }}
 {{- if .image.digest }}@{{ .image.digest }}{{ else }}:{{ .root.Values.image.tag | default .root.Chart.AppVersion }}{{ end }}
 {{- end }}
 
-{{- /* What both programs' pods have in common: (dict "root" $ "values" .Values.controller) */ -}}
+{{- /* Pod settings that the controller and the API share: (dict "root" $ "values" .Values.controller) */ -}}
 {{- define "berth.podSettings" -}}
 {{- with .root.Values.image.pullSecrets }}
 imagePullSecrets:
@@ -62,18 +62,18 @@ capabilities:
   drop: [ALL]
 {{- end }}
 
-{{- /* What the controller may do with what belongs to sessions, in the cluster or in one namespace. */ -}}
+{{- /* Rights of the controller on sessions and on objects that belong to them, in the cluster or in one namespace. */ -}}
 {{- define "berth.controllerRules" -}}
 - apiGroups: [berth.dev]
   resources: [sessions]
-  # Creates those that build environments, and deletes what is past ttlAfterFinished or ttlAfterSuspended.
+  # Creates sessions that build environments, and deletes sessions after ttlAfterFinished or ttlAfterSuspended.
   verbs: [get, list, watch, create, delete]
 - apiGroups: [berth.dev]
   resources: [environments]
   verbs: [get, list, watch]
 - apiGroups: [berth.dev]
   resources: [turns]
-  # Deletes what is beyond a session's history.
+  # Deletes turns that exceed a session's history.
   verbs: [get, list, watch, create, patch, delete]
 - apiGroups: [berth.dev]
   resources: [approvals]
@@ -99,7 +99,7 @@ capabilities:
 - apiGroups: [""]
   resources: [persistentvolumeclaims]
   verbs: [get, create]
-# One for the pods of each class in each namespace.
+# NetworkPolicies: one for the pods of each class in each namespace.
 - apiGroups: [networking.k8s.io]
   resources: [networkpolicies]
   verbs: [get, list, watch, create, update, delete]
@@ -115,7 +115,7 @@ capabilities:
 {{- define "berth.apiRules" -}}
 - apiGroups: [berth.dev]
   resources: [sessions]
-  # Watches one while its logs or events are followed.
+  # Watches a pod while a client follows its log or events.
   verbs: [get, list, watch, create, patch, delete]
 - apiGroups: [berth.dev]
   resources: [turns]
@@ -130,7 +130,7 @@ capabilities:
 - apiGroups: [""]
   resources: [events]
   verbs: [get, create]
-# What agents tell while they work stands in the log of their pod.
+# Reads events of agents, which are lines of the pod's log.
 - apiGroups: [""]
   resources: [pods/log]
   verbs: [get]

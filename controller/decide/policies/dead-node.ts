@@ -17,7 +17,7 @@ export const deadNode: Policy = (draft) => {
   return undefined;
 };
 
-/** Reports a pod that its node, perhaps healthy, is slow to end; administrators have to look into it. */
+/** Reports a pod that its node, perhaps healthy, is slow to end; administrators have to check it. */
 function reportStuck(draft: Draft, { metadata, spec }: StoredPod): void {
   const { now, installation } = draft.world;
   if (!metadata.deletionTimestamp) return;

@@ -149,8 +149,8 @@ export const dispatch: Policy = (draft) => {
 };
 
 /**
- * Ends a turn whose input has changed: a runner that has the turn goes on with the former input, which cannot be sent
- * again.
+ * Ends a turn whose input has changed. A runner that already has the turn continues with the former input, which cannot be
+ * sent again.
  */
 function endChanged(draft: Draft, turn: CachedTurn): undefined {
   const message = 'spec.input is not what the turn was begun with, and that is not known any more; create a new Turn.';

@@ -150,7 +150,7 @@ export const slowStart: Policy = (draft) => {
   const message = `The pod did not take turns${within}: ${problem?.message ?? silent}`;
   draft.problems.Pod = { reason, message };
   const unseen = problem === undefined ? mayRunUnseen(draft, pod) : undefined;
-  // Whether that turn ran is told once the pod is gone.
+  // The outcome of a turn that may have run unseen is written once the pod is gone.
   failLive(draft, reason, message, unseen);
   draft.actions.push({ do: 'CloseLink' }, { do: 'DeletePod', pod, why: 'it did not start' });
   return 'Stop';

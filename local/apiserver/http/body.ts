@@ -57,7 +57,7 @@ export const parsePatch = async (bytes: Buffer, type: string, numbers: Numbers =
   type === applyType ? parseYaml(bytes, numbers) : parseJson(bytes.toString('utf8'), numbers);
 
 function parseJson(text: string, numbers: Numbers): unknown {
-  // This key would give access to other objects' prototypes once it is merged.
+  // A merge of the key `__proto__` would give access to prototypes of other objects.
   if (text.includes('"__proto__"')) throw badRequest('the key "__proto__" is not accepted');
   try {
     const value: unknown = numbers === 'Exact' ? parseAsApiServer(text) : JSON.parse(text);

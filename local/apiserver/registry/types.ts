@@ -57,7 +57,7 @@ export interface ResourceType {
   /** Rule for names; default: DNS subdomains. */
   nameRule?: 'subdomain' | 'label' | 'path';
   prepareCreate?(object: ApiObject, context: WriteContext): void;
-  /** Like `prepareUpdate`, for a write to the status subresource. */
+  /** Prepares a write to the status subresource. */
   prepareStatus?(object: ApiObject): void;
   prepareUpdate?(object: ApiObject, old: ApiObject, context: WriteContext): void;
   /** Refuses an object that does not fit the rest of the cluster; `lookup` finds objects in the same namespace. */

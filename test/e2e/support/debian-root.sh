@@ -14,5 +14,5 @@ for archive in *.deb; do
 done
 rm -rf "$root"/usr/share/{doc,man,info,lintian,locale} "$root"/var/{run,lock} "$root"/dev
 ln -sf bash "$root/usr/bin/sh"
-# Of root alone, as in Debian's own image.
+# /root belongs to root alone, as in Debian's own image.
 mkdir -p "$root/root"

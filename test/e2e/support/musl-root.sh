@@ -23,6 +23,6 @@ loader=$(cd lib && echo ld-musl-*.so.1)
 libraries=$(echo usr/lib/*-linux-musl)
 mkdir -p "$root/lib"
 cp -L "lib/$loader" "$root/lib/$loader"
-ln -s "$root/lib/$loader" libc.so   # that name means the loader itself
+ln -s "$root/lib/$loader" libc.so   # libc.so is the loader itself
 gcc -O2 -no-pie -nostdinc -nostdlib -isystem usr/include/*-linux-musl -Wl,-dynamic-linker,"/lib/$loader" -o "$root/agent" \
   "$libraries"/crt1.o "$libraries"/crti.o agent.c -L. -l:libc.so "$libraries"/crtn.o

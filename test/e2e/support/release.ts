@@ -22,7 +22,7 @@ export async function install(values: Record<string, unknown> = {}): Promise<voi
     const deployment = `deployment/${release}-${component}`;
     await kubectl(['rollout', 'status', deployment, '-n', releaseNamespace, '--timeout=300s']);
   }
-  // Both waits are over when the new pods are ready; the old ones may still answer.
+  // The waits above end when the new pods are ready. The old pods may still answer.
   await eventually(
     async () => {
       const { items } = await get(['pods', '-n', releaseNamespace]);

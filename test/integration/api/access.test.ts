@@ -57,13 +57,13 @@ describe('access to the API', () => {
     assert.equal(answer.status, 403);
   });
 
-  test('what a caller without rights sends is not even read', async () => {
+  test('the body of a caller without rights is not read', async () => {
     const { token } = await api.user([]);
     const answer = await api.call('POST', SESSIONS, { token, body: 'no JSON' });
     assert.equal(answer.status, 403);
   });
 
-  test('who asked is stamped on the object, and nobody can say another', async () => {
+  test('the object names its requester, and a caller cannot name another', async () => {
     const made = await api.call('POST', SESSIONS, { token: all.token, body: { metadata: { name: 'stamped' } } });
     assert.equal(made.status, 201, made.text);
     const stored = await api.cluster.client.get(sessions, { namespace: 'default', name: 'stamped' });

@@ -60,7 +60,7 @@ const linesOf = (text: string) =>
 /** Lines of a turn with one event, sorted: an agent's output and its events arrive on separate paths. */
 const toldBy = (turn: string) => [`[berth event] ${turn}`, `begin ${turn}`];
 
-describe('what a session tells while it works', () => {
+describe('output and events of a session while it works', () => {
   const scratch = mkdtempSync(join(tmpdir(), 'berth-live-'));
   /** Agent that sends as many events as its input says, a moment apart, and ends when told to. */
   const tells = pythonAgent(`
@@ -245,7 +245,7 @@ answer(None)
     await end('waits-1');
   });
 
-  test('needs the right to read the session and its turns', async () => {
+  test('need the right to read the session and its turns', async () => {
     await api.cluster.create('seen', { agent: tells });
     const stranger = await api.user([{ verbs: ['get'], resources: ['sessions'] }]);
     for (const page of ['events', 'logs', 'logs?follow']) {

@@ -96,7 +96,7 @@ describe('sessions and turns over HTTP', () => {
     assert.equal((await call('GET', `${SESSIONS}/other/turns/t1`)).status, 404);
     assert.equal((await call('POST', `${SESSIONS}/other/turns/t1/cancel`)).status, 404);
     assert.deepEqual((await call('GET', `${SESSIONS}/other/turns`)).body.items, []);
-    // Left by an earlier session of the name.
+    // A turn of an earlier session with the same name.
     const elder = await create('elder');
     const kind = { apiVersion: 'berth.dev/v1alpha1', kind: 'Session' };
     const ownerReferences = [{ ...kind, name: 'elder', uid: elder.metadata.uid }];
@@ -112,7 +112,7 @@ describe('sessions and turns over HTTP', () => {
     assert.equal(items[0].spec.input, undefined);
   });
 
-  test('how often a turn may be begun is said once, and within bounds', async () => {
+  test('the maximum number of attempts is set once, and within bounds', async () => {
     await create('tries');
     const spec = { input: 1, retry: { maxAttempts: 3 } };
     const made = await call('POST', `${SESSIONS}/tries/turns`, { body: { metadata: { name: 'tries-1' }, spec } });
@@ -204,7 +204,7 @@ describe('sessions and turns over HTTP', () => {
       assert.equal(reordered.status, 200);
     });
 
-    test('another body with the same key is refused, with or without a name', async () => {
+    test('a second body with the same key is refused, with or without a name', async () => {
       const key = { 'idempotency-key': 'other-key' };
       await call('POST', SESSIONS, { body: { metadata: { name: 'named' } }, headers: key });
       for (const body of [{ spec: { turns: 'One' } }, { metadata: { name: 'renamed' } }]) {
@@ -217,7 +217,7 @@ describe('sessions and turns over HTTP', () => {
       assert.equal((await call('GET', `${SESSIONS}/renamed`)).status, 404);
     });
 
-    test('another user’s key is another key', async () => {
+    test('keys of different users are different keys', async () => {
       const other = await api.user(EVERYTHING);
       const key = { 'idempotency-key': 'shared' };
       const mine = await call('POST', SESSIONS, { body: {}, headers: key });
@@ -261,7 +261,7 @@ describe('sessions and turns over HTTP', () => {
       assert.equal(runs[0]?.body.session.metadata.uid, runs[1]?.body.session.metadata.uid);
     });
 
-    test('one that is no key is refused', async () => {
+    test('an invalid key is refused', async () => {
       const answer = await call('POST', SESSIONS, { body: {}, headers: { 'idempotency-key': 'with space' } });
       assert.equal(answer.status, 400);
       assert.equal(answer.problem.errors?.[0]?.field, 'Idempotency-Key');
@@ -505,7 +505,7 @@ describe('sessions and turns over HTTP', () => {
       });
     }
 
-    test('what the class does not let a session set, with its field and what to do', async () => {
+    test('a setting that the class does not allow, with its field and what to do', async () => {
       const spec = { overrides: [], secrets: [], runner: 'Embedded' as const };
       await api.cluster.client.create(sessionclasses, { metadata: { name: 'narrow' }, spec });
       for (const [path, input] of [
@@ -556,7 +556,7 @@ describe('sessions and turns over HTTP', () => {
       assert.equal((await call('GET', `${SESSIONS}?labelSelector=a%3Db,!c&limit=1`)).status, 200);
     });
 
-    test('who is refused before the end of a body loses the connection', async () => {
+    test('a caller refused before the end of the body loses the connection', async () => {
       const socket = connect(Number(new URL(api.url).port), '127.0.0.1');
       const closed = new Promise((resolve) => socket.once('close', resolve));
       const lines = [
@@ -572,7 +572,7 @@ describe('sessions and turns over HTTP', () => {
       await closed;
     });
 
-    test('nothing of what was refused is left', async () => {
+    test('refused requests leave nothing behind', async () => {
       const { items } = await api.cluster.client.list(sessions, { namespace: 'default' });
       const colours = items.filter(({ spec }) => 'colour' in spec || ['gold', 'narrow'].includes(spec.class));
       assert.deepEqual(colours, []);

@@ -163,7 +163,7 @@ test('a configuration that cannot be used is refused with every problem named', 
   assert.match(err, /BERTH_LOG_LEVEL: "loud"/);
 });
 
-test('that no cluster is configured is said in a line', async () => {
+test('a missing cluster configuration is reported in one line', async () => {
   const err = await refusal({ HOME: '/nonexistent' });
   assert.match(err, /^berth-api: no cluster is configured: KUBECONFIG is not set, [^\n]*\n$/);
 });

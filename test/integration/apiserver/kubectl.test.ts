@@ -120,7 +120,7 @@ describe('kubectl works with the embedded API server', () => {
     assert.equal(await ok(['get', 'wd', 'serverside', '-o', 'jsonpath={.spec.size}']), '1');
   });
 
-  test('what was applied from the client is taken over by an apply on the server', async () => {
+  test('a server-side apply takes over the fields of a client-side apply', async () => {
     const path = await file('m.yaml', yaml('moved', '{size: 1, label: abc}'));
     await ok(['apply', '-f', path]);
     await file('m.yaml', yaml('moved', '{size: 2}'));

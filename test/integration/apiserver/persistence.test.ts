@@ -7,7 +7,7 @@ import { testServer } from '../../support/api-server.ts';
 import { eventually } from '../../support/eventually.ts';
 import { folder, start, widget, widgets, withWidgets } from './widgets.ts';
 
-describe('what is kept between starts', () => {
+describe('data kept between starts', () => {
   test('objects, versions, definitions, tokens and the certificate survive a restart', async () => {
     const dataDir = await folder();
     const first = await withWidgets({ dataDir });

@@ -100,7 +100,7 @@ describe('an agent whose process waits for the decision', () => {
     assert.equal(turn.status?.phase, 'Succeeded', JSON.stringify(turn.status));
   });
 
-  test('its process is stopped when nobody decides in time', async () => {
+  test('is stopped when nobody decides in time', async () => {
     await cluster.createClass('hasty', { overrides: ['agent.command'], timeouts: { approval: '2s' } });
     await cluster.create('timed', { class: 'hasty', agent: ASKS_ALIVE });
     await cluster.turn('timed', 'timed-1', { questions: ['One?'] });

@@ -82,7 +82,7 @@ describe('people who decide', () => {
     assert.equal(late.problem.code, 'RequestNotPending');
   });
 
-  test('who may run cannot approve, and who may approve cannot run, over HTTP and with kubectl alike', async () => {
+  test('users who may run cannot approve, and users who may approve cannot run, over HTTP and with kubectl alike', async () => {
     await api.cluster.create('rights', { agent: ASKS });
     await api.cluster.turn('rights', 'rights-1', { questions: ['May I?'] });
     const waiting = await asked(api.cluster, 'rights-1');

@@ -240,7 +240,7 @@ describe('a session', () => {
   });
 });
 
-describe('what cannot work is refused with 2 and leaves nothing behind:', () => {
+describe('a wrong command line ends with 2 and leaves nothing behind:', () => {
   const cases: [what: string, args: string[], message: RegExp][] = [
     ['an unknown flag', ['run', '--nope', '--', 'true'], /unknown option '--nope'[\s\S]*berth run --help/],
     ['an unknown kind of result', ['run', '--result', 'xml', '--', 'true'], /envelope, json, text/],

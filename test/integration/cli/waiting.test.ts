@@ -51,7 +51,7 @@ describe('waiting for a turn', () => {
   const say = (name: string, status: Session['status']) =>
     server.store.patch(sessions, { namespace: NAMESPACE, name }, { status }, { subresource: 'status' });
 
-  /** Once the command has its answers: a Ctrl-C before that takes the session back. */
+  /** Waits until the command has its answers: a Ctrl-C before that deletes the session. */
   const waits = (name: string, child: ChildProcess) => {
     let told = '';
     child.stderr?.on('data', (chunk) => {
@@ -106,7 +106,7 @@ describe('waiting for a turn', () => {
       spec: spec as SessionClass['spec'],
     });
 
-  test('what the class does not allow is refused at once, by its flag and its field, and nothing is created', async () => {
+  test('a setting that the class does not allow is refused at once, by its flag and its field, and nothing is created', async () => {
     await createClass('narrow', {
       agent: { command: ['true'] },
       overrides: ['timeouts'],
@@ -311,7 +311,7 @@ describe('without a cluster', () => {
     assert.equal(code, 3);
     assert.match(stderr, /does not answer.*ECONNREFUSED/s);
   });
-  test('what is wrong with the input is told all the same', async () => {
+  test('errors of the input are reported all the same', async () => {
     assert.equal((await caller.berth(['run', '--input', '{', '--', 'true'])).code, 2);
   });
 });

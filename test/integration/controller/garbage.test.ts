@@ -188,7 +188,7 @@ describe('garbage collection', () => {
     assert.deepEqual(await seqs(owner), [9]);
   });
 
-  test('what a commit in flight has stored stays, at whatever moment of the commit the sweep comes', async () => {
+  test('objects that an unfinished commit has stored stay, at whatever moment of the commit the sweep comes', async () => {
     const owner = await session('commit');
     const before = await put(owner, 'State', 5);
     await status(owner, { incarnation: 1, ...counted(1), state: state(before, 5) });
@@ -234,7 +234,7 @@ describe('garbage collection', () => {
     assert.deepEqual(await seqs(owner), [5, 30]);
   });
 
-  test('nothing of a session that another has replaced by name is touched', async () => {
+  test('objects of a session that was replaced by another of the same name are not touched', async () => {
     const first = await session('replaced', { history: { turns: 1 } });
     await put(first, 'Log', 3);
     await turn(first, 'replaced-1', ended(1));
@@ -255,7 +255,7 @@ describe('garbage collection', () => {
     assert.deepEqual(await seqs(first), [3]);
   });
 
-  test('what is stored of a session that is gone goes when it is an hour old', async () => {
+  test('stored objects of a deleted session are deleted when they are an hour old', async () => {
     const owner = await session('gone');
     await put(owner, 'State', 1);
     const stays = await session('stays');
@@ -456,7 +456,7 @@ describe('the cache of turns', () => {
       await berth.admin.replace(sessions, { ...owner, status: { lastTurn } }, { subresource: 'status' });
       await eventually(() => cached(caches).length === 2);
       assert.deepEqual(cached(caches), ['cancelled', 'running']);
-      // An event of a turn that was let go of does not bring it back.
+      // A later event of a turn that left the cache does not bring it back.
       await berth.admin.patch(turns, { namespace, name: 'first' }, { metadata: { labels: { seen: 'late' } } });
       await berth.admin.create(turns, {
         metadata: { name: 'next', namespace },

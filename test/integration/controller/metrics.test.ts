@@ -67,7 +67,7 @@ describe('the metrics of a controller', () => {
     assert.ok(Math.abs(sum(await read('berth_turn_queue_seconds_sum')) - waited) < 0.01);
   });
 
-  test('what there is stands in gauges, by phase and by class', async () => {
+  test('gauges count objects by phase and by class', async () => {
     await cluster.createClass('small', {
       image: 'berth.local/runner',
       limits: { maxRunning: 1 },
@@ -112,7 +112,7 @@ describe('the metrics of a controller', () => {
     assert.doesNotMatch(await metricsOf(controller), /secret-|no-such-class/);
   });
 
-  test('one that does not lead says so, and nothing of what there is', async () => {
+  test('a controller that does not lead says so, and counts no objects', async () => {
     const second = cluster.startController();
     const text = await eventually(() => metricsOf(second), { what: 'the second answers' });
     assert.deepEqual(samplesOf(text, 'berth_leader'), { '': 0 });

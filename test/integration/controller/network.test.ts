@@ -12,7 +12,7 @@ import { installed } from '../../support/installed.ts';
 const ECHO = pythonAgent(`answer({name: value for name, value in os.environ.items() if 'proxy' in name.lower()})`);
 const overrides = ['agent.command'] as const;
 
-describe('what session pods may reach', () => {
+describe('the network policy of a class', () => {
   let cluster: Installation;
   /** Name → resource version with which it was made; every version of the server is of one order. */
   const made = new Map<string, number>();
@@ -64,7 +64,7 @@ describe('what session pods may reach', () => {
     return cluster.ended(name);
   };
 
-  test('is said before the first pod of a class is there, and once for all pods of it', async () => {
+  test('is created before the first pod of the class, and once for all its pods', async () => {
     await classOf('closed');
     assert.equal((await run('closed-1', 'closed')).status?.phase, 'Succeeded');
     assert.equal((await run('closed-2', 'closed')).status?.phase, 'Succeeded');
@@ -86,7 +86,7 @@ describe('what session pods may reach', () => {
     assert.equal(Number(policy.metadata.resourceVersion), before, 'it was written once');
   });
 
-  test('is not given to a pod when it cannot be said', async () => {
+  test('is required: no pod is created while the policy cannot be written', async () => {
     await classOf('refused');
     const match = (request: { method: string; resource?: string }) =>
       request.method === 'POST' && request.resource === 'networkpolicies';
@@ -144,7 +144,7 @@ describe('what session pods may reach', () => {
     assert.notEqual((await policyOf('passing')).metadata.uid, metadata.uid);
   });
 
-  test('by a proxy is in the agent’s environment', async () => {
+  test('allows a proxy, which the agent’s environment names', async () => {
     await classOf('proxied', {
       mode: 'AllowList',
       dns: false,
@@ -170,7 +170,7 @@ describe('what session pods may reach', () => {
   });
 });
 
-describe('what a class says of its pods', () => {
+describe('a class with pod settings', () => {
   const cluster = installed(ONE_LEADER, { controller: true });
 
   test('is refused with its field where it contradicts itself', async () => {
@@ -214,7 +214,7 @@ describe('what a class says of its pods', () => {
     } as never);
   });
 
-  test('of its network holds at once when it is edited, also for pods that run', async () => {
+  test('applies an edit of its network at once, also to running pods', async () => {
     const sandbox = (mode: string) => ({ sandbox: { network: { mode } } });
     await cluster.createClass('edited', { overrides: [...overrides], ...sandbox('Open') } as never);
     await cluster.create('edited', { class: 'edited', agent: ECHO, input: null });
@@ -228,7 +228,7 @@ describe('what a class says of its pods', () => {
     assert.equal(same?.metadata.uid, pod?.metadata.uid);
   });
 
-  test('is on the pod, and the default of its network is none', async () => {
+  test('has its settings on the pod, and the default of its network is none', async () => {
     const podMetadata = { labels: { team: 'a' }, annotations: { 'example.com/cost': 'b' } };
     const affinity = { podAntiAffinity: { preferredDuringSchedulingIgnoredDuringExecution: [] } };
     const tolerations = [{ key: 'agents', operator: 'Exists' as const }];
@@ -271,7 +271,7 @@ describe('what a class says of its pods', () => {
     }
   });
 
-  test('keeps it to some namespaces: sessions elsewhere say so, and start when their namespace is labelled', async () => {
+  test('is limited to some namespaces: sessions elsewhere say so, and start when their namespace is labelled', async () => {
     await cluster.createClass('chosen', {
       overrides: [...overrides],
       namespaceSelector: { matchLabels: { agents: 'yes' } },

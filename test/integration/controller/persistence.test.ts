@@ -21,7 +21,7 @@ interface Answer {
   restored?: { workspaceReset: boolean; note: string };
 }
 
-describe('what a session keeps', () => {
+describe('data that a session keeps', () => {
   const cluster = installed(ONE_LEADER, { controller: true });
 
   const answer = async (turn: string) => {

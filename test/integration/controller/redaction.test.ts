@@ -45,7 +45,7 @@ describe('redaction on the embedded cluster', () => {
     for (const text of [told.message, condition?.message ?? '']) assert.doesNotMatch(text, /root|1234/);
   });
 
-  test('what is hidden in a turn is counted over its events, questions and outputs, and over the processes that serve it', async () => {
+  test('redactions of a turn are counted over its events, questions and outputs, and over the processes that serve it', async () => {
     const script = `
 berth-agent event "{\\"said\\": \\"$TOKEN, $TOKEN\\"}"
 if [ -z "$BERTH_APPROVAL" ]; then echo '{"status":"approval","prompt":"May '$TOKEN' pass?"}' | sed "s|'||g" > $BERTH_RESULT_FILE

@@ -13,7 +13,7 @@ open(state + '/size', 'w').write('s' * size + request['turn']['name'])
 answer('o' * size)
 `);
 
-describe('how long things are kept', () => {
+describe('retention of sessions and turns', () => {
   const cluster = installed({ BERTH_GARBAGE_INTERVAL: '200ms' });
   let controller: ControllerProcess;
   beforeAll(() => {

@@ -116,7 +116,7 @@ answer({'digest': hashlib.sha256(open(path, 'rb').read()).hexdigest(), 'text': '
   });
 });
 
-describe('what goes wrong', () => {
+describe('errors of sessions and turns', () => {
   const cluster = installed(ONE_LEADER, { controller: true });
   const SLOW = pythonAgent(`
 if request['input'] == 'slow':
@@ -200,7 +200,7 @@ answer(sorted(os.listdir(state)))
       /spec\.agent\.command/,
     ],
   ];
-  test('what cannot work fails with the field or file and what is wrong', async () => {
+  test('settings that cannot work fail with the field or file and the error', async () => {
     await cluster.createClass('strict', { overrides: [] });
     for (const [what, spec, code, message] of broken) {
       const name = `broken-${code.toLowerCase()}`;

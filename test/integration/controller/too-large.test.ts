@@ -21,7 +21,7 @@ async function largest<R>(from: number, make: (size: number) => Promise<R>): Pro
   }
 }
 
-describe('what is as large as etcd takes', () => {
+describe('an object at the size limit of etcd', () => {
   const cluster = installed({ ...ONE_LEADER, BERTH_MAX_RUNNING: '1' }, { controller: true });
 
   const told = (name: string, reason: string) =>

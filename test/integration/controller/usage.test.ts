@@ -20,7 +20,7 @@ describe('a turn that runs', () => {
 
   test('shows when it was started, its CPU time, its memory and its processes, and what it comes to is its result’s', async () => {
     const go = join(directory, 'go');
-    // Some CPU time, and memory that it keeps, then it waits.
+    // The script uses CPU time, keeps memory, and then waits.
     const script = `x=$(head -c 20000000 /dev/zero | tr '\\0' a); until [ -e ${go} ]; do sleep 0.2; done; echo \${#x}`;
     const agent = { command: ['/bin/bash', '-c'], args: [script], result: 'Text' };
     await cluster.create('busy', { class: 'open', agent, input: null } as never);

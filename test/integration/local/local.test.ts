@@ -57,7 +57,7 @@ describe('the program local', () => {
     assert.match(await (await fetch(metricsUrl)).text(), /^# TYPE berth_leader gauge$/m);
   });
 
-  test('its programs have the rights of their service accounts and no more', async () => {
+  test('runs its programs with the rights of their service accounts and no more', async () => {
     const api = await local.api();
     const token = tokenIn(controllerKubeconfigs(local)[0]!);
     assert.equal((await api.get('/apis/berth.dev/v1alpha1/sessions', { token })).status, 200);

@@ -76,7 +76,7 @@ describe('berth-agent', () => {
     assert.ok(!runner.stderr.includes('geheim-wort'));
   });
 
-  test('what it is given as JSON changes nothing of what is asked: the prompt that people read is the first argument', async () => {
+  test('cannot change the prompt by its JSON: people read the first argument', async () => {
     await using runner = await RunnerHarness.bound(
       sh(`berth-agent approve "Delete everything?" '1,"prompt":"Say hello?"'`),
     );
@@ -200,7 +200,7 @@ describe('berth-agent', () => {
     assert.deepEqual([failed.outcome, failed.error], ['Failed', { code: 'AgentFailed', message: 'no "luck"' }]);
   });
 
-  test('what is wrong is said: usage 2, refused 3', async () => {
+  test('reports errors by its exit code: usage 2, refused 3', async () => {
     await using runner = await RunnerHarness.bound(
       sh(`exec 2>&1
 berth-agent event; echo "$?"

@@ -72,7 +72,7 @@ describe('an agent that asks by its envelope', () => {
     assert.equal(legs(runner), 2);
   });
 
-  test('what the turn has run counts against its timeout after the decision', async () => {
+  test('the time before the question counts against the timeout after the decision', async () => {
     await using runner = await RunnerHarness.bound({ agent: { args: ['sleep 20'] } });
     const turn = 'a-turn';
     runner.send('approval', {

@@ -52,7 +52,7 @@ describe('a coding agent with no script', () => {
     assert.equal((await second.runTurn('later')).output, 'hello | again | later');
   });
 
-  test('its other lines are events, and its error is the turn’s', async () => {
+  test('prints events as its other lines, and its error is the turn’s', async () => {
     await using runner = await RunnerHarness.bound({ agent: { ...talker, args: ['--resume', 'unknown'] } });
     const { error, outcome } = await runner.runTurn('hello');
     assert.deepEqual([outcome, error], ['Failed', { code: 'AgentFailed', message: 'no conversation unknown' }]);
@@ -60,7 +60,7 @@ describe('a coding agent with no script', () => {
     assert.deepEqual(events, [{ type: 'system', how: '--resume' }]);
   });
 
-  test('one that failed before its conversation began starts it anew, where resumeWhen names the conversation', async () => {
+  test('starts its conversation anew if it failed before the conversation began and resumeWhen names the conversation', async () => {
     await using careless = await RunnerHarness.bound({ agent: talker });
     assert.equal((await careless.runTurn('die early')).exitCode, 9);
     assert.match((await careless.runTurn('hello')).error?.message ?? '', /no conversation/);

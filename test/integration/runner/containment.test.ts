@@ -12,7 +12,7 @@ import { longEnough } from './long-enough.ts';
 
 /** A daemon as they are made: a session of its own, its parent gone. */
 const DAEMON = '(setsid setsid sleep 300 >/dev/null 2>&1 &)';
-/** Once it is one: the keeper's child. */
+/** Waits until the daemon is detached, a child of the keeper. */
 const DETACHED = 'until ps -eo ppid=,args= | grep -Eq "^ *$PPID sleep 300$"; do :; done';
 const keepersOf = (pid: number) => readFileSync(`/proc/${pid}/task/${pid}/children`, 'utf8').match(/\d+/g) ?? [];
 const TEXT = { result: 'Text' as const };

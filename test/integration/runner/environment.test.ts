@@ -298,7 +298,7 @@ describe('a Python environment', () => {
       assert.throws(() => statSync(target()));
     });
 
-    test('where the image has another Python, or none', async () => {
+    test('in an image with another Python, or none', async () => {
       const other = await archive([], { python: '3.1.0', libc: 'musl' });
       await assert.rejects(
         unpackEnvironment(target(), other, PATH),

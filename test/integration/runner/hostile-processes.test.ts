@@ -173,7 +173,7 @@ describe('processes that want to stay', skipIf(noContainer), () => {
     assert.ok(result.leftRunning.length === 40, `${result.leftRunning.length}`);
   });
 
-  test('whatever detaches, forks twice, closes everything or clears its environment is gone when the session ends', async () => {
+  test('a process that detaches, forks twice, closes everything or clears its environment is gone when the session ends', async () => {
     await using other = await ContainedRunner.bound({ image, agent });
     const daemons = [
       'sleep 300 &',

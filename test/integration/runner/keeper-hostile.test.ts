@@ -214,7 +214,7 @@ describe('a process whose main thread has ended', () => {
   });
 });
 
-test('what an agent starts at SIGTERM to save its work is left alone', async () => {
+test('a process that an agent starts at SIGTERM to save its work is not stopped', async () => {
   // Each time it is told it starts a process, and says whether that one was told as well.
   const script = `$| = 1; $SIG{TERM} = sub { $told = 1 }; print "up\\n";
     while (1) {

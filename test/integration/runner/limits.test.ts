@@ -214,7 +214,7 @@ describe('processes are counted', () => {
     await eventually(() => runner.processes().length === 0, { what: 'the end of all' });
   });
 
-  test('those that earlier turns left count too, and the largest family ends', async () => {
+  test('processes that earlier turns left count too, and the largest family ends', async () => {
     const script = `[ "$BERTH_TURN" = turn-1 ] && { ${many(4)} exit 0; }; ${many(7)} wait`;
     await using runner = await limited({ processes: 10 }, script);
     assert.equal((await runner.runTurn()).outcome, 'Succeeded');
@@ -225,7 +225,7 @@ describe('processes are counted', () => {
     assert.deepEqual(left(), earlier, 'the earlier turn’s go on, the others have ended');
   });
 
-  test('those of a turn that ended at a limit of its own count as well', async () => {
+  test('processes of a turn that ended at a limit of its own count as well', async () => {
     const large = 'exec head -c 200000 /dev/zero > $TMPDIR/large';
     const script = `[ "$BERTH_TURN" = turn-1 ] && { ${many(4)} ${large}; }; ${many(7)} wait`;
     await using runner = await limited({ processes: 10, fileSizeBytes: 100_000 }, script);
@@ -316,7 +316,7 @@ describe('other drivers', () => {
   });
 });
 
-describe('what a turn used', () => {
+describe('usage of a turn', () => {
   test('is in its result: time, CPU time, memory, processes', async () => {
     const burn = 'for ((i = 0; i < 100000; i++)); do :; done; sleep 600 & sleep 600; wait';
     await using runner = await limited({ required: false }, burn);

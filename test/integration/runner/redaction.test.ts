@@ -113,7 +113,7 @@ printf '{"status":"success","output":%s,"metadata":{"%s":["%s",%s]}}' $PIN "$GIV
   assertHidden(shown(runner));
 });
 
-test('what resembles a secret on stderr shows in no log and no error', async () => {
+test('text on stderr that resembles a secret shows in no log and no error', async () => {
   const stderr = LEAKS.map(([line]) => line).join('\n');
   await using runner = await RunnerHarness.bound({
     agent: { input: 'Text', args: ['while IFS= read -rn 7 -d "" part; do printf %s "$part" >&2; done; exit 3'] },

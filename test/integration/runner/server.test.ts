@@ -129,7 +129,7 @@ respond(id, 'done');`;
   });
 });
 
-describe('what a response must be', () => {
+describe('rules for a response', () => {
   const cases: [string, string, RegExp][] = [
     ['no timestamp', `{ type: 'response', id, result: 1 }`, /"timestamp" must be a time/],
     [
@@ -252,7 +252,7 @@ process.exit(${code});`;
     return { runner, turn };
   }
 
-  test('what is written to stderr last is read before the word on the end, even where it comes after it', async () => {
+  test('the last text on stderr is read before the end is reported, even if it arrives after the end', async () => {
     const { runner: ended, turn } = await endsUnseen('echo last words >&2', 3, '""');
     await using runner = ended;
     const { error } = await runner.result(turn);
@@ -292,7 +292,7 @@ socket.once('data', () => process.exit(0));`;
     assert.equal((await runner.result(turn)).output, 'late');
   });
 
-  test('one that crashes again and again is started with growing pauses', async () => {
+  test('is started with growing pauses if it crashes again and again', async () => {
     // Start times are those of a monotonic clock, which all processes share.
     const handle = `fs.appendFileSync(process.env.BERTH_STATE_DIR + '/starts', process.hrtime.bigint() / 1000000n + '\\n'); process.exit(1);`;
     await using runner = await serving(handle);
@@ -304,7 +304,7 @@ socket.once('data', () => process.exit(0));`;
     for (const [i, least] of [100, 200, 400, 800].entries()) assert.ok((pauses[i] as number) >= least, `${pauses}`);
   });
 
-  test('one that ends between turns is started for the next one', async () => {
+  test('is started for the next turn if it ends between turns', async () => {
     const handle = `respond(id, process.pid); setTimeout(() => process.exit(0), 20);`;
     await using runner = await serving(handle);
     const first = await runner.runTurn();

@@ -55,7 +55,7 @@ async function run(runner: RunnerHarness, command: string, more: object = {}): P
 const until = (command: string) => `until pgrep -s 0 -xf "${command}" >/dev/null; do :; done`;
 
 describe('a command', () => {
-  test('its output, exit code, signal and shell are the result, whatever the exit code', async () => {
+  test('returns its output, exit code, signal and shell, whatever the exit code', async () => {
     await using runner = await bound();
     const result = await runner.runTurn({ command: 'echo out; echo err >&2; exit 3' });
     assert.deepEqual([result.outcome, result.exitCode], ['Succeeded', 3]);
@@ -153,7 +153,7 @@ describe('a command', () => {
     assert.ok(log.text.length > 1_040_000 && log.truncated && log.bytes > bytes);
   });
 
-  test('what the result leaves out is in the log, all of it up to the last 1 MiB', async () => {
+  test('has output that the result leaves out in its log, up to the last 1 MiB', async () => {
     await using runner = await bound();
     const { truncated } = await run(runner, 'seq 1 60000');
     const all = Array.from({ length: 60_000 }, (_, i) => `${i + 1}\n`).join('');
@@ -249,7 +249,7 @@ describe('the background', () => {
     );
   }
 
-  test('what a background child printed until then is in the result', async () => {
+  test('output of a background child until then is in the result', async () => {
     await using runner = await bound();
     const command = 'mkfifo p; true && sh -c "echo early; echo said >&2; echo > p; exec sleep 1000" & read -r _ < p';
     const { stdout, stderr } = await run(runner, command);
@@ -294,7 +294,7 @@ describe('the background', () => {
     await eventually(() => !exists(pid), { what: 'the end of the server' });
   });
 
-  test('nothing is orphaned when the session ends, however it detached', skipIf(noKeeper), async () => {
+  test('no process is left when the session ends, however it detached', skipIf(noKeeper), async () => {
     const runner = await bound();
     const { stdout } = await run(
       runner,
@@ -310,7 +310,7 @@ trap '' TERM; sleep 1005 & echo $!`,
     await eventually(() => !pids.some(exists) && runner.processes().length === 0, { what: 'the end of all of them' });
   });
 
-  test('what runs in the background is asked to end before it is made to', async () => {
+  test('background processes get SIGTERM before SIGKILL', async () => {
     await using runner = await bound();
     const loop = `trap 'echo bye > bye; exit' TERM; echo > ready; while :; do sleep 0.05; done`;
     await run(runner, `sh -c "${loop}" & until [ -e ready ]; do :; done`);
@@ -350,7 +350,7 @@ trap '' TERM; sleep 1005 & echo $!`,
     await eventually(() => runner.processes().length === 0, { what: 'the end of all processes' });
   });
 
-  test('what would change is run verbatim: a program that is not there, a BASH_ENV, what bash does not parse', async () => {
+  test('texts that a rewrite would change run verbatim: a program that does not exist, a BASH_ENV, text that bash does not parse', async () => {
     await using runner = await bound();
     const missing = await run(runner, 'true && nosuch & wait $!; echo $?');
     assert.deepEqual([missing.stdout, missing.stderr], ['127\n', 'bash: line 1: nosuch: command not found\n']);

@@ -88,7 +88,7 @@ test('a keeper that was held hands on what its agent complained of before what i
   const script = `until kill -STOP $PPID && grep -q 'State:.T' /proc/$PPID/status; do :; done
     echo complained >&2; echo said; kill -CONT $PPID; read -r _`;
   const program = [KEEPER, '-', '/bin/bash', 'bash', '-c', script];
-  // Both streams in one pipe show the order.
+  // A common pipe for both streams shows their order.
   const keeper = spawn('sh', ['-c', 'exec "$0" "$@" 2>&1', ...program], { stdio: ['pipe', 'pipe', 'ignore', 'pipe'] });
   let output = '';
   keeper.stdout?.setEncoding('utf8').on('data', (text: string) => {

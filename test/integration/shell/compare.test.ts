@@ -14,7 +14,7 @@ function report(verdicts: Verdict[]): string {
     .join(`\n${'='.repeat(100)}\n`);
 }
 
-describe('what bash makes of a rewritten text', () => {
+describe('rewritten texts, run in bash', () => {
   test('written texts print, exit and leave files as the originals do', async (t) => {
     const { pairs, untouched } = writtenPairs(bin);
     const verdicts = await judge(pairs, bin);

@@ -41,7 +41,7 @@ const TOUCHED: readonly string[] = [
   'time true && probe a & wait',
   'true && probe a & true && probe b 2>/dev/null >log & wait',
   'true && probe a & wait; false || probe b & wait',
-  // Other commands before `&&`.
+  // Further commands before `&&`.
   'cd d && probe a & wait; pwd | sed "s,.*/,,"',
   'cd d && cd e && probe a & wait',
   'cd nope && probe a & wait $!; echo $?',
@@ -156,7 +156,7 @@ const TOUCHED: readonly string[] = [
   'true && ls -d d & wait',
   'true && cat f1 & wait',
   'true && [ -f f1 ] && ls d & wait',
-  // Within other commands.
+  // Lists within compound commands.
   'if true && probe a & then wait; fi',
   'while true && probe a & do wait; break; done',
   'for i in 1 2; do true && probe $i & wait; done',
@@ -392,7 +392,7 @@ const UNTOUCHED: readonly string[] = [
   'true && printenv SHLVL & wait',
   "true && bash -c 'echo $SHLVL' & wait",
   'true && bash -c \'echo "$_"\' & wait',
-  // Other processes that would become children of the last command.
+  // Further processes that would become children of the last command.
   'true && cat <(echo sub) & wait',
   'true && probe a >(cat >/dev/null) & wait',
   'cat <(echo sub) && probe a & wait',

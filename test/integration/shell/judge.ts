@@ -136,7 +136,7 @@ function exists(path: string): boolean {
   return lstatSync(path, { throwIfNoEntry: false }) !== undefined;
 }
 
-/** Everything that a run left, in a form that can be compared. */
+/** Returns the output, files and programs of a run, in a form that can be compared. */
 function traces(folder: string): Record<string, string> {
   const text = (name: string) => readFileSync(join(folder, name), 'latin1').replaceAll(folder, '<folder>');
   return {

@@ -50,7 +50,7 @@ describe('the store of Blobs', () => {
     return items.filter(({ spec }) => spec.sessionUID === owner.uid);
   };
 
-  test('what was put is got, by a reader with nothing but the right to get blobs', async () => {
+  test('stored content can be read with nothing but the right to get blobs', async () => {
     const data = three();
     await store.put(key, data, owner, signal);
     assert.equal((await stored()).length, 3);
@@ -132,7 +132,7 @@ describe('the store of Blobs', () => {
     assert.equal(bytes, used + 5 * one);
   });
 
-  test('what was deleted makes room, and what is already there needs none', async () => {
+  test('deleted content makes room, and content that is already stored needs none', async () => {
     const { bytes: used } = await storeOf().usage(signal);
     const full = storeOf(used + 150_000);
     const data = randomBytes(100_000);
@@ -163,7 +163,7 @@ describe('the store of Blobs', () => {
     assert.deepEqual(await stored(), []);
   });
 
-  test('what is not there is told by name', async () => {
+  test('missing content is reported by name', async () => {
     await assert.rejects(
       store.get(key, signal),
       (error) => error instanceof StoreMissingError && error.message.includes(blobName(key, 1)),

@@ -238,7 +238,7 @@ function ended({ ends, output, builds, code: told }: Plan, name: string): Comple
   return { outcome: 'Failed', error: { code, message: `as planned: ${ends}` }, exitCode, ...metadata, leftRunning: [] };
 }
 
-/** What the builder says of these packages, each with its version. */
+/** Description that the builder gives of these packages, each with its version. */
 function built(pinned: readonly string[]): Completion {
   const packages = pinned.map((each) => {
     const [name = '', version = ''] = each.split('==');

@@ -146,7 +146,7 @@ export const builtWhenNeeded: MakeInvariant = (facts) => {
   }
 };
 
-/** Another build of an environment installs exactly the packages of the one before. */
+/** Checks that another build of an environment installs exactly the packages of the one before. */
 export const builtAlike: MakeInvariant = (facts) => ({
   committed({ storage, type, object, previous }) {
     if (storage !== ENVIRONMENTS || type !== 'MODIFIED') return;

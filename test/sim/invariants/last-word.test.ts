@@ -16,8 +16,8 @@ function told(heardAt: number, agoMs: number, onActivity = true): LastWord {
   return words;
 }
 
-describe('up to when activity can be known of', () => {
-  test('what was asked for counts up to the answers', () => {
+describe('time up to which activity can be known', () => {
+  test('activity that was asked for counts up to the answers', () => {
     assert.deepEqual(told(70, 5).of(call('a'), container(101, 50), looked(80), 0), { api: 80, runner: 65 });
   });
 
@@ -25,7 +25,7 @@ describe('up to when activity can be known of', () => {
     assert.equal(told(70, 5).of(call('a'), container(101, 50), looked(80), 90).api, 90);
   });
 
-  test('what was not asked for counts up to the call', () => {
+  test('activity that was not asked for counts up to the call', () => {
     const all = { api: 100, runner: 100 };
     assert.deepEqual(new LastWord().of(call('a'), container(101, 50), undefined, 0), all);
     assert.deepEqual(told(70, 5).of(call('a'), container(101), looked(80), 0), all);

@@ -12,7 +12,7 @@ const WRITE_MS = 10_000;
 
 /** Slot that the leader gave. */
 interface Given {
-  /** Its number in the order of the calls, from 1. */
+  /** Position in the order of the calls, from 1. */
   number: number;
   scopes: readonly string[];
   /** Reports whether a slot of these scopes was left beside it. */

@@ -64,7 +64,7 @@ function restless(facts: Facts, { metadata, spec, status }: StoredSession): stri
   return undefined;
 }
 
-/** Once settled, every session's status has its last state and counts its turns. */
+/** Checks, when settled, that every session's status has its last state and counts its turns. */
 export const consistent: MakeInvariant = (facts) => ({
   settled() {
     for (const { metadata, status, spec } of facts.server.list(sessions)) {

@@ -14,7 +14,7 @@ const reviewing = (status: TokenReview['status']) => {
 const isRefused = (error: unknown) => error instanceof Problem && error.code === 'Unauthenticated';
 const user = { username: 'alice', groups: ['blue'] };
 
-describe('who calls', () => {
+describe('the caller', () => {
   test('a token for one of the audiences is its user’s', async () => {
     const access = reviewing({ authenticated: true, user, audiences: ['other'] });
     assert.deepEqual(await access.authenticate('Bearer abc'), user);
@@ -34,7 +34,7 @@ describe('who calls', () => {
     await assert.rejects(reviewing(undefined).authenticate('Bearer abc'), isRefused);
   });
 
-  test('what is no bearer token is refused without asking', async () => {
+  test('a request without a bearer token is refused without asking the cluster', async () => {
     const access = reviewing({ authenticated: true, user, audiences: ['berth'] });
     for (const header of [undefined, '', 'Basic abc', 'Bearer', 'Bearer a b', `Bearer ${'x'.repeat(20_000)}`]) {
       await assert.rejects(access.authenticate(header), isRefused, String(header).slice(0, 20));

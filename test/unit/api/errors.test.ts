@@ -32,11 +32,11 @@ describe('problems', () => {
     });
   }
 
-  test('what is not known is not told', () => {
+  test('unexpected errors are not shown', () => {
     assert.ok(!JSON.stringify(toProblem(new TypeError('secret detail'))).includes('secret'));
   });
 
-  test('what the cluster asks to wait is passed on in whole seconds', () => {
+  test('the wait that the cluster asks for is passed on in whole seconds', () => {
     assert.equal(toProblem(answer(429, 'TooManyRequests')).retryAfterSeconds, 3);
   });
 

@@ -18,7 +18,7 @@ describe('JSON of requests', () => {
     );
   });
 
-  test('what is nested too deep is refused with its position; brackets in strings do not count', () => {
+  test('text that is nested too deep is refused with the position; brackets in strings do not count', () => {
     const isTooDeep = (error: unknown) => {
       const { code, errors } = (error as Problem).toJSON();
       return code === 'InputTooDeep' && /^spec\.input\[0\]/.test(errors?.[0]?.field ?? '');
@@ -41,7 +41,7 @@ describe('JSON of requests', () => {
     );
   });
 
-  test('what kubectl has stored is shown without what is nested too deep', () => {
+  test('objects that kubectl has stored are shown without values that are nested too deep', () => {
     const metadata = { name: 't', uid: 'u', resourceVersion: '1', creationTimestamp: 'x' };
     const turn = { metadata, spec: { session: 's', cancel: false, input: JSON.parse(nested(60_000)) } };
     assert.match(JSON.stringify(showTurn(turn as never)), /"input":"\(nested too deep to be shown\)"/);

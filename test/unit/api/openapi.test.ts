@@ -39,7 +39,7 @@ describe('the OpenAPI document', () => {
     assert.equal(ids.size, routes.length);
   });
 
-  test('it holds nothing that is meant for the Kubernetes API server', () => {
+  test('has nothing that is meant for the Kubernetes API server', () => {
     assert.doesNotMatch(JSON.stringify(document), /x-kubernetes-|"nullable"/);
   });
 

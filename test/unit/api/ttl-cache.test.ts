@@ -12,7 +12,7 @@ describe('answers that are good for a short time', () => {
     return { clock, cache, get };
   };
 
-  test('one answer serves all who ask within its time, and no one after it', async () => {
+  test('an answer serves all callers within its time, and none after it', async () => {
     const { clock, get } = make();
     assert.deepEqual(await Promise.all([get('a'), get('a')]), [1, 1]);
     await clock.advance(999);

@@ -84,7 +84,7 @@ describe('JSON patch', () => {
     });
   }
 
-  test('whatever does not fit is 422 and leaves the target alone', () => {
+  test('an operation that does not fit is 422 and does not change the target', () => {
     const target = { a: [1, 2], b: { c: 'd' } };
     for (const operation of [
       { op: 'remove', path: '/x' },
@@ -156,7 +156,7 @@ describe('server-side apply', () => {
     );
   });
 
-  test('what a manager gives up that nobody else has set is gone, what others have set stays', () => {
+  test('a field that a manager drops is removed unless another manager has set it', () => {
     fc.assert(
       fc.property(specs, specs, (others, wanted) => {
         const theirs = applyConfiguration(widgetOf({}), widgetOf(others), widgets, as('other'));

@@ -226,7 +226,7 @@ describe('the journal', () => {
     assert.deepEqual(third.all(), ['after', 'before']);
   });
 
-  test('whatever two runs on the same files write, what was acknowledged is read by the next and no version is given out twice', () => {
+  test('acknowledged writes of two runs on the same files are read by the next, and no version is given out twice', () => {
     const steps = fc.array(fc.constantFrom<('start' | 'old' | 'new')[]>('start', 'old', 'new'), { maxLength: 20 });
     fc.assert(
       fc.property(steps, (sequence) => {

@@ -192,7 +192,7 @@ describe('protobuf', () => {
       bytes(2, Buffer.concat(raw)),
     ]);
 
-  test('what is encoded is read, whatever strings it holds', () => {
+  test('encoded objects can be read, whatever strings they have', () => {
     fc.assert(
       fc.property(
         fc.string({ minLength: 1 }),

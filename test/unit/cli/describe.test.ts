@@ -13,7 +13,7 @@ test('a cancellation is told as asked for until the turn has ended', () => {
   assert.match(described('Cancelled'), /^ +phase +Cancelled$/m);
 });
 
-test('what a turn has used is told with how long it has run, and as what it is so far while it runs', () => {
+test('usage of a turn is shown with its duration, and as usage so far while the turn runs', () => {
   const described = (phase: 'Running' | 'Succeeded') => {
     const usage = { wall: 40, cpuSeconds: 1.5, peakMemoryBytes: 2 ** 20, processes: 2 };
     const status = { phase, startedAt: '2026-01-01T00:00:00Z', usage };

@@ -70,7 +70,7 @@ describe('left out are', () => {
     assert.equal((await given(cwd, ['.'], true)).length, 8);
   });
 
-  test('what .gitignore and .berthignore name, those of folders below included', async () => {
+  test('files that .gitignore and .berthignore name, those of folders below included', async () => {
     const cwd = make({
       '.gitignore': '*.log\n/build/\n!keep.log\n',
       '.berthignore': 'data\n',
@@ -115,7 +115,7 @@ describe('refused is', () => {
     assert.match(await refusal({ '.env': '' }, '.'), /no file is left to pack/);
   });
 
-  test('what does not fit into a ConfigMap; the largest files are named', async () => {
+  test('files that do not fit into a ConfigMap; the largest files are named', async () => {
     const files = { 'big.bin': randomBytes(900_000), 'second.bin': randomBytes(300_000), 'small.txt': 'x' };
     const message = await refusal(files, '.');
     assert.match(

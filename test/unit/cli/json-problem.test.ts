@@ -3,7 +3,7 @@ import fc from 'fast-check';
 import { describe, test } from 'vitest';
 import { findJsonProblem } from '../../../cli/json-problem.ts';
 
-describe('where a text stops being JSON', () => {
+describe('the place where a text stops being JSON', () => {
   const cases: [text: string, line: number, column: number, problem: RegExp][] = [
     ['', 1, 1, /expected a value, the text ends/],
     ['hello', 1, 1, /expected a value, found "h"/],

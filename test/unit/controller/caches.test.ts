@@ -40,7 +40,7 @@ async function setUp(onSession: (key: string) => void = () => {}, agentFiles?: '
   return { world, caches };
 }
 
-test('what a session of one turn has refused does not stay in the controller’s memory', async () => {
+test('turns that a session of one turn has refused do not stay in the controller’s memory', async () => {
   const { world, caches } = await setUp();
   world.replica.start();
   const plan = { ms: 10, output: 1 };

@@ -149,7 +149,7 @@ describe('a turn on its way to the runner', () => {
     const [turn] = written(decide(aWorld({ ...bound, session, turns: [aTurn()] })).actions);
     assert.equal(turn?.index, 8);
   });
-  test('what a session of one turn refuses has no index', () => {
+  test('a turn that a session of one turn refuses has no index', () => {
     const session = aSession({ spec: { turns: 'One' }, status: RUNNING_STATUS });
     const turns = [runningTurn('a'), aTurn({ name: 'b', age: 1 }), aTurn({ spec: { cancel: true }, age: 1 })];
     const refused = written(decide(aWorld({ ...bound, session, turns })).actions);
@@ -260,7 +260,7 @@ describe('a result', () => {
   });
 });
 
-describe('what a new leader does not know yet', () => {
+describe('facts that a new leader does not know yet', () => {
   const opening = aLink({ phase: 'Opening', fresh: false });
   test('a turn of a pod that it has not heard of is not taken for one that never ran', () => {
     const memory = { confirmedGone: { podUID: POD_UID } };
@@ -316,7 +316,7 @@ describe('turns that end out of order', () => {
   });
 });
 
-describe('what must not get stuck', () => {
+describe('sessions that must not get stuck', () => {
   test('a run is finished by its first turn, also beside one that was given meanwhile and has no index yet', () => {
     const session = aSession({ spec: { turns: 'One' }, status: RUNNING_STATUS });
     const finishedAt = new Date(NOW).toISOString();
@@ -579,7 +579,7 @@ describe('the list of policies', () => {
   });
 });
 
-describe('of several problems the status shows', () => {
+describe('the status shows, of several problems,', () => {
   const readyOf = (world: Parameters<typeof aWorld>[0]) =>
     decide(aWorld(world)).status.conditions?.find(({ type }) => type === 'Ready');
 

@@ -80,7 +80,7 @@ describe('a session expires', () => {
   });
 });
 
-describe('how long things are kept', () => {
+describe('retention settings', () => {
   const kept = (spec: Partial<CachedSession['spec']>, change: Parameters<typeof aClass>[0] | null = {}) =>
     retention(aSession({ spec }), change ? aClass({ overrides: [...overrides], ...change }) : undefined);
   test('a day or a week finished, thirty days suspended, a hundred turns, a mebibyte', () => {

@@ -404,14 +404,14 @@ describe('a node that does not answer', () => {
   });
 });
 
-describe('what belonged to another incarnation or session', () => {
+describe('objects of another incarnation or session', () => {
   test('a result that came over another pod’s link than the turn was given to is not committed', () => {
     const link = aLink({ podUID: 'p-2', delivery: { result: aResult('t-a') } });
     const session = aSession({ status: { ...RUNNING_STATUS, podUID: 'p-2' } });
     const actions = does({ session, pod: aPod({ uid: 'p-2' }), link, turns: [runningTurn('a')] });
     assert.deepEqual(actions, ['Acknowledge']);
   });
-  test('what a pod that goes still says for a turn that it does not run has no effect', () => {
+  test('frames of a terminating pod for a turn that it does not run have no effect', () => {
     const link = aLink({ delivery: { result: aResult('t-old') } });
     assert.deepEqual(does({ ...bound, pod: aPod({ deleting: true }), link }), []);
     assert.deepEqual(

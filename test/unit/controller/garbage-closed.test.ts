@@ -48,7 +48,7 @@ function sweep(closed: (namespace: string) => boolean, live: object = {}) {
   return { done, deleted };
 }
 
-test('of a namespace that cannot be read no pod is taken for one without a session, and the others are swept', async () => {
+test('no pod of a namespace that cannot be read counts as one without a session, and the other namespaces are swept', async () => {
   const { done, deleted } = sweep((namespace) => namespace === 'lost');
   await done;
   assert.deepEqual(deleted, ['team']);

@@ -54,7 +54,7 @@ test('a busy session has its turns read a few times, not once for each, and its 
   assert.ok(reads <= 20, `they were listed ${reads} times`);
 });
 
-test('what a session of one turn has refused is history too, though nothing counts it', async () => {
+test('turns that a session of one turn has refused are history too, though nothing counts them', async () => {
   const world = new QuietWorld({ garbageSeconds: 10 });
   await world.start();
   const session = await world.session('once', { turns: 'One', input: { ms: 10, output: 1 } }, 'Finished');

@@ -76,7 +76,7 @@ describe('history', () => {
   });
 });
 
-describe('what is stored', () => {
+describe('stored objects', () => {
   const entry = (kind: StoredEntry['kind'], seq: number, change: Partial<StoredEntry> = {}): StoredEntry => ({
     namespace: 'team',
     sessionUID: UID,
@@ -126,7 +126,7 @@ describe('what is stored', () => {
     assert.equal(isGarbage(entry('Output', 3), statusOf(1), [{ ...running, incarnation: 2 }]), true);
     assert.equal(isGarbage(entry('Output', 3), statusOf(1), [{ ...running, givenAt: NOW - 60 * MIN }]), true);
   });
-  test('what does not say its kind goes only when it may go as whatever it is', () => {
+  test('an object without a kind is deleted only if it may be deleted as any kind', () => {
     const status = statusOf(1, [1, 9]);
     assert.equal(isGarbage(entry(undefined, 5), status, []), true);
     assert.equal(isGarbage(entry(undefined, 9), status, []), false);

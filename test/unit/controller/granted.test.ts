@@ -81,7 +81,7 @@ describe('a turn that begins', () => {
   });
 });
 
-describe('what a turn was granted', () => {
+describe('the grant of a turn', () => {
   const turn = runningTurn('a', { status: { granted: PROMISED } });
   test('stays with it while it waits, goes on, or is tried again', () => {
     const waits = awaiting(turn, approval, {}, NOW);
@@ -162,7 +162,7 @@ for (const [change, sessionClass] of CHANGES) {
       assert.deepEqual(ended(239 * MINUTE), []);
       assert.equal(ended(241 * MINUTE)[0]?.phase, 'TimedOut');
     });
-    test('its runner is told the granted timeouts, by every leader', async () => {
+    test('every leader tells the runner the granted timeouts', async () => {
       const sent: object[] = [];
       const live = runningTurn('a', { status: { granted, inputDigest: bodyFacts('x').digest } });
       const context = {
@@ -180,7 +180,7 @@ for (const [change, sessionClass] of CHANGES) {
       const [{ timeoutMs, stallMs } = {}] = sent as { timeoutMs?: number; stallMs?: number }[];
       assert.deepEqual([timeoutMs, stallMs], [240 * MINUTE, 60 * MINUTE]);
     });
-    test('its result waits for a store that fails as long as it was granted', async () => {
+    test('the result waits for a failing store as long as the turn was granted', async () => {
       const memory = aMemory();
       const after = async (minutes: number) => {
         memory.incarnation.commitProblem = { reason: 'StateNotStored', message: '', since: NOW - minutes * MINUTE };

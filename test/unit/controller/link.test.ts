@@ -486,7 +486,7 @@ test('figures that were told before a successor came are not taken for those of 
   assert.ok(first?.figures && first.figures.usage!.wallMs >= 40_000, JSON.stringify(first?.figures));
 });
 
-test('what a runner said of itself before a successor came is not taken for what is so now', async () => {
+test('answers of a runner to an earlier leader are not taken for its present state', async () => {
   const { clock, pod, link } = await bound();
   await clock.advance(100_000);
   link.suspend(undefined);
@@ -505,7 +505,7 @@ test('what a runner said of itself before a successor came is not taken for what
   }
 });
 
-test("what a runner did when is told by the controller's clock, whatever the runner's clock says", async () => {
+test("times of a runner are converted to the controller's clock, whatever the runner's clock says", async () => {
   for (const skew of [-3_600_000, 3_600_000]) {
     const clock = new VirtualClock();
     let jump = 0;
@@ -593,7 +593,7 @@ test('a suspended runner hands over its state and refuses turns until it is resu
   assert.deepEqual(pod.given, ['turn-1']);
 });
 
-test('that an earlier cancellation came in vain says nothing of a later one', async () => {
+test('an earlier cancellation that came in vain says nothing of a later one', async () => {
   const { clock, link } = await bound();
   link.cancel('turn-0');
   await clock.advance(10);

@@ -101,7 +101,7 @@ test('decoders that share their counters are told of together, also after they a
   assert.deepEqual(await read(metrics, 'berth_frames_junk_bytes_total'), { '': 5 });
 });
 
-test('what there is is told as it is at the moment, by the leader alone', async () => {
+test('the leader alone counts objects, as they are at the moment', async () => {
   const metrics = new ControllerMetrics();
   const tally = new Tally();
   tally.add({ namespace: 'team', class: 'small' });

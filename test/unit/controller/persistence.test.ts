@@ -23,7 +23,7 @@ const refused = (...args: Parameters<typeof settings>) => {
   return found.message;
 };
 
-describe('what outlives a pod', () => {
+describe('data that outlives a pod', () => {
   test('is the state by default, as large as can be, and no volume', () => {
     assert.deepEqual(kept({}), { state: true });
   });

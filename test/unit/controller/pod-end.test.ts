@@ -26,7 +26,7 @@ const ready = (status: 'True' | 'False', reason?: string): Condition => ({
   lastTransitionTime: AT,
 });
 
-describe('why a pod ended is told from what Kubernetes reports', () => {
+describe('the cause of a pod’s end is taken from what Kubernetes reports', () => {
   const table: [what: string, status: Status, reason: string, words: RegExp, fromOutside: boolean][] = [
     [
       'over its memory limit (containerd)',
@@ -164,7 +164,7 @@ describe('why a pod ended is told from what Kubernetes reports', () => {
       assert.equal(saysItsEnd(pod), true);
     });
   }
-  test('one that somebody deleted says so, and one that is there and well says nothing', () => {
+  test('a deleted pod says so, and a healthy pod gives no cause', () => {
     assert.match(podEnd(aPod({ deleting: true }), { memoryLimit: '1Gi' }).message, /^was deleted$/);
     assert.equal(saysItsEnd(aPod({ deleting: true })), true);
     assert.equal(saysItsEnd(aPod()), false);
@@ -181,7 +181,7 @@ describe('why a pod ended is told from what Kubernetes reports', () => {
   });
 });
 
-describe('why a pod does not start is told from what Kubernetes reports', () => {
+describe('the cause of a failed start is taken from what Kubernetes reports', () => {
   const waiting = (reason: string, message: string) =>
     aPod({ status: { phase: 'Pending', containerStatuses: container({ waiting: { reason, message } }) } });
   const table: [pod: StoredPod, reason: string | undefined, hopeless: boolean][] = [
@@ -227,7 +227,7 @@ describe('why a pod does not start is told from what Kubernetes reports', () => 
   });
 });
 
-describe('since when a pod’s node has not answered', () => {
+describe('the time since which a pod’s node has not answered', () => {
   const since = Date.parse(AT);
   const running = (conditions: Condition[], isReady = true): StoredPod =>
     aPod({ status: { phase: 'Running', conditions, containerStatuses: container({ running: {} }, isReady) } });

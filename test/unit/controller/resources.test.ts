@@ -26,7 +26,7 @@ function refused(own: Given, ofClass: Partial<SessionClassSpec> = {}) {
 
 const CPU = 'spec.resources.requests.cpu: ';
 
-describe('of what a pod asks for and may use', () => {
+describe('requests and limits of a pod', () => {
   test('a request above a limit that is not given beside it raises that limit', () => {
     const { requests, limits } = amounts({ requests: { cpu: '2' } });
     assert.deepEqual([requests.cpu, limits.cpu, requests.memory, limits.memory], ['2', '2', '128Mi', '1Gi']);

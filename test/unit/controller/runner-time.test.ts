@@ -16,7 +16,7 @@ const given = (seconds: number, status = {}) => {
 };
 const told = (started: number, finished: number) => ({ startedAt: at(started), finishedAt: at(finished) });
 
-describe('when a turn ran', () => {
+describe('the time of a turn', () => {
   test('is what its runner says, where that can be', () => {
     assert.deepEqual(inClusterTime(given(-60), told(-59, -20), NOW), told(-59, -20));
     assert.deepEqual(inClusterTime(given(-60), told(-61, 1), NOW), told(-61, 1));

@@ -57,7 +57,7 @@ describe('while a request of the leader before may still take effect, a leader g
   }
 });
 
-test('what a runner has delivered is committed meanwhile', () => {
+test('results of a runner are committed meanwhile', () => {
   const turn = runningTurn('a');
   const link = aLink({ delivery: { result: aResult(turn.metadata.uid) } });
   assert.ok(does({ session, pod, link, turns: [turn], settled: false }).includes('Commit'));

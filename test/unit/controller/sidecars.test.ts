@@ -49,24 +49,24 @@ const actions = (change: Parameters<typeof aWorld>[0]) => decide(aWorld(change))
 const does = (change: Parameters<typeof aWorld>[0]) => actions(change).map((action) => action.do);
 
 describe('a pod with containers of others is judged by the session’s own', () => {
-  test('it has ended when that has, whatever runs on beside it', () => {
+  test('and has ended when that has, whatever still runs beside it', () => {
     assert.equal(isOver(pod(beside(ended(0, 'Completed')))), true);
     assert.equal(isOver(pod(beside({ running: {} }, { others: [one('a', ended(0, 'Completed'))] }))), false);
     assert.equal(podEnd(pod(beside(ended(137, 'OOMKilled')))).reason, 'OOMKilled');
   });
 
-  test('where all have ended the phase is waited for, which comes with the reason', () => {
+  test('and waits for the phase, which comes with the reason, when all containers have ended', () => {
     const containerStatuses = [one('a', ended(143, 'Error')), one('session', ended(137, 'Error'))];
     assert.equal(isOver(pod({ phase: 'Running', containerStatuses })), false);
     assert.equal(isOver(pod({ phase: 'Failed', reason: 'Evicted', containerStatuses })), true);
   });
 
-  test('another that runs does not count as its start', () => {
+  test('and has not started when only another container runs', () => {
     assert.equal(startedContainer(pod(beside({ waiting: { reason: 'ContainerCreating' } }))), false);
     assert.equal(startedContainer(pod(beside({ running: {} }))), true);
   });
 
-  test('what keeps it from starting is told with its own image, also where an init container of others does', () => {
+  test('and names the image of the container that keeps it from starting, also of an init container of others', () => {
     const containers = [{ name: 'istio-proxy', image: 'mesh:1' }, ...aPod().spec.containers];
     const waiting = { waiting: { reason: 'ImagePullBackOff', message: 'not found' } };
     const own = podProblem(pod(beside(waiting, { phase: 'Pending' }), { containers }));
@@ -100,7 +100,7 @@ describe('a pod with containers of others is judged by the session’s own', () 
     assert.match(turn?.error?.message ?? '', /^Init container "mesh-init", which is not Berth’s.*exit code 3/);
   });
 
-  test('it can be attached while sidecars run that were started before it', () => {
+  test('and can be attached while sidecars run that were started before it', () => {
     const initContainers = [{ name: 'mesh', restartPolicy: 'Always' as const }, { name: 'runner' }];
     const initContainerStatuses = [one('runner', ended(0, 'Completed')), one('mesh', { running: {} })];
     const status = { ...beside({ waiting: { reason: 'PodInitializing' } }), initContainerStatuses };

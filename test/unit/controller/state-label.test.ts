@@ -47,7 +47,7 @@ test('a state is labelled with the incarnation whose pod ran the turn, not with 
   assert.deepEqual([written?.state?.incarnation, written?.state?.seq], [1, 6]);
 });
 
-test('what a turn has left in the store is found under the incarnation whose pod ran it', async () => {
+test('stored data of a turn is found under the incarnation whose pod ran it', async () => {
   const { written, puts } = await committed(10_000, 'x'.repeat(20_000));
   assert.deepEqual(
     puts.map(({ kind, incarnation, seq }) => [kind, incarnation, seq]),

@@ -248,7 +248,7 @@ describe('the steps of a suspension', () => {
   test('a runner that another leader has fenced is asked anew', () => {
     assert.deepEqual(does({ ...bound, session, link: fenced }), ['SuspendRunner']);
   });
-  test('nothing goes on before the runner has said that it takes no turns', () => {
+  test('no step follows before the runner has said that it takes no turns', () => {
     assert.deepEqual(does({ ...requested, link: aLink({ suspendSent: true, snapshot }) }), []);
     assert.deepEqual(does({ ...requested, link: fenced }), ['VerifySuspension']);
   });

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { describe, test } from 'vitest';
 import { QuietWorld } from '../../support/quiet-world.ts';
 
-describe('what a turn of a session that is ready costs the API server', () => {
+describe('a turn of a ready session costs the API server', () => {
   test('three writes and no reads, when it is short', async () => {
     const world = new QuietWorld();
     await world.start();

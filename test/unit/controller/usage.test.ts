@@ -65,7 +65,7 @@ const statusShown = (one: Case) =>
   look(one).actions.flatMap((action) => (action.do === 'ShowUsage' ? [action.status] : []))[0];
 const does = (one: Case) => look(one).actions.map((action) => action.do);
 
-describe('what a running turn has used so far', () => {
+describe('usage of a running turn so far', () => {
   test('is shown with when it was started, from ten seconds on', () => {
     assert.equal(statusShown({ figures: figures(8_999) }), undefined);
     const status = statusShown({ figures: figures(10_000) });
@@ -171,7 +171,7 @@ describe('showing what a turn has used', () => {
   });
 });
 
-describe('what was shown of an attempt', () => {
+describe('usage that was shown of an attempt', () => {
   const approval = {
     id: '0123456789abcdef',
     prompt: 'go on?',

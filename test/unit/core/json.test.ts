@@ -99,7 +99,7 @@ describe('JSON without rounding', () => {
     assert.equal(again(text), text);
   });
 
-  test('what JSON.parse refuses is refused, also with a number that a double cannot hold', () => {
+  test('text that JSON.parse refuses is refused, also with a number that a double cannot hold', () => {
     const wrong = [
       '{12345678901234567890: 1}',
       '[12345678901234567890x]',

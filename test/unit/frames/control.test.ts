@@ -92,7 +92,7 @@ describe('control lines, decoded', () => {
     );
   });
 
-  test('whatever is lost, repeated, reordered, torn or forged, every message that comes out was sent, in order and once', () => {
+  test('every decoded message was sent, in order and once, whatever is lost, repeated, reordered, torn or forged', () => {
     fc.assert(
       fc.property(fc.array(sentControl, { maxLength: 8 }), fc.array(fault), cutPoints, (all, faults, cuts) => {
         const stream = spoil(texts(all).flat(), faults).join('');

@@ -69,7 +69,7 @@ describe('frames, decoded', () => {
     );
   });
 
-  test('whatever is lost, repeated, reordered, torn or forged, what comes out is a prefix of what was sent or a gap', () => {
+  test('decoded frames are a prefix of the sent ones or a gap, whatever is lost, repeated, reordered, torn or forged', () => {
     fc.assert(
       fc.property(fc.array(sent, { minLength: 1, maxLength: 6 }), fc.array(fault), cutPoints, (all, faults, cuts) => {
         const { sender, texts } = collecting();

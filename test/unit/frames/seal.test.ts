@@ -9,7 +9,7 @@ const bytes = fc.uint8Array({ maxLength: 200 }).map((array) => Buffer.from(array
 const pod = { session: 's', podUID: 'p', boot: 'b' };
 
 describe('sealing', () => {
-  test('what was sealed opens with the same key and associated data, and with nothing else', () => {
+  test('a sealed text opens with the same key and associated data, and with nothing else', () => {
     fc.assert(
       fc.property(bytes, bytes, (plain, associated) => {
         const sealed = seal(keys.up, plain, associated, systemRandom);

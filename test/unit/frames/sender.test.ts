@@ -52,7 +52,7 @@ describe('frames, sent', () => {
     assert.deepEqual(decode(texts), ['pong 1', 'log 2', 'pong 3']);
   });
 
-  test('what was acknowledged is told as one dropped range with its counts, and frees its memory', () => {
+  test('acknowledged frames are reported as one dropped range with its counts, and their memory is freed', () => {
     const { sender, texts } = collecting();
     for (let n = 0; n < 3; n += 1) {
       sender.send('pong', pong);

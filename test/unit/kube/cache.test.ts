@@ -112,7 +112,7 @@ describe('object cache', () => {
     assert.equal(cache.position, '20');
   });
 
-  test('what was dropped ahead of the watch does not come back with the events of its past', () => {
+  test('an object dropped ahead of the watch is not added again by earlier events', () => {
     const thing = (version: string, value: number, uid = 'u'): Thing => ({
       metadata: { name: 'a', uid, resourceVersion: version, creationTimestamp: '' },
       value,

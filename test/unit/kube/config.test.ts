@@ -130,7 +130,7 @@ describe('kubeconfig', () => {
     });
   }
 
-  test('where nothing is configured the error says what was read', async (t) => {
+  test('the error says what was read if nothing is configured', async (t) => {
     const dir = folder(t, {});
     await assert.rejects(
       loadConnection({ env: { HOME: dir } }),
@@ -144,7 +144,7 @@ describe('kubeconfig', () => {
 });
 
 describe('service account of a pod', () => {
-  test('it is used when KUBECONFIG is not set, and its token is read again when the kubelet renews it', async (t) => {
+  test('is used when KUBECONFIG is not set, and its token is read again when the kubelet renews it', async (t) => {
     const dir = folder(t, { token: 'one\n', 'ca.crt': 'the ca', namespace: 'berth-system\n' });
     const env = { KUBERNETES_SERVICE_HOST: 'fd00::1', KUBERNETES_SERVICE_PORT: '443' };
     const connection = await loadConnection({ env, serviceAccountDir: dir });

@@ -103,7 +103,7 @@ describe('event recorder', () => {
     );
   });
 
-  test('one object cannot flood the server, others go through, and its budget comes back', async (t) => {
+  test('an object cannot flood the server, others go through, and its budget is refilled', async (t) => {
     const { clock, recorder, stored } = await recording(t);
     for (let i = 0; i < 100; i++) recorder.record(SUBJECT, 'Warning', 'Odd', `number ${i}`);
     recorder.record({ ...SUBJECT, uid: 'u2' }, 'Warning', 'Odd', 'one of another');

@@ -44,7 +44,7 @@ async function started(
 const lists = (server: KubeServer) => server.requests.filter(({ query }) => !query.has('watch')).length;
 
 describe('informer', () => {
-  test('it lists, then follows additions, changes and deletions', async (t) => {
+  test('lists, then follows additions, changes and deletions', async (t) => {
     const { server, informer, changes } = await started(t, {}, (fresh) => fresh.put(NS, pod('a')));
     assert.deepEqual(changes, ['+a']);
     server.put(NS, pod('b'));
@@ -376,7 +376,7 @@ describe('informer', () => {
     assert.deepEqual(new Set(server.requests.map(({ path }) => path)), new Set([NS, '/api/v1/namespaces/two/pods']));
   });
 
-  test('one namespace that cannot be listed keeps the whole from being synced at first', async (t) => {
+  test('a namespace that cannot be listed keeps the informer from being synced at first', async (t) => {
     const { server, client } = await serverAndClient(t);
     server.intercept = ({ path }, response) => {
       const denied = path.includes('/denied/');
@@ -445,7 +445,7 @@ describe('informer', () => {
     assert.equal(informer.get('lost', 'last-seen'), undefined);
   });
 
-  test('where every namespace is closed nothing is taken for known', async (t) => {
+  test('no object counts as known if no namespace can be read', async (t) => {
     const clock = new VirtualClock();
     const { server, client } = await serverAndClient(t);
     server.intercept = (_request, response) => {

@@ -479,7 +479,7 @@ describe('leader election', () => {
     );
   });
 
-  test('it works against a server over HTTP', async (t) => {
+  test('works against a server over HTTP', async (t) => {
     const { server, client } = await serverAndClient(t);
     const times = { leaseDurationMs: 60_000, renewDeadlineMs: 40_000, retryMs: 20 };
     const a = elector(client, systemClock, 'a', times);

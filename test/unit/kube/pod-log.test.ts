@@ -190,7 +190,7 @@ describe('the log of a pod that is followed', () => {
     );
   });
 
-  test('what was rotated away meanwhile is left out, and what the kubelet says of itself', () => {
+  test('lines that were rotated away meanwhile are left out, and so are messages of the kubelet', () => {
     const position = new LogPosition();
     const read = [position.push(Buffer.from(`failed to watch a file\n${a}${b}`))];
     position.reopen();

@@ -65,7 +65,7 @@ describe('watch decoding', () => {
 });
 
 describe('watch of a server', () => {
-  test('it asks for bookmarks, gives the events after a version and ends when the server ends it', async (t) => {
+  test('asks for bookmarks, gives the events after a version and ends when the server ends it', async (t) => {
     const { server, client } = await serverAndClient(t);
     server.put('/api/v1/namespaces/ns/pods', { metadata: { name: 'a' } });
     server.put('/api/v1/namespaces/ns/pods', { metadata: { name: 'b' } });

@@ -8,7 +8,7 @@ import { describe, test } from 'vitest';
 import { Home } from '../../../local/home.ts';
 import { endLeftovers } from '../../../local/leftovers.ts';
 
-describe('what a killed cluster leaves', { timeout: 60_000 }, () => {
+describe('the remainder of a killed cluster', { timeout: 60_000 }, () => {
   test('includes a child that was forked before the kill and begins its program later', async (t) => {
     const home = new Home(mkdtempSync(join(tmpdir(), 'berth-leftovers-')));
     home.make();

@@ -12,7 +12,7 @@ const end = (ending: Partial<Ending>) =>
   conclude({ exit: ok, stopped: undefined, result: undefined, errorTail: '', secrets: NONE, ...ending });
 const envelope = (value: unknown) => parseEnvelope(JSON.stringify(value), 'the result', NONE);
 
-describe('what a turn came to', () => {
+describe('the result of a turn', () => {
   test('a success envelope with exit code 0 succeeds', () => {
     const result = envelope({ status: 'success', output: { a: 1 }, turn_count: 2, metadata: { m: true } });
     assert.deepEqual(end({ result }), {

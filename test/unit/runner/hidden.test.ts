@@ -9,7 +9,7 @@ import { LEAKS } from '../../support/leaks.ts';
 
 const R = '[REDACTED]';
 
-describe('what is hidden where', () => {
+describe('scopes of redaction', () => {
   const guess = 'api_key=lambda_of_x';
   const table: Record<Heuristics, { errors: boolean; logs: boolean; outputs: boolean }> = {
     Errors: { errors: true, logs: false, outputs: false },
@@ -73,7 +73,7 @@ describe('what is hidden where', () => {
   });
 });
 
-describe('what looks like a leak on stderr', () => {
+describe('a leak on stderr', () => {
   for (const [line, secret] of LEAKS) {
     test(`is hidden in log and error, however it is cut: ${line.replace(secret, '…')}`, () => {
       fc.assert(

@@ -69,7 +69,7 @@ test('the keeper is told every number, the rlimits with their headroom', () => {
   );
 });
 
-test('what a process used is known when it has ended, also while others of its family go on', async () => {
+test('usage of a process is known when it has ended, also while others of its family still run', async () => {
   const { start } = metered();
   const family = await start('sleep 600 & exit 3');
   await family.exited;

@@ -20,10 +20,10 @@ const scanText = (text: string) => scan([Buffer.from(text)]);
 const found = (text: string): Block => ({ type: 'Found', bytes: Buffer.from(text) });
 
 describe('result markers', () => {
-  test('what stands between them is the result, what is outside is log', () => {
+  test('text between the markers is the result, text outside is log', () => {
     assert.deepEqual(scanText(`a${START}x${END}\nb`), { block: found('x'), log: 'ab' });
   });
-  test('they count within a line and across lines', () => {
+  test('markers count within a line and across lines', () => {
     assert.deepEqual(scanText(`noise ${START}\n{\n}\n${END} more`), { block: found('\n{\n}\n'), log: 'noise  more' });
   });
   test('the last complete pair wins', () => {

@@ -180,7 +180,7 @@ describe('objects among text', () => {
     assert.deepEqual(scan([text]), { objects: [], log: text, broken: [], tooLarge: [] });
   });
 
-  test('nothing is lost: text without objects is its log', () => {
+  test('text without objects is log, without loss', () => {
     const line = fc.oneof(fc.string(), fc.constantFrom('{', '{"a":', '{"a":[\n', '{"a":"', '{"log":true}'));
     fc.assert(
       fc.property(fc.array(line), (lines) => {
@@ -191,7 +191,7 @@ describe('objects among text', () => {
     );
   });
 
-  test('one that is too large is counted, is log, and what follows is found', () => {
+  test('an object that is too large is counted and is log, and the objects after it are found', () => {
     const text = `{"a":"${'x'.repeat(2000)}"}`;
     for (const pieces of [
       [`${text}\n{"b":1}\n`],

@@ -10,7 +10,7 @@ const decided = (index: number, requestId: string, attempt = 1) => ({
   ...{ ...turn(index, attempt), ranMs: 0, approval: { requestId, decision: 'Approve' as const } },
 });
 
-test('what has run is not run again, however many turns have ended since; what has not may run', () => {
+test('a turn that has run is not run again, however many turns have ended since; a turn that has not may run', () => {
   const past = new PastTurns(3);
   for (let index = 1; index <= 10; index++) {
     assert.equal(past.problem(turn(index)), undefined);

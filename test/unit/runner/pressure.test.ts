@@ -6,7 +6,7 @@ import { VirtualClock } from '../../support/virtual-clock.ts';
 
 const LONG_MS = 5000;
 
-describe('who fills a stream waits for its reader', () => {
+describe('a writer that fills a stream waits for its reader', () => {
   test('from when it takes no more until it has taken everything', () => {
     const pressure = new Pressure(new VirtualClock());
     let calls = 0;

@@ -115,7 +115,7 @@ describe('texts over several lines', () => {
     });
   }
 
-  test('what began before the text, and could not, does not count', () => {
+  test('a match that began before the text, and could not, does not count', () => {
     const token = `n${'A'.repeat(60)}`;
     const wrapped = new Wrapped([token]);
     assert.deepEqual(wrapped.find(`${token.slice(0, 41)}\n`, token.slice(41)), []);

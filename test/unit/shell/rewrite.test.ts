@@ -44,7 +44,7 @@ describe('the rewrite of background lists', () => {
     }
   });
 
-  test('what is rewritten once is not rewritten again', () => {
+  test('a rewritten text is not rewritten again', () => {
     for (const { text } of corpus) assert.equal(rewrite(rewrite(text)), rewrite(text));
   });
 

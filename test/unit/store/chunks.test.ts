@@ -18,7 +18,7 @@ const corrupt = (problem: RegExp) => (error: unknown) =>
   error instanceof StoreCorruptError && error.code === 'StoreCorrupt' && problem.test(error.message);
 
 describe('chunks of the store', () => {
-  test('what is cut into Blobs is joined to the same bytes, each within the kind’s limits', async () => {
+  test('Blobs are joined to the bytes that they were cut from, each within the kind’s limits', async () => {
     await fc.assert(
       fc.asyncProperty(
         fc.constantFrom('State', 'Output', 'Log'),

@@ -62,7 +62,7 @@ export const pods = builtin({
     if (!lookup('serviceaccounts', account)) {
       throw refuse(`error looking up service account ${namespace}/${account}: serviceaccount "${account}" not found`);
     }
-    // This cluster has no PriorityClasses and RuntimeClasses, so a pod that names one is refused as if it were missing.
+    // PriorityClasses and RuntimeClasses do not exist here, so a pod that names one is refused as on a cluster without it.
     if (priorityClassName && !priorityClassName.startsWith('system-')) {
       throw refuse(`no PriorityClass with name ${priorityClassName} was found`);
     }

@@ -38,7 +38,7 @@ test('a gap whose frames have come is not asked for again', async () => {
   assert.deepEqual(asked, [[3, 0]]);
 });
 
-test('of a gap that is partly filled the rest is asked for', async () => {
+test('the rest of a partly filled gap is asked for', async () => {
   const { clock, resend, frames, asked } = setUp();
   resend.missing({ from: 3, to: 6 });
   resend.missing({ from: 3, to: 6 });
@@ -57,7 +57,7 @@ test('a later gap is asked for at once', () => {
   );
 });
 
-test('nothing is asked for after the close', async () => {
+test('no frame is asked for after the close', async () => {
   const { clock, resend, asked } = setUp();
   resend.missing({ from: 3, to: 4 });
   resend.missing({ from: 3, to: 4 });

@@ -45,7 +45,7 @@ sim: $(INSTALLED) ## the controller and the runner in a simulated cluster; SEED=
 ifdef SEED
 	$(NODE) test/sim/main.ts --seed $(SEED) $(if $(TRACE),--trace)
 else
-	$(call vitest,sim,900)
+	$(call vitest,sim,1200)
 endif
 
 sim-long: $(INSTALLED) ## many more seeds; SEEDS=20000 FROM=1
@@ -64,10 +64,10 @@ mutation: $(INSTALLED) ## small edits of the controller and of frames that no un
 	$(NODE) --disable-warning=ExperimentalWarning test/mutation/main.ts --count $(or $(COUNT),300) --seed $(or $(SEED),1) --only '$(ONLY)' --seeds $(or $(SEEDS),0)
 
 integration: $(INSTALLED) $(KEEPER) ## the programs on the embedded cluster
-	$(call vitest,integration,1500)
+	$(call vitest,integration,2100)
 
 e2e: $(INSTALLED) keeper ## the Helm chart on a real kind cluster; KEEP=1 keeps the cluster
-	$(call vitest,e2e,1800,NODES=2 test/e2e/with-cluster)
+	$(call vitest,e2e,2400,NODES=2 test/e2e/with-cluster)
 
 agents: $(INSTALLED) $(KEEPER) ## Claude Code, Codex CLI and Gemini CLI beside a stand-in for their models; installs them, 740 MB, into the user's cache
 	$(call vitest,agents,900)

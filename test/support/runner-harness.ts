@@ -20,6 +20,7 @@ import type {
   Ready,
   Restore,
 } from '../../core/frames/messages.ts';
+import { PROTOCOL_VERSION } from '../../core/frames/messages.ts';
 import { frameKeys, openState, sealState, stateKey } from '../../core/frames/seal.ts';
 import { validateFrame } from '../../core/frames/validate.ts';
 import { systemRandom } from '../../core/system.ts';
@@ -148,7 +149,7 @@ export class RunnerHarness {
     const keys = frameKeys(this.master, { session: this.session.uid, podUID: this.podUID, boot: this.#boot });
     const { agent, bind } = this.#options;
     return {
-      protocol: 1,
+      protocol: PROTOCOL_VERSION,
       session: this.session,
       incarnation: 1,
       keys: { up: keys.up.toString('base64'), down: keys.down.toString('base64') },

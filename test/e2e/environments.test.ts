@@ -70,10 +70,8 @@ describe('an Environment', () => {
       );
       assert.equal(status.output, 'HELLO');
       const built = await get(['environment', 'tools', '-n', namespace]);
-      assert.deepEqual(built.status.packages, [
-        { name: 'greeting', version: '1.0' },
-        { name: 'shout', version: '1.2' },
-      ]);
+      const packages = built.status.packages.map(({ name, version }: Any) => `${name} ${version}`);
+      assert.deepEqual(packages, ['greeting 1.0', 'shout 1.2']);
       const { items } = await get(['sessions', '-n', namespace]);
       assert.deepEqual(items.map(({ spec }: Any) => spec.build).filter(Boolean), ['Environment']);
     });

@@ -44,7 +44,7 @@ export async function startIndex(namespace: string, wheels: readonly Wheel[]): P
             ...{ name: 'index', image: runnerImage, command: ['/usr/local/bin/node', '-e', SERVER] },
             securityContext: security,
             volumeMounts: [{ name: 'wheels', mountPath: '/wheels' }],
-            readinessProbe: { httpGet: { path: '/simple/shout/', port: 8080 }, periodSeconds: 1 },
+            readinessProbe: { tcpSocket: { port: 8080 }, periodSeconds: 1 },
           },
         ],
         volumes: [{ name: 'wheels', configMap: { name: 'wheels' } }],

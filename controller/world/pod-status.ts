@@ -83,7 +83,10 @@ export function isHopeless(pod: Pod): boolean {
   return HOPELESS.has(waiting(pod)?.reason ?? '');
 }
 
-/** The problem that keeps a pod from running, if Kubernetes reports one. */
+/**
+ * The problem that keeps a pod from running, if Kubernetes reports one. PodScheduled counts only while the pod is on no
+ * node: a scheduler that does not hear that its binding succeeded sets it to False on a pod that the kubelet may start.
+ */
 export function podProblem(pod: Pod): Problem | undefined {
   const { reason, message = 'no message', image } = waiting(pod) ?? {};
   if (reason && IMAGE.has(reason)) {
@@ -96,6 +99,7 @@ export function podProblem(pod: Pod): Problem | undefined {
     };
   }
   if (reason) return { reason: 'PodConfigError', message: `${reason}: ${message}` };
+  if (pod.spec.nodeName !== undefined) return undefined;
   const scheduled = pod.status?.conditions?.find((condition) => condition.type === 'PodScheduled');
   // A gated pod waits only for this controller.
   if (scheduled?.status === 'False' && scheduled.reason !== 'SchedulingGated') {

@@ -103,6 +103,7 @@ export function aPod(
     name?: string;
     age?: number;
     incarnation?: number;
+    onNode?: boolean;
   } = {},
 ): StoredPod {
   return {
@@ -115,7 +116,10 @@ export function aPod(
       labels: { 'berth.dev/incarnation': String(change.incarnation ?? 1) },
       ...(change.deleting ? { deletionTimestamp: ago(1) } : {}),
     },
-    spec: { nodeName: 'node', containers: [{ name: 'session', image: 'runner:1' }] },
+    spec: {
+      ...(change.onNode === false ? {} : { nodeName: 'node' }),
+      containers: [{ name: 'session', image: 'runner:1' }],
+    },
     status: change.status ?? { phase: 'Running' },
   };
 }

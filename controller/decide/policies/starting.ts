@@ -149,7 +149,8 @@ export const slowStart: Policy = (draft) => {
   const silent = startedContainer(pod) ? 'its runner did not answer' : 'its container did not start';
   const message = `The pod did not take turns${within}: ${problem?.message ?? silent}`;
   draft.problems.Pod = { reason, message };
-  const unseen = problem === undefined ? mayRunUnseen(draft, pod) : undefined;
+  // A creation that failed tells nothing of a pod that is there all the same: its answer was lost.
+  const unseen = podProblem(pod) === undefined ? mayRunUnseen(draft, pod) : undefined;
   // The outcome of a turn that may have run unseen is written once the pod is gone.
   failLive(draft, reason, message, unseen);
   draft.actions.push({ do: 'CloseLink' }, { do: 'DeletePod', pod, why: 'it did not start' });

@@ -191,6 +191,7 @@ export class Kubelets {
     }
     pod.node = dice.pick(candidates);
     const patch = { metadata: { uid: pod.uid }, spec: { nodeName: pod.node.name } };
+    // A condition of before stays until the kubelet reports, as where the scheduler did not hear the binding's answer.
     await server.admin.patch(pods, pod, patch, { type: 'merge' }).catch(() => {});
     this.#after(pod, 20, 400, 'starts', () => this.#start(pod));
   }

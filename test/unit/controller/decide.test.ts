@@ -589,7 +589,7 @@ describe('the status shows, of several problems,', () => {
     ];
     const starting = {
       session: aSession({ status: RUNNING_STATUS }),
-      pod: aPod({ status: { phase: 'Pending', conditions } }),
+      pod: aPod({ onNode: false, status: { phase: 'Pending', conditions } }),
       link: aLink({ phase: 'Unbound' }),
     };
     assert.equal(readyOf(starting)?.reason, 'Unschedulable');

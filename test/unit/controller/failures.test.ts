@@ -288,7 +288,7 @@ describe('a start that fails', () => {
     const conditions = [
       { type: 'PodScheduled', status: 'False' as const, reason: 'Unschedulable', message: '0/3 nodes' },
     ];
-    const pod = (age: number) => aPod({ age, status: { phase: 'Pending', conditions } });
+    const pod = (age: number) => aPod({ age, onNode: false, status: { phase: 'Pending', conditions } });
     assert.deepEqual(failed(failing(starting, pod(599)).actions), []);
     assert.equal(written(failing(starting, pod(600)).actions)[0]?.error?.code, 'Unschedulable');
   });

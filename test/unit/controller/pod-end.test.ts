@@ -198,6 +198,7 @@ describe('the cause of a failed start is taken from what Kubernetes reports', ()
     [waiting('ContainerCreating', ''), undefined, false],
     [
       aPod({
+        onNode: false,
         status: {
           phase: 'Pending',
           conditions: [
@@ -221,6 +222,14 @@ describe('the cause of a failed start is taken from what Kubernetes reports', ()
       assert.deepEqual([podProblem(pod)?.reason, isHopeless(pod)], [reason, hopeless]);
     });
   }
+  test('nothing is told of scheduling once the pod is on a node, whatever the condition of before says', () => {
+    for (const reason of ['Unschedulable', 'SchedulerError']) {
+      const conditions: Condition[] = [{ type: 'PodScheduled', status: 'False', reason, message: '0/3 nodes' }];
+      const status = { phase: 'Pending' as const, conditions };
+      assert.equal(podProblem(aPod({ status })), undefined);
+      assert.equal(podProblem(aPod({ status, onNode: false }))?.reason, 'Unschedulable');
+    }
+  });
   test('the message has Kubernetes’ own words, and what to do', () => {
     const message = podProblem(waiting('ErrImagePull', 'not found'))?.message ?? '';
     assert.match(message, /"runner:1" cannot be had \(ErrImagePull\): not found; correct the image/);

@@ -207,6 +207,14 @@ describe('a session whose class has runner None', () => {
       assert.deepEqual(does({ pod: late, turns, memory }), ['CloseLink', 'DeletePod']);
     });
 
+    test('goes without a word about its turn where only its scheduling or its creation is said to have failed', () => {
+      const conditions = [{ type: 'PodScheduled', status: 'False' as const, reason: 'Unschedulable', message: 'none' }];
+      const pod = { ...late, status: { phase: 'Pending' as const, conditions } };
+      assert.deepEqual(does({ pod, turns, memory }), ['CloseLink', 'DeletePod']);
+      const startProblem = { reason: 'StartFailed' as const, message: 'the answer to the creation was lost' };
+      assert.deepEqual(does({ pod: late, turns, memory: { ...memory, startProblem } }), ['CloseLink', 'DeletePod']);
+    });
+
     test('fails its turn too where it is on no node, or Kubernetes reports why it waits', () => {
       const all = ['a Failed', 'CloseLink', 'DeletePod'];
       assert.deepEqual(does({ pod: { ...late, spec: unbound }, turns, memory }), all);

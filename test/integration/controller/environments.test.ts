@@ -29,9 +29,12 @@ const agent = { command: ['greet'], input: 'Text' as const, result: 'Text' as co
 describe('Python environments', () => {
   const cluster = installed(ONE_LEADER);
   let index: PackageIndex;
+  let env: Record<string, string>;
+  let controller: ReturnType<typeof cluster.startController>;
   beforeAll(async () => {
     index = (await PackageIndex.start()).add(SHOUT, GREETING);
-    cluster.startController({ BERTH_UV: await uvProgram() });
+    env = { BERTH_UV: await uvProgram() };
+    controller = cluster.startController(env);
     const overrides = ['agent.command', 'agent.input', 'agent.result', 'environment'] as const;
     await cluster.createClass('indexed', { overrides: [...overrides], environments: { index: index.url } });
   });
@@ -92,27 +95,6 @@ describe('Python environments', () => {
     assert.match(status?.error?.message ?? '', /Unsolvable: .*greeting>=2/s);
   });
 
-  test('whose archive was tampered with is not unpacked: the turn ends with what is wrong, and at once', async () => {
-    const { status } = await environment('tools');
-    const stored = await cluster.client.list(blobs, { namespace: 'default' });
-    const parts = stored.items.filter(({ spec }) => spec.sessionUID === status?.archive?.sessionUID);
-    const [part] = parts.filter(({ spec }) => spec.kind === 'State');
-    assert.ok(part, 'the archive is in Blobs');
-    const { name, namespace, labels, ownerReferences } = part.metadata;
-    const data = Buffer.from(part.spec.data, 'base64');
-    data.writeUInt8(data.readUInt8(1000) ^ 1, 1000);
-    const whole = Buffer.concat(parts.length === 1 ? [data] : []);
-    const digest = createHash('sha256').update(whole).digest('hex');
-    const spec = { ...part.spec, data: data.toString('base64'), digest };
-    await cluster.client.delete(blobs, { namespace, name });
-    await cluster.client.create(blobs, { metadata: { name, namespace, labels, ownerReferences }, spec } as typeof part);
-    await cluster.create('five', { class: 'indexed', agent, environment: { name: 'tools' } });
-    await cluster.turn('five', 'five-1', '');
-    const ended = (await cluster.ended('five-1')).status;
-    assert.deepEqual([ended?.phase, ended?.error?.code], ['Failed', 'StartFailed'], JSON.stringify(ended));
-    assert.match(ended?.error?.message ?? '', /environment could not be unpacked: the environment is not sealed/);
-  });
-
   test('whose build is deleted is built again where a session needs it, with the same packages', async () => {
     const before = named((await environment('tools')).status);
     index.add({ ...SHOUT, version: '2.0' });
@@ -125,7 +107,8 @@ describe('Python environments', () => {
     await until('tools', 'Pending');
     await cluster.create('four', { class: 'indexed', agent, environment: { name: 'tools' } });
     await cluster.turn('four', 'four-1', '');
-    assert.equal((await cluster.ended('four-1')).status?.output, 'HELLO');
+    const four = (await cluster.ended('four-1')).status;
+    assert.equal(four?.output, 'HELLO', JSON.stringify(four));
     const again = index.asked.length;
     assert.ok(again > asked, 'the index was asked again');
     assert.deepEqual(named((await environment('tools')).status), before);
@@ -147,5 +130,38 @@ describe('Python environments', () => {
     );
     assert.match(waits.message, /there is no Environment "tools"/);
     assert.equal((await cluster.session('six')).status?.podName, undefined);
+  });
+
+  test('whose archive was tampered with is not unpacked: the turn ends with what is wrong, and at once', async () => {
+    await create('sealed', ['shout']);
+    const { command: _, ...plain } = agent;
+    const spec = { class: 'indexed', agent: { ...plain, command: ['true'] }, environment: { name: 'sealed' } };
+    await cluster.create('seven', spec);
+    await cluster.turn('seven', 'seven-1', '');
+    assert.equal((await cluster.ended('seven-1')).status?.phase, 'Succeeded');
+    const { status } = await environment('sealed');
+    const stored = await cluster.client.list(blobs, { namespace: 'default' });
+    const parts = stored.items.filter(({ spec }) => spec.sessionUID === status?.archive?.sessionUID);
+    const [part] = parts.filter(({ spec }) => spec.kind === 'State');
+    assert.ok(part, 'the archive is in Blobs');
+    const { name, namespace, labels, ownerReferences } = part.metadata;
+    const data = Buffer.from(part.spec.data, 'base64');
+    data.writeUInt8(data.readUInt8(1000) ^ 1, 1000);
+    const whole = Buffer.concat(parts.length === 1 ? [data] : []);
+    const digest = createHash('sha256').update(whole).digest('hex');
+    const changed = { ...part.spec, data: data.toString('base64'), digest };
+    await cluster.client.delete(blobs, { namespace, name });
+    await cluster.client.create(blobs, {
+      metadata: { name, namespace, labels, ownerReferences },
+      spec: changed,
+    } as typeof part);
+    // The controller holds the archive that it has read.
+    await controller.kill('SIGTERM');
+    controller = cluster.startController(env);
+    await cluster.create('five', spec);
+    await cluster.turn('five', 'five-1', '');
+    const ended = (await cluster.ended('five-1')).status;
+    assert.deepEqual([ended?.phase, ended?.error?.code], ['Failed', 'StartFailed'], JSON.stringify(ended));
+    assert.match(ended?.error?.message ?? '', /environment could not be unpacked: the environment is not sealed/);
   });
 });

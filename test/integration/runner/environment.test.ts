@@ -130,6 +130,18 @@ describe('a Python environment', () => {
     assert.deepEqual(downloads, [2, 0]);
   });
 
+  test('has every file of its packages, whatever their names and number', async () => {
+    const many = Object.fromEntries(Array.from({ length: 3000 }, (_, i) => [`many/f${i}.txt`, String(i)]));
+    const odd = { 'many/a b.txt': '1', 'many/-rf': '2' };
+    index.add({ name: 'many', version: '1', files: { ...many, ...odd, 'many/__init__.py': '' } });
+    const { envelope } = await build({ requirements: ['many'] });
+    assert.equal(envelope.status, 'success', JSON.stringify(envelope));
+    const program = 'import many, os; print(len(os.listdir(os.path.dirname(many.__file__))))';
+    const env = { PATH: `${binOf(await moved())}:${PATH}` };
+    // One more for __init__.py, and one for its compiled form.
+    assert.equal((await run('python', ['-c', program], { env })).stdout, `${3000 + 2 + 2}\n`);
+  });
+
   test('without a package is an environment too', async () => {
     const { envelope } = await build({ requirements: [] });
     assert.deepEqual(envelope.output?.packages, [], JSON.stringify(envelope));
@@ -282,16 +294,19 @@ describe('a Python environment', () => {
       ['an absolute path', { name: '/tmp/berth-out' }],
       ['a link that leads out', { name: 'venv/x', type: 'symlink', linkname: '../../out' }],
       ['an absolute link', { name: 'venv/x', type: 'symlink', linkname: '/etc/passwd' }],
-      ['a file below a link', { name: 'venv/bin/x/y' }],
-    ] as [string, Entry][])('with %s', async ([, entry]) => {
-      await assert.rejects(unpackEnvironment(target(), await archive([entry]), PATH), /the environment holds/);
+      ['a file below a link', { name: 'venv/x', type: 'symlink', linkname: 'bin' }, { name: 'venv/x/y' }],
+      ['a file below a link to itself', { name: 'venv/x', type: 'symlink', linkname: 'x' }, { name: 'venv/x/y' }],
+      ['a path twice', { name: 'venv/a' }, { name: 'venv/a' }],
+    ] as [string, ...Entry[]][])('with %s', async ([, ...entries]) => {
+      await assert.rejects(unpackEnvironment(target(), await archive(entries), PATH), /the environment holds/);
       assert.throws(() => statSync(target()));
     });
 
     test('with a bomb of zeros, a part that is missing, another digest', async () => {
+      const bomb = await archive([{ name: 'venv/zeros', content: '\0'.repeat(510 * 1024 * 1024) }, ...THREE_MIB]);
+      assert.ok(bomb.packed.length < 1024 * 1024);
+      await assert.rejects(unpackEnvironment(target(), bomb, PATH), /larger than 536870912 bytes/);
       const whole = await archive([]);
-      const bomb = { packed: zstdCompressSync(Buffer.alloc(600 * 1024 * 1024)), digest: whole.digest };
-      await assert.rejects(unpackEnvironment(target(), bomb, PATH));
       const cut = { ...whole, packed: whole.packed.subarray(0, whole.packed.length / 2) };
       await assert.rejects(unpackEnvironment(target(), cut, PATH));
       await assert.rejects(unpackEnvironment(target(), { ...whole, digest: '0'.repeat(64) }, PATH), /digest/);
@@ -314,6 +329,8 @@ describe('a Python environment', () => {
     });
   });
 });
+
+const THREE_MIB = ['a', 'b', 'c'].map((name) => ({ name: `venv/${name}`, content: '\0'.repeat(1024 * 1024) }));
 
 const hashOf = (wheel: Wheel) => `sha256:${createHash('sha256').update(wheelFile(wheel).data).digest('hex')}`;
 

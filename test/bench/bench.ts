@@ -11,6 +11,7 @@ import { BenchCluster } from './cluster.ts';
 import { newTurn } from './embedded.ts';
 import { compared, durations, MIB, publish } from './figures.ts';
 import { injectionFigure } from './injection.ts';
+import { pythonOnKind } from './python-kind.ts';
 import { runnerFigures } from './runner.ts';
 
 const COLD = 15;
@@ -135,6 +136,7 @@ try {
       values: bytes,
     })),
     await injectionFigure(cluster),
+    ...(await pythonOnKind(namespace)),
     ...(await runnerFigures()),
   ]);
 } finally {

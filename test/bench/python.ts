@@ -1,6 +1,6 @@
 /** Python environments without Kubernetes: building, unpacking, and the first answer on the embedded cluster. */
 import { execFile } from 'node:child_process';
-import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
@@ -41,14 +41,111 @@ async function took(work: () => Promise<unknown>): Promise<number> {
 /** Figures of everything that needs a Python, without those for whose packages there is no index. */
 export async function python(): Promise<Figure[]> {
   const uv = await uvProgram();
-  const figures = await firstAnswers(uv);
+  const figures = [...(await firstAnswers(uv)), await withFiles()];
   for (const set of SETS) {
     const problem = await unreachable(set.requirements.join('\n'));
     if (problem)
       figures.push({ what: `environment of ${set.what}`, measured: `not measured: ${problem}`, values: null });
-    else figures.push(...(await builtAndUnpacked(uv, set)));
+    else figures.push(...(await builtAndUnpacked(uv, set)), ...(await carried(uv, set)));
   }
   return figures;
+}
+
+/** `berth run` with a file beside the same program on the command line. */
+async function withFiles(): Promise<Figure> {
+  const cluster = await Installation.start();
+  const folder = mkdtempSync(join(tmpdir(), 'berth-bench-'));
+  const caller = new Caller(folder, { KUBECONFIG: cluster.kubeconfig });
+  const values: Record<'with' | 'plain', number[]> = { with: [], plain: [] };
+  const program = 'print(1)\n';
+  writeFileSync(join(folder, 'agent.py'), program);
+  const flags = ['--class', 'python', '--result', 'text', '--input', '1'];
+  try {
+    cluster.startController();
+    for (let i = 0; i <= SAMPLES; i++) {
+      const plain = await took(() => caller.ok('run', ...flags, '--', 'python3', '-c', program));
+      const files = await took(() => caller.ok('run', ...flags, '--with', 'agent.py', '--', 'python3', 'agent.py'));
+      if (i === 0) continue;
+      values.plain.push(plain);
+      values.with.push(files);
+    }
+  } finally {
+    caller.remove();
+    await cluster.stop();
+    rmSync(folder, { recursive: true, force: true });
+  }
+  const beside = { what: 'the same program as an argument', values: values.plain };
+  return compared('berth run --with agent.py on the embedded cluster', values.with, beside);
+}
+
+/** Sessions that get the environment from the controller: their first answers, and what controller and runner need meanwhile. */
+async function carried(uv: string, { what, requirements }: (typeof SETS)[number]): Promise<Figure[]> {
+  const index = await machineIndex();
+  const cluster = await Installation.start();
+  const folder = mkdtempSync(join(tmpdir(), 'berth-bench-'));
+  const caller = new Caller(folder, { KUBECONFIG: cluster.kubeconfig });
+  const values: Record<'with' | 'plain' | 'controller' | 'runner', number[]> = {
+    ...{ with: [], plain: [], controller: [], runner: [] },
+  };
+  try {
+    const environments = index ? { index } : {};
+    await cluster.client.patch(sessionclasses, { name: 'python' }, { spec: { environments } as SessionClass['spec'] });
+    const controller = cluster.startController({ BERTH_UV: uv });
+    writeFileSync(join(folder, 'requirements.txt'), requirements.join('\n'));
+    await caller.ok('env', 'create', 'tools', '-r', 'requirements.txt');
+    // The program ends by telling the peak of its runner, the parent of its keeper.
+    const flags = ['--class', 'python', '--result', 'text', '--input', '1'];
+    const program = ['python3', '-c', RUNNER_PEAK];
+    const idle = peakBytes(controller.child.pid);
+    const peaks: number[] = [];
+    for (let i = 0; i <= BUILDS; i++) {
+      const plain = await took(async () => void peaks.push(Number(await caller.ok('run', ...flags, '--', ...program))));
+      const own = await took(async () => {
+        values.runner.push(Number(await caller.ok('run', ...flags, '--environment', 'tools', '--', ...program)));
+      });
+      if (i === 0) continue;
+      values.plain.push(plain);
+      values.with.push(own);
+    }
+    const [peak, before] = [peakBytes(controller.child.pid) / MIB, idle / MIB];
+    const [runner, other] = [Math.max(...values.runner) / MIB, Math.max(...peaks) / MIB];
+    const mib = (value: number) => `${value.toFixed(0)} MiB`;
+    return [
+      compared(`berth run --environment with ${what}, built before`, values.with, {
+        what: 'the same without an environment',
+        values: values.plain,
+      }),
+      {
+        what: `peak memory while ${what} are built and given to ${BUILDS + 1} sessions`,
+        measured: `controller ${mib(peak)}, runner ${mib(runner)}`,
+        beside: `controller before ${mib(before)}, runner without an environment ${mib(other)}`,
+        difference: `${mib(peak - before)}, ${mib(runner - other)}`,
+        values: { peak, before, runner, other },
+      },
+    ];
+  } finally {
+    caller.remove();
+    await cluster.stop();
+    rmSync(folder, { recursive: true, force: true });
+  }
+}
+
+/** Program that prints the peak of its runner in bytes: of the ancestor that runs Berth's runner. */
+const RUNNER_PEAK = `
+import os, re
+pid = os.getppid()
+while pid > 1:
+    status = open(f"/proc/{pid}/status").read()
+    if b"runner" in open(f"/proc/{pid}/cmdline", "rb").read() and "VmHWM" in status:
+        print(int(re.search(r"VmHWM:\\s+(\\d+)", status)[1]) * 1024)
+        break
+    pid = int(re.search(r"PPid:\\s+(\\d+)", status)[1])
+`;
+
+/** Largest resident size that the process has had, bytes. */
+function peakBytes(pid: number | undefined): number {
+  const [, kilobytes = 'NaN'] = /VmHWM:\s+(\d+)/.exec(readFileSync(`/proc/${pid}/status`, 'utf8')) ?? [];
+  return Number(kilobytes) * 1024;
 }
 
 /** `berth run --with --requirements` beside uv and Python by hand, with packages from a small index on this machine. */

@@ -5,6 +5,7 @@ import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, test } from 'vitest';
 import { run, session, sessionList, turn } from '../../../api/schemas.ts';
+import type { RequestFacts } from '../../../local/apiserver/types.ts';
 import { eventually } from '../../support/eventually.ts';
 import { pythonAgent } from '../../support/installation.ts';
 import { ApiCluster, type Ask, EVERYTHING } from './support.ts';
@@ -111,7 +112,8 @@ describe('the API beside a controller', () => {
 
   test('the program listens, answers waits when it is told to stop, and ends in order', async () => {
     const groups = ['system:serviceaccounts', 'system:serviceaccounts:berth-system', 'system:authenticated'];
-    const own = api.cluster.server.mintToken({ username: 'system:serviceaccount:berth-system:berth-api', groups });
+    const username = 'system:serviceaccount:berth-system:berth-api';
+    const own = api.cluster.server.mintToken({ username, groups });
     const kubeconfig = join(api.cluster.home, 'api.json');
     writeFileSync(kubeconfig, JSON.stringify(api.cluster.server.kubeconfig(own)));
     const child = spawn(process.execPath, [join(ROOT, 'api', 'main.ts')], {
@@ -131,10 +133,14 @@ describe('the API beside a controller', () => {
     await call('POST', SESSIONS, { body: { metadata: { name: 'held' }, spec: { agent: ECHO, suspend: true } } });
     await call('POST', `${SESSIONS}/held/turns`, { body: { metadata: { name: 'held-1' } } });
     const headers = { authorization: `Bearer ${token}` };
+    let waits = false;
+    const looks = ({ resource, verb, user }: RequestFacts) => {
+      waits ||= resource === 'turns' && (verb === 'list' || verb === 'watch') && user === username;
+      return false;
+    };
+    api.cluster.server.faults.delayNext(looks, 0);
     const waiting = fetch(`${url}${SESSIONS}/held/turns/held-1?wait=60s`, { headers });
-    // The answer to a later request shows that the waiting one has arrived. A stop before its watch is open is answered
-    // too.
-    await fetch(`${url}${SESSIONS}/held`, { headers });
+    await eventually(() => waits, { what: 'it waits for the turn' });
     child.kill('SIGTERM');
     const answer = await waiting;
     assert.equal(answer.status, 200);

@@ -4,34 +4,23 @@ import { isAlreadyExists, isConflict, isNotFound } from '../../core/kube/errors.
 import type { EventSubject } from '../../core/kube/events.ts';
 import { WorkQueue } from '../../core/kube/queue.ts';
 import type { KubeApi } from '../../core/kube/types.ts';
-import { MAX_HASHES } from '../../core/resources/environment.ts';
 import {
   environments,
   type Session,
   type StoredEnvironment,
   type StoredSession,
-  type StoredTurn,
   sessions,
-  turns,
 } from '../../core/resources/kinds.ts';
-import { jsonBytes } from '../../core/resources/limits.ts';
-import {
-  API_GROUP_VERSION,
-  firstTurnName,
-  LABEL_ENVIRONMENT,
-  LABEL_MANAGED_BY,
-  MANAGED_BY,
-  parseStoreKey,
-} from '../../core/resources/names.ts';
-import { isTerminal } from '../../core/resources/turn.ts';
+import { API_GROUP_VERSION, LABEL_ENVIRONMENT, LABEL_MANAGED_BY, MANAGED_BY } from '../../core/resources/names.ts';
 import type { Clock, Logger, Random } from '../../core/runtime.ts';
 import type { Store } from '../../core/store/store.ts';
 import { isRefusal } from '../act/own.ts';
 import { bodyFacts, type Caches } from '../caches/caches.ts';
 import { rebuild, type WantedBuild, wantedBuild } from '../settings/builder.ts';
-import { isOwn, ownTurns } from '../world/own-turns.ts';
+import { ownTurns } from '../world/own-turns.ts';
 import type { CachedSession, Installation, Problem } from '../world/world.ts';
-import { type BuildResult, type Described, decideEnvironment, refusedBuild } from './decide.ts';
+import { buildResult } from './build-result.ts';
+import { decideEnvironment, refusedBuild } from './decide.ts';
 import { unusedBuilds } from './unused.ts';
 
 export interface EnvironmentsOptions {
@@ -135,7 +124,8 @@ export class Environments {
       wanted,
       build,
       isOther,
-      result: build && rests(build) && !isOther && !isKnown ? await this.#result(build, signal) : undefined,
+      result:
+        build && rests(build) && !isOther && !isKnown ? await buildResult(this.#options, build, signal) : undefined,
       needed: this.#isNeeded(environment),
     });
     // Nothing is created or removed before people can see why.
@@ -223,62 +213,6 @@ export class Environments {
     });
   }
 
-  /** Reads the end of the build's turn live, because the cache has no outputs. Undefined before the end. */
-  async #result(build: CachedSession, signal: AbortSignal): Promise<BuildResult | undefined> {
-    const { namespace, name } = build.metadata;
-    const turn: StoredTurn | undefined = await this.#options.api
-      .get(turns, { namespace, name: firstTurnName(name) }, { signal })
-      .catch((error: unknown) => {
-        if (!isNotFound(error)) throw error;
-        return undefined;
-      });
-    // The turn of an earlier build of this name may still be there.
-    if (!turn || !isOwn(build, turn))
-      return {
-        phase: 'Failed',
-        code: 'TurnDeleted',
-        message: `the turn of session "${name}" was deleted before its result was read`,
-      };
-    const { phase, error, metadata } = turn.status ?? {};
-    if (!isTerminal(phase)) return undefined;
-    if (bodyFacts(turn.spec.input).digest !== build.spec.input?.digest) {
-      const message = `turn "${turn.metadata.name}" asked for something else than its session "${name}" does; delete the session`;
-      return { phase: 'Failed', code: 'OtherInput', message };
-    }
-    const told = (metadata as { code?: unknown } | undefined)?.code;
-    const code = typeof told === 'string' ? told : error?.code;
-    return {
-      phase: phase as BuildResult['phase'],
-      ...(phase === 'Succeeded'
-        ? { described: await this.#described(turn, signal) }
-        : { code, message: error?.message }),
-    };
-  }
-
-  /** Reads the builder's description of the environment; undefined if the output is not one. */
-  async #described({ metadata, status }: StoredTurn, signal: AbortSignal): Promise<Described | undefined> {
-    const key = status?.outputRef === undefined ? undefined : parseStoreKey(status.outputRef);
-    const output = key
-      ? JSON.parse(
-          (await this.#options.store.get({ namespace: metadata.namespace, kind: 'Output', ...key }, signal)).toString(),
-        )
-      : status?.output;
-    const { python, uv, packages, bytes } = (output ?? {}) as Partial<Described>;
-    if (typeof python !== 'string' || typeof uv !== 'string' || !Array.isArray(packages)) return undefined;
-    const named = packages.slice(0, MAX_PACKAGES).map(({ name, version, hashes }) => ({
-      name: String(name).slice(0, 256),
-      version: String(version).slice(0, 128),
-      ...(isHashes(hashes) ? { hashes } : {}),
-    }));
-    return {
-      python: python.slice(0, 32),
-      uv: uv.slice(0, 32),
-      // The digests of very many files are left out, as they would not fit into an object.
-      packages: jsonBytes(named) <= MAX_PACKAGES_BYTES ? named : named.map(({ hashes: _, ...named }) => named),
-      bytes: Number.isSafeInteger(bytes) && Number(bytes) > 0 ? Number(bytes) : 0,
-    };
-  }
-
   async #create(namespace: string, { hash, name, spec }: WantedBuild, signal: AbortSignal): Promise<void> {
     const labels = { [LABEL_MANAGED_BY]: MANAGED_BY, [LABEL_ENVIRONMENT]: hash.slice(0, 63) };
     const session = {
@@ -312,17 +246,6 @@ export class Environments {
     record(subject, status.phase === 'Failed' ? 'Warning' : 'Normal', ready.reason, ready.message);
     return written;
   }
-}
-
-/** Number of packages that a status names; see `environmentPackages`. */
-const MAX_PACKAGES = 1024;
-/** Limit of their JSON with digests. */
-const MAX_PACKAGES_BYTES = 256 * 1024;
-
-/** Reports whether a status can hold these digests, of at least one file. */
-function isHashes(hashes: unknown): hashes is string[] {
-  if (!Array.isArray(hashes) || hashes.length === 0 || hashes.length > MAX_HASHES) return false;
-  return hashes.every((hash) => typeof hash === 'string' && /^sha(256|384|512):[0-9a-f]{64,128}$/.test(hash));
 }
 
 /** Reports whether the build has stopped. A build whose turn was deleted before its end stays unfinished. */

@@ -121,11 +121,12 @@ export const inTurn: MakeInvariant = (facts, limits) => {
     const { namespace, name, uid } = session.metadata;
     // A write for a deleted session whose name is taken by another is refused.
     if ((call.object as StoredSession).metadata.uid !== uid) return;
-    // The position was computed before other work of the reconcile, but after the version that was read.
+    // The position was computed before other work of the reconcile, but after the version that was read. A session counts
+    // that was in the queue all that time.
     const versionRead = Number((call.object as StoredSession).metadata.resourceVersion);
     const ahead = waiting.seenBy(call).filter((other) => {
       const isOther = other.metadata.uid !== uid && other.metadata.namespace === namespace;
-      return isOther && waiting.since(other) < versionRead && comesBefore(other, session);
+      return isOther && waiting.hasWaitedSince(call, other, versionRead) && comesBefore(other, session);
     });
     const decidedMsAgo = facts.kubelets.now - facts.sessionCameAt(versionRead);
     if (position > ahead.length && position <= waiting.existing(call, decidedMsAgo).length) return;

@@ -16,6 +16,8 @@ export class Waiting implements Partial<Observer> {
   readonly #underWay = new Map<string, Set<ControllerCall>>();
   /** Process and session whose last such call failed. The session does not count as queued until one succeeds. */
   readonly #failed = new Set<string>();
+  /** Process and session → the time at which the session is back in the queue after such a failure, virtual milliseconds. */
+  readonly #backAt = new Map<string, number>();
 
   constructor(facts: Facts) {
     this.#facts = facts;
@@ -31,7 +33,9 @@ export class Waiting implements Partial<Observer> {
     if (!key) return;
     this.#underWay.get(key)?.delete(call);
     if (error) this.#failed.add(key);
-    else this.#failed.delete(key);
+    // The decision that puts the session back follows the last of several reads.
+    else if (this.#failed.delete(key) || this.#backAt.get(key) === call.sentAt())
+      this.#backAt.set(key, this.#facts.kubelets.now);
   };
 
   committed: Observer['committed'] = (change) => {
@@ -46,9 +50,14 @@ export class Waiting implements Partial<Observer> {
     if (this.#since.get(uid)?.rank !== rank) this.#since.set(uid, { version: change.version, rank });
   };
 
-  /** Returns the version since which the session has waited with its rank. */
-  since({ metadata }: StoredSession): number {
-    return this.#since.get(metadata.uid)?.version ?? Number.POSITIVE_INFINITY;
+  /**
+   * Reports whether a session that is in the queue in the view of the call's process has certainly been there, with its
+   * present rank, since before this version of a session was written.
+   */
+  hasWaitedSince({ process }: ControllerCall, { metadata }: StoredSession, version: number): boolean {
+    const since = this.#since.get(metadata.uid)?.version ?? Number.POSITIVE_INFINITY;
+    const backAt = this.#backAt.get(`${process} ${metadata.namespace}/${metadata.name}`) ?? Number.NEGATIVE_INFINITY;
+    return since < version && backAt < this.#facts.sessionCameAt(version);
   }
 
   /** Returns the sessions that are certainly in the queue in the view of the call's process; some may be left out. */

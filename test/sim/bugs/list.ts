@@ -102,7 +102,7 @@ import { sessionPod } from '../pod/pod.ts';`,
     name: 'lookup by name only',
     caughtBy: ['is true', 'starts once', 'in order', 'goes on', 'consistent', 'spared', 'settles'],
     within: 200,
-    from: 26,
+    from: 96,
     focus: { deeds: ['delete a session, and perhaps make another of its name'] },
     edits: [
       {
@@ -125,7 +125,7 @@ import { sessionPod } from '../pod/pod.ts';`,
       'told truly',
     ],
     within: 200,
-    from: 10,
+    from: 80,
     // Standbys whose watches are late take over from leaders that give the lease free.
     focus: {
       deeds: ['ask a session to suspend once'],
@@ -167,7 +167,7 @@ import { sessionPod } from '../pod/pod.ts';`,
     name: 'second look left out',
     caughtBy: ['spared'],
     within: 200,
-    from: 100,
+    from: 135,
     focus: { deeds: ['ask a session to suspend once', 'resume a session'], deedEveryMs: 300, rates: { slow: 0.3 } },
     edits: [
       { file: 'controller/act/suspension.ts', find: '  if (veto) {', replace: '  if (veto === key) {' },

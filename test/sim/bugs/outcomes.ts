@@ -82,6 +82,11 @@ export const outcomeBugs: readonly Bug[] = [
         find: '      // The refused cancel shows that its turn does not run; a ping asks which one does.\n      this.#heartbeat.ping();\n',
         replace: '',
       },
+      {
+        file: 'controller/link/link.ts',
+        find: '      if (this.#turnNumber < this.#cancelNumber) this.#view = after.cancelRefused(this.#view, this.#cancelled);\n',
+        replace: '',
+      },
     ],
   },
   {

@@ -57,6 +57,30 @@ describe('Python environments', () => {
       { what: `environment ${name} ${phase}` },
     );
 
+  test.for([
+    ['-e .'],
+    ['--find-links /tmp'],
+    ['file:///etc/passwd'],
+    ['git+https://example.com/x.git'],
+    ['pkg==$' + '{HOME}'],
+    ['httpx\n-r /etc/hostname'],
+    ['pkg; os_name == "posix" --index-url x'],
+  ])('is refused by the API server with the requirement %j', async ([requirement]) => {
+    await assert.rejects(create('refused', [requirement ?? '']), (error: Error) => {
+      assert.match(error.message, /^Environment.* is invalid: spec\.requirements\[0\]: .* should match/s);
+      return true;
+    });
+  });
+
+  test('cannot be changed', async () => {
+    await create('fixed', ['shout']);
+    const change = { spec: { requirements: ['greeting'] } } as unknown as StoredEnvironment;
+    await assert.rejects(
+      cluster.client.patch(environments, { namespace: 'default', name: 'fixed' }, change),
+      /an Environment cannot change; create another one/,
+    );
+  });
+
   test('is built once when a session needs it, and then every session of it has its programs', async () => {
     await create('tools', ['greeting']);
     assert.equal((await until('tools', 'Pending')).status?.conditions?.[0]?.reason, 'NotBuilt');
@@ -163,5 +187,31 @@ describe('Python environments', () => {
     const ended = (await cluster.ended('five-1')).status;
     assert.deepEqual([ended?.phase, ended?.error?.code], ['Failed', 'StartFailed'], JSON.stringify(ended));
     assert.match(ended?.error?.message ?? '', /environment could not be unpacked: the environment is not sealed/);
+  });
+});
+
+describe('a Python environment for which the store has no room', () => {
+  const cluster = installed({ ...ONE_LEADER, BERTH_STORE_CEILING_BYTES: '30000' });
+  let index: PackageIndex;
+  beforeAll(async () => {
+    index = (await PackageIndex.start()).add(SHOUT);
+    cluster.startController({ BERTH_UV: await uvProgram(), BERTH_STORE_CEILING_BYTES: '30000' });
+    const overrides = ['agent.command', 'agent.input', 'agent.result', 'environment'] as const;
+    const timeouts = { persist: '3s' };
+    await cluster.createClass('indexed', { overrides: [...overrides], environments: { index: index.url }, timeouts });
+  });
+  afterAll(() => index.close());
+
+  test('says so, and its turn ends and holds no slot', async () => {
+    await cluster.client.create(environments, {
+      ...{ apiVersion: 'berth.dev/v1alpha1', kind: 'Environment', metadata: { name: 'large', namespace: 'default' } },
+      spec: { class: 'indexed', requirements: ['shout'] },
+    } as unknown as StoredEnvironment);
+    await cluster.create('waits', { class: 'indexed', agent, environment: { name: 'large' } });
+    await cluster.turn('waits', 'waits-1', '');
+    const { status } = await cluster.ended('waits-1');
+    assert.equal(status?.error?.code, 'EnvironmentFailed', JSON.stringify(status));
+    assert.match(status?.error?.message ?? '', /has no room/);
+    assert.equal((await cluster.session('waits')).status?.podName, undefined);
   });
 });

@@ -8,7 +8,7 @@ import { effective, isProblem } from '../../../controller/settings/effective.ts'
 import { environmentOf, mayBecomeReady } from '../../../controller/settings/environment.ts';
 import { filesDigest } from '../../../controller/world/agent-files.ts';
 import type { CachedSession, World } from '../../../controller/world/world.ts';
-import { type Bind, PROTOCOL_VERSION } from '../../../core/frames/messages.ts';
+import { type Bind, ENVIRONMENT_PROTOCOL, PROTOCOL_VERSION } from '../../../core/frames/messages.ts';
 import type { ConfigMap } from '../../../core/kube/builtin.ts';
 import { ApiError } from '../../../core/kube/errors.ts';
 import type { Resource } from '../../../core/kube/types.ts';
@@ -196,6 +196,17 @@ describe('bind with files of an agent', () => {
     const { bound, contentsLost } = await bind({ spec, configMap: mine('1') });
     assert.deepEqual([bound, contentsLost?.problem.reason], [undefined, 'AgentFilesChanged']);
   });
+});
+
+test('a runner of the protocol before takes no environment and builds none', async () => {
+  const before = { protocol: ENVIRONMENT_PROTOCOL - 1 };
+  const archive = { session: 'env-1', sessionUID: 'b', digest: 'd', keyId: 'k', bytes: 1, incarnation: 1, seq: 1 };
+  const environment = { name: 'tools', hash: 'h', archive: { ...archive, inline: 'QUJD' } };
+  for (const change of [{ status: { environment } as never }, { spec: { build: 'Environment' } as never }]) {
+    const { bound, problem } = await bind({ ...before, ...change });
+    assert.deepEqual([bound, problem], [undefined, 'ProtocolUnsupported']);
+  }
+  assert.ok((await bind(before)).bound);
 });
 
 describe('the archive of an environment', () => {

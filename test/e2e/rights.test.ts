@@ -66,7 +66,12 @@ describe('rights', () => {
       ['controller', 'create', 'pods', ['--subresource', 'exec', ...everywhere], false],
       ['controller', 'delete', 'sessions.berth.dev', everywhere, true],
       ['controller', 'delete', 'turns.berth.dev', everywhere, true],
-      ['controller', 'create', 'sessions.berth.dev', everywhere, false],
+      // Sessions that build Environments.
+      ['controller', 'create', 'sessions.berth.dev', everywhere, true],
+      ['controller', 'list', 'environments.berth.dev', everywhere, true],
+      ['controller', 'update', 'environments.berth.dev', ['--subresource', 'status', ...everywhere], true],
+      ['controller', 'update', 'environments.berth.dev', everywhere, false],
+      ['controller', 'create', 'environments.berth.dev', everywhere, false],
       ['controller', 'update', 'sessions.berth.dev', everywhere, false],
       ['controller', 'update', 'sessionclasses.berth.dev', [], false],
       ['controller', 'list', 'nodes', [], true],

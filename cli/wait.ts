@@ -63,7 +63,7 @@ async function explainWaiting(
       const { environment } = session.spec;
       if (!environment || session.status?.podName) continue;
       const { pod, lines } = await buildLines(environment.name, cluster, signal);
-      // Another build begins with its first line.
+      // A second build of the environment is shown from its first line.
       const from = pod === shown.pod ? shown.lines : 0;
       for (const line of lines.slice(from)) cli.say(`building ${environment.name}: ${line}`);
       if (pod) shown = { pod, lines: lines.length };

@@ -112,7 +112,7 @@ function interpreterOf(path: string): Promise<PythonFacts & { executable: string
         return;
       }
       try {
-        // What the image's own start-up code prints comes first.
+        // The answer is the last line: start-up code of the image may print before it.
         resolve(JSON.parse(stdout.trimEnd().split('\n').at(-1) ?? ''));
       } catch {
         reject(

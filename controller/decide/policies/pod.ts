@@ -1,4 +1,6 @@
+import type { RefusalCode } from '../../../core/frames/messages.ts';
 import { LABEL_INCARNATION } from '../../../core/resources/names.ts';
+import type { Reason } from '../../../core/resources/reasons.ts';
 import { waitingProcess } from '../../world/approvals.ts';
 import { isOwn } from '../../world/own-turns.ts';
 import { isOver } from '../../world/pod-status.ts';
@@ -103,6 +105,30 @@ export const lostContents: Policy = (draft) => {
   return 'Stop';
 };
 
+/** Refusals with which a runner says that it cannot start its session: what people are told, and why the pod goes. */
+const STARTS_NOT: Readonly<Partial<Record<RefusalCode, { reason: Reason; what: string; why: string }>>> = {
+  RestoreFailed: {
+    reason: 'StartFailed',
+    what: 'The stored state could not be restored',
+    why: 'state not restored',
+  },
+  FilesFailed: {
+    reason: 'StartFailed',
+    what: "The agent's files could not be unpacked",
+    why: 'agent files not unpacked',
+  },
+  EnvironmentFailed: {
+    reason: 'StartFailed',
+    what: 'The environment could not be unpacked',
+    why: 'environment not unpacked',
+  },
+  EnvironmentMismatch: {
+    reason: 'EnvironmentMismatch',
+    what: 'The environment could not be unpacked',
+    why: 'environment not unpacked',
+  },
+};
+
 /** Deletes a pod whose runner owes an answer for too long, or belongs to another incarnation. */
 export const silent: Policy = (draft) => {
   const { pod, link, now, installation } = draft.world;
@@ -111,26 +137,13 @@ export const silent: Policy = (draft) => {
     draft.actions.push({ do: 'CloseLink' }, { do: 'DeletePod', pod, why: 'bound to another incarnation' });
     return 'Stop';
   }
-  if (link.refused?.code === 'RestoreFailed') {
-    const message = `The stored state could not be restored: ${link.refused.message}`;
-    draft.problems.Pod = { reason: 'StartFailed', message };
-    failLive(draft, 'StartFailed', message);
-    draft.actions.push({ do: 'CloseLink' }, { do: 'DeletePod', pod, why: 'state not restored' });
-    return 'Stop';
-  }
-  if (link.refused?.code === 'FilesFailed') {
-    const message = `The agent's files could not be unpacked: ${link.refused.message}`;
-    draft.problems.Pod = { reason: 'StartFailed', message };
-    failLive(draft, 'StartFailed', message);
-    draft.actions.push({ do: 'CloseLink' }, { do: 'DeletePod', pod, why: 'agent files not unpacked' });
-    return 'Stop';
-  }
-  if (link.refused?.code === 'EnvironmentFailed' || link.refused?.code === 'EnvironmentMismatch') {
-    const reason = link.refused.code === 'EnvironmentMismatch' ? 'EnvironmentMismatch' : 'StartFailed';
-    const message = `The environment could not be unpacked: ${link.refused.message}`;
+  const failed = link.refused && STARTS_NOT[link.refused.code];
+  if (failed) {
+    const { reason, what, why } = failed;
+    const message = `${what}: ${link.refused?.message}`;
     draft.problems.Pod = { reason, message };
     failLive(draft, reason, message);
-    draft.actions.push({ do: 'CloseLink' }, { do: 'DeletePod', pod, why: 'environment not unpacked' });
+    draft.actions.push({ do: 'CloseLink' }, { do: 'DeletePod', pod, why });
     return 'Stop';
   }
   // A pod that has never answered is still starting: `timeouts.start` applies.

@@ -138,7 +138,7 @@ describe('a Python environment', () => {
     assert.equal(envelope.status, 'success', JSON.stringify(envelope));
     const program = 'import many, os; print(len(os.listdir(os.path.dirname(many.__file__))))';
     const env = { PATH: `${binOf(await moved())}:${PATH}` };
-    // One more for __init__.py, and one for its compiled form.
+    // The folder also holds __init__.py and the folder of compiled files.
     assert.equal((await run('python', ['-c', program], { env })).stdout, `${3000 + 2 + 2}\n`);
   });
 

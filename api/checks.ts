@@ -1,10 +1,12 @@
 /** Checks before an object is created, beyond its schema. */
 import { isNotFound } from '../core/kube/errors.ts';
-import { notAllowed } from '../core/resources/allowed.ts';
+import { sessionRefusal, turnRefusal } from '../core/resources/allowed.ts';
 import { type StoredSession, sessionclasses, sessions } from '../core/resources/kinds.ts';
 import { jsonBytes, MAX_INPUT_BYTES } from '../core/resources/limits.ts';
+import type { Refusal } from '../core/resources/refusal.ts';
 import type { SessionSpec } from '../core/resources/session.ts';
 import type { SessionClassSpec } from '../core/resources/sessionclass.ts';
+import type { TurnSpec } from '../core/resources/turn.ts';
 import { checkDepth } from './json.ts';
 import { Problem } from './problems.ts';
 import type { Services } from './route.ts';
@@ -22,11 +24,30 @@ export async function checkClass(
   { api }: Services,
   spec: Pick<SessionSpec, 'class'> & Partial<Omit<SessionSpec, 'input'>>,
 ): Promise<void> {
-  const refused = notAllowed(spec, await readClass(api, spec.class));
+  refuse(sessionRefusal(spec, await readClass(api, spec.class)), spec.class);
+}
+
+/** Refuses settings that the class of the session does not allow its turns. A class that is missing refuses none. */
+export async function checkTurn(
+  { api }: Services,
+  spec: Pick<TurnSpec, 'timeout'>,
+  { spec: { class: className } }: StoredSession,
+): Promise<void> {
+  if (spec.timeout === undefined) return;
+  try {
+    const { spec: allowed } = await api.get(sessionclasses, { name: className });
+    refuse(turnRefusal(spec, allowed), className);
+  } catch (error) {
+    if (!isNotFound(error)) throw error;
+  }
+}
+
+const CODES = { NotAllowed: 'NotAllowed', InvalidSpec: 'Invalid' } as const;
+
+function refuse(refused: Refusal | undefined, className: string): void {
   if (!refused) return;
-  throw new Problem('NotAllowed', `${refused.field}: ${refused.message} (class "${spec.class}").`, {
-    fields: [refused],
-  });
+  const { reason, field, message } = refused;
+  throw new Problem(CODES[reason], `${field}: ${message} (class "${className}").`, { fields: [{ field, message }] });
 }
 
 async function readClass(api: Services['api'], name: string): Promise<SessionClassSpec> {

@@ -1,5 +1,5 @@
-import { isNotFound } from '../core/kube/errors.ts';
-import { notAllowed } from '../core/resources/allowed.ts';
+import { isForbidden, isNotFound } from '../core/kube/errors.ts';
+import { sessionRefusal, turnRefusal } from '../core/resources/allowed.ts';
 import {
   ownedBy,
   type StoredSession,
@@ -8,6 +8,7 @@ import {
   sessions,
   turns,
 } from '../core/resources/kinds.ts';
+import type { Refusal } from '../core/resources/refusal.ts';
 import type { SessionSpec } from '../core/resources/session.ts';
 import type { SessionClassSpec } from '../core/resources/sessionclass.ts';
 import { type AgentFlags, agentFrom } from './agent.ts';
@@ -76,8 +77,30 @@ export async function checkAllowed(spec: SessionSpec, cluster: Cluster, cli: Cli
 }
 
 function refuseUnlessAllowed(spec: SessionSpec, allowed: SessionClassSpec | undefined): void {
-  const problem = allowed && notAllowed(spec, allowed);
-  if (problem) throw refused(`${flagOf(problem.field)}${problem.field}: ${problem.message} (class "${spec.class}")`);
+  refuse(allowed && sessionRefusal(spec, allowed), spec.class);
+}
+
+/**
+ * Refuses a turn that the class of its session does not allow, by the flag. The controller judges where the class cannot
+ * be read.
+ */
+export async function checkTurn(
+  { timeout }: Pick<GivenTurn, 'timeout'>,
+  className: string,
+  cluster: Cluster,
+  cli: Cli,
+): Promise<void> {
+  if (timeout === undefined) return;
+  try {
+    const { spec: allowed } = await cluster.api.get(sessionclasses, { name: className }, { signal: cli.interrupted });
+    refuse(turnRefusal({ timeout }, allowed), className);
+  } catch (error) {
+    if (!isNotFound(error) && !isForbidden(error)) throw error;
+  }
+}
+
+function refuse(problem: Refusal | undefined, className: string): void {
+  if (problem) throw refused(`${flagOf(problem.field)}${problem.field}: ${problem.message} (class "${className}")`);
 }
 
 const FLAGS: Record<string, string> = {
@@ -90,6 +113,7 @@ const FLAGS: Record<string, string> = {
   'spec.agent.workingDir': '--workdir',
   'spec.environment': '--environment or --requirements',
   'spec.image': '--image',
+  'spec.timeout': '--timeout',
   'spec.timeouts': '--timeout',
 };
 
@@ -113,7 +137,7 @@ async function readClass(name: string, { api }: Cluster, cli: Cli): Promise<Sess
   try {
     return (await api.get(sessionclasses, { name }, { signal: cli.interrupted })).spec;
   } catch (error) {
-    if ((error as { code?: unknown }).code === 403) return undefined;
+    if (isForbidden(error)) return undefined;
     if (!isNotFound(error)) throw error;
     const { items } = await api.list(sessionclasses, { signal: cli.interrupted });
     const names = items.map(({ metadata }) => metadata.name);

@@ -1,7 +1,7 @@
 import { firstTurnName } from '../../core/resources/names.ts';
 import { type Cli, type ClusterFlags, randomSuffix } from '../cli.ts';
 import { withCluster } from '../cluster.ts';
-import { createSession, createTurn, type SessionFlags, sessionSpec } from '../create.ts';
+import { checkTurn, createSession, createTurn, type SessionFlags, sessionSpec } from '../create.ts';
 import { packFiles } from '../files.ts';
 import { type InputFlags, readInput } from '../input.ts';
 import { finishTurn } from '../wait.ts';
@@ -18,6 +18,7 @@ export async function run(words: string[], flags: RunFlags, cli: Cli): Promise<n
   const input = await readInput(flags, cli, flags.inputAs === 'text');
   return withCluster(flags, cli, async (cluster) => {
     const name = flags.name ?? `run-${randomSuffix(cli.random, 8)}`;
+    await checkTurn(flags, flags.class, cluster, cli);
     const spec = await sessionSpec(name, words, flags, { turns: 'One' }, cluster, cli);
     const archive = flags.with && (await packFiles(flags.with, { cwd: cli.cwd, all: flags.withAll === true }));
     const given = { name: firstTurnName(name), input, timeout: flags.timeout, attempts: flags.attempts };

@@ -1,6 +1,6 @@
 import { type Cli, type ClusterFlags, randomSuffix } from '../cli.ts';
 import { withCluster } from '../cluster.ts';
-import { createTurn } from '../create.ts';
+import { checkTurn, createTurn } from '../create.ts';
 import { refused } from '../errors.ts';
 import { type InputFlags, readInput } from '../input.ts';
 import { getSession } from '../stored.ts';
@@ -23,6 +23,7 @@ export async function turn(sessionName: string, flags: TurnFlags, cli: Cli): Pro
       throw refused(`session ${sessionName} takes one turn only, the one it was made with; create one that takes many`);
     }
     if (session.metadata.deletionTimestamp) throw refused(`session ${sessionName} is being deleted`);
+    await checkTurn(flags, session.spec.class, cluster, cli);
     const name = flags.name ?? `${sessionName.slice(0, 57)}-${randomSuffix(cli.random, 5)}`;
     const given = await createTurn(
       { name, input, timeout: flags.timeout, attempts: flags.attempts },

@@ -1,5 +1,5 @@
 import type { Limits } from '../../core/frames/messages.ts';
-import { notAllowed } from '../../core/resources/allowed.ts';
+import { sessionRefusal } from '../../core/resources/allowed.ts';
 import type { StoredSessionClass } from '../../core/resources/kinds.ts';
 import { MAX_ENVIRONMENT_BYTES } from '../../core/resources/limits.ts';
 import type { SessionClassSpec } from '../../core/resources/sessionclass.ts';
@@ -9,11 +9,10 @@ import { type AgentSettings, agentSettings } from './agent.ts';
 import { buildCache, builderAgent, exposedCredentials } from './builder.ts';
 import { type ImageSettings, imageSettings } from './image.ts';
 import { selects } from './label-selector.ts';
-import { type Kept, keptOf, persistenceProblem } from './persistence.ts';
+import { type Kept, keptOf } from './persistence.ts';
 import { type PodTemplate, podTemplate } from './pod-template.ts';
 import { proxyVariables } from './proxy.ts';
-import { type Resources, resourcesOf, resourcesProblem } from './resources.ts';
-import { runnerlessProblem } from './runnerless-problem.ts';
+import { type Resources, resourcesOf } from './resources.ts';
 import { classProblem, limitsOf } from './sandbox.ts';
 import { DEFAULT_TIMEOUTS } from './timeouts.ts';
 import { workspaceVariables } from './workspace-variables.ts';
@@ -58,11 +57,8 @@ export function effective(
   const allowed = sessionClass.spec;
   const problem =
     otherNamespace(session, allowed, namespaceLabels) ??
-    overrideProblem(spec, allowed) ??
-    resourcesProblem(spec, allowed) ??
-    persistenceProblem(spec, sessionClass) ??
+    refusedSetting(spec, allowed) ??
     classProblem(allowed) ??
-    runnerlessProblem(spec, allowed) ??
     (spec.build && exposedCredentials(spec, allowed));
   if (problem) return { ...problem, message: `${problem.message} (class "${spec.class}")` };
 
@@ -110,7 +106,7 @@ function otherNamespace(
   };
 }
 
-function overrideProblem(spec: Spec, allowed: SessionClassSpec): Problem | undefined {
-  const refused = notAllowed(spec, allowed);
-  return refused && { reason: 'NotAllowed', message: `${refused.field}: ${refused.message}` };
+function refusedSetting(spec: Spec, allowed: SessionClassSpec): Problem | undefined {
+  const refused = sessionRefusal(spec, allowed);
+  return refused && { reason: refused.reason, message: `${refused.field}: ${refused.message}` };
 }

@@ -1,6 +1,6 @@
 import type { Granted } from '../../core/resources/turn.ts';
 import type { CachedTurn, World } from '../world/world.ts';
-import { atMost, timeoutMs, timeoutText, toMs } from './timeouts.ts';
+import { timeoutMs, timeoutText, toMs } from './timeouts.ts';
 
 /** Source of a turn's timeouts. */
 type Rules = Pick<World, 'class'> & { session: Pick<World['session'], 'spec'> };
@@ -17,12 +17,11 @@ export interface TurnLimits {
 /**
  * The timeouts that a turn gets when it begins. They are written into its status then, and only they count from then
  * on: the session's and the class's settings may change, become invalid or be deleted while the turn runs. Absent:
- * none.
+ * none. A turn that asks for more than its class allows has been refused before.
  */
 export function grant(turn: Pick<CachedTurn, 'spec'>, { session: { spec }, class: sessionClass }: Rules): Granted {
-  const ceiling = sessionClass?.spec.maxTimeouts?.turn;
   const granted = {
-    timeout: atMost(turn.spec.timeout ?? timeoutText('turn', spec, sessionClass), ceiling),
+    timeout: turn.spec.timeout ?? timeoutText('turn', spec, sessionClass),
     stall: timeoutText('stall', spec, sessionClass),
     start: timeoutText('start', spec, sessionClass),
     approval: timeoutText('approval', spec, sessionClass),

@@ -1,8 +1,6 @@
 import type { StoredSessionClass } from '../../core/resources/kinds.ts';
-import type { SessionClassSpec } from '../../core/resources/sessionclass.ts';
-import type { CachedSession, Problem } from '../world/world.ts';
-import { parseQuantity } from './quantity.ts';
-import { timeoutMs } from './timeouts.ts';
+import { parseQuantity } from '../../core/resources/quantity.ts';
+import type { CachedSession } from '../world/world.ts';
 
 type Spec = CachedSession['spec'];
 
@@ -53,47 +51,5 @@ export function keptOf(spec: Spec, sessionClass: StoredSessionClass): Kept {
           },
         }
       : {}),
-  };
-}
-
-/** The problem with the session's persistence settings. */
-export function persistenceProblem(
-  spec: Spec,
-  sessionClass: StoredSessionClass & { spec: SessionClassSpec },
-): Problem | undefined {
-  const { maxPersistence } = sessionClass.spec;
-  const { maxState } = spec.persistence ?? {};
-  const ceiling = maxPersistence?.maxState;
-  if (maxState && ceiling && parseQuantity(maxState) > parseQuantity(ceiling)) {
-    return tooMuch('spec.persistence.maxState', maxState, ceiling);
-  }
-  const { workspace } = keptOf(spec, sessionClass);
-  const largest = maxPersistence?.workspaceSize;
-  if (workspace && largest && parseQuantity(workspace.size) > parseQuantity(largest)) {
-    return tooMuch('spec.persistence.workspace.size', workspace.size, largest);
-  }
-  if (sessionClass.spec.runner === 'None') {
-    const wants = spec.persistence?.state || maxState;
-    if (!wants) return undefined;
-    const field = maxState ? 'maxState' : 'state';
-    return {
-      reason: 'InvalidSpec',
-      message: `spec.persistence.${field}: is set, but with the class’s runner None nothing is stored between turns; leave it out`,
-    };
-  }
-  if (!keepsState(spec, sessionClass) && timeoutMs('lifetime', spec, sessionClass) === Number.POSITIVE_INFINITY) {
-    return {
-      reason: 'InvalidSpec',
-      message:
-        'spec.timeouts.lifetime: is not set, and without persistence.state nothing else ends an idle session; set it, for example to 8h',
-    };
-  }
-  return undefined;
-}
-
-function tooMuch(field: string, wanted: string, ceiling: string): Problem {
-  return {
-    reason: 'NotAllowed',
-    message: `${field}: ${wanted} is more than the ${ceiling} that the class allows; ask for less`,
   };
 }

@@ -1,6 +1,6 @@
+import { isAbove } from '../../core/resources/quantity.ts';
 import type { SessionClassSpec } from '../../core/resources/sessionclass.ts';
-import type { CachedSession, Problem } from '../world/world.ts';
-import { parseQuantity } from './quantity.ts';
+import type { CachedSession } from '../world/world.ts';
 
 /** Resource requests and limits of a pod, by resource. */
 export interface Resources {
@@ -34,39 +34,6 @@ function over(before: Resources, given: Given): Resources {
     else limits[resource] = requests[resource] as string;
   }
   return { requests, limits };
-}
-
-/** The problem with the amounts that a session sets. */
-export function resourcesProblem({ resources }: Spec, { maxResources }: SessionClassSpec): Problem | undefined {
-  for (const group of ['requests', 'limits'] as const) {
-    for (const [resource, wanted] of Object.entries(resources?.[group] ?? {})) {
-      // A request raises a limit that is not set, so it must also respect the ceiling of the limit.
-      for (const ceilings of group === 'requests' ? (['requests', 'limits'] as const) : (['limits'] as const)) {
-        const ceiling = maxResources?.[ceilings]?.[resource as 'cpu'];
-        if (!isAbove(wanted, ceiling)) continue;
-        return {
-          reason: 'NotAllowed',
-          message: `spec.resources.${group}.${resource}: ${wanted} is more than the ${ceiling} that the class allows${ceilings === group ? '' : ' as a limit'}; ask for less`,
-        };
-      }
-    }
-  }
-  const message = aboveItsLimit(resources);
-  return message === undefined ? undefined : { reason: 'InvalidSpec', message };
-}
-
-/** Error text for a request above a limit of the same layer: which of the two is meant is ambiguous. */
-export function aboveItsLimit(given: Given): string | undefined {
-  for (const [resource, request] of Object.entries(given?.requests ?? {})) {
-    const limit = given?.limits?.[resource as 'cpu'];
-    if (!isAbove(request, limit)) continue;
-    return `spec.resources.requests.${resource}: ${request} is more than spec.resources.limits.${resource}, which is ${limit}; lower the request or raise the limit`;
-  }
-  return undefined;
-}
-
-function isAbove(amount: string | undefined, most: string | undefined): boolean {
-  return Boolean(amount && most) && parseQuantity(amount as string) > parseQuantity(most as string);
 }
 
 function amounts(...layers: (Record<string, string | undefined> | undefined)[]): Record<string, string> {

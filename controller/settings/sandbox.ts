@@ -1,10 +1,10 @@
 import type { AgentSpec, Limits } from '../../core/frames/messages.ts';
+import { requestAboveLimit } from '../../core/resources/allowed-amounts.ts';
+import { parseQuantity } from '../../core/resources/quantity.ts';
 import type { ProcessLimits } from '../../core/resources/sandbox.ts';
 import type { SessionClassSpec } from '../../core/resources/sessionclass.ts';
 import { patternProblem } from '../../core/text/pattern.ts';
 import type { Problem } from '../world/world.ts';
-import { parseQuantity } from './quantity.ts';
-import { aboveItsLimit } from './resources.ts';
 
 type Numbers = Omit<Limits, 'required'>;
 
@@ -45,8 +45,8 @@ const MIN_MEMORY = 2 ** 20;
 
 /** A problem in the class that its schema cannot express. */
 export function classProblem({ resources, sandbox, redact = [] }: SessionClassSpec): Problem | undefined {
-  const above = aboveItsLimit(resources);
-  if (above) return invalid(above);
+  const above = requestAboveLimit(resources);
+  if (above) return invalid(`${above.field}: ${above.message}`);
   const { memory } = sandbox?.limits ?? {};
   if (memory !== undefined && parseQuantity(memory) < MIN_MEMORY) {
     return invalid(`spec.sandbox.limits.memory: ${memory} is less than the 1Mi that a program needs to start`);

@@ -43,7 +43,7 @@ export function timeoutMs(
 }
 
 /** The shorter of two durations, as it was written. */
-export function atMost(wanted: string | undefined, ceiling: string | undefined): string | undefined {
+function atMost(wanted: string | undefined, ceiling: string | undefined): string | undefined {
   return ceiling !== undefined && toMs(ceiling) < toMs(wanted) ? ceiling : wanted;
 }
 

@@ -14,7 +14,7 @@ export const reasons = {
     'The SessionClass that spec.class names does not exist; create it, or create a new Session with another class.',
   ClassInvalid: 'The SessionClass cannot work as it is; the message names the field.',
   NotAllowed:
-    'The session sets something that its SessionClass does not allow, or is in a namespace that the class is not for; the message names the field.',
+    'The session or the turn sets something that its SessionClass does not allow, or the session is in a namespace that the class is not for; the message names the field.',
   InvalidSpec: 'The session cannot work as it is specified; the message names the field.',
   TurnExists:
     'The Turn that spec.input is to become cannot be created, as another of its name exists; delete that one, and the session starts.',

@@ -13,7 +13,9 @@ export const turnSpec = z
     input: anyJson().optional().describe('Input for the agent. Any JSON, up to 128 KiB. null when absent.'),
     timeout: duration()
       .optional()
-      .describe('Maximum duration of the turn, for example 90s. Default: the session’s timeouts.turn.'),
+      .describe(
+        'Maximum duration of the turn, for example 90s, if the class’s overrides allow timeouts. Its maxTimeouts.turn is a ceiling. Default: the session’s timeouts.turn.',
+      ),
     retry: z
       .strictObject({
         maxAttempts: z.int32().min(1).max(MAX_ATTEMPTS).describe('Maximum number of attempts. Default 1.'),

@@ -1,3 +1,4 @@
+import { turnRefusal } from '../../../core/resources/allowed.ts';
 import { MAX_INPUT_BYTES, MAX_JSON_DEPTH } from '../../../core/resources/limits.ts';
 import { type Reason, reasons } from '../../../core/resources/reasons.ts';
 import type { SessionStatus } from '../../../core/resources/session.ts';
@@ -170,6 +171,13 @@ function refusal(draft: Draft, turn: CachedTurn): Ending | undefined {
   }
   if (isSurplus(draft, turn)) {
     return { phase: 'Failed', reason: 'SessionFinished', message: reasons.SessionFinished };
+  }
+  const allowed = draft.world.class?.spec;
+  // A turn that has begun before keeps what it was granted then.
+  const refused = allowed && !turn.status.granted && turnRefusal(turn.spec, allowed);
+  if (refused) {
+    const message = `${refused.field}: ${refused.message} (class "${session.spec.class}")`;
+    return { phase: 'Failed', reason: refused.reason, message };
   }
   const { settings } = draft;
   if (!isProblem(settings) || session.status?.podName || session.spec.suspend) return undefined;

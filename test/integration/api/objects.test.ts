@@ -519,6 +519,34 @@ describe('sessions and turns over HTTP', () => {
       }
     });
 
+    test('more than the class allows, by a session as by a turn, with its field; nothing is made', async () => {
+      const spec = {
+        overrides: ['timeouts' as const, 'resources' as const],
+        secrets: [],
+        runner: 'Embedded' as const,
+        maxTimeouts: { turn: '1h' },
+        maxResources: { limits: { memory: '1Gi' } },
+      };
+      await api.cluster.client.create(sessionclasses, { metadata: { name: 'bounded' }, spec });
+      const made = await call('POST', SESSIONS, {
+        body: { metadata: { name: 'bounded' }, spec: { class: 'bounded' } },
+      });
+      assert.equal(made.status, 201, made.text);
+      const asked: [string, object, string][] = [
+        [SESSIONS, { class: 'bounded', timeouts: { turn: '999h' } }, 'spec.timeouts.turn'],
+        [SESSIONS, { class: 'bounded', resources: { limits: { memory: '2Gi' } } }, 'spec.resources.limits.memory'],
+        [RUNS, { class: 'bounded', input: 1, timeouts: { turn: '999h' } }, 'spec.timeouts.turn'],
+        [`${SESSIONS}/bounded/turns`, { timeout: '999h' }, 'spec.timeout'],
+      ];
+      for (const [path, body, field] of asked) {
+        const { status, problem } = await call('POST', path, { body: { spec: body } });
+        assert.deepEqual([status, problem.code, problem.errors?.[0]?.field], [422, 'NotAllowed', field]);
+        assert.match(problem.detail, /is more than the .* that the class allows; ask for less \(class "bounded"\)/);
+      }
+      const turns = await call('GET', `${SESSIONS}/bounded/turns`);
+      assert.deepEqual(turns.body.items, []);
+    });
+
     test('a body above 1 MiB is answered 413, one that is no JSON by its type 415', async () => {
       const large = await call('POST', SESSIONS, { body: JSON.stringify({ x: 'x'.repeat(1_100_000) }) });
       assert.deepEqual([large.status, large.problem.code], [413, 'BodyTooLarge']);

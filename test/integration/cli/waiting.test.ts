@@ -129,6 +129,19 @@ describe('waiting for a turn', () => {
     );
     const { code } = await caller.berth(['create', 'allowed', '--class', 'narrow', '--timeout', '30s'], { env });
     assert.equal(code, 0);
+    for (const command of [
+      ['turn', 'allowed'],
+      ['run', '--class', 'narrow'],
+    ]) {
+      const { code, stderr } = await caller.berth([...command, '--timeout', '2m'], { env });
+      assert.equal(code, 2);
+      assert.match(stderr, /--timeout sets spec\.timeout: 2m is more than the 1m that the class allows/);
+    }
+    const { items } = await server.store.list(turns, { namespace: NAMESPACE });
+    assert.deepEqual(
+      items.filter(({ spec }) => spec.session === 'allowed'),
+      [],
+    );
   });
 
   test('the caller’s directory is left out where the class does not let sessions set one', async () => {

@@ -212,6 +212,15 @@ answer(sorted(os.listdir(state)))
     }
   });
 
+  test('a turn given by kubectl that asks for more than the class allows ends as NotAllowed and runs nothing', async () => {
+    await cluster.createClass('bounded', { overrides: ['agent.command', 'timeouts'], maxTimeouts: { turn: '1h' } });
+    await cluster.create('bounded', { class: 'bounded', agent: { command: ['true'] } });
+    await cluster.turn('bounded', 'bounded-long', null, { timeout: '999h' });
+    const { error, startedAt } = (await cluster.ended('bounded-long')).status ?? {};
+    assert.deepEqual([error?.code, startedAt], ['NotAllowed', undefined]);
+    assert.match(error?.message ?? '', /^spec\.timeout: 999h is more than the 1h that the class allows; ask for less/);
+  });
+
   test('a class that does not exist is said in a condition and an event, and may still come', async () => {
     await cluster.create('early', { class: 'later', agent: SLOW });
     await cluster.turn('early', 'early-1', 'quick');

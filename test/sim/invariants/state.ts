@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
-import { parseQuantity } from '../../../controller/settings/quantity.ts';
 import type { StoredSession, StoredTurn } from '../../../core/resources/kinds.ts';
+import { parseQuantity } from '../../../core/resources/quantity.ts';
 import type { StateRef } from '../../../core/resources/schema.ts';
 import { isTerminal } from '../../../core/resources/turn.ts';
 import { EMPTY_DIGEST } from '../../../runner/state/archive.ts';

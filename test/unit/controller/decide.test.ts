@@ -178,6 +178,19 @@ describe('turns that cannot run', () => {
       { session: aSession({ spec: { image: 'x' } }), turns: [aTurn()] },
       'NotAllowed',
     ],
+    [
+      'with a timeout that its class lets nobody set',
+      { class: aClass({ overrides: [] }), turns: [aTurn({ spec: { timeout: '1s' } })] },
+      'NotAllowed',
+    ],
+    [
+      'with a longer timeout than its class allows',
+      {
+        class: aClass({ overrides: ['timeouts'], maxTimeouts: { turn: '1h' } }),
+        turns: [aTurn({ spec: { timeout: '999h' } })],
+      },
+      'NotAllowed',
+    ],
     ['of a session without a command', { session: aSession({ spec: { agent: {} } }), turns: [aTurn()] }, 'InvalidSpec'],
     [
       'whose class has not come for ten minutes',

@@ -67,17 +67,21 @@ describe('a turn that begins', () => {
     assert.deepEqual(beginning({ session: own, class: byClass }), granted);
     assert.equal(beginning({ class: aClass({ maxTimeouts: { stall: '1h' } }) })?.stall, '1h');
   });
-  test('is granted its own timeout, at most the ceiling of the class', () => {
+  test('is granted its own timeout', () => {
     const waits = { type: 'Finished', status: 'False', reason: 'Queued', message: '', lastTransitionTime: ago(0) };
     const status = { index: 1, phase: 'Queued', conditions: [waits] } as const;
     const turn = () => aTurn({ name: 'a', spec: { timeout: '4h' }, status: status as never });
-    assert.equal(beginning({}, turn())?.timeout, '4h');
-    assert.equal(beginning({ class: aClass({ maxTimeouts: { turn: '3h' } }) }, turn())?.timeout, '3h');
+    const maxTimeouts = { turn: '5h' };
+    assert.equal(beginning({ class: aClass({ overrides: ['timeouts'], maxTimeouts }) }, turn())?.timeout, '4h');
     assert.equal(beginning({ class: undefined }, turn())?.timeout, '4h');
   });
   test('again after a lost attempt keeps what it was granted first', () => {
-    const again = aTurn({ name: 'a', status: { index: 1, phase: 'Queued', attempt: 1, granted: PROMISED } });
-    assert.deepEqual(beginning({ class: aClass({ maxTimeouts: ceilings }) }, again), PROMISED);
+    const status = { index: 1, phase: 'Queued', attempt: 1, granted: PROMISED } as const;
+    const again = aTurn({ name: 'a', spec: { timeout: '4h' }, status });
+    assert.deepEqual(
+      beginning({ class: aClass({ overrides: ['agent.command'], maxTimeouts: ceilings }) }, again),
+      PROMISED,
+    );
   });
 });
 

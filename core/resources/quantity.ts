@@ -16,3 +16,8 @@ export function parseQuantity(text: string): number {
   if (!match) throw new RangeError(`"${text}" is not a quantity`);
   return Number(match[1]) * (FACTORS[match[2] as string] ?? 1);
 }
+
+/** Reports whether an amount exceeds another; false where either is absent. */
+export function isAbove(amount: string | undefined, most: string | undefined): boolean {
+  return amount !== undefined && most !== undefined && parseQuantity(amount) > parseQuantity(most);
+}

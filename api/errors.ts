@@ -1,6 +1,6 @@
 /** Converts errors to the problem that the client gets. */
 import type * as z from 'zod';
-import { ApiError, TransportError } from '../core/kube/errors.ts';
+import { ApiError, isOverQuota, TransportError } from '../core/kube/errors.ts';
 import { StoreCorruptError, StoreMissingError } from '../core/store/store.ts';
 import { type FieldError, Problem, type ProblemCode } from './problems.ts';
 
@@ -26,6 +26,9 @@ function fromCluster(error: ApiError): Problem {
     message: message ?? '',
   }));
   const retryAfterSeconds = Math.ceil((retryAfterMs ?? 1000) / 1000);
+  if (isOverQuota(error)) {
+    return new Problem('QuotaExceeded', `${error.message}. Delete what is no longer needed, or have the quota raised.`);
+  }
   if (code === 403) return new Problem('Forbidden', `The cluster refused it: ${error.message}`);
   if (code === 404) return new Problem('NotFound', error.message);
   if (code === 409 && reason === 'AlreadyExists') return new Problem('AlreadyExists', error.message);

@@ -5,6 +5,7 @@ import * as z from 'zod';
 export const PROBLEMS = {
   Unauthenticated: [401, 'The bearer token is missing or not valid here.'],
   Forbidden: [403, 'The caller may not do this.'],
+  QuotaExceeded: [403, 'A ResourceQuota of the namespace has no room for it.'],
   NotFound: [404, 'There is no such object or page.'],
   NamespaceNotServed: [404, 'This installation does not serve the namespace.'],
   MethodNotAllowed: [405, 'The page exists, the method does not.'],

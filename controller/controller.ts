@@ -4,6 +4,7 @@ import type { KubeApi } from '../core/kube/types.ts';
 import type { StoredTurn } from '../core/resources/kinds.ts';
 import { type Clock, delay, type Logger, type Random } from '../core/runtime.ts';
 import { BlobStore } from '../core/store/blobs.ts';
+import type { StoreUsage } from '../core/store/store.ts';
 import { boundedApi } from './api/bounded-api.ts';
 import { leasedApi, WRITE_DEADLINE_MS } from './api/leased-api.ts';
 import { type Caches, informerCaches } from './caches/caches.ts';
@@ -141,6 +142,11 @@ export class Controller {
   /** The leader's sessions, pods and slots; undefined where another leads. */
   get inventory(): Inventory | undefined {
     return this.#leading?.inventory;
+  }
+
+  /** Bytes that the store holds, and its ceiling; undefined where another leads. */
+  async storeUsage(signal: AbortSignal): Promise<StoreUsage | undefined> {
+    return this.#leading?.storeUsage(signal);
   }
 
   /** Stops acting, releases the lease, stops watching. */

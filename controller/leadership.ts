@@ -5,7 +5,7 @@ import { WorkQueue } from '../core/kube/queue.ts';
 import type { KubeApi } from '../core/kube/types.ts';
 import { API_GROUP_VERSION } from '../core/resources/names.ts';
 import type { Clock, Logger, Random } from '../core/runtime.ts';
-import type { Store } from '../core/store/store.ts';
+import type { Store, StoreUsage } from '../core/store/store.ts';
 import type { Effects } from './act/context.ts';
 import type { Caches } from './caches/caches.ts';
 import { AdmissionGate } from './capacity/admission-gate.ts';
@@ -226,7 +226,19 @@ export class Leading {
   get inventory(): Inventory {
     const { caches, maxRunning } = this.#options;
     const [sessions, pods] = [caches.allSessions(), caches.allPods()];
-    return { sessions, pods, tally: this.#ledger.tally, maxRunning, class: (name) => caches.class(name) };
+    return {
+      sessions,
+      pods,
+      tally: this.#ledger.tally,
+      maxRunning,
+      class: (name) => caches.class(name),
+      inputBytes: caches.allTurns().reduce((sum, { input }) => sum + input.bytes, 0),
+      historyBytes: this.#garbage.historyBytes,
+    };
+  }
+
+  storeUsage(signal: AbortSignal): Promise<StoreUsage> {
+    return this.#options.store.usage(signal);
   }
 
   sessionChanged(key: string): void {

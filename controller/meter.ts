@@ -30,6 +30,10 @@ export interface Inventory {
   /** Limit of the installation; absent: none. */
   maxRunning: number | undefined;
   class(name: string): StoredSessionClass | undefined;
+  /** Bytes of the inputs of turns that have not ended. */
+  inputBytes: number;
+  /** Bytes of the ended turns that are kept, as of the last sweep of each session. */
+  historyBytes: number;
 }
 
 /**

@@ -5,6 +5,7 @@ import { ApiError, TransportError } from '../core/kube/errors.ts';
 import { measureRequests } from '../core/program/metrics.ts';
 import type { StoredTurn } from '../core/resources/kinds.ts';
 import { sessionPhase } from '../core/resources/session.ts';
+import type { StoreUsage } from '../core/store/store.ts';
 import { isProgrammingError } from './decide/broken.ts';
 import type { Inventory, Meter, ReconcileResult } from './meter.ts';
 
@@ -13,7 +14,12 @@ export interface Measured {
   readonly isLeading: boolean;
   /** Inventory of the leader; undefined where another leads. */
   readonly inventory: Inventory | undefined;
+  /** Resolves with undefined where another leads. */
+  storeUsage(signal: AbortSignal): Promise<StoreUsage | undefined>;
 }
+
+/** Maximum milliseconds that a scrape waits for the store to be counted. */
+const COUNT_MS = 5_000;
 
 const TURN_SECONDS = [0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300, 600, 1800, 3600, 7200];
 const POD_PHASES = ['Pending', 'Running', 'Succeeded', 'Failed', 'Unknown', 'Terminating'];
@@ -80,6 +86,7 @@ export class ControllerMetrics implements Meter {
     });
     this.#measureFrames();
     this.#measureInventory();
+    this.#measureStore();
   }
 
   turnEnded({ metadata, status = {} }: StoredTurn, sessionClass: string): void {
@@ -183,6 +190,37 @@ export class ControllerMetrics implements Meter {
     gauge('berth_class_slots_limit', 'limits.maxRunning of the same classes; absent: no limit.', ['class'], (now) =>
       classesOf(now).flatMap(([name, limit]) => (limit === undefined ? [] : [[{ class: name }, limit]])),
     );
+    gauge(
+      'berth_turn_bytes',
+      'Bytes of Turns in etcd. Live: inputs of turns that have not ended. Ended: ended turns that are kept, as JSON, when their sessions were last swept.',
+      ['state'],
+      ({ inputBytes, historyBytes }) => [
+        [{ state: 'Live' }, inputBytes],
+        [{ state: 'Ended' }, historyBytes],
+      ],
+    );
+  }
+
+  /** The store counts itself at most once a minute. A count that fails leaves the values out of the scrape. */
+  #measureStore(): void {
+    const usage = () => this.measured?.storeUsage(AbortSignal.timeout(COUNT_MS)).catch(() => undefined);
+    const gauge = (name: string, help: string, value: (usage: StoreUsage) => number) =>
+      new Gauge({
+        name,
+        help: `${help} ${LEADER}`,
+        registers: [this.registry],
+        async collect() {
+          const now = await usage();
+          this.remove();
+          if (now) this.set(value(now));
+        },
+      });
+    gauge(
+      'berth_store_bytes',
+      'Bytes of states, outputs and logs in the store, up to a minute old.',
+      (now) => now.bytes,
+    );
+    gauge('berth_store_ceiling_bytes', 'Maximum of berth_store_bytes.', (now) => now.ceiling);
   }
 }
 

@@ -1,5 +1,5 @@
 import type { StoredPod } from '../../core/kube/builtin.ts';
-import { isAlreadyExists, isConflict, isNotFound } from '../../core/kube/errors.ts';
+import { isAlreadyExists, isConflict, isNotFound, isOverQuota } from '../../core/kube/errors.ts';
 import { pods } from '../../core/kube/resources.ts';
 import { ownedBy, sessionOwner, sessions, turns } from '../../core/resources/kinds.ts';
 import { API_GROUP_VERSION, firstTurnName } from '../../core/resources/names.ts';
@@ -33,6 +33,7 @@ const NOTEWORTHY: ReadonlySet<string> = new Set([
   'PodLost',
   'OOMKilled',
   'Evicted',
+  'DiskFull',
   'StartFailed',
   'TurnTimedOut',
   'ApprovalTimeout',
@@ -132,7 +133,7 @@ function closeLink({ effects, world, memory }: ReconcileContext): void {
 
 /**
  * Creates the turn from the live Session, because the cached one has no input. A repetition finds the turn. A name that
- * another turn has is remembered as the problem, and the rest of the decision counts no more.
+ * another turn has, or a quota that is used up, is remembered as the problem, and the rest of the decision counts no more.
  */
 async function createFirstTurn({ effects, world: { session }, memory, signal }: ReconcileContext): Promise<void> {
   const { api, caches } = effects;
@@ -154,6 +155,11 @@ async function createFirstTurn({ effects, world: { session }, memory, signal }: 
   try {
     caches.sawTurn(await writingSession(effects, session, () => api.create(turns, turn, { signal })));
   } catch (error) {
+    if (isOverQuota(error)) {
+      const problem = { reason: 'TurnQuotaExceeded', message: (error as Error).message } as const;
+      learn(memory, { fact: 'FirstTurnTried', problem });
+      return;
+    }
     if (!isAlreadyExists(error)) throw error;
     const ref = { namespace, name: turn.metadata.name };
     const present = await api.get(turns, ref, { signal });

@@ -1,4 +1,4 @@
-import { type ApiError, isForbidden, isInvalid } from '../../core/kube/errors.ts';
+import { type ApiError, isForbidden, isInvalid, isOverQuota } from '../../core/kube/errors.ts';
 import type { Problem } from '../world/world.ts';
 
 /**
@@ -24,8 +24,7 @@ const PASSING = new RegExp(
  */
 export function refusal(error: ApiError, object?: string): Problem {
   const message = object === undefined ? error.message : `${object}: ${error.message}`;
-  // plugin/pkg/admission/resourcequota: "… is forbidden: exceeded quota: NAME, requested: …, used: …, limited: …"
-  if (isForbidden(error) && /exceeded quota/.test(message)) return { reason: 'QuotaExceeded', message };
+  if (isOverQuota(error)) return { reason: 'QuotaExceeded', message };
   const passes = isForbidden(error) && PASSING.test(error.message);
   if (isInvalid(error) || (isForbidden(error) && !passes)) return { reason: 'PodForbidden', message };
   const words = `The pod cannot be created: ${message}`;

@@ -57,6 +57,8 @@ export interface Caches {
   /** Facts about a node; undefined where nodes may not be read, and for a node that does not exist. */
   node(name: string | undefined): NodeFacts | undefined;
   allSessions(): CachedSession[];
+  /** Turns that have not ended; of the others some. */
+  allTurns(): CachedTurn[];
   allPods(): StoredPod[];
   /** A NetworkPolicy with Berth's labels. */
   networkPolicy(namespace: string, name: string): Stored<NetworkPolicy> | undefined;
@@ -421,6 +423,7 @@ export function informerCaches(options: CachesOptions): Caches {
     class: (name) => classInformer.get(undefined, name),
     node: (name) => nodes?.facts(name),
     allSessions: () => sessionInformer.list(),
+    allTurns: () => turnInformer.list().filter(notLeftOut),
     allPods: () => podInformer.list(),
     networkPolicy: (namespace, name) => policyInformer.get(namespace, name),
     allNetworkPolicies: () => policyInformer.list(),

@@ -52,14 +52,17 @@ export function afterLoss(draft: Draft, turn: CachedTurn): TurnStatus {
   return ended(turn, { phase: 'Failed', reason: cause.reason, message }, now);
 }
 
+const AGAIN = 'give the turn again, or let spec.retry do it, if it may run twice';
+const ADVICE: Record<PodEnd['reason'], string> = {
+  PodLost: AGAIN,
+  Evicted: AGAIN,
+  OOMKilled: 'raise resources.limits.memory, or give the agent less to do',
+  DiskFull: 'raise resources.limits.ephemeral-storage, let the agent write less, or give it a workspace on a volume',
+};
+
 /** Message for users about a lost turn. */
 export function lossMessage(draft: Draft, cause: PodEnd): string {
-  const advice =
-    cause.reason === 'OOMKilled'
-      ? 'raise resources.limits.memory, or give the agent less to do'
-      : cause.fromOutside
-        ? 'give the turn again, or let spec.retry do it, if it may run twice'
-        : 'raise resources.limits, or let the agent store less';
+  const advice = ADVICE[cause.reason];
   const pod = draft.world.session.status?.podName ?? 'of the turn';
   return `Pod ${pod} ${cause.message} while the turn ran. What the turn did is unknown: ${advice}. The session goes on from its last stored state.`;
 }

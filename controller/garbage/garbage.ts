@@ -1,6 +1,7 @@
 import { refOf } from '../../core/kube/cache.ts';
 import { WorkQueue } from '../../core/kube/queue.ts';
 import type { Random } from '../../core/runtime.ts';
+import { maxQueuedTurns } from '../settings/queued-turns.ts';
 import { type HistoryLimits, retention } from '../settings/retention.ts';
 import type { CachedSession } from '../world/world.ts';
 import type { GarbageTools } from './context.ts';
@@ -31,8 +32,6 @@ interface Sweep {
   left?: HistorySize;
 }
 
-/** Turns that a session with `turns: One` refused are not counted, so any change of it may be such a turn. */
-const hidesTurns = ({ spec }: CachedSession): boolean => spec.turns === 'One';
 const countedBy = ({ status }: CachedSession): number => status?.turns?.total ?? 0;
 
 /**
@@ -76,6 +75,11 @@ export class Garbage {
     this.#later(key, this.#options.intervalMs);
   }
 
+  /** Bytes of the ended turns that the last sweeps left. */
+  get historyBytes(): number {
+    return [...this.#sweeps.values()].reduce((sum, { left }) => sum + (left?.bytes ?? 0), 0);
+  }
+
   stop(graceMs: number): Promise<void> {
     return this.#queue.stop(graceMs);
   }
@@ -89,10 +93,11 @@ export class Garbage {
       return;
     }
     const last = this.#lastSweep(key, session);
-    if (last?.signature === this.#signature(session) && !hidesTurns(session)) return;
+    if (last?.signature === this.#signature(session) && !this.#hidesTurns(session)) return;
     const { left, at } = last ?? {};
     const agoMs = this.#options.clock.monotonic() - (at ?? 0);
-    const dueMs = left ? dueIn(left, agoMs, countedBy(session), this.#limits(session)) : 0;
+    const dueMs =
+      left && !this.#isQueueFull(session) ? dueIn(left, agoMs, countedBy(session), this.#limits(session)) : 0;
     this.#queue.addAfter(key, this.#jittered(Math.max(ms, dueMs)));
   }
 
@@ -102,7 +107,8 @@ export class Garbage {
     if (!session) return undefined;
     const signature = this.#signature(session);
     const before = this.#lastSweep(key, session)?.left;
-    const isKnown = before && !hidesTurns(session) && !mayBeOver(before, countedBy(session), this.#limits(session));
+    const isKnown =
+      before && !this.#hidesTurns(session) && !mayBeOver(before, countedBy(session), this.#limits(session));
     const known = isKnown ? before : undefined;
     const hasAny = countedBy(session) > 0 || session.status?.state;
     const { againMs, left } = hasAny ? await sweepSession(this.#options, session, signal, known) : {};
@@ -125,6 +131,17 @@ export class Garbage {
   #lastSweep(key: string, session: CachedSession): Sweep | undefined {
     const last = this.#sweeps.get(key);
     return last?.uid === session.metadata.uid ? last : undefined;
+  }
+
+  /** Reports whether any change of the session may be a turn that is counted nowhere, as the session refused it. */
+  #hidesTurns(session: CachedSession): boolean {
+    return session.spec.turns === 'One' || this.#isQueueFull(session);
+  }
+
+  /** Reports whether the session refuses further turns as QueueFull. */
+  #isQueueFull({ metadata: { namespace, name }, spec }: CachedSession): boolean {
+    const { caches } = this.#options;
+    return caches.turnsNaming(namespace, name).length >= maxQueuedTurns(caches.class(spec.class));
   }
 
   #limits(session: CachedSession): HistoryLimits {

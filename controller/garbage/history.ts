@@ -7,7 +7,7 @@ import { isLater, type TurnFacts } from './facts.ts';
  * state; the last turn stays, whatever its size.
  */
 export function overHistory(turns: TurnFacts[], status: SessionStatus, limits: HistoryLimits): TurnFacts[] {
-  // Turns without an index are those that a session with `turns: One` refused.
+  // Turns without an index were refused as SessionFinished or QueueFull.
   const ended = turns.filter((turn) => turn.ended).sort((a, b) => b.index - a.index || b.endedAt - a.endedAt);
   const counted = status.lastTurn?.index ?? 0;
   const over: TurnFacts[] = [];

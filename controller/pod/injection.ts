@@ -8,6 +8,7 @@ import {
   INJECTOR,
   RUNNER_DIRECTORY,
 } from '../../core/resources/names.ts';
+import { scratchVolume } from './volumes.ts';
 
 const VOLUME = 'runner';
 const LIBRARIES = `${RUNNER_DIRECTORY}/lib`;
@@ -68,7 +69,7 @@ export function withRunner(pod: Pod, runnerImage: string): Pod {
         },
         ...others,
       ],
-      volumes: [...(pod.spec.volumes ?? []), { name: VOLUME, emptyDir: {} }],
+      volumes: [...(pod.spec.volumes ?? []), scratchVolume(VOLUME, session.resources)],
     },
   };
 }
@@ -95,7 +96,7 @@ export function withBuilder(pod: Pod, image: string, cache: string | undefined):
     ...(cache ? [{ name: CACHE, mountPath: BUILD_CACHE_DIRECTORY }] : []),
   ];
   const volumes = [
-    { name: BUILDER, emptyDir: {} },
+    scratchVolume(BUILDER, session.resources),
     ...(cache ? [{ name: CACHE, persistentVolumeClaim: { claimName: cache } }] : []),
   ];
   return {

@@ -1,4 +1,4 @@
-import type { Pod, Volume } from '../../core/kube/builtin.ts';
+import type { Pod } from '../../core/kube/builtin.ts';
 import { ownedBy } from '../../core/resources/kinds.ts';
 import {
   CONTAINER,
@@ -17,6 +17,7 @@ import {
 import type { Effective } from '../settings/effective.ts';
 import type { CachedSession } from '../world/world.ts';
 import { withBuilder, withRunner } from './injection.ts';
+import { scratchVolume, secretsVolume } from './volumes.ts';
 
 /** Grace period of the pod: long enough for a runner to stop its agent and say `bye`. */
 const GRACE_SECONDS = 10;
@@ -99,8 +100,8 @@ export function sessionPod(session: CachedSession, incarnation: number, settings
         },
       ],
       volumes: [
-        { name: 'berth', emptyDir: {} },
-        { name: 'tmp', emptyDir: {} },
+        scratchVolume('berth', settings.resources),
+        scratchVolume('tmp', settings.resources),
         ...(workspace
           ? [{ name: 'workspace', persistentVolumeClaim: { claimName: workspaceName(metadata.uid) } }]
           : []),
@@ -111,10 +112,4 @@ export function sessionPod(session: CachedSession, incarnation: number, settings
   const built =
     settings.builds && settings.builderImage ? withBuilder(pod, settings.builderImage, settings.buildCache) : pod;
   return settings.runner === 'Injected' ? withRunner(built, settings.runnerImage) : built;
-}
-
-/** Volume of Secret files, readable by the pod's own group: the files belong to root. */
-function secretsVolume(files: Effective['secretFiles']): Volume {
-  const sources = files.map(({ name, key, path }) => ({ secret: { name, items: [{ key, path }] } }));
-  return { name: 'secrets', projected: { sources, defaultMode: 0o440 } };
 }

@@ -12,8 +12,9 @@ type Given = SessionClassSpec['resources'];
 type Spec = CachedSession['spec'];
 
 const DEFAULTS: Resources = {
-  requests: { cpu: '50m', memory: '128Mi' },
-  limits: { cpu: '1', memory: '1Gi' },
+  // The API server sets a request that is missing to the limit, which would reserve all of it on the node.
+  requests: { cpu: '50m', memory: '128Mi', 'ephemeral-storage': '64Mi' },
+  limits: { cpu: '1', memory: '1Gi', 'ephemeral-storage': '2Gi' },
 };
 
 /** The session's own amounts over its class's over the built-in ones. */

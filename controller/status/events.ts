@@ -14,6 +14,7 @@ const WARNINGS = new Set([
   'InvalidSpec',
   'InputTooDeep',
   'TurnExists',
+  'TurnQuotaExceeded',
   'StartFailed',
   'ImageUnavailable',
   'Unschedulable',
@@ -27,6 +28,7 @@ const WARNINGS = new Set([
   'StateKeyUnknown',
   'StateUnavailable',
   'OOMKilled',
+  'DiskFull',
   'StoreFull',
   'ProtocolUnsupported',
 ]);

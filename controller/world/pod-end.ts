@@ -5,7 +5,7 @@ import { ownContainer } from './pod-status.ts';
 /** Reasons for the end of a pod: read here alone from what Kubernetes reports. */
 
 export interface PodEnd {
-  reason: Extract<Reason, 'PodLost' | 'OOMKilled' | 'Evicted'>;
+  reason: Extract<Reason, 'PodLost' | 'OOMKilled' | 'Evicted' | 'DiskFull'>;
   /** A clause that follows "Pod s-… ". */
   message: string;
   /** The cause lies outside the pod's containers, so another attempt may succeed. */
@@ -41,7 +41,7 @@ export function saysItsEnd(pod: Pod): boolean {
   );
 }
 
-const evicted = (message: string, fromOutside = true): PodEnd => ({ reason: 'Evicted', message, fromOutside });
+const evicted = (message: string): PodEnd => ({ reason: 'Evicted', message, fromOutside: true });
 const lost = (message: string): PodEnd => ({ reason: 'PodLost', message, fromOutside: true });
 const terminated = (pod: Pod): ContainerState['terminated'] => ownContainer(pod)?.state?.terminated;
 
@@ -75,8 +75,9 @@ function ofPod(pod: Pod): PodEnd | undefined {
       // pkg/kubelet/eviction: pressure on the node sets the condition too; a pod over its own storage limits gets none.
       const pressure =
         conditions?.some(({ type }) => type === 'DisruptionTarget') || /node was low on/.test(message ?? '');
-      const what = pressure ? 'was evicted by its node' : 'was evicted because it used more storage than it may';
-      return evicted(`${what}${words}`, pressure);
+      if (pressure) return evicted(`was evicted by its node${words}`);
+      const what = 'was evicted because it used more of its node’s disk than it may';
+      return { reason: 'DiskFull', message: `${what}${words}`, fromOutside: false };
     }
     case 'Terminated': // pkg/kubelet/nodeshutdown: pods that ran when the node began to shut down
     case 'Shutdown':

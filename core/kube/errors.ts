@@ -55,6 +55,8 @@ export const isAlreadyExists = is(409, 'AlreadyExists');
 export const isConflict = is(409, 'Conflict');
 export const isInvalid = is(422);
 export const isForbidden = is(403);
+/** plugin/pkg/admission/resourcequota: "… is forbidden: exceeded quota: NAME, requested: …, used: …, limited: …" */
+export const isOverQuota = (error: unknown) => isForbidden(error) && /exceeded quota/.test((error as ApiError).message);
 /** True if rights in a namespace are missing, or the namespace is: an immediate retry is useless. */
 export const isClosed = (error: unknown) => isForbidden(error) || isNotFound(error);
 /**

@@ -15,6 +15,8 @@ export const reasons = {
   ClassInvalid: 'The SessionClass cannot work as it is; the message names the field.',
   NotAllowed:
     'The session or the turn sets something that its SessionClass does not allow, or the session is in a namespace that the class is not for; the message names the field.',
+  TurnQuotaExceeded:
+    'The Turn that spec.input is to become has no room in a resource quota of the namespace; delete Turns or have the quota raised, and the session starts.',
   InvalidSpec: 'The session cannot work as it is specified; the message names the field.',
   TurnExists:
     'The Turn that spec.input is to become cannot be created, as another of its name exists; delete that one, and the session starts.',
@@ -161,9 +163,13 @@ export const reasons = {
     'The container used more memory than its limit and the kernel killed it. Raise resources.limits.memory, or give the agent less to do.',
   Evicted:
     'Kubernetes took the pod from its node while the turn ran; the message says why. Give the turn again, or let spec.retry do it, if it may run twice.',
+  DiskFull:
+    'The pod wrote more to its node’s disk than resources.limits.ephemeral-storage and was evicted. The session goes on from its last stored state. Raise the limit, write less, or write to a workspace on a volume.',
   InputChanged: 'spec.input is not what the turn was begun with; create a new Turn.',
   SessionReplaced:
     'The turn was meant for another session than the one that now has this name; create a new Turn for this one.',
+  QueueFull:
+    'As many turns of the session wait as its class allows in limits.maxQueuedTurns; wait until some have ended and give the turn again, or use more sessions.',
   SessionFinished: 'The session takes one turn only and has had it.',
   SessionDeleted: 'The session was deleted before the turn had a result.',
   SessionBroken: 'The session cannot start; its conditions say why.',

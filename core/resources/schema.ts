@@ -73,7 +73,9 @@ const quantities = z
     memory: quantity().optional().describe('Memory in bytes, for example 512Mi.'),
     'ephemeral-storage': quantity()
       .optional()
-      .describe('Bytes that the pod may write to its node’s disk, for example 2Gi. Volumes do not count.'),
+      .describe(
+        'Bytes on the node’s disk, for example 2Gi: all that the pod writes, and up to 50Mi of its log. A workspace on a volume does not count.',
+      ),
   })
   .describe('Amounts by resource name.');
 

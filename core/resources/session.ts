@@ -32,7 +32,7 @@ export const sessionSpec = z
     resources: resourceRequirements
       .optional()
       .describe(
-        'CPU, memory and disk of the pod, if the class’s overrides allow it. Missing values come from the class. Without a class value: requests 50m and 128Mi, limits 1 and 1Gi.',
+        'CPU, memory and disk of the pod, if the class’s overrides allow it. Missing values come from the class. Without a class value: requests 50m, 128Mi and 64Mi, limits 1, 1Gi and 2Gi.',
       ),
     timeouts: timeouts
       .optional()

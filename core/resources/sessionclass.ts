@@ -191,10 +191,15 @@ export const sessionClassSpec = z
           .meta({ 'x-kubernetes-list-type': 'atomic' })
           .optional()
           .describe('Limits per namespace. If several entries select a namespace, the lowest limit applies.'),
+        maxQueuedTurns: z
+          .int32()
+          .min(1)
+          .optional()
+          .describe('Maximum number of turns of one session that wait. Another one ends as QueueFull. Default 256.'),
       })
       .optional()
       .describe(
-        'Limits on running sessions. A lowered limit ends no session; new ones start when there is a slot again.',
+        'Limits on running sessions and waiting turns. A lowered limit ends none of them; it counts for new ones.',
       ),
     approvalWindow: duration()
       .optional()

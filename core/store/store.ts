@@ -40,7 +40,12 @@ export interface Store {
   /** Lists the stored content, half-written content too; only that of `sessionUID` where it is given. */
   list(scope: { namespace?: string; sessionUID?: string }, signal: AbortSignal): Promise<StoredEntry[]>;
   /** Returns the bytes that the whole store holds and the ceiling; up to a minute old. */
-  usage(signal: AbortSignal): Promise<{ bytes: number; ceiling: number }>;
+  usage(signal: AbortSignal): Promise<StoreUsage>;
+}
+
+export interface StoreUsage {
+  bytes: number;
+  ceiling: number;
 }
 
 export class StoreFullError extends Error {

@@ -1,6 +1,21 @@
 import assert from 'node:assert/strict';
+import { join } from 'node:path';
 import { describe, test } from 'vitest';
-import { apply, ended, get, makeNamespace, remove, session, turn, until } from './support/cluster.ts';
+import {
+  type Any,
+  apply,
+  checkout,
+  ended,
+  get,
+  helm,
+  kubectl,
+  makeNamespace,
+  release,
+  remove,
+  session,
+  turn,
+  until,
+} from './support/cluster.ts';
 import { pythonAgent, pythonImage } from './support/images.ts';
 import { allEnded, countPods } from './support/load.ts';
 
@@ -32,6 +47,28 @@ describe('slots and idleness', () => {
     assert.equal(ever, 40, 'each session had one pod');
     assert.equal(most, 5);
     await t.annotate(`40 sessions, 5 places: at most ${most} pods at a time, ${ever} in all`);
+  });
+
+  test('a ResourceQuota of the chart limits the sessions and the turns of a namespace', async (t) => {
+    const namespace = await makeNamespace(t);
+    const values = `quotas=${JSON.stringify([{ namespace, sessions: 2, turns: 1 }])}`;
+    const chart = join(checkout, 'charts/berth');
+    const args = ['template', release, chart, '--show-only', 'templates/quotas.yaml', '--set-json', values];
+    await kubectl(['apply', '-f', '-'], { input: await helm(args) });
+    await until(namespace, 'resourcequota', release, (quota) => quota.status?.used?.['count/turns.berth.dev'] === '0');
+    const input = { turns: 'One', input: 'hello' };
+    await apply(session(namespace, 'first', input));
+    assert.equal((await ended(namespace, 'first')).status.phase, 'Succeeded');
+    await apply(session(namespace, 'second', input));
+    await until(namespace, 'session', 'second', ({ status }) =>
+      status?.conditions?.some(({ reason }: Any) => reason === 'TurnQuotaExceeded'),
+    );
+    await assert.rejects(
+      apply(session(namespace, 'third')),
+      /exceeded quota: berth, requested: count\/sessions\.berth\.dev=1/,
+    );
+    await remove('turn', 'first', '-n', namespace);
+    assert.equal((await ended(namespace, 'second')).status.phase, 'Succeeded');
   });
 
   test('a session that is idle for too long gives up its pod, and goes on with its next turn', async (t) => {

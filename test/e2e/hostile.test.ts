@@ -118,6 +118,24 @@ describe('a hostile agent in a pod', () => {
     assert.equal((await run(namespace, 'greedy', 2, 'echo on')).output, 'on\n');
   });
 
+  test('that fills the disk ends its turn as DiskFull, wherever it writes, and the session goes on from its committed state', async (t) => {
+    const namespace = await makeNamespace(t);
+    const resources = { limits: { 'ephemeral-storage': '96Mi' } };
+    const places = { home: '"$HOME"', work: '.', state: '"$BERTH_STATE_DIR"' };
+    await Promise.all(
+      Object.entries(places).map(async ([name, place]) => {
+        await apply(session(namespace, name, { agent, resources }));
+        await run(namespace, name, 1, 'echo kept > "$BERTH_STATE_DIR/note"');
+        const began = performance.now();
+        const { error } = await run(namespace, name, 2, `head -c 250000000 /dev/zero > ${place}/full; sleep 600`);
+        await t.annotate(`${name}: DiskFull after ${Math.round((performance.now() - began) / 1000)} s`);
+        assert.equal(error?.code, 'DiskFull', JSON.stringify(error));
+        assert.match(error.message, /more of its node’s disk than it may: .*96Mi/);
+        assert.equal((await run(namespace, name, 3, 'cat "$BERTH_STATE_DIR/note"')).output, 'kept\n');
+      }),
+    );
+  });
+
   test('that prints forged frames on both streams says nothing by them', async (t) => {
     const namespace = await makeNamespace(t);
     await apply(session(namespace, 'forger', { agent }));

@@ -5,6 +5,7 @@ import type { SessionStatus } from '../../../core/resources/session.ts';
 import { DEFAULT_START_MS, isProblem } from '../../settings/effective.ts';
 import { mayBecomeReady } from '../../settings/environment.ts';
 import { startLimit } from '../../settings/granted.ts';
+import { maxQueuedTurns } from '../../settings/queued-turns.ts';
 import { type Ending, ended, internalError, queued } from '../../status/turn-status.ts';
 import { namedConfigMaps } from '../../world/agent-files.ts';
 import { isToAdopt } from '../../world/own-turns.ts';
@@ -77,7 +78,7 @@ export const firstTurn: Policy = (draft) => {
 };
 
 /** Reasons for which the turn in `spec.input` has not been created yet. */
-const NOT_CREATED: ReadonlySet<string> = new Set<Reason>(['TurnExists', 'InputTooDeep']);
+const NOT_CREATED: ReadonlySet<string> = new Set<Reason>(['TurnExists', 'TurnQuotaExceeded', 'InputTooDeep']);
 
 export function awaitsFirstTurn(status: SessionStatus | undefined): boolean {
   return (
@@ -95,10 +96,14 @@ export const order: Policy = (draft) => {
   const next = live[0];
   const alone = live.filter((turn) => turn.status.index === undefined).length <= 1;
   const taken = new Set([...uncounted, ...live.filter(hasBegun)].map(({ status }) => status.index));
+  let waiting = 0;
   for (const turn of live) {
     if (hasBegun(turn)) continue;
-    const ending = refusal(draft, turn);
-    if (ending && isSurplus(draft, turn)) {
+    const full = turn.status.index === undefined ? queueFull(draft, waiting) : undefined;
+    const ending = refusal(draft, turn) ?? full;
+    if (!ending) waiting++;
+    // Nothing counts a turn without an index, so nothing has to remember it.
+    if (ending && (full || isSurplus(draft, turn))) {
       draft.actions.push({ do: 'WriteTurn', turn, status: ended(turn, ending, now) });
       continue;
     }
@@ -132,12 +137,16 @@ function hasBegun({ status }: CachedTurn): boolean {
   return status.phase === 'Running' || status.phase === 'AwaitingApproval';
 }
 
-/**
- * Reports whether a turn is one too many for a session with `turns: One`, which takes the first. Such a turn gets no
- * index: nothing counts it, so nothing has to remember it.
- */
+/** Reports whether a turn is one too many for a session with `turns: One`, which takes the first. */
 function isSurplus(draft: Draft, turn: CachedTurn): boolean {
   return draft.world.session.spec.turns === 'One' && (draft.turns.live[0] !== turn || isFinished(draft));
+}
+
+/** The end of another turn where `waiting` turns are as many as the class allows. */
+function queueFull({ world }: Draft, waiting: number): Ending | undefined {
+  if (waiting < maxQueuedTurns(world.class)) return undefined;
+  const message = `${waiting} turns of session "${world.session.metadata.name}" wait, which is the most that class "${world.session.spec.class}" allows; wait until some have ended and give this one again, or use more sessions.`;
+  return { phase: 'Failed', reason: 'QueueFull', message };
 }
 
 function startsAtOnce({ world, settings }: Draft): boolean {

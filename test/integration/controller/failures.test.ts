@@ -124,6 +124,25 @@ describe('failures that Kubernetes reports', () => {
     assert.deepEqual([ready.status?.queue, ready.status?.startFailures], [undefined, undefined]);
   });
 
+  test('a quota without room for the first turn is told, and the session starts once there is room', async () => {
+    let isFull = true;
+    const message =
+      'turns.berth.dev "x" is forbidden: exceeded quota: team, requested: count/turns.berth.dev=1, used: count/turns.berth.dev=9, limited: count/turns.berth.dev=9';
+    cluster.server.faults.failNext(
+      ({ verb, resource }) => isFull && verb === 'create' && resource === 'turns',
+      { code: 403, reason: 'Forbidden', message },
+      1000,
+    );
+    await cluster.create('no-room', { agent: AGENT, turns: 'One', input: null });
+    const { status } = await cluster.until('no-room', 'told', ({ status }) =>
+      Boolean(status?.conditions?.some(({ reason }) => reason === 'TurnQuotaExceeded')),
+    );
+    assert.equal(status?.podName, undefined);
+    await cluster.event('no-room', 'TurnQuotaExceeded');
+    isFull = false;
+    await cluster.until('no-room', 'finished', (one) => one.status?.phase === 'Finished');
+  });
+
   for (const [name, what, message] of [
     [
       'account',

@@ -10,7 +10,7 @@ import { type Facts, ownerOf, TURNS } from './facts.ts';
 import type { MakeInvariant } from './invariant.ts';
 
 /** Codes of a turn that was lost with its pod. */
-const LOSSES: ReadonlySet<string> = new Set(['PodLost', 'OOMKilled', 'Evicted']);
+const LOSSES: ReadonlySet<string> = new Set(['PodLost', 'OOMKilled', 'Evicted', 'DiskFull']);
 /** Codes that only a run can cause. */
 const OF_AGENTS: ReadonlySet<string> = new Set(['Stalled', ...Object.values(BAD_ENDS).map(({ code }) => code)]);
 /** Codes of a turn whose pod did not start. */

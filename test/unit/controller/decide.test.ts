@@ -163,6 +163,39 @@ describe('a turn on its way to the runner', () => {
   });
 });
 
+describe('the queue of a session', () => {
+  const queued = (index: number) => aTurn({ name: `q-${index}`, status: { index, phase: 'Queued' }, age: 99 - index });
+  const ended = (turns: ReturnType<typeof aTurn>[], limits: { maxQueuedTurns?: number }) =>
+    written(decide(aWorld({ ...bound, turns, class: aClass({ limits }) })).actions)
+      .filter(({ phase }) => phase === 'Failed')
+      .map(({ error, index }) => [error?.code, index, error?.message]);
+
+  test('takes as many turns as the class allows; another ends as QueueFull without an index', () => {
+    const running = runningTurn('a', { status: { index: 1 } });
+    const turns = [running, queued(2), queued(3), aTurn({ name: 'new', age: 1 })];
+    assert.deepEqual(ended(turns, { maxQueuedTurns: 3 }), []);
+    const [refused, ...others] = ended(turns, { maxQueuedTurns: 2 });
+    assert.deepEqual([refused?.[0], refused?.[1], others], ['QueueFull', undefined, []]);
+    assert.match(
+      String(refused?.[2]),
+      /^2 turns of session "notes" wait, which is the most that class "default" allows/,
+    );
+  });
+  test('keeps the turns that it took when the limit is lowered', () => {
+    assert.deepEqual(ended([queued(2), queued(3), queued(4)], { maxQueuedTurns: 1 }), []);
+  });
+  test('does not count turns that are refused themselves', () => {
+    const cancelled = aTurn({ name: 'c', spec: { cancel: true }, age: 5 });
+    assert.deepEqual(ended([queued(2), cancelled, aTurn({ name: 'new', age: 1 })], { maxQueuedTurns: 2 }), []);
+  });
+  test('takes 256 turns where the class does not say', () => {
+    const turns = Array.from({ length: 258 }, (_, i) =>
+      aTurn({ name: `n-${String(i).padStart(3, '0')}`, age: 300 - i }),
+    );
+    assert.equal(ended(turns, {}).length, 2);
+  });
+});
+
 describe('turns that cannot run', () => {
   const refusals: [string, Parameters<typeof aWorld>[0], string][] = [
     ['cancelled while queued', { turns: [aTurn({ spec: { cancel: true } })] }, 'Cancelled'],

@@ -36,12 +36,13 @@ test('a session whose first turn has its name taken says so, and starts once it 
   assert.equal(done.status?.lastTurn?.phase, 'Succeeded');
 });
 
-test('a new leader tries to create the first turn whose name was taken before anything else', () => {
+test('a new leader tries to create the first turn whose name was taken, or that had no room, before anything else', () => {
   const condition = { type: 'Ready', status: 'False', message: 'x', lastTransitionTime: 'x' } as const;
   const status = (reason: string) => ({ phase: 'Queued' as const, conditions: [{ ...condition, reason }] });
   const input = { digest: 'd'.repeat(64), bytes: 1 };
   const first = (reason: string) => does({ session: aSession({ spec: { input }, status: status(reason) }) })[0];
   assert.equal(first('TurnExists'), 'CreateFirstTurn');
+  assert.equal(first('TurnQuotaExceeded'), 'CreateFirstTurn');
   assert.notEqual(first('Suspended'), 'CreateFirstTurn');
 });
 

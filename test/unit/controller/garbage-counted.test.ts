@@ -1,11 +1,13 @@
 import assert from 'node:assert/strict';
 import { test } from 'vitest';
 import type { GarbageTools } from '../../../controller/garbage/context.ts';
+import { Garbage, type GarbageOptions } from '../../../controller/garbage/garbage.ts';
 import { sweepSession } from '../../../controller/garbage/sweep-session.ts';
 import type { CachedSession } from '../../../controller/world/world.ts';
 import { silentLogger } from '../../../core/system.ts';
+import { seededRandom } from '../../support/random.ts';
 import { VirtualClock } from '../../support/virtual-clock.ts';
-import { aSession, aTurn } from '../../support/world.ts';
+import { aSession, aTurn, SESSION_UID } from '../../support/world.ts';
 
 test('a turn that ends while a sweep reads the turns is not counted as one that the sweep has seen ended', async () => {
   const session = aSession({ status: { turns: { total: 4, succeeded: 4, failed: 0 } } });
@@ -31,4 +33,49 @@ test('a turn that ends while a sweep reads the turns is not counted as one that 
     AbortSignal.timeout(9_000),
   );
   assert.deepEqual([left?.turns, left?.counted], [4, 4]);
+});
+
+test('a full queue refuses turns that are counted nowhere, so its session is swept again although it counts no more', async () => {
+  const clock = new VirtualClock();
+  const session = aSession({ status: { turns: { total: 3, succeeded: 3, failed: 0 } } }) as CachedSession;
+  const queued = [1, 2].map((index) => aTurn({ name: `q-${index}`, status: { index: 3 + index, phase: 'Queued' } }));
+  const refused = Array.from({ length: 5 }, (_, i) =>
+    aTurn({ name: `r-${i}`, status: { phase: 'Failed', finishedAt: new Date(i).toISOString() } }),
+  );
+  let isFull = false;
+  const deleted: string[] = [];
+  const api = {
+    list: async () => ({ items: [...queued, ...(isFull ? refused : [])], metadata: { resourceVersion: '1' } }),
+    get: async () => session,
+    delete: async (_resource: unknown, { name }: { name: string }) => void deleted.push(name),
+  };
+  const ended = new AbortController();
+  const garbage = new Garbage({
+    api,
+    caches: {
+      allSessions: () => [session],
+      session: () => session,
+      turnsNaming: () => (isFull ? queued : []),
+      class: () => ({ spec: { limits: { maxQueuedTurns: 2 }, history: { turns: 3 }, overrides: [], secrets: [] } }),
+    },
+    store: {
+      list: async () => [{ namespace: 'team', sessionUID: SESSION_UID, incarnation: 1, seq: 1, createdAt: 0 }],
+      delete: async () => undefined,
+    },
+    log: silentLogger,
+    clock,
+    ownTime: () => clock.now(),
+    random: seededRandom(1),
+    intervalMs: 60_000,
+    signal: ended.signal,
+  } as unknown as GarbageOptions);
+  garbage.start();
+  const key = `${session.metadata.namespace}/${session.metadata.name}`;
+  await clock.advance(10 * 60_000);
+  assert.deepEqual(deleted, []);
+  isFull = true;
+  garbage.sessionChanged(key);
+  await clock.advance(10 * 60_000);
+  assert.equal(deleted.length, 2);
+  ended.abort();
 });

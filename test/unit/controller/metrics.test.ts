@@ -118,10 +118,13 @@ test('the leader alone counts objects, as they are at the moment', async () => {
     ],
     tally,
     maxRunning: 0,
+    inputBytes: 12,
+    historyBytes: 345,
     class: (name: string) =>
       name === 'gone' ? undefined : { spec: name === 'small' ? { limits: { maxRunning: 3 } } : {} },
   } as unknown as Inventory;
-  metrics.measured = { isLeading: true, inventory };
+  const storeUsage = async () => ({ bytes: 7, ceiling: 9 });
+  metrics.measured = { isLeading: true, inventory, storeUsage };
   const some = async (metric: string) =>
     Object.fromEntries(Object.entries(await read(metrics, metric)).filter(([, value]) => value !== 0));
   assert.deepEqual(await some('berth_sessions'), { '{phase="New"}': 1, '{phase="Ready"}': 1, '{phase="Queued"}': 1 });
@@ -132,8 +135,14 @@ test('the leader alone counts objects, as they are at the moment', async () => {
   assert.deepEqual(await read(metrics, 'berth_class_slots_used'), { '{class="small"}': 1, '{class="free"}': 0 });
   assert.deepEqual(await read(metrics, 'berth_class_slots_limit'), { '{class="small"}': 3 });
   assert.deepEqual(await read(metrics, 'berth_leader'), { '': 1 });
-  metrics.measured = { isLeading: false, inventory: undefined };
-  for (const metric of ['berth_sessions', 'berth_pods', 'berth_slots_used', 'berth_slots_limit']) {
+  assert.deepEqual(await read(metrics, 'berth_turn_bytes'), { '{state="Live"}': 12, '{state="Ended"}': 345 });
+  assert.deepEqual(await read(metrics, 'berth_store_bytes'), { '': 7 });
+  assert.deepEqual(await read(metrics, 'berth_store_ceiling_bytes'), { '': 9 });
+  metrics.measured = { isLeading: true, inventory, storeUsage: () => Promise.reject(new Error('no answer')) };
+  assert.deepEqual(await read(metrics, 'berth_store_bytes'), {}, 'a count that failed');
+  metrics.measured = { isLeading: false, inventory: undefined, storeUsage: async () => undefined };
+  const leaders = ['berth_sessions', 'berth_pods', 'berth_slots_used', 'berth_slots_limit', 'berth_turn_bytes'];
+  for (const metric of [...leaders, 'berth_store_bytes']) {
     assert.deepEqual(await read(metrics, metric), {}, metric);
   }
   assert.deepEqual(await read(metrics, 'berth_leader'), { '': 0 });

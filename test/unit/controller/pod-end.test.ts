@@ -65,8 +65,8 @@ describe('the cause of a pod’s end is taken from what Kubernetes reports', () 
     [
       'over the size of its own volume (pkg/kubelet/eviction/eviction_manager.go)',
       { phase: 'Failed', reason: 'Evicted', message: 'Usage of EmptyDir volume "tmp" exceeds the limit "1Gi". ' },
-      'Evicted',
-      /more storage than it may: Usage of EmptyDir/,
+      'DiskFull',
+      /more of its node’s disk than it may: Usage of EmptyDir/,
       false,
     ],
     [

@@ -178,7 +178,7 @@ describe('a session’s pod', () => {
     for (const path of ['/berth', '/tmp']) {
       const mount = mounted[path];
       assert.ok(mount && !mount.readOnly, path);
-      assert.deepEqual(volumes?.find(({ name }) => name === mount.name)?.emptyDir, {});
+      assert.deepEqual(volumes?.find(({ name }) => name === mount.name)?.emptyDir, { sizeLimit: '2Gi' });
     }
   });
 

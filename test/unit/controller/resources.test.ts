@@ -38,8 +38,8 @@ describe('requests and limits of a pod', () => {
   test('the class’s own amounts follow one another in the same way, and the session’s follow them', () => {
     const ofClass = { resources: { requests: { cpu: '3' }, limits: { memory: '100Mi' } } };
     assert.deepEqual(amounts({}, ofClass), {
-      requests: { cpu: '3', memory: '100Mi' },
-      limits: { cpu: '3', memory: '100Mi' },
+      requests: { cpu: '3', memory: '100Mi', 'ephemeral-storage': '64Mi' },
+      limits: { cpu: '3', memory: '100Mi', 'ephemeral-storage': '2Gi' },
     });
     assert.deepEqual(amounts({ limits: { cpu: '500m' } }, ofClass).requests.cpu, '500m');
   });

@@ -3,6 +3,8 @@ import { isNotFound } from '../core/kube/errors.ts';
 import { notAllowed } from '../core/resources/allowed.ts';
 import { type StoredSession, sessionclasses, sessions } from '../core/resources/kinds.ts';
 import { jsonBytes, MAX_INPUT_BYTES } from '../core/resources/limits.ts';
+import { mergedAgent } from '../core/resources/merged-agent.ts';
+import { isNoInput, neededInput } from '../core/resources/needed-input.ts';
 import type { SessionSpec } from '../core/resources/session.ts';
 import type { SessionClassSpec } from '../core/resources/sessionclass.ts';
 import { checkDepth } from './json.ts';
@@ -15,6 +17,23 @@ export function checkInput(input: unknown): void {
   if (bytes <= MAX_INPUT_BYTES) return;
   const message = `has ${bytes} bytes as JSON; at most ${MAX_INPUT_BYTES} are allowed. Put large data where the agent can fetch it`;
   throw new Problem('InputTooLarge', `spec.input ${message}.`, { fields: [{ field: 'spec.input', message }] });
+}
+
+/** Refuses a turn without an input where the session's agent needs one. The controller judges a class that is missing. */
+export async function checkInputGiven(
+  { api }: Pick<Services, 'api'>,
+  input: unknown,
+  { class: name, agent = {} }: Pick<SessionSpec, 'class' | 'agent'>,
+): Promise<void> {
+  if (!isNoInput(input)) return;
+  const found = await api.get(sessionclasses, { name }).catch((error: unknown) => {
+    if (isNotFound(error)) return undefined;
+    throw error;
+  });
+  const needed = found && neededInput(mergedAgent(agent, found.spec.agent ?? {}));
+  if (needed === undefined) return;
+  const message = `there is none, and ${needed}`;
+  throw new Problem('InputMissing', `spec.input: ${message}.`, { fields: [{ field: 'spec.input', message }] });
 }
 
 /** Refuses a missing class, and settings that the class does not allow the session. */

@@ -23,7 +23,10 @@ export interface SessionFlags extends AgentFlags, RequirementFlags {
   image?: string;
 }
 
-/** Builds the spec of a new session from the flags; every error that can be known now is reported here. */
+/**
+ * Builds the spec of a new session from the flags; every error that can be known now is reported here. `allowed`: the
+ * class, if the caller may read it.
+ */
 export async function sessionSpec(
   name: string,
   words: string[],
@@ -31,7 +34,7 @@ export async function sessionSpec(
   own: Pick<SessionSpec, 'turns' | 'timeouts'>,
   cluster: Cluster,
   cli: Cli,
-): Promise<SessionSpec> {
+): Promise<{ spec: SessionSpec; allowed: SessionClassSpec | undefined }> {
   const { embedded } = cluster;
   const files = flags.with && filesSource(name);
   const hasEnvironment = flags.environment !== undefined || flags.requirements !== undefined;
@@ -67,7 +70,7 @@ export async function sessionSpec(
     const wanted = { class: sessionClass, requirements, ...(image ? { image } : {}), ...(python ? { python } : {}) };
     spec.environment = { name: await environmentFor(wanted, cluster, cli) };
   }
-  return spec;
+  return { spec, allowed };
 }
 
 /** Refuses a spec that its class does not allow, by the flag or the field. */
@@ -109,17 +112,28 @@ function needsProgram({ agent, runner }: SessionClassSpec): boolean {
 }
 
 /** Returns the class; undefined if the caller may not read classes. Refuses a class that does not exist. */
-async function readClass(name: string, { api }: Cluster, cli: Cli): Promise<SessionClassSpec | undefined> {
+async function readClass(name: string, cluster: Cluster, cli: Cli): Promise<SessionClassSpec | undefined> {
+  const found = await findClass(name, cluster, cli);
+  if (found !== 'NotFound') return found;
+  const { items } = await cluster.api.list(sessionclasses, { signal: cli.interrupted });
+  const names = items.map(({ metadata }) => metadata.name);
+  throw refused(
+    `--class: there is no SessionClass "${name}"; ${names.length ? `there is ${names.join(', ')}` : 'this cluster has none'}`,
+  );
+}
+
+/** Returns the class; undefined if the caller may not read classes. */
+export async function findClass(
+  name: string,
+  { api }: Cluster,
+  cli: Cli,
+): Promise<SessionClassSpec | 'NotFound' | undefined> {
   try {
     return (await api.get(sessionclasses, { name }, { signal: cli.interrupted })).spec;
   } catch (error) {
     if ((error as { code?: unknown }).code === 403) return undefined;
-    if (!isNotFound(error)) throw error;
-    const { items } = await api.list(sessionclasses, { signal: cli.interrupted });
-    const names = items.map(({ metadata }) => metadata.name);
-    throw refused(
-      `--class: there is no SessionClass "${name}"; ${names.length ? `there is ${names.join(', ')}` : 'this cluster has none'}`,
-    );
+    if (isNotFound(error)) return 'NotFound';
+    throw error;
   }
 }
 

@@ -9,7 +9,7 @@ import {
   turns,
 } from '../../core/resources/kinds.ts';
 import { isTerminal } from '../../core/resources/turn.ts';
-import { checkInput, sessionForTurn } from '../checks.ts';
+import { checkInput, checkInputGiven, sessionForTurn } from '../checks.ts';
 import { createOnce } from '../idempotency.ts';
 import { listPage } from '../list-page.ts';
 import { showTurn } from '../present.ts';
@@ -52,6 +52,7 @@ export const turnRoutes: Route[] = [
       const { namespace, session: name } = params;
       checkInput(body.spec.input ?? null);
       const session = await sessionForTurn(services, namespace, name);
+      await checkInputGiven(services, body.spec.input, session.spec);
       const { object, created } = await createOnce<Turn>({
         ...services,
         resource: turns,

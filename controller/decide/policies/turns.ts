@@ -1,4 +1,5 @@
 import { MAX_INPUT_BYTES, MAX_JSON_DEPTH } from '../../../core/resources/limits.ts';
+import { neededInput } from '../../../core/resources/needed-input.ts';
 import { type Reason, reasons } from '../../../core/resources/reasons.ts';
 import type { SessionStatus } from '../../../core/resources/session.ts';
 import { DEFAULT_START_MS, isProblem } from '../../settings/effective.ts';
@@ -172,6 +173,14 @@ function refusal(draft: Draft, turn: CachedTurn): Ending | undefined {
     return { phase: 'Failed', reason: 'SessionFinished', message: reasons.SessionFinished };
   }
   const { settings } = draft;
+  const needed = turn.input.none && !isProblem(settings) ? neededInput(settings.agent) : undefined;
+  if (needed !== undefined) {
+    return {
+      phase: 'Failed',
+      reason: 'InputMissing',
+      message: `spec.input: there is none, and ${needed}; create a new Turn with it.`,
+    };
+  }
   if (!isProblem(settings) || session.status?.podName || session.spec.suspend) return undefined;
   // A class may still be created, as when all is applied together, or be corrected. The user's own errors do not go
   // away, but settings that were allowed when written may be so again.

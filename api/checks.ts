@@ -3,6 +3,8 @@ import { isNotFound } from '../core/kube/errors.ts';
 import { sessionRefusal, turnRefusal } from '../core/resources/allowed.ts';
 import { type StoredSession, sessionclasses, sessions } from '../core/resources/kinds.ts';
 import { jsonBytes, MAX_INPUT_BYTES } from '../core/resources/limits.ts';
+import { mergedAgent } from '../core/resources/merged-agent.ts';
+import { isNoInput, neededInput } from '../core/resources/needed-input.ts';
 import type { Refusal } from '../core/resources/refusal.ts';
 import type { SessionSpec } from '../core/resources/session.ts';
 import type { SessionClassSpec } from '../core/resources/sessionclass.ts';
@@ -19,27 +21,42 @@ export function checkInput(input: unknown): void {
   throw new Problem('InputTooLarge', `spec.input ${message}.`, { fields: [{ field: 'spec.input', message }] });
 }
 
-/** Refuses a missing class, and settings that the class does not allow the session. */
+/** Refuses a missing class, and settings that the class does not allow the session. Resolves to the class. */
 export async function checkClass(
   { api }: Services,
   spec: Pick<SessionSpec, 'class'> & Partial<Omit<SessionSpec, 'input'>>,
-): Promise<void> {
-  refuse(sessionRefusal(spec, await readClass(api, spec.class)), spec.class);
+): Promise<SessionClassSpec> {
+  const allowed = await findClass(api, spec.class);
+  if (!allowed) {
+    const message = `there is no SessionClass "${spec.class}"; kubectl get sessionclasses lists them`;
+    throw new Problem('ClassNotFound', `spec.class: ${message}`, { fields: [{ field: 'spec.class', message }] });
+  }
+  refuse(sessionRefusal(spec, allowed), spec.class);
+  return allowed;
 }
 
-/** Refuses settings that the class of the session does not allow its turns. A class that is missing refuses none. */
+/**
+ * Refuses a turn that the class of its session does not allow, or without the input that the session's agent needs. The
+ * controller judges a turn whose class is missing.
+ */
 export async function checkTurn(
-  { api }: Services,
-  spec: Pick<TurnSpec, 'timeout'>,
-  { spec: { class: className } }: StoredSession,
+  { api }: Pick<Services, 'api'>,
+  spec: Pick<TurnSpec, 'timeout' | 'input'>,
+  { spec: session }: Pick<StoredSession, 'spec'>,
 ): Promise<void> {
-  if (spec.timeout === undefined) return;
-  try {
-    const { spec: allowed } = await api.get(sessionclasses, { name: className });
-    refuse(turnRefusal(spec, allowed), className);
-  } catch (error) {
-    if (!isNotFound(error)) throw error;
-  }
+  if (spec.timeout === undefined && !isNoInput(spec.input)) return;
+  const allowed = await findClass(api, session.class);
+  if (!allowed) return;
+  refuse(turnRefusal(spec, allowed), session.class);
+  checkInputGiven(spec.input, session, allowed);
+}
+
+/** Refuses a missing input where the session's agent needs one. */
+export function checkInputGiven(input: unknown, { agent = {} }: Pick<SessionSpec, 'agent'>, allowed: SessionClassSpec) {
+  const needed = isNoInput(input) ? neededInput(mergedAgent(agent, allowed.agent ?? {})) : undefined;
+  if (needed === undefined) return;
+  const message = `there is none, and ${needed}`;
+  throw new Problem('InputMissing', `spec.input: ${message}.`, { fields: [{ field: 'spec.input', message }] });
 }
 
 const CODES = { NotAllowed: 'NotAllowed', InvalidSpec: 'Invalid' } as const;
@@ -50,13 +67,12 @@ function refuse(refused: Refusal | undefined, className: string): void {
   throw new Problem(CODES[reason], `${field}: ${message} (class "${className}").`, { fields: [{ field, message }] });
 }
 
-async function readClass(api: Services['api'], name: string): Promise<SessionClassSpec> {
+async function findClass(api: Services['api'], name: string): Promise<SessionClassSpec | undefined> {
   try {
     return (await api.get(sessionclasses, { name })).spec;
   } catch (error) {
-    if (!isNotFound(error)) throw error;
-    const message = `there is no SessionClass "${name}"; kubectl get sessionclasses lists them`;
-    throw new Problem('ClassNotFound', `spec.class: ${message}`, { fields: [{ field: 'spec.class', message }] });
+    if (isNotFound(error)) return undefined;
+    throw error;
   }
 }
 

@@ -15,6 +15,7 @@ export const PROBLEMS = {
   UnsupportedMediaType: [415, 'The body is not of the type application/json.'],
   Invalid: [422, 'The body is not valid.'],
   NumberNotExact: [422, 'A number cannot be kept exactly.'],
+  InputMissing: [422, 'The agent needs an input, and there is none.'],
   InputTooLarge: [422, 'The input is too large.'],
   InputTooDeep: [422, 'The input, or the response to a request, is nested too deep.'],
   ResponseTooLarge: [422, 'The response is too large.'],

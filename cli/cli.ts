@@ -1,5 +1,14 @@
 import type { Clock, Random } from '../core/runtime.ts';
 
+/** Stdin of a command. */
+export interface Stdin extends AsyncIterable<Buffer> {
+  /**
+   * True for a pipe or a regular file: somebody has connected them to this command. A terminal, /dev/null and a socket
+   * say nothing: child processes of Node have an open socket as stdin unless told otherwise.
+   */
+  readonly isPiped: boolean;
+}
+
 /** Surroundings of a command. */
 export interface Cli {
   /** Name under which the program was called: `berth` or `kubectl session`. */
@@ -7,7 +16,7 @@ export interface Cli {
   env: NodeJS.ProcessEnv;
   /** Absolute path of the caller's directory. */
   cwd: string;
-  stdin: AsyncIterable<Buffer>;
+  stdin: Stdin;
   /** Writes data to stdout; resolves when the reader has room again. */
   out(text: string): Promise<void>;
   /** Writes a line for people to stderr. */

@@ -24,7 +24,10 @@ export interface SessionFlags extends AgentFlags, RequirementFlags {
   image?: string;
 }
 
-/** Builds the spec of a new session from the flags; every error that can be known now is reported here. */
+/**
+ * Builds the spec of a new session from the flags; every error that can be known now is reported here. `allowed`: the
+ * class, if the caller may read it.
+ */
 export async function sessionSpec(
   name: string,
   words: string[],
@@ -32,7 +35,7 @@ export async function sessionSpec(
   own: Pick<SessionSpec, 'turns' | 'timeouts'>,
   cluster: Cluster,
   cli: Cli,
-): Promise<SessionSpec> {
+): Promise<{ spec: SessionSpec; allowed: SessionClassSpec | undefined }> {
   const { embedded } = cluster;
   const files = flags.with && filesSource(name);
   const hasEnvironment = flags.environment !== undefined || flags.requirements !== undefined;
@@ -68,7 +71,7 @@ export async function sessionSpec(
     const wanted = { class: sessionClass, requirements, ...(image ? { image } : {}), ...(python ? { python } : {}) };
     spec.environment = { name: await environmentFor(wanted, cluster, cli) };
   }
-  return spec;
+  return { spec, allowed };
 }
 
 /** Refuses a spec that its class does not allow, by the flag or the field. */
@@ -91,12 +94,8 @@ export async function checkTurn(
   cli: Cli,
 ): Promise<void> {
   if (timeout === undefined) return;
-  try {
-    const { spec: allowed } = await cluster.api.get(sessionclasses, { name: className }, { signal: cli.interrupted });
-    refuse(turnRefusal({ timeout }, allowed), className);
-  } catch (error) {
-    if (!isNotFound(error) && !isForbidden(error)) throw error;
-  }
+  const allowed = await findClass(className, cluster, cli);
+  refuse(allowed === 'NotFound' ? undefined : allowed && turnRefusal({ timeout }, allowed), className);
 }
 
 function refuse(problem: Refusal | undefined, className: string): void {
@@ -133,17 +132,28 @@ function needsProgram({ agent, runner }: SessionClassSpec): boolean {
 }
 
 /** Returns the class; undefined if the caller may not read classes. Refuses a class that does not exist. */
-async function readClass(name: string, { api }: Cluster, cli: Cli): Promise<SessionClassSpec | undefined> {
+async function readClass(name: string, cluster: Cluster, cli: Cli): Promise<SessionClassSpec | undefined> {
+  const found = await findClass(name, cluster, cli);
+  if (found !== 'NotFound') return found;
+  const { items } = await cluster.api.list(sessionclasses, { signal: cli.interrupted });
+  const names = items.map(({ metadata }) => metadata.name);
+  throw refused(
+    `--class: there is no SessionClass "${name}"; ${names.length ? `there is ${names.join(', ')}` : 'this cluster has none'}`,
+  );
+}
+
+/** Returns the class; undefined if the caller may not read classes. */
+export async function findClass(
+  name: string,
+  { api }: Cluster,
+  cli: Cli,
+): Promise<SessionClassSpec | 'NotFound' | undefined> {
   try {
     return (await api.get(sessionclasses, { name }, { signal: cli.interrupted })).spec;
   } catch (error) {
     if (isForbidden(error)) return undefined;
-    if (!isNotFound(error)) throw error;
-    const { items } = await api.list(sessionclasses, { signal: cli.interrupted });
-    const names = items.map(({ metadata }) => metadata.name);
-    throw refused(
-      `--class: there is no SessionClass "${name}"; ${names.length ? `there is ${names.join(', ')}` : 'this cluster has none'}`,
-    );
+    if (isNotFound(error)) return 'NotFound';
+    throw error;
   }
 }
 

@@ -2,48 +2,90 @@ import { createReadStream, existsSync, statSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { tooDeepAt } from '../core/depth.ts';
 import { lostNumber, parseExact } from '../core/json.ts';
+import { describeProblem, findJsonProblem } from '../core/json-problem.ts';
+import type { Agent } from '../core/resources/agent.ts';
 import { clip, jsonBytes, KiB, MAX_INPUT_BYTES, MAX_JSON_DEPTH } from '../core/resources/limits.ts';
+import { mergedAgent } from '../core/resources/merged-agent.ts';
+import { isNoInput, neededInput } from '../core/resources/needed-input.ts';
+import type { SessionClassSpec } from '../core/resources/sessionclass.ts';
 import type { Cli } from './cli.ts';
 import { refused } from './errors.ts';
-import { findJsonProblem } from './json-problem.ts';
+import { readPiped } from './stdin.ts';
 
 export interface InputFlags {
   input?: string;
   inputFile?: string;
+  text?: string;
+  textFile?: string;
 }
+
+type Surroundings = Pick<Cli, 'cwd' | 'stdin' | 'clock' | 'say'>;
+
+const FLAGS = { input: '--input', inputFile: '--input-file', text: '--text', textFile: '--text-file' } as const;
 
 /** Limit of the text that is read: no input of 128 KiB is longer, however it is indented. */
 const MAX_TEXT_BYTES = 64 * MAX_INPUT_BYTES;
 
 /**
- * Reads the turn's input from `--input` or `--input-file`; undefined without either. Throws an error that names the
- * problem and its place. With `asText` only a string is allowed.
+ * Reads the turn's input from its flag or, without one, from a stdin that is a pipe or a file; undefined if there is
+ * none. Throws an error that names the problem and its place. With `asText` only a string is allowed. `stdinTaken`:
+ * another flag reads stdin.
  */
 export async function readInput(
   flags: InputFlags,
-  cli: Pick<Cli, 'cwd' | 'stdin'>,
-  asText = false,
-  flag = '--input',
+  cli: Surroundings,
+  { asText = false, stdinTaken = false }: { asText?: boolean; stdinTaken?: boolean } = {},
 ): Promise<unknown> {
-  const value = await readAny(flags, cli, flag);
-  if (asText && typeof value !== 'string') {
-    throw refused(`--input-as text: the input has to be a JSON string, for example --input '"hello"'`);
+  const [flag, other] = (Object.keys(FLAGS) as (keyof typeof FLAGS)[]).filter((name) => flags[name] !== undefined);
+  if (flag && other) throw refused(`${FLAGS[flag]} and ${FLAGS[other]} are both given; give one of them`);
+  if (stdinTaken && (flags.inputFile === '-' || flags.textFile === '-')) {
+    throw refused('stdin can be read once only, and two flags read it; name a file in one of them');
+  }
+  const value = flag ? await given(flags, cli) : stdinTaken ? undefined : await pipedInput(cli);
+  if (asText && value !== undefined && typeof value !== 'string') {
+    throw refused('--input-as text: the input has to be a string; give it with --text or --text-file');
   }
   return value;
 }
 
-async function readAny(flags: InputFlags, cli: Pick<Cli, 'cwd' | 'stdin'>, flag: string): Promise<unknown> {
-  if (flags.input !== undefined && flags.inputFile !== undefined) {
-    throw refused('--input and --input-file are both given; give one of them');
-  }
-  if (flags.input !== undefined) return checked(parse(flags.input, flag, hint(flags.input, cli.cwd, flag)), flag);
-  if (flags.inputFile === undefined) return undefined;
-  const what = flags.inputFile === '-' ? 'stdin (--input-file -)' : `--input-file ${flags.inputFile}`;
-  return checked(parse(await readText(flags.inputFile, what, cli), what), what);
+/** Parses the JSON of a flag. Throws an error that names the flag, the problem and its place. */
+export function parseFlag(flag: string, text: string, hint = quotesHint(text, flag)): unknown {
+  return checked(parse(text, flag, hint), flag);
 }
 
-async function readText(path: string, what: string, cli: Pick<Cli, 'cwd' | 'stdin'>): Promise<string> {
-  const source = path === '-' ? cli.stdin : openFile(resolve(cli.cwd, path), what);
+/** Refuses a turn without an input where the agent needs one. `allowed`: the session's class, if it is known. */
+export function refuseMissingInput(
+  input: unknown,
+  agent: Agent | undefined,
+  allowed: SessionClassSpec | undefined,
+): void {
+  if (!isNoInput(input) || !allowed) return;
+  const needed = neededInput(mergedAgent(agent ?? {}, allowed.agent ?? {}));
+  if (needed === undefined) return;
+  throw refused(
+    `there is no input, and ${needed}; give it with --text TEXT, --input JSON, --text-file FILE or --input-file FILE, or pipe JSON into the command`,
+  );
+}
+
+async function given({ input, inputFile, text, textFile }: InputFlags, cli: Surroundings): Promise<unknown> {
+  if (input !== undefined) return parseFlag('--input', input, inputHint(input, cli.cwd));
+  if (text !== undefined) return checked(text, '--text');
+  const [flag, file] = inputFile === undefined ? ['--text-file', textFile ?? ''] : ['--input-file', inputFile];
+  const what = file === '-' ? `stdin (${flag} -)` : `${flag} ${file}`;
+  const source = file === '-' ? cli.stdin : openFile(resolve(cli.cwd, file), what);
+  const content = decode(await collect(source, what), what);
+  if (flag === '--text-file') return checked(content, what);
+  return checked(parse(content, what, `\nTo give it as text: --text-file ${file}`), what);
+}
+
+async function pipedInput(cli: Surroundings): Promise<unknown> {
+  const bytes = await readPiped(cli, (source) => collect(source, 'stdin'));
+  if (bytes === undefined || bytes.length === 0) return undefined;
+  const advice = '\nTo give it as text: --text-file -\nTo leave stdin alone: </dev/null';
+  return checked(parse(decode(bytes, 'stdin'), 'stdin', advice), 'stdin');
+}
+
+async function collect(source: AsyncIterable<Buffer>, what: string): Promise<Buffer> {
   const chunks: Buffer[] = [];
   let bytes = 0;
   try {
@@ -56,26 +98,32 @@ async function readText(path: string, what: string, cli: Pick<Cli, 'cwd' | 'stdi
     if ((error as NodeJS.ErrnoException).syscall === undefined) throw error;
     throw refused(`${what} cannot be read: ${(error as Error).message}`);
   }
+  return Buffer.concat(chunks);
+}
+
+function decode(bytes: Buffer, what: string): string {
   try {
-    return new TextDecoder('utf-8', { fatal: true }).decode(Buffer.concat(chunks));
+    return new TextDecoder('utf-8', { fatal: true }).decode(bytes);
   } catch {
-    throw refused(`${what} is not UTF-8 text; JSON has to be`);
+    throw refused(`${what} is not UTF-8 text; an input has to be`);
   }
 }
 
 function openFile(path: string, what: string): AsyncIterable<Buffer> {
   const facts = statSync(path, { throwIfNoEntry: false });
   if (!facts) throw refused(`${what}: there is no file ${path}`);
-  if (facts.isDirectory()) throw refused(`${what}: ${path} is a directory; name a file with JSON in it`);
+  if (facts.isDirectory()) throw refused(`${what}: ${path} is a directory; name a file`);
   return createReadStream(path);
 }
 
-function parse(text: string, what: string, advice = ''): unknown {
+function parse(text: string, what: string, advice: string): unknown {
   try {
     return parseExact(text);
   } catch {
-    const { line, column, problem } = findJsonProblem(text);
-    throw refused(`${what} is not JSON: line ${line}, column ${column}: ${problem}${advice}`);
+    const problem = findJsonProblem(text);
+    throw refused(
+      `${what} is not JSON: line ${problem.line}, column ${problem.column}: ${describeProblem(problem)}${advice}`,
+    );
   }
 }
 
@@ -103,11 +151,29 @@ function tooLarge(what: string, size: string) {
   );
 }
 
-/** Guesses the intention behind a wrong input. */
-function hint(text: string, cwd: string, flag: string): string {
-  if (flag === '--input' && text !== '' && existsSync(resolve(cwd, text)))
-    return `\nTo read the file ${text}: --input-file ${text}`;
+/** Guesses the intention behind an `--input` that is not JSON. */
+function inputHint(text: string, cwd: string): string {
+  if (text !== '' && existsSync(resolve(cwd, text))) return `\nTo read the file ${text}: --input-file ${text}`;
+  if (/^\s*(?:["{[]|$)/.test(text)) return keysHint(text, '--input');
+  return `\nTo give it as text: --text ${shellQuoted(text)}`;
+}
+
+/** Guesses the intention behind another flag that is not JSON. */
+function quotesHint(text: string, flag: string): string {
   if (/^[\p{L}_][^"'{}[\]]*$/u.test(text)) return `\nA string is written with its quotes: ${flag} '"${text}"'`;
-  if (/^[{[]/.test(text) && !text.includes('"')) return `\nKeys and strings need double quotes: ${flag} '{"n": 3}'`;
-  return '';
+  return keysHint(text, flag);
+}
+
+function keysHint(text: string, flag: string): string {
+  if (!/^[{[]/.test(text) || text.includes('"')) return '';
+  return `\nKeys and strings need double quotes: ${flag} '{"n": 3}'`;
+}
+
+/** Longest text that a hint repeats, characters. */
+const MAX_REPEATED = 80;
+
+/** Returns the text as a word of a POSIX shell, or a placeholder for a long one. */
+function shellQuoted(text: string): string {
+  if (text.length > MAX_REPEATED) return 'TEXT';
+  return /^[\w./:@%+,-]+$/.test(text) ? text : `'${text.replaceAll("'", `'\\''`)}'`;
 }

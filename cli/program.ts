@@ -84,11 +84,14 @@ function define(cli: Cli, done: (exitCode: number) => void): Command {
     'Runs one input through a program and prints the output.',
     [
       `run --input '{"n": 3}' --result json -- python3 agent.py`,
+      `run --text 'hello' --input-as text --result text -- cat`,
       'run --input-file req.json --timeout 5s -o json -- ./agent.sh',
     ],
     async ([words]: [string[]], flags: RunFlags) => (await import('./commands/run.ts')).run(words, flags, cli),
   )
     .argument('[program...]', 'the program and its arguments, after --')
+    .addOption(textOption())
+    .addOption(textFileOption())
     .addOption(inputOption())
     .addOption(inputFileOption())
     .option('--name <name>', 'name of the session; default: run- and a random suffix', name)
@@ -113,11 +116,14 @@ function define(cli: Cli, done: (exitCode: number) => void): Command {
   command(
     'turn SESSION',
     'Gives a session a turn, waits for it and prints the output.',
-    [`turn notes --input '"hello"'`, 'turn notes --input-file - < question.json'],
+    ['turn notes --text hello', `turn notes --input '{"n": 3}'`, 'turn notes < question.json'],
     async ([sessionName]: [string], flags: TurnFlags) =>
       (await import('./commands/turn.ts')).turn(sessionName, flags, cli),
   )
     .argument('<session>', 'the session’s name', name)
+    .showHelpAfterError(`Give the input with --text, --input or through a pipe. See: ${cli.name} turn --help`)
+    .addOption(textOption())
+    .addOption(textFileOption())
     .addOption(inputOption())
     .addOption(inputFileOption())
     .option('--name <name>', 'name of the turn; default: the session’s name and a random suffix', name)
@@ -336,8 +342,14 @@ function defineLocal(program: Command, cli: Cli, done: (exitCode: number) => voi
   );
 }
 
-const inputOption = () => new Option('--input <json>', 'the input as JSON; a string with its quotes: \'"hello"\'');
-const inputFileOption = () => new Option('--input-file <file>', 'a file with the input as JSON; - for stdin');
+const textOption = () => new Option('--text <text>', 'the input as a string, unchanged');
+const textFileOption = () => new Option('--text-file <file>', 'a file whose text is the input, unchanged; - for stdin');
+const inputOption = () => new Option('--input <json>', 'the input as JSON');
+const inputFileOption = () =>
+  new Option(
+    '--input-file <file>',
+    'a file with the input as JSON; - for stdin. Default: a stdin that is a pipe or a file',
+  );
 
 const attemptsOption = () =>
   new Option(

@@ -3,6 +3,7 @@ import type { Clock } from '../core/runtime.ts';
 import { systemClock, systemRandom } from '../core/system.ts';
 import type { Cli } from './cli.ts';
 import { Interrupted } from './errors.ts';
+import { processStdin } from './stdin.ts';
 
 /** Clock whose timers keep the process alive, because a command that waits must not end. */
 const clock: Clock = {
@@ -30,7 +31,7 @@ export function systemCli(): Cli {
     name: process.env.BERTH_INVOKED_AS || 'berth',
     env: process.env,
     cwd: process.cwd(),
-    stdin: process.stdin,
+    stdin: processStdin(interruption.signal),
     async out(text) {
       if (!process.stdout.write(text)) await once(process.stdout, 'drain');
     },

@@ -59,7 +59,7 @@ async function show(words: string, command: readonly string[]): Promise<string> 
 }
 
 const berth = (words: string, args = words.split(' ')) => show(`npx berth ${words}`, [...BERTH, ...args]);
-const turn = (note: string) => berth(`turn notes --input '"${note}"'`, ['turn', 'notes', '--input', `"${note}"`]);
+const turn = (note: string) => berth(`turn notes --text '${note}'`, ['turn', 'notes', '--text', note]);
 
 async function overview(): Promise<void> {
   const cache = `--cache-dir=${join(home, 'kubectl')}`;

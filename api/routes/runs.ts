@@ -3,7 +3,7 @@ import { parseDuration } from '../../core/resources/duration.ts';
 import { type Session, type StoredSession, type StoredTurn, sessions } from '../../core/resources/kinds.ts';
 import { firstTurnName } from '../../core/resources/names.ts';
 import { isTerminal } from '../../core/resources/turn.ts';
-import { checkClass, checkInput } from '../checks.ts';
+import { checkClass, checkInput, checkInputGiven } from '../checks.ts';
 import { createOnce } from '../idempotency.ts';
 import { showSession, showTurn } from '../present.ts';
 import { Problem } from '../problems.ts';
@@ -35,7 +35,8 @@ export const runRoutes: Route[] = [
     },
     async handle({ params: { namespace }, query, body, caller, key, signal }, services) {
       checkInput(body.spec.input);
-      await checkClass(services, body.spec);
+      const allowed = await checkClass(services, body.spec);
+      checkInputGiven(body.spec.input, body.spec, allowed);
       const { object } = await createOnce<Session>({
         ...services,
         resource: sessions,

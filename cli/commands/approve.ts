@@ -5,7 +5,7 @@ import { API_GROUP_VERSION, approvalName } from '../../core/resources/names.ts';
 import type { Cli, ClusterFlags } from '../cli.ts';
 import { type Cluster, withCluster } from '../cluster.ts';
 import { refused } from '../errors.ts';
-import { readInput } from '../input.ts';
+import { parseFlag } from '../input.ts';
 
 export interface ApproveFlags extends ClusterFlags {
   deny?: boolean;
@@ -16,12 +16,7 @@ export interface ApproveFlags extends ClusterFlags {
 
 /** Decides on the approval request of a session's waiting turn, or of the named turn. Shows the request on stderr. */
 export async function approve(name: string, flags: ApproveFlags, cli: Cli): Promise<number> {
-  const response = await readInput(
-    flags.response === undefined ? {} : { input: flags.response },
-    cli,
-    false,
-    '--response',
-  );
+  const response = flags.response === undefined ? undefined : parseFlag('--response', flags.response);
   if (jsonBytes(response) > MAX_PAYLOAD_BYTES) {
     throw refused(`--response has ${jsonBytes(response)} bytes as JSON; at most ${MAX_PAYLOAD_BYTES} are allowed`);
   }

@@ -3,7 +3,7 @@ import { type Cli, type ClusterFlags, randomSuffix } from '../cli.ts';
 import { withCluster } from '../cluster.ts';
 import { checkTurn, createSession, createTurn, type SessionFlags, sessionSpec } from '../create.ts';
 import { packFiles } from '../files.ts';
-import { type InputFlags, readInput } from '../input.ts';
+import { type InputFlags, readInput, refuseMissingInput } from '../input.ts';
 import { finishTurn } from '../wait.ts';
 
 export interface RunFlags extends ClusterFlags, SessionFlags, InputFlags {
@@ -15,11 +15,15 @@ export interface RunFlags extends ClusterFlags, SessionFlags, InputFlags {
 
 /** Runs one turn in a session of its own. */
 export async function run(words: string[], flags: RunFlags, cli: Cli): Promise<number> {
-  const input = await readInput(flags, cli, flags.inputAs === 'text');
+  const input = await readInput(flags, cli, {
+    asText: flags.inputAs === 'text',
+    stdinTaken: flags.requirements === '-',
+  });
   return withCluster(flags, cli, async (cluster) => {
     const name = flags.name ?? `run-${randomSuffix(cli.random, 8)}`;
     await checkTurn(flags, flags.class, cluster, cli);
-    const spec = await sessionSpec(name, words, flags, { turns: 'One' }, cluster, cli);
+    const { spec, allowed } = await sessionSpec(name, words, flags, { turns: 'One' }, cluster, cli);
+    refuseMissingInput(input, spec.agent, allowed);
     const archive = flags.with && (await packFiles(flags.with, { cwd: cli.cwd, all: flags.withAll === true }));
     const given = { name: firstTurnName(name), input, timeout: flags.timeout, attempts: flags.attempts };
     const turn = await createSession({ name, spec, archive }, cluster, cli, (session) =>

@@ -33,6 +33,7 @@ import {
   LABEL_SESSION_UID,
   MANAGED_BY,
 } from '../../core/resources/names.ts';
+import { isNoInput } from '../../core/resources/needed-input.ts';
 import type { Condition } from '../../core/resources/schema.ts';
 import { isTerminal, LIVE_TURNS, type TurnStatus } from '../../core/resources/turn.ts';
 import { type Clock, type Logger, pause, type Random } from '../../core/runtime.ts';
@@ -146,6 +147,7 @@ export function bodyFacts(value: unknown, path = 'spec.input'): BodyFacts {
       .update(canonicalJson(value ?? null))
       .digest('hex'),
     bytes: jsonBytes(value ?? null),
+    ...(isNoInput(value) ? { none: true } : {}),
   };
 }
 

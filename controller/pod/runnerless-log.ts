@@ -1,8 +1,9 @@
 import { StringDecoder } from 'node:string_decoder';
 import { MAX_LOG_BYTES } from '../../core/resources/limits.ts';
 import { type Conclusion, conclude } from '../../core/result/conclude.ts';
-import { type Envelope, parseEnvelope } from '../../core/result/envelope.ts';
+import { ENVELOPE_EXAMPLE, type Envelope, parseEnvelope } from '../../core/result/envelope.ts';
 import { TurnFailure } from '../../core/result/failure.ts';
+import { foundInstead, NoResult, OtherMarker } from '../../core/result/no-result.ts';
 import { MAX_RAW_BYTES, tooLarge } from '../../core/result/output.ts';
 import { type Heuristics, type Hidden, hiddenBy } from '../../core/text/hidden.ts';
 import { type Block, MarkerScanner } from '../../core/text/markers.ts';
@@ -12,6 +13,10 @@ import { Tail } from '../../core/text/tail.ts';
 
 /** Bytes at the end of the log that an error message quotes. */
 const ERROR_TAIL_BYTES = 2048;
+const ADVICE = `Print $BERTH_RESULT_START_MARKER, an envelope such as ${ENVELOPE_EXAMPLE}, and $BERTH_RESULT_END_MARKER`;
+const ROTATED =
+  'A kubelet serves only the newest file of a log (10 MiB by default), so print the result last, and less around it';
+
 /** Redaction rules of a class, beside the values of Secrets. */
 export interface RedactionRules {
   patterns: readonly string[];
@@ -20,27 +25,31 @@ export interface RedactionRules {
 
 /** Consumes the log of a runnerless pod and finds the turn's result in it. */
 export class RunnerlessLog {
-  readonly #end: string;
   readonly #scanner: MarkerScanner;
   readonly #decoder = new StringDecoder('utf8');
   readonly #hidden: Hidden;
   readonly #redactor: Redactor;
   readonly #tail = new Tail(MAX_LOG_BYTES);
+  readonly #other = new OtherMarker();
+  #bytes = 0;
 
   /**
    * `patterns` and `heuristics` are the class's. The values of the agent's Secrets are unknown here; text that looks
    * like a secret is redacted all the same.
    */
   constructor(markers: { start: string; end: string }, { patterns, heuristics }: RedactionRules = { patterns: [] }) {
-    this.#end = markers.end;
     const sound = patterns.filter((source) => patternProblem(source) === undefined);
     this.#hidden = hiddenBy({ patterns: sound.map((source) => new Pattern(source)), heuristics });
     this.#redactor = new Redactor(this.#hidden.logs);
-    const onLog = (bytes: Buffer) => this.#tail.push(this.#redactor.push(this.#decoder.write(bytes)));
+    const onLog = (bytes: Buffer) => {
+      this.#other.push(bytes);
+      this.#tail.push(this.#redactor.push(this.#decoder.write(bytes)));
+    };
     this.#scanner = new MarkerScanner({ ...markers, maxBytes: MAX_RAW_BYTES, onLog });
   }
 
   push(bytes: Buffer): void {
+    this.#bytes += bytes.length;
     this.#scanner.push(bytes);
   }
 
@@ -61,25 +70,15 @@ export class RunnerlessLog {
     return conclude({
       exit: exitCode === undefined ? undefined : { code: exitCode, signal: null },
       stopped: undefined,
-      result: this.#result(block, text, lateSeconds),
+      result: this.#result(block, lateSeconds),
       errorTail: text.slice(-ERROR_TAIL_BYTES).trim(),
       secrets: this.#hidden,
     });
   }
 
-  #result(block: Block, text: string, lateSeconds: number | undefined): Envelope | TurnFailure | undefined {
+  #result(block: Block, lateSeconds: number | undefined): Envelope | TurnFailure | NoResult {
     if (block.type === 'TooLarge') return tooLarge(block.bytes);
-    if (block.type === 'None') {
-      if (text.includes(this.#end)) {
-        return missing(
-          'the end marker stands in the log without its start, which has been rotated away or was never printed',
-        );
-      }
-      if (lateSeconds === undefined) return undefined;
-      return missing(
-        `nothing of the program’s first ${lateSeconds} s is in the log: it printed nothing in that time, or that has been rotated away`,
-      );
-    }
+    if (block.type === 'None') return this.#noResult(block, lateSeconds);
     try {
       const envelope = parseEnvelope(block.bytes.toString('utf8'), 'the result between the markers', this.#hidden);
       if (envelope.status !== 'approval') return envelope;
@@ -91,9 +90,16 @@ export class RunnerlessLog {
       throw error;
     }
   }
-}
 
-function missing(why: string): TurnFailure {
-  const message = `missing result envelope: ${why}; a kubelet serves only the newest file of a log (10 MiB by default), so print the result last, and less around it`;
-  return new TurnFailure('MissingEnvelope', message);
+  #noResult(block: Block & { type: 'None' }, lateSeconds: number | undefined): NoResult {
+    const facts = { stream: 'log', bytes: this.#bytes } as const;
+    if (block.seen === 'End') {
+      const found = 'the end marker is there without its start, which has been rotated away or was never printed';
+      return new NoResult({ ...facts, found, advice: ROTATED });
+    }
+    const found = foundInstead(block, this.#other);
+    if (found !== undefined || lateSeconds === undefined) return new NoResult({ ...facts, found, advice: ADVICE });
+    const late = `nothing of the program’s first ${lateSeconds} s is there: it printed nothing in that time, or that has been rotated away`;
+    return new NoResult({ ...facts, found: late, advice: ROTATED });
+  }
 }

@@ -1,6 +1,7 @@
 import type { AgentSpec, ToolSpec } from '../../core/frames/messages.ts';
 import type { Agent, AgentFile, EnvVar } from '../../core/resources/agent.ts';
 import { parseDuration } from '../../core/resources/duration.ts';
+import { mergedAgent } from '../../core/resources/merged-agent.ts';
 import type { SessionClassSpec } from '../../core/resources/sessionclass.ts';
 import type { Problem } from '../world/world.ts';
 import { agentProblem, runnerlessAgentProblem } from './agent-problems.ts';
@@ -28,8 +29,7 @@ export function agentSettings(
   given: EnvVar[] = [],
   runner: SessionClassSpec['runner'] = 'Embedded',
 ): AgentSettings | Problem {
-  const files = [...(defaults.files ?? []), ...(own.files ?? [])];
-  const merged: Agent = { ...inherited(own, defaults), ...own, ...(files.length > 0 ? { files } : {}) };
+  const merged = mergedAgent(own, defaults);
   const problem = runner === 'None' ? runnerlessAgentProblem(merged) : agentProblem(merged);
   if (problem) return problem;
   const {
@@ -42,6 +42,7 @@ export function agentSettings(
     shell,
     jsonLines,
     tools = [],
+    files = [],
     maxParallel = DEFAULT_PARALLEL,
   } = merged;
   const { env, secrets } = environment(given, defaults.env ?? [], own.env ?? []);
@@ -91,16 +92,6 @@ function lines(spec: NonNullable<Agent['jsonLines']>): NonNullable<AgentSpec['js
 function uniquePaths(...lists: NonNullable<Agent['secretFiles']>[]): AgentSettings['secretFiles'] {
   const byPath = new Map(lists.flat().map(({ path, secretKeyRef }) => [path, { path, ...secretKeyRef }]));
   return [...byPath.values()];
-}
-
-/** The class's defaults that still apply: with another driver, the class's settings for its own driver do not. */
-function inherited(own: Agent, defaults: Agent): Agent {
-  if (!own.driver || own.driver === (defaults.driver ?? 'Command')) return defaults;
-  const { input: _i, result: _r, jsonLines: _j, server: _s, shell: _h, tools: _t, maxParallel: _m, ...rest } = defaults;
-  const { resumeArgs: _a, resumeWhen: _w, ...once } = rest;
-  if (own.driver === 'Tools') return once;
-  const { command: _c, args: _g, ...environmentOnly } = once;
-  return own.driver === 'Shell' ? environmentOnly : rest;
 }
 
 /** Later variables replace earlier ones of the same name. */

@@ -18,6 +18,8 @@ export interface BodyFacts {
   /** sha256 of the JSON, hex. */
   digest: string;
   bytes: number;
+  /** Set if there is no body, or null. */
+  none?: true;
   /** Path at which the body is nested too deep; digest and bytes are unknown then. */
   tooDeep?: string;
 }

@@ -136,8 +136,11 @@ export const reasons = {
   TurnTimedOut: 'The turn ran longer than its timeout and was stopped.',
   Stalled: 'The turn wrote nothing and told nothing for timeouts.stall, and was stopped.',
   AgentFailed: 'The agent said that it failed, or ended with a non-zero exit code.',
-  MissingEnvelope: 'The agent ended without a result between the markers.',
+  MissingEnvelope:
+    'The agent ended without a result; the message says what was found instead and how to give one. agent.result says where Berth looks for it.',
   InvalidResult: 'The agent’s result is not what agent.result asks for.',
+  InputMissing:
+    'The turn has no input, and its agent needs one; the message says which. Create a new Turn with it: null counts as none.',
   InvalidInput: 'The input is not what agent.input can take; the message names the field.',
   InputTooLarge: 'The input is larger than 128 KiB.',
   InputTooDeep:

@@ -10,7 +10,11 @@ export const turnPhase = z.enum(['Queued', 'Running', 'AwaitingApproval', ...TER
 export const turnSpec = z
   .strictObject({
     session: dnsLabel().describe('Name of the Session in the same namespace. Cannot change.'),
-    input: anyJson().optional().describe('Input for the agent. Any JSON, up to 128 KiB. null when absent.'),
+    input: anyJson()
+      .optional()
+      .describe(
+        'Input for the agent. Any JSON, up to 128 KiB. null when absent; agents that need an input refuse that.',
+      ),
     timeout: duration()
       .optional()
       .describe(

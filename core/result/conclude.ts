@@ -6,6 +6,7 @@ import { redact } from '../text/redact.ts';
 import { headOf } from '../text/utf8.ts';
 import { checkMetadataSize, type Envelope } from './envelope.ts';
 import { TurnFailure } from './failure.ts';
+import { NoResult } from './no-result.ts';
 import { checkOutputSize, redactValue } from './output.ts';
 
 const MAX_MESSAGE_BYTES = 4096;
@@ -31,8 +32,8 @@ export interface Ending {
   exit: Exit | undefined;
   /** Set when the agent was stopped. Its earlier output stays in the result, but does not decide the outcome. */
   stopped: { outcome: Outcome; error: TurnError } | undefined;
-  /** The result, or the reason why there is none. */
-  result: Envelope | TurnFailure | undefined;
+  /** The result, or the reason why there is none; undefined if none was looked for. */
+  result: Envelope | TurnFailure | NoResult | undefined;
   /** The end of stderr, redacted. */
   errorTail: string;
   secrets: Hidden;
@@ -42,7 +43,8 @@ export interface Ending {
  * Decides the outcome of a turn. An error envelope wins over the exit code; the exit code wins over a success envelope.
  */
 export function conclude({ exit, stopped, result, errorTail, secrets }: Ending): Conclusion {
-  const { kept, problem } = keep(result instanceof TurnFailure ? undefined : result, secrets);
+  const envelope = result instanceof TurnFailure || result instanceof NoResult ? undefined : result;
+  const { kept, problem } = keep(envelope, secrets);
   const facts = {
     ...kept,
     ...(typeof exit?.code === 'number' && { exitCode: exit.code }),
@@ -54,17 +56,20 @@ export function conclude({ exit, stopped, result, errorTail, secrets }: Ending):
     outcome: 'Failed' as const,
     error: turnError(code, message, secrets),
   });
-  const envelope = result instanceof TurnFailure ? undefined : result;
   if (envelope?.status === 'error') {
     return fail('AgentFailed', envelope.error?.trim() || 'the agent reported an error without a message');
   }
   if (exit && exit.code !== 0) {
     const ended = endedBy(exit);
-    const wrong = result instanceof TurnFailure ? `; ${result.message}` : '';
-    return fail('AgentFailed', [ended + wrong, errorTail].filter(Boolean).join('\n'));
+    const wrong = result instanceof TurnFailure ? result.message : result instanceof NoResult && result.found;
+    return fail('AgentFailed', [wrong ? `${ended}; ${wrong}` : ended, errorTail].filter(Boolean).join('\n'));
   }
-  if (result instanceof TurnFailure) return fail(result.code, result.message);
-  if (!envelope) return fail('MissingEnvelope', 'missing result envelope');
+  const failure = result instanceof NoResult ? result.failure(exit && endedBy(exit)) : result;
+  if (failure instanceof TurnFailure) {
+    const { code, message, advice } = failure;
+    return fail(code, advice === undefined ? message : `${message}. ${advice}`);
+  }
+  if (!envelope) return fail('MissingEnvelope', 'the program ended without a result');
   if (problem) return fail(problem.code, problem.message);
   if (envelope.question) return { ...facts, outcome: 'Succeeded', asks: envelope.question };
   return { ...facts, outcome: 'Succeeded' };

@@ -16,14 +16,18 @@ export interface Envelope {
   question?: Question;
 }
 
+/** Envelope as error texts show it. */
+export const ENVELOPE_EXAMPLE = '{"status": "success", "output": "hello"}';
+
 /** Throws a TurnFailure naming the field that is wrong. `where` names the place of the envelope. */
 export function parseEnvelope(text: string, where: string, secrets: Hidden): Envelope {
-  const raw = parseJson(text, where, secrets, ENVELOPE_DEPTH);
+  const raw = parseJson(text, where, secrets, { levels: ENVELOPE_DEPTH });
   if (!isObject(raw)) throw invalid(where, `must be an object; it is ${describe(raw)}`);
   const { status, output, error, turn_count: turnCount, metadata } = raw;
   if (status !== 'success' && status !== 'error' && status !== 'approval') {
     const got = typeof status === 'string' && /^\w{1,20}$/.test(status) ? `"${status}"` : describe(status);
-    throw invalid(where, `"status" must be "success", "error" or "approval"; it is ${got}`);
+    const example = status === undefined ? `. Print, for example, ${ENVELOPE_EXAMPLE}` : '';
+    throw invalid(where, `"status" must be "success", "error" or "approval"; it is ${got}${example}`);
   }
   if (!isAbsent(error) && typeof error !== 'string') {
     throw invalid(where, `"error" must be a string; it is ${describe(error)}`);

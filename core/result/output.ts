@@ -1,5 +1,6 @@
 import { tooDeepAt } from '../depth.ts';
 import { isRawNumber, parseExact } from '../json.ts';
+import { findJsonProblem } from '../json-problem.ts';
 import { MAX_JSON_DEPTH, MAX_OUTPUT_BYTES } from '../resources/limits.ts';
 import type { Hidden, Rules } from '../text/hidden.ts';
 import { redact } from '../text/redact.ts';
@@ -16,21 +17,24 @@ const QUOTED_BYTES = 80;
 
 /**
  * Parses a text as a JSON value with at most `levels` nested arrays and objects. Throws a TurnFailure that says what is
- * wrong with it. `what` names the place of the text.
+ * wrong with it. `what` names the place of the text; `advice` says what to do if the text is not JSON.
  */
-export function parseJson(text: string, what: string, secrets: Hidden, levels = MAX_JSON_DEPTH): unknown {
-  if (text.trim() === '') throw new TurnFailure('InvalidResult', `${what} is empty; it must be JSON`);
+export function parseJson(
+  text: string,
+  what: string,
+  secrets: Hidden,
+  { levels = MAX_JSON_DEPTH, advice }: { levels?: number; advice?: string } = {},
+): unknown {
+  const invalid = (problem: string) => new TurnFailure('InvalidResult', `${what} ${problem}`, advice);
+  if (text.trim() === '') throw invalid('is empty; it must be JSON');
   let value: unknown;
   try {
     value = parseExact(text);
-  } catch (error) {
-    const where = /position \d+/.exec((error as Error).message)?.[0];
+  } catch {
+    const { line, column, problem } = findJsonProblem(text);
     // V8's own text quotes the input, cut anywhere: half a secret would no longer be recognised.
     const start = JSON.stringify(headOf(redact(text.trim(), secrets.errors), QUOTED_BYTES));
-    throw new TurnFailure(
-      'InvalidResult',
-      `${what} is not valid JSON${where ? ` at ${where}` : ''}; it begins ${start}`,
-    );
+    throw invalid(`is not valid JSON: line ${line}, column ${column}: ${problem}; it begins ${start}`);
   }
   checkDepth(value, what, levels);
   return value;

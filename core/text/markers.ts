@@ -5,7 +5,8 @@
  */
 
 export type Block =
-  | { type: 'None' }
+  /** `seen`: a marker without the other one of its pair. */
+  | { type: 'None'; seen?: 'Start' | 'End' }
   | { type: 'Found'; bytes: Buffer }
   /** Result that was too long to hold, and was returned as log; `bytes` is its length. */
   | { type: 'TooLarge'; bytes: number };
@@ -26,6 +27,8 @@ export class MarkerScanner {
   /** End of the text so far, which can be the beginning of a marker. */
   #carry: Buffer = Buffer.alloc(0);
   #last: Block = { type: 'None' };
+  /** True once an end marker stood where no pair was open, before the first complete pair. */
+  #strayEnd = false;
   /** Text after an open start marker. */
   #inside: { pieces: Buffer[]; bytes: number } | undefined;
   /** True directly after an end marker: the line feed that ends its line is not log. */
@@ -42,11 +45,18 @@ export class MarkerScanner {
     let rest = this.#carry.length ? Buffer.concat([this.#carry, chunk]) : chunk;
     for (;;) {
       const start = rest.indexOf(this.#start);
-      const end = this.#inside ? rest.indexOf(this.#end) : -1;
+      // An end marker outside of a pair is text; only the first one is looked for.
+      const end = this.#inside || !this.#strayEnd ? rest.indexOf(this.#end) : -1;
       if (end !== -1 && (start === -1 || end < start)) {
-        this.#take(rest.subarray(0, end));
-        this.#close();
-        rest = rest.subarray(end + this.#end.length);
+        const after = end + this.#end.length;
+        if (this.#inside) {
+          this.#take(rest.subarray(0, end));
+          this.#close();
+        } else {
+          this.#take(rest.subarray(0, after));
+          this.#strayEnd = true;
+        }
+        rest = rest.subarray(after);
       } else if (start !== -1) {
         this.#take(rest.subarray(0, start));
         this.#giveBack();
@@ -66,8 +76,9 @@ export class MarkerScanner {
   end(): Block {
     this.#take(this.#carry);
     this.#carry = Buffer.alloc(0);
+    const seen = this.#inside ? 'Start' : this.#strayEnd ? 'End' : undefined;
     this.#giveBack();
-    return this.#last;
+    return this.#last.type === 'None' && seen ? { type: 'None', seen } : this.#last;
   }
 
   #take(bytes: Buffer): void {

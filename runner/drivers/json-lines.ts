@@ -4,6 +4,7 @@ import { MAX_EVENT_BYTES } from '../../core/resources/limits.ts';
 import { isObject } from '../../core/result/describe.ts';
 import type { Envelope } from '../../core/result/envelope.ts';
 import { TurnFailure } from '../../core/result/failure.ts';
+import { NoResult } from '../../core/result/no-result.ts';
 import { checkDepth, MAX_RAW_BYTES, tooLarge } from '../../core/result/output.ts';
 import { LineSplitter } from '../text/split-lines.ts';
 import { valueAt } from './pointer.ts';
@@ -24,6 +25,9 @@ export class JsonLinesReader {
   #output: Record<string, unknown> | undefined;
   #error: Record<string, unknown> | undefined;
   #tooLong = 0;
+  #bytes = 0;
+  /** Number of lines that are JSON objects. */
+  #objects = 0;
 
   constructor(
     spec: JsonLines,
@@ -43,13 +47,14 @@ export class JsonLinesReader {
   }
 
   push(bytes: Buffer): void {
+    this.#bytes += bytes.length;
     this.#lines.push(bytes);
   }
 
   /**
-   * Returns the result. Throws a TurnFailure when there is none, or when it has no value at the pointer of the output.
+   * Returns the result. Throws a TurnFailure when it has no value at the pointer of the output.
    */
-  finish(): Envelope {
+  finish(): Envelope | NoResult {
     this.#lines.end();
     const { error, output, usage = {} } = this.#spec;
     if (this.#error) {
@@ -59,10 +64,12 @@ export class JsonLinesReader {
     }
     if (!this.#result && this.#tooLong) throw tooLarge(this.#tooLong);
     if (!this.#result) {
-      throw new TurnFailure(
-        'MissingEnvelope',
-        'no line on stdout is the one that agent.jsonLines.resultWhen describes',
-      );
+      return new NoResult({
+        stream: 'stdout',
+        bytes: this.#bytes,
+        found: `none of the ${this.#objects} JSON objects in lines of stdout is the one that agent.jsonLines.resultWhen describes`,
+        advice: 'Print such a line, or correct resultWhen',
+      });
     }
     const line = this.#spec.outputWhen ? this.#output : this.#result;
     if (!line) {
@@ -82,6 +89,7 @@ export class JsonLinesReader {
       this.#onLog(line);
       return;
     }
+    this.#objects += 1;
     const { resultWhen, outputWhen, errorWhen } = this.#spec;
     const isError = errorWhen !== undefined && matches(value, errorWhen);
     const isResult = matches(value, resultWhen);

@@ -5,6 +5,7 @@ import { join } from 'node:path';
 import type { AgentSpec } from '../../core/frames/messages.ts';
 import type { Envelope } from '../../core/result/envelope.ts';
 import { TurnFailure } from '../../core/result/failure.ts';
+import type { NoResult } from '../../core/result/no-result.ts';
 import type { Hidden } from '../../core/text/hidden.ts';
 import { expand } from '../../core/text/placeholders.ts';
 import { remakeDirectories } from '../directories.ts';
@@ -52,7 +53,7 @@ export interface Plan {
 export interface Ran {
   exit: Exit;
   stopped: StopReason | undefined;
-  result: Envelope | TurnFailure | undefined;
+  result: Envelope | TurnFailure | NoResult | undefined;
   /** Family of the process, of which some processes may be left. */
   family: Contained;
 }
@@ -198,7 +199,7 @@ function discard(path: string): void {
   }
 }
 
-function read(reader: ResultReader): Envelope | TurnFailure | undefined {
+function read(reader: ResultReader): Ran['result'] {
   try {
     return reader.finish();
   } catch (error) {

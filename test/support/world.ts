@@ -64,6 +64,7 @@ export function aTurn(
     status?: TurnStatus;
     spec?: Partial<CachedTurn['spec']>;
     bytes?: number;
+    noInput?: true;
     owner?: string | null;
     age?: number;
   } = {},
@@ -83,7 +84,7 @@ export function aTurn(
     },
     spec: { session: 'notes', cancel: false, ...change.spec },
     status: change.status ?? {},
-    input: { digest: 'd'.repeat(64), bytes: change.bytes ?? 7 },
+    input: { digest: 'd'.repeat(64), bytes: change.bytes ?? 7, ...(change.noInput && { none: true }) },
   };
 }
 

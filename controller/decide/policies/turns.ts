@@ -1,5 +1,6 @@
 import { turnRefusal } from '../../../core/resources/allowed.ts';
 import { MAX_INPUT_BYTES, MAX_JSON_DEPTH } from '../../../core/resources/limits.ts';
+import { neededInput } from '../../../core/resources/needed-input.ts';
 import { type Reason, reasons } from '../../../core/resources/reasons.ts';
 import type { SessionStatus } from '../../../core/resources/session.ts';
 import { DEFAULT_START_MS, isProblem } from '../../settings/effective.ts';
@@ -189,6 +190,14 @@ function refusal(draft: Draft, turn: CachedTurn): Ending | undefined {
     return { phase: 'Failed', reason: refused.reason, message };
   }
   const { settings } = draft;
+  const needed = turn.input.none && !isProblem(settings) ? neededInput(settings.agent) : undefined;
+  if (needed !== undefined) {
+    return {
+      phase: 'Failed',
+      reason: 'InputMissing',
+      message: `spec.input: there is none, and ${needed}; create a new Turn with it.`,
+    };
+  }
   if (!isProblem(settings) || session.status?.podName || session.spec.suspend) return undefined;
   // A class may still be created, as when all is applied together, or be corrected. The user's own errors do not go
   // away, but settings that were allowed when written may be so again.

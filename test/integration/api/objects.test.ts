@@ -5,6 +5,7 @@ import { connect } from 'node:net';
 import { afterAll, beforeAll, describe, test } from 'vitest';
 import { Waits } from '../../../api/waits.ts';
 import { sessionclasses, sessions, turns } from '../../../core/resources/kinds.ts';
+import type { SessionSpec } from '../../../core/resources/session.ts';
 import { BlobStore } from '../../../core/store/blobs.ts';
 import { systemClock } from '../../../core/system.ts';
 import { eventually } from '../../support/eventually.ts';
@@ -124,6 +125,26 @@ describe('sessions and turns over HTTP', () => {
       await assert.rejects(api.cluster.client.patch(turns, ref, { spec: { retry } }), /retry cannot change/);
     }
     await api.cluster.client.patch(turns, ref, { spec: { cancel: true } });
+  });
+
+  test('a turn without an input is refused where its session’s program needs one, by the class as it is now', async () => {
+    const agent = { command: ['echo', '$(INPUT)'], input: 'Args' };
+    await create('needy', { agent });
+    const path = `${SESSIONS}/needy/turns`;
+    for (const spec of [{}, { input: null }]) {
+      const { status, problem } = await call('POST', path, { body: { spec } });
+      assert.deepEqual([status, problem.code, problem.errors?.[0]?.field], [422, 'InputMissing', 'spec.input']);
+      assert.equal(problem.detail, 'spec.input: there is none, and agent.input Args needs a value for $(INPUT).');
+    }
+    assert.equal((await call('POST', path, { body: { spec: { input: '' } } })).status, 201);
+    assert.equal((await call('GET', path)).body.items.length, 1);
+    await create('easy');
+    assert.equal((await call('POST', `${SESSIONS}/easy/turns`, { body: {} })).status, 201);
+    // A class may still come, and decides then.
+    const metadata = { name: 'classless', namespace: 'default' };
+    const spec = { class: 'later', agent, suspend: false, turns: 'Many' } as SessionSpec;
+    await api.cluster.client.create(sessions, { metadata, spec });
+    assert.equal((await call('POST', `${SESSIONS}/classless/turns`, { body: {} })).status, 201);
   });
 
   test('a turn for a session that does not exist, goes away or takes only one is refused', async () => {
@@ -456,6 +477,15 @@ describe('sessions and turns over HTTP', () => {
         'InputTooDeep',
       ],
       ['a run without an input', 'POST', RUNS, { spec: {} }, 422, 'Invalid', 'spec.input'],
+      [
+        'a run whose program needs an input, with null',
+        'POST',
+        RUNS,
+        { spec: { input: null, agent: { command: ['cat'], input: 'Text' } } },
+        422,
+        'InputMissing',
+        'spec.input',
+      ],
       [
         'an input above its limit',
         'POST',

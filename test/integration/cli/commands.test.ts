@@ -1,4 +1,6 @@
 import assert from 'node:assert/strict';
+import { execFileSync } from 'node:child_process';
+import { closeSync, constants, openSync, readFileSync, writeFileSync, writeSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, test } from 'vitest';
 import { parse } from 'yaml';
@@ -64,6 +66,69 @@ describe('berth run', () => {
   test('reads the input from a file and from stdin', async () => {
     const { stdout } = await caller.berth(['run', '--input-file', '-', '--', './agent.py'], { stdin: '{"n": 5}' });
     assert.equal(stdout, '{"n":5,"square":25}\n');
+  });
+  test('takes a string by --text and --text-file, unchanged', async () => {
+    const given = async (flags: string[], stdin = '') => {
+      const args = ['run', '--result', 'json', '--input-as', 'text', ...flags];
+      const { stdout, stderr } = await caller.berth([...args, ...js(`JSON.stringify([fs.readFileSync(0, 'utf8')])`)], {
+        stdin,
+      });
+      return JSON.parse(stdout || stderr)[0];
+    };
+    assert.equal(await given(['--text', 'it\'s "so"\n']), 'it\'s "so"\n');
+    assert.equal(await given(['--text-file', '-'], '{"n": 5}\n'), '{"n": 5}\n');
+    const text = readFileSync(join(EXAMPLES, 'agent.sh'), 'utf8');
+    assert.equal(await given(['--text-file', 'agent.sh']), text);
+  });
+  test('reads the input from a pipe or a file on stdin, which may be empty, and from nothing else', async () => {
+    const pipe = join(caller.root, 'pipe');
+    execFileSync('mkfifo', [pipe]);
+    const file = join(caller.root, 'input.json');
+    const input = async (content: string, flags: string[] = []) => {
+      const args = [
+        'run',
+        '--result',
+        'json',
+        ...flags,
+        ...js(`JSON.stringify(JSON.parse(require('fs').readFileSync(0)).input)`),
+      ];
+      writeFileSync(file, content);
+      const fromFile = await withOpen(file, 'r', (stdin) => caller.berth(args, { stdin }));
+      // Opening a pipe for reading waits for its writer unless it is told not to.
+      const fromPipe = await withOpen(pipe, constants.O_RDONLY | constants.O_NONBLOCK, (stdin) => {
+        const writer = openSync(pipe, 'w');
+        const { ended } = caller.start(args, { stdin });
+        writeSync(writer, content);
+        closeSync(writer);
+        return ended;
+      });
+      assert.deepEqual([fromPipe.code, fromPipe.stdout], [fromFile.code, fromFile.stdout]);
+      return fromFile.stdout || fromFile.stderr;
+    };
+    assert.equal(await input('{"n": 5}\n'), '{"n":5}\n');
+    assert.equal(await input(''), 'null\n');
+    assert.equal(await input('{"n": 5}', ['--text', 'flag']), 'flag\n');
+    assert.match(await input('hello'), /stdin is not JSON: line 1, column 1: .*\nTo give it as text: --text-file -/);
+    const socket = await caller.berth(['run', '--result', 'text', '--', 'echo', 'ran'], { stdin: 'hello' });
+    assert.equal(socket.stdout, 'ran\n');
+  });
+  test('says that it waits for a pipe that stays open, and Ctrl-C ends it with 130', async () => {
+    const pipe = join(caller.root, 'open');
+    execFileSync('mkfifo', [pipe]);
+    // The command itself can write to the pipe then, so that the pipe stays open.
+    await withOpen(pipe, 'r+', async (stdin) => {
+      const { child, ended } = caller.start(['run', '--name', 'unbegun', '--', 'true'], { stdin });
+      let told = '';
+      child.stderr?.on('data', (chunk) => {
+        told += chunk;
+      });
+      await eventually(() => told.includes('waiting for the end of stdin'), {
+        what: 'the command says what it waits for',
+      });
+      child.kill('SIGINT');
+      assert.equal((await ended).code, 130);
+      assert.equal((await caller.berth(['get', 'unbegun'])).code, 2);
+    });
   });
   test('hands the input over as text, as a file and in the arguments', async () => {
     const as = (kind: string, input: string, ...words: string[]) =>
@@ -254,6 +319,15 @@ describe('a wrong command line ends with 2 and leaves nothing behind:', () => {
     ['a program that is not executable', ['run', '--', './run.yaml'], /is not executable.*chmod \+x/],
     ['no program at all', ['run'], /no program to run/],
     ['a working directory that is a file', ['run', '--workdir', 'run.yaml', '--', 'true'], /is not a directory/],
+    [
+      'a turn without the input that its program needs',
+      ['turn', 'echo'],
+      /no input, and agent.input Args needs.*--text/,
+    ],
+    ['a run without the input that its program needs', ['run', '--input-as', 'text', '--', 'cat'], /needs a string/],
+    ['an input that stands alone', ['turn', 'echo', 'hello'], /too many arguments[\s\S]*Give the input with --text/],
+    ['an input that is given twice', ['turn', 'echo', '--text', 'a', '--input', '1'], /are both given/],
+    ['an input that is a bare word', ['turn', 'echo', '--input', 'hello'], /To give it as text: --text hello/],
     ['an input that is no JSON', ['run', '--input', '{n: 1}', '--', 'true'], /line 1, column 2/],
     ['an input file that does not exist', ['run', '--input-file', 'none.json', '--', 'true'], /there is no file/],
     ['a timeout that is none', ['run', '--timeout', '5', '--', 'true'], /"5" is not a duration/],
@@ -263,6 +337,7 @@ describe('a wrong command line ends with 2 and leaves nothing behind:', () => {
   ];
   let existing: string;
   beforeAll(async () => {
+    await caller.ok('create', 'echo', '--input-as', 'args', '--result', 'text', '--', 'echo', '$(INPUT)');
     existing = await everything();
   });
   for (const [what, args, message] of cases) {
@@ -285,6 +360,15 @@ describe('a wrong command line ends with 2 and leaves nothing behind:', () => {
     assert.equal(await everything(), before);
   });
 });
+
+async function withOpen<T>(path: string, flags: string | number, use: (descriptor: number) => Promise<T>): Promise<T> {
+  const descriptor = openSync(path, flags);
+  try {
+    return await use(descriptor);
+  } finally {
+    closeSync(descriptor);
+  }
+}
 
 async function sessionNamed(name: string): Promise<StoredSession> {
   return JSON.parse(await caller.ok('get', 'session', name, '-o', 'json'));

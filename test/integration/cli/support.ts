@@ -1,3 +1,4 @@
+import assert from 'node:assert/strict';
 import { type ChildProcess, spawn } from 'node:child_process';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -17,6 +18,12 @@ export interface Started {
   ended: Promise<Ended>;
 }
 
+interface Options {
+  /** Text that is written to a socket, which is closed then; or a file descriptor. */
+  stdin?: string | number;
+  env?: NodeJS.ProcessEnv;
+}
+
 /** A caller of the CLI with a BERTH_HOME and a working directory of their own. */
 export class Caller {
   readonly root = mkdtempSync(join(tmpdir(), 'berth-cli-'));
@@ -30,15 +37,22 @@ export class Caller {
     this.#env = { ...own, HOME: this.root, XDG_DATA_HOME: '', BERTH_HOME: this.home, ...env };
   }
 
-  start(args: string[], { stdin = '', env = {} }: { stdin?: string; env?: NodeJS.ProcessEnv } = {}): Started {
-    const child = spawn(BERTH, args, { cwd: this.cwd, env: { ...this.#env, ...env }, stdio: 'pipe', timeout: 180_000 });
-    child.stdin.on('error', () => {}); // a command that refuses its flags does not read
-    child.stdin.end(stdin);
+  start(args: string[], { stdin = '', env = {} }: Options = {}): Started {
+    const child = spawn(BERTH, args, {
+      cwd: this.cwd,
+      env: { ...this.#env, ...env },
+      stdio: [typeof stdin === 'number' ? stdin : 'pipe', 'pipe', 'pipe'],
+      timeout: 180_000,
+    });
+    child.stdin?.on('error', () => {}); // a command that refuses its flags does not read
+    child.stdin?.end(stdin);
     const code = new Promise<number | null>((resolve, reject) => {
       child.on('error', reject);
       child.on('close', resolve);
     });
-    const ended = Promise.all([code, text(child.stdout), text(child.stderr)]).then(([code, stdout, stderr]) => ({
+    const { stdout, stderr } = child;
+    assert.ok(stdout && stderr);
+    const ended = Promise.all([code, text(stdout), text(stderr)]).then(([code, stdout, stderr]) => ({
       code,
       stdout,
       stderr,
@@ -47,7 +61,7 @@ export class Caller {
   }
 
   /** Runs a command to its end. */
-  berth(args: string[], options?: { stdin?: string; env?: NodeJS.ProcessEnv }): Promise<Ended> {
+  berth(args: string[], options?: Options): Promise<Ended> {
     return this.start(args, options).ended;
   }
 

@@ -129,7 +129,12 @@ describe('runner None', () => {
   });
 
   for (const { what, script, code, message } of [
-    { what: 'no markers', script: 'echo hello', code: 'MissingEnvelope', message: /^missing result envelope$/ },
+    {
+      what: 'no markers',
+      script: 'echo hello',
+      code: 'MissingEnvelope',
+      message: /^the program ended with exit code 0 without a result; its log has 6 bytes\. Print/,
+    },
     {
       what: 'no markers and another exit code than 0',
       script: 'echo oops token=abcdef; exit 3',
@@ -152,19 +157,19 @@ describe('runner None', () => {
       what: 'a log that begins long after its program did',
       script: 'sleep 4; echo late',
       code: 'MissingEnvelope',
-      message: /^missing result envelope: nothing of .* first \d+ s is in the log: .*rotated away/,
+      message: / nothing of .* first \d+ s is there: .*rotated away/,
     },
     {
       what: 'nothing printed in a long time, as where all has been rotated away',
       script: 'sleep 4',
       code: 'MissingEnvelope',
-      message: /^missing result envelope: nothing of .* first \d+ s is in the log: .*rotated away/,
+      message: / nothing of .* first \d+ s is there: .*rotated away/,
     },
     {
       what: 'a start marker without an end',
       script: `echo '${START}{"status":"success"}'`,
       code: 'MissingEnvelope',
-      message: /^missing result envelope$/,
+      message: /its log has \d+ bytes, and the start marker has no end marker after it\. Print/,
     },
     {
       what: 'no JSON between the markers',
@@ -186,7 +191,7 @@ describe('runner None', () => {
       const said = status.error?.message ?? '';
       // A busy machine may let the agent run until its log has been rotated away.
       const ranMs = Date.parse(status.finishedAt ?? '') - Date.parse(status.startedAt ?? '');
-      const late = /^missing result envelope: nothing of .* first \d+ s is in the log: .*rotated away/;
+      const late = / nothing of .* first \d+ s is there: .*rotated away/;
       assert.match(said, ranMs >= 1000 && late.test(said) ? late : message);
     });
   }

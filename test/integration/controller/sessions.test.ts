@@ -186,7 +186,12 @@ answer(sorted(os.listdir(state)))
       'WorkingDirInvalid',
       /\/proc\/version/,
     ],
-    ['an agent that says nothing', { agent: { command: ['true'] } }, 'MissingEnvelope', /missing result envelope/],
+    [
+      'an agent that says nothing',
+      { agent: { command: ['true'] } },
+      'MissingEnvelope',
+      /without a result; its stdout is empty\. Print/,
+    ],
     [
       'an agent that ends with an exit code',
       { agent: { command: ['sh', '-c', 'echo token=abcdef >&2; exit 3'] } },

@@ -26,5 +26,9 @@ describe('the driver Shell on the embedded cluster', () => {
     const wrong = await cluster.ended('terminal-3');
     assert.deepEqual([wrong.status?.phase, wrong.status?.error?.code], ['Failed', 'InvalidInput']);
     assert.equal(wrong.status?.error?.message, 'input.cwd /no/such does not exist');
+    await cluster.turn('terminal', 'terminal-4', null);
+    const { phase, error, startedAt } = (await cluster.ended('terminal-4')).status ?? {};
+    assert.deepEqual([phase, error?.code, startedAt], ['Failed', 'InputMissing', undefined]);
+    assert.match(error?.message ?? '', /^spec\.input: there is none, and the driver Shell needs an object/);
   });
 });

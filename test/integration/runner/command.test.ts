@@ -52,14 +52,23 @@ next();`;
     assert.equal(new Set(markers).size, 2);
   });
 
-  test('no markers is the error missing result envelope, what was printed is the log', async () => {
+  test('no markers is an error that says how much was printed, which is the log, and how to give a result', async () => {
     await using runner = await RunnerHarness.bound({ agent: { args: ['echo hello'] } });
     const result = await runner.runTurn();
-    assert.deepEqual(
-      [result.outcome, result.error],
-      ['Failed', { code: 'MissingEnvelope', message: 'missing result envelope' }],
+    assert.deepEqual([result.outcome, result.error?.code], ['Failed', 'MissingEnvelope']);
+    assert.match(
+      result.error?.message ?? '',
+      /^the program ended with exit code 0 without a result; its stdout has 6 bytes\. Print \$BERTH_RESULT_START_MARKER, .* or set agent\.result to Text/,
     );
     assert.equal((await runner.frame('log')).message.text, 'hello\n');
+  });
+
+  test('a start marker without an end is said, and what follows it is log', async () => {
+    await using runner = await RunnerHarness.bound({ agent: { args: ['echo "$BERTH_RESULT_START_MARKER{}"'] } });
+    const { error } = await runner.runTurn();
+    assert.equal(error?.code, 'MissingEnvelope');
+    assert.match(error?.message ?? '', /its stdout has \d+ bytes, and the start marker has no end marker after it\./);
+    assert.equal((await runner.frame('log')).message.text, '{}\n');
   });
 
   test('the envelope can be left in BERTH_RESULT_FILE, which is gone afterwards', async () => {
@@ -216,7 +225,10 @@ describe('inputs and results', () => {
     await using runner = await RunnerHarness.bound({ agent: { result: 'Json', args: ['echo "{oops"'] } });
     const { error } = await runner.runTurn();
     assert.equal(error?.code, 'InvalidResult');
-    assert.match(error?.message ?? '', /stdout is not valid JSON/);
+    assert.match(
+      error?.message ?? '',
+      /^stdout is not valid JSON: line 1, column 2: .* With agent\.result Json all of stdout/,
+    );
   });
 
   test('NUL and invalid UTF-8 arrive as text', async () => {

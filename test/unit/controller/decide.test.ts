@@ -199,6 +199,20 @@ describe('the queue of a session', () => {
 describe('turns that cannot run', () => {
   const refusals: [string, Parameters<typeof aWorld>[0], string][] = [
     ['cancelled while queued', { turns: [aTurn({ spec: { cancel: true } })] }, 'Cancelled'],
+    [
+      'without the input that its agent needs',
+      { class: aClass({ agent: { input: 'Text' } }), turns: [aTurn({ noInput: true })] },
+      'InputMissing',
+    ],
+    [
+      'without the input that its agent needs, also while it is held',
+      {
+        session: aSession({ spec: { suspend: true } }),
+        class: aClass({ agent: { input: 'Args' } }),
+        turns: [aTurn({ noInput: true })],
+      },
+      'InputMissing',
+    ],
     ['with too large an input', { turns: [aTurn({ bytes: 131_073 })] }, 'InputTooLarge'],
     [
       'second of a session that takes one',
@@ -239,6 +253,16 @@ describe('turns that cannot run', () => {
       assert.deepEqual(reasons, [reason]);
     });
   }
+  test('a turn without an input runs where its agent needs none, and where a running pod has begun it', () => {
+    const turns = [aTurn({ noInput: true })];
+    assert.ok(!written(decide(aWorld({ turns })).actions).some(({ phase }) => phase === 'Failed'));
+    const begun = {
+      ...bound,
+      class: aClass({ agent: { input: 'Text' } }),
+      turns: [runningTurn('a', { noInput: true })],
+    };
+    assert.ok(!written(decide(aWorld(begun)).actions).some(({ phase }) => phase === 'Failed'));
+  });
   const invalid = aClass({ redact: ['('] });
   const forbidding = aClass({ overrides: [] });
   const away: [string, Parameters<typeof aWorld>[0]][] = [

@@ -22,13 +22,33 @@ describe('the log of a pod without a runner', () => {
     { what: 'a pair before an unterminated one', text: `${success(1)}${start}{`, outcome: 'Succeeded', output: 1 },
     { what: 'the inner of two nested pairs', text: `${start}x${success(2)}${end}`, outcome: 'Succeeded', output: 2 },
     { what: 'markers on lines of their own', text: `${start}\n{"status":"success"}\n${end}\n`, outcome: 'Succeeded' },
-    { what: 'no marker', text: 'hello', code: 'MissingEnvelope', message: /^missing result envelope$/ },
+    {
+      what: 'no marker',
+      text: 'hello',
+      code: 'MissingEnvelope',
+      message:
+        /^the program ended with exit code 0 without a result; its log has 5 bytes\. Print \$BERTH_RESULT_START_M/,
+    },
+    { what: 'nothing', text: '', code: 'MissingEnvelope', message: /its log is empty\. Print/ },
+    {
+      what: 'markers of another turn',
+      text: '<<<BERTH_RESULT_START:0123>>>{}<<<BERTH_RESULT_END:0123>>>',
+      code: 'MissingEnvelope',
+      message: /its log has \d+ bytes, and BERTH_RESULT_START is in it, but not this turn’s start marker/,
+    },
     { what: 'an end without a start', text: `x${end}`, code: 'MissingEnvelope', message: /rotated away/ },
     {
       what: 'a start without an end',
       text: `${start}{}`,
       code: 'MissingEnvelope',
-      message: /^missing result envelope$/,
+      message: /its log has 26 bytes, and the start marker has no end marker after it\. Print/,
+    },
+    {
+      what: 'an exit code and a start without an end',
+      text: `oops ${start}{}`,
+      exitCode: 3,
+      code: 'AgentFailed',
+      message: /^exit code 3; the start marker has no end marker after it\noops \{\}$/,
     },
     {
       what: 'an exit code and no marker',
@@ -42,7 +62,7 @@ describe('the log of a pod without a runner', () => {
       text: `x${end}`,
       exitCode: 3,
       code: 'AgentFailed',
-      message: /^exit code 3; missing result envelope: .*rotated away/,
+      message: /^exit code 3; the end marker is there without its start, .*rotated away/,
     },
     {
       what: 'an error envelope, which wins over the exit code',
@@ -81,7 +101,7 @@ describe('the log of a pod without a runner', () => {
     assert.equal(error?.code, 'MissingEnvelope');
     assert.match(
       error?.message ?? '',
-      /^missing result envelope: nothing of .* first 31 s is in the log: .* rotated away; .*print/,
+      /^the program .*; its log has 8 bytes, and nothing of .* first 31 s is there: .* rotated away\. .*print/,
     );
     assert.equal(concluded(success(1), 0, undefined, 31).output, 1, 'a result that is there counts');
   });

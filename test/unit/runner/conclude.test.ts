@@ -3,6 +3,7 @@ import { describe, test } from 'vitest';
 import { conclude, type Ending, turnError } from '../../../core/result/conclude.ts';
 import { parseEnvelope } from '../../../core/result/envelope.ts';
 import { TurnFailure } from '../../../core/result/failure.ts';
+import { NoResult } from '../../../core/result/no-result.ts';
 import { parseJson } from '../../../core/result/output.ts';
 import { hiddenBy } from '../../../core/text/hidden.ts';
 
@@ -23,8 +24,54 @@ describe('the result of a turn', () => {
       exitCode: 0,
     });
   });
-  test('no markers is the error missing result envelope', () => {
-    assert.deepEqual(end({}).error, { code: 'MissingEnvelope', message: 'missing result envelope' });
+  const nothing = new NoResult({ stream: 'stdout', bytes: 12, advice: 'Print one' });
+  const half = new NoResult({
+    stream: 'stdout',
+    bytes: 1,
+    found: 'the start marker stands alone',
+    advice: 'Print one',
+  });
+  const killed = { code: null, signal: 'SIGKILL' };
+  for (const [what, result, exit, code, message] of [
+    [
+      'says how much there is and what to do',
+      nothing,
+      ok,
+      'MissingEnvelope',
+      'the program ended with exit code 0 without a result; its stdout has 12 bytes. Print one',
+    ],
+    [
+      'says what was found in its place',
+      half,
+      ok,
+      'MissingEnvelope',
+      'the program ended with exit code 0 without a result; its stdout has 1 byte, and the start marker stands alone. Print one',
+    ],
+    [
+      'claims no exit code that is not known',
+      new NoResult({ stream: 'log', bytes: 0, advice: 'Print one' }),
+      undefined,
+      'MissingEnvelope',
+      'the program ended without a result; its log is empty. Print one',
+    ],
+    ['is no news after another exit code', nothing, { code: 7, signal: null }, 'AgentFailed', 'exit code 7'],
+    [
+      'says what was found after a signal',
+      half,
+      killed,
+      'AgentFailed',
+      'killed by SIGKILL; the start marker stands alone',
+    ],
+  ] as const) {
+    test(`a program without a result ${what}`, () => {
+      const ended = end({ exit, result });
+      assert.deepEqual([ended.outcome, ended.error], ['Failed', { code, message }]);
+    });
+  }
+  test('advice follows what is wrong with a result, unless the program has failed itself', () => {
+    const result = new TurnFailure('InvalidResult', 'stdout is empty', 'Print JSON');
+    assert.equal(end({ result }).error?.message, 'stdout is empty. Print JSON');
+    assert.equal(end({ exit: { code: 2, signal: null }, result }).error?.message, 'exit code 2; stdout is empty');
   });
   test('with a non-zero exit an error envelope wins over stderr', () => {
     const result = envelope({ status: 'error', error: 'quota used up' });
@@ -109,7 +156,7 @@ describe('the envelope', () => {
   const wrong: [value: unknown, message: RegExp][] = [
     [[], /must be an object; it is an array/],
     ['x', /must be an object; it is a string/],
-    [{}, /"status" must be "success", "error" or "approval"; it is absent/],
+    [{}, /"status" must be "success", "error" or "approval"; it is absent. Print, for example, {"status": "success"/],
     [{ status: 'done' }, /"status" must be "success", "error" or "approval"; it is "done"/],
     [{ status: 'error', error: {} }, /"error" must be a string; it is an object/],
     [{ status: 'success', turn_count: -1 }, /"turn_count" must be a whole number/],
@@ -139,7 +186,14 @@ describe('JSON from an agent', () => {
   test('that is none is quoted from its redacted beginning', () => {
     assert.throws(() => parseJson('Error: hunter2', 'stdout', hiddenBy({ values: ['hunter2'] })), {
       code: 'InvalidResult',
-      message: 'stdout is not valid JSON; it begins "Error: [REDACTED]"',
+      message: 'stdout is not valid JSON: line 1, column 1: expected a value; it begins "Error: [REDACTED]"',
+    });
+  });
+  test('that stops being JSON in a secret has the place told, and no character of it', () => {
+    const text = '{"a": 1,\n "b" hunter2}';
+    assert.throws(() => parseJson(text, 'stdout', hiddenBy({ values: ['hunter2'] })), {
+      message:
+        'stdout is not valid JSON: line 2, column 6: expected ":"; it begins "{\\"a\\": 1,\\n \\"b\\" [REDACTED]}"',
     });
   });
   test('that is empty is told so', () => assert.throws(() => parseJson(' \n', 'stdout', NONE), /stdout is empty/));

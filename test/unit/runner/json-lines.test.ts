@@ -1,6 +1,8 @@
 import assert from 'node:assert/strict';
 import fc from 'fast-check';
 import { describe, test } from 'vitest';
+import type { Envelope } from '../../../core/result/envelope.ts';
+import { NoResult } from '../../../core/result/no-result.ts';
 import { JsonLinesReader } from '../../../runner/drivers/json-lines.ts';
 import { valueAt } from '../../../runner/drivers/pointer.ts';
 import { LineSplitter } from '../../../runner/text/split-lines.ts';
@@ -34,7 +36,13 @@ function read(spec: Spec, lines: (object | string)[]) {
     },
   });
   for (const line of lines) reader.push(Buffer.from(`${typeof line === 'string' ? line : JSON.stringify(line)}\n`));
-  return { finish: () => reader.finish(), events, log: () => log };
+  return { finish: () => envelopeOf(reader), missing: () => reader.finish(), events, log: () => log };
+}
+
+function envelopeOf(reader: JsonLinesReader): Envelope {
+  const found = reader.finish();
+  assert.ok(!(found instanceof NoResult), 'there is a result');
+  return found;
 }
 
 describe('the result among lines of JSON', () => {
@@ -91,7 +99,14 @@ describe('the result among lines of JSON', () => {
   });
 
   test('is missing where no line is it, and says so', () => {
-    assert.throws(() => read(ONE, [{ type: 'init' }]).finish(), { code: 'MissingEnvelope', message: /resultWhen/ });
+    const missing = read(ONE, [{ type: 'init' }, 'text', { type: 'item' }]).missing();
+    assert.ok(missing instanceof NoResult);
+    const { code, message } = missing.failure('exit code 0');
+    assert.equal(code, 'MissingEnvelope');
+    assert.equal(
+      message,
+      'the program ended with exit code 0 without a result; its stdout has 37 bytes, and none of the 2 JSON objects in lines of stdout is the one that agent.jsonLines.resultWhen describes',
+    );
     assert.throws(() => read(ONE, [{ type: 'result' }]).finish(), {
       code: 'InvalidResult',
       message: /nothing at .*\/result/,
@@ -122,7 +137,7 @@ describe('the result among lines of JSON', () => {
     const reader = new JsonLinesReader(ONE, { onEvent: () => {}, onLog: () => {} });
     reader.push(Buffer.from('{"type":"result",'));
     reader.push(Buffer.from('"result":7}'));
-    assert.equal(reader.finish().output, 7);
+    assert.equal(envelopeOf(reader).output, 7);
   });
 });
 

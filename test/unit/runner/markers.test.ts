@@ -36,7 +36,11 @@ describe('result markers', () => {
     assert.deepEqual(scanText('nothing <<<STAR'), { block: { type: 'None' }, log: 'nothing <<<STAR' });
   });
   test('an end marker alone is log', () => {
-    assert.deepEqual(scanText(`a${END}b`), { block: { type: 'None' }, log: `a${END}b` });
+    assert.deepEqual(scanText(`a${END}b`), { block: { type: 'None', seen: 'End' }, log: `a${END}b` });
+    assert.deepEqual(scanText(`${END}\n${END}\n`).log, `${END}\n${END}\n`);
+  });
+  test('a start marker alone is told, what follows it is log', () => {
+    assert.deepEqual(scanText(`a${START}b`), { block: { type: 'None', seen: 'Start' }, log: 'ab' });
   });
   test('markers of another turn are log', () => {
     assert.deepEqual(scanText('<<<START 2>>>x<<<END 2>>>').block, { type: 'None' });
@@ -77,7 +81,9 @@ describe('result markers', () => {
         assert.deepEqual(scan(pieces), scan([whole]));
         const expected = new RegExp(`${START}((?:(?!${START}).)*?)${END}`, 'gs');
         const last = [...whole.toString().matchAll(expected)].at(-1);
-        assert.deepEqual(scan([whole]).block, last ? found(last[1] ?? '') : { type: 'None' });
+        const open = whole.includes(START) ? 'Start' : whole.includes(END) ? 'End' : undefined;
+        const none: Block = { type: 'None', ...(open && { seen: open }) };
+        assert.deepEqual(scan([whole]).block, last ? found(last[1] ?? '') : none);
       }),
       { numRuns: 2000 },
     );

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import fc from 'fast-check';
 import { describe, test } from 'vitest';
-import { findJsonProblem } from '../../../cli/json-problem.ts';
+import { describeProblem, findJsonProblem } from '../../../core/json-problem.ts';
 
 describe('the place where a text stops being JSON', () => {
   const cases: [text: string, line: number, column: number, problem: RegExp][] = [
@@ -27,7 +27,7 @@ describe('the place where a text stops being JSON', () => {
     test(`${JSON.stringify(text)}: line ${line}, column ${column}`, () => {
       const found = findJsonProblem(text);
       assert.deepEqual([found.line, found.column], [line, column]);
-      assert.match(found.problem, problem);
+      assert.match(describeProblem(found), problem);
     });
   }
 
@@ -52,6 +52,22 @@ describe('the place where a text stops being JSON', () => {
 
   test('a text that nests deeper than the call stack has its problem told', () => {
     assert.equal(findJsonProblem('['.repeat(200_000)).column, 200_001);
+  });
+
+  test('a text with a string of 16 MiB, or as many lines, has its problem told', () => {
+    const long = 'x'.repeat(16 * 1024 * 1024);
+    assert.deepEqual(findJsonProblem(`["${long}", }`), {
+      line: 1,
+      column: long.length + 6,
+      problem: 'expected a value',
+      found: '}',
+    });
+    const { line, column } = findJsonProblem(`[${'\n'.repeat(long.length)} }`);
+    assert.deepEqual([line, column], [long.length + 1, 2]);
+  });
+
+  test('the problem itself quotes nothing of the text', () => {
+    assert.deepEqual(findJsonProblem('§'), { line: 1, column: 1, problem: 'expected a value', found: '§' });
   });
 });
 

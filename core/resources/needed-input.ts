@@ -1,0 +1,17 @@
+import type { Agent } from './agent.ts';
+
+/**
+ * Returns the clause that says which input every turn of the agent needs; undefined if a turn may have none. null counts
+ * as none: Kubernetes drops it from the spec of a Session.
+ */
+export function neededInput({ driver = 'Command', input = 'Stdin' }: Pick<Agent, 'driver' | 'input'>) {
+  if (driver === 'Shell') return 'the driver Shell needs an object with a "command"';
+  if (driver === 'Tools') return 'the driver Tools needs an object with "tool", "calls" or "method"';
+  if (driver === 'Server') return undefined;
+  if (input === 'Text') return 'agent.input Text needs a string';
+  if (input === 'Args') return 'agent.input Args needs a value for $(INPUT)';
+  return undefined;
+}
+
+/** Reports whether a turn was given no input. */
+export const isNoInput = (input: unknown): boolean => input === undefined || input === null;

@@ -30,10 +30,11 @@ export class Caller {
     this.#env = { ...own, HOME: this.root, XDG_DATA_HOME: '', BERTH_HOME: this.home, ...env };
   }
 
-  start(args: string[], { stdin = '', env = {} }: { stdin?: string; env?: NodeJS.ProcessEnv } = {}): Started {
+  /** Starts a command. Its stdin is `stdin`, or stays open where that is null. */
+  start(args: string[], { stdin = '', env = {} }: { stdin?: string | null; env?: NodeJS.ProcessEnv } = {}): Started {
     const child = spawn(BERTH, args, { cwd: this.cwd, env: { ...this.#env, ...env }, stdio: 'pipe', timeout: 180_000 });
     child.stdin.on('error', () => {}); // a command that refuses its flags does not read
-    child.stdin.end(stdin);
+    if (stdin !== null) child.stdin.end(stdin);
     const code = new Promise<number | null>((resolve, reject) => {
       child.on('error', reject);
       child.on('close', resolve);

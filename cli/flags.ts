@@ -19,6 +19,11 @@ export function name(text: string): string {
   return text;
 }
 
+/** A session's name, or - for stdin. */
+export function nameOrStdin(text: string): string {
+  return text === '-' ? text : name(text);
+}
+
 /** Duration of more than 0; returned as it was written. */
 export function duration(text: string): string {
   let ms: number;

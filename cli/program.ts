@@ -11,7 +11,7 @@ import type { RunFlags } from './commands/run.ts';
 import type { SuspendFlags } from './commands/suspend.ts';
 import type { TurnFlags } from './commands/turn.ts';
 import { describeError, EXIT, Interrupted } from './errors.ts';
-import { attempts, duration, name, port, several } from './flags.ts';
+import { attempts, duration, name, nameOrStdin, port, several } from './flags.ts';
 import { systemCli } from './system.ts';
 
 /**
@@ -157,11 +157,11 @@ function define(cli: Cli, done: (exitCode: number) => void): Command {
   command(
     'logs SESSION',
     'Prints the agent’s output beside its result, of the newest turn.',
-    ['logs notes', 'logs notes --turn notes-x7k2p', 'logs -f notes'],
+    ['logs notes', 'logs notes --turn notes-x7k2p', 'logs -f notes', 'logs - <pod.log'],
     async ([sessionName]: [string], flags: LogsFlags) =>
       (await import('./commands/logs.ts')).logs(sessionName, flags, cli),
   )
-    .argument('<session>', 'the session’s name', name)
+    .argument('<session>', 'the session’s name; - reads a pod’s log from stdin and leaves out the frames', nameOrStdin)
     .option('--turn <name>', 'print the log of this turn')
     .option('-f, --follow', 'follow the log until the session (with --turn: the turn) ends');
 

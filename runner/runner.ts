@@ -1,10 +1,18 @@
 import { ControlDecoder, type ControlEvent } from '../core/frames/control.ts';
 import { readyText } from '../core/frames/encode.ts';
-import { type Bind, type Bound, type Bye, type Control, PROTOCOL_VERSION } from '../core/frames/messages.ts';
+import {
+  type Bind,
+  type Bound,
+  type Bye,
+  type Control,
+  PACKED_LOG_PROTOCOL,
+  PROTOCOL_VERSION,
+} from '../core/frames/messages.ts';
 import { FrameSender } from '../core/frames/sender.ts';
 import { VERSION } from '../core/program/version.ts';
 import type { Clock, Random } from '../core/runtime.ts';
 import type { Hidden } from '../core/text/hidden.ts';
+import { AgentEvents } from './agent-events.ts';
 import { bindProblem, isSameBind, keysOf } from './bind.ts';
 import type { Driver } from './drivers/driver.ts';
 import type { Meter } from './limits/meter.ts';
@@ -193,6 +201,8 @@ export class Runner {
     this.#session = new BoundSession(bind, {
       ...equipment,
       sender,
+      packsLogs: bind.protocol >= PACKED_LOG_PROTOCOL,
+      events: new AgentEvents(equipment.secrets),
       stateKey: { session: bind.session.uid, keyId: bind.state.keyId, key: keys.state },
       write: writeText,
       clock,

@@ -1,9 +1,8 @@
+import { packLog } from '../core/frames/log-text.ts';
 import type { Log, Question, Result, ResumeTurn, Started, StartTurn } from '../core/frames/messages.ts';
 import { sealState } from '../core/frames/seal.ts';
 import type { FrameSender } from '../core/frames/sender.ts';
-import { jsonBytes, MAX_EVENT_BYTES } from '../core/resources/limits.ts';
 import { TurnFailure } from '../core/result/failure.ts';
-import { checkDepth, redactValue } from '../core/result/output.ts';
 import type { Clock, Random } from '../core/runtime.ts';
 import type { Hidden } from '../core/text/hidden.ts';
 import { redact } from '../core/text/redact.ts';
@@ -17,6 +16,8 @@ export interface FrameSurroundings {
   state: StateDirectory;
   stateKey: { session: string; keyId: string; key: Buffer };
   secrets: Hidden;
+  /** True if the controller reads logs that are compressed. */
+  packsLogs: boolean;
   /** Writes readable, redacted text. */
   write: (text: string) => void;
   clock: Clock;
@@ -50,25 +51,14 @@ export class TurnFrames {
     this.#surroundings.sender.send('started', started);
   }
 
-  /** Throws when the event is too large or nested too deep. `redactions`: number of values hidden in it. */
-  event(event: unknown, at: string): { seq: number; event: unknown; redactions: number } {
-    const { sender, secrets } = this.#surroundings;
-    checkDepth(event, 'the event');
-    let redactions = 0;
-    const redacted = redactValue(event, secrets.outputs, () => {
-      redactions += 1;
-    });
-    const bytes = jsonBytes(redacted);
-    if (bytes > MAX_EVENT_BYTES)
-      throw new RangeError(`the event has ${bytes} bytes as JSON; at most ${MAX_EVENT_BYTES} are taken`);
-    return { seq: sender.send('event', { ...this.#turn, at, event: redacted }), event: redacted, redactions };
-  }
-
   /** Returns undefined when the turn wrote nothing, or more than can wait for acknowledgement. */
   log(written: WrittenText): number | undefined {
     if (written.bytes === 0) return undefined;
+    const log = { ...this.#turn, ...written };
+    const { sender, packsLogs } = this.#surroundings;
+    const { message, binary } = packsLogs ? packLog(log) : { message: log };
     try {
-      return this.#surroundings.sender.send('log', { ...this.#turn, ...written });
+      return sender.send('log', message, binary);
     } catch {
       return undefined;
     }

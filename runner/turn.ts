@@ -1,11 +1,11 @@
 import type { Decided, Question, Result, ResumeTurn, Started, StartTurn, Usage } from '../core/frames/messages.ts';
-import { eventLine } from '../core/pod-log/agent-events.ts';
 import { formatDuration } from '../core/resources/duration.ts';
 import { MAX_LEFT_RUNNING } from '../core/resources/limits.ts';
 import { turnError } from '../core/result/conclude.ts';
 import type { Envelope } from '../core/result/envelope.ts';
 import type { TurnFailure } from '../core/result/failure.ts';
 import type { Hidden } from '../core/text/hidden.ts';
+import type { AgentEvents } from './agent-events.ts';
 import type { Completion, Driver, StopReason, TurnRequest } from './drivers/driver.ts';
 import { errorCode } from './errors.ts';
 import type { Meter } from './limits/meter.ts';
@@ -22,6 +22,7 @@ export const STOP_GRACE_MS = 5000;
 export interface TurnSurroundings extends FrameSurroundings {
   driver: Driver;
   meter: Meter;
+  events: AgentEvents;
   unpackFiles: (archives: readonly Buffer[]) => Promise<void>;
   unpackEnvironment: (archive: { packed: Buffer; digest: string }) => Promise<void>;
 }
@@ -135,15 +136,14 @@ export class TurnRun {
   }
 
   /**
-   * Sends an event of the agent: a frame, and a line of the readable text. Throws when the event is too large or nested
-   * too deep.
+   * Writes an event of the agent as a line of the readable text. Throws when the event is too large or nested too deep.
    */
   event(event: unknown): void {
     this.lastActivity = this.#surroundings.clock.monotonic();
     const at = this.#time();
-    const { seq, event: redacted, redactions } = this.#frames.event(event, at);
+    const { line, redactions } = this.#surroundings.events.line(event, this.message.name, at);
     this.#redactions += redactions;
-    this.#log.lines(eventLine({ seq, turn: this.message.name, at, event: redacted }));
+    this.#log.lines(line);
   }
 
   /** Stops the process that waits for a decision; another process gets the decision in its request. */

@@ -1,5 +1,5 @@
 import { follow } from '../../core/kube/follow.ts';
-import { podText, sessionText } from '../../core/pod-log/session-text.ts';
+import { podText, readable, sessionText } from '../../core/pod-log/session-text.ts';
 import { type StoredSession, type StoredTurn, sessions, turns } from '../../core/resources/kinds.ts';
 import { isTerminal } from '../../core/resources/turn.ts';
 import { delay } from '../../core/runtime.ts';
@@ -18,8 +18,13 @@ const LAST_LINES_MS = 300;
 /** Time without progress after which a follow that lags behind the log is abandoned, milliseconds. */
 const BEHIND_MS = 10_000;
 
-/** Prints the readable text of a turn's agent: of the named turn, or of the newest. With `follow` the text is live. */
+/** Prints the readable text of a turn's agent: of the named turn, or of the newest. With `follow` the text is live; `-` reads a pod's log from stdin. */
 export async function logs(name: string, flags: LogsFlags, cli: Cli): Promise<number> {
+  if (name === '-') {
+    if (flags.turn || flags.follow) throw refused('--turn and --follow need a session’s name instead of -');
+    await print(readable(cli.stdin), cli);
+    return 0;
+  }
   return withCluster(flags, cli, async (cluster) => {
     const session = await getSession(cluster, name, cli.interrupted);
     const own = await turnsOf(cluster, session, cli.interrupted);

@@ -1,7 +1,8 @@
 /** Decoder of a pod's stdout: bytes come in, in any pieces; frames go out, in order. */
 import { Assembly } from './assembly.ts';
 import { LineSplitter } from './lines.ts';
-import { type Dropped, type Frame, type FrameKind, MAX_MESSAGE_BYTES, type Ready } from './messages.ts';
+import { unpackLog } from './log-text.ts';
+import { type Dropped, type Frame, type FrameKind, type Log, MAX_MESSAGE_BYTES, type Ready } from './messages.ts';
 import { open } from './seal.ts';
 import {
   type Address,
@@ -218,16 +219,23 @@ export class FrameDecoder {
     if (whole === 'Repeated') this.counters.repeated += 1;
     else if (whole === 'TooLarge') this.counters.tooLarge += 1;
     else if (whole !== 'Incomplete') {
-      const unpacked = unpackMessage(whole);
-      const checked = this.#check(kind, unpacked?.message);
-      if ('problem' in checked) {
-        this.#malformed(header, checked.problem);
+      const read = this.#read(kind, whole);
+      if ('problem' in read) {
+        this.#malformed(header, read.problem);
       } else {
         this.#next = seq + 1;
-        const frame = { seq, kind: kind as FrameKind, message: checked.message, binary: unpacked?.binary } as Frame;
-        this.#events.push({ type: 'frame', frame });
+        this.#events.push({ type: 'frame', frame: { seq, kind: kind as FrameKind, ...read } as Frame });
       }
     }
+  }
+
+  #read(kind: string, packed: Buffer): { message: object; binary: Buffer } | { problem: string } {
+    const { message, binary = Buffer.alloc(0) } = unpackMessage(packed) ?? {};
+    const checked = this.#check(kind, message);
+    if ('problem' in checked) return checked;
+    if (kind !== 'log') return { message: checked.message, binary };
+    const log = unpackLog(checked.message as Log, binary);
+    return log ? { message: log, binary } : { problem: 'its binary part is no compressed text' };
   }
 
   #check(kind: string, message: Record<string, unknown> | undefined): ReturnType<Validate> {

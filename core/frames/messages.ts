@@ -10,11 +10,13 @@ import type { Heuristics } from '../text/hidden.ts';
  * Protocol version, raised when an older peer could misread a message. Controller and runner support a difference of
  * one.
  */
-export const PROTOCOL_VERSION = 3;
+export const PROTOCOL_VERSION = 4;
 /** First protocol version whose runners take the agent's files. */
 export const FILES_PROTOCOL = 2;
 /** First protocol version with Python environments and builds. */
 export const ENVIRONMENT_PROTOCOL = 3;
+/** First protocol version whose controllers read the text of a `log` from its binary part. */
+export const PACKED_LOG_PROTOCOL = 4;
 
 /** Limit of a plain message. The sender refuses a larger one and the receiver drops it. */
 export const MAX_MESSAGE_BYTES = 65 * 1024 * 1024;
@@ -70,7 +72,10 @@ export interface Usage {
   processes?: number;
 }
 
-/** Readable text of a turn after redaction. Sent before the turn's result. */
+/**
+ * Readable text of a turn after redaction. Sent before the turn's result. A controller of `PACKED_LOG_PROTOCOL` or later
+ * gets the text in the binary part, compressed: core/frames/log-text.ts.
+ */
 export interface Log {
   turn: string;
   attempt: number;
@@ -156,7 +161,7 @@ interface ApprovalRequest extends Question {
   logSeq?: number;
 }
 
-/** Event that an agent reports while it works. */
+/** Event that an agent reports while it works. Runners before protocol 4 send it; later ones only print it. */
 interface AgentEvent {
   turn: string;
   attempt: number;
@@ -248,7 +253,7 @@ export interface FrameOf<K extends FrameKind> {
   seq: number;
   kind: K;
   message: FrameMessages[K];
-  /** The message's binary part; empty except for `state`. */
+  /** The message's binary part; empty except for `state` and `log`. */
   binary: Buffer;
 }
 

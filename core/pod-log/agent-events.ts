@@ -6,7 +6,7 @@ import { parseExact } from '../json.ts';
 const EVENT_PREFIX = '[berth event] ';
 
 export interface EventLine {
-  /** Number of the event's frame. Together with the pod's incarnation it is the event's place in the session. */
+  /** Number of the event in its pod. Together with the pod's incarnation it is the event's place in the session. */
   seq: number;
   /** Name of the turn. */
   turn: string;

@@ -51,7 +51,8 @@ export async function* sessionText(
   }
 }
 
-async function* readable(log: AsyncIterable<Buffer>): AsyncGenerator<string> {
+/** Yields the readable text of a pod's log. */
+export async function* readable(log: AsyncIterable<Buffer>): AsyncGenerator<string> {
   const text = new ReadableText();
   for await (const chunk of log) {
     const piece = text.push(chunk);

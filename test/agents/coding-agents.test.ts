@@ -57,7 +57,7 @@ async function converse(
   if (spec.result === 'JsonLines') {
     const { inputTokens, outputTokens } = (one.metadata?.usage ?? {}) as Record<string, number>;
     assert.deepEqual([inputTokens, outputTokens], [11, 7]);
-    assert.ok(first.frames('event').length > 0, 'its other lines are events');
+    assert.ok(first.agentEvents().length > 0, 'its other lines are events');
   }
   assert.equal(answerIn(await first.runTurn('QUESTION two', 120_000)), 'ANSWER to 2: QUESTION two');
 

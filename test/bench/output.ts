@@ -37,7 +37,7 @@ const CASES: readonly Case[] = [
     end: ENVELOPE,
   },
   {
-    what: 'output of events, a line of JSON with 200 bytes and a frame each',
+    what: 'output of events, a line of JSON with 200 bytes each',
     megabytes: 10,
     print: (bytes) => `yes '${JSON.stringify({ type: 'step', text: 'x'.repeat(174) })}' | head -c ${bytes}`,
     agent: { result: 'JsonLines', jsonLines: { resultWhen: { '/type': 'result' }, output: '/output' } },

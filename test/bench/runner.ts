@@ -7,6 +7,7 @@ import { corpora } from './corpora.ts';
 import { drivers } from './drivers.ts';
 import { embedded } from './embedded.ts';
 import { type Figure, publish } from './figures.ts';
+import { logShare } from './log-share.ts';
 import { output } from './output.ts';
 import { python } from './python.ts';
 
@@ -20,6 +21,7 @@ export async function runnerFigures(): Promise<Figure[]> {
       ...(await embedded()),
       ...(await python()),
       ...(await output(command)),
+      ...(await logShare(command)),
       ...(await corpora()),
     ];
   } finally {

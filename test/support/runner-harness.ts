@@ -23,6 +23,7 @@ import type {
 import { PROTOCOL_VERSION } from '../../core/frames/messages.ts';
 import { frameKeys, openState, sealState, stateKey } from '../../core/frames/seal.ts';
 import { validateFrame } from '../../core/frames/validate.ts';
+import { type EventLine, parseEventLine } from '../../core/pod-log/agent-events.ts';
 import { systemRandom } from '../../core/system.ts';
 import { eventually } from './eventually.ts';
 import { skipWithout } from './requires.ts';
@@ -221,6 +222,11 @@ export class RunnerHarness {
     return this.events.flatMap((event) =>
       event.type === 'frame' && event.frame.kind === kind ? [event.frame as FrameOf<K>] : [],
     );
+  }
+
+  /** Events of the agent in the readable text so far. */
+  agentEvents(): EventLine[] {
+    return this.stderr.split('\n').flatMap((line) => parseEventLine(line) ?? []);
   }
 
   /** Waits for a frame. Earlier output of the runner on stderr has been read by then, too. */

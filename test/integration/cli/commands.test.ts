@@ -1,10 +1,15 @@
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
+import { randomBytes } from 'node:crypto';
+import { once } from 'node:events';
 import { closeSync, constants, openSync, readFileSync, writeFileSync, writeSync } from 'node:fs';
 import { join } from 'node:path';
+import type { Readable } from 'node:stream';
 import { afterAll, beforeAll, describe, test } from 'vitest';
 import { parse } from 'yaml';
+import { frameText } from '../../../core/frames/encode.ts';
 import type { StoredSession, StoredTurn } from '../../../core/resources/kinds.ts';
+import { systemRandom } from '../../../core/system.ts';
 import { eventually } from '../../support/eventually.ts';
 import { Caller } from './support.ts';
 
@@ -32,6 +37,30 @@ describe('berth local', () => {
     const { code, stderr } = await caller.berth(['local', 'up', '--detach'], { env: { KUBECONFIG: '/elsewhere' } });
     assert.equal(code, 0);
     assert.match(stderr, /KUBECONFIG is set/);
+  });
+});
+
+describe('berth logs -', () => {
+  test('prints what kubectl logs prints of a session’s pod without the frames, and needs no cluster', async () => {
+    const channel = { session: 's', incarnation: 1, boot: 'b', key: randomBytes(32), random: systemRandom };
+    const frame = [...frameText(channel, 1, 'log', randomBytes(30_000))].join('');
+    const env = { KUBECONFIG: '/nowhere' };
+    const { code, stdout } = await caller.berth(['logs', '-'], { stdin: `one\n${frame}two\nthree`, env });
+    assert.deepEqual([code, stdout], [0, 'one\ntwo\nthree']);
+  });
+  test('refuses what only a session has', async () => {
+    for (const flag of [['--turn', 'x'], ['-f']]) {
+      const { code, stderr } = await caller.berth(['logs', '-', ...flag]);
+      assert.equal(code, 2);
+      assert.match(stderr, /--turn and --follow need a session’s name instead of -/);
+    }
+  });
+  test('ends by a signal while it waits for more', async () => {
+    const { child, ended } = caller.start(['logs', '-'], { stdin: null });
+    child.stdin?.write('first\n');
+    await once(child.stdout as Readable, 'data');
+    child.kill('SIGINT');
+    assert.equal((await ended).code, 130);
   });
 });
 

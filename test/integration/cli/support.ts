@@ -19,8 +19,8 @@ export interface Started {
 }
 
 interface Options {
-  /** Text that is written to a socket, which is closed then; or a file descriptor. */
-  stdin?: string | number;
+  /** Text that is written to a socket, which is closed then; or a file descriptor. null: the socket stays open. */
+  stdin?: string | number | null;
   env?: NodeJS.ProcessEnv;
 }
 
@@ -45,7 +45,7 @@ export class Caller {
       timeout: 180_000,
     });
     child.stdin?.on('error', () => {}); // a command that refuses its flags does not read
-    child.stdin?.end(stdin);
+    if (typeof stdin === 'string') child.stdin?.end(stdin);
     const code = new Promise<number | null>((resolve, reject) => {
       child.on('error', reject);
       child.on('close', resolve);

@@ -56,7 +56,7 @@ describe('a coding agent with no script', () => {
     await using runner = await RunnerHarness.bound({ agent: { ...talker, args: ['--resume', 'unknown'] } });
     const { error, outcome } = await runner.runTurn('hello');
     assert.deepEqual([outcome, error], ['Failed', { code: 'AgentFailed', message: 'no conversation unknown' }]);
-    const events = runner.frames('event').map((frame) => frame.message.event);
+    const events = runner.agentEvents().map(({ event }) => event);
     assert.deepEqual(events, [{ type: 'system', how: '--resume' }]);
   });
 

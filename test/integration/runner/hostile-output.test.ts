@@ -244,17 +244,29 @@ describe('output without bounds', () => {
     });
   }
 
-  test('events by the ten thousand: what nobody could take is told as dropped, none is unaccounted for, the result comes', async () => {
+  test('events by the ten thousand are text and no frames: the result comes, and memory is bounded', async () => {
     const jsonLines = { resultWhen: { '/type': 'result' }, output: '/n' };
     await using runner = await RunnerHarness.bound({ agent: { ...agent('JsonLines'), jsonLines } });
     const before = memory(runner);
-    runner.child.stdout?.pause();
     const turn = runner.startTurn(
       `perl -e 'print "{\\"i\\":$_,\\"pad\\":\\"", "x" x 500, "\\"}\\n" for 1..20000; print "{\\"type\\":\\"result\\",\\"n\\":7}\\n"'`,
     );
-    await eventually(() => runner.stderrBytes > 10 * MB, { what: 'the events as text' });
-    runner.child.stdout?.resume();
     assert.equal((await runner.result(turn)).output, 7);
+    await eventually(() => runner.stderrBytes > 10 * MB, { what: 'the events as text' });
+    assert.ok(runner.events.length < 20, `${runner.events.length} frames`);
+    assertOnlyFrames(runner);
+    assert.ok(memory(runner) - before < ROOM, `${memory(runner) / MB} MB`);
+  });
+
+  test('pings by the ten thousand: answers that nobody could take are told as dropped, none is unaccounted for', async () => {
+    await using runner = await RunnerHarness.bound({ agent: agent('Text') });
+    const before = memory(runner);
+    runner.child.stdout?.pause();
+    for (let i = 0; i < 20_000; i++) runner.send('ping', {});
+    const turn = runner.startTurn('echo done >&2; echo 7');
+    await eventually(() => runner.stderr.includes('done'), { what: 'the turn behind the pings' });
+    runner.child.stdout?.resume();
+    assert.equal((await runner.result(turn)).output, '7\n');
     const accounted = new Set<number>();
     for (const event of runner.events) {
       if (event.type === 'frame') accounted.add(event.frame.seq);
@@ -274,7 +286,7 @@ describe('output without bounds', () => {
       const deep = `perl -e 'print "{\\"a\\":", "[" x ${levels}, "]" x ${levels}, "}\\n{\\"type\\":\\"result\\",\\"n\\":7}\\n"'`;
       assert.equal((await runner.runTurn(deep)).output, 7);
     }
-    assert.equal(runner.frames('event').length, 0);
+    assert.deepEqual(runner.agentEvents(), []);
     assert.match(runner.stderr, /an event is left out/);
   });
 });

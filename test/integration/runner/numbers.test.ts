@@ -6,6 +6,7 @@ import { join } from 'node:path';
 import { describe, test } from 'vitest';
 import type { AgentSpec, ToolSpec } from '../../../core/frames/messages.ts';
 import { parseExact } from '../../../core/json.ts';
+import { eventually } from '../../support/eventually.ts';
 import { RunnerHarness } from '../../support/runner-harness.ts';
 
 const NUMBERS = '[9007199254740993,-9223372036854775808,12345678901234567890,1.00000000000000000001,1e999]';
@@ -92,8 +93,8 @@ describe('numbers between controller and agent', () => {
     );
     const [answers] = await once(socket, 'data');
     assert.match(String(answers), /^\{"ok":true/);
-    const { message } = await runner.frame('event');
-    assert.equal(JSON.stringify(message.event), NUMBERS);
+    const event = await eventually(() => runner.agentEvents()[0]?.event, { what: 'the event' });
+    assert.equal(JSON.stringify(event), NUMBERS);
     socket.destroy();
     writeFileSync(join(runner.directory('state'), 'go'), '');
     assert.equal(JSON.stringify((await runner.result(turn)).output), NUMBERS);

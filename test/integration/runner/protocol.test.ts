@@ -3,7 +3,7 @@ import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, test } from 'vitest';
 import { ASK_READY } from '../../../core/frames/encode.ts';
-import { PROTOCOL_VERSION } from '../../../core/frames/messages.ts';
+import { PACKED_LOG_PROTOCOL, PROTOCOL_VERSION } from '../../../core/frames/messages.ts';
 import { eventually } from '../../support/eventually.ts';
 import { hasKeeper, RunnerHarness } from '../../support/runner-harness.ts';
 
@@ -11,6 +11,32 @@ const SAY = (output: string) =>
   `printf '%s{"status":"success","output":%s}%s\\n' "$BERTH_RESULT_START_MARKER" '${output}' "$BERTH_RESULT_END_MARKER"`;
 const saying = (output: string, before = '') => ({ args: [`${before}\n${SAY(output)}`] });
 const UNTIL_GO = 'until [ -e go ]; do sleep 0.02; done';
+
+describe('the text of a turn', () => {
+  const text = 'The same words again and again. '.repeat(400);
+  const saysText = saying('1', `printf '%s' '${text}'`);
+  /** The turn's `log` frame and the bytes of all frames. */
+  const logged = async (protocol: number) => {
+    await using runner = new RunnerHarness({ agent: saysText });
+    await runner.ready();
+    let bytes = 0;
+    runner.child.stdout?.on('data', (chunk: Buffer) => {
+      bytes += chunk.length;
+    });
+    runner.bind({ ...runner.message(), protocol });
+    await runner.runTurn();
+    return { ...(await runner.frame('log')), bytes };
+  };
+
+  test('travels compressed to a controller that reads that, as it is to an earlier one', async () => {
+    const packed = await logged(PROTOCOL_VERSION);
+    assert.ok(packed.message.text.startsWith(text) && packed.binary.length > 0);
+    assert.ok(packed.bytes < text.length / 2, `${packed.bytes} bytes of frames for ${text.length} of text`);
+    const plain = await logged(PACKED_LOG_PROTOCOL - 1);
+    assert.deepEqual([plain.message.text, plain.binary.length], [packed.message.text, 0]);
+    assert.ok(plain.bytes > text.length);
+  });
+});
 
 describe('ready and bind', () => {
   test('every empty line is answered by ready, before and after bind', async () => {

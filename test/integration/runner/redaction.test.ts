@@ -108,7 +108,7 @@ printf '{"status":"success","output":%s,"metadata":{"%s":["%s",%s]}}' $PIN "$GIV
   assert.deepEqual([result.outcome, result.output], ['Succeeded', '[REDACTED]'], JSON.stringify(result.error));
   assert.deepEqual(result.metadata, { '[REDACTED]': ['[REDACTED]', '[REDACTED]'] });
   assert.match(result.leftRunning[0]?.command ?? '', /^long 0+ \[REDACTED\]?/);
-  assert.deepEqual(runner.frames('event')[0]?.message.event, { said: '[REDACTED]', '[REDACTED]': '[REDACTED]' });
+  assert.deepEqual(runner.agentEvents()[0]?.event, { said: '[REDACTED]', '[REDACTED]': '[REDACTED]' });
   assert.match(runner.stderr, /not stored.*\[REDACTED\]/);
   assertHidden(shown(runner));
 });

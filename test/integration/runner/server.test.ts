@@ -96,15 +96,15 @@ while (!fs.existsSync(process.env.BERTH_STATE_DIR + '/go')) await sleep(10);
 respond(id, 'done');`;
     await using runner = await serving(handle);
     const turn = runner.startTurn();
-    const { message } = await runner.frame('event');
-    assert.deepEqual([message.turn, message.event], [turn, { type: 'event', progress: 0.5, note: 'token=abcdef' }]);
+    const event = await eventually(() => runner.agentEvents()[0]?.event, { what: 'the event' });
+    assert.deepEqual(event, { type: 'event', progress: 0.5, note: 'token=abcdef' });
     assert.equal(runner.frames('result').length, 0);
     writeFileSync(join(runner.directory('state'), 'go'), '');
     assert.equal((await runner.result(turn)).output, 'done');
     const log = await logOf(runner, turn);
     assert.match(log, /^\[berth event\] .*"progress":0\.5/m);
     assert.match(log, /^\{"type":"event","id":"of-another","lost":true\}$/m, 'one of another request is text');
-    assert.equal(runner.frames('event').length, 1);
+    assert.equal(runner.agentEvents().length, 1);
   });
 
   test('turn_count and metadata of a response are the turn’s', async () => {

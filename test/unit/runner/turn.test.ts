@@ -9,6 +9,7 @@ import { FrameSender } from '../../../core/frames/sender.ts';
 import { validateFrame } from '../../../core/frames/validate.ts';
 import { systemRandom as random } from '../../../core/system.ts';
 import { hiddenBy } from '../../../core/text/hidden.ts';
+import { AgentEvents } from '../../../runner/agent-events.ts';
 import type { Completion } from '../../../runner/drivers/driver.ts';
 import { Meter } from '../../../runner/limits/meter.ts';
 import { BoundSession } from '../../../runner/session.ts';
@@ -30,6 +31,8 @@ function surroundings(driver: TurnSurroundings['driver'], write: (text: string) 
     unpackEnvironment: async () => {},
     stateKey: { session: channel.session, keyId: 'k', key: randomBytes(32) },
     secrets: hiddenBy({}),
+    events: new AgentEvents(hiddenBy({})),
+    packsLogs: true,
     write: () => {},
     clock,
     random,

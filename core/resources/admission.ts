@@ -6,7 +6,7 @@ import { API_GROUP, LABEL_MANAGED_BY, LABEL_NETWORK, MANAGED_BY } from './names.
  * Verb of RBAC on sessions, turns and approvals. Its holder may create them with another user as requester. The API
  * server knows no such request; only the policy asks for the verb.
  */
-export const VERB_SET_REQUESTER = 'setrequester';
+const VERB_SET_REQUESTER = 'setrequester';
 
 export interface PolicyOptions {
   /** Returns the name of a policy and its binding; `of` is different for each. */

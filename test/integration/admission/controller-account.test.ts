@@ -131,7 +131,9 @@ describe('the account of the controller', () => {
     denies(await controller.post(`${POLICIES}${DRY}`, networkPolicy(name, own, {})), 'one of its name for all pods');
 
     await made(POLICIES, networkPolicy(name, own, quick));
-    await made(POLICIES, networkPolicy('berth-slow', {}, { 'berth.dev/network': 'slow' }));
+    const slow = { 'berth.dev/network': 'slow' };
+    await made(POLICIES, networkPolicy('berth-slow', slow, slow));
+    await made(POLICIES, networkPolicy('other', own, quick));
     const put = async (which: string, change: object) => {
       const { body } = await admin.get(`${POLICIES}/${which}`);
       return controller.put(`${POLICIES}/${which}${DRY}`, { ...body, ...change });
@@ -139,7 +141,9 @@ describe('the account of the controller', () => {
     allows(await put(name, {}), 'a change of its own');
     denies(await put(name, { spec: { podSelector: {} } }), 'a change to all pods');
     denies(await put('berth-slow', {}), 'a change of a policy without its labels');
-    denies(await controller.delete(`${POLICIES}/berth-slow${DRY}`), 'a deletion of a policy without its labels');
+    for (const which of ['berth-slow', 'other']) {
+      denies(await controller.delete(`${POLICIES}/${which}${DRY}`), `a deletion of ${which}`);
+    }
     allows(await controller.delete(`${POLICIES}/${name}${DRY}`), 'a deletion of its own');
   });
 });

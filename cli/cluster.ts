@@ -2,12 +2,15 @@ import { EMBEDDED_VERSION_SUFFIX, embeddedIsRunning, embeddedKubeconfig, homeFol
 import { KubeClient } from '../core/kube/client.ts';
 import { type ConnectionOptions, loadConnection } from '../core/kube/config.ts';
 import { ApiError } from '../core/kube/errors.ts';
+import { MAX_REQUESTER } from '../core/resources/limits.ts';
 import { silentLogger } from '../core/system.ts';
 import type { Cli, ClusterFlags } from './cli.ts';
 
 export interface Cluster {
   api: KubeClient;
   namespace: string;
+  /** Resolves with the caller's name as `requester` of a spec, asked for once; empty where the cluster does not tell it. */
+  author(): Promise<{ requester?: string }>;
   /** True if the cluster's pods are processes of this machine. */
   embedded: boolean;
 }
@@ -43,9 +46,33 @@ export async function withCluster<R>(flags: ClusterFlags, cli: Cli, use: (cluste
   });
   try {
     const embedded = await isEmbedded(api, cli.interrupted);
-    return await use({ api, embedded, namespace: flags.namespace ?? connection.namespace });
+    let known: Promise<{ requester?: string }> | undefined;
+    const author = () => {
+      known ??= whoAmI(api, cli.interrupted);
+      return known;
+    };
+    return await use({ api, embedded, author, namespace: flags.namespace ?? connection.namespace });
   } finally {
     await api.close();
+  }
+}
+
+/** Path of the review that tells callers who they are; Kubernetes allows it to every authenticated user by default. */
+const SELF_REVIEW = '/apis/authentication.k8s.io/v1/selfsubjectreviews';
+
+/**
+ * Returns the name by which the cluster knows the caller. A cluster that does not serve the review, or refuses it, does
+ * not keep the caller from working.
+ */
+async function whoAmI(api: KubeClient, signal: AbortSignal): Promise<{ requester?: string }> {
+  const body = { apiVersion: 'authentication.k8s.io/v1', kind: 'SelfSubjectReview' };
+  try {
+    const review = await api.raw('POST', SELF_REVIEW, { body, readOnly: true, signal });
+    const name = (review as { status?: { userInfo?: { username?: string } } }).status?.userInfo?.username ?? '';
+    return name !== '' && [...name].length <= MAX_REQUESTER ? { requester: name } : {};
+  } catch (error) {
+    if (error instanceof ApiError && error.code < 500 && error.code !== 429) return {};
+    throw error;
   }
 }
 

@@ -168,7 +168,8 @@ export async function createSession<T>(
   more: (session: StoredSession) => Promise<T>,
 ): Promise<T> {
   const { api, namespace } = cluster;
-  const session = await api.create(sessions, { metadata: { name, namespace }, spec }, { signal: cli.interrupted });
+  const object = { metadata: { name, namespace }, spec: { ...spec, ...(await cluster.author()) } };
+  const session = await api.create(sessions, object, { signal: cli.interrupted });
   try {
     if (archive) await createFiles(archive, session, cluster, cli);
     return await more(session);
@@ -188,7 +189,7 @@ export interface GivenTurn {
 }
 
 /** Creates a turn that is deleted together with its session. */
-export function createTurn(
+export async function createTurn(
   { name, input, timeout, attempts }: GivenTurn,
   session: StoredSession,
   cluster: Cluster,
@@ -200,6 +201,7 @@ export function createTurn(
     ...(input === undefined ? {} : { input }),
     ...(timeout === undefined ? {} : { timeout }),
     ...(attempts === undefined ? {} : { retry: { maxAttempts: attempts } }),
+    ...(await cluster.author()),
   };
   const { namespace } = cluster;
   const metadata = { name, namespace, ownerReferences: [ownedBy(session)] };

@@ -29,6 +29,7 @@ export function describeSession(session: StoredSession, turns: StoredTurn[], now
     ['state', state ? `${state.bytes} bytes, stored by incarnation ${state.incarnation}` : 'none yet'],
     ['turns', counts ? `${counts.total} ended: ${counts.succeeded} succeeded, ${counts.failed} failed` : undefined],
     ['active', status.lastActiveAt ? `${since(status.lastActiveAt, now)} ago` : undefined],
+    ['requester', spec.requester],
     ['age', since(metadata.creationTimestamp, now)],
   ];
   return [
@@ -66,6 +67,7 @@ export function describeTurn(turn: StoredTurn, { output, log }: { output: unknow
     ['redactions', status.redactions ? `${status.redactions} in output, metadata, events and questions` : undefined],
     ['used', status.usage && `${used(status.usage)}${isTerminal(status.phase) ? '' : ' so far'}`],
     ['incarnation', status.incarnation === undefined ? undefined : String(status.incarnation)],
+    ['requester', spec.requester],
     ['age', since(metadata.creationTimestamp, now)],
   ];
   const block = (title: string, text: string) => (text === '' ? '' : `\n${title}\n${indented(text)}`);

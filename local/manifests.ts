@@ -1,4 +1,4 @@
-/** Manifests of a new cluster: the kinds of Berth, the rights of its programs, a class. */
+/** Manifests of a new cluster: the kinds of Berth, the rights of its programs and their limits, classes. */
 
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -18,6 +18,9 @@ const KINDS: { kind: string; plural: string; namespaced?: true; keep?: true }[] 
   { kind: 'ClusterRoleBinding', plural: 'clusterrolebindings' },
   { kind: 'Role', plural: 'roles', namespaced: true },
   { kind: 'RoleBinding', plural: 'rolebindings', namespaced: true },
+  // After the rights that the policies ask for.
+  { kind: 'ValidatingAdmissionPolicy', plural: 'validatingadmissionpolicies' },
+  { kind: 'ValidatingAdmissionPolicyBinding', plural: 'validatingadmissionpolicybindings' },
   { kind: 'SessionClass', plural: 'sessionclasses', keep: true },
 ];
 

@@ -19,6 +19,8 @@ const roots = [
   'V1RoleBinding',
   'V1Secret',
   'V1ServiceAccount',
+  'V1ValidatingAdmissionPolicy',
+  'V1ValidatingAdmissionPolicyBinding',
 ];
 
 /** Types that are described by hand, have any shape, or are recursive. */

@@ -41,6 +41,7 @@ export async function approve(name: string, flags: ApproveFlags, cli: Cli): Prom
         decision,
         ...(response === undefined ? {} : { response }),
         ...(flags.note === undefined ? {} : { note: flags.note }),
+        ...(await cluster.author()),
       },
     };
     try {

@@ -1,4 +1,5 @@
 import * as z from 'zod';
+import { MAX_REQUESTER } from './limits.ts';
 import { anyJson, dnsSubdomain, rules } from './schema.ts';
 
 export const decision = z.enum(['Approve', 'Deny']);
@@ -14,7 +15,12 @@ export const approvalSpec = z
     decision: decision.describe('Approve or Deny. The agent gets the decision and continues in both cases.'),
     response: anyJson().optional().describe('Further data for the agent. Any JSON, up to 16 KiB.'),
     note: z.string().max(1024).optional().describe('Reason for the decision, in words. The agent gets it too.'),
-    requester: z.string().min(1).max(512).optional().describe('User who decided; the HTTP API sets this.'),
+    requester: z
+      .string()
+      .min(1)
+      .max(MAX_REQUESTER)
+      .optional()
+      .describe('User who decided, if known. HTTP API and CLI set it.'),
   })
   .meta(
     rules({

@@ -9,6 +9,8 @@ export const MiB = 1024 * KiB;
 export const MAX_JSON_DEPTH = 64;
 /** Limit of a turn's input. */
 export const MAX_INPUT_BYTES = 128 * KiB;
+/** Limit of the name of a requester, characters. */
+export const MAX_REQUESTER = 512;
 /** Limit of an output kept in the Turn itself; a larger one goes to the store. */
 export const MAX_INLINE_OUTPUT_BYTES = 16 * KiB;
 /** Limit of an output in the store. */

@@ -13,6 +13,10 @@ export interface Rule {
   optionalOldSelf?: boolean;
 }
 
+/** Returns a CEL expression that holds while an optional field stays as it is, absent or present. */
+export const unchanged = (field: string): string =>
+  `has(self.${field}) == has(oldSelf.${field}) && (!has(self.${field}) || self.${field} == oldSelf.${field})`;
+
 /** Attaches CEL rules to a schema; they pass through to the CRD. */
 export function rules(...list: Rule[]): { 'x-kubernetes-validations': Rule[] } {
   return { 'x-kubernetes-validations': list };

@@ -1,6 +1,7 @@
 import * as z from 'zod';
 import { agent } from './agent.ts';
 import { environmentArchive } from './environment.ts';
+import { MAX_REQUESTER } from './limits.ts';
 import { retention } from './retention.ts';
 import {
   anyJson,
@@ -16,6 +17,7 @@ import {
   stateRef,
   timeouts,
   timestamp,
+  unchanged,
 } from './schema.ts';
 import { turnPhase } from './turn.ts';
 
@@ -97,7 +99,12 @@ export const sessionSpec = z
       .describe(
         'Environment: the session builds Python packages, which its input names, and runs no agent of yours. Set by Berth. Cannot change.',
       ),
-    requester: z.string().min(1).max(512).optional().describe('User who created the session; the HTTP API sets this.'),
+    requester: z
+      .string()
+      .min(1)
+      .max(MAX_REQUESTER)
+      .optional()
+      .describe('User who created the session, if known. HTTP API and CLI set it. Cannot change.'),
   })
   .meta(
     rules(
@@ -122,7 +129,7 @@ export const sessionSpec = z
         fieldPath: '.persistence',
       },
       {
-        rule: 'has(self.build) == has(oldSelf.build) && (!has(self.build) || self.build == oldSelf.build)',
+        rule: unchanged('build'),
         message: 'build cannot change; create a new Session',
         fieldPath: '.build',
       },
@@ -132,8 +139,9 @@ export const sessionSpec = z
         fieldPath: '.build',
       },
       {
-        rule: 'has(self.requester) == has(oldSelf.requester) && (!has(self.requester) || self.requester == oldSelf.requester)',
-        message: 'the requester cannot change',
+        rule: unchanged('requester'),
+        message: 'the requester cannot change; create a new Session',
+        fieldPath: '.requester',
       },
     ),
   );

@@ -1,7 +1,18 @@
 import * as z from 'zod';
 import { decision } from './approval.ts';
-import { MAX_ATTEMPTS } from './limits.ts';
-import { anyJson, conditions, count, digest, dnsLabel, duration, rules, stateRef, timestamp } from './schema.ts';
+import { MAX_ATTEMPTS, MAX_REQUESTER } from './limits.ts';
+import {
+  anyJson,
+  conditions,
+  count,
+  digest,
+  dnsLabel,
+  duration,
+  rules,
+  stateRef,
+  timestamp,
+  unchanged,
+} from './schema.ts';
 
 const TERMINAL_PHASES = ['Succeeded', 'Failed', 'Cancelled', 'TimedOut'] as const;
 
@@ -32,26 +43,20 @@ export const turnSpec = z
       .boolean()
       .default(false)
       .describe('true cancels the turn, queued or running. Cannot be undone. Default false.'),
-    requester: z.string().min(1).max(512).optional().describe('User who created the turn; the HTTP API sets this.'),
+    requester: z
+      .string()
+      .min(1)
+      .max(MAX_REQUESTER)
+      .optional()
+      .describe('User who created the turn, if known. HTTP API and CLI set it. Cannot change.'),
   })
   .meta(
     rules(
+      // CEL does not see `input`, which has no schema. `status.inputDigest` is what a turn has started with: the controller
+      // ends a started turn whose input differs as InputChanged.
       {
-        rule: 'self.session == oldSelf.session',
-        message: 'the session cannot change; create a new Turn',
-        fieldPath: '.session',
-      },
-      {
-        rule: 'has(self.timeout) == has(oldSelf.timeout) && (!has(self.timeout) || self.timeout == oldSelf.timeout)',
-        message: 'the timeout cannot change; create a new Turn',
-      },
-      {
-        rule: 'has(self.retry) == has(oldSelf.retry) && (!has(self.retry) || self.retry == oldSelf.retry)',
-        message: 'retry cannot change; create a new Turn',
-      },
-      {
-        rule: 'has(self.requester) == has(oldSelf.requester) && (!has(self.requester) || self.requester == oldSelf.requester)',
-        message: 'the requester cannot change',
+        rule: `self.session == oldSelf.session && ${unchanged('timeout')} && ${unchanged('retry')} && ${unchanged('requester')}`,
+        message: 'only cancel can change; create a new Turn',
       },
       {
         rule: '!oldSelf.cancel || self.cancel',
@@ -78,7 +83,7 @@ const turnApproval = z.strictObject({
       decision: decision.describe('Approve or Deny.'),
       response: anyJson().optional().describe('spec.response of the Approval.'),
       note: z.string().max(1024).optional().describe('spec.note of the Approval.'),
-      by: z.string().max(512).optional().describe('spec.requester of the Approval.'),
+      by: z.string().max(MAX_REQUESTER).optional().describe('spec.requester of the Approval.'),
       approval: z.string().max(253).describe('Name of the Approval.'),
       at: timestamp().describe('Creation time of the Approval.'),
     })

@@ -2,6 +2,7 @@ import type { IncomingMessage } from 'node:http';
 import { createServer } from 'node:https';
 import type { AddressInfo } from 'node:net';
 import type { Duplex } from 'node:stream';
+import { AdmissionPolicies } from './admission/policies.ts';
 import { Authenticator } from './auth/authenticate.ts';
 import { serverKeys } from './auth/keys.ts';
 import { Rbac } from './auth/rbac.ts';
@@ -81,6 +82,7 @@ export async function startApiServer(options: ApiServerOptions): Promise<ApiServ
     registry,
     authenticator,
     rbac,
+    admission: new AdmissionPolicies(store, rbac),
     reviews,
     documents: { discovery: new Discovery(catalogue, reviews), openapi: new OpenApi(catalogue) },
     pods: { registry, handlers: options.pods },

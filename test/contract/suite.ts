@@ -1,5 +1,6 @@
 import { describe } from 'vitest';
 import { accessContract } from './access.ts';
+import { admissionContract } from './admission.ts';
 import { builtinContract } from './builtins.ts';
 import { deletionContract } from './deletions.ts';
 import { discoveryContract } from './discovery.ts';
@@ -28,6 +29,7 @@ export function contractSuite(name: string, connect: Connect): void {
     builtinContract(connect);
     deletionContract(connect);
     accessContract(connect);
+    admissionContract(connect);
     discoveryContract(connect);
   });
 }

@@ -18,6 +18,7 @@ import {
   session,
   tryKubectl,
   turn,
+  until,
 } from './support/cluster.ts';
 import { install } from './support/release.ts';
 
@@ -96,6 +97,35 @@ describe('the Helm chart', () => {
     const before = await facts();
     await install();
     assert.deepEqual(await facts(), before);
+  });
+
+  test('two releases live side by side, each with policies of its own', async (t) => {
+    const first = await makeNamespace(t);
+    const second = await makeNamespace(t);
+    const home = await makeNamespace(t);
+    t.onTestFinished(() => install());
+    await install({ namespaces: [first] });
+    t.onTestFinished(async () => {
+      await helm(['uninstall', 'second', '--namespace', home, '--wait']);
+    });
+    const values = ['crds.install', 'defaultClass.create', 'pythonClass.create', 'aggregateClusterRoles'];
+    await helm([
+      ...['install', 'second', chart, '--namespace', home, '--wait', '--timeout', '480s'],
+      ...[...values.map((value) => `${value}=false`), `namespaces={${second}}`].flatMap((set) => ['--set', set]),
+    ]);
+    const { items } = await get(['validatingadmissionpolicies']);
+    const names = items.map(({ metadata }: Any) => metadata.name).filter((name: string) => /\bberth-/.test(name));
+    for (const of of ['requester', 'controller-pods', 'controller-claims', 'controller-networkpolicies']) {
+      assert.ok(names.includes(`${release}-${of}.${releaseNamespace}`), names.join());
+      assert.ok(names.includes(`second-berth-${of}.${home}`), names.join());
+    }
+    for (const namespace of [first, second]) {
+      await apply(session(namespace, 'asked', { turns: 'One', input: 'hello', requester: 'ann' }));
+      const { spec, status } = await ended(namespace, 'asked');
+      assert.deepEqual([status.phase, spec.requester], ['Succeeded', 'ann'], JSON.stringify(status));
+    }
+    // The controller deletes the pod of a finished session, within what the policies of both releases allow.
+    await until(second, 'session', 'asked', ({ status }) => status?.phase === 'Finished' && !status.podName);
   });
 
   test('sessions, their state and what administrators made of the default class outlive the release', async (t) => {

@@ -11,6 +11,7 @@ import {
   releaseNamespace,
   session,
   tryKubectl,
+  turn,
 } from './support/cluster.ts';
 import { install } from './support/release.ts';
 
@@ -78,6 +79,12 @@ describe('rights', () => {
       ['controller', 'update', 'nodes', [], false],
       ['controller', 'list', 'namespaces', [], true],
       ['controller', 'update', 'namespaces', [], false],
+      ['controller', 'setrequester', 'turns.berth.dev', everywhere, true],
+      ['controller', 'setrequester', 'sessions.berth.dev', everywhere, false],
+      ['controller', 'setrequester', 'approvals.berth.dev', everywhere, false],
+      ['api', 'setrequester', 'sessions.berth.dev', everywhere, true],
+      ['api', 'setrequester', 'turns.berth.dev', everywhere, true],
+      ['api', 'setrequester', 'approvals.berth.dev', everywhere, true],
       ['api', 'create', 'subjectaccessreviews.authorization.k8s.io', [], true],
       ['api', 'create', 'sessions.berth.dev', everywhere, true],
       ['api', 'watch', 'sessions.berth.dev', everywhere, true],
@@ -125,6 +132,91 @@ describe('rights', () => {
       '{"status":{"phase":"Ready"}}',
     ]);
     assert.match(status.stderr, /forbidden/);
+  });
+
+  test('an author cannot name another requester, with the right to do so it can', async (t) => {
+    const namespace = await makeNamespace(t);
+    await kubectl(['create', 'serviceaccount', 'ann', '-n', namespace]);
+    const ann = `system:serviceaccount:${namespace}:ann`;
+    const bind = (role: string) =>
+      kubectl([
+        ...['create', 'rolebinding', role, '-n', namespace, `--clusterrole=${role}`],
+        `--serviceaccount=${namespace}:ann`,
+      ]);
+    await bind('edit');
+    await bind(`${release}-approve`);
+    for (const kind of ['sessions', 'turns', 'approvals']) {
+      await becomes(true, ann, 'create', `${kind}.berth.dev`, '-n', namespace);
+    }
+    const spec = { turn: 'none', requestId: 'r', decision: 'Deny' };
+    const objects = (requester: string): [string, object][] => [
+      ['sessions', session(namespace, 'named', { requester })],
+      ['turns', turn(namespace, 'named', 'none', 1, { requester })],
+      [
+        'approvals',
+        {
+          ...{ apiVersion: 'berth.dev/v1alpha1', kind: 'Approval', metadata: { namespace, name: 'named' } },
+          spec: { ...spec, requester },
+        },
+      ],
+    ];
+    const create = (object: object) =>
+      tryKubectl(['create', '--dry-run=server', '-f', '-', '--as', ann], { input: JSON.stringify(object) });
+    for (const [kind, object] of objects('bob')) {
+      const { stderr } = await create(object);
+      assert.match(stderr, /spec\.requester is "bob", and you are "system:serviceaccount:\S+:ann"; leave it out/, kind);
+      assert.match(stderr, new RegExp(`verb setrequester on ${kind}\\.berth\\.dev in namespace ${namespace}`));
+    }
+    for (const [, object] of objects(ann)) assert.equal((await create(object)).code, 0);
+    await apply({
+      apiVersion: 'rbac.authorization.k8s.io/v1',
+      kind: 'Role',
+      metadata: { namespace, name: 'restorer' },
+      rules: [{ apiGroups: ['berth.dev'], resources: ['sessions', 'turns', 'approvals'], verbs: ['setrequester'] }],
+    });
+    await kubectl([
+      ...['create', 'rolebinding', 'restorer', '-n', namespace, '--role=restorer'],
+      `--serviceaccount=${namespace}:ann`,
+    ]);
+    for (const [kind, object] of objects('bob')) {
+      await becomes(true, ann, 'setrequester', `${kind}.berth.dev`, '-n', namespace);
+      const { code, stderr } = await create(object);
+      assert.equal(code, 0, stderr);
+    }
+  });
+
+  test('the account of the controller changes, deletes and attaches to pods of sessions alone', async (t) => {
+    const namespace = await makeNamespace(t);
+    const restricted = {
+      ...{ runAsNonRoot: true, allowPrivilegeEscalation: false, capabilities: { drop: ['ALL'] } },
+      seccompProfile: { type: 'RuntimeDefault' },
+    };
+    const containers = [{ name: 'main', image: 'none:1', stdin: true, securityContext: restricted }];
+    const foreign = { apiVersion: 'v1', kind: 'Pod', metadata: { namespace, name: 'web' } };
+    await apply(
+      { ...foreign, spec: { schedulerName: 'nobody', containers } },
+      session(namespace, 'mine'),
+      turn(namespace, 'first', 'mine', 'hello'),
+    );
+    await ended(namespace, 'first');
+    const { status } = await get(['session', 'mine', '-n', namespace]);
+    const as = (...args: string[]) => tryKubectl([...args, '-n', namespace, '--as', account('controller')]);
+    for (const args of [
+      ['delete', 'pod', 'web', '--dry-run=server'],
+      ['label', 'pod', 'web', 'seen=yes', '--dry-run=server'],
+      ['attach', 'web', '-i'],
+    ]) {
+      const { code, stderr } = await as(...args);
+      assert.notEqual(code, 0, args.join(' '));
+      assert.match(stderr, /denied request: the controller of Berth/, args.join(' '));
+    }
+    for (const args of [
+      ['delete', 'pod', status.podName, '--dry-run=server'],
+      ['label', 'pod', status.podName, 'seen=yes', '--dry-run=server'],
+    ]) {
+      const { code, stderr } = await as(...args);
+      assert.equal(code, 0, stderr);
+    }
   });
 
   test('with listed namespaces it serves those alone, and holds no right on anything elsewhere', async (t) => {

@@ -15,9 +15,27 @@ interface Role {
   rules: { apiGroups: string[]; resources: string[]; resourceNames?: string[]; verbs: string[] }[];
 }
 
-function rolesIn(text: string): Role[] {
-  const objects = parseAllDocuments(text).map((document) => document.toJS() as Role | null);
-  return objects.filter((object): object is Role => object?.kind === 'ClusterRole' || object?.kind === 'Role');
+// biome-ignore lint/suspicious/noExplicitAny: objects of any kind, read field by field
+type Any = any;
+
+const objectsIn = (text: string): Any[] =>
+  parseAllDocuments(text)
+    .map((document) => document.toJS())
+    .filter((object) => object);
+
+const rolesIn = (objects: Any[]): Role[] => objects.filter(({ kind }) => kind === 'ClusterRole' || kind === 'Role');
+
+const policiesIn = (objects: Any[]): Any[] => objects.filter(({ kind }) => /^ValidatingAdmissionPolicy/.test(kind));
+
+const inManifests = async (file: string): Promise<Any[]> =>
+  objectsIn(await readFile(join(CHECKOUT, 'manifests', 'embedded', file), 'utf8'));
+
+/** Returns the chart's objects in the order in which Helm creates them. */
+async function render(release: string, namespace: string, ...more: string[]): Promise<Any[]> {
+  const { helm } = await tools();
+  const args = ['template', release, join(CHECKOUT, 'charts', 'berth'), '--namespace', namespace, ...more];
+  const { stdout } = await promisify(execFile)(helm, args, { maxBuffer: 16 * 1024 * 1024 });
+  return objectsIn(stdout);
 }
 
 /** Lists every right once, sorted, in the form "berth.dev/sessions watch". */
@@ -37,19 +55,13 @@ function rightsOf(roles: Role[]): string[] {
 describe('the rights of the programs', () => {
   let embedded: Role[];
   beforeAll(async () => {
-    embedded = rolesIn(await readFile(join(CHECKOUT, 'manifests', 'embedded', 'rbac.yaml'), 'utf8'));
+    embedded = rolesIn(await inManifests('rbac.yaml'));
   });
-  const render = async (...more: string[]) => {
-    const { helm } = await tools();
-    const args = ['template', 'berth', join(CHECKOUT, 'charts', 'berth'), '--namespace', 'berth-system', ...more];
-    const { stdout } = await promisify(execFile)(helm, args, { maxBuffer: 16 * 1024 * 1024 });
-    return rolesIn(stdout);
-  };
   const of = (program: string, roles: Role[], kind: string) =>
     rightsOf(roles.filter((role) => role.kind === kind && new RegExp(`\\bberth-${program}`).test(role.metadata.name)));
 
   test('are the same on the embedded cluster and by the chart', async () => {
-    const chart = await render();
+    const chart = rolesIn(await render('berth', 'berth-system'));
     for (const program of ['api', 'controller']) {
       for (const kind of ['ClusterRole', 'Role']) {
         assert.deepEqual(of(program, embedded, kind), of(program, chart, kind), `${kind} of the ${program}`);
@@ -59,11 +71,87 @@ describe('the rights of the programs', () => {
   });
 
   test('of the API are the same in each of the namespaces that are listed', async () => {
-    const chart = await render('--set', 'namespaces={one,two}');
+    const chart = rolesIn(await render('berth', 'berth-system', '--set', 'namespaces={one,two}'));
     for (const namespace of ['one', 'two']) {
       const there = chart.filter(({ kind, metadata }) => kind === 'ClusterRole' || metadata.namespace === namespace);
       const rights = rightsOf(there.filter(({ metadata }) => /\bberth-api$/.test(metadata.name)));
       assert.deepEqual(rights, of('api', embedded, 'ClusterRole'));
     }
+  });
+});
+
+describe('the admission policies', () => {
+  test('are the same on the embedded cluster and by the chart', async () => {
+    const chart = policiesIn(await render('berth', 'berth-system'));
+    for (const { metadata } of chart) {
+      assert.equal(metadata.labels['app.kubernetes.io/instance'], 'berth');
+      delete metadata.labels;
+    }
+    // Helm groups objects by kind.
+    const key = ({ kind, metadata }: Any) => `${kind}/${metadata.name}`;
+    const sorted = (objects: Any[]) => objects.toSorted((a, b) => (key(a) < key(b) ? -1 : 1));
+    assert.deepEqual(sorted(chart), sorted(policiesIn(await inManifests('admission.yaml'))));
+    assert.equal(chart.length, 8);
+  });
+
+  test('of two releases have different names, and each binds to the account of its own controller', async () => {
+    const releases = await Promise.all([
+      render('berth', 'berth-system'),
+      render('berth', 'other'),
+      render('second', 'berth-system'),
+    ]);
+    const names = releases.flatMap((objects) =>
+      policiesIn(objects).map(({ kind, metadata }) => `${kind}/${metadata.name}`),
+    );
+    assert.equal(new Set(names).size, names.length);
+    for (const objects of releases) {
+      const policies = policiesIn(objects);
+      const controller = objects.find(
+        ({ kind, metadata }) => kind === 'Deployment' && /-controller$/.test(metadata.name),
+      );
+      const { serviceAccountName } = controller.spec.template.spec;
+      const account = `system:serviceaccount:${controller.metadata.namespace}:${serviceAccountName}`;
+      const conditions = policies.flatMap(({ spec }) => spec.matchConditions ?? []);
+      assert.deepEqual(
+        [...new Set(conditions.map(({ expression }: { expression: string }) => expression))],
+        [`request.userInfo.username == '${account}'`],
+      );
+      for (const { spec } of policies.filter(({ kind }) => kind === 'ValidatingAdmissionPolicyBinding')) {
+        assert.ok(
+          policies.some(
+            ({ kind, metadata }) => kind === 'ValidatingAdmissionPolicy' && metadata.name === spec.policyName,
+          ),
+        );
+      }
+    }
+  });
+
+  test('of requesters count in the served namespaces alone, where some are listed', async () => {
+    const chart = policiesIn(await render('berth', 'berth-system', '--set', 'namespaces={one,two}'));
+    const bound = chart.filter(({ spec }) => spec.matchResources);
+    assert.deepEqual(
+      bound.map(({ spec }) => [spec.policyName, spec.matchResources]),
+      [
+        [
+          'berth-requester.berth-system',
+          {
+            namespaceSelector: {
+              matchExpressions: [{ key: 'kubernetes.io/metadata.name', operator: 'In', values: ['one', 'two'] }],
+            },
+          },
+        ],
+      ],
+    );
+  });
+
+  test('are created after the rights that they ask for, and left out by a value', async () => {
+    const kinds = (await render('berth', 'berth-system')).map(({ kind }) => kind);
+    const rights = ['ClusterRole', 'ClusterRoleBinding', 'Role', 'RoleBinding'];
+    const last = Math.max(...rights.map((kind) => kinds.lastIndexOf(kind)));
+    assert.ok(last >= 0 && kinds.indexOf('ValidatingAdmissionPolicy') > last, kinds.join());
+    const off = await render('berth', 'berth-system', '--set', 'admissionPolicies.enabled=false');
+    assert.deepEqual(policiesIn(off), []);
+    const earlier = await render('berth', 'berth-system', '--set', 'admissionPolicies=null');
+    assert.equal(policiesIn(earlier).length, 8);
   });
 });

@@ -1,6 +1,7 @@
 import { createServer } from 'node:https';
 import type { AddressInfo } from 'node:net';
 import { silentLogger, systemClock, systemRandom } from '../../core/system.ts';
+import { AdmissionPolicies } from '../../local/apiserver/admission/policies.ts';
 import { Authenticator } from '../../local/apiserver/auth/authenticate.ts';
 import { serverKeys } from '../../local/apiserver/auth/keys.ts';
 import { Rbac } from '../../local/apiserver/auth/rbac.ts';
@@ -62,6 +63,7 @@ async function connect(): Promise<ContractTarget> {
     registry,
     authenticator,
     rbac,
+    admission: new AdmissionPolicies(store, rbac),
     reviews,
     documents: { discovery: new Discovery(catalogue, reviews), openapi: new OpenApi(catalogue) },
     pods: { registry, handlers: undefined },

@@ -37,6 +37,16 @@ const NODE = [process.execPath, '--disable-warning=ExperimentalWarning'];
 /** Lease duration for a test that kills no leader, long enough that a busy machine does not lose the lease. */
 export const ONE_LEADER = { BERTH_LEASE_DURATION: '60s' };
 
+/** User name of the controller of an installation. */
+export const CONTROLLER = 'system:serviceaccount:berth-system:berth-controller';
+
+/** Groups of a service account by its user name; other users have the group of all of them alone. */
+function groupsOf(username: string): string[] {
+  const [, namespace] = /^system:serviceaccount:([^:]+):/.exec(username) ?? [];
+  const own = namespace ? ['system:serviceaccounts', `system:serviceaccounts:${namespace}`] : [];
+  return [...own, 'system:authenticated'];
+}
+
 /** A controller process that a test may kill. */
 export interface ControllerProcess {
   child: ChildProcess;
@@ -52,6 +62,7 @@ export class Installation {
   #home: string | undefined;
   #server: ApiServer | undefined;
   #client: KubeClient | undefined;
+  readonly #clients: KubeClient[] = [];
   #kubelet: Kubelet | undefined;
   readonly #partition = new Partition();
   readonly #env: Record<string, string>;
@@ -80,17 +91,29 @@ export class Installation {
     this.#server = server;
     await kubelet.start(this.#partition.wrap(server.store));
     await installManifests(server.store, [join(ROOT, 'manifests'), join(ROOT, 'manifests', 'embedded')]);
-    const token = server.mintToken({ username: 'admin', groups: ['system:masters', 'system:authenticated'] });
-    writeFileSync(this.kubeconfig, JSON.stringify(server.kubeconfig(token)));
-    this.#client = new KubeClient({
-      connection: await loadConnection({ path: this.kubeconfig }),
+    this.#client = await this.as('admin', ['system:masters', 'system:authenticated']);
+    return this;
+  }
+
+  /** Returns a client with the rights of a user: of a service account by its user name, or with these groups. */
+  async as(username: string, groups = groupsOf(username)): Promise<KubeClient> {
+    const client = new KubeClient({
+      connection: await loadConnection({ path: this.kubeconfigOf(username, groups) }),
       clock: systemClock,
       random: systemRandom,
       log: silentLogger,
       userAgent: 'test',
       deadlineMs: PATIENCE_MS,
     });
-    return this;
+    this.#clients.push(client);
+    return client;
+  }
+
+  /** Writes a kubeconfig with a new token of the user; returns its path. */
+  kubeconfigOf(username: string, groups = groupsOf(username)): string {
+    const path = join(this.home, `${username.replaceAll(':', '_')}.json`);
+    writeFileSync(path, JSON.stringify(this.server.kubeconfig(this.server.mintToken({ username, groups }))));
+    return path;
   }
 
   /** Folder of everything that the installation and its tests write; removed by `stop`. */
@@ -123,10 +146,7 @@ export class Installation {
   /** Starts a controller and returns at once; the first leads within a second. */
   startController(env: Record<string, string> = {}): ControllerProcess {
     const number = ++this.#started;
-    const kubeconfig = join(this.home, 'controller.json');
-    const groups = ['system:serviceaccounts', 'system:serviceaccounts:berth-system', 'system:authenticated'];
-    const token = this.server.mintToken({ username: 'system:serviceaccount:berth-system:berth-controller', groups });
-    writeFileSync(kubeconfig, JSON.stringify(this.server.kubeconfig(token)));
+    const kubeconfig = this.kubeconfigOf(CONTROLLER);
     const child = spawn(NODE[0] as string, [...NODE.slice(1), join(ROOT, 'controller', 'main.ts')], {
       env: {
         PATH: process.env.PATH,
@@ -167,7 +187,7 @@ export class Installation {
     // A failed test may have left the node cut off: its kubelet would wait for ever.
     this.#partition.down = false;
     await Promise.all(this.#controllers.map((controller) => controller.kill('SIGKILL')));
-    await this.#client?.close();
+    await Promise.all(this.#clients.map((client) => client.close()));
     await this.#kubelet?.stop(2_000);
     await this.#server?.close();
     // Processes that were just killed may still write.

@@ -73,8 +73,8 @@ capabilities:
   verbs: [get, list, watch]
 - apiGroups: [berth.dev]
   resources: [turns]
-  # Deletes turns that exceed a session's history.
-  verbs: [get, list, watch, create, patch, delete]
+  # Deletes turns that exceed a session's history. The turn of a session's input has the session's requester.
+  verbs: [get, list, watch, create, patch, delete, setrequester]
 - apiGroups: [berth.dev]
   resources: [approvals]
   verbs: [get, list, watch, patch]
@@ -123,6 +123,10 @@ capabilities:
 - apiGroups: [berth.dev]
   resources: [approvals]
   verbs: [get, list, create]
+# What it creates names the caller as requester; templates/admission.yaml asks for this verb.
+- apiGroups: [berth.dev]
+  resources: [sessions, turns, approvals]
+  verbs: [setrequester]
 - apiGroups: [berth.dev]
   resources: [blobs]
   verbs: [get]

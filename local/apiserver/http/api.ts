@@ -2,6 +2,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Duplex } from 'node:stream';
 import { ApiError } from '../../../core/kube/errors.ts';
 import type { Logger } from '../../../core/runtime.ts';
+import type { AdmissionPolicies } from '../admission/policies.ts';
 import type { Authenticator } from '../auth/authenticate.ts';
 import { type Attributes, denial, type Rbac } from '../auth/rbac.ts';
 import type { Review } from '../auth/reviews.ts';
@@ -13,7 +14,7 @@ import type { RequestFacts, UserInfo } from '../types.ts';
 import { mediaType, parseObject, readBody } from './body.ts';
 import type { Documents } from './documents.ts';
 import { handleDocument } from './documents.ts';
-import { openStream, type PodRequests, sendLog, streamablePod } from './pods.ts';
+import { connectRequest, openStream, type PodRequests, sendLog, streamablePod } from './pods.ts';
 import { factsOf, nameSelected, parseResourcePath, type ResourceRequest, verbOf } from './request.ts';
 import { handleResource } from './resource.ts';
 import { sendError, sendJson } from './respond.ts';
@@ -24,6 +25,7 @@ export interface ApiParts {
   registry: Registry;
   authenticator: Authenticator;
   rbac: Rbac;
+  admission: AdmissionPolicies;
   reviews: Review[];
   documents: Documents;
   pods: PodRequests;
@@ -75,6 +77,7 @@ export class Api {
     const kind = request?.subresource;
     if (request?.plural !== 'pods' || (kind !== 'attach' && kind !== 'exec')) throw unknownPath();
     await this.#parts.faults.before(admitted.facts);
+    this.#parts.admission.validate(connectRequest(kind, admitted.user, request, url.searchParams));
     openStream(this.#parts.pods, kind, request, url.searchParams, { req, socket, head });
   }
 
@@ -106,7 +109,7 @@ export class Api {
   }
 
   async #answer(req: IncomingMessage, res: ServerResponse, admitted: Admitted): Promise<void> {
-    const { registry, hub, documents, pods, tokens, reviews } = this.#parts;
+    const { registry, hub, documents, pods, tokens, reviews, admission } = this.#parts;
     const { request, url, user, verb } = admitted;
     if (!request) return handleDocument(documents, req, res, url);
     const { type, subresource } = request;
@@ -114,7 +117,7 @@ export class Api {
     if (review && request.version === 'v1') return answerReview(review, req, res, request, user);
     if (!type || request.rest.length > 0 || (type.namespaced && !request.namespace && request.name))
       throw unknownPath();
-    const call = { req, res, query: url.searchParams, user, verb, request, type };
+    const call = { req, res, query: url.searchParams, user, verb, request, type, admission };
     if (
       subresource === undefined ||
       (subresource === 'status' && type.status) ||
@@ -129,6 +132,7 @@ export class Api {
     if (type.storage === 'serviceaccounts' && subresource === 'token' && verb === 'create')
       return createToken(tokens, call);
     if (type.storage === 'pods' && (subresource === 'attach' || subresource === 'exec')) {
+      admission.validate(connectRequest(subresource, user, request, url.searchParams));
       streamablePod(pods, request, url.searchParams);
       throw failure(400, 'BadRequest', 'unable to upgrade: only WebSocket connections are supported');
     }

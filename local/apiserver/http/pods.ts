@@ -1,9 +1,10 @@
 import type { IncomingMessage } from 'node:http';
 import type { Duplex } from 'node:stream';
+import type { AdmissionRequest } from '../admission/request.ts';
 import { badRequest, failure } from '../errors.ts';
 import type { Registry } from '../registry/registry.ts';
-import type { PodHandlers, PodObject } from '../types.ts';
-import type { ResourceRequest } from './request.ts';
+import type { PodHandlers, PodObject, UserInfo } from '../types.ts';
+import { isTrue, type ResourceRequest } from './request.ts';
 import type { Call } from './resource.ts';
 
 export interface PodRequests {
@@ -45,6 +46,35 @@ export async function sendLog(pods: PodRequests, { request, query, res }: Call):
   const gone = new AbortController();
   res.once('close', () => gone.abort());
   await handlersOf(pods).log(pod, query, res, gone.signal);
+}
+
+/** Returns an attach or exec as admission policies see it, whether the pod exists or not. */
+export function connectRequest(
+  kind: 'attach' | 'exec',
+  user: UserInfo,
+  { namespace, name }: ResourceRequest,
+  query: URLSearchParams,
+): AdmissionRequest {
+  const options = kind === 'attach' ? 'PodAttachOptions' : 'PodExecOptions';
+  const flags = ['stdin', 'stdout', 'stderr', 'tty'].filter((flag) => isTrue(query.get(flag)));
+  const container = query.get('container');
+  return {
+    user,
+    operation: 'CONNECT',
+    kind: { group: '', version: 'v1', kind: options },
+    resource: { group: '', version: 'v1', resource: 'pods' },
+    subresource: kind,
+    namespace,
+    name,
+    object: {
+      apiVersion: 'v1',
+      kind: options,
+      ...Object.fromEntries(flags.map((flag) => [flag, true])),
+      ...(container ? { container } : {}),
+      ...(kind === 'exec' ? { command: query.getAll('command') } : {}),
+    },
+    dryRun: false,
+  };
 }
 
 /** Passes the connection to the pod handlers. */

@@ -1,4 +1,6 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { AdmissionPolicies } from '../admission/policies.ts';
+import type { AdmissionRequest } from '../admission/request.ts';
 import { applyConfiguration, checkConfiguration, firstManagers } from '../apply/apply.ts';
 import { badRequest, methodNotAllowed } from '../errors.ts';
 import { invalidObject, notSupported } from '../fields.ts';
@@ -26,6 +28,7 @@ export interface Call {
   verb: string;
   request: ResourceRequest;
   type: ResourceType;
+  admission: AdmissionPolicies;
 }
 
 /** Handles the verbs on objects and on their status and scale. */
@@ -116,8 +119,28 @@ function watch(call: Call, hub: WatchHub): void {
 const invalidOptions = (field: string, value: unknown, supported: string[], kind = 'CreateOptions') =>
   invalidObject({ group: 'meta.k8s.io', kind }, '', [notSupported(field, value, supported)]);
 
+/** Returns the facts of a write that admission policies judge it by, besides its objects. */
+function admissionRequest(
+  { user, type, request }: Call,
+  operation: AdmissionRequest['operation'],
+  dryRun: boolean,
+): AdmissionRequest {
+  const { group, version, plural, kind } = type;
+  return {
+    user,
+    operation,
+    kind: { group, version, kind },
+    resource: { group, version, resource: plural },
+    subresource: request.subresource,
+    namespace: request.namespace,
+    name: request.name,
+    dryRun,
+  };
+}
+
 /** Returns the write options of the query. Throws 422 for invalid values. */
-function writeRequest({ query, user, req, res }: Call): WriteRequest {
+function writeRequest(call: Call): WriteRequest {
+  const { query, user, req, res, admission } = call;
   const fieldValidation = query.get('fieldValidation') || 'Warn';
   const dryRun = query.getAll('dryRun');
   if (!['Strict', 'Warn', 'Ignore'].includes(fieldValidation)) {
@@ -126,12 +149,17 @@ function writeRequest({ query, user, req, res }: Call): WriteRequest {
   if (dryRun.some((value) => value !== 'All' && value !== '')) {
     throw invalidOptions('dryRun', dryRun, ['All']);
   }
+  const isDryRun = dryRun.includes('All');
   return {
     user,
     fieldValidation: fieldValidation as FieldValidation,
-    dryRun: dryRun.includes('All'),
+    dryRun: isDryRun,
     fieldManager: query.get('fieldManager') || (req.headers['user-agent'] ?? 'unknown').split('/')[0] || 'unknown',
     warn: (text) => addWarning(res, text),
+    admit(object, oldObject) {
+      const asked = admissionRequest(call, oldObject ? 'UPDATE' : 'CREATE', isDryRun);
+      admission.validate({ ...asked, name: object.metadata.name, object, oldObject });
+    },
   };
 }
 
@@ -188,7 +216,7 @@ function apply(call: Call, registry: Registry, body: unknown, subresource: 'stat
 }
 
 async function deleteRequest(call: Call): Promise<DeleteRequest> {
-  const { req, query } = call;
+  const { req, query, admission } = call;
   const bytes = await readBody(req);
   const body = bytes.length > 0 ? await parseObject(bytes, mediaType(req)) : {};
   if (!isObject(body)) throw badRequest('the body must be DeleteOptions');
@@ -201,11 +229,13 @@ async function deleteRequest(call: Call): Promise<DeleteRequest> {
     const policies = ['Foreground', 'Background', 'Orphan', 'nil'];
     throw invalidOptions('propagationPolicy', policy, policies, 'DeleteOptions');
   }
+  const isDryRun = query.get('dryRun') === 'All' || (Array.isArray(dryRun) && dryRun.includes('All'));
   return {
     preconditions: preconditions as DeleteRequest['preconditions'],
     gracePeriodSeconds: seconds as number | undefined,
     propagationPolicy: policy as DeleteRequest['propagationPolicy'],
-    dryRun: query.get('dryRun') === 'All' || (Array.isArray(dryRun) && dryRun.includes('All')),
+    dryRun: isDryRun,
+    admit: (oldObject) => admission.validate({ ...admissionRequest(call, 'DELETE', isDryRun), oldObject }),
   };
 }
 
@@ -274,7 +304,8 @@ async function handleScale(call: Call, registry: Registry): Promise<void> {
       withReplicas(changed, type, replicas as number);
       return changed;
     },
-    writeRequest(call),
+    // Admission policies would see a Scale, which they are not given.
+    { ...writeRequest(call), admit: () => {} },
   );
   sendJson(res, 200, scaleOf(object, type));
 }

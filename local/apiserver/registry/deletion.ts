@@ -8,6 +8,8 @@ export interface DeleteRequest {
   gracePeriodSeconds?: number | undefined;
   propagationPolicy?: 'Background' | 'Foreground' | 'Orphan' | undefined;
   dryRun: boolean;
+  /** Refuses the deletion of an object by an admission policy; absent: none applies. */
+  admit?(object: ApiObject): void;
 }
 
 export const foregroundFinalizer = 'foregroundDeletion';
@@ -32,6 +34,7 @@ export function deleteObject(
 ): Deletion {
   const current = registry.get(type, namespace, name);
   checkPreconditions(type, current, request);
+  request.admit?.(current);
   const marked = clone(current);
   const { metadata } = marked;
   const now = registry.clock.now();

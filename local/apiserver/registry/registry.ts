@@ -19,6 +19,8 @@ export interface WriteRequest {
   fieldManager: string;
   /** Called with a warning: unusual but not an error. */
   warn(text: string): void;
+  /** Refuses a valid object by an admission policy; absent: none applies. `old` is the stored object of an update. */
+  admit?(object: ApiObject, old: ApiObject | undefined): void;
 }
 
 /** Limit of an object, the same as etcd's; bytes of JSON. */
@@ -73,6 +75,7 @@ export class Registry {
     type.admit?.(object, (storage, name) => this.store.get(storage, namespace, name));
     trackCreate(object, type, request.fieldManager, now);
     this.#validate(type, object, undefined, undefined);
+    request.admit?.(object, undefined);
     if (this.store.get(type.storage, object.metadata.namespace, object.metadata.name)) {
       throw alreadyExists(type, object.metadata.name);
     }
@@ -112,6 +115,7 @@ export class Registry {
       }
     }
     this.#validate(type, updated, current, options.subresource);
+    request.admit?.(updated, current);
     if (equal(updated, current)) return current;
     if (!options.applied) {
       const manager = { name: request.fieldManager, operation: 'Update', subresource: options.subresource } as const;

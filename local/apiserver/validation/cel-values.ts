@@ -1,5 +1,5 @@
 import { evaluate } from '@marcbachmann/cel-js';
-import { isRawNumber } from '../../../core/json.ts';
+import { isInt64, isRawNumber } from '../../../core/json.ts';
 import { isObject, type Json } from '../object.ts';
 import { parseDuration } from './formats.ts';
 import { fieldSchema, type Schema } from './schema.ts';
@@ -42,6 +42,15 @@ export function celValue(value: unknown, schema: Schema): unknown {
     result[isField ? celName(key) : key] = celValue(value[key], child);
   }
   return result;
+}
+
+/** Converts a JSON value without a schema, as admission policies see it: whole numbers are integers, nulls stay. */
+export function celUntyped(value: unknown): unknown {
+  if (isRawNumber(value)) return isInt64(value.rawJSON) ? BigInt(value.rawJSON) : Number(value.rawJSON);
+  if (typeof value === 'number') return Number.isInteger(value) ? BigInt(value) : value;
+  if (Array.isArray(value)) return value.map(celUntyped);
+  if (!isObject(value)) return value;
+  return Object.fromEntries(Object.entries(value).map(([key, child]) => [key, celUntyped(child)]));
 }
 
 /** Converts the whole object; of metadata, rules see name and generateName only. */

@@ -1,11 +1,8 @@
 import assert from 'node:assert/strict';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, test } from 'vitest';
-import { KubeClient } from '../../../core/kube/client.ts';
-import { loadConnection } from '../../../core/kube/config.ts';
 import { isForbidden, isInvalid } from '../../../core/kube/errors.ts';
 import { type Approval, approvals, turns } from '../../../core/resources/kinds.ts';
-import { silentLogger, systemClock, systemRandom } from '../../../core/system.ts';
 import { eventually } from '../../support/eventually.ts';
 import { ApiCluster } from '../api/support.ts';
 import { Caller } from '../cli/support.ts';
@@ -35,18 +32,7 @@ describe('people who decide', () => {
   });
   const path = (turn: string, session: string) => `/v1/namespaces/default/sessions/${session}/turns/${turn}/approvals`;
   /** A client of the Kubernetes API with the rights of a user. */
-  async function kube(user: { name: string }) {
-    const groups = ['system:serviceaccounts', 'system:serviceaccounts:default', 'system:authenticated'];
-    const token = api.cluster.server.mintToken({ username: user.name, groups });
-    const connection = await loadConnection({ path: api.cluster.kubeconfig });
-    return new KubeClient({
-      connection: { ...connection, headers: () => ({ authorization: `Bearer ${token}` }) },
-      clock: systemClock,
-      random: systemRandom,
-      log: silentLogger,
-      userAgent: 'test',
-    });
-  }
+  const kube = (user: { name: string }) => api.cluster.as(user.name);
 
   test('over HTTP: the caller is on record, and the first decision stands', async () => {
     await api.cluster.create('http', { agent: ASKS });
@@ -102,7 +88,6 @@ describe('people who decide', () => {
     await assert.rejects(approving.create(turns, turn), isForbidden);
     await approving.create(approvals, object);
     assert.equal((await api.cluster.ended('rights-1')).status?.phase, 'Succeeded');
-    await Promise.all([running.close(), approving.close()]);
   });
 
   test('an Approval cannot be changed', async () => {
@@ -137,7 +122,7 @@ describe('people who decide', () => {
     ]);
     const late = await caller.berth(['approve', 'cli']);
     assert.deepEqual([late.code, /no turn of session cli asks anything/.test(late.stderr)], [2, true]);
-    assert.match(await caller.ok('get', 'turn', 'cli-1'), /decided +Deny: no \(Approval approval-/);
+    assert.match(await caller.ok('get', 'turn', 'cli-1'), /decided +Deny: no \(by admin, Approval approval-/);
   });
 
   test('a wait for a turn says that it asks, and how to decide', async () => {

@@ -64,7 +64,8 @@ describe('waiting for a turn', () => {
     const { ended } = run('owned', '--timeout', '5s', '--input', '{"a": 1}');
     const turn = await given('owned');
     const session = await server.store.get(sessions, { namespace: NAMESPACE, name: 'owned' });
-    assert.deepEqual(turn.spec, { session: 'owned', cancel: false, input: { a: 1 }, timeout: '5s' });
+    const spec = { session: 'owned', cancel: false, input: { a: 1 }, timeout: '5s', requester: 'admin' };
+    assert.deepEqual(turn.spec, spec);
     assert.equal(turn.metadata.ownerReferences?.[0]?.uid, session.metadata.uid);
     await end('owned');
     assert.deepEqual(await ended.then(({ code, stdout }) => [code, stdout]), [0, 'owned\n']);

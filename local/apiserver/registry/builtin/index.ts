@@ -1,5 +1,6 @@
 import { definitions } from '../crd/definition.ts';
 import type { ResourceType } from '../types.ts';
+import { admissionResources } from './admission.ts';
 import { coreResources } from './core.ts';
 import { events } from './events.ts';
 import { networkPolicies } from './networking.ts';
@@ -10,6 +11,7 @@ import { rbacResources } from './rbac.ts';
 export const builtinResources: ResourceType[] = [
   ...coreResources,
   ...rbacResources,
+  ...admissionResources,
   networkPolicies,
   events,
   pods,

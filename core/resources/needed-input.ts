@@ -2,7 +2,7 @@ import type { Agent } from './agent.ts';
 
 /**
  * Returns the clause that says which input every turn of the agent needs; undefined if a turn may have none. null counts
- * as none: Kubernetes drops it from the spec of a Session.
+ * as none: it is the input of a turn that was given none.
  */
 export function neededInput({ driver = 'Command', input = 'Stdin' }: Pick<Agent, 'driver' | 'input'>) {
   if (driver === 'Shell') return 'the driver Shell needs an object with a "command"';

@@ -278,7 +278,7 @@ describe('runner None', () => {
       test(`a result before it is missing with words for it, where ${what} was printed afterwards`, async (t) => {
         const status = await rotated(t, `echo '${result({})}'; ${noise}; ${last}`);
         assert.equal(status.error?.code, 'MissingEnvelope', JSON.stringify(status));
-        assert.match(status.error.message, /nothing of the program’s first \d+ s is in the log: .* rotated away/);
+        assert.match(status.error.message, /nothing of the program’s first \d+ s is there: .* rotated away/);
       });
     }
   });

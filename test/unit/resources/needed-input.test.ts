@@ -18,7 +18,13 @@ describe('an input is needed by', () => {
     ],
     ['no program that gets a request', {}, {}, undefined],
     ['no program that gets a request in a file', { input: 'File' }, { input: 'Text' }, undefined],
-    ['no server', { driver: 'Server' }, { input: 'Text' }, undefined],
+    ['no server', {}, { driver: 'Server', input: 'Text' }, undefined],
+    [
+      'no server of a session, whatever its class’s own driver needs',
+      { driver: 'Server' },
+      { input: 'Text' },
+      undefined,
+    ],
   ];
   for (const [what, own, defaults, needed] of cases) {
     test(what, () => {
@@ -29,7 +35,7 @@ describe('an input is needed by', () => {
   }
 });
 
-test('null is no input, as Kubernetes drops it from a Session; every other value is one', () => {
+test('null is no input, every other value is one', () => {
   assert.deepEqual([undefined, null, '', 0, false, {}, []].map(isNoInput), [
     true,
     true,

@@ -153,7 +153,11 @@ export class LeaderElector {
     this.#lose('released');
     await this.#running;
     if (left === 0 || !free) return;
-    await this.#exclusive(() => this.#lease.write({ ...this.#lease.spec, holderIdentity: '' }, left)).catch((error) =>
+    await this.#exclusive(async () => {
+      // A renewal that was under way may have found that another process has taken the lease.
+      if (this.#lease.spec?.holderIdentity !== this.identity) return;
+      await this.#lease.write({ ...this.#lease.spec, holderIdentity: '' }, left);
+    }).catch((error) =>
       this.#options.log.info({ err: (error as Error).message }, 'lease could not be given free, it will expire'),
     );
   }

@@ -113,6 +113,19 @@ import { sessionPod } from '../pod/pod.ts';`,
     ],
   },
   {
+    name: 'a leader that is told to stop releases the lease that another has taken',
+    edits: [
+      {
+        file: 'core/kube/lease.ts',
+        find: 'if (this.#lease.spec?.holderIdentity !== this.identity) return;',
+        replace: '',
+      },
+    ],
+    caughtBy: ['one leader'],
+    within: 200,
+    from: 13_560,
+  },
+  {
     name: 'status from a stale cache',
     caughtBy: [
       'forward',

@@ -243,6 +243,32 @@ describe('leader election', () => {
     assert.equal(a.started.length, 1);
   });
 
+  test('a leader that is told to stop while it finds its lease taken leaves it to the process that has it', async () => {
+    const clock = new VirtualClock();
+    const store = new LeaseStore(clock);
+    let before = 0;
+    const a = elector(
+      store.reached(() => ({ before, after: 0 })),
+      clock,
+      'a',
+    );
+    const b = elector(store.reached(), clock, 'b');
+    a.it.start();
+    await clock.advance(0);
+    b.it.start();
+    await clock.advance(1_000);
+    before = 500;
+    await clock.advance(1_300);
+    // A renewal of a is under way.
+    store.delete();
+    await clock.advance(0);
+    const released = a.it.release();
+    await clock.advance(5_000);
+    await released;
+    assert.match(store.lease?.spec?.holderIdentity ?? '', /^b_/);
+    assert.deepEqual([b.it.leading, b.started.length, b.stopped], [true, 1, []]);
+  });
+
   test('a lease that is let go of without being given free expires, and is taken over', async () => {
     const { clock, store, a, b } = two();
     a.it.start();

@@ -10,13 +10,13 @@ import type { Heuristics } from '../text/hidden.ts';
  * Protocol version, raised when an older peer could misread a message. Controller and runner support a difference of
  * one.
  */
-export const PROTOCOL_VERSION = 4;
+export const PROTOCOL_VERSION = 3;
 /** First protocol version whose runners take the agent's files. */
 export const FILES_PROTOCOL = 2;
 /** First protocol version with Python environments and builds. */
 export const ENVIRONMENT_PROTOCOL = 3;
 /** First protocol version whose controllers read the text of a `log` from its binary part. */
-export const PACKED_LOG_PROTOCOL = 4;
+export const PACKED_LOG_PROTOCOL = 3;
 
 /** Limit of a plain message. The sender refuses a larger one and the receiver drops it. */
 export const MAX_MESSAGE_BYTES = 65 * 1024 * 1024;
@@ -161,7 +161,7 @@ interface ApprovalRequest extends Question {
   logSeq?: number;
 }
 
-/** Event that an agent reports while it works. Runners before protocol 4 send it; later ones only print it. */
+/** Event that an agent reports while it works. Runners before protocol 3 send it; later ones only print it. */
 interface AgentEvent {
   turn: string;
   attempt: number;

@@ -292,7 +292,7 @@ describe('runner None', () => {
 
   test('a turn past its timeout is stopped, and a killed pod gives PodLost', async (t) => {
     const namespace = await makeNamespace(t);
-    const name = await makeClass(t, namespace, { ...plain('sleep 600'), resources: limits });
+    const name = await makeClass(t, namespace, { ...plain('sleep 600'), resources: limits, overrides: ['timeouts'] });
     await apply(session(namespace, 'any', { class: name, agent: undefined }));
     await apply(turn(namespace, 'any-1', 'any', null, { timeout: '2s' }));
     const late = (await ended(namespace, 'any-1')).status;

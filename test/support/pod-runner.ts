@@ -36,7 +36,6 @@ export class PodRunner {
   #attached: { options: AttachOptions; end: (end: StreamEnd) => void } | undefined;
   #finish: ((completion: Completion) => void) | undefined;
   readonly #clock: Clock;
-  #event: (event: unknown) => void = () => {};
 
   constructor(clock: Clock, random: Random, podUID = 'pod-1') {
     this.#clock = clock;
@@ -44,7 +43,6 @@ export class PodRunner {
       run: ({ turn }, hooks) => {
         this.given.push(turn.turn);
         hooks.started(1);
-        this.#event = hooks.event;
         return new Promise((resolve) => {
           this.#finish = resolve;
           hooks.signal.addEventListener('abort', () =>
@@ -87,11 +85,6 @@ export class PodRunner {
   /** Ends the agent of the running turn with this output. */
   finish(output: unknown): void {
     this.#finish?.({ outcome: 'Succeeded', output, leftRunning: [] });
-  }
-
-  /** Sends an event of the agent. */
-  talk(): void {
-    this.#event({ works: true });
   }
 
   /** Breaks the connection of the present attach. */

@@ -26,7 +26,7 @@ describe('a turn is judged by the rules it began with: its class is edited and i
       const released = join(cluster.home, what);
       const waits = { command: ['/bin/sh', '-c', `while [ ! -e ${released} ]; do sleep 0.1; done; exit 3`] };
       const none = { runner: 'None', image: 'berth.local/machine' } as const;
-      await begin(`works-${what}`, { ...none, agent: waits }, null, { timeout: '1h' });
+      await begin(`works-${what}`, { ...none, agent: waits, overrides: ['timeouts'] }, null, { timeout: '1h' });
       await begin(`late-${what}`, { ...none, agent: waits, timeouts: { turn: GRANTED } }, null);
       await begin(`asks-${what}`, { agent: ASKS }, { questions: ['May I?'] });
       await begin(`alone-${what}`, { agent: ASKS, timeouts: { approval: GRANTED } }, { questions: ['May I?'] });

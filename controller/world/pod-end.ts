@@ -1,6 +1,6 @@
 import type { ContainerState, Pod } from '../../core/kube/builtin.ts';
 import type { Reason } from '../../core/resources/reasons.ts';
-import { ownContainer } from './pod-status.ts';
+import { isOver, ownContainer } from './pod-status.ts';
 
 /** Reasons for the end of a pod: read here alone from what Kubernetes reports. */
 
@@ -30,14 +30,13 @@ export function podEnd(pod: Pod | undefined, { memoryLimit, deletedBecause }: En
   );
 }
 
-/** Reports whether Kubernetes shows a reason for the pod's end yet. */
+/**
+ * Reports whether Kubernetes shows a reason for the pod's end yet. A kubelet that evicts a pod for its own storage shows
+ * the ended container first, and the reason with the phase (pkg/kubelet/status: mergePodStatus).
+ */
 export function saysItsEnd(pod: Pod): boolean {
   return Boolean(
-    disruption(pod) ||
-      ofPod(pod) ||
-      terminated(pod) ||
-      pod.metadata.deletionTimestamp ||
-      pod.status?.phase === 'Unknown',
+    disruption(pod) || ofPod(pod) || isOver(pod) || pod.metadata.deletionTimestamp || pod.status?.phase === 'Unknown',
   );
 }
 

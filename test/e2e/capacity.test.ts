@@ -51,10 +51,13 @@ describe('slots and idleness', () => {
 
   test('a ResourceQuota of the chart limits the sessions and the turns of a namespace', async (t) => {
     const namespace = await makeNamespace(t);
-    const values = `quotas=${JSON.stringify([{ namespace, sessions: 2, turns: 1 }])}`;
-    const chart = join(checkout, 'charts/berth');
-    const args = ['template', release, chart, '--show-only', 'templates/quotas.yaml', '--set-json', values];
-    await kubectl(['apply', '-f', '-'], { input: await helm(args) });
+    const limit = async (turns: number) => {
+      const values = `quotas=${JSON.stringify([{ namespace, sessions: 2, turns }])}`;
+      const chart = join(checkout, 'charts/berth');
+      const args = ['template', release, chart, '--show-only', 'templates/quotas.yaml', '--set-json', values];
+      await kubectl(['apply', '-f', '-'], { input: await helm(args) });
+    };
+    await limit(1);
     await until(namespace, 'resourcequota', release, (quota) => quota.status?.used?.['count/turns.berth.dev'] === '0');
     const input = { turns: 'One', input: 'hello' };
     await apply(session(namespace, 'first', input));
@@ -67,7 +70,7 @@ describe('slots and idleness', () => {
       apply(session(namespace, 'third')),
       /exceeded quota: berth, requested: count\/sessions\.berth\.dev=1/,
     );
-    await remove('turn', 'first', '-n', namespace);
+    await limit(2);
     assert.equal((await ended(namespace, 'second')).status.phase, 'Succeeded');
   });
 

@@ -170,6 +170,13 @@ describe('the cause of a pod’s end is taken from what Kubernetes reports', () 
     assert.equal(saysItsEnd(aPod()), false);
     assert.equal(podEnd(undefined).reason, 'PodLost');
   });
+  test('an ended container says nothing before its pod’s phase does: an eviction for storage is shown with the phase', () => {
+    const containerStatuses = ended(0, 'Completed');
+    assert.equal(saysItsEnd(aPod({ status: { phase: 'Running', containerStatuses } })), false);
+    const message = 'Pod ephemeral local storage usage exceeds the total limit of containers 96Mi. ';
+    const shown = aPod({ status: { phase: 'Failed', reason: 'Evicted', message, containerStatuses } });
+    assert.deepEqual([saysItsEnd(shown), podEnd(shown).reason], [true, 'DiskFull']);
+  });
   test('an eviction counts before the way in which the container ended', () => {
     const conditions = [disrupted('EvictionByEvictionAPI', 'Eviction API: evicting')];
     const status = { phase: 'Failed' as const, conditions, containerStatuses: ended(137, 'OOMKilled') };

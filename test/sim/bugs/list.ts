@@ -414,10 +414,10 @@ import { sessionPod } from '../pod/pod.ts';`,
     edits: [
       {
         file: 'controller/decide/policies/turns.ts',
-        find: '    if (hasBegun(turn)) continue;\n    const ending',
+        find: '    if (hasBegun(turn)) continue;\n    const full',
         replace: `    if (/^t\\d*7$/.test(turn.metadata.name) && turn.unreadable === undefined) throw new TypeError('planted');
     if (hasBegun(turn)) continue;
-    const ending`,
+    const full`,
       },
       {
         file: 'controller/reconcile.ts',

@@ -155,15 +155,19 @@ async function createFirstTurn({ effects, world: { session }, memory, signal }: 
   try {
     caches.sawTurn(await writingSession(effects, session, () => api.create(turns, turn, { signal })));
   } catch (error) {
-    if (isOverQuota(error)) {
+    const isOver = isOverQuota(error);
+    if (!isOver && !isAlreadyExists(error)) throw error;
+    const ref = { namespace, name: turn.metadata.name };
+    const present = await api.get(turns, ref, { signal }).catch((absent) => {
+      if (!isOver || !isNotFound(absent)) throw absent;
+    });
+    // A quota also refuses the repetition of a creation that it let pass.
+    if (present && sessionOwner(present.metadata)?.uid === session.metadata.uid) return;
+    if (!present) {
       const problem = { reason: 'TurnQuotaExceeded', message: (error as Error).message } as const;
       learn(memory, { fact: 'FirstTurnTried', problem });
       return;
     }
-    if (!isAlreadyExists(error)) throw error;
-    const ref = { namespace, name: turn.metadata.name };
-    const present = await api.get(turns, ref, { signal });
-    if (sessionOwner(present.metadata)?.uid === session.metadata.uid) return;
     // The garbage collector deletes the turn of a deleted session; any other is for a person to delete.
     const message = `Turn "${ref.name}", which spec.input would become, exists and is not this session's; delete it.`;
     learn(memory, { fact: 'FirstTurnTried', problem: { reason: 'TurnExists', message } });

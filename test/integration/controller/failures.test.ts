@@ -125,11 +125,12 @@ describe('failures that Kubernetes reports', () => {
   });
 
   test('a quota without room for the first turn is told, and the session starts once there is room', async () => {
-    let isFull = true;
+    // As with a real quota, a creation that is repeated is refused although its turn exists.
+    let room = 0;
     const message =
       'turns.berth.dev "x" is forbidden: exceeded quota: team, requested: count/turns.berth.dev=1, used: count/turns.berth.dev=9, limited: count/turns.berth.dev=9';
     cluster.server.faults.failNext(
-      ({ verb, resource }) => isFull && verb === 'create' && resource === 'turns',
+      ({ verb, resource }) => verb === 'create' && resource === 'turns' && room-- <= 0,
       { code: 403, reason: 'Forbidden', message },
       1000,
     );
@@ -139,7 +140,7 @@ describe('failures that Kubernetes reports', () => {
     );
     assert.equal(status?.podName, undefined);
     await cluster.event('no-room', 'TurnQuotaExceeded');
-    isFull = false;
+    room = 1;
     await cluster.until('no-room', 'finished', (one) => one.status?.phase === 'Finished');
   });
 

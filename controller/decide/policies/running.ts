@@ -55,6 +55,9 @@ function collectStopped(draft: Draft, turn: CachedTurn, delivery: Delivery): 'St
   const message = lossMessage(draft, cause);
   if (mayTryAgain(turn, cause)) {
     draft.actions.push({ do: 'WriteTurn', turn, status: lostAttempt(turn, { reason, message }, now) });
+  } else if (reason === 'DiskFull') {
+    // What the turn left may be what filled the disk: a pod that restored it would be evicted again.
+    draft.actions.push({ do: 'WriteTurn', turn, status: ended(turn, { phase: 'Failed', reason, message }, now) });
   } else {
     draft.actions.push({ do: 'Commit', turn, delivery, lost: { reason, message } });
   }

@@ -172,6 +172,13 @@ describe('a runner that was told to stop while a turn ran', () => {
     assert.ok(commit?.do === 'Commit');
     assert.equal(commit.lost?.reason, 'Evicted');
   });
+  test('for the disk that it filled has nothing of what it left committed: a pod that restored it would be evicted again', () => {
+    const message = 'Usage of EmptyDir volume "berth" exceeds the limit "96Mi". ';
+    const status = { phase: 'Failed' as const, reason: 'Evicted', message };
+    const { actions } = decide(aWorld({ ...bound, pod: aPod({ status }), link, turns }));
+    assert.ok(!actions.some((action) => action.do === 'Commit'));
+    assert.equal(written(actions)[0]?.error?.code, 'DiskFull');
+  });
   test('by a drain has its turn begun again where that is allowed, and nothing of it committed', () => {
     const actions = decide(
       aWorld({

@@ -8,6 +8,7 @@ import {
   sessions,
   turns,
 } from '../core/resources/kinds.ts';
+import { isNoInput } from '../core/resources/needed-input.ts';
 import type { Refusal } from '../core/resources/refusal.ts';
 import type { SessionSpec } from '../core/resources/session.ts';
 import type { SessionClassSpec } from '../core/resources/sessionclass.ts';
@@ -17,6 +18,7 @@ import type { Cluster } from './cluster.ts';
 import { environmentFor, type RequirementFlags, readRequirements } from './environments.ts';
 import { refused } from './errors.ts';
 import { createFiles, filesSource } from './files.ts';
+import { refuseMissingInput } from './input.ts';
 
 export interface SessionFlags extends AgentFlags, RequirementFlags {
   class: string;
@@ -25,8 +27,8 @@ export interface SessionFlags extends AgentFlags, RequirementFlags {
 }
 
 /**
- * Builds the spec of a new session from the flags; every error that can be known now is reported here. `allowed`: the
- * class, if the caller may read it.
+ * Builds the spec of a new session from the flags; every error that can be known now is reported here. `first`: the turn
+ * that the session is made for.
  */
 export async function sessionSpec(
   name: string,
@@ -35,7 +37,8 @@ export async function sessionSpec(
   own: Pick<SessionSpec, 'turns' | 'timeouts'>,
   cluster: Cluster,
   cli: Cli,
-): Promise<{ spec: SessionSpec; allowed: SessionClassSpec | undefined }> {
+  first?: AskedTurn,
+): Promise<SessionSpec> {
   const { embedded } = cluster;
   const files = flags.with && filesSource(name);
   const hasEnvironment = flags.environment !== undefined || flags.requirements !== undefined;
@@ -65,13 +68,14 @@ export async function sessionSpec(
     spec.environment = { name: flags.environment };
   } else if (requirements) spec.environment = { name: 'of-requirements' };
   refuseUnlessAllowed(spec, allowed);
+  if (first && allowed) refuseTurn(first, spec, allowed);
   if (requirements) {
     const { class: sessionClass, image } = spec;
     const { python } = flags;
     const wanted = { class: sessionClass, requirements, ...(image ? { image } : {}), ...(python ? { python } : {}) };
     spec.environment = { name: await environmentFor(wanted, cluster, cli) };
   }
-  return { spec, allowed };
+  return spec;
 }
 
 /** Refuses a spec that its class does not allow, by the flag or the field. */
@@ -83,19 +87,31 @@ function refuseUnlessAllowed(spec: SessionSpec, allowed: SessionClassSpec | unde
   refuse(allowed && sessionRefusal(spec, allowed), spec.class);
 }
 
+/** Fields of a turn that its class and the session's agent have a say in. */
+type AskedTurn = Pick<GivenTurn, 'timeout' | 'input'>;
+
 /**
- * Refuses a turn that the class of its session does not allow, by the flag. The controller judges where the class cannot
- * be read.
+ * Refuses a turn that the class of its session does not allow, or without the input that the session's agent needs, by
+ * the flag. The controller judges where the class cannot be read.
  */
 export async function checkTurn(
-  { timeout }: Pick<GivenTurn, 'timeout'>,
-  className: string,
+  turn: AskedTurn,
+  session: Pick<SessionSpec, 'class' | 'agent'>,
   cluster: Cluster,
   cli: Cli,
 ): Promise<void> {
-  if (timeout === undefined) return;
-  const allowed = await findClass(className, cluster, cli);
-  refuse(allowed === 'NotFound' ? undefined : allowed && turnRefusal({ timeout }, allowed), className);
+  if (turn.timeout === undefined && !isNoInput(turn.input)) return;
+  const allowed = await findClass(session.class, cluster, cli);
+  if (allowed && allowed !== 'NotFound') refuseTurn(turn, session, allowed);
+}
+
+function refuseTurn(
+  { timeout, input }: AskedTurn,
+  session: Pick<SessionSpec, 'class' | 'agent'>,
+  allowed: SessionClassSpec,
+): void {
+  refuse(timeout === undefined ? undefined : turnRefusal({ timeout }, allowed), session.class);
+  refuseMissingInput(input, session.agent, allowed);
 }
 
 function refuse(problem: Refusal | undefined, className: string): void {
@@ -143,11 +159,7 @@ async function readClass(name: string, cluster: Cluster, cli: Cli): Promise<Sess
 }
 
 /** Returns the class; undefined if the caller may not read classes. */
-export async function findClass(
-  name: string,
-  { api }: Cluster,
-  cli: Cli,
-): Promise<SessionClassSpec | 'NotFound' | undefined> {
+async function findClass(name: string, { api }: Cluster, cli: Cli): Promise<SessionClassSpec | 'NotFound' | undefined> {
   try {
     return (await api.get(sessionclasses, { name }, { signal: cli.interrupted })).spec;
   } catch (error) {

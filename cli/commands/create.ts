@@ -14,7 +14,7 @@ export interface CreateFlags extends ClusterFlags, SessionFlags {
 export async function create(name: string, words: string[], flags: CreateFlags, cli: Cli): Promise<number> {
   return withCluster(flags, cli, async (cluster) => {
     const timeouts = flags.timeout === undefined ? {} : { timeouts: { turn: flags.timeout } };
-    const { spec } = await sessionSpec(name, words, flags, { turns: 'Many', ...timeouts }, cluster, cli);
+    const spec = await sessionSpec(name, words, flags, { turns: 'Many', ...timeouts }, cluster, cli);
     const archive = flags.with && (await packFiles(flags.with, { cwd: cli.cwd, all: flags.withAll === true }));
     const session = await createSession({ name, spec, archive }, cluster, cli, async (created) => created);
     if (flags.output === 'json' || flags.output === 'yaml') await cli.out(await formatObject(session, flags.output));

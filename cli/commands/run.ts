@@ -1,9 +1,9 @@
 import { firstTurnName } from '../../core/resources/names.ts';
 import { type Cli, type ClusterFlags, randomSuffix } from '../cli.ts';
 import { withCluster } from '../cluster.ts';
-import { checkTurn, createSession, createTurn, type SessionFlags, sessionSpec } from '../create.ts';
+import { createSession, createTurn, type SessionFlags, sessionSpec } from '../create.ts';
 import { packFiles } from '../files.ts';
-import { type InputFlags, readInput, refuseMissingInput } from '../input.ts';
+import { type InputFlags, readInput } from '../input.ts';
 import { finishTurn } from '../wait.ts';
 
 export interface RunFlags extends ClusterFlags, SessionFlags, InputFlags {
@@ -21,11 +21,9 @@ export async function run(words: string[], flags: RunFlags, cli: Cli): Promise<n
   });
   return withCluster(flags, cli, async (cluster) => {
     const name = flags.name ?? `run-${randomSuffix(cli.random, 8)}`;
-    await checkTurn(flags, flags.class, cluster, cli);
-    const { spec, allowed } = await sessionSpec(name, words, flags, { turns: 'One' }, cluster, cli);
-    refuseMissingInput(input, spec.agent, allowed);
-    const archive = flags.with && (await packFiles(flags.with, { cwd: cli.cwd, all: flags.withAll === true }));
     const given = { name: firstTurnName(name), input, timeout: flags.timeout, attempts: flags.attempts };
+    const spec = await sessionSpec(name, words, flags, { turns: 'One' }, cluster, cli, given);
+    const archive = flags.with && (await packFiles(flags.with, { cwd: cli.cwd, all: flags.withAll === true }));
     const turn = await createSession({ name, spec, archive }, cluster, cli, (session) =>
       createTurn(given, session, cluster, cli),
     );

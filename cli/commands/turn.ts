@@ -1,9 +1,8 @@
-import { isNoInput } from '../../core/resources/needed-input.ts';
 import { type Cli, type ClusterFlags, randomSuffix } from '../cli.ts';
 import { withCluster } from '../cluster.ts';
-import { checkTurn, createTurn, findClass } from '../create.ts';
+import { checkTurn, createTurn } from '../create.ts';
 import { refused } from '../errors.ts';
-import { type InputFlags, readInput, refuseMissingInput } from '../input.ts';
+import { type InputFlags, readInput } from '../input.ts';
 import { getSession } from '../stored.ts';
 import { finishTurn } from '../wait.ts';
 
@@ -24,11 +23,7 @@ export async function turn(sessionName: string, flags: TurnFlags, cli: Cli): Pro
       throw refused(`session ${sessionName} takes one turn only, the one it was made with; create one that takes many`);
     }
     if (session.metadata.deletionTimestamp) throw refused(`session ${sessionName} is being deleted`);
-    await checkTurn(flags, session.spec.class, cluster, cli);
-    if (isNoInput(input)) {
-      const allowed = await findClass(session.spec.class, cluster, cli);
-      refuseMissingInput(input, session.spec.agent, allowed === 'NotFound' ? undefined : allowed);
-    }
+    await checkTurn({ timeout: flags.timeout, input }, session.spec, cluster, cli);
     const name = flags.name ?? `${sessionName.slice(0, 57)}-${randomSuffix(cli.random, 5)}`;
     const given = await createTurn(
       { name, input, timeout: flags.timeout, attempts: flags.attempts },

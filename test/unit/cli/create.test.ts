@@ -11,7 +11,7 @@ function specWith(overrides: SessionClassSpec['overrides'], embedded = false) {
   const cluster = { api, embedded } as unknown as Cluster;
   const cli = { cwd: '/home/ann/project', env: { PATH: '/usr/bin:/bin' } } as unknown as Cli;
   const flags = { class: 'default', with: ['.'] };
-  return sessionSpec('run-1', ['sh', 'agent.sh'], flags, { turns: 'One' }, cluster, cli).then(({ spec }) => spec);
+  return sessionSpec('run-1', ['sh', 'agent.sh'], flags, { turns: 'One' }, cluster, cli);
 }
 
 describe('--with', () => {

@@ -225,6 +225,7 @@ export class Leading {
 
   get inventory(): Inventory {
     const { caches, maxRunning } = this.#options;
+    const garbage = this.#garbage;
     const [sessions, pods] = [caches.allSessions(), caches.allPods()];
     return {
       sessions,
@@ -232,8 +233,13 @@ export class Leading {
       tally: this.#ledger.tally,
       maxRunning,
       class: (name) => caches.class(name),
-      inputBytes: caches.allTurns().reduce((sum, { input }) => sum + input.bytes, 0),
-      historyBytes: this.#garbage.historyBytes,
+      // Most readers of an inventory need neither sum.
+      get inputBytes() {
+        return caches.allTurns().reduce((sum, { input }) => sum + input.bytes, 0);
+      },
+      get historyBytes() {
+        return garbage.historyBytes;
+      },
     };
   }
 

@@ -140,22 +140,11 @@ export class ControllerMetrics implements Meter {
         this.set(leading() ? 1 : 0);
       },
     });
-    const gauge = <T extends string>(name: string, help: string, labelNames: T[], read: Read<T>) => {
-      const inventory = () => this.measured?.inventory;
-      new Gauge({
-        name,
-        help: `${help} ${LEADER}`,
-        labelNames,
-        registers,
-        collect() {
-          // reset() would leave a 0 where there is no value.
-          if (labelNames.length > 0) this.reset();
-          else this.remove();
-          const now = inventory();
-          if (now) for (const [labels, value] of read(now)) this.set(labels, value);
-        },
+    const gauge = <T extends string>(name: string, help: string, labelNames: T[], read: Read<T>) =>
+      this.#leaderGauge(name, help, labelNames, () => {
+        const now = this.measured?.inventory;
+        return now ? read(now) : [];
       });
-    };
     gauge('berth_sessions', 'Sessions by phase; New: not reconciled yet.', ['phase'], ({ sessions }) =>
       counted(
         'phase',
@@ -205,15 +194,9 @@ export class ControllerMetrics implements Meter {
   #measureStore(): void {
     const usage = () => this.measured?.storeUsage(AbortSignal.timeout(COUNT_MS)).catch(() => undefined);
     const gauge = (name: string, help: string, value: (usage: StoreUsage) => number) =>
-      new Gauge({
-        name,
-        help: `${help} ${LEADER}`,
-        registers: [this.registry],
-        async collect() {
-          const now = await usage();
-          this.remove();
-          if (now) this.set(value(now));
-        },
+      this.#leaderGauge(name, help, [], async () => {
+        const now = await usage();
+        return now ? [[{}, value(now)]] : [];
       });
     gauge(
       'berth_store_bytes',
@@ -222,9 +205,32 @@ export class ControllerMetrics implements Meter {
     );
     gauge('berth_store_ceiling_bytes', 'Maximum of berth_store_bytes.', (now) => now.ceiling);
   }
+
+  /** Registers a gauge whose values are read at each scrape; where there are none it is absent. */
+  #leaderGauge<T extends string>(
+    name: string,
+    help: string,
+    labelNames: T[],
+    read: () => Samples<T> | Promise<Samples<T>>,
+  ): void {
+    new Gauge({
+      name,
+      help: `${help} ${LEADER}`,
+      labelNames,
+      registers: [this.registry],
+      async collect() {
+        const samples = await read();
+        // reset() would leave a 0 where there is no value.
+        if (labelNames.length > 0) this.reset();
+        else this.remove();
+        for (const [labels, value] of samples) this.set(labels, value);
+      },
+    });
+  }
 }
 
-type Read<T extends string> = (inventory: Inventory) => [Partial<Record<T, string>>, number][];
+type Samples<T extends string> = [Partial<Record<T, string>>, number][];
+type Read<T extends string> = (inventory: Inventory) => Samples<T>;
 
 /** Number of occurrences of each value, also of known values without any. */
 function counted<T extends string>(

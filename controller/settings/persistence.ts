@@ -1,3 +1,4 @@
+import { storesState } from '../../core/resources/allowed-amounts.ts';
 import type { StoredSessionClass } from '../../core/resources/kinds.ts';
 import { parseQuantity } from '../../core/resources/quantity.ts';
 import type { CachedSession } from '../world/world.ts';
@@ -28,8 +29,7 @@ const DEFAULT_MOUNT_PATH = '/workspace';
  * never taken for others.
  */
 export function keepsState(spec: Spec, sessionClass: StoredSessionClass | undefined): boolean {
-  if (sessionClass?.spec.runner === 'None') return false;
-  return spec.persistence?.state ?? sessionClass?.spec.persistence?.state ?? true;
+  return storesState(spec, sessionClass?.spec);
 }
 
 /** Merges the session's settings over its class's, at most the class's ceilings. */

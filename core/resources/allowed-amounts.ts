@@ -79,10 +79,18 @@ export function runnerless({ persistence, timeouts }: Spec, { runner }: SessionC
   return undefined;
 }
 
+/** Reports whether the state of the session is stored; the default where the class is not known is that it is. */
+export function storesState(
+  { persistence }: Pick<Spec, 'persistence'>,
+  allowed: Pick<SessionClassSpec, 'runner' | 'persistence'> | undefined,
+): boolean {
+  if (allowed?.runner === 'None') return false;
+  return persistence?.state ?? allowed?.persistence?.state ?? true;
+}
+
 /** Refuses a session that nothing would ever end: its pod is never taken for others, as its state would be lost. */
 export function unbounded(spec: Spec, allowed: SessionClassSpec): Refusal | undefined {
-  const keepsState = spec.persistence?.state ?? allowed.persistence?.state ?? true;
-  if (allowed.runner === 'None' || keepsState) return undefined;
+  if (allowed.runner === 'None' || storesState(spec, allowed)) return undefined;
   if (spec.timeouts?.lifetime ?? allowed.timeouts?.lifetime ?? allowed.maxTimeouts?.lifetime) return undefined;
   return {
     reason: 'InvalidSpec',

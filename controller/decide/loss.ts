@@ -46,10 +46,16 @@ export function afterLoss(draft: Draft, turn: CachedTurn): TurnStatus {
     if (approval) return awaiting(turn, approval, {}, now);
     return queued(turn, turn.status.index ?? draft.turns.lastIndex, 'Queued', now);
   }
-  const cause = causeOf(draft, podUID);
+  return lost(draft, turn, causeOf(draft, podUID));
+}
+
+/** Status of a turn that its pod's end cut off: retried if it may be, else failed with the cause. */
+export function lost(draft: Draft, turn: CachedTurn, cause: PodEnd): TurnStatus {
+  const { now } = draft.world;
+  const { reason } = cause;
   const message = lossMessage(draft, cause);
-  if (mayTryAgain(turn, cause)) return lostAttempt(turn, { reason: cause.reason, message }, now);
-  return ended(turn, { phase: 'Failed', reason: cause.reason, message }, now);
+  if (mayTryAgain(turn, cause)) return lostAttempt(turn, { reason, message }, now);
+  return ended(turn, { phase: 'Failed', reason, message }, now);
 }
 
 const AGAIN = 'give the turn again, or let spec.retry do it, if it may run twice';

@@ -1,5 +1,5 @@
 import { limitsOf, type TurnLimits } from '../../settings/granted.ts';
-import { ended, lostAttempt } from '../../status/turn-status.ts';
+import { ended } from '../../status/turn-status.ts';
 import { waitingProcess } from '../../world/approvals.ts';
 import { type Delivery, wasNeverSent } from '../../world/link-view.ts';
 import { saysItsEnd } from '../../world/pod-end.ts';
@@ -7,7 +7,7 @@ import { isLeaving } from '../../world/pod-status.ts';
 import type { CachedTurn } from '../../world/world.ts';
 import type { Draft, Policy } from '../draft.ts';
 import { wake } from '../draft.ts';
-import { causeOf, lossMessage, mayTryAgain } from '../loss.ts';
+import { causeOf, lossMessage, lost, mayTryAgain } from '../loss.ts';
 
 /** The running turn: its result, its cancellation, its timeout. */
 
@@ -51,15 +51,12 @@ function collectStopped(draft: Draft, turn: CachedTurn, delivery: Delivery): 'St
     return 'Stop';
   }
   const cause = causeOf(draft, turn.status.podUID);
-  const { reason } = cause;
-  const message = lossMessage(draft, cause);
-  if (mayTryAgain(turn, cause)) {
-    draft.actions.push({ do: 'WriteTurn', turn, status: lostAttempt(turn, { reason, message }, now) });
-  } else if (reason === 'DiskFull') {
-    // What the turn left may be what filled the disk: a pod that restored it would be evicted again.
-    draft.actions.push({ do: 'WriteTurn', turn, status: ended(turn, { phase: 'Failed', reason, message }, now) });
+  // A state that filled the disk would have every later pod evicted that restores it.
+  if (mayTryAgain(turn, cause) || cause.reason === 'DiskFull') {
+    draft.actions.push({ do: 'WriteTurn', turn, status: lost(draft, turn, cause) });
   } else {
-    draft.actions.push({ do: 'Commit', turn, delivery, lost: { reason, message } });
+    const { reason } = cause;
+    draft.actions.push({ do: 'Commit', turn, delivery, lost: { reason, message: lossMessage(draft, cause) } });
   }
   return 'Stop';
 }

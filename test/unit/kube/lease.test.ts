@@ -136,10 +136,11 @@ function elector(api: KubeApi, clock: Clock, holder: string, options: Partial<Le
   return { it, started, stopped };
 }
 
-function two() {
+/** Two electors on one lease; `net` is the network of the first. */
+function two(net?: Parameters<LeaseStore['reached']>[0]) {
   const clock = new VirtualClock();
   const store = new LeaseStore(clock);
-  return { clock, store, a: elector(store.reached(), clock, 'a'), b: elector(store.reached(), clock, 'b') };
+  return { clock, store, a: elector(store.reached(net), clock, 'a'), b: elector(store.reached(), clock, 'b') };
 }
 
 describe('leader election', () => {
@@ -156,14 +157,8 @@ describe('leader election', () => {
   });
 
   test('the second waits while the first renews and takes over, raised and saying so, when it stops doing so', async () => {
-    const { clock, store } = two();
     let cut = false;
-    const a = elector(
-      store.reached(() => ({ before: cut ? 'lost' : 0, after: 0 })),
-      clock,
-      'a',
-    );
-    const b = elector(store.reached(), clock, 'b');
+    const { clock, a, b } = two(() => ({ before: cut ? 'lost' : 0, after: 0 }));
     a.it.start();
     await clock.advance(0);
     b.it.start();
@@ -244,15 +239,8 @@ describe('leader election', () => {
   });
 
   test('a leader that is told to stop while it finds its lease taken leaves it to the process that has it', async () => {
-    const clock = new VirtualClock();
-    const store = new LeaseStore(clock);
     let before = 0;
-    const a = elector(
-      store.reached(() => ({ before, after: 0 })),
-      clock,
-      'a',
-    );
-    const b = elector(store.reached(), clock, 'b');
+    const { clock, store, a, b } = two(() => ({ before, after: 0 }));
     a.it.start();
     await clock.advance(0);
     b.it.start();

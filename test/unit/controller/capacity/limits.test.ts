@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { describe, test } from 'vitest';
 import { fullOf, type LimitSources, limitsOf } from '../../../../controller/capacity/limits.ts';
 import { Tally } from '../../../../controller/capacity/tally.ts';
-import { selects } from '../../../../controller/settings/label-selector.ts';
+import { selects } from '../../../../core/resources/label-selector.ts';
 import type { SessionClassSpec } from '../../../../core/resources/sessionclass.ts';
 
 const SPACE = { namespace: 'team', class: 'small' };

@@ -1,5 +1,5 @@
+import { selects } from '../../core/resources/label-selector.ts';
 import type { SessionClassSpec } from '../../core/resources/sessionclass.ts';
-import { selects } from '../settings/label-selector.ts';
 import type { Space, Tally } from './tally.ts';
 
 /** Scopes of limits, from the widest to the narrowest. */

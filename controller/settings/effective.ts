@@ -1,6 +1,7 @@
 import type { Limits } from '../../core/frames/messages.ts';
 import { sessionRefusal } from '../../core/resources/allowed.ts';
 import type { StoredSessionClass } from '../../core/resources/kinds.ts';
+import { selects } from '../../core/resources/label-selector.ts';
 import { MAX_ENVIRONMENT_BYTES } from '../../core/resources/limits.ts';
 import type { SessionClassSpec } from '../../core/resources/sessionclass.ts';
 import type { Heuristics } from '../../core/text/hidden.ts';
@@ -8,7 +9,6 @@ import type { CachedSession, Installation, Problem } from '../world/world.ts';
 import { type AgentSettings, agentSettings } from './agent.ts';
 import { buildCache, builderAgent, exposedCredentials } from './builder.ts';
 import { type ImageSettings, imageSettings } from './image.ts';
-import { selects } from './label-selector.ts';
 import { type Kept, keptOf } from './persistence.ts';
 import { type PodTemplate, podTemplate } from './pod-template.ts';
 import { proxyVariables } from './proxy.ts';

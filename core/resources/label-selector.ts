@@ -1,4 +1,4 @@
-import type { LabelSelector } from '../../core/resources/schema.ts';
+import type { LabelSelector } from './schema.ts';
 
 /** Reports whether the selector matches the labels; an empty selector matches everything, as in Kubernetes. */
 export function selects(selector: LabelSelector, labels: Readonly<Record<string, string>>): boolean {

@@ -1,6 +1,8 @@
+import { selects } from '../../../core/resources/label-selector.ts';
+import type { LabelSelector } from '../../../core/resources/schema.ts';
 import { type ApiObject, at, isObject, type Json } from '../object.ts';
 import type { AdmissionRequest } from './request.ts';
-import type { LabelSelector, MatchResources, Requirement, ResourceRule } from './types.ts';
+import type { MatchResources, ResourceRule } from './types.ts';
 
 /** Reports whether the request is about a Namespace, which a namespaceSelector selects by its own labels. */
 export const isOfNamespace = ({ resource }: AdmissionRequest) =>
@@ -41,31 +43,10 @@ function resourceMatches(rule: string, resource: string, subresource: string): b
   return (wanted === '*' || wanted === resource) && (below === '*' || below === subresource);
 }
 
-const labelsOf = (object: Json | ApiObject): Json => {
+const labelsOf = (object: Json | ApiObject) => {
   const labels = at(object, 'metadata', 'labels');
-  return isObject(labels) ? labels : {};
+  return (isObject(labels) ? labels : {}) as Record<string, string>;
 };
 
 const isEmpty = ({ matchLabels = {}, matchExpressions = [] }: LabelSelector) =>
   Object.keys(matchLabels).length + matchExpressions.length === 0;
-
-function selects({ matchLabels = {}, matchExpressions = [] }: LabelSelector, labels: Json): boolean {
-  return (
-    Object.entries(matchLabels).every(([key, value]) => labels[key] === value) &&
-    matchExpressions.every((requirement) => isMet(requirement, labels[requirement.key]))
-  );
-}
-
-function isMet({ operator, values = [] }: Requirement, value: unknown): boolean {
-  const isIn = typeof value === 'string' && values.includes(value);
-  switch (operator) {
-    case 'In':
-      return isIn;
-    case 'NotIn':
-      return !isIn;
-    case 'Exists':
-      return value !== undefined;
-    case 'DoesNotExist':
-      return value === undefined;
-  }
-}

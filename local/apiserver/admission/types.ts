@@ -1,16 +1,5 @@
+import type { LabelSelector } from '../../../core/resources/schema.ts';
 import type { ApiObject } from '../object.ts';
-
-/** Requirement of a LabelSelector. */
-export interface Requirement {
-  key: string;
-  operator: 'In' | 'NotIn' | 'Exists' | 'DoesNotExist';
-  values?: string[];
-}
-
-export interface LabelSelector {
-  matchLabels?: Record<string, string>;
-  matchExpressions?: Requirement[];
-}
 
 export interface ResourceRule {
   operations?: string[];

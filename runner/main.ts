@@ -5,6 +5,7 @@
  * closed; another one follows.
  */
 import { readFileSync } from 'node:fs';
+import { constants } from 'node:os';
 import { dirname, join } from 'node:path';
 import type { Bind, Bye } from '../core/frames/messages.ts';
 import { systemClock, systemRandom } from '../core/system.ts';
@@ -143,8 +144,11 @@ function start(): void {
       .then(flushed)
       .finally(() => process.exit(code));
   };
+  // An exit with 0 would make the pod Succeeded. A kubelet that evicts a pod makes it Failed with the reason, and drops the
+  // reason if the containers say otherwise (pkg/kubelet/kubelet_pods.go: generateAPIPodStatus).
   for (const signal of ['SIGTERM', 'SIGINT', 'SIGHUP'] as const) {
-    process.on(signal, () => end('Signal', `the runner was ended by ${signal}`, SIGNAL_GRACE_MS, 0));
+    const code = 128 + constants.signals[signal];
+    process.on(signal, () => end('Signal', `the runner was ended by ${signal}`, SIGNAL_GRACE_MS, code));
   }
   runner.onShutdown((graceMs) => end('Shutdown', 'the controller asked for the end', graceMs, 0));
   process.on('uncaughtException', (error) => {

@@ -121,7 +121,7 @@ describe('a hostile agent in a pod', () => {
   test('that fills the disk ends its turn as DiskFull, wherever it writes, and the session goes on from its committed state', async (t) => {
     const namespace = await makeNamespace(t);
     const resources = { limits: { 'ephemeral-storage': '96Mi' } };
-    const places = { home: '"$HOME"', work: '.' };
+    const places = { home: '"$HOME"', work: '.', state: '"$BERTH_STATE_DIR"' };
     await Promise.all(
       Object.entries(places).map(async ([name, place]) => {
         await apply(session(namespace, name, { agent, resources }));

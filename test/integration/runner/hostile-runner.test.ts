@@ -125,7 +125,7 @@ describe('a runner as in a container, and its agent', skipIf(noContainer), () =>
       const result = await other.runTurn(`kill -${signal.slice(3)} 1; sleep 60`);
       assert.deepEqual([result.outcome, result.error?.code], ['Failed', 'PodLost']);
       assert.equal((await other.frame('bye')).message.reason, 'Signal');
-      assert.equal((await other.exited).code, 0);
+      assert.equal((await other.exited).code, 128 + constants.signals[signal]);
     });
   }
 

@@ -108,23 +108,23 @@ describe('state', () => {
 });
 
 describe('the end', () => {
-  test('SIGTERM stops the agent, sends the result and bye, and exits with 0', async () => {
+  test('SIGTERM stops the agent, sends the result and bye, and exits with 143', async () => {
     await using runner = await RunnerHarness.bound({ agent: { args: ['trap "" TERM; sleep 60 & wait; sleep 60'] } });
     const turn = runner.startTurn();
     await runner.frame('started');
     runner.child.kill('SIGTERM');
-    assert.deepEqual(await runner.exited, { code: 0, signal: null });
+    assert.deepEqual(await runner.exited, { code: 143, signal: null });
     const result = await runner.result(turn);
     assert.deepEqual([result.outcome, result.error?.code], ['Failed', 'PodLost']);
     assert.equal((await runner.frame('bye')).message.reason, 'Signal');
     await eventually(() => runner.processes().length === 0, { what: 'no process is left' });
   });
 
-  test('SIGTERM before bind exits with 0', async () => {
+  test('SIGTERM before bind exits with 143', async () => {
     await using runner = new RunnerHarness();
     await runner.ready();
     runner.child.kill('SIGTERM');
-    assert.deepEqual(await runner.exited, { code: 0, signal: null });
+    assert.deepEqual(await runner.exited, { code: 143, signal: null });
   });
 
   test('shutdown ends what runs in the background, sends bye and exits with 0', async () => {
@@ -146,6 +146,6 @@ describe('the end', () => {
     runner.startTurn();
     await eventually(() => existsSync(join(runner.directory('state'), 'ran')));
     runner.child.kill('SIGTERM');
-    assert.deepEqual(await runner.exited, { code: 0, signal: null });
+    assert.deepEqual(await runner.exited, { code: 143, signal: null });
   });
 });

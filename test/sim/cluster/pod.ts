@@ -176,7 +176,7 @@ export class Container implements SimContainer {
     if (this.exit) return;
     this.exit = exit;
     this.process.kill();
-    this.cut(exit.code === 0 ? 'remote' : 'connection');
+    this.cut(exit.code === 0 || exit.code === 128 + 15 ? 'remote' : 'connection');
     this.#options.onExit(exit);
   }
 
@@ -310,8 +310,9 @@ export class Container implements SimContainer {
   #leave(reason: 'Signal' | 'Shutdown', graceMs: number): void {
     if (this.#stopping) return;
     this.#stopping = true;
-    const end = () => this.process.after(0.1, 'runner exits', () => this.die({ code: 0 }));
-    this.process.after(graceMs + EXIT_MS, 'runner gives up', () => this.die({ code: 0 }));
+    const exit = { code: reason === 'Signal' ? 128 + 15 : 0 };
+    const end = () => this.process.after(0.1, 'runner exits', () => this.die(exit));
+    this.process.after(graceMs + EXIT_MS, 'runner gives up', () => this.die(exit));
     this.#runner.stop(reason, `told by ${reason}`, graceMs).then(end, end);
   }
 }

@@ -5,6 +5,7 @@ import { type StoredSession, sessionclasses, sessions } from '../core/resources/
 import { jsonBytes, MAX_INPUT_BYTES } from '../core/resources/limits.ts';
 import { mergedAgent } from '../core/resources/merged-agent.ts';
 import { isNoInput, neededInput } from '../core/resources/needed-input.ts';
+import { missingProgram } from '../core/resources/program.ts';
 import type { Refusal } from '../core/resources/refusal.ts';
 import type { SessionSpec } from '../core/resources/session.ts';
 import type { SessionClassSpec } from '../core/resources/sessionclass.ts';
@@ -21,7 +22,10 @@ export function checkInput(input: unknown): void {
   throw new Problem('InputTooLarge', `spec.input ${message}.`, { fields: [{ field: 'spec.input', message }] });
 }
 
-/** Refuses a missing class, and settings that the class does not allow the session. Resolves to the class. */
+/**
+ * Refuses a missing class, settings that the class does not allow the session, and a session without a program. Resolves
+ * to the class.
+ */
 export async function checkClass(
   { api }: Services,
   spec: Pick<SessionSpec, 'class'> & Partial<Omit<SessionSpec, 'input'>>,
@@ -31,8 +35,15 @@ export async function checkClass(
     const message = `there is no SessionClass "${spec.class}"; kubectl get sessionclasses lists them`;
     throw new Problem('ClassNotFound', `spec.class: ${message}`, { fields: [{ field: 'spec.class', message }] });
   }
-  refuse(sessionRefusal(spec, allowed), spec.class);
+  refuse(sessionRefusal(spec, allowed) ?? programRefusal(spec, allowed), spec.class);
   return allowed;
+}
+
+function programRefusal({ agent = {}, build }: Partial<SessionSpec>, allowed: SessionClassSpec): Refusal | undefined {
+  // A session that builds an environment runs the builder, and without a runner the image has a program.
+  if (build || allowed.runner === 'None') return undefined;
+  const message = missingProgram(mergedAgent(agent, allowed.agent ?? {}));
+  return message === undefined ? undefined : { reason: 'InvalidSpec', field: 'spec.agent.command', message };
 }
 
 /**

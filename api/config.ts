@@ -1,4 +1,6 @@
 import * as z from 'zod';
+import { parseDuration } from '../core/resources/duration.ts';
+import { duration } from '../core/resources/schema.ts';
 
 const list = (fallback: string) =>
   z
@@ -10,19 +12,51 @@ const list = (fallback: string) =>
         .map((part) => part.trim())
         .filter(Boolean),
     );
+const count = (fallback: number) => z.coerce.number().int().min(1).default(fallback);
 
 /** Environment variables of the API. All other settings are in the cluster. */
-export const apiConfig = z.object({
-  /** Address to listen on; all when empty. */
-  BERTH_API_HOST: z.string().optional(),
-  /** Port to listen on; 0 takes any, which is logged. */
-  BERTH_API_PORT: z.coerce.number().int().min(0).max(65535).default(8080),
-  /** Audiences that a bearer token may be issued for, separated by commas. */
-  BERTH_AUDIENCES: list('berth').refine((audiences) => audiences.length > 0, 'must name an audience'),
-  /** Namespaces to serve, separated by commas; all when empty. Rights are needed in these only. */
-  BERTH_NAMESPACES: list(''),
-  /** Maximum concurrent requests that wait for a turn, one watch each; further ones are answered 503. */
-  BERTH_API_MAX_WAITS: z.coerce.number().int().min(1).default(256),
-  BERTH_LOG_LEVEL: z.enum(['debug', 'info', 'warn', 'error']).default('info'),
-});
+export const apiConfig = z
+  .object({
+    /** Address to listen on; all when empty. */
+    BERTH_API_HOST: z.string().optional(),
+    /** Port to listen on; 0 takes any, which is logged. */
+    BERTH_API_PORT: z.coerce.number().int().min(0).max(65535).default(8080),
+    /** Files with the certificate chain and its private key, PEM; both or none. With them the port speaks HTTPS only. */
+    BERTH_API_TLS_CERT_FILE: z.string().optional(),
+    BERTH_API_TLS_KEY_FILE: z.string().optional(),
+    /** Audiences that a bearer token may be issued for, separated by commas. */
+    BERTH_AUDIENCES: list('berth').refine((audiences) => audiences.length > 0, 'must name an audience'),
+    /** Namespaces to serve, separated by commas; all when empty. Rights are needed in these only. */
+    BERTH_NAMESPACES: list(''),
+    /** Maximum concurrent requests, those that wait or stream included; further ones are answered 503. */
+    BERTH_API_MAX_REQUESTS: count(512),
+    /** Maximum concurrent requests that wait for a turn, one watch each; further ones are answered 503. */
+    BERTH_API_MAX_WAITS: count(256),
+    /**
+     * Maximum concurrent requests that read a session's log or events, a read from a kubelet each; further ones are
+     * answered 503.
+     */
+    BERTH_API_MAX_STREAMS: count(128),
+    /** Percentage of each of these maximums that one caller may take; further requests of it are answered 429. */
+    BERTH_API_CALLER_SHARE: count(25).refine((percent) => percent <= 100, 'must be at most 100'),
+    /** Requests per second of one caller; further ones are answered 429. */
+    BERTH_API_CALLER_RATE: count(100),
+    /** Requests that one caller may send at once after a pause. */
+    BERTH_API_CALLER_BURST: count(200),
+    /** Time after which a client that takes nothing of its answer is disconnected. */
+    BERTH_API_STALL_TIMEOUT: duration()
+      .default('30s')
+      .transform(parseDuration)
+      .refine((ms) => ms >= 1_000, 'must be at least 1s'),
+    BERTH_LOG_LEVEL: z.enum(['debug', 'info', 'warn', 'error']).default('info'),
+  })
+  .superRefine(({ BERTH_API_TLS_CERT_FILE: cert, BERTH_API_TLS_KEY_FILE: key }, { addIssue }) => {
+    if ((cert === undefined) === (key === undefined)) return;
+    const [given, missing] = key === undefined ? ['CERT', 'KEY'] : ['KEY', 'CERT'];
+    addIssue({
+      code: 'custom',
+      path: [`BERTH_API_TLS_${missing}_FILE`],
+      message: `must be set beside BERTH_API_TLS_${given}_FILE`,
+    });
+  });
 export type ApiConfig = z.infer<typeof apiConfig>;

@@ -47,6 +47,7 @@ const FASTIFY: Record<string, [ProblemCode, string]> = {
   ],
   FST_ERR_CTP_INVALID_MEDIA_TYPE: ['UnsupportedMediaType', 'Send JSON with the header Content-Type: application/json.'],
   FST_ERR_CTP_INVALID_CONTENT_LENGTH: ['InvalidJson', 'The body is not as long as its Content-Length says.'],
+  FST_ERR_MAX_PARAM_LENGTH: ['InvalidParameter', 'A part of the path is longer than any name may be.'],
   FST_ERR_BAD_URL: ['InvalidParameter', 'The path is not a valid URL path; percent-encode what is special in it.'],
 };
 
@@ -73,6 +74,7 @@ function inWords({ code, message }: z.core.$ZodIssue): string {
   const [, expected, received] = /^Invalid input: expected (\S+), received (\S+)$/.exec(message) ?? [];
   if (code !== 'invalid_type' || !expected) return message;
   if (received === 'undefined') return 'it is missing';
+  if (received === 'NaN') return 'it must be a number, given once';
   return `it must be of type ${expected === 'record' ? 'object' : expected}, not ${received}`;
 }
 

@@ -1,4 +1,4 @@
-import { ApiError } from '../core/kube/errors.ts';
+import { ApiError, isExpired } from '../core/kube/errors.ts';
 import type { KubeApi, KubeList, KubeObject, ListOptions, Resource } from '../core/kube/types.ts';
 import { Problem } from './problems.ts';
 
@@ -23,6 +23,10 @@ export async function listPage<T extends KubeObject>(
   try {
     return await api.list(resource, { ...options, limit, ...given });
   } catch (error) {
+    if (from && isExpired(error)) {
+      const message = 'the list has changed too much since the page before; begin again without it';
+      throw new Problem('ContinueExpired', `continue: ${message}.`, { fields: [{ field: 'continue', message }] });
+    }
     const field = labelSelector && !(from && mentionsContinue(error)) ? 'labelSelector' : from && 'continue';
     if (!(error instanceof ApiError) || error.code !== 400 || !field) throw error;
     const advice =

@@ -1,4 +1,5 @@
 import type { AddressInfo } from 'node:net';
+import type { Server as TlsServer } from 'node:tls';
 import { KubeClient } from '../core/kube/client.ts';
 import { loadConnection } from '../core/kube/config.ts';
 import { requireSupportedVersion } from '../core/kube/server-version.ts';
@@ -11,6 +12,7 @@ import { systemClock, systemRandom } from '../core/system.ts';
 import { apiConfig } from './config.ts';
 import { ApiMetrics } from './metrics.ts';
 import { buildServer } from './server.ts';
+import { type Pair, readPair, renewPair } from './tls.ts';
 
 /** Time that requests may take after a stop before they are cut. */
 const STOP_LIMIT_MS = 9_000;
@@ -29,7 +31,17 @@ async function main(): Promise<void> {
     onRequest: metrics.onRequest,
   });
   const version = await requireSupportedVersion(api);
-  const server = buildServer({ api, config, clock: systemClock, random: systemRandom, log, metrics });
+  const { BERTH_API_TLS_CERT_FILE: certFile, BERTH_API_TLS_KEY_FILE: keyFile } = config;
+  const files = certFile !== undefined && keyFile !== undefined ? { certFile, keyFile } : undefined;
+  const pair = files && (await readPair(files));
+  const server = buildServer({
+    ...{ api, config, clock: systemClock, random: systemRandom, log, metrics },
+    ...(pair ? { pair } : {}),
+  });
+  if (files && pair) {
+    const use = (next: Pair) => (server.server as unknown as TlsServer).setSecureContext(next);
+    renewPair(files, pair, { clock: systemClock, log, metrics, use });
+  }
   await server.listen({ port: config.BERTH_API_PORT, host: config.BERTH_API_HOST ?? '::' });
 
   const stop = async (signal: NodeJS.Signals) => {
@@ -44,7 +56,10 @@ async function main(): Promise<void> {
   process.once('SIGINT', stop);
   // The log line marks the moment from which a signal stops the server properly.
   log.info(
-    { version: VERSION, kubernetes: version, port: (server.server.address() as AddressInfo).port },
+    {
+      ...{ version: VERSION, kubernetes: version },
+      ...{ port: (server.server.address() as AddressInfo).port, tls: pair !== undefined },
+    },
     'API started',
   );
 }

@@ -1,6 +1,7 @@
-import { Counter, Histogram, Registry } from 'prom-client';
+import { Counter, Gauge, Histogram, Registry } from 'prom-client';
 import type { KubeClientOptions } from '../core/kube/client.ts';
 import { measureRequests } from '../core/program/metrics.ts';
+import type { Exceeded } from './limits/slots.ts';
 
 /** Route of a request, as the OpenAPI document has it; the empty string for no route. */
 export interface Answered {
@@ -17,6 +18,9 @@ export class ApiMetrics {
   readonly onRequest: NonNullable<KubeClientOptions['onRequest']>;
   readonly #requests: Counter<'method' | 'route' | 'code'>;
   readonly #durations: Histogram<'method' | 'route'>;
+  readonly #refused: Counter<'limit' | 'of'>;
+  readonly #stalled: Counter;
+  readonly #reloads: Counter<'result'>;
 
   constructor() {
     const registers = [this.registry];
@@ -34,10 +38,64 @@ export class ApiMetrics {
       buckets: [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60],
       registers,
     });
+    this.#refused = new Counter({
+      name: 'berth_http_refused_total',
+      help: 'Requests that a limit refused: of the caller, answered 429, or of all callers together, answered 503.',
+      labelNames: ['limit', 'of'],
+      registers,
+    });
+    this.#stalled = new Counter({
+      name: 'berth_http_stalled_readers_total',
+      help: 'Clients that were disconnected because they took nothing of their answer.',
+      registers,
+    });
+    this.#reloads = new Counter({
+      name: 'berth_http_tls_reloads_total',
+      help: 'Changes of the files with certificate and key; failed: they could not be used, and the pair before serves on.',
+      labelNames: ['result'],
+      registers,
+    });
   }
 
   answered({ method, route, code, seconds }: Answered): void {
     this.#requests.inc({ method, route, code: String(code) });
     this.#durations.observe({ method, route }, seconds);
+  }
+
+  refused(limit: string, of: Exceeded): void {
+    this.#refused.inc({ limit, of });
+  }
+
+  stalledReader(): void {
+    this.#stalled.inc();
+  }
+
+  /** Shows the slots in use whenever the metrics are read. */
+  measureSlots(read: () => { kind: string; used: number }[]): void {
+    new Gauge({
+      name: 'berth_http_open_requests',
+      help: 'Requests that are under way; waits and streams are also counted as requests.',
+      labelNames: ['kind'],
+      registers: [this.registry],
+      collect() {
+        for (const { kind, used } of read()) this.set({ kind }, used);
+      },
+    });
+  }
+
+  /** Shows the end of the certificate in use, milliseconds since the epoch. */
+  measureCertificate(notAfter: () => number): void {
+    new Gauge({
+      name: 'berth_http_tls_not_after_seconds',
+      help: 'End of the validity of the certificate in use, as Unix time.',
+      registers: [this.registry],
+      collect() {
+        this.set(notAfter() / 1000);
+      },
+    });
+  }
+
+  certificateReloaded(result: 'ok' | 'failed'): void {
+    this.#reloads.inc({ result });
   }
 }

@@ -9,10 +9,15 @@ export const PROBLEMS = {
   NotFound: [404, 'There is no such object or page.'],
   NamespaceNotServed: [404, 'This installation does not serve the namespace.'],
   MethodNotAllowed: [405, 'The page exists, the method does not.'],
+  MalformedRequest: [400, 'The bytes are no valid HTTP request.'],
+  RequestTimeout: [408, 'The request did not come in time.'],
+  HeadersTooLarge: [431, 'The headers are too large.'],
+  ExpectationFailed: [417, 'The header Expect asks for what the server does not do.'],
   InvalidJson: [400, 'The body is no JSON.'],
   InvalidParameter: [400, 'A part of the URL or a header is not valid.'],
   BodyTooLarge: [413, 'The body is too large.'],
-  UnsupportedMediaType: [415, 'The body is not of the type application/json.'],
+  UnsupportedMediaType: [415, 'The body is not uncompressed JSON in UTF-8.'],
+  ContinueExpired: [410, 'The list has changed too much to be continued.'],
   Invalid: [422, 'The body is not valid.'],
   NumberNotExact: [422, 'A number cannot be kept exactly.'],
   InputMissing: [422, 'The agent needs an input, and there is none.'],
@@ -31,6 +36,8 @@ export const PROBLEMS = {
   NoOutput: [404, 'The turn has no output.'],
   NoLog: [404, 'There is no log.'],
   StoredDataMissing: [502, 'Stored data is missing or damaged.'],
+  TooManyRequests: [429, 'The caller sends too many requests.'],
+  CallerLimit: [429, 'The caller has as many requests under way as one caller may have.'],
   Overloaded: [503, 'Too many requests at once.'],
   ClusterUnavailable: [503, 'The Kubernetes API does not answer.'],
   ShuttingDown: [503, 'The server is being stopped.'],
@@ -51,14 +58,21 @@ export class Problem extends Error {
   readonly status: number;
   readonly fields: FieldError[];
   readonly retryAfterSeconds: number | undefined;
+  /** Headers of the answer, beside Retry-After. */
+  readonly headers: Record<string, string>;
 
-  constructor(code: ProblemCode, detail: string, more: { fields?: FieldError[]; retryAfterSeconds?: number } = {}) {
+  constructor(
+    code: ProblemCode,
+    detail: string,
+    more: { fields?: FieldError[]; retryAfterSeconds?: number; headers?: Record<string, string> } = {},
+  ) {
     super(detail);
     this.name = 'Problem';
     this.code = code;
     this.status = PROBLEMS[code][0];
     this.fields = more.fields ?? [];
     this.retryAfterSeconds = more.retryAfterSeconds;
+    this.headers = more.headers ?? {};
   }
 
   /** Returns the body of the answer. */

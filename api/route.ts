@@ -3,6 +3,7 @@ import type * as z from 'zod';
 import type { KubeApi } from '../core/kube/types.ts';
 import type { Clock, Random } from '../core/runtime.ts';
 import type { Access, Caller, Right } from './auth/access.ts';
+import type { Hold } from './limits/limits.ts';
 import type { Waits } from './waits.ts';
 
 /** Services for handlers. */
@@ -56,6 +57,8 @@ export interface RouteInfo {
 }
 
 export interface Route extends RouteInfo {
+  /** Limit of long requests that this one counts for until its answer has been sent. */
+  holds?(call: Pick<Call, 'query'>): Hold | undefined;
   handle(call: Call, services: Services): Promise<Answer>;
 }
 
@@ -65,6 +68,7 @@ export function route<P extends z.ZodObject, Q extends z.ZodObject, B extends z.
     params: P;
     query: Q;
     body?: B;
+    holds?(call: Pick<Call<unknown, z.output<Q>>, 'query'>): Hold | undefined;
     handle(call: Call<z.output<P>, z.output<Q>, z.output<B>>, services: Services): Promise<Answer>;
   },
 ): Route {

@@ -3,29 +3,24 @@ import type { KubeApi } from '../core/kube/types.ts';
 import { watchOne } from '../core/kube/watch-one.ts';
 import { type StoredTurn, turns } from '../core/resources/kinds.ts';
 import { type Clock, delay } from '../core/runtime.ts';
-import { Problem } from './problems.ts';
 
 /** Pause between a watch that the server ended and the next; milliseconds. */
 const PAUSE_MS = 200;
 
-/** Limits the number of long requests. Each request that waits for a turn has a watch of that one object. */
+/** Waits for turns. Each request that waits has a watch of that one object. */
 export class Waits {
   readonly #api: Pick<KubeApi, 'list' | 'watch'>;
   readonly #clock: Clock;
-  readonly #max: number;
-  #waiting = 0;
 
-  constructor(api: Pick<KubeApi, 'list' | 'watch'>, clock: Clock, max: number) {
+  constructor(api: Pick<KubeApi, 'list' | 'watch'>, clock: Clock) {
     this.#api = api;
     this.#clock = clock;
-    this.#max = max;
   }
 
   /**
    * Resolves with the turn once `isDone` accepts it, or as last seen after `timeoutMs` or when the signal aborts.
    * Resolves with undefined when the turn is gone or has not been seen by then, also while the cluster does not answer.
-   * An error would be wrong there: the caller may have just created the turn, and would create it again. Rejects with a
-   * Problem when too many requests wait.
+   * An error would be wrong there: the caller may have just created the turn, and would create it again.
    */
   async forTurn(
     { namespace, name, known }: { namespace: string; name: string; known?: StoredTurn },
@@ -33,7 +28,6 @@ export class Waits {
     timeoutMs: number,
     signal: AbortSignal,
   ): Promise<StoredTurn | undefined> {
-    const end = this.begin();
     const timer = new AbortController();
     const cancelTimer = this.#clock.setTimer(timeoutMs, () => timer.abort());
     const over = AbortSignal.any([signal, timer.signal]);
@@ -55,22 +49,7 @@ export class Waits {
       return seen.turn;
     } finally {
       cancelTimer();
-      end();
     }
-  }
-
-  /** Counts a long request and returns the function that ends it. Throws a Problem when there are too many already. */
-  begin(): () => void {
-    if (this.#waiting >= this.#max) {
-      const text = `${this.#max} requests wait or follow already; try again later.`;
-      throw new Problem('Overloaded', text, { retryAfterSeconds: 1 });
-    }
-    this.#waiting += 1;
-    let isOver = false;
-    return () => {
-      if (!isOver) this.#waiting -= 1;
-      isOver = true;
-    };
   }
 
   /**

@@ -9,6 +9,7 @@ import {
   turns,
 } from '../core/resources/kinds.ts';
 import { isNoInput } from '../core/resources/needed-input.ts';
+import { missingProgram } from '../core/resources/program.ts';
 import type { Refusal } from '../core/resources/refusal.ts';
 import type { SessionSpec } from '../core/resources/session.ts';
 import type { SessionClassSpec } from '../core/resources/sessionclass.ts';
@@ -143,8 +144,7 @@ function flagOf(field: string): string {
  * none.
  */
 function needsProgram({ agent, runner }: SessionClassSpec): boolean {
-  const { command, driver = 'Command' } = agent ?? {};
-  return command === undefined && runner !== 'None' && (driver === 'Command' || driver === 'Server');
+  return runner !== 'None' && missingProgram(agent ?? {}) !== undefined;
 }
 
 /** Returns the class; undefined if the caller may not read classes. Refuses a class that does not exist. */

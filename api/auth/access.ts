@@ -4,7 +4,9 @@ import { subjectAccessReviews, tokenReviews } from '../../core/kube/resources.ts
 import type { KubeApi } from '../../core/kube/types.ts';
 import { API_GROUP, API_VERSION } from '../../core/resources/names.ts';
 import type { Clock } from '../../core/runtime.ts';
+import type { Limits } from '../limits/limits.ts';
 import { Problem } from '../problems.ts';
+import { KnownTokens } from './known-tokens.ts';
 import { TtlCache } from './ttl-cache.ts';
 
 export interface Caller {
@@ -23,22 +25,35 @@ export interface Right {
   name?: string;
 }
 
-/** Time for which an answer of the cluster is cached: a withdrawn right or token works on for that long. */
-const CACHE_MS = 10_000;
+/** Time for which a consent of the cluster is cached: a withdrawn right or token works on for that long. */
+const CONSENT_MS = 10_000;
+/** Time for which a refusal is cached: a right that was just given counts after that long. */
+const REFUSAL_MS = 1_000;
 const CACHE_ENTRIES = 10_000;
 const MAX_TOKEN_LENGTH = 16 * 1024;
 
 export class Access {
   readonly #api: Pick<KubeApi, 'create'>;
   readonly #audiences: readonly string[];
+  readonly #limits: Pick<Limits, 'newToken'>;
   readonly #callers: TtlCache<Caller | string>;
   readonly #rights: TtlCache<{ allowed: boolean; reason: string }>;
+  readonly #known: KnownTokens;
 
-  constructor(options: { api: Pick<KubeApi, 'create'>; clock: Clock; audiences: readonly string[] }) {
+  constructor(options: {
+    api: Pick<KubeApi, 'create'>;
+    clock: Clock;
+    audiences: readonly string[];
+    limits: Pick<Limits, 'newToken'>;
+  }) {
     this.#api = options.api;
     this.#audiences = options.audiences;
-    this.#callers = new TtlCache(options.clock, CACHE_MS, CACHE_ENTRIES);
-    this.#rights = new TtlCache(options.clock, CACHE_MS, CACHE_ENTRIES);
+    this.#limits = options.limits;
+    const ttlOf = (hasConsent: boolean) => (hasConsent ? CONSENT_MS : REFUSAL_MS);
+    const cached = { ttlMs: CONSENT_MS, maxEntries: CACHE_ENTRIES };
+    this.#callers = new TtlCache(options.clock, { ...cached, ttlOf: (caller) => ttlOf(typeof caller !== 'string') });
+    this.#rights = new TtlCache(options.clock, { ...cached, ttlOf: ({ allowed }) => ttlOf(allowed) });
+    this.#known = new KnownTokens(options.clock);
   }
 
   /** Returns the owner of the token in an Authorization header. Rejects with a Problem. */
@@ -49,7 +64,7 @@ export class Access {
     }
     // The digest is the key, so that the cache holds no tokens.
     const key = createHash('sha256').update(token).digest('base64');
-    const caller = await this.#callers.get(key, () => this.#review(token)).catch(notAsked);
+    const caller = await this.#callers.get(key, () => this.#review(token, key)).catch(notAsked);
     if (typeof caller === 'string') throw new Problem('Unauthenticated', `${caller} ${this.#howTo()}`);
     return caller;
   }
@@ -81,7 +96,8 @@ export class Access {
   }
 
   /** Returns the caller, or the reason why there is none. */
-  async #review(token: string): Promise<Caller | string> {
+  async #review(token: string, digest: string): Promise<Caller | string> {
+    if (!this.#known.has(digest)) this.#limits.newToken();
     const audiences = [...this.#audiences];
     const { status } = await this.#api.create(tokenReviews, { metadata: { name: '' }, spec: { token, audiences } });
     if (!status?.authenticated || !status.user?.username) return 'The cluster does not accept the token.';
@@ -89,6 +105,7 @@ export class Access {
     if (!status.audiences?.some((audience) => audiences.includes(audience))) {
       return `The token was not issued for ${audiences.join(' or ')}.`;
     }
+    this.#known.add(digest);
     const { username, uid, groups, extra } = status.user;
     return { username, groups: groups ?? [], ...(uid ? { uid } : {}), ...(extra ? { extra } : {}) };
   }
@@ -100,6 +117,7 @@ export class Access {
 
 /** Hides the cluster's error: it was an answer to this server, not to the caller. */
 function notAsked(error: unknown): never {
+  if (error instanceof Problem) throw error;
   const why = error instanceof Error ? error.message : String(error);
   throw new Problem('ClusterUnavailable', `The cluster could not be asked who may do this: ${why}. Try again.`, {
     retryAfterSeconds: 1,

@@ -19,7 +19,8 @@ export const eventRoutes: Route[] = [
     params: sessionParams,
     query: noQuery,
     responses: { 200: { description: 'The events.', schema: 'Events' } },
-    async handle({ params, lastEventId, signal }, { api, clock, waits }) {
+    holds: () => 'streams',
+    async handle({ params, lastEventId, signal }, { api, clock }) {
       const { namespace, session: name } = params;
       const seen = parsePlace(lastEventId);
       if (lastEventId !== undefined && !seen) {
@@ -27,8 +28,6 @@ export const eventRoutes: Route[] = [
       }
       const session = await api.get(sessions, { namespace, name }, { signal });
       const { uid } = session.metadata;
-      const end = waits.begin();
-      signal.addEventListener('abort', end, { once: true });
       const last = seen ?? (await lastPlace(api, session, signal));
       const events = agentEvents(api, clock, { namespace, name, uid }, last, signal);
       return {

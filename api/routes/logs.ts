@@ -27,7 +27,8 @@ export const logRoutes: Route[] = [
     params: sessionParams,
     query,
     responses: { 200: { description: 'The text.', schema: 'Text' } },
-    async handle({ params, query: { follow }, signal }, { api, clock, waits }) {
+    holds: () => 'streams',
+    async handle({ params, query: { follow }, signal }, { api, clock }) {
       const { namespace, session: name } = params;
       const { metadata, status } = await api.get(sessions, { namespace, name }, { signal });
       const podName = status?.podName;
@@ -35,7 +36,6 @@ export const logRoutes: Route[] = [
         const text = `Session "${name}" has no pod at present. GET …/turns/{turn}/log for what its turns printed.`;
         throw new Problem('NoLog', text);
       }
-      if (follow !== 'false') signal.addEventListener('abort', waits.begin(), { once: true });
       const text =
         follow === 'false'
           ? podText(api, { namespace, name: podName as string }, { signal })

@@ -33,6 +33,7 @@ export const runRoutes: Route[] = [
       200: { description: 'The run has ended.', schema: run },
       202: { description: 'The run goes on; Location is its turn.', schema: run },
     },
+    holds: () => 'waits',
     async handle({ params: { namespace }, query, body, caller, key, signal }, services) {
       checkInput(body.spec.input);
       const allowed = await checkClass(services, body.spec);

@@ -98,6 +98,7 @@ export const turnRoutes: Route[] = [
     params: turnParams,
     query: waitQuery,
     responses: { 200: { description: 'The turn.', schema: turn } },
+    holds: ({ query }) => (query.wait === undefined ? undefined : 'waits'),
     async handle({ params, query, signal }, services) {
       const found = await turnOf(services, params, signal);
       if (query.wait === undefined || isTerminal(found.status?.phase)) return { status: 200, body: showTurn(found) };

@@ -1,5 +1,6 @@
 import { type Agent, isFilePath, isJsonPointer } from '../../core/resources/agent.ts';
 import { MAX_INLINE_FILES_BYTES } from '../../core/resources/limits.ts';
+import { missingProgram } from '../../core/resources/program.ts';
 import { takesArguments, toolSchemaProblem } from '../../core/resources/tool-schema.ts';
 import { namesInput } from '../../core/text/placeholders.ts';
 import type { Problem } from '../world/world.ts';
@@ -24,7 +25,7 @@ const ONLY_FOR: { [field in Field]?: readonly Driver[] } = {
 
 /** The first missing or contradictory agent setting, named by the user's own field. */
 export function agentProblem(agent: Agent): Problem | undefined {
-  const { driver = 'Command', command = [] } = agent;
+  const { driver = 'Command' } = agent;
   const unused = (Object.keys(ONLY_FOR) as Field[]).find(
     (field) => agent[field] !== undefined && !ONLY_FOR[field]?.includes(driver),
   );
@@ -35,9 +36,8 @@ export function agentProblem(agent: Agent): Problem | undefined {
       `is set, but the driver ${driver} has no use for it; leave it out, or set agent.driver (${which})`,
     );
   }
-  if ((driver === 'Command' || driver === 'Server') && command.length === 0) {
-    return invalid('command', 'is not set, and the class has no default; set the program to run');
-  }
+  const missing = missingProgram(agent);
+  if (missing) return invalid('command', missing);
   if (agent.resumeWhen !== undefined && agent.resumeArgs === undefined) {
     return invalid(
       'resumeWhen',

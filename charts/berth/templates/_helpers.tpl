@@ -139,3 +139,12 @@ capabilities:
   resources: [pods/log]
   verbs: [get]
 {{- end }}
+
+{{- /* "https" where the API has a certificate, else "http": the name of its port. */ -}}
+{{- define "berth.apiScheme" -}}
+{{- if (.Values.api.tls).secretName }}https{{ else }}http{{ end }}
+{{- end }}
+
+{{- define "berth.apiPort" -}}
+{{- .Values.api.service.port | default (ternary 443 80 (eq (include "berth.apiScheme" .) "https")) }}
+{{- end }}

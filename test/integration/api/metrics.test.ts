@@ -1,36 +1,19 @@
 import assert from 'node:assert/strict';
+import { connect } from 'node:net';
 import { isDeepStrictEqual } from 'node:util';
 import { afterAll, beforeAll, describe, test } from 'vitest';
-import type { Resource } from '../../../core/kube/types.ts';
 import { eventually } from '../../support/eventually.ts';
 import { samplesOf } from '../../support/metrics.ts';
 import { ApiCluster, EVERYTHING } from './support.ts';
 
 const SESSIONS = '/v1/namespaces/default/sessions';
-const rbac = (plural: string, kind: string): Resource => ({
-  group: 'rbac.authorization.k8s.io',
-  version: 'v1',
-  plural,
-  kind,
-  namespaced: false,
-});
-
 describe('the metrics of the API', () => {
   let api: ApiCluster;
   /** May read metrics and nothing else. */
   let scraper: { name: string; token: string };
   beforeAll(async () => {
     api = await ApiCluster.start();
-    scraper = await api.user([]);
-    const { client } = api.cluster;
-    const metadata = { name: 'metrics-reader' };
-    const rules = [{ nonResourceURLs: ['/metrics'], verbs: ['get'] }];
-    await client.create(rbac('clusterroles', 'ClusterRole'), { metadata, rules } as never);
-    await client.create(rbac('clusterrolebindings', 'ClusterRoleBinding'), {
-      metadata,
-      roleRef: { apiGroup: 'rbac.authorization.k8s.io', kind: 'ClusterRole', name: metadata.name },
-      subjects: [{ kind: 'User', apiGroup: 'rbac.authorization.k8s.io', name: scraper.name }],
-    } as never);
+    scraper = await api.scraper();
   });
   afterAll(() => api.close());
 
@@ -86,6 +69,20 @@ describe('the metrics of the API', () => {
     );
     assert.equal(samplesOf(text, 'berth_http_request_duration_seconds_count')[`{method="GET",route="${route}"}`], 3);
     assert.doesNotMatch(text, /secret/);
+  });
+
+  test('count what no handler sees, a path that cannot be decoded and bytes that are no HTTP', async () => {
+    const count = async () => {
+      const { text } = await api.call('GET', '/metrics', scraper);
+      const samples = samplesOf(text, 'berth_http_requests_total');
+      return [samples['{method="GET",route="",code="400"}'], samples['{method="",route="",code="400"}']];
+    };
+    assert.deepEqual(await count(), [undefined, undefined]);
+    await api.call('GET', '/v1/%zz');
+    connect(Number(new URL(api.url).port), '127.0.0.1')
+      .resume()
+      .end('garbage\r\n\r\n');
+    await eventually(async () => isDeepStrictEqual(await count(), [1, 1]), { what: 'each is counted once' });
   });
 
   test('count a request whose client leaves while it follows', async () => {

@@ -19,7 +19,7 @@ describe('sessions and turns over HTTP', () => {
   let api: ApiCluster;
   let token: string;
   beforeAll(async () => {
-    api = await ApiCluster.start({ BERTH_API_MAX_WAITS: '3' });
+    api = await ApiCluster.start({ BERTH_API_MAX_WAITS: '3', BERTH_API_CALLER_SHARE: '100' });
     ({ token } = await api.user(EVERYTHING));
   });
   afterAll(() => api.close());
@@ -338,7 +338,7 @@ describe('sessions and turns over HTTP', () => {
       const { client } = api.cluster;
       const known = await client.get(turns, { namespace: 'default', name: 'early-1' });
       await client.delete(turns, { namespace: 'default', name: 'early-1' });
-      const waits = new Waits(client, systemClock, 1);
+      const waits = new Waits(client, systemClock);
       const limit = AbortSignal.timeout(20_000);
       const place = { namespace: 'default', name: 'early-1', known };
       assert.equal(await waits.forTurn(place, () => false, 60_000, limit), undefined);
@@ -353,6 +353,22 @@ describe('sessions and turns over HTTP', () => {
       }
     });
 
+    test('a run for which there is no slot to wait is refused before its session is created', async () => {
+      const path = await turnOf('busy');
+      const client = new AbortController();
+      const watches = countWatches();
+      const waiting = Array.from({ length: 3 }, () =>
+        call('GET', `${path}?wait=60s`, { signal: client.signal }).catch(() => undefined),
+      );
+      await eventually(() => watches() >= 3, { what: 'all slots are taken' });
+      const refused = await call('POST', RUNS, { body: { metadata: { name: 'unborn' }, spec: { input: 1 } } });
+      assert.deepEqual([refused.status, refused.problem.code], [503, 'Overloaded']);
+      assert.equal((await call('GET', `${SESSIONS}/unborn`)).status, 404);
+      client.abort();
+      await Promise.all(waiting);
+      await eventually(async () => (await call('GET', `${path}?wait=0s`)).status === 200, { what: 'slots are free' });
+    });
+
     test('more waits than allowed are answered 503, and a client that goes away makes room for another', async () => {
       const path = await turnOf('crowd');
       const crowd = { namespace: 'default', name: 'crowd' };
@@ -364,11 +380,10 @@ describe('sessions and turns over HTTP', () => {
       const full = await call('GET', `${path}?wait=0s`);
       assert.deepEqual([full.status, full.problem.code], [503, 'Overloaded']);
       assert.equal(full.headers.get('retry-after'), '1');
-      assert.match(full.problem.detail ?? '', /^3 requests wait or follow already; try again later/);
-      // Following a log takes a slot as well. Reading the text so far does not.
+      assert.match(full.problem.detail ?? '', /^3 requests wait for a turn already; try again later/);
+      // Logs have slots of their own.
       const status = { podName: 'crowd-pod' };
       await api.cluster.client.patch(sessions, crowd, { status }, { subresource: 'status' });
-      assert.equal((await call('GET', `${SESSIONS}/crowd/logs?follow`)).status, 503);
       assert.equal((await call('GET', `${SESSIONS}/crowd/logs`)).status, 200);
       for (const client of clients) client.abort();
       await Promise.all(waiting);
@@ -411,6 +426,21 @@ describe('sessions and turns over HTTP', () => {
       const refused = await call('GET', `${path}/output`, { token: reader.token });
       assert.equal(refused.status, 403);
       assert.match(refused.problem.detail, /get blobs\.berth\.dev/);
+    });
+
+    test('a large answer comes whole, and says its length', async () => {
+      const text = `${'x'.repeat(299_999)}ü`;
+      const path = await ended('long', {});
+      const session = await api.cluster.session('long');
+      const store = new BlobStore({ api: api.cluster.client, clock: systemClock, ceilingBytes: 1e9 });
+      const owner = { name: 'long', uid: session.metadata.uid };
+      const key = { namespace: 'default', sessionUID: owner.uid, incarnation: 1, seq: 9, kind: 'Log' as const };
+      await store.put(key, Buffer.from(text), owner, new AbortController().signal);
+      await end('long-1', { log: { ref: `${owner.uid}/1/9`, bytes: 300_001, truncated: false } });
+      const answer = await call('GET', `${path}/log`);
+      assert.equal(answer.text, text);
+      assert.equal(answer.headers.get('content-length'), '300001');
+      assert.equal((await call('HEAD', `${path}/log`)).status, 200);
     });
 
     test('of a turn that has not ended, or had none, say so', async () => {
@@ -535,6 +565,26 @@ describe('sessions and turns over HTTP', () => {
       });
     }
 
+    test('a session or run without a program, where its class has none, names the field', async () => {
+      const spec = { overrides: ['agent.command' as const, 'agent.driver' as const], secrets: [] };
+      await api.cluster.client.create(sessionclasses, { metadata: { name: 'bare' }, spec } as never);
+      const make = (path: string, more: object) => call('POST', path, { body: { spec: { class: 'bare', ...more } } });
+      for (const [path, more] of [
+        [SESSIONS, {}],
+        [SESSIONS, { agent: { driver: 'Server' } }],
+        [RUNS, { input: 1 }],
+      ] as const) {
+        const { status, problem } = await make(path, more);
+        assert.deepEqual([status, problem.code, problem.errors?.[0]?.field], [422, 'Invalid', 'spec.agent.command']);
+        assert.match(problem.detail, /is not set, and the class has no default; set the program to run/);
+      }
+      // These need none: the driver Shell, and an image that has its own.
+      assert.equal((await make(SESSIONS, { agent: { driver: 'Shell' } })).status, 201);
+      const image = { ...spec, runner: 'None' as const, image: 'example.com/program:1' };
+      await api.cluster.client.create(sessionclasses, { metadata: { name: 'image' }, spec: image } as never);
+      assert.equal((await make(SESSIONS, { class: 'image' })).status, 201);
+    });
+
     test('a setting that the class does not allow, with its field and what to do', async () => {
       const spec = { overrides: [], secrets: [], runner: 'Embedded' as const };
       await api.cluster.client.create(sessionclasses, { metadata: { name: 'narrow' }, spec });
@@ -612,6 +662,19 @@ describe('sessions and turns over HTTP', () => {
         }
       }
       assert.equal((await call('GET', `${SESSIONS}?labelSelector=a%3Db,!c&limit=1`)).status, 200);
+    });
+
+    test('a list that has changed too much to be continued says so by the parameter', async () => {
+      await create('aged-1');
+      await create('aged-2');
+      const { body } = await call('GET', `${SESSIONS}?limit=1`);
+      await create('aged-3');
+      api.cluster.server.faults.compact();
+      for (const labels of ['', '&labelSelector=a%3Db']) {
+        const answer = await call('GET', `${SESSIONS}?limit=1${labels}&continue=${encodeURIComponent(body.continue)}`);
+        const { code, errors = [] } = answer.problem;
+        assert.deepEqual([answer.status, code, errors[0]?.field], [410, 'ContinueExpired', 'continue'], answer.text);
+      }
     });
 
     test('a caller refused before the end of the body loses the connection', async () => {

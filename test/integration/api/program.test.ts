@@ -8,7 +8,7 @@ import { run, session, sessionList, turn } from '../../../api/schemas.ts';
 import type { RequestFacts } from '../../../local/apiserver/types.ts';
 import { eventually } from '../../support/eventually.ts';
 import { pythonAgent } from '../../support/installation.ts';
-import { ApiCluster, type Ask, EVERYTHING } from './support.ts';
+import { ApiCluster, type Ask, BERTH_API, EVERYTHING } from './support.ts';
 
 const ROOT = join(import.meta.dirname, '..', '..', '..');
 const ECHO = pythonAgent("answer({'got': request['input']})");
@@ -111,23 +111,8 @@ describe('the API beside a controller', () => {
   });
 
   test('the program listens, answers waits when it is told to stop, and ends in order', async () => {
-    const groups = ['system:serviceaccounts', 'system:serviceaccounts:berth-system', 'system:authenticated'];
-    const username = 'system:serviceaccount:berth-system:berth-api';
-    const own = api.cluster.server.mintToken({ username, groups });
-    const kubeconfig = join(api.cluster.home, 'api.json');
-    writeFileSync(kubeconfig, JSON.stringify(api.cluster.server.kubeconfig(own)));
-    const child = spawn(process.execPath, [join(ROOT, 'api', 'main.ts')], {
-      env: { PATH: process.env.PATH, KUBECONFIG: kubeconfig, BERTH_API_HOST: '127.0.0.1', BERTH_API_PORT: '0' },
-      stdio: ['ignore', 'pipe', 'inherit'],
-    });
-    let out = '';
-    child.stdout.on('data', (chunk) => {
-      out += chunk;
-    });
-    // All that it has said comes before that.
-    const closed = new Promise<number | null>((resolve) => child.once('close', resolve));
-    const port = await eventually(() => /"port":(\d+),"msg":"API started"/.exec(out)?.[1]);
-    const url = `http://127.0.0.1:${port}`;
+    const program = await api.startProgram();
+    const url = `http://${program.host}`;
     const isReady = async () => (await (await fetch(`${url}/readyz`)).text()) === 'ok\n';
     await eventually(isReady, { what: 'it is ready' });
     await call('POST', SESSIONS, { body: { metadata: { name: 'held' }, spec: { agent: ECHO, suspend: true } } });
@@ -135,19 +120,19 @@ describe('the API beside a controller', () => {
     const headers = { authorization: `Bearer ${token}` };
     let waits = false;
     const looks = ({ resource, verb, user }: RequestFacts) => {
-      waits ||= resource === 'turns' && (verb === 'list' || verb === 'watch') && user === username;
+      waits ||= resource === 'turns' && (verb === 'list' || verb === 'watch') && user === BERTH_API;
       return false;
     };
     api.cluster.server.faults.delayNext(looks, 0);
     const waiting = fetch(`${url}${SESSIONS}/held/turns/held-1?wait=60s`, { headers });
     await eventually(() => waits, { what: 'it waits for the turn' });
-    child.kill('SIGTERM');
+    program.child.kill('SIGTERM');
     const answer = await waiting;
     assert.equal(answer.status, 200);
     assert.equal(((await answer.json()) as { metadata: { name: string } }).metadata.name, 'held-1');
-    assert.equal(await closed, 0);
-    assert.match(out, /"msg":"API stopped"/);
-    assert.ok(!out.includes(token), 'no token is logged');
+    assert.equal(await program.closed, 0);
+    assert.match(program.log(), /"msg":"API stopped"/);
+    assert.ok(!program.log().includes(token), 'no token is logged');
   });
 });
 

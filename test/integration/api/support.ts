@@ -1,4 +1,7 @@
+import { type ChildProcess, spawn } from 'node:child_process';
+import { writeFileSync } from 'node:fs';
 import type { AddressInfo } from 'node:net';
+import { join } from 'node:path';
 import { apiConfig } from '../../../api/config.ts';
 import type { Problem } from '../../../api/problems.ts';
 import { buildServer } from '../../../api/server.ts';
@@ -7,19 +10,25 @@ import { loadConnection } from '../../../core/kube/config.ts';
 import { serviceAccounts } from '../../../core/kube/resources.ts';
 import type { Resource } from '../../../core/kube/types.ts';
 import { parseConfig } from '../../../core/program/config.ts';
+import { sessionclasses } from '../../../core/resources/kinds.ts';
 import { silentLogger, systemClock, systemRandom } from '../../../core/system.ts';
+import { eventually } from '../../support/eventually.ts';
 import { Installation } from '../../support/installation.ts';
 
-const rbac = (plural: string, kind: string): Resource => ({
+const rbac = (plural: string, kind: string, namespaced = true): Resource => ({
   group: 'rbac.authorization.k8s.io',
   version: 'v1',
   plural,
   kind,
-  namespaced: true,
+  namespaced,
 });
+const clusterRoles = rbac('clusterroles', 'ClusterRole', false);
+const clusterRoleBindings = rbac('clusterrolebindings', 'ClusterRoleBinding', false);
 const roles = rbac('roles', 'Role');
 const roleBindings = rbac('rolebindings', 'RoleBinding');
-const BERTH_API = 'system:serviceaccount:berth-system:berth-api';
+export const BERTH_API = 'system:serviceaccount:berth-system:berth-api';
+const GROUPS = ['system:serviceaccounts', 'system:serviceaccounts:berth-system', 'system:authenticated'];
+const MAIN = join(import.meta.dirname, '..', '..', '..', 'api', 'main.ts');
 
 export interface Rule {
   verbs: string[];
@@ -47,7 +56,22 @@ export interface Ask {
   signal?: AbortSignal;
 }
 
-/** The HTTP API with the rights it has in an installation, on an embedded cluster; callers are service accounts. */
+/** The API as a program of its own. */
+export interface ApiProgram {
+  child: ChildProcess;
+  /** `127.0.0.1:<port>` */
+  host: string;
+  port: number;
+  /** Text on stdout so far. */
+  log(): string;
+  /** Exit code, once all that the program has said has been read. */
+  closed: Promise<number | null>;
+}
+
+/**
+ * The HTTP API with the rights it has in an installation, on an embedded cluster; callers are service accounts. Its
+ * default class has a program, so that sessions need not name one.
+ */
 export class ApiCluster {
   readonly cluster: Installation;
   readonly url: string;
@@ -67,9 +91,9 @@ export class ApiCluster {
 
   static async start(env: Record<string, string> = {}): Promise<ApiCluster> {
     const cluster = await Installation.start();
+    await cluster.client.patch(sessionclasses, { name: 'default' }, { spec: { agent: { command: ['cat'] } } });
     const connection = await loadConnection({ path: cluster.kubeconfig });
-    const groups = ['system:serviceaccounts', 'system:serviceaccounts:berth-system', 'system:authenticated'];
-    const own = cluster.server.mintToken({ username: BERTH_API, groups });
+    const own = cluster.server.mintToken({ username: BERTH_API, groups: GROUPS });
     const api = new KubeClient({
       connection: { ...connection, headers: () => ({ authorization: `Bearer ${own}` }) },
       clock: systemClock,
@@ -92,6 +116,25 @@ export class ApiCluster {
     return this.#closeServer();
   }
 
+  /** Starts the API as a program, beside the server of this process. The caller ends it. */
+  async startProgram(env: Record<string, string> = {}): Promise<ApiProgram> {
+    const own = this.cluster.server.mintToken({ username: BERTH_API, groups: GROUPS });
+    const kubeconfig = join(this.cluster.home, 'api.json');
+    writeFileSync(kubeconfig, JSON.stringify(this.cluster.server.kubeconfig(own)));
+    const child = spawn(process.execPath, [MAIN], {
+      env: { PATH: process.env.PATH, KUBECONFIG: kubeconfig, BERTH_API_HOST: '127.0.0.1', BERTH_API_PORT: '0', ...env },
+      stdio: ['ignore', 'pipe', 'inherit'],
+    });
+    let out = '';
+    child.stdout.on('data', (chunk) => {
+      out += chunk;
+    });
+    const closed = new Promise<number | null>((resolve) => child.once('close', resolve));
+    const started = () => /"port":(\d+),"tls":\w+,"msg":"API started"/.exec(out)?.[1];
+    const port = Number(await eventually(started, { what: 'the API has started' }));
+    return { child, host: `127.0.0.1:${port}`, port, log: () => out, closed };
+  }
+
   /** A token of a new service account of `default` with these rights there. */
   async user(rules: Rule[], audience = 'berth'): Promise<{ name: string; token: string }> {
     const name = `user-${++this.#users}`;
@@ -109,6 +152,21 @@ export class ApiCluster {
     const body = { apiVersion: 'authentication.k8s.io/v1', kind: 'TokenRequest', spec: { audiences: [audience] } };
     const { status } = (await client.raw('POST', path, { body })) as { status: { token: string } };
     return { name: `system:serviceaccount:default:${name}`, token: status.token };
+  }
+
+  /** A token of a new service account that may read the metrics and nothing else. */
+  async scraper(): Promise<{ name: string; token: string }> {
+    const scraper = await this.user([]);
+    const { client } = this.cluster;
+    const metadata = { name: 'metrics-reader' };
+    const rules = [{ nonResourceURLs: ['/metrics'], verbs: ['get'] }];
+    await client.create(clusterRoles, { metadata, rules } as never);
+    await client.create(clusterRoleBindings, {
+      metadata,
+      roleRef: { apiGroup: 'rbac.authorization.k8s.io', kind: 'ClusterRole', name: metadata.name },
+      subjects: [{ kind: 'User', apiGroup: 'rbac.authorization.k8s.io', name: scraper.name }],
+    } as never);
+    return scraper;
   }
 
   async call(method: string, path: string, { token, body, headers, signal }: Ask = {}): Promise<Reply> {

@@ -9,7 +9,8 @@ import { VirtualClock } from '../../support/virtual-clock.ts';
 /** A cluster that gives every token this review: authenticators differ, and the embedded cluster has one kind of them. */
 const reviewing = (status: TokenReview['status']) => {
   const create = async (_: unknown, object: object) => ({ ...object, status });
-  return new Access({ api: { create } as never as KubeApi, clock: new VirtualClock(), audiences: ['berth', 'other'] });
+  const api = { create } as never as KubeApi;
+  return new Access({ api, clock: new VirtualClock(), audiences: ['berth', 'other'], limits: { newToken() {} } });
 };
 const isRefused = (error: unknown) => error instanceof Problem && error.code === 'Unauthenticated';
 const user = { username: 'alice', groups: ['blue'] };
@@ -39,5 +40,71 @@ describe('the caller', () => {
     for (const header of [undefined, '', 'Basic abc', 'Bearer', 'Bearer a b', `Bearer ${'x'.repeat(20_000)}`]) {
       await assert.rejects(access.authenticate(header), isRefused, String(header).slice(0, 20));
     }
+  });
+});
+
+describe('the cache of the cluster’s answers', () => {
+  /** A cluster that allows, and accepts tokens, as told; counts what it is asked. */
+  const make = (newToken = () => {}) => {
+    const clock = new VirtualClock();
+    const cluster = { allows: false, accepts: true, asked: 0 };
+    const create = async ({ kind }: { kind: string }) => {
+      cluster.asked += 1;
+      if (kind === 'SubjectAccessReview') return { status: { allowed: cluster.allows } };
+      return { status: cluster.accepts ? { authenticated: true, user, audiences: ['berth'] } : {} };
+    };
+    const api = { create } as never as KubeApi;
+    return { clock, cluster, access: new Access({ api, clock, audiences: ['berth'], limits: { newToken } }) };
+  };
+  const right = { verb: 'get', resource: 'sessions', namespace: 'default' } as const;
+  const isForbidden = (error: unknown) => error instanceof Problem && error.code === 'Forbidden';
+
+  test('a right that was just given counts after a second, a withdrawn one for up to ten', async () => {
+    const { clock, cluster, access } = make();
+    await assert.rejects(access.authorize(user, right), isForbidden);
+    cluster.allows = true;
+    await clock.advance(999);
+    await assert.rejects(access.authorize(user, right), isForbidden);
+    await clock.advance(1);
+    await access.authorize(user, right);
+    cluster.allows = false;
+    await clock.advance(9_999);
+    await access.authorize(user, right);
+    await clock.advance(1);
+    await assert.rejects(access.authorize(user, right), isForbidden);
+    assert.equal(cluster.asked, 3);
+  });
+
+  test('a token that was refused is tried again after a second', async () => {
+    const { clock, cluster, access } = make();
+    cluster.accepts = false;
+    await assert.rejects(access.authenticate('Bearer abc'), isRefused);
+    cluster.accepts = true;
+    await clock.advance(1_000);
+    assert.deepEqual(await access.authenticate('Bearer abc'), user);
+  });
+
+  test('the cluster is not asked about new tokens beyond their limit, and still about those that it accepted', async () => {
+    let left = 2;
+    const full = new Problem('Overloaded', 'full');
+    const { clock, cluster, access } = make(() => {
+      left -= 1;
+      if (left < 0) throw full;
+    });
+    await access.authenticate('Bearer mine');
+    cluster.accepts = false;
+    await assert.rejects(access.authenticate('Bearer random-1'), isRefused);
+    for (const token of ['random-2', 'random-3']) {
+      await assert.rejects(access.authenticate(`Bearer ${token}`), (error) => error === full);
+    }
+    assert.equal(cluster.asked, 2);
+    cluster.accepts = true;
+    for (let i = 0; i < 3; i++) {
+      await clock.advance(20_000);
+      assert.deepEqual(await access.authenticate('Bearer mine'), user);
+    }
+    // A token is new again after ten minutes without an acceptance.
+    await clock.advance(600_000);
+    await assert.rejects(access.authenticate('Bearer mine'), (error) => error === full);
   });
 });

@@ -7,7 +7,7 @@ describe('answers that are good for a short time', () => {
   const make = (max = 100) => {
     const clock = new VirtualClock();
     let asked = 0;
-    const cache = new TtlCache<number>(clock, 1000, max);
+    const cache = new TtlCache<number>(clock, { ttlMs: 1000, maxEntries: max });
     const get = (key: string) => cache.get(key, async () => ++asked);
     return { clock, cache, get };
   };
@@ -19,6 +19,21 @@ describe('answers that are good for a short time', () => {
     assert.equal(await get('a'), 1);
     await clock.advance(1);
     assert.equal(await get('a'), 2);
+  });
+
+  test('an answer that is good for a shorter time serves no longer than that', async () => {
+    const clock = new VirtualClock();
+    const answers = [1, 2, 3];
+    const ttlOf = (answer: number) => (answer === 1 ? 100 : 1000);
+    const cache = new TtlCache<number>(clock, { ttlMs: 1000, maxEntries: 9, ttlOf });
+    const get = () => cache.get('a', async () => answers.shift() as number);
+    assert.equal(await get(), 1);
+    await clock.advance(99);
+    assert.equal(await get(), 1);
+    await clock.advance(1);
+    assert.equal(await get(), 2);
+    await clock.advance(999);
+    assert.equal(await get(), 2);
   });
 
   test('an answer to one is none to another', async () => {

@@ -36,7 +36,7 @@ async function waited(replies: (StoredTurn | Error)[], known?: StoredTurn) {
     },
   } as unknown as Pick<KubeApi, 'list' | 'watch'>;
   const place = { namespace: 'ns', name: 'a', ...(known ? { known } : {}) };
-  const waiting = new Waits(api, clock, 1)
+  const waiting = new Waits(api, clock)
     .forTurn(place, ended, 30_000, new AbortController().signal)
     .then((turn) => turn?.status?.phase ?? 'none')
     .catch((error: unknown) => error);

@@ -1,0 +1,36 @@
+/** Bodies of requests: JSON in UTF-8, not compressed. */
+import type { FastifyInstance, FastifyRequest } from 'fastify';
+import { parseJson } from './json.ts';
+import { Problem } from './problems.ts';
+
+export function acceptJson(app: FastifyInstance): void {
+  app.removeAllContentTypeParsers();
+  app.addContentTypeParser('application/json', { parseAs: 'string' }, (request, body, done) => {
+    try {
+      checkCharset(request.headers['content-type']);
+      done(null, parseJson(body as string));
+    } catch (error) {
+      done(error as Error);
+    }
+  });
+}
+
+/** Refuses a compressed body: it would be read as what it is not. */
+export function checkEncoding({ headers }: FastifyRequest): void {
+  const encoding = headers['content-encoding'];
+  if (encoding === undefined || /^(identity)?$/i.test(encoding.trim())) return;
+  const message = `is "${encoding}"; send the body as it is, without this header`;
+  throw new Problem('UnsupportedMediaType', `Content-Encoding ${message}.`, {
+    fields: [{ field: 'Content-Encoding', message }],
+  });
+}
+
+/** Refuses a body in another encoding than UTF-8 (RFC 8259), because it would be read wrongly. */
+function checkCharset(contentType = ''): void {
+  const [, charset] = /;\s*charset\s*=\s*"?([^\s";]*)/i.exec(contentType) ?? [];
+  if (charset === undefined || /^(utf-?8|us-ascii)$/i.test(charset)) return;
+  const message = `has charset "${charset}"; send JSON in UTF-8, with Content-Type: application/json`;
+  throw new Problem('UnsupportedMediaType', `Content-Type ${message}.`, {
+    fields: [{ field: 'Content-Type', message }],
+  });
+}

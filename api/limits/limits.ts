@@ -1,0 +1,82 @@
+/**
+ * Limits of the API as a whole, and the share of them that one caller may take. Each replica counts for itself. The
+ * metrics name the limit and never the caller, whose names are without number.
+ */
+import type { Clock } from '../../core/runtime.ts';
+import type { ApiConfig } from '../config.ts';
+import type { ApiMetrics } from '../metrics.ts';
+import { Problem } from '../problems.ts';
+import { Rate } from './rate.ts';
+import { type Exceeded, Slots } from './slots.ts';
+
+/** Long requests: `waits` watch a turn, `streams` read from a kubelet. Each is one of the `requests` as well. */
+export type Hold = 'waits' | 'streams';
+
+const DOING = { requests: 'are under way', waits: 'wait for a turn', streams: 'read a log or events' } as const;
+type Kind = keyof typeof DOING;
+
+/** Tokens per second that the cluster is asked about for the first time. */
+const NEW_TOKENS = { perSecond: 50, burst: 200 };
+
+export class Limits {
+  readonly #slots: Record<Kind, Slots>;
+  readonly #rate: Rate;
+  readonly #newTokens: Rate;
+  readonly #metrics: ApiMetrics;
+
+  constructor({ clock, config, metrics }: { clock: Clock; config: ApiConfig; metrics: ApiMetrics }) {
+    const sharePercent = config.BERTH_API_CALLER_SHARE;
+    this.#slots = {
+      requests: new Slots({ max: config.BERTH_API_MAX_REQUESTS, sharePercent }),
+      waits: new Slots({ max: config.BERTH_API_MAX_WAITS, sharePercent }),
+      streams: new Slots({ max: config.BERTH_API_MAX_STREAMS, sharePercent }),
+    };
+    this.#rate = new Rate(clock, { perSecond: config.BERTH_API_CALLER_RATE, burst: config.BERTH_API_CALLER_BURST });
+    this.#newTokens = new Rate(clock, NEW_TOKENS);
+    this.#metrics = metrics;
+    metrics.measureSlots(() => Object.entries(this.#slots).map(([kind, { used }]) => ({ kind, used })));
+  }
+
+  /** Counts a request of the caller. Returns the function that ends it; throws a Problem beyond a limit. */
+  request(caller: string): () => void {
+    const waitMs = this.#rate.take(caller);
+    if (waitMs === 0) return this.#take('requests', caller);
+    this.#metrics.refused('rate', 'caller');
+    const { perSecond, burst } = this.#rate;
+    const text = `You may send ${perSecond} requests per second, and ${burst} at once after a pause. Send fewer.`;
+    throw new Problem('TooManyRequests', text, { retryAfterSeconds: Math.ceil(waitMs / 1000) });
+  }
+
+  /** Counts a long request of the caller, beside `request`; otherwise like it. */
+  hold(kind: Hold, caller: string): () => void {
+    return this.#take(kind, caller);
+  }
+
+  /**
+   * Counts a token that the cluster has not accepted before. Throws a Problem when there are too many: whoever sends
+   * tokens at random must not make the cluster review each of them.
+   */
+  newToken(): void {
+    const waitMs = this.#newTokens.take('');
+    if (waitMs === 0) return;
+    this.#metrics.refused('tokens', 'all');
+    const text = 'Too many unknown tokens come at once, so yours cannot be checked now. Try again later.';
+    throw new Problem('Overloaded', text, { retryAfterSeconds: Math.ceil(waitMs / 1000) });
+  }
+
+  #take(kind: Kind, caller: string): () => void {
+    const taken = this.#slots[kind].take(caller);
+    if (typeof taken === 'function') return taken;
+    this.#metrics.refused(kind, taken);
+    throw this.#problem(kind, taken);
+  }
+
+  #problem(kind: Kind, exceeded: Exceeded): Problem {
+    const { max, share } = this.#slots[kind];
+    const again = { retryAfterSeconds: 1 };
+    if (exceeded === 'all')
+      return new Problem('Overloaded', `${max} requests ${DOING[kind]} already; try again later.`, again);
+    const text = `${share} of your requests ${DOING[kind]} already, which is all that one caller may have; let one end first.`;
+    return new Problem('CallerLimit', text, again);
+  }
+}

@@ -1,28 +1,8 @@
 import assert from 'node:assert/strict';
-import { execFile } from 'node:child_process';
-import { join } from 'node:path';
-import { promisify } from 'node:util';
 import { describe, test } from 'vitest';
-import { parseAllDocuments } from 'yaml';
-import { tools } from '../support/tools.ts';
-
-// biome-ignore lint/suspicious/noExplicitAny: objects of many kinds
-type Any = any;
-
-const render = (...more: string[]) => renderIn('berth-system', ...more);
-
-async function renderIn(namespace: string, ...more: string[]): Promise<Any[]> {
-  const { helm } = await tools();
-  const chart = join(import.meta.dirname, '..', '..', 'charts', 'berth');
-  const args = ['template', 'berth', chart, '--namespace', namespace, ...more.flatMap((value) => ['--set', value])];
-  const { stdout } = await promisify(execFile)(helm, args, { maxBuffer: 16 * 1024 * 1024 });
-  return parseAllDocuments(stdout).flatMap((document) => document.toJS() ?? []);
-}
+import { type Any, find, render, renderIn } from '../support/chart.ts';
 
 const READER = ['metrics.readers[0].namespace=monitoring', 'metrics.readers[0].name=prometheus'];
-
-const find = (objects: Any[], kind: string, name: string) =>
-  objects.find((object) => object.kind === kind && object.metadata.name === name);
 
 /** Ports of a program's pods by name. */
 function portsOf(objects: Any[], program: string): Record<string, number> {

@@ -118,21 +118,38 @@ export class ApiCluster {
 
   /** Starts the API as a program, beside the server of this process. The caller ends it. */
   async startProgram(env: Record<string, string> = {}): Promise<ApiProgram> {
+    const { child, out, closed } = this.#spawn(env);
+    const started = () => {
+      if (child.exitCode !== null) throw new Error(out.stderr);
+      return /"port":(\d+),"tls":\w+,"msg":"API started"/.exec(out.stdout)?.[1];
+    };
+    const port = Number(await eventually(started, { what: 'the API has started' }));
+    return { child, host: `127.0.0.1:${port}`, port, log: () => out.stdout, closed };
+  }
+
+  /** Resolves with what the program says on stderr when it refuses to start. */
+  async refusedStart(env: Record<string, string>): Promise<string> {
+    const { out, closed } = this.#spawn(env);
+    if ((await closed) !== 1) throw new Error(`it did not refuse: ${out.stdout}${out.stderr}`);
+    return out.stderr;
+  }
+
+  #spawn(env: Record<string, string>) {
     const own = this.cluster.server.mintToken({ username: BERTH_API, groups: GROUPS });
     const kubeconfig = join(this.cluster.home, 'api.json');
     writeFileSync(kubeconfig, JSON.stringify(this.cluster.server.kubeconfig(own)));
     const child = spawn(process.execPath, [MAIN], {
       env: { PATH: process.env.PATH, KUBECONFIG: kubeconfig, BERTH_API_HOST: '127.0.0.1', BERTH_API_PORT: '0', ...env },
-      stdio: ['ignore', 'pipe', 'inherit'],
+      stdio: ['ignore', 'pipe', 'pipe'],
     });
-    let out = '';
-    child.stdout.on('data', (chunk) => {
-      out += chunk;
-    });
+    const out = { stdout: '', stderr: '' };
+    for (const name of ['stdout', 'stderr'] as const) {
+      child[name].on('data', (chunk) => {
+        out[name] += chunk;
+      });
+    }
     const closed = new Promise<number | null>((resolve) => child.once('close', resolve));
-    const started = () => /"port":(\d+),"tls":\w+,"msg":"API started"/.exec(out)?.[1];
-    const port = Number(await eventually(started, { what: 'the API has started' }));
-    return { child, host: `127.0.0.1:${port}`, port, log: () => out, closed };
+    return { child, out, closed };
   }
 
   /** A token of a new service account of `default` with these rights there. */

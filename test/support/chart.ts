@@ -1,0 +1,24 @@
+/** Objects of the chart as Helm renders them, without a cluster. */
+import { execFile } from 'node:child_process';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
+import { parseAllDocuments } from 'yaml';
+import { tools } from './tools.ts';
+
+// biome-ignore lint/suspicious/noExplicitAny: objects of many kinds
+export type Any = any;
+
+const CHART = join(import.meta.dirname, '..', '..', 'charts', 'berth');
+
+/** Renders the chart in `berth-system` with values as for `--set`. Rejects with Helm's message. */
+export const render = (...values: string[]) => renderIn('berth-system', ...values);
+
+export async function renderIn(namespace: string, ...values: string[]): Promise<Any[]> {
+  const { helm } = await tools();
+  const args = ['template', 'berth', CHART, '--namespace', namespace, ...values.flatMap((value) => ['--set', value])];
+  const { stdout } = await promisify(execFile)(helm, args, { maxBuffer: 16 * 1024 * 1024 });
+  return parseAllDocuments(stdout).flatMap((document) => document.toJS() ?? []);
+}
+
+export const find = (objects: Any[], kind: string, name: string): Any =>
+  objects.find((object) => object.kind === kind && object.metadata.name === name);

@@ -42,7 +42,7 @@ export const apiConfig = z
     /** Requests per second of one caller; further ones are answered 429. */
     BERTH_API_CALLER_RATE: count(100),
     /** Requests that one caller may send at once after a pause. */
-    BERTH_API_CALLER_BURST: count(200),
+    BERTH_API_CALLER_BURST: count(100),
     /** Time after which a client that takes nothing of its answer is disconnected. */
     BERTH_API_STALL_TIMEOUT: duration()
       .default('30s')

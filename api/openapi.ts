@@ -68,6 +68,12 @@ export function openApiDocument(): Json {
       responses: {
         Problem: {
           description: 'Anything but success; the code says what.',
+          headers: {
+            'Retry-After': {
+              description: 'Seconds until the request is worth another try; with 429 and 503.',
+              schema: { type: 'integer' },
+            },
+          },
           content: { 'application/problem+json': { schema: ref('Problem') } },
         },
       },

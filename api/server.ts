@@ -148,7 +148,7 @@ export function buildServer(options: ServerOptions): FastifyInstance<Server> {
   const admit = async (request: FastifyRequest, reply: FastifyReply) => {
     const caller = await access.authenticate(request.headers.authorization);
     callers.set(request, caller);
-    onceClosed(reply, limits.request(caller.username));
+    onceClosed(reply, await limits.request(caller.username));
     return caller;
   };
   app.route({

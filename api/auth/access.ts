@@ -35,7 +35,7 @@ const MAX_TOKEN_LENGTH = 16 * 1024;
 export class Access {
   readonly #api: Pick<KubeApi, 'create'>;
   readonly #audiences: readonly string[];
-  readonly #limits: Pick<Limits, 'newToken'>;
+  readonly #limits: Pick<Limits, 'newToken' | 'unauthenticated'>;
   readonly #callers: TtlCache<Caller | string>;
   readonly #rights: TtlCache<{ allowed: boolean; reason: string }>;
   readonly #known: KnownTokens;
@@ -44,7 +44,7 @@ export class Access {
     api: Pick<KubeApi, 'create'>;
     clock: Clock;
     audiences: readonly string[];
-    limits: Pick<Limits, 'newToken'>;
+    limits: Pick<Limits, 'newToken' | 'unauthenticated'>;
   }) {
     this.#api = options.api;
     this.#audiences = options.audiences;
@@ -60,12 +60,16 @@ export class Access {
   async authenticate(authorization: string | undefined): Promise<Caller> {
     const token = /^bearer +(\S+)$/i.exec(authorization ?? '')?.[1];
     if (token === undefined || token.length > MAX_TOKEN_LENGTH) {
+      await this.#limits.unauthenticated('');
       throw new Problem('Unauthenticated', `Send the header "Authorization: Bearer TOKEN". ${this.#howTo()}`);
     }
     // The digest is the key, so that the cache holds no tokens.
     const key = createHash('sha256').update(token).digest('base64');
     const caller = await this.#callers.get(key, () => this.#review(token, key)).catch(notAsked);
-    if (typeof caller === 'string') throw new Problem('Unauthenticated', `${caller} ${this.#howTo()}`);
+    if (typeof caller === 'string') {
+      await this.#limits.unauthenticated(key);
+      throw new Problem('Unauthenticated', `${caller} ${this.#howTo()}`);
+    }
     return caller;
   }
 
@@ -97,7 +101,7 @@ export class Access {
 
   /** Returns the caller, or the reason why there is none. */
   async #review(token: string, digest: string): Promise<Caller | string> {
-    if (!this.#known.has(digest)) this.#limits.newToken();
+    if (!this.#known.has(digest)) await this.#limits.newToken();
     const audiences = [...this.#audiences];
     const { status } = await this.#api.create(tokenReviews, { metadata: { name: '' }, spec: { token, audiences } });
     if (!status?.authenticated || !status.user?.username) return 'The cluster does not accept the token.';

@@ -2,7 +2,7 @@
  * Limits of the API as a whole, and the share of them that one caller may take. Each replica counts for itself. The
  * metrics name the limit and never the caller, whose names are without number.
  */
-import type { Clock } from '../../core/runtime.ts';
+import { type Clock, delay } from '../../core/runtime.ts';
 import type { ApiConfig } from '../config.ts';
 import type { ApiMetrics } from '../metrics.ts';
 import { Problem } from '../problems.ts';
@@ -17,14 +17,24 @@ type Kind = keyof typeof DOING;
 
 /** Tokens per second that the cluster is asked about for the first time. */
 const NEW_TOKENS = { perSecond: 50, burst: 200 };
+/** Requests per second with the same token that is not accepted, or without one, that are refused at once. */
+const UNAUTHENTICATED = { perSecond: 10, burst: 50 };
+/**
+ * Time for which a refusal is held back. A client that tries again as soon as it is refused would otherwise keep the
+ * server from its other callers with refusals alone.
+ */
+const HOLD_BACK_MS = 1_000;
 
 export class Limits {
+  readonly #clock: Clock;
   readonly #slots: Record<Kind, Slots>;
   readonly #rate: Rate;
   readonly #newTokens: Rate;
+  readonly #unauthenticated: Rate;
   readonly #metrics: ApiMetrics;
 
   constructor({ clock, config, metrics }: { clock: Clock; config: ApiConfig; metrics: ApiMetrics }) {
+    this.#clock = clock;
     const sharePercent = config.BERTH_API_CALLER_SHARE;
     this.#slots = {
       requests: new Slots({ max: config.BERTH_API_MAX_REQUESTS, sharePercent }),
@@ -33,35 +43,47 @@ export class Limits {
     };
     this.#rate = new Rate(clock, { perSecond: config.BERTH_API_CALLER_RATE, burst: config.BERTH_API_CALLER_BURST });
     this.#newTokens = new Rate(clock, NEW_TOKENS);
+    this.#unauthenticated = new Rate(clock, UNAUTHENTICATED);
     this.#metrics = metrics;
     metrics.measureSlots(() => Object.entries(this.#slots).map(([kind, { used }]) => ({ kind, used })));
   }
 
-  /** Counts a request of the caller. Returns the function that ends it; throws a Problem beyond a limit. */
-  request(caller: string): () => void {
+  /** Counts a request of the caller. Resolves with the function that ends it; rejects with a Problem, held back. */
+  async request(caller: string): Promise<() => void> {
     const waitMs = this.#rate.take(caller);
-    if (waitMs === 0) return this.#take('requests', caller);
-    this.#metrics.refused('rate', 'caller');
-    const { perSecond, burst } = this.#rate;
-    const text = `You may send ${perSecond} requests per second, and ${burst} at once after a pause. Send fewer.`;
-    throw new Problem('TooManyRequests', text, { retryAfterSeconds: Math.ceil(waitMs / 1000) });
+    try {
+      if (waitMs === 0) return this.#take('requests', caller);
+      this.#metrics.refused('rate', 'caller');
+      const { perSecond, burst } = this.#rate;
+      const text = `You may send ${perSecond} requests per second, and ${burst} at once after a pause. Send fewer.`;
+      throw new Problem('TooManyRequests', text, { retryAfterSeconds: Math.ceil(waitMs / 1000) });
+    } catch (problem) {
+      await delay(this.#clock, HOLD_BACK_MS);
+      throw problem;
+    }
   }
 
-  /** Counts a long request of the caller, beside `request`; otherwise like it. */
+  /** Counts a long request of the caller, beside `request`. Returns the function that ends it; throws a Problem. */
   hold(kind: Hold, caller: string): () => void {
     return this.#take(kind, caller);
   }
 
   /**
-   * Counts a token that the cluster has not accepted before. Throws a Problem when there are too many: whoever sends
-   * tokens at random must not make the cluster review each of them.
+   * Counts a token that the cluster has not accepted before. Rejects with a Problem, held back, when there are too many:
+   * whoever sends tokens at random must not make the cluster review each of them.
    */
-  newToken(): void {
+  async newToken(): Promise<void> {
     const waitMs = this.#newTokens.take('');
     if (waitMs === 0) return;
     this.#metrics.refused('tokens', 'all');
     const text = 'Too many unknown tokens come at once, so yours cannot be checked now. Try again later.';
+    await delay(this.#clock, HOLD_BACK_MS);
     throw new Problem('Overloaded', text, { retryAfterSeconds: Math.ceil(waitMs / 1000) });
+  }
+
+  /** Counts a request with a token that is not accepted, by the token's digest; resolves when it may be refused. */
+  async unauthenticated(digest: string): Promise<void> {
+    if (this.#unauthenticated.take(digest) > 0) await delay(this.#clock, HOLD_BACK_MS);
   }
 
   #take(kind: Kind, caller: string): () => void {

@@ -7,6 +7,7 @@ import { corpora } from './corpora.ts';
 import { drivers } from './drivers.ts';
 import { embedded } from './embedded.ts';
 import { type Figure, publish } from './figures.ts';
+import { http } from './http.ts';
 import { logShare } from './log-share.ts';
 import { output } from './output.ts';
 import { python } from './python.ts';
@@ -19,6 +20,7 @@ export async function runnerFigures(): Promise<Figure[]> {
     return [
       ...(await drivers(command)),
       ...(await embedded()),
+      ...(await http()),
       ...(await python()),
       ...(await output(command)),
       ...(await logShare(command)),

@@ -102,4 +102,29 @@ describe('the metrics of the API', () => {
       { what: 'it is counted' },
     );
   });
+
+  test('count no request as open whose client left before it was known who it is', async () => {
+    const { token } = await api.user(EVERYTHING);
+    const asked = { tokenreviews: 0, subjectaccessreviews: 0 };
+    const review = ({ resource }: { resource?: string }) => {
+      if (resource === 'tokenreviews' || resource === 'subjectaccessreviews') asked[resource] += 1;
+      return resource === 'tokenreviews';
+    };
+    const open = async () => {
+      const { text } = await api.call('GET', '/metrics', scraper);
+      return samplesOf(text, 'berth_http_open_requests')['{kind="requests"}'];
+    };
+    // The cluster has been asked about the scraper, so that the reviews counted below are the other's.
+    await open();
+    const { faults } = api.cluster.server;
+    faults.delayNext(review, 500);
+    faults.delayNext(review, 0);
+    const leaving = new AbortController();
+    const leaves = api.call('GET', SESSIONS, { token, signal: leaving.signal });
+    await eventually(() => asked.tokenreviews > 0, { what: 'its token is reviewed' });
+    leaving.abort();
+    await assert.rejects(leaves);
+    await eventually(() => asked.subjectaccessreviews > 0, { what: 'it is known who it was' });
+    await eventually(async () => (await open()) === 1, { timeoutMs: 10_000, what: 'the scraper’s alone is open' });
+  });
 });

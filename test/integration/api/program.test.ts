@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { writeFileSync } from 'node:fs';
+import { connect } from 'node:net';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, test } from 'vitest';
 import { run, session, sessionList, turn } from '../../../api/schemas.ts';
@@ -108,6 +109,38 @@ describe('the API beside a controller', () => {
     assert.deepEqual(await give(2), { got: 2 });
     sessionList.parse((await call('GET', SESSIONS)).body);
     assert.equal((await call('GET', `${SESSIONS}/whole`)).body.status.incarnation, 2);
+  });
+
+  test('a request that comes while the program stops is answered 503, and one that is under way is finished', async () => {
+    const program = await api.startProgram();
+    let isCreating = false;
+    const creates = ({ resource, verb, user }: RequestFacts) => {
+      const matches = resource === 'sessions' && verb === 'create' && user === BERTH_API;
+      isCreating ||= matches;
+      return matches;
+    };
+    api.cluster.server.faults.delayNext(creates, 2_000);
+    const headers = { authorization: `Bearer ${token}`, 'content-type': 'application/json' };
+    const body = JSON.stringify({ metadata: { name: 'last' }, spec: { agent: ECHO } });
+    const made = fetch(`http://${program.host}${SESSIONS}`, { method: 'POST', headers, body });
+    const socket = connect(program.port, '127.0.0.1');
+    let text = '';
+    socket.on('data', (chunk) => {
+      text += chunk;
+    });
+    // A connection in the middle of a request is not closed as an idle one.
+    socket.write(`GET /readyz HTTP/1.1\r\nHost: berth\r\n\r\nGET ${SESSIONS} HTTP/1.1\r\nHost: berth\r\n`);
+    await eventually(() => isCreating && text.endsWith('ok\n'), { what: 'both are under way' });
+    program.child.kill('SIGTERM');
+    await eventually(() => program.log().includes('"msg":"stopping"'), { what: 'it stops' });
+    socket.write('\r\n');
+    await once(socket, 'close');
+    const [, refused = ''] = text.split('ok\n');
+    assert.match(refused, /^HTTP\/1.1 503 Service Unavailable\r\n/);
+    assert.match(refused, /^content-type: application\/problem\+json[^\r]*\r\nretry-after: 1\r$/m);
+    assert.match(refused, /"code":"ShuttingDown"/);
+    assert.equal((await made).status, 201);
+    assert.equal(await program.closed, 0);
   });
 
   test('the program listens, answers waits when it is told to stop, and ends in order', async () => {

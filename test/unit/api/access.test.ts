@@ -6,11 +6,13 @@ import type { TokenReview } from '../../../core/kube/builtin.ts';
 import type { KubeApi } from '../../../core/kube/types.ts';
 import { VirtualClock } from '../../support/virtual-clock.ts';
 
+const NO_LIMITS = { newToken: async () => {}, unauthenticated: async () => {} };
+
 /** A cluster that gives every token this review: authenticators differ, and the embedded cluster has one kind of them. */
 const reviewing = (status: TokenReview['status']) => {
   const create = async (_: unknown, object: object) => ({ ...object, status });
   const api = { create } as never as KubeApi;
-  return new Access({ api, clock: new VirtualClock(), audiences: ['berth', 'other'], limits: { newToken() {} } });
+  return new Access({ api, clock: new VirtualClock(), audiences: ['berth', 'other'], limits: NO_LIMITS });
 };
 const isRefused = (error: unknown) => error instanceof Problem && error.code === 'Unauthenticated';
 const user = { username: 'alice', groups: ['blue'] };
@@ -45,7 +47,7 @@ describe('the caller', () => {
 
 describe('the cache of the cluster’s answers', () => {
   /** A cluster that allows, and accepts tokens, as told; counts what it is asked. */
-  const make = (newToken = () => {}) => {
+  const make = (newToken = NO_LIMITS.newToken) => {
     const clock = new VirtualClock();
     const cluster = { allows: false, accepts: true, asked: 0 };
     const create = async ({ kind }: { kind: string }) => {
@@ -54,7 +56,11 @@ describe('the cache of the cluster’s answers', () => {
       return { status: cluster.accepts ? { authenticated: true, user, audiences: ['berth'] } : {} };
     };
     const api = { create } as never as KubeApi;
-    return { clock, cluster, access: new Access({ api, clock, audiences: ['berth'], limits: { newToken } }) };
+    return {
+      clock,
+      cluster,
+      access: new Access({ api, clock, audiences: ['berth'], limits: { ...NO_LIMITS, newToken } }),
+    };
   };
   const right = { verb: 'get', resource: 'sessions', namespace: 'default' } as const;
   const isForbidden = (error: unknown) => error instanceof Problem && error.code === 'Forbidden';
@@ -87,7 +93,7 @@ describe('the cache of the cluster’s answers', () => {
   test('the cluster is not asked about new tokens beyond their limit, and still about those that it accepted', async () => {
     let left = 2;
     const full = new Problem('Overloaded', 'full');
-    const { clock, cluster, access } = make(() => {
+    const { clock, cluster, access } = make(async () => {
       left -= 1;
       if (left < 0) throw full;
     });

@@ -83,12 +83,15 @@ describe('limits', () => {
     const metrics = new ApiMetrics();
     return { clock, metrics, limits: new Limits({ clock, metrics, config: parseConfig(apiConfig, env) }) };
   };
+  const told = (error: unknown) => {
+    assert.ok(error instanceof Problem);
+    return [error.status, error.code, error.retryAfterSeconds];
+  };
   const refusal = (fn: () => unknown) => {
     try {
       fn();
     } catch (error) {
-      assert.ok(error instanceof Problem);
-      return [error.status, error.code, error.retryAfterSeconds];
+      return told(error);
     }
     return undefined;
   };
@@ -117,19 +120,49 @@ describe('limits', () => {
     assert.match(await metrics.registry.metrics(), /^berth_http_open_requests\{kind="waits"\} 0$/m);
   });
 
-  test('a request beyond the rate is answered 429 and takes no slot', async () => {
-    const { clock, limits, metrics } = make({ BERTH_API_CALLER_RATE: '1', BERTH_API_CALLER_BURST: '3' });
-    for (let i = 0; i < 3; i++) limits.request('a')();
-    assert.deepEqual(
-      refusal(() => limits.request('a')),
+  test('a request beyond a limit is refused after a second, so that a client who tries again and again is slow', async () => {
+    const { clock, limits, metrics } = make({
+      ...{ BERTH_API_CALLER_RATE: '1', BERTH_API_CALLER_BURST: '3' },
+      ...{ BERTH_API_MAX_REQUESTS: '4', BERTH_API_CALLER_SHARE: '50' },
+    });
+    const ends = [await limits.request('a'), await limits.request('a')];
+    const outcomes: unknown[] = [];
+    const ask = () => void limits.request('a').catch((error) => outcomes.push(told(error)));
+    ask();
+    ask();
+    await clock.advance(999);
+    assert.deepEqual(outcomes, []);
+    await clock.advance(1);
+    assert.deepEqual(outcomes, [
+      [429, 'CallerLimit', 1],
       [429, 'TooManyRequests', 1],
-    );
+    ]);
+    for (const end of ends) end();
     assert.match(await metrics.registry.metrics(), /^berth_http_open_requests\{kind="requests"\} 0$/m);
+    (await limits.request('a'))();
+  });
+
+  test('one token that is not accepted is refused at once at first, and then after a second; others are not', async () => {
+    const { clock, limits } = make({});
+    for (let i = 0; i < 50; i++) await limits.unauthenticated('a');
+    let isOver = false;
+    void limits.unauthenticated('a').then(() => {
+      isOver = true;
+    });
+    await limits.unauthenticated('b');
+    await clock.advance(999);
+    assert.equal(isOver, false);
+    await clock.advance(1);
+    assert.equal(isOver, true);
+  });
+
+  test('more new tokens than there may be are answered 503, after a second', async () => {
+    const { clock, limits } = make({});
+    for (let i = 0; i < 200; i++) await limits.newToken();
+    const refused = limits.newToken().catch(told);
     await clock.advance(1_000);
-    assert.equal(
-      refusal(() => limits.request('a')),
-      undefined,
-    );
+    assert.deepEqual(await refused, [503, 'Overloaded', 1]);
+    await limits.newToken();
   });
 });
 

@@ -16,6 +16,10 @@ export class ApiMetrics {
   readonly registry = new Registry();
   /** Callback for the `KubeClient`. */
   readonly onRequest: NonNullable<KubeClientOptions['onRequest']>;
+  /** Slots in use, by the kind of request; read whenever the metrics are. */
+  openRequests: () => { kind: string; used: number }[] = () => [];
+  /** End of the validity of the certificate in use, milliseconds since the epoch; undefined without TLS. */
+  certificateEnd: number | undefined;
   readonly #requests: Counter<'method' | 'route' | 'code'>;
   readonly #durations: Histogram<'method' | 'route'>;
   readonly #refused: Counter<'limit' | 'of'>;
@@ -55,6 +59,25 @@ export class ApiMetrics {
       labelNames: ['result'],
       registers,
     });
+    const metrics = this;
+    new Gauge({
+      name: 'berth_http_open_requests',
+      help: 'Requests that are under way; waits and streams are also counted as requests.',
+      labelNames: ['kind'],
+      registers,
+      collect() {
+        for (const { kind, used } of metrics.openRequests()) this.set({ kind }, used);
+      },
+    });
+    new Gauge({
+      name: 'berth_http_tls_not_after_seconds',
+      help: 'End of the validity of the certificate in use, as Unix time; absent without TLS.',
+      registers,
+      collect() {
+        if (metrics.certificateEnd === undefined) this.remove();
+        else this.set(metrics.certificateEnd / 1000);
+      },
+    });
   }
 
   answered({ method, route, code, seconds }: Answered): void {
@@ -68,31 +91,6 @@ export class ApiMetrics {
 
   stalledReader(): void {
     this.#stalled.inc();
-  }
-
-  /** Shows the slots in use whenever the metrics are read. */
-  measureSlots(read: () => { kind: string; used: number }[]): void {
-    new Gauge({
-      name: 'berth_http_open_requests',
-      help: 'Requests that are under way; waits and streams are also counted as requests.',
-      labelNames: ['kind'],
-      registers: [this.registry],
-      collect() {
-        for (const { kind, used } of read()) this.set({ kind }, used);
-      },
-    });
-  }
-
-  /** Shows the end of the certificate in use, milliseconds since the epoch. */
-  measureCertificate(notAfter: () => number): void {
-    new Gauge({
-      name: 'berth_http_tls_not_after_seconds',
-      help: 'End of the validity of the certificate in use, as Unix time.',
-      registers: [this.registry],
-      collect() {
-        this.set(notAfter() / 1000);
-      },
-    });
   }
 
   certificateReloaded(result: 'ok' | 'failed'): void {

@@ -45,7 +45,7 @@ export function renewPair(
   let present = first;
   /** What was seen last: a pair, or the text of the error that took its place. */
   let seen = JSON.stringify(first);
-  metrics.measureCertificate(() => notAfter(present));
+  metrics.certificateEnd = notAfter(present);
   const look = async () => {
     const found = await read(files).catch((error: Error) => error);
     const text = found instanceof Error ? found.message : JSON.stringify(found);
@@ -57,6 +57,7 @@ export function renewPair(
       if (JSON.stringify(pair) === JSON.stringify(present)) return;
       use(pair);
       present = pair;
+      metrics.certificateEnd = notAfter(pair);
       metrics.certificateReloaded('ok');
       log.info({ ...files, notAfter: new Date(notAfter(pair)).toISOString() }, 'certificate reloaded');
     } catch (err) {

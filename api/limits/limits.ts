@@ -45,7 +45,7 @@ export class Limits {
     this.#newTokens = new Rate(clock, NEW_TOKENS);
     this.#unauthenticated = new Rate(clock, UNAUTHENTICATED);
     this.#metrics = metrics;
-    metrics.measureSlots(() => Object.entries(this.#slots).map(([kind, { used }]) => ({ kind, used })));
+    metrics.openRequests = () => Object.entries(this.#slots).map(([kind, { used }]) => ({ kind, used }));
   }
 
   /** Counts a request of the caller. Resolves with the function that ends it; rejects with a Problem, held back. */

@@ -140,11 +140,10 @@ describe('a request that no handler sees', () => {
     socket.on('data', (chunk) => {
       text += chunk;
     });
-    const closed = new Promise((resolve) => socket.once('close', resolve));
     socket.write(head(`GET ${SESSIONS}/followed/events HTTP/1.1`, `Authorization: Bearer ${token}`));
     await eventually(() => text.includes(': berth'), { what: 'the events begin' });
     socket.write('garbage\r\n\r\n');
-    await closed;
+    await eventually(() => socket.closed, { what: 'the connection is closed' });
     assert.equal(text.match(/HTTP\/1\.1/g)?.length, 1, text);
   });
 });

@@ -19,7 +19,7 @@ describe('a request that no handler sees', () => {
   let api: ApiCluster;
   let token: string;
   beforeAll(async () => {
-    api = await ApiCluster.start({ BERTH_API_CALLER_BURST: '10000' });
+    api = await ApiCluster.start();
     ({ token } = await api.user(EVERYTHING));
   });
   afterAll(() => api.close());

@@ -604,6 +604,7 @@ describe('sessions and turns over HTTP', () => {
         overrides: ['timeouts' as const, 'resources' as const],
         secrets: [],
         runner: 'Embedded' as const,
+        agent: { command: ['cat'] },
         maxTimeouts: { turn: '1h' },
         maxResources: { limits: { memory: '1Gi' } },
       };

@@ -5,6 +5,7 @@ CC ?= cc
 KEEPER := $(if $(shell command -v $(CC)),keeper)
 KEEPER_SOURCES := $(wildcard runner/keeper/*.c runner/keeper/*.h)
 AGENT_SOURCES := $(wildcard runner/agent/*.c)
+SIGNALS_SOURCES := $(wildcard runner/signals/*.c)
 INSTALLED := node_modules/.installed
 
 # $(call vitest,NAME,SECONDS,WRAPPER): runs a project of vitest.config.ts; what it counted goes to build/reports/NAME.json.
@@ -88,10 +89,13 @@ demo: $(INSTALLED) $(KEEPER) ## a session from its first turn to waking up again
 images: $(INSTALLED) keeper ## the container images as archives under build/images
 	$(NODE) --disable-warning=ExperimentalWarning images/build.ts
 
-keeper: build/keeper build/bin/berth-agent ## the helpers: what starts and reaps an agent's processes, and what these call
+keeper: build/keeper build/bin/berth-agent build/signals.node ## the helpers: what starts and reaps an agent's processes, what these call, what PID 1 loads
 
 build/bin/berth-agent: $(AGENT_SOURCES)
 	$(MAKE) --no-print-directory -C runner/agent OUT=$(CURDIR)/build/bin/berth-agent CC=$(CC)
+
+build/signals.node: $(SIGNALS_SOURCES)
+	$(MAKE) --no-print-directory -C runner/signals OUT=$(CURDIR)/build/signals.node CC=$(CC)
 
 build/keeper: $(KEEPER_SOURCES)
 	@mkdir -p build

@@ -61,7 +61,7 @@ async function stageProgram(program: Program, root: string, libraries: Map<strin
 async function stageInjection(root: string, libraries: Map<string, string>): Promise<void> {
   const own = join(root, 'opt/berth');
   const runner = (await readdir(own)).filter(
-    (name) => name.endsWith('.cjs') || name === 'keeper' || name === 'LICENCES',
+    (name) => /\.(cjs|node)$/.test(name) || name === 'keeper' || name === 'LICENCES',
   );
   await mkdir(join(own, 'injected/lib'), { recursive: true });
   for (const name of [...runner, 'bin']) await symlink(`../${name}`, join(own, 'injected', name));
@@ -72,11 +72,12 @@ async function stageInjection(root: string, libraries: Map<string, string>): Pro
 }
 
 /**
- * Stages the programs for an agent beside Node: the keeper that starts it, a POSIX shell with the usual commands, and
- * all of glibc.
+ * Stages what the runner loads and the programs for an agent beside Node: the keeper that starts it, a POSIX shell with
+ * the usual commands, and all of glibc.
  */
 async function stageAgentTools(root: string): Promise<void> {
-  await copyFile(join(checkout, 'build/keeper'), join(root, 'opt/berth/keeper'));
+  for (const name of ['keeper', 'signals.node'])
+    await copyFile(join(checkout, 'build', name), join(root, 'opt/berth', name));
   await mkdir(join(root, 'opt/berth/bin'));
   await copyFile(join(checkout, 'build/bin/berth-agent'), join(root, 'opt/berth/bin/berth-agent'));
   await access(busybox, constants.X_OK).catch(() => {

@@ -18,7 +18,7 @@ import { directoriesUnder, located, makeDirectories, socketPath } from './direct
 import { together } from './drivers/drain.ts';
 import { makeDriver } from './drivers/make.ts';
 import { binOf, unpackEnvironment } from './environment/environment.ts';
-import { isHardened } from './hardening.ts';
+import { isClosed, protect } from './hardening.ts';
 import { ContainerMemory } from './limits/container-memory.ts';
 import { Meter } from './limits/meter.ts';
 import { patient } from './patient-clock.ts';
@@ -55,6 +55,7 @@ function start(): void {
   makeDirectories(directories);
   const here = dirname(process.argv[1] ?? '');
   const { containment, start: startProcess } = findContainment(environment.BERTH_KEEPER, here, clock);
+  const isProtected = protect(containment, here);
   const text = new TextSink(process.stderr, clock);
   const frames = new Pressure(clock);
   // Several runners of one machine share its cgroup.
@@ -105,7 +106,7 @@ function start(): void {
       secrets: hidden,
       ...(short && { shortSecrets: short }),
       containment,
-      hardened: isHardened(),
+      hardened: isProtected && isClosed(),
     };
   };
 

@@ -44,7 +44,10 @@ export interface Bound {
   protocol: number;
   /** Means of finding and killing descendants: the keeper, or process groups where no keeper is available. */
   containment: 'Keeper' | 'ProcessGroup';
-  /** True if the runner's own memory is closed to its agent; false on a laptop. */
+  /**
+   * True if the runner's own memory is closed to its agent and, as PID 1, no signal but SIGTERM, SIGINT and SIGHUP ends it;
+   * false on a laptop.
+   */
   hardened: boolean;
   /**
    * Variables of `agent.env` and paths of `agent.secretFiles` whose secret is too short to be hidden in outputs.

@@ -35,8 +35,10 @@ export function stageImage(): string {
   ]);
   copyFileSync(process.execPath, join(folder, 'node'));
   chmodSync(join(folder, 'node'), 0o711);
-  copyFileSync(join(CHECKOUT, 'build', 'keeper'), join(folder, 'keeper'));
-  chmodSync(join(folder, 'keeper'), 0o755);
+  for (const name of ['keeper', 'signals.node']) {
+    copyFileSync(join(CHECKOUT, 'build', name), join(folder, name));
+    chmodSync(join(folder, name), 0o755);
+  }
   return folder;
 }
 

@@ -56,6 +56,33 @@ END`;
 /** Signals by which a pod is ended in good order. */
 const ENDING = ['SIGHUP', 'SIGINT', 'SIGTERM'] as const;
 const OTHERS = Object.keys(constants.signals).filter((name) => !ENDING.some((ending) => ending === name));
+/** Signals that the default disposition does not end a process by, or that PID 1 never gets. */
+const HARMLESS = ['SIGCHLD', 'SIGCONT', 'SIGURG', 'SIGWINCH', 'SIGKILL', 'SIGSTOP'] as const;
+
+/** Runners that are sent all signals at once: SIGNAL_PODS=1000 tries as many. */
+const PODS = Number(process.env.SIGNAL_PODS ?? 5);
+/**
+ * Sends every signal but those that end a pod, again and again, while another process keeps the runner in its handler of
+ * SIGCHLD, which runs with all signals blocked.
+ */
+const ALL_AT_ONCE = `exec python3 - <<'END'
+import os
+handled = os.fork()
+if handled == 0:
+    while True: os.kill(1, 17)
+for _ in range(200):
+    for signal in range(3, 65):
+        if signal != 15: os.kill(1, signal)
+os.kill(handled, 9)
+print('sent')
+END`;
+
+/** Returns the numbers of the signals in a mask of a process's status. */
+function signalsIn(pid: number, mask: 'SigIgn' | 'SigCgt'): number[] {
+  const [, hex] = new RegExp(`^${mask}:\\s+(\\w+)$`, 'm').exec(readFileSync(`/proc/${pid}/status`, 'utf8')) ?? [];
+  const bits = BigInt(`0x${hex}`);
+  return Array.from({ length: 64 }, (_, i) => i + 1).filter((signal) => (bits >> BigInt(signal - 1)) & 1n);
+}
 
 describe('a runner as in a container, and its agent', skipIf(noContainer), () => {
   let image: string;
@@ -98,6 +125,52 @@ describe('a runner as in a container, and its agent', skipIf(noContainer), () =>
   test('goes on after every real-time signal from its agent', async () => {
     const result = await runner.runTurn('for s in {32..64}; do kill -$s 1; done; echo sent');
     assert.deepEqual([result.outcome, result.output], ['Succeeded', 'sent\n']);
+  });
+
+  test('leaves no signal at a default that would end it: what it does not handle it ignores', async () => {
+    await using other = await ContainedRunner.bound({ image, agent });
+    const pid = other.outerPid;
+    const settled = new Set([
+      ...signalsIn(pid, 'SigIgn'),
+      ...signalsIn(pid, 'SigCgt'),
+      ...HARMLESS.map((name) => constants.signals[name]),
+    ]);
+    assert.deepEqual(
+      Array.from({ length: 64 }, (_, i) => i + 1).filter((signal) => !settled.has(signal)),
+      [],
+    );
+    assert.equal((await other.frame('bound')).message.hardened, true);
+  });
+
+  test('gives its agent the default of every signal, whatever it ignores itself', async () => {
+    const { output } = await runner.runTurn('grep -E "SigIgn|SigBlk" /proc/self/status');
+    assert.match(output as string, /^SigBlk:\s+0+\nSigIgn:\s+0+\n$/);
+  });
+
+  test('goes on after all signals at once from its agent, while it handles others', {
+    timeout: 60_000 * PODS,
+  }, async () => {
+    for (let pod = 0; pod < PODS; pod++) {
+      await using other = await ContainedRunner.bound({ image, agent });
+      for (const [script, output] of [
+        [ALL_AT_ONCE, 'sent\n'],
+        ['echo on', 'on\n'],
+      ]) {
+        const result = await other.runTurn(script);
+        assert.deepEqual([result.outcome, result.output], ['Succeeded', output], `pod ${pod}`);
+      }
+    }
+  });
+
+  test('reports that it is not hardened where it cannot ignore signals', async () => {
+    const bare = stageImage();
+    try {
+      rmSync(join(bare, 'signals.node'));
+      await using other = await ContainedRunner.bound({ image: bare, agent });
+      assert.equal((await other.frame('bound')).message.hardened, false);
+    } finally {
+      rmSync(bare, { recursive: true });
+    }
   });
 
   test('opens no inspector: SIGUSR1 was sent and nobody listens', () => {

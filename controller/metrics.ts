@@ -4,6 +4,7 @@ import type { KubeClientOptions } from '../core/kube/client.ts';
 import { ApiError, TransportError } from '../core/kube/errors.ts';
 import { measureRequests } from '../core/program/metrics.ts';
 import type { StoredTurn } from '../core/resources/kinds.ts';
+import { PROTECTIONS } from '../core/resources/sandbox.ts';
 import { sessionPhase } from '../core/resources/session.ts';
 import type { StoreUsage } from '../core/store/store.ts';
 import { isProgrammingError } from './decide/broken.ts';
@@ -158,6 +159,21 @@ export class ControllerMetrics implements Meter {
         POD_PHASES,
         pods.map(({ metadata, status }) => (metadata.deletionTimestamp ? 'Terminating' : (status?.phase ?? 'Unknown'))),
       ),
+    );
+    gauge(
+      'berth_sessions_unprotected',
+      'Sessions with a pod whose runner reports less protection than that of this release gives, by the condition that is False.',
+      ['condition'],
+      ({ sessions }) =>
+        counted(
+          'condition',
+          PROTECTIONS,
+          sessions.flatMap(({ status }) =>
+            PROTECTIONS.filter((name) =>
+              status?.conditions?.some((condition) => condition.type === name && condition.status === 'False'),
+            ),
+          ),
+        ),
     );
     gauge('berth_queue_length', 'Sessions that wait, by the reason in status.queue.', ['reason'], ({ sessions }) =>
       counted(

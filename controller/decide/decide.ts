@@ -15,6 +15,7 @@ import { deletionPending } from './policies/deletion-pending.ts';
 import { expire } from './policies/expiry.ts';
 import { lifetime } from './policies/lifetime.ts';
 import { gone, lostContents, over, silent, strays } from './policies/pod.ts';
+import { awaitReport, unprotected } from './policies/protection.ts';
 import { read, run, stop, unwantedPod } from './policies/runnerless.ts';
 import { cancel, collect, overdue, unwanted } from './policies/running.ts';
 import { admit, bind, connect, create, dispatch, restore } from './policies/start.ts';
@@ -74,6 +75,7 @@ const policies: readonly Entry[] = [
   { policy: unwanted, only: 'WithRunner' }, // a pod that nothing is left for goes before it is waited for
   { policy: unwantedPod, only: 'Runnerless' }, // a runnerless pod serves one turn
   { policy: lostContents, only: 'WithRunner' }, // a runner that cannot be given its files is not waited for
+  { policy: unprotected, only: 'WithRunner' }, // a pod that its class does not accept is asked for nothing
   { policy: silent, only: 'WithRunner' }, // a runner that does not answer cannot be asked to suspend
   { policy: slowStart }, // a pod that does not start fails what waits for it
   { policy: connect, only: 'WithRunner', deletion: 'Applies' }, // a runner can deliver and be asked only over its link, under deletion too
@@ -84,6 +86,7 @@ const policies: readonly Entry[] = [
   { policy: admit }, // a slot and an incarnation come before the pod
   { policy: create }, // the pod comes before its binding
   { policy: bind, only: 'WithRunner' }, // the binding comes before the first turn
+  { policy: awaitReport, only: 'WithRunner' }, // a pod is given no turn before its class accepts it
   { policy: consume, only: 'WithRunner' }, // a decision is written before the runner is told
   { policy: dispatch }, // a turn is written Running before it is given to the runner
   { policy: run, only: 'Runnerless' }, // a runnerless pod is let run once its turn is written Running

@@ -1,11 +1,13 @@
 import type { Reason } from '../../core/resources/reasons.ts';
 import { reasons } from '../../core/resources/reasons.ts';
+import type { Protection } from '../../core/resources/sandbox.ts';
 import type { StateRef } from '../../core/resources/schema.ts';
 import type { SessionPhase, SessionStatus } from '../../core/resources/session.ts';
 import { isProblem } from '../settings/effective.ts';
 import { isRunnerless, isRunnerlessPod } from '../settings/runnerless.ts';
 import { type ConditionValue, withCondition } from '../status/conditions.ts';
 import { outdated } from '../status/outdated.ts';
+import { hasProtection, protectionConditions } from '../status/protection.ts';
 import { secretsHidden } from '../status/secrets-hidden.ts';
 import { statePersisted } from '../status/state-persisted.ts';
 import { lastActivityToWrite } from '../world/activity.ts';
@@ -36,6 +38,8 @@ const START_PROBLEMS: ReadonlySet<string> = new Set<Reason>([
   'PodForbidden',
   'PodConfigError',
   'ProtocolUnsupported',
+  'RunnerNotHardened',
+  'AgentNotContained',
   'StateKeyUnknown',
   'StateUnavailable',
 ]);
@@ -172,14 +176,24 @@ function shownTurn(draft: Draft): string | undefined {
 }
 
 function isReady(draft: Draft): boolean {
-  const { link, session, pod } = draft.world;
+  const { link, pod } = draft.world;
   if (!pod || draft.released || pod.metadata.deletionTimestamp) return false;
   if (draft.world.memory.incarnation.deletionPending?.podUID === pod.metadata.uid) return false;
-  if (link?.phase === 'Bound') return true;
+  if (link?.phase === 'Bound') return requiredProtections(draft).every((type) => hasProtection(draft.world, type));
   if (isRunnerlessPod(pod)) return startedContainer(pod);
   // Reopening a link to a pod that was ready does not make the pod unready.
-  const wasReady = session.status?.conditions?.some((c) => c.type === 'Ready' && c.status === 'True');
-  return Boolean(wasReady && session.status?.podUID === pod.metadata.uid && link?.phase !== 'Foreign');
+  return wasReady(draft) && link?.phase !== 'Foreign';
+}
+
+/** Reports whether the status says that the present pod has become ready. */
+function wasReady({ world: { session, pod } }: Draft): boolean {
+  const { conditions, podUID } = session.status ?? {};
+  return podUID === pod?.metadata.uid && conditions?.some((c) => c.type === 'Ready' && c.status === 'True') === true;
+}
+
+/** Protections that the present pod must have to be ready: a pod that was ready stays so when its class is edited. */
+export function requiredProtections(draft: Draft): readonly Protection[] {
+  return wasReady(draft) ? [] : (draft.world.class?.spec.sandbox?.require ?? []);
 }
 
 function phaseOf(draft: Draft, next: SessionStatus): SessionPhase {
@@ -232,6 +246,7 @@ function conditionsOf(draft: Draft, next: SessionStatus, phase: SessionPhase): S
   else if (list?.some(({ type }) => type === 'ApprovalPending')) set('ApprovalPending', say('False', 'NoRequest'));
   const old = outdated(draft.world, next);
   if (old) set('Outdated', old);
+  for (const condition of protectionConditions(draft.world, next)) set(...condition);
   const hidden = secretsHidden(draft);
   if (hidden) set('SecretsHidden', hidden);
   const ends = session.spec.turns === 'One' || phase === 'Finished';

@@ -1,4 +1,5 @@
 import type { Reason } from '../../core/resources/reasons.ts';
+import type { Protection } from '../../core/resources/sandbox.ts';
 import type { Condition } from '../../core/resources/schema.ts';
 
 export type SessionConditionType =
@@ -9,6 +10,7 @@ export type SessionConditionType =
   | 'Suspended'
   | 'Outdated'
   | 'SecretsHidden'
+  | Protection
   | 'Finished';
 export type TurnConditionType = 'Running' | 'Finished';
 

@@ -23,6 +23,8 @@ const WARNINGS = new Set([
   'PodStuck',
   'QuotaExceeded',
   'SecretTooShort',
+  'RunnerNotHardened',
+  'AgentNotContained',
   'StateNotStored',
   'StateTooLarge',
   'StateKeyUnknown',

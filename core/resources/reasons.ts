@@ -98,6 +98,20 @@ export const reasons = {
   CheckFailed: 'The packages contradict each other, or the interpreter does not start with them.',
   EnvironmentTooLarge: 'The environment is larger than 64 MiB packed; the message names its largest packages.',
 
+  // Session: RunnerHardened
+  RunnerHardened: 'The agent can neither read the memory of its runner nor end it, but by the signals that end a pod.',
+  RunnerNotHardened:
+    'The agent can read the memory of its runner, with the keys of the session, or end it by signals: the image’s Node can be read by its user, or parts of the runner are missing. Use the runner image of this release, or a class with runner Injected.',
+
+  // Session: AgentContained
+  AgentContained: 'A keeper holds the agent’s processes: none gets away, and limits of processes apply.',
+  AgentNotContained:
+    'The runner has no keeper: a process of the agent that detaches itself gets away, and limits of processes cannot be set. Use the runner image of this release, or a class with runner Injected.',
+
+  // Session: RunnerHardened, AgentContained
+  NotBound: 'The session has no pod with a runner that could report it.',
+  EmbeddedCluster: 'Pods of the embedded cluster are processes of your user, which are not isolated.',
+
   // Session: SecretsHidden
   SecretsHidden: 'All Secrets of the agent are long enough to be hidden in outputs.',
   SecretTooShort:

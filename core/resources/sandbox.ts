@@ -22,6 +22,10 @@ const limits = z.strictObject({
   core: quantity().optional().describe('Size of a core dump. Default 0: no core dump.'),
 });
 
+/** Protections of a session that its runner reports; conditions of the session by the same names. */
+export const PROTECTIONS = ['RunnerHardened', 'AgentContained'] as const;
+export type Protection = (typeof PROTECTIONS)[number];
+
 /** Limits of the agent's processes; fields of a class's sandbox. */
 export const processLimits = {
   preset: z

@@ -5,7 +5,7 @@ import { network } from './network.ts';
 import { OVERRIDABLE } from './overridable.ts';
 import { podTemplate } from './pod-template.ts';
 import { retention } from './retention.ts';
-import { processLimits } from './sandbox.ts';
+import { PROTECTIONS, processLimits } from './sandbox.ts';
 import {
   count,
   duration,
@@ -91,6 +91,14 @@ export const sessionClassSpec = z
           .optional()
           .describe(
             'Makes the image’s files read-only. HOME, /tmp, the working directory and the state directory are always writable. Default true.',
+          ),
+        require: z
+          .array(z.enum(PROTECTIONS))
+          .max(PROTECTIONS.length)
+          .meta({ 'x-kubernetes-list-type': 'set' })
+          .optional()
+          .describe(
+            'Protections without which a pod gets no turn: the waiting turns fail, and the pod is deleted. The runner reports them as conditions of the Session. Guards against mistakes: a hostile image can report what it likes. Default: none.',
           ),
       })
       .optional()
@@ -238,6 +246,11 @@ export const sessionClassSpec = z
         rule: "self.runner != 'None' || !has(self.sandbox) || (!has(self.sandbox.preset) && !has(self.sandbox.limits))",
         message:
           'with runner None nobody sets limits of processes; leave preset and limits out, resources.limits counts',
+        fieldPath: '.sandbox',
+      },
+      {
+        rule: "self.runner != 'None' || !has(self.sandbox) || !has(self.sandbox.require) || size(self.sandbox.require) == 0",
+        message: 'with runner None nobody reports protections; leave require out',
         fieldPath: '.sandbox',
       },
       {

@@ -110,8 +110,18 @@ test('the leader alone counts objects, as they are at the moment', async () => {
     spec: { class: ofClass },
     status: { ...(phase ? { phase } : {}), ...(reason ? { queue: { reason, since: '' } } : {}) },
   });
+  const open = {
+    spec: { class: 'free' },
+    status: {
+      phase: 'Ready',
+      conditions: [
+        { type: 'RunnerHardened', status: 'False' },
+        { type: 'AgentContained', status: 'True' },
+      ],
+    },
+  };
   const inventory = {
-    sessions: [session('Ready', 'small'), session('Queued', 'gone', 'AtCapacity'), session(undefined, 'free')],
+    sessions: [session('Ready', 'small'), session('Queued', 'gone', 'AtCapacity'), session(undefined, 'free'), open],
     pods: [
       { metadata: {}, status: { phase: 'Running' } },
       { metadata: { deletionTimestamp: 'now' }, status: { phase: 'Running' } },
@@ -127,7 +137,11 @@ test('the leader alone counts objects, as they are at the moment', async () => {
   metrics.measured = { isLeading: true, inventory, storeUsage };
   const some = async (metric: string) =>
     Object.fromEntries(Object.entries(await read(metrics, metric)).filter(([, value]) => value !== 0));
-  assert.deepEqual(await some('berth_sessions'), { '{phase="New"}': 1, '{phase="Ready"}': 1, '{phase="Queued"}': 1 });
+  assert.deepEqual(await some('berth_sessions'), { '{phase="New"}': 1, '{phase="Ready"}': 2, '{phase="Queued"}': 1 });
+  assert.deepEqual(await read(metrics, 'berth_sessions_unprotected'), {
+    '{condition="RunnerHardened"}': 1,
+    '{condition="AgentContained"}': 0,
+  });
   assert.deepEqual(await some('berth_pods'), { '{phase="Running"}': 1, '{phase="Terminating"}': 1 });
   assert.deepEqual(await some('berth_queue_length'), { '{reason="AtCapacity"}': 1 });
   assert.deepEqual(await read(metrics, 'berth_slots_used'), { '': 2 });

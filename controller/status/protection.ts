@@ -1,0 +1,57 @@
+import { type Reason, reasons } from '../../core/resources/reasons.ts';
+import { PROTECTIONS, type Protection } from '../../core/resources/sandbox.ts';
+import type { SessionStatus } from '../../core/resources/session.ts';
+import type { LinkView } from '../world/link-view.ts';
+import type { World } from '../world/world.ts';
+import type { ConditionValue } from './conditions.ts';
+
+/**
+ * Protections of a session against its own agent, as its runner reports them: one condition each. A class may require
+ * them. They guard against mistakes, as a hostile image can report what it likes.
+ */
+
+/** Reason of a protection that the runner reports not to have. */
+export const LACKS: Readonly<Record<Protection, Reason>> = {
+  RunnerHardened: 'RunnerNotHardened',
+  AgentContained: 'AgentNotContained',
+};
+
+/** Report of the runner of the session's pod, as far as this leader has received it. */
+function report(link: LinkView | undefined): Record<Protection, boolean> | undefined {
+  if (!link?.bound) return undefined;
+  const { hardened, containment } = link.bound;
+  return { RunnerHardened: hardened, AgentContained: containment === 'Keeper' };
+}
+
+/**
+ * Reports whether the present pod has the protection; undefined while that is not known. A report outlives its leader in
+ * the status, where it is reset with the pod.
+ */
+export function hasProtection(
+  { link, session }: Pick<World, 'link' | 'session'>,
+  type: Protection,
+): boolean | undefined {
+  const reported = report(link);
+  if (reported) return reported[type];
+  const written = session.status?.conditions?.find((condition) => condition.type === type)?.status;
+  return written === 'True' ? true : written === 'False' ? false : undefined;
+}
+
+/** The conditions that change, after a report or the end of a pod. */
+export function protectionConditions(
+  { link, session, installation }: World,
+  next: SessionStatus,
+): [Protection, ConditionValue][] {
+  if (!next.podName) {
+    const was = PROTECTIONS.filter((type) => session.status?.conditions?.some((condition) => condition.type === type));
+    return was.map((type) => [type, { status: 'Unknown', reason: 'NotBound', message: reasons.NotBound }]);
+  }
+  const reported = report(link);
+  if (!reported) return [];
+  return PROTECTIONS.map((type) => {
+    if (reported[type]) return [type, { status: 'True', reason: type, message: reasons[type] }];
+    // Nothing is isolated there, which is no surprise and no fault of an image.
+    const reason = installation.imagesArePrograms ? 'EmbeddedCluster' : LACKS[type];
+    return [type, { status: 'False', reason, message: reasons[reason] }];
+  });
+}

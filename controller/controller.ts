@@ -1,3 +1,4 @@
+import { PROTOCOL_VERSION } from '../core/frames/messages.ts';
 import { EventRecorder } from '../core/kube/events.ts';
 import { LeaderElector, type Leadership } from '../core/kube/lease.ts';
 import type { KubeApi } from '../core/kube/types.ts';
@@ -27,6 +28,8 @@ export interface ControllerOptions {
   random: Random;
   log: Logger;
   meter?: Meter;
+  /** Protocol version that the controller speaks. Default: that of this release. */
+  protocol?: number;
 }
 
 /** Maximum time for running effects when the controller is told to stop, so that it ends within its grace period. */
@@ -199,6 +202,7 @@ export class Controller {
       random,
       log,
       installation: {
+        protocol: this.#options.protocol ?? PROTOCOL_VERSION,
         runnerImage: config.BERTH_RUNNER_IMAGE,
         pythonRunnerImage: config.BERTH_PYTHON_RUNNER_IMAGE,
         builder: { uv: config.BERTH_UV, script: config.BERTH_BUILDER },

@@ -1,4 +1,4 @@
-import { type Bind, PROTOCOL_VERSION } from '../core/frames/messages.ts';
+import { type Bind, understand } from '../core/frames/messages.ts';
 import { KEY_BYTES } from '../core/frames/seal.ts';
 import { isDriver } from './drivers/make.ts';
 
@@ -9,12 +9,12 @@ export interface Keys {
 }
 
 /**
- * Returns the problem with a bind that cannot be carried out; undefined when there is none. A bind comes in clear, so
- * nothing in it is trusted.
+ * Returns the problem with a bind that a runner of this protocol version cannot carry out; undefined when there is none. A
+ * bind comes in clear, so nothing in it is trusted.
  */
-export function bindProblem(bind: Bind): string | undefined {
-  if (!Number.isInteger(bind.protocol) || Math.abs(bind.protocol - PROTOCOL_VERSION) > 1) {
-    return `it speaks protocol ${bind.protocol}, this runner ${PROTOCOL_VERSION}`;
+export function bindProblem(bind: Bind, protocol: number): string | undefined {
+  if (!Number.isInteger(bind.protocol) || !understand(bind.protocol, protocol)) {
+    return `it speaks protocol ${bind.protocol}, this runner ${protocol}`;
   }
   if (typeof bind.session?.uid !== 'string' || !Number.isSafeInteger(bind.incarnation)) {
     return 'it names no session and incarnation';

@@ -7,7 +7,7 @@
 import { readFileSync } from 'node:fs';
 import { constants } from 'node:os';
 import { dirname, join } from 'node:path';
-import type { Bind, Bye } from '../core/frames/messages.ts';
+import { type Bind, type Bye, PROTOCOL_VERSION } from '../core/frames/messages.ts';
 import { systemClock, systemRandom } from '../core/system.ts';
 import { hiddenBy } from '../core/text/hidden.ts';
 import { Pattern } from '../core/text/pattern.ts';
@@ -112,6 +112,7 @@ function start(): void {
 
   const runner = new Runner({
     podUID: environment.BERTH_POD_UID ?? '',
+    protocol: PROTOCOL_VERSION,
     clock,
     random: systemRandom,
     writeFrames: (text) => {

@@ -1,13 +1,6 @@
 import { ControlDecoder, type ControlEvent } from '../core/frames/control.ts';
 import { readyText } from '../core/frames/encode.ts';
-import {
-  type Bind,
-  type Bound,
-  type Bye,
-  type Control,
-  PACKED_LOG_PROTOCOL,
-  PROTOCOL_VERSION,
-} from '../core/frames/messages.ts';
+import { type Bind, type Bound, type Bye, type Control, PACKED_LOG_PROTOCOL } from '../core/frames/messages.ts';
 import { FrameSender } from '../core/frames/sender.ts';
 import { VERSION } from '../core/program/version.ts';
 import type { Clock, Random } from '../core/runtime.ts';
@@ -38,6 +31,8 @@ export interface Equipment {
 
 export interface RunnerOptions {
   podUID: string;
+  /** Protocol version that the runner speaks. */
+  protocol: number;
   clock: Clock;
   random: Random;
   /** Writes to stdout; false asks to wait for `drained`. */
@@ -106,7 +101,7 @@ export class Runner {
     this.#write(
       readyText({
         boot: this.#boot,
-        protocol: PROTOCOL_VERSION,
+        protocol: this.#options.protocol,
         runnerVersion: VERSION,
         podUID: this.#options.podUID,
         ...(session && { session: session.uid }),
@@ -176,7 +171,7 @@ export class Runner {
       this.#sayBound();
       return undefined;
     }
-    const problem = bindProblem(bind);
+    const problem = bindProblem(bind, this.#options.protocol);
     if (problem) this.#sayUnbound(problem);
     else this.#accept(bind, position);
     return undefined;
@@ -188,7 +183,7 @@ export class Runner {
   }
 
   #accept(bind: Bind, position: { epoch: number; n: number }): void {
-    const { clock, random, writeText, equip } = this.#options;
+    const { protocol, clock, random, writeText, equip } = this.#options;
     const keys = keysOf(bind);
     const address = { session: bind.session.uid, incarnation: bind.incarnation };
     const { shortSecrets, containment, hardened, ...equipment } = equip(bind);
@@ -196,7 +191,7 @@ export class Runner {
     const sender = new FrameSender({ ...address, boot: this.#boot, key: keys.up, random, write });
     this.#control.bound({ ...address, key: keys.down }, position);
     this.#sender = sender;
-    const facts = { runnerVersion: VERSION, protocol: PROTOCOL_VERSION, containment, hardened };
+    const facts = { runnerVersion: VERSION, protocol, containment, hardened };
     this.#bound = { ...facts, ...(shortSecrets && { shortSecrets }) };
     this.#session = new BoundSession(bind, {
       ...equipment,

@@ -1,4 +1,4 @@
-import { type Bind, ENVIRONMENT_PROTOCOL, FILES_PROTOCOL, PROTOCOL_VERSION } from '../../core/frames/messages.ts';
+import { type Bind, ENVIRONMENT_PROTOCOL, FILES_PROTOCOL, understand } from '../../core/frames/messages.ts';
 import { stateKey } from '../../core/frames/seal.ts';
 import type { ConfigMap } from '../../core/kube/builtin.ts';
 import { isNotFound } from '../../core/kube/errors.ts';
@@ -36,9 +36,11 @@ export async function bindRunner(context: ReconcileContext, settings: Effective)
   const { session } = world;
   const link = effects.links.get(world.link?.podUID);
   if (!link) return;
+  const { installation } = world;
   const protocol = world.link?.protocol ?? 0;
-  if (Math.abs(protocol - PROTOCOL_VERSION) > 1) {
-    const message = `The runner in image "${settings.image}" speaks protocol ${protocol}, the controller ${PROTOCOL_VERSION}; use the image of this release.`;
+  // A runner that an earlier leader has bound still gets what it lacks; `suspend` gives it up.
+  if (world.link?.phase !== 'Bound' && !understand(protocol, installation.protocol)) {
+    const message = `The runner in image "${settings.image}" speaks protocol ${protocol}, the controller ${installation.protocol}; use the image of this release.`;
     learn(memory, { fact: 'StartProblem', problem: { reason: 'ProtocolUnsupported', message } });
     return;
   }
@@ -84,7 +86,7 @@ export async function bindRunner(context: ReconcileContext, settings: Effective)
     );
   link.bind(
     {
-      protocol: PROTOCOL_VERSION,
+      protocol: installation.protocol,
       session: {
         name: session.metadata.name,
         namespace: session.metadata.namespace,

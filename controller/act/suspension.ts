@@ -123,6 +123,8 @@ async function durable(
 
 /** Reports whether, by the caches, a turn or a decision waits for the session. */
 function isWanted({ effects: { caches }, world }: ReconcileContext, reason: SuspensionReason): boolean {
+  // The turns that wait are for another runner.
+  if (reason === 'RunnerOutdated') return false;
   const { name, namespace } = world.session.metadata;
   const named = caches.turnsNaming(namespace, name);
   const waiting = askingTurn(world, named);

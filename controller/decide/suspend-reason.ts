@@ -4,6 +4,7 @@ import { timeoutMs } from '../settings/timeouts.ts';
 import { JUST_ACTIVE_MS, lastActivity } from '../world/activity.ts';
 import { isParked } from '../world/approvals.ts';
 import { isToAdopt } from '../world/own-turns.ts';
+import { isRunnerOutdated } from '../world/runner-outdated.ts';
 import type { SuspensionReason } from './actions.ts';
 import { type Draft, wake } from './draft.ts';
 import { groupWait } from './group.ts';
@@ -32,6 +33,8 @@ export function suspensionReason(draft: Draft): SuspensionReason | undefined {
   if (session.spec.suspend) return 'Held';
   // A session without stored state would lose it with its pod.
   const keeps = keepsState(session.spec, draft.world.class);
+  // The runner gets no further turn: those that wait run in the next pod, also those that a request lets go first.
+  if (keeps && isRunnerOutdated(draft.world)) return 'RunnerOutdated';
   // A request is carried out after the turns given before it, which may wait for who is to have the slot.
   if (keeps && preemptFor && waitsForGroup(draft) && !isJustActive(draft)) return 'Preempted';
   if (suspendRequest(draft) === 'Active') return 'Requested';
@@ -44,12 +47,14 @@ export function suspensionReason(draft: Draft): SuspensionReason | undefined {
 
 /** The reason as a sentence, where no user asked for the suspension. */
 export function whySuspended(draft: Draft): string | undefined {
-  const { session, class: sessionClass, preemptFor } = draft.world;
+  const { session, class: sessionClass, preemptFor, link, installation } = draft.world;
   switch (suspensionReason(draft)) {
     case 'Idle':
       return `Nothing had happened for timeouts.idle (${formatDuration(timeoutMs('idle', session.spec, sessionClass))}).`;
     case 'Preempted':
       return `Its slot is needed for ${preemptFor?.for}.`;
+    case 'RunnerOutdated':
+      return `Its runner speaks protocol ${link?.protocol}, the controller ${installation.protocol}.`;
     case 'Moves':
       return 'Its node takes no pods any more.';
     default:
@@ -57,9 +62,9 @@ export function whySuspended(draft: Draft): string | undefined {
   }
 }
 
-/** Reports whether a user asked for it: then neither held turns nor activity speak against it. */
-export function isRequested(reason: SuspensionReason): boolean {
-  return reason === 'Held' || reason === 'Requested';
+/** Reports whether the session need not rest: then neither turns that wait for a person nor activity speak against it. */
+export function isDue(reason: SuspensionReason): boolean {
+  return reason === 'Held' || reason === 'Requested' || reason === 'RunnerOutdated';
 }
 
 /**

@@ -6,7 +6,7 @@ import { decisionFor } from '../world/approvals.ts';
 import { isOthers, isOwn, showsGroupLimit } from '../world/own-turns.ts';
 import type { CachedApproval, World } from '../world/world.ts';
 import type { SuspensionReason } from './actions.ts';
-import { isRequested } from './suspend-reason.ts';
+import { isDue } from './suspend-reason.ts';
 
 type LiveSession = Pick<StoredSession, 'metadata' | 'status'> & {
   spec: Pick<StoredSession['spec'], 'suspend' | 'suspendRequest'>;
@@ -56,13 +56,13 @@ export function suspensionVeto(
   if (otherwise) return otherwise;
   const asking = askingTurn(world, turns);
   const decided = asking && decisionOn(asking, approvals);
-  if (decided && !live.spec.suspend) return decided;
-  const waiting = waitingTurns(session, turns);
+  if (decided && !live.spec.suspend && reason !== 'RunnerOutdated') return decided;
+  const waiting = waitingTurns(session, turns).filter((turn) => !runsLater(turn, reason));
   const [waits] = waiting;
-  const mayWait = reason === 'Preempted' || isRequested(reason);
+  const mayWait = reason === 'Preempted' || isDue(reason);
   const isHeldUp = (mayWait && asking) || (reason === 'Preempted' && waitForGroup(waiting));
   if (waits && !isHeldUp && !live.spec.suspend) return `turn ${waits.metadata.name}`;
-  if (isRequested(reason)) return undefined;
+  if (isDue(reason)) return undefined;
   if (live.metadata.generation !== session.metadata.generation) return 'the session was changed';
   // An idle session must have rested for all of timeouts.idle. A preempted one is only spared what is new.
   const since = reason === 'Idle' ? now - timeoutMs('idle', session.spec, world.class) : askedAt;
@@ -75,6 +75,11 @@ export function suspensionVeto(
     ...ended.map(({ status }) => Date.parse(status?.finishedAt ?? '') || 0),
   );
   return active > since ? 'activity' : undefined;
+}
+
+/** Reports whether the turn is one that waits for another runner than the pod's. */
+function runsLater({ status }: LiveTurn, reason: SuspensionReason): boolean {
+  return reason === 'RunnerOutdated' && status?.phase !== 'Running';
 }
 
 /** A turn without an owner counts, as it is about to be adopted. Another session's turn does not. */

@@ -1,16 +1,25 @@
-import { reasons } from '../../core/resources/reasons.ts';
+import { type Reason, reasons } from '../../core/resources/reasons.ts';
 import type { SessionStatus } from '../../core/resources/session.ts';
+import { isRunnerOutdated } from '../world/runner-outdated.ts';
 import type { World } from '../world/world.ts';
 import type { ConditionValue } from './conditions.ts';
 
 /**
- * Condition `Outdated`: whether the pod was made from an older generation of the class, or has files of a ConfigMap that was
- * changed since; undefined for a session that never was outdated.
+ * Condition `Outdated`: whether the pod's runner is not understood, the pod was made from an older generation of the class, or
+ * has files of a ConfigMap that was changed since; undefined for a session that never was outdated.
  */
-export function outdated(
-  { session, class: sessionClass, agentFiles }: World,
-  next: SessionStatus,
-): ConditionValue | undefined {
+export function outdated(world: World, next: SessionStatus): ConditionValue | undefined {
+  const { session, class: sessionClass, agentFiles, link, installation } = world;
+  const before = session.status?.conditions?.find(({ type }) => type === 'Outdated');
+  if (next.podName && isRunnerOutdated(world)) {
+    const message = `${reasons.RunnerOutdated} The runner speaks protocol ${link?.protocol}, the controller ${installation.protocol}.`;
+    return { status: 'True', reason: 'RunnerOutdated', message };
+  }
+  // A runner that does not answer is still the one that it was.
+  if (next.podName && link?.phase !== 'Bound' && before?.reason === 'RunnerOutdated') {
+    const { status, reason, message } = before;
+    return { status, reason: reason as Reason, message };
+  }
   const madeFrom = next.podName ? next.classGeneration : undefined;
   const present = sessionClass?.metadata.generation;
   if (madeFrom !== undefined && present !== undefined && madeFrom < present) {
@@ -24,6 +33,5 @@ export function outdated(
     const message = `ConfigMap "${changed.configMap}" of agent.files ${what} after the pod took its files; the session's next incarnation takes them anew.`;
     return { status: 'True', reason: 'AgentFilesChanged', message };
   }
-  const was = session.status?.conditions?.some(({ type }) => type === 'Outdated');
-  return was ? { status: 'False', reason: 'UpToDate', message: reasons.UpToDate } : undefined;
+  return before ? { status: 'False', reason: 'UpToDate', message: reasons.UpToDate } : undefined;
 }

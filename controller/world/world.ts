@@ -66,6 +66,8 @@ export interface CachedApproval {
 
 /** Settings of the installation that decisions depend on. */
 export interface Installation {
+  /** Protocol version that the controller speaks. */
+  protocol: number;
   runnerImage: string;
   /** Runner image with Python; undefined where the installation has none. */
   pythonRunnerImage: string | undefined;

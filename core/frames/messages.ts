@@ -11,6 +11,8 @@ import type { Heuristics } from '../text/hidden.ts';
  * one.
  */
 export const PROTOCOL_VERSION = 3;
+/** Reports whether peers that speak these versions understand each other. */
+export const understand = (one: number, other: number): boolean => Math.abs(one - other) <= 1;
 /** First protocol version whose runners take the agent's files. */
 export const FILES_PROTOCOL = 2;
 /** First protocol version with Python environments and builds. */

@@ -62,6 +62,8 @@ export const reasons = {
     'The class was edited after the pod was made; the edit takes effect with the session’s next incarnation.',
   AgentFilesChanged:
     'A ConfigMap of agent.files was changed or deleted after the pod took its files; the message names it. The next incarnation takes them anew.',
+  RunnerOutdated:
+    'The runner in the pod speaks a version of the protocol that this release does not understand. After its turn the session is suspended, and its next turn starts in a new pod. A session that keeps no state keeps its pod.',
   UpToDate: 'The session has no pod that was made from an older generation of its class.',
 
   // Session: agent.files

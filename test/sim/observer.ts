@@ -37,6 +37,8 @@ interface Word {
 
 /** Receives every event of the world at the moment at which it happens. */
 export interface Observer {
+  /** A process of a controller starts; it speaks this protocol version. */
+  controllerStarted(process: string, protocol: number): void;
   /** A controller makes a call; it may never arrive. */
   sent(call: ControllerCall): void;
   /** The API server is about to carry a call out. */
@@ -55,6 +57,8 @@ export interface Observer {
   acknowledged(frame: KeptFrame, container: SimContainer): void;
   /** A controller deletes a pod and logs the reason. */
   gaveUp(claim: { process: string; podUID: string; why: string }): void;
+  /** A controller has a session take turns again, because its state could not be had or stored; `session` as namespace/name. */
+  suspensionFailed(session: string): void;
   /** A runner obeys a control line of an epoch that is over. */
   obeyed(line: string, container: SimContainer): void;
   /** An agent was told a decision. */

@@ -7,6 +7,7 @@ import { Chaos } from './chaos.ts';
 import { type Installation, Replica } from './cluster/controllers.ts';
 import type { PodRates } from './cluster/kubelet-options.ts';
 import { Kubelets, NO_POD_FAULTS } from './cluster/kubelets.ts';
+import { Releases } from './cluster/releases.ts';
 import type { Focus } from './focus.ts';
 import { Facts } from './invariants/facts.ts';
 import { FOREIGN } from './invariants/foreign.ts';
@@ -96,6 +97,8 @@ export class Simulation {
     this.#podRates = { ...drawPodRates(dice), ...focus.podRates };
     const shared = { scheduler: this.#scheduler, server: this.#server, trace: this.#trace };
     const told: Observer = {
+      controllerStarted: (...facts) => this.#observer.controllerStarted(...facts),
+      suspensionFailed: (session) => this.#observer.suspensionFailed(session),
       sent: (call) => this.#observer.sent(call),
       called: (call) => this.#observer.called(call),
       answered: (...facts) => this.#observer.answered(...facts),
@@ -185,6 +188,11 @@ export class Simulation {
     const everyMs = dice.chance(0.2) ? Number.POSITIVE_INFINITY : dice.skewed(1500, 30_000);
     const chaos = new Chaos(stage, focus.misfortuneEveryMs ?? everyMs, focus.misfortunes);
 
+    const hasReleases = focus.releases ?? new Dice(this.#options.seed, 'has releases').chance(0.2);
+    const releases = hasReleases
+      ? new Releases({ scheduler, trace, dice: dice.stream('releases'), replicas: this.#replicas })
+      : undefined;
+
     const faultyMs = dice.skewed(15_000, 120_000);
     await scheduler.run(() => this.#failure !== undefined, faultyMs);
     trace.line(() => ['world', 'FAULTS END']);
@@ -192,6 +200,7 @@ export class Simulation {
     this.#podRates = NO_POD_FAULTS;
     chaos.end();
     workload.end();
+    releases?.end();
     for (const owner of owners) owner?.end();
     await this.#settle('faults ended');
     this.#makeRoom();

@@ -1,4 +1,4 @@
-import type { ControlKind } from '../../core/frames/messages.ts';
+import { type ControlKind, PROTOCOL_VERSION } from '../../core/frames/messages.ts';
 import { TransportError } from '../../core/kube/errors.ts';
 import type { AttachOptions, PodStream, StreamEnd } from '../../core/kube/types.ts';
 import type { Clock, Random } from '../../core/runtime.ts';
@@ -54,6 +54,7 @@ export class PodRunner {
     };
     this.runner = new Runner({
       podUID,
+      protocol: PROTOCOL_VERSION,
       clock,
       random,
       writeFrames: (text) => {

@@ -56,6 +56,8 @@ export class QuietWorld {
     this.server = new SimServer(this.#scheduler, dice.stream('server'));
     const ignored = () => {};
     const observer: Observer = {
+      controllerStarted: ignored,
+      suspensionFailed: ignored,
       sent: (call) => {
         const error = this.refuse(call);
         if (error) throw error;

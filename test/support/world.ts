@@ -10,7 +10,7 @@ import type {
   SessionMemory,
   World,
 } from '../../controller/world/world.ts';
-import type { FrameOf, Result } from '../../core/frames/messages.ts';
+import { type FrameOf, PROTOCOL_VERSION, type Result } from '../../core/frames/messages.ts';
 import type { StoredPod } from '../../core/kube/builtin.ts';
 import type { StoredSessionClass } from '../../core/resources/kinds.ts';
 import type { SessionStatus } from '../../core/resources/session.ts';
@@ -208,6 +208,7 @@ export function aWorld({ memory, ...change }: WorldChange = {}): World {
     groupSince: NOW,
     slot: session.status?.podName ? 'Held' : 'Available',
     installation: {
+      protocol: PROTOCOL_VERSION,
       runnerImage: 'runner:1',
       pythonRunnerImage: 'python:1',
       builder: { uv: '/uv', script: '/build.py' },

@@ -1,5 +1,9 @@
+import { understand } from '../../../core/frames/messages.ts';
+import type { StoredPod } from '../../../core/kube/builtin.ts';
+import { BRINGER, CONTAINER } from '../../../core/resources/names.ts';
 import { isProblem } from '../../settings/effective.ts';
 import { grant } from '../../settings/granted.ts';
+import { isRunnerless } from '../../settings/runnerless.ts';
 import { ended, nextAttemptAt, running } from '../../status/turn-status.ts';
 import { isOver } from '../../world/pod-status.ts';
 import type { CachedTurn } from '../../world/world.ts';
@@ -10,7 +14,7 @@ import { stateIsWritten } from '../session-status.ts';
 import { nextStart, wanted } from '../start-failures.ts';
 import { isFinished } from '../suspend-reason.ts';
 import { knownPodUID } from './pod.ts';
-import { failLive, startMs } from './starting.ts';
+import { boundBefore, failLive, startMs } from './starting.ts';
 
 /** Maximum wait for a transient refusal: the session holds a slot that others could use. */
 const TRANSIENT_MS = 60_000;
@@ -92,11 +96,29 @@ export const bind: Policy = (draft) => {
   const { pod, link, memory, settled } = draft.world;
   if (!settled) return undefined;
   if (!pod || pod.metadata.deletionTimestamp || link?.phase !== 'Unbound') return undefined;
+  if (isOfOtherRelease(draft, pod)) {
+    draft.actions.push({ do: 'CloseLink' }, { do: 'DeletePod', pod, why: 'its runner is of another release' });
+    return 'Stop';
+  }
   if (!stateIsWritten(draft)) return undefined;
   draft.problems.Binding = memory.incarnation.startProblem;
   if (!isProblem(draft.settings)) draft.actions.push({ do: 'Bind', settings: draft.settings });
   return undefined;
 };
+
+/**
+ * Reports whether the unbound runner is not understood and the next pod would get another one: the pod was made before an
+ * upgrade. A second pod in a row that is not understood is waited for, as its image may be changed on its way.
+ */
+function isOfOtherRelease({ world: { session, link, installation }, settings }: Draft, pod: StoredPod): boolean {
+  if (link?.protocol === undefined || understand(link.protocol, installation.protocol) || isProblem(settings))
+    return false;
+  const { containers, initContainers = [] } = pod.spec;
+  const imageOf = (name: string) => [...containers, ...initContainers].find((one) => one.name === name)?.image;
+  const isOther =
+    settings.runner === 'Injected' ? imageOf(BRINGER) !== settings.runnerImage : imageOf(CONTAINER) !== settings.image;
+  return isOther && !session.status?.startFailures;
+}
 
 /** Interval between repeats of the state to a runner that refuses turns until it is complete. */
 const RESTORE_AGAIN_MS = 5_000;
@@ -131,6 +153,9 @@ export const dispatch: Policy = (draft) => {
   if (turn.status.phase === 'AwaitingApproval') return undefined;
   if (turn.status.phase !== 'Running') {
     if (session.spec.suspend || groupWait(draft)) return undefined;
+    // The runner that an earlier leader has bound may be one that gets no further turn.
+    const hasAnswered = link?.podUID === podUID && link.phase !== 'Opening';
+    if (!hasAnswered && !isRunnerless(draft) && boundBefore(draft, podUID)) return undefined;
     if (changed) return endChanged(draft, turn);
     const index = turn.status.index ?? draft.turns.lastIndex + 1;
     const incarnation = session.status?.incarnation ?? 0;

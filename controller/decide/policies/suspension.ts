@@ -39,8 +39,10 @@ export const suspend: Policy = (draft) => {
   if (SUSPENDING.has(now.step)) draft.suspending = true;
   switch (now.step) {
     case 'NotWanted':
-    case 'Waiting':
       return undefined;
+    case 'Waiting':
+      // The next turn is for another runner.
+      return wanted === 'RunnerOutdated' ? 'Stop' : undefined;
     case 'Undone':
       draft.actions.push({ do: 'ResumeRunner' });
       return undefined;

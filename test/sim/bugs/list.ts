@@ -3,6 +3,7 @@ import type { Bug } from './bug.ts';
 import { environmentBugs } from './environments.ts';
 import { leadershipBugs } from './leadership.ts';
 import { outcomeBugs } from './outcomes.ts';
+import { releaseBugs } from './releases.ts';
 
 export const bugs: readonly Bug[] = [
   {
@@ -430,4 +431,5 @@ import { sessionPod } from '../pod/pod.ts';`,
   ...leadershipBugs,
   ...agentFilesBugs,
   ...environmentBugs,
+  ...releaseBugs,
 ];

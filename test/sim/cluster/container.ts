@@ -23,6 +23,8 @@ export interface KeptFrame {
 export interface SimContainer {
   readonly process: Process;
   readonly podUID: string;
+  /** Protocol version of the runner; undefined: there is none. */
+  readonly protocol: number | undefined;
   readonly content: StateContent;
   readonly log: string[];
   /** Binding of the runner; undefined while it is unbound. */

@@ -1,5 +1,6 @@
 import { controllerConfig } from '../../../controller/config.ts';
 import { Controller } from '../../../controller/controller.ts';
+import { PROTOCOL_VERSION } from '../../../core/frames/messages.ts';
 import { pods } from '../../../core/kube/resources.ts';
 import { type AnswerTime, ServerClock } from '../../../core/kube/server-clock.ts';
 import type { Logger } from '../../../core/runtime.ts';
@@ -11,6 +12,7 @@ import type { Dice } from '../random.ts';
 import { Process, type Scheduler } from '../scheduler.ts';
 import type { Trace } from '../trace.ts';
 import type { Kubelets } from './kubelets.ts';
+import { runnerImage } from './runner-image.ts';
 
 export interface Installation {
   namespace: string;
@@ -47,6 +49,10 @@ export class Replica {
   readonly name: string;
   process: Process | undefined;
   skewMs = 0;
+  /** Protocol version of the release that the next start runs. */
+  protocol: number = PROTOCOL_VERSION;
+  /** That of the process. */
+  #running: number = PROTOCOL_VERSION;
   readonly #options: ControllersOptions;
   #controller: Controller | undefined;
   #starts = 0;
@@ -56,6 +62,11 @@ export class Replica {
   constructor(name: string, options: ControllersOptions) {
     this.name = name;
     this.#options = options;
+  }
+
+  /** True while the process is not of the release that is installed. */
+  get isOfAnotherRelease(): boolean {
+    return this.process?.alive === true && this.#running !== this.protocol;
   }
 
   get isLeading(): boolean {
@@ -71,6 +82,7 @@ export class Replica {
     const own = dice.stream(name);
     const crashes = (when: 'before' | 'after', call: Call) => this.#crashesAt(process, when, call);
     this.process = process;
+    this.#running = this.protocol;
     this.#crash = undefined;
     const log = this.#logger(name);
     const clock = new ServerClock(process, log);
@@ -78,7 +90,7 @@ export class Replica {
     const controller = new Controller({
       api: new SimApi({ process, scheduler, server, kubelets, dice: own, rates, trace, crashes, onAnswer, observer }),
       config: controllerConfig.parse({
-        BERTH_RUNNER_IMAGE: 'runner',
+        BERTH_RUNNER_IMAGE: runnerImage(this.protocol),
         BERTH_MASTER_KEY_SECRET: installation.keys,
         BERTH_STORE_CEILING_BYTES: installation.storeCeilingBytes,
         BERTH_WORKERS: installation.workers,
@@ -93,9 +105,11 @@ export class Replica {
       ownTime: () => process.now(),
       random: own.stream('random'),
       log,
+      protocol: this.protocol,
     });
     this.#controller = controller;
-    trace.line(() => [name, 'starts']);
+    trace.line(() => [name, 'starts', `protocol ${this.protocol}`]);
+    observer.controllerStarted(name, this.protocol);
     controller.start().catch((error: Error) => trace.line(() => [name, 'start failed:', error.message]));
   }
 
@@ -135,11 +149,12 @@ export class Replica {
   }
 
   #logger(name: string): Logger {
-    const { trace, onFault, onLog } = this.#options;
+    const { trace, onFault, onLog, observer } = this.#options;
     const write = (level: string) => (fields: object, message: string) => {
       trace.log(() => [name, level, message, words(fields)]);
       onLog?.(message, fields);
       if (message === 'pod deleted') this.#gaveUp(name, fields as { pod: string; session: string; why: string });
+      if (message === 'suspension aborted') observer.suspensionFailed((fields as { session: string }).session);
       if (FAULTS.test(message)) onFault(`${name}: ${message}: ${words(fields)}`);
     };
     const logger: Logger = {

@@ -11,6 +11,7 @@ import type { KubeletOptions, Node, PodRates } from './kubelet-options.ts';
 import { Nodes } from './nodes.ts';
 import { Container } from './pod.ts';
 import { podStatus, type SimPod, scheduled, second } from './pod-status.ts';
+import { protocolOf } from './runner-image.ts';
 import { RunnerlessContainer } from './runnerless-container.ts';
 import { runnerlessWork } from './runnerless-work.ts';
 
@@ -233,7 +234,8 @@ export class Kubelets {
     };
     const object = this.#object(pod);
     const work = object && runnerlessWork(object);
-    if (!work) return new Container({ ...common, breaks: () => rates().breaks });
+    const protocol = protocolOf(object?.spec.containers[0]?.image ?? '');
+    if (!work) return new Container({ ...common, protocol, breaks: () => rates().breaks });
     const turn = () => server.list(turns).find(({ metadata }) => metadata.uid === work.turn);
     return new RunnerlessContainer({ ...common, work, attempt: () => turn()?.status?.attempt ?? 1 });
   }

@@ -25,6 +25,8 @@ const EXIT_MS = 4000;
 export interface ContainerOptions {
   name: string;
   podUID: string;
+  /** Protocol version of the runner. */
+  protocol: number;
   scheduler: Scheduler;
   dice: Dice;
   observer: Observer;
@@ -47,6 +49,7 @@ interface Stream {
 export class Container implements SimContainer {
   readonly process: Process;
   readonly podUID: string;
+  readonly protocol: number;
   readonly content = new StateContent();
   readonly log: string[] = [];
   bind: Bind | undefined;
@@ -74,9 +77,10 @@ export class Container implements SimContainer {
   readonly #streams = new Set<Stream>();
 
   constructor(options: ContainerOptions) {
-    const { scheduler, dice, observer, podUID } = options;
+    const { scheduler, dice, observer, podUID, protocol } = options;
     this.#options = options;
     this.podUID = podUID;
+    this.protocol = protocol;
     this.process = new Process(options.name, scheduler);
     const { process, content } = this;
     const driver = simulatedDriver({
@@ -120,6 +124,7 @@ export class Container implements SimContainer {
     });
     this.#runner = new Runner({
       podUID,
+      protocol,
       clock: process,
       random: dice,
       writeFrames: (text) => this.#print(text),

@@ -40,6 +40,7 @@ export class RunnerlessContainer implements SimContainer {
   readonly content = new StateContent();
   readonly log: string[] = [];
   readonly bind = undefined;
+  readonly protocol = undefined;
   readonly suspendedAt = undefined;
   exit: Exit | undefined;
   isHardToRead = false;

@@ -1,3 +1,4 @@
+import { understand } from '../../../core/frames/messages.ts';
 import { openState, stateKey } from '../../../core/frames/seal.ts';
 import { leases, secrets } from '../../../core/kube/resources.ts';
 import { blobs, type StoredSession, type StoredTurn, sessions, turns } from '../../../core/resources/kinds.ts';
@@ -53,6 +54,8 @@ export class Facts {
   /** Uid → the last version of every session that ever existed. */
   readonly sessions = new Map<string, StoredSession>();
   readonly requests = new Requests();
+  /** Process of a controller → the protocol version that it speaks. */
+  readonly protocols = new Map<string, number>();
   /** Plural → the times at which the versions of its objects were written. */
   readonly #changes = new Map<string, { version: number; at: number }[]>();
   readonly #uncopied = new UncopiedStates();
@@ -141,6 +144,12 @@ export class Facts {
       if (type !== 'DELETED') this.#note(session.metadata.uid, session.status?.state);
       this.#uncopied.copied(session);
     }
+  }
+
+  /** Reports whether the controller does not understand the pod's runner. */
+  isOutdated(process: string, podUID: string): boolean {
+    const [mine, theirs] = [this.protocols.get(process), this.kubelets.container(podUID)?.protocol];
+    return mine !== undefined && theirs !== undefined && !understand(mine, theirs);
   }
 
   bound(incarnation: number, podUID: string): void {

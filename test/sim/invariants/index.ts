@@ -25,6 +25,7 @@ import { byUID, spared } from './spared.ts';
 import { forward, goesOn, labelled, withinMaxState } from './state.ts';
 import { toldTruly } from './told.ts';
 import { endsOnce, inOrder, isTrue, presentLeader, startsOnce } from './turns.ts';
+import { understood } from './understood.ts';
 import { ownUsage } from './usage.ts';
 import { genuine, wokenByTurns } from './woken.ts';
 
@@ -71,6 +72,7 @@ const all: readonly MakeInvariant[] = [
   builtWhenNeeded,
   builtAlike,
   awaitedEnvironment,
+  understood,
   consistent,
 ];
 
@@ -78,6 +80,13 @@ const all: readonly MakeInvariant[] = [
 export function invariants(facts: Facts, limits: Limits): Observer & { settled(): void } {
   const made = all.map((make) => make(facts, limits));
   return {
+    controllerStarted(process, protocol) {
+      facts.protocols.set(process, protocol);
+      for (const one of made) one.controllerStarted?.(process, protocol);
+    },
+    suspensionFailed(session) {
+      for (const one of made) one.suspensionFailed?.(session);
+    },
     sent(call) {
       facts.sent(call);
       for (const one of made) one.sent?.(call);

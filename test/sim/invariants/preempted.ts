@@ -92,8 +92,8 @@ function wants({ spec, status }: StoredSession, works: boolean): boolean {
 }
 
 /**
- * A session's pod is given up unasked in three cases: the session was idle for its timeout, its node is cordoned, or
- * another session waits for the slot (preemption). A session that keeps no state never loses its pod unasked.
+ * A session's pod is given up unasked in four cases: its runner is not understood, the session was idle for its timeout, its
+ * node is cordoned, or another session waits for the slot (preemption). A session that keeps no state never loses its pod unasked.
  * Preemption spares sessions that were just active, sessions that have waited for a decision for less than their
  * class's window, and the idle sessions that their class keeps. A controller decides by what it was shown: changes that
  * it was not shown, changes since its last plan, and activity after its last question about activity are not held
@@ -158,6 +158,7 @@ export const preempted: MakeInvariant = (facts) => {
       const fail = (why: string) =>
         facts.fail('preempted', `${call.name} is given up unasked by ${call.process} although ${why}`);
       if (session.spec.persistence?.state === false) return fail('it keeps no state');
+      if (facts.isOutdated(call.process, pod.metadata.uid)) return;
       const { uid } = session.metadata;
       const known = facts.knewUntil(call, CACHES);
       const asking = facts.turnsOf(uid).find(({ status }) => status?.phase === 'AwaitingApproval');

@@ -38,7 +38,8 @@ const LOSSES: ReadonlySet<string> = new Set(['PodLost', 'StartFailed']);
 /**
  * A pod that is given up to suspend its session takes no running turn with it. A suspension that `spec.suspend` does
  * not demand also spares a turn whose request is decided, and waiting turns, except those behind a turn that asks and
- * those of a session whose next turn is shown to wait for its concurrency group.
+ * those of a session whose next turn is shown to wait for its concurrency group, and those of a runner that is not
+ * understood.
  */
 export const spared: MakeInvariant = (facts) => {
   const reads = new LiveReads(facts);
@@ -95,6 +96,8 @@ export const spared: MakeInvariant = (facts) => {
       for (const turn of live) {
         const { metadata, status } = turn;
         if (status?.phase === 'Running' && status.podUID === pod.metadata.uid) fail(`turn ${metadata.name} runs in it`);
+        // Turns that wait run in the next pod, whose runner is understood.
+        if (facts.isOutdated(process, pod.metadata.uid)) continue;
         if (held || (created.get(metadata.uid) ?? 0) > seen) continue;
         if (turn === asking && isDecidedBy(turn, seen)) fail(`the request of turn ${metadata.name} is decided on`);
         if (!mayWait) fail(`turn ${metadata.name} waits`);

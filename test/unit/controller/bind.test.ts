@@ -7,6 +7,7 @@ import type { Contents } from '../../../controller/link/link.ts';
 import { effective, isProblem } from '../../../controller/settings/effective.ts';
 import { environmentOf, mayBecomeReady } from '../../../controller/settings/environment.ts';
 import { filesDigest } from '../../../controller/world/agent-files.ts';
+import type { LinkView } from '../../../controller/world/link-view.ts';
 import type { CachedSession, World } from '../../../controller/world/world.ts';
 import { type Bind, ENVIRONMENT_PROTOCOL, PROTOCOL_VERSION } from '../../../core/frames/messages.ts';
 import type { ConfigMap } from '../../../core/kube/builtin.ts';
@@ -19,6 +20,7 @@ import { HEURISTICS } from '../../../core/text/hidden.ts';
 import { aClass, aLink, aMemory, aSession, aTurn, aWorld, NOW, POD_UID, RUNNING_STATUS } from '../../support/world.ts';
 
 interface Case {
+  phase?: LinkView['phase'];
   /** The ConfigMap "mine" of the namespace. */
   configMap?: ConfigMap;
   protocol?: number;
@@ -35,6 +37,7 @@ interface Case {
 async function bind(change: Case) {
   const {
     protocol = PROTOCOL_VERSION,
+    phase = 'Unbound',
     spec = {},
     status = {},
     turns = [],
@@ -45,7 +48,7 @@ async function bind(change: Case) {
   } = change;
   const sessionClass = aClass({ overrides: ['agent.command', 'agent.files', 'persistence'], ...ofClass });
   const session = aSession({ spec, status: { ...RUNNING_STATUS, ...status } });
-  const world = aWorld({ session, class: sessionClass, turns, link: aLink({ protocol }) });
+  const world = aWorld({ session, class: sessionClass, turns, link: aLink({ protocol, phase }) });
   const settings = effective(session, sessionClass, world.installation);
   assert.ok(!isProblem(settings), JSON.stringify(settings));
   const sent: Bind[] = [];
@@ -106,6 +109,11 @@ describe('bind', () => {
       assert.equal(problem, understood ? undefined : 'ProtocolUnsupported');
     });
   }
+
+  test('goes again to a runner that was bound by a leader of another release, with what it lacks', async () => {
+    const { bound, problem } = await bind({ protocol: PROTOCOL_VERSION - 2, phase: 'Bound' });
+    assert.deepEqual([bound?.protocol, problem], [PROTOCOL_VERSION, undefined]);
+  });
 
   test('carries where the class hides what looks like a secret; a class that says nothing leaves it to the runner', async () => {
     for (const heuristics of HEURISTICS) {

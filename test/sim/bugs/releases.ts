@@ -1,0 +1,47 @@
+import type { Bug } from './bug.ts';
+
+/** Sessions have many turns, and only releases change. */
+const OFTEN = { releases: true, deeds: [], deedEveryMs: 300, misfortunes: [] };
+
+/** Mistakes with runners of another release. */
+export const releaseBugs: readonly Bug[] = [
+  {
+    name: 'a runner that is not understood goes on',
+    caughtBy: ['understood'],
+    within: 200,
+    focus: OFTEN,
+    edits: [
+      {
+        file: 'controller/decide/suspend-reason.ts',
+        find: "  if (keeps && isRunnerOutdated(draft.world)) return 'RunnerOutdated';\n",
+        replace: '  void isRunnerOutdated;\n',
+      },
+    ],
+  },
+  {
+    name: 'a runner that is not understood gets one more turn while its last result is written down',
+    caughtBy: ['understood'],
+    within: 200,
+    focus: OFTEN,
+    edits: [
+      {
+        file: 'controller/decide/policies/suspension.ts',
+        find: "      return wanted === 'RunnerOutdated' ? 'Stop' : undefined;",
+        replace: '      return undefined;',
+      },
+    ],
+  },
+  {
+    name: 'a turn is given to a runner that has not said its version yet',
+    caughtBy: ['understood'],
+    within: 200,
+    focus: OFTEN,
+    edits: [
+      {
+        file: 'controller/decide/policies/start.ts',
+        find: '    if (!hasAnswered && !isRunnerless(draft) && boundBefore(draft, podUID)) return undefined;',
+        replace: '    void [hasAnswered, isRunnerless, boundBefore];',
+      },
+    ],
+  },
+];

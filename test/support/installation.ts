@@ -37,6 +37,8 @@ const NODE = [process.execPath, '--disable-warning=ExperimentalWarning'];
 /** Lease duration for a test that kills no leader, long enough that a busy machine does not lose the lease. */
 export const ONE_LEADER = { BERTH_LEASE_DURATION: '60s' };
 
+type Images = Readonly<Record<string, { entrypoint: string[] }>>;
+
 /** User name of the controller of an installation. */
 export const CONTROLLER = 'system:serviceaccount:berth-system:berth-controller';
 
@@ -66,16 +68,18 @@ export class Installation {
   #kubelet: Kubelet | undefined;
   readonly #partition = new Partition();
   readonly #env: Record<string, string>;
+  readonly #images: Images;
   readonly #controllers: ControllerProcess[] = [];
   #started = 0;
 
-  /** `env`: further environment of every controller. Nothing runs before `begin`. */
-  constructor(env: Record<string, string> = {}) {
+  /** `env`: further environment of every controller; `images`: further images. Nothing runs before `begin`. */
+  constructor(env: Record<string, string> = {}, images: Images = {}) {
     this.#env = env;
+    this.#images = images;
   }
 
-  static start(env: Record<string, string> = {}): Promise<Installation> {
-    return new Installation(env).begin();
+  static start(env: Record<string, string> = {}, images: Images = {}): Promise<Installation> {
+    return new Installation(env, images).begin();
   }
 
   /** Starts the API server and the kubelet. */
@@ -84,7 +88,7 @@ export class Installation {
     this.#home = home;
     const deps = { clock: systemClock, random: systemRandom, logger: silentLogger };
     const runner = { entrypoint: [process.execPath, ...NODE_FLAGS, join(ROOT, 'runner', 'main.ts')] };
-    const images = { 'berth.local/runner': runner, 'berth.local/machine': { entrypoint: [] } };
+    const images = { 'berth.local/runner': runner, 'berth.local/machine': { entrypoint: [] }, ...this.#images };
     const kubelet = new Kubelet({ home, images, ...deps });
     this.#kubelet = kubelet;
     const server = await startApiServer({ ...deps, tokens: [], pods: kubelet.handlers });

@@ -14,7 +14,7 @@ import { stateIsWritten } from '../session-status.ts';
 import { nextStart, wanted } from '../start-failures.ts';
 import { isFinished } from '../suspend-reason.ts';
 import { knownPodUID } from './pod.ts';
-import { boundBefore, failLive, startMs } from './starting.ts';
+import { failLive, startMs } from './starting.ts';
 
 /** Maximum wait for a transient refusal: the session holds a slot that others could use. */
 const TRANSIENT_MS = 60_000;
@@ -153,9 +153,9 @@ export const dispatch: Policy = (draft) => {
   if (turn.status.phase === 'AwaitingApproval') return undefined;
   if (turn.status.phase !== 'Running') {
     if (session.spec.suspend || groupWait(draft)) return undefined;
-    // The runner that an earlier leader has bound may be one that gets no further turn.
-    const hasAnswered = link?.podUID === podUID && link.phase !== 'Opening';
-    if (!hasAnswered && !isRunnerless(draft) && boundBefore(draft, podUID)) return undefined;
+    // The runner of a pod that an earlier leader has made may be one that gets no turn.
+    const isKnown = link?.podUID === podUID && (link.fresh || link.phase !== 'Opening');
+    if (!isKnown && !isRunnerless(draft)) return undefined;
     if (changed) return endChanged(draft, turn);
     const index = turn.status.index ?? draft.turns.lastIndex + 1;
     const incarnation = session.status?.incarnation ?? 0;

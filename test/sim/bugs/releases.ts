@@ -39,8 +39,8 @@ export const releaseBugs: readonly Bug[] = [
     edits: [
       {
         file: 'controller/decide/policies/start.ts',
-        find: '    if (!hasAnswered && !isRunnerless(draft) && boundBefore(draft, podUID)) return undefined;',
-        replace: '    void [hasAnswered, isRunnerless, boundBefore];',
+        find: '    if (!isKnown && !isRunnerless(draft)) return undefined;',
+        replace: '    void [isKnown, isRunnerless];',
       },
     ],
   },

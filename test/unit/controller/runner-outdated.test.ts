@@ -119,15 +119,18 @@ describe('a new leader', () => {
   const turns = [aTurn({ status: { index: 1, phase: 'Queued', conditions: [] } })];
 
   test('gives a turn to a pod that was bound before it only once its runner has said its version', () => {
-    const opening = world(BEFORE, { turns, link: { phase: 'Opening', protocol: undefined } });
+    const opening = world(BEFORE, { turns, link: { phase: 'Opening', protocol: undefined, fresh: false } });
     assert.deepEqual(does(opening), []);
     assert.deepEqual(does({ ...opening, link: undefined as never }), ['OpenLink']);
     assert.deepEqual(does(world(PROTOCOL_VERSION, { turns })), ['WriteTurn', 'StartTurn']);
   });
 
-  test('writes a turn Running for a pod that was never bound while its attach opens', () => {
+  test('writes a turn Running while the attach opens only for a pod that it has made itself', () => {
     const session = aSession({ status: { ...RUNNING_STATUS, phase: 'Starting' } });
-    assert.deepEqual(does(world(1, { session, turns, link: { phase: 'Opening', resumed: false } })), ['WriteTurn']);
+    for (const fresh of [true, false]) {
+      const link = { phase: 'Opening', resumed: false, protocol: undefined, fresh };
+      assert.deepEqual(does(world(BEFORE, { session, turns, link })), fresh ? ['WriteTurn'] : []);
+    }
   });
 
   const unbound = { phase: 'Unbound', resumed: false };

@@ -22,6 +22,8 @@ export interface Focus {
   files?: boolean;
   /** Sessions have environments. */
   environments?: boolean;
+  /** Classes require that runners are hardened, and some are not. */
+  protections?: boolean;
   /** Releases of other protocol versions are installed. */
   releases?: boolean;
   maxRunning?: number;

@@ -77,6 +77,8 @@ export class Simulation {
   readonly #observer: Observer & { settled(): void };
   readonly #installation: Installation;
   readonly #hasEnvironments: boolean;
+  /** Classes require that runners are hardened, and some are not. */
+  readonly #hasProtections: boolean;
   #rates: FaultRates;
   #podRates: PodRates;
   #failure: string | undefined;
@@ -94,7 +96,10 @@ export class Simulation {
     this.#hasEnvironments = focus.environments ?? new Dice(seed, 'has environments').chance(0.2);
     this.#installation = { ...drawInstallation(dice), ...installationOf(focus), agentFiles };
     this.#rates = { ...drawRates(dice), ...focus.rates };
-    this.#podRates = { ...drawPodRates(dice), ...focus.podRates };
+    this.#hasProtections =
+      focus.protections ?? (!this.#hasEnvironments && new Dice(seed, 'has protections').chance(0.15));
+    const open = this.#hasProtections ? 0.3 : 0;
+    this.#podRates = { ...drawPodRates(dice), open, ...focus.podRates };
     const shared = { scheduler: this.#scheduler, server: this.#server, trace: this.#trace };
     const told: Observer = {
       controllerStarted: (...facts) => this.#observer.controllerStarted(...facts),
@@ -272,7 +277,9 @@ export class Simulation {
       const runnerless = name === ANY_IMAGE ? { runner: 'None', image: 'any' } : {};
       const ofFiles = this.#installation.agentFiles && name !== ANY_IMAGE ? ['agent.files'] : [];
       const ofEnvironments = this.#hasEnvironments && name !== ANY_IMAGE ? ['environment'] : [];
+      const sandbox = { require: ['RunnerHardened'] };
       const spec = {
+        ...(this.#hasProtections && name !== ANY_IMAGE ? { sandbox } : {}),
         agent: { command: ['agent'] },
         overrides: [...overrides, ...ofFiles, ...ofEnvironments],
         ...runnerless,
@@ -333,5 +340,6 @@ function drawPodRates(dice: Dice): PodRates {
     crash: rate(0.2),
     breaks: rate(0.1),
     logLost: rate(1),
+    open: 0,
   };
 }

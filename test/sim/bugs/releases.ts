@@ -3,7 +3,7 @@ import type { Bug } from './bug.ts';
 /** Sessions have many turns, and only releases change. */
 const OFTEN = { releases: true, deeds: [], deedEveryMs: 300, misfortunes: [] };
 
-/** Mistakes with runners of another release. */
+/** Mistakes with what a runner reports of itself. */
 export const releaseBugs: readonly Bug[] = [
   {
     name: 'a runner that is not understood goes on',
@@ -22,6 +22,7 @@ export const releaseBugs: readonly Bug[] = [
     name: 'a runner that is not understood gets one more turn while its last result is written down',
     caughtBy: ['understood'],
     within: 200,
+    from: 42,
     focus: OFTEN,
     edits: [
       {
@@ -41,6 +42,19 @@ export const releaseBugs: readonly Bug[] = [
         file: 'controller/decide/policies/start.ts',
         find: '    if (!isKnown && !isRunnerless(draft)) return undefined;',
         replace: '    void [isKnown, isRunnerless];',
+      },
+    ],
+  },
+  {
+    name: 'a turn given beside the binding, before the runner has reported what its class requires',
+    caughtBy: ['protected first'],
+    within: 200,
+    focus: { protections: true },
+    edits: [
+      {
+        file: 'controller/decide/decide.ts',
+        find: "  { policy: awaitReport, only: 'WithRunner' },",
+        replace: '  ...(awaitReport ? [] : []),',
       },
     ],
   },

@@ -25,6 +25,8 @@ export interface SimContainer {
   readonly podUID: string;
   /** Protocol version of the runner; undefined: there is none. */
   readonly protocol: number | undefined;
+  /** True when the runner reports that it is hardened. */
+  readonly isHardened: boolean;
   readonly content: StateContent;
   readonly log: string[];
   /** Binding of the runner; undefined while it is unbound. */

@@ -18,6 +18,8 @@ export interface PodRates {
   breaks: number;
   /** The log loses its end when the pod is killed, or its start by rotation. */
   logLost: number;
+  /** The runner reports that it is not hardened. */
+  open: number;
 }
 
 export interface KubeletOptions {

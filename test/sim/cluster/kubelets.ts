@@ -16,7 +16,15 @@ import { RunnerlessContainer } from './runnerless-container.ts';
 import { runnerlessWork } from './runnerless-work.ts';
 
 /** Rates of a world without pod misfortunes. */
-export const NO_POD_FAULTS: PodRates = { unschedulable: 0, image: 0, slow: 0, crash: 0, breaks: 0, logLost: 0 };
+export const NO_POD_FAULTS: PodRates = {
+  unschedulable: 0,
+  image: 0,
+  slow: 0,
+  crash: 0,
+  breaks: 0,
+  logLost: 0,
+  open: 0,
+};
 
 const isGated = ({ spec }: StoredPod) => Boolean(spec.schedulingGates?.length);
 
@@ -235,7 +243,8 @@ export class Kubelets {
     const object = this.#object(pod);
     const work = object && runnerlessWork(object);
     const protocol = protocolOf(object?.spec.containers[0]?.image ?? '');
-    if (!work) return new Container({ ...common, protocol, breaks: () => rates().breaks });
+    const isHardened = !common.dice.stream('hardened').chance(rates().open);
+    if (!work) return new Container({ ...common, protocol, isHardened, breaks: () => rates().breaks });
     const turn = () => server.list(turns).find(({ metadata }) => metadata.uid === work.turn);
     return new RunnerlessContainer({ ...common, work, attempt: () => turn()?.status?.attempt ?? 1 });
   }

@@ -27,6 +27,8 @@ export interface ContainerOptions {
   podUID: string;
   /** Protocol version of the runner. */
   protocol: number;
+  /** Report of the runner that it is hardened. */
+  isHardened: boolean;
   scheduler: Scheduler;
   dice: Dice;
   observer: Observer;
@@ -50,6 +52,7 @@ export class Container implements SimContainer {
   readonly process: Process;
   readonly podUID: string;
   readonly protocol: number;
+  readonly isHardened: boolean;
   readonly content = new StateContent();
   readonly log: string[] = [];
   bind: Bind | undefined;
@@ -77,10 +80,11 @@ export class Container implements SimContainer {
   readonly #streams = new Set<Stream>();
 
   constructor(options: ContainerOptions) {
-    const { scheduler, dice, observer, podUID, protocol } = options;
+    const { scheduler, dice, observer, podUID, protocol, isHardened } = options;
     this.#options = options;
     this.podUID = podUID;
     this.protocol = protocol;
+    this.isHardened = isHardened;
     this.process = new Process(options.name, scheduler);
     const { process, content } = this;
     const driver = simulatedDriver({
@@ -162,7 +166,7 @@ export class Container implements SimContainer {
           },
           secrets: hiddenBy({}),
           containment: 'Keeper',
-          hardened: true,
+          hardened: isHardened,
         };
       },
       onSession: (session) => {

@@ -41,6 +41,7 @@ export class RunnerlessContainer implements SimContainer {
   readonly log: string[] = [];
   readonly bind = undefined;
   readonly protocol = undefined;
+  readonly isHardened = false;
   readonly suspendedAt = undefined;
   exit: Exit | undefined;
   isHardToRead = false;

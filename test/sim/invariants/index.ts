@@ -19,6 +19,7 @@ import { oneLeader } from './leaders.ts';
 import { logKept } from './logs.ts';
 import { oneOrder } from './one-order.ts';
 import { preempted } from './preempted.ts';
+import { protectedFirst } from './protection.ts';
 import { inTurn } from './queue.ts';
 import { consistent } from './settled.ts';
 import { byUID, spared } from './spared.ts';
@@ -73,6 +74,7 @@ const all: readonly MakeInvariant[] = [
   builtAlike,
   awaitedEnvironment,
   understood,
+  protectedFirst,
   consistent,
 ];
 

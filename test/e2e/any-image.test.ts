@@ -27,6 +27,8 @@ async function makeClass(t: TestContext, namespace: string, spec: object): Promi
 }
 
 const limits = { limits: { memory: '512Mi' } };
+/** Pods get no turn whose runner is less protected than one can be. */
+const protectedPods = { sandbox: { require: ['RunnerHardened', 'AgentContained'] } };
 
 /** Runs one turn on a session of its own; resolves to the turn's status. */
 async function once(t: TestContext, spec: object, input: unknown, namespace?: string): Promise<Any> {
@@ -46,7 +48,7 @@ describe('runner Injected', () => {
   ]) {
     test(`${what} runs a session`, async (t) => {
       const agent = { command, input: 'Text', result: 'Text' };
-      const status = await once(t, { runner: 'Injected', image, agent }, 'hello');
+      const status = await once(t, { runner: 'Injected', image, agent, ...protectedPods }, 'hello');
       assert.equal(status.phase, 'Succeeded', JSON.stringify(status));
       assert.equal(status.output, 'hello');
     });

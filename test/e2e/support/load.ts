@@ -1,5 +1,6 @@
 /** Many turns at once whose agents prove how often each of them ran. */
 import assert from 'node:assert/strict';
+import { setTimeout as after } from 'node:timers/promises';
 import type { TestContext } from 'vitest';
 import { KubeClient } from '../../../core/kube/client.ts';
 import { loadConnection } from '../../../core/kube/config.ts';
@@ -41,6 +42,68 @@ export function assertOnce(turns: readonly Any[]): void {
     const notes = before.sort((a, b) => a.status.index - b.status.index).map((other) => other.spec.input.note);
     assert.deepEqual(status.output.notes, notes, metadata.name);
   }
+}
+
+/** Turns that are given one after the other, as long as something goes on. */
+export interface Load {
+  /** Sessions that get turns. */
+  readonly sessions: string[];
+  /** Number of the turns given so far. */
+  readonly given: number;
+  /** Gives turns until the work has ended, and one more to each session. */
+  during(work: () => Promise<void>): Promise<void>;
+}
+
+/** Interval between two rounds of turns, one for each session: about as fast as an agent that takes a second. */
+const ROUND_MS = 1_500;
+
+/** Returns a load of turns whose input is their name. */
+export function underLoad(namespace: string, sessions: readonly string[]): Load {
+  const all = [...sessions];
+  let [rounds, given] = [0, 0];
+  const round = async () => {
+    rounds += 1;
+    await apply(...all.map((name) => turn(namespace, `${name}-${rounds}`, name, `${name}-${rounds}`)));
+    given += all.length;
+  };
+  return {
+    sessions: all,
+    get given() {
+      return given;
+    },
+    during: async (work) => {
+      let isOver = false;
+      const worked = work().finally(() => {
+        isOver = true;
+      });
+      while (!isOver) {
+        await round();
+        await after(ROUND_MS);
+      }
+      await worked;
+      await round();
+    },
+  };
+}
+
+/**
+ * Names of turns that did not succeed, of turns that ran twice, and of turns that are missing in the notes of a later one.
+ * Each turn adds its name to the notes of its session and outputs them, one a line.
+ */
+export function countedTurns(turns: readonly Any[]): { lost: string[]; doubled: string[]; missing: string[] } {
+  const counted = { lost: [] as string[], doubled: [] as string[], missing: [] as string[] };
+  for (const ofSession of Map.groupBy(turns, ({ spec }) => spec.session).values()) {
+    const ended = ofSession.toSorted((a, b) => a.status.index - b.status.index);
+    const succeeded = ended.filter(({ status }) => status.phase === 'Succeeded');
+    for (const { metadata, status } of ended) {
+      if (status.phase !== 'Succeeded') counted.lost.push(`${metadata.name}: ${JSON.stringify(status.error)}`);
+    }
+    const last: string = succeeded.at(-1)?.status.output ?? '';
+    const notes = Map.groupBy(last.split('\n').filter(Boolean), (note) => note);
+    for (const [note, times] of notes) if (times.length > 1) counted.doubled.push(note);
+    for (const { metadata } of succeeded) if (!notes.has(metadata.name)) counted.missing.push(metadata.name);
+  }
+  return counted;
 }
 
 /**

@@ -1,24 +1,41 @@
 /** The Helm release that the tests run against. */
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
+import type { ArchiveResult } from '../../../images/archive.ts';
 import { eventually } from '../../support/eventually.ts';
 import { type Any, checkout, get, helm, kubectl, release, releaseNamespace } from './cluster.ts';
 
-/** Installs or changes the release with the chart's defaults and `values` (as for `--set-json`), and waits until it is ready. */
-export async function install(values: Record<string, unknown> = {}): Promise<void> {
-  // The tag stays the same while the image changes: the annotation is what makes new pods.
+const COMPONENTS = ['controller', 'api'] as const;
+
+/** Chart and images of a release. */
+export interface Built {
+  chart: string;
+  images: readonly Pick<ArchiveResult, 'name' | 'id'>[];
+}
+
+/** What the checkout has built. */
+async function ownRelease(): Promise<Built> {
   const images = JSON.parse(await readFile(join(checkout, 'build/images.json'), 'utf8'));
+  return { chart: join(checkout, 'charts/berth'), images };
+}
+
+/** Installs or changes the release with the chart's defaults and `values` (as for `--set-json`), and waits until it is ready. */
+export async function install(values: Record<string, unknown> = {}, built?: Built): Promise<void> {
+  const { chart, images } = built ?? (await ownRelease());
+  const components = COMPONENTS.filter((component) => values[`${component}.enabled`] !== false);
   const settings: Record<string, unknown> = { ...values };
-  for (const component of ['controller', 'api']) {
-    const { id } = images.find(({ name }: { name: string }) => name.startsWith(`berth/${component}:`));
-    settings[`${component}.podAnnotations`] = { 'berth.dev/image-id': id };
+  for (const component of components) {
+    const image = images.find(({ name }) => name.startsWith(`berth/${component}:`));
+    if (!image) throw new Error(`there is no image of ${component}`);
+    // The tag stays the same while the image changes: the annotation is what makes new pods.
+    settings[`${component}.podAnnotations`] = { 'berth.dev/image-id': image.id };
   }
   const sets = Object.entries(settings).flatMap(([path, value]) => ['--set-json', `${path}=${JSON.stringify(value)}`]);
   await helm([
-    ...['upgrade', '--install', release, join(checkout, 'charts/berth'), '--namespace', releaseNamespace],
+    ...['upgrade', '--install', release, chart, '--namespace', releaseNamespace],
     ...['--create-namespace', '--take-ownership', '--wait', '--timeout', '480s', ...sets],
   ]);
-  for (const component of ['controller', 'api']) {
+  for (const component of components) {
     const deployment = `deployment/${release}-${component}`;
     await kubectl(['rollout', 'status', deployment, '-n', releaseNamespace, '--timeout=300s']);
   }

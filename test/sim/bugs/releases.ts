@@ -36,6 +36,7 @@ export const releaseBugs: readonly Bug[] = [
     name: 'a turn is given to a runner that has not said its version yet',
     caughtBy: ['understood'],
     within: 200,
+    from: 88,
     focus: OFTEN,
     edits: [
       {

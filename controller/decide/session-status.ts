@@ -1,22 +1,22 @@
 import type { Reason } from '../../core/resources/reasons.ts';
 import { reasons } from '../../core/resources/reasons.ts';
-import type { Protection } from '../../core/resources/sandbox.ts';
 import type { StateRef } from '../../core/resources/schema.ts';
 import type { SessionPhase, SessionStatus } from '../../core/resources/session.ts';
 import { isProblem } from '../settings/effective.ts';
 import { isRunnerless, isRunnerlessPod } from '../settings/runnerless.ts';
 import { type ConditionValue, withCondition } from '../status/conditions.ts';
 import { outdated } from '../status/outdated.ts';
-import { hasProtection, protectionConditions } from '../status/protection.ts';
+import { protectionConditions } from '../status/protection.ts';
 import { secretsHidden } from '../status/secrets-hidden.ts';
 import { statePersisted } from '../status/state-persisted.ts';
 import { lastActivityToWrite } from '../world/activity.ts';
 import { isParked } from '../world/approvals.ts';
 import { highestState } from '../world/highest-state.ts';
-import { ownContainer, startedContainer } from '../world/pod-status.ts';
+import { ownContainer } from '../world/pod-status.ts';
 import type { CachedTurn } from '../world/world.ts';
 import { type Draft, problemOf, wake } from './draft.ts';
 import { queueStatus } from './queue-status.ts';
+import { isReady } from './readiness.ts';
 import { withFailedStart } from './start-failures.ts';
 import {
   hadItsTurn,
@@ -173,27 +173,6 @@ function shownTurn(draft: Draft): string | undefined {
   if (now >= at) return turn.metadata.name;
   wake(draft, at);
   return undefined;
-}
-
-function isReady(draft: Draft): boolean {
-  const { link, pod } = draft.world;
-  if (!pod || draft.released || pod.metadata.deletionTimestamp) return false;
-  if (draft.world.memory.incarnation.deletionPending?.podUID === pod.metadata.uid) return false;
-  if (link?.phase === 'Bound') return requiredProtections(draft).every((type) => hasProtection(draft.world, type));
-  if (isRunnerlessPod(pod)) return startedContainer(pod);
-  // Reopening a link to a pod that was ready does not make the pod unready.
-  return wasReady(draft) && link?.phase !== 'Foreign';
-}
-
-/** Reports whether the status says that the present pod has become ready. */
-function wasReady({ world: { session, pod } }: Draft): boolean {
-  const { conditions, podUID } = session.status ?? {};
-  return podUID === pod?.metadata.uid && conditions?.some((c) => c.type === 'Ready' && c.status === 'True') === true;
-}
-
-/** Protections that the present pod must have to be ready: a pod that was ready stays so when its class is edited. */
-export function requiredProtections(draft: Draft): readonly Protection[] {
-  return wasReady(draft) ? [] : (draft.world.class?.spec.sandbox?.require ?? []);
 }
 
 function phaseOf(draft: Draft, next: SessionStatus): SessionPhase {

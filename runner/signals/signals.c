@@ -13,7 +13,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-/* The first field of the kernel's struct sigaction is the handler on every architecture. */
+/* The first field of the kernel's struct sigaction is the handler on x86-64 and arm64. */
 struct kernel_sigaction {
   void (*handler)(int);
   unsigned long others[7];

@@ -2,7 +2,7 @@ import { reasons } from '../../../core/resources/reasons.ts';
 import { isProblem } from '../../settings/effective.ts';
 import { hasProtection, LACKS } from '../../status/protection.ts';
 import { type Policy, wake } from '../draft.ts';
-import { requiredProtections } from '../session-status.ts';
+import { requiredProtections } from '../readiness.ts';
 import { failLive } from './starting.ts';
 
 /** Protections that the class requires of a pod before its first turn. */

@@ -65,7 +65,10 @@ describe('a controller that takes over from one of another release', () => {
     await eventually(async () => (await outdated('old'))?.reason === 'RunnerOutdated', {
       what: 'the session is Outdated',
     });
-    assert.match((await outdated('old'))?.message ?? '', /speaks protocol 1, the controller 3/);
+    assert.match(
+      (await outdated('old'))?.message ?? '',
+      new RegExp(`speaks protocol ${PROTOCOL_VERSION - 2}, the controller ${PROTOCOL_VERSION}`),
+    );
     assert.equal((await cluster.turnUntil('old-2', 'is there', () => true)).status?.phase, 'Running');
     writeFileSync(go, '');
     const second = await cluster.ended('old-2');

@@ -203,7 +203,7 @@ export const outcomeBugs: readonly Bug[] = [
   },
   {
     name: 'a frame that is torn is not asked for again',
-    caughtBy: ['settles', 'works'],
+    caughtBy: ['given up for silence', 'settles', 'works'],
     within: 200,
     focus: { podRates: { breaks: 0.1 } },
     edits: [

@@ -48,3 +48,28 @@ export const givenUpForWork: MakeInvariant = (facts) => {
     },
   };
 };
+
+/** Reason that a controller logs when it deletes a pod because its runner is silent. */
+const FOR_SILENCE = 'its runner does not answer';
+/** Time for which a runner that is given up for its silence has said nothing; half of what a controller waits. */
+const SILENT_MS = 15_000;
+
+/** No pod is given up for its silence whose runner has told the controller anything within the time that it has to answer. */
+export const givenUpForSilence: MakeInvariant = (facts) => {
+  /** Pod and process → the time of the runner's last frame, virtual milliseconds. */
+  const heard = new Map<string, number>();
+  return {
+    heard({ podUID }, { process, frames }) {
+      if (frames.length > 0) heard.set(`${podUID} ${process}`, facts.kubelets.now);
+    },
+    gaveUp({ process, podUID, why }) {
+      if (why !== FOR_SILENCE) return;
+      const ago = facts.kubelets.now - (heard.get(`${podUID} ${process}`) ?? Number.NEGATIVE_INFINITY);
+      if (ago < SILENT_MS)
+        facts.fail(
+          'given up for silence',
+          `pod ${podUID}: "${why}", and its runner told ${process} something ${ago} ms ago`,
+        );
+    },
+  };
+};

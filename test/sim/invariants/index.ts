@@ -8,7 +8,7 @@ import { awaitedEnvironment, builtAlike, builtWhenNeeded, givenEnvironment } fro
 import type { Facts } from './facts.ts';
 import { untouched } from './foreign.ts';
 import { expired, history, keptAWhile } from './garbage.ts';
-import { givenUpForWork } from './given-up.ts';
+import { givenUpForSilence, givenUpForWork } from './given-up.ts';
 import { granted } from './granted.ts';
 import { groups } from './groups.ts';
 import { inTime } from './in-time.ts';
@@ -68,6 +68,7 @@ const all: readonly MakeInvariant[] = [
   spared,
   preempted,
   givenUpForWork,
+  givenUpForSilence,
   untouched,
   givenEnvironment,
   builtWhenNeeded,

@@ -26,7 +26,8 @@ async function run(file: string, args: readonly string[], cwd = checkout): Promi
   return stdout.trim();
 }
 
-const git = (...args: string[]) => run('git', args);
+// A container's checkout often belongs to another user, whose repository git refuses.
+const git = (...args: string[]) => run('git', ['-c', 'safe.directory=*', ...args]);
 const has = (revision: string) =>
   git('rev-parse', '--verify', '--quiet', `${revision}^{commit}`).catch(() => undefined);
 

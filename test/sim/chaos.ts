@@ -15,7 +15,7 @@ export interface Stage {
   trace: Trace;
 }
 
-/** A failure beyond single calls. `weight` is its relative frequency. */
+/** A failure beyond single calls. `weight` is its relative frequency; with 0 it strikes only in worlds that name it. */
 interface Misfortune {
   name: string;
   weight: number;
@@ -170,6 +170,18 @@ const misfortunes: readonly Misfortune[] = [
       for (const replica of dying) replica.kill();
     },
   },
+  {
+    name: 'the lease is deleted, and its former holder is told to stop before it learns of it',
+    weight: 0,
+    strike({ scheduler, dice, server, replicas }) {
+      const leader = replicas.find(({ isLeading }) => isLeading);
+      if (!leader?.process) return;
+      const ms = dice.skewed(2000, 8000);
+      server.hold(leader.process.name, ms);
+      void server.admin.delete(leases, { namespace: 'berth', name: 'berth-controller' }).catch(() => {});
+      scheduler.after(ms * dice.uniform(), undefined, `${leader.name} is told to stop`, () => leader.stop());
+    },
+  },
 ];
 
 /** Lets misfortunes strike, one after the other, until `end` repairs everything. */
@@ -183,7 +195,9 @@ export class Chaos {
   constructor(stage: Stage, everyMs: number, only?: readonly string[]) {
     this.#stage = stage;
     this.#everyMs = everyMs;
-    this.#drawn = misfortunes.filter(({ name }) => (only ? only.includes(name) : stage.dice.chance(0.6)));
+    this.#drawn = misfortunes.filter(({ name, weight }) =>
+      only ? only.includes(name) : weight > 0 && stage.dice.chance(0.6),
+    );
     if (Number.isFinite(everyMs)) this.#next();
     this.#watch();
   }
@@ -205,7 +219,7 @@ export class Chaos {
     const { scheduler, dice, trace } = this.#stage;
     scheduler.after(this.#everyMs * (0.1 + 2 * dice.uniform()), undefined, 'misfortune', () => {
       if (this.#over) return;
-      const drawn = dice.weighted(this.#drawn);
+      const drawn = dice.weighted(this.#drawn) ?? this.#drawn[0];
       trace.line(() => ['chaos', drawn?.name ?? 'nothing']);
       drawn?.strike(this.#stage);
       this.#next();

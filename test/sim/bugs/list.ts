@@ -124,7 +124,10 @@ import { sessionPod } from '../pod/pod.ts';`,
     ],
     caughtBy: ['one leader'],
     within: 200,
-    from: 13_560,
+    focus: {
+      misfortunes: ['the lease is deleted, and its former holder is told to stop before it learns of it'],
+      misfortuneEveryMs: 3000,
+    },
   },
   {
     name: 'status from a stale cache',

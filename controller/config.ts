@@ -44,6 +44,8 @@ export const controllerConfig = z.object({
   BERTH_LEASE_DURATION: milliseconds('15s'),
   /** Time after which a bound runner that owes an answer is given up with its pod. */
   BERTH_UNRESPONSIVE: milliseconds('30s'),
+  /** Time after the last message to an idle runner after which its attach is closed until the next one. */
+  BERTH_ATTACH_LINGER: milliseconds('1m'),
   /** Pace of garbage collection: minimum time between two sweeps of the history and the store of one session. */
   BERTH_GARBAGE_INTERVAL: milliseconds('1m'),
   /**

@@ -212,6 +212,7 @@ export class Controller {
       },
       ...(config.BERTH_NAMESPACES.length > 0 ? { namespaces: config.BERTH_NAMESPACES } : {}),
       garbageIntervalMs: config.BERTH_GARBAGE_INTERVAL,
+      attachLingerMs: config.BERTH_ATTACH_LINGER,
       maxRunning: config.BERTH_MAX_RUNNING,
       workers: config.BERTH_WORKERS,
       predecessorMs: this.#predecessorMs(leadership, keys),

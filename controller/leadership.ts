@@ -35,6 +35,8 @@ export interface LeadershipOptions {
   installation: Installation;
   /** Namespaces that are served; absent: all. */
   namespaces?: readonly string[];
+  /** Milliseconds after the last message to an idle runner after which its attach is closed. */
+  attachLingerMs: number;
   /** Minimum milliseconds between two sweeps of the same session for garbage. */
   garbageIntervalMs: number;
   maxRunning: number | undefined;
@@ -78,6 +80,7 @@ export class Leading {
       random,
       log,
       keys,
+      lingerMs: options.attachLingerMs,
       epoch: options.epoch,
       onChange: (key) => this.#queue.add(key),
       onLaterEpoch: options.onLaterEpoch,
@@ -231,6 +234,7 @@ export class Leading {
       sessions,
       pods,
       tally: this.#ledger.tally,
+      attached: this.#links.attached,
       maxRunning,
       class: (name) => caches.class(name),
       // Most readers of an inventory need neither sum.

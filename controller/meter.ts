@@ -25,6 +25,8 @@ export type ReconcileResult = 'success' | 'requeue_after' | 'error' | 'stopped';
 export interface Inventory {
   sessions: readonly CachedSession[];
   pods: readonly StoredPod[];
+  /** Number of pods that the controller is attached to. */
+  attached: number;
   /** Slots that are taken. */
   tally: Tally;
   /** Limit of the installation; absent: none. */

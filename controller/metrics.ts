@@ -182,6 +182,7 @@ export class ControllerMetrics implements Meter {
         sessions.flatMap(({ status }) => status?.queue?.reason ?? []),
       ),
     );
+    gauge('berth_attaches', 'Session pods that the controller is attached to.', [], ({ attached }) => [[{}, attached]]);
     gauge('berth_slots_used', 'Running slots that are taken, over everything.', [], ({ tally }) => [[{}, tally.total]]);
     gauge('berth_slots_limit', 'Running slots of the installation; absent: no limit.', [], ({ maxRunning }) =>
       maxRunning === undefined ? [] : [[{}, maxRunning]],

@@ -24,12 +24,16 @@ const ANSWER_MS = 5_000;
 const STABLE_MS = 10_000;
 const NOTABLE_MS = 1_000;
 
-/** Keeps one pod attached until closed, writes to it in order, and notices when it does not answer. */
+/** Keeps one pod attached until closed or at rest, writes to it in order, and notices when it does not answer. */
 export class Attachment {
   readonly #options: AttachmentOptions;
   readonly #schedule: AttachSchedule;
   readonly #closed = new AbortController();
   #stream: PodStream | undefined;
+  /** Texts for the next attach, while the attach is closed for want of texts; undefined otherwise. */
+  #waiting: string[] | undefined;
+  /** Ends the wait for a text. */
+  #wake: () => void = () => {};
   #writing: Promise<void> = Promise.resolve();
   #silentSince: number | undefined;
   /** Start of the current run of failed attempts (monotonic milliseconds), and its length so far. */
@@ -63,6 +67,10 @@ export class Attachment {
     return this.#failing?.since;
   }
 
+  get isOpen(): boolean {
+    return this.#stream !== undefined;
+  }
+
   open(pod: { scheduled: boolean; running: boolean }): void {
     if (pod.running) this.#schedule.opened();
     else if (pod.scheduled) this.#schedule.scheduled();
@@ -80,6 +88,15 @@ export class Attachment {
     this.#stream?.close();
   }
 
+  /** Closes the attach until there is a text to write. */
+  rest(): void {
+    const stream = this.#stream;
+    if (!stream) return;
+    this.#waiting = [];
+    this.#stream = undefined;
+    stream.close();
+  }
+
   /** Closes the present attach; the next one begins anew. */
   reattach(): void {
     this.#stream?.close();
@@ -87,6 +104,11 @@ export class Attachment {
 
   /** Writes texts in order; a text that cannot be written is lost, and asked for again after the next attach. */
   write(texts: Iterable<string>): void {
+    if (this.#waiting) {
+      this.#waiting.push(...texts);
+      this.#wake();
+      return;
+    }
     const stream = this.#stream;
     if (!stream) return;
     this.#writing = this.#writing
@@ -135,6 +157,19 @@ export class Attachment {
     this.#cancelAnswer();
   }
 
+  #textToWrite(signal: AbortSignal): Promise<void> {
+    return new Promise((resolve) => {
+      const done = () => {
+        signal.removeEventListener('abort', done);
+        this.#wake = () => {};
+        this.#schedule.opened();
+        resolve();
+      };
+      signal.addEventListener('abort', done);
+      this.#wake = done;
+    });
+  }
+
   #failed(): void {
     const now = this.#options.clock.monotonic();
     this.#failing ??= { since: now, ms: 0 };
@@ -147,10 +182,13 @@ export class Attachment {
     const { api, clock, pod, log, onBytes, onChange } = this.#options;
     const { signal } = this.#closed;
     for (;;) {
-      await this.#schedule.wait(signal);
+      // A text to write is worth an attempt at once; further ones are paced.
+      if (this.#waiting?.length === 0) await this.#textToWrite(signal);
+      else await this.#schedule.wait(signal);
       if (signal.aborted) return;
+      let stream: PodStream;
       try {
-        this.#stream = await api.attach(pod, {
+        stream = await api.attach(pod, {
           container: CONTAINER,
           stdin: true,
           stdout: true,
@@ -162,12 +200,15 @@ export class Attachment {
         if (!signal.aborted) this.#failed();
         continue;
       }
+      this.#stream = stream;
       this.#answered = false;
+      const waiting = this.#waiting ?? [];
+      this.#waiting = undefined;
       this.#options.onOpen();
-      this.write([ASK_READY]);
+      this.write([ASK_READY, ...waiting]);
       this.expectAnswer();
       const openedAt = clock.monotonic();
-      const end = await this.#stream.closed;
+      const end = await stream.closed;
       // An attach that worked makes a quick attempt worthwhile.
       if (clock.monotonic() - openedAt > STABLE_MS) this.#schedule.opened();
       this.#stream = undefined;

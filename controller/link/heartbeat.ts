@@ -9,6 +9,10 @@ export interface HeartbeatOptions {
   answers: { at: number };
   /** Sends a ping; returns the number of its control line. */
   sendPing(): number;
+  /** Time at which the attach may be closed, monotonic milliseconds; Infinity while something is expected of the runner. */
+  restAt(): number;
+  /** Closes the attach until something is to be sent. */
+  rest(): void;
   /** Called when the silence may have changed. */
   onSilence(silence: Silence): void;
 }
@@ -26,7 +30,7 @@ const PING_MS = 30_000;
  */
 const FIRST_FIGURES_MS = 10_000;
 
-/** Pings a runner that is silent or whose turn runs, and notices when it owes an answer. */
+/** Pings a runner that is silent or whose turn runs, until its attach may rest, and notices when it owes an answer. */
 export class Heartbeat {
   readonly #options: HeartbeatOptions;
   /** Numbers of unanswered pings: an earlier leader's answers come over the same attach. */
@@ -103,10 +107,15 @@ export class Heartbeat {
 
   #pingLater(): void {
     const { clock } = this.#options;
-    const at = Math.min(this.#heardAt + PING_MS, this.#figuresAt);
-    const forFigures = at < this.#heardAt + PING_MS;
+    const at = Math.min(this.#heardAt + PING_MS, this.#figuresAt, this.#options.restAt());
+    const forFigures = this.#figuresAt < this.#heardAt + PING_MS;
     this.#cancelPing();
     this.#cancelPing = clock.setTimer(Math.max(0, at - clock.monotonic()), () => {
+      if (clock.monotonic() >= this.#options.restAt()) {
+        // The first frame of the next attach plans the next ping.
+        this.#options.rest();
+        return;
+      }
       // Frames that come before the answer must not trigger another ping.
       if (Number.isFinite(this.#figuresAt)) this.#figuresAt = clock.monotonic() + PING_MS;
       this.ping();

@@ -40,6 +40,8 @@ export interface LinkOptions {
   answers: { at: number };
   /** Called when the runner has obeyed a later leader than this one. */
   onLaterEpoch(epoch: number): void;
+  /** Time without a control line after which the attach of an idle runner is closed until the next one, milliseconds. */
+  lingerMs: number;
   /** Counters of refused frames, over all pods. */
   refused?: DecoderCounters | undefined;
 }
@@ -66,6 +68,8 @@ export class Link {
   /** Numbers of control lines: the last that gave a turn, and the last that gave one or acknowledged the end of one. */
   #turnNumber = 0;
   #changeNumber = 0;
+  /** Time of the last control line besides pings, monotonic milliseconds. */
+  #toldAt: number;
   /** Number of the last control line that cancels a turn, and that turn. */
   #cancelNumber = 0;
   #cancelled = '';
@@ -97,6 +101,8 @@ export class Link {
       answers: options.answers,
       attachment: this.#attachment,
       sendPing: () => this.#send('ping', {}),
+      restAt: () => (after.isAtRest(this.#view) ? this.#toldAt + options.lingerMs : Number.POSITIVE_INFINITY),
+      rest: () => this.#attachment.rest(),
       onSilence: (silence) => {
         this.#view = after.silent(this.#view, silence);
       },
@@ -107,6 +113,7 @@ export class Link {
       ask: (from) => this.#send('resend', { from }),
     });
     this.#view = after.unopened(options.pod.uid, latestTime(options.clock));
+    this.#toldAt = options.clock.monotonic();
   }
 
   get view(): LinkView {
@@ -126,6 +133,10 @@ export class Link {
   /** Boot nonce of the pod's runner, once known. */
   get boot(): string | undefined {
     return this.#binding.boot;
+  }
+
+  get isAttached(): boolean {
+    return this.#attachment.isOpen;
   }
 
   /** Begins to attach; `scheduled` and `running` are the known facts about the pod. */
@@ -264,6 +275,7 @@ export class Link {
 
   #send<K extends Exclude<ControlKind, 'bind'>>(kind: K, message: ControlMessages[K], binary?: Buffer): number {
     const position = this.#position();
+    if (kind !== 'ping') this.#toldAt = this.#options.clock.monotonic();
     const lines = this.#binding.seal(position, kind, message, binary);
     if (lines) this.#attachment.write(lines);
     return position.n;

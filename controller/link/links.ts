@@ -15,6 +15,7 @@ export interface LinksOptions {
   epoch(): number;
   onChange(key: string): void;
   onLaterEpoch(epoch: number): void;
+  lingerMs: number;
   /** Counters of refused frames, over all pods. */
   refused?: DecoderCounters | undefined;
 }
@@ -56,6 +57,11 @@ export class Links {
     this.#links.set(uid, link);
     this.#podsOf.set(session.uid, (this.#podsOf.get(session.uid) ?? new Set()).add(uid));
     return link;
+  }
+
+  /** Number of pods that are attached. */
+  get attached(): number {
+    return [...this.#links.values()].filter(({ isAttached }) => isAttached).length;
   }
 
   podChanged(pod: StoredPod, gone: boolean): void {

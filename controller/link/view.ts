@@ -24,6 +24,12 @@ export function unopened(podUID: string, openedAt: number): LinkView {
   };
 }
 
+/** Reports whether the runner owes nothing and is to tell nothing: it has no turn, and this leader knows it. */
+export function isAtRest({ phase, answered, active, delivery, asking, suspendSent, silentSince }: LinkView): boolean {
+  const isBusy = active !== undefined || delivery || asking || suspendSent || silentSince !== undefined;
+  return phase === 'Bound' && answered === true && !isBusy;
+}
+
 /** View of a pod that this leader has just created: no other leader can have sent it anything. */
 export function openedFresh(view: LinkView): LinkView {
   return { ...view, fresh: true };

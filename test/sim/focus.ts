@@ -27,5 +27,6 @@ export interface Focus {
   /** Releases of other protocol versions are installed. */
   releases?: boolean;
   maxRunning?: number;
+  attachLingerSeconds?: number;
   storeCeilingBytes?: number;
 }

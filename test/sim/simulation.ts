@@ -94,7 +94,8 @@ export class Simulation {
     this.#server = new SimServer(this.#scheduler, dice.stream('server'));
     const agentFiles = focus.files ?? new Dice(seed, 'has files').chance(0.2);
     this.#hasEnvironments = focus.environments ?? new Dice(seed, 'has environments').chance(0.2);
-    this.#installation = { ...drawInstallation(dice), ...installationOf(focus), agentFiles };
+    const attachLingerSeconds = focus.attachLingerSeconds ?? new Dice(seed, 'attach linger').pick([1, 10, 60]);
+    this.#installation = { ...drawInstallation(dice), ...installationOf(focus), agentFiles, attachLingerSeconds };
     this.#rates = { ...drawRates(dice), ...focus.rates };
     this.#hasProtections =
       focus.protections ?? (!this.#hasEnvironments && new Dice(seed, 'has protections').chance(0.15));
@@ -312,7 +313,7 @@ export class Simulation {
   }
 }
 
-function drawInstallation(dice: Dice): Omit<Installation, 'agentFiles'> {
+function drawInstallation(dice: Dice): Omit<Installation, 'agentFiles' | 'attachLingerSeconds'> {
   return {
     namespace: 'berth',
     keys: 'berth-master-key',

@@ -90,6 +90,7 @@ export class QuietWorld {
         keys: 'berth-master-key',
         maxRunning,
         storeCeilingBytes: 100_000_000,
+        attachLingerSeconds: 60,
         workers: 32,
         nodeGraceSeconds: 60,
         garbageSeconds,

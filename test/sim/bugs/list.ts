@@ -1,4 +1,5 @@
 import { agentFilesBugs } from './agent-files.ts';
+import { attachBugs } from './attach.ts';
 import type { Bug } from './bug.ts';
 import { environmentBugs } from './environments.ts';
 import { leadershipBugs } from './leadership.ts';
@@ -435,4 +436,5 @@ import { sessionPod } from '../pod/pod.ts';`,
   ...agentFilesBugs,
   ...environmentBugs,
   ...releaseBugs,
+  ...attachBugs,
 ];

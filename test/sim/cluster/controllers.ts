@@ -22,6 +22,7 @@ export interface Installation {
   workers: number;
   nodeGraceSeconds: number;
   garbageSeconds: number;
+  attachLingerSeconds: number;
   /** True when the controller reads ConfigMaps with agents' files. */
   agentFiles: boolean;
 }
@@ -96,6 +97,7 @@ export class Replica {
         BERTH_WORKERS: installation.workers,
         BERTH_NODE_GRACE: `${installation.nodeGraceSeconds}s`,
         BERTH_GARBAGE_INTERVAL: `${installation.garbageSeconds}s`,
+        BERTH_ATTACH_LINGER: `${installation.attachLingerSeconds}s`,
         BERTH_AGENT_FILES: String(installation.agentFiles),
         ...(installation.maxRunning === undefined ? {} : { BERTH_MAX_RUNNING: installation.maxRunning }),
       }),

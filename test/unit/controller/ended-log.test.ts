@@ -53,6 +53,7 @@ function read(log: string) {
     clock,
     random,
     answers: { at: 0 },
+    lingerMs: 60_000,
     log: silentLogger,
     pod: { namespace: 'team', name: 'pod', uid: 'pod-1' },
     ...ADDRESS,

@@ -17,6 +17,8 @@ test('a ping for figures that is lost is sent again in its time, whatever frames
       answered: () => {},
     },
     sendPing: () => sentAt.push(clock.monotonic()),
+    restAt: () => Number.POSITIVE_INFINITY,
+    rest: () => {},
     onSilence: () => {},
   });
   const startedAt = clock.monotonic();

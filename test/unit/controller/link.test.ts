@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { test } from 'vitest';
+import { describe, test } from 'vitest';
 import type { MasterKeys } from '../../../controller/link/keys.ts';
 import { Link } from '../../../controller/link/link.ts';
 import type { LinkView } from '../../../controller/world/link-view.ts';
@@ -30,6 +30,7 @@ function setUp(
     clock?: VirtualClock;
     keys?: MasterKeys;
     onChange?: (view: LinkView) => void;
+    lingerMs?: number;
   } = {},
 ) {
   const clock = change.clock ?? new VirtualClock();
@@ -50,6 +51,7 @@ function setUp(
     epoch: () => change.epoch ?? 5,
     nextNumber: () => ++number,
     answers,
+    lingerMs: change.lingerMs ?? 3_600_000,
     onChange: () => change.onChange?.(link.view),
     onLaterEpoch: (epoch) => later.push(epoch),
   });
@@ -164,6 +166,83 @@ test('a turn that the runner says it does not have is not active, also where the
   link.cancel('turn-1');
   await clock.advance(10);
   assert.deepEqual([link.view.refused?.code, link.view.active], ['UnknownTurn', undefined]);
+});
+
+/** Runs one turn and acknowledges its end. */
+async function runTurn({ clock, pod, link }: Awaited<ReturnType<typeof bound>>, turn: string) {
+  link.startTurn({ ...TURN, turn });
+  await clock.advance(100);
+  pod.finish('x');
+  await clock.advance(100);
+  link.acknowledge(link.view.delivery!.result.seq);
+  await clock.advance(10);
+}
+
+describe('an attach', () => {
+  test('of an idle runner is closed after its linger, and nothing is asked of the runner until the next turn', async () => {
+    const parts = await bound({ lingerMs: 90_000 });
+    const { clock, pod, link } = parts;
+    await runTurn(parts, 'turn-1');
+    await clock.advance(89_000);
+    assert.equal(link.isAttached, true);
+    await clock.advance(1_000);
+    assert.equal(link.isAttached, false);
+    const { asked } = pod;
+    await clock.advance(3_600_000);
+    assert.deepEqual(
+      [link.isAttached, pod.asked, link.view.silentSince, link.view.phase],
+      [false, asked, undefined, 'Bound'],
+    );
+    link.startTurn({ ...TURN, turn: 'turn-2' });
+    await clock.advance(0);
+    assert.deepEqual([pod.given, link.isAttached], [['turn-1', 'turn-2'], true]);
+    pod.finish('y');
+    await clock.advance(10);
+    assert.equal(link.view.delivery?.result.message.output, 'y');
+  });
+
+  test('stays open while a turn runs and until its end is acknowledged', async () => {
+    const { clock, pod, link } = await bound({ lingerMs: 1_000 });
+    link.startTurn({ ...TURN, timeoutMs: 24 * 3_600_000 });
+    await clock.advance(3_600_000);
+    assert.equal(link.isAttached, true);
+    pod.finish('x');
+    await clock.advance(3_600_000);
+    assert.equal(link.isAttached, true);
+    link.acknowledge(link.view.delivery!.result.seq);
+    // The linger counts from the answer to the next ping.
+    await clock.advance(31_000);
+    assert.equal(link.isAttached, false);
+  });
+
+  test('that was closed is opened for a suspension, which is answered over it', async () => {
+    const parts = await bound({ lingerMs: 1_000 });
+    await runTurn(parts, 'turn-1');
+    await parts.clock.advance(60_000);
+    assert.equal(parts.link.isAttached, false);
+    parts.link.suspend({});
+    await parts.clock.advance(100);
+    assert.deepEqual([parts.link.view.suspended, parts.link.view.snapshot !== undefined], [true, true]);
+    await parts.clock.advance(60_000);
+    assert.equal(parts.link.isAttached, true);
+  });
+
+  test('that was closed keeps what is to be sent until an attempt succeeds', async () => {
+    const parts = await bound({ lingerMs: 1_000 });
+    const { clock, pod, link } = parts;
+    await runTurn(parts, 'turn-1');
+    await clock.advance(60_000);
+    pod.unreachable = true;
+    link.startTurn({ ...TURN, turn: 'turn-2' });
+    await clock.advance(5_000);
+    link.cancel('turn-2');
+    await clock.advance(30_000);
+    assert.deepEqual([pod.given, link.view.silentSince], [['turn-1'], undefined]);
+    assert.ok((link.view.unreachableMs ?? 0) > 20_000);
+    pod.unreachable = false;
+    await clock.advance(20_000);
+    assert.deepEqual([pod.given, link.view.delivery?.result.message.outcome], [['turn-1', 'turn-2'], 'Cancelled']);
+  });
 });
 
 /** A pod that was bound, and whose state was lost on the way to it. */

@@ -127,6 +127,7 @@ test('the leader alone counts objects, as they are at the moment', async () => {
       { metadata: { deletionTimestamp: 'now' }, status: { phase: 'Running' } },
     ],
     tally,
+    attached: 2,
     maxRunning: 0,
     inputBytes: 12,
     historyBytes: 345,
@@ -144,6 +145,7 @@ test('the leader alone counts objects, as they are at the moment', async () => {
   });
   assert.deepEqual(await some('berth_pods'), { '{phase="Running"}': 1, '{phase="Terminating"}': 1 });
   assert.deepEqual(await some('berth_queue_length'), { '{reason="AtCapacity"}': 1 });
+  assert.deepEqual(await read(metrics, 'berth_attaches'), { '': 2 });
   assert.deepEqual(await read(metrics, 'berth_slots_used'), { '': 2 });
   assert.deepEqual(await read(metrics, 'berth_slots_limit'), { '': 0 });
   assert.deepEqual(await read(metrics, 'berth_class_slots_used'), { '{class="small"}': 1, '{class="free"}': 0 });

@@ -27,6 +27,8 @@ function setUp() {
     attachment,
     answers,
     sendPing: () => pings.push(clock.monotonic()),
+    restAt: () => Number.POSITIVE_INFINITY,
+    rest: () => {},
     onSilence: (silence) => silences.push(silence),
   });
   return { clock, heartbeat, attachment, answers, pings, silences };

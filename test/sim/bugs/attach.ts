@@ -1,0 +1,31 @@
+import type { Bug } from './bug.ts';
+
+/** Mistakes in closing the attach of an idle runner. */
+export const attachBugs: readonly Bug[] = [
+  {
+    name: 'the attach of a runner is closed although its turn runs',
+    caughtBy: ['settles', 'works', 'in time'],
+    within: 200,
+    focus: { attachLingerSeconds: 1 },
+    edits: [
+      {
+        file: 'controller/link/view.ts',
+        find: "return phase === 'Bound' && answered === true && !isBusy;",
+        replace: "return phase === 'Bound' && answered === true && (!isBusy || active !== undefined);",
+      },
+    ],
+  },
+  {
+    name: 'a closed attach is not opened for what is to be sent',
+    caughtBy: ['settles', 'works', 'in time'],
+    within: 200,
+    focus: { attachLingerSeconds: 1 },
+    edits: [
+      {
+        file: 'controller/link/attachment.ts',
+        find: '      this.#wake();\n      return;\n',
+        replace: '      return;\n',
+      },
+    ],
+  },
+];

@@ -25,8 +25,11 @@ export function agentEnvironment(
     LC_ALL: 'C.UTF-8',
     PYTHONUNBUFFERED: '1',
     PYTHONDONTWRITEBYTECODE: '1',
-    PYTHONHASHSEED: 'random',
+    // Sets and hashes of strings have the same order in every process, so that equal inputs give equal outputs.
+    PYTHONHASHSEED: '0',
     PYTHONIOENCODING: 'utf-8',
+    // Python takes an empty value for none, whatever the image sets.
+    PYTHONPATH: '',
   };
   const variables = standardVariables(facts, directories);
   for (const entry of facts.agent.env) {

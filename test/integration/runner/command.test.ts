@@ -251,7 +251,10 @@ describe('inputs and results', () => {
 
 describe('surroundings', () => {
   test('the environment is by allow-list: PATH, HOME=/tmp, USER, SHELL, UTF-8, Python’s, and nothing else of the runner’s own', async () => {
-    const env = { ...process.env, LEAK: 'x', API_KEY: 'k', BERTH_SECRET_1: 's3cret-value' } as Record<string, string>;
+    const env = { ...process.env, LEAK: 'x', PYTHONPATH: '/x', BERTH_SECRET_1: 's3cret-value' } as Record<
+      string,
+      string
+    >;
     const agent = {
       result: 'Json' as const,
       command: [process.execPath, '-p'],
@@ -276,8 +279,9 @@ describe('surroundings', () => {
       LOGNAME: 'agent',
       MINE: '1',
       PYTHONDONTWRITEBYTECODE: '1',
-      PYTHONHASHSEED: 'random',
+      PYTHONHASHSEED: '0',
       PYTHONIOENCODING: 'utf-8',
+      PYTHONPATH: '',
       PYTHONUNBUFFERED: '1',
       SHELL: '/bin/sh',
       TMPDIR: runner.directory('tmp'),

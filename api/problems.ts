@@ -30,6 +30,7 @@ export const PROBLEMS = {
   AlreadyExists: [409, 'An object of this name exists.'],
   Conflict: [409, 'The object has changed meanwhile.'],
   SessionTerminating: [409, 'The session is being deleted.'],
+  SessionFinished: [409, 'The session is finished.'],
   SessionTakesOneTurn: [409, 'The session takes one turn only.'],
   RequestNotPending: [409, 'The turn does not wait for a decision on this request.'],
   TurnNotFinished: [409, 'The turn has not ended.'],

@@ -55,7 +55,13 @@ export const sessionCreate = z
   .strictObject({
     ...typeMeta('Session'),
     metadata: givenMeta(dnsLabel()).default({}),
-    spec: sessionSpec.omit({ requester: true }).prefault({}),
+    spec: sessionSpec
+      .omit({ requester: true })
+      .refine(({ turns, input }) => turns !== 'One' || input !== undefined, {
+        path: ['input'],
+        message: 'is not set, but turns is One, and its one turn comes with the session; set it, or leave turns out',
+      })
+      .prefault({}),
   })
   .describe('A Session to create; what is left out has the default of its class.');
 

@@ -13,6 +13,7 @@ import { unreadableTurn } from './caches/caches.ts';
 import type { Action } from './decide/actions.ts';
 import { culprit, currentTurn, failedAgain, isProgrammingError } from './decide/broken.ts';
 import { type Decision, decide } from './decide/decide.ts';
+import { awaitsOnlyTurn } from './decide/turnless.ts';
 import { assess, observe } from './observe.ts';
 import { reconcileOrphans } from './orphans.ts';
 import { changedAt } from './status/conditions.ts';
@@ -167,16 +168,21 @@ export class Reconciler {
   }
 
   /**
-   * Reads the session's turns before the first index is given, before the first ended turn is counted and before a runner
-   * is bound: an earlier leader may have ended turns that the watch has yet to tell of and that the list of live turns
-   * leaves out. An index needs the last index, a count all turns before, a binding the last state.
+   * Reads the session's turns before the first index is given, before the first ended turn is counted, before a runner is
+   * bound and before the only turn is missed: an earlier leader may have ended turns that the watch has yet to tell of and
+   * that the list of live turns leaves out. An index needs the last index, a count all turns before, a binding the last
+   * state.
    */
   async #readTurns({ effects: { caches, leader }, session, memory, signal }: Attempt): Promise<void> {
     if (memory.knowsTurns || !leader.hasSettled()) return;
     const { namespace, name } = session.metadata;
     const isNew = ({ status }: CachedTurn) => status.index === undefined && !isTerminal(status.phase);
     const naming = caches.turnsNaming(namespace, name);
-    const isWanted = naming.some(isNew) || ownTurns(session, naming).uncounted.length > 0 || this.#mayBind(session);
+    const isWanted =
+      naming.some(isNew) ||
+      ownTurns(session, naming).uncounted.length > 0 ||
+      awaitsOnlyTurn(session) ||
+      this.#mayBind(session);
     if (!isWanted) return;
     await caches.refreshTurns(namespace, name, signal);
     learn(memory, { fact: 'TurnsRead' });

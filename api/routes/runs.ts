@@ -1,4 +1,5 @@
 import { parseExact } from '../../core/json.ts';
+import { watchOne } from '../../core/kube/watch-one.ts';
 import { parseDuration } from '../../core/resources/duration.ts';
 import { type Session, type StoredSession, type StoredTurn, sessions } from '../../core/resources/kinds.ts';
 import { firstTurnName } from '../../core/resources/names.ts';
@@ -74,10 +75,8 @@ async function answer(
   services: Services,
 ) {
   const { name, namespace } = created.metadata;
-  // The session is read after the turn, so that it is not older. The signal is not passed, because a stop has aborted
-  // it.
-  const session = await services.api.get(sessions, { namespace, name });
   const phase = turn?.status?.phase ?? 'Queued';
+  const session = await sessionAfter(created, isTerminal(phase), reader.signal, services);
   const output = isTerminal(phase) && turn ? await outputOf(turn, reader, services) : undefined;
   return {
     status: isTerminal(phase) ? 200 : 202,
@@ -90,6 +89,39 @@ async function answer(
       ...(turn?.status?.error ? { error: turn.status.error } : {}),
     },
   };
+}
+
+/** Milliseconds that the answer waits for the session to count its ended turn. */
+const COUNTED_MS = 2_000;
+
+/**
+ * Returns the session, read after the turn so that it is not older. The controller counts an ended turn with a write of
+ * its own, which is awaited for a while.
+ */
+async function sessionAfter(
+  { metadata: { namespace, name } }: StoredSession,
+  hasEnded: boolean,
+  signal: AbortSignal,
+  { api, clock }: Services,
+): Promise<StoredSession> {
+  const isCounted = ({ status }: StoredSession) => status?.lastTurn !== undefined;
+  // The signal is not passed, because a stop has aborted it.
+  let session = await api.get(sessions, { namespace, name });
+  if (!hasEnded || isCounted(session)) return session;
+  const timer = new AbortController();
+  const cancelTimer = clock.setTimer(COUNTED_MS, () => timer.abort());
+  try {
+    const over = AbortSignal.any([signal, timer.signal]);
+    for await (const now of watchOne(api, sessions, { namespace, name }, { signal: over })) {
+      if (now) session = now;
+      if (!now || isCounted(now)) break;
+    }
+  } catch {
+    // The run has its result, whatever is known of its session.
+  } finally {
+    cancelTimer();
+  }
+  return session;
 }
 
 /**

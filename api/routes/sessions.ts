@@ -5,6 +5,7 @@ import { checkClass, checkInput } from '../checks.ts';
 import { createOnce, hash } from '../idempotency.ts';
 import { listPage } from '../list-page.ts';
 import { showSession } from '../present.ts';
+import { Problem } from '../problems.ts';
 import { type Route, route } from '../route.ts';
 import {
   listQuery,
@@ -116,10 +117,16 @@ export const sessionRoutes: Route[] = [
     body: suspendBody,
     creates: true,
     responses: { 202: { description: 'The session will be suspended.', schema: session } },
-    async handle({ params, body, caller, key }, { api, random }) {
+    async handle({ params, body, caller, key, signal }, { api, random }) {
       const { namespace, session: name } = params;
+      const { spec: asked, status } = await api.get(sessions, { namespace, name }, { signal });
       const id = key === undefined ? random.bytes(8).toString('hex') : suspendRequestOf(caller.username, key);
       const spec = body.hold ? { suspend: true } : { suspendRequest: id };
+      // A repeat of a request that came in time is answered as the first was.
+      if (status?.phase === 'Finished' && (body.hold || asked.suspendRequest !== id)) {
+        const text = `Session "${name}" is finished: it has no pod, and takes no turn. Delete it when you need it no more.`;
+        throw new Problem('SessionFinished', text);
+      }
       return { status: 202, body: showSession(await api.patch(sessions, { namespace, name }, { spec })) };
     },
   }),

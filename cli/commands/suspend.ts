@@ -4,7 +4,7 @@ import { sessions } from '../../core/resources/kinds.ts';
 import type { SessionStatus } from '../../core/resources/session.ts';
 import { type Cli, type ClusterFlags, randomSuffix } from '../cli.ts';
 import { type Cluster, withCluster } from '../cluster.ts';
-import { failed } from '../errors.ts';
+import { failed, refused } from '../errors.ts';
 import { getSession } from '../stored.ts';
 
 export interface SuspendFlags extends ClusterFlags {
@@ -19,16 +19,24 @@ export interface SuspendFlags extends ClusterFlags {
 export async function suspend(name: string, flags: SuspendFlags, cli: Cli): Promise<number> {
   return withCluster(flags, cli, async (cluster) => {
     const session = await getSession(cluster, name, cli.interrupted);
+    if (session.status?.phase === 'Finished') throw refused(finished(name, cli));
     const request = randomSuffix(cli.random, 12);
     const spec = flags.hold ? { suspend: true } : { suspendRequest: request };
     const ref = { namespace: cluster.namespace, name };
     const asked = await cluster.api.patch(sessions, ref, { spec }, { signal: cli.interrupted });
-    if (flags.wait) await waitSuspended(asked, flags.hold ? undefined : request, cluster, cli);
-    await cli.out(`session.berth.dev/${name} ${flags.wait ? 'suspended' : 'asked to suspend'}\n`);
+    const outcome = flags.wait
+      ? await waitSuspended(asked, flags.hold ? undefined : request, cluster, cli)
+      : 'asked to suspend';
+    await cli.out(`session.berth.dev/${name} ${outcome}\n`);
     const first = endsFirst(session);
     if (first && !flags.wait) cli.say(`turn ${first} ends first`);
     return 0;
   });
+}
+
+/** Message for a session that has no pod to give up any more. */
+function finished(name: string, cli: Cli): string {
+  return `session ${name} is finished: it has no pod, and takes no turn; remove it with: ${cli.name} delete ${name}`;
 }
 
 /** Returns the turn that keeps the pod for now. A turn that waits for an approval does not. */
@@ -40,13 +48,13 @@ function isTrue({ conditions }: SessionStatus, type: 'ApprovalPending' | 'Suspen
   return conditions?.some((condition) => condition.type === type && condition.status === 'True') ?? false;
 }
 
-/** `request` undefined: waits until the hold has taken effect. */
+/** Resolves with what became of the session. `request` undefined: waits until the hold has taken effect. */
 async function waitSuspended(
   { metadata }: StoredSession,
   request: string | undefined,
   { api, namespace }: Cluster,
   cli: Cli,
-): Promise<void> {
+): Promise<'suspended' | 'finished' | 'continued'> {
   const { name, uid } = metadata;
   let told = '';
   for await (const session of follow(
@@ -61,16 +69,17 @@ async function waitSuspended(
       throw failed(`the suspension of session ${name} was withdrawn by another request`);
     }
     const handled = status.suspendHandled?.id === request ? status.suspendHandled : undefined;
-    if (status.phase === 'Finished') return;
-    if (request ? handled?.done : isTrue(status, 'Suspended')) return;
+    if (status.phase === 'Finished') return 'finished';
+    if (request ? handled?.done : isTrue(status, 'Suspended')) return 'suspended';
     // The request of a session that is on hold as well is never done, because its queued turns stay queued.
-    if (handled && spec.suspend && isTrue(status, 'Suspended')) return;
+    if (handled && spec.suspend && isTrue(status, 'Suspended')) return 'suspended';
     if (handled && (status.lastTurn?.index ?? 0) > handled.afterTurn) {
       cli.say(`session ${name} continued: a turn was created after the suspension was requested`);
-      return;
+      return 'continued';
     }
     const first = endsFirst(session);
     if (first && first !== told) cli.say(`waiting for turn ${first} to end`);
     told = first ?? told;
   }
+  throw new Error('following a session ended without its end');
 }

@@ -8,7 +8,7 @@ import type { CachedApproval, CachedTurn, Problem } from '../world/world.ts';
  * Reason for a suspension. `Held` and `Requested` are asked for by users, and `RunnerOutdated` cannot be put off: the running
  * turn ends first. The others apply only to a session that rests, and lapse when it does not.
  */
-export type SuspensionReason = 'Held' | 'Requested' | 'RunnerOutdated' | 'Idle' | 'Preempted' | 'Moves';
+export type SuspensionReason = 'Held' | 'Requested' | 'RunnerOutdated' | 'Idle' | 'Preempted' | 'Moves' | 'Turnless';
 
 /** Time and reason of the deletion of a session. */
 export interface Expiry {

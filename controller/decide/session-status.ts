@@ -26,6 +26,7 @@ import {
   suspensionReason,
   whySuspended,
 } from './suspend-reason.ts';
+import { isTurnless } from './turnless.ts';
 
 /** Milliseconds after which a running turn shows in its session; shorter turns cost no extra write. */
 const SHOW_TURN_MS = 1000;
@@ -107,14 +108,23 @@ function counted(draft: Draft): Partial<SessionStatus> {
     totals.total++;
     if (turn.status.phase === 'Succeeded') totals.succeeded++;
     if (turn.status.phase === 'Failed' || turn.status.phase === 'TimedOut') totals.failed++;
-    last = {
-      name: turn.metadata.name,
-      index,
-      phase: turn.status.phase ?? 'Failed',
-      ...(turn.status.output === undefined ? {} : { output: turn.status.output }),
-    };
+    last = asLast(turn);
   }
   return { turns: totals, ...(last ? { lastTurn: last } : {}) };
+}
+
+/** An ended turn as the session's status shows it. */
+function asLast({ metadata: { name }, status }: CachedTurn): NonNullable<SessionStatus['lastTurn']> {
+  const { index = 0, phase = 'Failed', conditions, output } = status;
+  // The cache drops the error of an ended turn, whose code is the condition's reason too.
+  const code = conditions?.find(({ type }) => type === 'Finished')?.reason;
+  return {
+    name,
+    index,
+    phase,
+    ...(code === undefined || phase === 'Succeeded' ? {} : { code }),
+    ...(output === undefined ? {} : { output }),
+  };
 }
 
 /** The highest state by (incarnation, seq) among the status, the turns that ended since, and a verified suspension. */
@@ -192,7 +202,7 @@ function phaseOf(draft: Draft, next: SessionStatus): SessionPhase {
   const { id, done } = next.suspendHandled ?? {};
   const isSuspended = done && id === session.spec.suspendRequest && suspendRequest(draft) !== 'Void';
   if (isSuspended && draft.turns.live.length === 0) return 'Suspended';
-  const rests = isRunnerless(draft) && draft.turns.live.length === 0;
+  const rests = (isRunnerless(draft) && draft.turns.live.length === 0) || isTurnless(draft);
   if (next.queue || ((next.incarnation ?? 0) === 0 && !rests)) return 'Queued';
   return 'Suspended';
 }
@@ -230,10 +240,7 @@ function conditionsOf(draft: Draft, next: SessionStatus, phase: SessionPhase): S
   if (hidden) set('SecretsHidden', hidden);
   const ends = session.spec.turns === 'One' || phase === 'Finished';
   if (ends) {
-    if (phase !== 'Finished') set('Finished', say('False', ready().reason));
-    else if (!hadItsTurn(draft)) set('Finished', say('True', 'LifetimeExceeded'));
-    else if (next.lastTurn?.phase === 'Succeeded') set('Finished', say('True', 'RunSucceeded'));
-    else set('Finished', say('True', 'RunFailed', `The turn ended ${next.lastTurn?.phase}.`));
+    set('Finished', phase === 'Finished' ? { ...finished(), status: 'True' } : say('False', ready().reason));
   }
   return list;
 
@@ -276,13 +283,22 @@ function conditionsOf(draft: Draft, next: SessionStatus, phase: SessionPhase): S
     return say('False', 'NotNeeded');
   }
 
+  /** The end of the session: that of its only turn, or of its lifetime. */
+  function finished(): ConditionValue {
+    if (!hadItsTurn(draft)) return say('False', 'LifetimeExceeded');
+    // A turn that is not counted yet has ended all the same.
+    const [uncounted] = draft.turns.uncounted;
+    const last = next.lastTurn ?? (uncounted && asLast(uncounted));
+    if (last?.phase === 'Succeeded') return say('False', 'RunSucceeded');
+    // A turn that an earlier release counted has no code.
+    const { code = '' } = last ?? {};
+    const reason = Object.hasOwn(reasons, code) ? (code as Reason) : 'RunFailed';
+    return say('False', reason, `The turn ended ${last?.phase}. ${reasons[reason]}`);
+  }
+
   function ready(): ConditionValue {
     if (phase === 'Terminating') return say('False', 'Terminating');
-    if (phase === 'Finished') {
-      if (!hadItsTurn(draft)) return say('False', 'LifetimeExceeded');
-      const succeeded = next.lastTurn?.phase === 'Succeeded';
-      return say('False', succeeded ? 'RunSucceeded' : 'RunFailed');
-    }
+    if (phase === 'Finished') return finished();
     if (problem?.reason === 'PodStuck') return say('False', problem.reason, problem.message);
     if (phase === 'Suspending') return suspending();
     const asking = isParked(draft) ? waitingTurn(draft) : undefined;

@@ -6,6 +6,7 @@ import { isParked } from '../world/approvals.ts';
 import type { Draft } from './draft.ts';
 import { causeOf } from './loss.ts';
 import { isFinished, suspendRequest } from './suspend-reason.ts';
+import { isTurnless } from './turnless.ts';
 
 /** Consecutive failed starts, counted in the status, so that a new leader goes on counting. */
 
@@ -21,7 +22,7 @@ export function wanted(draft: Draft): boolean {
   if (session.spec.suspend || isFinished(draft) || isProblem(draft.settings)) return false;
   if (draft.turns.live.length > 0) return !isParked(draft);
   // A runnerless pod exists only for a turn.
-  if (isRunnerless(draft)) return false;
+  if (isRunnerless(draft) || isTurnless(draft)) return false;
   const { incarnation = 0, startFailures, runnerVersion } = session.status ?? {};
   const refused = (startFailures ?? draft.startFailed)?.reason === 'QuotaExceeded' && !runnerVersion;
   const request = suspendRequest(draft);

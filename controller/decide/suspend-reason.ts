@@ -8,6 +8,7 @@ import { isRunnerOutdated } from '../world/runner-outdated.ts';
 import type { SuspensionReason } from './actions.ts';
 import { type Draft, wake } from './draft.ts';
 import { groupWait } from './group.ts';
+import { isTurnless } from './turnless.ts';
 
 /** Reasons for which a session should have no pod. */
 
@@ -38,6 +39,7 @@ export function suspensionReason(draft: Draft): SuspensionReason | undefined {
   // A request is carried out after the turns given before it, which may wait for who is to have the slot.
   if (keeps && preemptFor && waitsForGroup(draft) && !isJustActive(draft)) return 'Preempted';
   if (suspendRequest(draft) === 'Active') return 'Requested';
+  if (rests(draft) && isTurnless(draft)) return 'Turnless';
   if (!keeps) return undefined;
   if (preemptFor && (rests(draft) || waitsForPeople(draft)) && !isJustActive(draft)) return 'Preempted';
   if (!rests(draft)) return undefined;
@@ -49,6 +51,8 @@ export function suspensionReason(draft: Draft): SuspensionReason | undefined {
 export function whySuspended(draft: Draft): string | undefined {
   const { session, class: sessionClass, preemptFor, link, installation } = draft.world;
   switch (suspensionReason(draft)) {
+    case 'Turnless':
+      return 'It takes one turn, and none has come.';
     case 'Idle':
       return `Nothing had happened for timeouts.idle (${formatDuration(timeoutMs('idle', session.spec, sessionClass))}).`;
     case 'Preempted':

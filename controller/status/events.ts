@@ -44,6 +44,8 @@ export function noteworthy(before: SessionStatus | undefined, after: SessionStat
   for (const condition of after.conditions ?? []) {
     const old = before?.conditions?.find(({ type }) => type === condition.type);
     if (old?.reason === condition.reason || seen.has(condition.reason)) continue;
+    // A finished session shows the end of its turn, which had an event of its own where it needs attention.
+    if (after.phase === 'Finished' && condition.type !== 'StatePersisted') continue;
     const { reason, message } = condition;
     if (condition.status === 'False' && WARNINGS.has(reason)) events.push({ type: 'Warning', reason, message });
     else if (MILESTONES.has(reason) && (condition.status === 'True' || reason === 'AtCapacity')) {

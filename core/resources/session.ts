@@ -185,6 +185,7 @@ export const sessionStatus = z.strictObject({
       name: z.string().max(253).describe('Name of the Turn.'),
       index: count().describe('Index of the Turn, from 1.'),
       phase: turnPhase.describe('Phase in which it ended.'),
+      code: z.string().max(64).optional().describe('Code of its error; absent if it succeeded.'),
       output: anyJson().optional().describe('Output, if it has at most 4 KiB.'),
     })
     .optional()

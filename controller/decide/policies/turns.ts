@@ -15,6 +15,7 @@ import type { Draft, Policy } from '../draft.ts';
 import { wake } from '../draft.ts';
 import { groupWait } from '../group.ts';
 import { hadItsTurn, isFinished, lifetimeOver } from '../suspend-reason.ts';
+import { isTurnless, TURNLESS } from '../turnless.ts';
 
 /** Turns before they run: adopted, put in order, refused. */
 
@@ -67,6 +68,7 @@ export const replaced: Policy = (draft) => {
  */
 export const firstTurn: Policy = (draft) => {
   const { session, memory } = draft.world;
+  if (isTurnless(draft)) draft.problems.FirstTurn = TURNLESS;
   if (!session.spec.input || !awaitsFirstTurn(session.status)) return undefined;
   const path = session.spec.input.tooDeep;
   if (path !== undefined) {
@@ -84,7 +86,8 @@ const NOT_CREATED: ReadonlySet<string> = new Set<Reason>(['TurnExists', 'TurnQuo
 export function awaitsFirstTurn(status: SessionStatus | undefined): boolean {
   return (
     !status?.phase ||
-    Boolean(status.conditions?.some(({ type, reason }) => type === 'Ready' && NOT_CREATED.has(reason)))
+    (status.phase !== 'Finished' &&
+      Boolean(status.conditions?.some(({ type, reason }) => type === 'Ready' && NOT_CREATED.has(reason))))
   );
 }
 

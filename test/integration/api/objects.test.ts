@@ -4,7 +4,7 @@ import { request as httpRequest } from 'node:http';
 import { connect } from 'node:net';
 import { afterAll, beforeAll, describe, test } from 'vitest';
 import { Waits } from '../../../api/waits.ts';
-import { sessionclasses, sessions, turns } from '../../../core/resources/kinds.ts';
+import { ownedBy, sessionclasses, sessions, turns } from '../../../core/resources/kinds.ts';
 import type { SessionSpec } from '../../../core/resources/session.ts';
 import { BlobStore } from '../../../core/store/blobs.ts';
 import { systemClock } from '../../../core/system.ts';
@@ -199,6 +199,48 @@ describe('sessions and turns over HTTP', () => {
     assert.notEqual(first.body.spec.suspendRequest, second.body.spec.suspendRequest);
   });
 
+  test('suspend refuses a finished session, and answers the repeat of a request that came in time', async () => {
+    await create('over');
+    const key = { headers: { 'idempotency-key': 'in-time' } };
+    const inTime = await call('POST', `${SESSIONS}/over/suspend`, key);
+    const status = { phase: 'Finished' };
+    const over = { namespace: 'default', name: 'over' };
+    await api.cluster.client.patch(sessions, over, { status }, { subresource: 'status' });
+    for (const ask of [{}, { body: { hold: true } }, { headers: { 'idempotency-key': 'late' } }]) {
+      const late = await call('POST', `${SESSIONS}/over/suspend`, ask);
+      assert.deepEqual([late.status, late.problem.code], [409, 'SessionFinished'], late.text);
+    }
+    const repeated = await call('POST', `${SESSIONS}/over/suspend`, key);
+    assert.equal(repeated.status, 202, repeated.text);
+    assert.deepEqual(repeated.body.spec, inTime.body.spec);
+    assert.equal((await call('POST', `${SESSIONS}/nobody/suspend`)).status, 404);
+  });
+
+  test('a run that has ended is answered with the session that has counted it', async () => {
+    let watched = '';
+    api.cluster.server.faults.failNext(
+      ({ verb, resource }) => {
+        if (verb === 'watch') watched = resource ?? '';
+        return false;
+      },
+      { code: 500, reason: 'InternalError', message: 'never used' },
+    );
+    const running = call('POST', `${RUNS}?wait=60s`, { body: { metadata: { name: 'counted' }, spec: { input: 1 } } });
+    await eventually(() => watched === 'turns', { what: 'the turn is waited for' });
+    const counted = { namespace: 'default', name: 'counted' };
+    const { metadata } = await api.cluster.client.get(sessions, counted);
+    await api.cluster.client.create(turns, {
+      metadata: { ...counted, ownerReferences: [ownedBy({ metadata: { name: 'counted', uid: metadata.uid } })] },
+      spec: { session: 'counted', input: 1, cancel: false },
+    });
+    await end('counted', { index: 1, output: 1 });
+    await eventually(() => watched === 'sessions', { what: 'the session is waited for' });
+    const status = { phase: 'Finished', lastTurn: { name: 'counted', index: 1, phase: 'Succeeded' } };
+    await api.cluster.client.patch(sessions, counted, { status }, { subresource: 'status' });
+    const { body } = await running;
+    assert.deepEqual([body.phase, body.session.status.phase, body.output], ['Succeeded', 'Finished', 1]);
+  });
+
   test('touch says that the session is in use, and changes nothing else', async () => {
     const { spec } = await create('in-use');
     const before = Date.now() - 1;
@@ -228,12 +270,12 @@ describe('sessions and turns over HTTP', () => {
     test('a second body with the same key is refused, with or without a name', async () => {
       const key = { 'idempotency-key': 'other-key' };
       await call('POST', SESSIONS, { body: { metadata: { name: 'named' } }, headers: key });
-      for (const body of [{ spec: { turns: 'One' } }, { metadata: { name: 'renamed' } }]) {
+      for (const body of [{ spec: { turns: 'One', input: 1 } }, { metadata: { name: 'renamed' } }]) {
         const answer = await call('POST', SESSIONS, { body: { ...body, metadata: { name: 'renamed' } }, headers: key });
         assert.equal(answer.status, 422, answer.text);
         assert.equal(answer.problem.code, 'IdempotencyKeyReused');
       }
-      const unnamed = await call('POST', SESSIONS, { body: { spec: { turns: 'One' } }, headers });
+      const unnamed = await call('POST', SESSIONS, { body: { spec: { turns: 'One', input: 1 } }, headers });
       assert.equal(unnamed.problem.code, 'IdempotencyKeyReused');
       assert.equal((await call('GET', `${SESSIONS}/renamed`)).status, 404);
     });
@@ -506,6 +548,7 @@ describe('sessions and turns over HTTP', () => {
         422,
         'InputTooDeep',
       ],
+      ['one turn without an input', 'POST', SESSIONS, { spec: { turns: 'One' } }, 422, 'Invalid', 'spec.input'],
       ['a run without an input', 'POST', RUNS, { spec: {} }, 422, 'Invalid', 'spec.input'],
       [
         'a run whose program needs an input, with null',

@@ -34,6 +34,8 @@ describe('the API beside a controller', () => {
     run.parse(answer.body);
     assert.equal(answer.body.phase, 'Succeeded');
     assert.deepEqual(answer.body.output, { got: { n: 3 } });
+    const { phase, turns: counts } = answer.body.session.status;
+    assert.deepEqual([phase, counts.total, counts.succeeded], ['Finished', 1, 1]);
     const followed = await call('GET', answer.headers.get('location') ?? '');
     assert.deepEqual(followed.body.status.output, { got: { n: 3 } });
   });
@@ -52,7 +54,12 @@ describe('the API beside a controller', () => {
     assert.equal(answer.status, 200, answer.text);
     run.parse(answer.body);
     assert.equal(answer.body.phase, 'Failed');
-    assert.ok(answer.body.error.code);
+    const { conditions } = answer.body.session.status;
+    const finished = conditions.find(({ type }: { type: string }) => type === 'Finished');
+    assert.deepEqual(
+      [answer.body.error.code, finished.status, finished.reason],
+      ['AgentFailed', 'True', 'AgentFailed'],
+    );
   });
 
   test('a run whose time to wait is over goes on, and a repeat with its key brings the result', async () => {

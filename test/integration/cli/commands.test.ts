@@ -210,12 +210,20 @@ describe('berth run', () => {
     child.kill('SIGINT');
     assert.equal((await ended).code, 130);
     assert.equal((await turnNamed('interrupted'))?.status?.phase, 'Cancelled');
+    const finished = async () =>
+      (await sessionNamed('interrupted')).status?.conditions?.find(({ type }) => type === 'Finished')?.reason;
+    await eventually(async () => (await finished()) === 'Cancelled', { what: 'the session has the turn’s code' });
   });
-  test('runs what its flags ask for under the name they give', async () => {
+  test('runs what its flags ask for under the name they give, and the finished session refuses to be suspended', async () => {
     await caller.ok('run', '--name', 'named', '--result', 'text', '--', 'true');
     const session = JSON.parse(await caller.ok('get', 'named', '-o', 'json')) as StoredSession;
     assert.equal(session.spec.turns, 'One');
     assert.equal(session.status?.phase, 'Finished');
+    for (const flags of [[], ['--hold'], ['--no-wait']]) {
+      const late = await caller.berth(['suspend', 'named', ...flags]);
+      assert.deepEqual([late.code, late.stdout], [2, '']);
+      assert.match(late.stderr, /session named is finished: it has no pod, and takes no turn/);
+    }
     const again = await caller.berth(['run', '--name', 'named', '--', 'true']);
     assert.equal(again.code, 2);
     assert.match(again.stderr, /"named" already exists/);

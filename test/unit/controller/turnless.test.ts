@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'vitest';
 import { decide } from '../../../controller/decide/decide.ts';
+import { QuietWorld } from '../../support/quiet-world.ts';
 import { aLink, aPod, aSession, aTurn, aWorld, does, NOW, RUNNING_STATUS, reasonOf } from '../../support/world.ts';
 
 /** A session that takes one turn, without an input, a minute old. */
@@ -60,5 +61,16 @@ describe('a session that takes one turn, and has neither input nor turn', () => 
     const memory = { firstTurnProblem: undefined };
     assert.deepEqual(does({ session: turnless({ spec: { input } }), memory }), ['CreateFirstTurn', 'OwnIncarnation']);
     assert.deepEqual(does({ session: aSession() }), ['OwnIncarnation']);
+  });
+  test('leaves its only slot to others, and runs its turn when that comes', async () => {
+    const world = new QuietWorld({ maxRunning: 1 });
+    await world.start();
+    const waiting = await world.session('waiting', { turns: 'One' });
+    const { status } = await world.sessionUntil('waiting', (session) => session.status?.phase === 'Suspended');
+    assert.deepEqual([status?.podName, reasonOf(status ?? {}, 'Ready')], [undefined, 'InvalidSpec']);
+    await world.session('other');
+    await world.edit('other', { suspend: true });
+    assert.equal((await world.turn(waiting, 'at-last', { ms: 10, output: 1 })).status?.phase, 'Succeeded');
+    await world.sessionUntil('waiting', (session) => session.status?.phase === 'Finished');
   });
 });

@@ -19,6 +19,9 @@ export const listQuery = z.strictObject({
   continue: z.string().max(4096).optional().describe('Token from the previous page.'),
   labelSelector: z.string().max(4096).optional().describe('Label selector as for kubectl, for example team=blue.'),
 });
+export const sessionListQuery = listQuery.extend({
+  parent: dnsLabel().optional().describe('Name of a session: only those that were made for it.'),
+});
 const wait = () =>
   duration()
     .refine(

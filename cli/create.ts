@@ -17,14 +17,16 @@ import { type AgentFlags, agentFrom } from './agent.ts';
 import type { Cli } from './cli.ts';
 import type { Cluster } from './cluster.ts';
 import { environmentFor, type RequirementFlags, readRequirements } from './environments.ts';
-import { refused } from './errors.ts';
+import { CliError, refused } from './errors.ts';
 import { createFiles, filesSource } from './files.ts';
 import { refuseMissingInput } from './input.ts';
+import { getSession } from './stored.ts';
 
 export interface SessionFlags extends AgentFlags, RequirementFlags {
   class: string;
   environment?: string;
   image?: string;
+  parent?: string;
 }
 
 /**
@@ -58,6 +60,7 @@ export async function sessionSpec(
     class: flags.class,
     ...(agent ? { agent } : {}),
     ...(flags.image === undefined ? {} : { image: flags.image }),
+    ...(flags.parent === undefined ? {} : { parent: await parentOf(flags.parent, cluster, cli) }),
     suspend: false,
     ...own,
   };
@@ -77,6 +80,17 @@ export async function sessionSpec(
     spec.environment = { name: await environmentFor(wanted, cluster, cli) };
   }
   return spec;
+}
+
+/** Returns the reference to the parent, without its uid if the caller may not read it. Refuses one that does not exist. */
+async function parentOf(name: string, cluster: Cluster, cli: Cli): Promise<SessionSpec['parent']> {
+  try {
+    const { uid } = (await getSession(cluster, name, cli.interrupted)).metadata;
+    return { name, uid };
+  } catch (error) {
+    if ((error as { code?: unknown }).code === 403) return { name };
+    throw error instanceof CliError ? refused(`--parent: ${error.message}`) : error;
+  }
 }
 
 /** Refuses a spec that its class does not allow, by the flag or the field. */

@@ -21,6 +21,7 @@ export function describeSession(session: StoredSession, turns: StoredTurn[], now
       `${status.phase ?? 'not seen by a controller yet'}${spec.suspend ? ' (held: berth resume lets it go on)' : ''}`,
     ],
     ['class', spec.class],
+    ['parent', spec.parent?.name],
     ['program', command.length ? command.map(quoted).join(' ') : 'the class’s'],
     ['directory', agent.workingDir],
     ['pod', status.podName ?? 'none'],

@@ -143,6 +143,7 @@ function define(cli: Cli, done: (exitCode: number) => void): Command {
     .option('-A, --all-namespaces', 'list objects of all namespaces')
     .option('-l, --selector <labels>', 'list only objects with these labels, for example team=red')
     .option('--session <name>', 'with turns: list only turns of this session', name)
+    .option('--parent <session>', 'list only sessions that were made for this one', name)
     .addOption(formatOption('json', 'yaml', 'wide', 'name'));
 
   command(
@@ -395,5 +396,6 @@ function agentOptions(command: Command): void {
       'Python packages in a requirements file; creates an Environment for them, or uses an existing one',
     )
     .option('--python <version>', 'with --requirements: required version of the image’s Python, for example 3.12')
-    .option('--image <image>', 'another image than the class’s');
+    .option('--image <image>', 'another image than the class’s')
+    .option('--parent <session>', 'the session that this one is made for; a record without an effect', name);
 }

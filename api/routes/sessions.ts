@@ -8,13 +8,13 @@ import { showSession } from '../present.ts';
 import { Problem } from '../problems.ts';
 import { type Route, route } from '../route.ts';
 import {
-  listQuery,
   namespaceParams,
   noBody,
   noQuery,
   session,
   sessionCreate,
   sessionList,
+  sessionListQuery,
   sessionParams,
   suspendBody,
 } from '../schemas.ts';
@@ -65,10 +65,12 @@ export const sessionRoutes: Route[] = [
     summary: 'List sessions',
     rights: [{ verb: 'list', resource: 'sessions' }],
     params: namespaceParams,
-    query: listQuery,
+    query: sessionListQuery,
     responses: { 200: { description: 'A page of sessions.', schema: sessionList } },
     async handle({ params: { namespace }, query, signal }, { api }) {
-      const { items, metadata } = await listPage(api, sessions, query, { namespace, signal });
+      const { parent } = query;
+      const made = parent === undefined ? {} : { fieldSelector: `spec.parent.name=${parent}` };
+      const { items, metadata } = await listPage(api, sessions, query, { namespace, signal, ...made });
       const next = metadata.continue ? { continue: metadata.continue } : {};
       return { status: 200, body: { items: items.map((item) => showSession(item, true)), ...next } };
     },

@@ -3,12 +3,14 @@ import { environments, sessions, turns } from '../../core/resources/kinds.ts';
 import { LABEL_ENVIRONMENT } from '../../core/resources/names.ts';
 import type { Cli, ClusterFlags } from '../cli.ts';
 import { type Cluster, withCluster } from '../cluster.ts';
+import { refused } from '../errors.ts';
 import { formatObject, nameOf, table } from '../print.ts';
 
 export interface ListFlags extends ClusterFlags {
   allNamespaces?: boolean;
   selector?: string;
   session?: string;
+  parent?: string;
   output?: 'json' | 'yaml' | 'wide' | 'name';
 }
 
@@ -24,6 +26,7 @@ const TABLE = 'application/json;as=Table;v=v1;g=meta.k8s.io';
 
 /** Lists sessions, turns or Environments. Sessions that build Environments are left out unless a selector asks for them. */
 export async function list(what: Listed, flags: ListFlags, cli: Cli): Promise<number> {
+  if (flags.parent !== undefined && what !== 'sessions') throw refused('--parent selects sessions; list those');
   return withCluster(flags, cli, async (cluster) => {
     const { output } = flags;
     if (output === 'json' || output === 'yaml' || output === 'name') {
@@ -46,8 +49,12 @@ export async function list(what: Listed, flags: ListFlags, cli: Cli): Promise<nu
 
 const resourceOf = (what: Listed) => ({ sessions, turns, environments })[what];
 
-function scope(what: Listed, { allNamespaces, selector, session }: ListFlags, { namespace }: Cluster) {
-  const fieldSelector = session === undefined ? undefined : `spec.session=${session}`;
+function scope(what: Listed, { allNamespaces, selector, session, parent }: ListFlags, { namespace }: Cluster) {
+  const fields = [
+    ...(session === undefined ? [] : [`spec.session=${session}`]),
+    ...(parent === undefined ? [] : [`spec.parent.name=${parent}`]),
+  ];
+  const fieldSelector = fields.length > 0 ? fields.join() : undefined;
   const labelSelector = selector ?? (what === 'sessions' ? `!${LABEL_ENVIRONMENT}` : undefined);
   return { namespace: allNamespaces ? undefined : namespace, query: { labelSelector, fieldSelector } };
 }

@@ -58,7 +58,7 @@ export const kinds: Kind[] = [
       rule: "size(self.metadata.name) <= 63 && self.metadata.name.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?$')",
       message: 'metadata.name must be a DNS label of at most 63 characters, for example my-session',
     }),
-    selectableFields: ['.spec.class', '.status.phase'],
+    selectableFields: ['.spec.class', '.spec.parent.name', '.status.phase'],
     columns: [
       { name: 'Phase', type: 'string', jsonPath: '.status.phase', description: 'Phase' },
       { name: 'Reason', type: 'string', jsonPath: reasonOf('Ready'), description: 'Reason of the condition Ready' },
@@ -75,6 +75,13 @@ export const kinds: Kind[] = [
       },
       { name: 'Waits', type: 'date', jsonPath: '.status.queue.since', description: 'Time in the queue', priority: 1 },
       { name: 'Class', type: 'string', jsonPath: '.spec.class', description: 'The SessionClass', priority: 1 },
+      {
+        name: 'Parent',
+        type: 'string',
+        jsonPath: '.spec.parent.name',
+        description: 'The session that it was made for',
+        priority: 1,
+      },
       { name: 'Pod', type: 'string', jsonPath: '.status.podName', description: 'The current pod', priority: 1 },
       {
         name: 'Message',

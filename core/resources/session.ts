@@ -105,6 +105,20 @@ export const sessionSpec = z
       .max(MAX_REQUESTER)
       .optional()
       .describe('User who created the session, if known. HTTP API and CLI set it. Cannot change.'),
+    parent: z
+      .strictObject({
+        name: dnsLabel().describe('Name of a Session in the same namespace.'),
+        uid: z
+          .string()
+          .min(1)
+          .max(64)
+          .optional()
+          .describe('UID of that Session, which tells it from others that had or will have its name.'),
+      })
+      .optional()
+      .describe(
+        'Session that this one was made for: a record for people and programs, without an effect. Each is deleted without the other. Cannot change.',
+      ),
   })
   .meta(
     rules(
@@ -137,6 +151,11 @@ export const sessionSpec = z
         rule: '!has(self.build) || (!has(self.environment) && !has(self.agent))',
         message: 'a session that builds runs no agent in an environment; leave agent and environment out',
         fieldPath: '.build',
+      },
+      {
+        rule: unchanged('parent'),
+        message: 'the parent cannot change; create a new Session',
+        fieldPath: '.parent',
       },
       {
         rule: unchanged('requester'),

@@ -71,6 +71,23 @@ describe('kubectl alone', () => {
     for (const text of texts) assert.match(text, /^# TYPE berth_turns_total counter$/m);
   });
 
+  test('a session made for another is selected by its parent, which cannot change, and outlives it', async (t) => {
+    const namespace = await makeNamespace(t);
+    await apply(session(namespace, 'parent', { suspend: true }));
+    const { metadata } = await get(['session', 'parent', '-n', namespace]);
+    const parent = { name: 'parent', uid: metadata.uid };
+    await apply(session(namespace, 'child', { suspend: true, parent }));
+    await apply(session(namespace, 'other', { suspend: true }));
+    const named = ['get', 'sessions', '-n', namespace, '-o', 'name', '--field-selector'];
+    assert.equal(await kubectl([...named, 'spec.parent.name=parent']), 'session.berth.dev/child\n');
+    assert.match(await kubectl(['get', 'session', 'child', '-n', namespace, '-o', 'wide']), /PARENT.* parent /s);
+    const { kubectl: program } = await tools();
+    const patch = ['patch', 'session', 'child', '-n', namespace, '--type=merge', '-p', '{"spec":{"parent":null}}'];
+    assert.match((await finish(program, patch)).stderr, /the parent cannot change; create a new Session/);
+    await kubectl(['delete', 'session', 'parent', '-n', namespace]);
+    assert.equal(await kubectl([...named, 'spec.parent.name=parent']), 'session.berth.dev/child\n');
+  });
+
   test('an object that the schema forbids is refused with the path of the field, and nothing is created', async (t) => {
     const namespace = await makeNamespace(t);
     const { kubectl: program } = await tools();

@@ -4,7 +4,7 @@ import { request as httpRequest } from 'node:http';
 import { connect } from 'node:net';
 import { afterAll, beforeAll, describe, test } from 'vitest';
 import { Waits } from '../../../api/waits.ts';
-import { ownedBy, sessionclasses, sessions, turns } from '../../../core/resources/kinds.ts';
+import { ownedBy, type StoredSession, sessionclasses, sessions, turns } from '../../../core/resources/kinds.ts';
 import type { SessionSpec } from '../../../core/resources/session.ts';
 import { BlobStore } from '../../../core/store/blobs.ts';
 import { systemClock } from '../../../core/system.ts';
@@ -58,6 +58,37 @@ describe('sessions and turns over HTTP', () => {
     const made = await call('POST', SESSIONS, { body: {} });
     assert.equal(made.status, 201, made.text);
     assert.equal((await call('GET', made.headers.get('location') ?? '')).body.metadata.name, made.body.metadata.name);
+  });
+
+  test('a session made for another is found by its parent, which cannot change, and outlives it', async () => {
+    const { metadata } = await create('parent');
+    const parent = { name: 'parent', uid: metadata.uid };
+    assert.deepEqual((await create('child', { parent })).spec.parent, parent);
+    await create('other-child', { parent: { name: 'other' } });
+    const children = async (of: string) =>
+      (await call('GET', `${SESSIONS}?parent=${of}`)).body.items.map((item: StoredSession) => item.metadata.name);
+    assert.deepEqual([await children('parent'), await children('child')], [['child'], []]);
+    const child = { namespace: 'default', name: 'child' };
+    for (const changed of [null, { uid: 'another' }, { uid: null }, { name: 'other', uid: null }]) {
+      await assert.rejects(
+        api.cluster.client.patch(sessions, child, { spec: { parent: changed } }),
+        /the parent cannot change; create a new Session/,
+      );
+    }
+    await assert.rejects(
+      api.cluster.client.patch(sessions, { ...child, name: 'parent' }, { spec: { parent: { name: 'x' } } }),
+      /the parent cannot change/,
+    );
+    const { items } = await api.cluster.client.list(sessions, {
+      namespace: 'default',
+      fieldSelector: 'spec.parent.name!=,spec.parent.name!=other',
+    });
+    assert.deepEqual(
+      items.map((item) => item.metadata.name),
+      ['child'],
+    );
+    await call('DELETE', `${SESSIONS}/parent`);
+    assert.equal((await call('GET', `${SESSIONS}/child`)).status, 200);
   });
 
   test('a second session of the same name is answered 409', async () => {
@@ -549,6 +580,15 @@ describe('sessions and turns over HTTP', () => {
         'InputTooDeep',
       ],
       ['one turn without an input', 'POST', SESSIONS, { spec: { turns: 'One' } }, 422, 'Invalid', 'spec.input'],
+      [
+        'a parent without a name',
+        'POST',
+        SESSIONS,
+        { spec: { parent: { uid: 'x' } } },
+        422,
+        'Invalid',
+        'spec.parent.name',
+      ],
       ['a run without an input', 'POST', RUNS, { spec: {} }, 422, 'Invalid', 'spec.input'],
       [
         'a run whose program needs an input, with null',

@@ -280,6 +280,17 @@ describe('a session', () => {
     assert.equal(turns.trim().split('\n').length, 1 + 4);
     assert.match((await caller.berth(['list', '-l', 'no=such'])).stderr, /no sessions in namespace default/);
   });
+  test('is recorded as the parent of a session that is made for it, and lists it', async () => {
+    await caller.ok('create', 'aside', '--parent', 'notes', '--', 'true');
+    const { uid } = (await sessionNamed('notes')).metadata;
+    assert.deepEqual((await sessionNamed('aside')).spec.parent, { name: 'notes', uid });
+    assert.match(await caller.ok('get', 'aside'), /^ +parent +notes$/m);
+    assert.equal(await caller.ok('list', '--parent', 'notes', '-o', 'name'), 'session.berth.dev/aside\n');
+    assert.match(await caller.ok('list', '--parent', 'notes', '-o', 'wide'), /PARENT.*\naside .* notes /);
+    await caller.ok('run', '--name', 'one-off', '--parent', 'aside', '--result', 'text', '--', 'true');
+    await caller.ok('delete', 'aside');
+    assert.equal((await sessionNamed('one-off')).spec.parent?.name, 'aside');
+  });
   test('has its turns’ logs: of the newest, of one by name, and one of 100 KiB whole', async () => {
     assert.match(await caller.ok('logs', 'notes'), /^turn 4 in incarnation \d+\n$/);
     const [first] = JSON.parse(await caller.ok('list', 'turns', '--session', 'notes', '-o', 'json')).items.filter(
@@ -370,6 +381,8 @@ describe('a wrong command line ends with 2 and leaves nothing behind:', () => {
     ['a timeout that is none', ['run', '--timeout', '5', '--', 'true'], /"5" is not a duration/],
     ['a namespace that does not exist', ['-n', 'none', 'run', '--', 'true'], /"none" not found/],
     ['a turn of a session that does not exist', ['turn', 'none'], /there is no session "none"/],
+    ['a parent that does not exist', ['run', '--parent', 'none', '--', 'true'], /--parent: there is no session "none"/],
+    ['turns by a parent', ['list', 'turns', '--parent', 'notes'], /--parent selects sessions/],
     ['a second turn of a run', ['turn', 'named'], /takes one turn only/],
   ];
   let existing: string;

@@ -19,7 +19,7 @@ import { reconcileOrphans } from './orphans.ts';
 import { changedAt } from './status/conditions.ts';
 import { noteworthy } from './status/events.ts';
 import { ended, internalError } from './status/turn-status.ts';
-import { emptyMemory, learn } from './world/learn.ts';
+import { emptyMemory, learn, withDeleted } from './world/learn.ts';
 import { ownTurns } from './world/own-turns.ts';
 import type { CachedSession, CachedTurn, Installation, SessionMemory, World } from './world/world.ts';
 
@@ -251,7 +251,7 @@ export class Reconciler {
     const jumps = clock.remote?.jumps;
     const isTimeWrong = () => clock.remote?.jumps !== jumps;
     const context: ReconcileContext = { effects, key, world, memory, signal };
-    const knewProblem = memory.firstTurnProblem;
+    const { firstTurnProblem: knewProblem, incarnation: knew } = memory;
     try {
       for (const action of decision.actions) {
         signal.throwIfAborted();
@@ -263,7 +263,10 @@ export class Reconciler {
         attempt.turn = undefined;
         // The write that owns an incarnation is the one write of the session in this reconcile.
         if (action.do === 'OwnIncarnation') return { kind: 'EventFollows' };
-        if (action.do === 'Bind' && memory.incarnation.contentsLost) return { kind: 'DecideAgain' };
+        // Without its runner bound, the turn must not be written Running.
+        const { contentsLost, startProblem } = memory.incarnation;
+        if (action.do === 'Bind' && (contentsLost || (startProblem && !knew.startProblem)))
+          return { kind: 'DecideAgain' };
         if (action.do === 'CreateFirstTurn' && memory.firstTurnProblem && !knewProblem) return { kind: 'DecideAgain' };
       }
     } catch (error) {
@@ -285,13 +288,22 @@ export class Reconciler {
    * away. Best effort, as the error counts.
    */
   async #showProblem(attempt: Attempt, world: World): Promise<void> {
-    const { effects, session, memory, signal } = attempt;
+    const { effects, session, memory, signal, key } = attempt;
     const { startProblem, commitProblem, suspensionFailed } = memory.incarnation;
     if (signal.aborted || !(startProblem || commitProblem || suspensionFailed)) return;
-    const { status } = decide({ ...world, memory, now: effects.clock.now() });
+    // The actions before the one that failed may have written turns.
+    const turns = withDeleted(observe(effects, session, memory).turns, memory.uncounted);
+    const now: World = { ...world, turns, memory, now: effects.clock.now() };
+    const { status, actions } = decide(now);
     // The status lets go of the pod only with the actions that must precede that.
     if (status.podName !== session.status?.podName) return;
-    await this.#write(attempt, status, false).catch(() => undefined);
+    try {
+      const shown = actions.find((action) => action.do === 'ShowWait');
+      if (shown) await perform(shown, { effects, key, world: now, memory, signal });
+      await this.#write(attempt, status, false);
+    } catch {
+      // The next reconcile shows it.
+    }
   }
 
   /** A turn that this reconcile has ended is counted by the next one, with a write of its own. */

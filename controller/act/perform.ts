@@ -49,6 +49,7 @@ const handlers: Handlers = {
   AdoptTurn: async (context, { turn }) => adoptTurn(context, turn),
   CreateFirstTurn: async (context) => createFirstTurn(context),
   WriteTurn: writeTurnDecided,
+  ShowWait: async (context, { turn, status }) => context.effects.caches.sawTurn(await writeTurn(context, turn, status)),
   EndReplaced: async (context, { turn, status }) => endReplaced(context, turn, status),
   OwnIncarnation: async (context) => ownIncarnation(context),
   CreatePod: async (context, { settings, turn }) =>

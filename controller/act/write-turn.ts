@@ -2,6 +2,7 @@ import { isConflict } from '../../core/kube/errors.ts';
 import { type StoredTurn, turns } from '../../core/resources/kinds.ts';
 import type { TurnStatus } from '../../core/resources/turn.ts';
 import { learn } from '../world/learn.ts';
+import { isGiven } from '../world/own-turns.ts';
 import type { CachedTurn } from '../world/world.ts';
 import type { ReconcileContext } from './context.ts';
 import { logCommit } from './log-commit.ts';
@@ -31,7 +32,7 @@ export async function writeTurn(context: ReconcileContext, turn: CachedTurn, sta
 async function write(context: ReconcileContext, turn: CachedTurn, status: TurnStatus): Promise<StoredTurn> {
   const { effects, world, key, signal } = context;
   const { api, caches, ledger } = effects;
-  const begins = status.phase === 'Running' && world.session.spec.concurrencyGroup !== undefined;
+  const begins = isGiven({ status }) && world.session.spec.concurrencyGroup !== undefined;
   const replace = () => writeStatus(api, turns, turn.metadata, status, signal);
   if (!begins) return writingTurn(effects, turn, replace);
   try {

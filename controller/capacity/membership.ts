@@ -1,12 +1,10 @@
 import type { Caches } from '../caches/caches.ts';
-import { isOwn } from '../world/own-turns.ts';
-import type { CachedSession } from '../world/world.ts';
+import { isGiven, isOwn } from '../world/own-turns.ts';
+import type { CachedSession, CachedTurn } from '../world/world.ts';
 import type { Membership } from './groups.ts';
 
-/**
- * Phases in which a turn counts for its group: a turn that waits for an approval must not come back above the limit.
- */
-const RUNS: ReadonlySet<string | undefined> = new Set(['Running', 'AwaitingApproval']);
+/** Reports whether a turn counts for its group: one that waits for an approval must not come back above the limit. */
+const counts = (turn: CachedTurn) => isGiven(turn) || turn.status.phase === 'AwaitingApproval';
 
 /**
  * A session's part in its concurrency group, from the caches. A running turn counts in the group where it began, also
@@ -24,10 +22,10 @@ export function membershipOf(
   if (!wanted && before === undefined) return undefined;
   const turns = caches.turnsNaming(namespace, name);
   const own = session ? turns.filter((turn) => isOwn(session, turn)) : turns;
-  const running = own.filter(({ status }) => RUNS.has(status.phase)).map(({ metadata }) => metadata.name);
+  const running = own.filter(counts).map(({ metadata }) => metadata.name);
   const group = wanted && `${namespace}/${wanted.name}`;
   if (running.length > 0 && before !== undefined && before !== group) return { group: before, running };
   if (!group) return undefined;
-  const counts = session?.status?.phase !== 'Finished' && !session?.metadata.deletionTimestamp;
-  return { group, running, ...(counts ? { limit: wanted.limit } : {}) };
+  const mayBegin = session?.status?.phase !== 'Finished' && !session?.metadata.deletionTimestamp;
+  return { group, running, ...(mayBegin ? { limit: wanted.limit } : {}) };
 }

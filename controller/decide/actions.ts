@@ -24,6 +24,8 @@ export type Action =
   /** Creates the Turn of `spec.input`, if it does not exist yet. */
   | { do: 'CreateFirstTurn' }
   | { do: 'WriteTurn'; turn: CachedTurn; status: TurnStatus }
+  /** Says what a turn waits for, which changes nothing about it. */
+  | { do: 'ShowWait'; turn: CachedTurn; status: TurnStatus }
   /** Ends a turn of a former session of this name, after a live read of the session. */
   | { do: 'EndReplaced'; turn: CachedTurn; status: TurnStatus }
   /** Takes a slot and writes incarnation + 1 with the pod's name. The leader whose write succeeds owns the incarnation. */

@@ -24,6 +24,7 @@ import { finish, suspend } from './policies/suspension.ts';
 import { adopt, broken, firstTurn, order, replaced } from './policies/turns.ts';
 import { showStart, showUsage } from './policies/usage.ts';
 import { sessionStatus } from './session-status.ts';
+import { showWait } from './turn-wait.ts';
 
 export interface Decision {
   actions: Action[];
@@ -107,6 +108,7 @@ export function decide(world: World): Decision {
     released: false,
     suspending: false,
     startFailed: undefined,
+    indices: new Map(),
     problems: isProblem(settings) && !world.session.status?.podName ? { Settings: settings } : {},
     wakeAt: Number.POSITIVE_INFINITY,
   };
@@ -119,6 +121,7 @@ export function decide(world: World): Decision {
   }
   const { waiting } = draft;
   const status = sessionStatus(draft);
+  if (!isDeleted) showWait(draft, status);
   return {
     actions: isDeleted ? draft.actions : draft.actions.filter((action) => !isUnwritten(action, world, status)),
     status,

@@ -1,5 +1,5 @@
 import type { Subject } from '../settings/subject.ts';
-import type { Problem } from '../world/world.ts';
+import type { CachedTurn, Problem } from '../world/world.ts';
 import type { Action } from './actions.ts';
 
 /**
@@ -22,6 +22,8 @@ export interface Draft extends Subject {
   startFailed: Problem | undefined;
   /** Problems that keep the session from becoming ready, by their source; see `problemOf`. */
   problems: Partial<Record<ProblemSource, Problem | undefined>>;
+  /** Indices that waiting turns have after this decision. */
+  indices: Map<CachedTurn, number>;
   /** Latest time of the next reconcile, milliseconds since the epoch. */
   wakeAt: number;
 }

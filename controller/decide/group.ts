@@ -1,4 +1,5 @@
 import { isTerminal } from '../../core/resources/turn.ts';
+import { isGiven } from '../world/own-turns.ts';
 import { isOver } from '../world/pod-status.ts';
 import type { CachedTurn, Problem } from '../world/world.ts';
 import type { Draft } from './draft.ts';
@@ -8,7 +9,8 @@ import type { Draft } from './draft.ts';
 /** The next turn, unless it has begun. */
 function next(draft: Draft): CachedTurn | undefined {
   const [turn] = draft.turns.live;
-  return turn && (turn.status.phase === undefined || turn.status.phase === 'Queued') ? turn : undefined;
+  const waits = turn && (turn.status.phase === undefined || turn.status.phase === 'Queued') && !isGiven(turn);
+  return waits ? turn : undefined;
 }
 
 /** Reports whether a turn waits to begin, or is about to be created from the session's input. */

@@ -1,13 +1,18 @@
 import type { Reason } from '../../core/resources/reasons.ts';
 import { reasons } from '../../core/resources/reasons.ts';
+import type { Condition } from '../../core/resources/schema.ts';
 import type { TurnPhase, TurnStatus } from '../../core/resources/turn.ts';
+import { isGiven } from '../world/own-turns.ts';
 import { inClusterTime } from '../world/runner-time.ts';
 import type { CachedTurn } from '../world/world.ts';
 import { withCondition } from './conditions.ts';
 
 /** Builds each status of a Turn from the one before. */
 
-/** Status of a queued turn. A turn written Running that no runner received goes back to its earlier attempt count. */
+/**
+ * Status of a queued turn. A turn that was given to a pod and that no runner received goes back to its earlier attempt
+ * count.
+ */
 export function queued(turn: CachedTurn, index: number, reason: Reason, now: number, message?: string): TurnStatus {
   const {
     incarnation: _i,
@@ -20,18 +25,22 @@ export function queued(turn: CachedTurn, index: number, reason: Reason, now: num
     granted,
     ...rest
   } = turn.status;
-  const begun = turn.status.phase === 'Running' ? attempt - 1 : attempt;
-  let conditions = withCondition(
-    rest.conditions,
-    'Finished',
-    { status: 'False', reason, message: message ?? reasons[reason] },
-    now,
-  );
-  if (turn.status.phase === 'Running') {
-    conditions = withCondition(conditions, 'Running', { status: 'False', reason, message: reasons[reason] }, now);
-  }
+  const begun = isGiven(turn) ? attempt - 1 : attempt;
   const kept = begun > 0 ? { attempt: begun, ...(granted ? { granted } : {}) } : {};
-  return { ...rest, ...kept, index, phase: 'Queued', conditions };
+  return { ...rest, ...kept, index, phase: 'Queued', conditions: waiting(turn, reason, now, message) };
+}
+
+/** Status of a turn that was given to a pod which has not started yet. The pod may still start and run it. */
+export function unstarted(turn: CachedTurn, reason: Reason, now: number, message: string): TurnStatus {
+  return { ...turn.status, phase: 'Queued', conditions: waiting(turn, reason, now, message) };
+}
+
+/** Conditions of a turn that waits. `Running` is left out where the turn waits for nothing but its turn. */
+function waiting(turn: CachedTurn, reason: Reason, now: number, message: string = reasons[reason]): Condition[] {
+  const value = { status: 'False', reason, message } as const;
+  const conditions = withCondition(turn.status.conditions, 'Finished', value, now);
+  const hasRun = conditions.some(({ type }) => type === 'Running');
+  return hasRun || reason !== 'Queued' ? withCondition(conditions, 'Running', value, now) : conditions;
 }
 
 /** Status of a turn whose attempt was lost and that may be retried: it keeps its index and its granted timeouts. */
@@ -54,7 +63,7 @@ const MAX_RETRY_BACKOFF_MS = 60_000;
  */
 export function nextAttemptAt(turn: CachedTurn): number {
   const { attempt = 0, phase, conditions } = turn.status;
-  if (attempt === 0 || phase !== 'Queued') return 0;
+  if (attempt === 0 || phase !== 'Queued' || isGiven(turn)) return 0;
   const lostAt = conditions?.find(({ type }) => type === 'Running')?.lastTransitionTime;
   if (!lostAt) return 0;
   return Date.parse(lostAt) + Math.min(RETRY_BACKOFF_MS * 2 ** (attempt - 1), MAX_RETRY_BACKOFF_MS);
@@ -74,7 +83,7 @@ export function running(
     ...turn.status,
     ...facts,
     phase: 'Running',
-    attempt: turn.status.phase === 'Running' ? (turn.status.attempt ?? 1) : (turn.status.attempt ?? 0) + 1,
+    attempt: isGiven(turn) ? (turn.status.attempt ?? 1) : (turn.status.attempt ?? 0) + 1,
     inputDigest: turn.status.inputDigest ?? turn.input.digest,
     conditions: withCondition(
       withCondition(turn.status.conditions, 'Running', value, now),

@@ -6,7 +6,7 @@ import type { CachedSession, CachedTurn } from './world.ts';
 export interface OwnTurns {
   /** Turns of this session that have not ended, in the order in which they run. */
   live: CachedTurn[];
-  /** The running turn. */
+  /** The turn that a pod runs, or may begin to run at any time. */
   running: CachedTurn | undefined;
   /** Ended turns that the session's status does not count yet, by index. */
   uncounted: CachedTurn[];
@@ -20,6 +20,14 @@ export interface OwnTurns {
 
 type Owned = Pick<CachedTurn, 'metadata'>;
 const owner = (turn: Owned) => sessionOwner(turn.metadata);
+
+/**
+ * Reports whether the turn was given to a pod. A runnerless pod may begin it at any time from then on, also while the turn
+ * is shown as Queued because the pod has not started.
+ */
+export function isGiven({ status }: { status?: Pick<TurnStatus, 'phase' | 'podUID'> | undefined }): boolean {
+  return status?.phase === 'Running' || (status?.phase === 'Queued' && status.podUID !== undefined);
+}
 
 /** A turn belongs to a session by the owner's uid alone, never by name. */
 export function isOwn(session: CachedSession, turn: Owned): boolean {
@@ -46,7 +54,7 @@ export function ownTurns(session: CachedSession, turns: readonly CachedTurn[]): 
   const live = own.filter((turn) => !isTerminal(turn.status.phase) && !turn.metadata.deletionTimestamp).sort(byOrder);
   return {
     live,
-    running: live.find((turn) => turn.status.phase === 'Running'),
+    running: live.find(isGiven),
     uncounted: own.filter((turn) => isTerminal(turn.status.phase) && (turn.status.index ?? 0) > counted).sort(byOrder),
     replaced: turns.filter((turn) => isOthers(session, turn) && !isTerminal(turn.status.phase)),
     ownerless: turns.filter((turn) => !owner(turn) && !isTerminal(turn.status.phase)).sort(byOrder),

@@ -226,7 +226,7 @@ export const does = (change: WorldChange) => decide(aWorld(change)).actions.map(
 
 /** Returns the statuses of turns that are to be written. */
 export const written = (actions: readonly Action[]): TurnStatus[] =>
-  actions.flatMap((action) => (action.do === 'WriteTurn' ? [action.status] : []));
+  actions.flatMap((action) => (action.do === 'WriteTurn' || action.do === 'ShowWait' ? [action.status] : []));
 
 /** Returns the reason of a condition. */
 export const reasonOf = (status: { conditions?: SessionStatus['conditions'] }, type: string) =>

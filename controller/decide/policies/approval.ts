@@ -3,8 +3,9 @@ import { limitsOf } from '../../settings/granted.ts';
 import { ended } from '../../status/turn-status.ts';
 import { decisionFor, isDecided, waitingProcess } from '../../world/approvals.ts';
 import { isLeaving, isOver } from '../../world/pod-status.ts';
-import { type Draft, type Policy, wake } from '../draft.ts';
+import { type Policy, wake } from '../draft.ts';
 import { isFinished } from '../suspend-reason.ts';
+import { isBound } from './start.ts';
 
 /** Approvals of a turn: its request, the decision, and the end of the wait. */
 
@@ -100,8 +101,3 @@ export const consume: Policy = (draft) => {
   draft.actions.push({ do: 'Consume', turn, approval, incarnation, podUID: pod.metadata.uid });
   return 'Stop';
 };
-
-function isBound({ world: { link }, actions }: Draft, podUID: string): boolean {
-  const bound = link?.phase === 'Bound' || link?.phase === 'Binding' || actions.some((action) => action.do === 'Bind');
-  return bound && link?.podUID === podUID;
-}

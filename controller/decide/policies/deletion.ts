@@ -2,7 +2,7 @@ import { reasons } from '../../../core/resources/reasons.ts';
 import { isRunnerless } from '../../settings/runnerless.ts';
 import { ended } from '../../status/turn-status.ts';
 import { wasNeverSent } from '../../world/link-view.ts';
-import { isToAdopt } from '../../world/own-turns.ts';
+import { isGiven, isToAdopt } from '../../world/own-turns.ts';
 import type { CachedTurn } from '../../world/world.ts';
 import { type Draft, type Policy, wake } from '../draft.ts';
 import { knownPodUID } from './pod.ts';
@@ -43,7 +43,7 @@ function endWaiting(draft: Draft): void {
   let last = draft.turns.lastIndex;
   for (const turn of draft.turns.live) {
     const { phase, attempt, index = ++last } = turn.status;
-    if (phase === 'Running') continue;
+    if (isGiven(turn)) continue;
     const before = phase === 'AwaitingApproval' ? 'anybody decided' : attempt ? 'its next attempt' : 'the turn ran';
     const message = `The session was deleted before ${before}.`;
     const status = ended(turn, { phase: 'Cancelled', reason: 'SessionDeleted', message }, draft.world.now);

@@ -4,6 +4,7 @@ import { reasons } from '../../../core/resources/reasons.ts';
 import { limitsOf } from '../../settings/granted.ts';
 import { endedByItself, isGated, turnOf } from '../../settings/runnerless.ts';
 import { type Ending, ended } from '../../status/turn-status.ts';
+import { isGiven } from '../../world/own-turns.ts';
 import { isOver, ownContainer } from '../../world/pod-status.ts';
 import type { CachedTurn } from '../../world/world.ts';
 import { type Draft, type Policy, wake } from '../draft.ts';
@@ -66,7 +67,7 @@ export const unwantedPod: Policy = (draft) => {
   const { pod, session } = draft.world;
   if (!pod || pod.metadata.deletionTimestamp) return undefined;
   const next = draft.turns.running ?? draft.turns.live[0];
-  const held = session.spec.suspend && next?.status.phase !== 'Running';
+  const held = session.spec.suspend && !(next && isGiven(next));
   if (next && turnOf(pod) === next.metadata.uid && !held) return undefined;
   draft.actions.push({ do: 'DeletePod', pod, why: held ? 'turns are held' : 'its turn is not to run' });
   return 'Stop';

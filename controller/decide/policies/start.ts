@@ -5,6 +5,7 @@ import { isProblem } from '../../settings/effective.ts';
 import { grant } from '../../settings/granted.ts';
 import { isRunnerless } from '../../settings/runnerless.ts';
 import { ended, nextAttemptAt, running } from '../../status/turn-status.ts';
+import { isGiven } from '../../world/own-turns.ts';
 import { isOver } from '../../world/pod-status.ts';
 import type { CachedTurn } from '../../world/world.ts';
 import { type Draft, type Policy, wake } from '../draft.ts';
@@ -136,7 +137,10 @@ export const restore: Policy = (draft) => {
   return undefined;
 };
 
-/** Writes the first turn in order Running with the pod's uid, then gives it to the runner. */
+/**
+ * Writes the first turn in order Running with the pod's uid once the runner can be given it, then gives it. A runnerless
+ * pod gets the turn with the write: its gate keeps it from starting before.
+ */
 export const dispatch: Policy = (draft) => {
   const { pod, link, session, now, settled } = draft.world;
   if (!settled) return undefined;
@@ -151,11 +155,9 @@ export const dispatch: Policy = (draft) => {
     return undefined;
   }
   if (turn.status.phase === 'AwaitingApproval') return undefined;
-  if (turn.status.phase !== 'Running') {
+  if (!isGiven(turn)) {
     if (session.spec.suspend || groupWait(draft)) return undefined;
-    // The runner of a pod that an earlier leader has made may be one that gets no turn.
-    const isKnown = link?.podUID === podUID && (link.fresh || link.phase !== 'Opening');
-    if (!isKnown && !isRunnerless(draft)) return undefined;
+    if (!isRunnerless(draft) && !isBound(draft, podUID)) return undefined;
     if (changed) return endChanged(draft, turn);
     const index = turn.status.index ?? draft.turns.lastIndex + 1;
     const incarnation = session.status?.incarnation ?? 0;
@@ -164,14 +166,20 @@ export const dispatch: Policy = (draft) => {
   } else if (turn.status.podUID !== podUID || turn.spec.cancel) {
     return undefined;
   }
-  const bound = link?.phase === 'Bound' || link?.phase === 'Binding' || draft.actions.some((a) => a.do === 'Bind');
   const decided = turn.status.approval?.decided ? turn.status.approval.id : undefined;
-  if (bound && link?.podUID === podUID && (link.active !== turn.metadata.uid || link.told !== decided)) {
+  if (link && isBound(draft, podUID) && (link.active !== turn.metadata.uid || link.told !== decided)) {
     if (changed) return endChanged(draft, turn);
     draft.actions.push({ do: 'StartTurn', turn });
   }
   return undefined;
 };
+
+/** Reports whether the pod's runner is bound, or is bound by this decision as far as can be known. */
+export function isBound({ world: { link }, actions, problems }: Draft, podUID: string): boolean {
+  if (link?.podUID !== podUID) return false;
+  if (link.phase === 'Bound' || link.phase === 'Binding') return true;
+  return !problems.Binding && actions.some((action) => action.do === 'Bind');
+}
 
 /**
  * Ends a turn whose input has changed. A runner that already has the turn continues with the former input, which cannot be

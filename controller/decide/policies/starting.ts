@@ -4,6 +4,7 @@ import type { Reason } from '../../../core/resources/reasons.ts';
 import { startLimit } from '../../settings/granted.ts';
 import { isRunnerless, wasLetRun } from '../../settings/runnerless.ts';
 import { ended } from '../../status/turn-status.ts';
+import { isGiven } from '../../world/own-turns.ts';
 import { isHopeless, ownContainer, podProblem, startedContainer } from '../../world/pod-status.ts';
 import type { CachedTurn } from '../../world/world.ts';
 import type { Draft, Policy } from '../draft.ts';
@@ -98,7 +99,7 @@ export function failLive(draft: Draft, reason: Reason, message: string, other?: 
   let last = draft.turns.lastIndex;
   for (const turn of draft.turns.live) {
     if (turn === other) continue;
-    if (draft.world.session.spec.suspend && turn.status.phase !== 'Running') continue;
+    if (draft.world.session.spec.suspend && !isGiven(turn)) continue;
     const status = ended(turn, { phase: 'Failed', reason, message }, draft.world.now);
     draft.actions.push({ do: 'WriteTurn', turn, status: { ...status, index: turn.status.index ?? ++last } });
   }

@@ -9,7 +9,7 @@ import { startLimit } from '../../settings/granted.ts';
 import { maxQueuedTurns } from '../../settings/queued-turns.ts';
 import { type Ending, ended, internalError, queued } from '../../status/turn-status.ts';
 import { namedConfigMaps } from '../../world/agent-files.ts';
-import { isToAdopt } from '../../world/own-turns.ts';
+import { isGiven, isToAdopt } from '../../world/own-turns.ts';
 import type { CachedTurn } from '../../world/world.ts';
 import type { Draft, Policy } from '../draft.ts';
 import { wake } from '../draft.ts';
@@ -120,25 +120,22 @@ export const order: Policy = (draft) => {
       draft.actions.push({ do: 'WriteTurn', turn, status: { ...ended(turn, ending, now), index } });
       continue;
     }
-    const waits = turn.status.attempt ? 'Retrying' : 'Queued';
-    const limited = turn === next ? groupWait(draft) : undefined;
-    const reason = draft.world.session.spec.suspend ? 'Held' : (limited?.reason ?? waits);
+    draft.indices.set(turn, index);
+    const reason = turn.status.attempt ? 'Retrying' : 'Queued';
     const shown = turn.status.conditions?.find((condition) => condition.type === 'Finished');
-    // Every leader writes `CapacityUnknown` itself: the admission gate waits for that.
-    const said = shown?.reason === reason && (reason !== 'CapacityUnknown' || shown.message === limited?.message);
+    // What the first turn waits for is told last, when it is known: see `tellWait`.
+    const isTold = turn === next || shown?.reason === reason;
     // A turn that starts at once gets its index with that write; beside others it must have it before they do.
-    const startsNow = turn === next && alone && !limited && startsAtOnce(draft);
+    const startsNow = turn === next && alone && startsAtOnce(draft);
     const isMoved = known !== undefined && !isFree;
-    if (isMoved || (!startsNow && (known === undefined || !said))) {
-      const message = reason === limited?.reason ? limited.message : undefined;
-      draft.actions.push({ do: 'WriteTurn', turn, status: queued(turn, index, reason, now, message) });
-    }
+    if (isMoved || (!startsNow && (known === undefined || !isTold)))
+      draft.actions.push({ do: 'WriteTurn', turn, status: queued(turn, index, reason, now) });
   }
   return undefined;
 };
 
-function hasBegun({ status }: CachedTurn): boolean {
-  return status.phase === 'Running' || status.phase === 'AwaitingApproval';
+function hasBegun(turn: CachedTurn): boolean {
+  return isGiven(turn) || turn.status.phase === 'AwaitingApproval';
 }
 
 /** Reports whether a turn is one too many for a session with `turns: One`, which takes the first. */
@@ -153,8 +150,10 @@ function queueFull({ world }: Draft, waiting: number): Ending | undefined {
   return { phase: 'Failed', reason: 'QueueFull', message };
 }
 
-function startsAtOnce({ world, settings }: Draft): boolean {
-  return !world.session.spec.suspend && !isProblem(settings) && (world.slot === 'Held' || world.slot === 'Available');
+function startsAtOnce(draft: Draft): boolean {
+  const { world, settings } = draft;
+  if (world.session.spec.suspend || isProblem(settings) || groupWait(draft)) return false;
+  return world.slot === 'Held' || world.slot === 'Available';
 }
 
 /** Message for an input that is nested too deep, with the path. */

@@ -5,6 +5,7 @@ import { environmentBugs } from './environments.ts';
 import { leadershipBugs } from './leadership.ts';
 import { outcomeBugs } from './outcomes.ts';
 import { releaseBugs } from './releases.ts';
+import { storyBugs } from './story.ts';
 
 export const bugs: readonly Bug[] = [
   {
@@ -437,4 +438,5 @@ import { sessionPod } from '../pod/pod.ts';`,
   ...environmentBugs,
   ...releaseBugs,
   ...attachBugs,
+  ...storyBugs,
 ];

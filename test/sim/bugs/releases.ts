@@ -33,20 +33,6 @@ export const releaseBugs: readonly Bug[] = [
     ],
   },
   {
-    name: 'a turn is given to a runner that has not said its version yet',
-    caughtBy: ['understood'],
-    within: 200,
-    from: 88,
-    focus: OFTEN,
-    edits: [
-      {
-        file: 'controller/decide/policies/start.ts',
-        find: '    if (!isKnown && !isRunnerless(draft)) return undefined;',
-        replace: '    void [isKnown, isRunnerless];',
-      },
-    ],
-  },
-  {
     name: 'a turn given beside the binding, before the runner has reported what its class requires',
     caughtBy: ['protected first'],
     within: 200,

@@ -18,6 +18,7 @@ import { isolated } from './isolated.ts';
 import { oneLeader } from './leaders.ts';
 import { logKept } from './logs.ts';
 import { oneOrder } from './one-order.ts';
+import { oneStory, runsInTruth } from './one-story.ts';
 import { preempted } from './preempted.ts';
 import { protectedFirst } from './protection.ts';
 import { inTurn } from './queue.ts';
@@ -43,6 +44,8 @@ const all: readonly MakeInvariant[] = [
   logKept,
   ownUsage,
   startsOnce,
+  runsInTruth,
+  oneStory,
   committedFirst,
   presentLeader,
   oneLeader,

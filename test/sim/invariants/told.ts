@@ -60,7 +60,8 @@ export const toldTruly: MakeInvariant = (facts) => {
           'told truly',
           `turn ${turn.metadata.name} is told as ${phase}/${error?.code ?? ''}, its run in pod ${run.podUID} ended ${run.end?.outcome}/${run.end?.code ?? ''}: ${why}`,
         );
-      if (phase === 'Queued' && was?.phase === 'Running') {
+      // A turn that is queued again is no pod's any more.
+      if (phase === 'Queued' && was?.podUID !== undefined && podUID === undefined) {
         const run = runOf(was.podUID, was.attempt);
         if (run && isReadable(facts, run)) say(run, 'its result could be read');
       }

@@ -102,11 +102,13 @@ export const startsOnce: MakeInvariant = (facts) => ({
     const most = turn?.spec.retry?.maxAttempts ?? 1;
     if (run.attempt > most) facts.fail('starts once', `turn ${name} is started for attempt ${run.attempt} of ${most}`);
     const { phase, podUID, attempt } = turn?.status ?? {};
+    // A runnerless turn is shown as Queued until its pod is known to have started.
+    const isGiven = phase === 'Running' || (run.isRunnerless && phase === 'Queued');
     // A pod that is going may still begin a turn until it hears of that. Nothing waits for such a turn.
     const pod = facts.server.list(pods).find(({ metadata }) => metadata.uid === run.podUID);
     const goes = !pod || pod.metadata.deletionTimestamp !== undefined || !facts.session(run.sessionUID);
     // A runnerless pod cannot be held once its gate is removed. It is deleted right after the write that ends its turn.
-    const runs = phase === 'Running' || goes || (run.isRunnerless && isTerminal(phase));
+    const runs = isGiven || goes || (run.isRunnerless && isTerminal(phase));
     if (runs && podUID === run.podUID && attempt === run.attempt) return;
     facts.fail('starts once', `turn ${name} is started in pod ${run.podUID} while it is ${phase} in ${podUID}`);
   },

@@ -73,13 +73,31 @@ describe('a turn on its way to the runner', () => {
   test('is written Running with the pod before it is sent', () => {
     assert.deepEqual(does({ ...bound, turns: [aTurn()] }), ['WriteTurn', 'StartTurn']);
   });
-  test('is written Running while the pod still starts, and not sent', () => {
-    const decision = decide(aWorld({ ...bound, link: aLink({ phase: 'Opening' }), turns: [aTurn()] }));
+  test('is written Running when its runner answers, beside the binding and before it is sent', () => {
+    const turns = [aTurn({ age: 1 })];
+    assert.deepEqual(does({ ...bound, link: undefined, turns }), ['OpenLink']);
+    assert.deepEqual(does({ ...bound, link: aLink({ phase: 'Opening' }), turns }), []);
+    const decision = decide(aWorld({ ...bound, link: aLink({ phase: 'Unbound' }), turns }));
     assert.deepEqual(
       decision.actions.map((action) => action.do),
-      ['WriteTurn'],
+      ['Bind', 'WriteTurn', 'StartTurn'],
     );
-    assert.equal(written(decision.actions)[0]?.podUID, POD_UID);
+    const [status] = written(decision.actions);
+    assert.deepEqual([status?.phase, status?.podUID], ['Running', POD_UID]);
+    assert.deepEqual(does({ ...bound, link: aLink({ phase: 'Binding' }), turns }), ['WriteTurn', 'StartTurn']);
+  });
+  test('is not written Running for a runner that could not be bound the last time', () => {
+    const startProblem = { reason: 'StateUnavailable' as const, message: 'the store fails' };
+    const world = { ...bound, link: aLink({ phase: 'Unbound' }), turns: [aTurn()], memory: { startProblem } };
+    const { actions } = decide(aWorld(world));
+    assert.deepEqual(
+      actions.map((action) => action.do),
+      ['ShowWait', 'Bind'],
+    );
+    assert.deepEqual(
+      written(actions).map(({ phase }) => phase),
+      ['Queued'],
+    );
   });
   test('goes out together with the binding', () => {
     assert.deepEqual(does({ ...bound, link: aLink({ phase: 'Unbound' }), turns: [runningTurn('a')] }), [
@@ -439,7 +457,7 @@ describe('sessions that must not get stuck', () => {
     ] as const) {
       assert.deepEqual(
         failing(seconds, passes).actions.map((action) => action.do),
-        ['CreatePod'],
+        ['ShowWait', 'CreatePod'],
       );
     }
     const decision = failing(60, { passes: true });

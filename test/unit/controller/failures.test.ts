@@ -244,7 +244,10 @@ describe('a start that fails', () => {
       status: { phase: 'Failed', reason: 'Evicted', message: 'The node was low on resource: memory.' },
     });
     const early = failing({ ...starting, incarnation: 6, startFailures: failures(5).startFailures! }, evicted);
-    assert.deepEqual(written(early.actions), []);
+    assert.deepEqual(
+      written(early.actions).map(({ phase, error }) => [phase, error]),
+      [['Queued', undefined]],
+    );
     const late = failures(5, { since: at(-601) }).startFailures!;
     const last = failing({ ...starting, incarnation: 6, startFailures: late }, evicted);
     assert.equal(written(last.actions)[0]?.error?.code, 'StartFailed');

@@ -4,9 +4,9 @@ import { decide } from '../../../controller/decide/decide.ts';
 import { sessionPod } from '../../../controller/pod/pod.ts';
 import { redactionOf, runnerlessPod } from '../../../controller/pod/runnerless-pod.ts';
 import { effective, isProblem } from '../../../controller/settings/effective.ts';
-
 import type { StoredPod } from '../../../core/kube/builtin.ts';
 import { sessionClassSpec } from '../../../core/resources/sessionclass.ts';
+import type { TurnStatus } from '../../../core/resources/turn.ts';
 import {
   aClass,
   aPod,
@@ -55,6 +55,7 @@ const look = (change: WorldChange) => decide(aWorld({ session, class: NONE, ...c
 const does = (change: WorldChange) =>
   look(change).actions.map((action) => {
     if (action.do === 'WriteTurn') return `${action.turn.metadata.name} ${action.status.phase}`;
+    if (action.do === 'ShowWait') return `shows ${action.turn.metadata.name} ${action.status.phase}`;
     if (action.do === 'CommitLog') return action.lost ? `CommitLog or ${action.lost.phase}` : 'CommitLog';
     return action.do;
   });
@@ -71,6 +72,16 @@ describe('a session whose class has runner None', () => {
       ],
     },
   });
+  /** The turn of the pod, which got it so many seconds ago, as it is shown. */
+  const givenTurn = (seconds: number, phase: 'Running' | 'Queued' = 'Running') => {
+    const condition = { reason: 'Starting', message: '', lastTransitionTime: ago(seconds) };
+    const isRunning = phase === 'Running' ? 'True' : 'False';
+    const conditions = [
+      { ...condition, type: 'Running', status: isRunning },
+      { ...condition, type: 'Finished', status: 'False' },
+    ] as NonNullable<TurnStatus['conditions']>;
+    return runningTurn('a', { status: { phase, conditions } });
+  };
   const gated = podFor({ gated: true, status: { phase: 'Pending' } });
 
   for (const { what, world, actions } of [
@@ -98,8 +109,28 @@ describe('a session whose class has runner None', () => {
     },
     {
       what: 'waits for a container',
-      world: { pod: podFor({ status: { phase: 'Pending' } }), turns: [runningTurn('a')] },
+      world: { pod: podFor({ status: { phase: 'Pending' } }), turns: [givenTurn(2)] },
       actions: [],
+    },
+    {
+      what: 'shows its turn as queued when the container does not come',
+      world: { pod: podFor({ status: { phase: 'Pending' } }), turns: [givenTurn(3)] },
+      actions: ['shows a Queued'],
+    },
+    {
+      what: 'shows its turn as running when the container comes after all',
+      world: { pod: podFor({ status: running(1) }), turns: [givenTurn(3, 'Queued')] },
+      actions: ['shows a Running', 'GiveInput'],
+    },
+    {
+      what: 'gives up no pod of a turn that is shown as queued, also while turns are held',
+      world: {
+        session: aSession({ spec: { agent: undefined, suspend: true } as never, status: RUNNING_STATUS }),
+        pod: podFor({ status: running(1) }),
+        turns: [givenTurn(3, 'Queued')],
+        memory: { inputGiven: { podUID: POD_UID } },
+      },
+      actions: ['shows a Running'],
     },
     {
       what: 'gives the input to what runs',
@@ -157,7 +188,7 @@ describe('a session whose class has runner None', () => {
         pod: gated,
         turns: queued(),
       },
-      actions: ['a Queued', 'DeletePod'],
+      actions: ['shows a Queued', 'DeletePod'],
     },
     {
       what: 'cancels a turn, then its pod',

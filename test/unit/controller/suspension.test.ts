@@ -369,7 +369,7 @@ describe('the steps of a suspension', () => {
     const does = (world: WorldChange) => {
       const { actions } = decide(aWorld(world));
       return actions.map((action) =>
-        action.do === 'WriteTurn' ? [action.turn.metadata.name, action.status.phase] : action.do,
+        'status' in action ? [action.turn.metadata.name, action.status.phase] : action.do,
       );
     };
     const link = aLink({ phase: 'Opening' });

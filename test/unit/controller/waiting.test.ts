@@ -127,7 +127,7 @@ describe('a session in a concurrency group', () => {
     });
     const decision = decide(world);
     assert.deepEqual(
-      decision.actions.map((action) => (action.do === 'WriteTurn' ? action.status.phase : action.do)),
+      decision.actions.map((action) => ('status' in action ? action.status.phase : action.do)),
       ['Queued'],
     );
     assert.equal(decision.group, 'Waits');

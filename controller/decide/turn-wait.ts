@@ -1,0 +1,141 @@
+import { type Reason, reasons } from '../../core/resources/reasons.ts';
+import type { SessionStatus } from '../../core/resources/session.ts';
+import { isTerminal, type TurnStatus } from '../../core/resources/turn.ts';
+import { grant } from '../settings/granted.ts';
+import { isRunnerless } from '../settings/runnerless.ts';
+import { nextAttemptAt, queued, running, unstarted } from '../status/turn-status.ts';
+import { isGiven } from '../world/own-turns.ts';
+import { isOver, startedContainer } from '../world/pod-status.ts';
+import type { CachedTurn } from '../world/world.ts';
+import type { Action } from './actions.ts';
+import { type Draft, wake } from './draft.ts';
+import { groupWait } from './group.ts';
+
+/**
+ * What the first turn waits for: the session's own reason. The turns behind it wait for it, so that a session costs one
+ * such write however many turns it has.
+ */
+
+/** Milliseconds after which a turn says that it waits for what is under way; what comes sooner costs no write for it. */
+const SHOW_WAIT_MS = 3_000;
+
+/** Reasons of the session's condition Ready that tell of no problem: what the turn waits for is under way. */
+const PASSING: ReadonlySet<Reason> = new Set([
+  'Starting',
+  'Ready',
+  'Running',
+  'AwaitingApproval',
+  'Suspending',
+  'Suspended',
+  'Preempted',
+  'Held',
+  'Terminating',
+]);
+
+/** Reasons whose message changes with the queue. The session has the present one. */
+const CHANGING: ReadonlySet<string> = new Set<Reason>(['AtCapacity', 'GroupLimit']);
+
+interface Wait {
+  reason: Reason;
+  message: string;
+  /** The wait is about to end: it is shown only when it takes long. */
+  passes?: true;
+}
+
+/** Adds what the first turn waits for to the actions, once all else is decided; `status` is the session's next. */
+export function showWait(draft: Draft, status: SessionStatus): void {
+  const { actions, world, turns, indices } = draft;
+  const writes = new Map(actions.flatMap((action) => (action.do === 'WriteTurn' ? [[action.turn, action]] : [])));
+  const turn = turns.live.find((each) => !isTerminal(writes.get(each)?.status.phase));
+  if (!turn) return;
+  if (isGiven(turn)) {
+    if (isRunnerless(draft)) showStart(draft, turn, status);
+    return;
+  }
+  const index = indices.get(turn) ?? turn.status.index;
+  if (index === undefined || turn.status.phase === 'AwaitingApproval') return;
+  // A session that is about to own an incarnation says by that write that it starts.
+  if (actions.some(({ do: what }) => what === 'OwnIncarnation')) return;
+  const wait = waitOf(draft, turn, status);
+  if (!wait) return;
+  const shown = queued(turn, index, wait.reason, world.now, wait.message);
+  const write = writes.get(turn);
+  if (write) {
+    const begins = isGiven(write);
+    // A turn that its runner is about to get waits for nothing any more.
+    if (begins && (wait.passes || !isRunnerless(draft))) return;
+    const given = () => unstarted({ ...turn, status: write.status }, wait.reason, world.now, wait.message);
+    actions[actions.indexOf(write)] = { ...write, status: begins ? given() : shown };
+    return;
+  }
+  if (isShown(turn, wait)) return;
+  const since = [turn.metadata.creationTimestamp, transitionOf(status, 'Admitted')];
+  if (wait.passes && !isLate(draft, since)) return;
+  actions.unshift({ do: 'ShowWait', turn, status: shown });
+}
+
+/** Shows whether the pod of a runnerless turn has started, and what it waits for where it has not. */
+function showStart(draft: Draft, turn: CachedTurn, status: SessionStatus): void {
+  const { actions, world } = draft;
+  const { pod, now } = world;
+  const { podUID, index = 0, incarnation = 0, granted = grant(turn, world) } = turn.status;
+  if (!pod || pod.metadata.uid !== podUID || isOver(pod)) return;
+  // What is to become of the turn, or of its pod, says more.
+  const saysMore = (action: Action) =>
+    action.do === 'DeletePod'
+      ? action.pod === pod
+      : action.do !== 'GiveInput' && 'turn' in action && action.turn === turn;
+  if (actions.some(saysMore)) return;
+  const show = (next: TurnStatus) => actions.unshift({ do: 'ShowWait', turn, status: next });
+  if (startedContainer(pod)) {
+    if (turn.status.phase === 'Queued') show(running(turn, { index, incarnation, podUID, granted }, now));
+    return;
+  }
+  const wait = ofSession(status);
+  if (turn.status.phase === 'Queued' && isShown(turn, wait)) return;
+  const isLetRun = actions.some(({ do: what }) => what === 'LetRun');
+  if (wait.passes && (isLetRun || !isLate(draft, [transitionOf(turn.status, 'Running')]))) return;
+  show(unstarted(turn, wait.reason, now, wait.message));
+}
+
+/** Returns what a queued turn waits for; undefined while this leader may not say so. */
+function waitOf(draft: Draft, turn: CachedTurn, status: SessionStatus): Wait | undefined {
+  const { session, settled, now } = draft.world;
+  if (session.spec.suspend) return { reason: 'Held', message: reasons.Held };
+  const limited = groupWait(draft);
+  if (limited && settled) return limited;
+  const retrying: Wait = { reason: 'Retrying', message: reasons.Retrying, passes: true };
+  if (now < nextAttemptAt(turn)) return retrying;
+  const wait = ofSession(status);
+  // A new leader does not know what is taken, and will.
+  if (wait.reason === 'CapacityUnknown' && shownAs(turn)?.reason === 'AtCapacity') return undefined;
+  if (!wait.passes || wait.reason === 'Starting') return wait;
+  // The members of a group count on what leaders that have settled tell of it.
+  if (limited) return undefined;
+  return turn.status.attempt ? retrying : { reason: 'Queued', message: reasons.Queued, passes: true };
+}
+
+/** Returns what the session says about itself. */
+function ofSession({ conditions }: SessionStatus): Wait {
+  const ready = conditions?.find(({ type }) => type === 'Ready');
+  const reason = (ready?.reason ?? 'Starting') as Reason;
+  return { reason, message: ready?.message ?? reasons.Starting, ...(PASSING.has(reason) ? { passes: true } : {}) };
+}
+
+const shownAs = ({ status }: CachedTurn) => status.conditions?.find(({ type }) => type === 'Finished');
+
+function isShown(turn: CachedTurn, { reason, message, passes }: Wait): boolean {
+  const shown = shownAs(turn);
+  return shown?.reason === reason && (passes || CHANGING.has(reason) || shown.message === message);
+}
+
+/** Reports whether the wait has taken long since the last of these times, and has it decided again when it will have. */
+function isLate(draft: Draft, since: (string | undefined)[]): boolean {
+  const at = Math.max(...since.map((time) => Date.parse(time ?? '') || 0)) + SHOW_WAIT_MS;
+  if (draft.world.now >= at) return true;
+  wake(draft, at);
+  return false;
+}
+
+const transitionOf = ({ conditions }: Pick<SessionStatus, 'conditions'>, type: string) =>
+  conditions?.find((condition) => condition.type === type)?.lastTransitionTime;

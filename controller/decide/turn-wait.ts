@@ -1,7 +1,7 @@
 import { type Reason, reasons } from '../../core/resources/reasons.ts';
 import type { SessionStatus } from '../../core/resources/session.ts';
 import { isTerminal, type TurnStatus } from '../../core/resources/turn.ts';
-import { grant } from '../settings/granted.ts';
+import { grant, grantStart } from '../settings/granted.ts';
 import { isRunnerless } from '../settings/runnerless.ts';
 import { nextAttemptAt, queued, running, unstarted } from '../status/turn-status.ts';
 import { isGiven } from '../world/own-turns.ts';
@@ -58,7 +58,8 @@ export function showWait(draft: Draft, status: SessionStatus): void {
   if (actions.some(({ do: what }) => what === 'OwnIncarnation')) return;
   const wait = waitOf(draft, turn, status);
   if (!wait) return;
-  const shown = queued(turn, index, wait.reason, world.now, wait.message);
+  const waits = queued(turn, index, wait.reason, world.now, wait.message);
+  const shown = world.session.status?.podName ? { ...waits, granted: grantStart(turn, world) } : waits;
   const write = writes.get(turn);
   if (write) {
     const begins = isGiven(write);

@@ -45,7 +45,16 @@ export function limitsOf(turn: Pick<CachedTurn, 'spec' | 'status'>, rules: Rules
   };
 }
 
+/**
+ * Grant of a turn that waits for its pod. Only the time for the pod's start counts, as it was when the turn first said that
+ * it waits; the rest is granted anew when the turn begins.
+ */
+export function grantStart(turn: Pick<CachedTurn, 'spec' | 'status'>, rules: Rules): Granted {
+  const { start } = turn.status.granted ?? {};
+  return { ...grant(turn, rules), ...(start === undefined ? {} : { start }) };
+}
+
 /** Timeout of a pod's start: granted to the turn that waits for the pod, else the session's own. */
-export function startLimit(running: CachedTurn | undefined, rules: Rules): number {
-  return running ? limitsOf(running, rules).startMs : timeoutMs('start', rules.session.spec, rules.class);
+export function startLimit(turn: CachedTurn | undefined, rules: Rules): number {
+  return turn ? limitsOf(turn, rules).startMs : timeoutMs('start', rules.session.spec, rules.class);
 }

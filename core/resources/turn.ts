@@ -119,7 +119,7 @@ export const turnStatus = z.strictObject({
   granted: granted
     .optional()
     .describe(
-      'Timeouts of the turn, taken from the settings of turn, session and class when it started. Later edits do not change them.',
+      'Timeouts of the turn, taken from the settings of turn, session and class when it started. Later edits do not change them. Those of a turn that waits for its pod are taken again when it starts, but for the time of the pod’s start.',
     ),
   startedAt: timestamp()
     .optional()

@@ -161,7 +161,8 @@ export const dispatch: Policy = (draft) => {
     if (changed) return endChanged(draft, turn);
     const index = turn.status.index ?? draft.turns.lastIndex + 1;
     const incarnation = session.status?.incarnation ?? 0;
-    const granted = turn.status.granted ?? grant(turn, draft.world);
+    // What a turn is shown to be granted while it waits for its pod counts for the pod alone.
+    const granted = (turn.status.attempt ? turn.status.granted : undefined) ?? grant(turn, draft.world);
     draft.actions.push({ do: 'WriteTurn', turn, status: running(turn, { index, incarnation, podUID, granted }, now) });
   } else if (turn.status.podUID !== podUID || turn.spec.cancel) {
     return undefined;

@@ -117,7 +117,7 @@ function mayRunUnseen(draft: Draft, { metadata, spec }: StoredPod): CachedTurn |
 
 /** Milliseconds within which the pod must become able to take turns. */
 export function startMs({ world, turns }: Draft): number {
-  return startLimit(turns.running, world);
+  return startLimit(turns.running ?? turns.live[0], world);
 }
 
 /**

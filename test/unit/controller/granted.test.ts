@@ -75,6 +75,27 @@ describe('a turn that begins', () => {
     assert.equal(beginning({ class: aClass({ overrides: ['timeouts'], maxTimeouts }) }, turn())?.timeout, '4h');
     assert.equal(beginning({ class: undefined }, turn())?.timeout, '4h');
   });
+  test('that has waited for its pod is granted anew, but the time of the start while it waits', () => {
+    const admitted = { type: 'Admitted', status: 'True' as const, reason: 'Admitted', message: '' };
+    const conditions = [{ ...admitted, lastTransitionTime: ago(MINUTE) }];
+    const starting = { ...RUNNING_STATUS, phase: 'Starting' as const, conditions };
+    const pending = (age: number) => ({
+      pod: aPod({ age, status: { phase: 'Pending' } }),
+      link: aLink({ phase: 'Opening' }),
+    });
+    const hour = aSession({ status: starting, spec: { timeouts: { start: '1h' } } });
+    const [waits] = written(decide(aWorld({ session: hour, ...pending(60), turns: [aTurn({ name: 'a' })] })).actions);
+    assert.deepEqual([waits?.phase, waits?.granted], ['Queued', { ...builtIn, start: '1h' }]);
+    const waiting = () => aTurn({ name: 'a', status: waits ?? {} });
+    for (const [, sessionClass] of CHANGES) {
+      const world = { session: aSession({ status: starting }), class: sessionClass, turns: [waiting()] };
+      assert.deepEqual(written(decide(aWorld({ ...world, ...pending(59 * 60) })).actions), []);
+      assert.equal(written(decide(aWorld({ ...world, ...pending(61 * 60) })).actions)[0]?.error?.code, 'StartFailed');
+    }
+    assert.deepEqual(beginning({}, waiting()), builtIn);
+    const again = aTurn({ status: queued(waiting(), 1, 'AtCapacity', NOW) });
+    assert.equal(again.status.granted, undefined, 'a turn without a pod has no grant');
+  });
   test('again after a lost attempt keeps what it was granted first', () => {
     const status = { index: 1, phase: 'Queued', attempt: 1, granted: PROMISED } as const;
     const again = aTurn({ name: 'a', spec: { timeout: '4h' }, status });

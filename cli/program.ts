@@ -7,6 +7,7 @@ import type { CreateFlags } from './commands/create.ts';
 import type { GetFlags } from './commands/get.ts';
 import type { ListFlags } from './commands/list.ts';
 import type { LogsFlags } from './commands/logs.ts';
+import type { RestartFlags } from './commands/restart.ts';
 import type { RunFlags } from './commands/run.ts';
 import type { SuspendFlags } from './commands/suspend.ts';
 import type { TurnFlags } from './commands/turn.ts';
@@ -184,6 +185,21 @@ function define(cli: Cli, done: (exitCode: number) => void): Command {
     async ([sessionName]: [string], flags: ClusterFlags) =>
       (await import('./commands/resume.ts')).resume(sessionName, flags, cli),
   ).argument('<session>', 'the session’s name', name);
+
+  command(
+    'restart SESSION',
+    'Replaces the session’s pod once its running turn has ended; the next turn starts a new one with the present settings.',
+    ['restart notes', 'restart notes --timeout 5m'],
+    async ([sessionName]: [string], flags: RestartFlags) =>
+      (await import('./commands/restart.ts')).restart(sessionName, flags, cli),
+  )
+    .argument('<session>', 'the session’s name', name)
+    .option('--no-wait', 'do not wait until the pod is gone')
+    .option(
+      '--timeout <duration>',
+      'maximum time to wait, for example 5m; the session still restarts after it',
+      duration,
+    );
 
   command(
     'cancel SESSION',

@@ -20,6 +20,11 @@ export async function getSession({ api, namespace }: Cluster, name: string, sign
   }
 }
 
+/** Returns the message for a session that has no pod to give up any more. */
+export function finishedMessage(name: string, cli: { name: string }): string {
+  return `session ${name} is finished: it has no pod, and takes no turn; remove it with: ${cli.name} delete ${name}`;
+}
+
 export async function getTurn({ api, namespace }: Cluster, name: string, signal: AbortSignal) {
   try {
     return await api.get(turns, { namespace, name }, { signal });

@@ -1,6 +1,8 @@
 import { canonicalJson } from '../../core/json.ts';
-import { type Session, sessions } from '../../core/resources/kinds.ts';
+import { type Session, type StoredSession, sessions } from '../../core/resources/kinds.ts';
 import { ANNOTATION_TOUCHED_AT } from '../../core/resources/names.ts';
+import type { Random } from '../../core/runtime.ts';
+import type { Caller } from '../auth/access.ts';
 import { checkClass, checkInput } from '../checks.ts';
 import { createOnce, hash } from '../idempotency.ts';
 import { listPage } from '../list-page.ts';
@@ -121,14 +123,32 @@ export const sessionRoutes: Route[] = [
     responses: { 202: { description: 'The session will be suspended.', schema: session } },
     async handle({ params, body, caller, key, signal }, { api, random }) {
       const { namespace, session: name } = params;
-      const { spec: asked, status } = await api.get(sessions, { namespace, name }, { signal });
-      const id = key === undefined ? random.bytes(8).toString('hex') : suspendRequestOf(caller.username, key);
+      const session = await api.get(sessions, { namespace, name }, { signal });
+      const id = requestId(caller, key, random);
       const spec = body.hold ? { suspend: true } : { suspendRequest: id };
       // A repeat of a request that came in time is answered as the first was.
-      if (status?.phase === 'Finished' && (body.hold || asked.suspendRequest !== id)) {
-        const text = `Session "${name}" is finished: it has no pod, and takes no turn. Delete it when you need it no more.`;
-        throw new Problem('SessionFinished', text);
-      }
+      if (body.hold || session.spec.suspendRequest !== id) refuseFinished(session);
+      return { status: 202, body: showSession(await api.patch(sessions, { namespace, name }, { spec })) };
+    },
+  }),
+  route({
+    method: 'POST',
+    path: `${ONE}/restart`,
+    operationId: 'restartSession',
+    summary: 'Replace the pod of a session',
+    description:
+      'The running turn ends, then the state is stored and the pod is given up. The next turn, or one that waits, starts a new pod with the present settings of session and class.',
+    rights: [{ verb: 'patch', resource: 'sessions', nameParam: 'session' }],
+    params: sessionParams,
+    query: noQuery,
+    body: noBody,
+    creates: true,
+    responses: { 202: { description: 'The pod will be replaced.', schema: session } },
+    async handle({ params, caller, key, signal }, { api, random }) {
+      const { namespace, session: name } = params;
+      const session = await api.get(sessions, { namespace, name }, { signal });
+      const spec = { restartRequest: requestId(caller, key, random) };
+      if (session.spec.restartRequest !== spec.restartRequest) refuseFinished(session);
       return { status: 202, body: showSession(await api.patch(sessions, { namespace, name }, { spec })) };
     },
   }),
@@ -170,11 +190,17 @@ export const sessionRoutes: Route[] = [
 ];
 
 /**
- * Returns an id of the length that spec.suspendRequest allows, derived from user and key: keys of different users are
- * different keys.
+ * Returns an id of the length that spec.suspendRequest and spec.restartRequest allow: a new one, or one derived from user
+ * and key. Keys of different users are different keys.
  */
-function suspendRequestOf(username: string, key: string): string {
-  return `key-${hash(canonicalJson([username, key]))}`;
+function requestId({ username }: Pick<Caller, 'username'>, key: string | undefined, random: Random): string {
+  return key === undefined ? random.bytes(8).toString('hex') : `key-${hash(canonicalJson([username, key]))}`;
+}
+
+function refuseFinished({ metadata: { name }, status }: StoredSession): void {
+  if (status?.phase !== 'Finished') return;
+  const text = `Session "${name}" is finished: it has no pod, and takes no turn. Delete it when you need it no more.`;
+  throw new Problem('SessionFinished', text);
 }
 
 /** Returns the metadata without the fields that the client left out. */

@@ -5,7 +5,7 @@ import type { SessionStatus } from '../../core/resources/session.ts';
 import { type Cli, type ClusterFlags, randomSuffix } from '../cli.ts';
 import { type Cluster, withCluster } from '../cluster.ts';
 import { failed, refused } from '../errors.ts';
-import { getSession } from '../stored.ts';
+import { finishedMessage, getSession } from '../stored.ts';
 
 export interface SuspendFlags extends ClusterFlags {
   hold?: boolean;
@@ -19,7 +19,7 @@ export interface SuspendFlags extends ClusterFlags {
 export async function suspend(name: string, flags: SuspendFlags, cli: Cli): Promise<number> {
   return withCluster(flags, cli, async (cluster) => {
     const session = await getSession(cluster, name, cli.interrupted);
-    if (session.status?.phase === 'Finished') throw refused(finished(name, cli));
+    if (session.status?.phase === 'Finished') throw refused(finishedMessage(name, cli));
     const request = randomSuffix(cli.random, 12);
     const spec = flags.hold ? { suspend: true } : { suspendRequest: request };
     const ref = { namespace: cluster.namespace, name };
@@ -32,11 +32,6 @@ export async function suspend(name: string, flags: SuspendFlags, cli: Cli): Prom
     if (first && !flags.wait) cli.say(`turn ${first} ends first`);
     return 0;
   });
-}
-
-/** Message for a session that has no pod to give up any more. */
-function finished(name: string, cli: Cli): string {
-  return `session ${name} is finished: it has no pod, and takes no turn; remove it with: ${cli.name} delete ${name}`;
 }
 
 /** Returns the turn that keeps the pod for now. A turn that waits for an approval does not. */

@@ -4,6 +4,7 @@ import { podName } from '../../core/resources/names.ts';
 import type { SessionStatus } from '../../core/resources/session.ts';
 import type { Ledger } from '../capacity/ledger.ts';
 import { environmentOf } from '../settings/environment.ts';
+import { settingsDigest } from '../settings/session-digest.ts';
 import { withCondition } from '../status/conditions.ts';
 import { learn } from '../world/learn.ts';
 import type { World } from '../world/world.ts';
@@ -81,6 +82,7 @@ export function isRefusal(error: unknown): boolean {
 function owned(world: World, incarnation: number, pod: string): SessionStatus {
   const { session, class: sessionClass, agentFiles, now } = world;
   const { podUID: _p, queue: _q, currentTurn: _c, agentFiles: _f, environment: _e, ...rest } = session.status ?? {};
+  const { restartRequest } = session.spec;
   const files = [...(agentFiles ?? [])].map(([configMap, digest]) => ({ configMap, digest }));
   const found = environmentOf(world, sessionClass?.spec.runner ?? 'Embedded');
   const generation = session.metadata.generation;
@@ -106,5 +108,7 @@ function owned(world: World, incarnation: number, pod: string): SessionStatus {
     ...(files.length > 0 ? { agentFiles: files } : {}),
     ...(found && 'taken' in found ? { environment: found.taken } : {}),
     ...(sessionClass?.metadata.generation ? { classGeneration: sessionClass.metadata.generation } : {}),
+    settingsDigest: settingsDigest(session.spec),
+    ...(restartRequest === undefined ? {} : { restartRequest }),
   };
 }

@@ -5,6 +5,7 @@ import { isTerminal } from '../../core/resources/turn.ts';
 import { StoreFullError } from '../../core/store/store.ts';
 import { slimApproval } from '../caches/caches.ts';
 import type { SuspensionReason } from '../decide/actions.ts';
+import { replacesPod } from '../decide/suspend-reason.ts';
 import {
   askingTurn,
   type Recheck,
@@ -123,8 +124,7 @@ async function durable(
 
 /** Reports whether, by the caches, a turn or a decision waits for the session. */
 function isWanted({ effects: { caches }, world }: ReconcileContext, reason: SuspensionReason): boolean {
-  // The turns that wait are for another runner.
-  if (reason === 'RunnerOutdated') return false;
+  if (replacesPod(reason)) return false;
   const { name, namespace } = world.session.metadata;
   const named = caches.turnsNaming(namespace, name);
   const waiting = askingTurn(world, named);

@@ -5,10 +5,18 @@ import type { Asking, Delivery } from '../world/link-view.ts';
 import type { CachedApproval, CachedTurn, Problem } from '../world/world.ts';
 
 /**
- * Reason for a suspension. `Held` and `Requested` are asked for by users, and `RunnerOutdated` cannot be put off: the running
- * turn ends first. The others apply only to a session that rests, and lapse when it does not.
+ * Reason for a suspension. `Held`, `Requested` and `Restart` are asked for by users, and `RunnerOutdated` cannot be put off: the
+ * running turn ends first. The others apply only to a session that rests, and lapse when it does not.
  */
-export type SuspensionReason = 'Held' | 'Requested' | 'RunnerOutdated' | 'Idle' | 'Preempted' | 'Moves' | 'Turnless';
+export type SuspensionReason =
+  | 'Held'
+  | 'Requested'
+  | 'Restart'
+  | 'RunnerOutdated'
+  | 'Idle'
+  | 'Preempted'
+  | 'Moves'
+  | 'Turnless';
 
 /** Time and reason of the deletion of a session. */
 export interface Expiry {

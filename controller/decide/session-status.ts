@@ -56,6 +56,8 @@ export function sessionStatus(draft: Draft): SessionStatus {
     delete next.podName;
     delete next.podUID;
     delete next.classGeneration;
+    delete next.settingsDigest;
+    delete next.restartRequest;
     delete next.agentFiles;
   } else if (pod) {
     next.podUID = pod.metadata.uid;
@@ -233,7 +235,7 @@ function conditionsOf(draft: Draft, next: SessionStatus, phase: SessionPhase): S
   const waiting = waitingTurn(draft);
   if (waiting) set('ApprovalPending', say('True', 'AwaitingApproval', asks(waiting)));
   else if (list?.some(({ type }) => type === 'ApprovalPending')) set('ApprovalPending', say('False', 'NoRequest'));
-  const old = outdated(draft.world, next);
+  const old = outdated(draft, next);
   if (old) set('Outdated', old);
   for (const condition of protectionConditions(draft.world, next)) set(...condition);
   const hidden = secretsHidden(draft);

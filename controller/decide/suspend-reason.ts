@@ -1,4 +1,5 @@
 import { formatDuration } from '../../core/resources/duration.ts';
+import { isProblem } from '../settings/effective.ts';
 import { keepsState } from '../settings/persistence.ts';
 import { timeoutMs } from '../settings/timeouts.ts';
 import { JUST_ACTIVE_MS, lastActivity } from '../world/activity.ts';
@@ -38,6 +39,7 @@ export function suspensionReason(draft: Draft): SuspensionReason | undefined {
   if (keeps && isRunnerOutdated(draft.world)) return 'RunnerOutdated';
   // A request is carried out after the turns given before it, which may wait for who is to have the slot.
   if (keeps && preemptFor && waitsForGroup(draft) && !isJustActive(draft)) return 'Preempted';
+  if (isToRestart(draft)) return 'Restart';
   if (suspendRequest(draft) === 'Active') return 'Requested';
   if (rests(draft) && isTurnless(draft)) return 'Turnless';
   if (!keeps) return undefined;
@@ -47,10 +49,18 @@ export function suspensionReason(draft: Draft): SuspensionReason | undefined {
   return isIdle(draft) ? 'Idle' : undefined;
 }
 
-/** The reason as a sentence, where no user asked for the suspension. */
+/** Reports whether a restart was asked for since the pod was made. A pod that could have no successor is kept. */
+function isToRestart({ world: { session }, settings }: Draft): boolean {
+  const { restartRequest } = session.spec;
+  return restartRequest !== undefined && restartRequest !== session.status?.restartRequest && !isProblem(settings);
+}
+
+/** The reason as a sentence, where the session does not stay suspended for a user. */
 export function whySuspended(draft: Draft): string | undefined {
   const { session, class: sessionClass, preemptFor, link, installation } = draft.world;
   switch (suspensionReason(draft)) {
+    case 'Restart':
+      return 'A restart was asked for: the next turn starts a new pod.';
     case 'Turnless':
       return 'It takes one turn, and none has come.';
     case 'Idle':
@@ -68,7 +78,12 @@ export function whySuspended(draft: Draft): string | undefined {
 
 /** Reports whether the session need not rest: then neither turns that wait for a person nor activity speak against it. */
 export function isDue(reason: SuspensionReason): boolean {
-  return reason === 'Held' || reason === 'Requested' || reason === 'RunnerOutdated';
+  return reason === 'Held' || reason === 'Requested' || replacesPod(reason);
+}
+
+/** Reports whether the turns that wait, and one that goes on with a decision, are for the next pod. */
+export function replacesPod(reason: SuspensionReason): boolean {
+  return reason === 'Restart' || reason === 'RunnerOutdated';
 }
 
 /**

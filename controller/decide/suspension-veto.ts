@@ -6,10 +6,10 @@ import { decisionFor } from '../world/approvals.ts';
 import { isOthers, isOwn, showsGroupLimit } from '../world/own-turns.ts';
 import type { CachedApproval, World } from '../world/world.ts';
 import type { SuspensionReason } from './actions.ts';
-import { isDue } from './suspend-reason.ts';
+import { isDue, replacesPod } from './suspend-reason.ts';
 
 type LiveSession = Pick<StoredSession, 'metadata' | 'status'> & {
-  spec: Pick<StoredSession['spec'], 'suspend' | 'suspendRequest'>;
+  spec: Pick<StoredSession['spec'], 'suspend' | 'suspendRequest' | 'restartRequest'>;
 };
 type LiveTurn = Pick<StoredTurn, 'metadata' | 'status'>;
 
@@ -32,7 +32,11 @@ export type Suspending = Pick<World, 'session' | 'class'> & {
 /** Reason against the suspension that lies in the session itself: another has its name, or the wish has changed. */
 export function wishVeto({ session }: Pick<World, 'session'>, live: LiveSession): string | undefined {
   if (live.metadata.uid !== session.metadata.uid) return 'another session has the name';
-  const isSame = live.spec.suspend === session.spec.suspend && live.spec.suspendRequest === session.spec.suspendRequest;
+  const [now, before] = [live.spec, session.spec];
+  const isSame =
+    now.suspend === before.suspend &&
+    now.suspendRequest === before.suspendRequest &&
+    now.restartRequest === before.restartRequest;
   return isSame ? undefined : 'it was asked for otherwise';
 }
 
@@ -56,7 +60,7 @@ export function suspensionVeto(
   if (otherwise) return otherwise;
   const asking = askingTurn(world, turns);
   const decided = asking && decisionOn(asking, approvals);
-  if (decided && !live.spec.suspend && reason !== 'RunnerOutdated') return decided;
+  if (decided && !live.spec.suspend && !replacesPod(reason)) return decided;
   const waiting = waitingTurns(session, turns).filter((turn) => !runsLater(turn, reason));
   const [waits] = waiting;
   const mayWait = reason === 'Preempted' || isDue(reason);
@@ -77,9 +81,9 @@ export function suspensionVeto(
   return active > since ? 'activity' : undefined;
 }
 
-/** Reports whether the turn is one that waits for another runner than the pod's. */
+/** Reports whether the turn is one that waits for another pod than the present one. */
 function runsLater({ status }: LiveTurn, reason: SuspensionReason): boolean {
-  return reason === 'RunnerOutdated' && status?.phase !== 'Running';
+  return replacesPod(reason) && status?.phase !== 'Running';
 }
 
 /** A turn without an owner counts, as it is about to be adopted. Another session's turn does not. */

@@ -35,7 +35,7 @@ const WARNINGS = new Set([
   'ProtocolUnsupported',
 ]);
 /** Milestones that help to follow a session; a turn that merely succeeds is not one. */
-const MILESTONES = new Set(['AtCapacity', 'Preempted', 'Suspended', 'Held']);
+const MILESTONES = new Set(['AtCapacity', 'Preempted', 'Suspended', 'Held', 'SessionChanged']);
 
 /** Events for a change of status. */
 export function noteworthy(before: SessionStatus | undefined, after: SessionStatus): EventFacts[] {

@@ -1,14 +1,20 @@
 import { type Reason, reasons } from '../../core/resources/reasons.ts';
 import type { SessionStatus } from '../../core/resources/session.ts';
+import { isProblem } from '../settings/effective.ts';
+import { settingsDigest } from '../settings/session-digest.ts';
+import type { Subject } from '../settings/subject.ts';
 import { isRunnerOutdated } from '../world/runner-outdated.ts';
-import type { World } from '../world/world.ts';
 import type { ConditionValue } from './conditions.ts';
 
 /**
- * Condition `Outdated`: whether the pod's runner is not understood, the pod was made from an older generation of the class, or
- * has files of a ConfigMap that was changed since; undefined for a session that never was outdated.
+ * Condition `Outdated`: whether the pod's runner is not understood, the pod was made with other settings of the session, from an
+ * older generation of the class, or with files of a ConfigMap that was changed since; undefined for a session that never was
+ * outdated.
  */
-export function outdated(world: World, next: SessionStatus): ConditionValue | undefined {
+export function outdated(
+  { world, settings }: Pick<Subject, 'world' | 'settings'>,
+  next: SessionStatus,
+): ConditionValue | undefined {
   const { session, class: sessionClass, agentFiles, link, installation } = world;
   const before = session.status?.conditions?.find(({ type }) => type === 'Outdated');
   if (next.podName && isRunnerOutdated(world)) {
@@ -19,6 +25,10 @@ export function outdated(world: World, next: SessionStatus): ConditionValue | un
   if (next.podName && link?.phase !== 'Bound' && before?.reason === 'RunnerOutdated') {
     const { status, reason, message } = before;
     return { status, reason: reason as Reason, message };
+  }
+  if (next.podName && next.settingsDigest && next.settingsDigest !== settingsDigest(session.spec)) {
+    const cannot = isProblem(settings) ? ` No pod can be made with them: ${settings.message}` : '';
+    return { status: 'True', reason: 'SessionChanged', message: `${reasons.SessionChanged}${cannot}` };
   }
   const madeFrom = next.podName ? next.classGeneration : undefined;
   const present = sessionClass?.metadata.generation;

@@ -58,13 +58,15 @@ export const reasons = {
   LifetimeExceeded: 'timeouts.lifetime is over: the session takes no more turns, and what ran was stopped.',
 
   // Session: Outdated
+  SessionChanged:
+    'The session’s own settings were edited after its pod was made; the next pod takes them. `berth restart` has the pod replaced.',
   ClassChanged:
-    'The class was edited after the pod was made; the edit takes effect with the session’s next incarnation.',
+    'The class was edited after the pod was made; the next pod takes the edit. `berth restart` has the pod replaced.',
   AgentFilesChanged:
     'A ConfigMap of agent.files was changed or deleted after the pod took its files; the message names it. The next incarnation takes them anew.',
   RunnerOutdated:
-    'The runner in the pod speaks a version of the protocol that this release does not understand. After its turn the session is suspended, and its next turn starts in a new pod. A session that keeps no state keeps its pod.',
-  UpToDate: 'The session has no pod that was made from an older generation of its class.',
+    'The runner in the pod speaks a version of the protocol that this release does not understand. After its turn the session is suspended, and its next turn starts in a new pod. A session that keeps no state keeps its pod; `berth restart` has that replaced.',
+  UpToDate: 'The session has no pod that was made with other settings than its own and those of its class.',
 
   // Session: agent.files
   AgentFilesMissing:

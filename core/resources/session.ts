@@ -53,6 +53,14 @@ export const sessionSpec = z
       .max(128)
       .optional()
       .describe('An id of your choice. A new id suspends the session once, after the turns given so far.'),
+    restartRequest: z
+      .string()
+      .min(1)
+      .max(128)
+      .optional()
+      .describe(
+        'An id of your choice. A pod that was made before the session had this id is replaced once: the running turn ends, then the next turn starts a new pod with the present settings.',
+      ),
     persistence: persistence
       .optional()
       .describe(
@@ -283,6 +291,16 @@ export const sessionStatus = z.strictObject({
     .optional()
     .describe('Environment that the current pod has. Its archive is kept as long as it is named here.'),
   classGeneration: z.int().optional().describe('Generation of the class that the current pod was created from.'),
+  settingsDigest: digest()
+    .optional()
+    .describe(
+      'SHA-256 of the session’s own settings that the current pod was created with and that an edit does not change.',
+    ),
+  restartRequest: z
+    .string()
+    .max(128)
+    .optional()
+    .describe('The spec.restartRequest that the current pod was created with.'),
   runnerVersion: z.string().max(64).optional().describe('Release of the runner in the current pod.'),
 });
 

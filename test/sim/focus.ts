@@ -20,6 +20,8 @@ export interface Focus {
   onlyAnyImage?: boolean;
   /** Agents have files of ConfigMaps. */
   files?: boolean;
+  /** Users restart sessions, and edit what their pods have. */
+  restarts?: boolean;
   /** Sessions have environments. */
   environments?: boolean;
   /** Classes require that runners are hardened, and some are not. */

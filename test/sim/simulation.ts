@@ -19,6 +19,7 @@ import { Scheduler } from './scheduler.ts';
 import { Trace } from './trace.ts';
 import { EnvironmentOwners } from './users/environments.ts';
 import { FileOwners } from './users/files.ts';
+import { Restarters } from './users/restarts.ts';
 import { someLimits } from './users/specs.ts';
 import { ANY_IMAGE, CLASSES, NAMESPACES, type Users } from './users/users.ts';
 import { Workload } from './users/workload.ts';
@@ -173,6 +174,8 @@ export class Simulation {
     const { focus = {} } = this.#options;
     const files = this.#installation.agentFiles ? dice.stream('files') : undefined;
     const ofEnvironments = this.#hasEnvironments ? dice.stream('environments') : undefined;
+    const hasRestarts = focus.restarts ?? new Dice(this.#options.seed, 'has restarts').chance(0.3);
+    const restarts = hasRestarts ? dice.stream('restarts') : undefined;
     const users: Users = {
       scheduler,
       server,
@@ -189,6 +192,7 @@ export class Simulation {
     const owners = [
       files && new FileOwners({ scheduler, server, trace, dice: files }),
       ofEnvironments && new EnvironmentOwners({ scheduler, server, trace, dice: ofEnvironments }),
+      restarts && new Restarters({ scheduler, server, trace, dice: restarts }),
     ];
     const stage = { scheduler, server, kubelets, trace, dice: dice.stream('chaos'), replicas: this.#replicas };
     const everyMs = dice.chance(0.2) ? Number.POSITIVE_INFINITY : dice.skewed(1500, 30_000);

@@ -3,7 +3,7 @@ import { isParked } from '../../world/approvals.ts';
 import type { SuspensionReason } from '../actions.ts';
 import { type Policy, wake } from '../draft.ts';
 import { stateIsWritten } from '../session-status.ts';
-import { isFinished, suspensionReason } from '../suspend-reason.ts';
+import { isFinished, replacesPod, suspensionReason } from '../suspend-reason.ts';
 import { type SuspensionStep, suspensionStep } from '../suspension-step.ts';
 import { knownPodUID } from './pod.ts';
 
@@ -41,8 +41,8 @@ export const suspend: Policy = (draft) => {
     case 'NotWanted':
       return undefined;
     case 'Waiting':
-      // The next turn is for another runner.
-      return wanted === 'RunnerOutdated' ? 'Stop' : undefined;
+      // The next turn is for another pod, and between two turns of a long queue the status is always about to be written.
+      return wanted && replacesPod(wanted) ? 'Stop' : undefined;
     case 'Undone':
       draft.actions.push({ do: 'ResumeRunner' });
       return undefined;

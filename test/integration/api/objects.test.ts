@@ -230,6 +230,23 @@ describe('sessions and turns over HTTP', () => {
     assert.notEqual(first.body.spec.suspendRequest, second.body.spec.suspendRequest);
   });
 
+  test('restart writes a new id, and the same for a repeat with the same key', async () => {
+    await create('renewed');
+    const path = `${SESSIONS}/renewed/restart`;
+    const [first, second] = [await call('POST', path), await call('POST', path)];
+    assert.deepEqual([first.status, second.status], [202, 202], first.text);
+    assert.match(first.body.spec.restartRequest, /^[0-9a-f]{16}$/);
+    assert.notEqual(first.body.spec.restartRequest, second.body.spec.restartRequest);
+    const key = { headers: { 'idempotency-key': 'once' } };
+    const [once, again] = [await call('POST', path, key), await call('POST', path, key)];
+    assert.equal(once.body.metadata.resourceVersion, again.body.metadata.resourceVersion);
+    const renewed = { namespace: 'default', name: 'renewed' };
+    await api.cluster.client.patch(sessions, renewed, { status: { phase: 'Finished' } }, { subresource: 'status' });
+    const late = await call('POST', path);
+    assert.deepEqual([late.status, late.problem.code], [409, 'SessionFinished']);
+    assert.equal((await call('POST', path, key)).status, 202);
+  });
+
   test('suspend refuses a finished session, and answers the repeat of a request that came in time', async () => {
     await create('over');
     const key = { headers: { 'idempotency-key': 'in-time' } };

@@ -214,13 +214,13 @@ describe('berth run', () => {
       (await sessionNamed('interrupted')).status?.conditions?.find(({ type }) => type === 'Finished')?.reason;
     await eventually(async () => (await finished()) === 'Cancelled', { what: 'the session has the turn’s code' });
   });
-  test('runs what its flags ask for under the name they give, and the finished session refuses to be suspended', async () => {
+  test('runs what its flags ask for under the name they give, and the finished session refuses to be suspended or restarted', async () => {
     await caller.ok('run', '--name', 'named', '--result', 'text', '--', 'true');
     const session = JSON.parse(await caller.ok('get', 'named', '-o', 'json')) as StoredSession;
     assert.equal(session.spec.turns, 'One');
     assert.equal(session.status?.phase, 'Finished');
-    for (const flags of [[], ['--hold'], ['--no-wait']]) {
-      const late = await caller.berth(['suspend', 'named', ...flags]);
+    for (const args of [['suspend'], ['suspend', '--hold'], ['suspend', '--no-wait'], ['restart']]) {
+      const late = await caller.berth([...args, 'named']);
       assert.deepEqual([late.code, late.stdout], [2, '']);
       assert.match(late.stderr, /session named is finished: it has no pod, and takes no turn/);
     }
@@ -247,6 +247,40 @@ describe('a session', () => {
     await eventually(async () => (await turnNamed(queued))?.status?.phase === 'Queued', { what: 'the turn is held' });
     await caller.ok('resume', 'notes');
     await eventually(async () => (await turnNamed(queued))?.status?.phase === 'Succeeded', { what: 'the turn ran' });
+  });
+  test('is restarted between two turns: the next one has a new pod, and its state', async () => {
+    await caller.ok('create', 'renewed', '--', 'python3', 'notes.py');
+    await caller.ok('turn', 'renewed', '--input', '"before"');
+    const { code, stdout, stderr } = await caller.berth(['restart', 'renewed']);
+    assert.deepEqual([code, stdout], [0, 'session.berth.dev/renewed restarted\n'], stderr);
+    assert.match(stderr, /its next turn starts a new pod/);
+    assert.equal(await caller.ok('turn', 'renewed', '--input', '"after"'), '{"notes":["before","after"]}\n');
+    assert.equal((await sessionNamed('renewed')).status?.incarnation, 2);
+    await caller.ok('suspend', 'renewed');
+    assert.equal(await caller.ok('restart', 'renewed'), 'session.berth.dev/renewed has no pod\n');
+  });
+  test('restarts once its running turn has ended, also when nobody waits for it any more', async () => {
+    const script = 'read -r go; until [ -e "$go" ]; do sleep 0.05; done; echo done';
+    const released = join(caller.root, 'released');
+    await caller.ok('create', 'slow', '--input-as', 'text', '--result', 'text', '--', 'sh', '-c', script);
+    const turn = (await caller.ok('turn', 'slow', '--no-wait', '--input', JSON.stringify(released))).trim();
+    await eventually(async () => (await sessionNamed('slow')).status?.currentTurn === turn, { what: 'the turn runs' });
+    const late = await caller.berth(['restart', 'slow', '--timeout', '300ms']);
+    assert.deepEqual([late.code, late.stdout], [124, '']);
+    assert.match(late.stderr, new RegExp(`waiting: turn ${turn} ends first`));
+    assert.match(late.stderr, /still restarts once its turn has ended\n.*has not restarted within 300ms/);
+    const { child, ended } = caller.start(['restart', 'slow']);
+    let told = '';
+    child.stderr?.on('data', (chunk) => {
+      told += chunk;
+    });
+    await eventually(() => told.includes('ends first'), { what: 'the command waits' });
+    child.kill('SIGINT');
+    assert.equal((await ended).code, 130);
+    assert.equal(await caller.ok('restart', 'slow', '--no-wait'), 'session.berth.dev/slow asked to restart\n');
+    writeFileSync(released, '');
+    await eventually(async () => (await turnNamed(turn))?.status?.phase === 'Succeeded', { what: 'the turn ends' });
+    await eventually(async () => !(await sessionNamed('slow')).status?.podName, { what: 'its pod is given up' });
   });
   test('whose turn waits for an approval is suspended, and that is waited for', async () => {
     const script = `printf '%s {"status":"approval","prompt":"Go on?"} %s' "$BERTH_RESULT_START_MARKER" "$BERTH_RESULT_END_MARKER"`;

@@ -5,6 +5,7 @@ import { environmentBugs } from './environments.ts';
 import { leadershipBugs } from './leadership.ts';
 import { outcomeBugs } from './outcomes.ts';
 import { releaseBugs } from './releases.ts';
+import { restartBugs } from './restarts.ts';
 import { storyBugs } from './story.ts';
 
 export const bugs: readonly Bug[] = [
@@ -439,4 +440,5 @@ import { sessionPod } from '../pod/pod.ts';`,
   ...releaseBugs,
   ...attachBugs,
   ...storyBugs,
+  ...restartBugs,
 ];

@@ -27,7 +27,7 @@ export const releaseBugs: readonly Bug[] = [
     edits: [
       {
         file: 'controller/decide/policies/suspension.ts',
-        find: "      return wanted === 'RunnerOutdated' ? 'Stop' : undefined;",
+        find: "      return wanted && replacesPod(wanted) ? 'Stop' : undefined;",
         replace: '      return undefined;',
       },
     ],

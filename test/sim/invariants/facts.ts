@@ -56,6 +56,8 @@ export class Facts {
   readonly requests = new Requests();
   /** Process of a controller → the protocol version that it speaks. */
   readonly protocols = new Map<string, number>();
+  /** Session uid → the restart that was asked for when its present pod was named. */
+  readonly #restarts = new Map<string, string | undefined>();
   /** Plural → the times at which the versions of its objects were written. */
   readonly #changes = new Map<string, { version: number; at: number }[]>();
   readonly #uncopied = new UncopiedStates();
@@ -141,6 +143,8 @@ export class Facts {
       const session = object as unknown as StoredSession;
       this.sessions.set(session.metadata.uid, session);
       this.requests.session(session);
+      const { podName } = (previous as unknown as StoredSession | undefined)?.status ?? {};
+      if (session.status?.podName !== podName) this.#restarts.set(session.metadata.uid, session.spec.restartRequest);
       if (type !== 'DELETED') this.#note(session.metadata.uid, session.status?.state);
       this.#uncopied.copied(session);
     }
@@ -162,6 +166,14 @@ export class Facts {
 
   session(uid: string): StoredSession | undefined {
     return this.server.list(sessions).find(({ metadata }) => metadata.uid === uid);
+  }
+
+  /** Reports whether the session has a pod from before the restart that was asked for last. */
+  isToRestart({ metadata, spec, status }: StoredSession): boolean {
+    const { restartRequest } = spec;
+    return (
+      Boolean(status?.podName) && restartRequest !== undefined && restartRequest !== this.#restarts.get(metadata.uid)
+    );
   }
 
   /** Reports whether the turn is not deleted. */

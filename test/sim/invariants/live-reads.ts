@@ -28,8 +28,10 @@ export class LiveReads {
     const of = isRead ? read : verb === 'list' && resource === 'turns' ? name : undefined;
     if (of === undefined) return;
     const key = `${process} ${namespace}/${of}`;
-    const { suspend, suspendRequest } = this.#facts.server.get(sessions, namespace, of)?.spec ?? {};
-    const wished = suspend === true || suspendRequest !== undefined;
+    const session = this.#facts.server.get(sessions, namespace, of);
+    const { suspend, suspendRequest } = session?.spec ?? {};
+    const wished =
+      suspend === true || suspendRequest !== undefined || (session !== undefined && this.#facts.isToRestart(session));
     if (isRead) {
       this.#ofSessions.set(key, { at: this.#facts.kubelets.now, held: suspend === true, wished });
       return;

@@ -154,7 +154,8 @@ export const preempted: MakeInvariant = (facts) => {
       const container = kubelets.container(pod?.metadata.uid ?? '');
       if (!session || !pod || !container?.bind) return;
       const read = reads.of(call.process, session);
-      if (read?.wished || session.spec.suspend || session.spec.suspendRequest) return;
+      const { suspend, suspendRequest } = session.spec;
+      if (read?.wished || suspend || suspendRequest || facts.isToRestart(session)) return;
       const fail = (why: string) =>
         facts.fail('preempted', `${call.name} is given up unasked by ${call.process} although ${why}`);
       if (session.spec.persistence?.state === false) return fail('it keeps no state');

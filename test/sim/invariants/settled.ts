@@ -29,13 +29,15 @@ export function unsettled(facts: Facts): string[] {
   return left;
 }
 
-function restless(facts: Facts, { metadata, spec, status }: StoredSession): string | undefined {
+function restless(facts: Facts, session: StoredSession): string | undefined {
+  const { metadata, spec, status } = session;
   if (metadata.deletionTimestamp) return 'is being deleted';
   if (!status?.phase) return 'has no status';
   if (status.observedGeneration !== metadata.generation) return `generation ${metadata.generation} is not observed`;
   if (status.queue) return `waits: ${status.queue.reason}`;
   if (!['Ready', 'Suspended', 'Finished'].includes(status.phase)) return `is ${status.phase}`;
   if (spec.suspend && status.phase === 'Ready') return 'is to be suspended';
+  if (status.phase === 'Ready' && facts.isToRestart(session)) return 'is to be restarted';
   const { id, afterTurn = 0 } = status.suspendHandled ?? {};
   const indices = facts.turnsOf(metadata.uid).map((turn) => turn.status?.index ?? 0);
   const later = Math.max(status.lastTurn?.index ?? 0, ...indices) > afterTurn;

@@ -36,8 +36,8 @@ class Spans {
 const LOSSES: ReadonlySet<string> = new Set(['PodLost', 'StartFailed']);
 
 /**
- * A pod that is given up to suspend its session takes no running turn with it. A suspension that `spec.suspend` does
- * not demand also spares a turn whose request is decided, and waiting turns, except those behind a turn that asks and
+ * A pod that is given up to suspend its session takes no running turn with it. A suspension that neither `spec.suspend` nor
+ * a restart demands also spares a turn whose request is decided, and waiting turns, except those behind a turn that asks,
  * those of a session whose next turn is shown to wait for its concurrency group, and those of a runner that is not
  * understood.
  */
@@ -87,7 +87,8 @@ export const spared: MakeInvariant = (facts) => {
       reclaimed.add(pod.metadata.uid);
       const read = reads.of(process, session);
       const seen = read?.version ?? Number.POSITIVE_INFINITY;
-      const held = read?.held || session.spec.suspend;
+      // Turns that wait while a session restarts run in its next pod.
+      const held = read?.held || session.spec.suspend || facts.isToRestart(session);
       const live = facts.turnsOf(session.metadata.uid).filter(({ status }) => !isTerminal(status?.phase));
       const asking = live.find(({ status }) => status?.phase === 'AwaitingApproval');
       const { uid } = session.metadata;

@@ -1,7 +1,9 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'vitest';
 import { decide } from '../../../controller/decide/decide.ts';
+import type { Effective } from '../../../controller/settings/effective.ts';
 import { outdated } from '../../../controller/status/outdated.ts';
+import type { World } from '../../../controller/world/world.ts';
 import { PROTOCOL_VERSION } from '../../../core/frames/messages.ts';
 import type { Agent } from '../../../core/resources/agent.ts';
 import {
@@ -176,8 +178,11 @@ test('a turn whose files cannot be unpacked ends with the runner’s words, and 
 
 describe('a pod with files of a ConfigMap', () => {
   const status = { ...RUNNING_STATUS, agentFiles: [{ configMap: 'mine', digest: 'd1' }] };
-  const shown = (digests: [string, string][]) =>
-    outdated(aWorld({ session: aSession({ status }), pod: aPod(), agentFiles: new Map(digests) }), status);
+  const seen = (agentFiles: World['agentFiles']) => ({
+    world: aWorld({ session: aSession({ status }), pod: aPod(), agentFiles }),
+    settings: {} as Effective,
+  });
+  const shown = (digests: [string, string][]) => outdated(seen(new Map(digests)), status);
 
   test('is outdated once the ConfigMap is changed or deleted, and the condition names it', () => {
     assert.equal(shown([['mine', 'd2']])?.reason, 'AgentFilesChanged');
@@ -186,8 +191,7 @@ describe('a pod with files of a ConfigMap', () => {
   });
 
   test('is not outdated while it is not known which ConfigMaps there are', () => {
-    const world = aWorld({ session: aSession({ status }), pod: aPod(), agentFiles: undefined });
-    assert.equal(outdated(world, status), undefined);
+    assert.equal(outdated(seen(undefined), status), undefined);
   });
 
   test('is not outdated while the ConfigMap is as it was', () => {

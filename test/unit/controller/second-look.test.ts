@@ -25,7 +25,7 @@ test('a turn that is no turn of the session is not taken for its activity', asyn
 });
 
 const wishes: {
-  reason: 'Held' | 'Requested';
+  reason: 'Held' | 'Requested' | 'Restart';
   decided: Partial<CachedSession['spec']>;
   live: Partial<CachedSession['spec']>;
   goes: boolean;
@@ -35,6 +35,9 @@ const wishes: {
   { reason: 'Requested', decided: { suspendRequest: 'a' }, live: { suspendRequest: 'a' }, goes: true },
   { reason: 'Requested', decided: { suspendRequest: 'a' }, live: {}, goes: false },
   { reason: 'Requested', decided: { suspendRequest: 'a' }, live: { suspendRequest: 'b' }, goes: false },
+  { reason: 'Restart', decided: { restartRequest: 'a' }, live: { restartRequest: 'a' }, goes: true },
+  { reason: 'Restart', decided: { restartRequest: 'a' }, live: { restartRequest: 'b' }, goes: false },
+  { reason: 'Restart', decided: { restartRequest: 'a' }, live: {}, goes: false },
 ];
 for (const { reason, decided, live, goes } of wishes) {
   const now = JSON.stringify(live);

@@ -46,10 +46,20 @@ export function limitsOf(turn: Pick<CachedTurn, 'spec' | 'status'>, rules: Rules
 }
 
 /**
- * Grant of a turn that waits for its pod. Only the time for the pod's start counts, as it was when the turn first said that
- * it waits; the rest is granted anew when the turn begins.
+ * Grant of a turn that has begun, which it keeps for its next attempts; undefined before, also where the turn has a grant
+ * because it waits for its first pod: of that only the time for the pod's start counts.
+ */
+export function grantKept({ status }: Pick<CachedTurn, 'status'>): Granted | undefined {
+  return status.attempt ? status.granted : undefined;
+}
+
+/**
+ * Grant of a turn that waits for its pod. A turn that has not begun before keeps the time for the pod's start, as it was
+ * when the turn first said that it waits; the rest is granted anew when it begins.
  */
 export function grantStart(turn: Pick<CachedTurn, 'spec' | 'status'>, rules: Rules): Granted {
+  const kept = grantKept(turn);
+  if (kept) return kept;
   const { start } = turn.status.granted ?? {};
   return { ...grant(turn, rules), ...(start === undefined ? {} : { start }) };
 }

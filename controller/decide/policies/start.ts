@@ -2,7 +2,7 @@ import { understand } from '../../../core/frames/messages.ts';
 import type { StoredPod } from '../../../core/kube/builtin.ts';
 import { BRINGER, CONTAINER } from '../../../core/resources/names.ts';
 import { isProblem } from '../../settings/effective.ts';
-import { grant } from '../../settings/granted.ts';
+import { grant, grantKept } from '../../settings/granted.ts';
 import { isRunnerless } from '../../settings/runnerless.ts';
 import { ended, nextAttemptAt, running } from '../../status/turn-status.ts';
 import { isGiven } from '../../world/own-turns.ts';
@@ -161,8 +161,7 @@ export const dispatch: Policy = (draft) => {
     if (changed) return endChanged(draft, turn);
     const index = turn.status.index ?? draft.turns.lastIndex + 1;
     const incarnation = session.status?.incarnation ?? 0;
-    // What a turn is shown to be granted while it waits for its pod counts for the pod alone.
-    const granted = (turn.status.attempt ? turn.status.granted : undefined) ?? grant(turn, draft.world);
+    const granted = grantKept(turn) ?? grant(turn, draft.world);
     draft.actions.push({ do: 'WriteTurn', turn, status: running(turn, { index, incarnation, podUID, granted }, now) });
   } else if (turn.status.podUID !== podUID || turn.spec.cancel) {
     return undefined;

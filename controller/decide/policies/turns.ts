@@ -5,7 +5,7 @@ import { type Reason, reasons } from '../../../core/resources/reasons.ts';
 import type { SessionStatus } from '../../../core/resources/session.ts';
 import { DEFAULT_START_MS, isProblem } from '../../settings/effective.ts';
 import { mayBecomeReady } from '../../settings/environment.ts';
-import { startLimit } from '../../settings/granted.ts';
+import { grantKept, startLimit } from '../../settings/granted.ts';
 import { maxQueuedTurns } from '../../settings/queued-turns.ts';
 import { type Ending, ended, internalError, queued } from '../../status/turn-status.ts';
 import { namedConfigMaps } from '../../world/agent-files.ts';
@@ -186,7 +186,7 @@ function refusal(draft: Draft, turn: CachedTurn): Ending | undefined {
   }
   const allowed = draft.world.class?.spec;
   // A turn that has begun before keeps what it was granted then.
-  const refused = allowed && !turn.status.granted && turnRefusal(turn.spec, allowed);
+  const refused = allowed && !grantKept(turn) && turnRefusal(turn.spec, allowed);
   if (refused) {
     const message = `${refused.field}: ${refused.message} (class "${session.spec.class}")`;
     return { phase: 'Failed', reason: refused.reason, message };

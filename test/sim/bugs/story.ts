@@ -64,4 +64,23 @@ export const storyBugs: readonly Bug[] = [
       },
     ],
   },
+  {
+    name: 'a lost turn that is granted its timeouts anew while it waits for its next pod',
+    caughtBy: ['granted'],
+    within: 200,
+    focus: {
+      deeds: ['edit a class'],
+      deedEveryMs: 500,
+      misfortunes: ['a pod is killed'],
+      misfortuneEveryMs: 2000,
+      podRates: { image: 0.3 },
+    },
+    edits: [
+      {
+        file: 'controller/settings/granted.ts',
+        find: '  if (kept) return kept;\n',
+        replace: '  void kept;\n',
+      },
+    ],
+  },
 ];

@@ -6,8 +6,8 @@ import { TURNS } from './facts.ts';
 import type { MakeInvariant } from './invariant.ts';
 
 /**
- * A turn is granted its timeouts when it is written Running and keeps them until it ends or goes back to the queue. Its
- * runner is told these timeouts, and no wait for a decision ends before its timeout.
+ * A turn is granted its timeouts when it is written Running and keeps them for all its attempts. Its runner is told these
+ * timeouts, and no wait for a decision ends before its timeout.
  */
 export const granted: MakeInvariant = (facts) => ({
   committed({ storage, type, object, previous }) {
@@ -16,11 +16,10 @@ export const granted: MakeInvariant = (facts) => ({
     const was = (previous as unknown as StoredTurn | undefined)?.status;
     const fail = (what: string) => facts.fail('granted', `turn ${metadata.name} ${what}`);
     if (status?.phase === 'Running' && !status.granted) fail('runs and was granted nothing');
-    const began = was?.phase === 'Running' || was?.phase === 'AwaitingApproval';
-    if (began && status?.phase !== 'Queued' && !isDeepStrictEqual(status?.granted, was.granted))
+    if (was?.attempt && status?.attempt && !isDeepStrictEqual(status.granted, was.granted))
       fail(`was granted ${JSON.stringify(was.granted)} and has ${JSON.stringify(status?.granted)}`);
     const { approval, error } = status ?? {};
-    if (!began || error?.code !== 'ApprovalTimeout') return;
+    if (!was?.attempt || error?.code !== 'ApprovalTimeout') return;
     const waited = facts.server.clock.now() - Date.parse(approval?.since ?? '');
     if (waited + CLOCK_MS < toMs(status?.granted?.approval))
       fail(`waited ${waited} ms of the ${status?.granted?.approval} that it was granted for a decision`);

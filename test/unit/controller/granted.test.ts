@@ -75,14 +75,15 @@ describe('a turn that begins', () => {
     assert.equal(beginning({ class: aClass({ overrides: ['timeouts'], maxTimeouts }) }, turn())?.timeout, '4h');
     assert.equal(beginning({ class: undefined }, turn())?.timeout, '4h');
   });
+  const admitted = { type: 'Admitted', status: 'True' as const, reason: 'Admitted', message: '' };
+  const conditions = [{ ...admitted, lastTransitionTime: ago(MINUTE) }];
+  const starting = { ...RUNNING_STATUS, phase: 'Starting' as const, conditions };
+  const pending = (age: number) => ({
+    pod: aPod({ age, status: { phase: 'Pending' } }),
+    link: aLink({ phase: 'Opening' }),
+  });
+
   test('that has waited for its pod is granted anew, but the time of the start while it waits', () => {
-    const admitted = { type: 'Admitted', status: 'True' as const, reason: 'Admitted', message: '' };
-    const conditions = [{ ...admitted, lastTransitionTime: ago(MINUTE) }];
-    const starting = { ...RUNNING_STATUS, phase: 'Starting' as const, conditions };
-    const pending = (age: number) => ({
-      pod: aPod({ age, status: { phase: 'Pending' } }),
-      link: aLink({ phase: 'Opening' }),
-    });
     const hour = aSession({ status: starting, spec: { timeouts: { start: '1h' } } });
     const [waits] = written(decide(aWorld({ session: hour, ...pending(60), turns: [aTurn({ name: 'a' })] })).actions);
     assert.deepEqual([waits?.phase, waits?.granted], ['Queued', { ...builtIn, start: '1h' }]);
@@ -103,6 +104,20 @@ describe('a turn that begins', () => {
       beginning({ class: aClass({ overrides: ['agent.command'], maxTimeouts: ceilings }) }, again),
       PROMISED,
     );
+    const session = aSession({ status: starting });
+    const [waits] = written(decide(aWorld({ session, ...pending(60), turns: [again] })).actions);
+    assert.deepEqual([waits?.phase, waits?.granted], ['Queued', PROMISED], 'also while it waits for its pod');
+  });
+  test('is refused by a class that was edited while it waited for its first pod', () => {
+    const waiting = aTurn({
+      name: 'a',
+      spec: { timeout: '4h' },
+      status: { index: 1, phase: 'Queued', granted: builtIn },
+    });
+    const maxTimeouts = { turn: '1h' };
+    const world = { session: aSession({ status: starting }), ...pending(60), turns: [waiting] };
+    const { actions } = decide(aWorld({ ...world, class: aClass({ overrides: ['timeouts'], maxTimeouts }) }));
+    assert.equal(written(actions)[0]?.error?.code, 'NotAllowed');
   });
 });
 

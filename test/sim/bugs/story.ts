@@ -15,6 +15,29 @@ export const storyBugs: readonly Bug[] = [
     ],
   },
   {
+    name: 'a turn given to its runner before it is written Running',
+    caughtBy: ['starts once'],
+    within: 200,
+    edits: [
+      {
+        file: 'controller/decide/policies/start.ts',
+        find: "    draft.actions.push({ do: 'WriteTurn', turn, status: running(turn, { index, incarnation, podUID, granted }, now) });",
+        replace: `    if (link) draft.actions.push({ do: 'StartTurn', turn });
+    draft.actions.push({ do: 'WriteTurn', turn, status: running(turn, { index, incarnation, podUID, granted }, now) });`,
+      },
+      {
+        file: 'controller/act/start-turn.ts',
+        find: " || status?.phase !== 'Running') return;",
+        replace: ' || !status) return;',
+      },
+      {
+        file: 'controller/act/start-turn.ts',
+        find: 'const { index = 0, attempt = 1, podUID } = status;',
+        replace: "const { index = 0, attempt = 1, podUID = world.pod?.metadata.uid ?? '' } = status;",
+      },
+    ],
+  },
+  {
     name: 'a turn that is not told what its session waits for',
     caughtBy: ['one story'],
     within: 200,
@@ -61,25 +84,6 @@ export const storyBugs: readonly Bug[] = [
         file: 'controller/world/own-turns.ts',
         find: "  return status?.phase === 'Running' || (status?.phase === 'Queued' && status.podUID !== undefined);",
         replace: "  return status?.phase === 'Running';",
-      },
-    ],
-  },
-  {
-    name: 'a lost turn that is granted its timeouts anew while it waits for its next pod',
-    caughtBy: ['granted'],
-    within: 200,
-    focus: {
-      deeds: ['edit a class'],
-      deedEveryMs: 500,
-      misfortunes: ['a pod is killed'],
-      misfortuneEveryMs: 2000,
-      podRates: { image: 0.3 },
-    },
-    edits: [
-      {
-        file: 'controller/settings/granted.ts',
-        find: '  if (kept) return kept;\n',
-        replace: '  void kept;\n',
       },
     ],
   },

@@ -1,5 +1,6 @@
 import { turnRefusal } from '../../../core/resources/allowed.ts';
 import { MAX_INPUT_BYTES, MAX_JSON_DEPTH } from '../../../core/resources/limits.ts';
+import { firstTurnName } from '../../../core/resources/names.ts';
 import { neededInput } from '../../../core/resources/needed-input.ts';
 import { type Reason, reasons } from '../../../core/resources/reasons.ts';
 import type { SessionStatus } from '../../../core/resources/session.ts';
@@ -138,9 +139,19 @@ function hasBegun(turn: CachedTurn): boolean {
   return isGiven(turn) || turn.status.phase === 'AwaitingApproval';
 }
 
-/** Reports whether a turn is one too many for a session with `turns: One`, which takes the first. */
+/** Reports whether a turn is one too many for a session with `turns: One`. */
 function isSurplus(draft: Draft, turn: CachedTurn): boolean {
-  return draft.world.session.spec.turns === 'One' && (draft.turns.live[0] !== turn || isFinished(draft));
+  return draft.world.session.spec.turns === 'One' && (onlyTurn(draft) !== turn || isFinished(draft));
+}
+
+/**
+ * The turn that a session with `turns: One` takes: the one in `spec.input`, although another may come before it is created,
+ * else the first.
+ */
+function onlyTurn({ world: { session }, turns: { live } }: Draft): CachedTurn | undefined {
+  if (!session.spec.input) return live[0];
+  const own = live.find(({ metadata }) => metadata.name === firstTurnName(session.metadata.name));
+  return own || awaitsFirstTurn(session.status) ? own : live[0];
 }
 
 /** The end of another turn where `waiting` turns are as many as the class allows. */

@@ -5,9 +5,20 @@ import { decide } from '../../../controller/decide/decide.ts';
 import { awaitsFirstTurn } from '../../../controller/decide/policies/turns.ts';
 import { noteworthy } from '../../../controller/status/events.ts';
 import { type Ending, ended } from '../../../controller/status/turn-status.ts';
+import type { CachedTurn } from '../../../controller/world/world.ts';
 import type { StoredTurn } from '../../../core/resources/kinds.ts';
 import { type Reason, reasons } from '../../../core/resources/reasons.ts';
-import { aSession, aTurn, aWorld, NOW, RUNNING_STATUS, reasonOf } from '../../support/world.ts';
+import {
+  aLink,
+  aPod,
+  aSession,
+  aTurn,
+  aWorld,
+  NOW,
+  RUNNING_STATUS,
+  reasonOf,
+  type WorldChange,
+} from '../../support/world.ts';
 
 /** Ends of the only turn: phase, code of its error, reason of the session's conditions Finished and Ready. */
 const ENDS: [Ending['phase'], string | undefined, string][] = [
@@ -54,6 +65,25 @@ describe('a session of one turn', () => {
     const session = aSession({ spec, status: RUNNING_STATUS });
     const { status } = decide(aWorld({ session, turns: [over('Failed', 'StartFailed')] }));
     assert.deepEqual(noteworthy(session.status, status), []);
+  });
+  test('takes the turn in its input, although another came before that could be created', () => {
+    const exists = { type: 'Ready', status: 'False' as const, reason: 'TurnExists', message: '' };
+    const conditions = [{ ...exists, lastTransitionTime: new Date(NOW).toISOString() }];
+    const waits = { session: aSession({ spec, status: { phase: 'Queued', conditions } }) };
+    const runs = { session: aSession({ spec, status: RUNNING_STATUS }), pod: aPod(), link: aLink() };
+    const other = aTurn({ name: 'other', age: 9 });
+    const own = aTurn({ name: waits.session.metadata.name, age: 1 });
+    const codes = (world: WorldChange, ...turns: CachedTurn[]) => {
+      const { actions } = decide(aWorld({ ...world, turns, memory: { firstTurnProblem: undefined } }));
+      const writes = actions.flatMap((action) => (action.do === 'WriteTurn' ? [action] : []));
+      return Object.fromEntries(writes.map(({ turn, status }) => [turn.metadata.name, status.error?.code]));
+    };
+    const refused = { other: 'SessionFinished' };
+    assert.deepEqual(codes(waits, other), refused);
+    for (const world of [waits, runs]) {
+      assert.deepEqual(codes(world, other, own), { ...refused, [own.metadata.name]: undefined });
+    }
+    assert.deepEqual(codes(runs, other), { other: undefined }, 'its own was deleted');
   });
   test('whose turn had too deep an input is given no other', () => {
     const session = aSession({ spec, status: RUNNING_STATUS });

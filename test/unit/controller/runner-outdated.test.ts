@@ -125,14 +125,6 @@ describe('a new leader', () => {
     assert.deepEqual(does(world(PROTOCOL_VERSION, { turns })), ['WriteTurn', 'StartTurn']);
   });
 
-  test('writes a turn Running while the attach opens only for a pod that it has made itself', () => {
-    const session = aSession({ status: { ...RUNNING_STATUS, phase: 'Starting' } });
-    for (const fresh of [true, false]) {
-      const link = { phase: 'Opening', resumed: false, protocol: undefined, fresh };
-      assert.deepEqual(does(world(BEFORE, { session, turns, link })), fresh ? ['WriteTurn'] : []);
-    }
-  });
-
   const unbound = { phase: 'Unbound', resumed: false };
   const cold = aSession({ status: { ...RUNNING_STATUS, phase: 'Starting' } });
   const other = aPod();

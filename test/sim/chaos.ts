@@ -34,6 +34,19 @@ function pass(ms: number, server: SimServer, replicas: readonly Replica[], kubel
   for (const { container } of kubelets.running) container.process.skewMs += ms;
 }
 
+/** Deletes the lease, holds up the leader's requests for this time, and tells a controller to stop meanwhile. */
+function replaceLeader(
+  { scheduler, dice, server, replicas }: Stage,
+  ms: number,
+  stopped: (leader: Replica) => Replica | undefined,
+): void {
+  const leader = replicas.find(({ isLeading }) => isLeading);
+  if (!leader?.process) return;
+  server.hold(leader.process.name, ms);
+  void server.admin.delete(leases, { namespace: 'berth', name: 'berth-controller' }).catch(() => {});
+  scheduler.after(ms * dice.uniform(), undefined, 'a controller is told to stop', () => stopped(leader)?.stop());
+}
+
 const misfortunes: readonly Misfortune[] = [
   {
     name: 'a controller is killed at a call',
@@ -173,14 +186,15 @@ const misfortunes: readonly Misfortune[] = [
   {
     name: 'the lease is deleted, and its former holder is told to stop before it learns of it',
     weight: 0,
-    strike({ scheduler, dice, server, replicas }) {
-      const leader = replicas.find(({ isLeading }) => isLeading);
-      if (!leader?.process) return;
-      const ms = dice.skewed(2000, 8000);
-      server.hold(leader.process.name, ms);
-      void server.admin.delete(leases, { namespace: 'berth', name: 'berth-controller' }).catch(() => {});
-      scheduler.after(ms * dice.uniform(), undefined, `${leader.name} is told to stop`, () => leader.stop());
-    },
+    strike: (stage) => replaceLeader(stage, stage.dice.skewed(2000, 8000), (leader) => leader),
+  },
+  {
+    name: 'the lease is deleted, and its next holder is told to stop before requests of the former are over',
+    weight: 0,
+    strike: (stage) =>
+      replaceLeader(stage, stage.dice.int(4000, 12_000), (leader) =>
+        stage.replicas.find((replica) => replica !== leader),
+      ),
   },
 ];
 

@@ -54,7 +54,7 @@ export const bugs: readonly Bug[] = [
     name: 'commit without resourceVersion',
     caughtBy: ['ends once', 'in order', 'is true', 'starts once'],
     within: 200,
-    from: 240,
+    focus: { misfortunes: ['a controller is paused, often past its lease'], misfortuneEveryMs: 3000 },
     edits: [
       {
         file: 'controller/act/write-status.ts',

@@ -33,8 +33,8 @@ const has = (revision: string) =>
 
 /**
  * Resolves to the commit that has landed last: UPGRADE_FROM where it is set; the point at which work that is not landed left
- * origin's main branch; otherwise the newest commit before HEAD, by first parents, whose product is another. Rejects where
- * there is none, as in a shallow clone.
+ * origin's main branch; otherwise the newest commit before HEAD, by first parents, whose product is another. A shallow clone
+ * fetches its history for it. Rejects where there is none.
  */
 async function landedCommit(): Promise<string> {
   const wanted = process.env.UPGRADE_FROM;
@@ -43,7 +43,8 @@ async function landedCommit(): Promise<string> {
   const base = main && (await git('merge-base', 'HEAD', main));
   if (base && base !== (await git('rev-parse', 'HEAD'))) return base;
   const changed = await git('rev-list', '--first-parent', '--max-count=1', 'HEAD', '--', ...PRODUCT);
-  const before = changed && (await has(`${changed}^1`));
+  const parent = () => (changed ? has(`${changed}^1`) : undefined);
+  const before = (await parent()) ?? (await git('fetch', '--quiet', '--unshallow').then(parent, () => undefined));
   if (!before) {
     throw new Error(
       'there is no earlier commit to upgrade from: fetch the whole history (git fetch --unshallow), or name a commit by UPGRADE_FROM',

@@ -35,7 +35,12 @@ async function main(): Promise<void> {
   const files = certFile !== undefined && keyFile !== undefined ? { certFile, keyFile } : undefined;
   const pair = files && (await readPair(files));
   const server = buildServer({
-    ...{ api, config, clock: systemClock, random: systemRandom, log, metrics },
+    api,
+    config,
+    clock: systemClock,
+    random: systemRandom,
+    log,
+    metrics,
     ...(pair ? { pair } : {}),
   });
   if (files && pair) {
@@ -57,8 +62,10 @@ async function main(): Promise<void> {
   // The log line marks the moment from which a signal stops the server properly.
   log.info(
     {
-      ...{ version: VERSION, kubernetes: version },
-      ...{ port: (server.server.address() as AddressInfo).port, tls: pair !== undefined },
+      version: VERSION,
+      kubernetes: version,
+      port: (server.server.address() as AddressInfo).port,
+      tls: pair !== undefined,
     },
     'API started',
   );

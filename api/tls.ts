@@ -43,7 +43,7 @@ export function renewPair(
   { clock, log, metrics, use }: { clock: Clock; log: Logger; metrics: ApiMetrics; use: (pair: Pair) => void },
 ): void {
   let present = first;
-  /** What was seen last: a pair, or the text of the error that took its place. */
+  /** Content of the files when they were last read: a pair, or the text of the error that took its place. */
   let seen = JSON.stringify(first);
   metrics.certificateEnd = notAfter(present);
   const look = async () => {

@@ -33,10 +33,9 @@ function restoreNote({ state }: Kept, workspaceReset: boolean): string {
 /** Binds an unbound runner to the session and gives it the committed state, sealed as it is. */
 export async function bindRunner(context: ReconcileContext, settings: Effective): Promise<void> {
   const { effects, world, memory, key } = context;
-  const { session } = world;
+  const { session, installation } = world;
   const link = effects.links.get(world.link?.podUID);
   if (!link) return;
-  const { installation } = world;
   const protocol = world.link?.protocol ?? 0;
   // A runner that an earlier leader has bound still gets what it lacks; `suspend` gives it up.
   if (world.link?.phase !== 'Bound' && !understand(protocol, installation.protocol)) {

@@ -12,7 +12,7 @@ import { type Draft, wake } from './draft.ts';
 import { groupWait } from './group.ts';
 
 /**
- * What the first turn waits for: the session's own reason. The turns behind it wait for it, so that a session costs one
+ * Reason for which the first turn waits: the session's own. The turns behind it wait for it, so that a session costs one
  * such write however many turns it has.
  */
 
@@ -81,7 +81,7 @@ function showStart(draft: Draft, turn: CachedTurn, status: SessionStatus): void 
   const { pod, now } = world;
   const { podUID, index = 0, incarnation = 0, granted = grant(turn, world) } = turn.status;
   if (!pod || pod.metadata.uid !== podUID || isOver(pod)) return;
-  // What is to become of the turn, or of its pod, says more.
+  // An action on the turn, or the deletion of its pod, says more.
   const saysMore = (action: Action) =>
     action.do === 'DeletePod'
       ? action.pod === pod

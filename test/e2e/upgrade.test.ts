@@ -35,7 +35,7 @@ describe('an installation under load', () => {
     const create = async (release: string) => {
       await apply(...names(release).map((name) => session(namespace, name, { agent })));
       await apply(...names(release).map((name) => turn(namespace, `${name}-first`, name, `${name}-first`)));
-      // Its pod is made and bound by that release.
+      // The end of a turn shows that the release has made and bound the session's pod.
       for (const name of names(release))
         await until(namespace, 'turn', `${name}-first`, ({ status }) => status?.finishedAt);
     };

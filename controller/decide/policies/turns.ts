@@ -124,7 +124,7 @@ export const order: Policy = (draft) => {
     draft.indices.set(turn, index);
     const reason = turn.status.attempt ? 'Retrying' : 'Queued';
     const shown = turn.status.conditions?.find((condition) => condition.type === 'Finished');
-    // What the first turn waits for is told last, when it is known: see `tellWait`.
+    // The reason for which the first turn waits is added last, when it is known: see `showWait`.
     const isTold = turn === next || shown?.reason === reason;
     // A turn that starts at once gets its index with that write; beside others it must have it before they do.
     const startsNow = turn === next && alone && startsAtOnce(draft);

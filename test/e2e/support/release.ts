@@ -13,7 +13,7 @@ export interface Built {
   images: readonly Pick<ArchiveResult, 'name' | 'id'>[];
 }
 
-/** What the checkout has built. */
+/** Chart and images of the checkout. */
 async function ownRelease(): Promise<Built> {
   const images = JSON.parse(await readFile(join(checkout, 'build/images.json'), 'utf8'));
   return { chart: join(checkout, 'charts/berth'), images };

@@ -52,7 +52,7 @@ export class Replica {
   skewMs = 0;
   /** Protocol version of the release that the next start runs. */
   protocol: number = PROTOCOL_VERSION;
-  /** That of the process. */
+  /** Protocol version of the process. */
   #running: number = PROTOCOL_VERSION;
   readonly #options: ControllersOptions;
   #controller: Controller | undefined;

@@ -20,6 +20,8 @@ import { lastRun, StateContent } from './state-content.ts';
 
 /** Grace periods from SIGTERM to the agent's end, and then to the runner's own end, as in `runner/main.ts`. */
 const SIGNAL_GRACE_MS = 4000;
+/** Exit code after SIGTERM. */
+const TERMINATED = 128 + 15;
 const EXIT_MS = 4000;
 
 export interface ContainerOptions {
@@ -185,7 +187,7 @@ export class Container implements SimContainer {
     if (this.exit) return;
     this.exit = exit;
     this.process.kill();
-    this.cut(exit.code === 0 || exit.code === 128 + 15 ? 'remote' : 'connection');
+    this.cut(exit.code === 0 || exit.code === TERMINATED ? 'remote' : 'connection');
     this.#options.onExit(exit);
   }
 
@@ -319,7 +321,7 @@ export class Container implements SimContainer {
   #leave(reason: 'Signal' | 'Shutdown', graceMs: number): void {
     if (this.#stopping) return;
     this.#stopping = true;
-    const exit = { code: reason === 'Signal' ? 128 + 15 : 0 };
+    const exit = { code: reason === 'Signal' ? TERMINATED : 0 };
     const end = () => this.process.after(0.1, 'runner exits', () => this.die(exit));
     this.process.after(graceMs + EXIT_MS, 'runner gives up', () => this.die(exit));
     this.#runner.stop(reason, `told by ${reason}`, graceMs).then(end, end);

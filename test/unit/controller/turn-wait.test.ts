@@ -114,7 +114,7 @@ describe('a turn that waits tells the reason of its session', () => {
       for (const told of [running, finished]) {
         assert.deepEqual([told?.status, told?.reason, told?.message], ['False', reason, ready?.message]);
       }
-      // What is told is not told again.
+      // A reason that the status has is not written again.
       const again = decide(aWorld({ ...world, turns: [aTurn({ age: 1, status: turn ?? {} })] }));
       assert.deepEqual(written(again.actions), []);
     });

@@ -53,6 +53,7 @@ export function assess(
   const preemptFor = hasPod ? ledger.preemptFor(key) : undefined;
   return {
     now: clock.now(),
+    monotonic: clock.monotonic(),
     session,
     turns,
     approvals: turns.flatMap(({ metadata }) => caches.approvalsNaming(namespace, metadata.name)),

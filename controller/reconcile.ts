@@ -293,7 +293,7 @@ export class Reconciler {
     if (signal.aborted || !(startProblem || commitProblem || suspensionFailed)) return;
     // The actions before the one that failed may have written turns.
     const turns = withDeleted(observe(effects, session, memory).turns, memory.uncounted);
-    const now: World = { ...world, turns, memory, now: effects.clock.now() };
+    const now: World = { ...world, turns, memory, now: effects.clock.now(), monotonic: effects.clock.monotonic() };
     const { status, actions } = decide(now);
     // The status lets go of the pod only with the actions that must precede that.
     if (status.podName !== session.status?.podName) return;

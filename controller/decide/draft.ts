@@ -35,6 +35,17 @@ export function wake(draft: Draft, at: number): void {
   draft.wakeAt = Math.min(draft.wakeAt, at);
 }
 
+/**
+ * Reports whether `ms` have passed since that monotonic time, and has it decided again when they have. A machine that slept
+ * meanwhile, with the runner's or without, has not waited in that time.
+ */
+export function hasPassed(draft: Draft, since: number, ms: number): boolean {
+  const { now, monotonic } = draft.world;
+  const left = since + ms - monotonic;
+  if (left > 0) wake(draft, now + left);
+  return left <= 0;
+}
+
 /** The problem that the status shows. */
 export function problemOf({ problems }: Draft): Problem | undefined {
   const source = PRECEDENCE.find((name) => problems[name]);

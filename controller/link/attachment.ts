@@ -1,7 +1,7 @@
 import { ASK_READY } from '../../core/frames/encode.ts';
 import type { KubeApi, PodStream } from '../../core/kube/types.ts';
 import { CONTAINER } from '../../core/resources/names.ts';
-import { type Clock, type Logger, latestTime } from '../../core/runtime.ts';
+import type { Clock, Logger } from '../../core/runtime.ts';
 import { AttachSchedule } from './schedule.ts';
 
 export interface AttachmentOptions {
@@ -49,7 +49,7 @@ export class Attachment {
     this.#schedule = new AttachSchedule(options.clock);
   }
 
-  /** Time since which the pod has owed an answer over an open attach, milliseconds since the epoch. */
+  /** Time since which the pod has owed an answer over an open attach, monotonic milliseconds. */
   get silentSince(): number | undefined {
     return this.#silentSince;
   }
@@ -129,7 +129,7 @@ export class Attachment {
     const stream = this.#stream;
     if (!stream) return;
     const { clock, onChange } = this.#options;
-    this.#silentSince ??= latestTime(clock);
+    this.#silentSince ??= clock.monotonic();
     const renew = () => {
       this.#cancelAnswer();
       const cancelTimer = clock.setTimer(ANSWER_MS, () => {

@@ -200,7 +200,7 @@ export class Link {
 
   /** Cancels a turn; `why` is set when Berth cancels it unasked. */
   cancel(turn: string, why?: 'LifetimeExceeded'): void {
-    const cancelled = { at: latestTime(this.#options.clock), ...(why ? { why } : {}) };
+    const cancelled = { at: this.#options.clock.monotonic(), ...(why ? { why } : {}) };
     this.#change(after.cancelSent(this.#view, turn, cancelled));
     this.#sendCancel(turn, cancelled);
     this.#heartbeat.expectAnswer();

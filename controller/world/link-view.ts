@@ -52,7 +52,7 @@ export interface LinkView {
   readonly bound?: Bound;
   /** Last `bind` sent over this link, milliseconds since the epoch. */
   readonly bindSentAt?: number;
-  /** Time since which the runner has owed an answer over an open attach, milliseconds since the epoch. */
+  /** Time since which the runner has owed an answer over an open attach, monotonic milliseconds. */
   readonly silentSince?: number;
   /** Milliseconds for which every attempt to attach has failed. */
   readonly unreachableMs?: number;
@@ -86,6 +86,6 @@ export interface LinkView {
   readonly suspended: boolean;
   /** Last activity of the agent, reported by the runner, by the controller's clock; milliseconds since the epoch. */
   readonly lastActivity?: number;
-  /** Turns whose cancellation was sent, by uid; `at` in milliseconds since the epoch. */
+  /** Turns whose cancellation was sent, by uid; `at` in monotonic milliseconds. */
   readonly cancelSent?: ReadonlyMap<string, { at: number; why?: 'LifetimeExceeded' }>;
 }

@@ -197,6 +197,8 @@ export interface NodeFacts {
 export interface World {
   /** Milliseconds since the epoch. */
   now: number;
+  /** Milliseconds of the monotonic clock, at the same moment. */
+  monotonic: number;
   session: CachedSession;
   /** Cached Turns that name the session, unordered: its own, ownerless ones, and those of a former session. */
   turns: CachedTurn[];

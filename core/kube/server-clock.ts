@@ -38,6 +38,8 @@ export class ServerClock implements Clock, RemoteClock {
   /** Sum of the differences since the last answer that told the time; undefined while they have not parted. */
   #partedByMs: number | undefined;
   #jumps = 0;
+  /** The time that was told last. */
+  #told = Number.NEGATIVE_INFINITY;
 
   constructor(own: Clock, log: Logger) {
     this.#own = own;
@@ -64,8 +66,12 @@ export class ServerClock implements Clock, RemoteClock {
     return this.now() + Math.max(0, this.#partedByMs ?? 0);
   }
 
+  /** Stands still where a correction would turn it back: what was decided because a time had come stays decided. */
   now(): number {
-    return this.#offset === undefined ? this.#own.now() : Math.round(this.#offset + this.#own.monotonic());
+    const time = this.#offset === undefined ? this.#own.now() : Math.round(this.#offset + this.#own.monotonic());
+    const isCorrected = time < this.#told && this.#told - time <= JUMP_MS;
+    if (!isCorrected) this.#told = time;
+    return this.#told;
   }
 
   monotonic(): number {

@@ -192,6 +192,7 @@ export function aWorld({ memory, ...change }: WorldChange = {}): World {
   const session = change.session ?? aSession();
   return {
     now: NOW,
+    monotonic: change.now ?? NOW,
     session,
     turns: [],
     approvals: [],

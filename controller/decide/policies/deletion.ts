@@ -4,7 +4,7 @@ import { ended } from '../../status/turn-status.ts';
 import { wasNeverSent } from '../../world/link-view.ts';
 import { isGiven, isToAdopt } from '../../world/own-turns.ts';
 import type { CachedTurn } from '../../world/world.ts';
-import { type Draft, type Policy, wake } from '../draft.ts';
+import { type Draft, hasPassed, type Policy, wake } from '../draft.ts';
 import { knownPodUID } from './pod.ts';
 import { STOP_GRACE_MS } from './running.ts';
 
@@ -58,8 +58,8 @@ function mayStillEnd(draft: Draft, turn: CachedTurn, podUID: string): boolean {
   if (isRunnerless(draft) || turn.status.podUID !== podUID || wasNeverSent(link, podUID, uid)) return false;
   const sent = link?.cancelSent?.get(uid);
   if (link?.phase === 'Bound' && !sent) draft.actions.push({ do: 'CancelTurn', turn: uid });
-  const deadline = (sent?.at ?? link?.openedAt ?? now) + STOP_GRACE_MS;
-  if (now >= deadline && (sent || link?.phase !== 'Bound')) return false;
+  if (sent) return !hasPassed(draft, sent.at, STOP_GRACE_MS);
+  const deadline = (link?.openedAt ?? now) + STOP_GRACE_MS;
   if (deadline > now) wake(draft, deadline);
-  return true;
+  return deadline > now || link?.phase === 'Bound';
 }

@@ -1,7 +1,7 @@
 import { ended } from '../../status/turn-status.ts';
 import { wasNeverSent } from '../../world/link-view.ts';
 import type { CachedTurn } from '../../world/world.ts';
-import { type Policy, wake } from '../draft.ts';
+import { hasPassed, type Policy } from '../draft.ts';
 import { lifetimeOver } from '../suspend-reason.ts';
 import { STOP_GRACE_MS } from './running.ts';
 
@@ -30,11 +30,7 @@ export const lifetime: Policy = (draft) => {
     draft.actions.push({ do: 'CancelTurn', turn: turn.metadata.uid, why: 'LifetimeExceeded' });
     return 'Stop';
   }
-  const deadline = sent.at + STOP_GRACE_MS;
-  if (now < deadline) {
-    wake(draft, deadline);
-    return undefined;
-  }
+  if (!hasPassed(draft, sent.at, STOP_GRACE_MS)) return undefined;
   draft.actions.push({ do: 'DeletePod', pod, why: 'lifetime over' });
   end(turn);
   return 'Stop';

@@ -6,7 +6,7 @@ import { isOwn } from '../../world/own-turns.ts';
 import { isOver } from '../../world/pod-status.ts';
 import type { CachedTurn } from '../../world/world.ts';
 import type { Draft, Policy } from '../draft.ts';
-import { wake } from '../draft.ts';
+import { hasPassed } from '../draft.ts';
 import { afterLoss } from '../loss.ts';
 import { recordStartFailure } from '../start-failures.ts';
 import { boundBefore, failedStart, failLive, startMs, wasBound } from './starting.ts';
@@ -131,7 +131,7 @@ const STARTS_NOT: Readonly<Partial<Record<RefusalCode, { reason: Reason; what: s
 
 /** Deletes a pod whose runner owes an answer for too long, or belongs to another incarnation. */
 export const silent: Policy = (draft) => {
-  const { pod, link, now, installation } = draft.world;
+  const { pod, link, installation } = draft.world;
   if (!pod || pod.metadata.deletionTimestamp || !link) return undefined;
   if (link.phase === 'Foreign') {
     draft.actions.push({ do: 'CloseLink' }, { do: 'DeletePod', pod, why: 'bound to another incarnation' });
@@ -155,12 +155,8 @@ export const silent: Policy = (draft) => {
     draft.actions.push({ do: 'DeletePod', pod, why: 'it could not be attached' });
     return 'Stop';
   }
-  if (link.silentSince === undefined) return undefined;
-  const deadline = link.silentSince + installation.unresponsiveMs;
-  if (now < deadline) {
-    wake(draft, deadline);
+  if (link.silentSince === undefined || !hasPassed(draft, link.silentSince, installation.unresponsiveMs))
     return undefined;
-  }
   draft.actions.push({ do: 'DeletePod', pod, why: 'its runner does not answer' });
   return 'Stop';
 };

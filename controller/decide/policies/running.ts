@@ -6,7 +6,7 @@ import { saysItsEnd } from '../../world/pod-end.ts';
 import { isLeaving } from '../../world/pod-status.ts';
 import type { CachedTurn } from '../../world/world.ts';
 import type { Draft, Policy } from '../draft.ts';
-import { wake } from '../draft.ts';
+import { hasPassed, wake } from '../draft.ts';
 import { causeOf, lossMessage, lost, mayTryAgain } from '../loss.ts';
 
 /** The running turn: its result, its cancellation, its timeout. */
@@ -109,11 +109,7 @@ export const cancel: Policy = (draft) => {
     draft.actions.push({ do: 'CancelTurn', turn: turn.metadata.uid });
     return undefined;
   }
-  const deadline = sent.at + STOP_GRACE_MS;
-  if (now < deadline) {
-    wake(draft, deadline);
-    return undefined;
-  }
+  if (!hasPassed(draft, sent.at, STOP_GRACE_MS)) return undefined;
   draft.actions.push(
     { do: 'DeletePod', pod, why: 'turn not cancelled in time' },
     { do: 'WriteTurn', turn, status: cancelled('The turn did not stop when it was cancelled; its pod was deleted.') },
@@ -123,7 +119,7 @@ export const cancel: Policy = (draft) => {
 
 /** Stops the runner's turn when that Turn is gone, or has ended without it. */
 export const unwanted: Policy = (draft) => {
-  const { pod, link, now } = draft.world;
+  const { pod, link } = draft.world;
   const active = link?.phase === 'Bound' ? link.active : undefined;
   if (!pod || pod.metadata.deletionTimestamp || !active) return undefined;
   if (draft.turns.live.some((turn) => turn.metadata.uid === active)) return undefined;
@@ -132,8 +128,7 @@ export const unwanted: Policy = (draft) => {
     draft.actions.push({ do: 'CancelTurn', turn: active });
     return 'Stop';
   }
-  const deadline = sent.at + STOP_GRACE_MS;
-  if (now >= deadline) draft.actions.push({ do: 'DeletePod', pod, why: 'it works on a turn that is gone' });
-  else wake(draft, deadline);
+  if (hasPassed(draft, sent.at, STOP_GRACE_MS))
+    draft.actions.push({ do: 'DeletePod', pod, why: 'it works on a turn that is gone' });
   return 'Stop';
 };

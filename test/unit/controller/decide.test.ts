@@ -520,6 +520,14 @@ describe('a lost pod', () => {
     assert.deepEqual(does({ ...bound, link: aLink({ silentSince: NOW - 31_000 }) }), ['DeletePod']);
     assert.equal(decide(aWorld({ ...bound, link: aLink({ silentSince: NOW - 29_000 }) })).wakeAt, NOW + 1000);
   });
+
+  test('hours for which all machines slept are not counted as time in which the runner was silent or did not stop', () => {
+    const slept = { ...bound, now: NOW + 8 * 3_600_000, monotonic: NOW };
+    const silent = decide(aWorld({ ...slept, link: aLink({ silentSince: NOW - 1000 }) }));
+    assert.deepEqual([silent.actions.map((action) => action.do), silent.wakeAt - slept.now], [[], 29_000]);
+    const cancelSent = new Map([['t-gone', { at: NOW - 1000 }]]);
+    assert.deepEqual(does({ ...slept, link: aLink({ active: 't-gone', cancelSent }) }), []);
+  });
   test('that was bound and cannot be attached for BERTH_NODE_GRACE while others answer, or for timeouts.start, is deleted', () => {
     const approval = { id: 'r', prompt: '?', since: new Date(NOW).toISOString(), process: 'Ended' as const, ranMs: 0 };
     const decided = { decision: 'Approve' as const, approval: 'a', at: new Date(NOW).toISOString() };

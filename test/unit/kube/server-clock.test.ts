@@ -67,6 +67,18 @@ describe("the API server's clock", () => {
     assert.equal(warned.length, 1);
   });
 
+  test('never goes back by a correction, and goes on once the server has caught up', async () => {
+    const { own, clock } = await watched(900, [{ pause: 10, there: 1, back: 1 }]);
+    const before = clock.now();
+    const server = Math.floor(before / 1000) * 1000 - 1500;
+    const at = own.monotonic();
+    clock.answered({ date: header(server), sentAt: at, receivedAt: at });
+    assert.equal(clock.now(), before);
+    await own.advance(3000);
+    const now = clock.now();
+    assert.ok(now > before && now < before + 3000, `${now - before}`);
+  });
+
   test('is not moved by an answer without a date', async () => {
     const { own, clock } = await watched(HOUR, [{ pause: 10, there: 1, back: 1 }]);
     const before = clock.now();

@@ -1,6 +1,6 @@
 import type { Pod } from '../../core/kube/builtin.ts';
 import { pods } from '../../core/kube/resources.ts';
-import { sessionclasses, sessions, turns } from '../../core/resources/kinds.ts';
+import { environments, sessionclasses, sessions, turns } from '../../core/resources/kinds.ts';
 import { drawRates, type FaultRates, NO_FAULTS } from './api/faults.ts';
 import { SimServer } from './api/server.ts';
 import { Chaos } from './chaos.ts';
@@ -213,7 +213,7 @@ export class Simulation {
     releases?.end();
     for (const owner of owners) owner?.end();
     await this.#settle('faults ended');
-    this.#makeRoom();
+    await this.#makeRoom();
     await this.#probe(users);
     if (!this.#failure) this.#observer.settled();
     if (this.#failure) this.#show();
@@ -248,11 +248,20 @@ export class Simulation {
     this.fail(`settles: ${SETTLE_MS / 60_000} min after ${since} ${unsettled(this.#facts).join('; ')}`);
   }
 
-  /** Raises the store's ceiling and restarts the controllers, as the message of a full store advises. */
-  #makeRoom(): void {
+  /**
+   * Raises the store's ceiling and restarts the controllers, as the message of a full store advises, and waits until
+   * environments that found no room may be built again.
+   */
+  async #makeRoom(): Promise<void> {
     if (this.#failure || this.#installation.storeCeilingBytes >= MUCH_ROOM) return;
     this.#installation.storeCeilingBytes = MUCH_ROOM;
     for (const replica of this.#replicas) replica.stop();
+    const { scheduler, server } = this.#parts();
+    const retries = server.list(environments).map(({ status }) => Date.parse(status?.retryAt ?? ''));
+    const waitMs = Math.max(0, ...retries.filter(Number.isFinite)) - server.clock.now();
+    if (waitMs <= 0) return;
+    // Replicas measure the time by answers, which say it to the second.
+    await scheduler.run(() => this.#failure !== undefined, scheduler.now + waitMs + 2000);
   }
 
   /** Checks that every session still works: one more turn for each has to succeed. */

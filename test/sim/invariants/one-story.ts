@@ -66,6 +66,11 @@ export const runsInTruth: MakeInvariant = (facts) => {
 export const oneStory: MakeInvariant = (facts) => {
   /** Turn uid → the controller process that wrote its present version; absent when no controller did. */
   const writers = new Map<string, string>();
+  /**
+   * Sessions of which a turn was deleted since a controller wrote them: the next write may have been decided before, when
+   * another turn was the first, and is followed by the next decision.
+   */
+  const changed = new Set<string>();
   return {
     committed(change) {
       const { storage, type, object } = change;
@@ -74,8 +79,11 @@ export const oneStory: MakeInvariant = (facts) => {
       if (storage === TURNS) {
         if (call && type !== 'DELETED') writers.set(uid, call.process);
         else writers.delete(uid);
+        if (object.metadata.deletionTimestamp || type === 'DELETED')
+          changed.add(ownerOf(object as unknown as StoredTurn) ?? '');
       }
       if (storage !== SESSIONS || type !== 'MODIFIED' || !call) return;
+      if (changed.delete(uid)) return;
       const { metadata, status } = object as unknown as StoredSession;
       const ready = status?.conditions?.find((condition) => condition.type === 'Ready');
       if (ready?.status !== 'False' || NO_PROBLEM.has(ready.reason) || status?.phase === 'Finished') return;

@@ -32,6 +32,8 @@ export const controllerConfig = z.object({
     ),
   /** The controller's own namespace: its lease and master key are there. Default: that of its service account. */
   BERTH_NAMESPACE: z.string().min(1).optional(),
+  /** UID of the controller's pod. A container that is restarted there takes the lease of its former process at once. */
+  BERTH_POD_UID: z.string().min(1).optional(),
   /** Maximum sessions with a pod at once, over everything; no limit when empty. */
   BERTH_MAX_RUNNING: z.coerce.number().int().min(0).optional(),
   /** Maximum bytes of all Blobs together. */

@@ -55,6 +55,8 @@ export class Controller {
   readonly #elector: LeaderElector;
   readonly #events: EventRecorder;
   readonly #stopped = new AbortController();
+  /** Monotonic time at which this process began, at the latest. */
+  readonly #beganAt: number;
   #leading: Leading | undefined;
   /**
    * True when no request of the last leadership can take effect later, nor one of the leader before it. A leader that
@@ -69,6 +71,7 @@ export class Controller {
   constructor(options: ControllerOptions) {
     const { api, config, clock, random, log, namespace, holder } = options;
     this.#options = options;
+    this.#beganAt = clock.monotonic();
     this.#events = new EventRecorder({ api, clock, log, component: 'berth-controller' });
     this.#caches = informerCaches({
       api,
@@ -94,6 +97,7 @@ export class Controller {
       namespace,
       name: config.BERTH_LEASE_NAME,
       holder,
+      place: config.BERTH_POD_UID,
       leaseDurationMs,
       renewDeadlineMs: renewDeadlineMs(leaseDurationMs),
       retryMs: Math.round(leaseDurationMs / 8),
@@ -216,6 +220,7 @@ export class Controller {
       maxRunning: config.BERTH_MAX_RUNNING,
       workers: config.BERTH_WORKERS,
       predecessorMs: this.#predecessorMs(leadership, keys),
+      onSettled: () => this.#elector.settle(leadership),
       signal: leadership.signal,
       epoch: () => this.#elector.epoch ?? 0,
       identity: this.#elector.identity,
@@ -234,12 +239,14 @@ export class Controller {
   /**
    * Milliseconds for which requests of the previous leader may still take effect. A write never takes longer than its
    * deadline, and ends with its sender's lease. If the lease was deleted, its holder may not notice until its next
-   * renewal is due.
+   * renewal is due. An earlier process of the same container had ended before this one began.
    */
-  #predecessorMs({ found, takenOver }: Leadership, keys: LoadedKeys): number {
+  #predecessorMs({ found, takenOver, succeedsItself }: Leadership, keys: LoadedKeys): number {
     const { BERTH_LEASE_DURATION: leaseMs } = this.#options.config;
     if (!found && !keys.created) return renewDeadlineMs(leaseMs);
-    return takenOver ? Math.min(WRITE_DEADLINE_MS, leaseMs) : 0;
+    if (!takenOver) return 0;
+    const writesMs = Math.min(WRITE_DEADLINE_MS, leaseMs);
+    return succeedsItself ? Math.max(0, this.#beganAt + writesMs - this.#options.clock.monotonic()) : writesMs;
   }
 
   /** Class of a turn's session; empty where no such class exists, as users may write any name. */

@@ -43,6 +43,8 @@ export interface LeadershipOptions {
   workers: number;
   /** Milliseconds until the previous leader's last request is dead; 0 when it released the lease. */
   predecessorMs: number;
+  /** Called when that time is over. */
+  onSettled(): void;
   /** Signal that aborts when the leadership ends. */
   signal: AbortSignal;
   epoch(): number;
@@ -211,6 +213,7 @@ export class Leading {
 
   #settled(): void {
     this.#isSettled = true;
+    this.#options.onSettled();
     this.#environments.start();
     for (const key of this.#options.caches.keys()) this.#queue.add(key);
   }

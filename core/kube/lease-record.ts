@@ -4,6 +4,9 @@ import { isNotFound } from './errors.ts';
 import { leases } from './resources.ts';
 import type { KubeApi, Stored } from './types.ts';
 
+/** Annotation of a lease whose holder knows that no request of an earlier leader can take effect any more. */
+export const ANNOTATION_SETTLED = 'berth.dev/settled';
+
 export interface LeaseRecordOptions {
   api: KubeApi;
   clock: Clock;
@@ -38,6 +41,11 @@ export class LeaseRecord {
   get otherHolder(): string | undefined {
     const holder = this.spec?.holderIdentity;
     return holder && holder !== this.#options.identity ? holder : undefined;
+  }
+
+  /** True if the holder knows that no request of an earlier leader can take effect any more. */
+  get isSettled(): boolean {
+    return this.#seen?.lease.metadata.annotations?.[ANNOTATION_SETTLED] === 'true';
   }
 
   /** Milliseconds until others may take the lease unless it changes. */
@@ -82,9 +90,13 @@ export class LeaseRecord {
   }
 
   /** Replaces the lease as last read; 409 when another process has written it since. */
-  async write(spec: LeaseSpec, deadlineMs: number): Promise<void> {
+  async write(spec: LeaseSpec, deadlineMs: number, isSettled = false): Promise<void> {
     if (this.#seen === undefined) throw new Error('the lease has not been read yet');
-    this.#observe(await this.#options.api.replace(leases, { ...this.#seen.lease, spec }, { deadlineMs }));
+    const { lease } = this.#seen;
+    const { [ANNOTATION_SETTLED]: _, ...others } = lease.metadata.annotations ?? {};
+    const annotations = isSettled ? { ...others, [ANNOTATION_SETTLED]: 'true' } : others;
+    const next = { ...lease, metadata: { ...lease.metadata, annotations }, spec };
+    this.#observe(await this.#options.api.replace(leases, next, { deadlineMs }));
   }
 
   /** Follows the lease from its last read version; yields 'Gone' when it was deleted. */

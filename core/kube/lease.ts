@@ -16,6 +16,11 @@ export interface Leadership {
    */
   takenOver: boolean;
   /**
+   * True if the holder before was an earlier process of the same place that had settled: it had ended before this process
+   * began, and no request of another can take effect any more.
+   */
+  succeedsItself: boolean;
+  /**
    * True if the lease existed. If not, it may have been deleted under a holder that this process never saw. That holder
    * keeps leading until it fails to renew: for `renewDeadlineMs` at most.
    */
@@ -33,6 +38,12 @@ export interface LeaderElectorOptions {
   name: string;
   /** Name of the holder, for people. Random characters are added so that no two processes share an identity. */
   holder: string;
+  /**
+   * Name of what runs one process at a time and the next only once the last has ended, as a container of a pod does: the
+   * pod's UID. A lease that an earlier process of the place holds, and had settled, is taken at once. Absent: no such
+   * guarantee.
+   */
+  place?: string | undefined;
   /** Time without a change after which others may take the lease; default 15 s. */
   leaseDurationMs?: number;
   /**
@@ -53,6 +64,8 @@ const LARGEST_EPOCH = 2 ** 31 - 1;
 
 interface Term {
   leadership: Leadership;
+  /** True once no request of an earlier leader can take effect any more. */
+  isSettled: boolean;
   abort: AbortController;
   epoch: number;
   /** Monotonic time at which the leadership ends unless renewed. */
@@ -68,6 +81,8 @@ interface Term {
 export class LeaderElector {
   readonly identity: string;
   readonly #options: LeaderElectorOptions;
+  /** Beginning of the identities of all processes of this place. */
+  readonly #ofThisPlace: string | undefined;
   readonly #lease: LeaseRecord;
   readonly #renewDeadlineMs: number;
   readonly #retryMs: number;
@@ -75,6 +90,8 @@ export class LeaderElector {
   #term: Term | undefined;
   /** True after a take-over whose answer may have been lost. */
   #takingOver = false;
+  /** True after a take-over from an earlier process of this place whose answer may have been lost. */
+  #succeedsItself = false;
   /** True if the lease did not exist when this process last tried to create it. */
   #notFound = false;
   #lastEpoch = 0;
@@ -89,7 +106,9 @@ export class LeaderElector {
     if (!(this.#retryMs < this.#renewDeadlineMs && this.#renewDeadlineMs < leaseDurationMs)) {
       throw new RangeError('a lease needs retryMs < renewDeadlineMs < leaseDurationMs');
     }
-    const identity = `${options.holder}_${options.random.bytes(8).toString('hex')}`;
+    const { holder, place, random } = options;
+    this.#ofThisPlace = place === undefined ? undefined : `${holder}_${place}_`;
+    const identity = `${this.#ofThisPlace ?? `${holder}_`}${random.bytes(8).toString('hex')}`;
     this.identity = identity;
     const deadlineMs = this.#renewDeadlineMs;
     this.#lease = new LeaseRecord({ api, clock, namespace, name, identity, leaseDurationMs, deadlineMs });
@@ -127,10 +146,18 @@ export class LeaderElector {
       if (term === undefined || !this.leading) throw new Error('not the leader');
       const next = Math.max(term.epoch, epoch) + 1;
       const sentAt = this.#options.clock.monotonic();
-      await this.#lease.write(this.#lease.held(next), this.deadlineLeftMs());
+      await this.#lease.write(this.#lease.held(next), this.deadlineLeftMs(), term.isSettled);
       this.#renewed(term, sentAt);
     });
     return this.#term?.epoch ?? Promise.reject(new Error('not the leader'));
+  }
+
+  /**
+   * Records in the lease, with the next renewal, that no request of an earlier leader can take effect any more. A term that
+   * has ended meanwhile is left alone.
+   */
+  settle(leadership: Leadership): void {
+    if (this.#term?.leadership === leadership) this.#term.isSettled = true;
   }
 
   /** Resolves once a renewal that began after this call has succeeded; rejects if it failed, and when not leading. */
@@ -184,7 +211,7 @@ export class LeaderElector {
    */
   async #othersTurn(): Promise<boolean> {
     const { clock, log } = this.#options;
-    if (this.#term !== undefined || !this.#lease.otherHolder || this.#lease.expiresInMs <= 0) return false;
+    if (this.#term !== undefined || !this.#lease.otherHolder || this.#isExpired) return false;
     const silence = new AbortController();
     const signal = AbortSignal.any([this.#stopped.signal, silence.signal]);
     let wasSilent = false;
@@ -210,6 +237,16 @@ export class LeaderElector {
       silence.abort();
     }
     return wasSilent;
+  }
+
+  /** Reports whether an earlier process of this place holds the lease, as last seen, and had settled. */
+  get #isOfThisPlace(): boolean {
+    const { otherHolder, isSettled } = this.#lease;
+    return this.#ofThisPlace !== undefined && isSettled && otherHolder?.startsWith(this.#ofThisPlace) === true;
+  }
+
+  get #isExpired(): boolean {
+    return this.#isOfThisPlace || this.#lease.expiresInMs <= 0;
   }
 
   /** Records that the lease was deleted, perhaps under a holder that has not noticed yet. */
@@ -239,9 +276,10 @@ export class LeaderElector {
     const { holderIdentity, leaseTransitions = 0 } = this.#lease.spec ?? {};
     const mine = holderIdentity === this.identity;
     const free = !holderIdentity;
-    const expired = !mine && !free && this.#lease.expiresInMs <= 0;
+    const expired = !mine && !free && this.#isExpired;
     if (!mine) {
       this.#takingOver = expired;
+      this.#succeedsItself = this.#isOfThisPlace;
       this.#notFound = false;
     }
     if (!mine && !free && !expired) return;
@@ -255,7 +293,7 @@ export class LeaderElector {
     try {
       const spec = this.#lease.held(term.epoch, this.#lease.spec?.acquireTime);
       // A lost answer must leave time for another attempt.
-      await this.#lease.write(spec, Math.min(this.deadlineLeftMs(), this.#renewDeadlineMs / 3));
+      await this.#lease.write(spec, Math.min(this.deadlineLeftMs(), this.#renewDeadlineMs / 3), term.isSettled);
       this.#renewed(term, sentAt);
     } catch (error) {
       if (isNotFound(error)) return this.#lose('the lease was deleted');
@@ -278,11 +316,14 @@ export class LeaderElector {
     const found = !this.#notFound;
     this.#takingOver = false;
     this.#notFound = false;
-    const leadership = { epoch, takenOver, found, signal: abort.signal };
-    const term = { leadership, abort, epoch, deadline: 0, cancelDeadline: () => {} };
+    // A term of this very process that ended is no earlier process.
+    const succeedsItself = takenOver && this.#succeedsItself;
+    this.#succeedsItself = false;
+    const leadership = { epoch, takenOver, succeedsItself, found, signal: abort.signal };
+    const term = { leadership, isSettled: false, abort, epoch, deadline: 0, cancelDeadline: () => {} };
     this.#term = term;
     this.#renewed(term, sentAt);
-    log.info({ epoch, takenOver, found, identity: this.identity }, 'started leading');
+    log.info({ epoch, takenOver, succeedsItself, found, identity: this.identity }, 'started leading');
     this.#call(() => onStartedLeading(leadership));
   }
 

@@ -34,17 +34,22 @@ function pass(ms: number, server: SimServer, replicas: readonly Replica[], kubel
   for (const { container } of kubelets.running) container.process.skewMs += ms;
 }
 
-/** Deletes the lease, holds up the leader's requests for this time, and tells a controller to stop meanwhile. */
+/** Deletes the lease, holds up the leader's requests for this time, and does something meanwhile to it or to the other. */
 function replaceLeader(
   { scheduler, dice, server, replicas }: Stage,
   ms: number,
-  stopped: (leader: Replica) => Replica | undefined,
+  meanwhile: (leader: Replica, other: Replica | undefined) => void,
 ): void {
   const leader = replicas.find(({ isLeading }) => isLeading);
   if (!leader?.process) return;
   server.hold(leader.process.name, ms);
   void server.admin.delete(leases, { namespace: 'berth', name: 'berth-controller' }).catch(() => {});
-  scheduler.after(ms * dice.uniform(), undefined, 'a controller is told to stop', () => stopped(leader)?.stop());
+  scheduler.after(ms * dice.uniform(), undefined, 'the leader is replaced', () =>
+    meanwhile(
+      leader,
+      replicas.find((replica) => replica !== leader),
+    ),
+  );
 }
 
 const misfortunes: readonly Misfortune[] = [
@@ -186,15 +191,17 @@ const misfortunes: readonly Misfortune[] = [
   {
     name: 'the lease is deleted, and its former holder is told to stop before it learns of it',
     weight: 0,
-    strike: (stage) => replaceLeader(stage, stage.dice.skewed(2000, 8000), (leader) => leader),
+    strike: (stage) => replaceLeader(stage, stage.dice.skewed(2000, 8000), (leader) => leader.stop()),
   },
   {
     name: 'the lease is deleted, and its next holder is told to stop before requests of the former are over',
     weight: 0,
-    strike: (stage) =>
-      replaceLeader(stage, stage.dice.int(4000, 12_000), (leader) =>
-        stage.replicas.find((replica) => replica !== leader),
-      ),
+    strike: (stage) => replaceLeader(stage, stage.dice.int(4000, 12_000), (_, other) => other?.stop()),
+  },
+  {
+    name: 'the lease is deleted, and its next holder is killed before requests of the former are over',
+    weight: 0,
+    strike: (stage) => replaceLeader(stage, stage.dice.int(4000, 12_000), (_, other) => other?.kill()),
   },
 ];
 

@@ -8,6 +8,14 @@ const DELETED_LEASE: Focus = {
   deedEveryMs: 300,
 };
 
+/** A leader that is killed again and again, with slow requests under way. */
+const KILLED_LEADER: Focus = {
+  misfortunes: ['a controller is killed at a call', 'a controller is killed'],
+  misfortuneEveryMs: 3000,
+  deedEveryMs: 300,
+  rates: { slow: 0.3, watchStalled: 0 },
+};
+
 /** Mistakes by which two successive leaders break the order of turns and states. */
 export const leadershipBugs: readonly Bug[] = [
   {
@@ -65,6 +73,50 @@ export const leadershipBugs: readonly Bug[] = [
         file: 'controller/controller.ts',
         find: '        this.#finished = leadership.found && !leadership.takenOver;\n',
         replace: '',
+      },
+    ],
+  },
+  {
+    name: 'a restarted leader does not wait for the last requests of its former process',
+    caughtBy: ['one leader', 'capacity', 'in order', 'goes on'],
+    within: 200,
+    focus: KILLED_LEADER,
+    edits: [
+      {
+        file: 'controller/controller.ts',
+        find: 'succeedsItself ? Math.max(0, this.#beganAt + writesMs - this.#options.clock.monotonic()) : writesMs',
+        replace: 'succeedsItself ? 0 : writesMs',
+      },
+    ],
+  },
+  {
+    name: 'a restarted leader takes the lease of a former process that had not waited for its predecessor',
+    caughtBy: ['one leader', 'capacity', 'in order', 'goes on'],
+    within: 200,
+    focus: {
+      misfortunes: ['the lease is deleted, and its next holder is killed before requests of the former are over'],
+      misfortuneEveryMs: 3000,
+      deedEveryMs: 300,
+      rates: { slow: 0.3, watchStalled: 0 },
+    },
+    edits: [
+      {
+        file: 'core/kube/lease.ts',
+        find: 'this.#ofThisPlace !== undefined && isSettled && otherHolder',
+        replace: 'this.#ofThisPlace !== undefined && (isSettled || true) && otherHolder',
+      },
+    ],
+  },
+  {
+    name: 'a leader takes the lease of a process in another pod at once',
+    caughtBy: ['one leader', 'capacity', 'in order', 'goes on'],
+    within: 200,
+    focus: KILLED_LEADER,
+    edits: [
+      {
+        file: 'core/kube/lease.ts',
+        find: 'otherHolder?.startsWith(this.#ofThisPlace) === true',
+        replace: 'otherHolder !== undefined',
       },
     ],
   },

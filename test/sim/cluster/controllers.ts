@@ -58,6 +58,7 @@ export class Replica {
   #controller: Controller | undefined;
   #starts = 0;
   /** Call at which the process is to be killed. */
+  #pods = 1;
   #crash: { calls: number; when: 'before' | 'after' } | undefined;
 
   constructor(name: string, options: ControllersOptions) {
@@ -82,6 +83,8 @@ export class Replica {
     process.skewMs = this.skewMs;
     const own = dice.stream(name);
     const crashes = (when: 'before' | 'after', call: Call) => this.#crashesAt(process, when, call);
+    // The container is restarted in its pod, or another pod replaces it.
+    if (own.stream('pod').chance(0.4)) this.#pods++;
     this.process = process;
     this.#running = this.protocol;
     this.#crash = undefined;
@@ -98,6 +101,7 @@ export class Replica {
         BERTH_NODE_GRACE: `${installation.nodeGraceSeconds}s`,
         BERTH_GARBAGE_INTERVAL: `${installation.garbageSeconds}s`,
         BERTH_ATTACH_LINGER: `${installation.attachLingerSeconds}s`,
+        BERTH_POD_UID: `${this.name}-pod-${this.#pods}`,
         BERTH_AGENT_FILES: String(installation.agentFiles),
         ...(installation.maxRunning === undefined ? {} : { BERTH_MAX_RUNNING: installation.maxRunning }),
       }),

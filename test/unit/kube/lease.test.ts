@@ -176,6 +176,80 @@ describe('leader election', () => {
     assert.equal(b.started[0]?.epoch, a.started[0]!.epoch + 1);
   });
 
+  describe('the lease of an earlier process', () => {
+    /** The earlier process is killed `ms` after it began to lead; the next begins a second later. Resolves with both. */
+    async function killed({ place = 'pod-1', next = place as string | null, settles = true, ms = 20_000 }) {
+      const clock = new VirtualClock();
+      const store = new LeaseStore(clock);
+      let isDead = false;
+      const before = elector(
+        store.reached(() => ({ before: isDead ? 'lost' : 0, after: 0 })),
+        clock,
+        'c',
+        { place },
+      );
+      before.it.start();
+      await clock.advance(0);
+      if (settles) before.it.settle(before.started[0] as Leadership);
+      await clock.advance(ms);
+      isDead = true;
+      await clock.advance(1_000);
+      const after = elector(store.reached(), clock, 'c', { place: next ?? undefined }, 2);
+      after.it.start();
+      await clock.advance(10);
+      return { clock, before, after };
+    }
+
+    test('of the same place that had settled is taken at once, with a higher epoch', async () => {
+      const { clock, before, after } = await killed({});
+      assert.equal(after.it.leading, true);
+      const [{ takenOver, succeedsItself, epoch } = {}] = after.started;
+      assert.deepEqual([takenOver, succeedsItself, epoch], [true, true, (before.started[0]?.epoch ?? 0) + 1]);
+      // Its successor counts what it knows, and nothing of its predecessor's.
+      await clock.advance(20_000);
+      await after.it.release(false);
+    });
+
+    for (const [what, change] of [
+      ['of the same place that had not settled', { settles: false }],
+      ['of the same place that had settled since its last renewal', { ms: 0 }],
+      ['of another place', { next: 'pod-2' }],
+      ['of a place whose name only begins alike', { place: 'pod-11', next: 'pod-1' }],
+      ['of a place, for a process without one', { next: null }],
+    ] as const) {
+      test(`${what} is taken once it has expired`, async () => {
+        const { clock, after } = await killed(change);
+        await clock.advance(13_000);
+        assert.equal(after.it.leading, false);
+        await clock.advance(3_000);
+        assert.equal(after.it.leading, true);
+        assert.deepEqual([after.started[0]?.takenOver, after.started[0]?.succeedsItself], [true, false]);
+      });
+    }
+
+    test('that has not settled itself is not taken at once, whoever it has succeeded', async () => {
+      const clock = new VirtualClock();
+      const store = new LeaseStore(clock);
+      const dead = new Set<number>();
+      const start = async (n: number) => {
+        const net = () => ({ before: dead.has(n) ? ('lost' as const) : 0, after: 0 });
+        const one = elector(store.reached(net), clock, 'c', { place: 'pod-1' }, n);
+        one.it.start();
+        await clock.advance(10);
+        return one;
+      };
+      const first = await start(1);
+      first.it.settle(first.started[0] as Leadership);
+      await clock.advance(5_000);
+      dead.add(1);
+      const second = await start(2);
+      assert.equal(second.it.leading, true);
+      dead.add(2);
+      const third = await start(3);
+      assert.equal(third.it.leading, false);
+    });
+  });
+
   test('a lease that cannot be watched is taken at the next read after its release', async () => {
     const clock = new VirtualClock();
     const store = new LeaseStore(clock);

@@ -203,6 +203,16 @@ const misfortunes: readonly Misfortune[] = [
     weight: 0,
     strike: (stage) => replaceLeader(stage, stage.dice.int(4000, 12_000), (_, other) => other?.kill()),
   },
+  {
+    name: 'the leader is killed while its requests are held up',
+    weight: 0,
+    strike({ scheduler, dice, server, replicas }) {
+      const leader = replicas.find(({ isLeading }) => isLeading);
+      if (!leader?.process) return;
+      server.hold(leader.process.name, dice.int(2000, LEASE_MS));
+      scheduler.after(dice.int(50, 2000), undefined, 'the leader is killed', () => leader.kill());
+    },
+  },
 ];
 
 /** Lets misfortunes strike, one after the other, until `end` repairs everything. */

@@ -2,10 +2,10 @@ import assert from 'node:assert/strict';
 import { describe, test } from 'vitest';
 import {
   apply,
-  controllerPod,
   ended,
   get,
   kubectl,
+  leadingPod,
   makeNamespace,
   releaseNamespace,
   said,
@@ -59,7 +59,7 @@ describe('failures in the middle of a turn', () => {
     const namespace = await makeNamespace(t);
     await apply(session(namespace, 'py', agent), turn(namespace, 'py-1', 'py', { note: 'one', sleep: 10 }));
     await begun(namespace, 'py-1');
-    const { metadata } = await controllerPod();
+    const { metadata } = await leadingPod();
     await kubectl(['delete', 'pod', metadata.name, '-n', releaseNamespace, '--wait=false']);
     const { status } = await ended(namespace, 'py-1');
     assert.equal(status.phase, 'Succeeded', JSON.stringify(status));

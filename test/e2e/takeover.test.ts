@@ -58,10 +58,35 @@ async function untilProgress(namespace: string, total: number): Promise<number> 
   return (performance.now() - started) / 1000;
 }
 
-describe('two controllers', () => {
-  beforeAll(() => install({ 'controller.replicas': 2 }));
+describe('one controller', () => {
+  beforeAll(() => install({ 'controller.replicas': 1 }));
   afterAll(() => install());
 
+  test('a controller that is killed with SIGKILL leads again without waiting for its lease, and every turn runs exactly once', async (t) => {
+    const namespace = await makeNamespace(t);
+    const total = 40;
+    await giveTurns(namespace, 4, 10, 1);
+    await eventually(async () => (await endedCount(namespace)) >= 4, { timeoutMs: 120_000, what: 'turns run' });
+    await eventually(
+      async () => {
+        const { metadata } = await get(['lease', 'berth-controller', '-n', releaseNamespace]);
+        return metadata.annotations?.['berth.dev/settled'] === 'true';
+      },
+      { timeoutMs: 120_000, what: 'the leader has settled' },
+    );
+    const killed = await leader();
+    await signal('KILL', killed.targets);
+    const gap = await untilProgress(namespace, total);
+    const next = await leader(killed);
+    assert.equal(next.pod, killed.pod);
+    const log = await kubectl(['logs', next.pod, '-n', releaseNamespace]);
+    assert.match(log, /"succeedsItself":true.*"started leading"/);
+    assertOnce(await allEnded(namespace, total, 300_000));
+    await t.annotate(`a turn ended ${gap.toFixed(1)} s after the kill`);
+  });
+});
+
+describe('two controllers', () => {
   test('the leader is killed with SIGKILL at random moments of 100 turns, and every turn runs exactly once', async (t) => {
     const namespace = await makeNamespace(t);
     const total = 100;

@@ -206,14 +206,15 @@ export async function controllerPods(): Promise<Any[]> {
   return (await get(['pods', '-n', releaseNamespace, '-l', 'app.kubernetes.io/component=controller'])).items;
 }
 
-/** The one pod of the controller, once it is ready and an earlier one is gone. */
-export function controllerPod(): Promise<Any> {
+/** The ready pod of the controller that holds the lease. */
+export function leadingPod(): Promise<Any> {
   return eventually(
     async () => {
-      const [pod, another] = await controllerPods();
+      const { spec } = await get(['lease', 'berth-controller', '-n', releaseNamespace]);
+      const pod = (await controllerPods()).find(({ metadata }) => spec.holderIdentity?.startsWith(`${metadata.name}_`));
       const isReady = pod?.status.conditions?.some(({ type, status }: Any) => type === 'Ready' && status === 'True');
-      return isReady && !pod.metadata.deletionTimestamp && !another ? pod : undefined;
+      return isReady && !pod.metadata.deletionTimestamp ? pod : undefined;
     },
-    { timeoutMs: 180_000, what: 'one controller is ready' },
+    { timeoutMs: 180_000, what: 'a ready controller leads' },
   );
 }

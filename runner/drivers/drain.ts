@@ -80,7 +80,7 @@ export class OutputReader {
     read('stderr', on.stderr);
   }
 
-  /** True while output that the process wrote before it ended is still missing. */
+  /** True while output that is known to have been written is still missing. */
   get #owed(): boolean {
     const { written } = this.#process;
     return written !== undefined && (this.#read.stdout < written.stdout || this.#read.stderr < written.stderr);
@@ -114,6 +114,27 @@ export class OutputReader {
         isOver = true;
         look();
       });
+      this.#drains.add(look);
+      for (const stream of this.#streams) stream.resume();
+      look();
+    });
+  }
+
+  /**
+   * Resolves when the output that the process is known to have written has been read. False if it is not known how much
+   * that is, or has not come for long.
+   */
+  caughtUp(): Promise<boolean> {
+    return new Promise((resolve) => {
+      const finish = (isRead: boolean) => {
+        cancelOwed();
+        this.#drains.delete(look);
+        resolve(isRead);
+      };
+      const look = () => {
+        if (this.#open === 0 || !this.#owed) finish(this.#process.written !== undefined);
+      };
+      const cancelOwed = this.#clock.setTimer(OWED_MS, () => finish(false));
       this.#drains.add(look);
       for (const stream of this.#streams) stream.resume();
       look();

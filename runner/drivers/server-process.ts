@@ -4,7 +4,7 @@ import type { Envelope } from '../../core/result/envelope.ts';
 import type { TurnFailure } from '../../core/result/failure.ts';
 import { MAX_RAW_BYTES, tooLarge } from '../../core/result/output.ts';
 import type { Clock } from '../../core/runtime.ts';
-import type { Contained } from '../process/contained.ts';
+import type { Contained, Survivor } from '../process/contained.ts';
 import { ObjectScanner } from '../text/objects.ts';
 import { type Flow, OutputReader } from './drain.ts';
 import type { TurnHooks } from './driver.ts';
@@ -12,6 +12,12 @@ import { isBrokenResponse, parseResponse, wrong } from './messages.ts';
 
 const NOTE_LATE = '[berth: a response to another request than the present one is left out]\n';
 
+/**
+ * Silence that ends the wait for stderr after a response where the output is not counted, milliseconds: stdout and stderr
+ * are two pipes, so earlier output to stderr can arrive later.
+ */
+const SETTLE_QUIET_MS = 5;
+const SETTLE_MS = 50;
 /** Time without output after which an open object is given up if one of its lines is a whole response, milliseconds. */
 const OPEN_ABOVE_RESPONSE_MS = 1_000;
 /** Time without output after which any open object is given up, because it will not be closed; milliseconds. */
@@ -32,6 +38,8 @@ export class ServerProcess {
   /** Hooks of the current turn, or of the last one: output between turns is text of the last turn. */
   #hooks: TurnHooks;
   #asked: Asked | undefined;
+  /** Bytes of stderr before the request. */
+  #errorBytes = 0;
   readonly #clock: Clock;
   readonly #flow: Flow;
   /** Ends the wait for the rest of an open object. */
@@ -79,6 +87,7 @@ export class ServerProcess {
     while (this.#scanner.isOpen) this.#scanner.abandon();
     this.#hooks.log.flush();
     this.#hooks = hooks;
+    this.#errorBytes = this.family.written?.stderr ?? 0;
     const { promise, resolve } = Promise.withResolvers<Envelope | TurnFailure>();
     this.#asked = { id, answer: resolve };
     this.family.stdin.write(line);
@@ -86,13 +95,26 @@ export class ServerProcess {
   }
 
   /**
-   * Called when the request is answered. Resolves when the output before the answer has been read, or the wait for it
-   * is over.
+   * Called when the request is answered. Resolves with the processes of the family that are left, when the output before
+   * the answer has been read, or the wait for it is over.
    */
-  async settle(quietMs: number, mostMs: number): Promise<void> {
-    await this.#output.drain(quietMs, mostMs);
+  async settle(): Promise<Survivor[]> {
+    const until = this.#clock.monotonic() + SETTLE_MS;
+    let survivors = await this.family.survivors();
+    let isWhole = await this.#output.caughtUp();
+    // A program can answer before it has written the rest of a long text to stderr, as Node does.
+    let before = this.#errorBytes;
+    while (isWhole && this.#hasMore(before) && this.#clock.monotonic() < until) {
+      before = this.family.written?.stderr ?? 0;
+      survivors = await this.family.survivors();
+      isWhole = await this.#output.caughtUp();
+    }
+    // A process that was just ending need not be told as left running.
+    const isOwn = survivors.every(({ pid }) => this.own.has(pid));
+    if (!isWhole || !isOwn) await this.#output.drain(SETTLE_QUIET_MS, SETTLE_MS);
     this.#asked = undefined;
     this.#stopWaiting();
+    return isOwn ? survivors : this.family.survivors();
   }
 
   /**
@@ -112,6 +134,11 @@ export class ServerProcess {
       else if (this.#scanner.hasInside((line) => this.#isResponse(line))) giveUp();
       else this.#stopWaiting = this.#clock.setTimer(OPEN_MS - OPEN_ABOVE_RESPONSE_MS, giveUp);
     });
+  }
+
+  /** Reports whether more than that has been written to stderr, bytes. */
+  #hasMore(bytes: number): boolean {
+    return (this.family.written?.stderr ?? 0) > bytes;
   }
 
   #isResponse(line: string): boolean {

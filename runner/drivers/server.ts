@@ -18,12 +18,6 @@ import { checkArguments, requestOf } from './input.ts';
 import { argumentsOf } from './once.ts';
 import { ServerProcess } from './server-process.ts';
 
-/**
- * Silence that ends the wait for stderr after a response, milliseconds: stdout and stderr are two pipes, so earlier
- * output to stderr can arrive later.
- */
-const SETTLE_QUIET_MS = 5;
-const SETTLE_MS = 50;
 /** Wait between a crash and the next start; doubled with every crash since the last answer. */
 const FIRST_BACKOFF_MS = 100;
 const MAX_BACKOFF_MS = 10_000;
@@ -104,12 +98,9 @@ export class ServerDriver implements Driver {
     hooks.collecting();
     if (end.by === 'answer') {
       this.#crashes = 0;
-      await server.settle(SETTLE_QUIET_MS, SETTLE_MS);
-      return this.#completion(
-        hooks,
-        { exit: undefined, stopped: undefined, result: hooks.given() ?? end.answer },
-        server,
-      );
+      const survivors = await server.settle();
+      const ending = { exit: undefined, stopped: undefined, result: hooks.given() ?? end.answer };
+      return this.#completion(hooks, ending, server, survivors);
     }
     let answer: Envelope | TurnFailure | undefined;
     void answered.then((value) => {
@@ -135,8 +126,9 @@ export class ServerDriver implements Driver {
     hooks: TurnHooks,
     ending: { exit: Exit | undefined; stopped: StopReason | undefined; result: Envelope | TurnFailure | undefined },
     { family, own }: ServerProcess,
+    settled?: Survivor[],
   ): Promise<Completion> {
-    const survivors = await family.survivors();
+    const survivors = settled ?? (await family.survivors());
     return {
       ...conclude({ ...ending, errorTail: hooks.log.errorTail(), secrets: this.#secrets }),
       leftRunning: toldSurvivors(

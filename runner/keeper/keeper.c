@@ -96,6 +96,7 @@ static int reap(pid_t agent) {
   }
 }
 
+/* The numbers of bytes tell the runner how much of the output so far has yet to arrive. */
 static void list_family(void) {
   struct member *members;
   size_t n = look(&usage, &members);
@@ -105,7 +106,7 @@ static void list_family(void) {
     describe(members[i].pid, command, sizeof command);
     say("left %d %s\n", (int)members[i].pid, command);
   }
-  say("listed\n");
+  say("listed %lld %lld\n", pump_given(&out), pump_given(&err));
 }
 
 /* Reads commands. Returns 1 when all processes must be killed: on command, or because the runner has gone. */

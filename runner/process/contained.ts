@@ -37,8 +37,8 @@ export interface Contained {
   /** Resolves when no process of the family is left. Never rejects. */
   readonly gone: Promise<void>;
   /**
-   * Output that the family had written by the end of the process. Known once it has ended; undefined where it is not
-   * counted.
+   * Output that the family had written by the last answer of `survivors` or by the end of the process, whichever was later.
+   * Undefined before, and where it is not counted.
    */
   readonly written: Written | undefined;
   /** True while the whole family is being killed. */
@@ -53,7 +53,7 @@ export interface Contained {
   terminate(): void;
   /** Sends SIGKILL to the whole family until no process is left. */
   kill(): void;
-  /** Returns the processes that are left, without the process itself. */
+  /** Returns the processes that are left, without the process itself, and brings `written` up to date. */
   survivors(): Promise<Survivor[]>;
 }
 

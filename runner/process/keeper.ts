@@ -205,6 +205,7 @@ class Kept implements Contained {
     } else if (word === 'left') {
       if (value !== this.pid) this.#listed.push({ pid: value, command: rest.join(' ') });
     } else if (word === 'listed') {
+      this.written = { stdout: value, stderr: Number(rest[0]) };
       this.#onListed.shift()?.(this.#listed);
       this.#listed = [];
     } else if (word === 'empty') {

@@ -41,6 +41,18 @@ describe('one process, many turns', () => {
     );
   });
 
+  test('all that was written to stderr before the answer is in the log of its turn', async () => {
+    const handle =
+      "console.error((input + '.'.repeat(99) + '\\n').repeat(9000) + 'last ' + input); respond(id, input);";
+    await using runner = await serving(handle);
+    for (const input of ['a', 'b', 'c']) {
+      const { turn } = await runner.runTurn(input);
+      const lines = (await logOf(runner, turn)).split('\n').filter((line) => line.startsWith(`${input}...`));
+      assert.equal(lines.length, 9000);
+      assert.match(await logOf(runner, turn), new RegExp(`^last ${input}$`, 'm'));
+    }
+  });
+
   test('a request has type, a unique id, method, parameters and timestamp', async () => {
     await using runner = await serving('respond(id, request);');
     const [a, b] = [await runner.runTurn({ method: 'm' }), await runner.runTurn({ method: 'm' })];

@@ -30,7 +30,7 @@ function reader() {
     streams[name].write(text);
     await new Promise((resolve) => setImmediate(resolve));
   };
-  return { clock, streams, process, read, state, drain, write };
+  return { clock, output, streams, process, read, state, drain, write };
 }
 
 describe('the last output of a process that has ended', () => {
@@ -98,5 +98,36 @@ describe('the last output of a process that has ended', () => {
     assert.equal(state.drained, 1);
     await clock.advance(1);
     assert.equal(state.drained, 2);
+  });
+});
+
+describe('the output of a process that has answered', () => {
+  /** Follows whether and with what the wait for it has ended. */
+  const caughtUp = ({ output }: ReturnType<typeof reader>) => {
+    const end: { isRead?: boolean } = {};
+    void output.caughtUp().then((isRead) => {
+      end.isRead = isRead;
+    });
+    return end;
+  };
+
+  test('is read at once where it is counted, without any wait for silence', async () => {
+    const process = reader();
+    process.process.written = { stdout: 4, stderr: 2 };
+    await process.write('stdout', 'text');
+    const end = caughtUp(process);
+    await process.clock.advance(0);
+    assert.deepEqual(end, {}, 'of stderr something is owed');
+    await process.write('stderr', 'in');
+    assert.deepEqual(end, { isRead: true });
+  });
+
+  test('that is not counted, or does not come, is not taken for read', async () => {
+    const uncounted = caughtUp(reader());
+    const process = reader();
+    process.process.written = { stdout: 4, stderr: 0 };
+    const held = caughtUp(process);
+    await process.clock.advance(30_000);
+    assert.deepEqual([uncounted, held], [{ isRead: false }, { isRead: false }]);
   });
 });

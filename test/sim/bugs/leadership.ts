@@ -8,14 +8,6 @@ const DELETED_LEASE: Focus = {
   deedEveryMs: 300,
 };
 
-/** A leader that is killed again and again, with slow requests under way. */
-const KILLED_LEADER: Focus = {
-  misfortunes: ['a controller is killed at a call', 'a controller is killed'],
-  misfortuneEveryMs: 3000,
-  deedEveryMs: 300,
-  rates: { slow: 0.3, watchStalled: 0 },
-};
-
 /** Mistakes by which two successive leaders break the order of turns and states. */
 export const leadershipBugs: readonly Bug[] = [
   {
@@ -115,7 +107,17 @@ export const leadershipBugs: readonly Bug[] = [
     name: 'a leader takes the lease of a process in another pod at once',
     caughtBy: ['one leader', 'capacity', 'in order', 'goes on'],
     within: 200,
-    focus: KILLED_LEADER,
+    focus: {
+      misfortunes: ['the leader is killed while its requests are held up'],
+      misfortuneEveryMs: 3000,
+      deedEveryMs: 300,
+      rates: { watchStalled: 0 },
+      files: false,
+      restarts: false,
+      environments: false,
+      protections: false,
+      releases: false,
+    },
     edits: [
       {
         file: 'core/kube/lease.ts',

@@ -5,7 +5,7 @@ import { leases } from './resources.ts';
 import type { KubeApi, Stored } from './types.ts';
 
 /** Annotation of a lease whose holder knows that no request of an earlier leader can take effect any more. */
-export const ANNOTATION_SETTLED = 'berth.dev/settled';
+const ANNOTATION_SETTLED = 'berth.dev/settled';
 
 export interface LeaseRecordOptions {
   api: KubeApi;

@@ -16,7 +16,7 @@ $(3) timeout --kill-after=10 $(2) $(NODE) node_modules/vitest/vitest.mjs run --c
   --reporter=default --reporter=./test/support/suite-report.ts --outputFile=build/reports/$(1).json
 endef
 
-.PHONY: help install generate check test unit sim sim-long sim-digests sim-figures coverage mutation integration e2e demo images keeper agents kill-loop bench bench-runner cluster-up cluster-down clean
+.PHONY: help install generate check test unit sim sim-long sim-digests sim-figures coverage mutation integration e2e demo images keeper agents kill-loop bench bench-compare bench-runner cluster-up cluster-down clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -77,8 +77,12 @@ agents: $(INSTALLED) $(KEEPER) ## Claude Code, Codex CLI and Gemini CLI beside a
 kill-loop: $(INSTALLED) $(KEEPER) ## sessions on an embedded cluster that is killed and started again; KILLS=50 SEED=1 MODE=cluster|controller
 	$(NODE) --disable-warning=ExperimentalWarning test/kill-loop/main.ts --kills $(or $(KILLS),50) --seed $(or $(SEED),1) --mode $(or $(MODE),cluster) --minutes $(or $(MINUTES),10)
 
-bench: $(INSTALLED) keeper ## all figures, on the kind cluster beside a bare pod; KEEP=1 keeps it
+# BENCH=short takes few samples. ONLY='cold|load' runs the sections whose names match. AGENT_SANDBOX=/path measures that checkout, too.
+bench: $(INSTALLED) keeper ## the targets of a cluster with their floors, and all other figures; BENCH=short ONLY=cold KEEP=1 AGENT_SANDBOX=/path
 	test/e2e/with-cluster $(NODE) --disable-warning=ExperimentalWarning test/bench/bench.ts
+
+bench-compare: $(INSTALLED) ## two runs of make bench side by side; A=one.json B=other.json
+	@$(NODE) --disable-warning=ExperimentalWarning test/bench/compare-files.ts '$(A)' '$(B)'
 
 bench-runner: $(INSTALLED) keeper ## the figures that need no Kubernetes: turns beside bare spawns, throughput, corpora
 	$(NODE) --disable-warning=ExperimentalWarning test/bench/runner.ts

@@ -2,10 +2,12 @@ import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import type { AgentSpec } from '../../core/frames/messages.ts';
 import { RunnerHarness } from '../support/runner-harness.ts';
-import { compared, type Figure } from './figures.ts';
+import { compared } from './figures.ts';
 import { resultOf } from './result.ts';
+import type { Outcome } from './run.ts';
+import { count } from './settings.ts';
 
-const SAMPLES = 100;
+const SAMPLES = count(100, 20);
 /** Samples that are not counted: the first turns of a process are slower. */
 const FIRST = 5;
 
@@ -106,7 +108,7 @@ async function turn(runner: RunnerHarness, input: unknown): Promise<number> {
   return ms;
 }
 
-async function compare({ what, agent, input, beside }: Case, command: string[]): Promise<Figure> {
+async function compare({ what, agent, input, beside }: Case, command: string[]) {
   await using runner = await RunnerHarness.bound({ agent, command });
   const bare = beside.stays ? living(beside) : { sample: () => spawned(beside), end: () => {} };
   const values: number[] = [];
@@ -126,8 +128,12 @@ async function compare({ what, agent, input, beside }: Case, command: string[]):
 }
 
 /** A turn of each driver on a ready runner with its keeper, beside its program alone. */
-export async function drivers(command: string[]): Promise<Figure[]> {
-  const figures: Figure[] = [];
+export async function drivers(command: string[]): Promise<Outcome> {
+  const figures: Awaited<ReturnType<typeof compare>>[] = [];
   for (const each of CASES) figures.push(await compare(each, command));
-  return figures;
+  const [plain] = figures;
+  const request = figures.at(-1);
+  if (!plain || !request) throw new Error('there are no drivers');
+  const floors = { 'the process’s own answer': request.values.beside, 'driver Command': plain.values.values };
+  return { rows: [{ id: 'server', values: request.values.values, floors }], figures };
 }

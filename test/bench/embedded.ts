@@ -6,8 +6,9 @@ import { Installation } from '../support/installation.ts';
 import { BenchCluster } from './cluster.ts';
 import { type Bare, spawned } from './drivers.ts';
 import { compared, type Figure } from './figures.ts';
+import { count } from './settings.ts';
 
-const SAMPLES = 50;
+const SAMPLES = count(50, 5);
 const FIRST = 3;
 
 const PRINT = `echo '<<<BERTH_RESULT_START>>>{"status":"success","output":"hello"}<<<BERTH_RESULT_END>>>'`;

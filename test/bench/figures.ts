@@ -1,9 +1,9 @@
-import { mkdirSync, writeFileSync } from 'node:fs';
-import { join } from 'node:path';
+import { percentile } from './statistics.ts';
+import { markdown, shown, signed } from './table.ts';
 
 export const MIB = 1024 * 1024;
 
-/** Measured value, the value of the same run that it is compared with, and their difference. */
+/** Measured value without a target, the value of the same run that it is compared with, and their difference. */
 export interface Figure {
   what: string;
   measured: string;
@@ -13,16 +13,14 @@ export interface Figure {
   values: unknown;
 }
 
-/** Order statistic of a series: the smallest value that `share` of them do not exceed. */
-function percentile(values: readonly number[], share: number): number {
-  const sorted = [...values].sort((a, b) => a - b);
-  return sorted[Math.min(sorted.length - 1, Math.ceil(share * sorted.length) - 1)] ?? Number.NaN;
+/** Two series of the same run, in milliseconds. */
+export interface Pair {
+  values: readonly number[];
+  beside: readonly number[];
 }
 
-const shown = (value: number) => (Math.abs(value) >= 100 ? value.toFixed(0) : value.toFixed(1));
-
 /** Milliseconds of a series, in a cell. */
-export function durations(values: readonly number[]): string {
+function durations(values: readonly number[]): string {
   const [p50, p99] = [percentile(values, 0.5), percentile(values, 0.99)];
   return `p50 ${shown(p50)} ms, p99 ${shown(p99)} ms (n ${values.length})`;
 }
@@ -32,29 +30,19 @@ export function compared(
   what: string,
   values: readonly number[],
   beside: { what: string; values: readonly number[] },
-): Figure {
+): Figure & { values: Pair } {
   const [own, other] = [percentile(values, 0.5), percentile(beside.values, 0.5)];
-  const more = own - other;
   return {
     what,
     measured: durations(values),
     beside: `${beside.what}: ${durations(beside.values)}`,
-    difference: `${more < 0 ? '−' : '+'}${shown(Math.abs(more))} ms, × ${(own / other).toFixed(2)}`,
+    difference: `${signed(own - other)} ms, × ${(own / other).toFixed(2)}`,
     values: { values, beside: beside.values },
   };
 }
 
-/** Formats the figures as a Markdown table. */
-function table(figures: readonly Figure[]): string {
+/** Formats figures as a Markdown table. */
+export function figureTable(figures: readonly Figure[]): string {
   const rows = figures.map(({ what, measured, beside = '', difference = '' }) => [what, measured, beside, difference]);
-  const header = ['what', 'measured', 'beside, in the same run', 'difference'];
-  return [header, header.map(() => '---'), ...rows].map((cells) => `| ${cells.join(' | ')} |`).join('\n');
-}
-
-/** Prints the table; build/`name`.json has every value. */
-export function publish(name: string, figures: readonly Figure[]): void {
-  console.log(table(figures));
-  const folder = join(import.meta.dirname, '..', '..', 'build');
-  mkdirSync(folder, { recursive: true });
-  writeFileSync(join(folder, `${name}.json`), `${JSON.stringify(figures, null, 2)}\n`);
+  return markdown(['what', 'measured', 'beside, in the same run', 'difference'], rows);
 }

@@ -6,10 +6,11 @@ import { ApiCluster, type ApiProgram, EVERYTHING } from '../integration/api/supp
 import { eventually } from '../support/eventually.ts';
 import { compared, type Figure } from './figures.ts';
 import type { Greed } from './greedy.ts';
+import { count } from './settings.ts';
 
 const SESSIONS = '/v1/namespaces/default/sessions';
 const FIRST = 20;
-const SAMPLES = 400;
+const SAMPLES = count(400, 40);
 /** Pause between two requests of the other caller, so that it stays below its rate. */
 const PAUSE_MS = 15;
 const GREEDY_CONNECTIONS = 64;

@@ -11,8 +11,9 @@ import { isTerminal } from '../../core/resources/turn.ts';
 import { busyboxImage } from '../e2e/support/any-images.ts';
 import type { BenchCluster } from './cluster.ts';
 import { compared, type Figure } from './figures.ts';
+import { count } from './settings.ts';
 
-const COLD = 12;
+const COLD = count(30, 2);
 
 /** Cold sessions of either class, one after the other by turns. Rejects when a turn does not succeed. */
 export async function injectionFigure(cluster: BenchCluster): Promise<Figure> {

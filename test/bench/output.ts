@@ -5,6 +5,7 @@ import { peakMemory } from '../support/processes.ts';
 import { RunnerHarness } from '../support/runner-harness.ts';
 import { type Figure, MIB } from './figures.ts';
 import { resultOf } from './result.ts';
+import { count } from './settings.ts';
 
 const MB = 1e6;
 const LIMIT_MS = 600_000;
@@ -23,14 +24,14 @@ interface Case {
 const CASES: readonly Case[] = [
   {
     what: 'output without a line feed',
-    megabytes: 500,
+    megabytes: count(500, 20),
     print: (bytes) => `head -c ${bytes} /dev/zero`,
     agent: { result: 'Envelope' },
     end: ENVELOPE,
   },
   {
     what: 'output of lines of text, 80 bytes each',
-    megabytes: 200,
+    megabytes: count(200, 20),
     print: (bytes) =>
       `yes ${'A line of what programs say while they work. '.repeat(2).slice(0, 79)} | head -c ${bytes}`,
     agent: { result: 'Envelope' },

@@ -6,8 +6,9 @@ import { apply, berth, remove } from '../e2e/support/cluster.ts';
 import { startIndex } from '../e2e/support/package-index.ts';
 import { EXAMPLE_WHEELS, PYTHON_EXAMPLE } from '../support/python-example.ts';
 import { compared, type Figure } from './figures.ts';
+import { count } from './settings.ts';
 
-const SAMPLES = 5;
+const SAMPLES = count(5, 1);
 const INPUT = JSON.stringify({ what: 'dentist', when: '3 March 2027, 2:30 pm' });
 
 /** `berth run` with packages from a small index in the cluster, beside a program without packages. */

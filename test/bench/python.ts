@@ -18,37 +18,46 @@ import { PackageIndex } from '../support/package-index.ts';
 import { EXAMPLE_WHEELS, PYTHON_EXAMPLE } from '../support/python-example.ts';
 import { spawned } from './drivers.ts';
 import { compared, type Figure, MIB } from './figures.ts';
+import type { Outcome } from './run.ts';
+import { count } from './settings.ts';
+import { took } from './took.ts';
 
 const run = promisify(execFile);
-const SAMPLES = 8;
-const BUILDS = 3;
+const SAMPLES = count(8, 2);
+const BUILDS = count(3, 1);
 const BUILDER = join(import.meta.dirname, '..', '..', 'runner', 'environment', 'build.py');
 const INPUT = { what: 'dentist', when: '3 March 2027, 2:30 pm' };
 
 /** Packages that agents use, by what they are for. */
 const SETS = [
-  { what: 'the clients of two LLM providers', requirements: ['anthropic >=0.40', 'openai >=1.50'] },
-  { what: 'numpy and pandas', requirements: ['numpy >=2', 'pandas >=2.2'] },
+  { what: 'the clients of two LLM providers', requirements: ['anthropic >=0.40', 'openai >=1.50'], samples: BUILDS },
+  { what: 'numpy and pandas', requirements: ['numpy >=2', 'pandas >=2.2'], samples: count(30, 2), target: true },
 ];
 
-/** Milliseconds that it takes. */
-async function took(work: () => Promise<unknown>): Promise<number> {
-  const started = performance.now();
-  await work();
-  return performance.now() - started;
-}
-
 /** Figures of everything that needs a Python, without those for whose packages there is no index. */
-export async function python(): Promise<Figure[]> {
+export async function python(): Promise<Outcome> {
   const uv = await uvProgram();
-  const figures = [...(await firstAnswers(uv)), await withFiles()];
+  const figures: Figure[] = [...(await firstAnswers(uv)), await withFiles()];
+  const rows: NonNullable<Outcome['rows']>[number][] = [];
   for (const set of SETS) {
     const problem = await unreachable(set.requirements.join('\n'));
-    if (problem)
-      figures.push({ what: `environment of ${set.what}`, measured: `not measured: ${problem}`, values: null });
-    else figures.push(...(await builtAndUnpacked(uv, set)), ...(await carried(uv, set)));
+    if (problem) {
+      const why = `not measured: ${problem}`;
+      figures.push({ what: `environment of ${set.what}`, measured: why, values: null });
+      if (set.target) rows.push({ id: 'environment-build', why }, { id: 'environment-unpack', why });
+      continue;
+    }
+    const [build, unpack] = await builtAndUnpacked(uv, set);
+    if (set.target) {
+      const [uvFloor, tar] = [build.values.beside, unpack.values.beside];
+      rows.push(
+        { id: 'environment-build', values: build.values.values, floors: { 'uv pip install': uvFloor } },
+        { id: 'environment-unpack', values: unpack.values.values, floors: { tar } },
+      );
+    }
+    figures.push(build, unpack, ...(await carried(uv, set)));
   }
-  return figures;
+  return { rows, figures };
 }
 
 /** `berth run` with a file beside the same program on the command line. */
@@ -225,13 +234,13 @@ function agentAlone(venv: string, folder: string): Promise<number> {
 }
 
 /** The builder beside uv alone, and the runner's unpacking beside tar's. */
-async function builtAndUnpacked(uv: string, { what, requirements }: (typeof SETS)[number]): Promise<Figure[]> {
+async function builtAndUnpacked(uv: string, { what, requirements, samples }: (typeof SETS)[number]) {
   const folder = mkdtempSync(join(tmpdir(), 'berth-bench-'));
   const index = await machineIndex();
   const state = join(folder, 'state');
   const values: Record<'build' | 'uv' | 'unpack' | 'tar', number[]> = { build: [], uv: [], unpack: [], tar: [] };
   try {
-    for (let i = 0; i <= BUILDS; i++) {
+    for (let i = 0; i <= samples; i++) {
       rmSync(state, { recursive: true, force: true });
       mkdirSync(state);
       const build = await took(() => builder(uv, index, folder, requirements));
@@ -244,7 +253,7 @@ async function builtAndUnpacked(uv: string, { what, requirements }: (typeof SETS
     const archive = await packDirectory(state, undefined, MAX_ENVIRONMENT_BYTES);
     writeFileSync(join(folder, 'environment.tar.zst'), archive.packed);
     const path = process.env.PATH ?? '';
-    for (let i = 0; i < SAMPLES; i++) {
+    for (let i = 0; i < samples; i++) {
       values.unpack.push(await took(() => unpackEnvironment(join(folder, `u-${i}`), archive, path)));
       const target = join(folder, `t-${i}`);
       mkdirSync(target);
@@ -261,7 +270,7 @@ async function builtAndUnpacked(uv: string, { what, requirements }: (typeof SETS
         what: 'zstd -d | tar -x',
         values: values.tar,
       }),
-    ];
+    ] as const;
   } finally {
     rmSync(folder, { recursive: true, force: true });
   }

@@ -1,34 +1,44 @@
 /**
- * Benchmarks that need no Kubernetes: `make bench-runner`. Prints Markdown; build/bench-runner.json has every value.
+ * Benchmarks that need no Kubernetes: `make bench-runner`. Prints Markdown; build/bench-runner.json has every sample.
  */
 import { rmSync } from 'node:fs';
 import { stagedCommand, stageImage } from '../support/contained-runner.ts';
 import { corpora } from './corpora.ts';
+import { demo } from './demo.ts';
 import { drivers } from './drivers.ts';
 import { embedded } from './embedded.ts';
-import { type Figure, publish } from './figures.ts';
 import { http } from './http.ts';
 import { logShare } from './log-share.ts';
 import { output } from './output.ts';
 import { python } from './python.ts';
+import { restores } from './restore.ts';
+import { Run } from './run.ts';
+import { snapshots } from './snapshot.ts';
+import { starts } from './start.ts';
 
 /** All of it, one after the other, so that nothing weighs on anything else. */
-export async function runnerFigures(): Promise<Figure[]> {
+export async function withoutKubernetes(run: Run): Promise<void> {
   const image = stageImage();
   try {
     const command = stagedCommand(image);
-    return [
-      ...(await drivers(command)),
-      ...(await embedded()),
-      ...(await http()),
-      ...(await python()),
-      ...(await output(command)),
-      ...(await logShare(command)),
-      ...(await corpora()),
-    ];
+    await run.section('runner: start', ['runner-start'], () => starts(command));
+    await run.section('runner: drivers', ['server'], () => drivers(command));
+    await run.section('runner: snapshot', ['snapshot'], () => snapshots(command));
+    await run.section('runner: restore', [], restores);
+    await run.section('embedded cluster', [], async () => ({ figures: await embedded() }));
+    await run.section('http', [], async () => ({ figures: await http() }));
+    await run.section('python', ['environment-build', 'environment-unpack'], python);
+    await run.section('runner: output', [], async () => ({ figures: await output(command) }));
+    await run.section('runner: log', [], async () => ({ figures: await logShare(command) }));
+    await run.section('corpora', [], async () => ({ figures: await corpora() }));
+    await run.section('demo', ['demo'], demo);
   } finally {
     rmSync(image, { recursive: true, force: true });
   }
 }
 
-if (import.meta.main) publish('bench-runner', await runnerFigures());
+if (import.meta.main) {
+  const run = new Run();
+  await withoutKubernetes(run);
+  run.publish('bench-runner', false);
+}

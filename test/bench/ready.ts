@@ -1,0 +1,95 @@
+/** Turns on a session whose pod is ready. */
+import { eventually } from '../support/eventually.ts';
+import { attaches, leader, setVariable, writesOf } from './controller.ts';
+import type { Ground } from './ground.ts';
+import type { Outcome } from './run.ts';
+import { count, SAMPLES, TAIL_SAMPLES } from './settings.ts';
+
+/** Turns that are not measured: the first ones of a process are slower. */
+const FIRST = count(20, 3);
+const BURST = count(40, 10);
+const LINGER = '1s';
+
+/** Turns one after the other, each beside its floors. */
+export async function readyTurns(ground: Ground): Promise<Outcome> {
+  const { floors } = ground;
+  const [session] = await ground.ready('turns');
+  if (!session) throw new Error('there is no session');
+  for (let i = 0; i < FIRST; i++) await ground.turn(session);
+  const values: number[] = [];
+  const beside: Record<'F-write' | 'F-attach' | 'F-spawn', number[]> = { 'F-write': [], 'F-attach': [], 'F-spawn': [] };
+  for (let i = 0; i < TAIL_SAMPLES; i++) {
+    beside['F-write'].push(await floors.write());
+    beside['F-attach'].push(await floors.attach());
+    beside['F-spawn'].push(await ground.spawn());
+    values.push(await ground.turn(session));
+  }
+  await ground.gone('turns');
+  return { rows: [{ id: 'turn', values, floors: beside }] };
+}
+
+/** API writes of turns that follow each other at once. */
+export async function writesOfTurns(ground: Ground): Promise<Outcome> {
+  const [session] = await ground.ready('writes');
+  if (!session) throw new Error('there is no session');
+  const leads = await leader();
+  const values: number[] = [];
+  for (let burst = 0; burst < SAMPLES; burst++) {
+    const before = await settledWrites(() => writesOf(leads));
+    for (let i = 0; i < BURST; i++) await ground.turn(session);
+    values.push(((await settledWrites(() => writesOf(leads))) - before) / BURST);
+  }
+  await ground.gone('writes');
+  return { rows: [{ id: 'writes-turn', values, note: `bursts of ${BURST} turns, events included` }] };
+}
+
+/** The count once it has stayed the same for two seconds: coalesced writes come up to a second late. */
+export async function settledWrites(read: () => Promise<number>): Promise<number> {
+  let last = await read();
+  let since = performance.now();
+  return (
+    await eventually(
+      async () => {
+        const now = await read();
+        if (now !== last) [last, since] = [now, performance.now()];
+        return performance.now() - since > 2000 ? { now } : undefined;
+      },
+      { what: 'the controller writes nothing' },
+    )
+  ).now;
+}
+
+/** Turns whose attach was closed before, each beside a turn right after it. */
+export async function idleTurns(ground: Ground): Promise<Outcome> {
+  const leads = await setVariable(`BERTH_ATTACH_LINGER=${LINGER}`);
+  try {
+    const [session] = await ground.ready('idle');
+    if (!session) throw new Error('there is no session');
+    const values: number[] = [];
+    const beside: Record<'turn, attach open' | 'F-attach', number[]> = { 'turn, attach open': [], 'F-attach': [] };
+    for (let i = 0; i < SAMPLES; i++) {
+      await eventually(async () => (await attaches(leads)) === 0, { what: 'the attach is closed' });
+      values.push(await ground.turn(session));
+      beside['turn, attach open'].push(await ground.turn(session));
+      beside['F-attach'].push(await ground.floors.attach());
+    }
+    await ground.gone('idle');
+    return { rows: [{ id: 'turn-idle', values, floors: beside, note: `closed after ${LINGER}, not an hour` }] };
+  } finally {
+    await setVariable('BERTH_ATTACH_LINGER-');
+  }
+}
+
+/** API writes of a session from its creation until it is gone. */
+export async function writesOfLives(ground: Ground): Promise<Outcome> {
+  const leads = await leader();
+  const values: number[] = [];
+  for (let i = 0; i < SAMPLES; i++) {
+    const before = await settledWrites(() => writesOf(leads));
+    await ground.oneTurn(`life-${i}`);
+    await ground.gone(`life-${i}`);
+    values.push((await settledWrites(() => writesOf(leads))) - before);
+  }
+  const note = 'its turn created by the controller; events included; the target is that of a warm pod';
+  return { rows: [{ id: 'writes-life', values, note }] };
+}

@@ -77,9 +77,9 @@ agents: $(INSTALLED) $(KEEPER) ## Claude Code, Codex CLI and Gemini CLI beside a
 kill-loop: $(INSTALLED) $(KEEPER) ## sessions on an embedded cluster that is killed and started again; KILLS=50 SEED=1 MODE=cluster|controller
 	$(NODE) --disable-warning=ExperimentalWarning test/kill-loop/main.ts --kills $(or $(KILLS),50) --seed $(or $(SEED),1) --mode $(or $(MODE),cluster) --minutes $(or $(MINUTES),10)
 
-# BENCH=short takes few samples. ONLY='cold|load' runs the sections whose names match. AGENT_SANDBOX=/path measures that checkout, too.
+# Two nodes: one takes too few pods. BENCH=short takes few samples. ONLY='cold|load' runs the sections whose names match. AGENT_SANDBOX=/path measures that checkout, too.
 bench: $(INSTALLED) keeper ## the targets of a cluster with their floors, and all other figures; BENCH=short ONLY=cold KEEP=1 AGENT_SANDBOX=/path
-	test/e2e/with-cluster $(NODE) --disable-warning=ExperimentalWarning test/bench/bench.ts
+	NODES=$(or $(NODES),2) test/e2e/with-cluster $(NODE) --disable-warning=ExperimentalWarning test/bench/bench.ts
 
 bench-compare: $(INSTALLED) ## two runs of make bench side by side; A=one.json B=other.json
 	@$(NODE) --disable-warning=ExperimentalWarning test/bench/compare-files.ts '$(A)' '$(B)'

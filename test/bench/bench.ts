@@ -11,23 +11,37 @@ import { load } from './load.ts';
 import { peer } from './peer/peer.ts';
 import { pythonOnKind } from './python-kind.ts';
 import { idleTurns, readyTurns, writesOfLives, writesOfTurns } from './ready.ts';
-import { Run } from './run.ts';
+import { type Outcome, Run } from './run.ts';
 import { withoutKubernetes } from './runner.ts';
+import type { TargetId } from './targets.ts';
 
 const run = new Run();
 const ground = await Ground.prepare(`bench-${process.pid}`);
+
+/** A section that needs the cluster. One that fails leaves no session to weigh on the next. */
+function section(name: string, ids: readonly TargetId[], work: () => Promise<Outcome>): Promise<void> {
+  return run.section(name, ids, async () => {
+    try {
+      return await work();
+    } catch (error) {
+      await ground.clear();
+      throw error;
+    }
+  });
+}
+
 try {
-  await run.section('cold', ['cold'], () => cold(ground));
-  await run.section('ready turns', ['turn'], () => readyTurns(ground));
-  await run.section('idle turns', ['turn-idle'], () => idleTurns(ground));
-  await run.section('writes of turns', ['writes-turn'], () => writesOfTurns(ground));
-  await run.section('writes of lives', ['writes-life'], () => writesOfLives(ground));
-  await run.section('load', ['throughput', 'controller-memory', 'runner-memory'], () => load(ground));
-  await run.section('commands', ['cli-list', 'cli-turn'], () => commands(ground));
-  await run.section('leader', ['leader-one', 'leader-two'], () => leaderChange(ground));
-  await run.section('injection', [], async () => ({ figures: [await injectionFigure(ground.cluster)] }));
-  await run.section('python on kind', [], async () => ({ figures: await pythonOnKind(ground.namespace) }));
-  await run.section('agent-sandbox', [], () => peer(ground));
+  await section('cold', ['cold'], () => cold(ground));
+  await section('ready turns', ['turn'], () => readyTurns(ground));
+  await section('idle turns', ['turn-idle'], () => idleTurns(ground));
+  await section('writes of turns', ['writes-turn'], () => writesOfTurns(ground));
+  await section('writes of lives', ['writes-life'], () => writesOfLives(ground));
+  await section('load', ['throughput', 'controller-memory', 'runner-memory'], () => load(ground));
+  await section('commands', ['cli-list', 'cli-turn'], () => commands(ground));
+  await section('leader', ['leader-one', 'leader-two'], () => leaderChange(ground));
+  await section('injection', [], async () => ({ figures: [await injectionFigure(ground.cluster)] }));
+  await section('python on kind', [], async () => ({ figures: await pythonOnKind(ground.namespace) }));
+  await section('agent-sandbox', [], () => peer(ground));
 } finally {
   await ground.remove();
 }

@@ -58,7 +58,7 @@ export class BenchCluster {
   /** Resolves when no pod of the namespace is left, so that one measurement does not weigh on the next. */
   async noPods(): Promise<void> {
     const { namespace, client } = this;
-    const deadline = performance.now() + 60_000;
+    const deadline = performance.now() + 180_000;
     for (;;) {
       const { items, metadata } = await client.list<Pod>(pods, { namespace });
       if (items.length === 0) return;

@@ -110,6 +110,12 @@ export class Ground {
     await this.cluster.noPods();
   }
 
+  /** Deletes every session, after a failure. */
+  async clear(): Promise<void> {
+    const { items } = await this.cluster.client.list(sessions, { namespace: this.namespace });
+    await this.gone(...items.map(({ metadata }) => metadata.name));
+  }
+
   async remove(): Promise<void> {
     this.turns.close();
     await this.floors.stop();

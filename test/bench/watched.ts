@@ -1,7 +1,7 @@
 import type { KubeClient } from '../../core/kube/client.ts';
 import type { KubeObject, Resource, Stored } from '../../core/kube/types.ts';
 
-const LIMIT_MS = 180_000;
+const LIMIT_MS = 120_000;
 
 interface Sight<T> {
   /** Moment in which the event was read, by performance.now(). */

@@ -10,8 +10,13 @@ const PROGRAM = 'agent-sandbox-controller';
 const IMAGE = 'example/agent-sandbox:bench';
 const BUILD_LIMIT_MS = 1_200_000;
 /** Manifests of the controller and its rights, and those of its kinds, in the checkout's folder k8s. */
-const MANIFESTS = ['controller.yaml', 'extensions.yaml', 'rbac.generated.yaml', 'extensions-rbac.generated.yaml'];
-const KINDS = [
+export const MANIFESTS = [
+  'controller.yaml',
+  'extensions.yaml',
+  'rbac.generated.yaml',
+  'extensions-rbac.generated.yaml',
+];
+export const KINDS = [
   'agents.x-k8s.io_sandboxes.yaml',
   'extensions.agents.x-k8s.io_sandboxclaims.yaml',
   'extensions.agents.x-k8s.io_sandboxtemplates.yaml',

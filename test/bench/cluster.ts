@@ -73,28 +73,4 @@ export class BenchCluster {
       }
     }
   }
-
-  /** Writes that the API server has answered so far, by resource, from its own metrics. */
-  async writes(): Promise<Map<string, number>> {
-    const text = String(await this.client.raw('GET', '/metrics', { accept: 'text/plain' }));
-    const counts = new Map<string, number>();
-    for (const line of text.split('\n')) {
-      if (!line.startsWith('apiserver_request_total{')) continue;
-      const label = (name: string) => new RegExp(`[{,]${name}="([^"]*)"`).exec(line)?.[1] ?? '';
-      if (!['POST', 'PUT', 'PATCH', 'DELETE'].includes(label('verb')) || !label('code').startsWith('2')) continue;
-      const sub = label('subresource');
-      const key = `${label('verb')} ${label('resource')}${sub ? `/${sub}` : ''}`;
-      counts.set(key, (counts.get(key) ?? 0) + Number(line.slice(line.lastIndexOf(' ') + 1)));
-    }
-    return counts;
-  }
-
-  /** Memory of a pod's container in bytes as its node's kubelet says: resident set. */
-  async memory(pod: Stored<Pod>, container: string): Promise<number | undefined> {
-    const summary = (await this.client.raw('GET', `/api/v1/nodes/${pod.spec.nodeName}/proxy/stats/summary`)) as {
-      pods: { podRef: { uid: string }; containers: { name: string; memory?: { rssBytes?: number } }[] }[];
-    };
-    const stats = summary.pods.find(({ podRef }) => podRef.uid === pod.metadata.uid);
-    return stats?.containers.find(({ name }) => name === container)?.memory?.rssBytes;
-  }
 }

@@ -1,11 +1,16 @@
 /** The controller of the release from outside: its process, its metrics, its settings. */
 
+import type { KubeClient } from '../../core/kube/client.ts';
+import { leases } from '../../core/kube/resources.ts';
 import { type Any, controllerPods, get, kubectl, releaseNamespace } from '../e2e/support/cluster.ts';
-import { type NodeProcess, onNode, processes } from '../e2e/support/node.ts';
+import { type NodeProcess, nodeNames, onNode, processes } from '../e2e/support/node.ts';
 import { eventually } from '../support/eventually.ts';
 import { samplesOf } from '../support/metrics.ts';
 
 const PROGRAM = '/opt/berth/controller.mjs';
+const RUNNER = '/opt/berth/runner.cjs';
+const LEASE = 'berth-controller';
+const SETTLED_MS = 2000;
 const DEPLOYMENT = 'deployment/berth-controller';
 const LIMIT_MS = 180_000;
 
@@ -24,7 +29,7 @@ export function leader(replicas = 1): Promise<Leader> {
         return isReady && !metadata.deletionTimestamp;
       });
       if (found.length !== replicas || ready.length !== replicas) return undefined;
-      const { spec } = await get(['lease', 'berth-controller', '-n', releaseNamespace]);
+      const { spec } = await get(['lease', LEASE, '-n', releaseNamespace]);
       const holder: string = spec.holderIdentity ?? '';
       const pod: string | undefined = ready
         .map(({ metadata }) => metadata.name)
@@ -60,28 +65,94 @@ export async function setVariable(assignment: string): Promise<Leader> {
 }
 
 /** Samples of one metric of the leader, by labels. */
-export async function metric({ pod }: Leader, name: string): Promise<Record<string, number>> {
+async function metric(client: KubeClient, { pod }: Leader, name: string): Promise<Record<string, number>> {
   const path = `/api/v1/namespaces/${releaseNamespace}/pods/${pod}:8081/proxy/metrics`;
-  return samplesOf(await kubectl(['get', '--raw', path]), name);
+  return samplesOf(String(await client.raw('GET', path, { accept: 'text/plain' })), name);
 }
 
 /** Pods that the leader is attached to. */
-export async function attaches(of: Leader): Promise<number> {
-  return (await metric(of, 'berth_attaches'))[''] ?? 0;
+export async function attaches(client: KubeClient, of: Leader): Promise<number> {
+  return (await metric(client, of, 'berth_attaches'))[''] ?? 0;
 }
 
-/** Writes that the API server has taken from the leader so far, renewals of its lease (PUT) left out. */
-export async function writesOf(of: Leader): Promise<number> {
-  let sum = 0;
-  for (const [labels, count] of Object.entries(await metric(of, 'berth_api_requests_total'))) {
-    if (/verb="(create|patch|delete)"/.test(labels) && /code="2/.test(labels)) sum += count;
+/** Counts the writes of a leader, renewals of its lease left out: its metrics tell them apart from no other update. */
+export class WriteMeter {
+  readonly #client: KubeClient;
+  readonly #leader: Leader;
+  readonly #stop = new AbortController();
+  #renewals = 0;
+
+  private constructor(client: KubeClient, of: Leader) {
+    this.#client = client;
+    this.#leader = of;
   }
-  return sum;
+
+  static async open(client: KubeClient): Promise<WriteMeter> {
+    const meter = new WriteMeter(client, await leader());
+    const of = { namespace: releaseNamespace, fieldSelector: `metadata.name=${LEASE}` };
+    const { metadata } = await client.list(leases, of);
+    const { signal } = meter.#stop;
+    const events = client.watch(leases, { ...of, resourceVersion: metadata.resourceVersion, signal });
+    const count = async () => {
+      for await (const { type } of events) if (type !== 'BOOKMARK') meter.#renewals += 1;
+    };
+    // Its end shows as writes that never settle.
+    count().catch(() => {});
+    return meter;
+  }
+
+  /** Writes that the API server has taken so far, to the request under way. */
+  async read(): Promise<number> {
+    let sum = 0;
+    for (const [labels, count] of Object.entries(
+      await metric(this.#client, this.#leader, 'berth_api_requests_total'),
+    )) {
+      if (/verb="(create|update|patch|delete)"/.test(labels) && /code="2/.test(labels)) sum += count;
+    }
+    return sum - this.#renewals;
+  }
+
+  /** The same once it has not changed for two seconds: coalesced writes come up to a second late. */
+  async settled(): Promise<number> {
+    let last = await this.read();
+    let since = performance.now();
+    const { count } = await eventually(
+      async () => {
+        const now = await this.read();
+        if (now !== last) [last, since] = [now, performance.now()];
+        return performance.now() - since > SETTLED_MS ? { count: now } : undefined;
+      },
+      { what: 'the controller writes nothing' },
+    );
+    return count;
+  }
+
+  [Symbol.dispose](): void {
+    this.#stop.abort(new Error('the writes are counted'));
+  }
 }
 
-/** Resident memory of the leader's process in bytes. */
-export async function residentBytes({ targets: [target] }: Leader): Promise<number> {
-  if (!target) throw new Error('the leader has no process');
-  const status = await onNode(target.node, ['cat', `/proc/${target.pid}/status`]);
-  return Number(/VmRSS:\s+(\d+)/.exec(status)?.[1]) * 1024;
+/** Memory of a process in bytes. `rss`: every page that it has mapped; `pss`: pages shared by n processes count for 1/n. */
+export interface Memory {
+  rss: number;
+  pss: number;
 }
+
+/** Memory of every process on the nodes whose command line holds `text`. */
+async function memoryOf(text: string): Promise<Memory[]> {
+  const found: Memory[] = [];
+  for (const node of await nodeNames()) {
+    // The bracket keeps this shell, whose command line holds the pattern, out of the matches.
+    const pattern = `[${text[0]}]${text.slice(1)}`;
+    const script = `for pid in $(pgrep --full -- '${pattern}'); do cat /proc/$pid/smaps_rollup; done || true`;
+    const rollups = await onNode(node, ['sh', '-c', script]);
+    for (const [, rss, pss] of rollups.matchAll(/^Rss:\s+(\d+) kB\nPss:\s+(\d+) kB$/gm)) {
+      found.push({ rss: Number(rss) * 1024, pss: Number(pss) * 1024 });
+    }
+  }
+  if (found.length === 0) throw new Error(`no process runs ${text}`);
+  return found;
+}
+
+export const controllerMemory = () => memoryOf(PROGRAM);
+export const runnerMemory = () => memoryOf(RUNNER);

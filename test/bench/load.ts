@@ -1,12 +1,13 @@
 /** Twenty sessions at once, and the memory of everything then. */
-import { namespaces, pods } from '../../core/kube/resources.ts';
+import { namespaces } from '../../core/kube/resources.ts';
 import { sessions, turns } from '../../core/resources/kinds.ts';
-import { LABEL_SESSION } from '../../core/resources/names.ts';
 import { eventually } from '../support/eventually.ts';
-import { attaches, leader, residentBytes, writesOf } from './controller.ts';
+import { attaches, controllerMemory, leader, runnerMemory, WriteMeter } from './controller.ts';
 import { type Ground, newSession } from './ground.ts';
 import type { Outcome } from './run.ts';
 import { count, SAMPLES } from './settings.ts';
+import { median } from './statistics.ts';
+import { shown } from './table.ts';
 
 const SESSIONS = 20;
 const ROUND_MS = count(3000, 2000);
@@ -19,13 +20,13 @@ const PAUSE_MS = 200;
 export async function load(ground: Ground): Promise<Outcome> {
   const names = Array.from({ length: SESSIONS }, (_, i) => `load-${i}`);
   const ready = await ground.ready(...names);
-  const leads = await leader();
+  using meter = await WriteMeter.open(ground.cluster.client);
   const values: number[] = [];
   const possible: number[] = [];
   const writes: number[] = [];
   for (let round = 0; round < SAMPLES; round++) {
     const patches = await ground.floors.patchesPerSecond(SESSIONS, ROUND_MS);
-    const before = await writesOf(leads);
+    const before = await meter.read();
     let ended = 0;
     const started = performance.now();
     await Promise.all(
@@ -38,13 +39,13 @@ export async function load(ground: Ground): Promise<Outcome> {
     );
     values.push(ended / ((performance.now() - started) / 1000));
     // The creation of a turn is a write, too.
-    writes.push(((await writesOf(leads)) - before) / ended + 1);
+    writes.push(((await meter.read()) - before) / ended + 1);
     possible.push(patches / (writes.at(-1) as number));
   }
   const floors = { 'status patches a second ÷ writes of a turn': possible };
   const mean = writes.reduce((sum, each) => sum + each, 0) / writes.length;
   const note = `${mean.toFixed(1)} writes a turn, its creation included`;
-  const rows = [{ id: 'throughput' as const, values, floors, note }, await memory(ground), await runners(ground)];
+  const rows = [{ id: 'throughput' as const, values, floors, note }, await memory(ground), await runners()];
   await ground.gone(...names);
   return { rows };
 }
@@ -70,21 +71,20 @@ async function memory(ground: Ground) {
       },
       { timeoutMs: 300_000, what: 'all are Suspended' },
     );
-    const leads = await leader();
-    const open = await attaches(leads);
+    const open = await attaches(client, await leader());
     const { items: live } = await client.list(sessions, { namespace: ground.namespace });
     const { items: kept } = await client.list(turns, { namespace: ground.namespace });
     const total = SUSPENDED + live.length;
     const values: number[] = [];
     for (let i = 0; i < SAMPLES; i++) {
-      values.push((await residentBytes(leads)) / MB);
+      for (const { rss } of await controllerMemory()) values.push(rss / MB);
       await new Promise((resolve) => setTimeout(resolve, PAUSE_MS));
     }
     return {
       id: 'controller-memory' as const,
       values,
       floors: { '120 MB + 10 KB a session + 130 KB an open attach': [120 + 0.01 * total + 0.13 * open] },
-      note: `${total} sessions, ${kept.length} turns, ${open} open attaches; 20,000 sessions not measured`,
+      note: `RSS; ${total} sessions, ${kept.length} turns, ${open} open attaches; 20,000 sessions not measured`,
     };
   } finally {
     await client.delete(namespaces, { name: namespace });
@@ -98,14 +98,11 @@ async function memory(ground: Ground) {
   }
 }
 
-/** Resident memory of each session's container: the runner, and its keeper. */
-async function runners({ cluster, namespace }: Ground) {
-  const { items } = await cluster.client.list(pods, { namespace, labelSelector: LABEL_SESSION });
-  const values: number[] = [];
-  for (const pod of items) {
-    const bytes = await cluster.memory(pod, 'session');
-    if (bytes !== undefined) values.push(bytes / MB);
-  }
-  if (values.length === 0) return { id: 'runner-memory' as const, why: 'not measured: the kubelet tells no memory' };
-  return { id: 'runner-memory' as const, values, note: `${SESSIONS} sessions after the load above, keeper included` };
+/** Memory of each runner: its own pages, and its part of those that it shares, such as Node's. */
+async function runners() {
+  const found = await runnerMemory();
+  const values = found.map(({ pss }) => pss / MB);
+  const whole = shown(median(found.map(({ rss }) => rss / MB)));
+  const note = `PSS of ${SESSIONS} runners after the load above; RSS ${whole} MB`;
+  return { id: 'runner-memory' as const, values, note };
 }

@@ -1,6 +1,6 @@
 /** Turns on a session whose pod is ready. */
 import { eventually } from '../support/eventually.ts';
-import { attaches, leader, setVariable, writesOf } from './controller.ts';
+import { attaches, setVariable, WriteMeter } from './controller.ts';
 import type { Ground } from './ground.ts';
 import type { Outcome } from './run.ts';
 import { count, SAMPLES, TAIL_SAMPLES } from './settings.ts';
@@ -32,31 +32,15 @@ export async function readyTurns(ground: Ground): Promise<Outcome> {
 export async function writesOfTurns(ground: Ground): Promise<Outcome> {
   const [session] = await ground.ready('writes');
   if (!session) throw new Error('there is no session');
-  const leads = await leader();
+  using writes = await WriteMeter.open(ground.cluster.client);
   const values: number[] = [];
   for (let burst = 0; burst < SAMPLES; burst++) {
-    const before = await settledWrites(() => writesOf(leads));
+    const before = await writes.settled();
     for (let i = 0; i < BURST; i++) await ground.turn(session);
-    values.push(((await settledWrites(() => writesOf(leads))) - before) / BURST);
+    values.push(((await writes.settled()) - before) / BURST);
   }
   await ground.gone('writes');
   return { rows: [{ id: 'writes-turn', values, note: `bursts of ${BURST} turns, events included` }] };
-}
-
-/** The count once it has stayed the same for two seconds: coalesced writes come up to a second late. */
-export async function settledWrites(read: () => Promise<number>): Promise<number> {
-  let last = await read();
-  let since = performance.now();
-  return (
-    await eventually(
-      async () => {
-        const now = await read();
-        if (now !== last) [last, since] = [now, performance.now()];
-        return performance.now() - since > 2000 ? { now } : undefined;
-      },
-      { what: 'the controller writes nothing' },
-    )
-  ).now;
 }
 
 /** Turns whose attach was closed before, each beside a turn right after it. */
@@ -68,7 +52,9 @@ export async function idleTurns(ground: Ground): Promise<Outcome> {
     const values: number[] = [];
     const beside: Record<'turn, attach open' | 'F-attach', number[]> = { 'turn, attach open': [], 'F-attach': [] };
     for (let i = 0; i < SAMPLES; i++) {
-      await eventually(async () => (await attaches(leads)) === 0, { what: 'the attach is closed' });
+      await eventually(async () => (await attaches(ground.cluster.client, leads)) === 0, {
+        what: 'the attach is closed',
+      });
       values.push(await ground.turn(session));
       beside['turn, attach open'].push(await ground.turn(session));
       beside['F-attach'].push(await ground.floors.attach());
@@ -82,13 +68,13 @@ export async function idleTurns(ground: Ground): Promise<Outcome> {
 
 /** API writes of a session from its creation until it is gone. */
 export async function writesOfLives(ground: Ground): Promise<Outcome> {
-  const leads = await leader();
+  using writes = await WriteMeter.open(ground.cluster.client);
   const values: number[] = [];
   for (let i = 0; i < SAMPLES; i++) {
-    const before = await settledWrites(() => writesOf(leads));
+    const before = await writes.settled();
     await ground.oneTurn(`life-${i}`);
     await ground.gone(`life-${i}`);
-    values.push((await settledWrites(() => writesOf(leads))) - before);
+    values.push((await writes.settled()) - before);
   }
   const note = 'its turn created by the controller; events included; the target is that of a warm pod';
   return { rows: [{ id: 'writes-life', values, note }] };

@@ -40,8 +40,8 @@ try {
   await section('commands', ['cli-list', 'cli-turn'], () => commands(ground));
   await section('leader', ['leader-one', 'leader-two'], () => leaderChange(ground));
   await section('injection', [], async () => ({ figures: [await injectionFigure(ground.cluster)] }));
-  await section('python on kind', [], async () => ({ figures: await pythonOnKind(ground.namespace) }));
   await section('agent-sandbox', [], () => peer(ground));
+  await section('python on kind', [], async () => ({ figures: await pythonOnKind(ground.namespace) }));
 } finally {
   await ground.remove();
 }

@@ -11,7 +11,7 @@ import { Floors } from './floors.ts';
 import { Watched } from './watched.ts';
 
 /** Agent of every session: a shell that starts a program, which answers with its input. */
-export const AGENT = { command: ['sh', '-c', 'cat'], input: 'Text', result: 'Text' };
+const AGENT = { command: ['sh', '-c', 'cat'], input: 'Text', result: 'Text' };
 
 export function newSession(namespace: string, name: string, spec: object = {}): Session {
   return {
@@ -22,10 +22,10 @@ export function newSession(namespace: string, name: string, spec: object = {}): 
   } as unknown as Session;
 }
 
-export const ended = (turn: Turn): boolean => isTerminal(turn.status?.phase);
+const ended = (turn: Turn): boolean => isTerminal(turn.status?.phase);
 
 /** Throws unless the turn Succeeded. */
-export function succeeded(turn: Turn): void {
+function succeeded(turn: Turn): void {
   if (turn.status?.phase !== 'Succeeded') throw new Error(`turn ${turn.metadata.name}: ${JSON.stringify(turn.status)}`);
 }
 

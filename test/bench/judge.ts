@@ -3,7 +3,7 @@ import { median, percentile } from './statistics.ts';
 import { type Bound, boundText, type Target, type TargetId } from './targets.ts';
 
 /** Samples below which a p99 is no figure. */
-export const MIN_FOR_P99 = 500;
+const MIN_FOR_P99 = 500;
 
 export type Series = Readonly<Record<string, readonly number[]>>;
 

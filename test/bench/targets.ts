@@ -124,7 +124,7 @@ const LIST = [
   },
   {
     id: 'leader-one',
-    what: 'kill -9 of the leader in a fresh pod, one replica → the next new session runs',
+    what: 'kill -9 of the leader in a fresh pod, one replica → first result of the next new session',
     unit: 's',
     bounds: [{ share: 0.5, plus: 6 }],
   },

@@ -3,6 +3,7 @@ import { describe, test } from 'vitest';
 import { compareRuns, difference, relative } from '../../bench/compare.ts';
 import type { Measured, Unmeasured } from '../../bench/judge.ts';
 import type { BenchFile } from '../../bench/run.ts';
+import { medianInterval } from '../../bench/statistics.ts';
 import { TARGETS, type Target, type TargetId } from '../../bench/targets.ts';
 
 const target = (id: TargetId) => TARGETS.find((each) => each.id === id) as Target;
@@ -35,6 +36,15 @@ describe('two runs', () => {
     assert.match(rowOf(run(list(150, 100, 5)), run(list(120, 100, 5))) ?? '', /no difference beyond the spread \|$/);
   });
 
+  test('relate a figure to its floor from the least to the most that both medians allow', () => {
+    const floors = { 'kubectl get': around(100, 2) };
+    const { value, low, high } = relative(target('cli-list'), { ...list(150, 100), floors });
+    const own = medianInterval(around(150));
+    const floor = medianInterval(around(100, 2));
+    assert.deepEqual([value, low, high], [1.5, own.low / floor.high, own.high / floor.low]);
+    assert.ok(low < 1.3 && high > 1.8, `${low} to ${high}`);
+  });
+
   test('are better by more where more is better', () => {
     const at = (value: number) => ({ figure: value, floor: 1, value, low: value - 1, high: value + 1 });
     assert.equal(difference(at(10), at(20), true), 'B is better: × 2.00');
@@ -50,6 +60,9 @@ describe('two runs', () => {
     const text = compareRuns(run({ id: 'demo', why: 'failed: no npm' }), run(list(1, 1)));
     assert.match(text, /make demo.* \| failed: no npm \| left out \| – \|$/m);
     assert.equal(text.split('\n').filter((line) => line.startsWith('|')).length, 4);
+    const failed: Unmeasured = { id: 'cli-list', why: 'failed: no kubectl' };
+    assert.match(rowOf(run(failed), run(list(1, 1))) ?? '', /failed: no kubectl \| .* \| – \|$/);
+    assert.match(rowOf(run(list(1, 1)), run(failed)) ?? '', /failed: no kubectl \| – \|$/);
   });
 
   test('tell their commits and the machine’s speed', () => {

@@ -19,16 +19,22 @@ export interface Leader {
   targets: NodeProcess[];
 }
 
+/** Number of controllers that the Deployment asks for. */
+export async function replicas(): Promise<number> {
+  return (await get([DEPLOYMENT, '-n', releaseNamespace])).spec.replicas;
+}
+
 /** Resolves with the process that holds the lease, once every controller's pod is ready and no other is left. */
-export function leader(replicas = 1): Promise<Leader> {
+export function leader(): Promise<Leader> {
   return eventually(
     async () => {
+      const wanted = await replicas();
       const found = await controllerPods();
       const ready = found.filter(({ status, metadata }) => {
         const isReady = status.conditions?.some(({ type, status: is }: Any) => type === 'Ready' && is === 'True');
         return isReady && !metadata.deletionTimestamp;
       });
-      if (found.length !== replicas || ready.length !== replicas) return undefined;
+      if (found.length !== wanted || ready.length !== wanted) return undefined;
       const { spec } = await get(['lease', LEASE, '-n', releaseNamespace]);
       const holder: string = spec.holderIdentity ?? '';
       const pod: string | undefined = ready
@@ -42,20 +48,20 @@ export function leader(replicas = 1): Promise<Leader> {
   );
 }
 
-async function rolledOut(replicas = 1): Promise<Leader> {
+async function rolledOut(): Promise<Leader> {
   await kubectl(['rollout', 'status', DEPLOYMENT, '-n', releaseNamespace, `--timeout=${LIMIT_MS / 1000}s`]);
-  return leader(replicas);
+  return leader();
 }
 
 /** Replaces the pods: the kubelet delays restarts of a container that has ended before. */
-export async function fresh(replicas = 1): Promise<Leader> {
+export async function fresh(): Promise<Leader> {
   await kubectl(['rollout', 'restart', DEPLOYMENT, '-n', releaseNamespace]);
-  return rolledOut(replicas);
+  return rolledOut();
 }
 
-export async function scale(replicas: number): Promise<Leader> {
-  await kubectl(['scale', DEPLOYMENT, '-n', releaseNamespace, `--replicas=${replicas}`]);
-  return rolledOut(replicas);
+export async function scale(to: number): Promise<Leader> {
+  await kubectl(['scale', DEPLOYMENT, '-n', releaseNamespace, `--replicas=${to}`]);
+  return rolledOut();
 }
 
 /** Sets a variable of the controller's environment (`NAME=value`) or removes it (`NAME-`). */
@@ -138,21 +144,25 @@ export interface Memory {
   pss: number;
 }
 
-/** Memory of every process on the nodes whose command line holds `text`. */
-async function memoryOf(text: string): Promise<Memory[]> {
-  const found: Memory[] = [];
-  for (const node of await nodeNames()) {
-    // The bracket keeps this shell, whose command line holds the pattern, out of the matches.
-    const pattern = `[${text[0]}]${text.slice(1)}`;
-    const script = `for pid in $(pgrep --full -- '${pattern}'); do cat /proc/$pid/smaps_rollup; done || true`;
-    const rollups = await onNode(node, ['sh', '-c', script]);
-    for (const [, rss, pss] of rollups.matchAll(/^Rss:\s+(\d+) kB\nPss:\s+(\d+) kB$/gm)) {
-      found.push({ rss: Number(rss) * 1024, pss: Number(pss) * 1024 });
-    }
-  }
-  if (found.length === 0) throw new Error(`no process runs ${text}`);
-  return found;
+/** Memory of the processes that a shell command on the node prints the ids of. */
+async function memoryOn(node: string, pids: string): Promise<Memory[]> {
+  const script = `for pid in $(${pids}); do cat /proc/$pid/smaps_rollup; done || true`;
+  const rollups = await onNode(node, ['sh', '-c', script]);
+  return [...rollups.matchAll(/^Rss:\s+(\d+) kB\nPss:\s+(\d+) kB$/gm)].map(([, rss, pss]) => ({
+    rss: Number(rss) * 1024,
+    pss: Number(pss) * 1024,
+  }));
 }
 
-export const controllerMemory = () => memoryOf(PROGRAM);
-export const runnerMemory = () => memoryOf(RUNNER);
+/** Memory of a leader's process. */
+export async function leaderMemory({ targets }: Leader): Promise<Memory[]> {
+  return (await Promise.all(targets.map(({ node, pid }) => memoryOn(node, `echo ${pid}`)))).flat();
+}
+
+/** Memory of every runner on the nodes. */
+export async function runnerMemory(): Promise<Memory[]> {
+  // The bracket keeps the shell, whose command line holds the pattern, out of the matches.
+  const pattern = `[${RUNNER[0]}]${RUNNER.slice(1)}`;
+  const nodes = await nodeNames();
+  return (await Promise.all(nodes.map((node) => memoryOn(node, `pgrep --full -- '${pattern}'`)))).flat();
+}

@@ -1,5 +1,5 @@
-import { percentile } from './statistics.ts';
-import { markdown, shown, signed } from './table.ts';
+import { median } from './statistics.ts';
+import { markdown, signed, spread } from './table.ts';
 
 export const MIB = 1024 * 1024;
 
@@ -19,23 +19,17 @@ export interface Pair {
   beside: readonly number[];
 }
 
-/** Milliseconds of a series, in a cell. */
-function durations(values: readonly number[]): string {
-  const [p50, p99] = [percentile(values, 0.5), percentile(values, 0.99)];
-  return `p50 ${shown(p50)} ms, p99 ${shown(p99)} ms (n ${values.length})`;
-}
-
 /** A series of milliseconds beside another of the same run. */
 export function compared(
   what: string,
   values: readonly number[],
   beside: { what: string; values: readonly number[] },
 ): Figure & { values: Pair } {
-  const [own, other] = [percentile(values, 0.5), percentile(beside.values, 0.5)];
+  const [own, other] = [median(values), median(beside.values)];
   return {
     what,
-    measured: durations(values),
-    beside: `${beside.what}: ${durations(beside.values)}`,
+    measured: spread(values, 'ms', true),
+    beside: `${beside.what}: ${spread(beside.values, 'ms', true)}`,
     difference: `${signed(own - other)} ms, × ${(own / other).toFixed(2)}`,
     values: { values, beside: beside.values },
   };

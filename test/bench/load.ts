@@ -2,7 +2,7 @@
 import { namespaces } from '../../core/kube/resources.ts';
 import { sessions, turns } from '../../core/resources/kinds.ts';
 import { eventually } from '../support/eventually.ts';
-import { attaches, controllerMemory, leader, runnerMemory, WriteMeter } from './controller.ts';
+import { attaches, leader, leaderMemory, runnerMemory, WriteMeter } from './controller.ts';
 import { type Ground, newSession } from './ground.ts';
 import type { Outcome } from './run.ts';
 import { count, SAMPLES } from './settings.ts';
@@ -71,13 +71,14 @@ async function memory(ground: Ground) {
       },
       { timeoutMs: 300_000, what: 'all are Suspended' },
     );
-    const open = await attaches(client, await leader());
+    const leads = await leader();
+    const open = await attaches(client, leads);
     const { items: live } = await client.list(sessions, { namespace: ground.namespace });
     const { items: kept } = await client.list(turns, { namespace: ground.namespace });
     const total = SUSPENDED + live.length;
     const values: number[] = [];
     for (let i = 0; i < SAMPLES; i++) {
-      for (const { rss } of await controllerMemory()) values.push(rss / MB);
+      for (const { rss } of await leaderMemory(leads)) values.push(rss / MB);
       await new Promise((resolve) => setTimeout(resolve, PAUSE_MS));
     }
     return {

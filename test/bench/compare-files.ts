@@ -3,6 +3,17 @@ import { readFileSync } from 'node:fs';
 import { compareRuns } from './compare.ts';
 import type { BenchFile } from './run.ts';
 
-const [a, b] = process.argv.slice(2).map((file): BenchFile => JSON.parse(readFileSync(file, 'utf8')));
-if (!a?.rows || !b?.rows) throw new Error('name two files that make bench has written: A=one.json B=other.json');
-console.log(compareRuns(a, b));
+function runOf(variable: string, file: string | undefined): BenchFile {
+  if (!file) throw new Error(`${variable} is missing: make bench-compare A=one.json B=other.json`);
+  const run = JSON.parse(readFileSync(file, 'utf8'));
+  if (!Array.isArray(run.rows)) throw new Error(`${variable}=${file} is no file of make bench: it has no rows`);
+  return run;
+}
+
+try {
+  const [a, b] = process.argv.slice(2);
+  console.log(compareRuns(runOf('A', a), runOf('B', b)));
+} catch (error) {
+  console.error(`bench-compare: ${(error as Error).message}`);
+  process.exitCode = 1;
+}

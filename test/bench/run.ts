@@ -52,7 +52,7 @@ export class Run {
   readonly #figures: Figure[] = [];
   readonly #speeds: Speed[] = [];
   readonly #floors: Record<string, number[]> = {};
-  #peer: Peer = 'not measured: left out of this run';
+  #peer: Peer = 'not measured';
   #failures = 0;
 
   /** Runs a section unless ONLY leaves it out. A failure is told in its rows and does not end the run. */

@@ -181,7 +181,7 @@ test(
       await eventually(() => inside.output.endsWith('made\n'), { what: 'all that are new' });
       inside.control.write('L');
       await eventually(() => inside.output.endsWith('continued\n'), { what: 'another that goes on' });
-      await eventually(() => /^listed$/m.test(inside.said), { what: 'the answer' });
+      await eventually(() => /^listed \d+ \d+$/m.test(inside.said), { what: 'the answer' });
     } finally {
       inside.child.kill('SIGKILL');
       await inside.closed;

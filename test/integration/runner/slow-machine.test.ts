@@ -105,7 +105,7 @@ describe('a keeper that has not answered in time', () => {
   /** Keeper that answers once it receives SIGUSR1. */
   const MUTE_KEEPER = `#!/usr/bin/perl
     open my $control, '+<&=', 3;
-    $SIG{USR1} = sub { syswrite $control, "left 1 somebody\\nlisted\\n" };
+    $SIG{USR1} = sub { syswrite $control, "left 1 somebody\\nlisted 0 0\\n" };
     syswrite $control, "pid $$\\nstart\\n";
     sleep 1 while 1;
   `;

@@ -100,15 +100,17 @@ export class ServerProcess {
    */
   async settle(): Promise<Survivor[]> {
     const until = this.#clock.monotonic() + SETTLE_MS;
-    let survivors = await this.family.survivors();
-    let isWhole = await this.#output.caughtUp();
+    let survivors: Survivor[];
+    let isWhole: boolean;
+    let before: number;
+    let errorBytes = this.#errorBytes;
     // A program can answer before it has written the rest of a long text to stderr, as Node does.
-    let before = this.#errorBytes;
-    while (isWhole && this.#hasMore(before) && this.#clock.monotonic() < until) {
-      before = this.family.written?.stderr ?? 0;
+    do {
+      before = errorBytes;
       survivors = await this.family.survivors();
       isWhole = await this.#output.caughtUp();
-    }
+      errorBytes = this.family.written?.stderr ?? 0;
+    } while (isWhole && errorBytes > before && this.#clock.monotonic() < until);
     // A process that was just ending need not be told as left running.
     const isOwn = survivors.every(({ pid }) => this.own.has(pid));
     if (!isWhole || !isOwn) await this.#output.drain(SETTLE_QUIET_MS, SETTLE_MS);
@@ -134,11 +136,6 @@ export class ServerProcess {
       else if (this.#scanner.hasInside((line) => this.#isResponse(line))) giveUp();
       else this.#stopWaiting = this.#clock.setTimer(OPEN_MS - OPEN_ABOVE_RESPONSE_MS, giveUp);
     });
-  }
-
-  /** Reports whether more than that has been written to stderr, bytes. */
-  #hasMore(bytes: number): boolean {
-    return (this.family.written?.stderr ?? 0) > bytes;
   }
 
   #isResponse(line: string): boolean {

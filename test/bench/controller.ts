@@ -2,7 +2,7 @@
 
 import type { KubeClient } from '../../core/kube/client.ts';
 import { leases } from '../../core/kube/resources.ts';
-import { type Any, controllerPods, get, kubectl, releaseNamespace } from '../e2e/support/cluster.ts';
+import { type Any, controllerPods, get, kubectl, podOf, releaseNamespace } from '../e2e/support/cluster.ts';
 import { type NodeProcess, nodeNames, onNode, processes } from '../e2e/support/node.ts';
 import { eventually } from '../support/eventually.ts';
 import { samplesOf } from '../support/metrics.ts';
@@ -37,9 +37,7 @@ export function leader(): Promise<Leader> {
       if (found.length !== wanted || ready.length !== wanted) return undefined;
       const { spec } = await get(['lease', LEASE, '-n', releaseNamespace]);
       const holder: string = spec.holderIdentity ?? '';
-      const pod: string | undefined = ready
-        .map(({ metadata }) => metadata.name)
-        .find((name) => holder.startsWith(`${name}_`));
+      const pod: string | undefined = podOf(holder, ready)?.metadata.name;
       if (!pod || Date.now() - Date.parse(spec.renewTime) > spec.leaseDurationSeconds * 1000) return undefined;
       const targets = await processes(PROGRAM, pod);
       return targets.length > 0 ? { pod, targets } : undefined;
@@ -102,7 +100,7 @@ export class WriteMeter {
     const count = async () => {
       for await (const { type } of events) if (type !== 'BOOKMARK') meter.#renewals += 1;
     };
-    // Its end shows as writes that never settle.
+    // A watch that has ended counts no renewals, so the writes never settle.
     count().catch(() => {});
     return meter;
   }

@@ -29,7 +29,7 @@ function succeeded(turn: Turn): void {
   if (turn.status?.phase !== 'Succeeded') throw new Error(`turn ${turn.metadata.name}: ${JSON.stringify(turn.status)}`);
 }
 
-/** What the sections that need a cluster share: a namespace, a watch of its turns, the floors. */
+/** Namespace, watch of its turns, and floors that the sections share which need a cluster. */
 export class Ground {
   readonly cluster: BenchCluster;
   readonly floors: Floors;
@@ -94,7 +94,7 @@ export class Ground {
     );
   }
 
-  /** One session that answers its one turn, from its creation until the result is seen, in milliseconds. */
+  /** Creates a session of one turn. Resolves with the milliseconds from its creation until the result is seen. */
   async oneTurn(name: string): Promise<number> {
     const { client } = this.cluster;
     const create = () => client.create(sessions, newSession(this.namespace, name, { turns: 'One', input: 'x' }));

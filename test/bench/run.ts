@@ -10,7 +10,7 @@ import { TARGETS, type TargetId } from './targets.ts';
 
 const CHECKOUT = join(import.meta.dirname, '..', '..');
 
-/** What a section has measured. */
+/** Measurements of a section. */
 export interface Outcome {
   rows?: readonly (Measured | Unmeasured)[];
   /** Figures without a target. */
@@ -45,7 +45,7 @@ function commit(): string {
   }
 }
 
-/** One run: sections one after the other, each with the machine's speed before it. */
+/** Run of sections, one after the other, each with the machine's speed before it. */
 export class Run {
   readonly #begun = new Date().toISOString();
   readonly #rows: (Measured | Unmeasured)[] = [];

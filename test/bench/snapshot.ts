@@ -25,7 +25,7 @@ async function turn(runner: RunnerHarness): Promise<number> {
   return ms;
 }
 
-/** What a snapshot adds to a turn: the files are changed before it, and a turn without any state is subtracted. */
+/** Time that a snapshot adds to a turn: files are changed before the turn, and a turn without any state is subtracted. */
 export async function snapshots(command: string[]): Promise<Outcome> {
   await using without = await RunnerHarness.bound({ agent: AGENT, command });
   await using runner = await RunnerHarness.bound({ agent: AGENT, command });

@@ -15,7 +15,7 @@ interface Waiter<T> {
   reject: (error: Error) => void;
 }
 
-/** One open watch over a namespace that tells many waiters the moment in which they see what they wait for. */
+/** Watch over a namespace that tells many waiters the moment in which their object is as they want it. */
 export class Watched<T extends KubeObject> {
   readonly #waiters = new Map<string, Set<Waiter<T>>>();
   readonly #stop = new AbortController();

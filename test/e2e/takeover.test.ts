@@ -3,7 +3,7 @@ import { setTimeout as after } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, test } from 'vitest';
 import { eventually } from '../support/eventually.ts';
 import { seededRandom } from '../support/random.ts';
-import { type Any, controllerPods, get, kubectl, makeNamespace, releaseNamespace } from './support/cluster.ts';
+import { type Any, controllerPods, get, kubectl, makeNamespace, podOf, releaseNamespace } from './support/cluster.ts';
 import { allEnded, assertOnce, giveTurns } from './support/load.ts';
 import { type NodeProcess, processes, signal } from './support/node.ts';
 import { install } from './support/release.ts';
@@ -28,9 +28,7 @@ function leader(before?: Leader): Promise<Leader> {
       const { spec } = await get(['lease', 'berth-controller', '-n', releaseNamespace]);
       const identity: string = spec.holderIdentity ?? '';
       const pods = (await controllerPods()).filter(({ metadata }) => !metadata.deletionTimestamp);
-      const pod: string | undefined = pods
-        .map(({ metadata }) => metadata.name)
-        .find((name) => identity.startsWith(`${name}_`));
+      const pod: string | undefined = podOf(identity, pods)?.metadata.name;
       if (!pod || identity === before?.identity) return undefined;
       const targets = await processes(CONTROLLER, pod);
       return targets.length > 0 ? { identity, pod, targets } : undefined;

@@ -206,12 +206,17 @@ export async function controllerPods(): Promise<Any[]> {
   return (await get(['pods', '-n', releaseNamespace, '-l', 'app.kubernetes.io/component=controller'])).items;
 }
 
+/** Of these pods the one that a holder of the controller's lease runs in. */
+export function podOf(holder: string | undefined, pods: readonly Any[]): Any {
+  return pods.find(({ metadata }) => holder?.startsWith(`${metadata.name}_`));
+}
+
 /** The ready pod of the controller that holds the lease. */
 export function leadingPod(): Promise<Any> {
   return eventually(
     async () => {
       const { spec } = await get(['lease', 'berth-controller', '-n', releaseNamespace]);
-      const pod = (await controllerPods()).find(({ metadata }) => spec.holderIdentity?.startsWith(`${metadata.name}_`));
+      const pod = podOf(spec.holderIdentity, await controllerPods());
       const isReady = pod?.status.conditions?.some(({ type, status }: Any) => type === 'Ready' && status === 'True');
       return isReady && !pod.metadata.deletionTimestamp ? pod : undefined;
     },

@@ -205,7 +205,7 @@ describe('leader election', () => {
       assert.equal(after.it.leading, true);
       const [{ takenOver, succeedsItself, epoch } = {}] = after.started;
       assert.deepEqual([takenOver, succeedsItself, epoch], [true, true, (before.started[0]?.epoch ?? 0) + 1]);
-      // Its successor counts what it knows, and nothing of its predecessor's.
+      // The successor of that leader counts what it knows itself, and nothing of its predecessor's.
       await clock.advance(20_000);
       await after.it.release(false);
     });

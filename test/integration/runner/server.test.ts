@@ -42,8 +42,11 @@ describe('one process, many turns', () => {
   });
 
   test('all that was written to stderr before the answer is in the log of its turn', async () => {
-    const handle =
-      "console.error((input + '.'.repeat(99) + '\\n').repeat(9000) + 'last ' + input); respond(id, input);";
+    // console.error would hand the text to the event loop, which may write it after the answer.
+    const handle = `
+const text = Buffer.from((input + '.'.repeat(99) + '\\n').repeat(9000) + 'last ' + input + '\\n');
+for (let at = 0; at < text.length; ) at += fs.writeSync(2, text, at);
+respond(id, input);`;
     await using runner = await serving(handle);
     for (const input of ['a', 'b', 'c']) {
       const { turn } = await runner.runTurn(input);

@@ -25,6 +25,9 @@ export const finish: Policy = (draft) => {
  * Suspends the session: the runner refuses turns, reports its last activity and hands over its state; the state is
  * stored; a live check finds nothing new; the status gets the state; then the pod is deleted. Any change in between
  * undoes it.
+ *
+ * The pod is not given up before the leader has settled: until then, a request of the former leader can still give the
+ * pod a turn after the live check.
  */
 export const suspend: Policy = (draft) => {
   const { world, turns } = draft;
@@ -50,6 +53,7 @@ export const suspend: Policy = (draft) => {
       wake(draft, now.againAt);
       return undefined;
     case 'NeverBound':
+      if (!world.settled) return 'Stop';
       draft.actions.push({ do: 'CloseLink' }, { do: 'DeletePod', pod, why: 'suspended before it was bound' });
       return 'Stop';
     case 'Requested':
@@ -59,6 +63,7 @@ export const suspend: Policy = (draft) => {
       wake(draft, now.deadline);
       return 'Stop';
     case 'StateReceived':
+      if (!world.settled) return 'Stop';
       draft.actions.push({ do: 'VerifySuspension', reason: wanted as SuspensionReason });
       return 'Stop';
     case 'Verified':

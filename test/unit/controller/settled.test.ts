@@ -9,6 +9,8 @@ import {
   aSession,
   aTurn,
   does,
+  NOW,
+  POD_UID,
   RUNNING_STATUS,
   runningTurn,
   type WorldChange,
@@ -32,6 +34,12 @@ const waiting = aTurn({
 
 const { podUID: _, ...owner } = RUNNING_STATUS;
 const owned = aSession({ status: owner });
+const suspended = aSession({ spec: { suspend: true }, status: RUNNING_STATUS });
+const fenced = aLink({
+  suspendSent: true,
+  suspended: true,
+  snapshot: { seq: 9, kind: 'state', message: { digest: 'd', keyId: 'k', bytes: 1 }, binary: Buffer.alloc(1) },
+});
 const withheld: { what: string; action: string; world: WorldChange }[] = [
   { what: 'no index', action: 'WriteTurn', world: { turns: [aTurn({ name: 'a' }), aTurn({ name: 'b' })] } },
   { what: 'no turn that is to run', action: 'WriteTurn', world: { session, pod, link: aLink(), turns: [aTurn()] } },
@@ -42,6 +50,16 @@ const withheld: { what: string; action: string; world: WorldChange }[] = [
   },
   { what: 'no decision', action: 'Consume', world: { session, pod, link: aLink(), turns: [waiting] } },
   { what: 'no pod', action: 'CreatePod', world: { session: owned, turns: [aTurn()] } },
+  {
+    what: 'no pod’s end for a suspension that has the state',
+    action: 'VerifySuspension',
+    world: { session: suspended, pod, link: fenced, memory: { suspension: { podUID: POD_UID, askedAt: NOW - 100 } } },
+  },
+  {
+    what: 'no end of a pod that was never bound',
+    action: 'DeletePod',
+    world: { session: suspended, pod, link: aLink({ phase: 'Unbound' }) },
+  },
   { what: 'no binding', action: 'Bind', world: { session, pod, link: aLink({ phase: 'Unbound' }) } },
 ];
 

@@ -1,4 +1,5 @@
 import type { Clock, Random } from '../core/runtime.ts';
+import type { Terminal } from './terminal.ts';
 
 /** Stdin of a command. */
 export interface Stdin extends AsyncIterable<Buffer> {
@@ -17,6 +18,7 @@ export interface Cli {
   /** Absolute path of the caller's directory. */
   cwd: string;
   stdin: Stdin;
+  terminal: Terminal;
   /** Writes data to stdout; resolves when the reader has room again. */
   out(text: string): Promise<void>;
   /** Writes a line for people to stderr. */

@@ -4,6 +4,7 @@ import { systemClock, systemRandom } from '../core/system.ts';
 import type { Cli } from './cli.ts';
 import { Interrupted } from './errors.ts';
 import { processStdin } from './stdin.ts';
+import { processTerminal } from './terminal.ts';
 
 /** Clock whose timers keep the process alive, because a command that waits must not end. */
 const clock: Clock = {
@@ -32,6 +33,7 @@ export function systemCli(): Cli {
     env: process.env,
     cwd: process.cwd(),
     stdin: processStdin(interruption.signal),
+    terminal: processTerminal(process.env),
     async out(text) {
       if (!process.stdout.write(text)) await once(process.stdout, 'drain');
     },

@@ -1,9 +1,8 @@
-import { isAlreadyExists } from '../../core/kube/errors.ts';
-import { type Approval, approvals, ownedByTurn, type StoredTurn, sessions, turns } from '../../core/resources/kinds.ts';
+import { type StoredTurn, sessions, turns } from '../../core/resources/kinds.ts';
 import { jsonBytes, MAX_PAYLOAD_BYTES } from '../../core/resources/limits.ts';
-import { API_GROUP_VERSION, approvalName } from '../../core/resources/names.ts';
 import type { Cli, ClusterFlags } from '../cli.ts';
 import { type Cluster, withCluster } from '../cluster.ts';
+import { decide } from '../decide.ts';
 import { refused } from '../errors.ts';
 import { parseFlag } from '../input.ts';
 
@@ -30,26 +29,8 @@ export async function approve(name: string, flags: ApproveFlags, cli: Cli): Prom
       throw refused(`turn ${turn.metadata.name} asks ${asked.id}, not ${flags.request}`);
     }
     cli.say(`turn ${turn.metadata.name} asks: ${asked.prompt}`);
-    const decision = flags.deny ? 'Deny' : 'Approve';
-    const object: Approval = {
-      apiVersion: API_GROUP_VERSION,
-      kind: 'Approval',
-      metadata: { namespace: cluster.namespace, name: approvalName(asked.id), ownerReferences: [ownedByTurn(turn)] },
-      spec: {
-        turn: turn.metadata.name,
-        requestId: asked.id,
-        decision,
-        ...(response === undefined ? {} : { response }),
-        ...(flags.note === undefined ? {} : { note: flags.note }),
-        ...(await cluster.author()),
-      },
-    };
-    try {
-      await cluster.api.create(approvals, object, { signal: cli.interrupted });
-    } catch (error) {
-      if (!isAlreadyExists(error)) throw error;
-      throw refused(`somebody has decided on request ${asked.id} of turn ${turn.metadata.name} already`);
-    }
+    const given = { decision: flags.deny ? 'Deny' : 'Approve', response, note: flags.note } as const;
+    await decide(turn, asked.id, given, cluster, cli.interrupted);
     await cli.out(`turn.berth.dev/${turn.metadata.name} ${flags.deny ? 'denied' : 'approved'}\n`);
     return 0;
   });

@@ -1,0 +1,153 @@
+import assert from 'node:assert/strict';
+import { existsSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, beforeAll, describe, test } from 'vitest';
+import { turns } from '../../../core/resources/kinds.ts';
+import { eventually } from '../../support/eventually.ts';
+import { Installation, pythonAgent } from '../../support/installation.ts';
+import { Caller } from './support.ts';
+import { OnTerminal } from './terminal.ts';
+
+const CHECKOUT = join(import.meta.dirname, '..', '..', '..');
+
+describe('a turn on a terminal', () => {
+  const scratch = mkdtempSync(join(tmpdir(), 'berth-following-'));
+  /** Prints lines around an event, asks if its input says so, and ends when told to. */
+  const agent = pythonAgent(`
+sys.path.insert(0, '${join(CHECKOUT, 'clients', 'python')}')
+import berth_agent
+turn = request['turn']['name']
+print('begin', turn, flush=True)
+berth_agent.event({'tool': 'search', 'query': turn})
+said = berth_agent.approve('May I \\x1b[2J go on?', {'files': 3}) if request['input'] == 'ask' else None
+while request['input'] == 'wait' and not os.path.exists('${scratch}/' + turn): time.sleep(0.02)
+print('end', turn, flush=True)
+answer(said['decision'] if said else 'done')
+`);
+  let cluster: Installation;
+  let caller: Caller;
+  beforeAll(async () => {
+    cluster = await Installation.start();
+    cluster.startController();
+    caller = new Caller(CHECKOUT, { KUBECONFIG: cluster.kubeconfig });
+    await cluster.create('shown', { agent });
+  });
+  afterAll(async () => {
+    caller.remove();
+    await cluster.stop();
+    rmSync(scratch, { recursive: true, force: true, maxRetries: 10 });
+  });
+  const has = (terminal: OnTerminal, text: string | RegExp) =>
+    eventually(() => (typeof text === 'string' ? terminal.screen.includes(text) : text.test(terminal.screen)), {
+      what: `${text} on the screen`,
+    }).catch((error) => {
+      throw new Error(`${error.message}: ${JSON.stringify(terminal.screen)}`);
+    });
+
+  test('shows lines and events while the agent works, each once, and the output at the end', async () => {
+    const terminal = new OnTerminal(caller, ['turn', 'shown', '--text', 'wait', '--name', 'shown-1']);
+    await has(terminal, 'begin shown-1');
+    await has(terminal, 'shown-1: tool: search, query: shown-1');
+    assert.doesNotMatch(terminal.screen, /end shown-1|done/);
+    writeFileSync(join(scratch, 'shown-1'), '');
+    assert.equal(await terminal.ended, 0, terminal.screen);
+    for (const line of ['begin shown-1', 'end shown-1', 'query: shown-1', 'done'])
+      assert.equal(terminal.screen.split(line).length, 2, `${line}: ${JSON.stringify(terminal.screen)}`);
+    assert.ok(terminal.screen.indexOf('end shown-1') < terminal.screen.indexOf('done'));
+  });
+
+  test('asks for a decision in place: keys typed before are no answer, and No is the default', async () => {
+    const terminal = new OnTerminal(caller, ['turn', 'shown', '--text', 'ask', '--name', 'shown-2']);
+    await has(terminal, 'turn shown-2 Running');
+    terminal.type('y');
+    await has(terminal, 'May I \\x1b[2J go on?');
+    await has(terminal, '{"files":3}');
+    await has(terminal, 'Approve? [y/N]');
+    const asked = await cluster.client.get(turns, { namespace: 'default', name: 'shown-2' });
+    assert.equal(asked.status?.approval?.decided, undefined);
+    // Keys count once the question has been there for a moment.
+    await eventually(
+      async () => {
+        terminal.type('\r');
+        const turn = await cluster.client.get(turns, { namespace: 'default', name: 'shown-2' });
+        return turn.status?.approval?.decided?.decision === 'Deny';
+      },
+      { what: 'the denial' },
+    );
+    assert.equal(await terminal.ended, 0, terminal.screen);
+    assert.match(terminal.screen, /turn shown-2 denied/);
+  });
+
+  test('a question that somebody else decides is taken back', async () => {
+    const terminal = new OnTerminal(caller, ['turn', 'shown', '--text', 'ask', '--name', 'shown-3']);
+    await has(terminal, 'Approve? [y/N]');
+    await caller.ok('approve', 'shown-3', '--note', 'fine');
+    assert.equal(await terminal.ended, 0, terminal.screen);
+    assert.match(terminal.screen, /turn shown-3 approved.*: fine/);
+    assert.match(terminal.screen, /\r?\nApprove\r?\n$/);
+  });
+
+  test('who may not decide is told the command', async () => {
+    const { client } = cluster;
+    const rbac = (plural: string, kind: string) =>
+      ({ group: 'rbac.authorization.k8s.io', version: 'v1', plural, kind, namespaced: true }) as const;
+    const metadata = { name: 'runner', namespace: 'default' };
+    const verbs = ['get', 'list', 'watch', 'create'];
+    const rules = [
+      { apiGroups: ['berth.dev'], resources: ['sessions', 'turns'], verbs },
+      { apiGroups: [''], resources: ['pods/log'], verbs },
+    ];
+    await client.create(rbac('roles', 'Role'), { metadata, rules } as never);
+    const roleRef = { apiGroup: 'rbac.authorization.k8s.io', kind: 'Role', name: 'runner' };
+    const subjects = [{ kind: 'User', name: 'jane', apiGroup: 'rbac.authorization.k8s.io' }];
+    await client.create(rbac('rolebindings', 'RoleBinding'), { metadata, roleRef, subjects } as never);
+    const env = { KUBECONFIG: cluster.kubeconfigOf('jane', []) };
+    const terminal = new OnTerminal(caller, ['turn', 'shown', '--text', 'ask', '--name', 'shown-4'], env);
+    await has(terminal, 'to decide: berth approve shown-4');
+    assert.doesNotMatch(terminal.screen, /Approve\?/);
+    await caller.ok('approve', 'shown-4');
+    assert.equal(await terminal.ended, 0, terminal.screen);
+  });
+
+  test('--quiet and pipes say no more than before', async () => {
+    const quiet = new OnTerminal(caller, ['turn', 'shown', '--text', 'x', '--quiet']);
+    assert.equal(await quiet.ended, 0);
+    assert.equal(quiet.screen, 'done\r\n');
+    const { stdout, stderr } = await caller.berth(['turn', 'shown', '--text', 'x']);
+    assert.deepEqual([stdout, stderr], ['done\n', '']);
+  });
+
+  test('Ctrl-C during a question cancels the turn and leaves the terminal as it was', async () => {
+    const terminal = new OnTerminal(caller, ['turn', 'shown', '--text', 'ask', '--name', 'shown-5']);
+    await has(terminal, 'Approve? [y/N]');
+    terminal.type('\u0003');
+    assert.equal(await terminal.ended, 130, terminal.screen);
+    const turn = await cluster.ended('shown-5');
+    assert.equal(turn.status?.phase, 'Cancelled');
+  });
+
+  test('berth watch prints what happens in words or as JSON, and ends with the session', async () => {
+    await cluster.create('watched', { agent });
+    const words = caller.start(['watch', 'watched', '--logs']);
+    const json = caller.start(['watch', '-o', 'json']);
+    const lines: string[] = [];
+    json.child.stdout?.on('data', (chunk) => lines.push(...String(chunk).trimEnd().split('\n')));
+    await eventually(() => lines.length > 0, { what: 'the watch has begun' });
+    await caller.ok('turn', 'watched', '--text', 'x', '--name', 'watched-1');
+    await eventually(() => lines.some((line) => /"turn":"watched-1".*"phase":"Succeeded"/.test(line)), {
+      what: 'the end of the turn',
+    });
+    await cluster.delete('watched');
+    const { code, stdout } = await words.ended;
+    assert.equal(code, 0);
+    for (const line of ['turn watched-1 Succeeded', 'begin watched-1', 'query: watched-1', 'session watched deleted'])
+      assert.match(stdout, new RegExp(`^\\d\\d:\\d\\d:\\d\\d .*${line}`, 'm'));
+    json.child.kill('SIGINT');
+    assert.equal((await json.ended).code, 130);
+    const missing = await caller.berth(['watch', 'nobody']);
+    assert.equal(missing.code, 2);
+    assert.match(missing.stderr, /nobody/);
+    assert.ok(existsSync(scratch));
+  });
+});

@@ -173,7 +173,11 @@ async function readClass(name: string, cluster: Cluster, cli: Cli): Promise<Sess
 }
 
 /** Returns the class; undefined if the caller may not read classes. */
-async function findClass(name: string, { api }: Cluster, cli: Cli): Promise<SessionClassSpec | 'NotFound' | undefined> {
+export async function findClass(
+  name: string,
+  { api }: Cluster,
+  cli: Cli,
+): Promise<SessionClassSpec | 'NotFound' | undefined> {
   try {
     return (await api.get(sessionclasses, { name }, { signal: cli.interrupted })).spec;
   } catch (error) {

@@ -37,6 +37,11 @@ export function duration(text: string): string {
   return text;
 }
 
+/** Duration, or 0 without a unit; returned in milliseconds. */
+export function limit(text: string): number {
+  return text === '0' || text === '0s' ? 0 : parseDuration(duration(text));
+}
+
 /** Maximum number of attempts of a turn. */
 export function attempts(text: string): number {
   const count = Number(text);

@@ -8,6 +8,7 @@ import { buildLines } from './environments.ts';
 import { CliError, EXIT, failed } from './errors.ts';
 import { formatObject } from './print.ts';
 import { outputOf } from './stored.ts';
+import { whyWaiting } from './waiting.ts';
 
 /** Time after which a turn that does not run yet gets an explanation, milliseconds. */
 const EXPLAIN_AFTER_MS = 3_000;
@@ -75,23 +76,6 @@ async function explainWaiting(
 
 const isReady = ({ status }: StoredSession) =>
   status?.conditions?.some((one) => one.type === 'Ready' && one.status === 'True') ?? false;
-
-/** Returns the first condition that explains why the session does not take the turn. */
-function whyWaiting(session: StoredSession, cliName: string): string {
-  const { conditions, currentTurn } = session.status ?? {};
-  if (!conditions) {
-    return `no controller has seen session ${session.metadata.name} yet; is Berth's controller running in this cluster?`;
-  }
-  const asks = conditions.find(({ type, status }) => type === 'ApprovalPending' && status === 'True');
-  if (asks) return `${asks.message}; to decide: ${cliName} approve ${session.metadata.name} [--deny]`;
-  if (currentTurn) return `turn ${currentTurn} of the session is running`;
-  if (session.spec.suspend) return `the session is held; to let it go on: ${cliName} resume ${session.metadata.name}`;
-  for (const type of ['Admitted', 'Ready']) {
-    const condition = conditions.find((one) => one.type === type);
-    if (condition && condition.status !== 'True') return `${condition.reason}: ${condition.message}`;
-  }
-  return 'the session is ready and takes the turn next';
-}
 
 /** Cancels the turn and waits a while for its end; undefined when it does not end in time. */
 export async function cancelTurn(turn: StoredTurn, cluster: Cluster, cli: Cli): Promise<StoredTurn | undefined> {

@@ -1,9 +1,11 @@
-import { Argument } from 'commander';
+import { Argument, Option } from 'commander';
 import type { Cli } from '../cli.ts';
 import type { GetFlags } from '../commands/get.ts';
 import type { ListFlags } from '../commands/list.ts';
 import type { LogsFlags } from '../commands/logs.ts';
-import { name, nameOrStdin } from '../flags.ts';
+import type { WaitFlags } from '../commands/wait.ts';
+import { limit, name, nameOrStdin } from '../flags.ts';
+import { goal } from '../goal.ts';
 import type { AddCommand } from './command.ts';
 import { formatOption } from './options.ts';
 
@@ -42,4 +44,23 @@ export function defineViews(command: AddCommand, cli: Cli): void {
     .argument('<session>', 'the session’s name; - reads a pod’s log from stdin and leaves out the frames', nameOrStdin)
     .option('--turn <name>', 'print the log of this turn')
     .option('-f, --follow', 'follow the log until the session (with --turn: the turn) ends');
+
+  command(
+    'wait SESSION',
+    'Waits until a session, or one of its turns, has reached a state.',
+    [
+      'wait notes --for=ready',
+      'wait notes --for=suspended --timeout 5m',
+      'wait notes --for=turn=notes-x7k2p --timeout 30m',
+    ],
+    async ([sessionName]: [string], flags: WaitFlags) =>
+      (await import('../commands/wait.ts')).wait(sessionName, flags, cli),
+  )
+    .argument('<session>', 'the session’s name', name)
+    .requiredOption('--for <state>', 'ready, suspended, finished, or turn=NAME: that turn has succeeded', goal)
+    .addOption(
+      new Option('--timeout <duration>', 'maximum time to wait, for example 5m; 0: look once')
+        .argParser(limit)
+        .default(30_000, '30s'),
+    );
 }

@@ -17,11 +17,19 @@ export interface InputFlags {
   inputFile?: string;
   text?: string;
   textFile?: string;
+  /** A text that stands alone on the command line. */
+  word?: string;
 }
 
 type Surroundings = Pick<Cli, 'cwd' | 'stdin' | 'clock' | 'say'>;
 
-const FLAGS = { input: '--input', inputFile: '--input-file', text: '--text', textFile: '--text-file' } as const;
+const FLAGS = {
+  word: 'TEXT',
+  input: '--input',
+  inputFile: '--input-file',
+  text: '--text',
+  textFile: '--text-file',
+} as const;
 
 /** Limit of the text that is read: no input of 128 KiB is longer, however it is indented. */
 const MAX_TEXT_BYTES = 64 * MAX_INPUT_BYTES;
@@ -67,7 +75,8 @@ export function refuseMissingInput(
   );
 }
 
-async function given({ input, inputFile, text, textFile }: InputFlags, cli: Surroundings): Promise<unknown> {
+async function given({ word, input, inputFile, text, textFile }: InputFlags, cli: Surroundings): Promise<unknown> {
+  if (word !== undefined) return checked(word, 'TEXT');
   if (input !== undefined) return parseFlag('--input', input, inputHint(input, cli.cwd));
   if (text !== undefined) return checked(text, '--text');
   const [flag, file] = inputFile === undefined ? ['--text-file', textFile ?? ''] : ['--input-file', inputFile];

@@ -5,16 +5,14 @@ import { commandAdder } from './define/command.ts';
 import { defineEnv } from './define/env.ts';
 import { defineLocal } from './define/local.ts';
 import { defineSessions } from './define/sessions.ts';
+import { defineComplete, defineTools } from './define/tools.ts';
 import { defineTurns } from './define/turns.ts';
 import { defineViews } from './define/views.ts';
 import { describeError, EXIT, Interrupted } from './errors.ts';
 import { name } from './flags.ts';
 import { systemCli } from './system.ts';
 
-/**
- * Defines every command and flag. A command's module is imported when the command is called, so that `--help` is fast.
- * Resolves with the exit code.
- */
+/** Runs a command line; resolves with the exit code. */
 export async function main(args: string[]): Promise<number> {
   const cli = systemCli();
   let exitCode: number = EXIT.ok;
@@ -33,7 +31,11 @@ export async function main(args: string[]): Promise<number> {
   }
 }
 
-function define(cli: Cli, done: (exitCode: number) => void): Command {
+/**
+ * Defines every command and flag. A command's module is imported when the command is called, so that `--help` is fast.
+ * `done` gets the exit code of the command that ran.
+ */
+export function define(cli: Cli, done: (exitCode: number) => void): Command {
   const program = new Command(cli.name)
     .description('Runs agent sessions on Kubernetes.')
     .exitOverride()
@@ -63,5 +65,7 @@ function define(cli: Cli, done: (exitCode: number) => void): Command {
   program.commandsGroup('More:');
   defineEnv(program, cli, done);
   defineLocal(program, cli, done);
+  defineTools(command, cli);
+  defineComplete(program, cli, done);
   return program;
 }

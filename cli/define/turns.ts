@@ -9,14 +9,17 @@ import { attemptsOption, formatOption, inputFileOption, inputOption, textFileOpt
 /** Defines the commands on turns. */
 export function defineTurns(command: AddCommand, cli: Cli): void {
   command(
-    'turn SESSION',
+    'turn SESSION [TEXT]',
     'Gives a session a turn, waits for it and prints the output.',
-    ['turn notes --text hello', `turn notes --input '{"n": 3}'`, 'turn notes < question.json'],
-    async ([sessionName]: [string], flags: TurnFlags) =>
-      (await import('../commands/turn.ts')).turn(sessionName, flags, cli),
+    ['turn notes hello', `turn notes --input '{"n": 3}'`, 'turn notes < question.json'],
+    async ([sessionName, word]: [string, string | undefined], flags: TurnFlags) =>
+      (await import('../commands/turn.ts')).turn(sessionName, word === undefined ? flags : { ...flags, word }, cli),
   )
     .argument('<session>', 'the session’s name', name)
-    .showHelpAfterError(`Give the input with --text, --input or through a pipe. See: ${cli.name} turn --help`)
+    .argument('[text]', 'the input as a string, like --text')
+    .showHelpAfterError(
+      `Put a text of several words in quotes, or give the input with --input or through a pipe. See: ${cli.name} turn --help`,
+    )
     .addOption(textOption())
     .addOption(textFileOption())
     .addOption(inputOption())

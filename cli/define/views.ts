@@ -18,6 +18,7 @@ export function defineViews(command: AddCommand, cli: Cli): void {
     async ([what]: ['sessions' | 'turns'], flags: ListFlags) =>
       (await import('../commands/list.ts')).list(what, flags, cli),
   )
+    .alias('ls')
     .addArgument(new Argument('[what]', 'sessions or turns').choices(['sessions', 'turns']).default('sessions'))
     .option('-A, --all-namespaces', 'list objects of all namespaces')
     .option('-l, --selector <labels>', 'list only objects with these labels, for example team=red')
@@ -35,13 +36,17 @@ export function defineViews(command: AddCommand, cli: Cli): void {
     .addOption(formatOption('json', 'yaml', 'name'));
 
   command(
-    'logs SESSION',
-    'Prints the agent’s output beside its result, of the newest turn.',
-    ['logs notes', 'logs notes --turn notes-x7k2p', 'logs -f notes', 'logs - <pod.log'],
+    'logs SESSION|TURN',
+    'Prints the agent’s output beside its result: of a turn, or of the newest turn of a session.',
+    ['logs notes', 'logs notes-x7k2p', 'logs notes --turn notes-x7k2p', 'logs -f notes', 'logs - <pod.log'],
     async ([sessionName]: [string], flags: LogsFlags) =>
       (await import('../commands/logs.ts')).logs(sessionName, flags, cli),
   )
-    .argument('<session>', 'the session’s name; - reads a pod’s log from stdin and leaves out the frames', nameOrStdin)
+    .argument(
+      '<session|turn>',
+      'the name of a session or of a turn; - reads a pod’s log from stdin and leaves out the frames',
+      nameOrStdin,
+    )
     .option('--turn <name>', 'print the log of this turn')
     .option('-f, --follow', 'follow the log until the session (with --turn: the turn) ends');
 

@@ -346,6 +346,8 @@ describe('help', () => {
     'cancel',
     'approve',
     'delete',
+    'version',
+    'completion',
     'local',
     'local up',
     'local down',

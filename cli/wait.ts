@@ -90,6 +90,12 @@ export async function cancelTurn(turn: StoredTurn, cluster: Cluster, cli: Cli): 
   }
 }
 
+interface FinishOptions {
+  output?: 'json' | 'yaml' | undefined;
+  /** False if the turn is deleted afterwards. */
+  isKept?: boolean;
+}
+
 /**
  * Waits for the turn and prints its output on stdout (a string as it is, anything else as JSON; the whole Turn with `-o
  * json`) and its error on stderr. Returns the exit code. Ctrl-C cancels the turn.
@@ -98,7 +104,7 @@ export async function finishTurn(
   turn: StoredTurn,
   cluster: Cluster,
   cli: Cli,
-  output?: 'json' | 'yaml',
+  { output, isKept = true }: FinishOptions = {},
 ): Promise<number> {
   let ended: StoredTurn;
   try {
@@ -113,7 +119,7 @@ export async function finishTurn(
     }
     ended = cancelled;
   }
-  await printTurn(ended, cluster, cli, output);
+  await printTurn(ended, cluster, cli, { output, isKept });
   return exitCodeOf(ended);
 }
 
@@ -128,7 +134,12 @@ function exitCodeOf(turn: StoredTurn): number {
   }
 }
 
-async function printTurn(turn: StoredTurn, cluster: Cluster, cli: Cli, format?: 'json' | 'yaml'): Promise<void> {
+async function printTurn(
+  turn: StoredTurn,
+  cluster: Cluster,
+  cli: Cli,
+  { output: format, isKept }: FinishOptions,
+): Promise<void> {
   const signal = AbortSignal.timeout(60_000);
   const { name } = turn.metadata;
   const { phase, error } = turn.status ?? {};
@@ -142,7 +153,7 @@ async function printTurn(turn: StoredTurn, cluster: Cluster, cli: Cli, format?: 
   }
   if (phase === 'Succeeded') return;
   cli.say(`turn ${name} ${phase}: ${error ? `${error.code}: ${error.message}` : 'without an error message'}`);
-  if (turn.status?.log) cli.say(`its log: ${cli.name} logs ${turn.spec.session} --turn ${name}`);
+  if (turn.status?.log && isKept) cli.say(`its log: ${cli.name} logs ${turn.spec.session} --turn ${name}`);
 }
 
 /** Formats a string as it is, anything else as JSON; ends with a line feed. */

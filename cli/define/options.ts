@@ -1,5 +1,5 @@
 import { type Command, Option } from 'commander';
-import { attempts, name, several } from '../flags.ts';
+import { attempts, cpu, duration, memory, name, several } from '../flags.ts';
 
 /** Options that several commands share. */
 
@@ -25,7 +25,23 @@ export const formatOption = (...formats: string[]) =>
 /** Adds the options of the agent. */
 export function agentOptions(command: Command): void {
   command
-    .option('--class <name>', 'the SessionClass', 'default')
+    .option('-f, --filename <file>', 'a manifest of a Session or a Turn, or both, in YAML or JSON; - for stdin')
+    .option('--class <name>', 'the SessionClass; default: default')
+    .addOption(
+      new Option('--driver <driver>', 'mode in which turns run; default: the class’s, or command').choices([
+        'command',
+        'server',
+        'shell',
+        'tools',
+      ]),
+    )
+    .option('--cpu <amount>', 'limit of CPU, for example 2 or 500m; default: the class’s', cpu)
+    .option('--memory <amount>', 'limit of memory, for example 512Mi or 2Gi; default: the class’s', memory)
+    .option(
+      '--idle <duration>',
+      'time without activity after which the session is suspended, for example 15m',
+      duration,
+    )
     .addOption(
       new Option(
         '--result <kind>',
@@ -44,6 +60,11 @@ export function agentOptions(command: Command): void {
       several,
     )
     .option(
+      '--env-from-secret <name=secret/key>',
+      'a variable for the program from a key of a Secret; may be repeated',
+      several,
+    )
+    .option(
       '--with <path...>',
       'files and folders of the program, packed into a ConfigMap; they become its working directory',
     )
@@ -59,5 +80,11 @@ export function agentOptions(command: Command): void {
     )
     .option('--python <version>', 'with --requirements: required version of the image’s Python, for example 3.12')
     .option('--image <image>', 'another image than the class’s')
-    .option('--parent <session>', 'the session that this one is made for; a record without an effect', name);
+    .option('--parent <session>', 'the session that this one is made for; a record without an effect', name)
+    .addOption(
+      new Option(
+        '--dry-run <mode>',
+        'create nothing; client: show what would be sent, server: have it checked',
+      ).choices(['client', 'server']),
+    );
 }

@@ -24,6 +24,8 @@ export function defineSessions(command: AddCommand, cli: Cli): void {
       `run --input '{"n": 3}' --result json -- python3 agent.py`,
       `run --text 'hello' --input-as text --result text -- cat`,
       'run --input-file req.json --timeout 5s -o json -- ./agent.sh',
+      'run --rm --memory 2Gi --env-from-secret API_KEY=model/key -- python3 agent.py',
+      `run --dry-run=client -o yaml -- python3 agent.py >run.yaml && ${cli.name} run -f run.yaml`,
     ],
     async ([words]: [string[]], flags: RunFlags) => (await import('../commands/run.ts')).run(words, flags, cli),
   )
@@ -35,17 +37,19 @@ export function defineSessions(command: AddCommand, cli: Cli): void {
     .option('--name <name>', 'name of the session; default: run- and a random suffix', name)
     .option('--timeout <duration>', 'maximum duration of the turn, for example 90s', duration)
     .addOption(attemptsOption())
-    .addOption(formatOption('json', 'yaml'));
+    .option('--rm', 'delete the session at the end, also after Ctrl-C')
+    .option('--detach', 'print the names of session and turn and do not wait')
+    .addOption(formatOption('json', 'yaml', 'name'));
   agentOptions(run);
 
   const create = command(
     'create NAME -- PROGRAM ARGS…',
     'Creates a session that takes turns and keeps its state.',
-    ['create notes -- python3 notes.py', 'create coder --class coding-agent'],
-    async ([sessionName, words]: [string, string[]], flags: CreateFlags) =>
+    ['create notes -- python3 notes.py', 'create coder --class coding-agent --idle 15m', 'create -f session.yaml'],
+    async ([sessionName, words]: [string | undefined, string[]], flags: CreateFlags) =>
       (await import('../commands/create.ts')).create(sessionName, words, flags, cli),
   )
-    .argument('<name>', 'the session’s name', name)
+    .argument('[name]', 'the session’s name; not needed with -f', name)
     .argument('[program...]', 'the program and its arguments, after --')
     .option('--timeout <duration>', 'maximum duration of each turn, for example 90s', duration)
     .addOption(formatOption('json', 'yaml', 'name'));

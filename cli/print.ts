@@ -22,8 +22,9 @@ const exactNumber: ScalarTag = {
 
 /** Returns `session.berth.dev/notes`: the form of a name that kubectl accepts. */
 export function nameOf(object: KubeObject): string {
-  const group = object.apiVersion?.split('/')[0] ?? 'berth.dev';
-  return `${object.kind?.toLowerCase()}.${group}/${object.metadata.name}`;
+  const { apiVersion = 'berth.dev/', kind = '' } = object;
+  const group = apiVersion.includes('/') ? `.${apiVersion.split('/')[0]}` : '';
+  return `${kind.toLowerCase()}${group}/${object.metadata.name}`;
 }
 
 /** Formats a table with columns as wide as their cells and three spaces between them, as kubectl aligns. */

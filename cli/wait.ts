@@ -8,6 +8,7 @@ import { buildLines } from './environments.ts';
 import { CliError, EXIT, failed } from './errors.ts';
 import { formatObject } from './print.ts';
 import { outputOf } from './stored.ts';
+import { whyWaiting } from './waiting.ts';
 
 /** Time after which a turn that does not run yet gets an explanation, milliseconds. */
 const EXPLAIN_AFTER_MS = 3_000;
@@ -76,23 +77,6 @@ async function explainWaiting(
 const isReady = ({ status }: StoredSession) =>
   status?.conditions?.some((one) => one.type === 'Ready' && one.status === 'True') ?? false;
 
-/** Returns the first condition that explains why the session does not take the turn. */
-function whyWaiting(session: StoredSession, cliName: string): string {
-  const { conditions, currentTurn } = session.status ?? {};
-  if (!conditions) {
-    return `no controller has seen session ${session.metadata.name} yet; is Berth's controller running in this cluster?`;
-  }
-  const asks = conditions.find(({ type, status }) => type === 'ApprovalPending' && status === 'True');
-  if (asks) return `${asks.message}; to decide: ${cliName} approve ${session.metadata.name} [--deny]`;
-  if (currentTurn) return `turn ${currentTurn} of the session is running`;
-  if (session.spec.suspend) return `the session is held; to let it go on: ${cliName} resume ${session.metadata.name}`;
-  for (const type of ['Admitted', 'Ready']) {
-    const condition = conditions.find((one) => one.type === type);
-    if (condition && condition.status !== 'True') return `${condition.reason}: ${condition.message}`;
-  }
-  return 'the session is ready and takes the turn next';
-}
-
 /** Cancels the turn and waits a while for its end; undefined when it does not end in time. */
 export async function cancelTurn(turn: StoredTurn, cluster: Cluster, cli: Cli): Promise<StoredTurn | undefined> {
   const signal = AbortSignal.timeout(CANCEL_WAIT_MS);
@@ -106,6 +90,12 @@ export async function cancelTurn(turn: StoredTurn, cluster: Cluster, cli: Cli): 
   }
 }
 
+interface FinishOptions {
+  output?: 'json' | 'yaml' | undefined;
+  /** False if the turn is deleted afterwards. */
+  isKept?: boolean;
+}
+
 /**
  * Waits for the turn and prints its output on stdout (a string as it is, anything else as JSON; the whole Turn with `-o
  * json`) and its error on stderr. Returns the exit code. Ctrl-C cancels the turn.
@@ -114,7 +104,7 @@ export async function finishTurn(
   turn: StoredTurn,
   cluster: Cluster,
   cli: Cli,
-  output?: 'json' | 'yaml',
+  { output, isKept = true }: FinishOptions = {},
 ): Promise<number> {
   let ended: StoredTurn;
   try {
@@ -129,7 +119,7 @@ export async function finishTurn(
     }
     ended = cancelled;
   }
-  await printTurn(ended, cluster, cli, output);
+  await printTurn(ended, cluster, cli, { output, isKept });
   return exitCodeOf(ended);
 }
 
@@ -144,7 +134,12 @@ function exitCodeOf(turn: StoredTurn): number {
   }
 }
 
-async function printTurn(turn: StoredTurn, cluster: Cluster, cli: Cli, format?: 'json' | 'yaml'): Promise<void> {
+async function printTurn(
+  turn: StoredTurn,
+  cluster: Cluster,
+  cli: Cli,
+  { output: format, isKept }: FinishOptions,
+): Promise<void> {
   const signal = AbortSignal.timeout(60_000);
   const { name } = turn.metadata;
   const { phase, error } = turn.status ?? {};
@@ -158,7 +153,7 @@ async function printTurn(turn: StoredTurn, cluster: Cluster, cli: Cli, format?: 
   }
   if (phase === 'Succeeded') return;
   cli.say(`turn ${name} ${phase}: ${error ? `${error.code}: ${error.message}` : 'without an error message'}`);
-  if (turn.status?.log) cli.say(`its log: ${cli.name} logs ${turn.spec.session} --turn ${name}`);
+  if (turn.status?.log && isKept) cli.say(`its log: ${cli.name} logs ${turn.spec.session} --turn ${name}`);
 }
 
 /** Formats a string as it is, anything else as JSON; ends with a line feed. */

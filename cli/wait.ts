@@ -6,6 +6,7 @@ import type { Cli } from './cli.ts';
 import type { Cluster } from './cluster.ts';
 import { buildLines } from './environments.ts';
 import { CliError, EXIT, failed } from './errors.ts';
+import { narrate } from './follow/narration.ts';
 import { formatObject } from './print.ts';
 import { outputOf } from './stored.ts';
 import { whyWaiting } from './waiting.ts';
@@ -17,14 +18,22 @@ const EXPLAIN_EVERY_MS = 2_000;
 const CANCEL_WAIT_MS = 15_000;
 
 /**
- * Waits until the turn has ended. Explains on stderr why the turn does not start, once that takes longer than usual.
+ * Waits until the turn has ended. Explains on stderr why the turn does not start, once that takes longer than usual, and
+ * with `asks` that it waits for a decision.
  */
-export async function waitForTurn(turn: StoredTurn, cluster: Cluster, cli: Cli, signal: AbortSignal) {
+export async function waitForTurn(
+  turn: StoredTurn,
+  cluster: Cluster,
+  cli: Cli,
+  { signal, asks = true }: { signal: AbortSignal; asks?: boolean },
+) {
   const { name, uid } = turn.metadata;
   const { namespace } = cluster;
   let phase: TurnPhase | undefined;
   const done = new AbortController();
-  const explaining = explainWaiting(turn, cluster, cli, AbortSignal.any([signal, done.signal]), () => phase);
+  const explaining = explainWaiting(turn, cluster, cli, AbortSignal.any([signal, done.signal]), () => {
+    return phase === 'AwaitingApproval' && !asks ? 'Running' : phase;
+  });
   try {
     for await (const now of follow(cluster.api, turns, { namespace, name }, { clock: cli.clock, signal })) {
       if (now?.metadata.uid !== uid) throw failed(`turn ${name} was deleted before it ended`);
@@ -83,7 +92,7 @@ export async function cancelTurn(turn: StoredTurn, cluster: Cluster, cli: Cli): 
   const ref = { namespace: cluster.namespace, name: turn.metadata.name };
   try {
     await cluster.api.patch(turns, ref, { spec: { cancel: true } }, { signal });
-    return await waitForTurn(turn, cluster, cli, signal);
+    return await waitForTurn(turn, cluster, cli, { signal });
   } catch (error) {
     if (signal.aborted || error instanceof CliError) return undefined;
     throw error;
@@ -94,22 +103,27 @@ interface FinishOptions {
   output?: 'json' | 'yaml' | undefined;
   /** False if the turn is deleted afterwards. */
   isKept?: boolean;
+  /** On a terminal: tell only what keeps the turn from starting. */
+  quiet?: boolean | undefined;
 }
 
 /**
- * Waits for the turn and prints its output on stdout (a string as it is, anything else as JSON; the whole Turn with `-o
+ * Waits for the turn, on a terminal tells what happens meanwhile, and prints its output on stdout (a string as it is, anything else as JSON; the whole Turn with `-o
  * json`) and its error on stderr. Returns the exit code. Ctrl-C cancels the turn.
  */
 export async function finishTurn(
   turn: StoredTurn,
   cluster: Cluster,
   cli: Cli,
-  { output, isKept = true }: FinishOptions = {},
+  { output, isKept = true, quiet = false }: FinishOptions = {},
 ): Promise<number> {
+  const narration = cli.terminal.isRead && !quiet ? await narrate(turn, cluster, cli) : undefined;
   let ended: StoredTurn;
   try {
-    ended = await waitForTurn(turn, cluster, cli, cli.interrupted);
+    ended = await waitForTurn(turn, cluster, cli, { signal: cli.interrupted, asks: narration === undefined });
+    await narration?.finish(ended);
   } catch (error) {
+    await narration?.finish(undefined);
     if (!cli.interrupted.aborted) throw error;
     cli.say(`cancelling turn ${turn.metadata.name}`);
     const cancelled = await cancelTurn(turn, cluster, cli);

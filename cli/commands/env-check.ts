@@ -68,7 +68,8 @@ async function ask(
     turn: await createTurn({ name: firstTurnName(name), spec: {} }, session, cluster, cli),
   }));
   try {
-    return await foundBy(await waitForTurn(turn, cluster, cli, cli.interrupted), environment, cluster, cli);
+    const ended = await waitForTurn(turn, cluster, cli, { signal: cli.interrupted });
+    return await foundBy(ended, environment, cluster, cli);
   } finally {
     await remove(name, uid, cluster, cli);
   }

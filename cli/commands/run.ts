@@ -21,6 +21,7 @@ import {
 export interface RunFlags extends CreationFlags, InputFlags, ClusterFlags {
   name?: string;
   attempts?: number;
+  quiet?: boolean;
   rm?: boolean;
   detach?: boolean;
 }
@@ -79,9 +80,9 @@ export async function run(words: string[], given: RunFlags, cli: Cli): Promise<n
 
 /** Waits for the turn and prints its output; with `--detach` prints the names of what was created. */
 async function finish(names: string[], turn: StoredTurn, flags: RunFlags, cluster: Cluster, cli: Cli): Promise<number> {
-  const { output, detach, rm } = flags;
+  const { output, detach, rm, quiet } = flags;
   const format = output === 'name' ? undefined : output;
-  if (!detach) return finishTurn(turn, cluster, cli, { isKept: !rm, ...(format ? { output: format } : {}) });
+  if (!detach) return finishTurn(turn, cluster, cli, { isKept: !rm, quiet, ...(format ? { output: format } : {}) });
   await cli.out(format ? await formatObject(turn, format) : `${[...names, nameOf(turn)].join('\n')}\n`);
   return 0;
 }

@@ -11,6 +11,7 @@ export interface TurnFlags extends ClusterFlags, InputFlags {
   name?: string;
   timeout?: string;
   attempts?: number;
+  quiet?: boolean;
   wait: boolean;
   output?: 'json' | 'yaml';
 }
@@ -35,6 +36,7 @@ export async function turn(sessionName: string, flags: TurnFlags, cli: Cli): Pro
     if (session.spec.suspend) {
       cli.say(`session ${sessionName} is held: the turn waits until: ${cli.name} resume ${sessionName}`);
     }
-    return finishTurn(given, cluster, cli, flags.output ? { output: flags.output } : {});
+    const { output, quiet } = flags;
+    return finishTurn(given, cluster, cli, { output, quiet });
   });
 }

@@ -19,6 +19,9 @@ export const attemptsOption = () =>
     'maximum attempts if the turn’s pod is lost; only for turns that may run twice',
   ).argParser(attempts);
 
+export const quietOption = () =>
+  new Option('-q, --quiet', 'on a terminal, too, print the output alone, and what keeps the turn from starting');
+
 export const formatOption = (...formats: string[]) =>
   new Option('-o, --output <format>', 'output format').choices(formats);
 

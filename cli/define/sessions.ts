@@ -11,6 +11,7 @@ import {
   formatOption,
   inputFileOption,
   inputOption,
+  quietOption,
   textFileOption,
   textOption,
 } from './options.ts';
@@ -37,6 +38,7 @@ export function defineSessions(command: AddCommand, cli: Cli): void {
     .option('--name <name>', 'name of the session; default: run- and a random suffix', name)
     .option('--timeout <duration>', 'maximum duration of the turn, for example 90s', duration)
     .addOption(attemptsOption())
+    .addOption(quietOption())
     .option('--rm', 'delete the session at the end, also after Ctrl-C')
     .option('--detach', 'print the names of session and turn and do not wait')
     .addOption(formatOption('json', 'yaml', 'name'));

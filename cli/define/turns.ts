@@ -4,7 +4,15 @@ import type { CancelFlags } from '../commands/cancel.ts';
 import type { TurnFlags } from '../commands/turn.ts';
 import { duration, name } from '../flags.ts';
 import type { AddCommand } from './command.ts';
-import { attemptsOption, formatOption, inputFileOption, inputOption, textFileOption, textOption } from './options.ts';
+import {
+  attemptsOption,
+  formatOption,
+  inputFileOption,
+  inputOption,
+  quietOption,
+  textFileOption,
+  textOption,
+} from './options.ts';
 
 /** Defines the commands on turns. */
 export function defineTurns(command: AddCommand, cli: Cli): void {
@@ -27,6 +35,7 @@ export function defineTurns(command: AddCommand, cli: Cli): void {
     .option('--name <name>', 'name of the turn; default: the session’s name and a random suffix', name)
     .option('--timeout <duration>', 'maximum duration of the turn, for example 90s', duration)
     .addOption(attemptsOption())
+    .addOption(quietOption())
     .option('--no-wait', 'print the turn’s name and do not wait for its end')
     .addOption(formatOption('json', 'yaml'));
 

@@ -4,6 +4,7 @@ import type { GetFlags } from '../commands/get.ts';
 import type { ListFlags } from '../commands/list.ts';
 import type { LogsFlags } from '../commands/logs.ts';
 import type { WaitFlags } from '../commands/wait.ts';
+import type { WatchFlags } from '../commands/watch.ts';
 import { limit, name, nameOrStdin } from '../flags.ts';
 import { goal } from '../goal.ts';
 import type { AddCommand } from './command.ts';
@@ -49,6 +50,18 @@ export function defineViews(command: AddCommand, cli: Cli): void {
     )
     .option('--turn <name>', 'print the log of this turn')
     .option('-f, --follow', 'follow the log until the session (with --turn: the turn) ends');
+
+  command(
+    'watch [SESSION]',
+    'Prints what happens to a session until it is deleted, or to all sessions and turns of the namespace.',
+    ['watch notes --logs', 'watch', 'watch -o json'],
+    async ([sessionName]: [string | undefined], flags: WatchFlags) =>
+      (await import('../commands/watch.ts')).watch(sessionName, flags, cli),
+  )
+    .alias('events')
+    .argument('[session]', 'the session’s name; default: all sessions and turns of the namespace', name)
+    .option('--logs', 'print the lines of the session’s agent, too')
+    .addOption(formatOption('json'));
 
   command(
     'wait SESSION',

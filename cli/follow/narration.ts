@@ -1,6 +1,6 @@
 import type { Told } from '../../core/follow/events.ts';
 import { parseEventLine } from '../../core/pod-log/agent-events.ts';
-import type { StoredSession, StoredTurn } from '../../core/resources/kinds.ts';
+import { type StoredSession, type StoredTurn, sessions } from '../../core/resources/kinds.ts';
 import { isTerminal } from '../../core/resources/turn.ts';
 import type { Cli } from '../cli.ts';
 import type { Cluster } from '../cluster.ts';
@@ -13,7 +13,7 @@ import { inWords } from './words.ts';
 /** Printed lines that are remembered, to find the rest of the log. */
 const REMEMBERED = 1_000;
 
-export interface NarrationOptions {
+interface NarrationOptions {
   turn: StoredTurn;
   session: StoredSession;
   cluster: Cluster;
@@ -22,8 +22,24 @@ export interface NarrationOptions {
   isFirst: boolean;
 }
 
+/** Pause after another turn's end from which on printed lines can only be of the next; milliseconds. */
+const APART_MS = 5_000;
+
+/**
+ * Begins to tell what happens in a turn that was just created. Undefined where the session cannot be read: the turn is
+ * waited for without.
+ */
+export async function narrate(turn: StoredTurn, cluster: Cluster, cli: Cli): Promise<Narration | undefined> {
+  const ref = { namespace: cluster.namespace, name: turn.spec.session };
+  const session = await cluster.api.get(sessions, ref, { signal: cli.interrupted }).catch(() => undefined);
+  if (!session) return undefined;
+  const { lastTurn, lastActiveAt } = session.status ?? {};
+  const isFirst = !lastTurn || !lastActiveAt || cli.clock.now() - Date.parse(lastActiveAt) > APART_MS;
+  return new Narration({ turn, session, cluster, cli, isFirst });
+}
+
 /** Tells on stderr what happens in a turn while it happens: printed lines, events and questions. */
-export class Narration {
+class Narration {
   readonly #options: NarrationOptions;
   readonly #stop = new AbortController();
   readonly #running: Promise<void>;
@@ -69,7 +85,7 @@ export class Narration {
       for await (const { id, told } of followSession(session, cluster, cli, { logs: true, signal }))
         this.#tell(told, id);
     } catch (error) {
-      if (!signal.aborted) cli.say(`the turn cannot be followed any more: ${(error as Error).message}`);
+      if (!signal.aborted) cli.say(`what happens in the turn cannot be followed: ${(error as Error).message}`);
     }
   }
 

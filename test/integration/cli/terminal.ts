@@ -1,5 +1,5 @@
-import type { Caller } from './support.ts';
 import { spawn } from 'node:child_process';
+import type { Caller } from './support.ts';
 
 /** Runs the program of its arguments on a terminal of its own, with its stdin as the keyboard. */
 const ON_TERMINAL = `

@@ -4,6 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, test } from 'vitest';
 import { turns } from '../../../core/resources/kinds.ts';
+import type { RequestFacts } from '../../../local/apiserver/types.ts';
 import { eventually } from '../../support/eventually.ts';
 import { Installation, pythonAgent } from '../../support/installation.ts';
 import { Caller } from './support.ts';
@@ -149,5 +150,30 @@ answer(said['decision'] if said else 'done')
     assert.equal(missing.code, 2);
     assert.match(missing.stderr, /nobody/);
     assert.ok(existsSync(scratch));
+  });
+
+  test('a cluster that goes away is told, and the watch goes on when it answers again', async () => {
+    await cluster.create('kept', { agent });
+    const watch = caller.start(['watch', 'kept']);
+    const said = { stdout: '', stderr: '' };
+    for (const name of ['stdout', 'stderr'] as const) {
+      watch.child[name]?.on('data', (chunk) => {
+        said[name] += chunk;
+      });
+    }
+    await eventually(() => said.stdout.includes('session kept'), { what: 'the watch has begun' });
+    let isAway = true;
+    const { faults } = cluster.server;
+    const concerns = ({ verb, resource }: RequestFacts) =>
+      isAway && (verb === 'list' || verb === 'watch') && (resource === 'sessions' || resource === 'turns');
+    faults.failNext(concerns, { code: 503, reason: 'ServiceUnavailable', message: 'away' }, 10_000);
+    faults.dropWatches();
+    await eventually(() => said.stderr.includes('the cluster does not answer, trying again'), { what: 'the loss' });
+    isAway = false;
+    await eventually(() => said.stderr.includes('the cluster answers again'), { what: 'the return' });
+    await caller.ok('turn', 'kept', '--text', 'x', '--name', 'kept-1');
+    await eventually(() => said.stdout.includes('turn kept-1 Succeeded'), { what: 'the turn after it' });
+    await cluster.delete('kept');
+    assert.equal((await watch.ended).code, 0);
   });
 });

@@ -19,6 +19,8 @@ export const attemptsOption = () =>
     'maximum attempts if the turn’s pod is lost; only for turns that may run twice',
   ).argParser(attempts);
 
+export const yesOption = () => new Option('-y, --yes', 'do not ask; without a terminal nothing is asked');
+
 export const formatOption = (...formats: string[]) =>
   new Option('-o, --output <format>', 'output format').choices(formats);
 

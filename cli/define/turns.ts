@@ -4,7 +4,15 @@ import type { CancelFlags } from '../commands/cancel.ts';
 import type { TurnFlags } from '../commands/turn.ts';
 import { duration, name } from '../flags.ts';
 import type { AddCommand } from './command.ts';
-import { attemptsOption, formatOption, inputFileOption, inputOption, textFileOption, textOption } from './options.ts';
+import {
+  attemptsOption,
+  formatOption,
+  inputFileOption,
+  inputOption,
+  textFileOption,
+  textOption,
+  yesOption,
+} from './options.ts';
 
 /** Defines the commands on turns. */
 export function defineTurns(command: AddCommand, cli: Cli): void {
@@ -55,5 +63,6 @@ export function defineTurns(command: AddCommand, cli: Cli): void {
     .option('--deny', 'deny the request')
     .option('--response <json>', 'further data for the agent, as JSON')
     .option('--note <text>', 'reason for the decision, in words')
-    .option('--request <id>', 'decide only if the turn waits for the request with this id');
+    .option('--request <id>', 'decide only if the turn waits for the request with this id')
+    .addOption(yesOption());
 }

@@ -117,7 +117,7 @@ export async function finishTurn(
   cli: Cli,
   { output, isKept = true, quiet = false }: FinishOptions = {},
 ): Promise<number> {
-  const narration = cli.terminal.isRead && !quiet ? await narrate(turn, cluster, cli) : undefined;
+  const narration = cli.messages && !quiet ? await narrate(turn, cluster, cli) : undefined;
   let ended: StoredTurn;
   try {
     ended = await waitForTurn(turn, cluster, cli, { signal: cli.interrupted, asks: narration === undefined });

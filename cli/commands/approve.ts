@@ -3,17 +3,22 @@ import { jsonBytes, MAX_PAYLOAD_BYTES } from '../../core/resources/limits.ts';
 import type { Cli, ClusterFlags } from '../cli.ts';
 import { type Cluster, withCluster } from '../cluster.ts';
 import { decide } from '../decide.ts';
-import { refused } from '../errors.ts';
+import { failed, refused } from '../errors.ts';
 import { parseFlag } from '../input.ts';
+import { printable } from '../printable.ts';
 
 export interface ApproveFlags extends ClusterFlags {
   deny?: boolean;
   response?: string;
   note?: string;
   request?: string;
+  yes?: boolean;
 }
 
-/** Decides on the approval request of a session's waiting turn, or of the named turn. Shows the request on stderr. */
+/**
+ * Decides on the approval request of a session's waiting turn, or of the named turn. Shows the request on stderr, and asks
+ * whether it is meant where a person can answer.
+ */
 export async function approve(name: string, flags: ApproveFlags, cli: Cli): Promise<number> {
   const response = flags.response === undefined ? undefined : parseFlag('--response', flags.response);
   if (jsonBytes(response) > MAX_PAYLOAD_BYTES) {
@@ -28,9 +33,10 @@ export async function approve(name: string, flags: ApproveFlags, cli: Cli): Prom
     if (flags.request !== undefined && flags.request !== asked.id) {
       throw refused(`turn ${turn.metadata.name} asks ${asked.id}, not ${flags.request}`);
     }
-    cli.say(`turn ${turn.metadata.name} asks: ${asked.prompt}`);
-    const given = { decision: flags.deny ? 'Deny' : 'Approve', response, note: flags.note } as const;
-    await decide(turn, asked.id, given, cluster, cli.interrupted);
+    cli.say(`turn ${turn.metadata.name} asks: ${printable(asked.prompt)}`);
+    const decision = flags.deny ? 'Deny' : 'Approve';
+    if (cli.ask && !flags.yes && !(await cli.ask(`${decision} it?`))) throw failed('nothing is decided');
+    await decide(turn, asked.id, { decision, response, note: flags.note }, cluster, cli.interrupted);
     await cli.out(`turn.berth.dev/${turn.metadata.name} ${flags.deny ? 'denied' : 'approved'}\n`);
     return 0;
   });

@@ -22,6 +22,8 @@ export const attemptsOption = () =>
 export const quietOption = () =>
   new Option('-q, --quiet', 'on a terminal, too, print the output alone, and what keeps the turn from starting');
 
+export const yesOption = () => new Option('-y, --yes', 'do not ask; without a terminal nothing is asked');
+
 export const formatOption = (...formats: string[]) =>
   new Option('-o, --output <format>', 'output format').choices(formats);
 

@@ -1,5 +1,6 @@
 import type { Cli, ClusterFlags } from '../cli.ts';
 import type { CreateFlags } from '../commands/create.ts';
+import type { DeleteFlags } from '../commands/delete.ts';
 import type { RestartFlags } from '../commands/restart.ts';
 import type { RunFlags } from '../commands/run.ts';
 import type { SuspendFlags } from '../commands/suspend.ts';
@@ -14,6 +15,7 @@ import {
   quietOption,
   textFileOption,
   textOption,
+  yesOption,
 } from './options.ts';
 
 /** Defines the commands that create sessions and change them. */
@@ -94,8 +96,10 @@ export function defineSessions(command: AddCommand, cli: Cli): void {
   command(
     'delete SESSION…',
     'Deletes sessions with their turns, pods and stored state.',
-    ['delete notes'],
-    async ([names]: [string[]], flags: ClusterFlags) =>
+    ['delete notes', 'delete notes other --yes'],
+    async ([names]: [string[]], flags: DeleteFlags) =>
       (await import('../commands/delete.ts')).remove(names, flags, cli),
-  ).argument('<session...>', 'names of the sessions', (text: string, before: string[] = []) => [...before, name(text)]);
+  )
+    .argument('<session...>', 'names of the sessions', (text: string, before: string[] = []) => [...before, name(text)])
+    .addOption(yesOption());
 }

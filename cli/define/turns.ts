@@ -12,6 +12,7 @@ import {
   quietOption,
   textFileOption,
   textOption,
+  yesOption,
 } from './options.ts';
 
 /** Defines the commands on turns. */
@@ -64,5 +65,6 @@ export function defineTurns(command: AddCommand, cli: Cli): void {
     .option('--deny', 'deny the request')
     .option('--response <json>', 'further data for the agent, as JSON')
     .option('--note <text>', 'reason for the decision, in words')
-    .option('--request <id>', 'decide only if the turn waits for the request with this id');
+    .option('--request <id>', 'decide only if the turn waits for the request with this id')
+    .addOption(yesOption());
 }

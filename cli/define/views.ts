@@ -15,7 +15,7 @@ export function defineViews(command: AddCommand, cli: Cli): void {
   command(
     'list [sessions|turns]',
     'Lists sessions or turns.',
-    ['list', 'list turns --session notes -o wide', 'list -A'],
+    ['list', 'list turns --session notes -o wide', 'list -A --watch'],
     async ([what]: ['sessions' | 'turns'], flags: ListFlags) =>
       (await import('../commands/list.ts')).list(what, flags, cli),
   )
@@ -23,6 +23,7 @@ export function defineViews(command: AddCommand, cli: Cli): void {
     .addArgument(new Argument('[what]', 'sessions or turns').choices(['sessions', 'turns']).default('sessions'))
     .option('-A, --all-namespaces', 'list objects of all namespaces')
     .option('-l, --selector <labels>', 'list only objects with these labels, for example team=red')
+    .option('-w, --watch', 'after the list, print every row that changes, until Ctrl-C')
     .option('--session <name>', 'with turns: list only turns of this session', name)
     .option('--parent <session>', 'list only sessions that were made for this one', name)
     .addOption(formatOption('json', 'yaml', 'wide', 'name'));

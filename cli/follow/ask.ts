@@ -3,7 +3,7 @@ import { clip } from '../../core/resources/limits.ts';
 import type { Cli } from '../cli.ts';
 import type { Cluster } from '../cluster.ts';
 import { decide, mayDecide } from '../decide.ts';
-import { printable } from './printable.ts';
+import { printable } from '../printable.ts';
 
 /** Length of the shown data of a question, bytes. */
 const PAYLOAD_BYTES = 2_000;
@@ -25,9 +25,8 @@ export async function askInPlace(
     const { approval } = turn.status ?? {};
     if (approval?.id !== id || approval.decided) return;
     if (approval.payload !== undefined) cli.say(clip(printable(JSON.stringify(approval.payload)), PAYLOAD_BYTES));
-    if (!cli.terminal.canAsk || !(await mayDecide(cluster, signal))) return cli.say(command);
-    const key = await cli.terminal.choose('Approve? [y/N] ', 'yn', 'n', signal);
-    const decision = key === 'y' ? 'Approve' : 'Deny';
+    if (!cli.ask || !(await mayDecide(cluster, signal))) return cli.say(command);
+    const decision = (await cli.ask('Approve it?', signal)) ? 'Approve' : 'Deny';
     await decide(turn, id, { decision }, cluster, signal);
   } catch (error) {
     if (!signal.aborted) cli.say(`${(error as Error).message}\n${command}`);

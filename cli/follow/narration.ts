@@ -152,6 +152,6 @@ class Narration {
 
   #say(told: Told): void {
     const { cli } = this.#options;
-    cli.say(inWords(told, cli.terminal.hasColours));
+    cli.say(inWords(told, cli.messages?.hasColour));
   }
 }

@@ -7,8 +7,8 @@ import { turns } from '../../../core/resources/kinds.ts';
 import type { RequestFacts } from '../../../local/apiserver/types.ts';
 import { eventually } from '../../support/eventually.ts';
 import { Installation, pythonAgent } from '../../support/installation.ts';
+import { OnTerminal } from './on-terminal.ts';
 import { Caller } from './support.ts';
-import { OnTerminal } from './terminal.ts';
 
 const CHECKOUT = join(import.meta.dirname, '..', '..', '..');
 
@@ -39,54 +39,51 @@ answer(said['decision'] if said else 'done')
     await cluster.stop();
     rmSync(scratch, { recursive: true, force: true, maxRetries: 10 });
   });
-  const has = (terminal: OnTerminal, text: string | RegExp) =>
-    eventually(() => (typeof text === 'string' ? terminal.screen.includes(text) : text.test(terminal.screen)), {
-      what: `${text} on the screen`,
-    }).catch((error) => {
-      throw new Error(`${error.message}: ${JSON.stringify(terminal.screen)}`);
-    });
+  const BERTH = join(CHECKOUT, 'bin', 'berth');
+  const onTerminal = (words: string, env: NodeJS.ProcessEnv = {}) =>
+    new OnTerminal(`exec ${BERTH} ${words}`, { ...caller.env, ...env }, CHECKOUT);
 
   test('shows lines and events while the agent works, each once, and the output at the end', async () => {
-    const terminal = new OnTerminal(caller, ['turn', 'shown', '--text', 'wait', '--name', 'shown-1']);
-    await has(terminal, 'begin shown-1');
-    await has(terminal, 'shown-1: tool: search, query: shown-1');
-    assert.doesNotMatch(terminal.screen, /end shown-1|done/);
+    const terminal = onTerminal('turn shown --text wait --name shown-1');
+    await terminal.says('begin shown-1');
+    await terminal.says('shown-1: tool: search, query: shown-1');
+    assert.doesNotMatch(terminal.shown, /end shown-1|done/);
     writeFileSync(join(scratch, 'shown-1'), '');
-    assert.equal(await terminal.ended, 0, terminal.screen);
+    assert.equal(await terminal.ended, 0, terminal.shown);
     for (const line of ['begin shown-1', 'end shown-1', 'query: shown-1', 'done'])
-      assert.equal(terminal.screen.split(line).length, 2, `${line}: ${JSON.stringify(terminal.screen)}`);
-    assert.ok(terminal.screen.indexOf('end shown-1') < terminal.screen.indexOf('done'));
+      assert.equal(terminal.shown.split(line).length, 2, `${line}: ${JSON.stringify(terminal.shown)}`);
+    assert.ok(terminal.shown.indexOf('end shown-1') < terminal.shown.indexOf('done'));
   });
 
   test('asks for a decision in place: keys typed before are no answer, and No is the default', async () => {
-    const terminal = new OnTerminal(caller, ['turn', 'shown', '--text', 'ask', '--name', 'shown-2']);
-    await has(terminal, 'turn shown-2 Running');
-    terminal.type('y');
-    await has(terminal, 'May I \\x1b[2J go on?');
-    await has(terminal, '{"files":3}');
-    await has(terminal, 'Approve? [y/N]');
+    const terminal = onTerminal('turn shown --text ask --name shown-2');
+    await terminal.says('turn shown-2 Running');
+    terminal.types('y');
+    await terminal.says('May I \\x1b[2J go on?');
+    await terminal.says('{"files":3}');
+    await terminal.says('Approve it? [y/N]');
     const asked = await cluster.client.get(turns, { namespace: 'default', name: 'shown-2' });
     assert.equal(asked.status?.approval?.decided, undefined);
     // Keys count once the question has been there for a moment.
     await eventually(
       async () => {
-        terminal.type('\r');
+        terminal.types('\r');
         const turn = await cluster.client.get(turns, { namespace: 'default', name: 'shown-2' });
         return turn.status?.approval?.decided?.decision === 'Deny';
       },
       { what: 'the denial' },
     );
-    assert.equal(await terminal.ended, 0, terminal.screen);
-    assert.match(terminal.screen, /turn shown-2 denied/);
+    assert.equal(await terminal.ended, 0, terminal.shown);
+    assert.match(terminal.shown, /turn shown-2 denied/);
   });
 
   test('a question that somebody else decides is taken back', async () => {
-    const terminal = new OnTerminal(caller, ['turn', 'shown', '--text', 'ask', '--name', 'shown-3']);
-    await has(terminal, 'Approve? [y/N]');
+    const terminal = onTerminal('turn shown --text ask --name shown-3');
+    await terminal.says('Approve it? [y/N]');
     await caller.ok('approve', 'shown-3', '--note', 'fine');
-    assert.equal(await terminal.ended, 0, terminal.screen);
-    assert.match(terminal.screen, /turn shown-3 approved.*: fine/);
-    assert.match(terminal.screen, /\r?\nApprove\r?\n$/);
+    assert.equal(await terminal.ended, 0, terminal.shown);
+    assert.match(terminal.shown, /turn shown-3 approved.*: fine/);
+    assert.match(terminal.shown, /\r?\nApprove\r?\n$/);
   });
 
   test('who may not decide is told the command', async () => {
@@ -104,26 +101,26 @@ answer(said['decision'] if said else 'done')
     const subjects = [{ kind: 'User', name: 'jane', apiGroup: 'rbac.authorization.k8s.io' }];
     await client.create(rbac('rolebindings', 'RoleBinding'), { metadata, roleRef, subjects } as never);
     const env = { KUBECONFIG: cluster.kubeconfigOf('jane', []) };
-    const terminal = new OnTerminal(caller, ['turn', 'shown', '--text', 'ask', '--name', 'shown-4'], env);
-    await has(terminal, 'to decide: berth approve shown-4');
-    assert.doesNotMatch(terminal.screen, /Approve\?/);
+    const terminal = onTerminal('turn shown --text ask --name shown-4', env);
+    await terminal.says('to decide: berth approve shown-4');
+    assert.doesNotMatch(terminal.shown, /Approve it\?/);
     await caller.ok('approve', 'shown-4');
-    assert.equal(await terminal.ended, 0, terminal.screen);
+    assert.equal(await terminal.ended, 0, terminal.shown);
   });
 
   test('--quiet and pipes say no more than before', async () => {
-    const quiet = new OnTerminal(caller, ['turn', 'shown', '--text', 'x', '--quiet']);
+    const quiet = onTerminal('turn shown --text x --quiet');
     assert.equal(await quiet.ended, 0);
-    assert.equal(quiet.screen, 'done\r\n');
+    assert.equal(quiet.shown, 'done\r\n');
     const { stdout, stderr } = await caller.berth(['turn', 'shown', '--text', 'x']);
     assert.deepEqual([stdout, stderr], ['done\n', '']);
   });
 
   test('Ctrl-C during a question cancels the turn and leaves the terminal as it was', async () => {
-    const terminal = new OnTerminal(caller, ['turn', 'shown', '--text', 'ask', '--name', 'shown-5']);
-    await has(terminal, 'Approve? [y/N]');
-    terminal.type('\u0003');
-    assert.equal(await terminal.ended, 130, terminal.screen);
+    const terminal = onTerminal('turn shown --text ask --name shown-5');
+    await terminal.says('Approve it? [y/N]');
+    terminal.types('\u0003');
+    assert.equal(await terminal.ended, 130, terminal.shown);
     const turn = await cluster.ended('shown-5');
     assert.equal(turn.status?.phase, 'Cancelled');
   });

@@ -37,11 +37,6 @@ export class Caller {
     this.env = { ...own, HOME: this.root, XDG_DATA_HOME: '', BERTH_HOME: this.home, ...env };
   }
 
-  /** Program and arguments of a command. */
-  command(args: string[]): string[] {
-    return [BERTH, ...args];
-  }
-
   start(args: string[], { stdin = '', env = {} }: Options = {}): Started {
     const child = spawn(BERTH, args, {
       cwd: this.cwd,

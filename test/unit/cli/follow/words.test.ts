@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'vitest';
 import { eventExamples } from '../../../../api/event-examples.ts';
-import { printable } from '../../../../cli/follow/printable.ts';
 import { inWords } from '../../../../cli/follow/words.ts';
+import { printable } from '../../../../cli/printable.ts';
 
 describe('text of an agent on a terminal', () => {
   test('shows what would move the cursor, set the title or turn letters round', () => {

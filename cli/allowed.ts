@@ -90,6 +90,7 @@ const FLAGS: Record<string, string> = {
   'spec.resources': '--cpu or --memory',
   'spec.timeout': '--timeout',
   'spec.timeouts.idle': '--idle',
+  'spec.timeouts.turn': '--timeout',
   'spec.timeouts': '--timeout or --idle',
 };
 

@@ -1,5 +1,5 @@
 import { Argument, Option } from 'commander';
-import type { Cli } from '../cli.ts';
+import type { Cli, ClusterFlags } from '../cli.ts';
 import type { GetFlags } from '../commands/get.ts';
 import type { ListFlags } from '../commands/list.ts';
 import type { LogsFlags } from '../commands/logs.ts';
@@ -63,6 +63,14 @@ export function defineViews(command: AddCommand, cli: Cli): void {
     .argument('[session]', 'the session’s name; default: all sessions and turns of the namespace', name)
     .option('--logs', 'print the lines of the session’s agent, too')
     .addOption(formatOption('json'));
+
+  command(
+    'why SESSION',
+    'Says what blocks a session, since when, and what happens next.',
+    ['why notes'],
+    async ([sessionName]: [string], flags: ClusterFlags) =>
+      (await import('../commands/why.ts')).why(sessionName, flags, cli),
+  ).argument('<session>', 'the session’s name', name);
 
   command(
     'wait SESSION',

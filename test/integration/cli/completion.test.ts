@@ -2,10 +2,14 @@ import assert from 'node:assert/strict';
 import { execFile, spawnSync } from 'node:child_process';
 import { delimiter, join } from 'node:path';
 import { afterAll, beforeAll, describe, test } from 'vitest';
+import { skipIf, skipWithout } from '../../support/requires.ts';
 import { ActedCluster } from './acted.ts';
 
 const BIN = join(import.meta.dirname, '..', '..', '..', 'bin');
-const hasShell = (shell: string) => spawnSync(shell, ['-c', 'exit 0']).status === 0;
+const needs = (shell: 'zsh' | 'fish') => {
+  const has = spawnSync(shell, ['-c', 'exit 0']).status === 0;
+  return skipIf(skipWithout(shell, has, `${shell} is not installed`));
+};
 
 describe('berth completion', () => {
   let cluster: ActedCluster;
@@ -67,7 +71,7 @@ describe('berth completion', () => {
     });
   });
 
-  test.skipIf(!hasShell('zsh'))('completes commands and names with their phase in zsh', async () => {
+  test('completes commands and names with their phase in zsh', needs('zsh'), async () => {
     const at = (...words: string[]) =>
       lines(
         'zsh',
@@ -82,7 +86,7 @@ _berth`,
     assert.deepEqual(await at('turn', 'no'), ['notes:Ready']);
   });
 
-  test.skipIf(!hasShell('fish'))('completes commands and names with their phase in fish', async () => {
+  test('completes commands and names with their phase in fish', needs('fish'), async () => {
     const at = (line: string) => lines('fish', ['--no-config'], `complete -C '${line}'`);
     assert.match((await at('berth ver'))[0] ?? '', /^version\t/);
     assert.deepEqual(await at('berth turn no'), ['notes\tReady']);

@@ -341,6 +341,7 @@ describe('help', () => {
     'get',
     'logs',
     'wait',
+    'why',
     'suspend',
     'resume',
     'cancel',

@@ -55,7 +55,7 @@ describe('a table', () => {
         ['WHY', 'B'],
         ['two\nlines', '\x1b[2Jx'],
       ]),
-      'WHY         B\ntwo lines   ?[2Jx\n',
+      'WHY         B\ntwo lines   \\x1b[2Jx\n',
     );
   });
   test('whose rows come over time only becomes wider', () => {

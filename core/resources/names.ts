@@ -19,6 +19,8 @@ export const LABEL_NETWORK = 'berth.dev/network';
 export const LABEL_AGENT_FILES = 'berth.dev/agent-files';
 /** Label of sessions that build an environment, with the beginning of its hash. */
 export const LABEL_ENVIRONMENT = 'berth.dev/environment-hash';
+/** Label of the sessions and turns of a `berth map`, and of their files, with the map's name. */
+export const LABEL_MAP = 'berth.dev/map';
 export const LABEL_MANAGED_BY = 'app.kubernetes.io/managed-by';
 export const MANAGED_BY = 'berth';
 

@@ -38,6 +38,7 @@ function restless(facts: Facts, session: StoredSession): string | undefined {
   if (!['Ready', 'Suspended', 'Finished'].includes(status.phase)) return `is ${status.phase}`;
   if (spec.suspend && status.phase === 'Ready') return 'is to be suspended';
   if (status.phase === 'Ready' && facts.isToRestart(session)) return 'is to be restarted';
+  if (facts.isToReplaceRunner(session)) return 'has a runner that the present controller does not understand';
   const { id, afterTurn = 0 } = status.suspendHandled ?? {};
   const indices = facts.turnsOf(metadata.uid).map((turn) => turn.status?.index ?? 0);
   const later = Math.max(status.lastTurn?.index ?? 0, ...indices) > afterTurn;

@@ -18,8 +18,12 @@ export function unsettled(facts: Facts): string[] {
     if (why) left.push(`session ${session.metadata.name}: ${why}`);
   }
   for (const { metadata, status } of server.list(environments)) {
+    const { reason } = status?.conditions?.find(({ type }) => type === 'Ready') ?? {};
     if (!status?.phase || status.phase === 'Building')
       left.push(`environment ${metadata.name} is ${status?.phase ?? 'new'}`);
+    // Its owner replaces it. One that found no room is built again when the store has room.
+    else if (status.phase === 'Failed' && reason !== 'StoreFull')
+      left.push(`environment ${metadata.name} has failed: ${reason}`);
   }
   for (const { metadata } of server.list(pods)) {
     const session = metadata.labels?.[LABEL_SESSION_UID];

@@ -251,7 +251,9 @@ describe('a server that ends', () => {
 const { BERTH_STATE_DIR: folder } = process.env;
 fs.writeFileSync(folder + '/asked', '');
 while (!fs.existsSync(folder + '/go')) await sleep(10);
-spawn('sh', ['-c', 'while kill -0 $PPID; do sleep 0.01; done 2>/dev/null; ' + ${JSON.stringify(script)} + '; touch $BERTH_STATE_DIR/said', 'sh', ${last}], { stdio: 'inherit' });
+// The shell may start after the server has ended, and would have another parent then.
+const wait = 'while kill -0 $2; do sleep 0.01; done 2>/dev/null; ';
+spawn('sh', ['-c', wait + ${JSON.stringify(script)} + '; touch $BERTH_STATE_DIR/said', 'sh', ${last}, String(process.pid)], { stdio: 'inherit' });
 process.exit(${code});`;
     const runner = await serving(handle);
     const turn = runner.startTurn();

@@ -22,6 +22,11 @@ interface Leader {
   hasSettled(): boolean;
 }
 
+/** Counts of the starts of sessions, by the pool whose pod was claimed or would have fitted. */
+export interface PoolCounts {
+  count(what: 'claimed' | 'missed', namespace: string, pool: string): void;
+}
+
 /** Dependencies of all effects; the same for all sessions. */
 export interface Effects {
   api: KubeApi;
@@ -31,6 +36,7 @@ export interface Effects {
   links: Links;
   ledger: Ledger;
   networkPolicies: NetworkPolicies;
+  pools: PoolCounts;
   keys: MasterKeys;
   leader: Leader;
   /** The API server's time, which timestamps are compared with. */

@@ -72,6 +72,12 @@ export class SlotUsage {
     return this.#entries.get(pod)?.claims.reservation !== undefined;
   }
 
+  /** Reports whether a session holds the slot of the pod, or is about to. */
+  isTaken(pod: string): boolean {
+    const { session, reservation } = this.#entries.get(pod)?.claims ?? {};
+    return session !== undefined || reservation !== undefined;
+  }
+
   /** The holder of the pod's slot. */
   holder(pod: string): Holder | undefined {
     return this.#entries.get(pod)?.holder;

@@ -42,6 +42,8 @@ type IncarnationFact =
   /** `since`: milliseconds since the epoch, for the first failure. */
   | { fact: 'CreationFailed'; problem: Problem; since: number }
   | { fact: 'PodCreated' }
+  /** `why`: a clause that follows "Pod p-… ". */
+  | { fact: 'ClaimLost'; podUID: string; why: string }
   | { fact: 'GoneConfirmed'; podUID: string }
   | { fact: 'PodRead'; podUID: string }
   | { fact: 'LogRead'; podUID: string }
@@ -137,6 +139,8 @@ function ofIncarnation(memory: IncarnationMemory, fact: IncarnationFact): Incarn
       return { startProblem: undefined, createFailingSince: undefined };
     case 'GoneConfirmed':
       return { confirmedGone: { podUID: fact.podUID } };
+    case 'ClaimLost':
+      return { claimLost: { podUID: fact.podUID, why: fact.why } };
     case 'PodRead':
       return { podRead: { podUID: fact.podUID } };
     case 'LogRead':

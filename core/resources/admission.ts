@@ -97,7 +97,8 @@ ${owners('oldObject')}.all(o, !${isController} || (
   }),
   on(['CONNECT'], {
     expression: `request.name.matches(${POD_NAME})`,
-    message: 'the controller of Berth attaches only to pods of Sessions and SessionPools: named s-UID-NUMBER or p-UID-SUFFIX',
+    message:
+      'the controller of Berth attaches only to pods of Sessions and SessionPools: named s-UID-NUMBER or p-UID-SUFFIX',
   }),
 ];
 

@@ -230,7 +230,13 @@ export const kinds: Kind[] = [
         description: 'Ready and starting pods',
         priority: 1,
       },
-      { name: 'Message', type: 'string', jsonPath: messageOf('Ready'), description: 'The reason, in words', priority: 1 },
+      {
+        name: 'Message',
+        type: 'string',
+        jsonPath: messageOf('Ready'),
+        description: 'The reason, in words',
+        priority: 1,
+      },
     ],
   },
   {

@@ -58,8 +58,11 @@ export const environments = resource<Environment>('environments', 'Environment',
 export const sessionpools = resource<SessionPool>('sessionpools', 'SessionPool', true);
 export const blobs = resource<Blob>('blobs', 'Blob', true);
 
-/** Returns an owner reference to the session; deleting the session deletes the object too. */
-export function ownedBy(session: { metadata: { name: string; uid: string } }): {
+/** Returns an owner reference to the session, or an object of another kind; deleting it deletes the owned object too. */
+export function ownedBy(
+  owner: { metadata: { name: string; uid: string } },
+  kind: 'Session' | 'SessionPool' = 'Session',
+): {
   apiVersion: string;
   kind: string;
   name: string;
@@ -68,9 +71,9 @@ export function ownedBy(session: { metadata: { name: string; uid: string } }): {
 } {
   return {
     apiVersion: API_GROUP_VERSION,
-    kind: 'Session',
-    name: session.metadata.name,
-    uid: session.metadata.uid,
+    kind,
+    name: owner.metadata.name,
+    uid: owner.metadata.uid,
     controller: true,
   };
 }

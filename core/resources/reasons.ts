@@ -88,7 +88,8 @@ export const reasons = {
 
   // SessionPool: Ready
   PoolFull: 'All pods that the pool is to keep are ready.',
-  PoolFilling: 'Pods of the pool start; sessions take those that are ready, and start with pods of their own otherwise.',
+  PoolFilling:
+    'Pods of the pool start; sessions take those that are ready, and start with pods of their own otherwise.',
   PoolGivesWay:
     'Sessions wait for slots, quota or nodes that pods of the pool would take. The pool gives up pods, and is filled again afterwards.',
   PoolTooLarge:

@@ -24,6 +24,8 @@ export interface Focus {
   restarts?: boolean;
   /** Sessions have environments. */
   environments?: boolean;
+  /** There are SessionPools. */
+  pools?: boolean;
   /** Classes require that runners are hardened, and some are not. */
   protections?: boolean;
   /** Releases of other protocol versions are installed. */

@@ -94,9 +94,16 @@ export class Simulation {
     this.#scheduler = new Scheduler(dice.stream('scheduler'), this.#trace);
     this.#server = new SimServer(this.#scheduler, dice.stream('server'));
     const agentFiles = focus.files ?? new Dice(seed, 'has files').chance(0.2);
+    const sessionPools = focus.pools ?? false;
     this.#hasEnvironments = focus.environments ?? new Dice(seed, 'has environments').chance(0.2);
     const attachLingerSeconds = focus.attachLingerSeconds ?? new Dice(seed, 'attach linger').pick([1, 10, 60]);
-    this.#installation = { ...drawInstallation(dice), ...installationOf(focus), agentFiles, attachLingerSeconds };
+    this.#installation = {
+      ...drawInstallation(dice),
+      ...installationOf(focus),
+      agentFiles,
+      sessionPools,
+      attachLingerSeconds,
+    };
     this.#rates = { ...drawRates(dice), ...focus.rates };
     this.#hasProtections =
       focus.protections ?? (!this.#hasEnvironments && new Dice(seed, 'has protections').chance(0.15));
@@ -326,7 +333,7 @@ export class Simulation {
   }
 }
 
-function drawInstallation(dice: Dice): Omit<Installation, 'agentFiles' | 'attachLingerSeconds'> {
+function drawInstallation(dice: Dice): Omit<Installation, 'agentFiles' | 'sessionPools' | 'attachLingerSeconds'> {
   return {
     namespace: 'berth',
     keys: 'berth-master-key',

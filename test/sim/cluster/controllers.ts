@@ -25,6 +25,8 @@ export interface Installation {
   attachLingerSeconds: number;
   /** True when the controller reads ConfigMaps with agents' files. */
   agentFiles: boolean;
+  /** True when the controller keeps pods of SessionPools. */
+  sessionPools: boolean;
 }
 
 export interface ControllersOptions {
@@ -103,6 +105,7 @@ export class Replica {
         BERTH_ATTACH_LINGER: `${installation.attachLingerSeconds}s`,
         BERTH_POD_UID: `${this.name}-pod-${this.#pods}`,
         BERTH_AGENT_FILES: String(installation.agentFiles),
+        BERTH_SESSION_POOLS: String(installation.sessionPools),
         ...(installation.maxRunning === undefined ? {} : { BERTH_MAX_RUNNING: installation.maxRunning }),
       }),
       namespace: installation.namespace,

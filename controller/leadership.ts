@@ -103,6 +103,7 @@ export class Leading {
       suspendAgainAt: (key) => reconciler.suspendAgainAt(key),
       onChange: (key) => this.#queue.add(key),
       onYield: (pod) => this.#pools.podChanged(pod),
+      onSpare: (pod) => this.#pools.podChanged(pod),
       onVacancy: () => this.#pools.changedAll(),
     });
     this.#admissionGate = new AdmissionGate({

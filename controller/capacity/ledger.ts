@@ -36,6 +36,8 @@ export interface LedgerOptions {
   onChange(key: string): void;
   /** Called when a pod of a pool is to be given up for a session that waits, or no longer is. */
   onYield?(pod: StoredPod): void;
+  /** Called when the pod of a pool can be claimed or given up again. */
+  onSpare?(pod: StoredPod): void;
   /** Called when slots may have become free for pools. */
   onVacancy?(): void;
 }
@@ -82,7 +84,10 @@ export class Ledger {
   constructor(options: LedgerOptions) {
     const { caches, clock, onChange, epoch } = options;
     this.#options = options;
-    this.#slotUsage = new SlotUsage(() => this.vacancy());
+    this.#slotUsage = new SlotUsage(
+      () => this.vacancy(),
+      (pod) => this.#released(pod),
+    );
     this.groups = new Groups(onChange, epoch);
     this.#plan = new PreemptionPlan({
       caches,
@@ -258,6 +263,12 @@ export class Ledger {
       const session = theirs === namespace ? this.#options.caches.session(namespace, name) : undefined;
       if (session?.spec.class === ofClass) this.#options.onChange(key);
     }
+  }
+
+  /** A pod of a pool that nobody claims any more can be claimed or given up. */
+  #released(pod: string): void {
+    const unclaimed = this.#unclaimed.get(pod);
+    if (unclaimed && !this.#slotUsage.isTaken(pod)) this.#options.onSpare?.(unclaimed);
   }
 
   #spare(): StoredPod[] {

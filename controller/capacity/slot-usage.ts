@@ -27,10 +27,12 @@ export class SlotUsage {
   /** Key `namespace/name` of a session → the pod that its status names. */
   readonly #podOf = new Map<string, string>();
   readonly #onFreed: () => void;
+  readonly #onReleased: (pod: string) => void;
 
-  /** `onFreed` is called after a slot has become free. */
-  constructor(onFreed: () => void) {
+  /** `onFreed` is called after a slot has become free, `onReleased` after one of several claims to a pod's slot has ended. */
+  constructor(onFreed: () => void, onReleased: (pod: string) => void = () => {}) {
     this.#onFreed = onFreed;
+    this.#onReleased = onReleased;
   }
 
   get tally(): Tally {
@@ -109,6 +111,7 @@ export class SlotUsage {
     delete entry.claims[source];
     if (SOURCES.some((other) => entry.claims[other])) {
       this.#settleOn(entry);
+      this.#onReleased(pod);
       return;
     }
     this.#entries.delete(pod);

@@ -69,7 +69,7 @@ export function poolPod(pool: StoredSessionPool, suffix: string, settings: Effec
       [LABEL_SESSION_UID]: '',
       [LABEL_POOL]: name,
       [LABEL_POOL_UID]: uid,
-      [LABEL_TEMPLATE]: templateHash(settings),
+      [LABEL_TEMPLATE]: templateHash(pool.spec.class, settings),
     },
     owner: ownedBy(pool, 'SessionPool'),
     claimName: '',
@@ -77,11 +77,11 @@ export function poolPod(pool: StoredSessionPool, suffix: string, settings: Effec
 }
 
 /**
- * Digest of all that a pod with these settings is made from, 16 hexadecimal digits. A session can claim the pods of a pool
+ * Digest of all that a pod of this class with these settings is made from, 16 hexadecimal digits. A session can claim the pods of a pool
  * whose digest equals that of the pod it would get itself; a volume, image, resources or Secrets of its own make it differ.
  */
-export function templateHash(settings: Effective): string {
-  const pod = podOf(settings, { name: '', namespace: '', class: '', labels: {}, owner: undefined, claimName: '' });
+export function templateHash(ofClass: string, settings: Effective): string {
+  const pod = podOf(settings, { name: '', namespace: '', class: ofClass, labels: {}, owner: undefined, claimName: '' });
   return createHash('sha256')
     .update(canonicalJson(JSON.parse(JSON.stringify(pod))))
     .digest('hex')

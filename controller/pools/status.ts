@@ -53,11 +53,11 @@ function whyReady(world: PoolWorld, { wanted, replicas, ready, stale, problem }:
       'PoolGivesWay',
       `Session ${blocked.session} waits (${blocked.reason}); the pool is filled again afterwards.`,
     );
-  if (problem) return problem;
   if (replicas < wanted && !room.free) {
     if (room.why === 'Waited') return say('PoolGivesWay', `${room.message} The pool is filled again afterwards.`);
     return say(room.why === 'Full' ? 'PoolAtCapacity' : 'CapacityUnknown', room.message);
   }
+  if (problem) return problem;
   if (stale > 0) return say('PoolOutdated');
   return say('PoolFilling', `${ready} of ${wanted} pods are ready.`);
 }

@@ -39,5 +39,5 @@ export function poolTemplate(
     const message = `spec.class: each session of class "${ofClass}" has a volume of its own (persistence.workspace), which a pod gets when it is made; name another class, or let sessions ask for their volumes themselves.`;
     return { reason: 'InvalidSpec', message };
   }
-  return { hash: templateHash(settings), settings };
+  return { hash: templateHash(ofClass, settings), settings };
 }

@@ -27,7 +27,7 @@ export function warmStart(
   const settings = effective(session, sessionClass, installation, labels);
   const template = poolTemplate({ namespace, class: ofClass }, sessionClass, installation, labels);
   if (isProblem(settings) || settings.runner === 'None' || 'reason' in template) return undefined;
-  const hash = templateHash(settings);
+  const hash = templateHash(ofClass, settings);
   const fits = hash === template.hash;
   const failed = session.status?.startFailures?.reason;
   if (!fits || (failed !== undefined && failed !== 'QuotaExceeded'))

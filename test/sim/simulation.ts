@@ -19,6 +19,7 @@ import { Scheduler } from './scheduler.ts';
 import { Trace } from './trace.ts';
 import { EnvironmentOwners } from './users/environments.ts';
 import { FileOwners } from './users/files.ts';
+import { PoolOwners } from './users/pools.ts';
 import { Restarters } from './users/restarts.ts';
 import { someLimits } from './users/specs.ts';
 import { ANY_IMAGE, CLASSES, NAMESPACES, type Users } from './users/users.ts';
@@ -94,7 +95,7 @@ export class Simulation {
     this.#scheduler = new Scheduler(dice.stream('scheduler'), this.#trace);
     this.#server = new SimServer(this.#scheduler, dice.stream('server'));
     const agentFiles = focus.files ?? new Dice(seed, 'has files').chance(0.2);
-    const sessionPools = focus.pools ?? false;
+    const sessionPools = focus.pools ?? new Dice(seed, 'has pools').chance(0.2);
     this.#hasEnvironments = focus.environments ?? new Dice(seed, 'has environments').chance(0.2);
     const attachLingerSeconds = focus.attachLingerSeconds ?? new Dice(seed, 'attach linger').pick([1, 10, 60]);
     this.#installation = {
@@ -183,6 +184,7 @@ export class Simulation {
     const ofEnvironments = this.#hasEnvironments ? dice.stream('environments') : undefined;
     const hasRestarts = focus.restarts ?? new Dice(this.#options.seed, 'has restarts').chance(0.3);
     const restarts = hasRestarts ? dice.stream('restarts') : undefined;
+    const pools = this.#installation.sessionPools ? dice.stream('pools') : undefined;
     const users: Users = {
       scheduler,
       server,
@@ -200,6 +202,7 @@ export class Simulation {
       files && new FileOwners({ scheduler, server, trace, dice: files }),
       ofEnvironments && new EnvironmentOwners({ scheduler, server, trace, dice: ofEnvironments }),
       restarts && new Restarters({ scheduler, server, trace, dice: restarts }),
+      pools && new PoolOwners({ scheduler, server, trace, dice: pools }),
     ];
     const stage = { scheduler, server, kubelets, trace, dice: dice.stream('chaos'), replicas: this.#replicas };
     const everyMs = dice.chance(0.2) ? Number.POSITIVE_INFINITY : dice.skewed(1500, 30_000);

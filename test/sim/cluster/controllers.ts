@@ -47,6 +47,14 @@ export interface ControllersOptions {
 /** Log messages that mean a failure of the program itself, whatever the world does. */
 const FAULTS = /^(handler of an informer|function of an informer|callback of the leader election) failed/;
 
+/** Fields of the log entry about a deleted pod. */
+interface GivenUp {
+  pod: string;
+  session: string;
+  why: string;
+  namespace?: string | undefined;
+}
+
 /** A replica of the controller. Each start is a new process. */
 export class Replica {
   readonly name: string;
@@ -151,10 +159,10 @@ export class Replica {
     return true;
   }
 
-  #gaveUp(process: string, { pod, session, why }: { pod: string; session: string; why: string }): void {
+  #gaveUp(process: string, { pod, session, why, namespace = session.split('/')[0] }: GivenUp): void {
     const { server, observer } = this.#options;
-    const podUID = server.get(pods, session.split('/')[0], pod)?.metadata.uid;
-    if (podUID) observer.gaveUp({ process, podUID, why });
+    const podUID = server.get(pods, namespace, pod)?.metadata.uid;
+    if (podUID) observer.gaveUp({ process, podUID, why, session });
   }
 
   #logger(name: string): Logger {
@@ -162,7 +170,8 @@ export class Replica {
     const write = (level: string) => (fields: object, message: string) => {
       trace.log(() => [name, level, message, words(fields)]);
       onLog?.(message, fields);
-      if (message === 'pod deleted') this.#gaveUp(name, fields as { pod: string; session: string; why: string });
+      if (message === 'pod deleted') this.#gaveUp(name, fields as GivenUp);
+      if (message === 'pool pod deleted') this.#gaveUp(name, { ...(fields as Omit<GivenUp, 'session'>), session: '' });
       if (message === 'suspension aborted') observer.suspensionFailed((fields as { session: string }).session);
       if (FAULTS.test(message)) onFault(`${name}: ${message}: ${words(fields)}`);
     };

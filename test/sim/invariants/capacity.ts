@@ -20,7 +20,10 @@ export const capacity: MakeInvariant = (facts, limits) => {
   const takes = (change: Change): string | undefined => {
     const { storage, type, object, previous } = change;
     const { namespace, name, labels } = object.metadata;
-    if (storage === 'pods' && type === 'ADDED' && labels?.[LABEL_SESSION_UID]) {
+    if (storage === 'pods' && type === 'ADDED' && labels?.[LABEL_SESSION_UID] !== undefined) {
+      const creation = facts.callBehind(change);
+      if (labels[LABEL_SESSION_UID] === '' && creation)
+        admitted.set(`${namespace}/${name}`, knewLimits(facts, creation));
       const isOwned = server.list(sessions).some(({ metadata, status }) => {
         return metadata.namespace === namespace && status?.podName === name;
       });

@@ -95,8 +95,11 @@ export class Simulation {
     this.#scheduler = new Scheduler(dice.stream('scheduler'), this.#trace);
     this.#server = new SimServer(this.#scheduler, dice.stream('server'));
     const agentFiles = focus.files ?? new Dice(seed, 'has files').chance(0.2);
-    const sessionPools = focus.pools ?? new Dice(seed, 'has pools').chance(0.2);
     this.#hasEnvironments = focus.environments ?? new Dice(seed, 'has environments').chance(0.2);
+    // A pod that a pool made while some runners were not hardened would still be there when all are.
+    const hasProtections = !this.#hasEnvironments && !focus.pools && new Dice(seed, 'has protections').chance(0.15);
+    this.#hasProtections = focus.protections ?? hasProtections;
+    const sessionPools = focus.pools ?? (!this.#hasProtections && new Dice(seed, 'has pools').chance(0.2));
     const attachLingerSeconds = focus.attachLingerSeconds ?? new Dice(seed, 'attach linger').pick([1, 10, 60]);
     this.#installation = {
       ...drawInstallation(dice),
@@ -106,8 +109,6 @@ export class Simulation {
       attachLingerSeconds,
     };
     this.#rates = { ...drawRates(dice), ...focus.rates };
-    this.#hasProtections =
-      focus.protections ?? (!this.#hasEnvironments && new Dice(seed, 'has protections').chance(0.15));
     const open = this.#hasProtections ? 0.3 : 0;
     this.#podRates = { ...drawPodRates(dice), open, ...focus.podRates };
     const shared = { scheduler: this.#scheduler, server: this.#server, trace: this.#trace };

@@ -24,6 +24,8 @@ const OLD_MS = 50 * 60_000;
 /** Pause after pods that did not start: doubled with each, from the first to the last. */
 const FIRST_PAUSE_MS = 1_000;
 const LAST_PAUSE_MS = 5 * 60_000;
+/** Time between two pods that are given up for a session that waits for quota or a node: it takes as long to show that one helps. */
+const GIVE_WAY_MS = 5_000;
 /** Time until a pool that found no room looks again, where no event tells of room. */
 const AGAIN_MS = 10_000;
 
@@ -38,6 +40,8 @@ export interface PoolDecision {
   /** Number of pods to create. */
   create: number;
   remove: Removal[];
+  /** A pod is removed for a session that waits for quota or a node. */
+  gaveWay: boolean;
   status: SessionPoolStatus;
   failures: PoolFailures | undefined;
   /** Time of the next reconcile, milliseconds since the epoch; Infinity: nothing to wait for. */
@@ -46,8 +50,9 @@ export interface PoolDecision {
 
 /** Decides which pods a pool creates and gives up, and what it shows; pure. */
 export function decidePool(world: PoolWorld): PoolDecision {
-  const { now, pool, template, pods, room, blocked, nodeGraceMs } = world;
+  const { now, monotonic, pool, template, pods, room, blocked, nodeGraceMs } = world;
   const remove: Removal[] = [];
+  let gaveWay = false;
   let wakeAt = Number.POSITIVE_INFINITY;
   const wake = (at: number) => {
     wakeAt = Math.min(wakeAt, at);
@@ -78,7 +83,10 @@ export function decidePool(world: PoolWorld): PoolDecision {
   for (const one of yielding) giveUp(one, 'its slot goes to a session that waits');
   let kept = sound.filter(({ yields }) => !yields);
   const [first] = byValue(world, kept);
-  if (blocked && first && yielding.length === 0) {
+  const gaveWayMs = monotonic - world.gaveWayAt;
+  if (blocked && first && gaveWayMs < GIVE_WAY_MS) wake(now + GIVE_WAY_MS - gaveWayMs);
+  else if (blocked && first && yielding.length === 0) {
+    gaveWay = true;
     giveUp(first, `session ${blocked.session} waits: ${blocked.reason}`);
     kept = kept.filter((one) => one !== first);
   }
@@ -125,7 +133,7 @@ export function decidePool(world: PoolWorld): PoolDecision {
     stale: shown.filter((one) => isStale(world, one)).length,
     problem: problemOf(failures, shown),
   });
-  return { create, remove, status, failures, wakeAt };
+  return { create, remove, gaveWay, status, failures, wakeAt };
 }
 
 function isReady(world: PoolWorld, one: PoolPod): boolean {

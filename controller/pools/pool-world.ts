@@ -38,6 +38,8 @@ export interface PoolWorld {
   most: number | undefined;
   /** A session that waits for something else than a slot which pods of the pool take: quota, or room on a node. */
   blocked: { session: string; reason: 'QuotaExceeded' | 'Unschedulable' } | undefined;
+  /** Time of the last removal for a blocked session, monotonic milliseconds. */
+  gaveWayAt: number;
   failures: PoolFailures | undefined;
   /** Claims and misses since the status was written. */
   counts: { claimed: number; missed: number };

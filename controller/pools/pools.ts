@@ -46,6 +46,8 @@ interface PoolMemory {
   uid: string;
   failures: PoolFailures | undefined;
   counts: { claimed: number; missed: number };
+  /** Time of the last removal for a session that waits for quota or a node, monotonic milliseconds. */
+  gaveWayAt: number;
   /** Time of the last write of the status, monotonic milliseconds. */
   writtenAt: number;
   /** Pods that the API server has been asked to delete, by uid. */
@@ -137,6 +139,7 @@ export class Pools implements PoolCounts {
     const world = this.#observe(pool, template, memory);
     const decided = decidePool(world);
     memory.failures = decided.failures;
+    if (decided.gaveWay) memory.gaveWayAt = world.monotonic;
     log.debug({ pool: key, create: decided.create, remove: decided.remove.length }, 'pool reconciled');
     // Nothing is created or removed before people can see why.
     const againMs = await this.#write(pool, decided.status, memory, signal);
@@ -190,6 +193,7 @@ export class Pools implements PoolCounts {
       room: ledger.room(space),
       most: ledger.most(space),
       blocked: this.#blocked(namespace),
+      gaveWayAt: memory.gaveWayAt,
       failures: memory.failures,
       counts: { ...memory.counts },
       protocol: installation.protocol,
@@ -320,6 +324,7 @@ export class Pools implements PoolCounts {
         uid,
         failures: undefined,
         counts: { claimed: 0, missed: 0 },
+        gaveWayAt: Number.NEGATIVE_INFINITY,
         writtenAt: Number.NEGATIVE_INFINITY,
         removed: new Set(),
         answered: new Set(),

@@ -24,9 +24,9 @@ export class PoolOwners {
 
   constructor(surroundings: Surroundings) {
     this.#here = surroundings;
-    this.#everyMs = surroundings.dice.skewed(500, 15_000);
+    this.#everyMs = surroundings.dice.skewed(2_000, 40_000);
     for (const namespace of NAMESPACES) {
-      for (const sessionClass of CLASSES) if (surroundings.dice.chance(0.6)) this.#create(namespace, sessionClass);
+      for (const sessionClass of CLASSES) if (surroundings.dice.chance(0.9)) this.#create(namespace, sessionClass);
     }
     this.#next();
   }
@@ -58,11 +58,16 @@ export class PoolOwners {
       const propagationPolicy = dice.chance(0.3) ? 'Orphan' : 'Background';
       void server.admin.delete(sessionpools, { namespace, name }, { propagationPolicy }).catch(nothing);
     } else if (dice.chance(0.1)) void edit(server, sessionpools, pool, { class: dice.pick(CLASSES) });
-    else void edit(server, sessionpools, pool, { replicas: dice.int(0, MOST) });
+    else void edit(server, sessionpools, pool, { replicas: this.#some() });
+  }
+
+  #some(): number {
+    const { dice } = this.#here;
+    return dice.chance(0.2) ? 0 : dice.int(1, MOST);
   }
 
   #create(namespace: string, sessionClass: string): void {
-    const { server, dice } = this.#here;
-    void create(server, sessionpools, namespace, sessionClass, { class: sessionClass, replicas: dice.int(0, MOST) });
+    const spec = { class: sessionClass, replicas: this.#some() };
+    void create(this.#here.server, sessionpools, namespace, sessionClass, spec);
   }
 }

@@ -149,6 +149,7 @@ export class Leading {
       random,
       log,
       installation: options.installation,
+      meter: options.meter,
       signal: AbortSignal.any([signal, this.#closing.signal]),
     });
     const effects: Effects = {
@@ -260,6 +261,7 @@ export class Leading {
     return {
       sessions,
       pods,
+      pools: caches.allPools(),
       tally: this.#ledger.tally,
       attached: this.#links.attached,
       maxRunning,

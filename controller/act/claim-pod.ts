@@ -53,12 +53,13 @@ export async function claimPod(
 
 /** `fresh`: this very request has claimed the pod, so that no other leader has sent its runner anything. */
 function take(context: ReconcileContext, pod: StoredPod, fresh: boolean): void {
-  const { effects, world, key } = context;
+  const { effects, key } = context;
   const { uid, name, namespace, labels } = pod.metadata;
   effects.links.assign(uid, linkSession(context), { fresh });
   effects.caches.sawPod(pod);
-  const admitted = world.session.status?.conditions?.find(({ type }) => type === 'Admitted');
   const pool = labels?.[LABEL_POOL] ?? '';
-  effects.log.info({ session: key, pod: name, pool, since: admitted?.lastTransitionTime }, 'pod claimed');
-  if (fresh) effects.pools.count('claimed', namespace, pool);
+  const { ownedSince } = context.memory.incarnation;
+  const tookMs = ownedSince === undefined ? undefined : effects.clock.monotonic() - ownedSince;
+  effects.log.info({ session: key, pod: name, pool, tookMs }, 'pod claimed');
+  if (fresh) effects.pools.count('claimed', namespace, pool, tookMs);
 }

@@ -24,7 +24,8 @@ interface Leader {
 
 /** Counts of the starts of sessions, by the pool whose pod was claimed or would have fitted. */
 export interface PoolCounts {
-  count(what: 'claimed' | 'missed', namespace: string, pool: string): void;
+  /** `tookMs`: time from the decision to the claim, milliseconds. */
+  count(what: 'claimed' | 'missed', namespace: string, pool: string, tookMs?: number): void;
 }
 
 /** Dependencies of all effects; the same for all sessions. */

@@ -33,7 +33,7 @@ export async function ownIncarnation(
   try {
     const write = () => writeStatus(api, sessions, session.metadata, owned(world, incarnation, pod, claim), signal);
     caches.sawSession(await writingSession(effects, session, write));
-    learn(memory, { fact: 'IncarnationOwned' });
+    learn(memory, { fact: 'IncarnationOwned', since: world.monotonic });
     log.info({ session: key, uid: session.metadata.uid, incarnation }, 'session admitted');
     if (!claim && world.warm?.fits) effects.pools.count('missed', namespace, world.warm.pool);
   } catch (error) {

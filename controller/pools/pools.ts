@@ -16,6 +16,7 @@ import { writeStatus } from '../act/write-status.ts';
 import type { Caches } from '../caches/caches.ts';
 import type { Ledger } from '../capacity/ledger.ts';
 import { attachability, type Links } from '../link/links.ts';
+import type { Meter } from '../meter.ts';
 import type { NetworkPolicies } from '../network/policies.ts';
 import { poolPod } from '../pod/pod.ts';
 import { podProblem } from '../world/pod-status.ts';
@@ -37,6 +38,7 @@ export interface PoolsOptions {
   random: Random;
   log: Logger;
   installation: Installation;
+  meter?: Pick<Meter, 'claimed'> | undefined;
   /** Signal that aborts when the leadership ends or the controller stops. */
   signal: AbortSignal;
 }
@@ -117,7 +119,8 @@ export class Pools implements PoolCounts {
   }
 
   /** Counts the start of a session, with a pod of the pool or for want of one. */
-  count(what: 'claimed' | 'missed', namespace: string, name: string): void {
+  count(what: 'claimed' | 'missed', namespace: string, name: string, tookMs?: number): void {
+    if (tookMs !== undefined) this.#options.meter?.claimed(tookMs / 1000);
     const pool = this.#options.caches.pool(namespace, name);
     if (pool === undefined || pool === 'Missing') return;
     this.#memory(keyOf(pool.metadata), pool).counts[what]++;

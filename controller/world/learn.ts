@@ -31,7 +31,8 @@ type SessionFact =
   | { fact: 'InputSent'; turn: string }
   /** `ended`: the turn, where it has. */
   | { fact: 'TurnCommitted'; state: StateRef | undefined; ended?: CachedTurn }
-  | { fact: 'IncarnationOwned' }
+  /** `since`: the decision to own it, monotonic milliseconds. */
+  | { fact: 'IncarnationOwned'; since: number }
   | { fact: 'LinkClosed' };
 
 /** Fact about the present incarnation alone. */
@@ -115,7 +116,7 @@ export function changes(memory: SessionMemory, fact: Fact): Partial<SessionMemor
     case 'TurnCommitted':
       return committed(memory, fact);
     case 'IncarnationOwned':
-      return { incarnation: {} };
+      return { incarnation: { ownedSince: fact.since } };
     case 'LinkClosed':
       return {
         inputs: new Map(),

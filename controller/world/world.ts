@@ -169,6 +169,8 @@ export interface IncarnationMemory {
   deletionPending?: { podUID: string; why: string; accepted?: boolean };
   /** The pod that live GETs found gone. */
   confirmedGone?: { podUID: string };
+  /** Time of this leader's decision to own the incarnation, monotonic milliseconds. */
+  ownedSince?: number;
   /** The pod of a pool that the session cannot have, and why. */
   claimLost?: { podUID: string; why: string };
   /** The ended pod whose log has been read to its end, or cannot be read. */

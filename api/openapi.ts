@@ -1,7 +1,10 @@
 /** OpenAPI 3.1 document, made from the routes and schemas that the server checks requests with. */
 import * as z from 'zod';
+import { type EventType, eventData } from '../core/follow/events.ts';
+import { eventExamples } from './event-examples.ts';
+import { formatEvent } from './event-stream.ts';
 import { problemSchema } from './problems.ts';
-import type { Route } from './route.ts';
+import type { EventStream, Route } from './route.ts';
 import { routes } from './routes/index.ts';
 import {
   approval,
@@ -39,6 +42,14 @@ outputs.add(approval, { id: 'Approval' });
 outputs.add(approvalList, { id: 'ApprovalList' });
 outputs.add(run, { id: 'Run' });
 outputs.add(problemSchema, { id: 'Problem' });
+const schemaName = (type: string) => `${type[0]?.toUpperCase()}${type.slice(1)}Event`;
+for (const [type, schema] of Object.entries(eventData)) outputs.add(schema, { id: schemaName(type) });
+
+/** Types of events in each stream. */
+const EVENTS: Record<EventStream, readonly EventType[]> = {
+  SessionEvents: ['session', 'turn', 'approval', 'usage', 'agent', 'log', 'dropped', 'deleted'],
+  NamespaceEvents: ['session', 'turn', 'approval', 'usage', 'deleted'],
+};
 
 export function openApiDocument(): Json {
   const paths: Record<string, Json> = {};
@@ -103,11 +114,22 @@ function operation(route: Route): Json {
   };
 }
 
-function content(status: string, schema: z.ZodType | 'Text' | 'Events' | undefined): Json {
+function content(status: string, schema: Route['responses'][number]['schema']): Json {
   if (status === '204') return {};
-  if (schema === 'Events') return { content: { 'text/event-stream': { schema: { type: 'string' } } } };
+  if (schema === 'SessionEvents' || schema === 'NamespaceEvents') return { content: eventStream(schema) };
   if (schema === 'Text') return { content: { 'text/plain': { schema: { type: 'string' } } } };
   return { content: json(schema ? schemaOf(schema) : {}) };
+}
+
+function eventStream(name: EventStream): Json {
+  const examples = EVENTS[name].map((type) => {
+    const { id, told } = eventExamples[type];
+    const ofStream = name === 'SessionEvents' ? id : id.split('.').slice(0, 2).join('.');
+    return [type, { summary: eventData[type].description, value: formatEvent({ id: ofStream, told }) }];
+  });
+  const types = EVENTS[name].map((type) => `${type}: ${schemaName(type)}`).join(', ');
+  const description = `Server-sent events. The schema of the data by the event’s type: ${types}.`;
+  return { 'text/event-stream': { schema: { type: 'string', description }, examples: Object.fromEntries(examples) } };
 }
 
 function parameters(schema: z.ZodObject, where: 'path' | 'query'): Json[] {

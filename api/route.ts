@@ -5,12 +5,14 @@ import type { Clock, Random } from '../core/runtime.ts';
 import type { Access, Caller, Right } from './auth/access.ts';
 import type { Hold } from './limits/limits.ts';
 import type { Waits } from './waits.ts';
+import type { WatchedNamespaces } from './watched-namespaces.ts';
 
 /** Services for handlers. */
 export interface Services {
   api: KubeApi;
   access: Access;
   waits: Waits;
+  watched: WatchedNamespaces;
   clock: Clock;
   random: Random;
 }
@@ -38,6 +40,9 @@ export interface Answer {
   headers?: Record<string, string>;
 }
 
+/** Answers that are streams of events. */
+export type EventStream = 'SessionEvents' | 'NamespaceEvents';
+
 export interface RouteInfo {
   method: 'GET' | 'POST' | 'DELETE';
   /** Path with parameters as `{name}`. */
@@ -53,7 +58,7 @@ export interface RouteInfo {
   /** True if the route takes an Idempotency-Key. */
   creates?: true;
   /** Answers other than problems, by status. `Text` is text/plain. */
-  responses: Record<number, { description: string; schema?: z.ZodType | 'Text' | 'Events' }>;
+  responses: Record<number, { description: string; schema?: z.ZodType | 'Text' | EventStream }>;
 }
 
 export interface Route extends RouteInfo {

@@ -22,6 +22,7 @@ import { idempotencyKey } from './schemas.ts';
 import { StalledReaders } from './stalled-readers.ts';
 import type { Pair } from './tls.ts';
 import { Waits } from './waits.ts';
+import { WatchedNamespaces } from './watched-namespaces.ts';
 
 export interface ServerOptions {
   api: KubeClient;
@@ -51,7 +52,8 @@ export function buildServer(options: ServerOptions): FastifyInstance<Server> {
   const { api, config, clock, random, log, pair, metrics = new ApiMetrics() } = options;
   const limits = new Limits({ clock, config, metrics });
   const access = new Access({ api, clock, audiences: config.BERTH_AUDIENCES, limits });
-  const services: Services = { api, access, clock, random, waits: new Waits(api, clock) };
+  const watched = new WatchedNamespaces({ api, clock, random, log });
+  const services: Services = { api, access, clock, random, waits: new Waits(api, clock), watched };
   const callers = new WeakMap<FastifyRequest, Caller>();
   let isStopping = false;
   let draining: NodeJS.Timeout | undefined;
@@ -124,6 +126,7 @@ export function buildServer(options: ServerOptions): FastifyInstance<Server> {
   app.addHook('onClose', async () => {
     clearInterval(draining);
     stalled.stop();
+    await watched.stop();
   });
   app.setErrorHandler((error, request, reply) => {
     const problem = toProblem(error);

@@ -9,6 +9,14 @@ export interface Stdin extends AsyncIterable<Buffer> {
   readonly isPiped: boolean;
 }
 
+/** A terminal that stdout or stderr is. */
+export interface Terminal {
+  /** Width in characters. */
+  columns: number;
+  /** False where the user wants no colour: https://no-color.org. */
+  hasColour: boolean;
+}
+
 /** Surroundings of a command. */
 export interface Cli {
   /** Name under which the program was called: `berth` or `kubectl session`. */
@@ -21,6 +29,15 @@ export interface Cli {
   out(text: string): Promise<void>;
   /** Writes a line for people to stderr. */
   say(line: string): void;
+  /** The terminal that stdout is, as it is now; undefined where stdout is none. */
+  readonly terminal?: Terminal | undefined;
+  /** The terminal that stderr is; undefined where stderr is none. */
+  readonly messages?: Terminal | undefined;
+  /**
+   * Asks a question whose answer is yes or, by default, no. What was typed before is discarded. Undefined where stdin or
+   * stderr is no terminal, so that nobody can answer. Rejects on Ctrl-C, and with the signal's reason.
+   */
+  ask?: ((question: string, signal?: AbortSignal) => Promise<boolean>) | undefined;
   clock: Clock;
   random: Random;
   /** Aborted by the first Ctrl-C, with an `Interrupted`; the second one ends the process. */

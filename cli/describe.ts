@@ -4,13 +4,14 @@ import { clip } from '../core/resources/limits.ts';
 import type { Condition } from '../core/resources/schema.ts';
 import type { SessionStatus } from '../core/resources/session.ts';
 import { isTerminal } from '../core/resources/turn.ts';
-import { table } from './print.ts';
+import type { Terminal } from './cli.ts';
+import { table } from './table.ts';
 
 /** Sessions and turns for people: current activity, since when, and why not. */
 
 const OUTPUT_BYTES = 60;
 
-export function describeSession(session: StoredSession, turns: StoredTurn[], now: number): string {
+export function describeSession(session: StoredSession, turns: StoredTurn[], now: number, terminal?: Terminal): string {
   const { spec, status = {}, metadata } = session;
   const { agent = {} } = spec;
   const command = [...(agent.command ?? []), ...(agent.args ?? [])];
@@ -36,8 +37,8 @@ export function describeSession(session: StoredSession, turns: StoredTurn[], now
   return [
     `${metadata.namespace}/${metadata.name}\n`,
     ...lines(facts),
-    ...conditionTable(status.conditions, now),
-    ...turnTable(turns, now),
+    ...conditionTable(status.conditions, now, terminal),
+    ...turnTable(turns, now, terminal),
   ].join('');
 }
 
@@ -51,7 +52,12 @@ function waiting(
   return `${reason}, for ${since(from, now)}${place}${held && `; slots are held by ${held}`}`;
 }
 
-export function describeTurn(turn: StoredTurn, { output, log }: { output: unknown; log: string }, now: number): string {
+export function describeTurn(
+  turn: StoredTurn,
+  { output, log }: { output: unknown; log: string },
+  now: number,
+  terminal?: Terminal,
+): string {
   const { spec, status = {}, metadata } = turn;
   const facts: [string, string | undefined][] = [
     ['session', spec.session],
@@ -75,7 +81,7 @@ export function describeTurn(turn: StoredTurn, { output, log }: { output: unknow
   return [
     `${metadata.namespace}/${metadata.name}\n`,
     ...lines(facts),
-    ...conditionTable(status.conditions, now),
+    ...conditionTable(status.conditions, now, terminal),
     block('INPUT', JSON.stringify(spec.input ?? null, null, 2)),
     block('OUTPUT', output === undefined ? '' : typeof output === 'string' ? output : JSON.stringify(output, null, 2)),
     block('LOG', log),
@@ -110,7 +116,7 @@ function lines(facts: [string, string | undefined][]): string[] {
   return facts.flatMap(([name, value]) => (value === undefined ? [] : [`  ${name.padEnd(12)}${value}\n`]));
 }
 
-function conditionTable(conditions: Condition[] | undefined, now: number): string[] {
+function conditionTable(conditions: Condition[] | undefined, now: number, terminal?: Terminal): string[] {
   if (!conditions?.length) return [];
   const rows = conditions.map(({ type, status, reason, lastTransitionTime, message }) => [
     type,
@@ -119,10 +125,10 @@ function conditionTable(conditions: Condition[] | undefined, now: number): strin
     since(lastTransitionTime, now),
     message,
   ]);
-  return ['\n', table([['CONDITION', 'STATUS', 'REASON', 'FOR', 'MESSAGE'], ...rows])];
+  return ['\n', table([['CONDITION', 'STATUS', 'REASON', 'FOR', 'MESSAGE'], ...rows], { terminal, wraps: true })];
 }
 
-function turnTable(turns: StoredTurn[], now: number): string[] {
+function turnTable(turns: StoredTurn[], now: number, terminal?: Terminal): string[] {
   if (turns.length === 0) return [];
   const rows = turns.map((turn) => [
     String(turn.status?.index ?? ''),
@@ -131,7 +137,7 @@ function turnTable(turns: StoredTurn[], now: number): string[] {
     took(turn, now) ?? '',
     result(turn),
   ]);
-  return ['\n', table([['TURN', 'NAME', 'PHASE', 'TOOK', 'RESULT'], ...rows])];
+  return ['\n', table([['TURN', 'NAME', 'PHASE', 'TOOK', 'RESULT'], ...rows], { terminal })];
 }
 
 function result({ status }: StoredTurn): string {

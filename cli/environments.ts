@@ -77,10 +77,17 @@ export function checkedRequirements(words: readonly string[]): string[] {
   });
 }
 
-/** Returns the name of the Environment with these requirements; creates it if it does not exist. */
-export async function environmentFor(spec: EnvironmentSpec, { api, namespace }: Cluster, cli: Cli): Promise<string> {
-  const hash = createHash('sha256').update(canonicalJson(spec)).digest('hex');
-  const name = `req-${hash.slice(0, 20)}`;
+/** Returns the name of the Environment with these requirements. */
+export function environmentName(spec: EnvironmentSpec): string {
+  return `req-${createHash('sha256').update(canonicalJson(spec)).digest('hex').slice(0, 20)}`;
+}
+
+/** Creates the Environment if it does not exist. */
+export async function ensureEnvironment(
+  { name, spec }: { name: string; spec: EnvironmentSpec },
+  { api, namespace }: Cluster,
+  cli: Cli,
+): Promise<void> {
   const environment = { metadata: { name, namespace }, spec };
   try {
     await api.create(environments, environment as unknown as StoredEnvironment, { signal: cli.interrupted });
@@ -93,7 +100,6 @@ export async function environmentFor(spec: EnvironmentSpec, { api, namespace }: 
       throw refused(`environment "${name}" has the name of these requirements and holds others; delete it`);
     }
   }
-  return name;
 }
 
 /** Returns the Environment; refuses a name that does not exist. */

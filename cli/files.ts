@@ -3,13 +3,11 @@ import { basename, join, resolve } from 'node:path';
 import { promisify } from 'node:util';
 import { gzip } from 'node:zlib';
 import ignore, { type Ignore } from 'ignore';
-import { configMaps } from '../core/kube/resources.ts';
+import type { ConfigMap } from '../core/kube/builtin.ts';
 import type { AgentFile } from '../core/resources/agent.ts';
 import { ownedBy, type StoredSession } from '../core/resources/kinds.ts';
 import { MiB } from '../core/resources/limits.ts';
 import { LABEL_AGENT_FILES } from '../core/resources/names.ts';
-import type { Cli } from './cli.ts';
-import type { Cluster } from './cluster.ts';
 import { refused } from './errors.ts';
 
 const compress = promisify(gzip);
@@ -145,26 +143,22 @@ async function tarOf(entries: readonly Entry[]): Promise<Buffer> {
 
 const configMapOf = (session: string): string => `${session}-files`;
 
-/** Source of the files that `createFiles` stores for a session of this name. */
+/** Source of the files of `filesOf` for a session of this name. */
 export function filesSource(session: string): AgentFile {
   return { configMap: configMapOf(session), archive: ARCHIVE };
 }
 
-/** Stores an archive of `packFiles` in a ConfigMap that is deleted together with the session. */
-export async function createFiles(archive: Buffer, session: StoredSession, cluster: Cluster, cli: Cli): Promise<void> {
+/** Returns the ConfigMap with an archive of `packFiles`, which is deleted together with the session. */
+export function filesOf(archive: Buffer, session: StoredSession): ConfigMap {
   const { name, namespace } = session.metadata;
-  await cluster.api.create(
-    configMaps,
-    {
-      metadata: {
-        name: configMapOf(name),
-        namespace,
-        labels: { [LABEL_AGENT_FILES]: 'true' },
-        ownerReferences: [ownedBy(session)],
-      },
-      immutable: true,
-      binaryData: { [ARCHIVE]: archive.toString('base64') },
+  return {
+    metadata: {
+      name: configMapOf(name),
+      namespace,
+      labels: { [LABEL_AGENT_FILES]: 'true' },
+      ownerReferences: [ownedBy(session)],
     },
-    { signal: cli.interrupted },
-  );
+    immutable: true,
+    binaryData: { [ARCHIVE]: archive.toString('base64') },
+  };
 }

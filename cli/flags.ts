@@ -1,6 +1,7 @@
 import { InvalidArgumentError } from 'commander';
 import { parseDuration } from '../core/resources/duration.ts';
 import { MAX_ATTEMPTS } from '../core/resources/limits.ts';
+import { parseQuantity } from '../core/resources/quantity.ts';
 
 /** Parsers of flag values. Their error message names the problem and shows a correct value. */
 
@@ -37,6 +38,11 @@ export function duration(text: string): string {
   return text;
 }
 
+/** Duration, or 0 without a unit; returned in milliseconds. */
+export function limit(text: string): number {
+  return text === '0' || text === '0s' ? 0 : parseDuration(duration(text));
+}
+
 /** Maximum number of attempts of a turn. */
 export function attempts(text: string): number {
   const count = Number(text);
@@ -44,6 +50,28 @@ export function attempts(text: string): number {
     throw new InvalidArgumentError(`it must be a whole number from 1 to ${MAX_ATTEMPTS}.`);
   }
   return count;
+}
+
+const QUANTITY = /^[0-9]+(\.[0-9]+)?(m|k|M|G|T|Ki|Mi|Gi|Ti)?$/;
+const LEAST_MEMORY = 2 ** 20;
+
+/** Amount of CPU as a Kubernetes quantity; returned as it was written. */
+export function cpu(text: string): string {
+  if (!/^[0-9]+(\.[0-9]+)?m?$/.test(text) || parseQuantity(text) === 0) {
+    throw new InvalidArgumentError('it must be a number of cores, for example 2, or 500m for half a core.');
+  }
+  return text;
+}
+
+/** Amount of memory as a Kubernetes quantity; returned as it was written. */
+export function memory(text: string): string {
+  if (!QUANTITY.test(text) || text.endsWith('m')) {
+    throw new InvalidArgumentError('it must be a number of bytes with a unit, for example 512Mi or 2Gi.');
+  }
+  if (parseQuantity(text) < LEAST_MEMORY) {
+    throw new InvalidArgumentError(`that is ${parseQuantity(text)} bytes; add a unit, for example 512Mi.`);
+  }
+  return text;
 }
 
 /** TCP port; 0 is any free one. */

@@ -17,11 +17,19 @@ export interface InputFlags {
   inputFile?: string;
   text?: string;
   textFile?: string;
+  /** A text that stands alone on the command line. */
+  word?: string;
 }
 
 type Surroundings = Pick<Cli, 'cwd' | 'stdin' | 'clock' | 'say'>;
 
-const FLAGS = { input: '--input', inputFile: '--input-file', text: '--text', textFile: '--text-file' } as const;
+const FLAGS = {
+  word: 'TEXT',
+  input: '--input',
+  inputFile: '--input-file',
+  text: '--text',
+  textFile: '--text-file',
+} as const;
 
 /** Limit of the text that is read: no input of 128 KiB is longer, however it is indented. */
 const MAX_TEXT_BYTES = 64 * MAX_INPUT_BYTES;
@@ -67,7 +75,8 @@ export function refuseMissingInput(
   );
 }
 
-async function given({ input, inputFile, text, textFile }: InputFlags, cli: Surroundings): Promise<unknown> {
+async function given({ word, input, inputFile, text, textFile }: InputFlags, cli: Surroundings): Promise<unknown> {
+  if (word !== undefined) return checked(word, 'TEXT');
   if (input !== undefined) return parseFlag('--input', input, inputHint(input, cli.cwd));
   if (text !== undefined) return checked(text, '--text');
   const [flag, file] = inputFile === undefined ? ['--text-file', textFile ?? ''] : ['--input-file', inputFile];
@@ -85,7 +94,8 @@ async function pipedInput(cli: Surroundings): Promise<unknown> {
   return checked(parse(decode(bytes, 'stdin'), 'stdin', advice), 'stdin');
 }
 
-async function collect(source: AsyncIterable<Buffer>, what: string): Promise<Buffer> {
+/** Reads a text to its end; `what` names it in errors. */
+export async function collect(source: AsyncIterable<Buffer>, what: string): Promise<Buffer> {
   const chunks: Buffer[] = [];
   let bytes = 0;
   try {
@@ -101,7 +111,8 @@ async function collect(source: AsyncIterable<Buffer>, what: string): Promise<Buf
   return Buffer.concat(chunks);
 }
 
-function decode(bytes: Buffer, what: string): string {
+/** Returns the text of the bytes; `what` names it in errors. */
+export function decode(bytes: Buffer, what: string): string {
   try {
     return new TextDecoder('utf-8', { fatal: true }).decode(bytes);
   } catch {
@@ -109,7 +120,8 @@ function decode(bytes: Buffer, what: string): string {
   }
 }
 
-function openFile(path: string, what: string): AsyncIterable<Buffer> {
+/** Opens a file for reading; refuses one that does not exist. */
+export function openFile(path: string, what: string): AsyncIterable<Buffer> {
   const facts = statSync(path, { throwIfNoEntry: false });
   if (!facts) throw refused(`${what}: there is no file ${path}`);
   if (facts.isDirectory()) throw refused(`${what}: ${path} is a directory; name a file`);
@@ -127,7 +139,8 @@ function parse(text: string, what: string, advice: string): unknown {
   }
 }
 
-function checked(value: unknown, what: string): unknown {
+/** Refuses a value that is too deep or too large, or a number of it that would not arrive exactly. */
+export function checked(value: unknown, what: string): unknown {
   const place = tooDeepAt(value, '');
   if (place !== undefined) {
     throw refused(

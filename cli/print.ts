@@ -22,18 +22,7 @@ const exactNumber: ScalarTag = {
 
 /** Returns `session.berth.dev/notes`: the form of a name that kubectl accepts. */
 export function nameOf(object: KubeObject): string {
-  const group = object.apiVersion?.split('/')[0] ?? 'berth.dev';
-  return `${object.kind?.toLowerCase()}.${group}/${object.metadata.name}`;
-}
-
-/** Formats a table with columns as wide as their cells and three spaces between them, as kubectl aligns. */
-export function table(rows: string[][]): string {
-  const widths = rows.reduce<number[]>(
-    (widest, row) => row.map((cell, column) => Math.max(cell.length, widest[column] ?? 0)),
-    [],
-  );
-  const lines = rows.map((row) =>
-    row.map((cell, column) => (column === row.length - 1 ? cell : cell.padEnd((widths[column] ?? 0) + 3))).join(''),
-  );
-  return lines.map((line) => `${line.trimEnd()}\n`).join('');
+  const { apiVersion = 'berth.dev/', kind = '' } = object;
+  const group = apiVersion.includes('/') ? `.${apiVersion.split('/')[0]}` : '';
+  return `${kind.toLowerCase()}${group}/${object.metadata.name}`;
 }

@@ -35,6 +35,23 @@ export async function getTurn({ api, namespace }: Cluster, name: string, signal:
   }
 }
 
+/** Returns the session of this name or, where there is none, the turn of this name and its session. */
+export async function sessionOrTurn(
+  cluster: Cluster,
+  name: string,
+  signal: AbortSignal,
+): Promise<{ session: StoredSession; turn?: StoredTurn }> {
+  const { api, namespace } = cluster;
+  const fieldSelector = `metadata.name=${name}`;
+  const [session] = (await api.list(sessions, { namespace, fieldSelector, signal })).items;
+  if (session) return { session };
+  const [turn] = (await api.list(turns, { namespace, fieldSelector, signal })).items;
+  if (turn) return { session: await getSession(cluster, turn.spec.session, signal), turn };
+  throw refused(
+    `there is no session or turn "${name}" in namespace "${namespace}"; berth list -A shows those there are`,
+  );
+}
+
 /** Returns the turns of a session, in their order; turns without an index come last. */
 export async function turnsOf({ api }: Cluster, session: StoredSession, signal: AbortSignal): Promise<StoredTurn[]> {
   const { namespace, name, uid } = session.metadata;

@@ -1,7 +1,8 @@
 import { once } from 'node:events';
 import type { Clock } from '../core/runtime.ts';
 import { systemClock, systemRandom } from '../core/system.ts';
-import type { Cli } from './cli.ts';
+import { ask } from './ask.ts';
+import type { Cli, Terminal } from './cli.ts';
 import { Interrupted } from './errors.ts';
 import { processStdin } from './stdin.ts';
 
@@ -13,6 +14,15 @@ const clock: Clock = {
     return () => clearTimeout(timer);
   },
 };
+
+/** Returns the terminal of a stream. */
+function terminalOf(
+  { isTTY, columns }: { isTTY?: boolean; columns?: number },
+  { NO_COLOR, TERM }: NodeJS.ProcessEnv,
+): Terminal | undefined {
+  // A terminal that does not know its width reports 0.
+  return isTTY ? { columns: columns || 80, hasColour: !NO_COLOR && TERM !== 'dumb' } : undefined;
+}
 
 /** Surroundings of a command in this process. */
 export function systemCli(): Cli {
@@ -38,6 +48,16 @@ export function systemCli(): Cli {
     say(line) {
       process.stderr.write(`${line}\n`);
     },
+    get terminal() {
+      return terminalOf(process.stdout, process.env);
+    },
+    get messages() {
+      return terminalOf(process.stderr, process.env);
+    },
+    ask:
+      process.stdin.isTTY && process.stderr.isTTY
+        ? (question, signal = interruption.signal) => ask(question, AbortSignal.any([interruption.signal, signal]))
+        : undefined,
     clock,
     random: systemRandom,
     interrupted: interruption.signal,

@@ -6,8 +6,10 @@ import type { Cli } from './cli.ts';
 import type { Cluster } from './cluster.ts';
 import { buildLines } from './environments.ts';
 import { CliError, EXIT, failed } from './errors.ts';
+import { narrate } from './follow/narration.ts';
 import { formatObject } from './print.ts';
 import { outputOf } from './stored.ts';
+import { whyWaiting } from './waiting.ts';
 
 /** Time after which a turn that does not run yet gets an explanation, milliseconds. */
 const EXPLAIN_AFTER_MS = 3_000;
@@ -16,14 +18,22 @@ const EXPLAIN_EVERY_MS = 2_000;
 const CANCEL_WAIT_MS = 15_000;
 
 /**
- * Waits until the turn has ended. Explains on stderr why the turn does not start, once that takes longer than usual.
+ * Waits until the turn has ended. Explains on stderr why the turn does not start, once that takes longer than usual, and
+ * with `asks` that it waits for a decision.
  */
-export async function waitForTurn(turn: StoredTurn, cluster: Cluster, cli: Cli, signal: AbortSignal) {
+export async function waitForTurn(
+  turn: StoredTurn,
+  cluster: Cluster,
+  cli: Cli,
+  { signal, asks = true }: { signal: AbortSignal; asks?: boolean },
+) {
   const { name, uid } = turn.metadata;
   const { namespace } = cluster;
   let phase: TurnPhase | undefined;
   const done = new AbortController();
-  const explaining = explainWaiting(turn, cluster, cli, AbortSignal.any([signal, done.signal]), () => phase);
+  const explaining = explainWaiting(turn, cluster, cli, AbortSignal.any([signal, done.signal]), () => {
+    return phase === 'AwaitingApproval' && !asks ? 'Running' : phase;
+  });
   try {
     for await (const now of follow(cluster.api, turns, { namespace, name }, { clock: cli.clock, signal })) {
       if (now?.metadata.uid !== uid) throw failed(`turn ${name} was deleted before it ended`);
@@ -76,50 +86,44 @@ async function explainWaiting(
 const isReady = ({ status }: StoredSession) =>
   status?.conditions?.some((one) => one.type === 'Ready' && one.status === 'True') ?? false;
 
-/** Returns the first condition that explains why the session does not take the turn. */
-function whyWaiting(session: StoredSession, cliName: string): string {
-  const { conditions, currentTurn } = session.status ?? {};
-  if (!conditions) {
-    return `no controller has seen session ${session.metadata.name} yet; is Berth's controller running in this cluster?`;
-  }
-  const asks = conditions.find(({ type, status }) => type === 'ApprovalPending' && status === 'True');
-  if (asks) return `${asks.message}; to decide: ${cliName} approve ${session.metadata.name} [--deny]`;
-  if (currentTurn) return `turn ${currentTurn} of the session is running`;
-  if (session.spec.suspend) return `the session is held; to let it go on: ${cliName} resume ${session.metadata.name}`;
-  for (const type of ['Admitted', 'Ready']) {
-    const condition = conditions.find((one) => one.type === type);
-    if (condition && condition.status !== 'True') return `${condition.reason}: ${condition.message}`;
-  }
-  return 'the session is ready and takes the turn next';
-}
-
 /** Cancels the turn and waits a while for its end; undefined when it does not end in time. */
 export async function cancelTurn(turn: StoredTurn, cluster: Cluster, cli: Cli): Promise<StoredTurn | undefined> {
   const signal = AbortSignal.timeout(CANCEL_WAIT_MS);
   const ref = { namespace: cluster.namespace, name: turn.metadata.name };
   try {
     await cluster.api.patch(turns, ref, { spec: { cancel: true } }, { signal });
-    return await waitForTurn(turn, cluster, cli, signal);
+    return await waitForTurn(turn, cluster, cli, { signal });
   } catch (error) {
     if (signal.aborted || error instanceof CliError) return undefined;
     throw error;
   }
 }
 
+interface FinishOptions {
+  output?: 'json' | 'yaml' | undefined;
+  /** False if the turn is deleted afterwards. */
+  isKept?: boolean;
+  /** On a terminal: tell only what keeps the turn from starting. */
+  quiet?: boolean | undefined;
+}
+
 /**
- * Waits for the turn and prints its output on stdout (a string as it is, anything else as JSON; the whole Turn with `-o
+ * Waits for the turn, on a terminal tells what happens meanwhile, and prints its output on stdout (a string as it is, anything else as JSON; the whole Turn with `-o
  * json`) and its error on stderr. Returns the exit code. Ctrl-C cancels the turn.
  */
 export async function finishTurn(
   turn: StoredTurn,
   cluster: Cluster,
   cli: Cli,
-  output?: 'json' | 'yaml',
+  { output, isKept = true, quiet = false }: FinishOptions = {},
 ): Promise<number> {
+  const narration = cli.messages && !quiet ? await narrate(turn, cluster, cli) : undefined;
   let ended: StoredTurn;
   try {
-    ended = await waitForTurn(turn, cluster, cli, cli.interrupted);
+    ended = await waitForTurn(turn, cluster, cli, { signal: cli.interrupted, asks: narration === undefined });
+    await narration?.finish(ended);
   } catch (error) {
+    await narration?.finish(undefined);
     if (!cli.interrupted.aborted) throw error;
     cli.say(`cancelling turn ${turn.metadata.name}`);
     const cancelled = await cancelTurn(turn, cluster, cli);
@@ -129,7 +133,7 @@ export async function finishTurn(
     }
     ended = cancelled;
   }
-  await printTurn(ended, cluster, cli, output);
+  await printTurn(ended, cluster, cli, { output, isKept });
   return exitCodeOf(ended);
 }
 
@@ -144,7 +148,12 @@ function exitCodeOf(turn: StoredTurn): number {
   }
 }
 
-async function printTurn(turn: StoredTurn, cluster: Cluster, cli: Cli, format?: 'json' | 'yaml'): Promise<void> {
+async function printTurn(
+  turn: StoredTurn,
+  cluster: Cluster,
+  cli: Cli,
+  { output: format, isKept }: FinishOptions,
+): Promise<void> {
   const signal = AbortSignal.timeout(60_000);
   const { name } = turn.metadata;
   const { phase, error } = turn.status ?? {};
@@ -158,7 +167,7 @@ async function printTurn(turn: StoredTurn, cluster: Cluster, cli: Cli, format?: 
   }
   if (phase === 'Succeeded') return;
   cli.say(`turn ${name} ${phase}: ${error ? `${error.code}: ${error.message}` : 'without an error message'}`);
-  if (turn.status?.log) cli.say(`its log: ${cli.name} logs ${turn.spec.session} --turn ${name}`);
+  if (turn.status?.log && isKept) cli.say(`its log: ${cli.name} logs ${turn.spec.session} --turn ${name}`);
 }
 
 /** Formats a string as it is, anything else as JSON; ends with a line feed. */

@@ -1,40 +1,80 @@
+import * as z from 'zod';
+import { parseSessionCursor, parseStateCursor } from '../../core/follow/cursor.ts';
+import { namespaceEvents, sessionEvents } from '../../core/follow/session-events.ts';
 import { sessions } from '../../core/resources/kinds.ts';
-import { agentEvents, asEventStream, lastPlace, parsePlace } from '../agent-events.ts';
+import { asEventStream } from '../event-stream.ts';
 import { Problem } from '../problems.ts';
-import { type Route, route } from '../route.ts';
-import { noQuery, sessionParams } from '../schemas.ts';
+import { type Answer, type Route, route } from '../route.ts';
+import { namespaceParams, noQuery, sessionParams } from '../schemas.ts';
+
+const query = z.strictObject({
+  logs: z
+    .enum(['true', 'false', ''])
+    .default('false')
+    .describe('With the lines that the agent prints. ?logs means true.'),
+});
+
+const RESUMES =
+  'Each event has an id. Last-Event-ID goes on after it; without, the stream begins with the present states, of turns with those that have not ended. Ids of zeros alone begin with all that is kept. States are told at least once, and those that are over before they could be told are left out.';
 
 export const eventRoutes: Route[] = [
   route({
     method: 'GET',
     path: '/v1/namespaces/{namespace}/sessions/{session}/events',
     operationId: 'followEvents',
-    summary: 'What the session’s agents tell while they work, live',
-    description:
-      'Server-sent events named agent, with {turn, at, event} as data, from now on or after the Last-Event-ID sent (incarnation.seq). Ends when the session is deleted.',
+    summary: 'Everything that happens to a session, live',
+    description: `Server-sent events until the session is deleted. ${RESUMES} Events of the agent are told once, and lines at least once, both as long as the log of the session’s pod has them.`,
     rights: [
       { verb: 'get', resource: 'sessions', nameParam: 'session' },
       { verb: 'list', resource: 'turns' },
     ],
     params: sessionParams,
-    query: noQuery,
-    responses: { 200: { description: 'The events.', schema: 'Events' } },
+    query,
+    responses: { 200: { description: 'The events.', schema: 'SessionEvents' } },
     holds: () => 'streams',
-    async handle({ params, lastEventId, signal }, { api, clock }) {
+    async handle({ params, query: { logs }, lastEventId, signal }, { api, clock, watched }) {
       const { namespace, session: name } = params;
-      const seen = parsePlace(lastEventId);
-      if (lastEventId !== undefined && !seen) {
-        throw new Problem('InvalidParameter', 'Last-Event-ID must be an id that this page gave, as 3.17.');
-      }
-      const session = await api.get(sessions, { namespace, name }, { signal });
-      const { uid } = session.metadata;
-      const last = seen ?? (await lastPlace(api, session, signal));
-      const events = agentEvents(api, clock, { namespace, name, uid }, last, signal);
-      return {
-        status: 200,
-        stream: asEventStream(events, clock, signal),
-        headers: { 'content-type': 'text/event-stream; charset=utf-8' },
-      };
+      const from = placeOf(lastEventId, parseSessionCursor, '1204.1207.3.17');
+      const { metadata } = await api.get(sessions, { namespace, name }, { signal });
+      const states = await watched.follow(namespace, signal);
+      const options = { namespace, name, uid: metadata.uid, from, logs: logs !== 'false', signal };
+      const events = sessionEvents({ api, clock, states }, options);
+      return answer(asEventStream(events, clock, signal));
+    },
+  }),
+  route({
+    method: 'GET',
+    path: '/v1/namespaces/{namespace}/events',
+    operationId: 'followNamespace',
+    summary: 'What happens to all sessions and turns of a namespace, live',
+    description: `Server-sent events as of one session, without those of agents and without lines. ${RESUMES}`,
+    rights: [
+      { verb: 'list', resource: 'sessions' },
+      { verb: 'list', resource: 'turns' },
+    ],
+    params: namespaceParams,
+    query: noQuery,
+    responses: { 200: { description: 'The events.', schema: 'NamespaceEvents' } },
+    holds: () => 'streams',
+    async handle({ params: { namespace }, lastEventId, signal }, { clock, watched }) {
+      const from = placeOf(lastEventId, parseStateCursor, '1204.1207');
+      const states = await watched.follow(namespace, signal);
+      return answer(asEventStream(namespaceEvents(states, { from, signal }), clock, signal));
     },
   }),
 ];
+
+function placeOf<T>(id: string | undefined, parse: (text: string) => T | undefined, example: string): T | undefined {
+  if (id === undefined) return undefined;
+  const place = parse(id);
+  if (place) return place;
+  throw new Problem('InvalidParameter', `Last-Event-ID must be an id of this page’s events, as ${example}.`, {
+    fields: [{ field: 'Last-Event-ID', message: `must be an id of this page’s events, as ${example}` }],
+  });
+}
+
+const answer = (stream: AsyncIterable<string>): Answer => ({
+  status: 200,
+  stream,
+  headers: { 'content-type': 'text/event-stream; charset=utf-8' },
+});

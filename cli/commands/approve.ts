@@ -1,20 +1,24 @@
-import { isAlreadyExists } from '../../core/kube/errors.ts';
-import { type Approval, approvals, ownedByTurn, type StoredTurn, sessions, turns } from '../../core/resources/kinds.ts';
+import { type StoredTurn, sessions, turns } from '../../core/resources/kinds.ts';
 import { jsonBytes, MAX_PAYLOAD_BYTES } from '../../core/resources/limits.ts';
-import { API_GROUP_VERSION, approvalName } from '../../core/resources/names.ts';
 import type { Cli, ClusterFlags } from '../cli.ts';
 import { type Cluster, withCluster } from '../cluster.ts';
-import { refused } from '../errors.ts';
+import { decide } from '../decide.ts';
+import { failed, refused } from '../errors.ts';
 import { parseFlag } from '../input.ts';
+import { printable } from '../printable.ts';
 
 export interface ApproveFlags extends ClusterFlags {
   deny?: boolean;
   response?: string;
   note?: string;
   request?: string;
+  yes?: boolean;
 }
 
-/** Decides on the approval request of a session's waiting turn, or of the named turn. Shows the request on stderr. */
+/**
+ * Decides on the approval request of a session's waiting turn, or of the named turn. Shows the request on stderr, and asks
+ * whether it is meant where a person can answer.
+ */
 export async function approve(name: string, flags: ApproveFlags, cli: Cli): Promise<number> {
   const response = flags.response === undefined ? undefined : parseFlag('--response', flags.response);
   if (jsonBytes(response) > MAX_PAYLOAD_BYTES) {
@@ -29,27 +33,10 @@ export async function approve(name: string, flags: ApproveFlags, cli: Cli): Prom
     if (flags.request !== undefined && flags.request !== asked.id) {
       throw refused(`turn ${turn.metadata.name} asks ${asked.id}, not ${flags.request}`);
     }
-    cli.say(`turn ${turn.metadata.name} asks: ${asked.prompt}`);
+    cli.say(`turn ${turn.metadata.name} asks: ${printable(asked.prompt)}`);
     const decision = flags.deny ? 'Deny' : 'Approve';
-    const object: Approval = {
-      apiVersion: API_GROUP_VERSION,
-      kind: 'Approval',
-      metadata: { namespace: cluster.namespace, name: approvalName(asked.id), ownerReferences: [ownedByTurn(turn)] },
-      spec: {
-        turn: turn.metadata.name,
-        requestId: asked.id,
-        decision,
-        ...(response === undefined ? {} : { response }),
-        ...(flags.note === undefined ? {} : { note: flags.note }),
-        ...(await cluster.author()),
-      },
-    };
-    try {
-      await cluster.api.create(approvals, object, { signal: cli.interrupted });
-    } catch (error) {
-      if (!isAlreadyExists(error)) throw error;
-      throw refused(`somebody has decided on request ${asked.id} of turn ${turn.metadata.name} already`);
-    }
+    if (cli.ask && !flags.yes && !(await cli.ask(`${decision} it?`))) throw failed('nothing is decided');
+    await decide(turn, asked.id, { decision, response, note: flags.note }, cluster, cli.interrupted);
     await cli.out(`turn.berth.dev/${turn.metadata.name} ${flags.deny ? 'denied' : 'approved'}\n`);
     return 0;
   });

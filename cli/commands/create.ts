@@ -1,27 +1,63 @@
-import { sessions } from '../../core/resources/kinds.ts';
-import type { Cli, ClusterFlags } from '../cli.ts';
+import type { KubeObject } from '../../core/kube/types.ts';
+import type { StoredSession } from '../../core/resources/kinds.ts';
+import { firstTurnName } from '../../core/resources/names.ts';
+import { type Cli, type ClusterFlags, randomSuffix } from '../cli.ts';
 import { withCluster } from '../cluster.ts';
-import { createSession, type SessionFlags, sessionSpec } from '../create.ts';
-import { packFiles } from '../files.ts';
+import { createSession, createTurn, type NewTurn } from '../create.ts';
+import { refused } from '../errors.ts';
 import { formatObject, nameOf } from '../print.ts';
+import { showRehearsal } from '../rehearse.ts';
+import { type CreationFlags, sessionOfFlags, sessionOfManifest, turnOfManifest, withManifest } from '../wanted.ts';
 
-export interface CreateFlags extends ClusterFlags, SessionFlags {
-  timeout?: string;
-  output?: 'json' | 'yaml' | 'name';
-}
+export interface CreateFlags extends CreationFlags, ClusterFlags {}
 
-/** Creates a session that waits for turns. */
-export async function create(name: string, words: string[], flags: CreateFlags, cli: Cli): Promise<number> {
+/** Creates a session that waits for turns, or what a manifest has. */
+export async function create(
+  named: string | undefined,
+  words: string[],
+  given: CreateFlags,
+  cli: Cli,
+): Promise<number> {
+  if (named === undefined && given.filename === undefined) {
+    throw refused(`there is no name; write: ${cli.name} create NAME -- PROGRAM ARGS…, or give a manifest with -f FILE`);
+  }
+  const { manifest, flags } = await withManifest(words, named === undefined ? given : { ...given, name: named }, cli);
+  if (manifest?.session && flags.timeout !== undefined) {
+    throw refused('--timeout and -f are both given; leave --timeout out and set spec.timeouts.turn in the manifest');
+  }
   return withCluster(flags, cli, async (cluster) => {
-    const timeouts = flags.timeout === undefined ? {} : { timeouts: { turn: flags.timeout } };
-    const spec = await sessionSpec(name, words, flags, { turns: 'Many', ...timeouts }, cluster, cli);
-    const archive = flags.with && (await packFiles(flags.with, { cwd: cli.cwd, all: flags.withAll === true }));
-    const session = await createSession({ name, spec, archive }, cluster, cli, async (created) => created);
-    if (flags.output === 'json' || flags.output === 'yaml') await cli.out(await formatObject(session, flags.output));
-    else {
-      const id = nameOf({ kind: sessions.kind, metadata: session.metadata });
-      await cli.out(flags.output === 'name' ? `${id}\n` : `${id} created\n`);
+    if (manifest && !manifest.session) {
+      const plan = await turnOfManifest(manifest, manifest.turn?.spec.input, named, cluster, cli);
+      if (flags.dryRun) return showRehearsal(plan, flags.dryRun, flags.output, cluster, cli);
+      await print([await createTurn(plan.turn, plan.existing, cluster, cli)], flags, cli);
+      return 0;
     }
+    const ofManifest = manifest?.session;
+    const name = named ?? ofManifest?.name ?? generated(ofManifest?.generateName, cli);
+    const timeouts = flags.timeout === undefined ? {} : { timeouts: { turn: flags.timeout } };
+    const session = manifest
+      ? await sessionOfManifest(name, manifest, cluster, cli)
+      : await sessionOfFlags(name, words, flags, { turns: 'Many', ...timeouts }, cluster, cli);
+    const turn: NewTurn | undefined = manifest?.turn && {
+      ...manifest.turn,
+      name: manifest.turn.name ?? firstTurnName(name),
+    };
+    if (flags.dryRun) return showRehearsal({ session, turn }, flags.dryRun, flags.output, cluster, cli);
+    const created = await createSession(session, cluster, cli, async (stored: StoredSession) =>
+      turn ? [stored, await createTurn(turn, stored, cluster, cli)] : [stored],
+    );
+    await print(created, flags, cli);
     return 0;
   });
+}
+
+function generated(prefix: string | undefined, cli: Cli): string {
+  if (prefix === undefined) throw refused('-f: metadata.name is not set; set it, or give a name: create NAME -f FILE');
+  return `${prefix}${randomSuffix(cli.random, 5)}`;
+}
+
+async function print(created: KubeObject[], { output }: CreateFlags, cli: Cli): Promise<void> {
+  const [first] = created;
+  if (first && (output === 'json' || output === 'yaml')) await cli.out(await formatObject(first, output));
+  else await cli.out(created.map((each) => `${nameOf(each)}${output === 'name' ? '' : ' created'}\n`).join(''));
 }

@@ -1,12 +1,21 @@
 import { sessions } from '../../core/resources/kinds.ts';
 import type { Cli, ClusterFlags } from '../cli.ts';
 import { withCluster } from '../cluster.ts';
+import { failed } from '../errors.ts';
 import { getSession } from '../stored.ts';
 
-/** Deletes sessions with their turns, pods and stored state. */
-export async function remove(names: string[], flags: ClusterFlags, cli: Cli): Promise<number> {
+export interface DeleteFlags extends ClusterFlags {
+  yes?: boolean;
+}
+
+/** Deletes sessions with their turns, pods and stored state. Asks first where a person can answer. */
+export async function remove(names: string[], flags: DeleteFlags, cli: Cli): Promise<number> {
   return withCluster(flags, cli, async (cluster) => {
     const found = await Promise.all(names.map((name) => getSession(cluster, name, cli.interrupted)));
+    const what = names.length === 1 ? `session ${names[0]} with its` : `sessions ${names.join(', ')} with their`;
+    if (cli.ask && !flags.yes && !(await cli.ask(`Delete ${what} turns, pods and stored state?`))) {
+      throw failed('nothing is deleted');
+    }
     for (const { metadata } of found) {
       const ref = { namespace: cluster.namespace, name: metadata.name };
       await cluster.api.delete(sessions, ref, { uid: metadata.uid, signal: cli.interrupted });

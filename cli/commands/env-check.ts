@@ -2,9 +2,10 @@ import { packageName } from '../../core/environments/requirements.ts';
 import { type StoredEnvironment, type StoredTurn, sessions } from '../../core/resources/kinds.ts';
 import { firstTurnName } from '../../core/resources/names.ts';
 import type { SessionSpec } from '../../core/resources/session.ts';
+import { checkAllowed } from '../allowed.ts';
 import { type Cli, type ClusterFlags, randomSuffix } from '../cli.ts';
 import { type Cluster, withCluster } from '../cluster.ts';
-import { checkAllowed, createSession, createTurn } from '../create.ts';
+import { createSession, createTurn } from '../create.ts';
 import { getEnvironment } from '../environments.ts';
 import { EXIT, failed } from '../errors.ts';
 import { outputOf } from '../stored.ts';
@@ -62,12 +63,13 @@ async function ask(
     ...(image === undefined ? {} : { image }),
   };
   await checkAllowed(spec, cluster, cli);
-  const { uid, turn } = await createSession({ name, spec, archive: undefined }, cluster, cli, async (session) => ({
+  const { uid, turn } = await createSession({ name, spec }, cluster, cli, async (session) => ({
     uid: session.metadata.uid,
-    turn: await createTurn({ name: firstTurnName(name), input: undefined }, session, cluster, cli),
+    turn: await createTurn({ name: firstTurnName(name), spec: {} }, session, cluster, cli),
   }));
   try {
-    return await foundBy(await waitForTurn(turn, cluster, cli, cli.interrupted), environment, cluster, cli);
+    const ended = await waitForTurn(turn, cluster, cli, { signal: cli.interrupted });
+    return await foundBy(ended, environment, cluster, cli);
   } finally {
     await remove(name, uid, cluster, cli);
   }

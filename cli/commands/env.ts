@@ -3,7 +3,8 @@ import { environments, type StoredEnvironment } from '../../core/resources/kinds
 import type { Cli, ClusterFlags } from '../cli.ts';
 import { withCluster } from '../cluster.ts';
 import { checkedRequirements, getEnvironment, type RequirementFlags, readRequirements } from '../environments.ts';
-import { formatObject, nameOf, table } from '../print.ts';
+import { formatObject, nameOf } from '../print.ts';
+import { table } from '../table.ts';
 
 export interface EnvCreateFlags extends ClusterFlags, RequirementFlags {
   class: string;
@@ -74,5 +75,7 @@ function described({ metadata, spec, status = {} }: StoredEnvironment): string {
     ['Size:', status.bytes === undefined ? '' : `${status.bytes} bytes`],
   ].filter(([, value]) => value !== '');
   const packages = status.packages?.map(({ name, version }) => ['', name, version]) ?? [];
-  return table(facts as string[][]) + (packages.length > 0 ? `Packages:\n${table(packages)}` : '');
+  const width = Math.max(...facts.map(([label = '']) => label.length)) + 3;
+  const lines = facts.map(([label = '', value]) => `${label.padEnd(width)}${value}\n`);
+  return lines.join('') + (packages.length > 0 ? `Packages:\n${table(packages)}` : '');
 }

@@ -42,13 +42,13 @@ async function text(
   if (kind === 'session') {
     const session = await getSession(cluster, name, signal);
     if (output) return formatted(session, output);
-    return describeSession(session, await turnsOf(cluster, session, signal), now);
+    return describeSession(session, await turnsOf(cluster, session, signal), now, cli.terminal);
   }
   const turn = await getTurn(cluster, name, signal);
   const value = await outputOf(turn, cluster.api, signal);
   if (output)
     return formatted(value === undefined ? turn : { ...turn, status: { ...turn.status, output: value } }, output);
-  return describeTurn(turn, { output: value, log: await logOf(turn, cluster.api, signal) }, now);
+  return describeTurn(turn, { output: value, log: await logOf(turn, cluster.api, signal) }, now, cli.terminal);
 }
 
 async function formatted(object: KubeObject, output: 'json' | 'yaml' | 'name'): Promise<string> {

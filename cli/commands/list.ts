@@ -1,16 +1,20 @@
 import { collectionPath } from '../../core/kube/paths.ts';
+import type { KubeObject, Resource, Stored, WatchEvent } from '../../core/kube/types.ts';
 import { environments, sessions, turns } from '../../core/resources/kinds.ts';
 import { LABEL_ENVIRONMENT } from '../../core/resources/names.ts';
 import type { Cli, ClusterFlags } from '../cli.ts';
 import { type Cluster, withCluster } from '../cluster.ts';
 import { refused } from '../errors.ts';
-import { formatObject, nameOf, table } from '../print.ts';
+import { type Entry, type FollowedList, followList } from '../follow-list.ts';
+import { formatObject, nameOf } from '../print.ts';
+import { TableWriter, table } from '../table.ts';
 
 export interface ListFlags extends ClusterFlags {
   allNamespaces?: boolean;
   selector?: string;
   session?: string;
   parent?: string;
+  watch?: boolean;
   output?: 'json' | 'yaml' | 'wide' | 'name';
 }
 
@@ -18,65 +22,168 @@ type Listed = 'sessions' | 'turns' | 'environments';
 
 /** The API server's answer to a request for a table: its columns are those that kubectl shows. */
 interface Table {
+  metadata: { resourceVersion: string };
   columnDefinitions: { name: string; priority: number }[];
-  rows: { cells: unknown[]; object: { metadata: { name: string; namespace?: string } } }[];
+  rows: Row[];
+}
+
+interface Row {
+  cells: unknown[];
+  object: { metadata: { name: string; namespace?: string; resourceVersion: string } };
 }
 
 const TABLE = 'application/json;as=Table;v=v1;g=meta.k8s.io';
+/** Length of a watch, after which it ends by itself so that a connection that died unnoticed is detected; seconds. */
+const WATCH_SECONDS = 300;
 
 /** Lists sessions, turns or Environments. Sessions that build Environments are left out unless a selector asks for them. */
 export async function list(what: Listed, flags: ListFlags, cli: Cli): Promise<number> {
   if (flags.parent !== undefined && what !== 'sessions') throw refused('--parent selects sessions; list those');
+  if (flags.session !== undefined && what !== 'turns') throw refused('--session selects turns; write: list turns');
   return withCluster(flags, cli, async (cluster) => {
+    const place = placeOf(what, flags, cluster);
     const { output } = flags;
     if (output === 'json' || output === 'yaml' || output === 'name') {
-      const found = await items(what, flags, cluster, cli.interrupted);
-      if (output === 'name') await cli.out(found.map((object) => `${nameOf(object)}\n`).join(''));
-      else await cli.out(await formatObject({ apiVersion: 'v1', kind: 'List', items: found }, output));
+      if (flags.watch) return watchObjects(place, output, cluster, cli);
+      const { items } = await cluster.api.list(place.resource, { ...place.scope, signal: cli.interrupted });
+      if (output === 'name') await cli.out(items.map((object) => `${nameOf(object)}\n`).join(''));
+      else await cli.out(await formatObject({ apiVersion: 'v1', kind: 'List', items }, output));
       return 0;
     }
-    const { namespace, query } = scope(what, flags, cluster);
-    const path = collectionPath(resourceOf(what) as typeof sessions, namespace);
-    const answer = (await cluster.api.raw('GET', path, { query, accept: TABLE, signal: cli.interrupted })) as Table;
+    const show = { wide: output === 'wide', namespaces: flags.allNamespaces === true };
+    if (flags.watch) return watchTable(place, show, cluster, cli);
+    const answer = await readTable(place, cluster, cli.interrupted);
     if (answer.rows.length === 0) {
       cli.say(`no ${what}${flags.allNamespaces ? '' : ` in namespace ${cluster.namespace}`}`);
       return 0;
     }
-    await cli.out(table(rows(answer, { wide: output === 'wide', namespaces: flags.allNamespaces === true })));
+    const columns = columnsOf(answer, show);
+    const body = answer.rows.map((row) => cellsOf(row, columns, show));
+    await cli.out(table([headerOf(answer, columns, show), ...body], { terminal: cli.terminal }));
     return 0;
   });
 }
 
-const resourceOf = (what: Listed) => ({ sessions, turns, environments })[what];
+/** What is listed, and where. */
+interface Place {
+  resource: Resource;
+  scope: { namespace?: string; labelSelector?: string; fieldSelector?: string };
+}
 
-function scope(what: Listed, { allNamespaces, selector, session, parent }: ListFlags, { namespace }: Cluster) {
+function placeOf(what: Listed, flags: ListFlags, { namespace }: Cluster): Place {
+  const { allNamespaces, selector, session, parent } = flags;
   const fields = [
     ...(session === undefined ? [] : [`spec.session=${session}`]),
     ...(parent === undefined ? [] : [`spec.parent.name=${parent}`]),
   ];
-  const fieldSelector = fields.length > 0 ? fields.join() : undefined;
   const labelSelector = selector ?? (what === 'sessions' ? `!${LABEL_ENVIRONMENT}` : undefined);
-  return { namespace: allNamespaces ? undefined : namespace, query: { labelSelector, fieldSelector } };
+  return {
+    resource: { sessions, turns, environments }[what],
+    scope: {
+      ...(allNamespaces ? {} : { namespace }),
+      ...(labelSelector === undefined ? {} : { labelSelector }),
+      ...(fields.length > 0 ? { fieldSelector: fields.join() } : {}),
+    },
+  };
 }
 
-async function items(what: Listed, flags: ListFlags, cluster: Cluster, signal: AbortSignal) {
-  const { namespace, query } = scope(what, flags, cluster);
-  const { labelSelector, fieldSelector } = query;
-  const found = await cluster.api.list(resourceOf(what) as typeof sessions, {
-    signal,
-    ...(namespace === undefined ? {} : { namespace }),
-    ...(labelSelector === undefined ? {} : { labelSelector }),
-    ...(fieldSelector === undefined ? {} : { fieldSelector }),
-  });
-  return found.items;
+async function readTable({ resource, scope }: Place, { api }: Cluster, signal: AbortSignal): Promise<Table> {
+  const { namespace, ...query } = scope;
+  return (await api.raw('GET', collectionPath(resource, namespace), { query, accept: TABLE, signal })) as Table;
 }
 
-function rows({ columnDefinitions, rows }: Table, show: { wide: boolean; namespaces: boolean }): string[][] {
-  const columns = columnDefinitions.flatMap(({ priority }, index) => (priority === 0 || show.wide ? [index] : []));
+/** Prints the rows that are there and, until Ctrl-C, each row that changes, also one that is deleted. */
+async function watchTable(place: Place, show: Shown, cluster: Cluster, cli: Cli): Promise<number> {
+  let definitions: Table | undefined;
+  const entryOf = (row: Row): Entry<Row> => {
+    const { name, namespace = '', resourceVersion } = row.object.metadata;
+    return { key: `${namespace}/${name}`, version: resourceVersion, value: row };
+  };
+  const followed: FollowedList<Row> = {
+    async list() {
+      const answer = await readTable(place, cluster, cli.interrupted);
+      definitions ??= answer;
+      return { entries: answer.rows.map(entryOf), resourceVersion: answer.metadata.resourceVersion };
+    },
+    async *watch(resourceVersion) {
+      for await (const event of watching(place, resourceVersion, cluster, cli, TABLE)) {
+        if (event.type !== 'BOOKMARK') yield* (event.object as unknown as Table).rows.map(entryOf);
+      }
+    },
+  };
+  let writer: TableWriter | undefined;
+  for await (const changed of followList(followed, { clock: cli.clock, signal: cli.interrupted })) {
+    if (!definitions || changed.length === 0) continue;
+    const columns = columnsOf(definitions, show);
+    const header = headerOf(definitions, columns, show);
+    const body = changed.map((row) => cellsOf(row, columns, show));
+    const isFirst = writer === undefined;
+    writer ??= new TableWriter(header, { terminal: cli.terminal });
+    await cli.out(writer.add(isFirst ? [header, ...body] : body));
+  }
+  return 0;
+}
+
+/** Prints the objects that are there and each one that changes: names, or documents in the format. */
+async function watchObjects(
+  place: Place,
+  output: 'json' | 'yaml' | 'name',
+  cluster: Cluster,
+  cli: Cli,
+): Promise<number> {
+  const entryOf = (object: Stored<KubeObject>): Entry<KubeObject> => {
+    const { uid, resourceVersion } = object.metadata;
+    return { key: uid, version: resourceVersion, value: object };
+  };
+  const followed: FollowedList<KubeObject> = {
+    async list() {
+      const { items, metadata } = await cluster.api.list(place.resource, { ...place.scope, signal: cli.interrupted });
+      return { entries: items.map(entryOf), resourceVersion: metadata.resourceVersion };
+    },
+    async *watch(resourceVersion) {
+      for await (const event of watching(place, resourceVersion, cluster, cli)) {
+        if (event.type !== 'BOOKMARK') yield entryOf(event.object);
+      }
+    },
+  };
+  for await (const changed of followList(followed, { clock: cli.clock, signal: cli.interrupted })) {
+    for (const object of changed) {
+      const text = output === 'name' ? `${nameOf(object)}\n` : await formatObject(object, output);
+      await cli.out(output === 'yaml' ? `---\n${text}` : text);
+    }
+  }
+  return 0;
+}
+
+function watching(
+  { resource, scope }: Place,
+  resourceVersion: string,
+  { api }: Cluster,
+  cli: Cli,
+  accept?: string,
+): AsyncIterable<WatchEvent<KubeObject>> {
+  // A watch that is silent longer than it was asked to last is dead.
+  const silence = AbortSignal.timeout((WATCH_SECONDS + 15) * 1000);
+  const signal = AbortSignal.any([cli.interrupted, silence]);
+  const options = { ...scope, resourceVersion, timeoutSeconds: WATCH_SECONDS, signal };
+  return api.watch(resource, accept === undefined ? options : { ...options, accept });
+}
+
+interface Shown {
+  wide: boolean;
+  namespaces: boolean;
+}
+
+/** Indexes of the columns that are shown. */
+const columnsOf = ({ columnDefinitions }: Table, { wide }: Shown): number[] =>
+  columnDefinitions.flatMap(({ priority }, index) => (priority === 0 || wide ? [index] : []));
+
+function headerOf({ columnDefinitions }: Table, columns: number[], { namespaces }: Shown): string[] {
   const header = columns.map((index) => columnDefinitions[index]?.name.toUpperCase() ?? '');
-  const body = rows.map(({ cells, object }) => {
-    const shown = columns.map((index) => String(cells[index] ?? ''));
-    return show.namespaces ? [object.metadata.namespace ?? '', ...shown] : shown;
-  });
-  return [show.namespaces ? ['NAMESPACE', ...header] : header, ...body];
+  return namespaces ? ['NAMESPACE', ...header] : header;
+}
+
+function cellsOf({ cells, object }: Row, columns: number[], { namespaces }: Shown): string[] {
+  const shown = columns.map((index) => String(cells[index] ?? ''));
+  return namespaces ? [object.metadata.namespace ?? '', ...shown] : shown;
 }

@@ -6,7 +6,7 @@ import { delay } from '../../core/runtime.ts';
 import type { Cli, ClusterFlags } from '../cli.ts';
 import { type Cluster, withCluster } from '../cluster.ts';
 import { failed, refused } from '../errors.ts';
-import { getSession, getTurn, logOf, turnsOf } from '../stored.ts';
+import { getSession, getTurn, logOf, sessionOrTurn, turnsOf } from '../stored.ts';
 
 export interface LogsFlags extends ClusterFlags {
   turn?: string;
@@ -18,26 +18,34 @@ const LAST_LINES_MS = 300;
 /** Time without progress after which a follow that lags behind the log is abandoned, milliseconds. */
 const BEHIND_MS = 10_000;
 
-/** Prints the readable text of a turn's agent: of the named turn, or of the newest. With `follow` the text is live; `-` reads a pod's log from stdin. */
-export async function logs(name: string, flags: LogsFlags, cli: Cli): Promise<number> {
-  if (name === '-') {
+/**
+ * Prints the readable text of a turn's agent: of the named turn, or of the newest one of the named session. With `follow`
+ * the text is live; `-` reads a pod's log from stdin.
+ */
+export async function logs(named: string, flags: LogsFlags, cli: Cli): Promise<number> {
+  if (named === '-') {
     if (flags.turn || flags.follow) throw refused('--turn and --follow need a session’s name instead of -');
     await print(readable(cli.stdin), cli);
     return 0;
   }
   return withCluster(flags, cli, async (cluster) => {
-    const session = await getSession(cluster, name, cli.interrupted);
+    const { session, turn: only } = await sessionOrTurn(cluster, named, cli.interrupted);
+    const { name } = session.metadata;
+    if (only && flags.turn !== undefined && flags.turn !== named) {
+      throw refused(`${named} and --turn ${flags.turn} name two turns; leave one of them out`);
+    }
+    const wanted = flags.turn ?? only?.metadata.name;
     const own = await turnsOf(cluster, session, cli.interrupted);
-    const turn = flags.turn
-      ? own.find(({ metadata }) => metadata.name === flags.turn)
+    const turn = wanted
+      ? own.find(({ metadata }) => metadata.name === wanted)
       : own.findLast(({ status }) => status?.phase !== undefined && status.phase !== 'Queued');
-    if (flags.turn && !turn) throw refused(`session ${name} has no turn "${flags.turn}"`);
+    if (wanted && !turn) throw refused(`session ${name} has no turn "${wanted}"`);
     if (!flags.follow) {
       if (!turn) cli.say(`no turn of session ${name} has run yet`);
       else await printLog(turn, cluster, cli);
       return 0;
     }
-    if (turn && flags.turn) {
+    if (turn && wanted) {
       if (isTerminal(turn.status?.phase)) await printLog(turn, cluster, cli);
       else await followTurn(turn, cluster, cli);
       return 0;

@@ -1,9 +1,9 @@
 import { follow } from '../../core/kube/follow.ts';
 import { parseDuration } from '../../core/resources/duration.ts';
 import { type StoredSession, sessions } from '../../core/resources/kinds.ts';
+import { checkAllowed } from '../allowed.ts';
 import { type Cli, type ClusterFlags, randomSuffix } from '../cli.ts';
 import { type Cluster, withCluster } from '../cluster.ts';
-import { checkAllowed } from '../create.ts';
 import { CliError, EXIT, failed, refused } from '../errors.ts';
 import { finishedMessage, getSession } from '../stored.ts';
 

@@ -1,33 +1,99 @@
+import { isNotFound } from '../../core/kube/errors.ts';
+import { type StoredTurn, sessions } from '../../core/resources/kinds.ts';
 import { firstTurnName } from '../../core/resources/names.ts';
 import { type Cli, type ClusterFlags, randomSuffix } from '../cli.ts';
-import { withCluster } from '../cluster.ts';
-import { createSession, createTurn, type SessionFlags, sessionSpec } from '../create.ts';
-import { packFiles } from '../files.ts';
-import { type InputFlags, readInput } from '../input.ts';
+import { type Cluster, withCluster } from '../cluster.ts';
+import { createSession, createTurn, type NewTurn, turnSpec } from '../create.ts';
+import { refused } from '../errors.ts';
+import type { InputFlags } from '../input.ts';
+import { formatObject, nameOf } from '../print.ts';
+import { showRehearsal } from '../rehearse.ts';
 import { finishTurn } from '../wait.ts';
+import {
+  type CreationFlags,
+  inputFor,
+  sessionOfFlags,
+  sessionOfManifest,
+  turnOfManifest,
+  withManifest,
+} from '../wanted.ts';
 
-export interface RunFlags extends ClusterFlags, SessionFlags, InputFlags {
+export interface RunFlags extends CreationFlags, InputFlags, ClusterFlags {
   name?: string;
-  timeout?: string;
   attempts?: number;
-  output?: 'json' | 'yaml';
+  quiet?: boolean;
+  rm?: boolean;
+  detach?: boolean;
 }
 
-/** Runs one turn in a session of its own. */
-export async function run(words: string[], flags: RunFlags, cli: Cli): Promise<number> {
-  const input = await readInput(flags, cli, {
-    asText: flags.inputAs === 'text',
-    stdinTaken: flags.requirements === '-',
-  });
-  return withCluster(flags, cli, async (cluster) => {
-    const name = flags.name ?? `run-${randomSuffix(cli.random, 8)}`;
-    const given = { name: firstTurnName(name), input, timeout: flags.timeout, attempts: flags.attempts };
-    const spec = await sessionSpec(name, words, flags, { turns: 'One' }, cluster, cli, given);
-    const archive = flags.with && (await packFiles(flags.with, { cwd: cli.cwd, all: flags.withAll === true }));
-    const turn = await createSession({ name, spec, archive }, cluster, cli, (session) =>
-      createTurn(given, session, cluster, cli),
+/** Time to delete the session of `--rm`, milliseconds. */
+const DELETE_MS = 10_000;
+
+/** Runs one turn in a session of its own, or the turn of a manifest. */
+export async function run(words: string[], given: RunFlags, cli: Cli): Promise<number> {
+  if (given.rm && given.detach) throw refused('--rm deletes the session at the end, for which --detach does not wait');
+  if (given.output === 'name' && !given.detach && !given.dryRun) {
+    throw refused('-o name prints names alone: add --detach or --dry-run, or use -o json');
+  }
+  const { manifest, flags } = await withManifest(words, given, cli);
+  if (flags.rm && manifest && !manifest.session) {
+    throw refused('--rm deletes the session that run makes; the manifest has only a Turn of a session that exists');
+  }
+  if (manifest?.session?.spec.turns === 'Many') {
+    throw refused(
+      '-f: spec.turns is Many, and run makes a session of one turn; use create -f, or leave spec.turns out',
     );
-    cli.say(`session ${name}`);
-    return finishTurn(turn, cluster, cli, flags.output);
+  }
+  const input = await inputFor(manifest, flags, cli);
+  return withCluster(flags, cli, async (cluster) => {
+    if (manifest && !manifest.session) {
+      const plan = await turnOfManifest(manifest, input, flags.name, cluster, cli);
+      if (flags.dryRun) return showRehearsal(plan, flags.dryRun, flags.output, cluster, cli);
+      return finish([], await createTurn(plan.turn, plan.existing, cluster, cli), flags, cluster, cli);
+    }
+    const { session: ofManifest, turn: turnManifest } = manifest ?? {};
+    const name =
+      flags.name ?? ofManifest?.name ?? `${ofManifest?.generateName ?? 'run-'}${randomSuffix(cli.random, 8)}`;
+    const asked = { input, timeout: flags.timeout, attempts: flags.attempts };
+    const turn: NewTurn = {
+      name: turnManifest?.name ?? firstTurnName(name),
+      metadata: turnManifest?.metadata,
+      spec: { ...turnManifest?.spec, ...turnSpec(asked) },
+    };
+    const session = manifest
+      ? await sessionOfManifest(name, manifest, cluster, cli, asked)
+      : await sessionOfFlags(name, words, flags, { turns: 'One' }, cluster, cli, asked);
+    session.spec.turns = 'One';
+    if (flags.dryRun) return showRehearsal({ session, turn }, flags.dryRun, flags.output, cluster, cli);
+    const created = await createSession(session, cluster, cli, async (stored) => ({
+      session: stored,
+      turn: await createTurn(turn, stored, cluster, cli),
+    }));
+    if (!flags.detach) cli.say(`session ${name}`);
+    try {
+      return await finish([nameOf(created.session)], created.turn, flags, cluster, cli);
+    } finally {
+      if (flags.rm) await removeSession(created.session.metadata, cluster, cli);
+    }
+  });
+}
+
+/** Waits for the turn and prints its output; with `--detach` prints the names of what was created. */
+async function finish(names: string[], turn: StoredTurn, flags: RunFlags, cluster: Cluster, cli: Cli): Promise<number> {
+  const { output, detach, rm, quiet } = flags;
+  const format = output === 'name' ? undefined : output;
+  if (!detach) return finishTurn(turn, cluster, cli, { isKept: !rm, quiet, ...(format ? { output: format } : {}) });
+  await cli.out(format ? await formatObject(turn, format) : `${[...names, nameOf(turn)].join('\n')}\n`);
+  return 0;
+}
+
+/** Deletes the session, also after Ctrl-C. */
+async function removeSession(
+  { name, uid }: { name: string; uid: string },
+  { api, namespace }: Cluster,
+  cli: Cli,
+): Promise<void> {
+  await api.delete(sessions, { namespace, name }, { uid, deadlineMs: DELETE_MS }).catch((error) => {
+    if (!isNotFound(error)) cli.say(`session ${name} is not deleted; remove it with: ${cli.name} delete ${name}`);
   });
 }

@@ -1,6 +1,7 @@
+import { checkTurn } from '../allowed.ts';
 import { type Cli, type ClusterFlags, randomSuffix } from '../cli.ts';
 import { withCluster } from '../cluster.ts';
-import { checkTurn, createTurn } from '../create.ts';
+import { createTurn, turnSpec } from '../create.ts';
 import { refused } from '../errors.ts';
 import { type InputFlags, readInput } from '../input.ts';
 import { getSession } from '../stored.ts';
@@ -10,6 +11,7 @@ export interface TurnFlags extends ClusterFlags, InputFlags {
   name?: string;
   timeout?: string;
   attempts?: number;
+  quiet?: boolean;
   wait: boolean;
   output?: 'json' | 'yaml';
 }
@@ -25,12 +27,8 @@ export async function turn(sessionName: string, flags: TurnFlags, cli: Cli): Pro
     if (session.metadata.deletionTimestamp) throw refused(`session ${sessionName} is being deleted`);
     await checkTurn({ timeout: flags.timeout, input }, session.spec, cluster, cli);
     const name = flags.name ?? `${sessionName.slice(0, 57)}-${randomSuffix(cli.random, 5)}`;
-    const given = await createTurn(
-      { name, input, timeout: flags.timeout, attempts: flags.attempts },
-      session,
-      cluster,
-      cli,
-    );
+    const asked = { input, timeout: flags.timeout, attempts: flags.attempts };
+    const given = await createTurn({ name, spec: turnSpec(asked) }, session, cluster, cli);
     if (!flags.wait) {
       await cli.out(`${name}\n`);
       return 0;
@@ -38,6 +36,7 @@ export async function turn(sessionName: string, flags: TurnFlags, cli: Cli): Pro
     if (session.spec.suspend) {
       cli.say(`session ${sessionName} is held: the turn waits until: ${cli.name} resume ${sessionName}`);
     }
-    return finishTurn(given, cluster, cli, flags.output);
+    const { output, quiet } = flags;
+    return finishTurn(given, cluster, cli, { output, quiet });
   });
 }

@@ -186,7 +186,7 @@ export class KubeClient implements KubeApi {
   }
 
   async *watch<T extends KubeObject>(resource: Resource<T>, options: WatchOptions): AsyncGenerator<WatchEvent<T>> {
-    const { namespace, labelSelector, fieldSelector, resourceVersion, timeoutSeconds, signal } = options;
+    const { namespace, labelSelector, fieldSelector, resourceVersion, timeoutSeconds, accept, signal } = options;
     const query = {
       watch: true,
       allowWatchBookmarks: true,
@@ -196,7 +196,7 @@ export class KubeClient implements KubeApi {
       timeoutSeconds,
     };
     const path = collectionPath(resource, namespace) + queryString(query);
-    const { body } = await this.#stream('watch', path, { signal });
+    const { body } = await this.#stream('watch', path, { signal, accept });
     yield* decodeWatch<T>(body, resource.exactNumbers);
   }
 
@@ -292,12 +292,16 @@ export class KubeClient implements KubeApi {
   async #stream(
     verb: RequestVerb,
     path: string,
-    { signal, limitMs }: { signal?: AbortSignal | undefined; limitMs?: number | undefined },
+    {
+      signal,
+      limitMs,
+      accept = '*/*',
+    }: { signal?: AbortSignal | undefined; limitMs?: number | undefined; accept?: string | undefined },
   ): Promise<Answer<AsyncIterable<Buffer>>> {
     const opening = this.#transport.stream({
       method: 'GET',
       path,
-      headers: { ...(await this.#options.connection.headers()), 'user-agent': this.#options.userAgent, accept: '*/*' },
+      headers: { ...(await this.#options.connection.headers()), 'user-agent': this.#options.userAgent, accept },
       signal,
       ...(limitMs === undefined ? {} : { timeoutMs: limitMs, idleTimeoutMs: limitMs }),
     });

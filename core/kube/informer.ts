@@ -160,6 +160,11 @@ export class Informer<T extends KubeObject, C extends CachedObject = Stored<T>> 
     return size;
   }
 
+  /** Newest resourceVersion that the server has shown; undefined before the first list. */
+  position(namespace?: string): string | undefined {
+    return this.#scopeOf(namespace)?.cache.position;
+  }
+
   get(namespace: string | undefined, name: string): C | undefined {
     return this.#scopeOf(namespace)?.cache.get(keyOf(namespace === undefined ? { name } : { namespace, name }));
   }

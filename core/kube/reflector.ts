@@ -138,12 +138,12 @@ export class Reflector<T extends KubeObject, C extends CachedObject> {
     this.#freshAt = startedAt;
     this.#problem = undefined;
     this.#closingSince = undefined;
-    this.#options.onChanges(changes);
+    const wasClosed = this.#closed !== undefined;
+    this.#closed = undefined;
+    // Whoever is told of a change may read the cache at once, which then has to count as synced and open.
     this.#options.onSynced();
-    if (this.#closed) {
-      this.#closed = undefined;
-      this.#options.onClosed(undefined);
-    }
+    this.#options.onChanges(changes);
+    if (wasClosed) this.#options.onClosed(undefined);
     for (const tell of this.#asking.splice(0, asking)) tell();
   }
 

@@ -121,6 +121,8 @@ export interface WatchOptions {
   resourceVersion: string;
   /** Asks the server to end the watch after this time; seconds. */
   timeoutSeconds?: number;
+  /** Media type of the objects of the events, for example a Table; default: the resource as JSON. */
+  accept?: string;
   signal: AbortSignal;
 }
 

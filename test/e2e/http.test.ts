@@ -117,7 +117,7 @@ describe('the HTTP API', () => {
     assert.equal(done.body.status.phase, 'Succeeded', JSON.stringify(done.body.status));
   });
 
-  test('the text of a session is followed: a later turn’s line comes too, until the session is deleted', async (t) => {
+  test('the text and the events of a session are followed: those of a later turn come too, until the session is deleted', async (t) => {
     const namespace = await makeNamespace(t);
     const token = await caller(namespace, 'editor', 'edit');
     const sessions = `/v1/namespaces/${namespace}/sessions`;
@@ -126,29 +126,39 @@ describe('the HTTP API', () => {
     const made = await call('POST', sessions, token, { metadata: { name: 'hears' }, spec: { agent: hears } });
     assert.equal(made.status, 201, JSON.stringify(made.body));
     const headers = { authorization: `Bearer ${token}` };
-    const answer = await fetch(`${url}${path}/logs?follow`, { headers, signal: AbortSignal.timeout(600_000) });
-    assert.equal(answer.status, 200);
-    let text = '';
-    let hasEnded = false;
-    const reading = (async () => {
-      for await (const piece of answer.body!.pipeThrough(new TextDecoderStream())) text += piece;
-    })().finally(() => {
-      hasEnded = true;
-    });
-    reading.catch(() => {});
+    const follow = async (page: string) => {
+      const answer = await fetch(`${url}${path}/${page}`, { headers, signal: AbortSignal.timeout(600_000) });
+      assert.equal(answer.status, 200);
+      const follower = { text: '', hasEnded: false, reading: Promise.resolve() };
+      follower.reading = (async () => {
+        for await (const piece of answer.body!.pipeThrough(new TextDecoderStream())) follower.text += piece;
+      })().finally(() => {
+        follower.hasEnded = true;
+      });
+      follower.reading.catch(() => {});
+      return follower;
+    };
+    const printed = await follow('logs?follow');
+    const stream = await follow('events?logs');
     for (const input of ['one', 'two']) {
       const turn = await call('POST', `${path}/turns`, token, { spec: { input } });
       assert.equal(turn.status, 201, JSON.stringify(turn.body));
       const line = { timeoutMs: 180_000, what: `the line of turn ${input}` };
-      await eventually(() => hasEnded || text.includes(`heard ${input}\n`), line);
-      if (hasEnded) {
+      const isTold = () =>
+        printed.text.includes(`heard ${input}\n`) &&
+        stream.text.includes(`"text":"heard ${input}"`) &&
+        [...stream.text.matchAll(/^event: turn\ndata: .*"phase":"Succeeded"/gm)].length >= (input === 'one' ? 1 : 2);
+      await eventually(() => printed.hasEnded || stream.hasEnded || isTold(), line);
+      for (const { hasEnded, reading, text } of [printed, stream]) {
+        if (!hasEnded) continue;
         await reading;
-        assert.fail(`the text ended before the line of turn ${input}: ${JSON.stringify(text)}`);
+        assert.fail(`it ended before the line of turn ${input}: ${JSON.stringify(text)}`);
       }
     }
     assert.equal((await call('DELETE', path, token)).status, 204);
-    await reading;
-    assert.equal(text, 'heard one\nheard two\n');
+    await Promise.all([printed.reading, stream.reading]);
+    assert.equal(printed.text, 'heard one\nheard two\n');
+    assert.match(stream.text, /event: deleted\ndata: \{"session":"hears","uid":"[^"]+"\}\n\n$/);
   });
 
   test('a request without a token, with one for another audience, or without the right is refused', async (t) => {

@@ -1,7 +1,7 @@
 import type { TestOptions } from 'vitest';
 
 /** Requirements of some tests on the machine. */
-const NEEDS = ['keeper', 'agent-tool', 'root', 'pid-namespaces', 'memory-cgroup', 'python'] as const;
+const NEEDS = ['keeper', 'agent-tool', 'root', 'pid-namespaces', 'memory-cgroup', 'python', 'zsh', 'fish'] as const;
 export type Need = (typeof NEEDS)[number];
 
 /** Needs that must be met, separated by commas: `.ci/run` lists them all. */

@@ -1,5 +1,6 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { EMBEDDED_VERSION_SUFFIX } from '../../../core/embedded.ts';
+import { VERSION } from '../../../core/program/version.ts';
 import type { Discovery } from '../discovery/discovery.ts';
 import type { OpenApi } from '../discovery/openapi.ts';
 import { OPENAPI_V2_ASKED, OPENAPI_V2_TYPE } from '../discovery/openapi-v2.ts';
@@ -23,6 +24,8 @@ const serverVersion = {
   gitTreeState: 'clean',
   buildDate: '1970-01-01T00:00:00Z',
   goVersion: '',
+  // Not a field of Kubernetes: the release of Berth whose embedded cluster this is.
+  berthVersion: VERSION,
   compiler: 'node',
   platform: `${process.platform}/${process.arch === 'x64' ? 'amd64' : process.arch}`,
 };

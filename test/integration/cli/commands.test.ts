@@ -40,6 +40,26 @@ describe('berth local', () => {
   });
 });
 
+describe('berth version', () => {
+  test('prints the versions of client, controller and Kubernetes', async () => {
+    assert.match(
+      await caller.ok('version'),
+      /^client +\d+\.\d+\.\d+\ncontroller +\d+\.\d+\.\d+\nkubernetes +v1\.\d+\.\d+\+berth-embedded\n$/,
+    );
+    const { client, server } = JSON.parse(await caller.ok('version', '-o', 'json'));
+    assert.deepEqual(server.installations, [{ version: client }]);
+    assert.equal(parse(await caller.ok('version', '-o', 'yaml')).client, client);
+  });
+  test('prints the client’s alone with --client, and where no cluster answers, which ends with 3', async () => {
+    const env = { KUBECONFIG: '/nowhere' };
+    const alone = await caller.berth(['version', '--client'], { env });
+    assert.deepEqual([alone.code, alone.stderr], [0, '']);
+    const { code, stdout, stderr } = await caller.berth(['version'], { env });
+    assert.deepEqual([code, stdout], [3, alone.stdout]);
+    assert.match(stderr, /no file named in KUBECONFIG exists/);
+  });
+});
+
 describe('berth logs -', () => {
   test('prints what kubectl logs prints of a session’s pod without the frames, and needs no cluster', async () => {
     const channel = { session: 's', incarnation: 1, boot: 'b', key: randomBytes(32), random: systemRandom };
@@ -248,6 +268,11 @@ describe('a session', () => {
     await caller.ok('resume', 'notes');
     await eventually(async () => (await turnNamed(queued))?.status?.phase === 'Succeeded', { what: 'the turn ran' });
   });
+  test('takes a text that stands alone on the command line, as --text', async () => {
+    await caller.ok('create', 'upper', '--input-as', 'text', '--result', 'text', '--', 'tr', 'a-z', 'A-Z');
+    assert.equal(await caller.ok('turn', 'upper', 'it is "so"'), 'IT IS "SO"\n');
+    assert.equal(await caller.ok('turn', 'upper', '--', '-n'), '-N\n');
+  });
   test('is restarted between two turns: the next one has a new pod, and its state', async () => {
     await caller.ok('create', 'renewed', '--', 'python3', 'notes.py');
     await caller.ok('turn', 'renewed', '--input', '"before"');
@@ -309,6 +334,7 @@ describe('a session', () => {
   });
   test('is listed with the columns that kubectl shows', async () => {
     assert.match(await caller.ok('list', '-A'), /^NAMESPACE +NAME +PHASE +.*\ndefault +\S+ /);
+    assert.match(await caller.ok('ls', '-A'), /^NAMESPACE +NAME /);
     const turns = await caller.ok('list', 'turns', '--session', 'notes');
     assert.match(turns, /^NAME +SESSION +INDEX +PHASE/);
     assert.equal(turns.trim().split('\n').length, 1 + 4);
@@ -331,6 +357,10 @@ describe('a session', () => {
       (turn: StoredTurn) => turn.status?.index === 1,
     );
     assert.equal(await caller.ok('logs', 'notes', '--turn', first.metadata.name), 'turn 1 in incarnation 1\n');
+    assert.equal(await caller.ok('logs', first.metadata.name), 'turn 1 in incarnation 1\n');
+    const two = await caller.berth(['logs', first.metadata.name, '--turn', 'notes']);
+    assert.deepEqual([two.code, two.stdout], [2, '']);
+    assert.match(two.stderr, /name two turns/);
     assert.match(await caller.ok('get', 'turn', first.metadata.name), /LOG\n {2}turn 1 in incarnation 1\n/);
     const noisy = `console.log('n'.repeat(100_000)); process.exitCode = 1`;
     await caller.berth(['run', '--name', 'noisy', '--', NODE, '-e', noisy]);
@@ -407,7 +437,10 @@ describe('a wrong command line ends with 2 and leaves nothing behind:', () => {
       /no input, and agent.input Args needs.*--text/,
     ],
     ['a run without the input that its program needs', ['run', '--input-as', 'text', '--', 'cat'], /needs a string/],
-    ['an input that stands alone', ['turn', 'echo', 'hello'], /too many arguments[\s\S]*Give the input with --text/],
+    ['a text that is not in quotes', ['turn', 'echo', 'hello', 'there'], /too many arguments[\s\S]*in quotes/],
+    ['a text that stands beside a flag', ['turn', 'echo', 'a', '--text', 'b'], /TEXT and --text are both given/],
+    ['the log of something that does not exist', ['logs', 'none'], /there is no session or turn "none"/],
+    ['a version of an unknown form', ['version', '-o', 'xml'], /json, yaml/],
     ['an input that is given twice', ['turn', 'echo', '--text', 'a', '--input', '1'], /are both given/],
     ['an input that is a bare word', ['turn', 'echo', '--input', 'hello'], /To give it as text: --text hello/],
     ['an input that is no JSON', ['run', '--input', '{n: 1}', '--', 'true'], /line 1, column 2/],

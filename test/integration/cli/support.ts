@@ -29,18 +29,18 @@ export class Caller {
   readonly root = mkdtempSync(join(tmpdir(), 'berth-cli-'));
   readonly home = join(this.root, 'home');
   readonly cwd: string;
-  readonly #env: NodeJS.ProcessEnv;
+  readonly env: NodeJS.ProcessEnv;
 
   constructor(cwd: string, env: NodeJS.ProcessEnv = {}) {
     this.cwd = cwd;
     const { KUBECONFIG: _, ...own } = process.env;
-    this.#env = { ...own, HOME: this.root, XDG_DATA_HOME: '', BERTH_HOME: this.home, ...env };
+    this.env = { ...own, HOME: this.root, XDG_DATA_HOME: '', BERTH_HOME: this.home, ...env };
   }
 
   start(args: string[], { stdin = '', env = {} }: Options = {}): Started {
     const child = spawn(BERTH, args, {
       cwd: this.cwd,
-      env: { ...this.#env, ...env },
+      env: { ...this.env, ...env },
       stdio: [typeof stdin === 'number' ? stdin : 'pipe', 'pipe', 'pipe'],
       timeout: 180_000,
     });

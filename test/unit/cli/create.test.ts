@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { describe, test } from 'vitest';
 import type { Cli } from '../../../cli/cli.ts';
 import type { Cluster } from '../../../cli/cluster.ts';
-import { sessionSpec } from '../../../cli/create.ts';
+import { sessionSpec } from '../../../cli/session-spec.ts';
 import type { SessionClassSpec } from '../../../core/resources/sessionclass.ts';
 
 /** The spec of `berth run --with . -- python3 agent.py` in a cluster whose default class lets sessions set this. */
@@ -16,7 +16,7 @@ function specWith(overrides: SessionClassSpec['overrides'], embedded = false) {
 
 describe('--with', () => {
   test('names the session’s own ConfigMap, and leaves the working directory to the files', async () => {
-    const { agent } = await specWith(['agent.command', 'agent.args', 'agent.files', 'agent.workingDir']);
+    const { agent } = (await specWith(['agent.command', 'agent.args', 'agent.files', 'agent.workingDir'])).spec;
     assert.deepEqual(agent, {
       command: ['sh'],
       args: ['agent.sh'],

@@ -60,6 +60,19 @@ describe('informer', () => {
     assert.equal(lists(server), 1);
   });
 
+  test('a handler that is told of the first list finds the cache synced', async (t) => {
+    const { server, client } = await serverAndClient(t);
+    server.put(NS, pod('a'));
+    const options = { clock: systemClock, random: seededRandom(), log: silentLogger, resource: pods };
+    const informer = new Informer<Pod>({ api: client, ...options });
+    const found: boolean[] = [];
+    informer.addHandler({ add: () => void found.push(informer.isSynced) });
+    informer.start();
+    t.onTestFinished(() => informer.stop());
+    await informer.synced();
+    assert.deepEqual(found, [true]);
+  });
+
   test('a list of more than a page is read page by page', async (t) => {
     const { server, informer } = await started(t, {}, (fresh) => {
       for (let i = 0; i < 1_100; i++) fresh.put(NS, pod(`p${i}`));
@@ -439,8 +452,11 @@ describe('informer', () => {
     assert.ok(informer.get('lost', 'last-seen'));
     await pass(() => informer.staleness < informer.stalenessIn('lost') - 20_000);
     server.remove('/api/v1/namespaces/lost/pods/last-seen');
+    const closedAtDeletion: unknown[] = [];
+    informer.addHandler({ delete: () => void closedAtDeletion.push(informer.closed('lost')) });
     closed = false;
     await pass(() => informer.closed('lost') === undefined);
+    assert.deepEqual(closedAtDeletion, [undefined], 'a handler finds it open');
     assert.deepEqual(said, [['lost', undefined]]);
     assert.equal(informer.get('lost', 'last-seen'), undefined);
   });

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import fc from 'fast-check';
 import { describe, test } from 'vitest';
-import { agentEvents } from '../../../api/agent-events.ts';
+import { podLines } from '../../../core/follow/pod-lines.ts';
 import { ApiError, TransportError } from '../../../core/kube/errors.ts';
 import type { KubeApi } from '../../../core/kube/types.ts';
 import { eventLine } from '../../../core/pod-log/agent-events.ts';
@@ -111,8 +111,12 @@ describe('the log of a pod that is followed', () => {
     const lines = [first, second, third].map((line) => line.slice(line.indexOf(' ') + 1));
     assert.equal(read, lines.join(''));
     const events: unknown[] = [];
-    for await (const { event } of agentEvents(api(), hasty(), session, { incarnation: 1, seq: 1 }, signal)) {
-      events.push(event);
+    const states = (async function* () {
+      yield { metadata: { ...session, resourceVersion: '1' }, phase: 'Ready' as const, podName: 'pod', incarnation: 1 };
+    })();
+    const options = { namespace: 'default', from: { incarnation: 1, seq: 1 }, sinceTime: '', signal };
+    for await (const line of podLines(api(), hasty(), states, options)) {
+      if (line.kind === 'event') events.push(line.event.event);
     }
     assert.deepEqual(events, [2_000_000, 3_000_000]);
   });

@@ -1,0 +1,37 @@
+import { namespaceEvents, type Placed } from '../../core/follow/session-events.ts';
+import type { Cli, ClusterFlags } from '../cli.ts';
+import { withCluster } from '../cluster.ts';
+import { refused } from '../errors.ts';
+import { followSession, withStates } from '../follow/stream.ts';
+import { inWords } from '../follow/words.ts';
+import { getSession } from '../stored.ts';
+
+export interface WatchFlags extends ClusterFlags {
+  logs?: boolean;
+  output?: 'json';
+}
+
+/**
+ * Prints what happens to a session until it is deleted, or to all sessions and turns of the namespace: a line an event,
+ * with the time at which it came, or as JSON.
+ */
+export async function watch(name: string | undefined, flags: WatchFlags, cli: Cli): Promise<number> {
+  if (name === undefined && flags.logs) throw refused('--logs needs the name of a session');
+  return withCluster(flags, cli, async (cluster) => {
+    const signal = cli.interrupted;
+    const session = name === undefined ? undefined : await getSession(cluster, name, signal);
+    const events: AsyncGenerator<Placed> = session
+      ? followSession(session, cluster, cli, { logs: flags.logs === true, signal })
+      : withStates(cluster, cli, (states) => namespaceEvents(states, { signal }));
+    for await (const { id, told } of events) {
+      const line = flags.output
+        ? JSON.stringify({ type: told.type, id, data: told.data })
+        : `${clockTime(cli.clock.now())} ${inWords(told)}`;
+      await cli.out(`${line}\n`);
+    }
+    return 0;
+  });
+}
+
+/** Time of day as `12:00:05`. */
+const clockTime = (now: number): string => new Date(now).toTimeString().slice(0, 8);

@@ -1,0 +1,51 @@
+import { isAlreadyExists } from '../core/kube/errors.ts';
+import { type Approval, approvals, ownedByTurn, type StoredTurn } from '../core/resources/kinds.ts';
+import { API_GROUP_VERSION, approvalName } from '../core/resources/names.ts';
+import type { Cluster } from './cluster.ts';
+import { refused } from './errors.ts';
+
+/** Decides on a turn's request, as the caller; rejects when somebody has decided already. */
+export async function decide(
+  turn: StoredTurn,
+  requestId: string,
+  given: Pick<Approval['spec'], 'decision'> & { response?: unknown; note?: string | undefined },
+  { api, namespace, author }: Cluster,
+  signal: AbortSignal,
+): Promise<void> {
+  const { decision, response, note } = given;
+  const { name } = turn.metadata;
+  const object: Approval = {
+    apiVersion: API_GROUP_VERSION,
+    kind: 'Approval',
+    metadata: { namespace, name: approvalName(requestId), ownerReferences: [ownedByTurn(turn)] },
+    spec: {
+      turn: name,
+      requestId,
+      decision,
+      ...(response === undefined ? {} : { response }),
+      ...(note === undefined ? {} : { note }),
+      ...(await author()),
+    },
+  };
+  try {
+    await api.create(approvals, object, { signal });
+  } catch (error) {
+    if (!isAlreadyExists(error)) throw error;
+    throw refused(`somebody has decided on request ${requestId} of turn ${name} already`);
+  }
+}
+
+/** Path of the review that tells callers what they may do. */
+const ACCESS_REVIEW = '/apis/authorization.k8s.io/v1/selfsubjectaccessreviews';
+
+/** Reports whether the caller may decide on requests of the namespace. */
+export async function mayDecide({ api, namespace }: Cluster, signal: AbortSignal): Promise<boolean> {
+  const { group, plural: resource } = approvals;
+  const body = {
+    apiVersion: 'authorization.k8s.io/v1',
+    kind: 'SelfSubjectAccessReview',
+    spec: { resourceAttributes: { namespace, verb: 'create', group, resource } },
+  };
+  const review = await api.raw('POST', ACCESS_REVIEW, { body, readOnly: true, signal });
+  return (review as { status?: { allowed?: boolean } }).status?.allowed === true;
+}

@@ -1,0 +1,105 @@
+import type { Cli, ClusterFlags } from '../cli.ts';
+import type { CreateFlags } from '../commands/create.ts';
+import type { DeleteFlags } from '../commands/delete.ts';
+import type { RestartFlags } from '../commands/restart.ts';
+import type { RunFlags } from '../commands/run.ts';
+import type { SuspendFlags } from '../commands/suspend.ts';
+import { duration, name } from '../flags.ts';
+import type { AddCommand } from './command.ts';
+import {
+  agentOptions,
+  attemptsOption,
+  formatOption,
+  inputFileOption,
+  inputOption,
+  quietOption,
+  textFileOption,
+  textOption,
+  yesOption,
+} from './options.ts';
+
+/** Defines the commands that create sessions and change them. */
+export function defineSessions(command: AddCommand, cli: Cli): void {
+  const run = command(
+    'run -- PROGRAM ARGS…',
+    'Runs one input through a program and prints the output.',
+    [
+      `run --input '{"n": 3}' --result json -- python3 agent.py`,
+      `run --text 'hello' --input-as text --result text -- cat`,
+      'run --input-file req.json --timeout 5s -o json -- ./agent.sh',
+      'run --rm --memory 2Gi --env-from-secret API_KEY=model/key -- python3 agent.py',
+      `run --dry-run=client -o yaml -- python3 agent.py >run.yaml && ${cli.name} run -f run.yaml`,
+    ],
+    async ([words]: [string[]], flags: RunFlags) => (await import('../commands/run.ts')).run(words, flags, cli),
+  )
+    .argument('[program...]', 'the program and its arguments, after --')
+    .addOption(textOption())
+    .addOption(textFileOption())
+    .addOption(inputOption())
+    .addOption(inputFileOption())
+    .option('--name <name>', 'name of the session; default: run- and a random suffix', name)
+    .option('--timeout <duration>', 'maximum duration of the turn, for example 90s', duration)
+    .addOption(attemptsOption())
+    .addOption(quietOption())
+    .option('--rm', 'delete the session at the end, also after Ctrl-C')
+    .option('--detach', 'print the names of session and turn and do not wait')
+    .addOption(formatOption('json', 'yaml', 'name'));
+  agentOptions(run);
+
+  const create = command(
+    'create NAME -- PROGRAM ARGS…',
+    'Creates a session that takes turns and keeps its state.',
+    ['create notes -- python3 notes.py', 'create coder --class coding-agent --idle 15m', 'create -f session.yaml'],
+    async ([sessionName, words]: [string | undefined, string[]], flags: CreateFlags) =>
+      (await import('../commands/create.ts')).create(sessionName, words, flags, cli),
+  )
+    .argument('[name]', 'the session’s name; not needed with -f', name)
+    .argument('[program...]', 'the program and its arguments, after --')
+    .option('--timeout <duration>', 'maximum duration of each turn, for example 90s', duration)
+    .addOption(formatOption('json', 'yaml', 'name'));
+  agentOptions(create);
+
+  command(
+    'suspend SESSION',
+    'Deletes the session’s pod once its turns have ended and its state is stored. The next turn starts it again.',
+    ['suspend notes', 'suspend notes --hold'],
+    async ([sessionName]: [string], flags: SuspendFlags) =>
+      (await import('../commands/suspend.ts')).suspend(sessionName, flags, cli),
+  )
+    .argument('<session>', 'the session’s name', name)
+    .option('--hold', 'keep turns queued until: resume')
+    .option('--no-wait', 'do not wait until the pod is gone');
+
+  command(
+    'resume SESSION',
+    'Removes a hold. The session starts with its next turn.',
+    ['resume notes'],
+    async ([sessionName]: [string], flags: ClusterFlags) =>
+      (await import('../commands/resume.ts')).resume(sessionName, flags, cli),
+  ).argument('<session>', 'the session’s name', name);
+
+  command(
+    'restart SESSION',
+    'Replaces the session’s pod once its running turn has ended; the next turn starts a new one with the present settings.',
+    ['restart notes', 'restart notes --timeout 5m'],
+    async ([sessionName]: [string], flags: RestartFlags) =>
+      (await import('../commands/restart.ts')).restart(sessionName, flags, cli),
+  )
+    .argument('<session>', 'the session’s name', name)
+    .option('--no-wait', 'do not wait until the pod is gone')
+    .option(
+      '--timeout <duration>',
+      'maximum time to wait, for example 5m; the session still restarts after it',
+      duration,
+    );
+
+  command(
+    'delete SESSION…',
+    'Deletes sessions with their turns, pods and stored state.',
+    ['delete notes', 'delete notes other --yes'],
+    async ([names]: [string[]], flags: DeleteFlags) =>
+      (await import('../commands/delete.ts')).remove(names, flags, cli),
+  )
+    .argument('<session...>', 'names of the sessions', (text: string, before: string[] = []) => [...before, name(text)])
+    .addOption(yesOption());
+}

@@ -1,0 +1,35 @@
+import { Argument, type Command } from 'commander';
+import type { Cli } from '../cli.ts';
+import type { VersionFlags } from '../commands/version.ts';
+import { SHELLS, type Shell } from '../completion/scripts.ts';
+import type { AddCommand } from './command.ts';
+import { formatOption } from './options.ts';
+
+/** Defines the commands about the program itself. */
+export function defineTools(command: AddCommand, cli: Cli): void {
+  command(
+    'version',
+    'Prints the version of this program, and of Berth and Kubernetes in the cluster.',
+    ['version', 'version --client', 'version -o json'],
+    async (_words: [], flags: VersionFlags) => (await import('../commands/version.ts')).version(flags, cli),
+  )
+    .option('--client', 'print the version of this program only')
+    .addOption(formatOption('json', 'yaml'));
+
+  command(
+    'completion bash|zsh|fish',
+    'Prints a script that completes commands, flags and names in a shell.',
+    ['completion bash >~/.local/share/bash-completion/completions/berth', 'completion fish | source'],
+    async ([shell]: [Shell]) => (await import('../commands/completion.ts')).completion(shell, cli),
+  ).addArgument(new Argument('<shell>', 'the shell').choices(SHELLS));
+}
+
+/** Defines the command that the completion scripts call. It is not listed. */
+export function defineComplete(program: Command, cli: Cli, done: (exitCode: number) => void): void {
+  program
+    .command('__complete', { hidden: true })
+    .argument('[words...]')
+    .action(async (words: string[]) =>
+      done(await (await import('../commands/completion.ts')).complete(program, words, cli)),
+    );
+}

@@ -1,0 +1,157 @@
+import type { Told } from '../../core/follow/events.ts';
+import { parseEventLine } from '../../core/pod-log/agent-events.ts';
+import { type StoredSession, type StoredTurn, sessions } from '../../core/resources/kinds.ts';
+import { isTerminal } from '../../core/resources/turn.ts';
+import type { Cli } from '../cli.ts';
+import type { Cluster } from '../cluster.ts';
+import { logOf } from '../stored.ts';
+import { askInPlace } from './ask.ts';
+import { eventKey, keyOfLine, restOfLog } from './rest.ts';
+import { followSession } from './stream.ts';
+import { inWords } from './words.ts';
+
+/** Printed lines that are remembered, to find the rest of the log. */
+const REMEMBERED = 1_000;
+
+interface NarrationOptions {
+  turn: StoredTurn;
+  session: StoredSession;
+  cluster: Cluster;
+  cli: Cli;
+  /** False if the lines of another turn can come just before those of this one. */
+  isFirst: boolean;
+}
+
+/** Pause after another turn's end from which on printed lines can only be of the next; milliseconds. */
+const APART_MS = 5_000;
+
+/**
+ * Begins to tell what happens in a turn that was just created. Undefined where the session cannot be read: the turn is
+ * waited for without.
+ */
+export async function narrate(turn: StoredTurn, cluster: Cluster, cli: Cli): Promise<Narration | undefined> {
+  const ref = { namespace: cluster.namespace, name: turn.spec.session };
+  const session = await cluster.api.get(sessions, ref, { signal: cli.interrupted }).catch(() => undefined);
+  if (!session) return undefined;
+  const { lastTurn, lastActiveAt } = session.status ?? {};
+  const isFirst = !lastTurn || !lastActiveAt || cli.clock.now() - Date.parse(lastActiveAt) > APART_MS;
+  return new Narration({ turn, session, cluster, cli, isFirst });
+}
+
+/** Tells on stderr what happens in a turn while it happens: printed lines, events and questions. */
+class Narration {
+  readonly #options: NarrationOptions;
+  readonly #stop = new AbortController();
+  readonly #running: Promise<void>;
+  readonly #printed: string[] = [];
+  #isRunning = false;
+  /** Lines from before it was known that the turn runs. */
+  #early: Extract<Told, { type: 'log' }>[] = [];
+  #deciding: { id: string; over: AbortController } | undefined;
+
+  constructor(options: NarrationOptions) {
+    this.#options = options;
+    this.#running = this.#run();
+  }
+
+  /** Tells the rest of the ended turn's log, and ends. Never rejects: the turn's end is told elsewhere. */
+  async finish(ended: StoredTurn | undefined): Promise<void> {
+    const { cli, cluster, turn } = this.#options;
+    this.#stop.abort(new Error('the turn has ended'));
+    this.#decided();
+    await this.#running;
+    if (!ended?.status?.log || cli.interrupted.aborted) return;
+    try {
+      const log = await logOf(ended, cluster.api, cli.interrupted);
+      const lines = log.split('\n');
+      if (lines.at(-1) === '') lines.pop();
+      const { session } = turn.spec;
+      for (const line of restOfLog(this.#printed, lines)) {
+        const event = parseEventLine(line);
+        const told: Told = event
+          ? { type: 'agent', data: { session, turn: event.turn, at: event.at, event: event.event } }
+          : { type: 'log', data: { session, text: line } };
+        this.#say(told);
+      }
+    } catch {
+      // The end of the turn names the command that prints its log.
+    }
+  }
+
+  async #run(): Promise<void> {
+    const { session, cluster, cli } = this.#options;
+    const signal = AbortSignal.any([cli.interrupted, this.#stop.signal]);
+    try {
+      for await (const { id, told } of followSession(session, cluster, cli, { logs: true, signal }))
+        this.#tell(told, id);
+    } catch (error) {
+      if (!signal.aborted) cli.say(`what happens in the turn cannot be followed: ${(error as Error).message}`);
+    }
+  }
+
+  #tell(told: Told, id: string): void {
+    const isOurs = 'turn' in told.data && told.data.turn === this.#options.turn.metadata.name;
+    switch (told.type) {
+      case 'turn':
+        this.#turn(told);
+        break;
+      case 'log':
+        if (this.#isRunning) this.#print(told, keyOfLine(told.data.text));
+        else this.#early.push(told);
+        break;
+      case 'agent':
+        if (isOurs) this.#print(told, eventKey(Number(id.split('.')[3])));
+        break;
+      case 'dropped':
+        this.#say(told);
+        break;
+      case 'approval':
+        if (isOurs) this.#ask(told.data);
+        break;
+      default:
+    }
+  }
+
+  #turn(told: Extract<Told, { type: 'turn' }>): void {
+    const { phase, uid, turn } = told.data;
+    if (uid !== this.#options.turn.metadata.uid) {
+      if (phase === 'Running' || isTerminal(phase)) this.#early = [];
+      return;
+    }
+    if (phase !== 'Running' || this.#isRunning) return;
+    this.#isRunning = true;
+    this.#options.cli.say(`turn ${turn} Running`);
+    const early = this.#early.splice(0);
+    if (this.#options.isFirst) for (const line of early) this.#print(line, keyOfLine(line.data.text));
+  }
+
+  #ask(data: Extract<Told, { type: 'approval' }>['data']): void {
+    if (data.decided) {
+      if (this.#deciding?.id === data.id) this.#decided();
+      this.#say({ type: 'approval', data });
+      return;
+    }
+    if (this.#deciding?.id === data.id) return;
+    this.#decided();
+    const { cluster, cli } = this.#options;
+    const over = new AbortController();
+    this.#deciding = { id: data.id, over };
+    void askInPlace(data, cluster, cli, AbortSignal.any([cli.interrupted, over.signal]));
+  }
+
+  #decided(): void {
+    this.#deciding?.over.abort(new Error('it has been decided'));
+    this.#deciding = undefined;
+  }
+
+  #print(told: Told, key: string): void {
+    this.#printed.push(key);
+    if (this.#printed.length > 2 * REMEMBERED) this.#printed.splice(0, REMEMBERED);
+    this.#say(told);
+  }
+
+  #say(told: Told): void {
+    const { cli } = this.#options;
+    cli.say(inWords(told, cli.messages?.hasColour));
+  }
+}

@@ -1,0 +1,68 @@
+/** Events of a stream as lines for people. */
+import type { Told } from '../../core/follow/events.ts';
+import { formatDuration } from '../../core/resources/duration.ts';
+import { clip } from '../../core/resources/limits.ts';
+import { printable } from '../printable.ts';
+
+/** Length of an agent's event in words, bytes. */
+const EVENT_BYTES = 400;
+
+/** Returns the line for an event, safe for a terminal. Colours of printed lines stay where `style` is true. */
+export function inWords(told: Told, style = false): string {
+  switch (told.type) {
+    case 'session': {
+      const { session, phase, reason, message, queue } = told.data;
+      const place = queue?.position === undefined ? '' : `, number ${queue.position} in the queue`;
+      return `session ${session} ${phase}${place}${why(reason, message)}`;
+    }
+    case 'turn': {
+      const { turn, phase, reason, message, error, startedAt, finishedAt } = told.data;
+      const took = startedAt && finishedAt ? Date.parse(finishedAt) - Date.parse(startedAt) : undefined;
+      const after = took === undefined ? '' : ` after ${formatDuration(Math.max(0, took))}`;
+      return `turn ${turn} ${phase}${after}${error ? why(error.code, error.message) : why(reason, message)}`;
+    }
+    case 'approval': {
+      const { turn, prompt, decided } = told.data;
+      if (!decided) return `turn ${turn} asks: ${oneLine(prompt)}`;
+      const by = decided.by ? ` by ${oneLine(decided.by)}` : '';
+      const verb = decided.decision === 'Approve' ? 'approved' : 'denied';
+      return `turn ${turn} ${verb}${by}${decided.note ? `: ${oneLine(decided.note)}` : ''}`;
+    }
+    case 'usage': {
+      const { turn, usage } = told.data;
+      const memory = usage.peakMemoryBytes === undefined ? '' : `, ${(usage.peakMemoryBytes / 2 ** 20).toFixed(0)} MiB`;
+      const cpu = usage.cpuSeconds === undefined ? '' : `, ${usage.cpuSeconds.toFixed(1)} s of CPU`;
+      return `turn ${turn} has run for ${usage.wall.toFixed(0)} s${cpu}${memory}`;
+    }
+    case 'agent':
+      return `${told.data.turn}: ${clip(printable(flat(told.data.event)), EVENT_BYTES)}`;
+    case 'log':
+      return printable(told.data.text, style);
+    case 'dropped': {
+      const { events } = told.data;
+      return events === 1 ? 'one event of the agent was lost' : `${events} events of the agent were lost`;
+    }
+    case 'deleted': {
+      const { session, turn } = told.data;
+      return turn === undefined ? `session ${session} deleted` : `turn ${turn} deleted`;
+    }
+  }
+}
+
+function why(reason: string | undefined, message: string | undefined): string {
+  if (!reason) return '';
+  return `: ${reason}${message ? `: ${oneLine(message)}` : ''}`;
+}
+
+/** An event's fields as `tool: search, query: berth`; what lies deeper as JSON. */
+function flat(event: unknown): string {
+  if (typeof event === 'string') return event;
+  if (typeof event !== 'object' || event === null || Array.isArray(event) || Object.keys(event).length === 0)
+    return JSON.stringify(event);
+  const fields = Object.entries(event).map(
+    ([name, value]) => `${name}: ${typeof value === 'string' ? value : JSON.stringify(value)}`,
+  );
+  return fields.join(', ').replace(/\s+/g, ' ');
+}
+
+const oneLine = (text: string) => printable(text.replace(/\s+/g, ' '));

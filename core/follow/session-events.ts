@@ -1,0 +1,133 @@
+import type { KubeApi } from '../kube/types.ts';
+import type { Clock } from '../runtime.ts';
+import { type EventPlace, formatCursor, type StateCursor } from './cursor.ts';
+import type { Told } from './events.ts';
+import { merged } from './merged.ts';
+import { type PodLine, podLines } from './pod-lines.ts';
+import type { PlacedChange, States } from './states.ts';
+import { tellSession, tellTurn } from './told.ts';
+import type { SessionView, TurnView } from './views.ts';
+
+/** An event, and the place from which a stream goes on after it. */
+export interface Placed {
+  id: string;
+  told: Told;
+}
+
+/** Two machines' clocks may differ by so much, milliseconds: rather a line twice than none. */
+const SKEW_MS = 2_000;
+
+export interface SessionEventsOptions {
+  namespace: string;
+  name: string;
+  /** UID of the session: the stream ends when that one is deleted. */
+  uid: string;
+  /** Place after which the stream goes on. Default: the present states, then what happens. */
+  from?: { states: StateCursor; place: EventPlace } | undefined;
+  /** Printed lines are told, too. */
+  logs: boolean;
+  signal: AbortSignal;
+}
+
+/** Yields everything that happens to a session until it is deleted or the signal aborts. */
+export async function* sessionEvents(
+  { api, clock, states }: { api: Pick<KubeApi, 'podLog'>; clock: Clock; states: States },
+  { namespace, name, uid, from, logs, signal }: SessionEventsOptions,
+): AsyncGenerator<Placed> {
+  const view = await states.find(name, signal);
+  let cursor = from?.states ?? { sessions: '0', turns: '0' };
+  let place = from?.place ?? { incarnation: view?.incarnation ?? 0, seq: 0 };
+  const deleted: Told = { type: 'deleted', data: { session: name, uid } };
+  if (view?.metadata.uid !== uid) return yield { id: formatCursor(cursor, place), told: deleted };
+
+  const stop = new AbortController();
+  const ended = AbortSignal.any([signal, stop.signal]);
+  const givenAt = states.runningTurn(name)?.givenAt;
+  const lines = podLines(api, clock, statesOf(states, name, uid, ended), {
+    namespace,
+    from: from?.place,
+    sinceTime: givenAt ?? new Date(clock.now() - SKEW_MS).toISOString(),
+    signal: ended,
+  });
+  const changes = states.changes({ session: name, from: from?.states, signal: ended });
+  const turns = new TurnsTold();
+  try {
+    for await (const item of merged<PlacedChange | PodLine>([changes, lines])) {
+      if ('place' in item) {
+        const told = tellLine(item, name);
+        if (told.type === 'log' && !logs) continue;
+        place = item.place;
+        yield { id: formatCursor(cursor, place), told };
+      } else {
+        const { change } = item;
+        const isOurs = change.kind === 'turn' || change.view.metadata.uid === uid;
+        const told = isOurs ? turns.tell(item) : [];
+        // The last event of a change has its place: who has read only those before it gets them again.
+        for (const [i, event] of told.entries()) {
+          if (i === told.length - 1) cursor = item.cursor;
+          yield { id: formatCursor(cursor, place), told: event };
+        }
+        cursor = item.cursor;
+        if (isOurs && change.kind === 'session' && change.isDeleted) return;
+      }
+    }
+  } finally {
+    stop.abort(new Error('the stream has ended'));
+  }
+}
+
+/** Yields everything that happens to the sessions and turns of a namespace, until the signal aborts. */
+export async function* namespaceEvents(
+  states: States,
+  { from, signal }: { from?: StateCursor | undefined; signal: AbortSignal },
+): AsyncGenerator<Placed> {
+  const turns = new TurnsTold();
+  let cursor = from ?? { sessions: '0', turns: '0' };
+  for await (const item of states.changes({ from, signal })) {
+    const told = turns.tell(item);
+    for (const [i, event] of told.entries()) {
+      if (i === told.length - 1) cursor = item.cursor;
+      yield { id: formatCursor(cursor), told: event };
+    }
+    cursor = item.cursor;
+  }
+}
+
+async function* statesOf(
+  states: States,
+  session: string,
+  uid: string,
+  signal: AbortSignal,
+): AsyncGenerator<SessionView> {
+  for await (const { change } of states.changes({ session, signal })) {
+    if (change.kind === 'session' && change.view.metadata.uid === uid && !change.isDeleted) yield change.view;
+  }
+}
+
+/** The states of turns that a follower was told. */
+class TurnsTold {
+  readonly #told = new Map<string, TurnView>();
+
+  tell({ change }: PlacedChange): Told[] {
+    const { view, isDeleted } = change;
+    const { uid, name } = view.metadata;
+    if (change.kind === 'session') {
+      return [isDeleted ? { type: 'deleted', data: { session: name, uid } } : tellSession(change.view)];
+    }
+    const { session } = change.view;
+    if (isDeleted) {
+      this.#told.delete(uid);
+      return [{ type: 'deleted', data: { session, turn: name, uid } }];
+    }
+    const told = tellTurn(change.view, this.#told.get(uid));
+    this.#told.set(uid, change.view);
+    return told;
+  }
+}
+
+function tellLine(line: PodLine, session: string): Told {
+  if (line.kind === 'text') return { type: 'log', data: { session, text: line.text } };
+  if (line.kind === 'dropped') return { type: 'dropped', data: { session, events: line.events } };
+  const { turn, at, event } = line.event;
+  return { type: 'agent', data: { session, turn, at, event } };
+}

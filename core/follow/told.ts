@@ -1,0 +1,30 @@
+import type { Told } from './events.ts';
+import type { SessionView, TurnView } from './views.ts';
+
+/** Returns the event for the state of a session. */
+export function tellSession({ metadata, phase, reason, message, incarnation, podName, queue }: SessionView): Told {
+  const data = { session: metadata.name, uid: metadata.uid, phase, reason, message, incarnation, podName, queue };
+  return { type: 'session', data };
+}
+
+/** Returns the events for the state of a turn, without what was told of it in the state `old` already. */
+export function tellTurn(turn: TurnView, old?: TurnView): Told[] {
+  const { metadata, session, phase, reason, message, status } = turn;
+  const { approval, usage, ...rest } = status;
+  const told: Told[] = [];
+  const state = { session, turn: metadata.name, uid: metadata.uid, phase, reason, message, ...rest };
+  const { approval: oldApproval, usage: oldUsage, ...oldRest } = old?.status ?? {};
+  const oldState = old && { ...state, phase: old.phase, reason: old.reason, message: old.message, ...oldRest };
+  if (!isSame(state, oldState)) told.push({ type: 'turn', data: state });
+  if (approval && !isSame(approval, oldApproval)) {
+    const { id, prompt, since, decided } = approval;
+    const by = decided && { decision: decided.decision, note: decided.note, by: decided.by, at: decided.at };
+    told.push({ type: 'approval', data: { session, turn: metadata.name, id, prompt, since, decided: by } });
+  }
+  if (usage && !isSame(usage, oldUsage)) {
+    told.push({ type: 'usage', data: { session, turn: metadata.name, usage } });
+  }
+  return told;
+}
+
+const isSame = (a: unknown, b: unknown): boolean => JSON.stringify(a) === JSON.stringify(b);

@@ -1,0 +1,94 @@
+/** The parts of sessions and turns that a stream of events tells. */
+import type { CachedObject } from '../kube/cache.ts';
+import type { StoredSession, StoredTurn } from '../resources/kinds.ts';
+import type { SessionStatus } from '../resources/session.ts';
+import { isTerminal, type TurnStatus } from '../resources/turn.ts';
+
+type Metadata = CachedObject['metadata'];
+
+export interface SessionView {
+  metadata: Metadata;
+  phase: NonNullable<SessionStatus['phase']>;
+  reason?: string | undefined;
+  message?: string | undefined;
+  incarnation?: number | undefined;
+  podName?: string | undefined;
+  queue?: { position?: number | undefined; since: string } | undefined;
+}
+
+export interface TurnView {
+  metadata: Metadata;
+  session: string;
+  phase: NonNullable<TurnStatus['phase']>;
+  reason?: string | undefined;
+  message?: string | undefined;
+  /** Time since when the agent has the turn, RFC 3339, to the second; absent unless it runs. */
+  givenAt?: string | undefined;
+  status: Pick<
+    TurnStatus,
+    | 'index'
+    | 'attempt'
+    | 'incarnation'
+    | 'startedAt'
+    | 'finishedAt'
+    | 'error'
+    | 'exitCode'
+    | 'outputBytes'
+    | 'approval'
+    | 'usage'
+  >;
+}
+
+const metadataOf = ({ metadata: { namespace, name, uid, resourceVersion } }: { metadata: Metadata }): Metadata => ({
+  ...(namespace === undefined ? {} : { namespace }),
+  name,
+  uid,
+  resourceVersion,
+});
+
+export function viewSession({ metadata, status = {} }: StoredSession): SessionView {
+  const { phase = 'Queued', conditions, incarnation, podName, queue } = status;
+  const ready = conditions?.find(({ type }) => type === 'Ready');
+  return {
+    metadata: metadataOf({ metadata }),
+    phase,
+    ...(ready && ready.status !== 'True' ? { reason: ready.reason, message: ready.message } : {}),
+    incarnation,
+    podName,
+    queue: queue && { position: queue.position, since: queue.since },
+  };
+}
+
+export function viewTurn({ metadata, spec, status = {} }: StoredTurn): TurnView {
+  const { phase = 'Queued', conditions } = status;
+  const running = conditions?.find(({ type }) => type === 'Running');
+  const { index, attempt, incarnation, startedAt, finishedAt, error, exitCode, outputBytes, approval, usage } = status;
+  return {
+    metadata: metadataOf({ metadata }),
+    session: spec.session,
+    phase,
+    ...(running && running.status !== 'True' && !isTerminal(phase)
+      ? { reason: running.reason, message: running.message }
+      : {}),
+    ...(running?.status === 'True' && { givenAt: running.lastTransitionTime }),
+    status: {
+      index,
+      attempt,
+      incarnation,
+      startedAt,
+      finishedAt,
+      error,
+      exitCode,
+      outputBytes,
+      usage,
+      approval: approval && withoutPayload(approval),
+    },
+  };
+}
+
+type Approval = NonNullable<TurnStatus['approval']>;
+
+function withoutPayload({ payload: _payload, decided, ...approval }: Approval): Approval {
+  const { response: _response, ...decision } = decided ?? {};
+  return decided ? { ...approval, decided: decision as Approval['decided'] } : approval;
+}

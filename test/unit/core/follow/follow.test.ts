@@ -1,0 +1,210 @@
+import assert from 'node:assert/strict';
+import { describe, test } from 'vitest';
+import { formatCursor, parseSessionCursor, parseStateCursor } from '../../../../core/follow/cursor.ts';
+import { merged } from '../../../../core/follow/merged.ts';
+import { type PodLine, podLines } from '../../../../core/follow/pod-lines.ts';
+import { States } from '../../../../core/follow/states.ts';
+import { tellTurn } from '../../../../core/follow/told.ts';
+import { viewTurn } from '../../../../core/follow/views.ts';
+import { ApiError } from '../../../../core/kube/errors.ts';
+import type { KubeApi } from '../../../../core/kube/types.ts';
+import { eventLine } from '../../../../core/pod-log/agent-events.ts';
+import type { StoredTurn } from '../../../../core/resources/kinds.ts';
+import { silentLogger, systemRandom } from '../../../../core/system.ts';
+import { VirtualClock } from '../../../support/virtual-clock.ts';
+
+const aTurn = (name: string, resourceVersion: string, status: object = {}): StoredTurn =>
+  ({
+    metadata: { namespace: 'ns', name, uid: name, resourceVersion },
+    spec: { session: 'notes' },
+    status,
+  }) as unknown as StoredTurn;
+
+describe('a place in a stream', () => {
+  test('is read as it was written, and nothing else is', () => {
+    const place = { incarnation: 3, seq: 17 };
+    assert.equal(formatCursor({ sessions: '12', turns: '0' }, place), '12.0.3.17');
+    assert.deepEqual(parseSessionCursor('12.0.3.17'), { states: { sessions: '12', turns: '0' }, place });
+    assert.deepEqual(parseStateCursor('12.0'), { sessions: '12', turns: '0' });
+    for (const text of [
+      '',
+      '3.17',
+      '1.2.3',
+      '1.2.3.4.5',
+      '01.2.3.4',
+      '-1.2.3.4',
+      '1.2.3.4 ',
+      '1.2.3.1e3',
+      `${9e19}.0.0.0`,
+    ]) {
+      assert.equal(parseSessionCursor(text), undefined, text);
+    }
+  });
+});
+
+describe('the state of a turn', () => {
+  const running = { phase: 'Running', index: 1, usage: { wall: 1 } };
+  const view = (status: object) => viewTurn(aTurn('a', '1', status));
+  const types = (status: object, old?: object) => tellTurn(view(status), old && view(old)).map(({ type }) => type);
+
+  test('is told with what has changed of it since', () => {
+    assert.deepEqual(types(running), ['turn', 'usage']);
+    assert.deepEqual(types(running, running), []);
+    assert.deepEqual(types({ ...running, usage: { wall: 2 } }, running), ['usage']);
+    const approval = { id: 'r', prompt: 'May I?', since: 's', process: 'Alive', incarnation: 1, seq: 1, ranMs: 1 };
+    const asks = { ...running, phase: 'AwaitingApproval', approval };
+    assert.deepEqual(types(asks, running), ['turn', 'approval']);
+    const decided = { decision: 'Deny', approval: 'x', at: 't' };
+    assert.deepEqual(types({ ...asks, approval: { ...approval, decided } }, asks), ['approval']);
+  });
+
+  test('says why it waits, and no longer why it waited', () => {
+    const conditions = [{ type: 'Running', status: 'False', reason: 'AtCapacity', message: 'full' }];
+    assert.equal(view({ phase: 'Queued', conditions }).reason, 'AtCapacity');
+    assert.equal(view({ phase: 'Succeeded', conditions }).reason, undefined);
+  });
+});
+
+describe('the lines of a session’s pods', () => {
+  const event = (seq: number) => eventLine({ seq, turn: 'a', at: '2026-01-01T00:00:00.000Z', event: seq });
+
+  /** What is told of pods with these logs, from a place on. */
+  async function told(pods: string[], from?: { incarnation: number; seq: number }): Promise<string[]> {
+    const logs = pods.map((text) => text.replace(/^/gm, '2026-01-01T00:00:00.000000001Z '));
+    const api = {
+      podLog: async function* ({ name }: { name: string }) {
+        const text = logs[Number(name)];
+        logs[Number(name)] = '';
+        if (!text) throw new ApiError({ code: 404, reason: 'NotFound', message: 'gone', details: { kind: 'pods' } });
+        yield Buffer.from(text);
+      },
+    } as unknown as KubeApi;
+    const states = (async function* () {
+      for (const i of pods.keys()) {
+        const metadata = { name: 's', uid: 'u', resourceVersion: String(i) };
+        yield { metadata, phase: 'Ready' as const, podName: String(i), incarnation: i + 1 };
+      }
+    })();
+    const clock = new VirtualClock();
+    const lines: PodLine[] = [];
+    const options = { namespace: 'ns', from, sinceTime: '', signal: new AbortController().signal };
+    const reading = (async () => {
+      for await (const line of podLines(api, clock, states, options)) lines.push(line);
+    })();
+    for (let i = 0; i < 20; i++) await clock.advance(1_000);
+    await reading;
+    return lines.map((line) => {
+      const what = {
+        event: () => 'event',
+        dropped: () => `${line.kind === 'dropped' && line.events} dropped`,
+        text: () => line.kind === 'text' && line.text,
+      };
+      return `${line.place.incarnation}.${line.place.seq} ${what[line.kind]()}`;
+    });
+  }
+
+  test('are told from the place on, those of the next pod from its beginning', async () => {
+    const pods = [`one\n${event(1)}two\n${event(2)}three\n`, `four\n${event(1)}`];
+    assert.deepEqual(await told(pods, { incarnation: 1, seq: 1 }), [
+      '1.1 two',
+      '1.2 event',
+      '1.2 three',
+      '2.0 four',
+      '2.1 event',
+    ]);
+  });
+
+  test('tell how many events the log has lost', async () => {
+    assert.deepEqual(await told([event(5)], { incarnation: 1, seq: 2 }), ['1.4 2 dropped', '1.5 event']);
+    assert.deepEqual(await told([`${event(1)}`, event(3)], { incarnation: 1, seq: 0 }), [
+      '1.1 event',
+      '2.2 2 dropped',
+      '2.3 event',
+    ]);
+  });
+
+  test('are all told from a place in a pod that the session has not had', async () => {
+    assert.deepEqual(await told([`one\n${event(1)}`], { incarnation: 7, seq: 9 }), ['1.0 one', '1.1 event']);
+  });
+});
+
+describe('the states of a namespace', () => {
+  test('are told by their versions, so that whoever goes on after any of them misses none', async () => {
+    const listed = [aTurn('c', '9', { phase: 'Failed' }), aTurn('a', '11'), aTurn('b', '10')];
+    const api = {
+      list: async (resource: { plural: string }) => ({
+        items: resource.plural === 'turns' ? listed : [],
+        metadata: { resourceVersion: '20' },
+      }),
+      watch: async function* (_: unknown, { signal }: { signal: AbortSignal }) {
+        await new Promise((_resolve, reject) => signal.addEventListener('abort', () => reject(signal.reason)));
+      },
+    } as unknown as KubeApi;
+    const states = new States({
+      api,
+      clock: new VirtualClock(),
+      random: systemRandom,
+      log: silentLogger,
+      namespace: 'ns',
+    });
+    const from = async (turns: string | undefined, count: number) => {
+      const stop = new AbortController();
+      const told: string[] = [];
+      const options = { ...(turns === undefined ? {} : { from: { sessions: '0', turns } }), signal: stop.signal };
+      for await (const { change, cursor } of states.changes(options)) {
+        told.push(`${change.view.metadata.name} ${cursor.turns}`);
+        if (told.length === count) break;
+      }
+      return told;
+    };
+    assert.deepEqual(await from('0', 3), ['c 9', 'b 10', 'a 20']);
+    assert.deepEqual(await from('10', 1), ['a 20']);
+    assert.deepEqual(await from('99', 3), ['c 9', 'b 10', 'a 20'], 'a place that the server has not reached');
+    assert.deepEqual(await from(undefined, 2), ['b 10', 'a 20'], 'turns that have ended are left out at the beginning');
+    await states.stop();
+  });
+});
+
+describe('merged iterators', () => {
+  const soon = () => new Promise((resolve) => setImmediate(resolve));
+
+  test('keep their order, and one that always has something does not hold up another', async () => {
+    async function* many() {
+      for (let i = 0; i < 100; i++) yield `m${i}`;
+    }
+    async function* few() {
+      yield 'f0';
+      await soon();
+      yield 'f1';
+    }
+    const all: string[] = [];
+    for await (const item of merged([many(), few()])) all.push(item);
+    assert.equal(all.length, 102);
+    assert.deepEqual(
+      all.filter((item) => item.startsWith('f')),
+      ['f0', 'f1'],
+    );
+    assert.ok(all.indexOf('f0') < 3);
+  });
+
+  test('end with the first error, and end the others', async () => {
+    let isEnded = false;
+    async function* waits() {
+      try {
+        yield 1;
+        yield 2;
+      } finally {
+        isEnded = true;
+      }
+    }
+    async function* fails(): AsyncGenerator<number> {
+      yield 0;
+      throw new Error('broken');
+    }
+    await assert.rejects(async () => {
+      for await (const _ of merged([waits(), fails()])) await soon();
+    }, /broken/);
+    await soon();
+    assert.ok(isEnded);
+  });
+});

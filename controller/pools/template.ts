@@ -28,7 +28,7 @@ export function poolTemplate(
     return { reason: 'InvalidSpec', message };
   }
   const blank = { metadata: { namespace }, spec: { class: ofClass, turns: 'Many' } } as unknown as CachedSession;
-  const settings = effective(blank, sessionClass, installation, namespaceLabels);
+  const settings = effective(blank, withProgram(sessionClass), installation, namespaceLabels);
   if (isProblem(settings)) {
     return {
       ...settings,
@@ -40,4 +40,14 @@ export function poolTemplate(
     return { reason: 'InvalidSpec', message };
   }
   return { hash: templateHash(ofClass, settings), settings };
+}
+
+/**
+ * The class with some program in place of its own. Sessions of many classes bring theirs, and nothing of a pod depends on it
+ * except the Secrets that the class gives it.
+ */
+function withProgram(sessionClass: StoredSessionClass): StoredSessionClass {
+  const { env, secretFiles } = sessionClass.spec.agent ?? {};
+  const agent = { command: ['true'], ...(env ? { env } : {}), ...(secretFiles ? { secretFiles } : {}) };
+  return { ...sessionClass, spec: { ...sessionClass.spec, agent } };
 }

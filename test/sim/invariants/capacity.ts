@@ -34,7 +34,9 @@ export const capacity: MakeInvariant = (facts, limits) => {
     if (!podName || podName === (previous as unknown as StoredSession | undefined)?.status?.podName) return undefined;
     const pod = `${namespace}/${podName}`;
     const call = facts.callBehind(change);
-    if (call) admitted.set(pod, knewLimits(facts, slots.asked(call.process, pod) ?? call));
+    // The pod of a pool has had its slot since it was made, and may be gone without its leader's having been told.
+    const hasSlot = isOfPool(podName) && admitted.has(pod);
+    if (call && !hasSlot) admitted.set(pod, knewLimits(facts, slots.asked(call.process, pod) ?? call));
     return server.get(pods, namespace, podName) ? undefined : pod;
   };
 

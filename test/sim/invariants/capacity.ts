@@ -1,6 +1,6 @@
 import { pods } from '../../../core/kube/resources.ts';
 import { type StoredSession, sessions } from '../../../core/resources/kinds.ts';
-import { LABEL_SESSION_UID } from '../../../core/resources/names.ts';
+import { LABEL_SESSION_UID, poolOfPod } from '../../../core/resources/names.ts';
 import type { Change } from '../../../local/apiserver/store/versioned.ts';
 import { SESSIONS } from './facts.ts';
 import type { MakeInvariant } from './invariant.ts';
@@ -35,7 +35,7 @@ export const capacity: MakeInvariant = (facts, limits) => {
     const pod = `${namespace}/${podName}`;
     const call = facts.callBehind(change);
     // The pod of a pool has had its slot since it was made, and may be gone without its leader's having been told.
-    const hasSlot = isOfPool(podName) && admitted.has(pod);
+    const hasSlot = poolOfPod(podName) !== undefined && admitted.has(pod);
     if (call && !hasSlot) admitted.set(pod, knewLimits(facts, slots.asked(call.process, pod) ?? call));
     return server.get(pods, namespace, podName) ? undefined : pod;
   };

@@ -203,7 +203,7 @@ export class Simulation {
       files && new FileOwners({ scheduler, server, trace, dice: files }),
       ofEnvironments && new EnvironmentOwners({ scheduler, server, trace, dice: ofEnvironments }),
       restarts && new Restarters({ scheduler, server, trace, dice: restarts }),
-      pools && new PoolOwners({ scheduler, server, trace, dice: pools }),
+      pools && new PoolOwners({ scheduler, server, trace, dice: pools }, focus.poolEveryMs),
     ];
     const stage = { scheduler, server, kubelets, trace, dice: dice.stream('chaos'), replicas: this.#replicas };
     const everyMs = dice.chance(0.2) ? Number.POSITIVE_INFINITY : dice.skewed(1500, 30_000);

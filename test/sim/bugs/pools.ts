@@ -45,43 +45,6 @@ export const poolBugs: readonly Bug[] = [
     ],
   },
   {
-    name: 'the loser of two claims puts its labels on the pod when it looks whether the pod is gone',
-    caughtBy: ['claimed once', 'bound once'],
-    within: 200,
-    focus: { pools: true },
-    edits: [
-      {
-        file: 'controller/act/confirm-gone.ts',
-        find: 'pod.metadata.uid === podUID && !isOfAnother(pod, session.metadata.uid)',
-        replace: 'pod.metadata.uid === podUID && !(isOfAnother(pod, session.metadata.uid) && podUID === "")',
-      },
-      {
-        file: 'controller/decide/policies/claim.ts',
-        find: '  if (pod || podUID === undefined || !isFromPool(podName)) return undefined;',
-        replace:
-          '  if (pod || podUID === undefined || !isFromPool(podName) || (!unclaimed && settled)) return undefined;',
-      },
-      {
-        file: 'controller/capacity/ledger.ts',
-        find: '    return this.#unclaimed.has(key) && !this.#slotUsage.isTaken(key);',
-        replace: '    return this.#unclaimed.has(key);',
-      },
-    ],
-  },
-  {
-    name: 'a claimed pod whose labels are late counts as gone',
-    caughtBy: ['settles', 'in time', 'told truly', 'bound once', 'works', 'claimed once'],
-    within: 200,
-    focus: { pools: true },
-    edits: [
-      {
-        file: 'controller/act/claim-pod.ts',
-        find: "    if (isOurs(pod, session)) return take(context, pod, false);\n    if (!isUnclaimed(pod)) return lose('was claimed by another session');",
-        replace: "    if (isOurs(pod, session) || !isUnclaimed(pod)) return lose('was claimed by another session');",
-      },
-    ],
-  },
-  {
     name: 'a turn written Running before the claimed pod is bound',
     caughtBy: ['bound first'],
     within: 30,
@@ -96,48 +59,6 @@ export const poolBugs: readonly Bug[] = [
         file: 'controller/decide/policies/start.ts',
         find: "import { isFromPool } from '../../world/session-pods.ts';\n",
         replace: '',
-      },
-    ],
-  },
-  {
-    name: 'a runner that takes a second bind',
-    caughtBy: ['bound once'],
-    within: 200,
-    focus: { pools: true },
-    edits: [
-      {
-        file: 'runner/runner.ts',
-        find: '      if (!isSameBind(this.#session.bind, bind)) {',
-        replace:
-          '      if (!isSameBind(this.#session.bind, bind)) {\n        this.#accept(bind, position);\n        return undefined;\n      }\n      if (false as boolean) {',
-      },
-      {
-        file: 'controller/act/claim-pod.ts',
-        find: '    if (isOurs(pod, session)) return take(context, pod, false);',
-        replace: '    if (isOurs(pod, session) || tries === 0) return take(context, pod, false);',
-      },
-    ],
-  },
-  {
-    name: 'a pool that shrinks deletes a pod that a session has just claimed',
-    caughtBy: ['kept for its session'],
-    within: 200,
-    focus: { pools: true },
-    edits: [
-      {
-        file: 'controller/pools/pools.ts',
-        find: '{ uid, resourceVersion, signal, ...force }',
-        replace: '{ uid, ...(resourceVersion ? {} : {}), signal, ...force }',
-      },
-      {
-        file: 'controller/pools/pools.ts',
-        find: '    if (!isForced && !ledger.isSpare(namespace, name)) return;\n',
-        replace: '    if (ledger === undefined) return;\n',
-      },
-      {
-        file: 'controller/pools/pools.ts',
-        find: '        taken: !ledger.isSpare(namespace, pod.metadata.name),',
-        replace: '        taken: false,',
       },
     ],
   },
@@ -166,19 +87,6 @@ export const poolBugs: readonly Bug[] = [
     ],
   },
   {
-    name: 'a dead pod whose attach looks open is waited for',
-    caughtBy: ['settles', 'works', 'in time', 'bound first'],
-    within: 200,
-    focus: { pools: true },
-    edits: [
-      {
-        file: 'controller/decide/policies/claim.ts',
-        find: "  if (now >= deadline) return 'did not answer';\n  wake(draft, deadline);\n  return undefined;",
-        replace: '  wake(draft, now + deadline);\n  return undefined;',
-      },
-    ],
-  },
-  {
     name: 'a pod of a former version of the class is claimed',
     caughtBy: ['made alike'],
     within: 30,
@@ -194,7 +102,7 @@ export const poolBugs: readonly Bug[] = [
   {
     name: 'the hash of a pod says nothing of its class',
     caughtBy: ['made alike'],
-    within: 100,
+    within: 200,
     focus: { pools: true },
     edits: [
       {

@@ -30,9 +30,10 @@ export const claimedOnce: MakeInvariant = (facts) => ({
   committed({ storage, type, object, previous }) {
     if (storage !== PODS || type !== 'MODIFIED' || !isOfPool(object.metadata.name)) return;
     const [was, is] = [sessionOf(previous), sessionOf(object)];
-    if (was === is || !is) return;
+    if (was === is) return;
     const { name } = object.metadata;
-    if (was) facts.fail('claimed once', `pod ${name} of session ${was} is given to session ${is}`);
+    if (was) facts.fail('claimed once', `pod ${name} of session ${was} is given to ${is ? `session ${is}` : 'nobody'}`);
+    if (!is) return;
     const { status } = facts.session(is) ?? {};
     const incarnation = Number(object.metadata.labels?.[LABEL_INCARNATION]);
     // A session that is deleted, or has gone on, takes the pod with it.

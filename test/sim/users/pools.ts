@@ -22,9 +22,9 @@ export class PoolOwners {
   readonly #everyMs: number;
   #over = false;
 
-  constructor(surroundings: Surroundings) {
+  constructor(surroundings: Surroundings, everyMs?: number) {
     this.#here = surroundings;
-    this.#everyMs = surroundings.dice.skewed(2_000, 40_000);
+    this.#everyMs = everyMs ?? surroundings.dice.skewed(2_000, 40_000);
     for (const namespace of NAMESPACES) {
       for (const sessionClass of CLASSES) if (surroundings.dice.chance(0.9)) this.#create(namespace, sessionClass);
     }

@@ -29,6 +29,8 @@ export interface Cli {
   out(text: string): Promise<void>;
   /** Writes a line for people to stderr. */
   say(line: string): void;
+  /** Replaces the last line of stderr by this one, which has no end; undefined where stderr is no terminal. */
+  status?: ((line: string) => void) | undefined;
   /** The terminal that stdout is, as it is now; undefined where stdout is none. */
   readonly terminal?: Terminal | undefined;
   /** The terminal that stderr is; undefined where stderr is none. */

@@ -162,3 +162,15 @@ export function filesOf(archive: Buffer, session: StoredSession): ConfigMap {
     binaryData: { [ARCHIVE]: archive.toString('base64') },
   };
 }
+
+/** Returns the ConfigMap with an archive for sessions whose files are those of `filesSource(name)`. No session owns it. */
+export function sharedFiles(
+  archive: Buffer,
+  { name, namespace, labels }: { name: string; namespace: string; labels: Record<string, string> },
+): ConfigMap {
+  return {
+    metadata: { name: configMapOf(name), namespace, labels: { ...labels, [LABEL_AGENT_FILES]: 'true' } },
+    immutable: true,
+    binaryData: { [ARCHIVE]: archive.toString('base64') },
+  };
+}

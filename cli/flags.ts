@@ -52,6 +52,17 @@ export function attempts(text: string): number {
   return count;
 }
 
+const MAX_PARALLEL = 256;
+
+/** Number of sessions that run at the same time. */
+export function parallel(text: string): number {
+  const count = Number(text);
+  if (!Number.isInteger(count) || count < 1 || count > MAX_PARALLEL) {
+    throw new InvalidArgumentError(`it must be a whole number from 1 to ${MAX_PARALLEL}.`);
+  }
+  return count;
+}
+
 const QUANTITY = /^[0-9]+(\.[0-9]+)?(m|k|M|G|T|Ki|Mi|Gi|Ti)?$/;
 const LEAST_MEMORY = 2 ** 20;
 

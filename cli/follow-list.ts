@@ -1,4 +1,4 @@
-import { ApiError, isExpired } from '../core/kube/errors.ts';
+import { isExpired } from '../core/kube/errors.ts';
 import { mayPass } from '../core/kube/retry.ts';
 import { type Clock, delay } from '../core/runtime.ts';
 
@@ -57,8 +57,9 @@ export async function* followList<T>(
       signal.throwIfAborted();
       if (!isExpired(error)) {
         lostAt ??= clock.monotonic();
-        const isFinal = error instanceof ApiError && !mayPass(error, wasListed);
-        if (!wasListed || isFinal || clock.monotonic() - lostAt > PATIENCE_MS) throw error;
+        // A watch that was silent for too long ends with a TimeoutError.
+        const passes = (error as Error).name === 'TimeoutError' || mayPass(error, wasListed);
+        if (!wasListed || !passes || clock.monotonic() - lostAt > PATIENCE_MS) throw error;
       }
     }
     await delay(clock, RETRY_MS, signal);

@@ -48,6 +48,7 @@ export function systemCli(): Cli {
     say(line) {
       process.stderr.write(`${line}\n`);
     },
+    status: process.stderr.isTTY ? (line) => process.stderr.write(`\r\x1b[K${line}`) : undefined,
     get terminal() {
       return terminalOf(process.stdout, process.env);
     },

@@ -17,6 +17,22 @@ const EXPLAIN_EVERY_MS = 2_000;
 /** Time to wait for the end of a cancelled turn, milliseconds. */
 const CANCEL_WAIT_MS = 15_000;
 
+/** Waits until the turn has ended. `see` is called with each phase that it is seen in. */
+export async function endOfTurn(
+  { metadata: { name, uid } }: StoredTurn,
+  { api, namespace }: Pick<Cluster, 'api' | 'namespace'>,
+  { clock }: Pick<Cli, 'clock'>,
+  signal: AbortSignal,
+  see: (phase: TurnPhase | undefined) => void = () => {},
+): Promise<StoredTurn> {
+  for await (const now of follow(api, turns, { namespace, name }, { clock, signal })) {
+    if (now?.metadata.uid !== uid) throw failed(`turn ${name} was deleted before it ended`);
+    see(now.status?.phase);
+    if (isTerminal(now.status?.phase)) return now;
+  }
+  throw new Error('following a turn ended without its end');
+}
+
 /**
  * Waits until the turn has ended. Explains on stderr why the turn does not start, once that takes longer than usual, and
  * with `asks` that it waits for a decision.
@@ -27,20 +43,15 @@ export async function waitForTurn(
   cli: Cli,
   { signal, asks = true }: { signal: AbortSignal; asks?: boolean },
 ) {
-  const { name, uid } = turn.metadata;
-  const { namespace } = cluster;
   let phase: TurnPhase | undefined;
   const done = new AbortController();
   const explaining = explainWaiting(turn, cluster, cli, AbortSignal.any([signal, done.signal]), () => {
     return phase === 'AwaitingApproval' && !asks ? 'Running' : phase;
   });
   try {
-    for await (const now of follow(cluster.api, turns, { namespace, name }, { clock: cli.clock, signal })) {
-      if (now?.metadata.uid !== uid) throw failed(`turn ${name} was deleted before it ended`);
-      phase = now.status?.phase;
-      if (isTerminal(phase)) return now;
-    }
-    throw new Error('following a turn ended without its end');
+    return await endOfTurn(turn, cluster, cli, signal, (now) => {
+      phase = now;
+    });
   } finally {
     done.abort();
     await explaining;

@@ -79,7 +79,8 @@ export function explain(facts: WhyFacts): Explanation {
       headline: `${name} is being suspended`,
       ...(message ? { because: message } : {}),
       ...(lastTransitionTime ? { since: lastTransitionTime } : {}),
-      next: live.length > 0 ? `${turnsText(live.length)} start it again` : 'its state is stored and its pod ends',
+      next:
+        live.length > 0 ? 'its pod ends; then a waiting turn starts it again' : 'its state is stored and its pod ends',
       act: [],
       also,
     };
@@ -150,7 +151,7 @@ function runs({ session, cliName }: WhyFacts, turn: StoredTurn, behind: number, 
   return {
     headline: `${name} runs turn ${turn.metadata.name}: nothing blocks it`,
     ...(since ? { since } : {}),
-    next: `the turn ends, or is stopped as TurnTimedOut${behind > 0 ? `; then ${turnsText(behind)} follow` : ''}`,
+    next: `the turn ends, or is stopped as TurnTimedOut${behind > 0 ? `; ${behind} ${behind === 1 ? 'turn waits' : 'turns wait'} behind it` : ''}`,
     ...(since && limit ? later(since, limit) : {}),
     act: [`${cliName} logs -f ${name}`, `${cliName} cancel ${name}`],
     also,

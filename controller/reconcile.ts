@@ -298,7 +298,7 @@ export class Reconciler {
     const { status, actions } = decide(now);
     // The status lets go of the pod only with the actions that must precede that.
     if (status.podName !== session.status?.podName) return;
-    // A start that was not written is tried again; what is known of the one before, the turns may no longer be told.
+    // This status counts the session as admitted, and its turn as waiting for nothing, only with the write that admits it.
     if (actions.some((action) => action.do === 'OwnIncarnation')) return;
     try {
       const shown = actions.find((action) => action.do === 'ShowWait');

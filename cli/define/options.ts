@@ -30,7 +30,6 @@ export const formatOption = (...formats: string[]) =>
 /** Adds the options of the agent. */
 export function agentOptions(command: Command): void {
   command
-    .option('-f, --filename <file>', 'a manifest of a Session or a Turn, or both, in YAML or JSON; - for stdin')
     .option('--class <name>', 'the SessionClass; default: default')
     .addOption(
       new Option('--driver <driver>', 'mode in which turns run; default: the class’s, or command').choices([
@@ -85,7 +84,13 @@ export function agentOptions(command: Command): void {
     )
     .option('--python <version>', 'with --requirements: required version of the image’s Python, for example 3.12')
     .option('--image <image>', 'another image than the class’s')
-    .option('--parent <session>', 'the session that this one is made for; a record without an effect', name)
+    .option('--parent <session>', 'the session that this one is made for; a record without an effect', name);
+}
+
+/** Adds the options of commands that create one session, or what a manifest has. */
+export function manifestOptions(command: Command): void {
+  command
+    .option('-f, --filename <file>', 'a manifest of a Session or a Turn, or both, in YAML or JSON; - for stdin')
     .addOption(
       new Option(
         '--dry-run <mode>',

@@ -1,10 +1,12 @@
+import { Option } from 'commander';
 import type { Cli, ClusterFlags } from '../cli.ts';
 import type { CreateFlags } from '../commands/create.ts';
 import type { DeleteFlags } from '../commands/delete.ts';
+import type { MapFlags } from '../commands/map.ts';
 import type { RestartFlags } from '../commands/restart.ts';
 import type { RunFlags } from '../commands/run.ts';
 import type { SuspendFlags } from '../commands/suspend.ts';
-import { duration, name } from '../flags.ts';
+import { duration, name, parallel } from '../flags.ts';
 import type { AddCommand } from './command.ts';
 import {
   agentOptions,
@@ -12,6 +14,7 @@ import {
   formatOption,
   inputFileOption,
   inputOption,
+  manifestOptions,
   quietOption,
   textFileOption,
   textOption,
@@ -44,7 +47,32 @@ export function defineSessions(command: AddCommand, cli: Cli): void {
     .option('--rm', 'delete the session at the end, also after Ctrl-C')
     .option('--detach', 'print the names of session and turn and do not wait')
     .addOption(formatOption('json', 'yaml', 'name'));
+  manifestOptions(run);
   agentOptions(run);
+
+  const map = command(
+    'map FILE -- PROGRAM ARGS…',
+    'Runs a program once for each line of a file, and prints the results as JSON lines. The same command goes on where it was stopped.',
+    [
+      'map --max 4 items.jsonl --result json -- python3 agent.py',
+      `map items.jsonl --retry-failed --result json -- python3 agent.py >results.jsonl`,
+    ],
+    async ([file, words]: [string, string[]], flags: MapFlags) =>
+      (await import('../commands/map.ts')).map(file, words, flags, cli),
+  )
+    .argument('<file>', 'a file with a JSON value on each line; - for stdin')
+    .argument('[program...]', 'the program and its arguments, after --')
+    .addOption(new Option('--max <number>', 'maximum sessions at the same time').argParser(parallel).default(4))
+    .option('--unordered', 'print results as they come instead of in the order of the lines')
+    .option('--retry-failed', 'run lines anew whose turn has failed in an earlier call')
+    .option(
+      '--name <name>',
+      'name of the map, which begins the names of its sessions; default: map- and a digest',
+      name,
+    )
+    .option('--timeout <duration>', 'maximum duration of each turn, for example 90s', duration)
+    .addOption(attemptsOption());
+  agentOptions(map);
 
   const create = command(
     'create NAME -- PROGRAM ARGS…',
@@ -57,6 +85,7 @@ export function defineSessions(command: AddCommand, cli: Cli): void {
     .argument('[program...]', 'the program and its arguments, after --')
     .option('--timeout <duration>', 'maximum duration of each turn, for example 90s', duration)
     .addOption(formatOption('json', 'yaml', 'name'));
+  manifestOptions(create);
   agentOptions(create);
 
   command(

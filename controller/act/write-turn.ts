@@ -26,26 +26,31 @@ export async function writeTurn(context: ReconcileContext, turn: CachedTurn, sta
 }
 
 /**
- * Writes the turn. A turn that begins is counted in its concurrency group: where it is not known whether the write took
- * effect, it counts until that is known.
+ * Writes the turn. After a conflict the turn is read: the watch may be far behind, and a decision upon what the turn said
+ * before would let it say something else than its session. A turn that begins is counted in its concurrency group: where it
+ * is not known whether the write took effect, it counts until that is known.
  */
 async function write(context: ReconcileContext, turn: CachedTurn, status: TurnStatus): Promise<StoredTurn> {
   const { effects, world, key, signal } = context;
   const { api, caches, ledger } = effects;
   const begins = isGiven({ status }) && world.session.spec.concurrencyGroup !== undefined;
-  const replace = () => writeStatus(api, turns, turn.metadata, status, signal);
-  if (!begins) return writingTurn(effects, turn, replace);
   try {
+    const replace = () => writeStatus(api, turns, turn.metadata, status, signal);
     const written = await writingTurn(effects, turn, replace);
-    caches.sawTurn(written);
-    ledger.settleTurn(key);
+    if (begins) {
+      caches.sawTurn(written);
+      ledger.settleTurn(key);
+    }
     return written;
   } catch (error) {
     if (isConflict(error)) {
       const { name, namespace } = turn.metadata;
-      caches.sawTurn(await api.get(turns, { namespace, name }, { signal }));
-      ledger.settleTurn(key);
-    } else if (!isRefusal(error)) ledger.settleTurnLater(key);
+      const live = await api.get(turns, { namespace, name }, { signal }).catch((unread) => {
+        if (begins) throw unread;
+      });
+      if (live) caches.sawTurn(live);
+      if (begins) ledger.settleTurn(key);
+    } else if (begins && !isRefusal(error)) ledger.settleTurnLater(key);
     throw error;
   }
 }

@@ -12,7 +12,7 @@ import { statePersisted } from '../status/state-persisted.ts';
 import { lastActivityToWrite } from '../world/activity.ts';
 import { isParked } from '../world/approvals.ts';
 import { highestState } from '../world/highest-state.ts';
-import { ownContainer } from '../world/pod-status.ts';
+import { ownContainer, startedContainer } from '../world/pod-status.ts';
 import type { CachedTurn } from '../world/world.ts';
 import { type Draft, problemOf, wake } from './draft.ts';
 import { queueStatus } from './queue-status.ts';
@@ -187,6 +187,18 @@ function shownTurn(draft: Draft): string | undefined {
   return undefined;
 }
 
+/** Reports whether the present pod has taken a turn: what kept it from starting is over, whether it was ever shown ready or not. */
+function hasStarted(
+  { world: { pod }, turns: { live, uncounted } }: Draft,
+  { podName, podUID }: SessionStatus,
+): boolean {
+  if (!podName || podUID === undefined) return false;
+  // A runnerless pod is given its turn before it starts.
+  if (pod && isRunnerlessPod(pod)) return startedContainer(pod);
+  const ran = uncounted.filter(({ status }) => status.startedAt !== undefined);
+  return [...live, ...ran].some(({ status }) => status.podUID === podUID);
+}
+
 function phaseOf(draft: Draft, next: SessionStatus): SessionPhase {
   const { session, pod } = draft.world;
   if (session.metadata.deletionTimestamp) return 'Terminating';
@@ -311,9 +323,11 @@ function conditionsOf(draft: Draft, next: SessionStatus, phase: SessionPhase): S
     if (!next.podName && next.startFailures) {
       return say('False', next.startFailures.reason as Reason, next.startFailures.message);
     }
-    // The reason of the last failed start stays until the next start, which begins with owning an incarnation.
+    // The reason of the last failed start stays until the next start, which begins with owning an incarnation, or until
+    // the pod has been given a turn after all.
     const last = session.status?.conditions?.find((condition) => condition.type === 'Ready');
-    if (last && START_PROBLEMS.has(last.reason)) return say('False', last.reason as Reason, last.message);
+    if (last && START_PROBLEMS.has(last.reason) && !hasStarted(draft, next))
+      return say('False', last.reason as Reason, last.message);
     if (next.podName) return say('False', 'Starting');
     return say('False', session.spec.suspend ? 'Held' : 'Suspended');
   }

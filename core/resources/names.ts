@@ -24,6 +24,8 @@ export const LABEL_ENVIRONMENT = 'berth.dev/environment-hash';
 export const LABEL_POOL = 'berth.dev/pool';
 export const LABEL_POOL_UID = 'berth.dev/pool-uid';
 export const LABEL_TEMPLATE = 'berth.dev/template';
+/** Label of the sessions and turns of a `berth map`, and of their files, with the map's name. */
+export const LABEL_MAP = 'berth.dev/map';
 export const LABEL_MANAGED_BY = 'app.kubernetes.io/managed-by';
 export const MANAGED_BY = 'berth';
 

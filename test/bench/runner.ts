@@ -15,6 +15,7 @@ import { restores } from './restore.ts';
 import { Run } from './run.ts';
 import { snapshots } from './snapshot.ts';
 import { starts } from './start.ts';
+import { stream } from './stream.ts';
 
 /** All of it, one after the other, so that nothing weighs on anything else. */
 export async function withoutKubernetes(run: Run): Promise<void> {
@@ -27,6 +28,7 @@ export async function withoutKubernetes(run: Run): Promise<void> {
     await run.section('runner: restore', [], restores);
     await run.section('embedded cluster', [], async () => ({ figures: await embedded() }));
     await run.section('http', [], async () => ({ figures: await http() }));
+    await run.section('stream', [], async () => ({ figures: await stream() }));
     await run.section('python', ['environment-build', 'environment-unpack'], python);
     await run.section('runner: output', [], async () => ({ figures: await output(command) }));
     await run.section('runner: log', [], async () => ({ figures: await logShare(command) }));

@@ -20,12 +20,14 @@ interface Leader {
 }
 
 /**
- * Resolves to the holder of the lease once it differs from `before` and its process runs. A lease outlives its holder.
+ * Resolves to the holder of the lease once it differs from `before` and its process runs: a lease outlives its holder. With
+ * `settled`, once the same version of the lease says that this holder has settled: an earlier one says it of another.
  */
-function leader(before?: Leader): Promise<Leader> {
+function leader({ before, settled = false }: { before?: Leader | undefined; settled?: boolean } = {}): Promise<Leader> {
   return eventually(
     async () => {
-      const { spec } = await get(['lease', 'berth-controller', '-n', releaseNamespace]);
+      const { metadata, spec } = await get(['lease', 'berth-controller', '-n', releaseNamespace]);
+      if (settled && metadata.annotations?.['berth.dev/settled'] !== 'true') return undefined;
       const identity: string = spec.holderIdentity ?? '';
       const pods = (await controllerPods()).filter(({ metadata }) => !metadata.deletionTimestamp);
       const pod: string | undefined = podOf(identity, pods)?.metadata.name;
@@ -65,17 +67,10 @@ describe('one controller', () => {
     const total = 40;
     await giveTurns(namespace, 4, 10, 1);
     await eventually(async () => (await endedCount(namespace)) >= 4, { timeoutMs: 120_000, what: 'turns run' });
-    await eventually(
-      async () => {
-        const { metadata } = await get(['lease', 'berth-controller', '-n', releaseNamespace]);
-        return metadata.annotations?.['berth.dev/settled'] === 'true';
-      },
-      { timeoutMs: 120_000, what: 'the leader has settled' },
-    );
-    const killed = await leader();
+    const killed = await leader({ settled: true });
     await signal('KILL', killed.targets);
     const gap = await untilProgress(namespace, total);
-    const next = await leader(killed);
+    const next = await leader({ before: killed });
     assert.equal(next.pod, killed.pod);
     const log = await kubectl(['logs', next.pod, '-n', releaseNamespace]);
     assert.match(log, /"succeedsItself":true.*"started leading"/);
@@ -97,7 +92,7 @@ describe('two controllers', () => {
         timeoutMs: 120_000,
         what: 'a first turn ended',
       });
-      const leads = await leader(killed);
+      const leads = await leader({ before: killed });
       await after(200 + uniform() * 1500);
       if ((await endedCount(namespace)) >= total) break;
       await signal('KILL', leads.targets);
@@ -119,7 +114,7 @@ describe('two controllers', () => {
     try {
       const gap = await untilProgress(namespace, total);
       // The lease has another holder, so the paused leader is past its own. The progress may have been its last request's.
-      await leader(paused);
+      await leader({ before: paused });
       await t.annotate(`a turn ended ${gap.toFixed(1)} s after the pause began`);
     } finally {
       await signal('CONT', paused.targets);

@@ -450,6 +450,7 @@ describe('a wrong command line ends with 2 and leaves nothing behind:', () => {
     ['a turn of a session that does not exist', ['turn', 'none'], /there is no session "none"/],
     ['a parent that does not exist', ['run', '--parent', 'none', '--', 'true'], /--parent: there is no session "none"/],
     ['turns by a parent', ['list', 'turns', '--parent', 'notes'], /--parent selects sessions/],
+    ['sessions by a session', ['list', '--session', 'notes'], /--session selects turns; write: list turns/],
     ['a second turn of a run', ['turn', 'named'], /takes one turn only/],
   ];
   let existing: string;

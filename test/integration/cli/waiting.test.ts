@@ -340,6 +340,7 @@ describe('help', () => {
     'list',
     'get',
     'logs',
+    'map',
     'wait',
     'why',
     'suspend',

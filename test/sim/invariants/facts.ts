@@ -56,6 +56,10 @@ export class Facts {
   readonly requests = new Requests();
   /** Process of a controller → the protocol version that it speaks. */
   readonly protocols = new Map<string, number>();
+  /** Controller process that was started last. */
+  #present = '';
+  /** Sessions whose state could not be stored once when they were to be suspended, as namespace/name. */
+  readonly #suspensionFailed = new Set<string>();
   /** Session uid → the restart that was asked for when its present pod was named. */
   readonly #restarts = new Map<string, string | undefined>();
   /** Plural → the times at which the versions of its objects were written. */
@@ -148,6 +152,29 @@ export class Facts {
       if (type !== 'DELETED') this.#note(session.metadata.uid, session.status?.state);
       this.#uncopied.copied(session);
     }
+  }
+
+  controllerStarted(process: string, protocol: number): void {
+    this.protocols.set(process, protocol);
+    this.#present = process;
+  }
+
+  suspensionFailed(session: string): void {
+    this.#suspensionFailed.add(session);
+  }
+
+  /**
+   * Reports whether a runner that its controller does not understand may go on in the session: one that keeps no state, or
+   * whose state could not be stored when it was to be suspended.
+   */
+  mayKeepOutdated({ metadata: { namespace, name }, spec }: StoredSession): boolean {
+    return spec.persistence?.state === false || this.#suspensionFailed.has(`${namespace}/${name}`);
+  }
+
+  /** Reports whether the session has a pod whose runner the controller that was started last is to replace. */
+  isToReplaceRunner(session: StoredSession): boolean {
+    const { podName, podUID = '' } = session.status ?? {};
+    return Boolean(podName) && !this.mayKeepOutdated(session) && this.isOutdated(this.#present, podUID);
   }
 
   /** Reports whether the controller does not understand the pod's runner. */

@@ -93,10 +93,11 @@ export function invariants(facts: Facts, limits: Limits): Observer & { settled()
   const made = all.map((make) => make(facts, limits));
   return {
     controllerStarted(process, protocol) {
-      facts.protocols.set(process, protocol);
+      facts.controllerStarted(process, protocol);
       for (const one of made) one.controllerStarted?.(process, protocol);
     },
     suspensionFailed(session) {
+      facts.suspensionFailed(session);
       for (const one of made) one.suspensionFailed?.(session);
     },
     sent(call) {

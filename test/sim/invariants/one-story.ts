@@ -1,6 +1,7 @@
 import { pods } from '../../../core/kube/resources.ts';
 import type { StoredSession, StoredTurn } from '../../../core/resources/kinds.ts';
 import { isTerminal } from '../../../core/resources/turn.ts';
+import type { ControllerCall } from '../observer.ts';
 import { ANY_IMAGE } from '../users/users.ts';
 import { type Facts, ownerOf, SESSIONS, TURNS } from './facts.ts';
 import type { MakeInvariant } from './invariant.ts';
@@ -64,33 +65,45 @@ export const runsInTruth: MakeInvariant = (facts) => {
  * controller either has written it, or knows that it was.
  */
 export const oneStory: MakeInvariant = (facts) => {
-  /** Turn uid → the controller process that wrote its present version; absent when no controller did. */
-  const writers = new Map<string, string>();
   /**
-   * Sessions of which a turn was deleted since a controller wrote them: the next write may have been decided before, when
-   * another turn was the first, and is followed by the next decision.
+   * Turn uid → the call that wrote its present version, and whether its controller has been told so; absent when no
+   * controller wrote it. A controller whose answer was lost knows of its write only from its watch.
    */
-  const changed = new Set<string>();
+  const writers = new Map<string, { call: ControllerCall; isTold: boolean }>();
+  /**
+   * Sessions of which a turn was deleted, and the version of that. A controller that was not shown it takes another turn for
+   * the first. The first write after it was may have been decided before, and is followed by the next decision.
+   */
+  const changed = new Map<string, number>();
   return {
+    answered(call, error) {
+      if (error || call.resource !== 'turns') return;
+      for (const written of writers.values()) if (written.call === call) written.isTold = true;
+    },
     committed(change) {
-      const { storage, type, object } = change;
+      const { storage, type, object, version } = change;
       const { uid = '' } = object.metadata;
       const call = facts.callBehind(change);
       if (storage === TURNS) {
-        if (call && type !== 'DELETED') writers.set(uid, call.process);
+        if (call && type !== 'DELETED') writers.set(uid, { call, isTold: false });
         else writers.delete(uid);
         if (object.metadata.deletionTimestamp || type === 'DELETED')
-          changed.add(ownerOf(object as unknown as StoredTurn) ?? '');
+          changed.set(ownerOf(object as unknown as StoredTurn) ?? '', version);
       }
       if (storage !== SESSIONS || type !== 'MODIFIED' || !call) return;
-      if (changed.delete(uid)) return;
+      const changedAt = changed.get(uid);
+      if (changedAt !== undefined) {
+        if (call.knew('turns') >= changedAt) changed.delete(uid);
+        return;
+      }
       const { metadata, status } = object as unknown as StoredSession;
       const ready = status?.conditions?.find((condition) => condition.type === 'Ready');
       if (ready?.status !== 'False' || NO_PROBLEM.has(ready.reason) || status?.phase === 'Finished') return;
       const turn = firstOf(facts, uid);
       if (!turn || !isWaiting(facts, turn)) return;
       const isKnown = Number(turn.metadata.resourceVersion) <= call.knew('turns');
-      if (!isKnown && writers.get(turn.metadata.uid) !== call.process) return;
+      const written = writers.get(turn.metadata.uid);
+      if (!isKnown && !(written?.isTold && written.call.process === call.process)) return;
       const told = turn.status?.conditions?.find((condition) => condition.type === 'Finished')?.reason;
       if (turn.status?.phase === 'Queued' && (told === ready.reason || OWN.has(told))) return;
       const [is, says] = [`session ${metadata.name} is ${ready.reason}`, `${turn.status?.phase}/${told}`];

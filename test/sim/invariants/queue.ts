@@ -56,10 +56,18 @@ function comesBefore(a: StoredSession, b: StoredSession): boolean {
   return Date.parse(since(a) ?? '') < Date.parse(since(b) ?? '');
 }
 
+/** Reports whether the session may wait for a slot: its status says so, or it is new and has none yet. */
+function mayWait({ metadata, spec, status }: StoredSession): boolean {
+  if (status?.podName || metadata.deletionTimestamp || spec.suspend) return false;
+  if (!status?.queue) return !status?.incarnation;
+  return status.queue.reason === 'AtCapacity' || status.queue.reason === 'CapacityUnknown';
+}
+
 /**
  * Slots are given in order: round robin over namespaces, then priority, then age. A leader gives the last slot that a
  * queued session could have only when that session does not come first. A session that its class, its group or an
- * earlier failure holds back is passed over. The position of a waiting session counts all sessions that certainly come
+ * earlier failure holds back is passed over. Slots that are free together are taken in any order: while the first session
+ * of a namespace has yet to take its slot, the turn of the namespace is that session's and no later one's. The position of a waiting session counts all sessions that certainly come
  * before it, and is written every ten seconds at most.
  */
 export const inTurn: MakeInvariant = (facts, limits) => {
@@ -90,6 +98,14 @@ export const inTurn: MakeInvariant = (facts, limits) => {
   };
   const scopesOf = ({ spec, metadata }: StoredSession) => scopes(spec.class, metadata.namespace);
 
+  /** Reports whether an earlier session of its namespace has a slot left beside those that are taken or being given. */
+  const isPreceded = (waits: StoredSession, isLeft: (scopes: readonly string[]) => boolean) =>
+    server.list(sessions).some((other) => {
+      const isOther =
+        other.metadata.namespace === waits.metadata.namespace && other.metadata.uid !== waits.metadata.uid;
+      return isOther && mayWait(other) && comesBefore(other, waits) && isLeft(scopesOf(other));
+    });
+
   const admits = (call: ControllerCall, session: StoredSession, pod: string) => {
     const { namespace, name, uid, resourceVersion } = session.metadata;
     const first = slots.asked(call.process, pod) === call;
@@ -102,7 +118,10 @@ export const inTurn: MakeInvariant = (facts, limits) => {
       for (const other of waiting.seenBy(call)) {
         if (other.metadata.uid === uid || !isLimitedAlike(other, given, since) || isLeft(scopesOf(other))) continue;
         const theirs = other.metadata.namespace;
-        const comesFirst = theirs === namespace ? comesBefore(other, session) : served.isBefore(theirs, namespace);
+        const comesFirst =
+          theirs === namespace
+            ? comesBefore(other, session)
+            : served.isBefore(theirs, namespace) && !isPreceded(other, isLeft);
         if (!comesFirst) continue;
         const [passed, got] = [`${theirs}/${other.metadata.name}`, `${namespace}/${name}`];
         facts.fail(

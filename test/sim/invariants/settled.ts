@@ -19,8 +19,12 @@ export function unsettled(facts: Facts): string[] {
     if (why) left.push(`session ${session.metadata.name}: ${why}`);
   }
   for (const { metadata, status } of server.list(environments)) {
+    const { reason } = status?.conditions?.find(({ type }) => type === 'Ready') ?? {};
     if (!status?.phase || status.phase === 'Building')
       left.push(`environment ${metadata.name} is ${status?.phase ?? 'new'}`);
+    // Its owner replaces it. One that found no room is built again when the store has room.
+    else if (status.phase === 'Failed' && reason !== 'StoreFull')
+      left.push(`environment ${metadata.name} has failed: ${reason}`);
   }
   for (const { metadata } of server.list(pods)) {
     const session = metadata.labels?.[LABEL_SESSION_UID];
@@ -39,6 +43,7 @@ function restless(facts: Facts, session: StoredSession): string | undefined {
   if (!['Ready', 'Suspended', 'Finished'].includes(status.phase)) return `is ${status.phase}`;
   if (spec.suspend && status.phase === 'Ready') return 'is to be suspended';
   if (status.phase === 'Ready' && facts.isToRestart(session)) return 'is to be restarted';
+  if (facts.isToReplaceRunner(session)) return 'has a runner that the present controller does not understand';
   const { id, afterTurn = 0 } = status.suspendHandled ?? {};
   const indices = facts.turnsOf(metadata.uid).map((turn) => turn.status?.index ?? 0);
   const later = Math.max(status.lastTurn?.index ?? 0, ...indices) > afterTurn;

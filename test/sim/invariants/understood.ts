@@ -1,4 +1,4 @@
-import { type StoredSession, type StoredTurn, sessions } from '../../../core/resources/kinds.ts';
+import type { StoredSession, StoredTurn } from '../../../core/resources/kinds.ts';
 import type { ControllerCall } from '../observer.ts';
 import { ownerOf, SESSIONS, TURNS } from './facts.ts';
 import type { MakeInvariant } from './invariant.ts';
@@ -8,19 +8,16 @@ const DECIDED_MS = 1000;
 
 /**
  * No turn is written Running for a runner whose protocol its controller does not understand, once it has heard from that
- * runner or knows that another has bound it; and none of these runners is left in the end. Excepted are sessions that
- * keep no state, and those whose state could not be stored when they were to be suspended.
+ * runner or knows that another has bound it. Excepted are sessions that keep no state, and those whose state could not be
+ * stored when they were to be suspended. A world with such a runner is not at rest.
  */
 export const understood: MakeInvariant = (facts) => {
   /** Pod and process → the time of the first frame of that runner, virtual milliseconds. */
   const heard = new Map<string, number>();
   /** Pod → the time at which a status first said that its runner is bound, virtual milliseconds. */
   const ready = new Map<string, number>();
-  const failed = new Set<string>();
   /** Process → when its calls were sent and answered, virtual milliseconds. */
   const calls = new Map<string, Map<ControllerCall, { from: number; to: number }>>();
-  let present = '';
-  const keyOf = ({ namespace, name }: { namespace: string; name: string }) => `${namespace}/${name}`;
 
   /** Returns the longest time since `since` that the decision behind a call for the session can have been made before it. */
   const decidedWithin = ({ process }: ControllerCall, { metadata }: StoredSession, since: number): number => {
@@ -37,9 +34,6 @@ export const understood: MakeInvariant = (facts) => {
   };
 
   return {
-    controllerStarted(process) {
-      present = process;
-    },
     sent(call) {
       const own = calls.get(call.process) ?? new Map();
       calls.set(call.process, own.set(call, { from: facts.kubelets.now, to: Number.POSITIVE_INFINITY }));
@@ -51,9 +45,6 @@ export const understood: MakeInvariant = (facts) => {
     heard({ podUID }, { process, frames }) {
       const key = `${podUID} ${process}`;
       if (frames.length > 0 && !heard.has(key)) heard.set(key, facts.kubelets.now);
-    },
-    suspensionFailed(session) {
-      failed.add(session);
     },
     committed(change) {
       const { storage, type, object, previous } = change;
@@ -69,7 +60,7 @@ export const understood: MakeInvariant = (facts) => {
       const call = facts.callBehind(change);
       if (phase !== 'Running' || was?.phase === 'Running' || !call || !facts.isOutdated(call.process, podUID)) return;
       const session = facts.sessions.get(ownerOf(turn) ?? '');
-      if (!session || session.spec.persistence?.state === false || failed.has(keyOf(session.metadata))) return;
+      if (!session || facts.mayKeepOutdated(session)) return;
       const { now } = facts.kubelets;
       const heardAt = heard.get(`${podUID} ${call.process}`) ?? now;
       const readyAt = ready.get(podUID) ?? now;
@@ -80,13 +71,6 @@ export const understood: MakeInvariant = (facts) => {
           'understood',
           `turn ${turn.metadata.name} is given to pod ${podUID} by ${call.process}, which does not understand its runner`,
         );
-    },
-    settled() {
-      for (const { metadata, spec, status } of facts.server.list(sessions)) {
-        if (spec.persistence?.state === false || failed.has(keyOf(metadata))) continue;
-        if (status?.podName && facts.isOutdated(present, status.podUID ?? ''))
-          facts.fail('understood', `session ${metadata.name} rests with a runner that ${present} does not understand`);
-      }
     },
   };
 };

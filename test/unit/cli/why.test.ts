@@ -77,7 +77,7 @@ describe('what blocks a session, and what happens next:', () => {
         turns: [{ phase: 'Succeeded' }, { phase: 'Running', startedAt: SINCE, granted: { timeout: '10m' } }, {}],
       },
       /runs turn notes-2: nothing blocks it/,
-      { since: SINCE, next: /TurnTimedOut; then its waiting turn follow/, at: after('10m') },
+      { since: SINCE, next: /TurnTimedOut; 1 turn waits behind it/, at: after('10m') },
     ],
     [
       'a hold',
@@ -145,7 +145,7 @@ describe('what blocks a session, and what happens next:', () => {
       'a suspension',
       { status: { phase: 'Suspending', conditions: [condition('Suspended', 'False', 'Suspending')] }, turns: [{}] },
       /is being suspended/,
-      { because: 'About Suspending.', next: /its waiting turn start it again/ },
+      { because: 'About Suspending.', next: /then a waiting turn starts it again/ },
     ],
   ];
   for (const [what, facts, headline, expected] of cases) {

@@ -1,0 +1,237 @@
+import { createHash } from 'node:crypto';
+import { isAlreadyExists, isNotFound } from '../../core/kube/errors.ts';
+import { eachPage } from '../../core/kube/pages.ts';
+import { configMaps } from '../../core/kube/resources.ts';
+import { type StoredSession, type StoredTurn, sessions, turns } from '../../core/resources/kinds.ts';
+import { firstTurnName, LABEL_MAP } from '../../core/resources/names.ts';
+import { isNoInput } from '../../core/resources/needed-input.ts';
+import { isTerminal } from '../../core/resources/turn.ts';
+import type { Cli, ClusterFlags } from '../cli.ts';
+import { type Cluster, withCluster } from '../cluster.ts';
+import { createSession, createTurn, turnSpec } from '../create.ts';
+import { ensureEnvironment } from '../environments.ts';
+import { EXIT, refused } from '../errors.ts';
+import { packFiles, sharedFiles } from '../files.ts';
+import { type Item, readItems } from '../map/items.ts';
+import { MAX_MAP_NAME, mapName, sessionNames } from '../map/names.ts';
+import { runAll } from '../map/pool.ts';
+import { Progress } from '../map/progress.ts';
+import { type SessionFlags, sessionSpec, type WantedSession } from '../session-spec.ts';
+import { outputOf } from '../stored.ts';
+import { endOfTurn } from '../wait.ts';
+
+export interface MapFlags extends ClusterFlags, SessionFlags {
+  max: number;
+  name?: string;
+  timeout?: string;
+  attempts?: number;
+  unordered?: boolean;
+  retryFailed?: boolean;
+}
+
+/** Size of a page of turns that are read. */
+const PAGE = 250;
+/** Time to delete a session that has not ended, milliseconds. */
+const DELETE_MS = 10_000;
+
+/** A session of a map. */
+interface Task extends Item {
+  name: string;
+}
+
+/** What all sessions of a map share. */
+interface Shared extends WantedSession {
+  map: string;
+  flags: MapFlags;
+}
+
+/**
+ * Runs a session of one turn for each line of a file, at most `--max` at the same time, and prints the results as JSON lines.
+ * The names of the sessions depend on settings and input alone, so that the same command goes on where it was stopped.
+ */
+export async function map(file: string, words: string[], flags: MapFlags, cli: Cli): Promise<number> {
+  if (flags.name !== undefined && flags.name.length > MAX_MAP_NAME) {
+    throw refused(`--name has ${flags.name.length} characters; the name of a map has at most ${MAX_MAP_NAME}`);
+  }
+  if (file === '-' && flags.requirements === '-') {
+    throw refused('stdin can be read once only, and FILE and --requirements read it; name a file in one of them');
+  }
+  const items = await readItems(file, cli, { asText: flags.inputAs === 'text' });
+  const archive = flags.with && (await packFiles(flags.with, { cwd: cli.cwd, all: flags.withAll === true }));
+  return withCluster(flags, cli, async (cluster) => {
+    const files = archive && `${flags.name ?? 'map'}-${createHash('sha256').update(archive).digest('hex').slice(0, 8)}`;
+    // Of all inputs, one that is missing is the one that an agent may not be able to take.
+    const first = items.find(({ input }) => isNoInput(input)) ?? items[0];
+    const asked = { input: first?.input, timeout: flags.timeout };
+    const wanted = await sessionSpec(files ?? 'map', words, flags, { turns: 'One' }, cluster, cli, first && asked);
+    const settings = [wanted.spec, flags.timeout ?? null, flags.attempts ?? null];
+    const name = flags.name ?? mapName(settings);
+    const names = sessionNames(name, settings, items);
+    const tasks = items.map((item, index): Task => ({ ...item, name: names[index] as string }));
+    if (wanted.environment) await ensureEnvironment(wanted.environment, cluster, cli);
+    if (archive && files) await createShared(archive, files, name, cluster, cli);
+    return runTasks(tasks, { spec: wanted.spec, map: name, flags }, cluster, cli);
+  });
+}
+
+async function runTasks(tasks: Task[], shared: Shared, cluster: Cluster, cli: Cli): Promise<number> {
+  const { map, flags } = shared;
+  const known = await turnsOfMap(map, cluster, cli);
+  const progress = new Progress(map, tasks.length, cli);
+  /** Sessions whose turns have not ended, by name. */
+  const live = new Map<string, string>();
+  const run = async (task: Task, signal: AbortSignal) => {
+    const before = known.get(task.name);
+    known.delete(task.name);
+    if (before && isTerminal(before.status?.phase) && !(flags.retryFailed && before.status?.phase !== 'Succeeded')) {
+      return { task, turn: before };
+    }
+    progress.begin();
+    const inner = { ...cli, interrupted: signal };
+    const begun =
+      before && !isTerminal(before.status?.phase)
+        ? { turn: before, uid: before.metadata.ownerReferences?.[0]?.uid ?? '' }
+        : await begin(task, before, shared, cluster, inner);
+    live.set(task.name, begun.uid);
+    const turn = await endOfTurn(begun.turn, cluster, cli, signal);
+    live.delete(task.name);
+    progress.end();
+    return { task, turn };
+  };
+  const take = async ({ task, turn }: { task: Task; turn: StoredTurn }) => {
+    const { phase, error } = turn.status ?? {};
+    const output = await outputOf(turn, cluster.api, cli.interrupted);
+    const result = {
+      line: task.line,
+      session: task.name,
+      phase,
+      ...(output === undefined ? {} : { output }),
+      ...(error === undefined ? {} : { error: { code: error.code, message: error.message } }),
+    };
+    progress.clear();
+    await cli.out(`${JSON.stringify(result)}\n`);
+    progress.count(phase === 'Succeeded');
+  };
+  const options = { max: flags.max, isOrdered: flags.unordered !== true, signal: cli.interrupted };
+  try {
+    await runAll(tasks, options, run, take);
+  } catch (error) {
+    if (cli.interrupted.aborted) await stop(live, cluster, cli);
+    progress.finish();
+    cli.say('the same command goes on with the rest');
+    throw error;
+  }
+  progress.finish();
+  if (progress.failed > 0) cli.say('to run those that failed once more, add --retry-failed');
+  return progress.failed > 0 ? EXIT.failed : EXIT.ok;
+}
+
+/**
+ * Creates a session with its turn. What is left of an earlier one, which has failed (`before`) or has no turn, is deleted
+ * first. One that another process has begun meanwhile is waited for.
+ */
+async function begin(
+  { name, input }: Task,
+  before: StoredTurn | undefined,
+  { spec, map, flags }: Shared,
+  cluster: Cluster,
+  cli: Cli,
+): Promise<Begun> {
+  const metadata = { labels: { [LABEL_MAP]: map } };
+  const settings = turnSpec({ input, timeout: flags.timeout, attempts: flags.attempts });
+  const create = () =>
+    createSession({ name, metadata, spec }, cluster, cli, async (session) => ({
+      uid: session.metadata.uid,
+      turn: await createTurn({ name: firstTurnName(name), metadata, spec: settings }, session, cluster, cli),
+    }));
+  try {
+    return await create();
+  } catch (error) {
+    if (!isAlreadyExists(error)) throw error;
+    return (await begunElsewhere(name, before, map, cluster, cli)) ?? create();
+  }
+}
+
+interface Begun {
+  turn: StoredTurn;
+  /** UID of the session; empty where it is not known. */
+  uid: string;
+}
+
+/**
+ * Returns the turn of this name that another process has begun; otherwise deletes what is left of an earlier one. Refuses
+ * what belongs to something else.
+ */
+async function begunElsewhere(
+  name: string,
+  before: StoredTurn | undefined,
+  map: string,
+  { api, namespace }: Cluster,
+  cli: Cli,
+): Promise<Begun | undefined> {
+  const signal = cli.interrupted;
+  const ref = { namespace, name };
+  const turnRef = { namespace, name: firstTurnName(name) };
+  const session = await ifThere<StoredSession>(api.get(sessions, ref, { signal }));
+  const turn = await ifThere<StoredTurn>(api.get(turns, turnRef, { signal }));
+  const foreign = [session, turn].find((found) => found && found.metadata.labels?.[LABEL_MAP] !== map);
+  if (foreign) {
+    const what = `${foreign.kind?.toLowerCase()} ${foreign.metadata.name}`;
+    throw refused(`${what} exists and is not of this map; delete it, or choose another --name`);
+  }
+  if (session && turn && turn.metadata.uid !== before?.metadata.uid) return { turn, uid: session.metadata.uid };
+  if (session) await ifThere(api.delete(sessions, ref, { uid: session.metadata.uid, signal }));
+  // The garbage collector would delete it a moment later than the next one is created.
+  if (turn) await ifThere(api.delete(turns, turnRef, { uid: turn.metadata.uid, signal }));
+  return undefined;
+}
+
+/** Returns the turns of earlier calls, by their names. */
+async function turnsOfMap(map: string, { api, namespace }: Cluster, cli: Cli): Promise<Map<string, StoredTurn>> {
+  const found = new Map<string, StoredTurn>();
+  const options = { namespace, labelSelector: `${LABEL_MAP}=${map}`, limit: PAGE, signal: cli.interrupted };
+  await eachPage(api, turns, options, ({ items }) => {
+    for (const turn of items) found.set(turn.metadata.name, turn);
+  });
+  return found;
+}
+
+/** Stores the files that all sessions of the map share. */
+async function createShared(
+  archive: Buffer,
+  name: string,
+  map: string,
+  { api, namespace }: Cluster,
+  cli: Cli,
+): Promise<void> {
+  const wanted = sharedFiles(archive, { name, namespace, labels: { [LABEL_MAP]: map } });
+  try {
+    await api.create(configMaps, wanted, { signal: cli.interrupted });
+  } catch (error) {
+    if (!isAlreadyExists(error)) throw error;
+    const { binaryData } = await api.get(configMaps, wanted.metadata, { signal: cli.interrupted });
+    if (JSON.stringify(binaryData) !== JSON.stringify(wanted.binaryData)) {
+      throw refused(`ConfigMap ${wanted.metadata.name} has the name of these files and holds others; delete it`);
+    }
+  }
+}
+
+/** Deletes sessions that have not ended, so that the next call begins them anew. */
+async function stop(live: Map<string, string>, { api, namespace }: Cluster, cli: Cli): Promise<void> {
+  const remove = async ([name, uid]: [string, string]) => {
+    const options = { ...(uid ? { uid } : {}), deadlineMs: DELETE_MS };
+    await ifThere(api.delete(sessions, { namespace, name }, options)).catch(() =>
+      cli.say(`session ${name} goes on; the same command waits for it`),
+    );
+  };
+  await Promise.all([...live].map(remove));
+}
+
+async function ifThere<T>(call: Promise<T>): Promise<T | undefined> {
+  try {
+    return await call;
+  } catch (error) {
+    if (isNotFound(error)) return undefined;
+    throw error;
+  }
+}

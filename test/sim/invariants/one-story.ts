@@ -65,11 +65,10 @@ export const runsInTruth: MakeInvariant = (facts) => {
  * controller either has written it, or knows that it was.
  */
 export const oneStory: MakeInvariant = (facts) => {
-  /**
-   * Turn uid → the call that wrote its present version, and whether its controller has been told so; absent when no
-   * controller wrote it. A controller whose answer was lost knows of its write only from its watch.
-   */
-  const writers = new Map<string, { call: ControllerCall; isTold: boolean }>();
+  /** Turn uid → the calls that wrote it, the one of its present version last; empty when no controller wrote that. */
+  const writers = new Map<string, ControllerCall[]>();
+  /** Calls whose answer has reached their controller. A controller whose answer was lost knows of its write only from its watch. */
+  const acknowledged = new WeakSet<ControllerCall>();
   /**
    * Sessions of which a turn was deleted, and the version of that. A controller that was not shown it takes another turn for
    * the first. The first write after it was may have been decided before, and is followed by the next decision.
@@ -77,15 +76,14 @@ export const oneStory: MakeInvariant = (facts) => {
   const changed = new Map<string, number>();
   return {
     answered(call, error) {
-      if (error || call.resource !== 'turns') return;
-      for (const written of writers.values()) if (written.call === call) written.isTold = true;
+      if (!error) acknowledged.add(call);
     },
     committed(change) {
       const { storage, type, object, version } = change;
       const { uid = '' } = object.metadata;
       const call = facts.callBehind(change);
       if (storage === TURNS) {
-        if (call && type !== 'DELETED') writers.set(uid, { call, isTold: false });
+        if (call && type !== 'DELETED') writers.set(uid, [...(writers.get(uid) ?? []), call]);
         else writers.delete(uid);
         if (object.metadata.deletionTimestamp || type === 'DELETED')
           changed.set(ownerOf(object as unknown as StoredTurn) ?? '', version);
@@ -102,8 +100,12 @@ export const oneStory: MakeInvariant = (facts) => {
       const turn = firstOf(facts, uid);
       if (!turn || !isWaiting(facts, turn)) return;
       const isKnown = Number(turn.metadata.resourceVersion) <= call.knew('turns');
-      const written = writers.get(turn.metadata.uid);
-      if (!isKnown && !(written?.isTold && written.call.process === call.process)) return;
+      const calls = writers.get(turn.metadata.uid) ?? [];
+      const written = calls.at(-1);
+      const isOwn = written?.process === call.process;
+      if (!isKnown && !(isOwn && acknowledged.has(written))) return;
+      // While two controllers lead, the other one may tell the turn anew between what this one decided and its write.
+      if (!isOwn && calls.some(({ process }) => process === call.process)) return;
       const told = turn.status?.conditions?.find((condition) => condition.type === 'Finished')?.reason;
       if (turn.status?.phase === 'Queued' && (told === ready.reason || OWN.has(told))) return;
       const [is, says] = [`session ${metadata.name} is ${ready.reason}`, `${turn.status?.phase}/${told}`];

@@ -1,0 +1,33 @@
+const NOTES = 'berth create notes -- python3 examples/notes.py';
+const session = (name: string, spec: object) => object('Session', name, spec);
+const turn = (name: string, spec: object) => object('Turn', name, { session: 'notes', ...spec });
+
+function object(kind: string, name: string, spec: object): string {
+  const manifest = JSON.stringify({ apiVersion: 'berth.dev/v1alpha1', kind, metadata: { name }, spec });
+  return `kubectl apply -f - <<'END'\n${manifest}\nEND`;
+}
+
+/** Asks whether to delete a branch, whatever its input is, and ends once that is decided. */
+const ASKS = `read request
+case "$request" in
+  *'"approval"'*) answer='{"status": "success", "output": "done"}' ;;
+  *) answer='{"status": "approval", "prompt": "Delete branch \\"old\\"?"}' ;;
+esac
+echo "$BERTH_RESULT_START_MARKER $answer $BERTH_RESULT_END_MARKER"`;
+
+/** What a reader of a page has already: shell commands that are run before those of the page. */
+export const BEFORE: Readonly<Record<string, string>> = {
+  'README.md': 'berth local down',
+  'docs/agents/files.md': 'echo hello >words.txt',
+  'docs/approvals.md': `${session('notes', { agent: { command: ['sh', '-c', ASKS] } })}
+${turn('notes-1', { input: null })}
+until kubectl get turn notes-1 -o jsonpath='{.status.phase}' | grep AwaitingApproval; do :; done`,
+  'docs/cli.md': `${NOTES}\n${turn('notes-x7k2p', { input: 'hello' })}`,
+  'docs/install.md': 'kubectl create namespace team',
+  'docs/network.md': 'kubectl create namespace agents',
+  'docs/operations.md': `${NOTES} && berth turn notes --text hello && berth suspend notes`,
+  'docs/sandbox.md': `${NOTES} && berth turn notes --text hello`,
+  'docs/sessions.md': `${NOTES}\n${turn('notes-1', { input: 'hello' })}\ncp agent.py index.py`,
+  'docs/suspension.md': NOTES,
+  'docs/troubleshooting.md': `${NOTES}\n${turn('notes-3', { input: 'hello' })}`,
+};

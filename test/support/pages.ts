@@ -72,26 +72,26 @@ const goesOn = (typed: string) =>
   typed.endsWith('\\') || (/^for .* do$/m.test(typed.split('\n')[0] ?? '') && !/^done/m.test(typed));
 
 /**
- * Returns a pattern of what a page shows: `…` stands for anything, columns may be of any width, and names, ages and paths that
- * differ from run to run for others of their kind.
+ * Returns a pattern of what a page shows: `…` stands for anything, a line of it for any lines. Columns may be of any width, and
+ * names, ages and paths that differ from run to run others of their kind.
  */
 export function pattern(shown: string): RegExp {
   const lines = shown.trimEnd().split('\n');
-  const source = lines.map((line) =>
-    line
-      .replace(/[.*+?^${}()|[\]\\]/g, '\\$&')
-      .replace(/ {2,}| +(?=…)/g, ' +')
-      .replace(/\brun-[a-z0-9]{8}\b/g, 'run-[a-z0-9]{8}')
-      .replace(/\bmap-[0-9a-f]{8}\b(-[0-9a-f]{12}\b)?/g, (name) =>
-        name.replace(/[0-9a-f]+$|[0-9a-f]+(?=-)/g, '[0-9a-f]+'),
-      )
-      .replace(/\b\d+(?:\\\.\d+)?[smhd](?:\d+s)?\b/g, '\\d[\\d.smhd]*')
-      .replace(/\b[0-9a-f]{16}\b/g, '[0-9a-f]{16}')
-      .replace(/\/home\/ann\/\S*/g, '/\\S+')
-      .replaceAll('…', '[^]*?'),
-  );
-  return new RegExp(`^${source.join(' *\n')}\\s*$`);
+  const source = lines.map((line) => (line === '…' ? '[^]*?' : `${linePattern(line)} *\n`));
+  return new RegExp(`^${source.join('').replace(/\n$/, '\n?')}\\s*$`);
 }
+
+const linePattern = (line: string) =>
+  line
+    .replace(/[.*+?^${}()|[\]\\]/g, '\\$&')
+    .replace(/ {2,}| +(?=…)/g, ' +')
+    .replace(/\brun-[a-z0-9]{8}\b/g, 'run-[a-z0-9]{8}')
+    .replace(/\bmap-[0-9a-f]{8}\b/g, 'map-[0-9a-f]{8}')
+    .replace(/-[0-9a-f]{12}\b/g, '-[0-9a-f]{12}')
+    .replace(/\b[0-9a-f]{16}\b/g, '[0-9a-f]{16}')
+    .replace(/\b\d+(?:\\\.\d+)?[smhd](?:\d+s)?\b/g, '\\d[\\d.smhd]*')
+    .replace(/\/home\/ann\/\S*/g, '/\\S+')
+    .replaceAll('…', '.*?');
 
 /** Link targets of a page, without those to other sites. */
 export function links(page: string): string[] {

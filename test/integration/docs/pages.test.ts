@@ -5,6 +5,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
 import { afterAll, beforeAll, describe, test } from 'vitest';
+import { freePort } from '../../../local/program.ts';
 import { CHECKOUT, type Command, commands, pages, pattern, shownFiles } from '../../support/pages.ts';
 import { tools } from '../../support/tools.ts';
 import { BEFORE } from './before.ts';
@@ -28,6 +29,7 @@ class Reader {
     const { kubectl } = await tools();
     const berth = join(CHECKOUT, 'bin/berth');
     const programs = {
+      node: `exec ${process.execPath} "$@"`,
       berth: `exec ${berth} "$@"`,
       npx: `shift; exec ${berth} "$@"`,
       kubectl: `export KUBECONFIG="\${KUBECONFIG:-$BERTH_HOME/kubeconfig}"; exec ${kubectl} "$@"`,
@@ -46,10 +48,15 @@ class Reader {
     cpSync(join(CHECKOUT, 'examples'), join(folder, 'examples'), { recursive: true });
     for (const [name, content] of [...shownFiles('README.md'), ...shownFiles(page)])
       writeFileSync(join(folder, name), content);
+    // A page names a port; another program may have it.
+    const port = String(await freePort());
     const said = (n: number | string) => join(folder, `.said-${n}`);
     const script = [
       `{\n${BEFORE[page] ?? ':'}\n} >${said('before')} 2>&1 || exit 1`,
-      ...commands.map(({ typed }, n) => `{\n${typed}\n} >${said(n)} 2>&1 </dev/null || exit 1\ntouch ${said(n)}.done`),
+      ...commands.map(
+        ({ typed }, n) =>
+          `{\n${typed.replaceAll('8080', port)}\n} >${said(n)} 2>&1 </dev/null || exit 1\ntouch ${said(n)}.done`,
+      ),
     ];
     const outcome = await this.#bash(folder, script.join('\n')).then(
       () => undefined,
@@ -74,9 +81,10 @@ class Reader {
 
   /** Deletes what a page has left. */
   async forget(): Promise<void> {
-    const kinds = 'sessions,turns,environments,approvals,configmaps,secrets,events';
-    const classes = `kubectl get sessionclasses -o name | grep -v -e /default -e /python | xargs -r kubectl delete`;
-    await this.#bash(this.#root, `kubectl delete ${kinds} --all --wait=false && ${classes}`);
+    const kinds = 'sessions,turns,environments,approvals,configmaps,secrets,events,roles,rolebindings';
+    const classes = 'kubectl get sessionclasses -o name | grep -v -e /default -e /python | xargs -r kubectl delete';
+    const accounts = 'kubectl delete serviceaccounts --field-selector metadata.name!=default';
+    await this.#bash(this.#root, `kubectl delete ${kinds} --all --wait=false && ${accounts} && ${classes}`);
   }
 
   async remove(): Promise<void> {

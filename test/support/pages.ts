@@ -4,7 +4,7 @@ import { dirname, join } from 'node:path';
 
 export const CHECKOUT = join(import.meta.dirname, '..', '..');
 
-export interface Block {
+interface Block {
   /** Line of the page on which it begins, from 1. */
   line: number;
   language: string;
@@ -28,10 +28,10 @@ export function pages(): string[] {
   return found.toSorted();
 }
 
-export const read = (page: string) => readFileSync(join(CHECKOUT, page), 'utf8');
+const read = (page: string) => readFileSync(join(CHECKOUT, page), 'utf8');
 
 /** Fenced blocks of a page; throws where another word than `ignore` stands behind the language. */
-export function blocks(page: string): Block[] {
+function blocks(page: string): Block[] {
   const text = read(page);
   return [...text.matchAll(/^```(\w*)(?: (\w+))?\n(.*?)^```$/gms)].map((match) => {
     const [, language = '', word, content = ''] = match;

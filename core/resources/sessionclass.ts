@@ -1,6 +1,7 @@
 import * as z from 'zod';
 import { HEURISTICS } from '../text/hidden.ts';
 import { agent } from './agent.ts';
+import { MAX_ARTIFACT_FILES } from './limits.ts';
 import { network } from './network.ts';
 import { OVERRIDABLE } from './overridable.ts';
 import { podTemplate } from './pod-template.ts';
@@ -80,6 +81,17 @@ export const sessionClassSpec = z
       })
       .optional()
       .describe('Ceilings of what sessions may keep.'),
+    artifacts: z
+      .strictObject({
+        maxBytes: quantity()
+          .optional()
+          .describe('Maximum size of the files together, for example 1Mi. Default 4Mi; at most 16Mi.'),
+        maxFiles: z.int32().min(1).max(MAX_ARTIFACT_FILES).optional().describe('Maximum number of files. Default 64.'),
+      })
+      .optional()
+      .describe(
+        'Limits of what a turn may leave in BERTH_OUTPUT_DIR. A turn that leaves more fails: docs/artifacts.md.',
+      ),
     ...retention,
     ...podTemplate,
     sandbox: z

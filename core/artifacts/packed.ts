@@ -1,6 +1,10 @@
 import { createHash } from 'node:crypto';
 import { promisify } from 'node:util';
-import { zstdCompress, zstdDecompress } from 'node:zlib';
+import { zstdCompress, zstdCompressSync, zstdDecompress, zstdDecompressSync } from 'node:zlib';
+import { KiB } from '../resources/limits.ts';
+
+/** Size up to which the work takes less time than handing it to a thread of the pool and back. */
+const SMALL_BYTES = 64 * KiB;
 
 /** A file among the artifacts of a turn. */
 export interface PackedFile {
@@ -32,8 +36,9 @@ export function digestOf(content: Buffer): string {
 }
 
 /** Compresses the contents of files, one after the other. */
-export function packContents(contents: readonly Buffer[]): Promise<Buffer> {
-  return promisify(zstdCompress)(Buffer.concat(contents));
+export async function packContents(contents: readonly Buffer[]): Promise<Buffer> {
+  const content = Buffer.concat(contents);
+  return content.length <= SMALL_BYTES ? zstdCompressSync(content) : promisify(zstdCompress)(content);
 }
 
 /**
@@ -44,7 +49,8 @@ export async function unpackContents(files: readonly PackedFile[], packed: Buffe
   const bytes = files.reduce((sum, file) => sum + file.bytes, 0);
   let content: Buffer;
   try {
-    content = await promisify(zstdDecompress)(packed, { maxOutputLength: Math.max(1, bytes) });
+    const limit = { maxOutputLength: Math.max(1, bytes) };
+    content = bytes <= SMALL_BYTES ? zstdDecompressSync(packed, limit) : await promisify(zstdDecompress)(packed, limit);
   } catch {
     return undefined;
   }

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'vitest';
-import { readArtifacts } from '../../../core/artifacts/stored.ts';
+import { ArtifactReader } from '../../../core/artifacts/stored.ts';
 import { blobs, type StoredTurn } from '../../../core/resources/kinds.ts';
 import { eventually } from '../../support/eventually.ts';
 import { ONE_LEADER } from '../../support/installation.ts';
@@ -13,8 +13,9 @@ describe('the artifacts of turns', () => {
 
   const contentsOf = async ({ metadata, status }: StoredTurn) => {
     const read: [string, string][] = [];
-    for await (const { artifact, content } of readArtifacts(cluster.client, 'default', status?.artifacts ?? []))
-      read.push([artifact.name, content.toString('latin1')]);
+    const reader = new ArtifactReader(cluster.client, 'default');
+    for (const artifact of status?.artifacts ?? [])
+      read.push([artifact.name, (await reader.read(artifact)).toString('latin1')]);
     assert.ok(read.length > 0, metadata.name);
     return read;
   };

@@ -148,7 +148,7 @@ export const reasons = {
     'No session of that name exists in the namespace. Create it, then give the turn again: a session never takes a turn that is older than it.',
 
   // Turn: how it ended
-  Succeeded: 'The agent’s result and state are stored.',
+  Succeeded: 'The agent’s result, state and artifacts are stored.',
   Cancelled: 'The turn was cancelled before it had a result.',
   ApprovalTimeout: 'The request for an approval was not decided within timeouts.approval.',
   TurnTimedOut: 'The turn ran longer than its timeout and was stopped.',

@@ -186,7 +186,7 @@ export const turnStatus = z.strictObject({
   redactions: count()
     .optional()
     .describe(
-      'Number of times that [REDACTED] replaced text in what the turn returned: output, metadata, events, questions. Absent: none.',
+      'Number of times that [REDACTED] replaced text in what the turn returned: output, metadata, events, questions, artifacts. Absent: none.',
     ),
   usage: z
     .strictObject({

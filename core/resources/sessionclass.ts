@@ -266,6 +266,11 @@ export const sessionClassSpec = z
         fieldPath: '.sandbox',
       },
       {
+        rule: "self.runner != 'None' || !has(self.artifacts)",
+        message: 'with runner None nobody collects artifacts; leave artifacts out',
+        fieldPath: '.artifacts',
+      },
+      {
         rule: "self.runner != 'None' || !has(self.timeouts) || !has(self.timeouts.stall)",
         message: 'with runner None nobody sees that a turn is silent; leave stall out',
         fieldPath: '.timeouts',

@@ -3,6 +3,7 @@ import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'n
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, test } from 'vitest';
+import { OnTerminal } from './on-terminal.ts';
 import { Caller } from './support.ts';
 
 describe('berth artifacts', () => {
@@ -97,6 +98,13 @@ describe('berth artifacts', () => {
     assert.deepEqual(everything('changed'), ['b'], 'nothing of the others is written either');
     await caller.ok('artifacts', 'download', 'first', '-D', 'changed', '--overwrite');
     assert.equal(readFileSync(join(cwd, 'changed', 'b'), 'utf8'), 'two');
+  });
+
+  test('are named at the end of a turn on a terminal, with the command that downloads them', async () => {
+    const berth = join(import.meta.dirname, '..', '..', '..', 'bin', 'berth');
+    const terminal = new OnTerminal(`exec ${berth} turn notes files --name shown`, caller.env, cwd);
+    assert.equal(await terminal.ended, 0, terminal.shown);
+    await terminal.says('its artifacts (3): berth artifacts download notes --turn shown');
   });
 
   test('get turn tells how many there are and how to list them', async () => {

@@ -64,6 +64,19 @@ describe('the artifacts of turns', () => {
     assert.match(error?.message ?? '', /has 1025 bytes; 1024 can be kept \(artifacts\.maxBytes\)/);
   });
 
+  test('have no limits in a class without a runner, and at least one file in others', async () => {
+    const none = { runner: 'None', image: 'berth.local/machine', artifacts: { maxFiles: 1 } } as const;
+    await assert.rejects(
+      cluster.createClass('none', none),
+      /spec\.artifacts.*nobody collects artifacts; leave artifacts out/,
+    );
+    await assert.rejects(cluster.createClass('zero', { artifacts: { maxFiles: 0 } }), /spec\.artifacts\.maxFiles/);
+    await assert.rejects(
+      cluster.createClass('much', { artifacts: { maxBytes: 'much' } }),
+      /must be a Kubernetes quantity|maxBytes/,
+    );
+  });
+
   test('of the default limits are 4 MiB and 64 files', async () => {
     const script = 'cd "$BERTH_OUTPUT_DIR"; eval "$(cat)"; echo';
     await cluster.create('default', { agent: agent(script) } as never);

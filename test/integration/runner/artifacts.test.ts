@@ -108,6 +108,36 @@ for line in sys.stdin:
     }
   });
 
+  test('sends at the end of a turn what all its processes have left in the pod, and nothing with a question', async () => {
+    const asks = `read -r request
+      say() { printf '%s%s%s' "$BERTH_RESULT_START_MARKER" "$1" "$BERTH_RESULT_END_MARKER"; }
+      if [ -n "$BERTH_APPROVAL" ]; then echo b > "$BERTH_OUTPUT_DIR/b"; say '{"status":"success"}'
+      else echo a > "$BERTH_OUTPUT_DIR/a"; say '{"status":"approval","prompt":"May I?"}'; fi`;
+    await using runner = await RunnerHarness.bound({ agent: { args: [asks] }, bind });
+    const turn = runner.startTurn();
+    const { seq, message } = await runner.frame('approval');
+    assert.deepEqual(runner.frames('artifacts'), []);
+    runner.send('ack', { through: seq });
+    const { ranMs, id } = message;
+    const again = { turn, name: 'turn-1', index: 1, attempt: 1, input: null, timeoutMs: 120_000, ranMs };
+    runner.send('approval', { ...again, approval: { requestId: id, decision: 'Approve' } });
+    assert.equal((await runner.result(turn)).outcome, 'Succeeded');
+    assert.deepEqual(await lastOf(runner), [
+      ['a', 'a\n'],
+      ['b', 'b\n'],
+    ]);
+  });
+
+  test('hides the value of a secret in artifacts and counts it, and nothing that only looks like one', async () => {
+    const agent = {
+      ...text('echo "$KEY token=abcdefgh" > $BERTH_OUTPUT_DIR/file'),
+      env: [{ name: 'KEY', secret: 'BERTH_SECRET_0' }],
+    };
+    await using runner = await RunnerHarness.bound({ agent, bind, env: { BERTH_SECRET_0: 'correct-horse-battery' } });
+    assert.equal((await runner.runTurn('')).redactions, 1);
+    assert.deepEqual(await lastOf(runner), [['file', '[REDACTED] token=abcdefgh\n']]);
+  });
+
   test('replaces $(BERTH_OUTPUT_DIR) in arguments', async () => {
     const agent = { ...text('echo x > $0/file'), args: ['echo x > $0/file', '$(BERTH_OUTPUT_DIR)'] };
     await using runner = await RunnerHarness.bound({ agent, bind });

@@ -17,7 +17,7 @@ export const COMMON_HEADERS = { 'cache-control': 'no-store', 'x-content-type-opt
 export function send(reply: FastifyReply, { status, body, stream, headers = {} }: Answer): FastifyReply {
   if (stream) return reply.code(status).headers(headers).send(Readable.from(stream));
   if (body === undefined) return reply.code(status).headers(headers).send();
-  const bytes = Buffer.from(typeof body === 'string' ? body : JSON.stringify(body));
+  const bytes = Buffer.isBuffer(body) ? body : Buffer.from(typeof body === 'string' ? body : JSON.stringify(body));
   reply.code(status).headers({ 'content-type': 'application/json; charset=utf-8', ...headers });
   if (bytes.length <= PIECE_BYTES) return reply.send(bytes);
   return reply.header('content-length', bytes.length).send(Readable.from(pieces(bytes)));

@@ -61,6 +61,24 @@ export const eventExamples: { [T in EventType]: { id: string; told: Extract<Told
       },
     },
   },
+  artifacts: {
+    id: '1204.1206.1.0',
+    told: {
+      type: 'artifacts',
+      data: {
+        session: 'notes',
+        turn: 'notes-4',
+        artifacts: [
+          {
+            name: 'report/index.html',
+            bytes: 5120,
+            digest: '9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08',
+          },
+        ],
+        leftOut: { count: 1, entries: [{ name: 'cache', reason: 'Symlink' }] },
+      },
+    },
+  },
   agent: {
     id: '1204.1214.1.3',
     told: {

@@ -10,6 +10,7 @@ import {
   approval,
   approvalCreate,
   approvalList,
+  artifactList,
   idempotencyKey,
   run,
   runCreate,
@@ -40,6 +41,7 @@ outputs.add(turn, { id: 'Turn' });
 outputs.add(turnList, { id: 'TurnList' });
 outputs.add(approval, { id: 'Approval' });
 outputs.add(approvalList, { id: 'ApprovalList' });
+outputs.add(artifactList, { id: 'ArtifactList' });
 outputs.add(run, { id: 'Run' });
 outputs.add(problemSchema, { id: 'Problem' });
 const schemaName = (type: string) => `${type[0]?.toUpperCase()}${type.slice(1)}Event`;
@@ -47,8 +49,8 @@ for (const [type, schema] of Object.entries(eventData)) outputs.add(schema, { id
 
 /** Types of events in each stream. */
 const EVENTS: Record<EventStream, readonly EventType[]> = {
-  SessionEvents: ['session', 'turn', 'approval', 'usage', 'agent', 'log', 'dropped', 'deleted'],
-  NamespaceEvents: ['session', 'turn', 'approval', 'usage', 'deleted'],
+  SessionEvents: ['session', 'artifacts', 'turn', 'approval', 'usage', 'agent', 'log', 'dropped', 'deleted'],
+  NamespaceEvents: ['session', 'artifacts', 'turn', 'approval', 'usage', 'deleted'],
 };
 
 export function openApiDocument(): Json {
@@ -106,6 +108,7 @@ function operation(route: Route): Json {
       ...parameters(route.params, 'path'),
       ...parameters(route.query, 'query'),
       ...(route.creates ? [header('Idempotency-Key', idempotencyKey)] : []),
+      ...Object.entries(route.headers?.shape ?? {}).map(([name, field]) => header(name, field as z.ZodType)),
     ],
     ...(route.body
       ? { requestBody: { required: !route.body.safeParse(undefined).success, content: json(schemaOf(route.body)) } }
@@ -115,8 +118,9 @@ function operation(route: Route): Json {
 }
 
 function content(status: string, schema: Route['responses'][number]['schema']): Json {
-  if (status === '204') return {};
+  if (status === '204' || status === '304') return {};
   if (schema === 'SessionEvents' || schema === 'NamespaceEvents') return { content: eventStream(schema) };
+  if (schema === 'File') return { content: { '*/*': { schema: { type: 'string', format: 'binary' } } } };
   if (schema === 'Text') return { content: { 'text/plain': { schema: { type: 'string' } } } };
   return { content: json(schema ? schemaOf(schema) : {}) };
 }

@@ -36,6 +36,8 @@ export const PROBLEMS = {
   TurnNotFinished: [409, 'The turn has not ended.'],
   NoOutput: [404, 'The turn has no output.'],
   NoLog: [404, 'There is no log.'],
+  NoArtifact: [404, 'The turn has no such artifact.'],
+  RangeNotSatisfiable: [416, 'The range lies beyond the end of the content.'],
   StoredDataMissing: [502, 'Stored data is missing or damaged.'],
   TooManyRequests: [429, 'The caller sends too many requests.'],
   CallerLimit: [429, 'The caller has as many requests under way as one caller may have.'],

@@ -43,7 +43,8 @@ async function stored(
   return readStored(api, { ...key, namespace, kind }, signal);
 }
 
-function notFinished(turn: StoredTurn): Problem {
+/** Problem with a turn whose results are asked for before its end. */
+export function notFinished(turn: StoredTurn): Problem {
   const text = `Turn "${turn.metadata.name}" is ${turn.status?.phase ?? 'Queued'}. Wait for its end: GET the turn with ?wait=30s.`;
   return new Problem('TurnNotFinished', text);
 }

@@ -1,4 +1,5 @@
 /** Description of a route. The server, the checks and the OpenAPI document all come from it. */
+import type { IncomingHttpHeaders } from 'node:http';
 import type * as z from 'zod';
 import type { KubeApi } from '../core/kube/types.ts';
 import type { Clock, Random } from '../core/runtime.ts';
@@ -27,13 +28,15 @@ export interface Call<P = unknown, Q = unknown, B = unknown> {
   key: string | undefined;
   /** The client's Last-Event-ID. */
   lastEventId: string | undefined;
+  /** All headers of the request, by their names in lower case. */
+  headers: IncomingHttpHeaders;
   /** Aborts when the client has gone or the server stops; for reads and waits, not for writes. */
   signal: AbortSignal;
 }
 
 export interface Answer {
   status: number;
-  /** Body, sent as JSON; a string is sent as plain text. */
+  /** Body, sent as JSON; a string is sent as plain text, a Buffer as it is. */
   body?: unknown;
   /** Body that is sent in pieces, as fast as the client reads. Ends when the request's signal aborts. */
   stream?: AsyncIterable<string>;
@@ -57,8 +60,10 @@ export interface RouteInfo {
   body?: z.ZodType;
   /** True if the route takes an Idempotency-Key. */
   creates?: true;
-  /** Answers other than problems, by status. `Text` is text/plain. */
-  responses: Record<number, { description: string; schema?: z.ZodType | 'Text' | EventStream }>;
+  /** Headers that the route reads, for the document. */
+  headers?: z.ZodObject;
+  /** Answers other than problems, by status. `Text` is text/plain, `File` of any type. */
+  responses: Record<number, { description: string; schema?: z.ZodType | 'Text' | 'File' | EventStream }>;
 }
 
 export interface Route extends RouteInfo {

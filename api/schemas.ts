@@ -1,5 +1,6 @@
 /** Schemas of requests and answers, made of the kinds' own schemas. */
 import * as z from 'zod';
+import { isArtifactName } from '../core/artifacts/name.ts';
 import { approvalSpec } from '../core/resources/approval.ts';
 import { parseDuration } from '../core/resources/duration.ts';
 import { anyJson, dnsLabel, dnsSubdomain, duration, stateRef, timestamp } from '../core/resources/schema.ts';
@@ -12,6 +13,13 @@ const MAX_PAGE = 100;
 export const namespaceParams = z.strictObject({ namespace: dnsLabel().describe('A namespace.') });
 export const sessionParams = namespaceParams.extend({ session: dnsLabel().describe('Name of a session.') });
 export const turnParams = sessionParams.extend({ turn: dnsSubdomain().describe('Name of a turn of the session.') });
+
+export const artifactParams = turnParams.extend({
+  name: z
+    .string()
+    .refine(isArtifactName, 'must be a path in BERTH_OUTPUT_DIR, for example report/index.html')
+    .describe('Name of an artifact, percent-encoded with its slashes: report%2Findex.html.'),
+});
 
 export const noQuery = z.strictObject({});
 export const listQuery = z.strictObject({
@@ -135,6 +143,13 @@ export const turn = z
 export const approval = z
   .strictObject({ metadata: shownMeta, spec: approvalSpec })
   .describe('A decision. Whether it was taken stands in status.approval.decided of the Turn.');
+
+export const artifactList = z
+  .strictObject({
+    items: z.array(turnStatus.shape.artifacts.unwrap().element.omit({ ref: true, offset: true })),
+    leftOut: turnStatus.shape.artifactsLeftOut,
+  })
+  .describe('The artifacts of a turn, in the order of their names.');
 
 export const run = z
   .strictObject({

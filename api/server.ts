@@ -191,6 +191,7 @@ export function buildServer(options: ServerOptions): FastifyInstance<Server> {
           body: route.body && checked('Invalid', route.body, request.body),
           key: route.creates && keyOf(request),
           lastEventId: request.headers['last-event-id']?.toString(),
+          headers: request.headers,
           signal: ended.signal,
         };
         const hold = route.holds?.(call);

@@ -71,7 +71,11 @@ export function describeTurn(
     ...asks(turn, now),
     ['error', status.error ? `${status.error.code}: ${status.error.message}` : undefined],
     ['exit code', status.exitCode === undefined ? undefined : String(status.exitCode)],
-    ['redactions', status.redactions ? `${status.redactions} in output, metadata, events and questions` : undefined],
+    ['artifacts', artifactsOf(turn)],
+    [
+      'redactions',
+      status.redactions ? `${status.redactions} in output, metadata, events, questions and artifacts` : undefined,
+    ],
     ['used', status.usage && `${used(status.usage)}${isTerminal(status.phase) ? '' : ' so far'}`],
     ['incarnation', status.incarnation === undefined ? undefined : String(status.incarnation)],
     ['requester', spec.requester],
@@ -86,6 +90,16 @@ export function describeTurn(
     block('OUTPUT', output === undefined ? '' : typeof output === 'string' ? output : JSON.stringify(output, null, 2)),
     block('LOG', log),
   ].join('');
+}
+
+/** Describes what the turn has left in BERTH_OUTPUT_DIR. */
+function artifactsOf({ metadata, spec, status }: StoredTurn): string | undefined {
+  const { artifacts = [], artifactsLeftOut } = status ?? {};
+  if (artifacts.length === 0 && !artifactsLeftOut) return undefined;
+  const bytes = artifacts.reduce((sum, artifact) => sum + artifact.bytes, 0);
+  const without = artifactsLeftOut ? `, ${artifactsLeftOut.count} left out` : '';
+  const files = artifacts.length === 1 ? '1 file' : `${artifacts.length} files`;
+  return `${files} of ${bytes} bytes${without} (berth artifacts list ${spec.session} --turn ${metadata.name})`;
 }
 
 /** Describes the turn's last question and the decision. */

@@ -17,3 +17,9 @@ export function printable(text: string, style = false): string {
   });
   return style && shown.includes('\u001b') ? `${shown}\u001b[0m` : shown;
 }
+
+/** Makes the name of a file safe for a terminal, in one line: a line feed is shown as `\x0a`, a backslash as `\\`. */
+export function printableName(name: string): string {
+  const escaped = name.replaceAll('\\', '\\\\').replaceAll('\u001b', '\\x1b');
+  return printable(escaped.replace(/[\t\n\r]/g, (char) => `\\x0${char.charCodeAt(0).toString(16)}`));
+}

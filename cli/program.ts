@@ -1,6 +1,7 @@
 import { Command, CommanderError } from 'commander';
 import { VERSION } from '../core/program/version.ts';
 import type { Cli } from './cli.ts';
+import { defineArtifacts } from './define/artifacts.ts';
 import { commandAdder } from './define/command.ts';
 import { defineEnv } from './define/env.ts';
 import { defineLocal } from './define/local.ts';
@@ -62,6 +63,7 @@ export function define(cli: Cli, done: (exitCode: number) => void): Command {
   defineTurns(command, cli);
   program.commandsGroup('Look and wait:');
   defineViews(command, cli);
+  defineArtifacts(program, cli, done);
   program.commandsGroup('More:');
   defineEnv(program, cli, done);
   defineLocal(program, cli, done);

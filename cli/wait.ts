@@ -145,6 +145,11 @@ export async function finishTurn(
     ended = cancelled;
   }
   await printTurn(ended, cluster, cli, { output, isKept });
+  const { name } = ended.metadata;
+  const artifacts = ended.status?.artifacts?.length ?? 0;
+  if (artifacts > 0 && isKept && cli.messages && !quiet) {
+    cli.say(`its artifacts (${artifacts}): ${cli.name} artifacts download ${ended.spec.session} --turn ${name}`);
+  }
   return exitCodeOf(ended);
 }
 

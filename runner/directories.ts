@@ -8,6 +8,8 @@ import { SECRETS_DIRECTORY } from '../core/resources/names.ts';
 export interface Directories {
   /** BERTH_STATE_DIR: the directory that is stored. */
   state: string;
+  /** BERTH_OUTPUT_DIR: files for whoever gave the turn, which exists only if the controller takes them. */
+  output: string;
   /** BERTH_AGENT_DIR: the agent's files, which exists only if the agent has some. */
   agent: string;
   /** The Python environment, which exists only if the session has one. */
@@ -27,6 +29,7 @@ export function directoriesUnder(localRoot: string | undefined): Directories {
   const root = localRoot ?? '/berth';
   return {
     state: join(root, 'state'),
+    output: join(root, 'output'),
     agent: join(root, 'agent'),
     environment: join(root, 'environment'),
     work: join(root, 'work'),

@@ -14,6 +14,7 @@ import { Pattern } from '../core/text/pattern.ts';
 import { unpackAgentFiles } from './agent-files.ts';
 import { answerFor } from './agent-socket/answer.ts';
 import { listenForAgent } from './agent-socket/socket.ts';
+import { outputDirectory } from './artifacts/directory.ts';
 import { directoriesUnder, located, makeDirectories, socketPath } from './directories.ts';
 import { together } from './drivers/drain.ts';
 import { makeDriver } from './drivers/make.ts';
@@ -65,7 +66,7 @@ function start(): void {
     const { secrets, parts, short } = secretsOf(bind.agent, environment, (path) =>
       readFileSync(join(directories.secrets, path)),
     );
-    const { session, incarnation, persistence } = bind;
+    const { session, incarnation, persistence, artifacts } = bind;
     const mountPath = bind.workspace?.mountPath;
     const locate = (path: string) => located(path, mountPath, environment.BERTH_LOCAL_ROOT);
     const { workingDir } = bind.agent;
@@ -80,6 +81,7 @@ function start(): void {
       agent,
       secrets,
       hidden,
+      takesArtifacts: artifacts !== undefined,
       hasFiles,
       hasEnvironment: bind.environment !== undefined,
     };
@@ -101,6 +103,7 @@ function start(): void {
             : packDirectory(directories.state, maxBytes, persistence?.maxPackedBytes),
         unpack: (packed, digest) => unpackDirectory(directories.state, packed, digest),
       },
+      ...(artifacts && { output: outputDirectory(directories.output, artifacts, hidden.outputs) }),
       unpackEnvironment: (archive) => unpackEnvironment(directories.environment, archive, imagePath),
       unpackFiles: (archives) => unpackAgentFiles(directories.agent, archives),
       secrets: hidden,

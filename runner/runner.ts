@@ -6,6 +6,7 @@ import { VERSION } from '../core/program/version.ts';
 import type { Clock, Random } from '../core/runtime.ts';
 import type { Hidden } from '../core/text/hidden.ts';
 import { AgentEvents } from './agent-events.ts';
+import type { OutputDirectory } from './artifacts/artifacts.ts';
 import { bindProblem, isSameBind, keysOf } from './bind.ts';
 import type { Driver } from './drivers/driver.ts';
 import type { Meter } from './limits/meter.ts';
@@ -18,6 +19,8 @@ export interface Equipment {
   /** Meter of the driver's processes. */
   meter: Meter;
   state: StateDirectory;
+  /** Absent: the controller takes no artifacts. */
+  output?: OutputDirectory;
   /** Fills the directory of the agent's files; throws an Error that names what was wrong. */
   unpackFiles: (archives: readonly Buffer[]) => Promise<void>;
   /** Fills the directory of the Python environment; throws an Error that names what was wrong. */

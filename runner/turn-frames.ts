@@ -1,3 +1,4 @@
+import { packContents } from '../core/artifacts/packed.ts';
 import { packLog } from '../core/frames/log-text.ts';
 import type { Log, Question, Result, ResumeTurn, Started, StartTurn } from '../core/frames/messages.ts';
 import { sealState } from '../core/frames/seal.ts';
@@ -6,6 +7,7 @@ import { TurnFailure } from '../core/result/failure.ts';
 import type { Clock, Random } from '../core/runtime.ts';
 import type { Hidden } from '../core/text/hidden.ts';
 import { redact } from '../core/text/redact.ts';
+import type { OutputDirectory } from './artifacts/artifacts.ts';
 import { errorCode } from './errors.ts';
 import type { StateDirectory } from './state/archive.ts';
 import type { WrittenText } from './text/log.ts';
@@ -14,6 +16,7 @@ import type { WrittenText } from './text/log.ts';
 export interface FrameSurroundings {
   sender: FrameSender;
   state: StateDirectory;
+  output?: OutputDirectory;
   stateKey: { session: string; keyId: string; key: Buffer };
   secrets: Hidden;
   /** True if the controller reads logs that are compressed. */
@@ -74,6 +77,24 @@ export class TurnFrames {
           ? error
           : new TurnFailure('StateNotStored', `the state could not be sent: ${errorCode(error)}`);
       return { state: 'Unchanged', problem };
+    }
+  }
+
+  /** Sends what the turn left in BERTH_OUTPUT_DIR, or returns the reason why it cannot be kept. */
+  async artifacts(): Promise<{ artifactsSeq?: number; redactions: number; problem?: TurnFailure }> {
+    const { output, sender } = this.#surroundings;
+    if (!output) return { redactions: 0 };
+    try {
+      const { files, contents, leftOut, redactions } = await output.collect();
+      if (files.length + leftOut.count === 0) return { redactions };
+      const message = { ...this.#turn, files, ...(leftOut.count > 0 && { leftOut }) };
+      return { artifactsSeq: sender.send('artifacts', message, await packContents(contents)), redactions };
+    } catch (error) {
+      const problem =
+        error instanceof TurnFailure
+          ? error
+          : new TurnFailure('ArtifactsNotStored', `the artifacts could not be sent: ${errorCode(error)}`);
+      return { redactions: 0, problem };
     }
   }
 

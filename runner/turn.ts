@@ -3,10 +3,11 @@ import { formatDuration } from '../core/resources/duration.ts';
 import { MAX_LEFT_RUNNING } from '../core/resources/limits.ts';
 import { turnError } from '../core/result/conclude.ts';
 import type { Envelope } from '../core/result/envelope.ts';
-import type { TurnFailure } from '../core/result/failure.ts';
+import { TurnFailure } from '../core/result/failure.ts';
 import type { Hidden } from '../core/text/hidden.ts';
 import type { AgentEvents } from './agent-events.ts';
 import type { Completion, Driver, StopReason, TurnRequest } from './drivers/driver.ts';
+import { failedBy } from './drivers/failed.ts';
 import { errorCode } from './errors.ts';
 import type { Meter } from './limits/meter.ts';
 import { Questions } from './questions.ts';
@@ -167,7 +168,7 @@ export class TurnRun {
     this.#log.goOn(before);
     this.#surroundings.meter.begin();
     const startedAt = this.#time();
-    const { asks, redactions: inResult = 0, ...completion } = await this.#complete(restored);
+    const { asks, redactions: inResult = 0, ...completion } = await this.#complete(restored, before === undefined);
     this.#redactions += inResult;
     const { usage } = this;
     // A request that is being sent comes before the end.
@@ -183,23 +184,28 @@ export class TurnRun {
     const logSeq = this.#frames.log(this.written);
     const { state, problem } = await this.#frames.state();
     const sent = { state, ...(logSeq !== undefined && { logSeq }) };
+    const isQuestion = asks !== undefined && !problem;
+    const left = isQuestion ? undefined : await this.#frames.artifacts();
+    this.#redactions += left?.redactions ?? 0;
     this.lastActivity = clock.monotonic();
     this.phase = 'Finished';
-    if (asks && !problem) {
+    if (isQuestion) {
       const last = this.#sendRequest('Ended', this.#newId(), asks, sent);
       this.asked = true;
       this.frames = { first, last };
       return;
     }
+    let ended: Omit<Completion, 'asks' | 'redactions'> = completion;
+    for (const each of [problem, left?.problem]) if (each) ended = { ...ended, ...withProblem(ended, each, secrets) };
     const last = this.#frames.result({
-      ...completion,
+      ...ended,
       ...(this.#redactions > 0 && { redactions: this.#redactions }),
       leftRunning: completion.leftRunning.slice(0, MAX_LEFT_RUNNING),
-      ...(problem && withProblem(completion, problem, secrets)),
       startedAt: this.#startedAt ?? startedAt,
       finishedAt,
       usage,
       ...sent,
+      ...(left?.artifactsSeq !== undefined && { artifactsSeq: left.artifactsSeq }),
     });
     this.frames = { first, last };
   }
@@ -237,11 +243,13 @@ export class TurnRun {
     return ('approval' in this.message ? this.message.startedAt : undefined) ?? this.started?.at;
   }
 
-  async #complete(restored: TurnRequest['restored']): Promise<Completion> {
-    const { driver, clock, secrets } = this.#surroundings;
+  async #complete(restored: TurnRequest['restored'], isFirstHere: boolean): Promise<Completion> {
+    const { driver, clock, secrets, output } = this.#surroundings;
     const log = this.#log;
     const approval = 'approval' in this.message ? this.message.approval : undefined;
     try {
+      // A process that goes on with a decision finds what the one before it has left.
+      if (isFirstHere) output?.empty();
       return await driver.run(
         { turn: this.message, restored, approval },
         {
@@ -273,6 +281,7 @@ export class TurnRun {
         },
       );
     } catch (error) {
+      if (error instanceof TurnFailure) return failedBy(error, secrets);
       const message = `the runner failed: ${errorCode(error)}`;
       return { outcome: 'Failed', error: turnError('InternalError', message, secrets), leftRunning: [] };
     } finally {
@@ -307,8 +316,8 @@ function stalled(stallMs: number): StopReason {
 }
 
 /**
- * Adds the problem to a completion: a turn whose state is not stored has not succeeded. A turn that failed anyway keeps
- * its own reason.
+ * Adds the problem to a completion: a turn whose state or artifacts are not stored has not succeeded. A turn that failed
+ * anyway keeps its own reason.
  */
 function withProblem(completion: Completion, problem: TurnFailure, secrets: Hidden) {
   if (completion.outcome === 'Succeeded') {

@@ -1,5 +1,6 @@
 import type { Route } from '../route.ts';
 import { approvalRoutes } from './approvals.ts';
+import { artifactRoutes } from './artifacts.ts';
 import { eventRoutes } from './events.ts';
 import { logRoutes } from './logs.ts';
 import { runRoutes } from './runs.ts';
@@ -9,6 +10,7 @@ import { turnRoutes } from './turns.ts';
 export const routes: Route[] = [
   ...sessionRoutes,
   ...turnRoutes,
+  ...artifactRoutes,
   ...approvalRoutes,
   ...eventRoutes,
   ...logRoutes,

@@ -2,7 +2,7 @@
 import type { Told } from '../../core/follow/events.ts';
 import { formatDuration } from '../../core/resources/duration.ts';
 import { clip } from '../../core/resources/limits.ts';
-import { printable } from '../printable.ts';
+import { printable, printableName } from '../printable.ts';
 
 /** Length of an agent's event in words, bytes. */
 const EVENT_BYTES = 400;
@@ -33,6 +33,12 @@ export function inWords(told: Told, style = false): string {
       const memory = usage.peakMemoryBytes === undefined ? '' : `, ${(usage.peakMemoryBytes / 2 ** 20).toFixed(0)} MiB`;
       const cpu = usage.cpuSeconds === undefined ? '' : `, ${usage.cpuSeconds.toFixed(1)} s of CPU`;
       return `turn ${turn} has run for ${usage.wall.toFixed(0)} s${cpu}${memory}`;
+    }
+    case 'artifacts': {
+      const { turn, artifacts, leftOut } = told.data;
+      const names = artifacts.map(({ name, bytes }) => `${printableName(name)} (${bytes} bytes)`).join(', ');
+      const without = leftOut ? `; ${leftOut.count} left out` : '';
+      return `turn ${turn} left ${clip(names || 'no file', EVENT_BYTES)}${without}`;
     }
     case 'agent':
       return `${told.data.turn}: ${clip(printable(flat(told.data.event)), EVENT_BYTES)}`;

@@ -95,6 +95,7 @@ export async function bindRunner(context: ReconcileContext, settings: Effective)
       state: { keyId, key: stateKey(master, session.metadata.uid).toString('base64') },
       agent: settings.agent,
       limits: settings.limits,
+      artifacts: settings.artifacts,
       ...(settings.redact.length > 0 ? { redact: settings.redact } : {}),
       ...(settings.heuristics === undefined ? {} : { heuristics: settings.heuristics }),
       ...(state ? { restores: { digest: state.digest, incarnation: state.incarnation, seq: state.seq } } : {}),

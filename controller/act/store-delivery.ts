@@ -1,3 +1,4 @@
+import { unpackContents } from '../../core/artifacts/packed.ts';
 import type { FrameOf, Result } from '../../core/frames/messages.ts';
 import { lostNumber } from '../../core/json.ts';
 import {
@@ -9,7 +10,7 @@ import {
 } from '../../core/resources/limits.ts';
 import { storeKey } from '../../core/resources/names.ts';
 import type { StateRef } from '../../core/resources/schema.ts';
-import { StoreFullError } from '../../core/store/store.ts';
+import { StoreFullError, type StoreKey } from '../../core/store/store.ts';
 import { limitsOf } from '../settings/granted.ts';
 import type { StoredDelivery } from '../status/outcome.ts';
 import { learn } from '../world/learn.ts';
@@ -22,8 +23,8 @@ import type { ReconcileContext } from './context.ts';
 const LAST_CHANCE_MS = 10_000;
 
 /** A result, or a request, with what belongs to it. */
-export interface Deliverable extends Pick<Delivery, 'state' | 'log'> {
-  result: { seq: number; message: Pick<Result, 'state' | 'output' | 'logSeq'> };
+export interface Deliverable extends Pick<Delivery, 'state' | 'artifacts' | 'log'> {
+  result: { seq: number; message: Pick<Result, 'state' | 'output' | 'logSeq' | 'artifactsSeq'> };
 }
 
 /** Stores what is too large for a status; a store that is full or keeps failing costs that part, never the turn. */
@@ -67,6 +68,21 @@ export async function storeDelivery(
           { incarnation, seq },
           Buffer.from(JSON.stringify(message.output)),
         );
+      });
+    }
+  }
+
+  if (message.artifactsSeq !== undefined) {
+    const { artifacts } = delivery;
+    const content = artifacts && (await unpackContents(artifacts.message.files, artifacts.binary));
+    if (content) {
+      await attempt(context, persistMs, stored, 'ArtifactsNotStored', async (bounded) => {
+        stored.artifacts = await storeArtifacts(bounded, artifacts, content, incarnation);
+      });
+    } else {
+      stored.problems.push({
+        reason: 'ArtifactsNotStored',
+        message: 'The runner did not deliver the artifacts that the result names.',
       });
     }
   }
@@ -115,9 +131,28 @@ export async function storeState(
   return { ...facts, ref: await put(context, 'State', { incarnation, seq: state.seq }, state.binary) };
 }
 
+/** Stores the contents of the files as one content, of which each file is a part. */
+async function storeArtifacts(
+  context: ReconcileContext,
+  { seq, message: { files, leftOut } }: FrameOf<'artifacts'>,
+  content: Buffer,
+  incarnation: number,
+): Promise<NonNullable<StoredDelivery['artifacts']>> {
+  const named = leftOut ? { artifactsLeftOut: leftOut } : {};
+  if (files.length === 0) return named;
+  const ref = await put(context, 'Artifacts', { incarnation, seq }, content);
+  let next = 0;
+  const artifacts = files.map((file) => {
+    const offset = next;
+    next += file.bytes;
+    return { ...file, ref, offset };
+  });
+  return { artifacts, ...named };
+}
+
 async function put(
   { effects, world, signal }: ReconcileContext,
-  kind: 'State' | 'Output' | 'Log',
+  kind: StoreKey['kind'],
   { incarnation, seq }: { incarnation: number; seq: number },
   data: Buffer,
 ) {
@@ -146,7 +181,7 @@ async function attempt(
   context: ReconcileContext,
   persistMs: number,
   stored: StoredDelivery,
-  reason: 'StateNotStored' | 'StoreFull',
+  reason: 'StateNotStored' | 'ArtifactsNotStored' | 'StoreFull',
   write: (bounded: ReconcileContext) => Promise<void>,
 ): Promise<void> {
   const { memory, effects, signal, world } = context;

@@ -22,7 +22,7 @@ export interface TurnFacts {
   givenAt: number | undefined;
   state: StatePosition | undefined;
   stateRef: string | undefined;
-  /** Store keys of the turn's output and log. */
+  /** Store keys of the turn's output, log and artifacts. */
   refs: string[];
 }
 
@@ -43,7 +43,9 @@ export function turnFacts({ metadata, spec, status = {} }: StoredTurn): TurnFact
     givenAt: given === undefined ? undefined : Date.parse(given),
     state: status.state,
     stateRef: status.state?.ref,
-    refs: [status.outputRef, status.log?.ref].filter((ref) => ref !== undefined),
+    refs: [status.outputRef, status.log?.ref, ...(status.artifacts ?? []).map(({ ref }) => ref)].filter(
+      (ref) => ref !== undefined,
+    ),
   };
 }
 

@@ -31,7 +31,7 @@ function isSuperseded(entry: StoredEntry, status: SessionStatus, turns: TurnFact
   return !turns.some((turn) => turn.stateRef === key && (!turn.ended || turn.index > counted));
 }
 
-/** Reports whether an entry is an output or log that no turn names and no running turn can have stored. */
+/** Reports whether no turn names an entry that is no state, and no running turn can have stored it. */
 function isForgotten(entry: StoredEntry, turns: TurnFacts[]): boolean {
   const key = keyOf(entry);
   return !turns.some((turn) => {

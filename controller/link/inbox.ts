@@ -1,9 +1,10 @@
-import type { FrameOf } from '../../core/frames/messages.ts';
+import type { FrameOf, Result } from '../../core/frames/messages.ts';
 import type { Asking, Delivery } from '../world/link-view.ts';
 
-type Kept = FrameOf<'log'> | FrameOf<'state'> | FrameOf<'result'> | FrameOf<'approval'>;
+type Kept = FrameOf<'log'> | FrameOf<'state'> | FrameOf<'artifacts'> | FrameOf<'result'> | FrameOf<'approval'>;
 
-/** Frames that wait for their commit; joins results and requests with their state and log by sequence number. */
+/** Frames that wait for their commit; joins results and requests with their state, artifacts and log by
+ * sequence number. */
 export class Inbox {
   readonly #frames = new Map<number, Kept>();
 
@@ -30,12 +31,14 @@ export class Inbox {
     for (const seq of [...this.#frames.keys()]) if (seq <= through) this.#frames.delete(seq);
   }
 
-  #with(message: { state: { seq: number } | 'Unchanged'; logSeq?: number }): Omit<Delivery, 'result'> {
-    const { state, logSeq } = message;
+  #with(message: Pick<Result, 'state' | 'logSeq' | 'artifactsSeq'>): Omit<Delivery, 'result'> {
+    const { state, logSeq, artifactsSeq } = message;
     const stateFrame = state === 'Unchanged' ? undefined : this.#frames.get(state.seq);
     const logFrame = logSeq === undefined ? undefined : this.#frames.get(logSeq);
+    const artifacts = artifactsSeq === undefined ? undefined : this.#frames.get(artifactsSeq);
     return {
       ...(stateFrame?.kind === 'state' ? { state: stateFrame } : {}),
+      ...(artifacts?.kind === 'artifacts' ? { artifacts } : {}),
       ...(logFrame?.kind === 'log' ? { log: logFrame } : {}),
     };
   }

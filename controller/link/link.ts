@@ -345,6 +345,7 @@ export class Link {
         break;
       case 'log':
       case 'state':
+      case 'artifacts':
       case 'result':
       case 'approval':
         this.#keep(frame);

@@ -1,4 +1,4 @@
-import type { Limits } from '../../core/frames/messages.ts';
+import type { ArtifactLimits, Limits } from '../../core/frames/messages.ts';
 import { sessionRefusal } from '../../core/resources/allowed.ts';
 import type { StoredSessionClass } from '../../core/resources/kinds.ts';
 import { selects } from '../../core/resources/label-selector.ts';
@@ -7,6 +7,7 @@ import type { SessionClassSpec } from '../../core/resources/sessionclass.ts';
 import type { Heuristics } from '../../core/text/hidden.ts';
 import type { CachedSession, Installation, Problem } from '../world/world.ts';
 import { type AgentSettings, agentSettings } from './agent.ts';
+import { artifactLimits } from './artifacts.ts';
 import { buildCache, builderAgent, exposedCredentials } from './builder.ts';
 import { type ImageSettings, imageSettings } from './image.ts';
 import { type Kept, keptOf } from './persistence.ts';
@@ -30,6 +31,8 @@ export interface Effective extends AgentSettings, ImageSettings {
   template: PodTemplate;
   /** Limits of the agent's processes. */
   limits: Limits;
+  /** Limits of what a turn may leave in BERTH_OUTPUT_DIR. */
+  artifacts: ArtifactLimits;
   /** Patterns of secrets to redact. */
   redact: string[];
   /** Outputs in which text that looks like a secret is redacted; undefined: the runner's default. */
@@ -81,6 +84,7 @@ export function effective(
     buildCache: spec.build && buildCache(allowed.environments, installation.imagesArePrograms),
     template: podTemplate(allowed),
     limits: limitsOf(run.agent.driver, allowed.sandbox),
+    artifacts: artifactLimits(allowed),
     redact: allowed.redact ?? [],
     heuristics: allowed.redaction?.heuristics,
   };

@@ -1,5 +1,6 @@
 import type { AgentSpec, Limits } from '../../core/frames/messages.ts';
 import { requestAboveLimit } from '../../core/resources/allowed-amounts.ts';
+import { MAX_ARTIFACT_BYTES } from '../../core/resources/limits.ts';
 import { parseQuantity } from '../../core/resources/quantity.ts';
 import type { ProcessLimits } from '../../core/resources/sandbox.ts';
 import type { SessionClassSpec } from '../../core/resources/sessionclass.ts';
@@ -44,12 +45,16 @@ export function limitsOf(driver: AgentSpec['driver'], { preset, limits = {} }: P
 const MIN_MEMORY = 2 ** 20;
 
 /** A problem in the class that its schema cannot express. */
-export function classProblem({ resources, sandbox, redact = [] }: SessionClassSpec): Problem | undefined {
+export function classProblem({ resources, sandbox, artifacts, redact = [] }: SessionClassSpec): Problem | undefined {
   const above = requestAboveLimit(resources);
   if (above) return invalid(`${above.field}: ${above.message}`);
   const { memory } = sandbox?.limits ?? {};
   if (memory !== undefined && parseQuantity(memory) < MIN_MEMORY) {
     return invalid(`spec.sandbox.limits.memory: ${memory} is less than the 1Mi that a program needs to start`);
+  }
+  const { maxBytes } = artifacts ?? {};
+  if (maxBytes !== undefined && parseQuantity(maxBytes) > MAX_ARTIFACT_BYTES) {
+    return invalid(`spec.artifacts.maxBytes: ${maxBytes} is more than the 16Mi that Berth can store`);
   }
   for (const [i, source] of redact.entries()) {
     const problem = patternProblem(source);

@@ -14,6 +14,7 @@ export interface StoredDelivery {
   outputRef?: string;
   outputBytes?: number;
   log?: NonNullable<TurnStatus['log']>;
+  artifacts?: Pick<TurnStatus, 'artifacts' | 'artifactsLeftOut'>;
   problems: Problem[];
 }
 
@@ -37,6 +38,7 @@ export function outcomeOf({ result: { message } }: Delivery, stored: StoredDeliv
     ...(stored.output === undefined ? {} : { output: stored.output }),
     ...(stored.outputRef === undefined ? {} : { outputRef: stored.outputRef }),
     ...(stored.outputBytes === undefined ? {} : { outputBytes: stored.outputBytes }),
+    ...stored.artifacts,
     ...(stored.log ? { log: stored.log } : {}),
   };
   const left = message.leftRunning.map(({ pid, command }) => `${pid} ${command}`).join(', ');

@@ -1,9 +1,10 @@
 import type { Bound, FrameOf, Refused, Usage } from '../../core/frames/messages.ts';
 
-/** A complete result with its state and log, ready to be committed. */
+/** A complete result with its state, artifacts and log, ready to be committed. */
 export interface Delivery {
   result: FrameOf<'result'>;
   state?: FrameOf<'state'>;
+  artifacts?: FrameOf<'artifacts'>;
   log?: FrameOf<'log'>;
 }
 

@@ -9,6 +9,7 @@ const turn = dnsSubdomain().describe('Name of the turn.');
 const uid = z.string().describe('UID of the object, which tells it from others that had or will have its name.');
 const reason = z.string().optional().describe('Why it is not further, in one word; docs/reference/reasons.md.');
 const message = z.string().optional().describe('The same for people.');
+const artifact = turnStatus.shape.artifacts.unwrap().element;
 const asked = turnStatus.shape.approval.unwrap().shape;
 
 /** Data of each type of event. */
@@ -56,6 +57,18 @@ export const eventData = {
   usage: z
     .strictObject({ session, turn, usage: turnStatus.shape.usage.unwrap() })
     .describe('Resources that a turn has used so far, as often as its status tells them.'),
+  artifacts: z
+    .strictObject({
+      session,
+      turn,
+      artifacts: z
+        .array(artifact.omit({ ref: true, offset: true }))
+        .describe('The files, in the order of their names.'),
+      leftOut: turnStatus.shape.artifactsLeftOut,
+    })
+    .describe(
+      'What a turn has left in BERTH_OUTPUT_DIR, before the event of its end. A file is read with GET …/turns/{turn}/artifacts/{name}.',
+    ),
   agent: z
     .strictObject({
       session,

@@ -10,11 +10,22 @@ export function tellSession({ metadata, phase, reason, message, incarnation, pod
 /** Returns the events for the state of a turn, without what was told of it in the state `old` already. */
 export function tellTurn(turn: TurnView, old?: TurnView): Told[] {
   const { metadata, session, phase, reason, message, status } = turn;
-  const { approval, usage, ...rest } = status;
+  const { approval, usage, artifacts, artifactsLeftOut, ...rest } = status;
   const told: Told[] = [];
   const state = { session, turn: metadata.name, uid: metadata.uid, phase, reason, message, ...rest };
-  const { approval: oldApproval, usage: oldUsage, ...oldRest } = old?.status ?? {};
+  const {
+    approval: oldApproval,
+    usage: oldUsage,
+    artifacts: oldArtifacts,
+    artifactsLeftOut: _leftOut,
+    ...oldRest
+  } = old?.status ?? {};
   const oldState = old && { ...state, phase: old.phase, reason: old.reason, message: old.message, ...oldRest };
+  // Before the end of the turn, after which a follower may stop to read.
+  if ((artifacts || artifactsLeftOut) && !(old && isSame(artifacts, oldArtifacts))) {
+    const data = { session, turn: metadata.name, artifacts: artifacts ?? [], leftOut: artifactsLeftOut };
+    told.push({ type: 'artifacts', data });
+  }
   if (!isSame(state, oldState)) told.push({ type: 'turn', data: state });
   if (approval && !isSame(approval, oldApproval)) {
     const { id, prompt, since, decided } = approval;

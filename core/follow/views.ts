@@ -2,7 +2,7 @@
 import type { CachedObject } from '../kube/cache.ts';
 import type { StoredSession, StoredTurn } from '../resources/kinds.ts';
 import type { SessionStatus } from '../resources/session.ts';
-import { isTerminal, type TurnStatus } from '../resources/turn.ts';
+import { type Artifact, isTerminal, type TurnStatus } from '../resources/turn.ts';
 
 type Metadata = CachedObject['metadata'];
 
@@ -36,7 +36,8 @@ export interface TurnView {
     | 'outputBytes'
     | 'approval'
     | 'usage'
-  >;
+    | 'artifactsLeftOut'
+  > & { artifacts?: Omit<Artifact, 'ref' | 'offset'>[] | undefined };
 }
 
 const metadataOf = ({ metadata: { namespace, name, uid, resourceVersion } }: { metadata: Metadata }): Metadata => ({
@@ -63,6 +64,7 @@ export function viewTurn({ metadata, spec, status = {} }: StoredTurn): TurnView 
   const { phase = 'Queued', conditions } = status;
   const running = conditions?.find(({ type }) => type === 'Running');
   const { index, attempt, incarnation, startedAt, finishedAt, error, exitCode, outputBytes, approval, usage } = status;
+  const { artifacts, artifactsLeftOut } = status;
   return {
     metadata: metadataOf({ metadata }),
     session: spec.session,
@@ -82,6 +84,8 @@ export function viewTurn({ metadata, spec, status = {} }: StoredTurn): TurnView 
       outputBytes,
       usage,
       approval: approval && withoutPayload(approval),
+      artifacts: artifacts?.map(({ ref: _ref, offset: _offset, ...artifact }) => artifact),
+      artifactsLeftOut,
     },
   };
 }

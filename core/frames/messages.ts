@@ -4,6 +4,7 @@
  * checks the messages of a pod with `core/frames/validate.ts`.
  */
 
+import type { LeftOut, PackedFile } from '../artifacts/packed.ts';
 import type { Heuristics } from '../text/hidden.ts';
 
 /**
@@ -102,6 +103,18 @@ interface State {
   bytes: number;
 }
 
+/**
+ * The files that a turn left in BERTH_OUTPUT_DIR, after redaction. Their contents, one after the other and compressed, are
+ * the binary part: core/artifacts/packed.ts. Sent before the turn's result.
+ */
+export interface Artifacts {
+  turn: string;
+  attempt: number;
+  files: PackedFile[];
+  /** Absent: nothing was left out. */
+  leftOut?: LeftOut;
+}
+
 export type Outcome = 'Succeeded' | 'Failed' | 'Cancelled' | 'TimedOut';
 
 export interface TurnError {
@@ -132,6 +145,8 @@ export interface Result {
   state: { seq: number; digest: string } | 'Unchanged';
   /** Number of the log frame that belongs to this result; absent when the turn wrote nothing. */
   logSeq?: number;
+  /** Number of the frame with its artifacts; absent when the turn left nothing in BERTH_OUTPUT_DIR. */
+  artifactsSeq?: number;
   usage?: Usage;
   /** Processes that the agent left running in the background. */
   leftRunning: { pid: number; command: string }[];
@@ -199,7 +214,7 @@ export interface Pong {
   suspended: boolean;
 }
 
-/** The frames from..to are no longer held; moves the cursor like a frame. */
+/** The frames from..to are no longer held; moves the cursor like a frame. `counts` leaves artifacts out. */
 export interface Dropped {
   from: number;
   to: number;
@@ -240,6 +255,7 @@ export interface FrameMessages {
   started: Started;
   log: Log;
   state: State;
+  artifacts: Artifacts;
   result: Result;
   approval: ApprovalRequest;
   event: AgentEvent;
@@ -251,14 +267,14 @@ export interface FrameMessages {
 export type FrameKind = keyof FrameMessages;
 
 /** Frames that the runner keeps until they are acknowledged. Other frames live in a 1 MiB ring. */
-export const DURABLE_KINDS: readonly FrameKind[] = ['log', 'result', 'state', 'approval', 'bye'];
+export const DURABLE_KINDS: readonly FrameKind[] = ['log', 'result', 'state', 'artifacts', 'approval', 'bye'];
 
 export type Frame = { [K in FrameKind]: FrameOf<K> }[FrameKind];
 export interface FrameOf<K extends FrameKind> {
   seq: number;
   kind: K;
   message: FrameMessages[K];
-  /** The message's binary part; empty except for `state` and `log`. */
+  /** The message's binary part; empty except for `state`, `artifacts` and `log`. */
   binary: Buffer;
 }
 
@@ -334,6 +350,12 @@ export interface Limits {
   required: boolean;
 }
 
+/** Limits of the artifacts of a turn together. */
+export interface ArtifactLimits {
+  maxBytes: number;
+  maxFiles: number;
+}
+
 /** Clear message that is accepted once. Attach is TLS, and no agent runs before it. */
 export interface Bind {
   protocol: number;
@@ -350,6 +372,11 @@ export interface Bind {
    * limits.
    */
   persistence?: { state: boolean; maxStateBytes?: number; maxPackedBytes?: number };
+  /**
+   * Limits of what a turn leaves in BERTH_OUTPUT_DIR. Absent: the controller takes no artifacts, and there is no such
+   * directory. Runners that know of none ignore it.
+   */
+  artifacts?: ArtifactLimits;
   /** Patterns to hide besides the values of Secrets: core/text/pattern.ts. */
   redact?: string[];
   /** Scope in which text that looks like a secret is hidden. Absent: error texts and logs. */

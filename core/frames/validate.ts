@@ -4,11 +4,17 @@
  * library.
  */
 import * as z from 'zod';
+import { isArtifactName } from '../artifacts/name.ts';
+import { LEFT_OUT_REASONS } from '../artifacts/packed.ts';
 import { tooDeepAt } from '../depth.ts';
 import {
   jsonBytes,
+  MAX_ARTIFACT_BYTES,
+  MAX_ARTIFACT_FILES,
+  MAX_ARTIFACT_NAME_BYTES,
   MAX_EVENT_BYTES,
   MAX_LEFT_RUNNING,
+  MAX_NAMED_LEFT_OUT,
   MAX_PAYLOAD_BYTES,
   MAX_PROMPT_BYTES,
 } from '../resources/limits.ts';
@@ -33,6 +39,7 @@ const FRAME_KINDS = [
   'started',
   'log',
   'state',
+  'artifacts',
   'result',
   'approval',
   'event',
@@ -79,6 +86,39 @@ const state = z.object({
   bytes: count(),
 });
 
+const artifacts = z.object({
+  ...turn,
+  files: z
+    .array(
+      z.object({
+        name: z.string().refine(isArtifactName, { message: 'is no path of a file in a folder' }),
+        bytes: count().max(MAX_ARTIFACT_BYTES),
+        digest: digest(),
+        executable: z.literal(true).exactOptional(),
+      }),
+    )
+    .max(MAX_ARTIFACT_FILES)
+    .refine((files) => new Set(files.map(({ name }) => name)).size === files.length, { message: 'has a name twice' })
+    .refine((files) => files.reduce((sum, { bytes }) => sum + bytes, 0) <= MAX_ARTIFACT_BYTES, {
+      message: `has more than ${MAX_ARTIFACT_BYTES} bytes`,
+    }),
+  leftOut: z
+    .object({
+      count: count().min(1),
+      entries: z
+        .array(
+          z.object({
+            name: z
+              .string()
+              .refine((name) => Buffer.byteLength(name) <= MAX_ARTIFACT_NAME_BYTES, { message: 'is too long' }),
+            reason: z.enum(LEFT_OUT_REASONS),
+          }),
+        )
+        .max(MAX_NAMED_LEFT_OUT),
+    })
+    .exactOptional(),
+});
+
 const usage = z.object({
   wallMs: count(),
   cpuSeconds: z.number().min(0).exactOptional(),
@@ -100,6 +140,7 @@ const result = z.object({
   finishedAt: time(),
   state: z.union([z.object({ seq: count().min(1), digest: digest() }), z.literal('Unchanged')]),
   logSeq: count().min(1).exactOptional(),
+  artifactsSeq: count().min(1).exactOptional(),
   usage: usage.exactOptional(),
   leftRunning: z.array(z.object({ pid: count(), command: text() })).max(MAX_LEFT_RUNNING),
 });
@@ -179,7 +220,7 @@ const refused = z.object({
 
 const bye = z.object({ reason: z.enum(['Shutdown', 'Signal', 'Fault']), message: text() });
 
-const SCHEMAS = { ready, bound, started, log, state, result, approval, event, pong, dropped, refused, bye };
+const SCHEMAS = { ready, bound, started, log, state, artifacts, result, approval, event, pong, dropped, refused, bye };
 
 /** Fails to compile where a schema and `messages.ts` say different things. */
 type Same<A, B> = [A, keyof A] extends [B, keyof B] ? ([B, keyof B] extends [A, keyof A] ? true : false) : false;

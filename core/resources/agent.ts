@@ -200,7 +200,7 @@ export const agent = z.strictObject({
     .max(256)
     .optional()
     .describe(
-      'Further arguments. $(BERTH_AGENT_DIR), $(BERTH_STATE_DIR), $(BERTH_SECRETS_DIR) and $(SESSION_UID) are replaced; with input Args also $(INPUT) and $(INPUT.field).',
+      'Further arguments. $(BERTH_AGENT_DIR), $(BERTH_STATE_DIR), $(BERTH_OUTPUT_DIR), $(BERTH_SECRETS_DIR) and $(SESSION_UID) are replaced; with input Args also $(INPUT) and $(INPUT.field).',
     ),
   resumeArgs: z
     .array(z.string().max(32_768))
@@ -232,7 +232,7 @@ export const agent = z.strictObject({
     .meta({ 'x-kubernetes-list-type': 'map', 'x-kubernetes-list-map-keys': ['name'] })
     .optional()
     .describe(
-      'Environment variables of the agent. $(BERTH_AGENT_DIR), $(BERTH_STATE_DIR), $(BERTH_SECRETS_DIR) and $(SESSION_UID) in values are replaced.',
+      'Environment variables of the agent. $(BERTH_AGENT_DIR), $(BERTH_STATE_DIR), $(BERTH_OUTPUT_DIR), $(BERTH_SECRETS_DIR) and $(SESSION_UID) in values are replaced.',
     ),
   secretFiles: z
     .array(secretFile)

@@ -1,7 +1,7 @@
 import * as z from 'zod';
 import { count, digest, dnsLabel, rules } from './schema.ts';
 
-export const blobKind = z.enum(['State', 'Output', 'Log']);
+export const blobKind = z.enum(['State', 'Output', 'Log', 'Artifacts']);
 
 export const blobSpec = z
   .strictObject({

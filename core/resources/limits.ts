@@ -35,6 +35,15 @@ export const MAX_LEFT_RUNNING = 4096;
 export const MAX_INLINE_LOG_BYTES = 4 * KiB;
 /** Limit of a turn's log; only its end is kept. */
 export const MAX_LOG_BYTES = 1 * MiB;
+/** Limits of the artifacts of a turn together, where the class sets none, and their ceilings. */
+export const DEFAULT_ARTIFACT_BYTES = 4 * MiB;
+export const MAX_ARTIFACT_BYTES = 16 * MiB;
+export const DEFAULT_ARTIFACT_FILES = 64;
+export const MAX_ARTIFACT_FILES = 256;
+/** Limit of an artifact's name, bytes. */
+export const MAX_ARTIFACT_NAME_BYTES = 512;
+/** Number of the files left out of the artifacts that are named. */
+export const MAX_NAMED_LEFT_OUT = 10;
 /** Limit of a sealed state kept in the status itself, before base64. */
 export const MAX_INLINE_STATE_BYTES = 8 * KiB;
 /** Limit of a packed state. */

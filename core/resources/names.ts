@@ -10,7 +10,7 @@ export const LABEL_SESSION = 'berth.dev/session';
 export const LABEL_SESSION_UID = 'berth.dev/session-uid';
 export const LABEL_INCARNATION = 'berth.dev/incarnation';
 export const LABEL_SEQ = 'berth.dev/seq';
-/** Label of a Blob with the kind of its content: State, Output or Log. */
+/** Label of a Blob with the kind of its content: State, Output, Log or Artifacts. */
 export const LABEL_BLOB_KIND = 'berth.dev/blob-kind';
 export const LABEL_CLASS = 'berth.dev/class';
 /** Label of pods and their NetworkPolicy: see `networkKey`. */

@@ -148,7 +148,7 @@ export const reasons = {
     'No session of that name exists in the namespace. Create it, then give the turn again: a session never takes a turn that is older than it.',
 
   // Turn: how it ended
-  Succeeded: 'The agent’s result and state are stored.',
+  Succeeded: 'The agent’s result, state and artifacts are stored.',
   Cancelled: 'The turn was cancelled before it had a result.',
   ApprovalTimeout: 'The request for an approval was not decided within timeouts.approval.',
   TurnTimedOut: 'The turn ran longer than its timeout and was stopped.',
@@ -176,6 +176,10 @@ export const reasons = {
   ResultRejected: 'The result cannot be stored: it is over a size limit.',
   StateTooLarge:
     'The state directory is larger than persistence.maxState, or than Berth can store; the last state stored still stands. Until it is smaller, or maxState is raised, the session keeps its pod; without the pod it goes on from that state.',
+  ArtifactsTooLarge:
+    'What the turn left in BERTH_OUTPUT_DIR has more bytes or files than artifacts.maxBytes and maxFiles of the class allow; the message has the numbers. None of it is kept, the output is. Leave less there, or have the class allow more.',
+  ArtifactsNotStored:
+    'What the turn left in BERTH_OUTPUT_DIR could not be stored; the message says why. The output is kept.',
   OutputTooLarge: 'The output is larger than 8 MiB.',
   StoreFull: 'The blob store has reached its ceiling.',
   PodLost:

@@ -1,6 +1,7 @@
 import * as z from 'zod';
 import { HEURISTICS } from '../text/hidden.ts';
 import { agent } from './agent.ts';
+import { MAX_ARTIFACT_FILES } from './limits.ts';
 import { network } from './network.ts';
 import { OVERRIDABLE } from './overridable.ts';
 import { podTemplate } from './pod-template.ts';
@@ -80,6 +81,17 @@ export const sessionClassSpec = z
       })
       .optional()
       .describe('Ceilings of what sessions may keep.'),
+    artifacts: z
+      .strictObject({
+        maxBytes: quantity()
+          .optional()
+          .describe('Maximum size of the files together, for example 1Mi. Default 4Mi; at most 16Mi.'),
+        maxFiles: z.int32().min(1).max(MAX_ARTIFACT_FILES).optional().describe('Maximum number of files. Default 64.'),
+      })
+      .optional()
+      .describe(
+        'Limits of what a turn may leave in BERTH_OUTPUT_DIR. A turn that leaves more fails: docs/artifacts.md.',
+      ),
     ...retention,
     ...podTemplate,
     sandbox: z
@@ -252,6 +264,11 @@ export const sessionClassSpec = z
         rule: "self.runner != 'None' || !has(self.sandbox) || !has(self.sandbox.require) || size(self.sandbox.require) == 0",
         message: 'with runner None nobody reports protections; leave require out',
         fieldPath: '.sandbox',
+      },
+      {
+        rule: "self.runner != 'None' || !has(self.artifacts)",
+        message: 'with runner None nobody collects artifacts; leave artifacts out',
+        fieldPath: '.artifacts',
       },
       {
         rule: "self.runner != 'None' || !has(self.timeouts) || !has(self.timeouts.stall)",

@@ -1,6 +1,13 @@
 import * as z from 'zod';
+import { LEFT_OUT_REASONS } from '../artifacts/packed.ts';
 import { decision } from './approval.ts';
-import { MAX_ATTEMPTS, MAX_REQUESTER } from './limits.ts';
+import {
+  MAX_ARTIFACT_FILES,
+  MAX_ARTIFACT_NAME_BYTES,
+  MAX_ATTEMPTS,
+  MAX_NAMED_LEFT_OUT,
+  MAX_REQUESTER,
+} from './limits.ts';
 import {
   anyJson,
   conditions,
@@ -102,6 +109,39 @@ const granted = z.strictObject({
 });
 export type Granted = z.infer<typeof granted>;
 
+/** A file that the turn left in BERTH_OUTPUT_DIR. */
+const artifact = z.strictObject({
+  name: z
+    .string()
+    .min(1)
+    .max(MAX_ARTIFACT_NAME_BYTES)
+    .describe('Path in BERTH_OUTPUT_DIR, for example report/index.html.'),
+  bytes: z.int().min(0).describe('Size in bytes.'),
+  digest: digest().describe('sha256 of the content.'),
+  executable: z.boolean().optional().describe('True if its owner may execute it. Absent: false.'),
+  ref: z.string().max(253).describe('Key of the content in the store that the file is a part of.'),
+  offset: z.int().min(0).describe('Number of bytes before the file in that content.'),
+});
+export type Artifact = z.infer<typeof artifact>;
+
+const artifactsLeftOut = z.strictObject({
+  count: count().describe('Number of entries that were left out.'),
+  entries: z
+    .array(
+      z.strictObject({
+        name: z.string().max(MAX_ARTIFACT_NAME_BYTES).describe('Path in BERTH_OUTPUT_DIR.'),
+        reason: z
+          .enum(LEFT_OUT_REASONS)
+          .describe(
+            'Symlink: it leads out of the folder, to a folder or to nothing. Special: a device, a socket or a FIFO. NotUTF8: its name is not UTF-8. NameTooLong: its path has more than 512 bytes. Unreadable: the runner may not read it. Secret: its name holds a text that is hidden.',
+          ),
+      }),
+    )
+    .max(MAX_NAMED_LEFT_OUT)
+    .meta({ 'x-kubernetes-list-type': 'atomic' })
+    .describe('The first of them.'),
+});
+
 export const turnStatus = z.strictObject({
   index: count()
     .optional()
@@ -146,7 +186,7 @@ export const turnStatus = z.strictObject({
   redactions: count()
     .optional()
     .describe(
-      'Number of times that [REDACTED] replaced text in what the turn returned: output, metadata, events, questions. Absent: none.',
+      'Number of times that [REDACTED] replaced text in what the turn returned: output, metadata, events, questions, artifacts. Absent: none.',
     ),
   usage: z
     .strictObject({
@@ -163,6 +203,15 @@ export const turnStatus = z.strictObject({
     .optional()
     .describe('State after this turn, or when it asked for an approval, if the turn changed it.'),
   approval: turnApproval.optional().describe('Last approval that the turn asked for.'),
+  artifacts: z
+    .array(artifact)
+    .max(MAX_ARTIFACT_FILES)
+    .meta({ 'x-kubernetes-list-type': 'atomic' })
+    .optional()
+    .describe('Files that the turn left in BERTH_OUTPUT_DIR: docs/artifacts.md. Absent: none.'),
+  artifactsLeftOut: artifactsLeftOut
+    .optional()
+    .describe('Entries of BERTH_OUTPUT_DIR that are not among the artifacts. Absent: none.'),
   log: z
     .strictObject({
       inline: z.string().max(4096).optional().describe('Text of the log, if it has at most 4 KiB.'),

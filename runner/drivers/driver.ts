@@ -18,6 +18,8 @@ export interface SessionFacts {
   secrets: ReadonlyMap<string, string>;
   /** Redaction rules. */
   hidden: Hidden;
+  /** True if the controller takes what a turn leaves in BERTH_OUTPUT_DIR. */
+  takesArtifacts: boolean;
   /** True if the session has files of its agent, in BERTH_AGENT_DIR. */
   hasFiles: boolean;
   /** True if the session has a Python environment, in VIRTUAL_ENV. */

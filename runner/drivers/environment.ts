@@ -38,6 +38,7 @@ export function agentEnvironment(
   return {
     ...env,
     BERTH_SOCKET: socketPath(directories),
+    ...(facts.takesArtifacts && { BERTH_OUTPUT_DIR: directories.output }),
     ...(facts.hasFiles && { BERTH_AGENT_DIR: directories.agent }),
     ...(facts.hasEnvironment && { VIRTUAL_ENV: join(directories.environment, 'venv') }),
     ...(facts.agent.secretFiles && { BERTH_SECRETS_DIR: directories.secrets }),
@@ -49,6 +50,7 @@ export function agentEnvironment(
 export function standardVariables(facts: SessionFacts, directories: Directories): (name: string) => string | undefined {
   return (name) => {
     if (name === 'BERTH_STATE_DIR') return directories.state;
+    if (name === 'BERTH_OUTPUT_DIR') return facts.takesArtifacts ? directories.output : undefined;
     if (name === 'BERTH_SECRETS_DIR') return directories.secrets;
     if (name === 'BERTH_AGENT_DIR') return facts.hasFiles ? directories.agent : undefined;
     if (name === 'SESSION_UID') return facts.uid;

@@ -3,6 +3,7 @@ import { join } from 'node:path';
 import { clip } from '../../core/resources/limits.ts';
 import { TurnFailure } from '../../core/result/failure.ts';
 import { MAX_ENTRIES } from './limits.ts';
+import { NAMES_AS_BYTES, orderedNames } from './names.ts';
 
 /** Limit of a path in an error message, bytes. */
 const MAX_PATH_BYTES = 512;
@@ -42,25 +43,16 @@ export function* walk(directory: string, prefix = '', room = { names: MAX_ENTRIE
   }
 }
 
-/** Reads the names one by one, because a directory can hold more names than memory. */
 function namesIn(directory: string, room: { names: number }): Buffer[] {
-  const options = { encoding: 'buffer' as BufferEncoding, bufferSize: 1024 };
-  const folder = ifThere(() => opendirSync(directory, options));
+  const folder = ifThere(() => opendirSync(directory, NAMES_AS_BYTES));
   if (!folder) return [];
-  const names: Buffer[] = [];
-  try {
-    for (let entry = folder.readSync(); entry; entry = folder.readSync()) {
-      room.names -= 1;
-      if (room.names < 0) {
-        const message = `the state in BERTH_STATE_DIR has more than ${MAX_ENTRIES} files, directories and links; no more can be stored`;
-        throw new TurnFailure('StateTooLarge', message);
-      }
-      names.push(entry.name as unknown as Buffer);
+  return orderedNames(folder, () => {
+    room.names -= 1;
+    if (room.names < 0) {
+      const message = `the state in BERTH_STATE_DIR has more than ${MAX_ENTRIES} files, directories and links; no more can be stored`;
+      throw new TurnFailure('StateTooLarge', message);
     }
-  } finally {
-    folder.closeSync();
-  }
-  return names.sort(Buffer.compare);
+  });
 }
 
 function utf8(bytes: Buffer, what: string): string {

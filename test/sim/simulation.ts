@@ -186,6 +186,7 @@ export class Simulation {
       session: focus.session ?? {},
       files: files?.stream('sessions'),
       environments: ofEnvironments?.stream('sessions'),
+      artifacts: new Dice(this.#options.seed, 'artifacts'),
       onlyAnyImage: focus.onlyAnyImage ?? false,
     };
     const workload = new Workload(users, focus.deedEveryMs ?? dice.skewed(400, 3000), focus.deeds);

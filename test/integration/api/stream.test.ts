@@ -37,9 +37,9 @@ answer(turn)
     if (!existsSync(join(scratch, turn))) writeFileSync(join(scratch, turn), '');
     await api.cluster.ended(turn);
   };
-  const run = async (session: string, turn: string) => {
+  const run = async (session: string, turn: string, input: unknown = null) => {
     writeFileSync(join(scratch, turn), '');
-    await api.cluster.turn(session, turn, null);
+    await api.cluster.turn(session, turn, input);
     await api.cluster.ended(turn);
   };
   beforeAll(async () => {
@@ -81,6 +81,27 @@ answer(turn)
     }
   });
 
+  test('tells what a turn has left before it tells its end, also to who comes later', async () => {
+    const script = 'cd "$BERTH_OUTPUT_DIR"; printf x > b; ln -s / l; cat';
+    const session = { agent: { command: ['sh', '-c', script], input: 'Text', result: 'Text' } } as const;
+    await api.cluster.create('leaving', session as never);
+    const stream = await follow('sessions/leaving/events');
+    await run('leaving', 'leaving-1', 'x');
+    await eventually(() => stream.phases('leaving-1').at(-1) === 'Succeeded', { what: 'the end of the turn' });
+    const later = await follow('sessions/leaving/events', '0.0.0.0');
+    await eventually(() => later.phases('leaving-1').at(-1) === 'Succeeded', { what: 'the end of the turn' });
+    for (const { events } of [stream, later]) {
+      const at = events.findIndex(({ type }) => type === 'artifacts');
+      const { artifacts, leftOut } = events[at]?.data ?? {};
+      assert.deepEqual(
+        [artifacts.map(({ name, bytes, ref }: Record<string, unknown>) => [name, bytes, ref]), leftOut],
+        [[['b', 1, undefined]], { count: 1, entries: [{ name: 'l', reason: 'Symlink' }] }],
+      );
+      assert.ok(at < events.findIndex(({ type, data }) => type === 'turn' && data.phase === 'Succeeded'));
+      assert.equal(events.filter(({ type }) => type === 'artifacts').length, 1, 'it is told once');
+    }
+  });
+
   test('goes on after any of its events, so that every end of a turn is told whatever cuts it', async () => {
     await api.cluster.create('cut', { agent });
     const whole = await follow('sessions/cut/events', '0.0.0.0');
@@ -98,6 +119,8 @@ answer(turn)
     }
     const rest = await follow('sessions/cut/events', lastEventId);
     await eventually(() => rest.phases('cut-4').includes('Succeeded'), { what: 'the last end' });
+    // The log is read beside the states.
+    await eventually(() => rest.of('agent').some(({ data }) => data.turn === 'cut-4'), { what: 'the last event' });
     const told = [...parts, ...rest.events];
     for (const turn of ['cut-1', 'cut-2', 'cut-3', 'cut-4']) {
       assert.ok(

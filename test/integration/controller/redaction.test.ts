@@ -61,7 +61,7 @@ else printf '{"status":"success","output":["key=lambda_of_x","%s"]}' "$TOKEN" > 
     assert.deepEqual(ended.status?.output, ['key=lambda_of_x', '[REDACTED]']);
     assert.equal(ended.status.redactions, 6);
     const text = describeTurn(ended, { output: '', log: '' }, Date.now());
-    assert.match(text, /redactions +6 in output, metadata, events and questions\n/);
+    assert.match(text, /redactions +6 in output, metadata, events, questions and artifacts\n/);
     assert.ok(!(await cluster.session('counts')).status?.conditions?.some(({ type }) => type === 'SecretsHidden'));
   });
 

@@ -1,4 +1,5 @@
 import { agentFilesBugs } from './agent-files.ts';
+import { artifactBugs } from './artifacts.ts';
 import { attachBugs } from './attach.ts';
 import type { Bug } from './bug.ts';
 import { environmentBugs } from './environments.ts';
@@ -435,6 +436,7 @@ import { sessionPod } from '../pod/pod.ts';`,
   },
   ...outcomeBugs,
   ...leadershipBugs,
+  ...artifactBugs,
   ...agentFilesBugs,
   ...environmentBugs,
   ...releaseBugs,

@@ -1,8 +1,10 @@
+import { digestOf } from '../../../core/artifacts/packed.ts';
 import type { Decided } from '../../../core/frames/messages.ts';
 import { MAX_METADATA_BYTES } from '../../../core/resources/limits.ts';
 import type { Answer } from '../../../runner/agent-socket/socket.ts';
 import type { Completion, Driver, TurnHooks, TurnRequest } from '../../../runner/drivers/driver.ts';
 import type { Process } from '../scheduler.ts';
+import type { OutputContent } from './output-content.ts';
 import type { StateContent } from './state-content.ts';
 
 /** Failures of an agent, each with the code and exit code that the turn has to show. */
@@ -25,6 +27,8 @@ export interface Plan {
   output: number;
   /** Minimum bytes of the state after the agent has added its run; absent: the agent leaves the state unchanged. */
   state?: number;
+  /** Bytes of each file that the agent leaves in BERTH_OUTPUT_DIR. */
+  leaves?: readonly number[];
   /** Bytes that the agent prints. */
   log?: number;
   /** Failure by which the agent ends; absent: success. */
@@ -69,6 +73,8 @@ export interface Run {
   files: readonly string[];
   /** Run that has built the agent's environment, as its state names it; undefined where it has none. */
   environment: string | undefined;
+  /** Digest by name of the files that the agent has left in BERTH_OUTPUT_DIR. */
+  left: Map<string, string>;
   /** Digest of the state directory when the agent started. */
   from: string;
   /** Digests of the state directory at each question. */
@@ -91,6 +97,8 @@ export interface RunEnd extends Omit<Completion, 'outcome' | 'error' | 'asks'> {
 export interface AgentOptions {
   process: Process;
   content: StateContent;
+  /** BERTH_OUTPUT_DIR; undefined where the runner has none. */
+  output: () => OutputContent | undefined;
   startMs: () => number;
   /** Handler behind `BERTH_SOCKET`. */
   socket: Answer;
@@ -156,6 +164,7 @@ class Agent {
       this.#run.asked.push(content.digest);
       const question = { prompt: `question ${number} of ${this.#name}` };
       if (how === 'Ended') {
+        this.#leave();
         this.#rest();
         this.#hooks.collecting();
         return this.#over({ outcome: 'Succeeded', asks: question, exitCode: 0, leftRunning: [] });
@@ -191,9 +200,21 @@ class Agent {
     const { signal } = this.#hooks;
     if (signal.aborted) await process.sleep(this.#plan.stubborn ? signal.reason.graceMs : 5);
     if (this.#plan.state !== undefined) content.write(this.#name, this.#plan.state);
+    this.#leave();
     this.#rest();
     this.#hooks.collecting();
     return this.#over(signal.aborted ? stopped(signal) : ended(this.#plan, this.#name));
+  }
+
+  /** Leaves files in BERTH_OUTPUT_DIR; each leg of a turn has names of its own. */
+  #leave(): void {
+    const output = this.#options.output();
+    for (const [number, bytes] of output ? (this.#plan.leaves ?? []).entries() : []) {
+      const name = `${this.#run.decision ?? 'first'}/${number}`;
+      const content = Buffer.from(`${number} of ${this.#name}`.padEnd(bytes, '.'));
+      output?.write(name, content);
+      this.#run.left.set(name, digestOf(content));
+    }
   }
 
   /** Stops the turn's clock. */

@@ -16,6 +16,8 @@ import { buildPlan } from '../users/environments.ts';
 import { CONTENT } from '../users/files.ts';
 import { type Plan, type Run, simulatedDriver } from './agent.ts';
 import type { Exit, KeptFrame, SimContainer } from './container.ts';
+import { OutputContent } from './output-content.ts';
+import { WITHOUT_ARTIFACTS } from './runner-image.ts';
 import { lastRun, StateContent } from './state-content.ts';
 
 /** Grace periods from SIGTERM to the agent's end, and then to the runner's own end, as in `runner/main.ts`. */
@@ -75,6 +77,8 @@ export class Container implements SimContainer {
   #files: readonly string[] = [];
   /** Run that has built the environment. */
   #environment: string | undefined;
+  /** BERTH_OUTPUT_DIR; undefined where the runner has none. */
+  #output: OutputContent | undefined;
   #socket: Answer = async () => ({ ok: false, error: { code: 'NoTurn', message: 'not bound yet' } });
   #stopping = false;
   readonly #options: ContainerOptions;
@@ -92,6 +96,7 @@ export class Container implements SimContainer {
     const driver = simulatedDriver({
       process,
       content,
+      output: () => this.#output,
       startMs: () => dice.skewed(1, 60),
       socket: (request, gone) => this.#socket(request, gone),
       begin: ({ turn, approval, restored }) => {
@@ -113,6 +118,7 @@ export class Container implements SimContainer {
           printed: '',
           files: this.#files,
           environment: this.#environment,
+          left: new Map(),
           from: content.digest,
           asked: [],
         };
@@ -139,6 +145,8 @@ export class Container implements SimContainer {
         this.bind = bind;
         content.persistent = bind.persistence?.state !== false;
         content.maxBytes = bind.persistence?.maxStateBytes ?? Number.POSITIVE_INFINITY;
+        if (bind.artifacts && protocol !== WITHOUT_ARTIFACTS) this.#output = new OutputContent();
+        const output = this.#output;
         observer.bound(bind, this);
         if (this.#staleLine) observer.obeyed('bind', this);
         return {
@@ -155,6 +163,15 @@ export class Container implements SimContainer {
               content.unpack(packed);
             },
           },
+          ...(output && {
+            output: {
+              empty: () => output.empty(),
+              collect: async () => {
+                if (!output.isEmpty) await process.sleep(dice.skewed(0.5, 20));
+                return output.collect();
+              },
+            },
+          }),
           unpackFiles: async (archives) => {
             await process.sleep(dice.skewed(0.5, 20));
             this.#files = archives.map((archive) => CONTENT.exec(gunzipSync(archive).toString('latin1'))?.[0] ?? '');

@@ -106,6 +106,7 @@ export class RunnerlessContainer implements SimContainer {
       printed: plan.log ? `${work.turn}/${podUID} ${'log '.repeat(plan.log / 4)}\n` : '',
       files: [],
       environment: undefined,
+      left: new Map(),
       from: this.content.digest,
       asked: [],
     };

@@ -13,7 +13,7 @@ export const keptWhileNamed: MakeInvariant = (facts) => ({
     if (!session) return;
     const names = [session.status?.state?.ref];
     for (const { status } of facts.turnsOf(sessionUID)) {
-      names.push(status?.outputRef, status?.log?.ref);
+      names.push(status?.outputRef, status?.log?.ref, ...(status?.artifacts ?? []).map(({ ref }) => ref));
       // The state of an earlier turn may have been replaced by a later one.
       if (status?.state && status.state.seq === seq && facts.committed.get(sessionUID)?.ref === key) names.push(key);
     }

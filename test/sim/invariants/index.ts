@@ -1,6 +1,7 @@
 import type { Observer } from '../observer.ts';
 import { committedFirst } from './acknowledged.ts';
 import { awaitedFiles, recordedFiles } from './agent-files.ts';
+import { hasItsArtifacts } from './artifacts.ts';
 import { keptWhileNamed } from './blobs.ts';
 import { capacity } from './capacity.ts';
 import { toldOfRestoration, toldOnce } from './decisions.ts';
@@ -42,6 +43,7 @@ const all: readonly MakeInvariant[] = [
   toldTruly,
   inTime,
   logKept,
+  hasItsArtifacts,
   ownUsage,
   startsOnce,
   runsInTruth,

@@ -5,7 +5,13 @@ import { type Facts, TURNS } from './facts.ts';
 import type { MakeInvariant } from './invariant.ts';
 
 /** Codes of a turn whose result arrived and could not be committed as the agent sent it. */
-const OF_RESULT: ReadonlySet<string> = new Set(['StateTooLarge', 'StateNotStored', 'StoreFull', 'ResultRejected']);
+const OF_RESULT: ReadonlySet<string> = new Set([
+  'StateTooLarge',
+  'StateNotStored',
+  'ArtifactsNotStored',
+  'StoreFull',
+  'ResultRejected',
+]);
 
 /** The log of a turn with a result holds what its agent printed, or says what was lost. */
 export const logKept: MakeInvariant = (facts) => ({
@@ -20,7 +26,8 @@ export const logKept: MakeInvariant = (facts) => ({
     // An end that the runner did not report says nothing about the agent's log. PodLost means that the log is unknown.
     if (error && (error.code === 'PodLost' || !isOwnWord(run, error)) && !OF_RESULT.has(error.code)) return;
     const isHardToRead = facts.kubelets.container(run.podUID)?.isHardToRead;
-    if (isHardToRead && (run.isRunnerless || error?.code === 'StateNotStored')) return;
+    const isIncomplete = error?.code === 'StateNotStored' || error?.code === 'ArtifactsNotStored';
+    if (isHardToRead && (run.isRunnerless || isIncomplete)) return;
     // The log was rotated away, and the turn says that it is lost.
     const { log } = turn.status ?? {};
     if (isHardToRead && log?.truncated && log.inline === undefined && log.ref === undefined) return;

@@ -22,7 +22,7 @@ const STARTS: ReadonlySet<string> = new Set([
   'PodStuck',
 ]);
 /** Codes of a turn whose parts could not be stored. */
-const UNSTORED: ReadonlySet<string> = new Set(['StateNotStored', 'StoreFull']);
+const UNSTORED: ReadonlySet<string> = new Set(['StateNotStored', 'ArtifactsNotStored', 'StoreFull']);
 
 /**
  * A turn shows the end of its run: success as success, failure as failure with its code. It shows another end only for
@@ -114,8 +114,9 @@ function contradiction(facts: Facts, turn: StoredTurn, run: Run, waited: boolean
       if (run.isRunnerless && facts.kubelets.container(run.podUID)?.isHardToRead) return undefined;
       return 'its result could be read';
     default:
-      // A rotated log may lack the state and still hold the result.
-      if (code === 'StateNotStored' && facts.kubelets.container(run.podUID)?.isHardToRead) return undefined;
+      // A rotated log may lack the state or the artifacts and still hold the result.
+      if (['StateNotStored', 'ArtifactsNotStored'].includes(code) && facts.kubelets.container(run.podUID)?.isHardToRead)
+        return undefined;
       if (UNSTORED.has(code)) return facts.couldNotStore(run.startedAt) ? undefined : 'the store took everything';
       // A turn that waits for a decision may have a session that cannot start again.
       if (waited && !OF_AGENTS.has(code)) return undefined;

@@ -89,7 +89,7 @@ export const someHistory = (dice: Dice) => (dice.chance(0.4) ? { history: { turn
 
 const WAYS = ['Alive', 'Ended'] as const;
 
-export function aPlan({ dice }: Users): Plan {
+export function aPlan({ dice, artifacts }: Users): Plan {
   return {
     ...(dice.chance(0.97) ? { ms: dice.skewed(5, dice.chance(0.1) ? 60_000 : 4000) } : {}),
     output: dice.chance(0.1) ? dice.int(15_000, 40_000) : dice.skewed(1, 3000),
@@ -100,5 +100,8 @@ export function aPlan({ dice }: Users): Plan {
     ...(dice.chance(0.2) ? { talksMs: dice.skewed(200, 3000) } : {}),
     ...(dice.chance(0.2) ? { asks: Array.from({ length: dice.int(1, 3) }, () => dice.pick(WAYS)) } : {}),
     ...(dice.chance(0.1) ? { touchAfterMs: dice.skewed(100, 30_000) } : {}),
+    ...(artifacts.chance(0.3)
+      ? { leaves: Array.from({ length: artifacts.int(1, 3) }, () => artifacts.skewed(1, 6000)) }
+      : {}),
   };
 }

@@ -27,6 +27,8 @@ export interface Users {
   files?: Dice | undefined;
   /** Dice for the environments of sessions; absent: no session has one. */
   environments?: Dice | undefined;
+  /** Dice for what turns leave in BERTH_OUTPUT_DIR. */
+  artifacts: Dice;
   /** True when all sessions are of the class any-image. */
   onlyAnyImage: boolean;
 }

@@ -109,11 +109,12 @@ describe('stored objects', () => {
     assert.equal(isGarbage(entry('State', 5), status, [withState(1, 5, { ended: false })]), false);
     assert.equal(isGarbage(entry('State', 5), status, [withState(1, 5)]), true);
   });
-  test('an output or log stays as long as a turn names it, and goes with it', () => {
-    const named = turn(1, { refs: [key(3), key(2)] });
+  test('an output, a log or artifacts stay as long as a turn names them, and go with it', () => {
+    const named = turn(1, { refs: [key(3), key(2), key(4)] });
     for (const [kind, seq] of [
       ['Output', 3],
       ['Log', 2],
+      ['Artifacts', 4],
     ] as const) {
       assert.equal(isGarbage(entry(kind, seq), statusOf(1), [named]), false);
       assert.equal(isGarbage(entry(kind, seq), statusOf(1), []), true);

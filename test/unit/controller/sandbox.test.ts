@@ -57,4 +57,12 @@ describe('a class that cannot work', () => {
     );
     assert.equal(problem({ sandbox: { limits: { memory: '64Mi' } } }), undefined);
   });
+
+  test('names a limit of artifacts that is more than can be stored', () => {
+    assert.deepEqual(problem({ artifacts: { maxBytes: '17Mi' } }), {
+      reason: 'ClassInvalid',
+      message: 'spec.artifacts.maxBytes: 17Mi is more than the 16Mi that Berth can store',
+    });
+    assert.equal(problem({ artifacts: { maxBytes: '16Mi' } }), undefined);
+  });
 });

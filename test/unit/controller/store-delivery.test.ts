@@ -1,8 +1,13 @@
 import assert from 'node:assert/strict';
-import { test } from 'vitest';
+import { describe, test } from 'vitest';
 import type { ReconcileContext } from '../../../controller/act/context.ts';
 import { storeDelivery } from '../../../controller/act/store-delivery.ts';
-import { aWorld, runningTurn } from '../../support/world.ts';
+import { emptyMemory } from '../../../controller/world/learn.ts';
+import { digestOf, packContents } from '../../../core/artifacts/packed.ts';
+import type { Artifacts, FrameOf } from '../../../core/frames/messages.ts';
+import type { StoreKey } from '../../../core/store/store.ts';
+import { systemClock } from '../../../core/system.ts';
+import { aWorld, runningTurn, SESSION_UID } from '../../support/world.ts';
 
 test('a log that was lost before its result was read is said to be truncated, and none is made up where nothing was printed', async () => {
   const context = { world: aWorld() } as unknown as ReconcileContext;
@@ -13,4 +18,65 @@ test('a log that was lost before its result was read is said to be truncated, an
   };
   assert.deepEqual(await logOf({ logSeq: 3 }), { bytes: 0, truncated: true });
   assert.equal(await logOf({}), undefined);
+});
+
+describe('the artifacts of a result', () => {
+  const store = () => {
+    const puts: [StoreKey, Buffer][] = [];
+    const put = async (key: StoreKey, data: Buffer) => void puts.push([key, data]);
+    const effects = { store: { put }, clock: systemClock, aside: (work: () => unknown) => work() };
+    const context = { world: aWorld(), memory: emptyMemory(), effects, signal: new AbortController().signal };
+    return { puts, context: context as unknown as ReconcileContext };
+  };
+  const contents = ['one', '', 'two!'].map((text) => Buffer.from(text));
+  const files = contents.map((content, i) => ({ name: `f${i}`, bytes: content.length, digest: digestOf(content) }));
+  const turn = runningTurn('a', { status: { incarnation: 2 } });
+  const message = { state: 'Unchanged' as const, artifactsSeq: 3 };
+  const frame = (binary: Buffer, more: Partial<Artifacts> = {}): FrameOf<'artifacts'> => ({
+    seq: 3,
+    kind: 'artifacts',
+    message: { turn: 't', attempt: 1, files, ...more },
+    binary,
+  });
+
+  test('are stored as one content under the number of their frame, of which each file is a part', async () => {
+    const { puts, context } = store();
+    const leftOut = { count: 1, entries: [{ name: 'link', reason: 'Symlink' as const }] };
+    const artifacts = frame(await packContents(contents), { leftOut });
+    const stored = await storeDelivery(context, turn, { result: { seq: 4, message }, artifacts });
+    const ref = `${SESSION_UID}/2/3`;
+    assert.deepEqual(stored.artifacts, {
+      artifacts: [
+        { ...files[0], ref, offset: 0 },
+        { ...files[1], ref, offset: 3 },
+        { ...files[2], ref, offset: 3 },
+      ],
+      artifactsLeftOut: leftOut,
+    });
+    const key = { namespace: 'team', sessionUID: SESSION_UID, incarnation: 2, seq: 3, kind: 'Artifacts' };
+    assert.deepEqual(puts, [[key, Buffer.from('onetwo!')]]);
+    assert.deepEqual(stored.problems, []);
+  });
+
+  test('that are not what the runner says, or never arrived, are said to be not stored', async () => {
+    const { puts, context } = store();
+    for (const artifacts of [undefined, frame(await packContents([Buffer.from('onetwo?')])), frame(Buffer.from('x'))]) {
+      const delivery = { result: { seq: 4, message }, ...(artifacts && { artifacts }) };
+      const stored = await storeDelivery(context, turn, delivery);
+      assert.deepEqual(
+        stored.problems.map(({ reason }) => reason),
+        ['ArtifactsNotStored'],
+      );
+      assert.equal(stored.artifacts, undefined);
+    }
+    assert.deepEqual(puts, []);
+  });
+
+  test('of which all were left out are named, and nothing is stored', async () => {
+    const { puts, context } = store();
+    const leftOut = { count: 1, entries: [] };
+    const artifacts = frame(await packContents([]), { files: [], leftOut });
+    const stored = await storeDelivery(context, turn, { result: { seq: 4, message }, artifacts });
+    assert.deepEqual([stored.artifacts, stored.problems, puts], [{ artifactsLeftOut: leftOut }, [], []]);
+  });
 });

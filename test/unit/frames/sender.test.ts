@@ -68,6 +68,17 @@ describe('frames, sent', () => {
     assert.equal(sender.durableBytes, 0);
   });
 
+  test('a dropped range counts no artifacts: a controller from before them would refuse the message', () => {
+    const { sender, texts } = collecting();
+    sender.send('pong', pong);
+    sender.send('artifacts', { turn: 't', attempt: 1, files: [] });
+    sender.ack(2);
+    texts.length = 0;
+    sender.resend(1);
+    const [event] = decoder().push(Buffer.from(texts.join('')));
+    assert.deepEqual(event, { type: 'dropped', dropped: { from: 1, to: 2, counts: { pong: 1 } } });
+  });
+
   test('an acknowledgement beyond the last number covers what was sent, not what will be', () => {
     const { sender, texts } = collecting();
     sender.send('log', logOf(1));

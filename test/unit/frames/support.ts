@@ -37,6 +37,18 @@ export const sent: fc.Arbitrary<Sent> = fc.oneof(
     message: { turn, digest: hex, keyId: 'k1', bytes: b.size },
     binary: Buffer.alloc(b.size, b.byte),
   })),
+  fc
+    .record({ name: fc.constantFrom('a', 'sub/b c', 'é\n'), size: fc.constantFrom(0, 1, 20_000) })
+    .map<Sent>((file) => ({
+      kind: 'artifacts',
+      message: {
+        turn,
+        attempt: 1,
+        files: [{ name: file.name, bytes: file.size, digest: hex, executable: true }],
+        leftOut: { count: 2, entries: [{ name: 'link', reason: 'Symlink' }] },
+      },
+      binary: Buffer.alloc(file.size, 1),
+    })),
   fc.jsonValue({ maxDepth: 2 }).map<Sent>((value) => ({
     kind: 'event',
     message: { turn, attempt: 1, at, event: JSON.parse(JSON.stringify(value)) },

@@ -3,6 +3,7 @@ import fc from 'fast-check';
 import { describe, test } from 'vitest';
 import { validateFrame } from '../../../core/frames/validate.ts';
 import { parseFrameHeader } from '../../../core/frames/wire.ts';
+import { MAX_ARTIFACT_BYTES } from '../../../core/resources/limits.ts';
 import { sent } from './support.ts';
 
 const at = '2026-01-02T03:04:05.678Z';
@@ -15,6 +16,8 @@ const result = {
   state: { seq: 4, digest: 'a'.repeat(64) },
   leftRunning: [{ pid: 7, command: 'sleep' }],
 };
+const file = { name: 'a', bytes: 1, digest: 'a'.repeat(64) };
+const artifacts = { kind: 'artifacts', turn: 't', attempt: 1, files: [file] };
 const request = {
   turn: 't',
   attempt: 1,
@@ -54,6 +57,32 @@ describe('messages from a pod', () => {
     ],
     ['a request with a forged id', { kind: 'approval', ...request, id: '../x' }, /^id/],
     ['an event that is too large', { kind: 'event', turn: 't', attempt: 1, at, event: 'x'.repeat(40_000) }, /^event/],
+    [
+      'an artifact whose name leads out',
+      { ...artifacts, files: [{ ...file, name: '../x' }] },
+      /^files\.0\.name: is no path/,
+    ],
+    [
+      'an artifact with an absolute name',
+      { ...artifacts, files: [{ ...file, name: '/x' }] },
+      /^files\.0\.name: is no path/,
+    ],
+    [
+      'an artifact with NUL in its name',
+      { ...artifacts, files: [{ ...file, name: 'a\0' }] },
+      /^files\.0\.name: is no path/,
+    ],
+    ['two artifacts with one name', { ...artifacts, files: [file, file] }, /^files: has a name twice/],
+    [
+      'artifacts that are too large together',
+      { ...artifacts, files: [file, { ...file, name: 'b', bytes: MAX_ARTIFACT_BYTES }] },
+      /^files: has more than/,
+    ],
+    [
+      'artifacts that are too many',
+      { ...artifacts, files: Array.from({ length: 257 }, (_, i) => ({ ...file, name: `${i}` })) },
+      /^files: /,
+    ],
     ['a dropped range that runs backwards', { kind: 'dropped', from: 5, to: 4, counts: {} }, /from is above to/],
     ['counts of a kind that does not exist', { kind: 'dropped', from: 4, to: 5, counts: { x: 1 } }, /^counts/],
   ];

@@ -16,6 +16,7 @@ const facts: SessionFacts = {
   agent: { driver: 'Command', command: ['x'], args: [], env: [], input: 'Stdin', result: 'Envelope' },
   secrets: new Map(),
   hidden: hiddenBy({}),
+  takesArtifacts: false,
   hasFiles: false,
   hasEnvironment: false,
 };

@@ -69,6 +69,7 @@ describe('the environment', () => {
     incarnation: 1,
     secrets: new Map([['V', 's3cret']]),
     hidden: hiddenBy({}),
+    takesArtifacts: false,
     hasFiles: false,
     hasEnvironment: false,
   };

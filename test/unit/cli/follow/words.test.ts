@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { describe, test } from 'vitest';
 import { eventExamples } from '../../../../api/event-examples.ts';
 import { inWords } from '../../../../cli/follow/words.ts';
-import { printable } from '../../../../cli/printable.ts';
+import { printable, printableName } from '../../../../cli/printable.ts';
 
 describe('text of an agent on a terminal', () => {
   test('shows what would move the cursor, set the title or turn letters round', () => {
@@ -10,6 +10,10 @@ describe('text of an agent on a terminal', () => {
     assert.equal(printable('safe\rrm -rf'), 'safe\\x0drm -rf');
     assert.equal(printable('\u009b31m\u202egnp.exe'), '\\x9b31m\\u202egnp.exe');
     assert.equal(printable('tab\tand line\r\n'), 'tab\tand line\n');
+  });
+
+  test('shows a file name in one line, in which everything that is no letter of it is told apart', () => {
+    assert.equal(printableName('a\nb\\x0a\r\u001b[31m\u202eé'), 'a\\x0ab\\\\x0a\\x0d\\x1b[31m\\u202eé');
   });
 
   test('keeps colours only where they are wanted, and ends them', () => {
@@ -25,6 +29,7 @@ describe('events in words', () => {
     assert.deepEqual(words, {
       session:
         'session notes Queued, number 3 in the queue: AtCapacity: All 20 slots are taken; position 3 in the queue.',
+      artifacts: 'turn notes-4 left report/index.html (5120 bytes); 1 left out',
       turn: 'turn notes-4 Succeeded after 5s',
       approval: 'turn notes-5 approved by jane',
       usage: 'turn notes-5 has run for 13 s, 3.1 s of CPU, 70 MiB',

@@ -1,0 +1,68 @@
+import * as z from 'zod';
+import { ArtifactReader } from '../../core/artifacts/stored.ts';
+import { isTerminal } from '../../core/resources/turn.ts';
+import { fileAnswer } from '../file-answer.ts';
+import { Problem } from '../problems.ts';
+import { notFinished } from '../results.ts';
+import { type Route, route } from '../route.ts';
+import { artifactList, artifactParams, noQuery, turnParams } from '../schemas.ts';
+import { turnOf } from './turns.ts';
+
+const PATH = '/v1/namespaces/{namespace}/sessions/{session}/turns/{turn}/artifacts';
+
+const headers = z.strictObject({
+  Range: z.string().optional().describe('A part of the file, for example bytes=0-1023 or bytes=-500.'),
+  'If-Range': z.string().optional().describe('An ETag: the part only of that content, otherwise the whole file.'),
+  'If-None-Match': z.string().optional().describe('ETags of contents that the client has.'),
+});
+
+export const artifactRoutes: Route[] = [
+  route({
+    method: 'GET',
+    path: PATH,
+    operationId: 'listArtifacts',
+    summary: 'List what a turn has left in BERTH_OUTPUT_DIR',
+    rights: [{ verb: 'get', resource: 'turns', nameParam: 'turn' }],
+    params: turnParams,
+    query: noQuery,
+    responses: { 200: { description: 'The artifacts, without their contents.', schema: artifactList } },
+    async handle({ params, signal }, services) {
+      const turn = await turnOf(services, params, signal);
+      const { phase, artifacts = [], artifactsLeftOut: leftOut } = turn.status ?? {};
+      if (!isTerminal(phase)) throw notFinished(turn);
+      const items = artifacts.map(({ ref: _ref, offset: _offset, ...artifact }) => artifact);
+      return { status: 200, body: { items, ...(leftOut ? { leftOut } : {}) } };
+    },
+  }),
+  route({
+    method: 'GET',
+    path: `${PATH}/{name}`,
+    operationId: 'getArtifact',
+    summary: 'The content of an artifact',
+    description:
+      'With the headers ETag, Repr-Digest (sha-256) and Content-Type. It takes the right to get blobs as well.',
+    rights: [{ verb: 'get', resource: 'turns', nameParam: 'turn' }],
+    params: artifactParams,
+    query: noQuery,
+    headers,
+    responses: {
+      200: { description: 'The file.', schema: 'File' },
+      206: { description: 'The part of the file that Range asks for.', schema: 'File' },
+      304: { description: 'The client has the content: If-None-Match names its ETag.' },
+    },
+    async handle({ params, caller, headers, signal }, services) {
+      const { namespace, name } = params;
+      const turn = await turnOf(services, params, signal);
+      const { phase, artifacts = [] } = turn.status ?? {};
+      if (!isTerminal(phase)) throw notFinished(turn);
+      const artifact = artifacts.find((one) => one.name === name);
+      if (!artifact) {
+        const text = `Turn "${turn.metadata.name}" has no artifact ${JSON.stringify(name)}. GET …/artifacts lists those it has.`;
+        throw new Problem('NoArtifact', text);
+      }
+      await services.access.authorize(caller, { verb: 'get', resource: 'blobs', namespace });
+      const reader = new ArtifactReader(services.api, namespace);
+      return fileAnswer(artifact, headers, () => reader.read(artifact, signal));
+    },
+  }),
+];

@@ -1,0 +1,140 @@
+import { resolve } from 'node:path';
+import { ArtifactReader } from '../../core/artifacts/stored.ts';
+import type { StoredTurn } from '../../core/resources/kinds.ts';
+import { type Artifact, isTerminal } from '../../core/resources/turn.ts';
+import type { Cli, ClusterFlags } from '../cli.ts';
+import { type Cluster, withCluster } from '../cluster.ts';
+import { Destination } from '../destination.ts';
+import { refused } from '../errors.ts';
+import { formatObject } from '../print.ts';
+import { printableName } from '../printable.ts';
+import { sessionOrTurn, turnsOf } from '../stored.ts';
+import { table } from '../table.ts';
+
+export interface ArtifactsListFlags extends ClusterFlags {
+  turn?: string;
+  output?: 'json' | 'yaml' | 'name';
+}
+
+export interface ArtifactsDownloadFlags extends ClusterFlags {
+  turn?: string;
+  dir: string;
+  overwrite?: boolean;
+}
+
+/** Number of names that an error lists. */
+const NAMED = 10;
+
+/** Lists the artifacts of the named turn, or of all turns of the named session in their order. */
+export async function listArtifacts(named: string, flags: ArtifactsListFlags, cli: Cli): Promise<number> {
+  return withCluster(flags, cli, async (cluster) => {
+    const { turns } = await turnsNamed(named, flags.turn, cluster, cli);
+    const items = turns.flatMap(({ metadata, status }) =>
+      (status?.artifacts ?? []).map(({ ref: _ref, offset: _offset, ...artifact }) => ({
+        turn: metadata.name,
+        ...artifact,
+      })),
+    );
+    if (flags.output === 'name') await cli.out(items.map(({ name }) => `${printableName(name)}\n`).join(''));
+    else if (flags.output) await cli.out(await formatObject({ items } as never, flags.output));
+    else if (items.length === 0) cli.say(`${named} has no artifacts`);
+    else {
+      const rows = items.map(({ turn, name, bytes, digest }) => [
+        turn,
+        printableName(name),
+        String(bytes),
+        digest.slice(0, 12),
+      ]);
+      await cli.out(table([['TURN', 'NAME', 'BYTES', 'SHA256'], ...rows], { terminal: cli.terminal }));
+    }
+    for (const turn of turns) tellLeftOut(turn, cli);
+    return 0;
+  });
+}
+
+/** Writes artifacts into a folder and prints their paths: of the named turn, or of the newest one that has some. */
+export async function downloadArtifacts(
+  named: string,
+  names: readonly string[],
+  flags: ArtifactsDownloadFlags,
+  cli: Cli,
+): Promise<number> {
+  return withCluster(flags, cli, async (cluster) => {
+    const { turns, only } = await turnsNamed(named, flags.turn, cluster, cli);
+    const turn = only ?? turns.findLast(({ status }) => status?.artifacts);
+    if (!turn?.status?.artifacts) throw refused(noArtifacts(named, only));
+    const artifacts = chosen(turn, turn.status.artifacts, names);
+    const destination = new Destination({
+      folder: resolve(cli.cwd, flags.dir),
+      overwrite: flags.overwrite ?? false,
+      random: cli.random,
+    });
+    const missing = await destination.missing(artifacts);
+    const reader = new ArtifactReader(cluster.api, cluster.namespace);
+    for (const artifact of missing) {
+      cli.interrupted.throwIfAborted();
+      const content = await reader.read(artifact, cli.interrupted);
+      await cli.out(`${printableName(await destination.write(artifact, content, cli.interrupted))}\n`);
+    }
+    const there = artifacts.length - missing.length;
+    const already = there > 0 ? `, ${there} already there` : '';
+    cli.say(`turn ${turn.metadata.name}: ${files(missing.length)} written${already}`);
+    tellLeftOut(turn, cli);
+    return 0;
+  });
+}
+
+/** The turns that a name and the flag --turn stand for; `only` where they name a single one. */
+async function turnsNamed(
+  named: string,
+  flag: string | undefined,
+  cluster: Cluster,
+  cli: Cli,
+): Promise<{ turns: StoredTurn[]; only?: StoredTurn }> {
+  const { session, turn } = await sessionOrTurn(cluster, named, cli.interrupted);
+  if (turn && flag !== undefined && flag !== named) {
+    throw refused(`${named} and --turn ${flag} name two turns; leave one of them out`);
+  }
+  const wanted = flag ?? turn?.metadata.name;
+  const own = await turnsOf(cluster, session, cli.interrupted);
+  if (wanted === undefined) return { turns: own };
+  const only = own.find(({ metadata }) => metadata.name === wanted);
+  if (!only) throw refused(`session ${session.metadata.name} has no turn "${wanted}"`);
+  return { turns: [only], only };
+}
+
+function noArtifacts(named: string, turn: StoredTurn | undefined): string {
+  if (!turn) return `no turn of ${named} has left artifacts`;
+  const { phase = 'Queued' } = turn.status ?? {};
+  const { name } = turn.metadata;
+  return isTerminal(phase)
+    ? `turn ${name} has left no artifacts`
+    : `turn ${name} is ${phase}; its artifacts come with its end`;
+}
+
+/** The artifacts that the names stand for: a name itself, or a folder above it. Throws a CliError for one without any. */
+function chosen({ metadata }: StoredTurn, artifacts: readonly Artifact[], names: readonly string[]): Artifact[] {
+  if (names.length === 0) return [...artifacts];
+  const found = new Set<Artifact>();
+  for (const name of names) {
+    const folder = `${name.replace(/\/+$/, '')}/`;
+    const matches = artifacts.filter((one) => one.name === name || one.name.startsWith(folder));
+    if (matches.length === 0) {
+      const some = artifacts.slice(0, NAMED).map((one) => printableName(one.name));
+      const more = artifacts.length > NAMED ? ` and ${artifacts.length - NAMED} more` : '';
+      throw refused(`turn ${metadata.name} has no artifact "${printableName(name)}"; it has ${some.join(', ')}${more}`);
+    }
+    for (const match of matches) found.add(match);
+  }
+  return artifacts.filter((one) => found.has(one));
+}
+
+function tellLeftOut({ metadata, status }: StoredTurn, cli: Cli): void {
+  const { count, entries } = status?.artifactsLeftOut ?? {};
+  if (!count || !entries) return;
+  const named = entries.map(({ name, reason }) => `${printableName(name)} (${reason})`);
+  const more = count > named.length ? [`${count - named.length} more`] : [];
+  cli.say(`turn ${metadata.name}: left out ${[...named, ...more].join(', ')}`);
+}
+
+const files = (count: number) => (count === 1 ? '1 file' : `${count} files`);

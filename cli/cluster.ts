@@ -1,3 +1,4 @@
+import { setFlagsFromString } from 'node:v8';
 import { EMBEDDED_VERSION_SUFFIX, embeddedIsRunning, embeddedKubeconfig, homeFolder } from '../core/embedded.ts';
 import { KubeClient } from '../core/kube/client.ts';
 import { type ConnectionOptions, loadConnection } from '../core/kube/config.ts';
@@ -34,9 +35,19 @@ export function connectionOptions(flags: ClusterFlags, env: NodeJS.ProcessEnv): 
 /** Time within which a reachable server answers a first request, milliseconds; kubectl gives a connection as long. */
 const FIRST_ANSWER_MS = 30_000;
 
+/**
+ * Keeps V8 from optimizing WebAssembly. undici's parser of HTTP is WebAssembly, and the answers of two requests are enough
+ * for V8 to optimize it in the background: 150 ms of CPU, for which the end of the process waits. Called before the first
+ * connection and after Node's own modules are loaded, whose code cache is for the flags of the start.
+ */
+function keepWasmAsItIs(): void {
+  setFlagsFromString(`--wasm-tiering-budget=${2 ** 31 - 1}`);
+}
+
 /** Calls `use` with a client of the cluster that the flags choose. */
 export async function withCluster<R>(flags: ClusterFlags, cli: Cli, use: (cluster: Cluster) => Promise<R>): Promise<R> {
   const connection = await loadConnection(connectionOptions(flags, cli.env));
+  keepWasmAsItIs();
   const api = new KubeClient({
     connection,
     clock: cli.clock,

@@ -73,7 +73,7 @@ export async function bundle(
     entryPoints: [entry],
     outfile,
     ...(commonjs
-      ? { format: 'cjs', define: OF_COMMONJS, plugins: imported === 'apart' ? [setApart(checkout, apart)] : [] }
+      ? { format: 'cjs', define: OF_COMMONJS, plugins: [imported === 'apart' ? setApart(checkout, apart) : withoutHttp2] }
       : { format: 'esm', banner: { js: REQUIRE } }),
   });
   const packages = new Set(packagesIn(metafile));
@@ -98,6 +98,20 @@ function setApart(checkout: string, apart: Map<string, string>): Plugin {
     },
   };
 }
+
+/**
+ * Takes HTTP/2 away from undici, which loads it at its start if it is there. Berth's connections are HTTP/1.1, and Node takes
+ * 10 ms to load the module.
+ */
+const withoutHttp2: Plugin = {
+  name: 'without-http2',
+  setup: ({ onResolve, onLoad }) => {
+    onResolve({ filter: /^node:http2$/ }, ({ path }) => ({ path, namespace: 'absent' }));
+    onLoad({ filter: /.*/, namespace: 'absent' }, ({ path }) => ({
+      contents: `throw new Error('${path} is not part of this bundle');`,
+    }));
+  },
+};
 
 /** Returns the licence texts of `packages`, one after the other. Rejects when a package names no licence at all. */
 export async function licences(checkout: string, packages: readonly string[]): Promise<string> {

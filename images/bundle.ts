@@ -73,7 +73,11 @@ export async function bundle(
     entryPoints: [entry],
     outfile,
     ...(commonjs
-      ? { format: 'cjs', define: OF_COMMONJS, plugins: [imported === 'apart' ? setApart(checkout, apart) : withoutHttp2] }
+      ? {
+          format: 'cjs',
+          define: OF_COMMONJS,
+          plugins: [imported === 'apart' ? setApart(checkout, apart) : withoutHttp2],
+        }
       : { format: 'esm', banner: { js: REQUIRE } }),
   });
   const packages = new Set(packagesIn(metafile));

@@ -47,7 +47,10 @@ async function stage(folder: string): Promise<void> {
   await copyFile(join(import.meta.dirname, 'berth'), join(folder, 'bin/berth'));
   await copyFile(join(import.meta.dirname, 'README.md'), join(folder, 'README.md'));
   await copyFile(join(checkout, 'LICENSE'), join(folder, 'LICENSE'));
-  await writeFile(join(folder, 'LICENCES'), `${await licences(checkout, [...packages].sort())}\n${await licenceOfNode()}`);
+  await writeFile(
+    join(folder, 'LICENCES'),
+    `${await licences(checkout, [...packages].sort())}\n${await licenceOfNode()}`,
+  );
   await writeFile(join(folder, 'package.json'), `${JSON.stringify(await manifest(), null, 2)}\n`);
 }
 

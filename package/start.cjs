@@ -11,7 +11,8 @@ function load() {
   const filename = join(__dirname, 'cli.cjs');
   // The bundle is ASCII, so one byte is one character.
   const source = `(function (exports, require, module, __filename, __dirname) {${readFileSync(filename, 'latin1')}\n})`;
-  const script = new Script(source, { filename, cachedData: cached() });
+  // A cache contains the name, so it is not a path of the machine that packs.
+  const script = new Script(source, { filename: 'cli.cjs', cachedData: cached() });
   const module = { exports: {} };
   script.runInThisContext()(module.exports, require, module, filename, __dirname);
   return { script, main: module.exports.main };

@@ -16,7 +16,7 @@ export interface ExampleCommand {
 export function exampleCommands(): ExampleCommand[] {
   const readme = readFileSync(join(PYTHON_EXAMPLE, 'README.md'), 'utf8');
   const blocks = [...readme.matchAll(/```console\n(.*?)```/gs)].map(([, block = '']) => block);
-  const commands = blocks.flatMap((block) => [...block.matchAll(/^\$ npx berth (.*)\n((?:[^$\n].*\n)*)/gm)]);
+  const commands = blocks.flatMap((block) => [...block.matchAll(/^\$ berth (.*)\n((?:[^$\n].*\n)*)/gm)]);
   return commands
     .map(([, line = '', printed = '']) => ({
       args: [...line.matchAll(/'([^']*)'|\S+/g)].map(([word, quoted]) => quoted ?? word),

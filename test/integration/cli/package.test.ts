@@ -79,6 +79,13 @@ describe('the npm package of the command line', skipIf(noKeeper), () => {
     assert.equal(printed, `${lib}/keeper\n${lib}/bin/berth-agent\n`);
   });
 
+  test('starts with the code cache that is inside, which its Node takes', async () => {
+    const start = JSON.stringify(join(installed, 'lib/start.cjs'));
+    const script = `console.log(require(${start}).load().script.cachedDataRejected)`;
+    const { stdout } = await run(join(installed, 'lib/node'), ['-e', script], { env, timeout: LIMIT_MS });
+    assert.equal(stdout, 'false\n');
+  });
+
   test('is called kubectl session where kubectl calls it', async () => {
     const command = join(project, 'node_modules/.bin/kubectl-session');
     const { stdout } = await run(command, ['--help'], { env, timeout: LIMIT_MS });

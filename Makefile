@@ -16,7 +16,7 @@ $(3) timeout --kill-after=10 $(2) $(NODE) node_modules/vitest/vitest.mjs run --c
   --reporter=default --reporter=./test/support/suite-report.ts --outputFile=build/reports/$(1).json
 endef
 
-.PHONY: help install generate check test unit sim sim-long sim-digests sim-figures coverage mutation integration e2e demo images keeper agents kill-loop bench bench-compare bench-runner cluster-up cluster-down clean
+.PHONY: help install generate check test unit sim sim-long sim-digests sim-figures coverage mutation integration e2e demo images package keeper agents kill-loop bench bench-compare bench-runner cluster-up cluster-down clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -89,6 +89,9 @@ bench-runner: $(INSTALLED) keeper ## the figures that need no Kubernetes: turns 
 
 demo: $(INSTALLED) $(KEEPER) ## a session from its first turn to waking up again, on the embedded cluster
 	$(NODE) scripts/demo.ts
+
+package: $(INSTALLED) keeper ## the command line as one npm package, build/berth-VERSION.tgz, with its Node inside
+	$(NODE) --disable-warning=ExperimentalWarning package/build.ts
 
 images: $(INSTALLED) keeper ## the container images as archives under build/images
 	$(NODE) --disable-warning=ExperimentalWarning images/build.ts

@@ -1,7 +1,7 @@
 /** Outputs and logs from the Turn itself or from the store. */
 import type { StoredTurn } from '../core/resources/kinds.ts';
 import { parseStoreKey } from '../core/resources/names.ts';
-import { isTerminal } from '../core/resources/turn.ts';
+import { isTerminal } from '../core/resources/turn-phases.ts';
 import { readStored } from '../core/store/read.ts';
 import { Problem } from './problems.ts';
 import type { Call, Services } from './route.ts';

@@ -1,3 +1,4 @@
+import { setFlagsFromString } from 'node:v8';
 import { EMBEDDED_VERSION_SUFFIX, embeddedIsRunning, embeddedKubeconfig, homeFolder } from '../core/embedded.ts';
 import { KubeClient } from '../core/kube/client.ts';
 import { type ConnectionOptions, loadConnection } from '../core/kube/config.ts';
@@ -11,8 +12,8 @@ export interface Cluster {
   namespace: string;
   /** Resolves with the caller's name as `requester` of a spec, asked for once; empty where the cluster does not tell it. */
   author(): Promise<{ requester?: string }>;
-  /** True if the cluster's pods are processes of this machine. */
-  embedded: boolean;
+  /** Resolves with true if the cluster's pods are processes of this machine; asked for once. */
+  embedded(): Promise<boolean>;
 }
 
 /** Name of the context in the embedded cluster's kubeconfig. */
@@ -33,10 +34,32 @@ export function connectionOptions(flags: ClusterFlags, env: NodeJS.ProcessEnv): 
 
 /** Time within which a reachable server answers a first request, milliseconds; kubectl gives a connection as long. */
 const FIRST_ANSWER_MS = 30_000;
+/** Options of the first request of a command: where no server answers, the client's retries would only delay the error. */
+export const FIRST_REQUEST = { retry: false, deadlineMs: FIRST_ANSWER_MS } as const;
 
-/** Calls `use` with a client of the cluster that the flags choose. */
-export async function withCluster<R>(flags: ClusterFlags, cli: Cli, use: (cluster: Cluster) => Promise<R>): Promise<R> {
+interface ClusterUse {
+  /** True where the command's own first request is made with `FIRST_REQUEST`, so that none need precede it. */
+  asksFirst?: boolean;
+}
+
+/**
+ * Keeps V8 from optimizing WebAssembly. undici's parser of HTTP is WebAssembly, and the answers of two requests are enough
+ * for V8 to optimize it in the background: 150 ms of CPU, for which the end of the process waits. Called before the first
+ * connection and after Node's own modules are loaded, whose code cache is for the flags of the start.
+ */
+function keepWasmAsItIs(): void {
+  setFlagsFromString(`--wasm-tiering-budget=${2 ** 31 - 1}`);
+}
+
+/** Calls `use` with a client of the cluster that the flags choose. Rejects where its server does not answer. */
+export async function withCluster<R>(
+  flags: ClusterFlags,
+  cli: Cli,
+  use: (cluster: Cluster) => Promise<R>,
+  { asksFirst = false }: ClusterUse = {},
+): Promise<R> {
   const connection = await loadConnection(connectionOptions(flags, cli.env));
+  keepWasmAsItIs();
   const api = new KubeClient({
     connection,
     clock: cli.clock,
@@ -45,7 +68,12 @@ export async function withCluster<R>(flags: ClusterFlags, cli: Cli, use: (cluste
     userAgent: 'berth-cli',
   });
   try {
-    const embedded = await isEmbedded(api, cli.interrupted);
+    let isLocal: Promise<boolean> | undefined;
+    const embedded = () => {
+      isLocal ??= isEmbedded(api, cli.interrupted);
+      return isLocal;
+    };
+    if (!asksFirst) await embedded();
     let known: Promise<{ requester?: string }> | undefined;
     const author = () => {
       known ??= whoAmI(api, cli.interrupted);
@@ -82,8 +110,7 @@ async function whoAmI(api: KubeClient, signal: AbortSignal): Promise<{ requester
  */
 async function isEmbedded(api: KubeClient, signal: AbortSignal): Promise<boolean> {
   try {
-    const options = { signal, retry: false, deadlineMs: FIRST_ANSWER_MS };
-    const version = (await api.raw('GET', '/version', options)) as { gitVersion?: string };
+    const version = (await api.raw('GET', '/version', { ...FIRST_REQUEST, signal })) as { gitVersion?: string };
     return version.gitVersion?.endsWith(EMBEDDED_VERSION_SUFFIX) ?? false;
   } catch (error) {
     // A caller without the right to read the version can still have rights on sessions.

@@ -3,7 +3,7 @@ import type { StoredSession, StoredTurn } from '../core/resources/kinds.ts';
 import { clip } from '../core/resources/limits.ts';
 import type { Condition } from '../core/resources/schema.ts';
 import type { SessionStatus } from '../core/resources/session.ts';
-import { isTerminal } from '../core/resources/turn.ts';
+import { isTerminal } from '../core/resources/turn-phases.ts';
 import type { Terminal } from './cli.ts';
 import { table } from './table.ts';
 

@@ -12,7 +12,6 @@ import { environments, type StoredEnvironment, sessions } from '../core/resource
 import type { Cli } from './cli.ts';
 import type { Cluster } from './cluster.ts';
 import { CliError, refused } from './errors.ts';
-import { PYLOCK, requirementsOfLock } from './pylock.ts';
 
 export interface RequirementFlags {
   requirements?: string;
@@ -34,13 +33,17 @@ export async function readRequirements(file: string, cli: Cli): Promise<string[]
     throw refused(`--requirements ${file}: it cannot be read (${(error as NodeJS.ErrnoException).code})`);
   }
   try {
-    return parseRequirements(PYLOCK.test(basename(file)) ? requirementsOfLock(text) : text);
+    if (!PYLOCK.test(basename(file))) return parseRequirements(text);
+    const { requirementsOfLock } = await import('./pylock.ts');
+    return parseRequirements(requirementsOfLock(text));
   } catch (error) {
     if (error instanceof RequirementsError) throw refused(`--requirements ${file}: ${error.message}`);
     throw error;
   }
 }
 
+/** Name of a lock: `pylock.toml` or `pylock.NAME.toml` (PEP 751). */
+export const PYLOCK = /^pylock(\.[^.]+)?\.toml$/;
 /** Files of a uv project, whose packages uv lists. */
 const PROJECT_FILES: ReadonlySet<string> = new Set(['uv.lock', 'pyproject.toml']);
 const EXPORT_MS = 120_000;

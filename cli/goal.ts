@@ -1,7 +1,7 @@
 import { InvalidArgumentError } from 'commander';
 import type { StoredSession, StoredTurn } from '../core/resources/kinds.ts';
 import type { SessionClassSpec } from '../core/resources/sessionclass.ts';
-import { isTerminal } from '../core/resources/turn.ts';
+import { isTerminal } from '../core/resources/turn-phases.ts';
 import { name } from './flags.ts';
 import { whyWaiting } from './waiting.ts';
 

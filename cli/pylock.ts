@@ -2,9 +2,6 @@ import { parse, TomlError } from 'smol-toml';
 import * as z from 'zod';
 import { RequirementsError } from '../core/environments/requirements.ts';
 
-/** Name of a lock: `pylock.toml` or `pylock.NAME.toml` (PEP 751). */
-export const PYLOCK = /^pylock(\.[^.]+)?\.toml$/;
-
 const file = z.looseObject({ hashes: z.record(z.string(), z.string()) });
 const lock = z.looseObject({
   'lock-version': z.string(),

@@ -40,7 +40,7 @@ export async function sessionSpec(
   cli: Cli,
   first?: AskedTurn,
 ): Promise<WantedSession> {
-  const { embedded } = cluster;
+  const embedded = await cluster.embedded();
   const className = flags.class ?? DEFAULT_CLASS;
   const files = flags.with && filesSource(name);
   const hasEnvironment = flags.environment !== undefined || flags.requirements !== undefined;

@@ -3,7 +3,6 @@ import { isNotFound } from '../core/kube/errors.ts';
 import type { KubeApi } from '../core/kube/types.ts';
 import { type StoredSession, type StoredTurn, sessions, turns } from '../core/resources/kinds.ts';
 import { parseStoreKey } from '../core/resources/names.ts';
-import { readStored } from '../core/store/read.ts';
 import type { Cluster } from './cluster.ts';
 import { failed, refused } from './errors.ts';
 
@@ -90,5 +89,7 @@ async function readRef(
   const key = parseStoreKey(ref);
   if (!key)
     throw failed(`turn ${turn.metadata.name}: its reference "${ref}" is none that this version of berth can read`);
+  // Few outputs are in the store; its module loads zod.
+  const { readStored } = await import('../core/store/read.ts');
   return readStored(api, { namespace: turn.metadata.namespace, ...key, kind }, signal);
 }

@@ -1,7 +1,7 @@
 import { once } from 'node:events';
+import { isatty } from 'node:tty';
 import type { Clock } from '../core/runtime.ts';
 import { systemClock, systemRandom } from '../core/system.ts';
-import { ask } from './ask.ts';
 import type { Cli, Terminal } from './cli.ts';
 import { Interrupted } from './errors.ts';
 import { processStdin } from './stdin.ts';
@@ -55,9 +55,13 @@ export function systemCli(): Cli {
     get messages() {
       return terminalOf(process.stderr, process.env);
     },
+    // `process.stdin` is opened only by who reads it, which takes a few milliseconds.
     ask:
-      process.stdin.isTTY && process.stderr.isTTY
-        ? (question, signal = interruption.signal) => ask(question, AbortSignal.any([interruption.signal, signal]))
+      isatty(0) && process.stderr.isTTY
+        ? async (question, signal = interruption.signal) => {
+            const { ask } = await import('./ask.ts');
+            return ask(question, AbortSignal.any([interruption.signal, signal]));
+          }
         : undefined,
     clock,
     random: systemRandom,

@@ -1,6 +1,6 @@
 import { follow } from '../core/kube/follow.ts';
 import { type StoredSession, type StoredTurn, sessions, turns } from '../core/resources/kinds.ts';
-import { isTerminal, type TurnPhase } from '../core/resources/turn.ts';
+import { isTerminal, type TurnPhase } from '../core/resources/turn-phases.ts';
 import { pause } from '../core/runtime.ts';
 import type { Cli } from './cli.ts';
 import type { Cluster } from './cluster.ts';

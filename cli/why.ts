@@ -2,7 +2,7 @@ import { formatDuration, parseDuration } from '../core/resources/duration.ts';
 import type { StoredSession, StoredTurn } from '../core/resources/kinds.ts';
 import type { Condition } from '../core/resources/schema.ts';
 import type { SessionClassSpec } from '../core/resources/sessionclass.ts';
-import { isTerminal } from '../core/resources/turn.ts';
+import { isTerminal } from '../core/resources/turn-phases.ts';
 
 /** What blocks a session, since when, and what happens next: read from its status and conditions alone. */
 

@@ -2,7 +2,7 @@ import type { DecoderCounters } from '../core/frames/decode.ts';
 import type { StoredPod } from '../core/kube/builtin.ts';
 import type { KubeApi, Resource } from '../core/kube/types.ts';
 import { type StoredSessionClass, type StoredTurn, turns } from '../core/resources/kinds.ts';
-import { isTerminal } from '../core/resources/turn.ts';
+import { isTerminal } from '../core/resources/turn-phases.ts';
 import type { Tally } from './capacity/tally.ts';
 import type { CachedSession } from './world/world.ts';
 

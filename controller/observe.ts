@@ -1,6 +1,6 @@
 import type { StoredPod } from '../core/kube/builtin.ts';
 import { podName } from '../core/resources/names.ts';
-import { isTerminal } from '../core/resources/turn.ts';
+import { isTerminal } from '../core/resources/turn-phases.ts';
 import type { Effects } from './act/context.ts';
 import { unreadableTurn } from './caches/caches.ts';
 import { applicantOf } from './capacity/applicant.ts';

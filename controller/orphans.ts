@@ -1,5 +1,6 @@
 import { sessionOwner, turns } from '../core/resources/kinds.ts';
-import { isTerminal, type TurnStatus } from '../core/resources/turn.ts';
+import type { TurnStatus } from '../core/resources/turn.ts';
+import { isTerminal } from '../core/resources/turn-phases.ts';
 import type { Effects } from './act/context.ts';
 import { writingTurn } from './act/too-large.ts';
 import { writeStatus } from './act/write-status.ts';

@@ -4,7 +4,7 @@ import { refOf } from '../core/kube/cache.ts';
 import { isConflict, isNotFound } from '../core/kube/errors.ts';
 import { type StoredSession, sessions, turns as turnKind } from '../core/resources/kinds.ts';
 import type { SessionStatus } from '../core/resources/session.ts';
-import { isTerminal } from '../core/resources/turn.ts';
+import { isTerminal } from '../core/resources/turn-phases.ts';
 import type { Effects, ReconcileContext } from './act/context.ts';
 import { perform } from './act/perform.ts';
 import { writingSession } from './act/too-large.ts';

@@ -1,40 +1,86 @@
-/** Bundles a program into one file, with the licences of everything inside. */
+/** Bundles programs, with the licences of everything inside. */
 import { readdir, readFile } from 'node:fs/promises';
 import { dirname, join, relative } from 'node:path';
-import { build, type Plugin } from 'esbuild';
+import { type BuildOptions, build, type Metafile, type Plugin } from 'esbuild';
+
+const COMMON = {
+  bundle: true,
+  platform: 'node',
+  target: 'node24',
+  minifySyntax: true,
+  minifyWhitespace: true,
+  legalComments: 'none',
+  metafile: true,
+  logLevel: 'warning',
+} as const satisfies BuildOptions;
+
+/** Several dependencies are CommonJS and call require for Node's own modules, which an ES module does not have. */
+const REQUIRE = "import{createRequire as berthRequire}from'node:module';const require=berthRequire(import.meta.url);";
+
+/** What a CommonJS module has in place of `import.meta`. */
+const OF_COMMONJS = { 'import.meta.filename': '__filename', 'import.meta.dirname': '__dirname' };
+
+/**
+ * Bundles programs into ES modules in `outdir`, by the names of `entries`, which are paths relative to `checkout`.
+ * What several of them use, or import by `import()`, becomes files of its own beside them. Resolves with the npm packages
+ * inside, sorted.
+ */
+export async function bundleTogether(
+  checkout: string,
+  entries: Readonly<Record<string, string>>,
+  outdir: string,
+): Promise<string[]> {
+  const { metafile } = await build({
+    ...COMMON,
+    absWorkingDir: checkout,
+    entryPoints: { ...entries },
+    outdir,
+    format: 'esm',
+    splitting: true,
+    banner: { js: REQUIRE },
+  });
+  return packagesIn(metafile).sort();
+}
+
+/** Names of the npm packages that a bundle has something of. */
+function packagesIn({ inputs }: Metafile): string[] {
+  const names = Object.keys(inputs).map((input) => /.*node_modules\/((?:@[^/]+\/)?[^/]+)\//.exec(input)?.[1]);
+  return [...new Set(names.filter((name) => name !== undefined))];
+}
+
+/** What a bundle in one file does with modules that the program imports by `import()`. */
+type Imported =
+  /** They are in the file, and run when they are imported. */
+  | 'inside'
+  /** Each becomes a file of its own beside the bundle, so that the start need not read it. */
+  | 'apart';
 
 /**
  * Bundles `entry` (relative to `checkout`) into `outfile`, a CommonJS module if it ends in .cjs, else an ES module;
- * resolves with the npm packages inside, sorted. A module that a CommonJS bundle imports by `import()` becomes a file
- * of its own beside it, so that the start need not load it.
+ * resolves with the npm packages inside, sorted. `imported` is for CommonJS; in an ES module everything is inside.
  */
-export async function bundle(checkout: string, entry: string, outfile: string): Promise<string[]> {
+export async function bundle(
+  checkout: string,
+  entry: string,
+  outfile: string,
+  imported: Imported = 'apart',
+): Promise<string[]> {
   const commonjs = outfile.endsWith('.cjs');
   const apart = new Map<string, string>();
-  const result = await build({
+  const { metafile } = await build({
+    ...COMMON,
     absWorkingDir: checkout,
     entryPoints: [entry],
     outfile,
-    bundle: true,
-    platform: 'node',
-    target: 'node24',
-    format: commonjs ? 'cjs' : 'esm',
-    minifySyntax: true,
-    minifyWhitespace: true,
-    // Several dependencies are CommonJS and call require for Node's own modules.
-    banner: commonjs
-      ? {}
-      : { js: "import{createRequire as berthRequire}from'node:module';const require=berthRequire(import.meta.url);" },
-    legalComments: 'none',
-    metafile: true,
-    plugins: commonjs ? [setApart(checkout, apart)] : [],
-    logLevel: 'warning',
+    ...(commonjs
+      ? {
+          format: 'cjs',
+          define: OF_COMMONJS,
+          plugins: [imported === 'apart' ? setApart(checkout, apart) : withoutHttp2],
+        }
+      : { format: 'esm', banner: { js: REQUIRE } }),
   });
-  const packages = new Set<string>();
-  for (const input of Object.keys(result.metafile.inputs)) {
-    const [, name] = /.*node_modules\/((?:@[^/]+\/)?[^/]+)\//.exec(input) ?? [];
-    if (name !== undefined) packages.add(name);
-  }
+  const packages = new Set(packagesIn(metafile));
   for (const [source, file] of apart) {
     for (const name of await bundle(checkout, source, join(dirname(outfile), file))) packages.add(name);
   }
@@ -56,6 +102,20 @@ function setApart(checkout: string, apart: Map<string, string>): Plugin {
     },
   };
 }
+
+/**
+ * Takes HTTP/2 away from undici, which loads it at its start if it is there. Berth's connections are HTTP/1.1, and Node takes
+ * 10 ms to load the module.
+ */
+const withoutHttp2: Plugin = {
+  name: 'without-http2',
+  setup: ({ onResolve, onLoad }) => {
+    onResolve({ filter: /^node:http2$/ }, ({ path }) => ({ path, namespace: 'absent' }));
+    onLoad({ filter: /.*/, namespace: 'absent' }, ({ path }) => ({
+      contents: `throw new Error('${path} is not part of this bundle');`,
+    }));
+  },
+};
 
 /** Returns the licence texts of `packages`, one after the other. Rejects when a package names no licence at all. */
 export async function licences(checkout: string, packages: readonly string[]): Promise<string> {

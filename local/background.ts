@@ -3,6 +3,7 @@
 import { spawn } from 'node:child_process';
 import { closeSync, existsSync, openSync, readFileSync, statSync } from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { mainModule } from '../core/program/own-files.ts';
 import type { LocalConfig } from './config.ts';
 import { AlreadyRunning, type ClusterState, Home } from './home.ts';
 import { isAlive, type ProcessIdentity, processTable, sendSignal } from './kubelet/processes.ts';
@@ -26,7 +27,7 @@ function requirePort(flag: string, port: number, url: string): void {
  * Starts a cluster in the background and resolves when it is ready. A cluster that already runs at the same ports
  * counts. Rejects with a `LocalError` that contains the output of the cluster's process.
  */
-export async function upDetached(config: LocalConfig, mainPath: string): Promise<ClusterState> {
+export async function upDetached(config: LocalConfig): Promise<ClusterState> {
   const home = new Home(config.home);
   home.make();
   const running = home.state();
@@ -38,7 +39,7 @@ export async function upDetached(config: LocalConfig, mainPath: string): Promise
   const logPath = home.log('local');
   const offset = statSync(logPath, { throwIfNoEntry: false })?.size ?? 0;
   const log = openSync(logPath, 'a', 0o600);
-  const args = [mainPath, 'up', '--port', String(config.port), '--api-port', String(config.apiPort)];
+  const args = [mainModule('local'), 'up', '--port', String(config.port), '--api-port', String(config.apiPort)];
   const child = spawn(process.execPath, [...process.execArgv, ...args], {
     env: { ...process.env, BERTH_HOME: config.home, NODE_COMPILE_CACHE: home.cache },
     stdio: ['ignore', log, log],

@@ -1,10 +1,10 @@
 /** A running embedded cluster: the API server and the kubelet in this process, the programs as its children. */
 
 import { rmSync } from 'node:fs';
-import { join } from 'node:path';
 import { isConflict, isNotFound } from '../core/kube/errors.ts';
 import { leases } from '../core/kube/resources.ts';
 import { NODE_FLAGS } from '../core/program/node-flags.ts';
+import { mainModule, ownFile } from '../core/program/own-files.ts';
 import { type Clock, delay, type Logger, type Random } from '../core/runtime.ts';
 import { startApiServer } from './apiserver/server.ts';
 import type { ApiServer } from './apiserver/types.ts';
@@ -34,9 +34,7 @@ const MACHINE_IMAGE = 'berth.local/machine';
 /** Name of the controller's lease unless another is configured. */
 const CONTROLLER_LEASE = 'berth-controller';
 
-const REPOSITORY = join(import.meta.dirname, '..');
-
-/** Command line prefix that runs a program of this repository with Node. */
+/** Command line prefix that runs a program of Berth with Node. */
 const NODE = [process.execPath, '--disable-warning=ExperimentalWarning'];
 
 interface ProgramOptions {
@@ -91,7 +89,7 @@ export class Cluster {
     home.removeProgramKubeconfigs();
     const admin = server.mintToken({ username: 'admin', groups: ['system:masters', 'system:authenticated'] });
     home.write(home.kubeconfig, `${JSON.stringify(server.kubeconfig(admin), null, 2)}\n`);
-    const folders = [join(REPOSITORY, 'manifests'), join(REPOSITORY, 'manifests', 'embedded')];
+    const folders = [ownFile('manifests'), ownFile('manifests/embedded')];
     await Promise.all([this.#startKubelet(server), installManifests(server.store, folders)]);
     signal.throwIfAborted();
     const urls = await this.#startPrograms(server, signal);
@@ -122,7 +120,7 @@ export class Cluster {
         BERTH_RUNNER_IMAGE: RUNNER_IMAGE,
         BERTH_PYTHON_RUNNER_IMAGE: RUNNER_IMAGE,
         BERTH_UV: process.env.BERTH_UV ?? 'uv',
-        BERTH_BUILDER: join(REPOSITORY, 'runner', 'environment', 'build.py'),
+        BERTH_BUILDER: ownFile('runner/environment/build.py'),
         BERTH_IMAGES_ARE_PROGRAMS: 'true',
         BERTH_HEALTH_HOST: '127.0.0.1',
       },
@@ -176,7 +174,7 @@ export class Cluster {
     return new Program(
       {
         name,
-        argv: [...NODE, join(REPOSITORY, name, 'main.ts')],
+        argv: [...NODE, mainModule(name)],
         env: {
           ...process.env,
           NODE_COMPILE_CACHE: home.cache,
@@ -213,7 +211,7 @@ export class Cluster {
   }
 
   #images() {
-    const entrypoint = [process.execPath, ...NODE_FLAGS, join(REPOSITORY, 'runner', 'main.ts')];
+    const entrypoint = [process.execPath, ...NODE_FLAGS, mainModule('runner')];
     return {
       [MACHINE_IMAGE]: { entrypoint: [] },
       [repository(RUNNER_IMAGE)]: { entrypoint, env: { NODE_COMPILE_CACHE: this.#home.cache } },

@@ -27,7 +27,7 @@ async function run(config: LocalConfig): Promise<number> {
     }
     case 'up':
       if (config.detach) {
-        await upDetached(config, import.meta.filename);
+        await upDetached(config);
         console.log(kubeconfig);
       } else await foreground(config, kubeconfig);
       return 0;

@@ -1,6 +1,6 @@
 import * as z from 'zod';
 import { ArtifactReader } from '../../core/artifacts/stored.ts';
-import { isTerminal } from '../../core/resources/turn.ts';
+import { isTerminal } from '../../core/resources/turn-phases.ts';
 import { fileAnswer } from '../file-answer.ts';
 import { Problem } from '../problems.ts';
 import { notFinished } from '../results.ts';

@@ -3,7 +3,7 @@ import { watchOne } from '../../core/kube/watch-one.ts';
 import { parseDuration } from '../../core/resources/duration.ts';
 import { type Session, type StoredSession, type StoredTurn, sessions } from '../../core/resources/kinds.ts';
 import { firstTurnName } from '../../core/resources/names.ts';
-import { isTerminal } from '../../core/resources/turn.ts';
+import { isTerminal } from '../../core/resources/turn-phases.ts';
 import { checkClass, checkInput, checkInputGiven } from '../checks.ts';
 import { createOnce } from '../idempotency.ts';
 import { showSession, showTurn } from '../present.ts';

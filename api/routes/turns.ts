@@ -8,7 +8,7 @@ import {
   type Turn,
   turns,
 } from '../../core/resources/kinds.ts';
-import { isTerminal } from '../../core/resources/turn.ts';
+import { isTerminal } from '../../core/resources/turn-phases.ts';
 import { checkInput, checkTurn, sessionForTurn } from '../checks.ts';
 import { createOnce } from '../idempotency.ts';
 import { listPage } from '../list-page.ts';

@@ -1,7 +1,8 @@
 import { resolve } from 'node:path';
 import { ArtifactReader } from '../../core/artifacts/stored.ts';
 import type { StoredTurn } from '../../core/resources/kinds.ts';
-import { type Artifact, isTerminal } from '../../core/resources/turn.ts';
+import type { Artifact } from '../../core/resources/turn.ts';
+import { isTerminal } from '../../core/resources/turn-phases.ts';
 import type { Cli, ClusterFlags } from '../cli.ts';
 import { type Cluster, withCluster } from '../cluster.ts';
 import { Destination } from '../destination.ts';

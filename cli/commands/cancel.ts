@@ -1,5 +1,5 @@
 import { turns } from '../../core/resources/kinds.ts';
-import { isTerminal } from '../../core/resources/turn.ts';
+import { isTerminal } from '../../core/resources/turn-phases.ts';
 import type { Cli, ClusterFlags } from '../cli.ts';
 import { withCluster } from '../cluster.ts';
 import { failed, refused } from '../errors.ts';

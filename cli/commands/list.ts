@@ -1,9 +1,10 @@
+import { ApiError } from '../../core/kube/errors.ts';
 import { collectionPath } from '../../core/kube/paths.ts';
 import type { KubeObject, Resource, Stored, WatchEvent } from '../../core/kube/types.ts';
 import { environments, sessions, turns } from '../../core/resources/kinds.ts';
 import { LABEL_ENVIRONMENT } from '../../core/resources/names.ts';
 import type { Cli, ClusterFlags } from '../cli.ts';
-import { type Cluster, withCluster } from '../cluster.ts';
+import { type Cluster, FIRST_REQUEST, withCluster } from '../cluster.ts';
 import { refused } from '../errors.ts';
 import { type Entry, type FollowedList, followList } from '../follow-list.ts';
 import { formatObject, nameOf } from '../print.ts';
@@ -40,6 +41,7 @@ const WATCH_SECONDS = 300;
 export async function list(what: Listed, flags: ListFlags, cli: Cli): Promise<number> {
   if (flags.parent !== undefined && what !== 'sessions') throw refused('--parent selects sessions; list those');
   if (flags.session !== undefined && what !== 'turns') throw refused('--session selects turns; write: list turns');
+  if (!flags.watch && (flags.output === undefined || flags.output === 'wide')) return printTable(what, flags, cli);
   return withCluster(flags, cli, async (cluster) => {
     const place = placeOf(what, flags, cluster);
     const { output } = flags;
@@ -50,19 +52,36 @@ export async function list(what: Listed, flags: ListFlags, cli: Cli): Promise<nu
       else await cli.out(await formatObject({ apiVersion: 'v1', kind: 'List', items }, output));
       return 0;
     }
-    const show = { wide: output === 'wide', namespaces: flags.allNamespaces === true };
-    if (flags.watch) return watchTable(place, show, cluster, cli);
-    const answer = await readTable(place, cluster, cli.interrupted);
+    return watchTable(place, shown(flags), cluster, cli);
+  });
+}
+
+/** Prints the table. Most commands that people give do only this, so it makes one request. */
+async function printTable(what: Listed, flags: ListFlags, cli: Cli): Promise<number> {
+  const print = async (cluster: Cluster) => {
+    const place = placeOf(what, flags, cluster);
+    const read = (options?: typeof FIRST_REQUEST) => readTable(place, cluster, cli.interrupted, options);
+    // A server that refuses is there: from now on the client may try again.
+    const answer = await read(FIRST_REQUEST).catch((error) =>
+      error instanceof ApiError ? read() : Promise.reject(error),
+    );
     if (answer.rows.length === 0) {
       cli.say(`no ${what}${flags.allNamespaces ? '' : ` in namespace ${cluster.namespace}`}`);
       return 0;
     }
+    const show = shown(flags);
     const columns = columnsOf(answer, show);
     const body = answer.rows.map((row) => cellsOf(row, columns, show));
     await cli.out(table([headerOf(answer, columns, show), ...body], { terminal: cli.terminal }));
     return 0;
-  });
+  };
+  return withCluster(flags, cli, print, { asksFirst: true });
 }
+
+const shown = ({ output, allNamespaces }: ListFlags): Shown => ({
+  wide: output === 'wide',
+  namespaces: allNamespaces === true,
+});
 
 /** What is listed, and where. */
 interface Place {
@@ -87,9 +106,15 @@ function placeOf(what: Listed, flags: ListFlags, { namespace }: Cluster): Place 
   };
 }
 
-async function readTable({ resource, scope }: Place, { api }: Cluster, signal: AbortSignal): Promise<Table> {
+async function readTable(
+  { resource, scope }: Place,
+  { api }: Cluster,
+  signal: AbortSignal,
+  options?: typeof FIRST_REQUEST,
+): Promise<Table> {
   const { namespace, ...query } = scope;
-  return (await api.raw('GET', collectionPath(resource, namespace), { query, accept: TABLE, signal })) as Table;
+  const call = { ...options, query, accept: TABLE, signal };
+  return (await api.raw('GET', collectionPath(resource, namespace), call)) as Table;
 }
 
 /** Prints the rows that are there and, until Ctrl-C, each row that changes, also one that is deleted. */

@@ -1,15 +1,16 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { join } from 'node:path';
 import { embeddedIsRunning, embeddedKubeconfig, homeFolder } from '../../core/embedded.ts';
+import { mainModule } from '../../core/program/own-files.ts';
 import type { Cli } from '../cli.ts';
 import { unreachable } from '../errors.ts';
 
-const PROGRAM = join(import.meta.dirname, '..', '..', 'local', 'main.ts');
-
 /** Runs the program `local`, which is the embedded cluster, and returns its exit code. */
 export async function local(args: string[], cli: Cli): Promise<number> {
-  const child = spawn(process.execPath, [...process.execArgv, PROGRAM, ...args], { stdio: 'inherit', env: cli.env });
+  const child = spawn(process.execPath, [...process.execArgv, mainModule('local'), ...args], {
+    stdio: 'inherit',
+    env: cli.env,
+  });
   const forward = () => child.kill('SIGTERM');
   // Ctrl-C reaches the child by itself, because it is in the terminal's process group; a kill of this process does not.
   cli.interrupted.addEventListener('abort', forward, { once: true });

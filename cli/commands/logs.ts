@@ -1,7 +1,7 @@
 import { follow } from '../../core/kube/follow.ts';
 import { podText, readable, sessionText } from '../../core/pod-log/session-text.ts';
 import { type StoredSession, type StoredTurn, sessions, turns } from '../../core/resources/kinds.ts';
-import { isTerminal } from '../../core/resources/turn.ts';
+import { isTerminal } from '../../core/resources/turn-phases.ts';
 import { delay } from '../../core/runtime.ts';
 import type { Cli, ClusterFlags } from '../cli.ts';
 import { type Cluster, withCluster } from '../cluster.ts';

@@ -5,7 +5,7 @@ import { configMaps } from '../../core/kube/resources.ts';
 import { type StoredSession, type StoredTurn, sessions, turns } from '../../core/resources/kinds.ts';
 import { firstTurnName, LABEL_MAP } from '../../core/resources/names.ts';
 import { isNoInput } from '../../core/resources/needed-input.ts';
-import { isTerminal } from '../../core/resources/turn.ts';
+import { isTerminal } from '../../core/resources/turn-phases.ts';
 import type { Cli, ClusterFlags } from '../cli.ts';
 import { type Cluster, withCluster } from '../cluster.ts';
 import { createSession, createTurn, turnSpec } from '../create.ts';

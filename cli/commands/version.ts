@@ -61,7 +61,8 @@ export async function serverVersion({ api, embedded }: Pick<Cluster, 'api' | 'em
     | { gitVersion?: string; berthVersion?: string }
     | undefined;
   if (found?.gitVersion) server.kubernetes = found.gitVersion;
-  if (embedded) return { ...server, installations: found?.berthVersion ? [{ version: found.berthVersion }] : [] };
+  if (await embedded())
+    return { ...server, installations: found?.berthVersion ? [{ version: found.berthVersion }] : [] };
   const query = { labelSelector: SELECTOR };
   const list = (await ifAllowed(api.raw('GET', DEPLOYMENTS, { query, signal }))) as Labelled | undefined;
   if (list) server.installations = installationsOf(list);

@@ -1,7 +1,7 @@
 import type { Told } from '../../core/follow/events.ts';
 import { parseEventLine } from '../../core/pod-log/agent-events.ts';
 import { type StoredSession, type StoredTurn, sessions } from '../../core/resources/kinds.ts';
-import { isTerminal } from '../../core/resources/turn.ts';
+import { isTerminal } from '../../core/resources/turn-phases.ts';
 import type { Cli } from '../cli.ts';
 import type { Cluster } from '../cluster.ts';
 import { logOf } from '../stored.ts';

@@ -10,7 +10,7 @@ import {
   MANAGED_BY,
   podName,
 } from '../../core/resources/names.ts';
-import { isTerminal } from '../../core/resources/turn.ts';
+import { isTerminal } from '../../core/resources/turn-phases.ts';
 import { learn } from '../world/learn.ts';
 import { isSessionPod } from '../world/session-pods.ts';
 import type { ReconcileContext } from './context.ts';

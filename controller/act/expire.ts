@@ -1,7 +1,7 @@
 import { isNotFound } from '../../core/kube/errors.ts';
 import { formatDuration } from '../../core/resources/duration.ts';
 import { sessions, turns } from '../../core/resources/kinds.ts';
-import { LIVE_TURNS } from '../../core/resources/turn.ts';
+import { LIVE_TURNS } from '../../core/resources/turn-phases.ts';
 import type { Expiry } from '../decide/actions.ts';
 import type { ReconcileContext } from './context.ts';
 

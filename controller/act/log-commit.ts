@@ -1,5 +1,5 @@
 import type { StoredTurn } from '../../core/resources/kinds.ts';
-import { isTerminal } from '../../core/resources/turn.ts';
+import { isTerminal } from '../../core/resources/turn-phases.ts';
 import { highestState } from '../world/highest-state.ts';
 import type { ReconcileContext } from './context.ts';
 

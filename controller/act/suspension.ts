@@ -1,7 +1,7 @@
 import type { FrameOf } from '../../core/frames/messages.ts';
 import { approvals, sessions, turns } from '../../core/resources/kinds.ts';
 import type { StateRef } from '../../core/resources/schema.ts';
-import { isTerminal } from '../../core/resources/turn.ts';
+import { isTerminal } from '../../core/resources/turn-phases.ts';
 import { StoreFullError } from '../../core/store/store.ts';
 import { slimApproval } from '../caches/caches.ts';
 import type { SuspensionReason } from '../decide/actions.ts';

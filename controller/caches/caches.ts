@@ -35,7 +35,8 @@ import {
 } from '../../core/resources/names.ts';
 import { isNoInput } from '../../core/resources/needed-input.ts';
 import type { Condition } from '../../core/resources/schema.ts';
-import { isTerminal, LIVE_TURNS, type TurnStatus } from '../../core/resources/turn.ts';
+import type { TurnStatus } from '../../core/resources/turn.ts';
+import { isTerminal, LIVE_TURNS } from '../../core/resources/turn-phases.ts';
 import { type Clock, type Logger, pause, type Random } from '../../core/runtime.ts';
 import { filesDigest, namedConfigMaps } from '../world/agent-files.ts';
 import { isSessionPod, sessionNameOf } from '../world/session-pods.ts';

@@ -1,5 +1,5 @@
 import { AssertionError } from 'node:assert';
-import { isTerminal } from '../../core/resources/turn.ts';
+import { isTerminal } from '../../core/resources/turn-phases.ts';
 import type { CachedTurn, Failing, World } from '../world/world.ts';
 
 const MOST_FAILURES = 5;

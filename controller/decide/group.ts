@@ -1,4 +1,4 @@
-import { isTerminal } from '../../core/resources/turn.ts';
+import { isTerminal } from '../../core/resources/turn-phases.ts';
 import { isGiven } from '../world/own-turns.ts';
 import { isOver } from '../world/pod-status.ts';
 import type { CachedTurn, Problem } from '../world/world.ts';

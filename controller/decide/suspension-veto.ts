@@ -1,5 +1,5 @@
 import type { StoredSession, StoredTurn } from '../../core/resources/kinds.ts';
-import { isTerminal } from '../../core/resources/turn.ts';
+import { isTerminal } from '../../core/resources/turn-phases.ts';
 import { timeoutMs } from '../settings/timeouts.ts';
 import { touchedAt } from '../world/activity.ts';
 import { decisionFor } from '../world/approvals.ts';

@@ -1,6 +1,7 @@
 import { type Reason, reasons } from '../../core/resources/reasons.ts';
 import type { SessionStatus } from '../../core/resources/session.ts';
-import { isTerminal, type TurnStatus } from '../../core/resources/turn.ts';
+import type { TurnStatus } from '../../core/resources/turn.ts';
+import { isTerminal } from '../../core/resources/turn-phases.ts';
 import { grant, grantStart } from '../settings/granted.ts';
 import { isRunnerless } from '../settings/runnerless.ts';
 import { nextAttemptAt, queued, running, unstarted } from '../status/turn-status.ts';

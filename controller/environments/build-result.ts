@@ -4,7 +4,7 @@ import { type EnvironmentPackage, MAX_HASHES } from '../../core/resources/enviro
 import { type StoredTurn, turns } from '../../core/resources/kinds.ts';
 import { jsonBytes } from '../../core/resources/limits.ts';
 import { firstTurnName, parseStoreKey } from '../../core/resources/names.ts';
-import { isTerminal } from '../../core/resources/turn.ts';
+import { isTerminal } from '../../core/resources/turn-phases.ts';
 import type { Store } from '../../core/store/store.ts';
 import { bodyFacts } from '../caches/caches.ts';
 import { isOwn } from '../world/own-turns.ts';

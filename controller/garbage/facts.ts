@@ -2,7 +2,7 @@ import { tooDeepAt } from '../../core/depth.ts';
 import type { StoredTurn } from '../../core/resources/kinds.ts';
 import { jsonBytes, MAX_INPUT_BYTES } from '../../core/resources/limits.ts';
 import type { StateRef } from '../../core/resources/schema.ts';
-import { isTerminal } from '../../core/resources/turn.ts';
+import { isTerminal } from '../../core/resources/turn-phases.ts';
 
 /** Facts that garbage collection needs of a Turn, without its bodies. */
 export interface TurnFacts {

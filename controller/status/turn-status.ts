@@ -1,7 +1,8 @@
 import type { Reason } from '../../core/resources/reasons.ts';
 import { reasons } from '../../core/resources/reasons.ts';
 import type { Condition } from '../../core/resources/schema.ts';
-import type { TurnPhase, TurnStatus } from '../../core/resources/turn.ts';
+import type { TurnStatus } from '../../core/resources/turn.ts';
+import type { TurnPhase } from '../../core/resources/turn-phases.ts';
 import { isGiven } from '../world/own-turns.ts';
 import { inClusterTime } from '../world/runner-time.ts';
 import type { CachedTurn } from '../world/world.ts';

@@ -1,6 +1,6 @@
 import type { StoredPod } from '../../core/kube/builtin.ts';
 import type { StateRef } from '../../core/resources/schema.ts';
-import { isTerminal } from '../../core/resources/turn.ts';
+import { isTerminal } from '../../core/resources/turn-phases.ts';
 import { highestState } from './highest-state.ts';
 import { isOwn, ownTurns } from './own-turns.ts';
 import type { CachedSession, CachedTurn, Failing, IncarnationMemory, Problem, SessionMemory } from './world.ts';

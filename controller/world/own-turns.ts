@@ -1,5 +1,6 @@
 import { sessionOwner } from '../../core/resources/kinds.ts';
-import { isTerminal, type TurnStatus } from '../../core/resources/turn.ts';
+import type { TurnStatus } from '../../core/resources/turn.ts';
+import { isTerminal } from '../../core/resources/turn-phases.ts';
 import type { CachedSession, CachedTurn } from './world.ts';
 
 /** The Turns that name one session, sorted by what policies do with them. */

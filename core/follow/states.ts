@@ -2,7 +2,7 @@ import { Informer } from '../kube/informer.ts';
 import { compareVersions } from '../kube/resource-version.ts';
 import type { KubeApi } from '../kube/types.ts';
 import { type Session, sessions, type Turn, turns } from '../resources/kinds.ts';
-import { isTerminal } from '../resources/turn.ts';
+import { isTerminal } from '../resources/turn-phases.ts';
 import type { Clock, Logger, Random } from '../runtime.ts';
 import { isAfter, type StateCursor } from './cursor.ts';
 import { type SessionView, type TurnView, viewSession, viewTurn } from './views.ts';

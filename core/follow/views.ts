@@ -2,7 +2,8 @@
 import type { CachedObject } from '../kube/cache.ts';
 import type { StoredSession, StoredTurn } from '../resources/kinds.ts';
 import type { SessionStatus } from '../resources/session.ts';
-import { type Artifact, isTerminal, type TurnStatus } from '../resources/turn.ts';
+import type { Artifact, TurnStatus } from '../resources/turn.ts';
+import { isTerminal } from '../resources/turn-phases.ts';
 
 type Metadata = CachedObject['metadata'];
 

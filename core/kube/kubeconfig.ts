@@ -11,7 +11,6 @@ import {
   type User,
 } from '@kubernetes/client-node/dist/config_types.js';
 import { ExecAuth } from '@kubernetes/client-node/dist/exec_auth.js';
-import { parse as parseYaml } from 'yaml';
 import { type Connection, KubeConfigError, tokenFile } from './connection.ts';
 
 interface Kubeconfig {
@@ -33,7 +32,7 @@ interface Loaded {
  * does.
  */
 export async function kubeconfigConnection(files: string[], context?: string): Promise<Connection> {
-  const parsed = files.map(parse);
+  const parsed = await Promise.all(files.map(read));
   const where = files.join(', ');
   const name = context ?? parsed.find((file) => file.current)?.current;
   if (!name) throw new KubeConfigError(`${where}: no current-context is set and none was named`);
@@ -70,7 +69,7 @@ export async function kubeconfigConnection(files: string[], context?: string): P
   return { server: cluster.server.replace(/\/+$/, ''), tls, headers, namespace: chosen.namespace || 'default' };
 }
 
-function parse(file: string): Loaded {
+async function read(file: string): Promise<Loaded> {
   let text: string;
   try {
     text = readFileSync(file, 'utf8');
@@ -78,7 +77,7 @@ function parse(file: string): Loaded {
     throw new KubeConfigError(`kubeconfig ${file} cannot be read: ${(error as Error).message}`, { cause: error });
   }
   try {
-    const config = (parseYaml(text) ?? {}) as Kubeconfig;
+    const config = ((await parse(text)) ?? {}) as Kubeconfig;
     const clusters = newClusters(config.clusters);
     const users: Loaded['users'] = newUsers(config.users);
     const dir = dirname(file);
@@ -94,6 +93,18 @@ function parse(file: string): Loaded {
   } catch (error) {
     throw new KubeConfigError(`kubeconfig ${file} is not valid: ${(error as Error).message}`, { cause: error });
   }
+}
+
+/** Parses YAML. A kubeconfig of the embedded cluster is JSON, and needs no module for YAML. */
+async function parse(text: string): Promise<unknown> {
+  if (text.startsWith('{')) {
+    try {
+      return JSON.parse(text);
+    } catch {
+      // A mapping of YAML can begin like JSON.
+    }
+  }
+  return (await import('yaml')).parse(text);
 }
 
 /** Returns the user's headers; a client certificate from an exec plugin is added to `tls`. */

@@ -110,7 +110,7 @@ export const sessionClassSpec = z
           .meta({ 'x-kubernetes-list-type': 'set' })
           .optional()
           .describe(
-            'Protections without which a pod gets no turn: the waiting turns fail, and the pod is deleted. The runner reports them as conditions of the Session. Guards against mistakes: a hostile image can report what it likes. Default: none.',
+            `Protections without which a pod gets no turn, of ${PROTECTIONS.join(' and ')}: the waiting turns fail, and the pod is deleted. The runner reports them as conditions of the Session. Guards against mistakes: a hostile image can report what it likes. Default: none.`,
           ),
       })
       .optional()
@@ -232,7 +232,7 @@ export const sessionClassSpec = z
       .max(OVERRIDABLE.length)
       .meta({ 'x-kubernetes-list-type': 'set' })
       .default([])
-      .describe('Fields that a Session may set. Default: none.'),
+      .describe(`Fields that a Session may set: ${OVERRIDABLE.join(', ')}. Default: none.`),
     secrets: z
       .array(z.string().min(1).max(253))
       .max(64)

@@ -20,10 +20,9 @@ import {
   timestamp,
   unchanged,
 } from './schema.ts';
+import { TERMINAL_LIST, TURN_PHASES } from './turn-phases.ts';
 
-const TERMINAL_PHASES = ['Succeeded', 'Failed', 'Cancelled', 'TimedOut'] as const;
-
-export const turnPhase = z.enum(['Queued', 'Running', 'AwaitingApproval', ...TERMINAL_PHASES]);
+export const turnPhase = z.enum(TURN_PHASES);
 
 export const turnSpec = z
   .strictObject({
@@ -223,7 +222,6 @@ export const turnStatus = z.strictObject({
     .describe('Text that the agent printed, without its result.'),
 });
 
-const TERMINAL_LIST = TERMINAL_PHASES.map((phase) => `'${phase}'`).join(', ');
 export const turnRules = rules({
   rule: `!has(oldSelf.status) || !has(oldSelf.status.phase) || !(oldSelf.status.phase in [${TERMINAL_LIST}]) || (has(self.status) && has(self.status.phase) && self.status.phase == oldSelf.status.phase)`,
   message: 'a turn that has ended stays as it ended; create a new Turn',
@@ -231,11 +229,3 @@ export const turnRules = rules({
 
 export type TurnSpec = z.infer<typeof turnSpec>;
 export type TurnStatus = z.infer<typeof turnStatus>;
-export type TurnPhase = z.infer<typeof turnPhase>;
-
-/** Field selector of turns that have not ended. */
-export const LIVE_TURNS = TERMINAL_PHASES.map((phase) => `status.phase!=${phase}`).join(',');
-
-export function isTerminal(phase: TurnPhase | undefined): boolean {
-  return (TERMINAL_PHASES as readonly string[]).includes(phase ?? '');
-}

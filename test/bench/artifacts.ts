@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { turns } from '../../core/resources/kinds.ts';
 import { KiB, MiB } from '../../core/resources/limits.ts';
-import { isTerminal } from '../../core/resources/turn.ts';
+import { isTerminal } from '../../core/resources/turn-phases.ts';
 import { Installation } from '../support/installation.ts';
 import { BenchCluster } from './cluster.ts';
 import { newTurn } from './embedded.ts';

@@ -1,19 +1,21 @@
-import { berth, kubectl } from '../e2e/support/cluster.ts';
+import { finish, kubectl } from '../e2e/support/cluster.ts';
 import type { Ground } from './ground.ts';
+import { packagedBerth } from './packaged.ts';
 import type { Outcome } from './run.ts';
 import { SAMPLES } from './settings.ts';
 import { took } from './took.ts';
 
 const SESSIONS = 5;
 
-/** Commands of the CLI as whole processes, beside kubectl and beside a turn by the API. */
+/** Commands of the CLI, of the npm package, as whole processes, beside kubectl and beside a turn by the API. */
 export async function commands(ground: Ground): Promise<Outcome> {
+  const berth = await packagedBerth();
   const names = Array.from({ length: SESSIONS }, (_, i) => `command-${i}`);
   const [session] = await ground.ready(...names);
   if (!session) throw new Error('there is no session');
   const values: Record<'list' | 'get' | 'turn' | 'trip', number[]> = { list: [], get: [], turn: [], trip: [] };
   const run = async (...args: string[]) => {
-    const { code, stderr } = await berth(['-n', ground.namespace, ...args]);
+    const { code, stderr } = await finish(berth, ['-n', ground.namespace, ...args]);
     if (code !== 0) throw new Error(`berth ${args.join(' ')}: ${stderr}`);
   };
   // The first of each warms caches.

@@ -1,7 +1,7 @@
 import { ownedBy, type StoredSession, type Turn, turns } from '../../core/resources/kinds.ts';
 import { API_GROUP_VERSION } from '../../core/resources/names.ts';
 import type { SessionClassSpec } from '../../core/resources/sessionclass.ts';
-import { isTerminal } from '../../core/resources/turn.ts';
+import { isTerminal } from '../../core/resources/turn-phases.ts';
 import { Installation } from '../support/installation.ts';
 import { BenchCluster } from './cluster.ts';
 import { type Bare, spawned } from './drivers.ts';

@@ -3,7 +3,7 @@ import { namespaces, pods } from '../../core/kube/resources.ts';
 import type { Stored } from '../../core/kube/types.ts';
 import { type Session, type StoredSession, sessions, type Turn, turns } from '../../core/resources/kinds.ts';
 import { LABEL_SESSION } from '../../core/resources/names.ts';
-import { isTerminal } from '../../core/resources/turn.ts';
+import { isTerminal } from '../../core/resources/turn-phases.ts';
 import { takesPods } from '../e2e/support/cluster.ts';
 import { BenchCluster } from './cluster.ts';
 import { newTurn } from './embedded.ts';

@@ -7,7 +7,7 @@ import {
   type Turn,
   turns,
 } from '../../core/resources/kinds.ts';
-import { isTerminal } from '../../core/resources/turn.ts';
+import { isTerminal } from '../../core/resources/turn-phases.ts';
 import { busyboxImage } from '../e2e/support/any-images.ts';
 import type { BenchCluster } from './cluster.ts';
 import { compared, type Figure } from './figures.ts';

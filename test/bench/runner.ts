@@ -4,6 +4,7 @@
 import { rmSync } from 'node:fs';
 import { stagedCommand, stageImage } from '../support/contained-runner.ts';
 import { artifacts } from './artifacts.ts';
+import { cliStarts } from './cli-start.ts';
 import { corpora } from './corpora.ts';
 import { demo } from './demo.ts';
 import { drivers } from './drivers.ts';
@@ -27,6 +28,7 @@ export async function withoutKubernetes(run: Run): Promise<void> {
     await run.section('runner: drivers', ['server'], () => drivers(command));
     await run.section('runner: snapshot', ['snapshot'], () => snapshots(command));
     await run.section('runner: restore', [], restores);
+    await run.section('cli: start', [], async () => ({ figures: await cliStarts() }));
     await run.section('embedded cluster', [], async () => ({ figures: await embedded() }));
     await run.section('artifacts', [], async () => ({ figures: await artifacts() }));
     await run.section('http', [], async () => ({ figures: await http() }));

@@ -25,7 +25,7 @@ describe('the class python', () => {
     const namespace = await makeNamespace(t);
     const readme = readFileSync(join(checkout, 'README.md'), 'utf8');
     const [, program = ''] = /```python\n([^`]+)```/.exec(readme) ?? [];
-    const [, args = '', input = ''] = /^\$ npx berth (run .*) --input '(.*)' -- python3 agent\.py$/m.exec(readme) ?? [];
+    const [, args = '', input = ''] = /^\$ berth (run .*) --input '(.*)' -- python3 agent\.py$/m.exec(readme) ?? [];
     const cwd = mkdtempSync(join(tmpdir(), 'berth-e2e-python-'));
     t.onTestFinished(() => rmSync(cwd, { recursive: true, force: true }));
     writeFileSync(join(cwd, 'agent.py'), program);

@@ -18,7 +18,7 @@ import {
   turns,
 } from '../../core/resources/kinds.ts';
 import { LABEL_SESSION, parseStoreKey } from '../../core/resources/names.ts';
-import { isTerminal } from '../../core/resources/turn.ts';
+import { isTerminal } from '../../core/resources/turn-phases.ts';
 import { readStored } from '../../core/store/read.ts';
 import { silentLogger, systemClock, systemRandom } from '../../core/system.ts';
 import { startApiServer } from '../../local/apiserver/server.ts';

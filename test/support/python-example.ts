@@ -15,7 +15,7 @@ export interface ExampleCommand {
 /** The commands of the example's README in their order, without those of the embedded cluster. */
 export function exampleCommands(): ExampleCommand[] {
   return commands('examples/python-agent/README.md').flatMap(({ typed, shown }) => {
-    const [, line] = /^npx berth (?!local)(.*)$/.exec(typed) ?? [];
+    const [, line] = /^berth (?!local)(.*)$/.exec(typed) ?? [];
     if (!line) return [];
     const args = [...line.matchAll(/'([^']*)'|\S+/g)].map(([word, quoted]) => quoted ?? word);
     // The name of a run's session goes to stderr.

@@ -8,7 +8,7 @@ import {
   turns,
 } from '../../core/resources/kinds.ts';
 import type { SessionPhase } from '../../core/resources/session.ts';
-import { isTerminal } from '../../core/resources/turn.ts';
+import { isTerminal } from '../../core/resources/turn-phases.ts';
 import { type FaultRates, NO_FAULTS } from '../sim/api/faults.ts';
 import { SimServer } from '../sim/api/server.ts';
 import type { Plan } from '../sim/cluster/agent.ts';

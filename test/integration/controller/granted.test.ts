@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { beforeAll, describe, test } from 'vitest';
 import { sessionclasses, type Turn, turns } from '../../../core/resources/kinds.ts';
 import type { SessionClassSpec } from '../../../core/resources/sessionclass.ts';
-import { isTerminal } from '../../../core/resources/turn.ts';
+import { isTerminal } from '../../../core/resources/turn-phases.ts';
 import { installed } from '../../support/installed.ts';
 import { ASKS, asked, decide, outputOf } from '../approvals/support.ts';
 

@@ -4,7 +4,7 @@ import { secrets } from '../../../core/kube/resources.ts';
 import { type StoredSession, type StoredTurn, turns } from '../../../core/resources/kinds.ts';
 import type { Condition } from '../../../core/resources/schema.ts';
 import type { SessionClassSpec } from '../../../core/resources/sessionclass.ts';
-import { isTerminal } from '../../../core/resources/turn.ts';
+import { isTerminal } from '../../../core/resources/turn-phases.ts';
 import { ONE_LEADER } from '../../support/installation.ts';
 import { installed } from '../../support/installed.ts';
 

@@ -1,5 +1,5 @@
 import { type StoredTurn, turns } from '../../../core/resources/kinds.ts';
-import { isTerminal } from '../../../core/resources/turn.ts';
+import { isTerminal } from '../../../core/resources/turn-phases.ts';
 import type { KeptFrame, SimContainer } from '../cluster/container.ts';
 import { ownerOf, SESSIONS, TURNS } from './facts.ts';
 import type { MakeInvariant } from './invariant.ts';

@@ -3,7 +3,7 @@ import { configMaps } from '../../../core/kube/resources.ts';
 import { parseDuration } from '../../../core/resources/duration.ts';
 import { type StoredTurn, sessions } from '../../../core/resources/kinds.ts';
 import { LABEL_AGENT_FILES } from '../../../core/resources/names.ts';
-import { isTerminal } from '../../../core/resources/turn.ts';
+import { isTerminal } from '../../../core/resources/turn-phases.ts';
 import { storageOf } from '../api/server.ts';
 import { holding } from '../users/files.ts';
 import { CLOCK_MS } from './clocks.ts';

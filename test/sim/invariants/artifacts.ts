@@ -1,6 +1,7 @@
 import { digestOf } from '../../../core/artifacts/packed.ts';
 import type { StoredTurn } from '../../../core/resources/kinds.ts';
-import { type Artifact, isTerminal } from '../../../core/resources/turn.ts';
+import type { Artifact } from '../../../core/resources/turn.ts';
+import { isTerminal } from '../../../core/resources/turn-phases.ts';
 import type { Run } from '../cluster/agent.ts';
 import { type Facts, TURNS } from './facts.ts';
 import type { MakeInvariant } from './invariant.ts';

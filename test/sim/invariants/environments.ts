@@ -6,7 +6,7 @@ import {
   type StoredSession,
   type StoredTurn,
 } from '../../../core/resources/kinds.ts';
-import { isTerminal } from '../../../core/resources/turn.ts';
+import { isTerminal } from '../../../core/resources/turn-phases.ts';
 import type { Change } from '../../../local/apiserver/store/versioned.ts';
 import { storageOf } from '../api/server.ts';
 import { CLOCK_MS } from './clocks.ts';

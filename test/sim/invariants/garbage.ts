@@ -1,6 +1,6 @@
 import { parseDuration } from '../../../core/resources/duration.ts';
 import { type StoredBlob, sessions, turns } from '../../../core/resources/kinds.ts';
-import { isTerminal } from '../../../core/resources/turn.ts';
+import { isTerminal } from '../../../core/resources/turn-phases.ts';
 import type { ControllerCall } from '../observer.ts';
 import { CLOCK_MS } from './clocks.ts';
 import { BLOBS } from './facts.ts';

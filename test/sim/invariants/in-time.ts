@@ -1,6 +1,6 @@
 import { parseDuration } from '../../../core/resources/duration.ts';
 import type { StoredTurn } from '../../../core/resources/kinds.ts';
-import { isTerminal } from '../../../core/resources/turn.ts';
+import { isTerminal } from '../../../core/resources/turn-phases.ts';
 import { STOP_GRACE_MS } from '../../../runner/turn.ts';
 import type { Run } from '../cluster/agent.ts';
 import { CLOCK_MS } from './clocks.ts';

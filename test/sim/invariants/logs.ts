@@ -1,5 +1,5 @@
 import type { StoredTurn } from '../../../core/resources/kinds.ts';
-import { isTerminal } from '../../../core/resources/turn.ts';
+import { isTerminal } from '../../../core/resources/turn-phases.ts';
 import type { Run } from '../cluster/agent.ts';
 import { type Facts, TURNS } from './facts.ts';
 import type { MakeInvariant } from './invariant.ts';

@@ -1,6 +1,6 @@
 import { pods } from '../../../core/kube/resources.ts';
 import type { StoredSession, StoredTurn } from '../../../core/resources/kinds.ts';
-import { isTerminal } from '../../../core/resources/turn.ts';
+import { isTerminal } from '../../../core/resources/turn-phases.ts';
 import type { ControllerCall } from '../observer.ts';
 import { ANY_IMAGE } from '../users/users.ts';
 import { type Facts, ownerOf, SESSIONS, TURNS } from './facts.ts';

@@ -1,7 +1,7 @@
 import { nodes, pods } from '../../../core/kube/resources.ts';
 import { parseDuration } from '../../../core/resources/duration.ts';
 import { type StoredSession, type StoredTurn, sessionclasses, sessions, turns } from '../../../core/resources/kinds.ts';
-import { isTerminal } from '../../../core/resources/turn.ts';
+import { isTerminal } from '../../../core/resources/turn-phases.ts';
 import { storageOf } from '../api/server.ts';
 import { Activity } from './activity.ts';
 import { CLOCK_MS } from './clocks.ts';

@@ -1,5 +1,5 @@
 import { type StoredSession, type StoredTurn, sessionclasses } from '../../../core/resources/kinds.ts';
-import { isTerminal } from '../../../core/resources/turn.ts';
+import { isTerminal } from '../../../core/resources/turn-phases.ts';
 import { ownerOf, TURNS } from './facts.ts';
 import type { MakeInvariant } from './invariant.ts';
 

@@ -1,7 +1,7 @@
 import { pods } from '../../../core/kube/resources.ts';
 import { environments, type StoredSession, sessions, turns } from '../../../core/resources/kinds.ts';
 import { LABEL_SESSION_UID } from '../../../core/resources/names.ts';
-import { isTerminal } from '../../../core/resources/turn.ts';
+import { isTerminal } from '../../../core/resources/turn-phases.ts';
 import { type Facts, ownerOf } from './facts.ts';
 import type { MakeInvariant } from './invariant.ts';
 

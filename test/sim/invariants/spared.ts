@@ -1,6 +1,6 @@
 import { showsGroupLimit } from '../../../controller/world/own-turns.ts';
 import { approvals, type StoredTurn } from '../../../core/resources/kinds.ts';
-import { isTerminal } from '../../../core/resources/turn.ts';
+import { isTerminal } from '../../../core/resources/turn-phases.ts';
 import { ownerOf, TURNS } from './facts.ts';
 import type { MakeInvariant } from './invariant.ts';
 import { LiveReads } from './live-reads.ts';

@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import type { StoredSession, StoredTurn } from '../../../core/resources/kinds.ts';
 import { parseQuantity } from '../../../core/resources/quantity.ts';
 import type { StateRef } from '../../../core/resources/schema.ts';
-import { isTerminal } from '../../../core/resources/turn.ts';
+import { isTerminal } from '../../../core/resources/turn-phases.ts';
 import { EMPTY_DIGEST } from '../../../runner/state/archive.ts';
 import { type Facts, ownerOf, SESSIONS, TURNS } from './facts.ts';
 import type { MakeInvariant } from './invariant.ts';

@@ -2,7 +2,7 @@ import { isDeepStrictEqual } from 'node:util';
 import { pods } from '../../../core/kube/resources.ts';
 import { parseDuration } from '../../../core/resources/duration.ts';
 import type { StoredTurn } from '../../../core/resources/kinds.ts';
-import { isTerminal } from '../../../core/resources/turn.ts';
+import { isTerminal } from '../../../core/resources/turn-phases.ts';
 import type { Change } from '../../../local/apiserver/store/versioned.ts';
 import { BAD_ENDS, type Run } from '../cluster/agent.ts';
 import { CLOCK_MS } from './clocks.ts';

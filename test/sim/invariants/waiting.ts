@@ -1,5 +1,5 @@
 import { type StoredSession, type StoredTurn, sessions, turns } from '../../../core/resources/kinds.ts';
-import { isTerminal } from '../../../core/resources/turn.ts';
+import { isTerminal } from '../../../core/resources/turn-phases.ts';
 import type { ControllerCall, Observer } from '../observer.ts';
 import { type Facts, SESSIONS } from './facts.ts';
 import { Pasts } from './past.ts';

@@ -1,5 +1,5 @@
 import type { StoredSession, StoredTurn } from '../../../core/resources/kinds.ts';
-import { isTerminal } from '../../../core/resources/turn.ts';
+import { isTerminal } from '../../../core/resources/turn-phases.ts';
 import { Activity } from './activity.ts';
 import { CLOCK_MS } from './clocks.ts';
 import { ownerOf, SESSIONS, TURNS } from './facts.ts';

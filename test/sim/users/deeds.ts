@@ -1,7 +1,7 @@
 import { namespaces } from '../../../core/kube/resources.ts';
 import { approvals, sessionclasses, sessions, turns } from '../../../core/resources/kinds.ts';
 import { ANNOTATION_TOUCHED_AT } from '../../../core/resources/names.ts';
-import { isTerminal } from '../../../core/resources/turn.ts';
+import { isTerminal } from '../../../core/resources/turn-phases.ts';
 import type { SimServer } from '../api/server.ts';
 import type { Plan } from '../cluster/agent.ts';
 import type { Dice } from '../random.ts';

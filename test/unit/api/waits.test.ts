@@ -4,7 +4,7 @@ import { Waits } from '../../../api/waits.ts';
 import { ApiError, TransportError } from '../../../core/kube/errors.ts';
 import type { KubeApi } from '../../../core/kube/types.ts';
 import type { StoredTurn } from '../../../core/resources/kinds.ts';
-import { isTerminal } from '../../../core/resources/turn.ts';
+import { isTerminal } from '../../../core/resources/turn-phases.ts';
 import { VirtualClock } from '../../support/virtual-clock.ts';
 
 const refused = (code: number) => new ApiError({ code, reason: 'induced', message: `induced ${code}` });

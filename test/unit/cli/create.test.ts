@@ -8,7 +8,7 @@ import type { SessionClassSpec } from '../../../core/resources/sessionclass.ts';
 /** The spec of `berth run --with . -- python3 agent.py` in a cluster whose default class lets sessions set this. */
 function specWith(overrides: SessionClassSpec['overrides'], embedded = false) {
   const api = { get: async () => ({ spec: { overrides } }) };
-  const cluster = { api, embedded } as unknown as Cluster;
+  const cluster = { api, embedded: async () => embedded } as unknown as Cluster;
   const cli = { cwd: '/home/ann/project', env: { PATH: '/usr/bin:/bin' } } as unknown as Cli;
   const flags = { class: 'default', with: ['.'] };
   return sessionSpec('run-1', ['sh', 'agent.sh'], flags, { turns: 'One' }, cluster, cli);

@@ -11,7 +11,10 @@ function ask(answers: Record<string, object | ApiError>) {
     if (answer instanceof ApiError) throw answer;
     return answer;
   };
-  return serverVersion({ api: { raw }, embedded: false } as unknown as Cluster, new AbortController().signal);
+  return serverVersion(
+    { api: { raw }, embedded: async () => false } as unknown as Cluster,
+    new AbortController().signal,
+  );
 }
 const error = (code: number) => new ApiError({ code, reason: 'x', message: 'x' });
 const DEPLOYMENTS = '/apis/apps/v1/deployments';

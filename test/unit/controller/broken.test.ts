@@ -5,7 +5,7 @@ import type { Failing } from '../../../controller/world/world.ts';
 import { ApiError, TransportError } from '../../../core/kube/errors.ts';
 import { events } from '../../../core/kube/resources.ts';
 import { type StoredTurn, turns } from '../../../core/resources/kinds.ts';
-import { isTerminal } from '../../../core/resources/turn.ts';
+import { isTerminal } from '../../../core/resources/turn-phases.ts';
 import { QuietWorld } from '../../support/quiet-world.ts';
 import { aTurn, aWorld, runningTurn } from '../../support/world.ts';
 

@@ -6,7 +6,7 @@ import { counts } from '../../../controller/world/approvals.ts';
 import { tooDeepAt } from '../../../core/depth.ts';
 import { type StoredApproval, type StoredTurn, sessions, turns } from '../../../core/resources/kinds.ts';
 import { firstTurnName } from '../../../core/resources/names.ts';
-import { isTerminal } from '../../../core/resources/turn.ts';
+import { isTerminal } from '../../../core/resources/turn-phases.ts';
 import { QuietWorld } from '../../support/quiet-world.ts';
 import { aTurn } from '../../support/world.ts';
 

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'vitest';
 import { decide } from '../../../controller/decide/decide.ts';
 import { ownedBy, type StoredTurn, turns } from '../../../core/resources/kinds.ts';
-import { isTerminal, type TurnPhase } from '../../../core/resources/turn.ts';
+import { isTerminal, type TurnPhase } from '../../../core/resources/turn-phases.ts';
 import { NO_FAULTS } from '../../sim/api/faults.ts';
 import type { Plan } from '../../sim/cluster/agent.ts';
 import { QuietWorld } from '../../support/quiet-world.ts';

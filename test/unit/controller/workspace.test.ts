@@ -3,7 +3,7 @@ import { test } from 'vitest';
 import { workspaceVariables } from '../../../controller/settings/workspace-variables.ts';
 import { persistentVolumeClaims } from '../../../core/kube/resources.ts';
 import { turns } from '../../../core/resources/kinds.ts';
-import { isTerminal } from '../../../core/resources/turn.ts';
+import { isTerminal } from '../../../core/resources/turn-phases.ts';
 import { QuietWorld } from '../../support/quiet-world.ts';
 
 test('a volume that cannot be had ends the turns that wait for it when timeouts.start is over', async () => {

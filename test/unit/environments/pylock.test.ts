@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'vitest';
-import { PYLOCK, requirementsOfLock } from '../../../cli/pylock.ts';
+import { PYLOCK } from '../../../cli/environments.ts';
+import { requirementsOfLock } from '../../../cli/pylock.ts';
 import { parseRequirements } from '../../../core/environments/requirements.ts';
 
 const A = 'a'.repeat(64);

@@ -7,6 +7,7 @@ interface Schema {
   default?: unknown;
   properties?: Record<string, Schema>;
   items?: Schema;
+  enum?: string[];
   additionalProperties?: Schema;
 }
 
@@ -34,6 +35,13 @@ function fields({ properties = {}, items, additionalProperties }: Schema, path: 
 describe('the CustomResourceDefinitions', () => {
   for (const { kind, definition, schema } of definitions) {
     const own = fields(schema, kind).filter(([path]) => !SERVERS_OWN.includes(path.slice(kind.length + 1)));
+
+    test(`${kind}: the description of a list names the values that it may have, which kubectl explain does not show`, () => {
+      const silent = own.filter(([, { items, description = '' }]) =>
+        items?.enum?.some((value) => !description.includes(value)),
+      );
+      assert.deepEqual(silent, []);
+    });
 
     test(`${kind}: every field has a description, for kubectl explain`, () => {
       assert.ok(own.length > 5);

@@ -1,6 +1,6 @@
-import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Wheel } from './package-index.ts';
+import { commands } from './pages.ts';
 
 /** Folder of the example whose agent needs packages. */
 export const PYTHON_EXAMPLE = join(import.meta.dirname, '..', '..', 'examples', 'python-agent');
@@ -14,16 +14,13 @@ export interface ExampleCommand {
 
 /** The commands of the example's README in their order, without those of the embedded cluster. */
 export function exampleCommands(): ExampleCommand[] {
-  const readme = readFileSync(join(PYTHON_EXAMPLE, 'README.md'), 'utf8');
-  const blocks = [...readme.matchAll(/```console\n(.*?)```/gs)].map(([, block = '']) => block);
-  const commands = blocks.flatMap((block) => [...block.matchAll(/^\$ npx berth (.*)\n((?:[^$\n].*\n)*)/gm)]);
-  return commands
-    .map(([, line = '', printed = '']) => ({
-      args: [...line.matchAll(/'([^']*)'|\S+/g)].map(([word, quoted]) => quoted ?? word),
-      // The name of a run's session goes to stderr.
-      stdout: printed.replace(/^session run-\w+\n/, ''),
-    }))
-    .filter(({ args: [command] }) => command !== 'local');
+  return commands('examples/python-agent/README.md').flatMap(({ typed, shown }) => {
+    const [, line] = /^npx berth (?!local)(.*)$/.exec(typed) ?? [];
+    if (!line) return [];
+    const args = [...line.matchAll(/'([^']*)'|\S+/g)].map(([word, quoted]) => quoted ?? word);
+    // The name of a run's session goes to stderr.
+    return [{ args, stdout: shown.replace(/^session run-\w+\n/, '') }];
+  });
 }
 
 /** Stand-ins for the packages of requirements.txt and what they require, with what agent.py calls. */

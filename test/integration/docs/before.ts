@@ -1,0 +1,44 @@
+const NOTES = 'berth create notes -- python3 examples/notes.py';
+const session = (name: string, spec: object) => object('Session', name, spec);
+const turn = (name: string, spec: object) => object('Turn', name, { session: 'notes', ...spec });
+
+function object(kind: string, name: string, spec: object): string {
+  const manifest = JSON.stringify({ apiVersion: 'berth.dev/v1alpha1', kind, metadata: { name }, spec });
+  return `kubectl apply -f - <<'END'\n${manifest}\nEND`;
+}
+
+/** Asks whether to delete a branch, whatever its input is, and ends once that is decided. */
+const ASKS = `read request
+case "$request" in
+  *'"approval"'*) answer='{"status": "success", "output": "done"}' ;;
+  *) answer='{"status": "approval", "prompt": "Delete branch \\"old\\"?"}' ;;
+esac
+echo "$BERTH_RESULT_START_MARKER $answer $BERTH_RESULT_END_MARKER"`;
+
+/** Sets the address of the HTTP API of an embedded cluster begun anew, and the token of somebody who may read turns. */
+const API = `berth local down
+port=$(python3 -c 'import socket; s = socket.socket(); s.bind(("127.0.0.1", 0)); print(s.getsockname()[1])')
+berth local up --detach --api-port "$port"
+export API="http://127.0.0.1:$port"
+kubectl create serviceaccount reader
+kubectl create role reader --verb=get,list --resource=turns.berth.dev,blobs.berth.dev
+kubectl create rolebinding reader --role=reader --serviceaccount=default:reader
+export TOKEN="$(kubectl create token reader --audience berth)"`;
+
+/** What a reader of a page has already: shell commands that are run before those of the page. */
+export const BEFORE: Readonly<Record<string, string>> = {
+  'README.md': 'berth local down',
+  'docs/agents/files.md': 'echo hello >words.txt',
+  'docs/approvals.md': `${session('notes', { agent: { command: ['sh', '-c', ASKS] } })}
+${turn('notes-1', { input: null })}
+until kubectl get turn notes-1 -o jsonpath='{.status.phase}' | grep AwaitingApproval; do :; done`,
+  'docs/artifacts.md': API,
+  'docs/cli.md': `${NOTES}\n${turn('notes-x7k2p', { input: 'hello' })}`,
+  'docs/install.md': 'kubectl create namespace team',
+  'docs/network.md': 'kubectl create namespace agents',
+  'docs/operations.md': `${NOTES} && berth turn notes --text hello && berth suspend notes`,
+  'docs/sandbox.md': `${NOTES} && berth turn notes --text hello`,
+  'docs/sessions.md': `${NOTES}\n${turn('notes-1', { input: 'hello' })}\ncp agent.py index.py`,
+  'docs/suspension.md': NOTES,
+  'docs/troubleshooting.md': `${NOTES}\n${turn('notes-3', { input: 'hello' })}`,
+};

@@ -72,7 +72,10 @@ export function describeTurn(
     ['error', status.error ? `${status.error.code}: ${status.error.message}` : undefined],
     ['exit code', status.exitCode === undefined ? undefined : String(status.exitCode)],
     ['artifacts', artifactsOf(turn)],
-    ['redactions', status.redactions ? `${status.redactions} in output, metadata, events, questions and artifacts` : undefined],
+    [
+      'redactions',
+      status.redactions ? `${status.redactions} in output, metadata, events, questions and artifacts` : undefined,
+    ],
     ['used', status.usage && `${used(status.usage)}${isTerminal(status.phase) ? '' : ' so far'}`],
     ['incarnation', status.incarnation === undefined ? undefined : String(status.incarnation)],
     ['requester', spec.requester],

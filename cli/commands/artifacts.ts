@@ -37,7 +37,7 @@ export async function listArtifacts(named: string, flags: ArtifactsListFlags, cl
       })),
     );
     if (flags.output === 'name') await cli.out(items.map(({ name }) => `${printableName(name)}\n`).join(''));
-    else if (flags.output) await cli.out(await formatObject({ items } as never, flags.output));
+    else if (flags.output) await cli.out(await formatObject({ items }, flags.output));
     else if (items.length === 0) cli.say(`${named} has no artifacts`);
     else {
       const rows = items.map(({ turn, name, bytes, digest }) => [

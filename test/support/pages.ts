@@ -86,7 +86,6 @@ const linePattern = (line: string) =>
     .replace(/[.*+?^${}()|[\]\\]/g, '\\$&')
     .replace(/ {2,}| +(?=…)/g, ' +')
     .replace(/\brun-[a-z0-9]{8}\b/g, 'run-[a-z0-9]{8}')
-    .replace(/\bnotes-(?=[a-z]*\d)[a-z0-9]{5}\b/g, 'notes-[a-z0-9]{5}')
     .replace(/\bmap-[0-9a-f]{8}\b/g, 'map-[0-9a-f]{8}')
     .replace(/-[0-9a-f]{12}\b/g, '-[0-9a-f]{12}')
     .replace(/\b[0-9a-f]{16}\b/g, '[0-9a-f]{16}')

@@ -15,6 +15,16 @@ case "$request" in
 esac
 echo "$BERTH_RESULT_START_MARKER $answer $BERTH_RESULT_END_MARKER"`;
 
+/** Sets the address of the HTTP API of an embedded cluster begun anew, and the token of somebody who may read turns. */
+const API = `berth local down
+port=$(python3 -c 'import socket; s = socket.socket(); s.bind(("127.0.0.1", 0)); print(s.getsockname()[1])')
+berth local up --detach --api-port "$port"
+export API="http://127.0.0.1:$port"
+kubectl create serviceaccount reader
+kubectl create role reader --verb=get,list --resource=turns.berth.dev,blobs.berth.dev
+kubectl create rolebinding reader --role=reader --serviceaccount=default:reader
+export TOKEN="$(kubectl create token reader --audience berth)"`;
+
 /** What a reader of a page has already: shell commands that are run before those of the page. */
 export const BEFORE: Readonly<Record<string, string>> = {
   'README.md': 'berth local down',
@@ -22,6 +32,7 @@ export const BEFORE: Readonly<Record<string, string>> = {
   'docs/approvals.md': `${session('notes', { agent: { command: ['sh', '-c', ASKS] } })}
 ${turn('notes-1', { input: null })}
 until kubectl get turn notes-1 -o jsonpath='{.status.phase}' | grep AwaitingApproval; do :; done`,
+  'docs/artifacts.md': API,
   'docs/cli.md': `${NOTES}\n${turn('notes-x7k2p', { input: 'hello' })}`,
   'docs/install.md': 'kubectl create namespace team',
   'docs/network.md': 'kubectl create namespace agents',

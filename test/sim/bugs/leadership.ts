@@ -106,6 +106,7 @@ export const leadershipBugs: readonly Bug[] = [
   {
     name: 'a leader takes the lease of a process in another pod at once',
     caughtBy: ['one leader', 'capacity', 'in order', 'goes on'],
+    from: 201,
     within: 200,
     focus: {
       misfortunes: ['the leader is killed while its requests are held up'],

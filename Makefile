@@ -46,7 +46,7 @@ sim: $(INSTALLED) ## the controller and the runner in a simulated cluster; SEED=
 ifdef SEED
 	$(NODE) test/sim/main.ts --seed $(SEED) $(if $(TRACE),--trace)
 else
-	$(call vitest,sim,1200)
+	$(call vitest,sim,1500)
 endif
 
 sim-long: $(INSTALLED) ## many more seeds; SEEDS=20000 FROM=1

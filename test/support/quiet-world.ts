@@ -95,6 +95,7 @@ export class QuietWorld {
         nodeGraceSeconds: 60,
         garbageSeconds,
         agentFiles: false,
+        sessionPools: false,
       },
       onLog: (message, fields) => this.logged.push({ message, fields: fields as Record<string, unknown> }),
       onFault: (message) => {

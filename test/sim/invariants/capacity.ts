@@ -1,6 +1,6 @@
 import { pods } from '../../../core/kube/resources.ts';
 import { type StoredSession, sessions } from '../../../core/resources/kinds.ts';
-import { LABEL_SESSION_UID } from '../../../core/resources/names.ts';
+import { LABEL_SESSION_UID, poolOfPod } from '../../../core/resources/names.ts';
 import type { Change } from '../../../local/apiserver/store/versioned.ts';
 import { SESSIONS } from './facts.ts';
 import type { MakeInvariant } from './invariant.ts';
@@ -20,7 +20,10 @@ export const capacity: MakeInvariant = (facts, limits) => {
   const takes = (change: Change): string | undefined => {
     const { storage, type, object, previous } = change;
     const { namespace, name, labels } = object.metadata;
-    if (storage === 'pods' && type === 'ADDED' && labels?.[LABEL_SESSION_UID]) {
+    if (storage === 'pods' && type === 'ADDED' && labels?.[LABEL_SESSION_UID] !== undefined) {
+      const creation = facts.callBehind(change);
+      if (labels[LABEL_SESSION_UID] === '' && creation)
+        admitted.set(`${namespace}/${name}`, knewLimits(facts, creation));
       const isOwned = server.list(sessions).some(({ metadata, status }) => {
         return metadata.namespace === namespace && status?.podName === name;
       });
@@ -31,7 +34,9 @@ export const capacity: MakeInvariant = (facts, limits) => {
     if (!podName || podName === (previous as unknown as StoredSession | undefined)?.status?.podName) return undefined;
     const pod = `${namespace}/${podName}`;
     const call = facts.callBehind(change);
-    if (call) admitted.set(pod, knewLimits(facts, slots.asked(call.process, pod) ?? call));
+    // The pod of a pool has had its slot since it was made, and may be gone without its leader's having been told.
+    const hasSlot = poolOfPod(podName) !== undefined && admitted.has(pod);
+    if (call && !hasSlot) admitted.set(pod, knewLimits(facts, slots.asked(call.process, pod) ?? call));
     return server.get(pods, namespace, podName) ? undefined : pod;
   };
 

@@ -114,7 +114,7 @@ describe('a slot', () => {
       world: { session, applicant: first, agentFiles: new Map(), now: 0 },
       key: first.key,
     } as unknown as ReconcileContext;
-    await assert.rejects(ownIncarnation(context), conflict);
+    await assert.rejects(ownIncarnation(context, undefined), conflict);
     assert.deepEqual([available(ledger, second), available(ledger, first)], [false, true]);
   });
   test('is reserved for a session that the earlier leader may still admit, and for that long only', async () => {

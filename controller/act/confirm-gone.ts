@@ -50,7 +50,6 @@ async function nameOf(
   podUID: string,
   otherwise: string,
 ): Promise<string> {
-  if (effects.caches.allPools().length === 0) return otherwise;
   const { namespace, uid } = world.session.metadata;
   const { items } = await effects.api.list(pods, { namespace, labelSelector: `${LABEL_SESSION_UID}=${uid}`, signal });
   return items.find(({ metadata }) => metadata.uid === podUID)?.metadata.name ?? otherwise;

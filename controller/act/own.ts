@@ -73,8 +73,8 @@ export async function withSlotHeld(
   ledger.settle(namespace, pod);
 }
 
-/** A refusal is known to have had no effect, as long as nothing is under way from an earlier attempt. */
-function failed(ledger: Ledger, namespace: string, pod: string, error: unknown): void {
+/** Keeps the slot as long as a request for the pod may take effect. A refusal does not, if nothing is under way from an earlier one. */
+export function failed(ledger: Ledger, namespace: string, pod: string, error: unknown): void {
   if (isRefusal(error) && !isConflict(error) && !ledger.isUnsettled(namespace, pod)) ledger.settle(namespace, pod);
   else ledger.settleLater(namespace, pod);
 }

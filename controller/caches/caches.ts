@@ -80,7 +80,10 @@ export interface Caches {
   sawEnvironment(object: StoredEnvironment): void;
   /** Pools of all namespaces; empty while SessionPools were not read, or may not be read. */
   allPools(): StoredSessionPool[];
-  /** Returns a pool, or that none exists; undefined while SessionPools were not read, or may not be read. */
+  /**
+   * Returns a pool, or that none exists, as none does where pools are turned off; undefined while SessionPools were not read,
+   * or may not be read.
+   */
   pool(namespace: string, name: string): StoredSessionPool | 'Missing' | undefined;
   sawPool(object: StoredSessionPool): void;
   /** Pods of a pool that no session has claimed, by the pool's uid. */
@@ -471,7 +474,8 @@ export function informerCaches(options: CachesOptions): Caches {
     sawEnvironment: (object) => environmentInformer.apply(object),
     allPools: () => poolInformer?.list() ?? [],
     pool: (namespace, name) => {
-      if (!poolInformer?.isSynced || poolInformer.closed(namespace)) return undefined;
+      if (!poolInformer) return 'Missing';
+      if (!poolInformer.isSynced || poolInformer.closed(namespace)) return undefined;
       return poolInformer.get(namespace, name) ?? 'Missing';
     },
     sawPool: (object) => poolInformer?.apply(object),

@@ -206,7 +206,12 @@ export class Ledger {
   /** Reports whether the pod of a pool can be claimed, as far as slots are concerned, or given up. */
   isSpare(namespace: string, pod: string): boolean {
     const key = keyOf({ namespace, name: pod });
-    return this.#unclaimed.has(key) && !this.#slotUsage.isTaken(key);
+    return this.#unclaimed.has(key) && !this.#slotUsage.isTaken(key) && !this.#slotUsage.isReserved(key);
+  }
+
+  /** Reports whether a session has the pod of a pool, or is about to claim it. */
+  isTaken(namespace: string, pod: string): boolean {
+    return this.#slotUsage.isTaken(keyOf({ namespace, name: pod }));
   }
 
   /** Reports whether the pod of a pool is to be given up for a session that waits. */
@@ -249,7 +254,10 @@ export class Ledger {
     return Math.min(...limits.map(({ slots }) => slots));
   }
 
-  /** Takes a slot for a new pod of a pool, if there is room; it stays taken until `settle`. */
+  /**
+   * Takes a slot for a new pod of a pool, in the pod's own name, if there is room; it stays taken until `settle`, and the pod is
+   * neither claimed nor given up before.
+   */
   reserveForPool(space: Space & { class: string }, pod: string): boolean {
     if (!this.room(space).free) return false;
     this.hold({ key: keyOf({ namespace: space.namespace, name: pod }), ...space }, pod);
@@ -268,7 +276,8 @@ export class Ledger {
   /** A pod of a pool that nobody claims any more can be claimed or given up. */
   #released(pod: string): void {
     const unclaimed = this.#unclaimed.get(pod);
-    if (unclaimed && !this.#slotUsage.isTaken(pod)) this.#options.onSpare?.(unclaimed);
+    if (unclaimed && this.isSpare(unclaimed.metadata.namespace, unclaimed.metadata.name))
+      this.#options.onSpare?.(unclaimed);
   }
 
   #spare(): StoredPod[] {

@@ -74,10 +74,10 @@ export class SlotUsage {
     return this.#entries.get(pod)?.claims.reservation !== undefined;
   }
 
-  /** Reports whether a session holds the slot of the pod, or is about to. */
+  /** Reports whether a session holds the slot of the pod, or is about to; a reservation in the pod's own name is none. */
   isTaken(pod: string): boolean {
     const { session, reservation } = this.#entries.get(pod)?.claims ?? {};
-    return session !== undefined || reservation !== undefined;
+    return session !== undefined || (reservation !== undefined && reservation.name !== pod);
   }
 
   /** The holder of the pod's slot. */

@@ -58,10 +58,10 @@ export function sessionLabels({ metadata }: CachedSession, incarnation: number):
 }
 
 /** Builds a pod of a pool, which no session has claimed. Its container differs in nothing from that of a session's pod. */
-export function poolPod(pool: StoredSessionPool, suffix: string, settings: Effective): Pod {
+export function poolPod(pool: StoredSessionPool, number: number, settings: Effective): Pod {
   const { name, namespace, uid } = pool.metadata;
   return podOf(settings, {
-    name: poolPodName(uid, suffix),
+    name: poolPodName(uid, number),
     namespace,
     class: pool.spec.class,
     labels: {

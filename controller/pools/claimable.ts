@@ -8,7 +8,7 @@ import type { NodeFacts } from '../world/world.ts';
 /** Pods of pools that a session can claim. */
 
 /** Age from which a pod is not claimed: its Secrets may have been rotated since its start. */
-export const MAX_AGE_MS = 60 * 60_000;
+const MAX_AGE_MS = 60 * 60_000;
 
 export interface ClaimableFacts {
   pod: StoredPod;

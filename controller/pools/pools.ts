@@ -1,7 +1,7 @@
 import { isDeepStrictEqual } from 'node:util';
 import type { StoredPod } from '../../core/kube/builtin.ts';
 import { keyOf, refOf } from '../../core/kube/cache.ts';
-import { ApiError, isConflict, isNotFound } from '../../core/kube/errors.ts';
+import { ApiError, isAlreadyExists, isConflict, isNotFound, TransportError } from '../../core/kube/errors.ts';
 import { WorkQueue } from '../../core/kube/queue.ts';
 import { pods as podKind } from '../../core/kube/resources.ts';
 import type { KubeApi } from '../../core/kube/types.ts';
@@ -10,7 +10,7 @@ import { LABEL_POOL, LABEL_POOL_UID, poolPodName } from '../../core/resources/na
 import type { SessionPoolStatus } from '../../core/resources/sessionpool.ts';
 import type { Clock, Logger, Random } from '../../core/runtime.ts';
 import type { PoolCounts } from '../act/context.ts';
-import { isRefusal } from '../act/own.ts';
+import { failed } from '../act/own.ts';
 import { refusal } from '../act/refusal.ts';
 import { writeStatus } from '../act/write-status.ts';
 import type { Caches } from '../caches/caches.ts';
@@ -19,8 +19,8 @@ import { attachability, type Links } from '../link/links.ts';
 import type { Meter } from '../meter.ts';
 import type { NetworkPolicies } from '../network/policies.ts';
 import { poolPod } from '../pod/pod.ts';
-import { podProblem } from '../world/pod-status.ts';
-import { isFromPool, isUnclaimed } from '../world/session-pods.ts';
+import { givenUpAt, podProblem } from '../world/pod-status.ts';
+import { isFromPool, isSessionPod, isUnclaimed } from '../world/session-pods.ts';
 import type { Installation, Problem } from '../world/world.ts';
 import { hasAnswered } from './claimable.ts';
 import { decidePool, type PoolDecision } from './decide.ts';
@@ -56,6 +56,8 @@ interface PoolMemory {
   removed: Set<string>;
   /** Pods that had answered at the last reconcile, by uid. */
   answered: Set<string>;
+  /** Names of pods that somebody else has made. */
+  foreign: Set<string>;
 }
 
 /** Minimum time between two writes of a status in which only numbers differ. */
@@ -131,12 +133,10 @@ export class Pools implements PoolCounts {
     const { caches, clock, log } = this.#options;
     const { namespace = '', name } = refOf(key);
     const pool = caches.pool(namespace, name);
-    if (pool === undefined || caches.closed(namespace)) return undefined;
-    await this.#removeOrphans(namespace, name, pool === 'Missing' ? undefined : pool.metadata.uid, signal);
-    if (pool === 'Missing') {
-      this.#memories.delete(key);
-      return undefined;
-    }
+    if (caches.closed(namespace)) return undefined;
+    const straysMs = await this.#removeStrays(namespace, name, pool, signal);
+    if (pool === 'Missing') this.#memories.delete(key);
+    if (pool === undefined || pool === 'Missing') return straysMs;
     const memory = this.#memory(key, pool);
     const template = this.#template(pool);
     const world = this.#observe(pool, template, memory);
@@ -149,7 +149,7 @@ export class Pools implements PoolCounts {
     for (const { pod, why, force } of decided.remove)
       await this.#remove(pod, { why, force: force === true }, memory, signal);
     if ('settings' in template) await this.#create(pool, template, decided, memory, signal);
-    const dueMs = Math.min(decided.wakeAt - clock.now(), againMs);
+    const dueMs = Math.min(decided.wakeAt - clock.now(), againMs, straysMs ?? Number.POSITIVE_INFINITY);
     return Number.isFinite(dueMs) ? Math.max(1, dueMs) : undefined;
   }
 
@@ -180,7 +180,7 @@ export class Pools implements PoolCounts {
         pod,
         link: links.get(pod.metadata.uid)?.view,
         node: caches.node(pod.spec.nodeName),
-        taken: !ledger.isSpare(namespace, pod.metadata.name),
+        taken: ledger.isTaken(namespace, pod.metadata.name),
         yields: ledger.yields(namespace, pod.metadata.name),
       };
     });
@@ -228,29 +228,76 @@ export class Pools implements PoolCounts {
     memory: PoolMemory,
     signal: AbortSignal,
   ): Promise<void> {
-    const { api, caches, links, ledger, networkPolicies, random, log } = this.#options;
-    const { namespace, name, uid } = pool.metadata;
     for (let left = create; left > 0; left--) {
       signal.throwIfAborted();
-      const suffix = random.bytes(5).toString('hex');
-      const pod = poolPodName(uid, suffix);
       try {
-        await networkPolicies.ensure(namespace, pool.spec.class, signal);
-        if (!ledger.reserveForPool({ namespace, class: pool.spec.class }, pod)) return;
-        const created = await api.create(podKind, poolPod(pool, suffix, settings), { signal });
-        links
-          .open(created, { key: `${namespace}/${name}`, uid: '', incarnation: 0 })
-          .open({ ...attachability(created), fresh: true });
-        caches.sawPod(created);
-        ledger.settle(namespace, pod);
-        log.info({ pool: `${namespace}/${name}`, pod }, 'pool pod created');
+        await this.#options.networkPolicies.ensure(pool.metadata.namespace, pool.spec.class, signal);
+        if (!(await this.#createOne(pool, settings, memory, signal))) return;
       } catch (error) {
-        if (isRefusal(error)) ledger.settle(namespace, pod);
-        else ledger.settleLater(namespace, pod);
         if (error instanceof ApiError && !isConflict(error)) this.#refused(memory, error);
         throw error;
       }
     }
+  }
+
+  /** Creates a pod in a slot of its own. Resolves with false where no slot is free. */
+  async #createOne(
+    pool: StoredSessionPool,
+    settings: PoolTemplate['settings'],
+    memory: PoolMemory,
+    signal: AbortSignal,
+  ): Promise<boolean> {
+    const { ledger } = this.#options;
+    const { namespace, uid } = pool.metadata;
+    const number = this.#freeNumber(pool, memory);
+    const name = poolPodName(uid, number);
+    if (!ledger.reserveForPool({ namespace, class: pool.spec.class }, name)) return false;
+    try {
+      await this.#make(pool, number, settings, signal).catch((error: unknown) => {
+        if (!isAlreadyExists(error)) throw error;
+        return this.#adopt(namespace, name, memory, signal);
+      });
+    } catch (error) {
+      failed(ledger, namespace, name, error);
+      throw error;
+    }
+    ledger.settle(namespace, name);
+    return true;
+  }
+
+  async #make(
+    pool: StoredSessionPool,
+    number: number,
+    settings: PoolTemplate['settings'],
+    signal: AbortSignal,
+  ): Promise<void> {
+    const { api, caches, links, log } = this.#options;
+    const created = await api.create(podKind, poolPod(pool, number, settings), { signal });
+    const key = keyOf(pool.metadata);
+    links.open(created, { key, uid: '', incarnation: 0 }).open({ ...attachability(created), fresh: true });
+    caches.sawPod(created);
+    log.info({ pool: key, pod: created.metadata.name }, 'pool pod created');
+  }
+
+  /** The lowest number without a pod. That of a creation whose answer was lost is tried again: it makes no second pod. */
+  #freeNumber({ metadata: { namespace, uid } }: StoredSessionPool, { foreign }: PoolMemory): number {
+    const { caches, ledger } = this.#options;
+    for (let number = 0; ; number++) {
+      const name = poolPodName(uid, number);
+      // A session may still name a pod that is gone.
+      if (!caches.pod(namespace, name) && !foreign.has(name) && !ledger.isTaken(namespace, name)) return number;
+    }
+  }
+
+  /** Takes note of a pod that exists although the caches do not show it: an earlier attempt has made it, or somebody else. */
+  async #adopt(namespace: string, name: string, { foreign }: PoolMemory, signal: AbortSignal): Promise<void> {
+    const { api, caches } = this.#options;
+    const pod = await api.get(podKind, { namespace, name }, { signal }).catch((error: unknown) => {
+      if (isNotFound(error)) throw new TransportError(`pod ${name} existed and is gone by now; it is made again`);
+      throw error;
+    });
+    if (isUnclaimed(pod) || isSessionPod(pod)) caches.sawPod(pod);
+    else foreign.add(name);
   }
 
   /** Remembers a refusal, so that the status says it. The queue's own pauses keep pods from being tried at once. */
@@ -283,19 +330,35 @@ export class Pools implements PoolCounts {
       });
   }
 
-  /** Deletes unclaimed pods of a former pool of this name, which an orphaning deletion has left. */
-  async #removeOrphans(
+  /**
+   * Deletes unclaimed pods under the name of a pool that no pool keeps: it was deleted and left them, or pools are turned off.
+   * While it is unknown whether there is a pool, they are deleted only for sessions that wait. Resolves with the milliseconds
+   * until one on a node that does not answer is given up.
+   */
+  async #removeStrays(
     namespace: string,
     name: string,
-    poolUID: string | undefined,
+    pool: StoredSessionPool | 'Missing' | undefined,
     signal: AbortSignal,
-  ): Promise<void> {
-    for (const pod of this.#options.caches.allPods()) {
+  ): Promise<number | undefined> {
+    const { caches, clock, ledger, installation } = this.#options;
+    const memory = { removed: new Set<string>() };
+    let nextAt = Number.POSITIVE_INFINITY;
+    for (const pod of caches.allPods()) {
       const { labels, deletionTimestamp } = pod.metadata;
       if (pod.metadata.namespace !== namespace || labels?.[LABEL_POOL] !== name || !isUnclaimed(pod)) continue;
-      if (labels[LABEL_POOL_UID] === poolUID || deletionTimestamp) continue;
-      await this.#remove(pod, { why: 'its pool is gone', force: false }, { removed: new Set() }, signal);
+      if (typeof pool === 'object' && labels[LABEL_POOL_UID] === pool.metadata.uid) continue;
+      if (deletionTimestamp) {
+        const at = givenUpAt(pod, caches.node(pod.spec.nodeName), installation.nodeGraceMs) ?? nextAt;
+        if (at <= clock.now())
+          await this.#remove(pod, { why: 'its node does not answer', force: true }, memory, signal);
+        else nextAt = Math.min(nextAt, at);
+      } else if (pool !== undefined || ledger.yields(namespace, pod.metadata.name)) {
+        const why = pool === undefined ? 'its slot goes to a session that waits' : 'no pool keeps it';
+        await this.#remove(pod, { why, force: false }, memory, signal);
+      }
     }
+    return Number.isFinite(nextAt) ? Math.max(1, nextAt - clock.now()) : undefined;
   }
 
   /** Writes the status where it differs. Resolves with the milliseconds until numbers that differ are written. */
@@ -331,6 +394,7 @@ export class Pools implements PoolCounts {
         writtenAt: Number.NEGATIVE_INFINITY,
         removed: new Set(),
         answered: new Set(),
+        foreign: new Set(),
       };
       this.#memories.set(key, memory);
     }

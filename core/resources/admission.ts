@@ -69,10 +69,10 @@ const isController = 'o.?controller.orValue(false)';
 const isSession = `o.kind == 'Session' && o.apiVersion.startsWith('${API_GROUP}/')`;
 
 /** Patterns of `podName` and `poolPodName`: a UID of Kubernetes is a UUID. */
-const POD_NAME = "'^(s-[0-9a-f-]{36}-[0-9]+|p-[0-9a-f-]{36}-[0-9a-f]+)$'";
+const POD_NAME = "'^(s-[0-9a-f-]{36}-[0-9]+|p-[0-9a-f-]{36}-[0-9]+)$'";
 const isPool = `o.kind == 'SessionPool' && o.apiVersion.startsWith('${API_GROUP}/')`;
 const isPodOf = (object: string) => `${object}.metadata.name.matches('^s-' + o.uid + '-[0-9]+$')`;
-const isPodOfPool = (object: string) => `${object}.metadata.name.matches('^p-' + o.uid + '-[0-9a-f]+$')`;
+const isPodOfPool = (object: string) => `${object}.metadata.name.matches('^p-' + o.uid + '-[0-9]+$')`;
 const isFromPool = (object: string) => `${object}.metadata.name.startsWith('p-')`;
 
 /**
@@ -85,7 +85,7 @@ const pods: Validation[] = [
   (${isSession} && ${isPodOf('object')}) ||
   (${isPool} && ${isPodOfPool('object')})))`,
     message:
-      'the controller of Berth creates only pods of Sessions and SessionPools: named s-UID-NUMBER or p-UID-SUFFIX by the UID of their owner',
+      'the controller of Berth creates only pods of Sessions and SessionPools: named s-UID-NUMBER or p-UID-NUMBER by the UID of their owner',
   }),
   on(['UPDATE', 'DELETE'], {
     expression: `oldObject.metadata.name.matches(${POD_NAME}) &&
@@ -93,12 +93,12 @@ ${owners('oldObject')}.all(o, !${isController} || (
   (${isSession} && (${isPodOf('oldObject')} || ${isFromPool('oldObject')})) ||
   (${isPool} && ${isPodOfPool('oldObject')})))`,
     message:
-      'the controller of Berth changes and deletes only pods of Sessions and SessionPools: named s-UID-NUMBER or p-UID-SUFFIX, and with no other controller than these; delete this pod yourself',
+      'the controller of Berth changes and deletes only pods of Sessions and SessionPools: named s-UID-NUMBER or p-UID-NUMBER, and with no other controller than these; delete this pod yourself',
   }),
   on(['CONNECT'], {
     expression: `request.name.matches(${POD_NAME})`,
     message:
-      'the controller of Berth attaches only to pods of Sessions and SessionPools: named s-UID-NUMBER or p-UID-SUFFIX',
+      'the controller of Berth attaches only to pods of Sessions and SessionPools: named s-UID-NUMBER or p-UID-NUMBER',
   }),
 ];
 

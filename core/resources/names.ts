@@ -66,11 +66,14 @@ export function podName(sessionUID: string, incarnation: number): string {
   return `s-${sessionUID}-${incarnation}`;
 }
 
-const POOL_POD = /^p-([0-9a-f-]{36})-[0-9a-f]+$/;
+const POOL_POD = /^p-([0-9a-f-]{36})-[0-9]+$/;
 
-/** Name of a pool's pod: `p-<pool uid>-<suffix>`. A session that claims the pod keeps the name. */
-export function poolPodName(poolUID: string, suffix: string): string {
-  return `p-${poolUID}-${suffix}`;
+/**
+ * Name of a pool's pod: `p-<pool uid>-<number>`. A creation that is sent again after a lost answer has the same name, and
+ * makes no second pod. A session that claims the pod keeps the name.
+ */
+export function poolPodName(poolUID: string, number: number): string {
+  return `p-${poolUID}-${number}`;
 }
 
 /** Returns the uid of the pool that made a pod of this name; undefined for other names. */

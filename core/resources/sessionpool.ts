@@ -2,7 +2,7 @@ import * as z from 'zod';
 import { conditions, count, dnsSubdomain, observedGeneration } from './schema.ts';
 
 /** Maximum number of pods that a pool may ask for. */
-export const MAX_POOL_REPLICAS = 1000;
+const MAX_POOL_REPLICAS = 1000;
 
 export const sessionPoolSpec = z.strictObject({
   class: dnsSubdomain()

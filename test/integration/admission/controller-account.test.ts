@@ -117,12 +117,12 @@ describe('the account of the controller', () => {
     const pool = (await cluster.client.create(sessionpools, { ...object, spec } as never)).metadata.uid;
     const ofPool = (fields: object = {}) => owner({ kind: 'SessionPool', uid: pool, ...fields });
     const create = (object: object) => controller.post(`${CORE}/pods${DRY}`, object);
-    allows(await create(pod(poolPodName(pool, 'ab01'), [ofPool()])), 'a pod of a SessionPool');
-    denies(await create(pod(poolPodName(OTHER, 'ab01'), [ofPool()])), 'the name of another SessionPool');
+    allows(await create(pod(poolPodName(pool, 1), [ofPool()])), 'a pod of a SessionPool');
+    denies(await create(pod(poolPodName(OTHER, 1), [ofPool()])), 'the name of another SessionPool');
     denies(await create(pod(podName(pool, 1), [ofPool()])), 'the name of a Session’s pod');
-    denies(await create(pod(poolPodName(pool, 'ab01'), [owner()])), 'another owner at its creation');
+    denies(await create(pod(poolPodName(pool, 1), [owner()])), 'another owner at its creation');
 
-    const [waiting, claimed, taken] = ['ab02', 'ab03', 'ab04'].map((suffix) => poolPodName(pool, suffix));
+    const [waiting, claimed, taken] = [2, 3, 4].map((number) => poolPodName(pool, number));
     await made(`${CORE}/pods`, pod(waiting as string, [ofPool()]));
     await made(`${CORE}/pods`, pod(claimed as string, [owner()]));
     await made(`${CORE}/pods`, pod(taken as string, [replicaSet()]));
@@ -133,7 +133,7 @@ describe('the account of the controller', () => {
     }
     denies(await controller.patch(`${CORE}/pods/${taken}${DRY}`, claim), 'claim of a pod with another controller');
     denies(await controller.delete(`${CORE}/pods/${taken}${DRY}`), 'deletion of a pod with another controller');
-    assert.equal((await controller.get(`${CORE}/pods/${poolPodName(OTHER, 'ab05')}/attach?stdin=true`)).status, 404);
+    assert.equal((await controller.get(`${CORE}/pods/${poolPodName(OTHER, 5)}/attach?stdin=true`)).status, 404);
   });
 
   test('attaches only to pods with the name of a Session’s incarnation', async () => {

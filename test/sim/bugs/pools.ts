@@ -20,8 +20,8 @@ export const poolBugs: readonly Bug[] = [
       },
       {
         file: 'controller/capacity/ledger.ts',
-        find: '    return this.#unclaimed.has(key) && !this.#slotUsage.isTaken(key);',
-        replace: '    return this.#unclaimed.has(key);',
+        find: '    return this.#unclaimed.has(key) && !this.#slotUsage.isTaken(key) && ',
+        replace: '    return this.#unclaimed.has(key) && ',
       },
     ],
   },
@@ -39,8 +39,8 @@ export const poolBugs: readonly Bug[] = [
       },
       {
         file: 'controller/capacity/ledger.ts',
-        find: '    return this.#unclaimed.has(key) && !this.#slotUsage.isTaken(key);',
-        replace: '    return this.#unclaimed.has(key);',
+        find: '    return this.#unclaimed.has(key) && !this.#slotUsage.isTaken(key) && ',
+        replace: '    return this.#unclaimed.has(key) && ',
       },
     ],
   },
@@ -151,8 +151,8 @@ export const poolBugs: readonly Bug[] = [
     edits: [
       {
         file: 'controller/pools/pools.ts',
-        find: '        await networkPolicies.ensure(namespace, pool.spec.class, signal);\n',
-        replace: '        if (!networkPolicies) return;\n',
+        find: '        await this.#options.networkPolicies.ensure(pool.metadata.namespace, pool.spec.class, signal);\n',
+        replace: '',
       },
     ],
   },

@@ -37,7 +37,8 @@ export const claimedOnce: MakeInvariant = (facts) => ({
     const { status } = facts.session(is) ?? {};
     const incarnation = Number(object.metadata.labels?.[LABEL_INCARNATION]);
     // A session that is deleted, or has gone on, takes the pod with it.
-    if (status?.incarnation !== incarnation || status.podName === undefined || status.podName === name) return;
+    if (status?.incarnation !== incarnation || status.podName === undefined) return;
+    if (status.podName === name && status.podUID === object.metadata.uid) return;
     facts.fail(
       'claimed once',
       `pod ${name} is claimed for incarnation ${incarnation}, which has pod ${status.podName}`,

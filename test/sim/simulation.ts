@@ -93,6 +93,7 @@ export class Simulation {
     this.#dice = dice;
     this.#trace = new Trace({ time: () => this.#scheduler?.now ?? 0, print, digest });
     this.#scheduler = new Scheduler(dice.stream('scheduler'), this.#trace);
+    this.#scheduler.onSpin = (what) => this.fail(`goes on in time: ${what}`);
     this.#server = new SimServer(this.#scheduler, dice.stream('server'));
     const agentFiles = focus.files ?? new Dice(seed, 'has files').chance(0.2);
     this.#hasEnvironments = focus.environments ?? new Dice(seed, 'has environments').chance(0.2);

@@ -156,4 +156,175 @@ export const poolBugs: readonly Bug[] = [
       },
     ],
   },
+  {
+    name: 'a pool that shrinks deletes a pod that was claimed meanwhile',
+    caughtBy: ['kept for its session'],
+    within: 200,
+    focus: {
+      pools: true,
+      poolEveryMs: 300,
+      deedEveryMs: 300,
+      rates: { slow: 0.6, watchStalled: 0, watchBroken: 0, lost: 0 },
+    },
+    edits: [
+      {
+        file: 'controller/pools/pools.ts',
+        find: '    if (!isForced && !ledger.isSpare(namespace, name)) return;\n',
+        replace: '',
+      },
+      {
+        file: 'controller/pools/pools.ts',
+        find: '{ uid, resourceVersion, signal, ...force }',
+        replace: '{ uid, ...(resourceVersion ? {} : {}), signal, ...force }',
+      },
+      {
+        file: 'controller/pools/decide.ts',
+        find: '!pod.metadata.deletionTimestamp && !taken);',
+        replace: '!pod.metadata.deletionTimestamp || (taken && false));',
+      },
+    ],
+  },
+  {
+    name: 'a pool that is scaled to 0 deletes the pods that sessions have just claimed',
+    caughtBy: ['kept for its session'],
+    within: 200,
+    focus: { pools: true, poolEveryMs: 500 },
+    edits: [
+      {
+        file: 'controller/pools/pools.ts',
+        find: '    if (!isForced && !ledger.isSpare(namespace, name)) return;\n',
+        replace: '',
+      },
+      {
+        file: 'controller/pools/pools.ts',
+        find: '{ uid, resourceVersion, signal, ...force }',
+        replace: '{ uid, ...(resourceVersion ? {} : {}), signal, ...force }',
+      },
+      {
+        file: 'controller/pools/pools.ts',
+        find: '    const unclaimed = caches.unclaimedPods(uid);\n',
+        replace: `    const ofPool = caches.allPods().filter(({ metadata }) => metadata.labels?.[LABEL_POOL_UID] === uid);
+    const unclaimed = pool.spec.replicas === 0 ? ofPool : caches.unclaimedPods(uid);
+`,
+      },
+      {
+        file: 'controller/pools/decide.ts',
+        find: '!pod.metadata.deletionTimestamp && !taken);',
+        replace: '!pod.metadata.deletionTimestamp && (!taken || pool.spec.replicas === 0));',
+      },
+    ],
+  },
+  {
+    name: 'a new leader scales a pool down at once, whatever claims of its predecessor are under way',
+    caughtBy: ['kept for its session', 'one pool keeper'],
+    within: 200,
+    focus: {
+      pools: true,
+      poolEveryMs: 500,
+      misfortunes: ['the lease is deleted while requests of the leader are held up'],
+      misfortuneEveryMs: 4000,
+      deedEveryMs: 300,
+    },
+    edits: [
+      {
+        file: 'controller/controller.ts',
+        find: '    if (!found && !keys.created) return renewDeadlineMs(leaseMs);\n',
+        replace: '    if (!found && !keys.created) return 0;\n',
+      },
+      {
+        file: 'controller/pools/pools.ts',
+        find: '{ uid, resourceVersion, signal, ...force }',
+        replace: '{ uid, ...(resourceVersion ? {} : {}), signal, ...force }',
+      },
+    ],
+  },
+  {
+    name: 'a runner is bound before the pod has the labels of its session',
+    caughtBy: ['bound once'],
+    within: 200,
+    focus: { pools: true },
+    edits: [
+      {
+        file: 'controller/act/claim-pod.ts',
+        find: "      return take(context, await effects.api.patch(pods, { namespace, name }, patch, { type: 'merge', signal }), true);\n",
+        replace: `      const metadata = { ...pod.metadata, labels: { ...pod.metadata.labels, ...labels }, ownerReferences: [ownedBy(session)] };
+      take(context, { ...pod, metadata }, true);
+      void effects.api.patch(pods, { namespace, name }, patch, { type: 'merge' }).catch(() => {});
+      return;
+`,
+      },
+    ],
+  },
+  {
+    name: 'the loser of two claims puts its labels on the pod of the winner',
+    caughtBy: ['claimed once'],
+    within: 200,
+    focus: { pools: true },
+    edits: [
+      {
+        file: 'controller/act/claim-pod.ts',
+        find: "    if (!isUnclaimed(pod)) return lose('was claimed by another session');\n",
+        replace: `    if (!isUnclaimed(pod)) {
+      const late = { metadata: { uid: podUID, labels: sessionLabels(session, session.status?.incarnation ?? 0) } };
+      await effects.api.patch(pods, { namespace, name }, late, { type: 'merge', signal });
+      return lose('was claimed by another session');
+    }
+`,
+      },
+      {
+        file: 'controller/capacity/ledger.ts',
+        find: '    return this.#unclaimed.has(key) && !this.#slotUsage.isTaken(key) && ',
+        replace: '    return this.#unclaimed.has(key) && ',
+      },
+    ],
+  },
+  {
+    name: 'a pod whose session was deleted is offered to others',
+    caughtBy: ['claimed once'],
+    within: 200,
+    focus: { pools: true },
+    edits: [
+      {
+        file: 'controller/pools/pools.ts',
+        find: '    const memory = this.#memory(key, pool);\n    const template',
+        replace: `    const sessions = new Set(caches.allSessions().map(({ metadata }) => metadata.uid));
+    for (const { metadata } of caches.allPods()) {
+      const { labels = {}, uid, resourceVersion } = metadata;
+      const owner = labels['berth.dev/session-uid'];
+      if (labels[LABEL_POOL_UID] !== pool.metadata.uid || !owner || sessions.has(owner)) continue;
+      const reference = { apiVersion: 'berth.dev/v1alpha1', kind: 'SessionPool', name, uid: pool.metadata.uid, controller: true };
+      const patch = { uid, resourceVersion, labels: { 'berth.dev/session-uid': '' }, ownerReferences: [reference] };
+      await this.#options.api.patch(podKind, { namespace, name: metadata.name }, { metadata: patch }, { type: 'merge', signal });
+    }
+    const memory = this.#memory(key, pool);
+    const template`,
+      },
+    ],
+  },
+  {
+    name: 'a claimed pod that is dead behind an open attach counts as a failed start',
+    caughtBy: ['claims cost nothing'],
+    within: 200,
+    focus: { pools: true },
+    edits: [
+      {
+        file: 'controller/decide/start-failures.ts',
+        find: "  return { reason: 'ClaimLost', message:",
+        replace: "  return { reason: 'StartFailed', message:",
+      },
+    ],
+  },
+  {
+    name: 'a claimed pod that is dead behind an open attach is waited for like a pod that starts',
+    caughtBy: ['let go in time'],
+    within: 200,
+    focus: { pools: true },
+    edits: [
+      {
+        file: 'controller/decide/policies/claim.ts',
+        find: 'const BIND_MS = 250;',
+        replace: 'const BIND_MS = 250_000;',
+      },
+    ],
+  },
 ];

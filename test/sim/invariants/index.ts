@@ -19,7 +19,7 @@ import { oneLeader } from './leaders.ts';
 import { logKept } from './logs.ts';
 import { oneOrder } from './one-order.ts';
 import { oneStory, runsInTruth } from './one-story.ts';
-import { boundFirst, claimedOnce, keptForItsSession, madeAlike, onePoolKeeper } from './pools.ts';
+import { boundFirst, claimedOnce, claimsCostNothing, keptForItsSession, madeAlike, onePoolKeeper } from './pools.ts';
 import { preempted } from './preempted.ts';
 import { protectedFirst } from './protection.ts';
 import { inTurn } from './queue.ts';
@@ -55,6 +55,7 @@ const all: readonly MakeInvariant[] = [
   claimedOnce,
   keptForItsSession,
   boundFirst,
+  claimsCostNothing,
   madeAlike,
   onePoolKeeper,
   recordedFiles,

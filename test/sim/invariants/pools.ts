@@ -91,6 +91,19 @@ export const boundFirst: MakeInvariant = (facts) => ({
   },
 });
 
+/** A claimed pod that never took its session costs the session nothing: neither a failed start nor a pause. */
+export const claimsCostNothing: MakeInvariant = (facts) => ({
+  committed({ storage, type, object, previous }) {
+    if (storage !== SESSIONS || type !== 'MODIFIED') return;
+    const { metadata, status } = object as unknown as StoredSession;
+    const before = (previous as unknown as StoredSession | undefined)?.status;
+    const { incarnation, reason } = status?.startFailures ?? {};
+    if (incarnation === undefined || incarnation === before?.startFailures?.incarnation) return;
+    if (incarnation !== before?.incarnation || !isOfPool(before.podName) || reason === 'ClaimLost') return;
+    facts.fail('claims cost nothing', `pod ${before.podName} counts as a failed start (${reason}) of ${metadata.name}`);
+  },
+});
+
 /** A session takes a pod of a pool only where it was made as the session's own would be: of its class, with the class's image. */
 export const madeAlike: MakeInvariant = (facts) => {
   const images = new Pasts<string>();

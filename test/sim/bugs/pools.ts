@@ -162,8 +162,9 @@ export const poolBugs: readonly Bug[] = [
     within: 200,
     focus: {
       pools: true,
-      poolEveryMs: 300,
+      poolEveryMs: 1500,
       deedEveryMs: 300,
+      misfortunes: [],
       rates: { slow: 0.6, watchStalled: 0, watchBroken: 0, lost: 0 },
     },
     edits: [
@@ -247,7 +248,8 @@ export const poolBugs: readonly Bug[] = [
       {
         file: 'controller/act/claim-pod.ts',
         find: "      return take(context, await effects.api.patch(pods, { namespace, name }, patch, { type: 'merge', signal }), true);\n",
-        replace: `      const metadata = { ...pod.metadata, labels: { ...pod.metadata.labels, ...labels }, ownerReferences: [ownedBy(session)] };
+        replace: `      const early = String(Number(resourceVersion) + 1);
+      const metadata = { ...pod.metadata, resourceVersion: early, labels: { ...pod.metadata.labels, ...labels }, ownerReferences: [ownedBy(session)] };
       take(context, { ...pod, metadata }, true);
       void effects.api.patch(pods, { namespace, name }, patch, { type: 'merge' }).catch(() => {});
       return;

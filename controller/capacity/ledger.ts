@@ -190,7 +190,11 @@ export class Ledger {
   reserve(applicant: Applicant, pod: string): boolean {
     const { key, namespace } = applicant;
     const isClaim = isFromPool(pod);
-    if (isClaim && !this.isSpare(namespace, pod)) return false;
+    if (isClaim && !this.isSpare(namespace, pod)) {
+      // Another session has reserved the pod since the decision. There may be another one, or a slot.
+      this.#options.onChange(key);
+      return false;
+    }
     if (!isClaim && this.#slotUsage.isReserved(keyOf({ namespace, name: pod }))) return true;
     if (this.assess(applicant, pod) !== 'Available') return false;
     const served = this.#servedWith(applicant);

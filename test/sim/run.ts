@@ -30,7 +30,7 @@ export async function runSeed(options: SimulationOptions): Promise<Result> {
 const SEEDS_PER_WORKER = 100;
 
 /** Milliseconds of real time after which a seed is given up: something in it runs without end. Most seeds take some seconds. */
-const HANG_MS = 5 * 60_000;
+const HANG_MS = 10 * 60_000;
 
 export interface SeedRange {
   from: number;

@@ -1,4 +1,13 @@
+import type { Focus } from '../focus.ts';
 import type { Bug } from './bug.ts';
+
+/** Sessions that are made as the pods of pools are, and go to sleep and wake again and again. */
+const MANY_CLAIMS: Focus = {
+  pools: true,
+  deeds: [],
+  deedEveryMs: 300,
+  session: { class: 'default', persistence: {}, timeouts: { start: '60s', turn: '20s', idle: '1s' } },
+};
 
 /** Mistakes with the pods of SessionPools. */
 export const poolBugs: readonly Bug[] = [
@@ -161,9 +170,8 @@ export const poolBugs: readonly Bug[] = [
     caughtBy: ['kept for its session'],
     within: 200,
     focus: {
-      pools: true,
+      ...MANY_CLAIMS,
       poolEveryMs: 1500,
-      deedEveryMs: 300,
       misfortunes: [],
       rates: { slow: 0.6, watchStalled: 0, watchBroken: 0, lost: 0 },
     },

@@ -63,10 +63,8 @@ describe('a slot', () => {
     pod.metadata.labels = { 'berth.dev/session-uid': '', 'berth.dev/pool-uid': pool };
     pod.metadata.ownerReferences = [ownedBy({ metadata: { name: 'default', uid: pool } }, 'SessionPool')];
     ledger.podChanged(pod, false);
-    const [first, second] = ['a/1', 'a/2'].map((key) => ({ ...anApplicant(key), warm: [name] })) as [
-      Applicant,
-      Applicant,
-    ];
+    const first = { ...anApplicant('a/1'), warm: [name] };
+    const second = { ...anApplicant('a/2'), warm: [name] };
     ledger.wait(second);
     assert.equal(ledger.reserve(first, name), true);
     told.length = 0;

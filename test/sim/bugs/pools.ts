@@ -1,13 +1,4 @@
-import type { Focus } from '../focus.ts';
 import type { Bug } from './bug.ts';
-
-/** Sessions that are made as the pods of pools are, and go to sleep and wake again and again. */
-const MANY_CLAIMS: Focus = {
-  pools: true,
-  deeds: [],
-  deedEveryMs: 300,
-  session: { class: 'default', persistence: {}, timeouts: { start: '60s', turn: '20s', idle: '1s' } },
-};
 
 /** Mistakes with the pods of SessionPools. */
 export const poolBugs: readonly Bug[] = [
@@ -166,34 +157,6 @@ export const poolBugs: readonly Bug[] = [
     ],
   },
   {
-    name: 'a pool that shrinks deletes a pod that was claimed meanwhile',
-    caughtBy: ['kept for its session'],
-    within: 200,
-    focus: {
-      ...MANY_CLAIMS,
-      poolEveryMs: 1500,
-      misfortunes: [],
-      rates: { slow: 0.6, watchStalled: 0, watchBroken: 0, lost: 0 },
-    },
-    edits: [
-      {
-        file: 'controller/pools/pools.ts',
-        find: '    if (!isForced && !ledger.isSpare(namespace, name)) return;\n',
-        replace: '',
-      },
-      {
-        file: 'controller/pools/pools.ts',
-        find: '{ uid, resourceVersion, signal, ...force }',
-        replace: '{ uid, ...(resourceVersion ? {} : {}), signal, ...force }',
-      },
-      {
-        file: 'controller/pools/decide.ts',
-        find: '!pod.metadata.deletionTimestamp && !taken);',
-        replace: '!pod.metadata.deletionTimestamp || (taken && false));',
-      },
-    ],
-  },
-  {
     name: 'a pool that is scaled to 0 deletes the pods that sessions have just claimed',
     caughtBy: ['kept for its session'],
     within: 200,
@@ -324,17 +287,6 @@ export const poolBugs: readonly Bug[] = [
       },
     ],
   },
-  {
-    name: 'a claimed pod that is dead behind an open attach is waited for like a pod that starts',
-    caughtBy: ['let go in time'],
-    within: 200,
-    focus: { pools: true },
-    edits: [
-      {
-        file: 'controller/decide/policies/claim.ts',
-        find: 'const BIND_MS = 250;',
-        replace: 'const BIND_MS = 250_000;',
-      },
     ],
   },
 ];

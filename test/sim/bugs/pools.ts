@@ -287,6 +287,4 @@ export const poolBugs: readonly Bug[] = [
       },
     ],
   },
-    ],
-  },
 ];

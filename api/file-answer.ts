@@ -28,7 +28,7 @@ export async function fileAnswer(file: File, asked: IncomingHttpHeaders, read: (
     ...common,
     'content-type': contentTypeOf(file.name),
     'content-disposition': `attachment; filename*=UTF-8''${encoded(posix.basename(file.name))}`,
-    // What a browser shows of it runs no script and reaches nothing.
+    // A browser that shows the file runs no script of it and loads nothing for it.
     'content-security-policy': "sandbox; default-src 'none'",
   };
   const content = await read();

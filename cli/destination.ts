@@ -1,7 +1,7 @@
-import { createHash } from 'node:crypto';
 import { link, lstat, mkdir, open, readFile, rename, rm } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { isArtifactName } from '../core/artifacts/name.ts';
+import { digestOf } from '../core/artifacts/packed.ts';
 import type { Random } from '../core/runtime.ts';
 import { failed, refused } from './errors.ts';
 import { printableName } from './printable.ts';
@@ -105,11 +105,7 @@ export class Destination {
     if (stats.isDirectory())
       throw refused(`${printableName(path)} is a folder; remove it, or name another one with -D`);
     const isSame =
-      stats.isFile() &&
-      stats.size === bytes &&
-      createHash('sha256')
-        .update(await readFile(path).catch(() => ''))
-        .digest('hex') === digest;
+      stats.isFile() && stats.size === bytes && digestOf(await readFile(path).catch(() => Buffer.alloc(0))) === digest;
     if (!isSame && !this.#overwrite) throw this.#exists(path);
     return isSame;
   }

@@ -17,12 +17,12 @@ const COMMON = {
 /** Several dependencies are CommonJS and call require for Node's own modules, which an ES module does not have. */
 const REQUIRE = "import{createRequire as berthRequire}from'node:module';const require=berthRequire(import.meta.url);";
 
-/** What a CommonJS module has in place of `import.meta`. */
+/** The names by which a CommonJS module has the fields of `import.meta`. */
 const OF_COMMONJS = { 'import.meta.filename': '__filename', 'import.meta.dirname': '__dirname' };
 
 /**
  * Bundles programs into ES modules in `outdir`, by the names of `entries`, which are paths relative to `checkout`.
- * What several of them use, or import by `import()`, becomes files of its own beside them. Resolves with the npm packages
+ * Modules that several of them use, or that are imported by `import()`, become files of their own beside them. Resolves with the npm packages
  * inside, sorted.
  */
 export async function bundleTogether(
@@ -48,7 +48,7 @@ function packagesIn({ inputs }: Metafile): string[] {
   return [...new Set(names.filter((name) => name !== undefined))];
 }
 
-/** What a bundle in one file does with modules that the program imports by `import()`. */
+/** The place of the modules that a program with a bundle in one file imports by `import()`. */
 type Imported =
   /** They are in the file, and run when they are imported. */
   | 'inside'

@@ -1,5 +1,8 @@
 import * as z from 'zod';
+import { shownArtifact } from '../../core/artifacts/shown.ts';
 import { ArtifactReader } from '../../core/artifacts/stored.ts';
+import type { StoredTurn } from '../../core/resources/kinds.ts';
+import type { TurnStatus } from '../../core/resources/turn.ts';
 import { isTerminal } from '../../core/resources/turn-phases.ts';
 import { fileAnswer } from '../file-answer.ts';
 import { Problem } from '../problems.ts';
@@ -27,11 +30,8 @@ export const artifactRoutes: Route[] = [
     query: noQuery,
     responses: { 200: { description: 'The artifacts, without their contents.', schema: artifactList } },
     async handle({ params, signal }, services) {
-      const turn = await turnOf(services, params, signal);
-      const { phase, artifacts = [], artifactsLeftOut: leftOut } = turn.status ?? {};
-      if (!isTerminal(phase)) throw notFinished(turn);
-      const items = artifacts.map(({ ref: _ref, offset: _offset, ...artifact }) => artifact);
-      return { status: 200, body: { items, ...(leftOut ? { leftOut } : {}) } };
+      const { artifacts = [], artifactsLeftOut: leftOut } = ended(await turnOf(services, params, signal));
+      return { status: 200, body: { items: artifacts.map(shownArtifact), ...(leftOut ? { leftOut } : {}) } };
     },
   }),
   route({
@@ -53,9 +53,7 @@ export const artifactRoutes: Route[] = [
     async handle({ params, caller, headers, signal }, services) {
       const { namespace, name } = params;
       const turn = await turnOf(services, params, signal);
-      const { phase, artifacts = [] } = turn.status ?? {};
-      if (!isTerminal(phase)) throw notFinished(turn);
-      const artifact = artifacts.find((one) => one.name === name);
+      const artifact = ended(turn).artifacts?.find((one) => one.name === name);
       if (!artifact) {
         const text = `Turn "${turn.metadata.name}" has no artifact ${JSON.stringify(name)}. GET …/artifacts lists those it has.`;
         throw new Problem('NoArtifact', text);
@@ -66,3 +64,10 @@ export const artifactRoutes: Route[] = [
     },
   }),
 ];
+
+/** Returns the status of a turn that has ended; throws a Problem for one that has not. */
+function ended(turn: StoredTurn): TurnStatus {
+  const { status = {} } = turn;
+  if (!isTerminal(status.phase)) throw notFinished(turn);
+  return status;
+}

@@ -1,4 +1,5 @@
 import { resolve } from 'node:path';
+import { shownArtifact } from '../../core/artifacts/shown.ts';
 import { ArtifactReader } from '../../core/artifacts/stored.ts';
 import type { StoredTurn } from '../../core/resources/kinds.ts';
 import type { Artifact } from '../../core/resources/turn.ts';
@@ -31,10 +32,7 @@ export async function listArtifacts(named: string, flags: ArtifactsListFlags, cl
   return withCluster(flags, cli, async (cluster) => {
     const { turns } = await turnsNamed(named, flags.turn, cluster, cli);
     const items = turns.flatMap(({ metadata, status }) =>
-      (status?.artifacts ?? []).map(({ ref: _ref, offset: _offset, ...artifact }) => ({
-        turn: metadata.name,
-        ...artifact,
-      })),
+      (status?.artifacts ?? []).map((artifact) => ({ turn: metadata.name, ...shownArtifact(artifact) })),
     );
     if (flags.output === 'name') await cli.out(items.map(({ name }) => `${printableName(name)}\n`).join(''));
     else if (flags.output) await cli.out(await formatObject({ items }, flags.output));

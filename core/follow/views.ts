@@ -1,8 +1,9 @@
 /** The parts of sessions and turns that a stream of events tells. */
+import { type ShownArtifact, shownArtifact } from '../artifacts/shown.ts';
 import type { CachedObject } from '../kube/cache.ts';
 import type { StoredSession, StoredTurn } from '../resources/kinds.ts';
 import type { SessionStatus } from '../resources/session.ts';
-import type { Artifact, TurnStatus } from '../resources/turn.ts';
+import type { TurnStatus } from '../resources/turn.ts';
 import { isTerminal } from '../resources/turn-phases.ts';
 
 type Metadata = CachedObject['metadata'];
@@ -38,7 +39,7 @@ export interface TurnView {
     | 'approval'
     | 'usage'
     | 'artifactsLeftOut'
-  > & { artifacts?: Omit<Artifact, 'ref' | 'offset'>[] | undefined };
+  > & { artifacts?: ShownArtifact[] | undefined };
 }
 
 const metadataOf = ({ metadata: { namespace, name, uid, resourceVersion } }: { metadata: Metadata }): Metadata => ({
@@ -85,7 +86,7 @@ export function viewTurn({ metadata, spec, status = {} }: StoredTurn): TurnView 
       outputBytes,
       usage,
       approval: approval && withoutPayload(approval),
-      artifacts: artifacts?.map(({ ref: _ref, offset: _offset, ...artifact }) => artifact),
+      artifacts: artifacts?.map(shownArtifact),
       artifactsLeftOut,
     },
   };

@@ -18,8 +18,9 @@ import { TurnFailure } from '../../core/result/failure.ts';
 import type { Rules } from '../../core/text/hidden.ts';
 import { redactBytes } from '../../core/text/redact-bytes.ts';
 import { errorCode } from '../errors.ts';
+import { ifThere } from '../if-there.ts';
 import type { CollectedArtifacts, OutputDirectory } from './artifacts.ts';
-import { type Candidate, findArtifacts, ifThere, tooMuch } from './find.ts';
+import { type Candidate, findArtifacts, tooMuch } from './find.ts';
 
 /** BERTH_OUTPUT_DIR on a file system. `secrets` are hidden in contents and names. */
 export function outputDirectory(directory: string, limits: ArtifactLimits, secrets: Rules): OutputDirectory {

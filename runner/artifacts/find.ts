@@ -6,7 +6,7 @@ import { clip, MAX_ARTIFACT_NAME_BYTES, MAX_NAMED_LEFT_OUT } from '../../core/re
 import { TurnFailure } from '../../core/result/failure.ts';
 import type { Rules } from '../../core/text/hidden.ts';
 import { redact } from '../../core/text/redact.ts';
-import { errorCode } from '../errors.ts';
+import { ifThere } from '../if-there.ts';
 import { NAMES_AS_BYTES, orderedNames } from '../state/names.ts';
 
 /** Entries that are looked at, directories and those that are left out included: bounds the time and the memory. */
@@ -146,16 +146,6 @@ class Search {
     if (this.#looks > MAX_LOOKS) {
       throw tooMuch(`more than ${MAX_LOOKS} files and folders`, `${this.#maxFiles} files can be kept`);
     }
-  }
-}
-
-/** Returns undefined for what has vanished. */
-export function ifThere<T>(look: () => T): T | undefined {
-  try {
-    return look();
-  } catch (error) {
-    if (errorCode(error) === 'ENOENT' || errorCode(error) === 'ENOTDIR') return undefined;
-    throw error;
   }
 }
 

@@ -7,7 +7,7 @@ import { MAX_STATE_BYTES } from '../../core/resources/limits.ts';
 import { TurnFailure } from '../../core/result/failure.ts';
 import { EMPTY_ARCHIVE, NO_STATE, type PackedState } from './archive.ts';
 import { MAX_PLAIN_BYTES } from './limits.ts';
-import { type Entry, ifThere, walk } from './walk.ts';
+import { type Entry, readIfThere, walk } from './walk.ts';
 
 const CHUNK_BYTES = 256 * 1024;
 /** Number of named entries that are neither file nor directory nor link. */
@@ -30,7 +30,7 @@ export async function packDirectory(
   maxPacked = MAX_STATE_BYTES,
 ): Promise<PackedState> {
   const limit = Math.min(maxBytes ?? MAX_PLAIN_BYTES, MAX_PLAIN_BYTES);
-  const root = ifThere(() => lstatSync(directory));
+  const root = readIfThere(() => lstatSync(directory));
   if (root && !root.isDirectory()) {
     throw new TurnFailure(
       'StateNotStored',
@@ -127,7 +127,9 @@ async function add(archive: Pack, entry: Entry, progress: Progress): Promise<voi
   else if (entry.target !== undefined) {
     archive.entry({ ...common, type: 'symlink', linkname: entry.target, mode: 0o777, mtime: new Date(0) });
   } else {
-    const fd = ifThere(() => openSync(entry.path, constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK));
+    const fd = readIfThere(() =>
+      openSync(entry.path, constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK),
+    );
     if (fd === undefined) return;
     try {
       // The size is the one that was counted, or less.

@@ -2,6 +2,7 @@ import { lstatSync, opendirSync, readlinkSync, type Stats } from 'node:fs';
 import { join } from 'node:path';
 import { clip } from '../../core/resources/limits.ts';
 import { TurnFailure } from '../../core/result/failure.ts';
+import { ifThere } from '../if-there.ts';
 import { MAX_ENTRIES } from './limits.ts';
 import { NAMES_AS_BYTES, orderedNames } from './names.ts';
 
@@ -27,13 +28,13 @@ export function* walk(directory: string, prefix = '', room = { names: MAX_ENTRIE
   for (const bytes of namesIn(directory, room)) {
     const name = prefix + utf8(bytes, `the name of ${JSON.stringify(prefix + bytes.toString('utf8'))}`);
     const path = join(directory, bytes.toString('utf8'));
-    const stats = ifThere(() => lstatSync(path));
+    const stats = readIfThere(() => lstatSync(path));
     if (!stats) continue;
     if (stats.isDirectory()) {
       yield { name, path, type: 'directory', stats };
       yield* walk(path, `${name}/`, room);
     } else if (stats.isSymbolicLink()) {
-      const target = ifThere(() => readlinkSync(path, { encoding: 'buffer' }));
+      const target = readIfThere(() => readlinkSync(path, { encoding: 'buffer' }));
       if (target) {
         yield { name, path, type: 'symlink', stats, target: utf8(target, `the target of ${JSON.stringify(name)}`) };
       }
@@ -44,7 +45,7 @@ export function* walk(directory: string, prefix = '', room = { names: MAX_ENTRIE
 }
 
 function namesIn(directory: string, room: { names: number }): Buffer[] {
-  const folder = ifThere(() => opendirSync(directory, NAMES_AS_BYTES));
+  const folder = readIfThere(() => opendirSync(directory, NAMES_AS_BYTES));
   if (!folder) return [];
   return orderedNames(folder, () => {
     room.names -= 1;
@@ -61,13 +62,12 @@ function utf8(bytes: Buffer, what: string): string {
   throw new TurnFailure('StateNotStored', `BERTH_STATE_DIR: ${what} is not UTF-8`);
 }
 
-/** Returns undefined when the file system reports that the path does not exist (any more). */
-export function ifThere<T>(look: () => T): T | undefined {
+/** As `ifThere`; throws a TurnFailure for what is there and cannot be read. */
+export function readIfThere<T>(look: () => T): T | undefined {
   try {
-    return look();
+    return ifThere(look);
   } catch (error) {
     const { code, path } = error as NodeJS.ErrnoException;
-    if (code === 'ENOENT' || code === 'ENOTDIR') return undefined;
     throw new TurnFailure(
       'StateNotStored',
       `BERTH_STATE_DIR: ${clip(path ?? '', MAX_PATH_BYTES)} cannot be read (${code})`,

@@ -8,7 +8,7 @@ interface Block {
   /** Line of the page on which it begins, from 1. */
   line: number;
   language: string;
-  /** Its commands need what a test does not have: an account with a provider, a registry, hours. `ignore` behind the language. */
+  /** True with the word `ignore` behind the language: a test lacks an account, a registry or hours for its commands. */
   isIgnored: boolean;
   text: string;
 }
@@ -16,9 +16,9 @@ interface Block {
 export interface Command {
   line: number;
   isIgnored: boolean;
-  /** What a person types, without the prompt. */
+  /** Text that a person types, without the prompt. */
   typed: string;
-  /** What the page shows of its output; empty where it shows nothing. */
+  /** Output that the page shows; empty where it shows none. */
   shown: string;
 }
 

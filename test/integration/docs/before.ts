@@ -17,15 +17,14 @@ echo "$BERTH_RESULT_START_MARKER $answer $BERTH_RESULT_END_MARKER"`;
 
 /** Sets the address of the HTTP API of an embedded cluster begun anew, and the token of somebody who may read turns. */
 const API = `berth local down
-port=$(python3 -c 'import socket; s = socket.socket(); s.bind(("127.0.0.1", 0)); print(s.getsockname()[1])')
-berth local up --detach --api-port "$port"
-export API="http://127.0.0.1:$port"
+berth local up --detach --api-port 8080
+export API=http://127.0.0.1:8080
 kubectl create serviceaccount reader
 kubectl create role reader --verb=get,list --resource=turns.berth.dev,blobs.berth.dev
 kubectl create rolebinding reader --role=reader --serviceaccount=default:reader
 export TOKEN="$(kubectl create token reader --audience berth)"`;
 
-/** What a reader of a page has already: shell commands that are run before those of the page. */
+/** Shell commands by page that are run before those of the page, for what its reader has already. */
 export const BEFORE: Readonly<Record<string, string>> = {
   'README.md': 'berth local down',
   'docs/agents/files.md': 'echo hello >words.txt',

@@ -31,7 +31,6 @@ class Reader {
     const programs = {
       node: `exec ${process.execPath} "$@"`,
       berth: `exec ${berth} "$@"`,
-      npx: `shift; exec ${berth} "$@"`,
       kubectl: `export KUBECONFIG="\${KUBECONFIG:-$BERTH_HOME/kubeconfig}"; exec ${kubectl} "$@"`,
     };
     for (const [name, script] of Object.entries(programs)) {
@@ -48,17 +47,14 @@ class Reader {
     cpSync(join(CHECKOUT, 'examples'), join(folder, 'examples'), { recursive: true });
     for (const [name, content] of [...shownFiles('README.md'), ...shownFiles(page)])
       writeFileSync(join(folder, name), content);
-    // A page names a port; another program may have it.
+    // The port that pages name may be another program's.
     const port = String(await freePort());
     const said = (n: number | string) => join(folder, `.said-${n}`);
     const script = [
       `{\n${BEFORE[page] ?? ':'}\n} >${said('before')} 2>&1 || exit 1`,
-      ...commands.map(
-        ({ typed }, n) =>
-          `{\n${typed.replaceAll('8080', port)}\n} >${said(n)} 2>&1 </dev/null || exit 1\ntouch ${said(n)}.done`,
-      ),
+      ...commands.map(({ typed }, n) => `{\n${typed}\n} >${said(n)} 2>&1 </dev/null || exit 1\ntouch ${said(n)}.done`),
     ];
-    const outcome = await this.#bash(folder, script.join('\n')).then(
+    const outcome = await this.#bash(folder, script.join('\n').replaceAll('8080', port)).then(
       () => undefined,
       (error: Error) => error.message,
     );

@@ -58,6 +58,8 @@ export const controllerConfig = z.object({
   BERTH_WATCH_NODES: z.stringbool().default(true),
   /** Reads ConfigMaps with the label of agent files, for `agent.files`; needs that right. */
   BERTH_AGENT_FILES: z.stringbool().default(true),
+  /** Keeps pods of SessionPools ready; needs the right to read SessionPools and to write their status. */
+  BERTH_SESSION_POOLS: z.stringbool().default(true),
   /** Maximum concurrent reconciles. */
   BERTH_WORKERS: z.coerce.number().int().min(1).max(256).default(32),
   /** Port of /healthz, /readyz and /metrics; 0 takes any, which is logged. */

@@ -1,4 +1,5 @@
 import type { StoredPod } from '../core/kube/builtin.ts';
+import { refOf } from '../core/kube/cache.ts';
 import { isTooLarge } from '../core/kube/errors.ts';
 import type { EventSubject } from '../core/kube/events.ts';
 import { WorkQueue } from '../core/kube/queue.ts';
@@ -17,6 +18,7 @@ import type { MasterKeys } from './link/keys.ts';
 import { Links } from './link/links.ts';
 import type { Inventory, Meter, ReconcileResult } from './meter.ts';
 import { NetworkPolicies } from './network/policies.ts';
+import { Pools } from './pools/pools.ts';
 import { Reconciler } from './reconcile.ts';
 import type { EventFacts } from './status/events.ts';
 import type { CachedTurn, Installation } from './world/world.ts';
@@ -66,6 +68,7 @@ export class Leading {
   readonly #garbage: Garbage;
   readonly #networkPolicies: NetworkPolicies;
   readonly #environments: Environments;
+  readonly #pools: Pools;
   readonly #closing = new AbortController();
   #cutOff = false;
   /** True once the previous leader's last request is dead, and its effects have been read. */
@@ -84,7 +87,11 @@ export class Leading {
       keys,
       lingerMs: options.attachLingerMs,
       epoch: options.epoch,
-      onChange: (key) => this.#queue.add(key),
+      onChange: ({ key, uid }) => {
+        if (uid !== '') return this.#queue.add(key);
+        const { namespace, name } = refOf(key);
+        return this.#pools.changed(namespace, name);
+      },
       onLaterEpoch: options.onLaterEpoch,
       refused: options.meter?.refused,
     });
@@ -95,6 +102,9 @@ export class Leading {
       epoch: options.epoch,
       suspendAgainAt: (key) => reconciler.suspendAgainAt(key),
       onChange: (key) => this.#queue.add(key),
+      onYield: (pod) => this.#pools.podChanged(pod),
+      onSpare: (pod) => this.#pools.podChanged(pod),
+      onVacancy: () => this.#pools.changedAll(),
     });
     this.#admissionGate = new AdmissionGate({
       caches,
@@ -129,6 +139,19 @@ export class Leading {
       record: options.record,
       signal: AbortSignal.any([signal, this.#closing.signal]),
     });
+    this.#pools = new Pools({
+      api,
+      caches,
+      links: this.#links,
+      ledger: this.#ledger,
+      networkPolicies: this.#networkPolicies,
+      clock,
+      random,
+      log,
+      installation: options.installation,
+      meter: options.meter,
+      signal: AbortSignal.any([signal, this.#closing.signal]),
+    });
     const effects: Effects = {
       api,
       caches,
@@ -137,6 +160,7 @@ export class Leading {
       links: this.#links,
       ledger: this.#ledger,
       networkPolicies: this.#networkPolicies,
+      pools: this.#pools,
       keys,
       leader: {
         identity: options.identity,
@@ -221,6 +245,7 @@ export class Leading {
   #open(): void {
     this.#isOpen = true;
     this.#ledger.open();
+    this.#pools.start();
     for (const key of this.#options.caches.keys()) this.#queue.add(key);
   }
 
@@ -236,6 +261,7 @@ export class Leading {
     return {
       sessions,
       pods,
+      pools: caches.allPools(),
       tally: this.#ledger.tally,
       attached: this.#links.attached,
       maxRunning,
@@ -264,12 +290,14 @@ export class Leading {
   podChanged(pod: StoredPod, gone: boolean): void {
     this.#links.podChanged(pod, gone);
     this.#ledger.podChanged(pod, gone);
+    this.#pools.podChanged(pod);
   }
 
   classChanged(name: string): void {
     this.#ledger.limitsChanged();
     this.#networkPolicies.classChanged(name);
     this.#environments.classChanged(name);
+    this.#pools.classChanged(name);
     for (const session of this.#options.caches.allSessions()) {
       if (session.spec.class === name) this.sessionChanged(`${session.metadata.namespace}/${session.metadata.name}`);
     }
@@ -277,6 +305,10 @@ export class Leading {
 
   networkPolicyChanged(namespace: string, name: string): void {
     this.#networkPolicies.policyChanged(namespace, name);
+  }
+
+  poolChanged(namespace: string, name: string): void {
+    this.#pools.changed(namespace, name);
   }
 
   environmentChanged(namespace: string, name: string): void {
@@ -300,7 +332,9 @@ export class Leading {
     this.#closing.abort(new Error('the controller is stopping'));
     this.#ledger.close();
     await Promise.all(
-      [this.#queue, this.#garbage, this.#networkPolicies, this.#environments].map((each) => each.stop(graceMs)),
+      [this.#queue, this.#garbage, this.#networkPolicies, this.#environments, this.#pools].map((each) =>
+        each.stop(graceMs),
+      ),
     );
     this.#links.closeAll();
     return this.#isOpen && !this.#cutOff;

@@ -1,7 +1,7 @@
 import type { DecoderCounters } from '../core/frames/decode.ts';
 import type { StoredPod } from '../core/kube/builtin.ts';
 import type { KubeApi, Resource } from '../core/kube/types.ts';
-import { type StoredSessionClass, type StoredTurn, turns } from '../core/resources/kinds.ts';
+import { type StoredSessionClass, type StoredSessionPool, type StoredTurn, turns } from '../core/resources/kinds.ts';
 import { isTerminal } from '../core/resources/turn-phases.ts';
 import type { Tally } from './capacity/tally.ts';
 import type { CachedSession } from './world/world.ts';
@@ -12,6 +12,8 @@ export interface Meter {
   turnEnded(turn: StoredTurn, sessionClass: string): void;
   /** Called after each reconcile, with its duration in seconds. */
   reconciled(result: ReconcileResult, seconds: number, error?: unknown): void;
+  /** Called when a session has claimed the pod of a pool, with the seconds from the decision to the claim. */
+  claimed(seconds: number): void;
   /** Counters of frames refused by the decoders of all links. */
   readonly refused: DecoderCounters;
 }
@@ -25,6 +27,7 @@ export type ReconcileResult = 'success' | 'requeue_after' | 'error' | 'stopped';
 export interface Inventory {
   sessions: readonly CachedSession[];
   pods: readonly StoredPod[];
+  pools: readonly StoredSessionPool[];
   /** Number of pods that the controller is attached to. */
   attached: number;
   /** Slots that are taken. */

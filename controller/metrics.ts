@@ -6,6 +6,7 @@ import { measureRequests } from '../core/program/metrics.ts';
 import type { StoredTurn } from '../core/resources/kinds.ts';
 import { PROTECTIONS } from '../core/resources/sandbox.ts';
 import { sessionPhase } from '../core/resources/session.ts';
+import type { SessionPoolStatus } from '../core/resources/sessionpool.ts';
 import type { StoreUsage } from '../core/store/store.ts';
 import { isProgrammingError } from './decide/broken.ts';
 import type { Inventory, Meter, ReconcileResult } from './meter.ts';
@@ -43,6 +44,7 @@ export class ControllerMetrics implements Meter {
   readonly #reconciles: Counter<'result'>;
   readonly #reconcileSeconds: Histogram;
   readonly #reconcileErrors: Counter<'code'>;
+  readonly #claims: Histogram;
 
   constructor() {
     const registers = [this.registry];
@@ -85,8 +87,15 @@ export class ControllerMetrics implements Meter {
       labelNames: ['code'],
       registers,
     });
+    this.#claims = new Histogram({
+      name: 'berth_pool_claim_seconds',
+      help: 'From the decision to start a session with a pod of a pool to the write that makes the pod its own.',
+      buckets: [0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5],
+      registers,
+    });
     this.#measureFrames();
     this.#measureInventory();
+    this.#measurePools();
     this.#measureStore();
   }
 
@@ -97,6 +106,10 @@ export class ControllerMetrics implements Meter {
     if (!startedAt) return;
     this.#queueing.observe({ class: sessionClass }, seconds(metadata.creationTimestamp, startedAt));
     if (finishedAt) this.#durations.observe(labels, seconds(startedAt, finishedAt));
+  }
+
+  claimed(tookSeconds: number): void {
+    this.#claims.observe(tookSeconds);
   }
 
   reconciled(result: ReconcileResult, tookSeconds: number, error?: unknown): void {
@@ -204,6 +217,29 @@ export class ControllerMetrics implements Meter {
         [{ state: 'Live' }, inputBytes],
         [{ state: 'Ended' }, historyBytes],
       ],
+    );
+  }
+
+  /** The totals are those of the pools' statuses, so that they go on with the next leader. */
+  #measurePools(): void {
+    const gauge = (name: string, help: string, value: (status: SessionPoolStatus, replicas: number) => number) =>
+      this.#leaderGauge(name, help, ['namespace', 'pool'], () =>
+        (this.measured?.inventory?.pools ?? []).map(({ metadata: { namespace, name: pool }, status = {}, spec }) => [
+          { namespace, pool },
+          value(status, spec.replicas),
+        ]),
+      );
+    gauge('berth_pool_desired', 'Pods that a SessionPool is to keep ready.', (_status, replicas) => replicas);
+    gauge('berth_pool_ready', 'Pods of a SessionPool that sessions can claim.', ({ ready = 0 }) => ready);
+    gauge(
+      'berth_pool_claimed',
+      'Starts of sessions with a pod of the SessionPool, since its creation.',
+      ({ claimed = 0 }) => claimed,
+    );
+    gauge(
+      'berth_pool_missed',
+      'Cold starts of sessions for want of a pod of the SessionPool, since its creation.',
+      ({ missed = 0 }) => missed,
     );
   }
 

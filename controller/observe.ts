@@ -4,9 +4,11 @@ import { isTerminal } from '../core/resources/turn-phases.ts';
 import type { Effects } from './act/context.ts';
 import { unreadableTurn } from './caches/caches.ts';
 import { applicantOf } from './capacity/applicant.ts';
+import { warmStart } from './pools/warm.ts';
 import { namedConfigMaps } from './world/agent-files.ts';
 import { withDeleted } from './world/learn.ts';
 import { ownTurns } from './world/own-turns.ts';
+import { isFromPool, isUnclaimed } from './world/session-pods.ts';
 import type { CachedSession, CachedTurn, Installation, NodeFacts, SessionMemory, World } from './world/world.ts';
 
 /** The session's own objects, as the caches show them. */
@@ -17,6 +19,8 @@ export interface Observation {
   pods: StoredPod[];
   /** The pod of the present incarnation. */
   pod: StoredPod | undefined;
+  /** The pod of a pool that the status names, while no session has claimed it. */
+  unclaimed: StoredPod | undefined;
 }
 
 /** Looks the session's objects up in the caches. Assigns nothing. */
@@ -28,7 +32,10 @@ export function observe({ caches }: Effects, session: CachedSession, memory: Ses
   // A pod's name can be had again; it is the incarnation's own as long as its uid is not known to be another.
   const isPresent = ({ metadata }: StoredPod) => metadata.name === present && (known ?? metadata.uid) === metadata.uid;
   const turns = caches.turnsNaming(namespace, name).map((turn) => withoutBroken(turn, memory));
-  return { session, turns, pods, pod: pods.find(isPresent) };
+  const pod = pods.find(isPresent);
+  const named = pod || !isFromPool(present) ? undefined : caches.pod(namespace, present as string);
+  const unclaimed = named && isUnclaimed(named) && isPresent(named) ? named : undefined;
+  return { session, turns, pods, pod, unclaimed };
 }
 
 /** Adds to an observation all else that a decision depends on: memory, link, node, capacity. Assigns nothing. */
@@ -36,7 +43,7 @@ export function assess(
   effects: Effects,
   installation: Installation,
   key: string,
-  { session, turns: present, pods, pod }: Observation,
+  { session, turns: present, pods, pod, unclaimed }: Observation,
   memory: SessionMemory,
 ): World {
   const { caches, links, ledger, clock } = effects;
@@ -44,12 +51,14 @@ export function assess(
   const turns = withDeleted(present, memory.uncounted);
   const { live } = ownTurns(session, turns);
   const groupSince = Date.parse((live[0] ?? session).metadata.creationTimestamp);
-  const applicant = applicantOf(session, live);
   const nodes = nodesOf(effects, pods);
   const node = pod && nodes.get(pod.metadata.uid);
   const namespaceLabels = caches.namespaceLabels(namespace);
   const sessionClass = caches.class(session.spec.class);
   const hasPod = session.status?.podName !== undefined;
+  const warm = hasPod ? undefined : warmStart(effects, installation, session);
+  const names = warm?.pods.map(({ metadata }) => metadata.name) ?? [];
+  const applicant = { ...applicantOf(session, live), ...(names.length > 0 ? { warm: names } : {}) };
   const preemptFor = hasPod ? ledger.preemptFor(key) : undefined;
   return {
     now: clock.now(),
@@ -62,6 +71,8 @@ export function assess(
     environment: session.spec.environment && caches.environment(namespace, session.spec.environment.name),
     ...(namespaceLabels ? { namespaceLabels } : {}),
     pod,
+    ...(unclaimed ? { unclaimed } : {}),
+    ...(warm ? { warm } : {}),
     strays: pods.filter((other) => other !== pod),
     link: links.get(pod?.metadata.uid ?? session.status?.podUID)?.view,
     memory,

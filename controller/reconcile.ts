@@ -26,6 +26,7 @@ import type { CachedSession, CachedTurn, Installation, SessionMemory, World } fr
 /** Actions that find out facts which the next reconcile decides upon. */
 const LEARNING: ReadonlySet<Action['do']> = new Set([
   'ConfirmGone',
+  'ClaimPod',
   'ReadPod',
   'ReadFiles',
   'ReadLog',

@@ -12,7 +12,7 @@ import {
 } from '../../core/resources/names.ts';
 import { isTerminal } from '../../core/resources/turn-phases.ts';
 import { learn } from '../world/learn.ts';
-import { isSessionPod } from '../world/session-pods.ts';
+import { isFromPool, isSessionPod } from '../world/session-pods.ts';
 import type { ReconcileContext } from './context.ts';
 
 /** A pod counts as gone when a live read says so and no turn was committed meanwhile. */
@@ -23,10 +23,13 @@ export async function confirmGone(context: ReconcileContext, podUID: string): Pr
   const namespace = session.metadata.namespace;
   const ran = world.turns.find(({ status }) => status.podUID === podUID)?.status.incarnation;
   const incarnation = ran ?? session.status?.incarnation ?? 0;
-  const name = podName(session.metadata.uid, incarnation);
+  const { podName: present, podUID: presentUID } = session.status ?? {};
+  const isPresent = podUID === presentUID && present !== undefined;
+  const name = isPresent ? present : await nameOf(context, podUID, podName(session.metadata.uid, incarnation));
   try {
     const pod = await api.get(pods, { namespace, name }, { signal });
-    if (pod.metadata.uid === podUID) {
+    // A pod of a pool that the session has not claimed, or that another has, is not its to lose.
+    if (pod.metadata.uid === podUID && !isOfAnother(pod, session.metadata.uid)) {
       caches.sawPod(isSessionPod(pod) ? pod : await labelled(context, pod, incarnation));
       throw new TransportError(`the cache does not show pod ${name}, which exists; looking again`);
     }
@@ -39,6 +42,24 @@ export async function confirmGone(context: ReconcileContext, podUID: string): Pr
     caches.sawTurn(live);
   }
   learn(memory, { fact: 'GoneConfirmed', podUID });
+}
+
+/** Name of the session's pod with this uid, among those that its labels show; else the name that a pod of its own had. */
+async function nameOf(
+  { effects, world, signal }: ReconcileContext,
+  podUID: string,
+  otherwise: string,
+): Promise<string> {
+  const { namespace, uid } = world.session.metadata;
+  const { items } = await effects.api.list(pods, { namespace, labelSelector: `${LABEL_SESSION_UID}=${uid}`, signal });
+  return items.find(({ metadata }) => metadata.uid === podUID)?.metadata.name ?? otherwise;
+}
+
+/** Reports whether the pod was made by a pool, and is owned by it or by another session. */
+function isOfAnother({ metadata: { name, ownerReferences = [], labels } }: StoredPod, session: string): boolean {
+  if (!isFromPool(name)) return false;
+  if (ownerReferences.length === 0) return labels?.[LABEL_SESSION_UID] !== session;
+  return !ownerReferences.some(({ kind, uid }) => kind === 'Session' && uid === session);
 }
 
 /**

@@ -22,6 +22,12 @@ interface Leader {
   hasSettled(): boolean;
 }
 
+/** Counts of the starts of sessions, by the pool whose pod was claimed or would have fitted. */
+export interface PoolCounts {
+  /** `tookMs`: time from the decision to the claim, milliseconds. */
+  count(what: 'claimed' | 'missed', namespace: string, pool: string, tookMs?: number): void;
+}
+
 /** Dependencies of all effects; the same for all sessions. */
 export interface Effects {
   api: KubeApi;
@@ -31,6 +37,7 @@ export interface Effects {
   links: Links;
   ledger: Ledger;
   networkPolicies: NetworkPolicies;
+  pools: PoolCounts;
   keys: MasterKeys;
   leader: Leader;
   /** The API server's time, which timestamps are compared with. */

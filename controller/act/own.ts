@@ -1,6 +1,7 @@
+import type { StoredPod } from '../../core/kube/builtin.ts';
 import { ApiError, isConflict, isTooLarge } from '../../core/kube/errors.ts';
 import { sessions } from '../../core/resources/kinds.ts';
-import { podName } from '../../core/resources/names.ts';
+import { LABEL_POOL, podName } from '../../core/resources/names.ts';
 import type { SessionStatus } from '../../core/resources/session.ts';
 import type { Ledger } from '../capacity/ledger.ts';
 import { environmentOf } from '../settings/environment.ts';
@@ -16,21 +17,25 @@ import { writeStatus } from './write-status.ts';
  * Takes a slot, then writes the next incarnation and its pod's name at the version decided upon. Whoever wins this write
  * owns the incarnation; the loser's slot is released.
  */
-export async function ownIncarnation({ effects, world, key, signal, memory }: ReconcileContext): Promise<void> {
+export async function ownIncarnation(
+  { effects, world, key, signal, memory }: ReconcileContext,
+  claim: StoredPod | undefined,
+): Promise<void> {
   const { api, caches, ledger, log } = effects;
   const { session } = world;
   const { namespace, name } = session.metadata;
   const incarnation = (session.status?.incarnation ?? 0) + 1;
-  const pod = podName(session.metadata.uid, incarnation);
+  const pod = claim?.metadata.name ?? podName(session.metadata.uid, incarnation);
   if (!ledger.reserve(world.applicant, pod)) {
     ledger.wait(world.applicant);
     return;
   }
   try {
-    const write = () => writeStatus(api, sessions, session.metadata, owned(world, incarnation, pod), signal);
+    const write = () => writeStatus(api, sessions, session.metadata, owned(world, incarnation, pod, claim), signal);
     caches.sawSession(await writingSession(effects, session, write));
-    learn(memory, { fact: 'IncarnationOwned' });
+    learn(memory, { fact: 'IncarnationOwned', since: world.monotonic });
     log.info({ session: key, uid: session.metadata.uid, incarnation }, 'session admitted');
+    if (!claim && world.warm?.fits) effects.pools.count('missed', namespace, world.warm.pool);
   } catch (error) {
     // The slot stays taken until it is known whether this write, or an earlier one of ours, took effect.
     failed(ledger, namespace, pod, error);
@@ -68,8 +73,8 @@ export async function withSlotHeld(
   ledger.settle(namespace, pod);
 }
 
-/** A refusal is known to have had no effect, as long as nothing is under way from an earlier attempt. */
-function failed(ledger: Ledger, namespace: string, pod: string, error: unknown): void {
+/** Keeps the slot as long as a request for the pod may take effect. A refusal does not, if nothing is under way from an earlier one. */
+export function failed(ledger: Ledger, namespace: string, pod: string, error: unknown): void {
   if (isRefusal(error) && !isConflict(error) && !ledger.isUnsettled(namespace, pod)) ledger.settle(namespace, pod);
   else ledger.settleLater(namespace, pod);
 }
@@ -79,7 +84,7 @@ export function isRefusal(error: unknown): boolean {
   return isTooLarge(error) || (error instanceof ApiError && error.code < 500 && error.code !== 408);
 }
 
-function owned(world: World, incarnation: number, pod: string): SessionStatus {
+function owned(world: World, incarnation: number, pod: string, claim: StoredPod | undefined): SessionStatus {
   const { session, class: sessionClass, agentFiles, now } = world;
   const { podUID: _p, queue: _q, currentTurn: _c, agentFiles: _f, environment: _e, ...rest } = session.status ?? {};
   const { restartRequest } = session.spec;
@@ -94,7 +99,9 @@ function owned(world: World, incarnation: number, pod: string): SessionStatus {
   const starting = {
     status: 'False',
     reason: 'Starting',
-    message: `Pod ${pod} is created and its runner is awaited.`,
+    message: claim
+      ? `Pod ${pod} is taken from pool "${claim.metadata.labels?.[LABEL_POOL]}", and its runner is awaited.`
+      : `Pod ${pod} is created and its runner is awaited.${whyCold(world)}`,
   } as const;
   let conditions = withCondition(rest.conditions, 'Admitted', admitted, now, generation);
   conditions = withCondition(conditions, 'Ready', starting, now, generation);
@@ -104,6 +111,7 @@ function owned(world: World, incarnation: number, pod: string): SessionStatus {
     phase: 'Starting',
     incarnation,
     podName: pod,
+    ...(claim ? { podUID: claim.metadata.uid } : {}),
     conditions,
     ...(files.length > 0 ? { agentFiles: files } : {}),
     ...(found && 'taken' in found ? { environment: found.taken } : {}),
@@ -111,4 +119,13 @@ function owned(world: World, incarnation: number, pod: string): SessionStatus {
     settingsDigest: settingsDigest(session.spec),
     ...(restartRequest === undefined ? {} : { restartRequest }),
   };
+}
+
+/** A sentence for sessions that start cold beside a pool of their class, with a space before it. */
+function whyCold({ warm, session }: World): string {
+  if (!warm) return '';
+  if (!warm.fits)
+    return ` The pods of pool "${warm.pool}" do not fit: the session has an image, resources, a volume or Secrets of its own.`;
+  if (session.status?.startFailures) return '';
+  return ` No pod of pool "${warm.pool}" was ready.`;
 }

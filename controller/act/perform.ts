@@ -10,6 +10,7 @@ import { learn } from '../world/learn.ts';
 import { acknowledgeStray } from './acknowledge.ts';
 import { acknowledgeRequest, adoptApproval, commitRequest, consume } from './approval.ts';
 import { bindRunner } from './bind.ts';
+import { claimPod } from './claim-pod.ts';
 import { commit } from './commit.ts';
 import { commitLog } from './commit-log.ts';
 import { confirmGone, readPod } from './confirm-gone.ts';
@@ -51,7 +52,8 @@ const handlers: Handlers = {
   WriteTurn: writeTurnDecided,
   ShowWait: async (context, { turn, status }) => context.effects.caches.sawTurn(await writeTurn(context, turn, status)),
   EndReplaced: async (context, { turn, status }) => endReplaced(context, turn, status),
-  OwnIncarnation: async (context) => ownIncarnation(context),
+  OwnIncarnation: async (context, { claim }) => ownIncarnation(context, claim),
+  ClaimPod: async (context, action) => claimPod(context, action),
   CreatePod: async (context, { settings, turn }) =>
     withSlotHeld(context, context.world.session.status?.podName as string, () => createPod(context, settings, turn)),
   LetRun: async (context, action) => letRun(context, action),

@@ -13,13 +13,16 @@ import {
   environments,
   type Session,
   type SessionClass,
+  type SessionPool,
   type StoredApproval,
   type StoredEnvironment,
   type StoredSession,
   type StoredSessionClass,
+  type StoredSessionPool,
   type StoredTurn,
   sessionclasses,
   sessionOwner,
+  sessionpools,
   sessions,
   type Turn,
   turns,
@@ -30,6 +33,7 @@ import {
   LABEL_AGENT_FILES,
   LABEL_MANAGED_BY,
   LABEL_NETWORK,
+  LABEL_POOL_UID,
   LABEL_SESSION_UID,
   MANAGED_BY,
 } from '../../core/resources/names.ts';
@@ -39,7 +43,7 @@ import type { TurnStatus } from '../../core/resources/turn.ts';
 import { isTerminal, LIVE_TURNS } from '../../core/resources/turn-phases.ts';
 import { type Clock, type Logger, pause, type Random } from '../../core/runtime.ts';
 import { filesDigest, namedConfigMaps } from '../world/agent-files.ts';
-import { isSessionPod, sessionNameOf } from '../world/session-pods.ts';
+import { isSessionPod, isUnclaimed, sessionNameOf } from '../world/session-pods.ts';
 import type { BodyFacts, CachedApproval, CachedSession, CachedTurn, NodeFacts } from '../world/world.ts';
 import { namespaceLabels } from './namespaces.ts';
 import { Nodes } from './nodes.ts';
@@ -75,6 +79,16 @@ export interface Caches {
   environment(namespace: string, name: string): StoredEnvironment | 'Missing' | undefined;
   allEnvironments(): StoredEnvironment[];
   sawEnvironment(object: StoredEnvironment): void;
+  /** Pools of all namespaces; empty while SessionPools were not read, or may not be read. */
+  allPools(): StoredSessionPool[];
+  /**
+   * Returns a pool, or that none exists, as none does where pools are turned off; undefined while SessionPools were not read,
+   * or may not be read.
+   */
+  pool(namespace: string, name: string): StoredSessionPool | 'Missing' | undefined;
+  sawPool(object: StoredSessionPool): void;
+  /** Pods of a pool that no session has claimed, by the pool's uid. */
+  unclaimedPods(poolUID: string): StoredPod[];
   /** Labels of a Namespace; undefined while unknown. */
   namespaceLabels(name: string): Readonly<Record<string, string>> | undefined;
   /**
@@ -117,6 +131,8 @@ export interface CachesOptions {
   nodes: boolean;
   /** True where ConfigMaps with agent files may be read. */
   agentFiles: boolean;
+  /** True where SessionPools may be read. */
+  sessionPools: boolean;
   /** Called when a session may need a reconcile. */
   onSession(key: string): void;
   onPod(pod: StoredPod, gone: boolean): void;
@@ -125,6 +141,8 @@ export interface CachesOptions {
   onNetworkPolicy(namespace: string, name: string): void;
   /** Called when an Environment was created, changed or deleted. */
   onEnvironment(namespace: string, name: string): void;
+  /** Called when a SessionPool was created, changed or deleted. */
+  onPool(namespace: string, name: string): void;
   /** Called when labels of namespaces may have changed. */
   onNamespaces(): void;
 }
@@ -134,6 +152,7 @@ const PAGE = 500;
 
 const NAMING = 'naming';
 const OF_SESSION = 'ofSession';
+const OF_POOL = 'ofPool';
 
 /** Digest that no input has. */
 const NO_DIGEST = '0'.repeat(64);
@@ -323,9 +342,12 @@ export function informerCaches(options: CachesOptions): Caches {
     resource: pods,
     // The selector avoids labels with a meaning to others: a change of one would hide the pod from its session.
     labelSelector: LABEL_SESSION_UID,
-    keep: isSessionPod,
+    keep: (pod) => isSessionPod(pod) || isUnclaimed(pod),
     transform: slimPod,
-    indexes: { [OF_SESSION]: (pod) => [pod.metadata.labels?.[LABEL_SESSION_UID] ?? ''] },
+    indexes: {
+      [OF_SESSION]: (pod) => [pod.metadata.labels?.[LABEL_SESSION_UID] ?? ''],
+      [OF_POOL]: (pod) => (isUnclaimed(pod) ? [pod.metadata.labels?.[LABEL_POOL_UID] ?? ''] : []),
+    },
   });
   const approvalInformer = new Informer<Approval, CachedApproval>({
     ...common,
@@ -349,6 +371,12 @@ export function informerCaches(options: CachesOptions): Caches {
     ...{ api, clock, random, log, ...(namespaces ? { namespaces } : {}) },
     resource: environments,
   });
+  const poolInformer = options.sessionPools
+    ? new Informer<SessionPool>({
+        ...{ api, clock, random, log, ...(namespaces ? { namespaces } : {}) },
+        resource: sessionpools,
+      })
+    : undefined;
   const classInformer = new Informer<SessionClass>({ api, clock, random, log, resource: sessionclasses });
   const policyInformer = new Informer<NetworkPolicy>({
     ...common,
@@ -356,7 +384,7 @@ export function informerCaches(options: CachesOptions): Caches {
     labelSelector: OUR_POLICIES,
     transform: (policy) => ({ ...policy, metadata: slimMeta(policy) }),
   });
-  // The informers of files and environments are left out, as their right or kind may be missing: only sessions with them wait.
+  // The informers of files, environments and pools are left out, as their right or kind may be missing: only sessions with files or environments wait.
   const all = [sessionInformer, turnInformer, approvalInformer, podInformer, classInformer, policyInformer];
   const closedBy = (namespace: string) => all.find((informer) => informer.closed(namespace))?.closed(namespace);
   // Namespace labels matter to few classes: only sessions of those wait for them.
@@ -384,6 +412,7 @@ export function informerCaches(options: CachesOptions): Caches {
   approvalInformer.addHandler({ add: onApproval, update: onApproval, delete: onApproval });
   const onPod = (gone: boolean) => (pod: StoredPod) => {
     options.onPod(pod, gone);
+    if (isUnclaimed(pod)) return;
     options.onSession(`${pod.metadata.namespace}/${sessionNameOf(pod)}`);
   };
   podInformer.addHandler({ add: onPod(false), update: onPod(false), delete: onPod(true) });
@@ -403,6 +432,8 @@ export function informerCaches(options: CachesOptions): Caches {
     }
   };
   environmentInformer.addHandler({ add: onEnvironment, update: onEnvironment, delete: onEnvironment });
+  const onPool = ({ metadata: { namespace, name } }: StoredSessionPool) => options.onPool(namespace, name);
+  poolInformer?.addHandler({ add: onPool, update: onPool, delete: onPool });
   const onClass = ({ metadata }: KubeObject) => options.onClass(metadata.name);
   classInformer.addHandler({ add: onClass, update: onClass, delete: onClass });
 
@@ -442,6 +473,14 @@ export function informerCaches(options: CachesOptions): Caches {
     },
     allEnvironments: () => environmentInformer.list(),
     sawEnvironment: (object) => environmentInformer.apply(object),
+    allPools: () => poolInformer?.list() ?? [],
+    pool: (namespace, name) => {
+      if (!poolInformer) return 'Missing';
+      if (!poolInformer.isSynced || poolInformer.closed(namespace)) return undefined;
+      return poolInformer.get(namespace, name) ?? 'Missing';
+    },
+    sawPool: (object) => poolInformer?.apply(object),
+    unclaimedPods: (poolUID) => podInformer.byIndex(OF_POOL, poolUID),
     namespaceLabels: (name) => labels.of(name),
     staleness: (namespace) =>
       Math.max(
@@ -479,12 +518,15 @@ export function informerCaches(options: CachesOptions): Caches {
       for (const informer of all) informer.start();
       fileInformer?.start();
       environmentInformer.start();
+      poolInformer?.start();
       nodes?.start();
       labels.start();
     },
     synced: async (signal) => {
       await Promise.all(all.map((informer) => informer.synced(signal)));
-      const late = [fileInformer, environmentInformer].filter((informer) => informer && !informer.isSynced);
+      const late = [fileInformer, environmentInformer, poolInformer].filter(
+        (informer) => informer && !informer.isSynced,
+      );
       if (late.length === 0) return;
       // A session whose files or environment are not known yet would lose its position in the queue.
       const over = new AbortController();
@@ -500,6 +542,7 @@ export function informerCaches(options: CachesOptions): Caches {
         nodes?.stop(),
         fileInformer?.stop(),
         environmentInformer.stop(),
+        poolInformer?.stop(),
       ]);
     },
   };

@@ -5,11 +5,11 @@ import type { Clock } from '../../core/runtime.ts';
 import { WRITE_DEADLINE_MS } from '../api/leased-api.ts';
 import type { Caches } from '../caches/caches.ts';
 import type { Applicant } from '../world/capacity-view.ts';
-import { sessionNameOf } from '../world/session-pods.ts';
+import { isFromPool, isUnclaimed, sessionNameOf } from '../world/session-pods.ts';
 import type { CachedSession, Slot } from '../world/world.ts';
 import { applicantOf } from './applicant.ts';
 import { Groups } from './groups.ts';
-import { fullOf, type Limit, limitsOf, takenOf } from './limits.ts';
+import { countsFor, fullOf, type Limit, limitsOf, takenOf } from './limits.ts';
 import { membershipOf } from './membership.ts';
 import { COMES_LATER, firstOf, fullMessage, namespaceUnreadable, notKnown } from './messages.ts';
 import { PreemptionPlan } from './plan.ts';
@@ -34,11 +34,23 @@ export interface LedgerOptions {
   epoch(): number;
   /** A session that may have something to do by now. */
   onChange(key: string): void;
+  /** Called when a pod of a pool is to be given up for a session that waits, or no longer is. */
+  onYield?(pod: StoredPod): void;
+  /** Called when the pod of a pool can be claimed or given up again. */
+  onSpare?(pod: StoredPod): void;
+  /** Called when slots may have become free for pools. */
+  onVacancy?(): void;
 }
 
 /** A cache that has not heard from the API server for longer is not believed. A watch is silent for two minutes at most. */
 const STALE_MS = 180_000;
 const AGAIN_MS = 1_000;
+
+/** Room for one more pod of a pool, or why there is none. */
+export type Room =
+  | { free: true }
+  /** `unknown`: the leader may not take slots yet, or cannot know. `waited`: sessions wait that need the slots. */
+  | { free: false; why: 'Unknown' | 'Waited' | 'Full'; message: string };
 
 /** Sessions of the queue for which there is a slot. */
 interface Served {
@@ -63,6 +75,8 @@ export class Ledger {
   readonly #unsettledPods = new Map<string, () => void>();
   /** Sessions whose turn may still be written as running, with the cancel function of the timer that waits. */
   readonly #unsettledTurns = new Map<string, () => void>();
+  /** Pods of pools that no session has claimed and that are not terminating, by `namespace/name`. */
+  readonly #unclaimed = new Map<string, StoredPod>();
   #open = false;
   /** Sessions of the queue for which there is a slot now; found anew after every change. */
   #served: Served | undefined;
@@ -70,7 +84,10 @@ export class Ledger {
   constructor(options: LedgerOptions) {
     const { caches, clock, onChange, epoch } = options;
     this.#options = options;
-    this.#slotUsage = new SlotUsage(() => this.vacancy());
+    this.#slotUsage = new SlotUsage(
+      () => this.vacancy(),
+      (pod) => this.#released(pod),
+    );
     this.groups = new Groups(onChange, epoch);
     this.#plan = new PreemptionPlan({
       caches,
@@ -79,7 +96,9 @@ export class Ledger {
       slotUsage: this.#slotUsage,
       limits: (space) => this.#limits(space),
       suspendAgainAt: options.suspendAgainAt,
+      spare: () => this.#spare(),
       onChange,
+      onYield: (pod) => options.onYield?.(pod),
     });
     for (const pod of caches.allPods()) this.podChanged(pod, false);
     for (const session of caches.allSessions()) this.#sawSession(session);
@@ -116,6 +135,8 @@ export class Ledger {
 
   podChanged(pod: StoredPod, gone: boolean): void {
     const key = keyOf(pod.metadata);
+    if (!gone && isUnclaimed(pod) && !pod.metadata.deletionTimestamp) this.#unclaimed.set(key, pod);
+    else this.#unclaimed.delete(key);
     if (gone) this.#slotUsage.podGone(key);
     else this.#changes(() => this.#slotUsage.pod(key, this.#podHolder(pod)));
   }
@@ -142,7 +163,7 @@ export class Ledger {
     const limits = this.#limits(applicant);
     if (typeof limits === 'string') return this.#waits(applicant, 'CapacityUnknown', limits);
     const full = fullOf(limits, applicant, this.#slotUsage.tally).at(-1);
-    if (full) {
+    if (full && !this.#claimableBy(applicant)) {
       const { class: ofClass, namespace } = applicant;
       const scopes = { Installation: {}, Class: { class: ofClass }, Namespace: { class: ofClass, namespace } };
       const holders = firstOf(this.#slotUsage.holders(scopes[full.scope]));
@@ -162,10 +183,19 @@ export class Ledger {
     else if (wants === 'Slot' || this.#queue.has(applicant.key)) this.wait(applicant);
   }
 
-  /** Takes a slot for the pod if one is free; it stays taken until `settle`. */
+  /**
+   * Takes a slot for the pod if one is free; it stays taken until `settle`. A pod of a pool has its slot already, which goes
+   * to the first session that reserves it.
+   */
   reserve(applicant: Applicant, pod: string): boolean {
     const { key, namespace } = applicant;
-    if (this.#slotUsage.isReserved(keyOf({ namespace, name: pod }))) return true;
+    const isClaim = isFromPool(pod);
+    if (isClaim && !this.isSpare(namespace, pod)) {
+      // Another session has reserved the pod since the decision. There may be another one, or a slot.
+      this.#options.onChange(key);
+      return false;
+    }
+    if (!isClaim && this.#slotUsage.isReserved(keyOf({ namespace, name: pod }))) return true;
     if (this.assess(applicant, pod) !== 'Available') return false;
     const served = this.#servedWith(applicant);
     // Sessions for which there was a slot beside this one still have theirs, as far as they were found beside it.
@@ -175,6 +205,92 @@ export class Ledger {
     this.#queue.served(namespace, this.#options.clock.now());
     if (served?.othersFollow) this.vacancy();
     return true;
+  }
+
+  /** Reports whether the pod of a pool can be claimed, as far as slots are concerned, or given up. */
+  isSpare(namespace: string, pod: string): boolean {
+    const key = keyOf({ namespace, name: pod });
+    return this.#unclaimed.has(key) && !this.#slotUsage.isTaken(key) && !this.#slotUsage.isReserved(key);
+  }
+
+  /** Reports whether a session has the pod of a pool, or is about to claim it. */
+  isTaken(namespace: string, pod: string): boolean {
+    return this.#slotUsage.isTaken(keyOf({ namespace, name: pod }));
+  }
+
+  /** Reports whether the pod of a pool is to be given up for a session that waits. */
+  yields(namespace: string, pod: string): boolean {
+    return this.#plan.yields(namespace, pod);
+  }
+
+  /**
+   * Room for one more pod of a pool. A pool takes no slot that a session waits for, be it for one of the installation's or
+   * of the same class.
+   */
+  room(space: Space & { class: string }): Room {
+    if (!this.#knows()) {
+      return {
+        free: false,
+        why: 'Unknown',
+        message: notKnown('Whether a running slot is free', this.#options.epoch()),
+      };
+    }
+    const limits = this.#limits(space);
+    if (typeof limits === 'string') return { free: false, why: 'Unknown', message: limits };
+    const full = fullOf(limits, space, this.#slotUsage.tally).at(-1);
+    if (full) {
+      const taken = takenOf(full, space, this.#slotUsage.tally);
+      return { free: false, why: 'Full', message: fullMessage(full, space, taken, []) };
+    }
+    let waits: string | undefined;
+    this.#queue.walk((applicant) => {
+      if (limits.some((limit) => countsFor(limit, space, applicant))) waits ??= applicant.key;
+      return false;
+    });
+    if (waits !== undefined) return { free: false, why: 'Waited', message: `Session ${waits} waits for a slot.` };
+    return { free: true };
+  }
+
+  /** The lowest number of slots that pods of this class in this namespace can have; undefined: no limit, or unknown. */
+  most(space: Space & { class: string }): number | undefined {
+    const limits = this.#limits(space);
+    if (typeof limits === 'string' || limits.length === 0) return undefined;
+    return Math.min(...limits.map(({ slots }) => slots));
+  }
+
+  /**
+   * Takes a slot for a new pod of a pool, in the pod's own name, if there is room; it stays taken until `settle`, and the pod is
+   * neither claimed nor given up before.
+   */
+  reserveForPool(space: Space & { class: string }, pod: string): boolean {
+    if (!this.room(space).free) return false;
+    this.hold({ key: keyOf({ namespace: space.namespace, name: pod }), ...space }, pod);
+    return true;
+  }
+
+  /** Requeues the sessions of the queue that could claim a pod that has just become ready. */
+  warmed({ namespace, class: ofClass }: Space): void {
+    for (const key of this.#queue.keys()) {
+      const { namespace: theirs, name } = refOf(key);
+      const session = theirs === namespace ? this.#options.caches.session(namespace, name) : undefined;
+      if (session?.spec.class === ofClass) this.#options.onChange(key);
+    }
+  }
+
+  /** A pod of a pool that nobody claims any more can be claimed or given up. */
+  #released(pod: string): void {
+    const unclaimed = this.#unclaimed.get(pod);
+    if (unclaimed && this.isSpare(unclaimed.metadata.namespace, unclaimed.metadata.name))
+      this.#options.onSpare?.(unclaimed);
+  }
+
+  #spare(): StoredPod[] {
+    return [...this.#unclaimed.values()].filter(({ metadata }) => this.isSpare(metadata.namespace, metadata.name));
+  }
+
+  /** The first pod that the session can claim. */
+  #claimableBy({ namespace, warm = [] }: Applicant): string | undefined {
+    return warm.find((pod) => this.isSpare(namespace, pod));
   }
 
   /** The pod is about to be made for the session: it counts until `settle`, whatever becomes of its session meanwhile. */
@@ -278,6 +394,7 @@ export class Ledger {
   /** Requeues the sessions that are served next; called when a slot may have become free. */
   vacancy(): void {
     this.#served = undefined;
+    if (this.#open) this.#options.onVacancy?.();
     if (this.#queue.size === 0 || !this.#knows()) return;
     for (const key of this.#findServed().keys) this.#options.onChange(key);
     this.#plan.soon();
@@ -319,13 +436,26 @@ export class Ledger {
     const found: Served = { keys: new Set(), othersFollow: false };
     const [serving, passedOver] = [new Set<string>(), new Set<string>()];
     const { maxRunning = Number.POSITIVE_INFINITY } = this.#options;
-    if (this.#slotUsage.tally.total >= maxRunning) return found;
+    let spare = this.#spare();
+    if (this.#slotUsage.tally.total >= maxRunning && spare.length === 0) return found;
     const tally = Tally.copy(this.#slotUsage.tally);
     this.#queue.walk((applicant) => {
       const { key, namespace } = applicant;
       const limits = this.#limits(applicant);
       if (typeof limits === 'string') return false;
-      if (fullOf(limits, applicant, tally).length > 0) {
+      const full = fullOf(limits, applicant, tally);
+      if (full.length > 0) {
+        const claims = spare.find(({ metadata }) => {
+          return metadata.namespace === namespace && applicant.warm?.includes(metadata.name);
+        });
+        spare = spare.filter((pod) => pod !== claims);
+        if (claims) {
+          serving.add(namespace);
+          found.keys.add(key);
+          return true;
+        }
+        // Pods whose slots would help this session are given up for it, and are claimed by nobody behind it.
+        spare = spare.filter((pod) => !full.some((limit) => countsFor(limit, applicant, spaceOfPod(pod))));
         if (fullOf(limits, applicant, this.#slotUsage.tally).length === 0) passedOver.add(namespace);
         return false;
       }
@@ -376,6 +506,10 @@ export class Ledger {
       since: Date.parse(creationTimestamp),
     };
   }
+}
+
+function spaceOfPod({ metadata: { namespace, labels } }: StoredPod): Space {
+  return { namespace, class: labels?.[LABEL_CLASS] };
 }
 
 /** A session counts from its admission on, whether its pod is to be seen or not. */

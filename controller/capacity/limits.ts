@@ -49,6 +49,12 @@ export function takenOf({ scope }: Limit, { namespace, class: name = '' }: Space
   return scope === 'Class' ? tally.ofClass(name) : tally.ofClassIn(name, namespace);
 }
 
+/** Reports whether a slot of `other` counts for the limit that applies to `space`. */
+export function countsFor({ scope }: Limit, space: Space, other: Space): boolean {
+  if (scope === 'Installation') return true;
+  return other.class === space.class && (scope === 'Class' || other.namespace === space.namespace);
+}
+
 /** Limits without a free slot, the widest first. A limit that was lowered below what runs has none either. */
 export function fullOf(limits: Limit[], space: Space, tally: Tally): Limit[] {
   return limits.filter((limit) => takenOf(limit, space, tally) >= limit.slots);

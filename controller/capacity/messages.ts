@@ -31,6 +31,7 @@ export function fullMessage({ scope, slots }: Limit, space: Space, taken: number
   if (slots === 0) return `There are no running slots ${of}: the limit is 0.`;
   const which = taken > slots ? `${taken} are taken of the ${slots} running slots` : `All ${slots} running slots`;
   const verb = taken > slots ? '' : ' are taken';
+  if (named.length === 0) return `${which} ${of}${verb}.`;
   const held = named.map(({ name, since }) => `${name} (since ${since})`).join(', ');
   const more = taken > named.length ? ` and ${taken - named.length} more` : '';
   return `${which} ${of}${verb}, held by ${held}${more}.`;

@@ -1,8 +1,10 @@
+import type { StoredPod } from '../../core/kube/builtin.ts';
 import { keyOf, refOf } from '../../core/kube/cache.ts';
+import { LABEL_CLASS } from '../../core/resources/names.ts';
 import type { Clock } from '../../core/runtime.ts';
 import type { Caches } from '../caches/caches.ts';
 import type { Limit } from './limits.ts';
-import { type PreemptionCandidate, planPreemption } from './preemption.ts';
+import { type PreemptionCandidate, planPreemption, poolKey } from './preemption.ts';
 import { preemptionCandidateOf } from './preemption-candidate.ts';
 import type { Queue } from './queue.ts';
 import type { SlotUsage } from './slot-usage.ts';
@@ -15,8 +17,12 @@ export interface PlanOptions {
   slotUsage: SlotUsage;
   limits(space: Space): Limit[] | string;
   suspendAgainAt(key: string): number | undefined;
+  /** Pods of pools that no session has claimed or is about to. */
+  spare(): StoredPod[];
   /** Called when the session is to be preempted, or no longer is. */
   onChange(key: string): void;
+  /** Called when the pod of a pool is to be given up, or no longer is. */
+  onYield(pod: StoredPod): void;
 }
 
 /** Minimum time between two plans while sessions wait: sessions become idle by time alone. */
@@ -42,6 +48,8 @@ interface Preemption {
 export class PreemptionPlan {
   readonly #options: PlanOptions;
   #preempted = new Map<string, Preemption>();
+  /** Pods of pools that are to be given up, by the key of the candidate. */
+  #yielding = new Map<string, StoredPod>();
   /** Sessions whose preemption did not begin in time → time until which they are not chosen again. */
   readonly #sparedUntil = new Map<string, number>();
   #plannedAt = Number.NEGATIVE_INFINITY;
@@ -56,6 +64,11 @@ export class PreemptionPlan {
     return preemption && preemption.pod === this.#podOf(key) ? { for: preemption.for } : undefined;
   }
 
+  /** Reports whether the pod of a pool is to be given up. */
+  yields(namespace: string, pod: string): boolean {
+    return this.#yielding.has(poolKey(namespace, pod));
+  }
+
   /** Plans again: at once, but at most every `PLAN_MS`. */
   soon(): void {
     if (this.#cancel) return;
@@ -65,7 +78,7 @@ export class PreemptionPlan {
       this.#cancel = undefined;
       this.#plannedAt = clock.monotonic();
       this.#plan();
-      if (this.#options.queue.size > 0 || this.#preempted.size > 0) this.soon();
+      if (this.#options.queue.size > 0 || this.#preempted.size > 0 || this.#yielding.size > 0) this.soon();
     });
   }
 
@@ -74,16 +87,18 @@ export class PreemptionPlan {
     // A cancel function that does nothing keeps `soon` from planning again.
     this.#cancel = () => {};
     this.#preempted.clear();
+    this.#yielding.clear();
   }
 
   #plan(): void {
     const { queue, limits, caches, clock, onChange } = this.#options;
     const before = this.#preempted;
+    const pods = queue.size > 0 ? this.#options.spare() : [];
     const chosen = planPreemption({
       queue,
       limits,
       tally: this.#staying(),
-      candidates: queue.size > 0 ? this.#candidates() : [],
+      candidates: queue.size > 0 ? [...pods.map(poolCandidate), ...this.#candidates()] : [],
       minIdle: (name) => caches.class(name)?.spec.minIdle ?? 0,
     });
     this.#preempted = new Map();
@@ -99,6 +114,14 @@ export class PreemptionPlan {
     for (const [key, until] of this.#sparedUntil) if (until <= clock.monotonic()) this.#sparedUntil.delete(key);
     for (const key of this.#preempted.keys()) if (!before.has(key)) onChange(key);
     for (const key of before.keys()) if (!this.#preempted.has(key)) onChange(key);
+    this.#planYields(pods.filter(({ metadata }) => chosen.has(poolKey(metadata.namespace, metadata.name))));
+  }
+
+  #planYields(pods: StoredPod[]): void {
+    const before = this.#yielding;
+    this.#yielding = new Map(pods.map((pod) => [poolKey(pod.metadata.namespace, pod.metadata.name), pod]));
+    for (const [key, pod] of this.#yielding) if (!before.has(key)) this.#options.onYield(pod);
+    for (const [key, pod] of before) if (!this.#yielding.has(key)) this.#options.onYield(pod);
   }
 
   /**
@@ -158,4 +181,10 @@ export class PreemptionPlan {
     const { namespace, name } = refOf(key);
     return this.#options.caches.session(namespace, name)?.status?.podName;
   }
+}
+
+/** The longer a pod has been there, the sooner it would have to be replaced. */
+function poolCandidate({ metadata: { namespace, name, labels, creationTimestamp } }: StoredPod): PreemptionCandidate {
+  const since = Date.parse(creationTimestamp);
+  return { key: poolKey(namespace, name), namespace, class: labels?.[LABEL_CLASS] ?? '', rests: 'Pool', since };
 }

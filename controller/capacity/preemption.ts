@@ -3,13 +3,13 @@ import { fullOf, takenOf } from './limits.ts';
 import type { Queue } from './queue.ts';
 import { type Space, Tally } from './tally.ts';
 
-/** A session that could be preempted. */
+/** A session that could be preempted, or a pod of a pool that could be given up. */
 export interface PreemptionCandidate extends Space {
-  /** `namespace/name`. */
+  /** `namespace/name` of a session; `namespace/pod/name` of a pod, which no session's key equals. */
   key: string;
   class: string;
   /** Kind of rest, in the order in which sessions are preempted. */
-  rests: 'Idle' | 'GroupLimit' | 'AwaitingApproval';
+  rests: 'Pool' | 'Idle' | 'GroupLimit' | 'AwaitingApproval';
   /** Start of the rest, milliseconds since the epoch. */
   since: number;
   /**
@@ -62,6 +62,14 @@ export function planPreemption({
       tally.add(applicant);
       return true;
     }
+    // A session that claims a pod takes over its slot.
+    const claimed = [...left].find(({ key }) =>
+      applicant.warm?.some((pod) => poolKey(applicant.namespace, pod) === key),
+    );
+    if (claimed) {
+      left.delete(claimed);
+      return true;
+    }
     const going = new Set<PreemptionCandidate>();
     const choose = (candidate: PreemptionCandidate) => {
       going.add(candidate);
@@ -97,8 +105,13 @@ export function planPreemption({
   return chosen;
 }
 
+/** Key of a pool's pod among the candidates. */
+export function poolKey(namespace: string, pod: string): string {
+  return `${namespace}/pod/${pod}`;
+}
+
 /**
- * Orders candidates: those being preempted, then idle ones, then those whose turn waits for its group, then those that
+ * Orders candidates: those being preempted, then pods of pools, then idle sessions, then those whose turn waits for its group, then those that
  * wait for an approval; each by the longest rest.
  */
 function byRest(a: PreemptionCandidate, b: PreemptionCandidate): number {
@@ -106,4 +119,4 @@ function byRest(a: PreemptionCandidate, b: PreemptionCandidate): number {
   return rank(a) - rank(b) || a.since - b.since || (a.key < b.key ? -1 : 1);
 }
 
-const RANKS = { Idle: 1, GroupLimit: 2, AwaitingApproval: 3 } as const;
+const RANKS = { Pool: 1, Idle: 2, GroupLimit: 3, AwaitingApproval: 4 } as const;

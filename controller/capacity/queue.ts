@@ -72,10 +72,11 @@ export class Queue {
     }
   }
 
-  /** Reports whether the applicant is in the queue, at the position of its present priority and age. */
+  /** Reports whether the applicant is in the queue as it is: with its present priority, age and pods to claim. */
   stands(applicant: Applicant): boolean {
     const known = this.#laneOf.get(applicant.key)?.applicant;
-    return known !== undefined && compare(known, applicant) === 0 && spaceOf(known) === spaceOf(applicant);
+    if (!known || compare(known, applicant) !== 0 || spaceOf(known) !== spaceOf(applicant)) return false;
+    return (known.warm ?? []).join() === (applicant.warm ?? []).join();
   }
 
   /**

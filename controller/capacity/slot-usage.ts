@@ -27,10 +27,12 @@ export class SlotUsage {
   /** Key `namespace/name` of a session → the pod that its status names. */
   readonly #podOf = new Map<string, string>();
   readonly #onFreed: () => void;
+  readonly #onReleased: (pod: string) => void;
 
-  /** `onFreed` is called after a slot has become free. */
-  constructor(onFreed: () => void) {
+  /** `onFreed` is called after a slot has become free, `onReleased` after one of several claims to a pod's slot has ended. */
+  constructor(onFreed: () => void, onReleased: (pod: string) => void = () => {}) {
     this.#onFreed = onFreed;
+    this.#onReleased = onReleased;
   }
 
   get tally(): Tally {
@@ -72,6 +74,12 @@ export class SlotUsage {
     return this.#entries.get(pod)?.claims.reservation !== undefined;
   }
 
+  /** Reports whether a session holds the slot of the pod, or is about to; a reservation in the pod's own name is none. */
+  isTaken(pod: string): boolean {
+    const { session, reservation } = this.#entries.get(pod)?.claims ?? {};
+    return session !== undefined || (reservation !== undefined && reservation.name !== pod);
+  }
+
   /** The holder of the pod's slot. */
   holder(pod: string): Holder | undefined {
     return this.#entries.get(pod)?.holder;
@@ -103,6 +111,7 @@ export class SlotUsage {
     delete entry.claims[source];
     if (SOURCES.some((other) => entry.claims[other])) {
       this.#settleOn(entry);
+      this.#onReleased(pod);
       return;
     }
     this.#entries.delete(pod);

@@ -9,6 +9,7 @@ import type { Action } from './actions.ts';
 import type { Draft, Policy } from './draft.ts';
 import { groupPart } from './group.ts';
 import { adoptApprovals, cancelWaiting, consume, question, unanswered } from './policies/approval.ts';
+import { claim, unbound } from './policies/claim.ts';
 import { deadNode } from './policies/dead-node.ts';
 import { leave } from './policies/deletion.ts';
 import { deletionPending } from './policies/deletion-pending.ts';
@@ -61,6 +62,8 @@ const policies: readonly Entry[] = [
   { policy: collect, only: 'WithRunner', deletion: 'Applies' }, // a delivered result is committed even if its pod is lost by now
   { policy: question, only: 'WithRunner' }, // a delivered request for an approval is committed too
   { policy: adoptApprovals }, // an approval is garbage-collected with its turn only if the turn owns it
+  { policy: claim, only: 'WithRunner' }, // a pod that is not claimed yet is nobody's to lose
+  { policy: unbound, only: 'WithRunner' }, // a claimed pod that does not take the session costs it no attempt
   { policy: deadNode, deletion: 'Applies' }, // a pod on a dead node is given up before its end is waited for
   { policy: gone, deletion: 'Applies' }, // a pod that is gone has lost its turn; nothing below applies to it
   { policy: over, only: 'WithRunner', deletion: 'Applies' }, // an ended container takes no turn; its log may have the rest

@@ -3,6 +3,8 @@ import { isProblem } from '../settings/effective.ts';
 import { isRunnerless } from '../settings/runnerless.ts';
 import { nextAttemptAt } from '../status/turn-status.ts';
 import { isParked } from '../world/approvals.ts';
+import { isFromPool } from '../world/session-pods.ts';
+import type { Problem } from '../world/world.ts';
 import type { Draft } from './draft.ts';
 import { causeOf } from './loss.ts';
 import { isFinished, suspendRequest } from './suspend-reason.ts';
@@ -29,10 +31,19 @@ export function wanted(draft: Draft): boolean {
   return (incarnation === 0 || refused) && (request === 'None' || request === 'Void');
 }
 
+/** The loss of a pod of a pool, which counts as no failed start; `why` is a clause that follows the pod's name. */
+export function claimLost(podName: string | undefined, why: string): Problem {
+  return { reason: 'ClaimLost', message: `Pod ${podName} of a pool ${why}; the session starts with a pod of its own.` };
+}
+
 /** Records that the start of the present incarnation failed; the status counts it once. */
 export function recordStartFailure(draft: Draft, podUID: string): void {
   const { reason, message } = causeOf(draft, podUID);
   const name = draft.world.session.status?.podName;
+  if (isFromPool(name)) {
+    draft.startFailed = claimLost(name, message);
+    return;
+  }
   draft.startFailed = { reason, message: `Pod ${name} ${message} before it took a turn.` };
 }
 
@@ -45,8 +56,9 @@ export function withFailedStart(draft: Draft): SessionStatus['startFailures'] {
   const incarnation = session.status?.incarnation ?? 0;
   if (failed && before?.incarnation !== incarnation) {
     const at = new Date(now).toISOString();
-    // A wait for quota and failures of the pod are counted apart.
-    const sameKind = (before?.reason === 'QuotaExceeded') === (failed.reason === 'QuotaExceeded');
+    // Waits for quota, lost claims and failures of the pod are counted apart.
+    const kindOf = (reason = '') => (reason === 'QuotaExceeded' || reason === 'ClaimLost' ? reason : 'Pod');
+    const sameKind = before !== undefined && kindOf(before.reason) === kindOf(failed.reason);
     return {
       count: sameKind ? (before?.count ?? 0) + 1 : 1,
       reason: failed.reason,
@@ -63,7 +75,9 @@ export function withFailedStart(draft: Draft): SessionStatus['startFailures'] {
 /** Earliest time of the next start, milliseconds since the epoch. */
 export function nextStart({ world: { session }, turns }: Draft): number {
   const failures = session.status?.startFailures;
-  const pause = failures && Math.min(START_BACKOFF_MS * 2 ** failures.count, MAX_START_BACKOFF_MS);
+  // A lost claim says nothing against a pod of the session's own.
+  const isPaused = failures && failures.reason !== 'ClaimLost';
+  const pause = isPaused && Math.min(START_BACKOFF_MS * 2 ** failures.count, MAX_START_BACKOFF_MS);
   const first = turns.live[0];
   return Math.max(failures && pause ? Date.parse(failures.at) + pause : 0, first ? nextAttemptAt(first) : 0);
 }

@@ -5,7 +5,7 @@ import { pods } from '../../core/kube/resources.ts';
 import { sessions } from '../../core/resources/kinds.ts';
 import { LABEL_SESSION_UID } from '../../core/resources/names.ts';
 import { givenUpAt } from '../world/pod-status.ts';
-import { isSessionPod } from '../world/session-pods.ts';
+import { isSessionPod, isUnclaimed } from '../world/session-pods.ts';
 import { type GarbageTools, MAX_REMOVALS, surelyNow } from './context.ts';
 import { MIN_AGE_MS } from './stored.ts';
 
@@ -20,7 +20,7 @@ export async function sweepOrphans(tools: GarbageTools, signal: AbortSignal): Pr
   const known = new Set(caches.allSessions().map(({ metadata }) => metadata.uid));
   const lost = caches
     .allPods()
-    .filter((pod) => !caches.closed(pod.metadata.namespace))
+    .filter((pod) => !caches.closed(pod.metadata.namespace) && !isUnclaimed(pod))
     .filter((pod) => !known.has(uidOf(pod)) && (!pod.metadata.deletionTimestamp || isStuck(tools, pod)));
   const scopes = readable.map((namespace) => (namespace === undefined ? {} : { namespace }));
   const stored = (await Promise.all(scopes.map((scope) => store.list(scope, signal)))).flat();

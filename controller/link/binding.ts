@@ -19,6 +19,8 @@ export interface BindingOptions {
 /** Identifies the runner at the other end of an attach, and holds the keys shared with it alone. */
 export class Binding {
   readonly #options: BindingOptions;
+  #session: string;
+  #incarnation: number;
   #boot: string | undefined;
   #keys: { up: Buffer; down: Buffer } | undefined;
   /** True once a frame has opened: the keys are the right ones. */
@@ -27,6 +29,8 @@ export class Binding {
 
   constructor(options: BindingOptions) {
     this.#options = options;
+    this.#session = options.session;
+    this.#incarnation = options.incarnation;
   }
 
   get boot(): string | undefined {
@@ -38,9 +42,16 @@ export class Binding {
     return this.#keys !== undefined;
   }
 
+  /** Gives the unbound runner of a claimed pod to a session. */
+  assign(session: string, incarnation: number): void {
+    this.#session = session;
+    this.#incarnation = incarnation;
+  }
+
   /** Classifies a runner by its `ready`. `ready` is in clear and proves nothing; only frames that open do. */
   recognize(ready: Ready): 'Unbound' | 'Ours' | 'Foreign' {
-    const { session, incarnation, podUID } = this.#options;
+    const [session, incarnation] = [this.#session, this.#incarnation];
+    const { podUID } = this.#options;
     if (ready.podUID !== podUID || (this.#boot !== undefined && this.#boot !== ready.boot)) return 'Foreign';
     if (ready.session === undefined) {
       this.#boot = ready.boot;
@@ -83,14 +94,15 @@ export class Binding {
     binary?: Buffer,
   ): Iterable<string> | undefined {
     if (!this.#keys || !this.#boot) return undefined;
-    const { session, incarnation, random } = this.#options;
+    const [session, incarnation] = [this.#session, this.#incarnation];
+    const { random } = this.#options;
     const channel = { session, incarnation, boot: this.#boot, key: this.#keys.down, random };
     return controlText(channel, position, kind, message, binary);
   }
 
   /** The runner's frames in the log of an ended container; sets the keys by which they open. */
   framesIn(log: Buffer): Buffer | undefined {
-    const { session, incarnation } = this.#options;
+    const [session, incarnation] = [this.#session, this.#incarnation];
     const masters = this.#masters;
     const found = framesInLog(log, { session, incarnation }, (boot) =>
       this.#boot === undefined || this.#boot === boot ? masters.map((master) => this.#derive(master, boot).up) : [],
@@ -107,12 +119,12 @@ export class Binding {
   }
 
   #derive(master: Buffer, boot: string): { up: Buffer; down: Buffer } {
-    const { session, podUID } = this.#options;
-    return frameKeys(master, { session, podUID, boot });
+    return frameKeys(master, { session: this.#session, podUID: this.#options.podUID, boot });
   }
 
   #use(boot: string, master: Buffer): { up: Buffer; down: Buffer } {
-    const { session, incarnation, onKeys } = this.#options;
+    const [session, incarnation] = [this.#session, this.#incarnation];
+    const { onKeys } = this.#options;
     const keys = this.#derive(master, boot);
     this.#boot = boot;
     this.#keys = keys;

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import { type DecoderCounters, FrameDecoder, type FrameEvent } from '../../core/frames/decode.ts';
-import { bindText } from '../../core/frames/encode.ts';
+import { ASK_READY, bindText } from '../../core/frames/encode.ts';
 import type { Bind, ControlKind, ControlMessages, Frame, Pong, Ready, Refused } from '../../core/frames/messages.ts';
 import { validateFrame } from '../../core/frames/validate.ts';
 import type { KubeApi } from '../../core/kube/types.ts';
@@ -28,6 +28,7 @@ export interface LinkOptions {
   random: Random;
   log: Logger;
   pod: { namespace: string; name: string; uid: string };
+  /** UID of the session that the pod belongs to, empty for a pod that no session has claimed, and its incarnation. */
   session: string;
   incarnation: number;
   keys: MasterKeys;
@@ -73,11 +74,15 @@ export class Link {
   /** Number of the last control line that cancels a turn, and that turn. */
   #cancelNumber = 0;
   #cancelled = '';
+  #session: string;
+  #incarnation: number;
   /** Options of the snapshot asked for with the suspension, if any. */
   #wanted: ControlMessages['snapshot'] | undefined;
 
   constructor(options: LinkOptions) {
     this.#options = options;
+    this.#session = options.session;
+    this.#incarnation = options.incarnation;
     this.#decoder = new FrameDecoder({ validate: validateFrame, counters: options.refused });
     this.#binding = new Binding({
       ...options,
@@ -100,7 +105,7 @@ export class Link {
       clock: options.clock,
       answers: options.answers,
       attachment: this.#attachment,
-      sendPing: () => this.#send('ping', {}),
+      sendPing: () => this.#sendPing(),
       restAt: () => (after.isAtRest(this.#view) ? this.#toldAt + options.lingerMs : Number.POSITIVE_INFINITY),
       rest: () => this.#attachment.rest(),
       onSilence: (silence) => {
@@ -120,14 +125,14 @@ export class Link {
     return this.#view;
   }
 
-  /** UID of the session that the pod was made for. */
+  /** UID of the session that the pod belongs to; empty for a pod that no session has claimed. */
   get session(): string {
-    return this.#options.session;
+    return this.#session;
   }
 
-  /** The incarnation that the pod was made for. */
+  /** The incarnation that the pod belongs to. */
   get incarnation(): number {
-    return this.#options.incarnation;
+    return this.#incarnation;
   }
 
   /** Boot nonce of the pod's runner, once known. */
@@ -143,6 +148,20 @@ export class Link {
   open(pod: { scheduled: boolean; running: boolean; fresh?: boolean }): void {
     if (pod.fresh) this.#view = after.openedFresh(this.#view);
     this.#attachment.open(pod);
+  }
+
+  /**
+   * Gives the pod to the session whose claim has just succeeded. `fresh`: this leader has claimed it, so that no other can
+   * have sent its runner anything.
+   */
+  assign(session: string, incarnation: number, { fresh }: { fresh: boolean }): void {
+    this.#session = session;
+    this.#incarnation = incarnation;
+    this.#binding.assign(session, incarnation);
+    const isUnbound = this.#view.phase === 'Unbound';
+    this.#view = { ...this.#view, fresh: fresh && isUnbound };
+    // The runner is asked again: who has bound it may have been another leader.
+    if (!isUnbound) this.#attachment.reattach();
   }
 
   podChanged(pod: { scheduled: boolean }): void {
@@ -279,6 +298,13 @@ export class Link {
     const lines = this.#binding.seal(position, kind, message, binary);
     if (lines) this.#attachment.write(lines);
     return position.n;
+  }
+
+  /** Sends a ping. For the runner of an unclaimed pod nothing can be sealed: an empty line asks for its `ready`. */
+  #sendPing(): number {
+    if (this.#session !== '') return this.#send('ping', {});
+    this.#attachment.write([ASK_READY]);
+    return 0;
   }
 
   #position(): { epoch: number; n: number } {

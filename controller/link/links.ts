@@ -1,8 +1,10 @@
 import type { DecoderCounters } from '../../core/frames/decode.ts';
 import type { StoredPod } from '../../core/kube/builtin.ts';
 import type { KubeApi } from '../../core/kube/types.ts';
+import { LABEL_INCARNATION, LABEL_SESSION_UID } from '../../core/resources/names.ts';
 import type { Clock, Logger, Random } from '../../core/runtime.ts';
 import { startedContainer } from '../world/pod-status.ts';
+import { isFromPool, sessionNameOf } from '../world/session-pods.ts';
 import type { MasterKeys } from './keys.ts';
 import { Link } from './link.ts';
 
@@ -13,17 +15,26 @@ export interface LinksOptions {
   log: Logger;
   keys: MasterKeys;
   epoch(): number;
-  onChange(key: string): void;
+  onChange(owner: LinkOwner): void;
   onLaterEpoch(epoch: number): void;
   lingerMs: number;
   /** Counters of refused frames, over all pods. */
   refused?: DecoderCounters | undefined;
 }
 
+/** The session that a link's pod belongs to; of a pool's pod, whose `uid` is empty, the key of the pool. */
+export interface LinkOwner {
+  key: string;
+  uid: string;
+  incarnation: number;
+}
+
 /** Links of this leader, one per living pod, by the pod's uid. */
 export class Links {
   readonly #options: LinksOptions;
   readonly #links = new Map<string, Link>();
+  /** UID of a pod → whom it belongs to. */
+  readonly #owners = new Map<string, LinkOwner>();
   /** UID of a session → UIDs of its pods that have a link. */
   readonly #podsOf = new Map<string, Set<string>>();
   readonly #answers = { at: Number.NEGATIVE_INFINITY };
@@ -37,12 +48,13 @@ export class Links {
     return podUID === undefined ? undefined : this.#links.get(podUID);
   }
 
-  /** Returns the link of the session's pod; creates it if there is none. */
-  open(pod: StoredPod, session: { key: string; uid: string; incarnation: number }): Link {
+  /** Returns the link of the pod; creates it if there is none. */
+  open(pod: StoredPod, session: LinkOwner): Link {
     const known = this.#links.get(pod.metadata.uid);
     if (known) return known;
     const { onChange, ...rest } = this.#options;
     const { name, uid } = pod.metadata;
+    this.#owners.set(uid, session);
     const link = new Link({
       ...rest,
       pod: { namespace: pod.metadata.namespace, name, uid },
@@ -51,12 +63,23 @@ export class Links {
       nextNumber: () => ++this.#number,
       answers: this.#answers,
       onChange: () => {
-        if (this.#links.get(uid) === link) onChange(session.key);
+        const owner = this.#links.get(uid) === link ? this.#owners.get(uid) : undefined;
+        if (owner) onChange(owner);
       },
     });
     this.#links.set(uid, link);
     this.#podsOf.set(session.uid, (this.#podsOf.get(session.uid) ?? new Set()).add(uid));
     return link;
+  }
+
+  /** Gives the link of a claimed pod to its session; see `Link.assign`. There may be no link yet. */
+  assign(podUID: string, session: LinkOwner, options: { fresh: boolean }): void {
+    const link = this.#links.get(podUID);
+    if (link?.session !== '') return;
+    this.#forget(podUID, link.session);
+    link.assign(session.uid, session.incarnation, options);
+    this.#owners.set(podUID, session);
+    this.#podsOf.set(session.uid, (this.#podsOf.get(session.uid) ?? new Set()).add(podUID));
   }
 
   /** Number of pods that are attached. */
@@ -65,7 +88,21 @@ export class Links {
   }
 
   podChanged(pod: StoredPod, gone: boolean): void {
-    if (gone) return;
+    const { uid, name, namespace, labels = {} } = pod.metadata;
+    const session = labels[LABEL_SESSION_UID] ?? '';
+    if (gone) {
+      // The link of a session's pod is closed by its session, which may still want the pod's last word.
+      if (this.#links.get(uid)?.session === '') this.close(uid);
+      return;
+    }
+    if (session !== '' && isFromPool(name)) {
+      const owner = {
+        key: `${namespace}/${sessionNameOf(pod)}`,
+        uid: session,
+        incarnation: Number(labels[LABEL_INCARNATION]),
+      };
+      this.assign(uid, owner, { fresh: false });
+    }
     this.#links.get(pod.metadata.uid)?.podChanged({ scheduled: isDue(pod) });
   }
 
@@ -74,9 +111,14 @@ export class Links {
     if (!link) return;
     link.close();
     this.#links.delete(podUID);
-    const others = this.#podsOf.get(link.session);
+    this.#owners.delete(podUID);
+    this.#forget(podUID, link.session);
+  }
+
+  #forget(podUID: string, session: string): void {
+    const others = this.#podsOf.get(session);
     others?.delete(podUID);
-    if (others?.size === 0) this.#podsOf.delete(link.session);
+    if (others?.size === 0) this.#podsOf.delete(session);
   }
 
   /** Closes all links of the session except the one to `keep`. */

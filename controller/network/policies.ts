@@ -15,7 +15,14 @@ export interface NetworkPoliciesOptions {
   api: KubeApi;
   caches: Pick<
     Caches,
-    'networkPolicy' | 'allNetworkPolicies' | 'sawNetworkPolicy' | 'allSessions' | 'allPods' | 'class' | 'closed'
+    | 'networkPolicy'
+    | 'allNetworkPolicies'
+    | 'sawNetworkPolicy'
+    | 'allSessions'
+    | 'allPools'
+    | 'allPods'
+    | 'class'
+    | 'closed'
   >;
   clock: Clock;
   random: Random;
@@ -139,12 +146,12 @@ export class NetworkPolicies {
     return undefined;
   }
 
-  /** The class whose policy this is, while a session in the namespace uses it. */
+  /** The class whose policy this is, while a session or a pool in the namespace uses it. */
   #userOf(namespace: string, name: string): string | undefined {
-    return this.#options.caches
-      .allSessions()
-      .find(({ metadata, spec }) => metadata.namespace === namespace && networkPolicyName(spec.class) === name)?.spec
-      .class;
+    const { caches } = this.#options;
+    const isUser = ({ metadata, spec }: { metadata: { namespace: string }; spec: { class: string } }) =>
+      metadata.namespace === namespace && networkPolicyName(spec.class) === name;
+    return (caches.allSessions().find(isUser) ?? caches.allPools().find(isUser))?.spec.class;
   }
 
   #hasPods(namespace: string, { metadata: { labels } }: Stored<NetworkPolicy>): boolean {

@@ -1,16 +1,23 @@
+import { createHash } from 'node:crypto';
+import { canonicalJson } from '../../core/json.ts';
 import type { Pod } from '../../core/kube/builtin.ts';
-import { ownedBy } from '../../core/resources/kinds.ts';
+import type { OwnerReference } from '../../core/kube/types.ts';
+import { ownedBy, type StoredSessionPool } from '../../core/resources/kinds.ts';
 import {
   CONTAINER,
   LABEL_CLASS,
   LABEL_INCARNATION,
   LABEL_MANAGED_BY,
   LABEL_NETWORK,
+  LABEL_POOL,
+  LABEL_POOL_UID,
   LABEL_SESSION,
   LABEL_SESSION_UID,
+  LABEL_TEMPLATE,
   MANAGED_BY,
   networkKey,
   podName,
+  poolPodName,
   SECRETS_DIRECTORY,
   workspaceName,
 } from '../../core/resources/names.ts';
@@ -30,27 +37,86 @@ const UID = 65532;
  */
 export function sessionPod(session: CachedSession, incarnation: number, settings: Effective): Pod {
   const { metadata, spec } = session;
+  return podOf(settings, {
+    name: podName(metadata.uid, incarnation),
+    namespace: metadata.namespace,
+    class: spec.class,
+    labels: sessionLabels(session, incarnation),
+    owner: ownedBy(session),
+    claimName: workspaceName(metadata.uid),
+  });
+}
+
+/** Labels by which the pod of an incarnation is found. */
+export function sessionLabels({ metadata }: CachedSession, incarnation: number): Record<string, string> {
+  return {
+    [LABEL_MANAGED_BY]: MANAGED_BY,
+    [LABEL_SESSION]: metadata.name,
+    [LABEL_SESSION_UID]: metadata.uid,
+    [LABEL_INCARNATION]: String(incarnation),
+  };
+}
+
+/** Builds a pod of a pool, which no session has claimed. Its container differs in nothing from that of a session's pod. */
+export function poolPod(pool: StoredSessionPool, number: number, settings: Effective): Pod {
+  const { name, namespace, uid } = pool.metadata;
+  return podOf(settings, {
+    name: poolPodName(uid, number),
+    namespace,
+    class: pool.spec.class,
+    labels: {
+      [LABEL_MANAGED_BY]: MANAGED_BY,
+      [LABEL_SESSION_UID]: '',
+      [LABEL_POOL]: name,
+      [LABEL_POOL_UID]: uid,
+      [LABEL_TEMPLATE]: templateHash(pool.spec.class, settings),
+    },
+    owner: ownedBy(pool, 'SessionPool'),
+    claimName: '',
+  });
+}
+
+/**
+ * Digest of all that a pod of this class with these settings is made from, 16 hexadecimal digits. A session can claim the pods of a pool
+ * whose digest equals that of the pod it would get itself; a volume, image, resources or Secrets of its own make it differ.
+ */
+export function templateHash(ofClass: string, settings: Effective): string {
+  const pod = podOf(settings, { name: '', namespace: '', class: ofClass, labels: {}, owner: undefined, claimName: '' });
+  return createHash('sha256')
+    .update(canonicalJson(JSON.parse(JSON.stringify(pod))))
+    .digest('hex')
+    .slice(0, 16);
+}
+
+interface PodIdentity {
+  name: string;
+  namespace: string;
+  class: string;
+  labels: Record<string, string>;
+  owner: OwnerReference | undefined;
+  /** Claim of the volume, for settings with a workspace. */
+  claimName: string;
+}
+
+function podOf(settings: Effective, { name, namespace, class: ofClass, labels, owner, claimName }: PodIdentity): Pod {
   const { workspace } = settings.kept;
-  const { labels, annotations, readOnlyRootFilesystem, placement } = settings.template;
+  const { annotations, readOnlyRootFilesystem, placement } = settings.template;
   const pod: Pod = {
     apiVersion: 'v1',
     kind: 'Pod',
     metadata: {
-      name: podName(metadata.uid, incarnation),
-      namespace: metadata.namespace,
+      name,
+      namespace,
       labels: {
+        ...settings.template.labels,
         ...labels,
-        [LABEL_MANAGED_BY]: MANAGED_BY,
-        [LABEL_SESSION]: metadata.name,
-        [LABEL_SESSION_UID]: metadata.uid,
-        [LABEL_INCARNATION]: String(incarnation),
         // Label by which its NetworkPolicy selects the pod.
-        [LABEL_NETWORK]: networkKey(spec.class),
+        [LABEL_NETWORK]: networkKey(ofClass),
         // A class's name can be longer than a label's value.
-        ...(spec.class.length <= 63 ? { [LABEL_CLASS]: spec.class } : {}),
+        ...(ofClass.length <= 63 ? { [LABEL_CLASS]: ofClass } : {}),
       },
       ...(Object.keys(annotations).length > 0 ? { annotations } : {}),
-      ownerReferences: [ownedBy(session)],
+      ...(owner ? { ownerReferences: [owner] } : {}),
     },
     spec: {
       ...placement,
@@ -102,9 +168,7 @@ export function sessionPod(session: CachedSession, incarnation: number, settings
       volumes: [
         scratchVolume('berth', settings.resources),
         scratchVolume('tmp', settings.resources),
-        ...(workspace
-          ? [{ name: 'workspace', persistentVolumeClaim: { claimName: workspaceName(metadata.uid) } }]
-          : []),
+        ...(workspace ? [{ name: 'workspace', persistentVolumeClaim: { claimName } }] : []),
         ...(settings.secretFiles.length > 0 ? [secretsVolume(settings.secretFiles)] : []),
       ],
     },

@@ -8,6 +8,8 @@ export interface Applicant {
   priority: number;
   /** Start of the wait, milliseconds since the epoch. */
   since: number;
+  /** Names of the pods that it could claim, the first one first. A claimed pod brings its slot along. */
+  warm?: readonly string[];
 }
 
 /** Admission of a session's next turn by its concurrency group. */

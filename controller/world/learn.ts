@@ -31,7 +31,8 @@ type SessionFact =
   | { fact: 'InputSent'; turn: string }
   /** `ended`: the turn, where it has. */
   | { fact: 'TurnCommitted'; state: StateRef | undefined; ended?: CachedTurn }
-  | { fact: 'IncarnationOwned' }
+  /** `since`: the decision to own it, monotonic milliseconds. */
+  | { fact: 'IncarnationOwned'; since: number }
   | { fact: 'LinkClosed' };
 
 /** Fact about the present incarnation alone. */
@@ -42,6 +43,8 @@ type IncarnationFact =
   /** `since`: milliseconds since the epoch, for the first failure. */
   | { fact: 'CreationFailed'; problem: Problem; since: number }
   | { fact: 'PodCreated' }
+  /** `why`: a clause that follows "Pod p-… ". */
+  | { fact: 'ClaimLost'; podUID: string; why: string }
   | { fact: 'GoneConfirmed'; podUID: string }
   | { fact: 'PodRead'; podUID: string }
   | { fact: 'LogRead'; podUID: string }
@@ -113,7 +116,7 @@ export function changes(memory: SessionMemory, fact: Fact): Partial<SessionMemor
     case 'TurnCommitted':
       return committed(memory, fact);
     case 'IncarnationOwned':
-      return { incarnation: {} };
+      return { incarnation: { ownedSince: fact.since } };
     case 'LinkClosed':
       return {
         inputs: new Map(),
@@ -137,6 +140,8 @@ function ofIncarnation(memory: IncarnationMemory, fact: IncarnationFact): Incarn
       return { startProblem: undefined, createFailingSince: undefined };
     case 'GoneConfirmed':
       return { confirmedGone: { podUID: fact.podUID } };
+    case 'ClaimLost':
+      return { claimLost: { podUID: fact.podUID, why: fact.why } };
     case 'PodRead':
       return { podRead: { podUID: fact.podUID } };
     case 'LogRead':

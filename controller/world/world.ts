@@ -169,6 +169,10 @@ export interface IncarnationMemory {
   deletionPending?: { podUID: string; why: string; accepted?: boolean };
   /** The pod that live GETs found gone. */
   confirmedGone?: { podUID: string };
+  /** Time of this leader's decision to own the incarnation, monotonic milliseconds. */
+  ownedSince?: number;
+  /** The pod of a pool that the session cannot have, and why. */
+  claimLost?: { podUID: string; why: string };
   /** The ended pod whose log has been read to its end, or cannot be read. */
   logRead?: { podUID: string };
   /** The ended pod whose log could not be read, and since when (monotonic milliseconds). */
@@ -191,6 +195,16 @@ export interface NodeFacts {
   ready: boolean;
   /** Time since which `ready` has this value, milliseconds since the epoch. */
   since?: number;
+}
+
+/** Pods of pools for the next incarnation of a session. */
+export interface WarmStart {
+  /** Name of the pool. */
+  pool: string;
+  /** True where the pods of the pool are as the session's own would be. */
+  fits: boolean;
+  /** Pods that the session can claim, the oldest first. */
+  pods: readonly StoredPod[];
 }
 
 /** The input of every decision about one Session. */
@@ -216,6 +230,10 @@ export interface World {
   namespaceLabels?: Readonly<Record<string, string>>;
   /** The pod that status.podName names. */
   pod: StoredPod | undefined;
+  /** The pod of a pool that status.podName names, while no session has claimed it. */
+  unclaimed?: StoredPod;
+  /** Pools of the session's class in its namespace; absent: there is none, or the session has a pod. */
+  warm?: WarmStart;
   /** Pods of earlier incarnations of the session that are not gone yet. */
   strays: StoredPod[];
   link: LinkView | undefined;

@@ -32,7 +32,7 @@ export function admissionPolicies({ nameOf, controller }: PolicyOptions): object
       validations: [requester],
     }),
     ...policy(nameOf('controller-pods'), {
-      description: 'Holds the service account of the controller to pods of Sessions.',
+      description: 'Holds the service account of the controller to pods of Sessions and SessionPools.',
       resourceRules: [core(['CREATE', 'UPDATE', 'DELETE'], 'pods'), core(['CONNECT'], 'pods/attach')],
       matchConditions: ofController,
       validations: pods,
@@ -68,33 +68,37 @@ const owners = (object: string) => `${object}.metadata.?ownerReferences.orValue(
 const isController = 'o.?controller.orValue(false)';
 const isSession = `o.kind == 'Session' && o.apiVersion.startsWith('${API_GROUP}/')`;
 
-/** Pattern of `podName`: a UID of Kubernetes is a UUID. */
-const POD_NAME = "'^s-[0-9a-f-]{36}-[0-9]+$'";
+/** Patterns of `podName` and `poolPodName`: a UID of Kubernetes is a UUID. */
+const POD_NAME = "'^(s-[0-9a-f-]{36}-[0-9]+|p-[0-9a-f-]{36}-[0-9]+)$'";
+const isPool = `o.kind == 'SessionPool' && o.apiVersion.startsWith('${API_GROUP}/')`;
 const isPodOf = (object: string) => `${object}.metadata.name.matches('^s-' + o.uid + '-[0-9]+$')`;
+const isPodOfPool = (object: string) => `${object}.metadata.name.matches('^p-' + o.uid + '-[0-9]+$')`;
+const isFromPool = (object: string) => `${object}.metadata.name.startsWith('p-')`;
 
 /**
  * An existing pod is judged by name and owner as they are stored, because its labels are what the controller repairs. A
- * pod that lost its owner references is still the controller's.
+ * pod that lost its owner references is still the controller's. A session that claims a pod of a pool becomes its owner.
  */
 const pods: Validation[] = [
   on(['CREATE'], {
-    expression: `${owners('object')}.exists(o, ${isController} &&
-  ${isSession} &&
-  ${isPodOf('object')})`,
+    expression: `${owners('object')}.exists(o, ${isController} && (
+  (${isSession} && ${isPodOf('object')}) ||
+  (${isPool} && ${isPodOfPool('object')})))`,
     message:
-      'the controller of Berth creates only pods of Sessions: named s-UID-NUMBER by the UID of the Session that owns them',
+      'the controller of Berth creates only pods of Sessions and SessionPools: named s-UID-NUMBER or p-UID-NUMBER by the UID of their owner',
   }),
   on(['UPDATE', 'DELETE'], {
     expression: `oldObject.metadata.name.matches(${POD_NAME}) &&
 ${owners('oldObject')}.all(o, !${isController} || (
-  ${isSession} &&
-  ${isPodOf('oldObject')}))`,
+  (${isSession} && (${isPodOf('oldObject')} || ${isFromPool('oldObject')})) ||
+  (${isPool} && ${isPodOfPool('oldObject')})))`,
     message:
-      'the controller of Berth changes and deletes only pods of Sessions: named s-UID-NUMBER, and with no other controller than the Session; delete this pod yourself',
+      'the controller of Berth changes and deletes only pods of Sessions and SessionPools: named s-UID-NUMBER or p-UID-NUMBER, and with no other controller than these; delete this pod yourself',
   }),
   on(['CONNECT'], {
     expression: `request.name.matches(${POD_NAME})`,
-    message: 'the controller of Berth attaches only to pods of Sessions: named s-UID-NUMBER',
+    message:
+      'the controller of Berth attaches only to pods of Sessions and SessionPools: named s-UID-NUMBER or p-UID-NUMBER',
   }),
 ];
 

@@ -6,6 +6,7 @@ import { API_GROUP, API_VERSION } from './names.ts';
 import { rules } from './schema.ts';
 import { sessionSpec, sessionStatus } from './session.ts';
 import { sessionClassSpec } from './sessionclass.ts';
+import { sessionPoolSpec, sessionPoolStatus } from './sessionpool.ts';
 import { turnRules, turnSpec, turnStatus } from './turn.ts';
 
 /** Builds CustomResourceDefinitions that a kube-apiserver accepts as structural from the zod schemas. */
@@ -31,6 +32,8 @@ interface Kind {
   status?: z.ZodType;
   rootRules?: ReturnType<typeof rules>;
   selectableFields?: string[];
+  /** Paths of the scale subresource. */
+  scale?: { specReplicasPath: string; statusReplicasPath: string; labelSelectorPath: string };
   columns: Column[];
 }
 
@@ -195,6 +198,48 @@ export const kinds: Kind[] = [
     ],
   },
   {
+    kind: 'SessionPool',
+    plural: 'sessionpools',
+    shortNames: ['spool'],
+    scope: 'Namespaced',
+    description: 'Pods of a SessionClass that are kept ready, so that sessions of its namespace start without a wait.',
+    spec: sessionPoolSpec,
+    status: sessionPoolStatus,
+    // Pods have the name in a label.
+    rootRules: rules({
+      rule: "size(self.metadata.name) <= 63 && self.metadata.name.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?$')",
+      message: 'metadata.name must be a DNS label of at most 63 characters, for example default',
+    }),
+    scale: {
+      specReplicasPath: '.spec.replicas',
+      statusReplicasPath: '.status.replicas',
+      labelSelectorPath: '.status.selector',
+    },
+    columns: [
+      { name: 'Class', type: 'string', jsonPath: '.spec.class', description: 'The SessionClass' },
+      { name: 'Desired', type: 'integer', jsonPath: '.spec.replicas', description: 'Pods to keep ready' },
+      { name: 'Ready', type: 'integer', jsonPath: '.status.ready', description: 'Pods that can be claimed now' },
+      { name: 'Reason', type: 'string', jsonPath: reasonOf('Ready'), description: 'Why it is full or not' },
+      { name: 'Claimed', type: 'integer', jsonPath: '.status.claimed', description: 'Starts with a pod of the pool' },
+      { name: 'Missed', type: 'integer', jsonPath: '.status.missed', description: 'Cold starts for want of a pod' },
+      age,
+      {
+        name: 'Pods',
+        type: 'integer',
+        jsonPath: '.status.replicas',
+        description: 'Ready and starting pods',
+        priority: 1,
+      },
+      {
+        name: 'Message',
+        type: 'string',
+        jsonPath: messageOf('Ready'),
+        description: 'The reason, in words',
+        priority: 1,
+      },
+    ],
+  },
+  {
     kind: 'Environment',
     plural: 'environments',
     shortNames: ['pyenv'],
@@ -344,7 +389,7 @@ export function customResourceDefinition(kind: Kind): JsonSchema {
               ...kind.rootRules,
             },
           },
-          ...(kind.status ? { subresources: { status: {} } } : {}),
+          ...(kind.status ? { subresources: { status: {}, ...(kind.scale ? { scale: kind.scale } : {}) } } : {}),
           ...(kind.selectableFields
             ? { selectableFields: kind.selectableFields.map((jsonPath) => ({ jsonPath })) }
             : {}),

@@ -5,6 +5,7 @@ import type { EnvironmentSpec, EnvironmentStatus } from './environment.ts';
 import { API_GROUP, API_GROUP_VERSION, API_VERSION } from './names.ts';
 import type { SessionSpec, SessionStatus } from './session.ts';
 import type { SessionClassSpec } from './sessionclass.ts';
+import type { SessionPoolSpec, SessionPoolStatus } from './sessionpool.ts';
 import type { TurnSpec, TurnStatus } from './turn.ts';
 
 export interface Session extends NamespacedObject {
@@ -25,6 +26,10 @@ export interface Environment extends NamespacedObject {
   spec: EnvironmentSpec;
   status?: EnvironmentStatus;
 }
+export interface SessionPool extends NamespacedObject {
+  spec: SessionPoolSpec;
+  status?: SessionPoolStatus;
+}
 export interface Blob extends NamespacedObject {
   spec: BlobSpec;
 }
@@ -33,6 +38,7 @@ export type StoredTurn = Stored<Turn>;
 export type StoredApproval = Stored<Approval>;
 export type StoredSessionClass = Stored<SessionClass>;
 export type StoredEnvironment = Stored<Environment>;
+export type StoredSessionPool = Stored<SessionPool>;
 export type StoredBlob = Stored<Blob>;
 
 const resource = <T extends KubeObject>(plural: string, kind: string, namespaced: boolean): Resource<T> => ({
@@ -49,10 +55,14 @@ export const turns = resource<Turn>('turns', 'Turn', true);
 export const approvals = resource<Approval>('approvals', 'Approval', true);
 export const sessionclasses = resource<SessionClass>('sessionclasses', 'SessionClass', false);
 export const environments = resource<Environment>('environments', 'Environment', true);
+export const sessionpools = resource<SessionPool>('sessionpools', 'SessionPool', true);
 export const blobs = resource<Blob>('blobs', 'Blob', true);
 
-/** Returns an owner reference to the session; deleting the session deletes the object too. */
-export function ownedBy(session: { metadata: { name: string; uid: string } }): {
+/** Returns an owner reference to the session, or an object of another kind; deleting it deletes the owned object too. */
+export function ownedBy(
+  owner: { metadata: { name: string; uid: string } },
+  kind: 'Session' | 'SessionPool' = 'Session',
+): {
   apiVersion: string;
   kind: string;
   name: string;
@@ -61,9 +71,9 @@ export function ownedBy(session: { metadata: { name: string; uid: string } }): {
 } {
   return {
     apiVersion: API_GROUP_VERSION,
-    kind: 'Session',
-    name: session.metadata.name,
-    uid: session.metadata.uid,
+    kind,
+    name: owner.metadata.name,
+    uid: owner.metadata.uid,
     controller: true,
   };
 }

@@ -7,6 +7,7 @@ export const API_VERSION = 'v1alpha1';
 export const API_GROUP_VERSION = `${API_GROUP}/${API_VERSION}` as const;
 
 export const LABEL_SESSION = 'berth.dev/session';
+/** Label of every pod that Berth makes: the uid of its session, empty for a pod of a pool that no session has claimed. */
 export const LABEL_SESSION_UID = 'berth.dev/session-uid';
 export const LABEL_INCARNATION = 'berth.dev/incarnation';
 export const LABEL_SEQ = 'berth.dev/seq';
@@ -19,6 +20,10 @@ export const LABEL_NETWORK = 'berth.dev/network';
 export const LABEL_AGENT_FILES = 'berth.dev/agent-files';
 /** Label of sessions that build an environment, with the beginning of its hash. */
 export const LABEL_ENVIRONMENT = 'berth.dev/environment-hash';
+/** Labels of pods from a pool, kept after a claim: the pool's name and uid, and the hash of what the pod was made from. */
+export const LABEL_POOL = 'berth.dev/pool';
+export const LABEL_POOL_UID = 'berth.dev/pool-uid';
+export const LABEL_TEMPLATE = 'berth.dev/template';
 /** Label of the sessions and turns of a `berth map`, and of their files, with the map's name. */
 export const LABEL_MAP = 'berth.dev/map';
 export const LABEL_MANAGED_BY = 'app.kubernetes.io/managed-by';
@@ -59,6 +64,21 @@ export const BUILDER = 'builder';
 /** Name of the pod of one incarnation: `s-<session uid>-<incarnation>`, so that the pod can be created only once. */
 export function podName(sessionUID: string, incarnation: number): string {
   return `s-${sessionUID}-${incarnation}`;
+}
+
+const POOL_POD = /^p-([0-9a-f-]{36})-[0-9]+$/;
+
+/**
+ * Name of a pool's pod: `p-<pool uid>-<number>`. A creation that is sent again after a lost answer has the same name, and
+ * makes no second pod. A session that claims the pod keeps the name.
+ */
+export function poolPodName(poolUID: string, number: number): string {
+  return `p-${poolUID}-${number}`;
+}
+
+/** Returns the uid of the pool that made a pod of this name; undefined for other names. */
+export function poolOfPod(name: string): string | undefined {
+  return POOL_POD.exec(name)?.[1];
 }
 
 /** Name of a session's volume: `w-<session uid>`, the same for all its pods. */

@@ -82,6 +82,22 @@ export const reasons = {
   EnvironmentUnavailable:
     'The archive of the environment cannot be read, so the session does not start; the message says why. Delete the session that built it, and it is built again.',
 
+  // Session: a start with a pod of a pool
+  ClaimLost:
+    'The pod that the session was to take from a pool is gone, is another session’s or does not answer. The session starts with a pod of its own at once, and no attempt is counted.',
+
+  // SessionPool: Ready
+  PoolFull: 'All pods that the pool is to keep are ready.',
+  PoolFilling:
+    'Pods of the pool start; sessions take those that are ready, and start with pods of their own otherwise.',
+  PoolGivesWay:
+    'Sessions wait for slots, quota or nodes that pods of the pool would take. The pool gives up pods, and is filled again afterwards.',
+  PoolTooLarge:
+    'The pool asks for more pods than there can be running slots for its class and namespace; the message names the limit. Lower spec.replicas, or raise the limit.',
+  PoolAtCapacity: 'The running slots are taken; the pool is filled when some are free. The message names the limit.',
+  PoolOutdated: 'Pods of the pool were made from an earlier version of the class; they are replaced.',
+  PoolPodsFail: 'Pods of the pool do not start. They are tried again after growing pauses; the message has the reason.',
+
   // Environment: Ready
   NotBuilt: 'No session has needed the environment yet. It is built when one does.',
   Building: 'A session builds the environment; the session’s log shows the progress.',

@@ -9,6 +9,7 @@ import { injectionFigure } from './injection.ts';
 import { leaderChange } from './leader-change.ts';
 import { load } from './load.ts';
 import { peer } from './peer/peer.ts';
+import { pools } from './pools.ts';
 import { pythonOnKind } from './python-kind.ts';
 import { idleTurns, readyTurns, writesOfLives, writesOfTurns } from './ready.ts';
 import { type Outcome, Run } from './run.ts';
@@ -32,6 +33,7 @@ function section(name: string, ids: readonly TargetId[], work: () => Promise<Out
 
 try {
   await section('cold', ['cold'], () => cold(ground));
+  await section('pools', ['warm', 'drained'], () => pools(ground));
   await section('ready turns', ['turn'], () => readyTurns(ground));
   await section('idle turns', ['turn-idle'], () => idleTurns(ground));
   await section('writes of turns', ['writes-turn'], () => writesOfTurns(ground));

@@ -16,7 +16,7 @@ export interface Measured {
   note?: string;
 }
 
-/** Row without samples. `why` begins with "not built", "not measured" or "failed". */
+/** Row without samples. `why` begins with "not measured" or "failed". */
 export interface Unmeasured {
   id: TargetId;
   why: string;

@@ -43,7 +43,7 @@ describe('the Helm chart', () => {
     const ours = items.filter(({ spec }: Any) => spec.group === 'berth.dev');
     assert.deepEqual(
       ours.map(({ spec }: Any) => spec.names.plural),
-      ['approvals', 'blobs', 'environments', 'sessionclasses', 'sessions', 'turns'],
+      ['approvals', 'blobs', 'environments', 'sessionclasses', 'sessionpools', 'sessions', 'turns'],
     );
     for (const { metadata, status } of ours) {
       const state = Object.fromEntries(status.conditions.map(({ type, status }: Any) => [type, status]));

@@ -73,6 +73,10 @@ describe('rights', () => {
       ['controller', 'update', 'environments.berth.dev', ['--subresource', 'status', ...everywhere], true],
       ['controller', 'update', 'environments.berth.dev', everywhere, false],
       ['controller', 'create', 'environments.berth.dev', everywhere, false],
+      ['controller', 'list', 'sessionpools.berth.dev', everywhere, true],
+      ['controller', 'update', 'sessionpools.berth.dev', ['--subresource', 'status', ...everywhere], true],
+      ['controller', 'update', 'sessionpools.berth.dev', everywhere, false],
+      ['controller', 'create', 'sessionpools.berth.dev', everywhere, false],
       ['controller', 'update', 'sessions.berth.dev', everywhere, false],
       ['controller', 'update', 'sessionclasses.berth.dev', [], false],
       ['controller', 'list', 'nodes', [], true],
@@ -106,7 +110,7 @@ describe('rights', () => {
 
   test('a user with view cannot create, and a user with edit can', async (t) => {
     const namespace = await makeNamespace(t);
-    for (const role of ['view', 'edit']) {
+    for (const role of ['view', 'edit', 'admin']) {
       await kubectl(['create', 'serviceaccount', role, '-n', namespace]);
       const subject = `--serviceaccount=${namespace}:${role}`;
       await kubectl(['create', 'rolebinding', role, '-n', namespace, `--clusterrole=${role}`, subject]);
@@ -121,7 +125,12 @@ describe('rights', () => {
     assert.match(refused.stderr, /Forbidden|forbidden/);
     const made = await as('edit', ['create', '-f', '-'], session(namespace, 'mine'));
     assert.equal(made.code, 0, made.stderr);
-    assert.equal((await as('view', ['get', 'sessions,turns,blobs'])).code, 0);
+    assert.equal((await as('view', ['get', 'sessions,turns,blobs,sessionpools'])).code, 0);
+    const admin = `system:serviceaccount:${namespace}:admin`;
+    await becomes(true, admin, 'create', 'sessionpools.berth.dev', '-n', namespace);
+    await becomes(true, admin, 'patch', 'sessionpools.berth.dev', '--subresource', 'scale', '-n', namespace);
+    const editor = `system:serviceaccount:${namespace}:edit`;
+    assert.equal(await can(editor, 'create', 'sessionpools.berth.dev', '-n', namespace), false);
     const status = await as('edit', [
       'patch',
       'session',

@@ -155,3 +155,42 @@ describe('the admission policies', () => {
     assert.equal(policiesIn(earlier).length, 8);
   });
 });
+
+describe('the list of pools', () => {
+  const pools = (objects: Any[]) => objects.filter(({ kind }) => kind === 'SessionPool');
+
+  test('becomes a SessionPool for each entry, with the class default and one pod where nothing else is said', async () => {
+    const values = [
+      'pools[0].namespace=team-a',
+      'pools[1].namespace=team-b',
+      'pools[1].class=gpu.large',
+      'pools[1].replicas=0',
+    ];
+    const chart = await render('berth', 'berth-system', ...values.flatMap((value) => ['--set', value]));
+    assert.deepEqual(
+      pools(chart).map(({ metadata: { namespace, name }, spec }) => ({ namespace, name, spec })),
+      [
+        { namespace: 'team-a', name: 'default', spec: { class: 'default', replicas: 1 } },
+        { namespace: 'team-b', name: 'gpu-large', spec: { class: 'gpu.large', replicas: 0 } },
+      ],
+    );
+    assert.deepEqual(pools(await render('berth', 'berth-system')), []);
+  });
+
+  test('is refused where an entry has no namespace or a negative number of pods', async () => {
+    const set = (...values: string[]) =>
+      render('berth', 'berth-system', ...values.flatMap((value) => ['--set', value]));
+    await assert.rejects(set('pools[0].class=default'), /namespace/);
+    await assert.rejects(set('pools[0].namespace=a', 'pools[0].replicas=-1'), /replicas/);
+  });
+
+  test('gives the controller no right to pools where they are turned off', async () => {
+    const chart = rolesIn(await render('berth', 'berth-system', '--set', 'controller.sessionPools=false'));
+    assert.equal(
+      rightsOf(chart.filter(({ metadata }) => /controller/.test(metadata.name))).some((right) =>
+        /sessionpools/.test(right),
+      ),
+      false,
+    );
+  });
+});

@@ -24,6 +24,10 @@ export interface Focus {
   restarts?: boolean;
   /** Sessions have environments. */
   environments?: boolean;
+  /** There are SessionPools. */
+  pools?: boolean;
+  /** Approximate milliseconds between two changes of SessionPools. */
+  poolEveryMs?: number;
   /** Classes require that runners are hardened, and some are not. */
   protections?: boolean;
   /** Releases of other protocol versions are installed. */

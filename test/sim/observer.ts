@@ -55,8 +55,8 @@ export interface Observer {
   runEnded(run: Run, container: SimContainer): void;
   /** A runner is about to forget a result or a request. */
   acknowledged(frame: KeptFrame, container: SimContainer): void;
-  /** A controller deletes a pod and logs the reason. */
-  gaveUp(claim: { process: string; podUID: string; why: string }): void;
+  /** A controller deletes a pod and logs the reason; `session` as namespace/name, empty where it deletes the pod for its pool. */
+  gaveUp(claim: { process: string; podUID: string; why: string; session: string }): void;
   /** A controller has a session take turns again, because its state could not be had or stored; `session` as namespace/name. */
   suspensionFailed(session: string): void;
   /** A runner obeys a control line of an epoch that is over. */

@@ -29,6 +29,9 @@ export async function runSeed(options: SimulationOptions): Promise<Result> {
  */
 const SEEDS_PER_WORKER = 100;
 
+/** Milliseconds of real time after which a seed is given up: something in it runs without end. Most seeds take some seconds. */
+const HANG_MS = 10 * 60_000;
+
 export interface SeedRange {
   from: number;
   count: number;
@@ -52,15 +55,12 @@ export async function runSeeds({ from, count, until, focus, workers, digest, onR
     try {
       for (let left = SEEDS_PER_WORKER; left > 0 && isLeft(); left--) {
         const seed = next++;
-        const result = await new Promise<Result>((resolve, reject) => {
-          worker.once('message', resolve);
-          worker.once('error', reject);
-          worker.postMessage(seed);
-        });
-        worker.removeAllListeners('error');
+        const found = await resultOf(worker, seed, HANG_MS);
+        const result = found ?? hung(seed);
         results.push(result);
         onResult?.(result);
         if (result.failure && until?.includes(invariantOf(result.failure))) over = true;
+        if (!found) break;
       }
     } finally {
       await worker.terminate();
@@ -71,6 +71,24 @@ export async function runSeeds({ from, count, until, focus, workers, digest, onR
   };
   await Promise.all(Array.from({ length: Math.min(count, workers ?? availableParallelism()) }, work));
   return results.sort((a, b) => a.seed - b.seed);
+}
+
+/** Resolves with the result of the seed, or with undefined where the worker has given none within `ms` of real time. */
+export async function resultOf(worker: Worker, seed: number, ms: number): Promise<Result | undefined> {
+  const { promise, resolve, reject } = Promise.withResolvers<Result | undefined>();
+  const hang = setTimeout(() => resolve(undefined), ms);
+  worker.once('message', resolve);
+  worker.once('error', reject);
+  worker.postMessage(seed);
+  return promise.finally(() => {
+    clearTimeout(hang);
+    worker.removeAllListeners('message').removeAllListeners('error');
+  });
+}
+
+function hung(seed: number): Result {
+  const failure = `ends: something runs without end, and has for ${HANG_MS / 1000} s of real time`;
+  return { seed, failure, at: 0, steps: 0, commits: 0, turns: 0, digest: undefined, cpuMs: HANG_MS };
 }
 
 /** Returns the name of the invariant in a failure message. */

@@ -19,6 +19,9 @@ interface Event {
   run: (() => void) | undefined;
 }
 
+/** Events of one virtual second from which time is considered to stand still: something asks for itself again without a pause. */
+const SPIN = 50_000;
+
 /** Virtual time and the one queue of future events. */
 export class Scheduler {
   /** Virtual milliseconds since the start. */
@@ -27,8 +30,14 @@ export class Scheduler {
   readonly #dice: Dice;
   readonly #trace: Trace;
   readonly #heap: Event[] = [];
+  /** The second that runs, and the number of its events. */
+  #second = { number: 0, steps: 0 };
   /** Called after every event, once the promises that it settled have run. */
   onStep: () => void = () => {};
+  /** Called when time stands still; `what` is an event that happens again and again. */
+  onSpin: (what: string) => void = (what) => {
+    throw new Error(what);
+  };
 
   constructor(dice: Dice, trace: Trace) {
     this.#dice = dice;
@@ -63,6 +72,7 @@ export class Scheduler {
       }
       this.now = event.due;
       this.steps++;
+      this.#count(event);
       this.#trace.line(() => [event.owner?.name ?? '·', event.what]);
       const { run } = event;
       event.run = undefined;
@@ -70,6 +80,13 @@ export class Scheduler {
       await settled();
       this.onStep();
     }
+  }
+
+  #count({ owner, what }: Event): void {
+    const number = Math.floor(this.now / 1000);
+    if (number !== this.#second.number) this.#second = { number, steps: 0 };
+    if (++this.#second.steps !== SPIN) return;
+    this.onSpin(`${SPIN} events within a second, among them "${what}" of ${owner?.name ?? 'the world'}`);
   }
 
   #push(event: Event): void {

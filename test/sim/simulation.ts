@@ -19,6 +19,7 @@ import { Scheduler } from './scheduler.ts';
 import { Trace } from './trace.ts';
 import { EnvironmentOwners } from './users/environments.ts';
 import { FileOwners } from './users/files.ts';
+import { PoolOwners } from './users/pools.ts';
 import { Restarters } from './users/restarts.ts';
 import { someLimits } from './users/specs.ts';
 import { ANY_IMAGE, CLASSES, NAMESPACES, type Users } from './users/users.ts';
@@ -92,14 +93,23 @@ export class Simulation {
     this.#dice = dice;
     this.#trace = new Trace({ time: () => this.#scheduler?.now ?? 0, print, digest });
     this.#scheduler = new Scheduler(dice.stream('scheduler'), this.#trace);
+    this.#scheduler.onSpin = (what) => this.fail(`goes on in time: ${what}`);
     this.#server = new SimServer(this.#scheduler, dice.stream('server'));
     const agentFiles = focus.files ?? new Dice(seed, 'has files').chance(0.2);
     this.#hasEnvironments = focus.environments ?? new Dice(seed, 'has environments').chance(0.2);
+    // A pod that a pool made while some runners were not hardened would still be there when all are.
+    const hasProtections = !this.#hasEnvironments && !focus.pools && new Dice(seed, 'has protections').chance(0.15);
+    this.#hasProtections = focus.protections ?? hasProtections;
+    const sessionPools = focus.pools ?? (!this.#hasProtections && new Dice(seed, 'has pools').chance(0.2));
     const attachLingerSeconds = focus.attachLingerSeconds ?? new Dice(seed, 'attach linger').pick([1, 10, 60]);
-    this.#installation = { ...drawInstallation(dice), ...installationOf(focus), agentFiles, attachLingerSeconds };
+    this.#installation = {
+      ...drawInstallation(dice),
+      ...installationOf(focus),
+      agentFiles,
+      sessionPools,
+      attachLingerSeconds,
+    };
     this.#rates = { ...drawRates(dice), ...focus.rates };
-    this.#hasProtections =
-      focus.protections ?? (!this.#hasEnvironments && new Dice(seed, 'has protections').chance(0.15));
     const open = this.#hasProtections ? 0.3 : 0;
     this.#podRates = { ...drawPodRates(dice), open, ...focus.podRates };
     const shared = { scheduler: this.#scheduler, server: this.#server, trace: this.#trace };
@@ -176,6 +186,7 @@ export class Simulation {
     const ofEnvironments = this.#hasEnvironments ? dice.stream('environments') : undefined;
     const hasRestarts = focus.restarts ?? new Dice(this.#options.seed, 'has restarts').chance(0.3);
     const restarts = hasRestarts ? dice.stream('restarts') : undefined;
+    const pools = this.#installation.sessionPools ? dice.stream('pools') : undefined;
     const users: Users = {
       scheduler,
       server,
@@ -194,6 +205,7 @@ export class Simulation {
       files && new FileOwners({ scheduler, server, trace, dice: files }),
       ofEnvironments && new EnvironmentOwners({ scheduler, server, trace, dice: ofEnvironments }),
       restarts && new Restarters({ scheduler, server, trace, dice: restarts }),
+      pools && new PoolOwners({ scheduler, server, trace, dice: pools }, focus.poolEveryMs),
     ];
     const stage = { scheduler, server, kubelets, trace, dice: dice.stream('chaos'), replicas: this.#replicas };
     const everyMs = dice.chance(0.2) ? Number.POSITIVE_INFINITY : dice.skewed(1500, 30_000);
@@ -327,7 +339,7 @@ export class Simulation {
   }
 }
 
-function drawInstallation(dice: Dice): Omit<Installation, 'agentFiles' | 'attachLingerSeconds'> {
+function drawInstallation(dice: Dice): Omit<Installation, 'agentFiles' | 'sessionPools' | 'attachLingerSeconds'> {
   return {
     namespace: 'berth',
     keys: 'berth-master-key',

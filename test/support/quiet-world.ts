@@ -27,6 +27,8 @@ export interface QuietWorldOptions {
   rates?: () => FaultRates;
   /** Absent: no limit. */
   maxRunning?: number;
+  /** Asked at each start of the controller whether it keeps pools; absent: no. */
+  sessionPools?: () => boolean;
 }
 
 /**
@@ -43,13 +45,20 @@ export class QuietWorld {
   readonly logged: { message: string; fields: Record<string, unknown> }[] = [];
   /** Error that a call of the controller rejects with, before it is sent. */
   refuse: (call: ControllerCall) => Error | undefined = () => undefined;
+  /** Error that a call of the controller rejects with after it has taken effect. */
+  lose: (call: ControllerCall) => Error | undefined = () => undefined;
   /** Highest number of its concurrent calls, by "verb resource". */
   readonly mostAtOnce = new Map<string, number>();
   readonly #underWay = new Map<string, number>();
   readonly #scheduler: Scheduler;
   readonly #kubelets: Kubelets;
 
-  constructor({ garbageSeconds = 600, rates = () => NO_FAULTS, maxRunning }: QuietWorldOptions = {}) {
+  constructor({
+    garbageSeconds = 600,
+    rates = () => NO_FAULTS,
+    maxRunning,
+    sessionPools = () => false,
+  }: QuietWorldOptions = {}) {
     const dice = new Dice(1, 'quiet');
     const trace: Trace = new Trace({ time: () => this.#scheduler.now });
     this.#scheduler = new Scheduler(dice.stream('scheduler'), trace);
@@ -64,7 +73,11 @@ export class QuietWorld {
         this.#count(call, 1);
       },
       called: (call) => this.#called(call),
-      answered: (call) => this.#count(call, -1),
+      answered: (call, error) => {
+        const lost = error ? undefined : this.lose(call);
+        if (lost) throw lost;
+        this.#count(call, -1);
+      },
       heard: ignored,
       committed: ignored,
       bound: (bind) => this.bindings.push(bind),
@@ -95,6 +108,9 @@ export class QuietWorld {
         nodeGraceSeconds: 60,
         garbageSeconds,
         agentFiles: false,
+        get sessionPools() {
+          return sessionPools();
+        },
       },
       onLog: (message, fields) => this.logged.push({ message, fields: fields as Record<string, unknown> }),
       onFault: (message) => {

@@ -81,6 +81,14 @@ capabilities:
 - apiGroups: [berth.dev]
   resources: [sessions/status, turns/status, environments/status]
   verbs: [update]
+{{- if .Values.controller.sessionPools }}
+- apiGroups: [berth.dev]
+  resources: [sessionpools]
+  verbs: [get, list, watch]
+- apiGroups: [berth.dev]
+  resources: [sessionpools/status]
+  verbs: [update]
+{{- end }}
 - apiGroups: [berth.dev]
   resources: [blobs]
   verbs: [get, list, create, delete]

@@ -7,6 +7,7 @@ import { isRunnerless } from '../../settings/runnerless.ts';
 import { ended, nextAttemptAt, running } from '../../status/turn-status.ts';
 import { isGiven } from '../../world/own-turns.ts';
 import { isOver } from '../../world/pod-status.ts';
+import { isFromPool } from '../../world/session-pods.ts';
 import type { CachedTurn } from '../../world/world.ts';
 import { type Draft, type Policy, wake } from '../draft.ts';
 import { groupWait } from '../group.ts';
@@ -39,7 +40,8 @@ export const admit: Policy = (draft) => {
     return undefined;
   }
   if (slot === 'Available') {
-    draft.actions.push({ do: 'OwnIncarnation' });
+    const [claim] = draft.world.warm?.pods ?? [];
+    draft.actions.push({ do: 'OwnIncarnation', ...(claim ? { claim } : {}) });
     return 'Stop';
   }
   draft.waiting = true;
@@ -174,9 +176,11 @@ export const dispatch: Policy = (draft) => {
   return undefined;
 };
 
-/** Reports whether the pod's runner is bound, or is bound by this decision as far as can be known. */
-export function isBound({ world: { link }, actions, problems }: Draft, podUID: string): boolean {
+/** Reports whether the pod's runner is bound, or is bound by this decision as far as can be known; that of a claimed pod for sure. */
+export function isBound({ world: { link, pod }, actions, problems }: Draft, podUID: string): boolean {
   if (link?.podUID !== podUID) return false;
+  // A claimed pod may be dead although its attach looks open: its turn is not written Running for a runner that never answers.
+  if (isFromPool(pod?.metadata.name)) return link.phase === 'Bound';
   if (link.phase === 'Bound' || link.phase === 'Binding') return true;
   return !problems.Binding && actions.some((action) => action.do === 'Bind');
 }

@@ -6,6 +6,7 @@ import { isRunnerless, wasLetRun } from '../../settings/runnerless.ts';
 import { ended } from '../../status/turn-status.ts';
 import { isGiven } from '../../world/own-turns.ts';
 import { isHopeless, ownContainer, podProblem, startedContainer } from '../../world/pod-status.ts';
+import { isFromPool } from '../../world/session-pods.ts';
 import type { CachedTurn } from '../../world/world.ts';
 import type { Draft, Policy } from '../draft.ts';
 import { wake } from '../draft.ts';
@@ -120,6 +121,13 @@ export function startMs({ world, turns }: Draft): number {
   return startLimit(turns.running ?? turns.live[0], world);
 }
 
+/** Time from which the start counts, milliseconds since the epoch: a claimed pod may be older than its session. */
+function begunAt({ world }: Draft, { metadata }: StoredPod): number {
+  const admitted = world.session.status?.conditions?.find(({ type }) => type === 'Admitted');
+  const claimedAt = isFromPool(metadata.name) && admitted ? Date.parse(admitted.lastTransitionTime) : 0;
+  return Math.max(Date.parse(metadata.creationTimestamp), claimedAt);
+}
+
 /**
  * Gives up a pod that is not bound within `timeouts.start`, and fails the turns that waited for it with the cause. A
  * problem that no wait can mend is not waited for.
@@ -135,7 +143,7 @@ export const slowStart: Policy = (draft) => {
   draft.problems.Pod = problem;
   // A running pod is asked first: a new leader does not know that it may have been bound long ago.
   const asked = startedContainer(pod) ? (link?.openedAt ?? now) + installation.unresponsiveMs : 0;
-  const deadline = Math.max(Date.parse(pod.metadata.creationTimestamp) + startMs(draft), asked);
+  const deadline = Math.max(begunAt(draft, pod) + startMs(draft), asked);
   if (now < deadline && !isHopeless(pod)) {
     wake(draft, deadline);
     return undefined;

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { afterAll, beforeAll, describe, test } from 'vitest';
-import { networkPolicyName, podName, workspaceName } from '../../../core/resources/names.ts';
+import { sessionpools } from '../../../core/resources/kinds.ts';
+import { networkPolicyName, podName, poolPodName, workspaceName } from '../../../core/resources/names.ts';
 import { CONTROLLER, Installation } from '../../support/installation.ts';
 import { RawApi } from '../../support/raw-api.ts';
 
@@ -107,6 +108,32 @@ describe('the account of the controller', () => {
       denies(await controller.delete(`${CORE}/pods/${name}${DRY}`), `deletion of ${name}`);
     }
     allows(await admin.delete(`${CORE}/pods/${names.web}`), 'a deletion by somebody else');
+  });
+
+  test('creates only pods that a SessionPool owns, and changes, deletes and attaches to them before and after a claim', async () => {
+    const ref = { namespace: 'default', name: 'mine' };
+    const object = { apiVersion: 'berth.dev/v1alpha1', kind: 'SessionPool', metadata: ref };
+    const spec = { class: 'none', replicas: 0 };
+    const pool = (await cluster.client.create(sessionpools, { ...object, spec } as never)).metadata.uid;
+    const ofPool = (fields: object = {}) => owner({ kind: 'SessionPool', uid: pool, ...fields });
+    const create = (object: object) => controller.post(`${CORE}/pods${DRY}`, object);
+    allows(await create(pod(poolPodName(pool, 1), [ofPool()])), 'a pod of a SessionPool');
+    denies(await create(pod(poolPodName(OTHER, 1), [ofPool()])), 'the name of another SessionPool');
+    denies(await create(pod(podName(pool, 1), [ofPool()])), 'the name of a Session’s pod');
+    denies(await create(pod(poolPodName(pool, 1), [owner()])), 'another owner at its creation');
+
+    const [waiting, claimed, taken] = [2, 3, 4].map((number) => poolPodName(pool, number));
+    await made(`${CORE}/pods`, pod(waiting as string, [ofPool()]));
+    await made(`${CORE}/pods`, pod(claimed as string, [owner()]));
+    await made(`${CORE}/pods`, pod(taken as string, [replicaSet()]));
+    const claim = { metadata: { ownerReferences: [owner()] } };
+    for (const name of [waiting, claimed]) {
+      allows(await controller.patch(`${CORE}/pods/${name}${DRY}`, claim), `claim of ${name}`);
+      allows(await controller.delete(`${CORE}/pods/${name}${DRY}`), `deletion of ${name}`);
+    }
+    denies(await controller.patch(`${CORE}/pods/${taken}${DRY}`, claim), 'claim of a pod with another controller');
+    denies(await controller.delete(`${CORE}/pods/${taken}${DRY}`), 'deletion of a pod with another controller');
+    assert.equal((await controller.get(`${CORE}/pods/${poolPodName(OTHER, 5)}/attach?stdin=true`)).status, 404);
   });
 
   test('attaches only to pods with the name of a Session’s incarnation', async () => {

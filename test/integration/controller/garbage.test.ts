@@ -42,11 +42,13 @@ async function filledCaches({ admin }: BerthServer): Promise<Caches> {
     log: silentLogger,
     nodes: false,
     agentFiles: false,
+    sessionPools: false,
     onSession() {},
     onPod() {},
     onClass() {},
     onNetworkPolicy() {},
     onEnvironment() {},
+    onPool() {},
     onNamespaces() {},
   });
   caches.start();

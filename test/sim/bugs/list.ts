@@ -5,6 +5,7 @@ import type { Bug } from './bug.ts';
 import { environmentBugs } from './environments.ts';
 import { leadershipBugs } from './leadership.ts';
 import { outcomeBugs } from './outcomes.ts';
+import { poolBugs } from './pools.ts';
 import { releaseBugs } from './releases.ts';
 import { restartBugs } from './restarts.ts';
 import { storyBugs } from './story.ts';
@@ -443,4 +444,5 @@ import { sessionPod } from '../pod/pod.ts';`,
   ...attachBugs,
   ...storyBugs,
   ...restartBugs,
+  ...poolBugs,
 ];

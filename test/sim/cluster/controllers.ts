@@ -25,6 +25,8 @@ export interface Installation {
   attachLingerSeconds: number;
   /** True when the controller reads ConfigMaps with agents' files. */
   agentFiles: boolean;
+  /** True when the controller keeps pods of SessionPools. */
+  sessionPools: boolean;
 }
 
 export interface ControllersOptions {
@@ -44,6 +46,14 @@ export interface ControllersOptions {
 
 /** Log messages that mean a failure of the program itself, whatever the world does. */
 const FAULTS = /^(handler of an informer|function of an informer|callback of the leader election) failed/;
+
+/** Fields of the log entry about a deleted pod. */
+interface GivenUp {
+  pod: string;
+  session: string;
+  why: string;
+  namespace?: string | undefined;
+}
 
 /** A replica of the controller. Each start is a new process. */
 export class Replica {
@@ -103,6 +113,7 @@ export class Replica {
         BERTH_ATTACH_LINGER: `${installation.attachLingerSeconds}s`,
         BERTH_POD_UID: `${this.name}-pod-${this.#pods}`,
         BERTH_AGENT_FILES: String(installation.agentFiles),
+        BERTH_SESSION_POOLS: String(installation.sessionPools),
         ...(installation.maxRunning === undefined ? {} : { BERTH_MAX_RUNNING: installation.maxRunning }),
       }),
       namespace: installation.namespace,
@@ -148,10 +159,10 @@ export class Replica {
     return true;
   }
 
-  #gaveUp(process: string, { pod, session, why }: { pod: string; session: string; why: string }): void {
+  #gaveUp(process: string, { pod, session, why, namespace = session.split('/')[0] }: GivenUp): void {
     const { server, observer } = this.#options;
-    const podUID = server.get(pods, session.split('/')[0], pod)?.metadata.uid;
-    if (podUID) observer.gaveUp({ process, podUID, why });
+    const podUID = server.get(pods, namespace, pod)?.metadata.uid;
+    if (podUID) observer.gaveUp({ process, podUID, why, session });
   }
 
   #logger(name: string): Logger {
@@ -159,7 +170,8 @@ export class Replica {
     const write = (level: string) => (fields: object, message: string) => {
       trace.log(() => [name, level, message, words(fields)]);
       onLog?.(message, fields);
-      if (message === 'pod deleted') this.#gaveUp(name, fields as { pod: string; session: string; why: string });
+      if (message === 'pod deleted') this.#gaveUp(name, fields as GivenUp);
+      if (message === 'pool pod deleted') this.#gaveUp(name, { ...(fields as Omit<GivenUp, 'session'>), session: '' });
       if (message === 'suspension aborted') observer.suspensionFailed((fields as { session: string }).session);
       if (FAULTS.test(message)) onFault(`${name}: ${message}: ${words(fields)}`);
     };

@@ -28,7 +28,7 @@ export const NO_POD_FAULTS: PodRates = {
 
 const isGated = ({ spec }: StoredPod) => Boolean(spec.schedulingGates?.length);
 
-/** Scheduler and kubelets of the pods that belong to sessions. */
+/** Scheduler and kubelets of the pods of sessions and pools. */
 export class Kubelets {
   readonly nodes: Nodes;
   readonly #options: KubeletOptions;
@@ -155,7 +155,7 @@ export class Kubelets {
   // --------------------------------------------------------------------------------------------------- lifecycle
 
   #changed({ storage, type, object }: Change): void {
-    if (storage !== 'pods' || !object.metadata.labels?.[LABEL_SESSION_UID]) return;
+    if (storage !== 'pods' || object.metadata.labels?.[LABEL_SESSION_UID] === undefined) return;
     const { uid = '', name, namespace = '', deletionTimestamp } = object.metadata;
     let pod = this.#pods.get(uid);
     if (type === 'ADDED') {

@@ -20,6 +20,7 @@ import { oneLeader } from './leaders.ts';
 import { logKept } from './logs.ts';
 import { oneOrder } from './one-order.ts';
 import { oneStory, runsInTruth } from './one-story.ts';
+import { boundFirst, claimedOnce, claimsCostNothing, keptForItsSession, madeAlike, onePoolKeeper } from './pools.ts';
 import { preempted } from './preempted.ts';
 import { protectedFirst } from './protection.ts';
 import { inTurn } from './queue.ts';
@@ -53,6 +54,12 @@ const all: readonly MakeInvariant[] = [
   oneLeader,
   ownedFirst,
   boundOnce,
+  claimedOnce,
+  keptForItsSession,
+  boundFirst,
+  claimsCostNothing,
+  madeAlike,
+  onePoolKeeper,
   recordedFiles,
   awaitedFiles,
   isolated,

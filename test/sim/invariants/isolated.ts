@@ -9,7 +9,7 @@ const POLICIES = storageOf(networkPolicies);
 export const isolated: MakeInvariant = (facts) => ({
   committed({ storage, type, object }) {
     const { name, namespace, labels } = object.metadata;
-    if (storage === 'pods' && type === 'ADDED' && labels?.[LABEL_SESSION_UID]) {
+    if (storage === 'pods' && type === 'ADDED' && labels?.[LABEL_SESSION_UID] !== undefined) {
       const selects = facts.server.list(networkPolicies).some(({ metadata, spec }) => {
         return (
           metadata.namespace === namespace && spec.podSelector.matchLabels?.[LABEL_NETWORK] === labels[LABEL_NETWORK]

@@ -4,6 +4,7 @@ import { LABEL_SESSION_UID } from '../../../core/resources/names.ts';
 import { isTerminal } from '../../../core/resources/turn-phases.ts';
 import { type Facts, ownerOf } from './facts.ts';
 import type { MakeInvariant } from './invariant.ts';
+import { unsettledPools } from './pools.ts';
 
 /** Returns what is still to be done; empty once everything has settled. */
 export function unsettled(facts: Facts): string[] {
@@ -30,7 +31,7 @@ export function unsettled(facts: Facts): string[] {
     if (session && facts.session(session)?.status?.podName !== metadata.name)
       left.push(`pod ${metadata.name} belongs to no incarnation`);
   }
-  return left;
+  return [...left, ...unsettledPools(facts)];
 }
 
 function restless(facts: Facts, session: StoredSession): string | undefined {

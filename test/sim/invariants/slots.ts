@@ -76,7 +76,8 @@ export class Slots implements Partial<Observer> {
       if (status?.podName) take(metadata.namespace, status.podName, spec.class);
     }
     for (const { metadata } of server.list(pods)) {
-      if (metadata.labels?.[LABEL_SESSION_UID]) take(metadata.namespace, metadata.name, metadata.labels[LABEL_CLASS]);
+      if (metadata.labels?.[LABEL_SESSION_UID] !== undefined)
+        take(metadata.namespace, metadata.name, metadata.labels[LABEL_CLASS]);
     }
     return taken;
   }

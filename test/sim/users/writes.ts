@@ -5,6 +5,7 @@ import {
   type StoredSession,
   type StoredTurn,
   type sessionclasses,
+  type sessionpools,
   type sessions,
   turns,
 } from '../../../core/resources/kinds.ts';
@@ -14,7 +15,13 @@ import type { Users } from './users.ts';
 
 /** Writes of users to single objects, as with kubectl. */
 
-type Kind = typeof environments | typeof sessions | typeof turns | typeof sessionclasses | typeof approvals;
+type Kind =
+  | typeof sessionpools
+  | typeof environments
+  | typeof sessions
+  | typeof turns
+  | typeof sessionclasses
+  | typeof approvals;
 
 /** Ignores a refusal, because the name is taken or the object is gone. */
 export const nothing = () => undefined;

@@ -20,12 +20,12 @@ describe('the table of targets', () => {
     );
   });
 
-  test('gives no figure for what is not built and says so', () => {
-    const [, , , figure, verdict] = table([]).get('warm') ?? [];
-    assert.deepEqual([figure, verdict], ['', 'not built: SessionPool']);
+  test('gives no figure for what no run measures and says so', () => {
+    const [, , , figure, verdict] = table([]).get('burst') ?? [];
+    assert.deepEqual([figure, verdict], ['', 'not measured: make bench has a pool of one pod']);
   });
 
-  test('judges a row that was not built as soon as it is measured', () => {
+  test('judges a row as soon as it is measured', () => {
     const floors = { 'F-write': [10], 'F-attach': [1], 'F-spawn': [4] };
     const [, floor, , figure, verdict] = table([{ id: 'warm', values: [31], floors }]).get('warm') ?? [];
     assert.equal(floor, '2 F-write + F-attach + F-spawn = 25.0 ms');

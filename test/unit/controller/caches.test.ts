@@ -28,12 +28,14 @@ async function setUp(onSession: (key: string) => void = () => {}, agentFiles?: '
   const random = seededRandom();
   const caches = informerCaches({
     ...handlers,
+    onPool: ignored,
     onNamespaces: ignored,
     api: (agentFiles === 'Forbidden' ? withoutConfigMaps(admin) : admin) as unknown as KubeApi,
     clock,
     random,
     log: silentLogger,
     agentFiles: agentFiles !== undefined,
+    sessionPools: false,
     nodes: false,
   });
   caches.start();

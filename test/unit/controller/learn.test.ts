@@ -115,7 +115,7 @@ describe('the memory of a session', () => {
   test('has nothing of the former incarnation once the next is owned', () => {
     const podUID = POD_UID;
     const known = aMemory({ confirmedGone: { podUID }, logRead: { podUID }, startProblem: problem, lastPod: aPod() });
-    learn(known, { fact: 'IncarnationOwned' });
-    assert.deepEqual(known, aMemory());
+    learn(known, { fact: 'IncarnationOwned', since: 5 });
+    assert.deepEqual(known, aMemory({ ownedSince: 5 }));
   });
 });

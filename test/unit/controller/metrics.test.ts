@@ -126,6 +126,13 @@ test('the leader alone counts objects, as they are at the moment', async () => {
       { metadata: {}, status: { phase: 'Running' } },
       { metadata: { deletionTimestamp: 'now' }, status: { phase: 'Running' } },
     ],
+    pools: [
+      {
+        metadata: { namespace: 'team', name: 'default' },
+        spec: { replicas: 3 },
+        status: { ready: 2, claimed: 5, missed: 1 },
+      },
+    ],
     tally,
     attached: 2,
     maxRunning: 0,
@@ -146,6 +153,9 @@ test('the leader alone counts objects, as they are at the moment', async () => {
   assert.deepEqual(await some('berth_pods'), { '{phase="Running"}': 1, '{phase="Terminating"}': 1 });
   assert.deepEqual(await some('berth_queue_length'), { '{reason="AtCapacity"}': 1 });
   assert.deepEqual(await read(metrics, 'berth_attaches'), { '': 2 });
+  const ofPool = async (what: string) =>
+    (await read(metrics, `berth_pool_${what}`))['{namespace="team",pool="default"}'];
+  assert.deepEqual(await Promise.all(['desired', 'ready', 'claimed', 'missed'].map(ofPool)), [3, 2, 5, 1]);
   assert.deepEqual(await read(metrics, 'berth_slots_used'), { '': 2 });
   assert.deepEqual(await read(metrics, 'berth_slots_limit'), { '': 0 });
   assert.deepEqual(await read(metrics, 'berth_class_slots_used'), { '{class="small"}': 1, '{class="free"}': 0 });
@@ -179,4 +189,10 @@ test('docs/operations.md has a row for every metric and for nothing else, with i
     }),
   );
   assert.deepEqual(written.sort(), [...new Set(known)].sort());
+});
+
+test('claims of pods from pools are measured from the decision to the write', async () => {
+  const metrics = new ControllerMetrics();
+  metrics.claimed(0.03);
+  assert.deepEqual(await read(metrics, 'berth_pool_claim_seconds_sum'), { '': 0.03 });
 });

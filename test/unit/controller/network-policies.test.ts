@@ -51,6 +51,7 @@ function setUp() {
   const caches = {
     class: () => aClass(),
     allSessions: () => sessions,
+    allPools: () => [],
     allPods: () => pods,
     networkPolicy: () => cached,
     allNetworkPolicies: () => (cached ? [cached] : []),

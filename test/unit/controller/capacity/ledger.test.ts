@@ -6,6 +6,8 @@ import { ownIncarnation, withSlotHeld } from '../../../../controller/act/own.ts'
 import { Ledger } from '../../../../controller/capacity/ledger.ts';
 import type { Applicant } from '../../../../controller/world/capacity-view.ts';
 import { ApiError } from '../../../../core/kube/errors.ts';
+import { ownedBy } from '../../../../core/resources/kinds.ts';
+import { poolPodName } from '../../../../core/resources/names.ts';
 import { anApplicant } from '../../../support/applicant.ts';
 import { SeenCluster } from '../../../support/seen.ts';
 import { VirtualClock } from '../../../support/virtual-clock.ts';
@@ -53,6 +55,23 @@ const whyNot = (ledger: Ledger, applicant: Applicant) => {
 };
 
 describe('a slot', () => {
+  test('of a pod from a pool goes to the first session that reserves it, and the second one is told to look again', () => {
+    const { caches, ledger, told } = setUp({ max: 3 });
+    const pool = '00000000-0000-4000-8000-00000000000a';
+    const name = poolPodName(pool, 0);
+    const pod = caches.addPod('a', name);
+    pod.metadata.labels = { 'berth.dev/session-uid': '', 'berth.dev/pool-uid': pool };
+    pod.metadata.ownerReferences = [ownedBy({ metadata: { name: 'default', uid: pool } }, 'SessionPool')];
+    ledger.podChanged(pod, false);
+    const first = { ...anApplicant('a/1'), warm: [name] };
+    const second = { ...anApplicant('a/2'), warm: [name] };
+    ledger.wait(second);
+    assert.equal(ledger.reserve(first, name), true);
+    told.length = 0;
+    assert.equal(ledger.reserve(second, name), false);
+    assert.deepEqual(told, ['a/2']);
+  });
+
   test('is held by a reservation before its write is seen', () => {
     const { ledger } = setUp({ max: 1 });
     assert.equal(ledger.reserve(anApplicant('a/1'), 'pod-1'), true);
@@ -114,7 +133,7 @@ describe('a slot', () => {
       world: { session, applicant: first, agentFiles: new Map(), now: 0 },
       key: first.key,
     } as unknown as ReconcileContext;
-    await assert.rejects(ownIncarnation(context), conflict);
+    await assert.rejects(ownIncarnation(context, undefined), conflict);
     assert.deepEqual([available(ledger, second), available(ledger, first)], [false, true]);
   });
   test('is reserved for a session that the earlier leader may still admit, and for that long only', async () => {

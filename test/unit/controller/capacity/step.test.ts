@@ -35,6 +35,7 @@ function recorded(maxRunning: number) {
     turnsNaming: () => [],
     approvalsNaming: () => [],
     namespaceLabels: () => undefined,
+    allPools: () => [],
     knowsAgentFiles: () => true,
     class: () => aClass(),
     sawSession: () => {},

@@ -1,0 +1,75 @@
+import type { StoredPod } from '../../../core/kube/builtin.ts';
+import { isOver } from '../../world/pod-status.ts';
+import { isFromPool } from '../../world/session-pods.ts';
+import { type Draft, type Policy, wake } from '../draft.ts';
+import { claimLost } from '../start-failures.ts';
+import { boundBefore, wasBound } from './starting.ts';
+
+/** Pods of pools that a session takes: claimed, bound, or given up for a pod of the session's own. */
+
+/**
+ * Time within which the runner of a claimed pod answers the bind. It answers within a few milliseconds; a pod that is dead
+ * while its attach looks open must not cost more than part of a cold start.
+ */
+const BIND_MS = 250;
+/** Time within which a claimed pod is attached by a leader that has just found it. */
+const ATTACH_MS = 5_000;
+
+/** Reports whether a runner of the pod has served the session, whatever has become of the pod. */
+function hasServed({ world, turns }: Draft, podUID: string): boolean {
+  const ran = [turns.running, ...turns.live, ...turns.uncounted].some((turn) => turn?.status.podUID === podUID);
+  return ran || world.memory.incarnation.lastPod?.metadata.uid === podUID;
+}
+
+/** Claims the pod of a pool that the status names. A pod that another session has, or that is gone, is let go of. */
+export const claim: Policy = (draft) => {
+  const { session, pod, unclaimed, memory, settled } = draft.world;
+  const { podName, podUID } = session.status ?? {};
+  if (pod || podUID === undefined || !isFromPool(podName)) return undefined;
+  if (hasServed(draft, podUID) || boundBefore(draft, podUID)) return undefined;
+  const lost = memory.incarnation.claimLost;
+  if (lost?.podUID === podUID) {
+    draft.startFailed = claimLost(podName, lost.why);
+    draft.released = true;
+    return 'Stop';
+  }
+  if (settled) draft.actions.push({ do: 'ClaimPod', podUID, ...(unclaimed ? { pod: unclaimed } : {}) });
+  return 'Stop';
+};
+
+/**
+ * Gives up a claimed pod that ends or does not answer before it is bound: nothing was given to it. The session takes its next
+ * incarnation at once, with a pod of its own.
+ */
+export const unbound: Policy = (draft) => {
+  const { pod } = draft.world;
+  if (!pod || !isFromPool(pod.metadata.name)) return undefined;
+  const { uid, name, deletionTimestamp } = pod.metadata;
+  if (wasBound(draft, uid) || [draft.turns.running, ...draft.turns.live].some((turn) => turn?.status.podUID === uid))
+    return undefined;
+  const why = problemWith(draft, pod);
+  if (why === undefined) return undefined;
+  draft.startFailed = claimLost(name, why);
+  draft.released = true;
+  draft.actions.push({ do: 'CloseLink' });
+  if (!deletionTimestamp) draft.actions.push({ do: 'DeletePod', pod, why: `it was claimed, and ${why}` });
+  return 'Stop';
+};
+
+/** Why the claimed pod is given up, as a clause that follows its name; undefined while it may still be bound. */
+function problemWith(draft: Draft, pod: StoredPod): string | undefined {
+  const { link, now } = draft.world;
+  if (pod.metadata.deletionTimestamp) return 'was deleted before it was bound';
+  if (isOver(pod)) return 'ended before it was bound';
+  if (link?.phase === 'Foreign' || link?.refused?.code === 'AlreadyBound') return 'is bound to another session';
+  const deadline =
+    link?.phase === 'Binding' && link.bindSentAt !== undefined
+      ? link.bindSentAt + BIND_MS
+      : link?.phase === 'Opening'
+        ? link.openedAt + ATTACH_MS
+        : undefined;
+  if (deadline === undefined) return undefined;
+  if (now >= deadline) return 'did not answer';
+  wake(draft, deadline);
+  return undefined;
+}

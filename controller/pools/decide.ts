@@ -1,0 +1,216 @@
+import { understand } from '../../core/frames/messages.ts';
+import type { StoredPod } from '../../core/kube/builtin.ts';
+import { LABEL_TEMPLATE } from '../../core/resources/names.ts';
+import type { SessionPoolStatus } from '../../core/resources/sessionpool.ts';
+import { DEFAULT_TIMEOUTS } from '../settings/timeouts.ts';
+import { givenUpAt, isHopeless, isOver, ownContainer, podProblem } from '../world/pod-status.ts';
+import type { Problem } from '../world/world.ts';
+import { hasAnswered, isClaimable } from './claimable.ts';
+import type { PoolFailures, PoolPod, PoolWorld } from './pool-world.ts';
+import { poolStatus } from './status.ts';
+
+/**
+ * Maximum number of pods of one pool that start at the same time. A start keeps a core of its node busy for some tenths of a
+ * second, most of it for the sandbox: four keep two cores busy for no longer than one start takes, so that a session that
+ * starts cold beside them waits for one start at most.
+ */
+export const MAX_STARTING = 4;
+
+/**
+ * Age from which a pod is replaced, while it can still be claimed: ten minutes before it can not. Pods of one age are
+ * replaced one after the other within that time.
+ */
+const OLD_MS = 50 * 60_000;
+/** Pause after pods that did not start: doubled with each, from the first to the last. */
+const FIRST_PAUSE_MS = 1_000;
+const LAST_PAUSE_MS = 5 * 60_000;
+/** Time between two pods that are given up for a session that waits for quota or a node: it takes as long to show that one helps. */
+const GIVE_WAY_MS = 5_000;
+/** Time until a pool that found no room looks again, where no event tells of room. */
+const AGAIN_MS = 10_000;
+
+interface Removal {
+  pod: StoredPod;
+  why: string;
+  /** The object is removed at once, although its node has not confirmed that nothing runs any more. */
+  force?: true;
+}
+
+export interface PoolDecision {
+  /** Number of pods to create. */
+  create: number;
+  remove: Removal[];
+  /** A pod is removed for a session that waits for quota or a node. */
+  gaveWay: boolean;
+  status: SessionPoolStatus;
+  failures: PoolFailures | undefined;
+  /** Time of the next reconcile, milliseconds since the epoch; Infinity: nothing to wait for. */
+  wakeAt: number;
+}
+
+/** Decides which pods a pool creates and gives up, and what it shows; pure. */
+export function decidePool(world: PoolWorld): PoolDecision {
+  const { now, monotonic, pool, template, pods, room, blocked, nodeGraceMs } = world;
+  const remove: Removal[] = [];
+  let gaveWay = false;
+  let wakeAt = Number.POSITIVE_INFINITY;
+  const wake = (at: number) => {
+    wakeAt = Math.min(wakeAt, at);
+  };
+  for (const { pod, node } of pods.filter(({ pod }) => pod.metadata.deletionTimestamp)) {
+    const at = givenUpAt(pod, node, nodeGraceMs);
+    if (at === undefined) continue;
+    if (at <= now) remove.push({ pod, why: 'its node does not answer', force: true });
+    else wake(at);
+  }
+
+  const present = pods.filter(({ pod, taken }) => !pod.metadata.deletionTimestamp && !taken);
+  const broken = present.flatMap((one) => {
+    const problem = brokenBy(world, one);
+    return problem ? [{ pod: one.pod, problem }] : [];
+  });
+  for (const { pod, problem } of broken) remove.push({ pod, why: problem.message });
+  const sound = present.filter(({ pod }) => !broken.some((one) => one.pod === pod));
+  const ready = sound.filter((one) => isReady(world, one));
+  const failures = failuresAfter(
+    world,
+    broken.map(({ problem }) => problem),
+    ready.length > 0,
+  );
+
+  const giveUp = ({ pod }: PoolPod, why: string) => remove.push({ pod, why });
+  const yielding = sound.filter(({ yields }) => yields);
+  for (const one of yielding) giveUp(one, 'its slot goes to a session that waits');
+  let kept = sound.filter(({ yields }) => !yields);
+  const [first] = byValue(world, kept);
+  const gaveWayMs = monotonic - world.gaveWayAt;
+  if (blocked && first && gaveWayMs < GIVE_WAY_MS) wake(now + GIVE_WAY_MS - gaveWayMs);
+  else if (blocked && first && yielding.length === 0) {
+    gaveWay = true;
+    giveUp(first, `session ${blocked.session} waits: ${blocked.reason}`);
+    kept = kept.filter((one) => one !== first);
+  }
+
+  const wanted = 'hash' in template && !pool.metadata.deletionTimestamp ? pool.spec.replicas : 0;
+  const surplus = byValue(world, kept).slice(
+    0,
+    Math.max(0, kept.filter((one) => !isStale(world, one)).length - wanted),
+  );
+  for (const one of surplus) giveUp(one, 'the pool asks for fewer pods');
+  kept = kept.filter((one) => !surplus.includes(one));
+
+  const fresh = kept.filter((one) => !isStale(world, one));
+  const isFree = room.free || room.why === 'Unknown';
+  const stale = byValue(
+    world,
+    kept.filter((one) => isStale(world, one)),
+  );
+  // A pod that can still be claimed stays until its replacement is ready.
+  const replaced = fresh.filter((one) => isReady(world, one)).length;
+  const excess = Math.max(0, stale.length + replaced - wanted);
+  for (const [index, one] of stale.entries()) {
+    const isUseless = !isReady(world, one);
+    if (wanted === 0 || index < excess || (isUseless && (replaced > 0 || !isFree))) giveUp(one, 'it is replaced');
+  }
+
+  const starting = sound.filter(({ link }) => !hasAnswered(link)).length;
+  const againAt = failures?.againAt ?? 0;
+  const missing = wanted - fresh.length;
+  const mayCreate = missing > 0 && !blocked && yielding.length === 0;
+  if (mayCreate && now < againAt) wake(againAt);
+  if (missing > 0) wake(now + AGAIN_MS);
+  const create = mayCreate && room.free && now >= againAt ? Math.max(0, Math.min(missing, MAX_STARTING - starting)) : 0;
+  for (const { pod, link } of sound) {
+    const born = Date.parse(pod.metadata.creationTimestamp);
+    const ages = [OLD_MS, ...(hasAnswered(link) ? [] : [DEFAULT_TIMEOUTS.start])];
+    for (const age of ages) if (born + age > now) wake(born + age);
+  }
+  const shown = kept.filter((one) => !remove.some(({ pod }) => pod === one.pod));
+  const status = poolStatus(world, {
+    wanted,
+    replicas: shown.length,
+    ready: shown.filter((one) => isReady(world, one)).length,
+    stale: shown.filter((one) => isStale(world, one)).length,
+    problem: problemOf(failures, shown),
+  });
+  return { create, remove, gaveWay, status, failures, wakeAt };
+}
+
+function isReady(world: PoolWorld, one: PoolPod): boolean {
+  return (
+    'hash' in world.template && isClaimable({ ...one, now: world.now, protocol: world.protocol }, world.template.hash)
+  );
+}
+
+/** Reports whether the pod is to be replaced: by its template, its age, its runner's release or its node. */
+function isStale({ now, template, protocol }: PoolWorld, { pod, link, node }: PoolPod): boolean {
+  const { labels, creationTimestamp } = pod.metadata;
+  if ('hash' in template && labels?.[LABEL_TEMPLATE] !== template.hash) return true;
+  if (now - Date.parse(creationTimestamp) >= OLD_MS || node?.cordoned) return true;
+  return link?.protocol !== undefined && !understand(link.protocol, protocol);
+}
+
+/** Pods in the order in which they are given up: starting ones, then stale ones, then the oldest. */
+function byValue(world: PoolWorld, pods: readonly PoolPod[]): PoolPod[] {
+  const rank = (one: PoolPod) => (!isReady(world, one) ? 0 : isStale(world, one) ? 1 : 2);
+  const born = ({ pod }: PoolPod) => Date.parse(pod.metadata.creationTimestamp);
+  const byName = (a: PoolPod, b: PoolPod) => (a.pod.metadata.name < b.pod.metadata.name ? -1 : 1);
+  return [...pods].sort((a, b) => rank(a) - rank(b) || born(a) - born(b) || byName(a, b));
+}
+
+/** The problem for which the pod is given up; undefined while it is sound. */
+function brokenBy(
+  { now, monotonic, unresponsiveMs, nodeGraceMs }: PoolWorld,
+  { pod, link, node }: PoolPod,
+): Problem | undefined {
+  const { name, creationTimestamp } = pod.metadata;
+  const problem = podProblem(pod);
+  if (isOver(pod)) {
+    const { exitCode, reason } = ownContainer(pod)?.state?.terminated ?? {};
+    const how = exitCode === undefined ? '' : ` with exit code ${exitCode}`;
+    const why = pod.status?.reason ?? reason;
+    return {
+      reason: 'PoolPodsFail',
+      message: `Pod ${name} ended${how}${why ? ` (${why})` : ''} before a session claimed it.`,
+    };
+  }
+  if (isHopeless(pod) && problem) return problem;
+  const unreachable = givenUpAt(pod, node, nodeGraceMs);
+  if (unreachable !== undefined && unreachable <= now) {
+    return { reason: 'PoolPodsFail', message: `The node of pod ${name} does not answer.` };
+  }
+  if (link?.phase === 'Foreign' || link?.phase === 'Ended') {
+    return { reason: 'PoolPodsFail', message: `The runner of pod ${name} belongs to no pool.` };
+  }
+  const silentMs = link?.silentSince === undefined ? 0 : monotonic - link.silentSince;
+  if (silentMs >= unresponsiveMs || (link?.unreachableMs ?? 0) >= nodeGraceMs) {
+    return { reason: 'PoolPodsFail', message: `The runner of pod ${name} does not answer.` };
+  }
+  if (!hasAnswered(link) && now - Date.parse(creationTimestamp) >= DEFAULT_TIMEOUTS.start) {
+    return (
+      problem ?? {
+        reason: 'PoolPodsFail',
+        message: `Pod ${name} did not start within ${DEFAULT_TIMEOUTS.start / 60_000} minutes.`,
+      }
+    );
+  }
+  return undefined;
+}
+
+/** The failures after this reconcile. A pod that is ready ends them. */
+function failuresAfter(
+  { now, failures }: PoolWorld,
+  broken: readonly Problem[],
+  isAnyReady: boolean,
+): PoolFailures | undefined {
+  const [problem] = broken;
+  if (!problem) return isAnyReady ? undefined : failures;
+  const count = (isAnyReady ? 0 : (failures?.count ?? 0)) + broken.length;
+  return { count, problem, againAt: now + Math.min(FIRST_PAUSE_MS * 2 ** (count - 1), LAST_PAUSE_MS) };
+}
+
+/** What keeps the pool from being full, where it is known. */
+function problemOf(failures: PoolFailures | undefined, shown: readonly PoolPod[]): Problem | undefined {
+  const present = shown.map(({ pod }) => podProblem(pod)).find((problem) => problem !== undefined);
+  return present ?? failures?.problem;
+}

@@ -1,0 +1,403 @@
+import { isDeepStrictEqual } from 'node:util';
+import type { StoredPod } from '../../core/kube/builtin.ts';
+import { keyOf, refOf } from '../../core/kube/cache.ts';
+import { ApiError, isAlreadyExists, isConflict, isNotFound, TransportError } from '../../core/kube/errors.ts';
+import { WorkQueue } from '../../core/kube/queue.ts';
+import { pods as podKind } from '../../core/kube/resources.ts';
+import type { KubeApi } from '../../core/kube/types.ts';
+import { type StoredSessionPool, sessionpools } from '../../core/resources/kinds.ts';
+import { LABEL_POOL, LABEL_POOL_UID, poolPodName } from '../../core/resources/names.ts';
+import type { SessionPoolStatus } from '../../core/resources/sessionpool.ts';
+import type { Clock, Logger, Random } from '../../core/runtime.ts';
+import type { PoolCounts } from '../act/context.ts';
+import { failed } from '../act/own.ts';
+import { refusal } from '../act/refusal.ts';
+import { writeStatus } from '../act/write-status.ts';
+import type { Caches } from '../caches/caches.ts';
+import type { Ledger } from '../capacity/ledger.ts';
+import { attachability, type Links } from '../link/links.ts';
+import type { Meter } from '../meter.ts';
+import type { NetworkPolicies } from '../network/policies.ts';
+import { poolPod } from '../pod/pod.ts';
+import { givenUpAt, podProblem } from '../world/pod-status.ts';
+import { isFromPool, isSessionPod, isUnclaimed } from '../world/session-pods.ts';
+import type { Installation, Problem } from '../world/world.ts';
+import { hasAnswered } from './claimable.ts';
+import { decidePool, type PoolDecision } from './decide.ts';
+import type { PoolFailures, PoolPod, PoolWorld } from './pool-world.ts';
+import { type PoolTemplate, poolTemplate } from './template.ts';
+
+export interface PoolsOptions {
+  /** API client whose writes end with the lease. */
+  api: KubeApi;
+  caches: Caches;
+  links: Links;
+  ledger: Ledger;
+  networkPolicies: Pick<NetworkPolicies, 'ensure'>;
+  clock: Clock;
+  random: Random;
+  log: Logger;
+  installation: Installation;
+  meter?: Pick<Meter, 'claimed'> | undefined;
+  /** Signal that aborts when the leadership ends or the controller stops. */
+  signal: AbortSignal;
+}
+
+/** What this leader remembers about one pool; losing it is harmless. */
+interface PoolMemory {
+  uid: string;
+  failures: PoolFailures | undefined;
+  counts: { claimed: number; missed: number };
+  /** Time of the last removal for a session that waits for quota or a node, monotonic milliseconds. */
+  gaveWayAt: number;
+  /** Time of the last write of the status, monotonic milliseconds. */
+  writtenAt: number;
+  /** Pods that the API server has been asked to delete, by uid. */
+  removed: Set<string>;
+  /** Pods that had answered at the last reconcile, by uid. */
+  answered: Set<string>;
+  /** Names of pods that somebody else has made. */
+  foreign: Set<string>;
+}
+
+/** Minimum time between two writes of a status in which only numbers differ. */
+const WRITE_MS = 1_000;
+
+/**
+ * Keeps the pods of SessionPools: creates and attaches them before they are needed, gives them up to whoever waits, and
+ * tells what it does in the pools' statuses. Sessions claim the pods themselves: see `act/claim-pod.ts`.
+ */
+export class Pools implements PoolCounts {
+  readonly #options: PoolsOptions;
+  readonly #queue: WorkQueue;
+  readonly #memories = new Map<string, PoolMemory>();
+
+  constructor(options: PoolsOptions) {
+    const { clock, random, log } = options;
+    this.#options = options;
+    this.#queue = new WorkQueue({
+      clock,
+      random,
+      log,
+      name: 'session pools',
+      workers: 2,
+      process: (key, stopped) => this.#reconcile(key, AbortSignal.any([options.signal, stopped])),
+      backoff: { baseMs: 100, maxMs: 60_000 },
+    });
+  }
+
+  /** Begins to reconcile pools. The gate of a new leader must be open: before, pods may be claimed by its predecessor. */
+  start(): void {
+    const { caches } = this.#options;
+    for (const { metadata } of caches.allPools()) this.changed(metadata.namespace, metadata.name);
+    for (const pod of caches.allPods()) if (isUnclaimed(pod)) this.podChanged(pod);
+    this.#queue.start();
+  }
+
+  stop(graceMs: number): Promise<void> {
+    return this.#queue.stop(graceMs);
+  }
+
+  changed(namespace: string, name: string): void {
+    this.#queue.add(`${namespace}/${name}`);
+  }
+
+  /** Requeues the pool of a pod, claimed or not; and all pools where a session's pod finds no node. */
+  podChanged(pod: StoredPod): void {
+    const { namespace, name, labels } = pod.metadata;
+    const pool = labels?.[LABEL_POOL];
+    if (pool !== undefined && isFromPool(name)) this.changed(namespace, pool);
+    if (!isUnclaimed(pod) && podProblem(pod)?.reason === 'Unschedulable') this.changedAll();
+  }
+
+  changedAll(): void {
+    for (const { metadata } of this.#options.caches.allPools()) this.changed(metadata.namespace, metadata.name);
+  }
+
+  classChanged(sessionClass: string): void {
+    for (const { metadata, spec } of this.#options.caches.allPools()) {
+      if (spec.class === sessionClass) this.changed(metadata.namespace, metadata.name);
+    }
+  }
+
+  /** Counts the start of a session, with a pod of the pool or for want of one. */
+  count(what: 'claimed' | 'missed', namespace: string, name: string, tookMs?: number): void {
+    if (tookMs !== undefined) this.#options.meter?.claimed(tookMs / 1000);
+    const pool = this.#options.caches.pool(namespace, name);
+    if (pool === undefined || pool === 'Missing') return;
+    this.#memory(keyOf(pool.metadata), pool).counts[what]++;
+    this.changed(namespace, name);
+  }
+
+  async #reconcile(key: string, signal: AbortSignal): Promise<number | undefined> {
+    const { caches, clock, log } = this.#options;
+    const { namespace = '', name } = refOf(key);
+    const pool = caches.pool(namespace, name);
+    if (caches.closed(namespace)) return undefined;
+    const straysMs = await this.#removeStrays(namespace, name, pool, signal);
+    if (pool === 'Missing') this.#memories.delete(key);
+    if (pool === undefined || pool === 'Missing') return straysMs;
+    const memory = this.#memory(key, pool);
+    const template = this.#template(pool);
+    const world = this.#observe(pool, template, memory);
+    const decided = decidePool(world);
+    memory.failures = decided.failures;
+    if (decided.gaveWay) memory.gaveWayAt = world.monotonic;
+    log.debug({ pool: key, create: decided.create, remove: decided.remove.length }, 'pool reconciled');
+    // Nothing is created or removed before people can see why.
+    const againMs = await this.#write(pool, decided.status, memory, signal);
+    for (const { pod, why, force } of decided.remove)
+      await this.#remove(pod, { why, force: force === true }, memory, signal);
+    if ('settings' in template) await this.#create(pool, template, decided, memory, signal);
+    const dueMs = Math.min(decided.wakeAt - clock.now(), againMs, straysMs ?? Number.POSITIVE_INFINITY);
+    return Number.isFinite(dueMs) ? Math.max(1, dueMs) : undefined;
+  }
+
+  #template({ metadata: { namespace }, spec }: StoredSessionPool): PoolTemplate | Problem {
+    const { caches, installation } = this.#options;
+    return poolTemplate(
+      { namespace, class: spec.class },
+      caches.class(spec.class),
+      installation,
+      caches.namespaceLabels(namespace),
+    );
+  }
+
+  /** Gathers what a decision depends on. Opens the links of pods that have none. */
+  #observe(pool: StoredSessionPool, template: PoolWorld['template'], memory: PoolMemory): PoolWorld {
+    const { caches, links, ledger, clock, installation } = this.#options;
+    const { namespace, name, uid } = pool.metadata;
+    const space = { namespace, class: pool.spec.class };
+    const unclaimed = caches.unclaimedPods(uid);
+    const pods = unclaimed.filter(({ metadata }) => metadata.deletionTimestamp || !memory.removed.has(metadata.uid));
+    for (const removed of memory.removed) {
+      if (!unclaimed.some(({ metadata }) => metadata.uid === removed)) memory.removed.delete(removed);
+    }
+    const observed = pods.map((pod): PoolPod => {
+      if (!pod.metadata.deletionTimestamp && !links.get(pod.metadata.uid))
+        links.open(pod, { key: `${namespace}/${name}`, uid: '', incarnation: 0 }).open(attachability(pod));
+      return {
+        pod,
+        link: links.get(pod.metadata.uid)?.view,
+        node: caches.node(pod.spec.nodeName),
+        taken: ledger.isTaken(namespace, pod.metadata.name),
+        yields: ledger.yields(namespace, pod.metadata.name),
+      };
+    });
+    const answered = new Set(observed.filter(({ link }) => hasAnswered(link)).map(({ pod }) => pod.metadata.uid));
+    if ([...answered].some((one) => !memory.answered.has(one))) ledger.warmed(space);
+    memory.answered = answered;
+    return {
+      now: clock.now(),
+      monotonic: clock.monotonic(),
+      pool,
+      template,
+      pods: observed,
+      room: ledger.room(space),
+      most: ledger.most(space),
+      blocked: this.#blocked(namespace),
+      gaveWayAt: memory.gaveWayAt,
+      failures: memory.failures,
+      counts: { ...memory.counts },
+      protocol: installation.protocol,
+      unresponsiveMs: installation.unresponsiveMs,
+      nodeGraceMs: installation.nodeGraceMs,
+    };
+  }
+
+  /** A session whose pod has no room in a quota of the namespace, or on any node. */
+  #blocked(namespace: string): PoolWorld['blocked'] {
+    const { caches } = this.#options;
+    const quota = caches
+      .allSessions()
+      .find(({ metadata, status }) => metadata.namespace === namespace && status?.queue?.reason === 'QuotaExceeded');
+    if (quota) return { session: keyOf(quota.metadata), reason: 'QuotaExceeded' };
+    const pod = caches
+      .allPods()
+      .find(
+        (one) => !isUnclaimed(one) && !one.metadata.deletionTimestamp && podProblem(one)?.reason === 'Unschedulable',
+      );
+    const owner = pod?.metadata.ownerReferences?.find(({ kind }) => kind === 'Session');
+    return owner && pod ? { session: `${pod.metadata.namespace}/${owner.name}`, reason: 'Unschedulable' } : undefined;
+  }
+
+  async #create(
+    pool: StoredSessionPool,
+    { settings }: PoolTemplate,
+    { create }: PoolDecision,
+    memory: PoolMemory,
+    signal: AbortSignal,
+  ): Promise<void> {
+    for (let left = create; left > 0; left--) {
+      signal.throwIfAborted();
+      try {
+        await this.#options.networkPolicies.ensure(pool.metadata.namespace, pool.spec.class, signal);
+        if (!(await this.#createOne(pool, settings, memory, signal))) return;
+      } catch (error) {
+        if (error instanceof ApiError && !isConflict(error)) this.#refused(memory, error);
+        throw error;
+      }
+    }
+  }
+
+  /** Creates a pod in a slot of its own. Resolves with false where no slot is free. */
+  async #createOne(
+    pool: StoredSessionPool,
+    settings: PoolTemplate['settings'],
+    memory: PoolMemory,
+    signal: AbortSignal,
+  ): Promise<boolean> {
+    const { ledger } = this.#options;
+    const { namespace, uid } = pool.metadata;
+    const number = this.#freeNumber(pool, memory);
+    const name = poolPodName(uid, number);
+    if (!ledger.reserveForPool({ namespace, class: pool.spec.class }, name)) return false;
+    try {
+      await this.#make(pool, number, settings, signal).catch((error: unknown) => {
+        if (!isAlreadyExists(error)) throw error;
+        return this.#adopt(namespace, name, memory, signal);
+      });
+    } catch (error) {
+      failed(ledger, namespace, name, error);
+      throw error;
+    }
+    ledger.settle(namespace, name);
+    return true;
+  }
+
+  async #make(
+    pool: StoredSessionPool,
+    number: number,
+    settings: PoolTemplate['settings'],
+    signal: AbortSignal,
+  ): Promise<void> {
+    const { api, caches, links, log } = this.#options;
+    const created = await api.create(podKind, poolPod(pool, number, settings), { signal });
+    const key = keyOf(pool.metadata);
+    links.open(created, { key, uid: '', incarnation: 0 }).open({ ...attachability(created), fresh: true });
+    caches.sawPod(created);
+    log.info({ pool: key, pod: created.metadata.name }, 'pool pod created');
+  }
+
+  /** The lowest number without a pod. That of a creation whose answer was lost is tried again: it makes no second pod. */
+  #freeNumber({ metadata: { namespace, uid } }: StoredSessionPool, { foreign }: PoolMemory): number {
+    const { caches, ledger } = this.#options;
+    for (let number = 0; ; number++) {
+      const name = poolPodName(uid, number);
+      // A session may still name a pod that is gone.
+      if (!caches.pod(namespace, name) && !foreign.has(name) && !ledger.isTaken(namespace, name)) return number;
+    }
+  }
+
+  /** Takes note of a pod that exists although the caches do not show it: an earlier attempt has made it, or somebody else. */
+  async #adopt(namespace: string, name: string, { foreign }: PoolMemory, signal: AbortSignal): Promise<void> {
+    const { api, caches } = this.#options;
+    const pod = await api.get(podKind, { namespace, name }, { signal }).catch((error: unknown) => {
+      if (isNotFound(error)) throw new TransportError(`pod ${name} existed and is gone by now; it is made again`);
+      throw error;
+    });
+    if (isUnclaimed(pod) || isSessionPod(pod)) caches.sawPod(pod);
+    else foreign.add(name);
+  }
+
+  /** Remembers a refusal, so that the status says it. The queue's own pauses keep pods from being tried at once. */
+  #refused(memory: PoolMemory, error: ApiError): void {
+    const count = (memory.failures?.count ?? 0) + 1;
+    memory.failures = { count, problem: refusal(error), againAt: this.#options.clock.now() };
+  }
+
+  /**
+   * Deletes a pod exactly as it was decided upon: a claim that came first, perhaps one of an earlier leader, changes the pod's
+   * version, and the deletion is refused.
+   */
+  async #remove(
+    { metadata: { name, namespace, uid, resourceVersion } }: StoredPod,
+    { why, force: isForced }: { why: string; force: boolean },
+    memory: Pick<PoolMemory, 'removed'>,
+    signal: AbortSignal,
+  ): Promise<void> {
+    const { api, ledger, log } = this.#options;
+    // Another pod may have been removed meanwhile, and this one have been claimed.
+    if (!isForced && !ledger.isSpare(namespace, name)) return;
+    signal.throwIfAborted();
+    log.info({ namespace, pod: name, why }, isForced ? 'pool pod removed without its node' : 'pool pod deleted');
+    const force = isForced ? { gracePeriodSeconds: 0 } : {};
+    await api
+      .delete(podKind, { namespace, name }, { uid, resourceVersion, signal, ...force })
+      .then(() => memory.removed.add(uid))
+      .catch((error: unknown) => {
+        if (!isNotFound(error) && !isConflict(error)) throw error;
+      });
+  }
+
+  /**
+   * Deletes unclaimed pods under the name of a pool that no pool keeps: it was deleted and left them, or pools are turned off.
+   * While it is unknown whether there is a pool, they are deleted only for sessions that wait. Resolves with the milliseconds
+   * until one on a node that does not answer is given up.
+   */
+  async #removeStrays(
+    namespace: string,
+    name: string,
+    pool: StoredSessionPool | 'Missing' | undefined,
+    signal: AbortSignal,
+  ): Promise<number | undefined> {
+    const { caches, clock, ledger, installation } = this.#options;
+    const memory = { removed: new Set<string>() };
+    let nextAt = Number.POSITIVE_INFINITY;
+    for (const pod of caches.allPods()) {
+      const { labels, deletionTimestamp } = pod.metadata;
+      if (pod.metadata.namespace !== namespace || labels?.[LABEL_POOL] !== name || !isUnclaimed(pod)) continue;
+      if (typeof pool === 'object' && labels[LABEL_POOL_UID] === pool.metadata.uid) continue;
+      if (deletionTimestamp) {
+        const at = givenUpAt(pod, caches.node(pod.spec.nodeName), installation.nodeGraceMs) ?? nextAt;
+        if (at <= clock.now())
+          await this.#remove(pod, { why: 'its node does not answer', force: true }, memory, signal);
+        else nextAt = Math.min(nextAt, at);
+      } else if (pool !== undefined || ledger.yields(namespace, pod.metadata.name)) {
+        const why = pool === undefined ? 'its slot goes to a session that waits' : 'no pool keeps it';
+        await this.#remove(pod, { why, force: false }, memory, signal);
+      }
+    }
+    return Number.isFinite(nextAt) ? Math.max(1, nextAt - clock.now()) : undefined;
+  }
+
+  /** Writes the status where it differs. Resolves with the milliseconds until numbers that differ are written. */
+  async #write(
+    pool: StoredSessionPool,
+    status: SessionPoolStatus,
+    memory: PoolMemory,
+    signal: AbortSignal,
+  ): Promise<number> {
+    const { api, caches, clock } = this.#options;
+    const before = pool.status ?? {};
+    if (isDeepStrictEqual(JSON.parse(JSON.stringify(status)), JSON.parse(JSON.stringify(before))))
+      return Number.POSITIVE_INFINITY;
+    const left = memory.writtenAt + WRITE_MS - clock.monotonic();
+    if (left > 0) return left;
+    const { claimed, missed } = memory.counts;
+    memory.writtenAt = clock.monotonic();
+    const written = await writeStatus(api, sessionpools, pool.metadata, status, signal);
+    // Sessions may have been counted during the write.
+    memory.counts = { claimed: memory.counts.claimed - claimed, missed: memory.counts.missed - missed };
+    caches.sawPool(written);
+    return Number.POSITIVE_INFINITY;
+  }
+
+  #memory(key: string, { metadata: { uid } }: StoredSessionPool): PoolMemory {
+    let memory = this.#memories.get(key);
+    if (memory?.uid !== uid) {
+      memory = {
+        uid,
+        failures: undefined,
+        counts: { claimed: 0, missed: 0 },
+        gaveWayAt: Number.NEGATIVE_INFINITY,
+        writtenAt: Number.NEGATIVE_INFINITY,
+        removed: new Set(),
+        answered: new Set(),
+        foreign: new Set(),
+      };
+      this.#memories.set(key, memory);
+    }
+    return memory;
+  }
+}

@@ -1,0 +1,119 @@
+import assert from 'node:assert/strict';
+import { describe, type TestContext, test } from 'vitest';
+import { eventually } from '../support/eventually.ts';
+import {
+  type Any,
+  apply,
+  ended,
+  get,
+  kubectl,
+  makeNamespace,
+  remove,
+  session,
+  tryKubectl,
+  turn,
+  until,
+} from './support/cluster.ts';
+
+const pool = (namespace: string, name: string, spec: object): object => ({
+  apiVersion: 'berth.dev/v1alpha1',
+  kind: 'SessionPool',
+  metadata: { namespace, name },
+  spec,
+});
+
+/** A class of the test's own, as the default class is, so that other tests take none of its slots. */
+async function makeClass(t: TestContext, namespace: string, change: object = {}): Promise<string> {
+  const name = `pool-${namespace}`;
+  const [ofDefault] = (await get(['sessionclasses', '--field-selector', 'metadata.name=default'])).items;
+  await apply({
+    apiVersion: 'berth.dev/v1alpha1',
+    kind: 'SessionClass',
+    metadata: { name },
+    spec: { ...ofDefault.spec, ...change },
+  });
+  t.onTestFinished(() => remove('sessionclass', name));
+  return name;
+}
+
+const readyOf = ({ status }: Any) => status?.conditions?.find(({ type }: Any) => type === 'Ready');
+const full = (namespace: string, name = 'warm') =>
+  until(namespace, 'sessionpool', name, (found) => readyOf(found)?.reason === 'PoolFull', 180_000);
+
+/** Pods of the pool that no session has claimed. */
+async function unclaimed(namespace: string): Promise<Any[]> {
+  const { items } = await get(['pods', '-n', namespace, '-l', 'berth.dev/pool=warm,berth.dev/session-uid=']);
+  return items.filter(({ metadata }: Any) => !metadata.deletionTimestamp);
+}
+
+describe('a SessionPool', () => {
+  test('gives a session and a woken one pods that run already, and tells so in its columns', async (t) => {
+    const namespace = await makeNamespace(t);
+    const name = await makeClass(t, namespace);
+    await apply(pool(namespace, 'warm', { class: name, replicas: 1 }));
+    await full(namespace);
+    const [first] = await unclaimed(namespace);
+    const script = 'cat >> "$BERTH_STATE_DIR/notes"; cat "$BERTH_STATE_DIR/notes"';
+    const agent = { command: ['sh', '-c', script], input: 'Text', result: 'Text' };
+    await apply(session(namespace, 'notes', { class: name, agent }), turn(namespace, 'one', 'notes', '1'));
+    const one = await ended(namespace, 'one');
+    assert.deepEqual([one.status.output, one.status.podUID], ['1', first.metadata.uid], JSON.stringify(one.status));
+
+    await until(namespace, 'sessionpool', 'warm', ({ status }) => status.claimed === 1 && status.ready === 1, 180_000);
+    const [second] = await unclaimed(namespace);
+    await kubectl(['patch', 'session', 'notes', '-n', namespace, '--type=merge', '-p', '{"spec":{"suspend":true}}']);
+    await until(namespace, 'session', 'notes', ({ status }) => status?.phase === 'Suspended');
+    await kubectl(['patch', 'session', 'notes', '-n', namespace, '--type=merge', '-p', '{"spec":{"suspend":false}}']);
+    await apply(turn(namespace, 'two', 'notes', '2'));
+    const two = await ended(namespace, 'two');
+    assert.deepEqual([two.status.output, two.status.podUID], ['12', second.metadata.uid], JSON.stringify(two.status));
+    await full(namespace);
+    const table = await kubectl(['get', 'sessionpools', '-n', namespace]);
+    assert.match(table, /^NAME +CLASS +DESIRED +READY +REASON +CLAIMED +MISSED +AGE\nwarm +\S+ +1 +1 +PoolFull +2 +0 /);
+  });
+
+  test('is scaled with kubectl, and a burst beyond it starts cold', async (t) => {
+    const namespace = await makeNamespace(t);
+    const name = await makeClass(t, namespace);
+    await apply(pool(namespace, 'warm', { class: name, replicas: 1 }));
+    await full(namespace);
+    const names = ['a', 'b', 'c'];
+    await apply(...names.map((one) => session(namespace, one, { class: name, turns: 'One', input: one })));
+    for (const one of names) {
+      const { status } = await ended(namespace, one);
+      assert.deepEqual([status.phase, status.output], ['Succeeded', one], JSON.stringify(status));
+    }
+    await kubectl(['scale', 'sessionpool', 'warm', '-n', namespace, '--replicas=0']);
+    await eventually(async () => (await unclaimed(namespace)).length === 0, {
+      timeoutMs: 120_000,
+      what: 'the pods of the pool are gone',
+    });
+    const { status } = await until(namespace, 'sessionpool', 'warm', (found) => found.status.replicas === 0);
+    assert.equal(status.claimed + status.missed, 3, JSON.stringify(status));
+  });
+
+  test('gives its slots to sessions that wait', async (t) => {
+    const namespace = await makeNamespace(t);
+    const name = await makeClass(t, namespace, { limits: { maxRunning: 2 } });
+    await apply(pool(namespace, 'warm', { class: name, replicas: 2 }));
+    await full(namespace);
+    // Resources of its own: no pod of the pool fits.
+    const resources = { requests: { memory: '80Mi' } };
+    await apply(session(namespace, 'own', { class: name, resources, turns: 'One', input: 'hello' }));
+    const { status } = await ended(namespace, 'own');
+    assert.deepEqual([status.phase, status.output], ['Succeeded', 'hello'], JSON.stringify(status));
+    await full(namespace);
+  });
+
+  test('that can have no pods is refused or says what to do', async (t) => {
+    const namespace = await makeNamespace(t);
+    const input = JSON.stringify(pool(namespace, 'negative', { class: 'default', replicas: -1 }));
+    const { code, stderr } = await tryKubectl(['create', '-f', '-'], { input });
+    assert.equal(code, 1);
+    assert.match(stderr, /spec\.replicas: Invalid value: -1/);
+    await apply(pool(namespace, 'unknown', { class: `none-${namespace}` }));
+    const found = await until(namespace, 'sessionpool', 'unknown', readyOf);
+    assert.deepEqual([readyOf(found).status, readyOf(found).reason], ['False', 'ClassNotFound']);
+    assert.match(readyOf(found).message, /create it/);
+  });
+});

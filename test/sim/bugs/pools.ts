@@ -1,0 +1,290 @@
+import type { Bug } from './bug.ts';
+
+/** Mistakes with the pods of SessionPools. */
+export const poolBugs: readonly Bug[] = [
+  {
+    name: 'two leaders claim one pod, and the later write wins',
+    caughtBy: ['claimed once', 'bound once'],
+    within: 200,
+    focus: { pools: true },
+    edits: [
+      {
+        file: 'controller/act/claim-pod.ts',
+        find: "    if (!isUnclaimed(pod)) return lose('was claimed by another session');\n",
+        replace: '',
+      },
+      {
+        file: 'controller/act/claim-pod.ts',
+        find: 'const patch = { metadata: { uid: podUID, resourceVersion, labels,',
+        replace: 'const patch = { metadata: { uid: podUID, ...(resourceVersion ? {} : {}), labels,',
+      },
+      {
+        file: 'controller/capacity/ledger.ts',
+        find: '    return this.#unclaimed.has(key) && !this.#slotUsage.isTaken(key) && ',
+        replace: '    return this.#unclaimed.has(key) && ',
+      },
+    ],
+  },
+  {
+    name: 'the loser of two claims deletes the pod',
+    caughtBy: ['kept for its session'],
+    within: 200,
+    focus: { pools: true },
+    edits: [
+      {
+        file: 'controller/decide/policies/claim.ts',
+        find: "    draft.released = true;\n    return 'Stop';\n  }\n  if (settled)",
+        replace:
+          "    draft.released = true;\n    const found = draft.world.strays[0] ?? unclaimed ?? ({ metadata: { name: podName, uid: podUID, namespace: session.metadata.namespace } } as StoredPod);\n    draft.actions.push({ do: 'DeletePod', pod: found, why: 'another session has it' });\n    return 'Stop';\n  }\n  if (settled)",
+      },
+      {
+        file: 'controller/capacity/ledger.ts',
+        find: '    return this.#unclaimed.has(key) && !this.#slotUsage.isTaken(key) && ',
+        replace: '    return this.#unclaimed.has(key) && ',
+      },
+    ],
+  },
+  {
+    name: 'a turn written Running before the claimed pod is bound',
+    caughtBy: ['bound first'],
+    within: 30,
+    focus: { pools: true },
+    edits: [
+      {
+        file: 'controller/decide/policies/start.ts',
+        find: "  if (isFromPool(pod?.metadata.name)) return link.phase === 'Bound';\n",
+        replace: '',
+      },
+      {
+        file: 'controller/decide/policies/start.ts',
+        find: "import { isFromPool } from '../../world/session-pods.ts';\n",
+        replace: '',
+      },
+    ],
+  },
+  {
+    name: 'pools are filled before the gate of a new leader has opened',
+    caughtBy: ['one pool keeper', 'capacity'],
+    within: 200,
+    focus: { pools: true },
+    edits: [
+      {
+        file: 'controller/leadership.ts',
+        find: '    this.#ledger.open();\n    this.#pools.start();\n',
+        replace: '    this.#ledger.open();\n',
+      },
+      {
+        file: 'controller/leadership.ts',
+        find: '    this.#admissionGate.start();\n',
+        replace: '    this.#admissionGate.start();\n    this.#pools.start();\n',
+      },
+      {
+        file: 'controller/capacity/ledger.ts',
+        find: '  room(space: Space & { class: string }): Room {\n    if (!this.#knows()) {',
+        replace:
+          '  room(space: Space & { class: string }): Room {\n    if (this.#options.caches.staleness() > STALE_MS) {',
+      },
+    ],
+  },
+  {
+    name: 'a pod of a former version of the class is claimed',
+    caughtBy: ['made alike'],
+    within: 30,
+    focus: { pools: true, deeds: ['edit a class'] },
+    edits: [
+      {
+        file: 'controller/pools/claimable.ts',
+        find: ' || labels?.[LABEL_TEMPLATE] !== hash) return false;',
+        replace: ' || (labels?.[LABEL_TEMPLATE] ?? hash) === "") return false;',
+      },
+    ],
+  },
+  {
+    name: 'the hash of a pod says nothing of its class',
+    caughtBy: ['made alike'],
+    within: 200,
+    focus: { pools: true },
+    edits: [
+      {
+        file: 'controller/pod/pod.ts',
+        find: "const pod = podOf(settings, { name: '', namespace: '', class: ofClass, labels:",
+        replace: "const pod = podOf(settings, { name: '', namespace: '', class: ofClass.slice(0, 0), labels:",
+      },
+    ],
+  },
+  {
+    name: 'a pool that keeps the slots that sessions wait for',
+    caughtBy: ['settles', 'works'],
+    within: 30,
+    focus: { pools: true, maxRunning: 2 },
+    edits: [
+      {
+        file: 'controller/capacity/plan.ts',
+        find: '[...pods.map(poolCandidate), ...this.#candidates()]',
+        replace: 'this.#candidates()',
+      },
+    ],
+  },
+  {
+    name: 'a pool that is filled ahead of the sessions that wait, beyond the limit',
+    caughtBy: ['capacity'],
+    within: 30,
+    focus: { pools: true, maxRunning: 2 },
+    edits: [
+      {
+        file: 'controller/capacity/ledger.ts',
+        find: '    if (!this.room(space).free) return false;\n',
+        replace: '',
+      },
+      {
+        file: 'controller/pools/decide.ts',
+        find: 'const create = mayCreate && room.free && now >= againAt',
+        replace: 'const create = mayCreate && now >= againAt',
+      },
+    ],
+  },
+  {
+    name: 'a pod of a pool without a NetworkPolicy',
+    caughtBy: ['isolated'],
+    within: 30,
+    focus: { pools: true },
+    edits: [
+      {
+        file: 'controller/pools/pools.ts',
+        find: '        await this.#options.networkPolicies.ensure(pool.metadata.namespace, pool.spec.class, signal);\n',
+        replace: '',
+      },
+    ],
+  },
+  {
+    name: 'a pool that is scaled to 0 deletes the pods that sessions have just claimed',
+    caughtBy: ['kept for its session'],
+    within: 200,
+    focus: { pools: true, poolEveryMs: 500 },
+    edits: [
+      {
+        file: 'controller/pools/pools.ts',
+        find: '    if (!isForced && !ledger.isSpare(namespace, name)) return;\n',
+        replace: '',
+      },
+      {
+        file: 'controller/pools/pools.ts',
+        find: '{ uid, resourceVersion, signal, ...force }',
+        replace: '{ uid, ...(resourceVersion ? {} : {}), signal, ...force }',
+      },
+      {
+        file: 'controller/pools/pools.ts',
+        find: '    const unclaimed = caches.unclaimedPods(uid);\n',
+        replace: `    const ofPool = caches.allPods().filter(({ metadata }) => metadata.labels?.[LABEL_POOL_UID] === uid);
+    const unclaimed = pool.spec.replicas === 0 ? ofPool : caches.unclaimedPods(uid);
+`,
+      },
+      {
+        file: 'controller/pools/decide.ts',
+        find: '!pod.metadata.deletionTimestamp && !taken);',
+        replace: '!pod.metadata.deletionTimestamp && (!taken || pool.spec.replicas === 0));',
+      },
+    ],
+  },
+  {
+    name: 'a new leader scales a pool down at once, whatever claims of its predecessor are under way',
+    caughtBy: ['kept for its session', 'one pool keeper'],
+    within: 200,
+    focus: {
+      pools: true,
+      poolEveryMs: 500,
+      misfortunes: ['the lease is deleted while requests of the leader are held up'],
+      misfortuneEveryMs: 4000,
+      deedEveryMs: 300,
+    },
+    edits: [
+      {
+        file: 'controller/controller.ts',
+        find: '    if (!found && !keys.created) return renewDeadlineMs(leaseMs);\n',
+        replace: '    if (!found && !keys.created) return 0;\n',
+      },
+      {
+        file: 'controller/pools/pools.ts',
+        find: '{ uid, resourceVersion, signal, ...force }',
+        replace: '{ uid, ...(resourceVersion ? {} : {}), signal, ...force }',
+      },
+    ],
+  },
+  {
+    name: 'a runner is bound before the pod has the labels of its session',
+    caughtBy: ['bound once'],
+    within: 200,
+    focus: { pools: true },
+    edits: [
+      {
+        file: 'controller/act/claim-pod.ts',
+        find: "      return take(context, await effects.api.patch(pods, { namespace, name }, patch, { type: 'merge', signal }), true);\n",
+        replace: `      const early = String(Number(resourceVersion) + 1);
+      const metadata = { ...pod.metadata, resourceVersion: early, labels: { ...pod.metadata.labels, ...labels }, ownerReferences: [ownedBy(session)] };
+      take(context, { ...pod, metadata }, true);
+      void effects.api.patch(pods, { namespace, name }, patch, { type: 'merge' }).catch(() => {});
+      return;
+`,
+      },
+    ],
+  },
+  {
+    name: 'the loser of two claims puts its labels on the pod of the winner',
+    caughtBy: ['claimed once'],
+    within: 200,
+    focus: { pools: true },
+    edits: [
+      {
+        file: 'controller/act/claim-pod.ts',
+        find: "    if (!isUnclaimed(pod)) return lose('was claimed by another session');\n",
+        replace: `    if (!isUnclaimed(pod)) {
+      const late = { metadata: { uid: podUID, labels: sessionLabels(session, session.status?.incarnation ?? 0) } };
+      await effects.api.patch(pods, { namespace, name }, late, { type: 'merge', signal });
+      return lose('was claimed by another session');
+    }
+`,
+      },
+      {
+        file: 'controller/capacity/ledger.ts',
+        find: '    return this.#unclaimed.has(key) && !this.#slotUsage.isTaken(key) && ',
+        replace: '    return this.#unclaimed.has(key) && ',
+      },
+    ],
+  },
+  {
+    name: 'a pod whose session was deleted is offered to others',
+    caughtBy: ['claimed once'],
+    within: 200,
+    focus: { pools: true },
+    edits: [
+      {
+        file: 'controller/pools/pools.ts',
+        find: '    const memory = this.#memory(key, pool);\n    const template',
+        replace: `    const sessions = new Set(caches.allSessions().map(({ metadata }) => metadata.uid));
+    for (const { metadata } of caches.allPods()) {
+      const { labels = {}, uid, resourceVersion } = metadata;
+      const owner = labels['berth.dev/session-uid'];
+      if (labels[LABEL_POOL_UID] !== pool.metadata.uid || !owner || sessions.has(owner)) continue;
+      const reference = { apiVersion: 'berth.dev/v1alpha1', kind: 'SessionPool', name, uid: pool.metadata.uid, controller: true };
+      const patch = { uid, resourceVersion, labels: { 'berth.dev/session-uid': '' }, ownerReferences: [reference] };
+      await this.#options.api.patch(podKind, { namespace, name: metadata.name }, { metadata: patch }, { type: 'merge', signal });
+    }
+    const memory = this.#memory(key, pool);
+    const template`,
+      },
+    ],
+  },
+  {
+    name: 'a claimed pod that is dead behind an open attach counts as a failed start',
+    caughtBy: ['claims cost nothing'],
+    within: 200,
+    focus: { pools: true },
+    edits: [
+      {
+        file: 'controller/decide/start-failures.ts',
+        find: "  return { reason: 'ClaimLost', message:",
+        replace: "  return { reason: 'StartFailed', message:",
+      },
+    ],
+  },
+];

@@ -1,0 +1,223 @@
+import type { StoredPod } from '../../../core/kube/builtin.ts';
+import { pods } from '../../../core/kube/resources.ts';
+import {
+  type StoredSession,
+  type StoredTurn,
+  sessionclasses,
+  sessionpools,
+  sessions,
+} from '../../../core/resources/kinds.ts';
+import { LABEL_CLASS, LABEL_INCARNATION, LABEL_SESSION_UID, poolOfPod } from '../../../core/resources/names.ts';
+import type { Change } from '../../../local/apiserver/store/versioned.ts';
+import { storageOf } from '../api/server.ts';
+import { runnerImage } from '../cluster/runner-image.ts';
+import type { ControllerCall } from '../observer.ts';
+import { type Facts, LEASES, SESSIONS, TURNS } from './facts.ts';
+import type { MakeInvariant } from './invariant.ts';
+import { Pasts } from './past.ts';
+
+const CLASSES = storageOf(sessionclasses);
+const PODS = 'pods';
+
+const sessionOf = (object: Change['object'] | undefined) => object?.metadata.labels?.[LABEL_SESSION_UID];
+const isOfPool = (name: string | undefined) => name !== undefined && poolOfPod(name) !== undefined;
+
+/**
+ * A pod of a pool belongs to one session at most, for ever: to the one whose status names it for the incarnation that the
+ * claim writes on it.
+ */
+export const claimedOnce: MakeInvariant = (facts) => ({
+  committed({ storage, type, object, previous }) {
+    if (storage !== PODS || type !== 'MODIFIED' || !isOfPool(object.metadata.name)) return;
+    const [was, is] = [sessionOf(previous), sessionOf(object)];
+    if (was === is) return;
+    const { name } = object.metadata;
+    if (was) facts.fail('claimed once', `pod ${name} of session ${was} is given to ${is ? `session ${is}` : 'nobody'}`);
+    if (!is) return;
+    const { status } = facts.session(is) ?? {};
+    const incarnation = Number(object.metadata.labels?.[LABEL_INCARNATION]);
+    // A session that is deleted, or has gone on, takes the pod with it.
+    if (status?.incarnation !== incarnation || status.podName === undefined) return;
+    if (status.podName === name && status.podUID === object.metadata.uid) return;
+    facts.fail(
+      'claimed once',
+      `pod ${name} is claimed for incarnation ${incarnation}, which has pod ${status.podName}`,
+    );
+  },
+});
+
+/** A pod that a session has claimed is deleted for that session alone: neither by its pool nor for another session. */
+export const keptForItsSession: MakeInvariant = (facts) => {
+  /** Process and pod → the session for which the process deletes the pod; empty: for its pool. */
+  const deletes = new Map<string, string>();
+  return {
+    gaveUp({ process, podUID, session }) {
+      deletes.set(`${process} ${podUID}`, session);
+    },
+    committed(change) {
+      const { storage, object, previous } = change;
+      if (storage !== PODS || !isOfPool(object.metadata.name)) return;
+      const isDeletion =
+        change.type === 'DELETED' || (object.metadata.deletionTimestamp && !previous?.metadata.deletionTimestamp);
+      const owner = sessionOf(previous ?? object);
+      const call = facts.callBehind(change);
+      if (!isDeletion || !owner || call?.verb !== 'delete') return;
+      const session = deletes.get(`${call.process} ${object.metadata.uid}`);
+      const name = facts.sessions.get(owner)?.metadata;
+      if (session === undefined || !name || session === `${name.namespace}/${name.name}`) return;
+      const whom = session === '' ? 'its pool' : `session ${session}`;
+      facts.fail('kept for its session', `pod ${object.metadata.name} of session ${name.name} is deleted for ${whom}`);
+    },
+  };
+};
+
+/**
+ * A turn is written Running for a pod of a pool only once the pod's runner has accepted its session: a pod that is dead before
+ * costs no turn.
+ */
+export const boundFirst: MakeInvariant = (facts) => ({
+  committed({ storage, type, object, previous }) {
+    if (storage !== TURNS || type !== 'MODIFIED') return;
+    const turn = object as unknown as StoredTurn;
+    const was = (previous as unknown as StoredTurn | undefined)?.status;
+    const { phase, podUID } = turn.status ?? {};
+    if (phase !== 'Running' || podUID === undefined || was?.podUID === podUID) return;
+    const pod = facts.server.list(pods).find(({ metadata }) => metadata.uid === podUID);
+    if (!isOfPool(pod?.metadata.name) || facts.bindings.has(podUID)) return;
+    facts.fail(
+      'bound first',
+      `turn ${turn.metadata.name} is written Running for pod ${pod?.metadata.name}, which is not bound`,
+    );
+  },
+});
+
+/** A claimed pod that never took its session costs the session nothing: neither a failed start nor a pause. */
+export const claimsCostNothing: MakeInvariant = (facts) => ({
+  committed({ storage, type, object, previous }) {
+    if (storage !== SESSIONS || type !== 'MODIFIED') return;
+    const { metadata, status } = object as unknown as StoredSession;
+    const before = (previous as unknown as StoredSession | undefined)?.status;
+    const { incarnation, reason } = status?.startFailures ?? {};
+    if (incarnation === undefined || incarnation === before?.startFailures?.incarnation) return;
+    if (incarnation !== before?.incarnation || !isOfPool(before.podName) || reason === 'ClaimLost') return;
+    facts.fail('claims cost nothing', `pod ${before.podName} counts as a failed start (${reason}) of ${metadata.name}`);
+  },
+});
+
+/** A session takes a pod of a pool only where it was made as the session's own would be: of its class, with the class's image. */
+export const madeAlike: MakeInvariant = (facts) => {
+  const images = new Pasts<string>();
+  return {
+    committed(change) {
+      const { server, kubelets } = facts;
+      if (change.storage === CLASSES) {
+        for (const { metadata, spec } of server.list(sessionclasses))
+          images.becomes(metadata.name, spec.image ?? '', kubelets.now);
+      }
+      if (change.storage !== SESSIONS || change.type !== 'MODIFIED') return;
+      const session = change.object as unknown as StoredSession;
+      const before = (change.previous as unknown as StoredSession | undefined)?.status?.podName;
+      const { podName } = session.status ?? {};
+      if (!isOfPool(podName) || podName === before) return;
+      const pod = server.get(pods, session.metadata.namespace, podName as string);
+      const call = facts.callBehind(change);
+      if (!pod || !call) return;
+      const fail = (why: string) =>
+        facts.fail('made alike', `session ${session.metadata.name} takes pod ${podName}, which ${why}`);
+      const ofClass = pod.metadata.labels?.[LABEL_CLASS];
+      if (ofClass !== session.spec.class) fail(`is of class ${ofClass}`);
+      const byDefault = runnerImage(facts.protocols.get(call.process) ?? 0);
+      const known = images.since(session.spec.class, facts.knewUntil(call, ['sessionclasses']));
+      const [{ image = '' } = { image: '' }] = pod.spec.containers;
+      if (!known.map((one) => one || byDefault).includes(image)) fail(`has image ${image}`);
+    },
+  };
+};
+
+/** What a call does with a pool's pods; undefined: nothing. */
+function poolAct(facts: Facts, { verb, resource, name, object, namespace }: ControllerCall): string | undefined {
+  if (resource === 'pods' && isOfPool(name)) {
+    if (verb === 'create') return `creates pod ${name}`;
+    const pod = facts.server.get(pods, namespace, name);
+    if (verb === 'delete' && pod && sessionOf(pod as unknown as Change['object']) === '') return `deletes pod ${name}`;
+    if (verb === 'patch') return `claims pod ${name}`;
+  }
+  if (resource !== 'sessions' || verb !== 'replace') return undefined;
+  const { podName } = (object as StoredSession).status ?? {};
+  const before = facts.server.get(sessions, namespace, name)?.status?.podName;
+  return isOfPool(podName) && podName !== before ? `takes pod ${podName}` : undefined;
+}
+
+/**
+ * Leaders keep pools one after the other: nothing that an earlier leader does with a pool's pods takes effect after a later
+ * one has begun to.
+ */
+export const onePoolKeeper: MakeInvariant = (facts) => {
+  const acquired = new Map<string, number>();
+  let acquisitions = 0;
+  let holder: string | undefined;
+  let transitions: unknown;
+  const acts: { process: string; number: number; what: string }[] = [];
+  const numberOf = (process: string) => acquired.get(process) ?? 0;
+  const calls = new Map<ControllerCall, string>();
+  return {
+    sent(call) {
+      const what = poolAct(facts, call);
+      if (what === undefined || numberOf(call.process) === 0) return;
+      calls.set(call, what);
+      acts.push({ process: call.process, number: numberOf(call.process), what });
+    },
+    committed(change) {
+      const call = facts.callBehind(change);
+      if (change.storage === LEASES) {
+        const { spec } = change.object as { spec?: { leaseTransitions?: number; holderIdentity?: string } };
+        const isSame = spec?.holderIdentity === holder && spec?.leaseTransitions === transitions;
+        holder = spec?.holderIdentity;
+        transitions = spec?.leaseTransitions;
+        if (call && change.type !== 'DELETED' && holder && !isSame) acquired.set(call.process, ++acquisitions);
+        return;
+      }
+      const what = call && calls.get(call);
+      if (!what) return;
+      const later = acts.find((one) => one.number > numberOf(call.process) && one.process !== call.process);
+      if (later) facts.fail('one pool keeper', `${call.process} ${what} after ${later.process} ${later.what}`);
+    },
+  };
+};
+
+/** Reasons with which a pool that is not full has come to rest. */
+const RESTS = new Set([
+  'PoolFull',
+  'PoolTooLarge',
+  'PoolAtCapacity',
+  'ClassNotFound',
+  'InvalidSpec',
+  'NotAllowed',
+  'ClassInvalid',
+]);
+
+/** Returns what is still to be done for pools; empty once everything has settled. */
+export function unsettledPools(facts: Facts): string[] {
+  const left: string[] = [];
+  const { server } = facts;
+  const unclaimed = server.list(pods).filter((pod) => isUnclaimed(pod));
+  for (const { metadata, spec, status } of server.list(sessionpools)) {
+    const name = `pool ${metadata.namespace}/${metadata.name}`;
+    const ready = status?.conditions?.find(({ type }) => type === 'Ready');
+    const own = unclaimed.filter((pod) => poolOfPod(pod.metadata.name) === metadata.uid);
+    if (status?.observedGeneration !== metadata.generation)
+      left.push(`${name}: generation ${metadata.generation} is not observed`);
+    else if (!RESTS.has(ready?.reason ?? '')) left.push(`${name} is ${ready?.reason}`);
+    else if (own.some((pod) => pod.metadata.deletionTimestamp)) left.push(`${name} has terminating pods`);
+    else if (own.length !== status?.replicas)
+      left.push(`${name} has ${own.length} pods and tells of ${status?.replicas}`);
+    else if (ready?.reason === 'PoolFull' && own.length !== spec.replicas) left.push(`${name} has ${own.length} pods`);
+  }
+  const uids = new Set(server.list(sessionpools).map(({ metadata }) => metadata.uid));
+  for (const { metadata } of unclaimed) {
+    if (!uids.has(poolOfPod(metadata.name) ?? '')) left.push(`pod ${metadata.name} belongs to no pool`);
+  }
+  return left;
+}
+
+const isUnclaimed = ({ metadata }: StoredPod) => metadata.labels?.[LABEL_SESSION_UID] === '';

@@ -1,0 +1,73 @@
+import { sessionpools } from '../../../core/resources/kinds.ts';
+import type { SimServer } from '../api/server.ts';
+import type { Dice } from '../random.ts';
+import type { Scheduler } from '../scheduler.ts';
+import type { Trace } from '../trace.ts';
+import { CLASSES, NAMESPACES } from './users.ts';
+import { create, edit, nothing } from './writes.ts';
+
+interface Surroundings {
+  scheduler: Scheduler;
+  server: SimServer;
+  trace: Trace;
+  dice: Dice;
+}
+
+/** Maximum pods that a pool asks for. */
+const MOST = 4;
+
+/** Users who create, scale, edit and delete SessionPools, until `end`. */
+export class PoolOwners {
+  readonly #here: Surroundings;
+  readonly #everyMs: number;
+  #over = false;
+
+  constructor(surroundings: Surroundings, everyMs?: number) {
+    this.#here = surroundings;
+    this.#everyMs = everyMs ?? surroundings.dice.skewed(2_000, 40_000);
+    for (const namespace of NAMESPACES) {
+      for (const sessionClass of CLASSES) if (surroundings.dice.chance(0.9)) this.#create(namespace, sessionClass);
+    }
+    this.#next();
+  }
+
+  /** Ends the changes. Pools stay as they are, and have to come to rest. */
+  end(): void {
+    this.#over = true;
+  }
+
+  #next(): void {
+    const { scheduler, dice } = this.#here;
+    scheduler.after(this.#everyMs * 2 * dice.uniform(), undefined, 'an owner of pools', () => {
+      if (this.#over) return;
+      this.#change();
+      this.#next();
+    });
+  }
+
+  #change(): void {
+    const { server, dice, trace } = this.#here;
+    const pool = dice.pick(server.list(sessionpools));
+    if (!pool || dice.chance(0.2)) {
+      this.#create(dice.pick(NAMESPACES), dice.pick(CLASSES));
+      return;
+    }
+    const { name, namespace } = pool.metadata;
+    trace.line(() => ['user', 'changes', `pool ${namespace}/${name}`]);
+    if (dice.chance(0.15)) {
+      const propagationPolicy = dice.chance(0.3) ? 'Orphan' : 'Background';
+      void server.admin.delete(sessionpools, { namespace, name }, { propagationPolicy }).catch(nothing);
+    } else if (dice.chance(0.1)) void edit(server, sessionpools, pool, { class: dice.pick(CLASSES) });
+    else void edit(server, sessionpools, pool, { replicas: this.#some() });
+  }
+
+  #some(): number {
+    const { dice } = this.#here;
+    return dice.chance(0.2) ? 0 : dice.int(1, MOST);
+  }
+
+  #create(namespace: string, sessionClass: string): void {
+    const spec = { class: sessionClass, replicas: this.#some() };
+    void create(this.#here.server, sessionpools, namespace, sessionClass, spec);
+  }
+}

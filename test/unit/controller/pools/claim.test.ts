@@ -1,0 +1,186 @@
+import assert from 'node:assert/strict';
+import { describe, test } from 'vitest';
+import { claimPod } from '../../../../controller/act/claim-pod.ts';
+import type { ReconcileContext } from '../../../../controller/act/context.ts';
+import { decide } from '../../../../controller/decide/decide.ts';
+import type { StoredPod } from '../../../../core/kube/builtin.ts';
+import { ApiError } from '../../../../core/kube/errors.ts';
+import { silentLogger } from '../../../../core/system.ts';
+import {
+  aLink,
+  aMemory,
+  aPod,
+  aSession,
+  aTurn,
+  aWorld,
+  does,
+  NOW,
+  SESSION_UID,
+  type WorldChange,
+} from '../../../support/world.ts';
+
+const POOL_UID = '00000000-0000-4000-8000-00000000000a';
+const NAME = `p-${POOL_UID}-01`;
+const UID = 'warm';
+
+function aWarmPod(session?: string): StoredPod {
+  const pod = aPod({ name: NAME, uid: UID, age: 600 });
+  const owner = session
+    ? { kind: 'Session', uid: session, name: 's' }
+    : { kind: 'SessionPool', uid: POOL_UID, name: 'default' };
+  pod.metadata.labels = {
+    'berth.dev/session-uid': session ?? '',
+    'berth.dev/incarnation': '1',
+    'berth.dev/pool': 'default',
+    'berth.dev/pool-uid': POOL_UID,
+  };
+  pod.metadata.ownerReferences = [{ apiVersion: 'berth.dev/v1alpha1', controller: true, ...owner }];
+  return pod;
+}
+
+const admitted = {
+  type: 'Admitted',
+  status: 'True',
+  reason: 'Admitted',
+  message: '',
+  lastTransitionTime: new Date(NOW - 1000).toISOString(),
+} as const;
+const status = {
+  phase: 'Starting',
+  incarnation: 1,
+  podName: NAME,
+  podUID: UID,
+  observedGeneration: 1,
+  conditions: [admitted],
+} as const;
+const session = aSession({ status: { ...status, conditions: [admitted] } });
+const claimed = (change: WorldChange = {}): WorldChange => ({
+  session,
+  pod: aWarmPod(SESSION_UID),
+  turns: [aTurn({ name: 't' })],
+  ...change,
+});
+
+describe('a session with a pool', () => {
+  test('takes a ready pod with the write that owns its incarnation, and one of its own where none is ready', () => {
+    const warm = { pool: 'default', fits: true, pods: [aWarmPod()] };
+    const [own] = decide(aWorld({ warm })).actions;
+    assert.deepEqual(own?.do === 'OwnIncarnation' && own.claim?.metadata.name, NAME);
+    const [cold] = decide(aWorld({ warm: { ...warm, pods: [] } })).actions;
+    assert.deepEqual(cold, { do: 'OwnIncarnation' });
+  });
+  test('claims the pod that its status names, once no earlier leader can claim it', () => {
+    assert.deepEqual(does({ session, unclaimed: aWarmPod() }), ['ClaimPod']);
+    assert.deepEqual(does({ session, unclaimed: aWarmPod(), settled: false }), []);
+    assert.deepEqual(does({ session }), ['ClaimPod'], 'a pod that the cache does not show is looked up');
+  });
+  test('that has lost the pod starts with one of its own at once, deletes nothing and counts no attempt', () => {
+    const memory = { claimLost: { podUID: UID, why: 'was claimed by another session' } };
+    const turns = [aTurn({ name: 't' })];
+    const lost = decide(aWorld({ session, turns, memory }));
+    assert.deepEqual([lost.actions, lost.status.podName, lost.status.podUID], [[], undefined, undefined]);
+    assert.equal(lost.status.startFailures?.reason, 'ClaimLost');
+    assert.deepEqual(does({ session: aSession({ status: lost.status }), turns }), ['OwnIncarnation']);
+  });
+});
+
+describe('a claimed pod', () => {
+  test('is bound, and its turn is written Running only once its runner has answered', () => {
+    const does_ = (link: Parameters<typeof aLink>[0]) => does(claimed({ link: aLink({ podUID: UID, ...link }) }));
+    assert.deepEqual(does_({ phase: 'Unbound' }), ['Bind']);
+    assert.deepEqual(does_({ phase: 'Binding', bindSentAt: NOW - 100 }), []);
+    assert.deepEqual(does_({ phase: 'Bound' }), ['WriteTurn', 'StartTurn']);
+  });
+  test('that does not answer the bind within 250 ms is given up, and the session starts with a pod of its own', () => {
+    const link = aLink({ podUID: UID, phase: 'Binding', bindSentAt: NOW - 250 });
+    const { actions, status: next } = decide(aWorld(claimed({ link })));
+    assert.deepEqual(
+      actions.map(({ do: what }) => what),
+      ['CloseLink', 'DeletePod'],
+    );
+    assert.deepEqual([next.podName, next.startFailures?.reason], [undefined, 'ClaimLost']);
+  });
+  test('that ends before it is bound costs the session no turn', () => {
+    const pod = aWarmPod(SESSION_UID);
+    pod.status = { phase: 'Failed' };
+    const { actions, status: next } = decide(aWorld(claimed({ pod, link: aLink({ podUID: UID, phase: 'Unbound' }) })));
+    assert.deepEqual(
+      actions.filter(({ do: what }) => what === 'WriteTurn'),
+      [],
+    );
+    assert.equal(next.podName, undefined);
+  });
+  test('that was bound is lost like any other', () => {
+    const link = aLink({ podUID: UID, phase: 'Ended', bound: {} as never });
+    const pod = aWarmPod(SESSION_UID);
+    pod.status = { phase: 'Failed' };
+    assert.deepEqual(does(claimed({ pod, link, turns: [] })), ['CloseLink', 'DeletePod']);
+  });
+  test('older than timeouts.start is not given up for its age', () => {
+    const pod = aWarmPod(SESSION_UID);
+    pod.metadata.creationTimestamp = new Date(NOW - 40 * 60_000).toISOString();
+    assert.deepEqual(does(claimed({ pod, link: aLink({ podUID: UID, phase: 'Unbound' }) })), ['Bind']);
+  });
+});
+
+describe('the claim', () => {
+  /** Claims with an API whose pod is `live`, and whose patches are answered one after the other. */
+  async function claim(live: StoredPod | undefined, ...answers: (ApiError | 'OK')[]) {
+    const calls: string[] = [];
+    const memory = aMemory();
+    const assigned: boolean[] = [];
+    const api = {
+      get: async () => {
+        calls.push('get');
+        if (!live) throw new ApiError({ code: 404, reason: 'NotFound', message: '' });
+        return live;
+      },
+      patch: async (_kind: unknown, _ref: unknown, patch: { metadata: Partial<StoredPod['metadata']> }) => {
+        calls.push(`patch ${patch.metadata.resourceVersion} ${patch.metadata.labels?.['berth.dev/session-uid']}`);
+        const answer = answers.shift();
+        if (answer !== 'OK') throw answer;
+        return aWarmPod(SESSION_UID);
+      },
+      delete: async () => calls.push('delete'),
+    };
+    const effects = {
+      api,
+      caches: { sawPod: () => {} },
+      links: { assign: (_uid: string, _session: unknown, { fresh }: { fresh: boolean }) => assigned.push(fresh) },
+      pools: { count: () => {} },
+      clock: { monotonic: () => 0 },
+      log: silentLogger,
+    };
+    const context = {
+      effects,
+      world: aWorld({ session }),
+      memory,
+      key: 'team/notes',
+      signal: new AbortController().signal,
+    };
+    await claimPod(context as unknown as ReconcileContext, { do: 'ClaimPod', podUID: UID, pod: aWarmPod() });
+    return { calls, assigned, lost: memory.incarnation.claimLost?.why };
+  }
+  const conflict = new ApiError({ code: 409, reason: 'Conflict', message: '' });
+
+  test('is one write at the version in which nobody had the pod', async () => {
+    const { calls, assigned, lost } = await claim(undefined, 'OK');
+    assert.deepEqual([calls, assigned, lost], [[`patch 300 ${SESSION_UID}`], [true], undefined]);
+  });
+  test('of a pod that another session has got meanwhile is lost, and changes nothing', async () => {
+    const { calls, assigned, lost } = await claim(aWarmPod('another'), conflict);
+    assert.deepEqual([calls.slice(1), assigned, lost], [['get'], [], 'was claimed by another session']);
+  });
+  test('whose answer was lost is found again', async () => {
+    const { calls, assigned, lost } = await claim(aWarmPod(SESSION_UID), conflict);
+    assert.deepEqual([calls.slice(1), assigned, lost], [['get'], [false], undefined]);
+  });
+  test('is tried again where only others have written the pod, such as its kubelet', async () => {
+    const { calls, lost } = await claim(aWarmPod(), conflict, 'OK');
+    assert.deepEqual([calls.length, lost], [3, undefined]);
+  });
+  test('that the API server refuses is lost', async () => {
+    const forbidden = new ApiError({ code: 403, reason: 'Forbidden', message: 'no' });
+    assert.equal((await claim(undefined, forbidden)).lost, 'cannot be claimed: no');
+  });
+});

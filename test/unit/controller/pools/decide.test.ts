@@ -1,0 +1,158 @@
+import assert from 'node:assert/strict';
+import { describe, test } from 'vitest';
+import { decidePool, MAX_STARTING } from '../../../../controller/pools/decide.ts';
+import type { PoolPod, PoolWorld } from '../../../../controller/pools/pool-world.ts';
+import { PROTOCOL_VERSION } from '../../../../core/frames/messages.ts';
+import type { StoredSessionPool } from '../../../../core/resources/kinds.ts';
+import { aLink, aPod, NOW } from '../../../support/world.ts';
+
+const HASH = '0123456789abcdef';
+const MINUTE = 60_000;
+let number = 0;
+
+function aPool(replicas: number): StoredSessionPool {
+  const metadata = {
+    name: 'default',
+    namespace: 'team',
+    uid: 'pool',
+    resourceVersion: '1',
+    generation: 1,
+    creationTimestamp: '',
+  };
+  return { metadata, spec: { class: 'default', replicas } } as StoredSessionPool;
+}
+
+/** A pod of the pool, ready unless said otherwise. */
+function aPoolPod(
+  change: Partial<PoolPod> & { age?: number; hash?: string; starting?: true; ended?: true } = {},
+): PoolPod {
+  const { age = 60, hash = HASH, starting, ended, ...rest } = change;
+  const status = { phase: ended ? 'Failed' : 'Running' } as const;
+  const pod = aPod({ name: `p-${++number}`, uid: `u-${number}`, age, status });
+  pod.metadata.labels = { 'berth.dev/template': hash, 'berth.dev/session-uid': '' };
+  const link = starting ? undefined : aLink({ podUID: pod.metadata.uid, phase: 'Unbound', protocol: PROTOCOL_VERSION });
+  return { pod, link, node: undefined, taken: false, yields: false, ...rest };
+}
+
+const aPoolWorld = (replicas: number, pods: PoolPod[], change: Partial<PoolWorld> = {}): PoolWorld => ({
+  now: NOW,
+  monotonic: NOW,
+  pool: aPool(replicas),
+  template: { hash: HASH },
+  pods,
+  room: { free: true },
+  most: undefined,
+  blocked: undefined,
+  gaveWayAt: Number.NEGATIVE_INFINITY,
+  failures: undefined,
+  counts: { claimed: 0, missed: 0 },
+  protocol: PROTOCOL_VERSION,
+  unresponsiveMs: 30_000,
+  nodeGraceMs: 60_000,
+  ...change,
+});
+
+const decided = (...world: Parameters<typeof aPoolWorld>) => {
+  const { create, remove, status, ...rest } = decidePool(aPoolWorld(...world));
+  const [ready] = status.conditions ?? [];
+  return {
+    create,
+    removed: remove.map(({ pod }) => pod.metadata.name),
+    status,
+    reason: ready?.reason,
+    message: ready?.message ?? '',
+    ...rest,
+  };
+};
+const names = (...pods: PoolPod[]) => pods.map(({ pod }) => pod.metadata.name);
+
+describe('a pool', () => {
+  test('is filled with as many pods at a time as may start together', () => {
+    assert.equal(decided(2, []).create, 2);
+    assert.equal(decided(30, []).create, MAX_STARTING);
+    assert.equal(decided(30, [aPoolPod({ starting: true }), aPoolPod()]).create, MAX_STARTING - 1);
+  });
+  test('with all its pods ready says so, and tells its claims and misses', () => {
+    const { create, reason, status } = decided(1, [aPoolPod()], { counts: { claimed: 3, missed: 1 } });
+    assert.deepEqual([create, reason, status.ready, status.replicas], [0, 'PoolFull', 1, 1]);
+    assert.deepEqual([status.claimed, status.missed], [3, 1]);
+    assert.equal(status.selector, 'berth.dev/pool=default,berth.dev/session-uid=');
+  });
+  test('that asks for fewer pods gives up starting ones first, and none that a session is about to have', () => {
+    const [ready, starting, taken] = [aPoolPod(), aPoolPod({ starting: true }), aPoolPod({ taken: true })];
+    assert.deepEqual(decided(1, [ready, starting, taken]).removed, names(starting));
+    assert.deepEqual(decided(0, [ready, starting, taken]).removed.sort(), names(ready, starting).sort());
+  });
+  test('takes no slot that a session waits for, and gives up the pod that is chosen for it', () => {
+    const waited = { free: false, why: 'Waited', message: 'Session team/a waits for a slot.' } as const;
+    const { create, reason } = decided(2, [aPoolPod()], { room: waited });
+    assert.deepEqual([create, reason], [0, 'PoolGivesWay']);
+    const chosen = aPoolPod({ yields: true });
+    assert.deepEqual(decided(2, [aPoolPod(), chosen]).removed, names(chosen));
+  });
+  test('gives way to a session that waits for quota or a node, one pod at a time', () => {
+    const blocked = { session: 'team/a', reason: 'QuotaExceeded' } as const;
+    const first = decided(2, [aPoolPod(), aPoolPod()], { blocked });
+    assert.deepEqual([first.removed.length, first.create, first.gaveWay], [1, 0, true]);
+    const next = decided(2, [aPoolPod(), aPoolPod()], { blocked, gaveWayAt: NOW - 1000 });
+    assert.deepEqual([next.removed.length, next.create], [0, 0]);
+    assert.equal(next.wakeAt, NOW + 4000);
+  });
+  test('of more pods than there can be slots says how many there are and what to do', () => {
+    const room = { free: false, why: 'Full', message: 'full' } as const;
+    const { reason, message, create } = decided(9, [aPoolPod()], { most: 4, room });
+    assert.deepEqual([reason, create], ['PoolTooLarge', 0]);
+    assert.match(message, /spec\.replicas is 9.*at most 4 running slots.*lower spec\.replicas, or raise the limit/);
+  });
+  test('of a class that can have no pool shows why, and keeps no pods', () => {
+    const template = { reason: 'ClassNotFound', message: 'there is no SessionClass' } as const;
+    const [pod] = [aPoolPod()];
+    const { removed, reason, create } = decided(1, [pod], { template });
+    assert.deepEqual([removed, reason, create], [names(pod), 'ClassNotFound', 0]);
+  });
+});
+
+describe('pods of an old template', () => {
+  test('are replaced, and the last ready one goes only when another is ready', () => {
+    const old = aPoolPod({ hash: 'other' });
+    const first = decided(1, [old]);
+    assert.deepEqual([first.create, first.removed, first.reason], [1, [], 'PoolOutdated']);
+    assert.deepEqual(decided(1, [old, aPoolPod({ starting: true })]).removed, []);
+    assert.deepEqual(decided(1, [old, aPoolPod()]).removed, names(old));
+  });
+  test('make room for their replacements where no slot is free: no session can claim them', () => {
+    const old = aPoolPod({ hash: 'other' });
+    const room = { free: false, why: 'Full', message: 'full' } as const;
+    assert.deepEqual(decided(1, [old], { room }).removed, names(old));
+  });
+  test('by age can still be claimed until they are replaced', () => {
+    const aged = aPoolPod({ age: 55 * 60 });
+    const { create, removed, status } = decided(1, [aged]);
+    assert.deepEqual([create, removed, status.ready], [1, [], 1]);
+    assert.equal(decided(1, [aPoolPod({ age: 61 * 60 })]).status.ready, 0);
+  });
+  test('on a cordoned node are replaced on another', () => {
+    const cordoned = aPoolPod({ node: { cordoned: true, ready: true } });
+    assert.deepEqual([decided(1, [cordoned]).create, decided(1, [cordoned, aPoolPod()]).removed], [1, names(cordoned)]);
+  });
+});
+
+describe('pods that do not start', () => {
+  test('are deleted, tried again after growing pauses, and told of in the condition', () => {
+    const broken = aPoolPod({ ended: true });
+    const first = decided(1, [broken]);
+    assert.deepEqual([first.removed, first.create, first.reason], [names(broken), 0, 'PoolPodsFail']);
+    assert.match(first.message, /ended before a session claimed it/);
+    assert.equal(first.failures?.againAt, NOW + 1000);
+    const second = decided(1, [aPoolPod({ ended: true })], { failures: first.failures });
+    assert.equal(second.failures?.againAt, NOW + 2000);
+    assert.equal(decided(1, [], { failures: second.failures }).create, 0);
+    assert.equal(decided(1, [], { failures: second.failures, now: NOW + 2 * MINUTE }).create, 1);
+    assert.equal(decided(1, [aPoolPod()], { failures: second.failures }).failures, undefined);
+  });
+  test('whose runner does not answer are replaced', () => {
+    const silent = aPoolPod();
+    const link = { ...silent.link, silentSince: NOW - 30_000 } as PoolPod['link'];
+    assert.deepEqual(decided(1, [{ ...silent, link }]).removed, names(silent));
+  });
+});

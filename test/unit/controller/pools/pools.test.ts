@@ -1,0 +1,131 @@
+import assert from 'node:assert/strict';
+import { describe, test } from 'vitest';
+import type { Pod } from '../../../../core/kube/builtin.ts';
+import { ApiError, TransportError } from '../../../../core/kube/errors.ts';
+import { pods } from '../../../../core/kube/resources.ts';
+import { sessionpools, sessions } from '../../../../core/resources/kinds.ts';
+import { poolPodName } from '../../../../core/resources/names.ts';
+import { NO_FAULTS } from '../../../sim/api/faults.ts';
+import type { ControllerCall } from '../../../sim/observer.ts';
+import { create, edit } from '../../../sim/users/writes.ts';
+import { QuietWorld, type QuietWorldOptions } from '../../../support/quiet-world.ts';
+
+/** A leader, and a pool that asks for no pod yet. */
+async function aPool(options: QuietWorldOptions = {}) {
+  const world = new QuietWorld({ sessionPools: () => true, ...options });
+  await world.start();
+  await create(world.server, sessionpools, 'team', 'default', { class: 'default', replicas: 0 });
+  const pool = () => world.server.get(sessionpools, 'team', 'default');
+  const ready = () => pool()?.status?.conditions?.find(({ type }) => type === 'Ready');
+  const { uid } = pool()?.metadata ?? { uid: '' };
+  await world.until('the pool', () => ready()?.reason === 'PoolFull');
+  return {
+    world,
+    uid,
+    names: () => world.server.list(pods).map(({ metadata }) => metadata.name),
+    scale: async (replicas: number) => {
+      const found = pool();
+      if (found) await edit(world.server, sessionpools, found, { replicas });
+    },
+    full: (replicas: number) =>
+      world.until(`${replicas} pods`, () => ready()?.reason === 'PoolFull' && pool()?.status?.ready === replicas),
+  };
+}
+
+const creations = ({ calls }: QuietWorld) => calls.filter((call) => call === 'create pods').length;
+
+describe('a pool', () => {
+  test('whose creation of a pod lost its answer makes no other pod, be the pod shown or not', async () => {
+    for (const watchStalled of [0, 1]) {
+      let faults = NO_FAULTS;
+      const { world, uid, names, scale, full } = await aPool({ rates: () => faults });
+      const isCreation = ({ verb, resource }: ControllerCall) => verb === 'create' && resource === 'pods';
+      world.refuse = (call) => {
+        if (isCreation(call)) faults = { ...NO_FAULTS, watchStalled };
+        return undefined;
+      };
+      world.lose = (call) =>
+        isCreation(call) && creations(world) === 1 ? new TransportError('the answer is lost') : undefined;
+      await scale(1);
+      await world.until('the creation', () => creations(world) === 1 + watchStalled);
+      faults = NO_FAULTS;
+      await world.pass(100);
+      assert.deepEqual(names(), [poolPodName(uid, 0)]);
+      await full(1);
+      assert.deepEqual([names(), creations(world)], [[poolPodName(uid, 0)], 1 + watchStalled]);
+    }
+  });
+
+  test('passes over a name that somebody else has taken', async () => {
+    const { world, uid, names, scale, full } = await aPool();
+    const name = poolPodName(uid, 0);
+    const foreign: Pod = {
+      metadata: { name, namespace: 'team' },
+      spec: { containers: [{ name: 'main', image: 'other' }] },
+    };
+    await world.server.admin.create(pods, foreign);
+    await scale(2);
+    await full(2);
+    assert.deepEqual(
+      names().sort(),
+      [0, 1, 2].map((number) => poolPodName(uid, number)),
+    );
+  });
+
+  test('numbers its pods by the lowest number that neither a pod nor a session has', async () => {
+    const { world, uid, names, scale, full } = await aPool();
+    await scale(1);
+    await full(1);
+    await world.session('notes');
+    await full(1);
+    assert.deepEqual(
+      names().sort(),
+      [0, 1].map((number) => poolPodName(uid, number)),
+    );
+    await world.server.admin.delete(sessions, { namespace: 'team', name: 'notes' });
+    await world.until('the end of its pod', () => names().length === 1);
+    await world.pass(1_000);
+    await scale(2);
+    await full(2);
+    assert.deepEqual(
+      names().sort(),
+      [0, 1].map((number) => poolPodName(uid, number)),
+    );
+  });
+
+  test('that was turned off loses the pods that no session has claimed', async () => {
+    let isOn = true;
+    const { world, uid, names, scale, full } = await aPool({ sessionPools: () => isOn });
+    await scale(1);
+    await full(1);
+    const claimed = await world.session('claimed');
+    await full(1);
+    isOn = false;
+    await restart(world);
+    await world.until('the end of the unclaimed pod', () => names().length === 1);
+    await world.pass(60_000);
+    assert.deepEqual(names(), [poolPodName(uid, 0)]);
+    assert.equal(world.server.get(sessions, 'team', 'claimed')?.status?.podUID, claimed.status?.podUID);
+  });
+
+  test('that cannot be read keeps its pods until a session waits for their slots', async () => {
+    const { world, names, scale, full } = await aPool({ maxRunning: 1 });
+    await scale(1);
+    await full(1);
+    const [unclaimed] = names();
+    world.refuse = ({ resource }) =>
+      resource === 'sessionpools' ? new ApiError({ code: 403, reason: 'Forbidden', message: 'no' }) : undefined;
+    await restart(world);
+    await world.pass(60_000);
+    assert.deepEqual(names(), [unclaimed]);
+    const { status } = await world.session('cold');
+    assert.deepEqual(names(), [status?.podName]);
+  });
+});
+
+async function restart(world: QuietWorld): Promise<void> {
+  const { replica } = world;
+  replica.stop();
+  await world.until('the end of the controller', () => replica.process?.alive === false);
+  replica.start();
+}

@@ -36,6 +36,7 @@ until kubectl get turn notes-1 -o jsonpath='{.status.phase}' | grep AwaitingAppr
   'docs/install.md': 'kubectl create namespace team',
   'docs/network.md': 'kubectl create namespace agents',
   'docs/operations.md': `${NOTES} && berth turn notes --text hello && berth suspend notes`,
+  'docs/pools.md': 'kubectl create namespace team-a',
   'docs/sandbox.md': `${NOTES} && berth turn notes --text hello`,
   'docs/sessions.md': `${NOTES}\n${turn('notes-1', { input: 'hello' })}\ncp agent.py index.py`,
   'docs/suspension.md': NOTES,

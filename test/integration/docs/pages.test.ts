@@ -80,7 +80,8 @@ class Reader {
     const kinds = 'sessions,turns,environments,approvals,configmaps,secrets,events,roles,rolebindings';
     const classes = 'kubectl get sessionclasses -o name | grep -v -e /default -e /python | xargs -r kubectl delete';
     const accounts = 'kubectl delete serviceaccounts --field-selector metadata.name!=default';
-    await this.#bash(this.#root, `kubectl delete ${kinds} --all --wait=false && ${accounts} && ${classes}`);
+    const pools = 'kubectl delete sessionpools --all --all-namespaces';
+    await this.#bash(this.#root, `kubectl delete ${kinds} --all --wait=false && ${accounts} && ${classes} && ${pools}`);
   }
 
   async remove(): Promise<void> {

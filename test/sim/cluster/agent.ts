@@ -94,6 +94,11 @@ export interface RunEnd extends Omit<Completion, 'outcome' | 'error' | 'asks'> {
   at: number;
 }
 
+/** Reports whether the runner sends a result for the run. One that was told to stop, or whose agent asks, sends none. */
+export function sendsResult({ end }: Run): boolean {
+  return end !== undefined && !['Asked', 'PodLost', 'Suspended'].includes(end.code ?? end.outcome);
+}
+
 export interface AgentOptions {
   process: Process;
   content: StateContent;

@@ -1,6 +1,6 @@
 import type { StoredTurn } from '../../../core/resources/kinds.ts';
 import { isTerminal } from '../../../core/resources/turn-phases.ts';
-import type { Run } from '../cluster/agent.ts';
+import { type Run, sendsResult } from '../cluster/agent.ts';
 import { type Facts, TURNS } from './facts.ts';
 import type { MakeInvariant } from './invariant.ts';
 
@@ -23,8 +23,10 @@ export const logKept: MakeInvariant = (facts) => ({
     if (!isTerminal(phase) || isTerminal(was?.phase)) return;
     const run = facts.runs.get(turn.metadata.uid)?.findLast((one) => one.podUID === podUID && one.attempt === attempt);
     if (!run?.end || run.end.outcome === 'Asked' || !run.printed) return;
+    // What could not be stored is of a request where the runner sent no result.
+    const isOfResult = error && OF_RESULT.has(error.code) && sendsResult(run);
     // An end that the runner did not report says nothing about the agent's log. PodLost means that the log is unknown.
-    if (error && (error.code === 'PodLost' || !isOwnWord(run, error)) && !OF_RESULT.has(error.code)) return;
+    if (error && (error.code === 'PodLost' || !isOwnWord(run, error)) && !isOfResult) return;
     const isHardToRead = facts.kubelets.container(run.podUID)?.isHardToRead;
     const isIncomplete = error?.code === 'StateNotStored' || error?.code === 'ArtifactsNotStored';
     if (isHardToRead && (run.isRunnerless || isIncomplete)) return;

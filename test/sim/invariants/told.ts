@@ -4,7 +4,7 @@ import { parseDuration } from '../../../core/resources/duration.ts';
 import type { StoredTurn } from '../../../core/resources/kinds.ts';
 import { isTerminal } from '../../../core/resources/turn-phases.ts';
 import type { Change } from '../../../local/apiserver/store/versioned.ts';
-import { BAD_ENDS, type Run } from '../cluster/agent.ts';
+import { BAD_ENDS, type Run, sendsResult } from '../cluster/agent.ts';
 import { CLOCK_MS } from './clocks.ts';
 import { type Facts, ownerOf, TURNS } from './facts.ts';
 import type { MakeInvariant } from './invariant.ts';
@@ -133,12 +133,6 @@ function isEndedFromOutside(facts: Facts, run: Run): boolean {
 /** Reports whether the result is in the log of a pod that was readable all the time. */
 function isReadable(facts: Facts, run: Run): boolean {
   const container = facts.kubelets.container(run.podUID);
-  // A runner that was told to stop reports only that.
-  if (
-    !container ||
-    run.end === undefined ||
-    ['Asked', 'PodLost', 'Suspended'].includes(run.end.code ?? run.end.outcome)
-  )
-    return false;
+  if (!container || !sendsResult(run)) return false;
   return !container.isHardToRead && container.hasLogged(run) && facts.kubelets.isThere(run.podUID);
 }

@@ -150,7 +150,8 @@ export class Leading {
       log,
       installation: options.installation,
       meter: options.meter,
-      signal: AbortSignal.any([signal, this.#closing.signal]),
+      signal,
+      closing: this.#closing.signal,
     });
     const effects: Effects = {
       api,
@@ -331,13 +332,10 @@ export class Leading {
   async stop(graceMs: number): Promise<boolean> {
     this.#closing.abort(new Error('the controller is stopping'));
     this.#ledger.close();
-    await Promise.all(
-      [this.#queue, this.#garbage, this.#networkPolicies, this.#environments, this.#pools].map((each) =>
-        each.stop(graceMs),
-      ),
-    );
+    const rest = [this.#queue, this.#garbage, this.#networkPolicies, this.#environments];
+    const [arePoolsDone] = await Promise.all([this.#pools.stop(graceMs), ...rest.map((each) => each.stop(graceMs))]);
     this.#links.closeAll();
-    return this.#isOpen && !this.#cutOff;
+    return this.#isOpen && !this.#cutOff && arePoolsDone;
   }
 
   #notify({ metadata }: Pick<CachedTurn, 'metadata'>, event: EventFacts, kind = 'Session'): void {

@@ -39,8 +39,10 @@ export interface PoolsOptions {
   log: Logger;
   installation: Installation;
   meter?: Pick<Meter, 'claimed'> | undefined;
-  /** Signal that aborts when the leadership ends or the controller stops. */
+  /** Signal that aborts when the leadership ends. */
   signal: AbortSignal;
+  /** Signal that aborts when the controller stops: nothing new is begun, and what is under way is finished. */
+  closing: AbortSignal;
 }
 
 /** What this leader remembers about one pool; losing it is harmless. */
@@ -71,6 +73,7 @@ export class Pools implements PoolCounts {
   readonly #options: PoolsOptions;
   readonly #queue: WorkQueue;
   readonly #memories = new Map<string, PoolMemory>();
+  #isCutOff = false;
 
   constructor(options: PoolsOptions) {
     const { clock, random, log } = options;
@@ -81,7 +84,13 @@ export class Pools implements PoolCounts {
       log,
       name: 'session pools',
       workers: 2,
-      process: (key, stopped) => this.#reconcile(key, AbortSignal.any([options.signal, stopped])),
+      process: async (key, stopped) => {
+        try {
+          return await this.#reconcile(key, AbortSignal.any([options.signal, stopped]));
+        } finally {
+          if (stopped.aborted) this.#isCutOff = true;
+        }
+      },
       backoff: { baseMs: 100, maxMs: 60_000 },
     });
   }
@@ -94,8 +103,10 @@ export class Pools implements PoolCounts {
     this.#queue.start();
   }
 
-  stop(graceMs: number): Promise<void> {
-    return this.#queue.stop(graceMs);
+  /** Finishes what is under way within `graceMs`. Resolves with whether all was: a creation that was cut off may still make a pod. */
+  async stop(graceMs: number): Promise<boolean> {
+    await this.#queue.stop(graceMs);
+    return !this.#isCutOff;
   }
 
   changed(namespace: string, name: string): void {
@@ -229,7 +240,7 @@ export class Pools implements PoolCounts {
     signal: AbortSignal,
   ): Promise<void> {
     for (let left = create; left > 0; left--) {
-      signal.throwIfAborted();
+      this.#options.closing.throwIfAborted();
       try {
         await this.#options.networkPolicies.ensure(pool.metadata.namespace, pool.spec.class, signal);
         if (!(await this.#createOne(pool, settings, memory, signal))) return;
@@ -316,10 +327,10 @@ export class Pools implements PoolCounts {
     memory: Pick<PoolMemory, 'removed'>,
     signal: AbortSignal,
   ): Promise<void> {
-    const { api, ledger, log } = this.#options;
+    const { api, ledger, log, closing } = this.#options;
     // Another pod may have been removed meanwhile, and this one have been claimed.
     if (!isForced && !ledger.isSpare(namespace, name)) return;
-    signal.throwIfAborted();
+    closing.throwIfAborted();
     log.info({ namespace, pod: name, why }, isForced ? 'pool pod removed without its node' : 'pool pod deleted');
     const force = isForced ? { gracePeriodSeconds: 0 } : {};
     await api

@@ -287,4 +287,23 @@ export const poolBugs: readonly Bug[] = [
       },
     ],
   },
+  {
+    name: 'a controller that stops cuts off the creation of a pod of a pool, and releases its lease',
+    caughtBy: ['capacity'],
+    within: 200,
+    focus: {
+      pools: true,
+      poolEveryMs: 500,
+      misfortunes: ['a controller is told to stop'],
+      misfortuneEveryMs: 2_000,
+      rates: { slow: 0.3 },
+    },
+    edits: [
+      {
+        file: 'controller/pools/pools.ts',
+        find: 'AbortSignal.any([options.signal, stopped])',
+        replace: 'AbortSignal.any([options.signal, options.closing, stopped])',
+      },
+    ],
+  },
 ];

@@ -58,7 +58,7 @@ async function show(words: string, command: readonly string[]): Promise<string> 
   return stdout;
 }
 
-const berth = (words: string, args = words.split(' ')) => show(`npx berth ${words}`, [...BERTH, ...args]);
+const berth = (words: string, args = words.split(' ')) => show(`bin/berth ${words}`, [...BERTH, ...args]);
 const turn = (note: string) => berth(`turn notes --text '${note}'`, ['turn', 'notes', '--text', note]);
 
 async function overview(): Promise<void> {

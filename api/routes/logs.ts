@@ -1,7 +1,6 @@
 import * as z from 'zod';
 import { podText, sessionText } from '../../core/pod-log/session-text.ts';
 import { sessions } from '../../core/resources/kinds.ts';
-import { timestamp } from '../../core/resources/schema.ts';
 import { Problem } from '../problems.ts';
 import { type Route, route } from '../route.ts';
 import { sessionParams } from '../schemas.ts';
@@ -11,7 +10,8 @@ const query = z.strictObject({
     .enum(['true', 'false', ''])
     .default('false')
     .describe('Live, until the session is finished or deleted. ?follow means true.'),
-  sinceTime: timestamp()
+  sinceTime: z.iso
+    .datetime({ offset: true })
     .optional()
     .describe('Leaves out what the present pod printed before this time, such as the startedAt of a turn.'),
 });

@@ -45,7 +45,7 @@ export function serverDeeds(client: ServerClient, objects: ServerObjects, namesp
   };
 
   /** Resolves with the turn that a session of one turn was created with, once the controller has created it. */
-  const firstTurn = async ({ metadata: { name, uid } }: StoredSession, { clock, say, interrupted }: Cli) => {
+  const firstTurn = async ({ metadata: { name } }: StoredSession, { clock, say, interrupted }: Cli) => {
     const ref = { namespace, name: firstTurnName(name) };
     objects.expectTurn(ref, name);
     const cancel = clock.setTimer(EXPLAIN_AFTER_MS, () => {
@@ -57,9 +57,6 @@ export function serverDeeds(client: ServerClient, objects: ServerObjects, namesp
     try {
       for await (const turn of follow(objects, turns, ref, { clock, signal: interrupted })) if (turn) return turn;
       throw new Error('following a turn ended without it');
-    } catch (error) {
-      if (interrupted.aborted) say(`session ${name} is created and its turn has not begun; uid ${uid}`);
-      throw error;
     } finally {
       cancel();
     }
@@ -74,9 +71,9 @@ export function serverDeeds(client: ServerClient, objects: ServerObjects, namesp
       const body = { metadata: { ...metadata, name }, spec: isOne ? withTurn(spec, turn, name) : spec };
       const created = session(await once(`${all}/sessions`, body, cli.interrupted));
       if (!turn) return { session: created };
-      if (isOne) return { session: created, turn: await firstTurn(created, cli) };
       try {
-        return { session: created, turn: await createTurn(turn, name, cli.interrupted) };
+        const made = isOne ? firstTurn(created, cli) : createTurn(turn, name, cli.interrupted);
+        return { session: created, turn: await made };
       } catch (error) {
         await client.json('DELETE', pathOf(name), { deadlineMs: 5_000 }).catch(() => {
           cli.say(`session ${name} is left incomplete; remove it with: ${cli.name} delete ${name}`);

@@ -5,7 +5,7 @@ import type { Table } from '../listed.ts';
 export async function tableOf(resource: Resource, list: KubeList<KubeObject>, now: number): Promise<Table> {
   // The definitions load the schemas, which no other command reads.
   const { kinds } = await import('../../core/resources/crd.ts');
-  const { columns } = await import('../../local/apiserver/registry/crd/columns.ts');
+  const { columns } = await import('../../core/table/columns.ts');
   const kind = kinds.find(({ plural }) => plural === resource.plural);
   if (!kind) throw new TypeError(`there is no table of ${resource.plural}`);
   const shown = columns({ additionalPrinterColumns: kind.columns });

@@ -1,10 +1,10 @@
+import { columns } from '../../../../core/table/columns.ts';
+import { compileJsonPath } from '../../../../core/table/jsonpath.ts';
 import { type ApiObject, at, isObject, type Json } from '../../object.ts';
 import { celErrors } from '../../validation/cel.ts';
 import { duplicateItems } from '../../validation/lists.ts';
 import type { Schema } from '../../validation/schema.ts';
-import { compileJsonPath } from '../jsonpath.ts';
 import { type ResourceType, storageName, type Verb } from '../types.ts';
-import { columns } from './columns.ts';
 import type { Crd, CrdVersion } from './types.ts';
 
 const allVerbs: Verb[] = ['delete', 'deletecollection', 'get', 'list', 'patch', 'create', 'update', 'watch'];

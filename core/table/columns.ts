@@ -1,11 +1,23 @@
-import { isRawNumber } from '../../../../core/json.ts';
-import { age } from '../duration.ts';
-import { compileJsonPath } from '../jsonpath.ts';
-import type { Column } from '../types.ts';
-import type { CrdVersion } from './types.ts';
+import { isRawNumber } from '../json.ts';
+import { age } from './age.ts';
+import { compileJsonPath } from './jsonpath.ts';
+
+/** A column of a table, as `kubectl get` shows it. */
+export interface Column {
+  name: string;
+  type: 'string' | 'integer' | 'number' | 'boolean' | 'date';
+  format?: string;
+  description?: string;
+  /** Column priority: 0 is always shown, 1 with `-o wide`. */
+  priority?: number;
+  cell(object: { metadata: { name: string; creationTimestamp?: string } }, now: number): unknown;
+}
+
+/** A column as a version of a CustomResourceDefinition has it. */
+export type PrinterColumn = Omit<Column, 'cell'> & { jsonPath: string };
 
 /** Returns the columns of `kubectl get` for the objects of a version. */
-export function columns(version: Pick<CrdVersion, 'additionalPrinterColumns'>): Column[] {
+export function columns(version: { additionalPrinterColumns?: readonly PrinterColumn[] }): Column[] {
   const name: Column = {
     name: 'Name',
     type: 'string',

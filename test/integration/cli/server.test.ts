@@ -99,6 +99,7 @@ answer('y' * 300000 if said == 'large' else {'said': said, 'n': 1234567890123456
   });
 
   test('list, get, logs and artifacts show the same', async () => {
+    assert.equal((await direct('turn', 'notes', 'hello')).code, 0);
     for (const words of [
       ['list'],
       ['list', '-o', 'wide'],
@@ -131,6 +132,7 @@ answer('y' * 300000 if said == 'large' else {'said': said, 'n': 1234567890123456
   });
 
   test('artifacts download writes the files', async () => {
+    assert.equal((await direct('turn', 'notes', 'hello')).code, 0);
     const folder = join(caller.root, 'out');
     const { code, stderr } = await through('artifacts', 'download', 'notes', '-D', folder);
     assert.equal(code, 0, stderr);

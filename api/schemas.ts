@@ -30,6 +30,9 @@ export const listQuery = z.strictObject({
 export const sessionListQuery = listQuery.extend({
   parent: dnsLabel().optional().describe('Name of a session: only those that were made for it.'),
 });
+export const allTurnsQuery = listQuery.extend({
+  name: dnsSubdomain().optional().describe('Name of a turn: only the turn of this name, of whichever session.'),
+});
 const wait = () =>
   duration()
     .refine(

@@ -51,6 +51,11 @@ export interface ClusterFlags {
   namespace?: string;
   kubeconfig?: string;
   context?: string;
+  /** URL of Berth's HTTP API, used instead of a kubeconfig. */
+  server?: string;
+  tokenFile?: string;
+  certificateAuthority?: string;
+  allowPlainText?: boolean;
 }
 
 const ALPHABET = 'bcdfghjklmnpqrstvwxz2456789';

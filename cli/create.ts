@@ -3,33 +3,11 @@ import { configMaps } from '../core/kube/resources.ts';
 import type { KubeObject, Resource, Stored } from '../core/kube/types.ts';
 import { ownedBy, type StoredSession, type StoredTurn, sessions, turns } from '../core/resources/kinds.ts';
 import { API_GROUP_VERSION } from '../core/resources/names.ts';
-import type { TurnSpec } from '../core/resources/turn.ts';
 import type { Cli } from './cli.ts';
-import type { Cluster } from './cluster.ts';
+import type { KubeCluster } from './cluster.ts';
 import { ensureEnvironment } from './environments.ts';
 import { filesOf } from './files.ts';
-import type { WantedSession } from './session-spec.ts';
-
-/** Labels and annotations that a manifest gives its object. */
-export interface GivenMetadata {
-  labels?: Record<string, string>;
-  annotations?: Record<string, string>;
-}
-
-export interface NewSession extends WantedSession {
-  name: string;
-  /** Set for a session of a manifest, in which a field that no Session has is a mistake and refused. */
-  metadata?: GivenMetadata | undefined;
-  /** The packed files of its agent. */
-  archive?: Buffer | undefined;
-}
-
-export interface NewTurn {
-  name: string;
-  /** Set for a turn of a manifest, as in `NewSession`. */
-  metadata?: GivenMetadata | undefined;
-  spec: Omit<TurnSpec, 'session' | 'cancel'> & { cancel?: boolean };
-}
+import type { NewSession, NewTurn } from './plan.ts';
 
 /** Settings of a turn that flags give. */
 export interface GivenTurn {
@@ -53,7 +31,7 @@ export function turnSpec({ input, timeout, attempts }: GivenTurn): NewTurn['spec
  */
 export async function createSession<T>(
   wanted: NewSession,
-  cluster: Cluster,
+  cluster: KubeCluster,
   cli: Cli,
   more: (session: StoredSession) => Promise<T>,
 ): Promise<T> {
@@ -78,7 +56,7 @@ export async function createSession<T>(
 export async function createTurn(
   wanted: NewTurn,
   session: StoredSession,
-  cluster: Cluster,
+  cluster: KubeCluster,
   cli: Cli,
 ): Promise<StoredTurn> {
   const isStrict = wanted.metadata !== undefined;
@@ -89,7 +67,7 @@ export async function createTurn(
 export async function post<T extends KubeObject>(
   resource: Resource<T>,
   object: T,
-  { api, namespace }: Cluster,
+  { api, namespace }: KubeCluster,
   cli: Cli,
   { isStrict = false, isDryRun = false } = {},
 ): Promise<Stored<T>> {
@@ -106,8 +84,11 @@ export async function post<T extends KubeObject>(
   return answer as Stored<T>;
 }
 
+/** Who sends an object, and to which namespace. */
+type Sender = Pick<KubeCluster, 'namespace' | 'author'>;
+
 /** Returns a session as it is sent. */
-export async function sessionObject({ name, metadata, spec }: NewSession, { namespace, author }: Cluster) {
+export async function sessionObject({ name, metadata, spec }: NewSession, { namespace, author }: Sender) {
   return { metadata: { ...metadata, name, namespace }, spec: { ...(await author()), ...spec } };
 }
 
@@ -115,7 +96,7 @@ export async function sessionObject({ name, metadata, spec }: NewSession, { name
 export async function turnObject(
   { name, metadata, spec }: NewTurn,
   session: StoredSession,
-  { namespace, author }: Cluster,
+  { namespace, author }: Sender,
 ) {
   return {
     apiVersion: API_GROUP_VERSION,

@@ -10,7 +10,7 @@ import { podText } from '../core/pod-log/session-text.ts';
 import type { EnvironmentSpec } from '../core/resources/environment.ts';
 import { environments, type StoredEnvironment, sessions } from '../core/resources/kinds.ts';
 import type { Cli } from './cli.ts';
-import type { Cluster } from './cluster.ts';
+import type { KubeCluster } from './cluster.ts';
 import { CliError, refused } from './errors.ts';
 
 export interface RequirementFlags {
@@ -88,7 +88,7 @@ export function environmentName(spec: EnvironmentSpec): string {
 /** Creates the Environment if it does not exist. */
 export async function ensureEnvironment(
   { name, spec }: { name: string; spec: EnvironmentSpec },
-  { api, namespace }: Cluster,
+  { api, namespace }: KubeCluster,
   cli: Cli,
 ): Promise<void> {
   const environment = { metadata: { name, namespace }, spec };
@@ -107,7 +107,7 @@ export async function ensureEnvironment(
 
 /** Returns the Environment; refuses a name that does not exist. */
 export async function getEnvironment(
-  { api, namespace }: Cluster,
+  { api, namespace }: KubeCluster,
   name: string,
   signal: AbortSignal,
 ): Promise<StoredEnvironment> {
@@ -122,7 +122,7 @@ export async function getEnvironment(
 /** Pod of the build of an Environment, and the lines that it has printed so far; neither where no pod has begun to build it. */
 export async function buildLines(
   name: string,
-  cluster: Cluster,
+  cluster: KubeCluster,
   signal: AbortSignal,
 ): Promise<{ pod?: string; lines: string[] }> {
   const { api, namespace } = cluster;

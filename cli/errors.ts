@@ -39,6 +39,10 @@ export function describeError(error: unknown, cli: { name: string }): { message:
   switch (error.name) {
     case 'ApiError':
       return describeApiError(error as ApiError);
+    case 'ServerError':
+      return describeServerError(error as ApiError);
+    case 'ServerUnreachable':
+      return { message: `the server does not answer: ${error.message}`, exitCode: EXIT.unreachable };
     case 'TransportError':
       return {
         message: `the cluster does not answer: ${error.message}\n${howToGetACluster(cli.name)}`,
@@ -76,6 +80,17 @@ function describeApiError(error: ApiError): { message: string; exitCode: number 
   const lines = causes.map(({ field, message }) => `  ${field ? `${field}: ` : ''}${message}`);
   const message = causes.length > 1 ? `${firstLine(error.message)}\n${lines.join('\n')}` : error.message;
   return { message, exitCode: EXIT.refused };
+}
+
+function describeServerError(error: ApiError): { message: string; exitCode: number } {
+  if (error.code === 401) {
+    const message = `the server does not accept the token: ${error.message} A token for it has the audience berth, unless the installation sets another.`;
+    return { message, exitCode: EXIT.unreachable };
+  }
+  if (error.code === 429 || error.code >= 500) {
+    return { message: `the server has a problem: ${error.message}`, exitCode: EXIT.unreachable };
+  }
+  return { message: error.message, exitCode: EXIT.refused };
 }
 
 /** Returns the server's own sentence without its list of causes, which follow one by one. */

@@ -5,10 +5,10 @@ import { API_GROUP_VERSION } from '../core/resources/names.ts';
 import type { SessionSpec } from '../core/resources/session.ts';
 import type { TurnSpec } from '../core/resources/turn.ts';
 import type { Cli } from './cli.ts';
-import type { GivenMetadata } from './create.ts';
 import { CliError, refused } from './errors.ts';
 import { name as checkName } from './flags.ts';
 import { checked, collect, decode, openFile } from './input.ts';
+import type { GivenMetadata } from './plan.ts';
 import { DEFAULT_CLASS } from './session-spec.ts';
 
 /** Manifests of `-f FILE`. The API server checks the fields of a spec; here is checked what the command needs to know. */

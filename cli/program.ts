@@ -9,7 +9,7 @@ import { defineSessions } from './define/sessions.ts';
 import { defineComplete, defineTools } from './define/tools.ts';
 import { defineTurns } from './define/turns.ts';
 import { defineViews } from './define/views.ts';
-import { describeError, EXIT, Interrupted } from './errors.ts';
+import { describeError, EXIT, Interrupted, refused } from './errors.ts';
 import { name } from './flags.ts';
 import { systemCli } from './system.ts';
 
@@ -32,6 +32,14 @@ export async function main(args: string[]): Promise<number> {
   }
 }
 
+/** Refuses --server for a command that has nothing to do with one. */
+function refuseServer(program: Command, called: Command): void {
+  const { server } = program.opts<{ server?: string }>();
+  const top = called.parent === program || !called.parent ? called : called.parent;
+  if (server === undefined || !['local', 'completion'].includes(top.name())) return;
+  throw refused(`${top.name()} is for this machine alone and uses no server; leave --server out`);
+}
+
 /**
  * Defines every command and flag. A command's module is imported when the command is called, so that `--help` is fast.
  * `done` gets the exit code of the command that ran.
@@ -43,12 +51,27 @@ export function define(cli: Cli, done: (exitCode: number) => void): Command {
     .configureHelp({ showGlobalOptions: true })
     .helpCommand(false)
     .version(VERSION, '--version', 'print the version')
-    .option('-n, --namespace <namespace>', 'the namespace; default: the kubeconfig’s', name)
+    .option(
+      '-n, --namespace <namespace>',
+      'the namespace; default: the kubeconfig’s; with --server: the pod’s of the token, or default',
+      name,
+    )
     .option(
       '--kubeconfig <file>',
       'the kubeconfig; default: $KUBECONFIG, the running embedded cluster’s, ~/.kube/config',
     )
-    .option('--context <name>', 'the context of the kubeconfig');
+    .option('--context <name>', 'the context of the kubeconfig')
+    .option('--server <url>', 'use Berth’s HTTP API at this URL instead of a kubeconfig; default: $BERTH_SERVER')
+    .option(
+      '--token-file <file>',
+      'with --server: a file with the token, read for each request; default: $BERTH_TOKEN_FILE',
+    )
+    .option(
+      '--certificate-authority <file>',
+      'with --server: a file with the certificates that the server’s is checked with',
+    )
+    .option('--allow-plain-text', 'with --server: send the token over http:// to another machine');
+  program.hook('preAction', (_, called) => refuseServer(program, called));
 
   program.addHelpText(
     'after',

@@ -3,19 +3,11 @@ import { configMaps } from '../core/kube/resources.ts';
 import type { KubeObject, Resource, Stored } from '../core/kube/types.ts';
 import { environments, type StoredSession, sessions, turns } from '../core/resources/kinds.ts';
 import type { Cli } from './cli.ts';
-import type { Cluster } from './cluster.ts';
-import { type NewSession, type NewTurn, post, sessionObject, turnObject } from './create.ts';
+import type { Cluster, KubeCluster } from './cluster.ts';
+import { post, sessionObject, turnObject } from './create.ts';
 import { filesOf } from './files.ts';
+import type { DryRun, Plan } from './plan.ts';
 import { formatObject, nameOf } from './print.ts';
-
-export type DryRun = 'client' | 'server';
-
-/** What a command would create; `existing`: the session of a turn that is created alone. */
-export interface Plan {
-  session?: NewSession;
-  turn?: NewTurn | undefined;
-  existing?: StoredSession;
-}
 
 /** Prints what would be created: its names or, with `output`, the objects; several in YAML as documents, in JSON as a List. */
 export async function showRehearsal(
@@ -25,7 +17,7 @@ export async function showRehearsal(
   cluster: Cluster,
   cli: Cli,
 ): Promise<number> {
-  const all = await rehearse(plan, mode, cluster, cli);
+  const all = await cluster.rehearse(plan, mode, cli);
   if (output === 'yaml') {
     const documents = await Promise.all(all.map((object) => formatObject(object, 'yaml')));
     await cli.out(documents.join('---\n'));
@@ -44,10 +36,10 @@ export async function showRehearsal(
  * Returns what would be created, in order, and creates nothing. `client`: the objects as they would be sent. `server`: as
  * the API server would store them, after all its checks.
  */
-async function rehearse(
+export async function rehearse(
   { session, turn, existing }: Plan,
   mode: DryRun,
-  cluster: Cluster,
+  cluster: KubeCluster,
   cli: Cli,
 ): Promise<KubeObject[]> {
   const { namespace } = cluster;
@@ -77,6 +69,20 @@ async function rehearse(
     if (archive) await add(configMaps, filesOf(archive, owner));
   }
   if (turn && owner) await add(turns, await turnObject(turn, owner, author));
+  return all;
+}
+
+/** Returns what would be sent for a plan without files and Environments. */
+export async function planned({ session, turn, existing }: Plan, namespace: string): Promise<KubeObject[]> {
+  const sender = { namespace, author: async () => ({}) };
+  const made = session && {
+    apiVersion: apiVersionOf(sessions),
+    kind: sessions.kind,
+    ...(await sessionObject(session, sender)),
+  };
+  const owner = existing ?? (made as StoredSession | undefined);
+  const all: KubeObject[] = made ? [made] : [];
+  if (turn && owner) all.push(unowned(await turnObject(turn, owner, sender)));
   return all;
 }
 

@@ -1,4 +1,3 @@
-import type { EnvironmentSpec } from '../core/resources/environment.ts';
 import type { SessionSpec } from '../core/resources/session.ts';
 import { type AgentFlags, agentFrom } from './agent.ts';
 import { type AskedTurn, readClass, refuseMissingProgram, refuseTurn, refuseUnlessAllowed } from './allowed.ts';
@@ -7,6 +6,7 @@ import type { Cluster } from './cluster.ts';
 import { environmentName, type RequirementFlags, readRequirements } from './environments.ts';
 import { CliError, refused } from './errors.ts';
 import { filesSource } from './files.ts';
+import type { WantedSession } from './plan.ts';
 import { getSession } from './stored.ts';
 
 export interface SessionFlags extends AgentFlags, RequirementFlags {
@@ -17,12 +17,6 @@ export interface SessionFlags extends AgentFlags, RequirementFlags {
   cpu?: string;
   memory?: string;
   idle?: string;
-}
-
-/** Spec of a new session, and the Environment that it names and that may have to be created first. */
-export interface WantedSession {
-  spec: SessionSpec;
-  environment?: { name: string; spec: EnvironmentSpec };
 }
 
 export const DEFAULT_CLASS = 'default';

@@ -3,6 +3,7 @@ import { isNotFound } from '../core/kube/errors.ts';
 import type { KubeApi } from '../core/kube/types.ts';
 import { type StoredSession, type StoredTurn, sessions, turns } from '../core/resources/kinds.ts';
 import { parseStoreKey } from '../core/resources/names.ts';
+import type { TurnStatus } from '../core/resources/turn.ts';
 import type { Cluster } from './cluster.ts';
 import { failed, refused } from './errors.ts';
 
@@ -75,8 +76,13 @@ export async function logOf(turn: StoredTurn, api: Pick<KubeApi, 'get'>, signal:
   const { log } = turn.status ?? {};
   if (!log) return '';
   const text = log.ref ? (await readRef(turn, log.ref, 'Log', api, signal)).toString('utf8') : (log.inline ?? '');
-  const missing = log.bytes - Buffer.byteLength(text);
-  return log.truncated && missing > 0 ? `[the first ${missing} bytes were not kept]\n${text}` : text;
+  return keptLog(log, text);
+}
+
+/** Returns the kept text of a log, after a line that says how much is missing before it. */
+export function keptLog({ bytes, truncated }: NonNullable<TurnStatus['log']>, text: string): string {
+  const missing = bytes - Buffer.byteLength(text);
+  return truncated && missing > 0 ? `[the first ${missing} bytes were not kept]\n${text}` : text;
 }
 
 async function readRef(

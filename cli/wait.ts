@@ -4,11 +4,9 @@ import { isTerminal, type TurnPhase } from '../core/resources/turn-phases.ts';
 import { pause } from '../core/runtime.ts';
 import type { Cli } from './cli.ts';
 import type { Cluster } from './cluster.ts';
-import { buildLines } from './environments.ts';
 import { CliError, EXIT, failed } from './errors.ts';
 import { narrate } from './follow/narration.ts';
 import { formatObject } from './print.ts';
-import { outputOf } from './stored.ts';
 import { whyWaiting } from './waiting.ts';
 
 /** Time after which a turn that does not run yet gets an explanation, milliseconds. */
@@ -83,7 +81,7 @@ async function explainWaiting(
       told = reason;
       const { environment } = session.spec;
       if (!environment || session.status?.podName) continue;
-      const { pod, lines } = await buildLines(environment.name, cluster, signal);
+      const { pod, lines } = await cluster.buildLines(environment.name, signal);
       // A second build of the environment is shown from its first line.
       const from = pod === shown.pod ? shown.lines : 0;
       for (const line of lines.slice(from)) cli.say(`building ${environment.name}: ${line}`);
@@ -100,9 +98,8 @@ const isReady = ({ status }: StoredSession) =>
 /** Cancels the turn and waits a while for its end; undefined when it does not end in time. */
 export async function cancelTurn(turn: StoredTurn, cluster: Cluster, cli: Cli): Promise<StoredTurn | undefined> {
   const signal = AbortSignal.timeout(CANCEL_WAIT_MS);
-  const ref = { namespace: cluster.namespace, name: turn.metadata.name };
   try {
-    await cluster.api.patch(turns, ref, { spec: { cancel: true } }, { signal });
+    await cluster.cancelTurn(turn, signal);
     return await waitForTurn(turn, cluster, cli, { signal });
   } catch (error) {
     if (signal.aborted || error instanceof CliError) return undefined;
@@ -173,7 +170,7 @@ async function printTurn(
   const signal = AbortSignal.timeout(60_000);
   const { name } = turn.metadata;
   const { phase, error } = turn.status ?? {};
-  const value = await outputOf(turn, cluster.api, signal);
+  const value = await cluster.output(turn, signal);
   if (format) {
     await cli.out(
       await formatObject(value === undefined ? turn : { ...turn, status: { ...turn.status, output: value } }, format),

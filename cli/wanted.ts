@@ -2,12 +2,12 @@ import type { SessionSpec } from '../core/resources/session.ts';
 import { checkAllowed, checkTurn } from './allowed.ts';
 import { type Cli, type ClusterFlags, randomSuffix } from './cli.ts';
 import type { Cluster } from './cluster.ts';
-import type { NewSession, NewTurn } from './create.ts';
 import { refused } from './errors.ts';
 import { packFiles } from './files.ts';
 import { type InputFlags, readInput } from './input.ts';
 import { type Manifest, readManifest } from './manifest.ts';
 import { inputOf, type ManifestFlags, refuseConflicts } from './manifest-flags.ts';
+import type { NewSession, NewTurn } from './plan.ts';
 import { type SessionFlags, sessionSpec } from './session-spec.ts';
 import { getSession } from './stored.ts';
 

@@ -183,3 +183,7 @@ function decimal(number: string): string {
   if (start === end) return '0';
   return `${sign}${digits.slice(start, end)}e${Number(exponent) - fraction.length + digits.length - end}`;
 }
+
+/** Reports whether a parsed value is an object: no array, no null and no number that is kept as text. */
+export const isJsonObject = (value: unknown): value is Record<string, unknown> =>
+  typeof value === 'object' && value !== null && !Array.isArray(value) && !isRawJSON(value);

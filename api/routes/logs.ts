@@ -10,6 +10,10 @@ const query = z.strictObject({
     .enum(['true', 'false', ''])
     .default('false')
     .describe('Live, until the session is finished or deleted. ?follow means true.'),
+  sinceTime: z.iso
+    .datetime({ offset: true })
+    .optional()
+    .describe('Leaves out what the present pod printed before this time, such as the startedAt of a turn.'),
 });
 
 export const logRoutes: Route[] = [
@@ -28,18 +32,19 @@ export const logRoutes: Route[] = [
     query,
     responses: { 200: { description: 'The text.', schema: 'Text' } },
     holds: () => 'streams',
-    async handle({ params, query: { follow }, signal }, { api, clock }) {
+    async handle({ params, query: { follow, sinceTime }, signal }, { api, clock }) {
       const { namespace, session: name } = params;
       const { metadata, status } = await api.get(sessions, { namespace, name }, { signal });
       const podName = status?.podName;
+      const options = { ...(sinceTime === undefined ? {} : { sinceTime }), signal };
       if (follow === 'false' && !podName) {
         const text = `Session "${name}" has no pod at present. GET …/turns/{turn}/log for what its turns printed.`;
         throw new Problem('NoLog', text);
       }
       const text =
         follow === 'false'
-          ? podText(api, { namespace, name: podName as string }, { signal })
-          : sessionText(api, clock, { namespace, name, uid: metadata.uid }, { signal });
+          ? podText(api, { namespace, name: podName as string }, options)
+          : sessionText(api, clock, { namespace, name, uid: metadata.uid }, options);
       return {
         status: 200,
         stream: untilGone(text, signal),

@@ -17,7 +17,9 @@ import { Problem } from '../problems.ts';
 import { logText, outputText } from '../results.ts';
 import { type Route, route, type Services } from '../route.ts';
 import {
+  allTurnsQuery,
   listQuery,
+  namespaceParams,
   noBody,
   noQuery,
   sessionParams,
@@ -29,6 +31,7 @@ import {
 } from '../schemas.ts';
 import { metaOf } from './sessions.ts';
 
+const ALL = '/v1/namespaces/{namespace}/turns';
 const PATH = '/v1/namespaces/{namespace}/sessions/{session}/turns';
 const ONE = `${PATH}/{turn}`;
 
@@ -85,6 +88,24 @@ export const turnRoutes: Route[] = [
       const { items, metadata } = await listPage(api, turns, query, { namespace, fieldSelector, signal });
       const own = items.filter((item) => belongsTo(item, session)).map((item) => showTurn(item, true));
       return { status: 200, body: { items: own, ...(metadata.continue ? { continue: metadata.continue } : {}) } };
+    },
+  }),
+  route({
+    method: 'GET',
+    path: ALL,
+    operationId: 'listAllTurns',
+    summary: 'List the turns of all sessions of a namespace',
+    description: 'With name, the session of a turn whose name alone is known stands in its spec.session.',
+    rights: [{ verb: 'list', resource: 'turns' }],
+    params: namespaceParams,
+    query: allTurnsQuery,
+    responses: { 200: { description: 'A page of turns.', schema: turnList } },
+    async handle({ params: { namespace }, query, signal }, { api }) {
+      const { name } = query;
+      const only = name === undefined ? {} : { fieldSelector: `metadata.name=${name}` };
+      const { items, metadata } = await listPage(api, turns, query, { namespace, signal, ...only });
+      const next = metadata.continue ? { continue: metadata.continue } : {};
+      return { status: 200, body: { items: items.map((item) => showTurn(item, true)), ...next } };
     },
   }),
   route({

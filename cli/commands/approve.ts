@@ -1,7 +1,8 @@
 import { type StoredTurn, sessions, turns } from '../../core/resources/kinds.ts';
 import { jsonBytes, MAX_PAYLOAD_BYTES } from '../../core/resources/limits.ts';
 import type { Cli, ClusterFlags } from '../cli.ts';
-import { type Cluster, withCluster } from '../cluster.ts';
+import type { Cluster } from '../cluster.ts';
+import { withCluster } from '../connect.ts';
 import { decide } from '../decide.ts';
 import { failed, refused } from '../errors.ts';
 import { parseFlag } from '../input.ts';

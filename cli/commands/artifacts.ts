@@ -1,11 +1,11 @@
 import { resolve } from 'node:path';
 import { shownArtifact } from '../../core/artifacts/shown.ts';
-import { ArtifactReader } from '../../core/artifacts/stored.ts';
 import type { StoredTurn } from '../../core/resources/kinds.ts';
 import type { Artifact } from '../../core/resources/turn.ts';
 import { isTerminal } from '../../core/resources/turn-phases.ts';
 import type { Cli, ClusterFlags } from '../cli.ts';
-import { type Cluster, withCluster } from '../cluster.ts';
+import type { Cluster } from '../cluster.ts';
+import { withCluster } from '../connect.ts';
 import { Destination } from '../destination.ts';
 import { refused } from '../errors.ts';
 import { formatObject } from '../print.ts';
@@ -69,10 +69,9 @@ export async function downloadArtifacts(
       random: cli.random,
     });
     const missing = await destination.missing(artifacts);
-    const reader = new ArtifactReader(cluster.api, cluster.namespace);
     for (const artifact of missing) {
       cli.interrupted.throwIfAborted();
-      const content = await reader.read(artifact, cli.interrupted);
+      const content = await cluster.artifact(turn, artifact, cli.interrupted);
       await cli.out(`${printableName(await destination.write(artifact, content, cli.interrupted))}\n`);
     }
     const there = artifacts.length - missing.length;

@@ -1,7 +1,6 @@
-import { turns } from '../../core/resources/kinds.ts';
 import { isTerminal } from '../../core/resources/turn-phases.ts';
 import type { Cli, ClusterFlags } from '../cli.ts';
-import { withCluster } from '../cluster.ts';
+import { withCluster } from '../connect.ts';
 import { failed, refused } from '../errors.ts';
 import { getSession, turnsOf } from '../stored.ts';
 import { cancelTurn } from '../wait.ts';
@@ -24,10 +23,7 @@ export async function cancel(name: string, flags: CancelFlags, cli: Cli): Promis
       return 0;
     }
     // The last turn is cancelled first, so that none of them starts because the one before it has ended.
-    for (const { metadata } of live.toReversed()) {
-      const ref = { namespace: cluster.namespace, name: metadata.name };
-      await cluster.api.patch(turns, ref, { spec: { cancel: true } }, { signal: cli.interrupted });
-    }
+    for (const turn of live.toReversed()) await cluster.cancelTurn(turn, cli.interrupted);
     for (const turn of live) {
       const ended = flags.wait ? await cancelTurn(turn, cluster, cli) : undefined;
       if (flags.wait && !ended)

@@ -2,9 +2,10 @@ import type { Command } from 'commander';
 import type { KubeObject, Resource, Stored } from '../../core/kube/types.ts';
 import { environments, sessionclasses, sessions, turns } from '../../core/resources/kinds.ts';
 import type { Cli } from '../cli.ts';
-import { type Cluster, withCluster } from '../cluster.ts';
+import type { Cluster } from '../cluster.ts';
 import { type Candidates, candidates, type Named } from '../completion/candidates.ts';
 import { SCRIPTS, type Shell } from '../completion/scripts.ts';
+import { withCluster } from '../connect.ts';
 import { deadline } from '../deadline.ts';
 import { refused } from '../errors.ts';
 

@@ -1,10 +1,9 @@
 import type { KubeObject } from '../../core/kube/types.ts';
-import type { StoredSession } from '../../core/resources/kinds.ts';
 import { firstTurnName } from '../../core/resources/names.ts';
 import { type Cli, type ClusterFlags, randomSuffix } from '../cli.ts';
-import { withCluster } from '../cluster.ts';
-import { createSession, createTurn, type NewTurn } from '../create.ts';
+import { withCluster } from '../connect.ts';
 import { refused } from '../errors.ts';
+import type { NewTurn } from '../plan.ts';
 import { formatObject, nameOf } from '../print.ts';
 import { showRehearsal } from '../rehearse.ts';
 import { type CreationFlags, sessionOfFlags, sessionOfManifest, turnOfManifest, withManifest } from '../wanted.ts';
@@ -29,7 +28,7 @@ export async function create(
     if (manifest && !manifest.session) {
       const plan = await turnOfManifest(manifest, manifest.turn?.spec.input, named, cluster, cli);
       if (flags.dryRun) return showRehearsal(plan, flags.dryRun, flags.output, cluster, cli);
-      await print([await createTurn(plan.turn, plan.existing, cluster, cli)], flags, cli);
+      await print([await cluster.createTurn(plan.turn, plan.existing, cli)], flags, cli);
       return 0;
     }
     const ofManifest = manifest?.session;
@@ -43,10 +42,8 @@ export async function create(
       name: manifest.turn.name ?? firstTurnName(name),
     };
     if (flags.dryRun) return showRehearsal({ session, turn }, flags.dryRun, flags.output, cluster, cli);
-    const created = await createSession(session, cluster, cli, async (stored: StoredSession) =>
-      turn ? [stored, await createTurn(turn, stored, cluster, cli)] : [stored],
-    );
-    await print(created, flags, cli);
+    const created = await cluster.createSession(session, turn, cli);
+    await print(created.turn ? [created.session, created.turn] : [created.session], flags, cli);
     return 0;
   });
 }

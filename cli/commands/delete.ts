@@ -1,6 +1,5 @@
-import { sessions } from '../../core/resources/kinds.ts';
 import type { Cli, ClusterFlags } from '../cli.ts';
-import { withCluster } from '../cluster.ts';
+import { withCluster } from '../connect.ts';
 import { failed } from '../errors.ts';
 import { getSession } from '../stored.ts';
 
@@ -16,10 +15,9 @@ export async function remove(names: string[], flags: DeleteFlags, cli: Cli): Pro
     if (cli.ask && !flags.yes && !(await cli.ask(`Delete ${what} turns, pods and stored state?`))) {
       throw failed('nothing is deleted');
     }
-    for (const { metadata } of found) {
-      const ref = { namespace: cluster.namespace, name: metadata.name };
-      await cluster.api.delete(sessions, ref, { uid: metadata.uid, signal: cli.interrupted });
-      await cli.out(`session.berth.dev/${metadata.name} deleted\n`);
+    for (const session of found) {
+      await cluster.deleteSession(session, { signal: cli.interrupted });
+      await cli.out(`session.berth.dev/${session.metadata.name} deleted\n`);
     }
     return 0;
   });

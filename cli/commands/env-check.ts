@@ -4,7 +4,8 @@ import { firstTurnName } from '../../core/resources/names.ts';
 import type { SessionSpec } from '../../core/resources/session.ts';
 import { checkAllowed } from '../allowed.ts';
 import { type Cli, type ClusterFlags, randomSuffix } from '../cli.ts';
-import { type Cluster, withCluster } from '../cluster.ts';
+import type { KubeCluster } from '../cluster.ts';
+import { withKubernetes } from '../connect.ts';
 import { createSession, createTurn } from '../create.ts';
 import { getEnvironment } from '../environments.ts';
 import { EXIT, failed } from '../errors.ts';
@@ -34,7 +35,7 @@ interface Found {
  * what it finds with what the Environment records. Prints each difference; returns 1 where there is one.
  */
 export async function checkEnvironment(name: string, flags: ClusterFlags, cli: Cli): Promise<number> {
-  return withCluster(flags, cli, async (cluster) => {
+  return withKubernetes('env check', flags, cli, async (cluster) => {
     const { spec } = await getEnvironment(cluster, name, cli.interrupted);
     const found = await ask(name, spec, cluster, cli);
     const differences = compared(await getEnvironment(cluster, name, cli.interrupted), found);
@@ -50,7 +51,7 @@ export async function checkEnvironment(name: string, flags: ClusterFlags, cli: C
 async function ask(
   environment: string,
   { class: sessionClass, image }: StoredEnvironment['spec'],
-  cluster: Cluster,
+  cluster: KubeCluster,
   cli: Cli,
 ): Promise<Found> {
   const name = `check-${randomSuffix(cli.random, 8)}`;
@@ -75,13 +76,13 @@ async function ask(
   }
 }
 
-async function foundBy(turn: StoredTurn, environment: string, { api }: Cluster, cli: Cli): Promise<Found> {
+async function foundBy(turn: StoredTurn, environment: string, { api }: KubeCluster, cli: Cli): Promise<Found> {
   const { phase, error } = turn.status ?? {};
   if (phase !== 'Succeeded') throw failed(`environment ${environment}: ${error?.code}: ${error?.message}`);
   return (await outputOf(turn, api, cli.interrupted)) as Found;
 }
 
-async function remove(name: string, uid: string, { api, namespace }: Cluster, cli: Cli): Promise<void> {
+async function remove(name: string, uid: string, { api, namespace }: KubeCluster, cli: Cli): Promise<void> {
   await api.delete(sessions, { namespace, name }, { uid, deadlineMs: DELETE_MS }).catch(() => {
     cli.say(`session ${name} of the check is left; remove it with: ${cli.name} delete ${name}`);
   });

@@ -1,7 +1,7 @@
 import type { EnvironmentSpec } from '../../core/resources/environment.ts';
 import { environments, type StoredEnvironment } from '../../core/resources/kinds.ts';
 import type { Cli, ClusterFlags } from '../cli.ts';
-import { withCluster } from '../cluster.ts';
+import { withKubernetes } from '../connect.ts';
 import { checkedRequirements, getEnvironment, type RequirementFlags, readRequirements } from '../environments.ts';
 import { formatObject, nameOf } from '../print.ts';
 import { table } from '../table.ts';
@@ -30,7 +30,7 @@ export async function createEnvironment(
     ...(flags.python === undefined ? {} : { python: flags.python }),
     ...(flags.image === undefined ? {} : { image: flags.image }),
   };
-  return withCluster(flags, cli, async ({ api, namespace }) => {
+  return withKubernetes('env', flags, cli, async ({ api, namespace }) => {
     const wanted = { metadata: { name, namespace }, spec } as unknown as StoredEnvironment;
     const created = await api.create(environments, wanted, { signal: cli.interrupted });
     if (flags.output === 'json' || flags.output === 'yaml') await cli.out(await formatObject(created, flags.output));
@@ -41,7 +41,7 @@ export async function createEnvironment(
 
 /** Shows an Environment with its packages. */
 export async function showEnvironment(name: string, flags: EnvGetFlags, cli: Cli): Promise<number> {
-  return withCluster(flags, cli, async (cluster) => {
+  return withKubernetes('env', flags, cli, async (cluster) => {
     const found = await getEnvironment(cluster, name, cli.interrupted);
     if (flags.output === 'json' || flags.output === 'yaml') await cli.out(await formatObject(found, flags.output));
     else if (flags.output === 'name') await cli.out(`${nameOf(found)}\n`);
@@ -52,7 +52,7 @@ export async function showEnvironment(name: string, flags: EnvGetFlags, cli: Cli
 
 /** Deletes Environments. Sessions that have one keep it. */
 export async function deleteEnvironments(names: string[], flags: ClusterFlags, cli: Cli): Promise<number> {
-  return withCluster(flags, cli, async (cluster) => {
+  return withKubernetes('env', flags, cli, async (cluster) => {
     const found = await Promise.all(names.map((name) => getEnvironment(cluster, name, cli.interrupted)));
     for (const { metadata } of found) {
       const ref = { namespace: cluster.namespace, name: metadata.name };

@@ -1,10 +1,11 @@
 import type { KubeObject } from '../../core/kube/types.ts';
 import type { Cli, ClusterFlags } from '../cli.ts';
-import { type Cluster, withCluster } from '../cluster.ts';
+import type { Cluster } from '../cluster.ts';
+import { withCluster } from '../connect.ts';
 import { describeSession, describeTurn } from '../describe.ts';
 import { refused } from '../errors.ts';
 import { formatObject, nameOf } from '../print.ts';
-import { getSession, getTurn, logOf, outputOf, turnsOf } from '../stored.ts';
+import { getSession, getTurn, turnsOf } from '../stored.ts';
 import { list } from './list.ts';
 
 export interface GetFlags extends ClusterFlags {
@@ -45,10 +46,10 @@ async function text(
     return describeSession(session, await turnsOf(cluster, session, signal), now, cli.terminal);
   }
   const turn = await getTurn(cluster, name, signal);
-  const value = await outputOf(turn, cluster.api, signal);
+  const value = await cluster.output(turn, signal);
   if (output)
     return formatted(value === undefined ? turn : { ...turn, status: { ...turn.status, output: value } }, output);
-  return describeTurn(turn, { output: value, log: await logOf(turn, cluster.api, signal) }, now, cli.terminal);
+  return describeTurn(turn, { output: value, log: await cluster.log(turn, signal) }, now, cli.terminal);
 }
 
 async function formatted(object: KubeObject, output: 'json' | 'yaml' | 'name'): Promise<string> {

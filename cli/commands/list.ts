@@ -1,12 +1,13 @@
 import { ApiError } from '../../core/kube/errors.ts';
-import { collectionPath } from '../../core/kube/paths.ts';
-import type { KubeObject, Resource, Stored, WatchEvent } from '../../core/kube/types.ts';
+import type { KubeObject, Stored, WatchEvent } from '../../core/kube/types.ts';
 import { environments, sessions, turns } from '../../core/resources/kinds.ts';
 import { LABEL_ENVIRONMENT } from '../../core/resources/names.ts';
 import type { Cli, ClusterFlags } from '../cli.ts';
-import { type Cluster, FIRST_REQUEST, withCluster } from '../cluster.ts';
+import type { Cluster, KubeCluster } from '../cluster.ts';
+import { type ClusterUse, FIRST_REQUEST, withCluster, withKubernetes } from '../connect.ts';
 import { refused } from '../errors.ts';
 import { type Entry, type FollowedList, followList } from '../follow-list.ts';
+import { type Place, type Row, readTable, TABLE, type Table } from '../listed.ts';
 import { formatObject, nameOf } from '../print.ts';
 import { TableWriter, table } from '../table.ts';
 
@@ -21,19 +22,6 @@ export interface ListFlags extends ClusterFlags {
 
 type Listed = 'sessions' | 'turns' | 'environments';
 
-/** The API server's answer to a request for a table: its columns are those that kubectl shows. */
-interface Table {
-  metadata: { resourceVersion: string };
-  columnDefinitions: { name: string; priority: number }[];
-  rows: Row[];
-}
-
-interface Row {
-  cells: unknown[];
-  object: { metadata: { name: string; namespace?: string; resourceVersion: string } };
-}
-
-const TABLE = 'application/json;as=Table;v=v1;g=meta.k8s.io';
 /** Length of a watch, after which it ends by itself so that a connection that died unnoticed is detected; seconds. */
 const WATCH_SECONDS = 300;
 
@@ -41,53 +29,61 @@ const WATCH_SECONDS = 300;
 export async function list(what: Listed, flags: ListFlags, cli: Cli): Promise<number> {
   if (flags.parent !== undefined && what !== 'sessions') throw refused('--parent selects sessions; list those');
   if (flags.session !== undefined && what !== 'turns') throw refused('--session selects turns; write: list turns');
-  if (!flags.watch && (flags.output === undefined || flags.output === 'wide')) return printTable(what, flags, cli);
-  return withCluster(flags, cli, async (cluster) => {
+  const { output } = flags;
+  const isTable = output === undefined || output === 'wide';
+  if (flags.watch) {
+    return withKubernetes('list --watch', flags, cli, async (cluster) => {
+      const place = placeOf(what, flags, cluster);
+      return isTable ? watchTable(place, shown(flags), cluster, cli) : watchObjects(place, output, cluster, cli);
+    });
+  }
+  if (isTable)
+    return listing(what, flags, cli, (cluster) => printTable(what, flags, cluster, cli), { asksFirst: true });
+  return listing(what, flags, cli, async (cluster) => {
     const place = placeOf(what, flags, cluster);
-    const { output } = flags;
-    if (output === 'json' || output === 'yaml' || output === 'name') {
-      if (flags.watch) return watchObjects(place, output, cluster, cli);
-      const { items } = await cluster.api.list(place.resource, { ...place.scope, signal: cli.interrupted });
-      if (output === 'name') await cli.out(items.map((object) => `${nameOf(object)}\n`).join(''));
-      else await cli.out(await formatObject({ apiVersion: 'v1', kind: 'List', items }, output));
-      return 0;
-    }
-    return watchTable(place, shown(flags), cluster, cli);
+    const { items } = await cluster.api.list(place.resource, { ...place.scope, signal: cli.interrupted });
+    if (output === 'name') await cli.out(items.map((object) => `${nameOf(object)}\n`).join(''));
+    else await cli.out(await formatObject({ apiVersion: 'v1', kind: 'List', items }, output));
+    return 0;
   });
 }
 
+/** Calls `use` with the cluster; a list that the HTTP API does not have needs that of a kubeconfig. */
+function listing(
+  what: Listed,
+  flags: ListFlags,
+  cli: Cli,
+  use: (cluster: Cluster) => Promise<number>,
+  how: ClusterUse = {},
+): Promise<number> {
+  if (what === 'environments') return withKubernetes('env list', flags, cli, use, how);
+  if (flags.allNamespaces) return withKubernetes('list --all-namespaces', flags, cli, use, how);
+  return withCluster(flags, cli, use, how);
+}
+
 /** Prints the table. Most commands that people give do only this, so it makes one request. */
-async function printTable(what: Listed, flags: ListFlags, cli: Cli): Promise<number> {
-  const print = async (cluster: Cluster) => {
-    const place = placeOf(what, flags, cluster);
-    const read = (options?: typeof FIRST_REQUEST) => readTable(place, cluster, cli.interrupted, options);
-    // A server that refuses is there: from now on the client may try again.
-    const answer = await read(FIRST_REQUEST).catch((error) =>
-      error instanceof ApiError ? read() : Promise.reject(error),
-    );
-    if (answer.rows.length === 0) {
-      cli.say(`no ${what}${flags.allNamespaces ? '' : ` in namespace ${cluster.namespace}`}`);
-      return 0;
-    }
-    const show = shown(flags);
-    const columns = columnsOf(answer, show);
-    const body = answer.rows.map((row) => cellsOf(row, columns, show));
-    await cli.out(table([headerOf(answer, columns, show), ...body], { terminal: cli.terminal }));
+async function printTable(what: Listed, flags: ListFlags, cluster: Cluster, cli: Cli): Promise<number> {
+  const place = placeOf(what, flags, cluster);
+  const read = (options?: typeof FIRST_REQUEST) => cluster.table(place, { ...options, signal: cli.interrupted });
+  // A server that refuses is there: from now on the client may try again.
+  const answer = await read(FIRST_REQUEST).catch((error) =>
+    error instanceof ApiError ? read() : Promise.reject(error),
+  );
+  if (answer.rows.length === 0) {
+    cli.say(`no ${what}${flags.allNamespaces ? '' : ` in namespace ${cluster.namespace}`}`);
     return 0;
-  };
-  return withCluster(flags, cli, print, { asksFirst: true });
+  }
+  const show = shown(flags);
+  const columns = columnsOf(answer, show);
+  const body = answer.rows.map((row) => cellsOf(row, columns, show));
+  await cli.out(table([headerOf(answer, columns, show), ...body], { terminal: cli.terminal }));
+  return 0;
 }
 
 const shown = ({ output, allNamespaces }: ListFlags): Shown => ({
   wide: output === 'wide',
   namespaces: allNamespaces === true,
 });
-
-/** What is listed, and where. */
-interface Place {
-  resource: Resource;
-  scope: { namespace?: string; labelSelector?: string; fieldSelector?: string };
-}
 
 function placeOf(what: Listed, flags: ListFlags, { namespace }: Cluster): Place {
   const { allNamespaces, selector, session, parent } = flags;
@@ -106,19 +102,8 @@ function placeOf(what: Listed, flags: ListFlags, { namespace }: Cluster): Place 
   };
 }
 
-async function readTable(
-  { resource, scope }: Place,
-  { api }: Cluster,
-  signal: AbortSignal,
-  options?: typeof FIRST_REQUEST,
-): Promise<Table> {
-  const { namespace, ...query } = scope;
-  const call = { ...options, query, accept: TABLE, signal };
-  return (await api.raw('GET', collectionPath(resource, namespace), call)) as Table;
-}
-
 /** Prints the rows that are there and, until Ctrl-C, each row that changes, also one that is deleted. */
-async function watchTable(place: Place, show: Shown, cluster: Cluster, cli: Cli): Promise<number> {
+async function watchTable(place: Place, show: Shown, cluster: KubeCluster, cli: Cli): Promise<number> {
   let definitions: Table | undefined;
   const entryOf = (row: Row): Entry<Row> => {
     const { name, namespace = '', resourceVersion } = row.object.metadata;
@@ -126,7 +111,7 @@ async function watchTable(place: Place, show: Shown, cluster: Cluster, cli: Cli)
   };
   const followed: FollowedList<Row> = {
     async list() {
-      const answer = await readTable(place, cluster, cli.interrupted);
+      const answer = await readTable(place, cluster.api, { signal: cli.interrupted });
       definitions ??= answer;
       return { entries: answer.rows.map(entryOf), resourceVersion: answer.metadata.resourceVersion };
     },
@@ -153,7 +138,7 @@ async function watchTable(place: Place, show: Shown, cluster: Cluster, cli: Cli)
 async function watchObjects(
   place: Place,
   output: 'json' | 'yaml' | 'name',
-  cluster: Cluster,
+  cluster: KubeCluster,
   cli: Cli,
 ): Promise<number> {
   const entryOf = (object: Stored<KubeObject>): Entry<KubeObject> => {
@@ -183,7 +168,7 @@ async function watchObjects(
 function watching(
   { resource, scope }: Place,
   resourceVersion: string,
-  { api }: Cluster,
+  { api }: KubeCluster,
   cli: Cli,
   accept?: string,
 ): AsyncIterable<WatchEvent<KubeObject>> {

@@ -1,12 +1,13 @@
 import { follow } from '../../core/kube/follow.ts';
-import { podText, readable, sessionText } from '../../core/pod-log/session-text.ts';
+import { readable } from '../../core/pod-log/session-text.ts';
 import { type StoredSession, type StoredTurn, sessions, turns } from '../../core/resources/kinds.ts';
 import { isTerminal } from '../../core/resources/turn-phases.ts';
 import { delay } from '../../core/runtime.ts';
 import type { Cli, ClusterFlags } from '../cli.ts';
-import { type Cluster, withCluster } from '../cluster.ts';
+import type { Cluster } from '../cluster.ts';
+import { withCluster } from '../connect.ts';
 import { failed, refused } from '../errors.ts';
-import { getSession, getTurn, logOf, sessionOrTurn, turnsOf } from '../stored.ts';
+import { getSession, getTurn, sessionOrTurn, turnsOf } from '../stored.ts';
 
 export interface LogsFlags extends ClusterFlags {
   turn?: string;
@@ -51,23 +52,20 @@ export async function logs(named: string, flags: LogsFlags, cli: Cli): Promise<n
       return 0;
     }
     if (turn && session.status?.phase === 'Finished') await printLog(turn, cluster, cli);
-    else await print(liveText(session, turn, cluster, cli, cli.interrupted), cli);
+    else await print(liveText(session, turn, cluster, cli.interrupted), cli);
     return 0;
   });
 }
 
 async function printLog(turn: StoredTurn, cluster: Cluster, cli: Cli): Promise<void> {
   if (isTerminal(turn.status?.phase)) {
-    const text = await logOf(turn, cluster.api, cli.interrupted);
+    const text = await cluster.log(turn, cli.interrupted);
     if (text === '') cli.say(`turn ${turn.metadata.name} printed nothing beside its result`);
     else await cli.out(text.endsWith('\n') ? text : `${text}\n`);
     return;
   }
   const session = await getSession(cluster, turn.spec.session, cli.interrupted);
-  const { podName } = session.status ?? {};
-  if (!podName) return;
-  const options = { ...startOf(turn), signal: cli.interrupted };
-  await print(podText(cluster.api, { namespace: cluster.namespace, name: podName }, options), cli);
+  await print(cluster.text(session, { follow: false, ...startOf(turn), signal: cli.interrupted }), cli);
 }
 
 /** Follows the text until the turn ends. */
@@ -83,7 +81,7 @@ async function followTurn(turn: StoredTurn, cluster: Cluster, cli: Cli): Promise
       printed += piece.length;
     }
   };
-  const printing = print(counted(liveText(session, turn, cluster, cli, signal)), cli).catch((error) => {
+  const printing = print(counted(liveText(session, turn, cluster, signal)), cli).catch((error) => {
     if (!ended.signal.aborted) throw error;
   });
   const watching = (async () => {
@@ -108,13 +106,14 @@ async function followTurn(turn: StoredTurn, cluster: Cluster, cli: Cli): Promise
 }
 
 /** Returns the length of the text that the turn's pod has written so far; 0 once the log is gone or not available. */
-async function textLength(turn: StoredTurn, { api, namespace }: Cluster, cli: Cli): Promise<number> {
+async function textLength(turn: StoredTurn, cluster: Cluster, cli: Cli): Promise<number> {
   let length = 0;
   try {
-    const { status } = await api.get(sessions, { namespace, name: turn.spec.session }, { signal: cli.interrupted });
-    if (!status?.podName) return 0;
-    const options = { ...startOf(turn), signal: cli.interrupted };
-    for await (const piece of podText(api, { namespace, name: status.podName }, options)) length += piece.length;
+    const { api, namespace } = cluster;
+    const signal = cli.interrupted;
+    const session = await api.get(sessions, { namespace, name: turn.spec.session }, { signal });
+    const text = cluster.text(session, { follow: false, ...startOf(turn), signal });
+    for await (const piece of text) length += piece.length;
   } catch (error) {
     if (cli.interrupted.aborted) throw error;
   }
@@ -123,13 +122,12 @@ async function textLength(turn: StoredTurn, { api, namespace }: Cluster, cli: Cl
 
 /** Follows the text from the beginning of the turn, or of the session. */
 function liveText(
-  { metadata: { name, uid } }: StoredSession,
+  session: StoredSession,
   turn: StoredTurn | undefined,
-  { api, namespace }: Cluster,
-  cli: Cli,
+  cluster: Cluster,
   signal: AbortSignal,
-): AsyncGenerator<string> {
-  return sessionText(api, cli.clock, { namespace, name, uid }, { ...startOf(turn), signal });
+): AsyncIterable<string> {
+  return cluster.text(session, { follow: true, ...startOf(turn), signal });
 }
 
 async function print(text: AsyncIterable<string>, cli: Cli): Promise<void> {

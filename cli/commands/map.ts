@@ -7,7 +7,8 @@ import { firstTurnName, LABEL_MAP } from '../../core/resources/names.ts';
 import { isNoInput } from '../../core/resources/needed-input.ts';
 import { isTerminal } from '../../core/resources/turn-phases.ts';
 import type { Cli, ClusterFlags } from '../cli.ts';
-import { type Cluster, withCluster } from '../cluster.ts';
+import type { KubeCluster } from '../cluster.ts';
+import { withKubernetes } from '../connect.ts';
 import { createSession, createTurn, turnSpec } from '../create.ts';
 import { ensureEnvironment } from '../environments.ts';
 import { EXIT, refused } from '../errors.ts';
@@ -16,7 +17,8 @@ import { type Item, readItems } from '../map/items.ts';
 import { MAX_MAP_NAME, mapName, sessionNames } from '../map/names.ts';
 import { runAll } from '../map/pool.ts';
 import { Progress } from '../map/progress.ts';
-import { type SessionFlags, sessionSpec, type WantedSession } from '../session-spec.ts';
+import type { WantedSession } from '../plan.ts';
+import { type SessionFlags, sessionSpec } from '../session-spec.ts';
 import { outputOf } from '../stored.ts';
 import { endOfTurn } from '../wait.ts';
 
@@ -58,7 +60,7 @@ export async function map(file: string, words: string[], flags: MapFlags, cli: C
   }
   const items = await readItems(file, cli, { asText: flags.inputAs === 'text' });
   const archive = flags.with && (await packFiles(flags.with, { cwd: cli.cwd, all: flags.withAll === true }));
-  return withCluster(flags, cli, async (cluster) => {
+  return withKubernetes('map', flags, cli, async (cluster) => {
     const files = archive && `${flags.name ?? 'map'}-${createHash('sha256').update(archive).digest('hex').slice(0, 8)}`;
     // Of all inputs, one that is missing is the one that an agent may not be able to take.
     const first = items.find(({ input }) => isNoInput(input)) ?? items[0];
@@ -74,7 +76,7 @@ export async function map(file: string, words: string[], flags: MapFlags, cli: C
   });
 }
 
-async function runTasks(tasks: Task[], shared: Shared, cluster: Cluster, cli: Cli): Promise<number> {
+async function runTasks(tasks: Task[], shared: Shared, cluster: KubeCluster, cli: Cli): Promise<number> {
   const { map, flags } = shared;
   const known = await turnsOfMap(map, cluster, cli);
   const progress = new Progress(map, tasks.length, cli);
@@ -134,7 +136,7 @@ async function begin(
   { name, input }: Task,
   before: StoredTurn | undefined,
   { spec, map, flags }: Shared,
-  cluster: Cluster,
+  cluster: KubeCluster,
   cli: Cli,
 ): Promise<Begun> {
   const metadata = { labels: { [LABEL_MAP]: map } };
@@ -166,7 +168,7 @@ async function begunElsewhere(
   name: string,
   before: StoredTurn | undefined,
   map: string,
-  { api, namespace }: Cluster,
+  { api, namespace }: KubeCluster,
   cli: Cli,
 ): Promise<Begun | undefined> {
   const signal = cli.interrupted;
@@ -187,7 +189,7 @@ async function begunElsewhere(
 }
 
 /** Returns the turns of earlier calls, by their names. */
-async function turnsOfMap(map: string, { api, namespace }: Cluster, cli: Cli): Promise<Map<string, StoredTurn>> {
+async function turnsOfMap(map: string, { api, namespace }: KubeCluster, cli: Cli): Promise<Map<string, StoredTurn>> {
   const found = new Map<string, StoredTurn>();
   const options = { namespace, labelSelector: `${LABEL_MAP}=${map}`, limit: PAGE, signal: cli.interrupted };
   await eachPage(api, turns, options, ({ items }) => {
@@ -201,7 +203,7 @@ async function createShared(
   archive: Buffer,
   name: string,
   map: string,
-  { api, namespace }: Cluster,
+  { api, namespace }: KubeCluster,
   cli: Cli,
 ): Promise<void> {
   const wanted = sharedFiles(archive, { name, namespace, labels: { [LABEL_MAP]: map } });
@@ -217,7 +219,7 @@ async function createShared(
 }
 
 /** Deletes sessions that have not ended, so that the next call begins them anew. */
-async function stop(live: Map<string, string>, { api, namespace }: Cluster, cli: Cli): Promise<void> {
+async function stop(live: Map<string, string>, { api, namespace }: KubeCluster, cli: Cli): Promise<void> {
   const remove = async ([name, uid]: [string, string]) => {
     const options = { ...(uid ? { uid } : {}), deadlineMs: DELETE_MS };
     await ifThere(api.delete(sessions, { namespace, name }, options)).catch(() =>

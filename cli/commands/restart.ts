@@ -2,8 +2,9 @@ import { follow } from '../../core/kube/follow.ts';
 import { parseDuration } from '../../core/resources/duration.ts';
 import { type StoredSession, sessions } from '../../core/resources/kinds.ts';
 import { checkAllowed } from '../allowed.ts';
-import { type Cli, type ClusterFlags, randomSuffix } from '../cli.ts';
-import { type Cluster, withCluster } from '../cluster.ts';
+import type { Cli, ClusterFlags } from '../cli.ts';
+import type { Cluster } from '../cluster.ts';
+import { withCluster } from '../connect.ts';
 import { CliError, EXIT, failed, refused } from '../errors.ts';
 import { finishedMessage, getSession } from '../stored.ts';
 
@@ -22,9 +23,7 @@ export async function restart(name: string, flags: RestartFlags, cli: Cli): Prom
     if (session.status?.phase === 'Finished') throw refused(finishedMessage(name, cli));
     // A pod that could have no successor is kept.
     await checkAllowed(session.spec, cluster, cli);
-    const spec = { restartRequest: randomSuffix(cli.random, 12) };
-    const ref = { namespace: cluster.namespace, name };
-    const asked = await cluster.api.patch(sessions, ref, { spec }, { signal: cli.interrupted });
+    const asked = await cluster.restart(name, cli.interrupted);
     const pod = asked.status?.podName;
     if (pod === undefined) {
       await cli.out(`session.berth.dev/${name} has no pod\n`);

@@ -1,11 +1,13 @@
 import { isNotFound } from '../../core/kube/errors.ts';
-import { type StoredTurn, sessions } from '../../core/resources/kinds.ts';
+import type { StoredSession, StoredTurn } from '../../core/resources/kinds.ts';
 import { firstTurnName } from '../../core/resources/names.ts';
 import { type Cli, type ClusterFlags, randomSuffix } from '../cli.ts';
-import { type Cluster, withCluster } from '../cluster.ts';
-import { createSession, createTurn, type NewTurn, turnSpec } from '../create.ts';
+import type { Cluster } from '../cluster.ts';
+import { withCluster } from '../connect.ts';
+import { turnSpec } from '../create.ts';
 import { refused } from '../errors.ts';
 import type { InputFlags } from '../input.ts';
+import type { NewTurn } from '../plan.ts';
 import { formatObject, nameOf } from '../print.ts';
 import { showRehearsal } from '../rehearse.ts';
 import { finishTurn } from '../wait.ts';
@@ -49,7 +51,7 @@ export async function run(words: string[], given: RunFlags, cli: Cli): Promise<n
     if (manifest && !manifest.session) {
       const plan = await turnOfManifest(manifest, input, flags.name, cluster, cli);
       if (flags.dryRun) return showRehearsal(plan, flags.dryRun, flags.output, cluster, cli);
-      return finish([], await createTurn(plan.turn, plan.existing, cluster, cli), flags, cluster, cli);
+      return finish([], await cluster.createTurn(plan.turn, plan.existing, cli), flags, cluster, cli);
     }
     const { session: ofManifest, turn: turnManifest } = manifest ?? {};
     const name =
@@ -65,15 +67,13 @@ export async function run(words: string[], given: RunFlags, cli: Cli): Promise<n
       : await sessionOfFlags(name, words, flags, { turns: 'One' }, cluster, cli, asked);
     session.spec.turns = 'One';
     if (flags.dryRun) return showRehearsal({ session, turn }, flags.dryRun, flags.output, cluster, cli);
-    const created = await createSession(session, cluster, cli, async (stored) => ({
-      session: stored,
-      turn: await createTurn(turn, stored, cluster, cli),
-    }));
+    const created = await cluster.createSession(session, turn, cli);
+    if (!created.turn) throw new TypeError('the session was created without its turn');
     if (!flags.detach) cli.say(`session ${name}`);
     try {
       return await finish([nameOf(created.session)], created.turn, flags, cluster, cli);
     } finally {
-      if (flags.rm) await removeSession(created.session.metadata, cluster, cli);
+      if (flags.rm) await removeSession(created.session, cluster, cli);
     }
   });
 }
@@ -88,12 +88,9 @@ async function finish(names: string[], turn: StoredTurn, flags: RunFlags, cluste
 }
 
 /** Deletes the session, also after Ctrl-C. */
-async function removeSession(
-  { name, uid }: { name: string; uid: string },
-  { api, namespace }: Cluster,
-  cli: Cli,
-): Promise<void> {
-  await api.delete(sessions, { namespace, name }, { uid, deadlineMs: DELETE_MS }).catch((error) => {
+async function removeSession(session: StoredSession, cluster: Cluster, cli: Cli): Promise<void> {
+  const { name } = session.metadata;
+  await cluster.deleteSession(session, { deadlineMs: DELETE_MS }).catch((error) => {
     if (!isNotFound(error)) cli.say(`session ${name} is not deleted; remove it with: ${cli.name} delete ${name}`);
   });
 }

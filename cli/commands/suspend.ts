@@ -2,8 +2,9 @@ import { follow } from '../../core/kube/follow.ts';
 import type { StoredSession } from '../../core/resources/kinds.ts';
 import { sessions } from '../../core/resources/kinds.ts';
 import type { SessionStatus } from '../../core/resources/session.ts';
-import { type Cli, type ClusterFlags, randomSuffix } from '../cli.ts';
-import { type Cluster, withCluster } from '../cluster.ts';
+import type { Cli, ClusterFlags } from '../cli.ts';
+import type { Cluster } from '../cluster.ts';
+import { withCluster } from '../connect.ts';
 import { failed, refused } from '../errors.ts';
 import { finishedMessage, getSession } from '../stored.ts';
 
@@ -20,12 +21,9 @@ export async function suspend(name: string, flags: SuspendFlags, cli: Cli): Prom
   return withCluster(flags, cli, async (cluster) => {
     const session = await getSession(cluster, name, cli.interrupted);
     if (session.status?.phase === 'Finished') throw refused(finishedMessage(name, cli));
-    const request = randomSuffix(cli.random, 12);
-    const spec = flags.hold ? { suspend: true } : { suspendRequest: request };
-    const ref = { namespace: cluster.namespace, name };
-    const asked = await cluster.api.patch(sessions, ref, { spec }, { signal: cli.interrupted });
+    const asked = await cluster.suspend(name, flags.hold === true, cli.interrupted);
     const outcome = flags.wait
-      ? await waitSuspended(asked, flags.hold ? undefined : request, cluster, cli)
+      ? await waitSuspended(asked, flags.hold ? undefined : asked.spec.suspendRequest, cluster, cli)
       : 'asked to suspend';
     await cli.out(`session.berth.dev/${name} ${outcome}\n`);
     const first = endsFirst(session);

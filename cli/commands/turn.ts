@@ -1,7 +1,7 @@
 import { checkTurn } from '../allowed.ts';
 import { type Cli, type ClusterFlags, randomSuffix } from '../cli.ts';
-import { withCluster } from '../cluster.ts';
-import { createTurn, turnSpec } from '../create.ts';
+import { withCluster } from '../connect.ts';
+import { turnSpec } from '../create.ts';
 import { refused } from '../errors.ts';
 import { type InputFlags, readInput } from '../input.ts';
 import { getSession } from '../stored.ts';
@@ -28,7 +28,7 @@ export async function turn(sessionName: string, flags: TurnFlags, cli: Cli): Pro
     await checkTurn({ timeout: flags.timeout, input }, session.spec, cluster, cli);
     const name = flags.name ?? `${sessionName.slice(0, 57)}-${randomSuffix(cli.random, 5)}`;
     const asked = { input, timeout: flags.timeout, attempts: flags.attempts };
-    const given = await createTurn({ name, spec: turnSpec(asked) }, session, cluster, cli);
+    const given = await cluster.createTurn({ name, spec: turnSpec(asked) }, session, cli);
     if (!flags.wait) {
       await cli.out(`${name}\n`);
       return 0;

@@ -1,8 +1,7 @@
-import { namespaceEvents, type Placed } from '../../core/follow/session-events.ts';
+import type { Placed } from '../../core/follow/session-events.ts';
 import type { Cli, ClusterFlags } from '../cli.ts';
-import { withCluster } from '../cluster.ts';
+import { withCluster } from '../connect.ts';
 import { refused } from '../errors.ts';
-import { followSession, withStates } from '../follow/stream.ts';
 import { inWords } from '../follow/words.ts';
 import { getSession } from '../stored.ts';
 
@@ -20,9 +19,9 @@ export async function watch(name: string | undefined, flags: WatchFlags, cli: Cl
   return withCluster(flags, cli, async (cluster) => {
     const signal = cli.interrupted;
     const session = name === undefined ? undefined : await getSession(cluster, name, signal);
-    const events: AsyncGenerator<Placed> = session
-      ? followSession(session, cluster, cli, { logs: flags.logs === true, signal })
-      : withStates(cluster, cli, (states) => namespaceEvents(states, { signal }));
+    const events: AsyncIterable<Placed> = session
+      ? cluster.sessionEvents(session, { logs: flags.logs === true, signal }, cli)
+      : cluster.namespaceEvents(signal, cli);
     for await (const { id, told } of events) {
       const line = flags.output
         ? JSON.stringify({ type: told.type, id, data: told.data })

@@ -5,7 +5,8 @@ import { formatDuration } from '../../core/resources/duration.ts';
 import type { StoredSession } from '../../core/resources/kinds.ts';
 import { findClass } from '../allowed.ts';
 import type { Cli, ClusterFlags } from '../cli.ts';
-import { type Cluster, withCluster } from '../cluster.ts';
+import type { KubeCluster } from '../cluster.ts';
+import { withKubernetes } from '../connect.ts';
 import { getSession, turnsOf } from '../stored.ts';
 import { table } from '../table.ts';
 import { explain, whyText } from '../why.ts';
@@ -15,7 +16,7 @@ const SHOWN = 5;
 
 /** Says in one screen what blocks a session, since when, and what happens next, with its last events. */
 export async function why(name: string, flags: ClusterFlags, cli: Cli): Promise<number> {
-  return withCluster(flags, cli, async (cluster) => {
+  return withKubernetes('why', flags, cli, async (cluster) => {
     const session = await getSession(cluster, name, cli.interrupted);
     const [turns, found, happened] = await Promise.all([
       turnsOf(cluster, session, cli.interrupted),
@@ -34,7 +35,7 @@ export async function why(name: string, flags: ClusterFlags, cli: Cli): Promise<
 /** Returns the last events of the session and of its pod, the oldest first; undefined where they may not be read. */
 async function eventsOf(
   { metadata: { name, uid }, status }: StoredSession,
-  { api, namespace }: Cluster,
+  { api, namespace }: KubeCluster,
   signal: AbortSignal,
 ): Promise<Event[] | undefined> {
   const about = async (object: string) =>

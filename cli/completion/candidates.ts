@@ -1,4 +1,5 @@
 import type { Argument, Command, Option } from 'commander';
+import type { ClusterFlags } from '../cli.ts';
 
 /** What can stand at the last word of a command line, found from the definitions of the commands alone. */
 
@@ -13,7 +14,7 @@ export interface Candidates {
   /** True where the word is a path. */
   files?: true;
   /** Flags before the word that choose cluster and namespace. */
-  cluster: { namespace?: string; kubeconfig?: string; context?: string };
+  cluster: ClusterFlags;
 }
 
 const NAMED_BY_FLAG: Record<string, Named> = {
@@ -79,9 +80,12 @@ const optionOf = (command: Command, flag: string): Option | undefined =>
 const subcommand = (command: Command, word: string) =>
   command.commands.find((each) => each.name() === word || each.aliases().includes(word));
 
+const CLUSTER_FLAGS = ['namespace', 'kubeconfig', 'context', 'server', 'tokenFile', 'certificateAuthority'] as const;
+
 function note(option: Option, value: string, cluster: Candidates['cluster']): void {
   const name = option.attributeName();
-  if (name === 'namespace' || name === 'kubeconfig' || name === 'context') cluster[name] = value;
+  const flag = CLUSTER_FLAGS.find((each) => each === name);
+  if (flag) cluster[flag] = value;
 }
 
 function flagsOf(command: Command): Candidates['words'] {

@@ -2,7 +2,7 @@ import { turns } from '../../core/resources/kinds.ts';
 import { clip } from '../../core/resources/limits.ts';
 import type { Cli } from '../cli.ts';
 import type { Cluster } from '../cluster.ts';
-import { decide, mayDecide } from '../decide.ts';
+import { decide } from '../decide.ts';
 import { printable } from '../printable.ts';
 
 /** Length of the shown data of a question, bytes. */
@@ -25,7 +25,7 @@ export async function askInPlace(
     const { approval } = turn.status ?? {};
     if (approval?.id !== id || approval.decided) return;
     if (approval.payload !== undefined) cli.say(clip(printable(JSON.stringify(approval.payload)), PAYLOAD_BYTES));
-    if (!cli.ask || !(await mayDecide(cluster, signal))) return cli.say(command);
+    if (!cli.ask || !(await cluster.mayDecide(signal))) return cli.say(command);
     const decision = (await cli.ask('Approve it?', signal)) ? 'Approve' : 'Deny';
     await decide(turn, id, { decision }, cluster, signal);
   } catch (error) {

@@ -4,10 +4,8 @@ import { type StoredSession, type StoredTurn, sessions } from '../../core/resour
 import { isTerminal } from '../../core/resources/turn-phases.ts';
 import type { Cli } from '../cli.ts';
 import type { Cluster } from '../cluster.ts';
-import { logOf } from '../stored.ts';
 import { askInPlace } from './ask.ts';
 import { eventKey, keyOfLine, restOfLog } from './rest.ts';
-import { followSession } from './stream.ts';
 import { inWords } from './words.ts';
 
 /** Printed lines that are remembered, to find the rest of the log. */
@@ -62,7 +60,7 @@ class Narration {
     await this.#running;
     if (!ended?.status?.log || cli.interrupted.aborted) return;
     try {
-      const log = await logOf(ended, cluster.api, cli.interrupted);
+      const log = await cluster.log(ended, cli.interrupted);
       const lines = log.split('\n');
       if (lines.at(-1) === '') lines.pop();
       const { session } = turn.spec;
@@ -82,7 +80,7 @@ class Narration {
     const { session, cluster, cli } = this.#options;
     const signal = AbortSignal.any([cli.interrupted, this.#stop.signal]);
     try {
-      for await (const { id, told } of followSession(session, cluster, cli, { logs: true, signal }))
+      for await (const { id, told } of cluster.sessionEvents(session, { logs: true, signal }, cli))
         this.#tell(told, id);
     } catch (error) {
       if (!signal.aborted) cli.say(`what happens in the turn cannot be followed: ${(error as Error).message}`);

@@ -1,9 +1,9 @@
-import { type Placed, sessionEvents } from '../../core/follow/session-events.ts';
+import { namespaceEvents, type Placed, sessionEvents } from '../../core/follow/session-events.ts';
 import { States } from '../../core/follow/states.ts';
 import { type StoredSession, sessions, turns } from '../../core/resources/kinds.ts';
 import { silentLogger } from '../../core/system.ts';
 import type { Cli } from '../cli.ts';
-import type { Cluster } from '../cluster.ts';
+import type { KubeCluster } from '../cluster.ts';
 
 /** Interval at which a loss of the cluster is noticed, milliseconds. */
 const LOOK_MS = 2_000;
@@ -11,7 +11,7 @@ const LOOK_MS = 2_000;
 /** Yields what happens to the session until it is deleted or the signal aborts; says when the cluster cannot be reached. */
 export async function* followSession(
   { metadata: { name, uid } }: StoredSession,
-  { api, namespace }: Cluster,
+  { api, namespace }: KubeCluster,
   cli: Cli,
   { logs, signal }: { logs: boolean; signal: AbortSignal },
 ): AsyncGenerator<Placed> {
@@ -20,9 +20,14 @@ export async function* followSession(
   );
 }
 
+/** Yields what happens to the sessions and turns of the namespace until the signal aborts; says losses as `followSession`. */
+export async function* followNamespace(cluster: KubeCluster, cli: Cli, signal: AbortSignal): AsyncGenerator<Placed> {
+  yield* withStates(cluster, cli, (states) => namespaceEvents(states, { signal }));
+}
+
 /** Yields what `follow` makes of the states of a session with its turns, or of a whole namespace. */
-export async function* withStates(
-  { api, namespace, session }: Pick<Cluster, 'api' | 'namespace'> & { session?: string },
+async function* withStates(
+  { api, namespace, session }: Pick<KubeCluster, 'api' | 'namespace'> & { session?: string },
   cli: Cli,
   follow: (states: States) => AsyncGenerator<Placed>,
 ): AsyncGenerator<Placed> {

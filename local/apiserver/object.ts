@@ -1,4 +1,4 @@
-import { isRawNumber } from '../../core/json.ts';
+import { isJsonObject, isRawNumber } from '../../core/json.ts';
 import type { ObjectMeta } from '../../core/kube/types.ts';
 
 /** JSON object of any kind. */
@@ -24,8 +24,7 @@ export interface ApiObject {
   [field: string]: unknown;
 }
 
-export const isObject = (value: unknown): value is Json =>
-  typeof value === 'object' && value !== null && !Array.isArray(value) && !isRawNumber(value);
+export const isObject: (value: unknown) => value is Json = isJsonObject;
 
 /** Copies a JSON value, so that it may be changed. */
 export function clone<T>(value: T): T {

@@ -1,3 +1,4 @@
+import type { Column as TableColumn } from '../../../core/table/columns.ts';
 import type { FieldError } from '../fields.ts';
 import type { ApiObject, Json } from '../object.ts';
 import type { FieldReader } from '../store/selectors.ts';
@@ -5,13 +6,7 @@ import type { UserInfo } from '../types.ts';
 import type { Schema } from '../validation/schema.ts';
 
 /** A column of `kubectl get`. */
-export interface Column {
-  name: string;
-  type: 'string' | 'integer' | 'number' | 'boolean' | 'date';
-  format?: string;
-  description?: string;
-  /** Column priority: 0 is always shown, 1 with `-o wide`. */
-  priority?: number;
+export interface Column extends Omit<TableColumn, 'cell'> {
   cell(object: ApiObject, now: number): unknown;
 }
 

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { generateKeyPairSync, X509Certificate } from 'node:crypto';
+import { X509Certificate } from 'node:crypto';
 import { once } from 'node:events';
 import { mkdirSync, mkdtempSync, renameSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { request } from 'node:https';
@@ -8,24 +8,12 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { connect, type TLSSocket } from 'node:tls';
 import { afterAll, beforeAll, describe, test } from 'vitest';
-import { certificate } from '../../../local/apiserver/auth/certificate.ts';
 import { eventually } from '../../support/eventually.ts';
 import { samplesOf } from '../../support/metrics.ts';
 import { ApiCluster, type ApiProgram, EVERYTHING } from './support.ts';
+import { makePair, type Pair } from './tls-pair.ts';
 
 const SESSIONS = '/v1/namespaces/default/sessions';
-const DAY_MS = 86_400_000;
-
-interface Pair {
-  cert: string;
-  key: string;
-}
-
-function makePair(name: string): Pair {
-  const { privateKey, publicKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' });
-  const cert = certificate({ privateKey, publicKey, name, from: Date.now() - DAY_MS, to: Date.now() + DAY_MS });
-  return { cert, key: privateKey.export({ type: 'pkcs8', format: 'pem' }).toString() };
-}
 
 /** Files of a Secret as the kubelet mounts and renews them: links into a folder that is a link itself, which is swapped. */
 class MountedSecret {

@@ -1,14 +1,14 @@
 import assert from 'node:assert/strict';
 import fc from 'fast-check';
 import { describe, test } from 'vitest';
+import { humanDuration } from '../../../core/table/age.ts';
+import { compileJsonPath } from '../../../core/table/jsonpath.ts';
 import { compareVersions } from '../../../local/apiserver/discovery/discovery.ts';
 import { decodeProtobuf } from '../../../local/apiserver/http/protobuf.ts';
 import { parseResourcePath } from '../../../local/apiserver/http/request.ts';
 import { viewOf } from '../../../local/apiserver/http/table.ts';
 import { builtinResources } from '../../../local/apiserver/registry/builtin/index.ts';
 import { Catalogue } from '../../../local/apiserver/registry/catalogue.ts';
-import { humanDuration } from '../../../local/apiserver/registry/duration.ts';
-import { compileJsonPath } from '../../../local/apiserver/registry/jsonpath.ts';
 import { labelErrors, qualifiedNameErrors, subdomainErrors } from '../../../local/apiserver/registry/names.ts';
 import { matchesFormat, parseDuration } from '../../../local/apiserver/validation/formats.ts';
 import { parseQuantity } from '../../../local/apiserver/validation/quantity.ts';

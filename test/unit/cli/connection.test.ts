@@ -3,7 +3,7 @@ import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, describe, test } from 'vitest';
-import { connectionOptions } from '../../../cli/cluster.ts';
+import { connectionOptions } from '../../../cli/connect.ts';
 
 const root = mkdtempSync(join(tmpdir(), 'berth-cli-home-'));
 afterAll(() => rmSync(root, { recursive: true }));

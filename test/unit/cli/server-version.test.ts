@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'vitest';
-import type { Cluster } from '../../../cli/cluster.ts';
-import { serverVersion } from '../../../cli/commands/version.ts';
+import type { KubeCluster } from '../../../cli/cluster.ts';
+import { serverVersion } from '../../../cli/versions.ts';
 import { ApiError } from '../../../core/kube/errors.ts';
 
 /** What a cluster tells of versions, where these paths answer so. */
@@ -12,7 +12,7 @@ function ask(answers: Record<string, object | ApiError>) {
     return answer;
   };
   return serverVersion(
-    { api: { raw }, embedded: async () => false } as unknown as Cluster,
+    { api: { raw }, embedded: async () => false } as unknown as KubeCluster,
     new AbortController().signal,
   );
 }

@@ -1,5 +1,5 @@
+import { age } from '../../../../core/table/age.ts';
 import { type ApiObject, at } from '../../object.ts';
-import { age } from '../duration.ts';
 import { type Column, type ResourceType, storageName, type Verb } from '../types.ts';
 
 const allVerbs: Verb[] = ['create', 'delete', 'deletecollection', 'get', 'list', 'patch', 'update', 'watch'];

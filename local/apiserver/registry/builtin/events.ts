@@ -1,6 +1,6 @@
+import { age } from '../../../../core/table/age.ts';
 import { type FieldError, invalid, required } from '../../fields.ts';
 import { type ApiObject, at } from '../../object.ts';
-import { age } from '../duration.ts';
 import { qualifiedNameErrors } from '../names.ts';
 import { builtin, field, fieldColumn, text } from './define.ts';
 import { builtinSchema } from './schemas.ts';

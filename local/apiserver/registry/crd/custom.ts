@@ -1,11 +1,10 @@
-import { isRawNumber } from '../../../../core/json.ts';
+import { columns } from '../../../../core/table/columns.ts';
+import { compileJsonPath } from '../../../../core/table/jsonpath.ts';
 import { type ApiObject, at, isObject, type Json } from '../../object.ts';
 import { celErrors } from '../../validation/cel.ts';
 import { duplicateItems } from '../../validation/lists.ts';
 import type { Schema } from '../../validation/schema.ts';
-import { age } from '../duration.ts';
-import { compileJsonPath } from '../jsonpath.ts';
-import { type Column, type ResourceType, storageName, type Verb } from '../types.ts';
+import { type ResourceType, storageName, type Verb } from '../types.ts';
 import type { Crd, CrdVersion } from './types.ts';
 
 const allVerbs: Verb[] = ['delete', 'deletecollection', 'get', 'list', 'patch', 'create', 'update', 'watch'];
@@ -75,58 +74,6 @@ const text = (value: unknown) => (value === undefined || value === null ? '' : S
 function withoutRootMetadata(schema: Schema): Schema {
   const { apiVersion: _, kind: __, ...properties } = schema.properties ?? {};
   return { ...schema, ...(schema.properties ? { properties } : {}) };
-}
-
-function columns(version: CrdVersion): Column[] {
-  const name: Column = {
-    name: 'Name',
-    type: 'string',
-    format: 'name',
-    description:
-      'Name must be unique within a namespace. Is required when creating resources, although some resources may allow a client to request the generation of an appropriate name automatically. Name is primarily intended for creation idempotence and configuration definition. Cannot be updated. More info: https://kubernetes.io/docs/concepts/overview/working-with-objects/names#names',
-    cell: (object) => object.metadata.name,
-  };
-  const defined = version.additionalPrinterColumns;
-  if (!defined) {
-    const description = 'CreationTimestamp is a timestamp representing the server time when this object was created.';
-    return [
-      name,
-      { name: 'Age', type: 'date', description, cell: (object, now) => age(object.metadata.creationTimestamp, now) },
-    ];
-  }
-  return [
-    name,
-    ...defined.map((column): Column => {
-      const read = compileJsonPath(column.jsonPath);
-      return {
-        name: column.name,
-        type: column.type,
-        ...(column.format ? { format: column.format } : {}),
-        description: column.description || `Custom resource definition column (in JSONPath format): ${column.jsonPath}`,
-        ...(column.priority ? { priority: column.priority } : {}),
-        cell: (object, now) => cell(read(object), column.type, now),
-      };
-    }),
-  ];
-}
-
-/** Returns the value in the form of the column's type; null where it has another type or is missing. */
-function cell(values: unknown[], type: Column['type'], now: number): unknown {
-  const first = values[0];
-  const value = isRawNumber(first) ? Number(first.rawJSON) : first;
-  if (value === undefined || value === null) return null;
-  switch (type) {
-    case 'integer':
-      return typeof value === 'number' ? Math.trunc(value) : null;
-    case 'number':
-      return typeof value === 'number' ? value : null;
-    case 'boolean':
-      return typeof value === 'boolean' ? value : null;
-    case 'date':
-      return age(value, now);
-    default:
-      return values.map((v) => (typeof v === 'object' ? JSON.stringify(v) : String(v))).join(',');
-  }
 }
 
 /** Returns the Scale object of a custom resource. */

@@ -1,10 +1,10 @@
+import { age } from '../../../../core/table/age.ts';
+import { compileJsonPath } from '../../../../core/table/jsonpath.ts';
 import { type FieldError, invalid, required } from '../../fields.ts';
 import { type ApiObject, equal, timestamp } from '../../object.ts';
 import { celRuleErrors } from '../../validation/cel.ts';
 import type { Schema } from '../../validation/schema.ts';
 import { builtinSchema } from '../builtin/schemas.ts';
-import { age } from '../duration.ts';
-import { compileJsonPath } from '../jsonpath.ts';
 import type { ResourceType } from '../types.ts';
 import { type Crd, crdStorage } from './types.ts';
 

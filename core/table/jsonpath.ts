@@ -1,4 +1,4 @@
-import { isObject } from '../object.ts';
+import { isJsonObject as isObject } from '../json.ts';
 
 type Step = { field: string } | { index: number } | { filter: { path: string[]; value: unknown } } | 'all';
 

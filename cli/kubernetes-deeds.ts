@@ -1,0 +1,67 @@
+import type { KubeClient } from '../core/kube/client.ts';
+import { sessions, turns } from '../core/resources/kinds.ts';
+import { type Cli, randomSuffix } from './cli.ts';
+import type { KubeCluster } from './cluster.ts';
+import type { Deeds } from './deeds.ts';
+
+/** Deeds through the Kubernetes API. Modules are imported when they are needed: each command needs few of them. */
+export function kubernetesDeeds(cluster: () => KubeCluster, api: KubeClient, cli: Cli): Deeds {
+  const ref = (name: string) => ({ namespace: cluster().namespace, name });
+  return {
+    async createSession(session, turn, cli) {
+      const { createSession, createTurn } = await import('./create.ts');
+      return createSession(session, cluster(), cli, async (stored) => ({
+        session: stored,
+        ...(turn ? { turn: await createTurn(turn, stored, cluster(), cli) } : {}),
+      }));
+    },
+    createTurn: async (turn, session, cli) => (await import('./create.ts')).createTurn(turn, session, cluster(), cli),
+    rehearse: async (plan, mode, cli) => (await import('./rehearse.ts')).rehearse(plan, mode, cluster(), cli),
+    suspend(name, hold, signal) {
+      const spec = hold ? { suspend: true } : { suspendRequest: randomSuffix(cli.random, 12) };
+      return api.patch(sessions, ref(name), { spec }, { signal });
+    },
+    restart: (name, signal) =>
+      api.patch(sessions, ref(name), { spec: { restartRequest: randomSuffix(cli.random, 12) } }, { signal }),
+    async resume(name, signal) {
+      await api.patch(sessions, ref(name), { spec: { suspend: false, suspendRequest: null } }, { signal });
+    },
+    deleteSession: ({ metadata: { name, uid } }, options) => api.delete(sessions, ref(name), { uid, ...options }),
+    async cancelTurn({ metadata: { name } }, signal) {
+      await api.patch(turns, ref(name), { spec: { cancel: true } }, { signal });
+    },
+    decide: async (turn, requestId, decision, signal) =>
+      (await import('./decide.ts')).createApproval(turn, requestId, decision, cluster(), signal),
+    mayDecide: async (signal) => (await import('./decide.ts')).mayDecide(cluster(), signal),
+    output: async (turn, signal) => (await import('./stored.ts')).outputOf(turn, api, signal),
+    log: async (turn, signal) => (await import('./stored.ts')).logOf(turn, api, signal),
+    artifact: artifacts(api, () => cluster().namespace),
+    async *text({ metadata: { namespace, name, uid }, status }, { follow, ...options }) {
+      const { podText, sessionText } = await import('../core/pod-log/session-text.ts');
+      if (follow) yield* sessionText(api, cli.clock, { namespace, name, uid }, options);
+      else if (status?.podName) yield* podText(api, { namespace, name: status.podName }, options);
+    },
+    async *sessionEvents(session, options, cli) {
+      yield* (await import('./follow/stream.ts')).followSession(session, cluster(), cli, options);
+    },
+    async *namespaceEvents(signal, cli) {
+      yield* (await import('./follow/stream.ts')).followNamespace(cluster(), cli, signal);
+    },
+    buildLines: async (environment, signal) =>
+      (await import('./environments.ts')).buildLines(environment, cluster(), signal),
+    versions: async (signal) => (await import('./versions.ts')).serverVersion(cluster(), signal),
+    table: async (place, options) => (await import('./listed.ts')).readTable(place, api, options),
+  };
+}
+
+/** Reads artifacts with one reader, which keeps what several artifacts of a turn are parts of. */
+function artifacts(api: KubeClient, namespace: () => string): Deeds['artifact'] {
+  let reader:
+    | { read: InstanceType<typeof import('../core/artifacts/stored.ts')['ArtifactReader']>['read'] }
+    | undefined;
+  return async (_turn, artifact, signal) => {
+    const { ArtifactReader } = await import('../core/artifacts/stored.ts');
+    reader ??= new ArtifactReader(api, namespace());
+    return reader.read(artifact, signal);
+  };
+}

@@ -1,0 +1,179 @@
+import { parseExact } from '../../core/json.ts';
+import type { Connection } from '../../core/kube/connection.ts';
+import { ApiError, TransportError } from '../../core/kube/errors.ts';
+import { type Query, queryString } from '../../core/kube/paths.ts';
+import { mayRetry, retryWaitMs } from '../../core/kube/retry.ts';
+import { type Answer, Transport } from '../../core/kube/transport.ts';
+import type { CallOptions } from '../../core/kube/types.ts';
+import { type Clock, delay, type Random } from '../../core/runtime.ts';
+import { unreachable } from '../errors.ts';
+import { ServerError, ServerUnreachable, serverError } from './errors.ts';
+
+export interface ServerRequest extends CallOptions {
+  query?: Query;
+  body?: object;
+  /** Sent as Idempotency-Key, which makes a POST safe to repeat. */
+  key?: string;
+  /** True for a request that may be sent again whatever became of it. GET may always. */
+  isRepeatable?: boolean;
+}
+
+export interface StreamRequest {
+  query?: Query;
+  headers?: Record<string, string>;
+  signal: AbortSignal;
+  /** Silence after which the stream counts as lost, milliseconds; absent: none. */
+  idleTimeoutMs?: number;
+}
+
+/** Limit of a call, retries included, milliseconds. The server itself gives the cluster 15 s. */
+const DEADLINE_MS = 30_000;
+/** Limit for the head of a stream's answer, milliseconds. */
+const STREAM_HEAD_MS = 15_000;
+const ERROR_BYTES = 64 * 1024;
+
+/**
+ * Client of a server of Berth's HTTP API. Its methods reject with a `ServerError` (a refusal), a `ServerUnreachable` (no
+ * answer), a CliError where the server is none of Berth's, or the signal's reason.
+ */
+export class ServerClient {
+  readonly #connection: Connection;
+  readonly #transport: Transport;
+  readonly #clock: Clock;
+  readonly #random: Random;
+
+  constructor(connection: Connection, { clock, random }: { clock: Clock; random: Random }) {
+    this.#connection = connection;
+    this.#clock = clock;
+    this.#random = random;
+    this.#transport = new Transport(connection, { clock, maxConnections: 8 });
+  }
+
+  /** Returns the JSON of the answer, with exact numbers. */
+  async json(method: string, path: string, request: ServerRequest = {}): Promise<unknown> {
+    const { status, headers, body } = await this.bytes(method, path, request);
+    if (status === 204) return undefined;
+    if (!String(headers['content-type'] ?? '').includes('json')) throw this.#notBerth(status);
+    try {
+      return parseExact(body.toString('utf8'));
+    } catch (error) {
+      throw new ServerUnreachable(`${method} ${path}: the answer is no JSON`, { cause: error });
+    }
+  }
+
+  /** Returns the whole answer. */
+  async bytes(method: string, path: string, request: ServerRequest = {}): Promise<Answer<Buffer>> {
+    const { query, key, signal, retry = true, deadlineMs = DEADLINE_MS } = request;
+    const body = request.body === undefined ? undefined : JSON.stringify(request.body);
+    const isRepeatable = method === 'GET' || key !== undefined || request.isRepeatable === true;
+    const end = this.#clock.monotonic() + deadlineMs;
+    for (let failures = 1; ; failures++) {
+      try {
+        signal?.throwIfAborted();
+        const answer = await this.#transport.fetch({
+          method,
+          path: path + queryString(query),
+          headers: {
+            ...(await this.#headers()),
+            accept: 'application/json, */*',
+            ...(body === undefined ? {} : { 'content-type': 'application/json' }),
+            ...(key === undefined ? {} : { 'idempotency-key': key }),
+          },
+          ...(body === undefined ? {} : { body }),
+          signal,
+          timeoutMs: Math.max(1, end - this.#clock.monotonic()),
+        });
+        if (answer.status >= 200 && answer.status < 300) return answer;
+        throw this.#refusal(answer);
+      } catch (caught) {
+        const error = told(caught);
+        if (!retry || !mayRetry(error, isRepeatable)) throw error;
+        const waitMs = retryWaitMs(error, failures, this.#random);
+        if (this.#clock.monotonic() + waitMs >= end) throw error;
+        await held(delay(this.#clock, waitMs, signal));
+      }
+    }
+  }
+
+  /** Opens a streamed answer, once; resolves when its head has come. */
+  async stream(path: string, { query, headers, signal, idleTimeoutMs }: StreamRequest): Promise<AsyncIterable<Buffer>> {
+    try {
+      const answer = await this.#transport.stream({
+        method: 'GET',
+        path: path + queryString(query),
+        headers: { ...(await this.#headers()), accept: '*/*', ...headers },
+        signal,
+        timeoutMs: STREAM_HEAD_MS,
+        ...(idleTimeoutMs === undefined ? {} : { idleTimeoutMs }),
+      });
+      if (answer.status === 200) return withTold(answer.body);
+      const chunks: Buffer[] = [];
+      let size = 0;
+      for await (const chunk of answer.body) {
+        chunks.push(chunk);
+        size += chunk.length;
+        if (size > ERROR_BYTES) break;
+      }
+      throw this.#refusal({ ...answer, body: Buffer.concat(chunks) });
+    } catch (error) {
+      throw told(error);
+    }
+  }
+
+  close(): Promise<void> {
+    return this.#transport.close();
+  }
+
+  async #headers(): Promise<Record<string, string>> {
+    return { ...(await this.#connection.headers()), 'user-agent': 'berth-cli' };
+  }
+
+  #refusal({ status, headers, body }: Answer<Buffer>): Error {
+    const seconds = Number(headers['retry-after']);
+    const retryAfterMs = headers['retry-after'] !== undefined && seconds >= 0 ? seconds * 1000 : undefined;
+    const text = body.toString('utf8');
+    const known = serverError(status, text, retryAfterMs);
+    if (known) return known;
+    // A proxy before the server answers like this while the server is not there.
+    if (status === 429 || status >= 500) {
+      const message = `${this.#connection.server} answered ${status}`;
+      return new ServerError({ code: status, reason: 'ProxyError', message }, retryAfterMs);
+    }
+    return this.#notBerth(status);
+  }
+
+  #notBerth(status: number): Error {
+    return unreachable(
+      `${this.#connection.server} is not Berth's HTTP API: it answered ${status} with something else; --server is the URL before /v1`,
+    );
+  }
+}
+
+function told(error: unknown): unknown {
+  if (!(error instanceof TransportError) || error instanceof ServerUnreachable) return error;
+  return new ServerUnreachable(error.message, { cause: error.cause, sent: error.sent });
+}
+
+async function* withTold(body: AsyncIterable<Buffer>): AsyncGenerator<Buffer> {
+  try {
+    yield* body;
+  } catch (error) {
+    throw told(error);
+  }
+}
+
+/** Keeps the program alive during the wait, in which no socket may be open. */
+async function held(wait: Promise<void>): Promise<void> {
+  const hold = setInterval(() => {}, 2 ** 30);
+  await wait.finally(() => clearInterval(hold));
+}
+
+/** Resolves with undefined where the server says that there is no such thing. */
+export async function ifThere<T>(answer: Promise<T>): Promise<T | undefined> {
+  try {
+    return await answer;
+  } catch (error) {
+    if (error instanceof ApiError && error.code === 404) return undefined;
+    throw error;
+  }
+}

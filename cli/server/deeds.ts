@@ -1,0 +1,204 @@
+import { randomUUID } from 'node:crypto';
+import { digestOf } from '../../core/artifacts/packed.ts';
+import { parseExact } from '../../core/json.ts';
+import { ApiError } from '../../core/kube/errors.ts';
+import { follow } from '../../core/kube/follow.ts';
+import type { CallOptions } from '../../core/kube/types.ts';
+import { type StoredSession, type StoredTurn, sessions, turns } from '../../core/resources/kinds.ts';
+import { firstTurnName } from '../../core/resources/names.ts';
+import { StoreCorruptError } from '../../core/store/store.ts';
+import type { Cli } from '../cli.ts';
+import type { Deeds, TextRequest } from '../deeds.ts';
+import { refused } from '../errors.ts';
+import type { NewSession, NewTurn } from '../plan.ts';
+import { planned } from '../rehearse.ts';
+import { keptLog } from '../stored.ts';
+import { whyWaiting } from '../waiting.ts';
+import { ifThere, type ServerClient } from './client.ts';
+import { ServerUnreachable } from './errors.ts';
+import { followEvents } from './event-stream.ts';
+import type { ServerObjects } from './objects.ts';
+import { tableOf } from './table.ts';
+
+/** Time after which it is said why a new session has not got its turn, milliseconds. */
+const EXPLAIN_AFTER_MS = 3_000;
+
+/** Deeds through the HTTP API. */
+export function serverDeeds(client: ServerClient, objects: ServerObjects, namespace: string, cli: Cli): Deeds {
+  const all = `/v1/namespaces/${encodeURIComponent(namespace)}`;
+  const pathOf = (session: string) => `${all}/sessions/${encodeURIComponent(session)}`;
+  const turnPath = ({ spec, metadata }: StoredTurn) =>
+    `${pathOf(spec.session)}/turns/${encodeURIComponent(metadata.name)}`;
+  /** Sends what is done once, however often it is sent. */
+  const once = (path: string, body: object, signal: AbortSignal) =>
+    client.json('POST', path, { body, key: randomUUID(), signal });
+  const session = (shown: unknown): StoredSession => objects.object(sessions, shown);
+
+  const createTurn = async (
+    { name, metadata, spec }: NewTurn,
+    of: string,
+    signal: AbortSignal,
+  ): Promise<StoredTurn> => {
+    const { session: _, cancel: __, requester: ___, ...given } = spec as StoredTurn['spec'];
+    const body = { metadata: { ...metadata, name }, spec: given };
+    return objects.object(turns, await once(`${pathOf(of)}/turns`, body, signal));
+  };
+
+  /** Resolves with the turn that a session of one turn was created with, once the controller has created it. */
+  const firstTurn = async ({ metadata: { name } }: StoredSession, { clock, say, interrupted }: Cli) => {
+    const ref = { namespace, name: firstTurnName(name) };
+    objects.expectTurn(ref, name);
+    const cancel = clock.setTimer(EXPLAIN_AFTER_MS, () => {
+      objects
+        .get(sessions, { namespace, name }, { signal: interrupted })
+        .then((now) => say(`waiting: ${whyWaiting(now, cli.name)}`))
+        .catch(() => undefined);
+    });
+    try {
+      for await (const turn of follow(objects, turns, ref, { clock, signal: interrupted })) if (turn) return turn;
+      throw new Error('following a turn ended without it');
+    } finally {
+      cancel();
+    }
+  };
+
+  return {
+    async createSession(wanted, turn, cli) {
+      refuseAttachments(wanted);
+      const { name, metadata } = wanted;
+      const { requester: _, ...spec } = wanted.spec;
+      const isOne = spec.turns === 'One' && turn !== undefined;
+      const body = { metadata: { ...metadata, name }, spec: isOne ? withTurn(spec, turn, name) : spec };
+      const created = session(await once(`${all}/sessions`, body, cli.interrupted));
+      if (!turn) return { session: created };
+      try {
+        const made = isOne ? firstTurn(created, cli) : createTurn(turn, name, cli.interrupted);
+        return { session: created, turn: await made };
+      } catch (error) {
+        await client.json('DELETE', pathOf(name), { deadlineMs: 5_000 }).catch(() => {
+          cli.say(`session ${name} is left incomplete; remove it with: ${cli.name} delete ${name}`);
+        });
+        throw error;
+      }
+    },
+    createTurn: (turn, { metadata: { name } }, cli) => createTurn(turn, name, cli.interrupted),
+    async rehearse(plan, mode) {
+      if (plan.session) refuseAttachments(plan.session);
+      if (mode === 'client') return planned(plan, namespace);
+      throw refused('--dry-run=server is not possible through the HTTP API; use --dry-run=client, or a kubeconfig');
+    },
+    suspend: async (name, hold, signal) => session(await once(`${pathOf(name)}/suspend`, { hold }, signal)),
+    restart: async (name, signal) => session(await once(`${pathOf(name)}/restart`, {}, signal)),
+    async resume(name, signal) {
+      await client.json('POST', `${pathOf(name)}/resume`, { body: {}, isRepeatable: true, signal });
+    },
+    async deleteSession({ metadata: { name, uid } }, options: CallOptions) {
+      // The HTTP API deletes by name; a session that has come in the place of this one is kept.
+      const now = await ifThere(objects.get(sessions, { namespace, name }, options));
+      if (now?.metadata.uid !== uid) throw gone(name);
+      await client.json('DELETE', pathOf(name), options);
+    },
+    async cancelTurn(turn, signal) {
+      await client.json('POST', `${turnPath(turn)}/cancel`, { body: {}, isRepeatable: true, signal });
+    },
+    async decide(turn, requestId, { decision, response, note }, signal) {
+      const spec = { requestId, decision, ...(response === undefined ? {} : { response }), ...(note && { note }) };
+      await once(`${turnPath(turn)}/approvals`, { spec }, signal);
+    },
+    // The HTTP API tells the rights of a caller only by refusing.
+    mayDecide: async () => true,
+    async output(turn, signal) {
+      const { output, outputRef } = turn.status ?? {};
+      if (outputRef === undefined) return output;
+      const { body } = await client.bytes('GET', `${turnPath(turn)}/output`, { signal });
+      return parseExact(body.toString('utf8'));
+    },
+    async log(turn, signal) {
+      const { log } = turn.status ?? {};
+      if (!log) return '';
+      const answer = await ifThere(client.bytes('GET', `${turnPath(turn)}/log`, { signal }));
+      return answer ? keptLog(log, answer.body.toString('utf8')) : '';
+    },
+    async artifact(turn, { name, digest }, signal) {
+      const { body } = await client.bytes('GET', `${turnPath(turn)}/artifacts/${encodeURIComponent(name)}`, { signal });
+      if (digestOf(body) !== digest) {
+        throw new StoreCorruptError(`Artifact ${JSON.stringify(name)}`, 'its digest is not that of what was sent');
+      }
+      return body;
+    },
+    text: (session, request) => textOf(client, objects, `${pathOf(session.metadata.name)}/logs`, session, request),
+    sessionEvents: ({ metadata: { name, uid } }, { logs, signal }, cli) =>
+      followEvents(
+        client,
+        `${pathOf(name)}/events`,
+        { logs, signal, isLast: ({ type, data }) => type === 'deleted' && data.uid === uid },
+        cli,
+      ),
+    namespaceEvents: (signal, cli) => followEvents(client, `${all}/events`, { signal, isLast: () => false }, cli),
+    // Builds of Environments are not in the HTTP API; the session's condition says that one is under way.
+    buildLines: async () => ({ lines: [] }),
+    async versions(signal) {
+      const document = (await client.json('GET', '/openapi.json', { signal })) as { info?: { version?: string } };
+      return { api: document.info?.version ?? 'unknown' };
+    },
+    async table({ resource, scope }, options) {
+      return tableOf(resource, await objects.list(resource, { ...scope, ...options }), cli.clock.now());
+    },
+  };
+}
+
+/** Refuses what belongs to a session and has no page in the HTTP API, before anything is created. */
+function refuseAttachments({ archive, environment }: NewSession): void {
+  if (archive) {
+    throw refused(
+      '--with is not possible through the HTTP API, which creates no ConfigMaps; have one created, and name it in spec.agent.files of a manifest',
+    );
+  }
+  if (environment) {
+    throw refused(
+      '--requirements is not possible through the HTTP API, which creates no Environments; have one created, and name it with --environment',
+    );
+  }
+}
+
+/** Returns the spec of a session of one turn, which comes with the session. */
+function withTurn(spec: NewSession['spec'], turn: NewTurn, session: string): NewSession['spec'] {
+  const { input = null, timeout, retry } = turn.spec;
+  if (retry !== undefined) {
+    throw refused('--attempts of a run is not possible through the HTTP API; create a session, and give it to: turn');
+  }
+  if (turn.name !== firstTurnName(session) || turn.metadata) {
+    throw refused(
+      '-f: through the HTTP API the turn of a run has the name of its session and no labels; leave the Turn out',
+    );
+  }
+  return { ...spec, input, ...(timeout === undefined ? {} : { timeouts: { ...spec.timeouts, turn: timeout } }) };
+}
+
+/** Yields the text of the session's pod, or of all its pods live. */
+async function* textOf(
+  client: ServerClient,
+  objects: ServerObjects,
+  path: string,
+  { metadata: { namespace, name, uid } }: StoredSession,
+  { follow: live, sinceTime, signal }: TextRequest,
+): AsyncGenerator<string> {
+  const query = { sinceTime, follow: live || undefined };
+  const limit = live ? {} : { idleTimeoutMs: 30_000 };
+  const chunks = await ifThere(client.stream(path, { query, signal, ...limit }));
+  // A session without a pod has no text.
+  if (!chunks) return;
+  const decoder = new TextDecoder();
+  for await (const chunk of chunks) yield decoder.decode(chunk, { stream: true });
+  const rest = decoder.decode();
+  if (rest) yield rest;
+  if (!live) return;
+  // A server that is being stopped ends the text, too.
+  const now = await ifThere(objects.get(sessions, { namespace, name }, { signal }));
+  if (now?.metadata.uid === uid && now.status?.phase !== 'Finished') {
+    throw new ServerUnreachable(`it ended the log of session ${name}, which goes on; follow it anew`);
+  }
+}
+
+const gone = (name: string) =>
+  new ApiError({ code: 404, reason: 'NotFound', message: `session "${name}" was deleted`, details: { name } });

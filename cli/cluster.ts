@@ -1,9 +1,9 @@
 import type { KubeClient } from '../core/kube/client.ts';
 import type { KubeApi } from '../core/kube/types.ts';
-import type { Deeds } from './deeds.ts';
+import type { Backend } from './backend.ts';
 
 /** Sessions and turns of a namespace as commands use them, through the Kubernetes API or through Berth's HTTP API. */
-export interface Cluster extends Deeds {
+export interface Cluster extends Backend {
   /** Reads objects. Those that the HTTP API does not tell of are Forbidden. */
   api: Pick<KubeApi, 'get' | 'list' | 'watch'>;
   namespace: string;

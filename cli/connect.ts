@@ -7,7 +7,7 @@ import { MAX_REQUESTER } from '../core/resources/limits.ts';
 import { silentLogger } from '../core/system.ts';
 import type { Cli, ClusterFlags } from './cli.ts';
 import type { Cluster, KubeCluster } from './cluster.ts';
-import { kubernetesDeeds } from './kubernetes-deeds.ts';
+import { kubernetesBackend } from './kubernetes-backend.ts';
 import { chosenServer, needsKubeconfig } from './server/chosen.ts';
 
 /** Name of the context in the embedded cluster's kubeconfig. */
@@ -105,8 +105,8 @@ async function withKubeconfig<R>(
       known ??= whoAmI(api, cli.interrupted);
       return known;
     };
-    const deeds = kubernetesDeeds(() => cluster, api, cli);
-    const cluster = { ...deeds, api, embedded, author, namespace: flags.namespace ?? connection.namespace };
+    const backend = kubernetesBackend(() => cluster, api, cli);
+    const cluster = { ...backend, api, embedded, author, namespace: flags.namespace ?? connection.namespace };
     return await use(cluster);
   } finally {
     await api.close();

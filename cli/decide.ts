@@ -1,8 +1,8 @@
 import { isAlreadyExists } from '../core/kube/errors.ts';
 import { type Approval, approvals, ownedByTurn, type StoredTurn } from '../core/resources/kinds.ts';
 import { API_GROUP_VERSION, approvalName } from '../core/resources/names.ts';
+import type { Decision } from './backend.ts';
 import type { Cluster, KubeCluster } from './cluster.ts';
-import type { Decision } from './deeds.ts';
 import { refused } from './errors.ts';
 
 /** Decides on a turn's request, as the caller; rejects when somebody has decided already. */

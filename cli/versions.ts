@@ -1,6 +1,6 @@
 import { ApiError } from '../core/kube/errors.ts';
+import type { Installation, ServerVersion } from './backend.ts';
 import type { KubeCluster } from './cluster.ts';
-import type { Installation, ServerVersion } from './deeds.ts';
 
 interface Labelled {
   items: { metadata: { name: string; namespace: string; labels?: Record<string, string> } }[];

@@ -1,7 +1,7 @@
 import { VERSION } from '../../core/program/version.ts';
+import type { ServerVersion } from '../backend.ts';
 import type { Cli, ClusterFlags } from '../cli.ts';
 import { withCluster } from '../connect.ts';
-import type { ServerVersion } from '../deeds.ts';
 import { formatObject } from '../print.ts';
 
 export interface VersionFlags extends ClusterFlags {

@@ -1,9 +1,9 @@
 import type { Cli, ClusterFlags } from '../cli.ts';
 import type { Cluster } from '../cluster.ts';
 import { serverConnection } from './address.ts';
+import { serverBackend } from './backend.ts';
 import type { ChosenServer } from './chosen.ts';
 import { ServerClient } from './client.ts';
-import { serverDeeds } from './deeds.ts';
 import { ServerObjects } from './objects.ts';
 
 /** Calls `use` with the sessions of a server of the HTTP API. */
@@ -20,7 +20,7 @@ export async function withServer<R>(
   try {
     // Programs and paths are those of the image: where the pods run is not known.
     const embedded = async () => false;
-    return await use({ ...serverDeeds(client, objects, namespace, cli), api: objects, namespace, embedded });
+    return await use({ ...serverBackend(client, objects, namespace, cli), api: objects, namespace, embedded });
   } finally {
     await client.close();
   }

@@ -7,8 +7,8 @@ import type { CallOptions } from '../../core/kube/types.ts';
 import { type StoredSession, type StoredTurn, sessions, turns } from '../../core/resources/kinds.ts';
 import { firstTurnName } from '../../core/resources/names.ts';
 import { StoreCorruptError } from '../../core/store/store.ts';
+import type { Backend, TextRequest } from '../backend.ts';
 import type { Cli } from '../cli.ts';
-import type { Deeds, TextRequest } from '../deeds.ts';
 import { refused } from '../errors.ts';
 import type { NewSession, NewTurn } from '../plan.ts';
 import { planned } from '../rehearse.ts';
@@ -23,8 +23,8 @@ import { tableOf } from './table.ts';
 /** Time after which it is said why a new session has not got its turn, milliseconds. */
 const EXPLAIN_AFTER_MS = 3_000;
 
-/** Deeds through the HTTP API. */
-export function serverDeeds(client: ServerClient, objects: ServerObjects, namespace: string, cli: Cli): Deeds {
+/** Backend on the HTTP API. */
+export function serverBackend(client: ServerClient, objects: ServerObjects, namespace: string, cli: Cli): Backend {
   const all = `/v1/namespaces/${encodeURIComponent(namespace)}`;
   const pathOf = (session: string) => `${all}/sessions/${encodeURIComponent(session)}`;
   const turnPath = ({ spec, metadata }: StoredTurn) =>

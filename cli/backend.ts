@@ -37,7 +37,7 @@ export interface TextRequest {
  * What commands have done to sessions and turns, and read of them beside the objects. There is one implementation for the
  * Kubernetes API and one for Berth's HTTP API; both reject with the same types of errors.
  */
-export interface Deeds {
+export interface Backend {
   /** Creates a session with its first turn, if one is given: both exist or neither. */
   createSession(
     session: NewSession,

@@ -1,11 +1,11 @@
 import type { KubeClient } from '../core/kube/client.ts';
 import { sessions, turns } from '../core/resources/kinds.ts';
+import type { Backend } from './backend.ts';
 import { type Cli, randomSuffix } from './cli.ts';
 import type { KubeCluster } from './cluster.ts';
-import type { Deeds } from './deeds.ts';
 
-/** Deeds through the Kubernetes API. Modules are imported when they are needed: each command needs few of them. */
-export function kubernetesDeeds(cluster: () => KubeCluster, api: KubeClient, cli: Cli): Deeds {
+/** Backend on the Kubernetes API. Modules are imported when they are needed: each command needs few of them. */
+export function kubernetesBackend(cluster: () => KubeCluster, api: KubeClient, cli: Cli): Backend {
   const ref = (name: string) => ({ namespace: cluster().namespace, name });
   return {
     async createSession(session, turn, cli) {
@@ -55,7 +55,7 @@ export function kubernetesDeeds(cluster: () => KubeCluster, api: KubeClient, cli
 }
 
 /** Reads artifacts with one reader, which keeps what several artifacts of a turn are parts of. */
-function artifacts(api: KubeClient, namespace: () => string): Deeds['artifact'] {
+function artifacts(api: KubeClient, namespace: () => string): Backend['artifact'] {
   let reader:
     | { read: InstanceType<typeof import('../core/artifacts/stored.ts')['ArtifactReader']>['read'] }
     | undefined;

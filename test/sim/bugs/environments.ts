@@ -15,7 +15,7 @@ export const environmentBugs: readonly Bug[] = [
     name: 'one build for all requirements',
     caughtBy: ['given environment'],
     within: 200,
-    from: 60,
+    from: 205,
     focus: { environments: true },
     edits: [
       {

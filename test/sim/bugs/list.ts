@@ -147,7 +147,7 @@ import { sessionPod } from '../pod/pod.ts';`,
       'told truly',
     ],
     within: 200,
-    from: 80,
+    from: 200,
     // Standbys whose watches are late take over from leaders that give the lease free.
     focus: {
       deeds: ['ask a session to suspend once'],

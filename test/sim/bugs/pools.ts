@@ -89,7 +89,8 @@ export const poolBugs: readonly Bug[] = [
   {
     name: 'a pod of a former version of the class is claimed',
     caughtBy: ['made alike'],
-    within: 30,
+    within: 200,
+    from: 112,
     focus: { pools: true, deeds: ['edit a class'] },
     edits: [
       {
@@ -103,6 +104,7 @@ export const poolBugs: readonly Bug[] = [
     name: 'the hash of a pod says nothing of its class',
     caughtBy: ['made alike'],
     within: 200,
+    from: 95,
     focus: { pools: true },
     edits: [
       {

@@ -36,6 +36,11 @@ export async function listPage<T extends KubeObject>(
   }
 }
 
+/** Body of an answer with a page. `metadata`: of the list that the items are from. */
+export function pageBody<T>(items: T[], { continue: next }: KubeList<KubeObject>['metadata']) {
+  return { items, ...(next ? { continue: next } : {}) };
+}
+
 function mentionsContinue(error: unknown): boolean {
   return error instanceof Error && /continue/i.test(error.message);
 }

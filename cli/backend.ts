@@ -34,7 +34,7 @@ export interface TextRequest {
 }
 
 /**
- * What commands have done to sessions and turns, and read of them beside the objects. There is one implementation for the
+ * Operations of commands on sessions and turns, besides the reading of objects. There is one implementation for the
  * Kubernetes API and one for Berth's HTTP API; both reject with the same types of errors.
  */
 export interface Backend {

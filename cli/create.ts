@@ -84,8 +84,8 @@ export async function post<T extends KubeObject>(
   return answer as Stored<T>;
 }
 
-/** Who sends an object, and to which namespace. */
-type Sender = Pick<KubeCluster, 'namespace' | 'author'>;
+/** Author of new objects, and their namespace. */
+export type Sender = Pick<KubeCluster, 'namespace' | 'author'>;
 
 /** Returns a session as it is sent. */
 export async function sessionObject({ name, metadata, spec }: NewSession, { namespace, author }: Sender) {

@@ -2,7 +2,7 @@ import type { KubeClient } from '../core/kube/client.ts';
 import { collectionPath } from '../core/kube/paths.ts';
 import type { CallOptions, Resource } from '../core/kube/types.ts';
 
-/** What is listed, and where. */
+/** Resource to list, and the part of the cluster to list it in. */
 export interface Place {
   resource: Resource;
   scope: { namespace?: string; labelSelector?: string; fieldSelector?: string };

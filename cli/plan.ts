@@ -32,7 +32,7 @@ export interface NewTurn {
 
 export type DryRun = 'client' | 'server';
 
-/** What a command would create; `existing`: the session of a turn that is created alone. */
+/** Objects that a command would create; `existing`: the session of a turn that is created alone. */
 export interface Plan {
   session?: NewSession;
   turn?: NewTurn | undefined;

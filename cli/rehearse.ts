@@ -1,10 +1,10 @@
 import { apiVersionOf } from '../core/kube/paths.ts';
 import { configMaps } from '../core/kube/resources.ts';
 import type { KubeObject, Resource, Stored } from '../core/kube/types.ts';
-import { environments, type StoredSession, sessions, turns } from '../core/resources/kinds.ts';
+import { environments, sessions, turns } from '../core/resources/kinds.ts';
 import type { Cli } from './cli.ts';
 import type { Cluster, KubeCluster } from './cluster.ts';
-import { post, sessionObject, turnObject } from './create.ts';
+import { post, type Sender, sessionObject, turnObject } from './create.ts';
 import { filesOf } from './files.ts';
 import type { DryRun, Plan } from './plan.ts';
 import { formatObject, nameOf } from './print.ts';
@@ -36,53 +36,55 @@ export async function showRehearsal(
  * Returns what would be created, in order, and creates nothing. `client`: the objects as they would be sent. `server`: as
  * the API server would store them, after all its checks.
  */
-export async function rehearse(
-  { session, turn, existing }: Plan,
-  mode: DryRun,
-  cluster: KubeCluster,
-  cli: Cli,
+export async function rehearse(plan: Plan, mode: DryRun, cluster: KubeCluster, cli: Cli): Promise<KubeObject[]> {
+  const isThere = async (environment: string) => {
+    const fieldSelector = `metadata.name=${environment}`;
+    const options = { namespace: cluster.namespace, fieldSelector, signal: cli.interrupted };
+    return (await cluster.api.list(environments, options)).items.length > 0;
+  };
+  if (mode === 'client') return planned(plan, cluster.namespace, isThere);
+  const send: Send = (resource, object) => post(resource, object, cluster, cli, { isStrict: true, isDryRun: true });
+  return objectsOf(plan, cluster, send, isThere);
+}
+
+/** Returns the objects of a plan as they would be sent. `isThere` tells whether an Environment exists, which is then left out. */
+export function planned(
+  plan: Plan,
+  namespace: string,
+  isThere: (environment: string) => Promise<boolean>,
 ): Promise<KubeObject[]> {
-  const { namespace } = cluster;
   // Without a server there is no UID that an owner reference could name, and the author is whoever sends the objects.
-  const author = mode === 'client' ? { ...cluster, author: async () => ({}) } : cluster;
+  const author = async () => ({});
+  const send: Send = async <T extends KubeObject>(_: Resource<T>, object: T) => unowned(object) as Stored<T>;
+  return objectsOf(plan, { namespace, author }, send, isThere);
+}
+
+/** Sends an object; resolves with the answer, to which later objects of the plan belong. */
+type Send = <T extends KubeObject>(resource: Resource<T>, object: T) => Promise<Stored<T>>;
+
+async function objectsOf(
+  { session, turn, existing }: Plan,
+  sender: Sender,
+  send: Send,
+  isThere: (environment: string) => Promise<boolean>,
+): Promise<KubeObject[]> {
+  const { namespace } = sender;
   const all: KubeObject[] = [];
   const add = async <T extends KubeObject>(resource: Resource<T>, object: T): Promise<Stored<T>> => {
-    const sent = { apiVersion: apiVersionOf(resource), kind: resource.kind, ...object };
-    const result =
-      mode === 'client' ? unowned(sent) : await post(resource, sent, cluster, cli, { isStrict: true, isDryRun: true });
+    const result = await send(resource, { apiVersion: apiVersionOf(resource), kind: resource.kind, ...object });
     all.push(withoutManagedFields(result));
-    return result as Stored<T>;
+    return result;
   };
   let owner = existing;
   if (session) {
     const { environment, archive } = session;
-    if (environment) {
-      const { items } = await cluster.api.list(environments, {
-        namespace,
-        fieldSelector: `metadata.name=${environment.name}`,
-        signal: cli.interrupted,
-      });
-      const object = { metadata: { name: environment.name, namespace }, spec: environment.spec };
-      if (items.length === 0) await add(environments, object);
+    if (environment && !(await isThere(environment.name))) {
+      await add(environments, { metadata: { name: environment.name, namespace }, spec: environment.spec });
     }
-    owner = await add(sessions, await sessionObject(session, author));
+    owner = await add(sessions, await sessionObject(session, sender));
     if (archive) await add(configMaps, filesOf(archive, owner));
   }
-  if (turn && owner) await add(turns, await turnObject(turn, owner, author));
-  return all;
-}
-
-/** Returns what would be sent for a plan without files and Environments. */
-export async function planned({ session, turn, existing }: Plan, namespace: string): Promise<KubeObject[]> {
-  const sender = { namespace, author: async () => ({}) };
-  const made = session && {
-    apiVersion: apiVersionOf(sessions),
-    kind: sessions.kind,
-    ...(await sessionObject(session, sender)),
-  };
-  const owner = existing ?? (made as StoredSession | undefined);
-  const all: KubeObject[] = made ? [made] : [];
-  if (turn && owner) all.push(unowned(await turnObject(turn, owner, sender)));
+  if (turn && owner) await add(turns, await turnObject(turn, owner, sender));
   return all;
 }
 

@@ -7,10 +7,8 @@ import type { Cluster } from './cluster.ts';
 import { CliError, EXIT, failed } from './errors.ts';
 import { narrate } from './follow/narration.ts';
 import { formatObject } from './print.ts';
-import { whyWaiting } from './waiting.ts';
+import { EXPLAIN_AFTER_MS, whyWaiting } from './waiting.ts';
 
-/** Time after which a turn that does not run yet gets an explanation, milliseconds. */
-const EXPLAIN_AFTER_MS = 3_000;
 const EXPLAIN_EVERY_MS = 2_000;
 /** Time to wait for the end of a cancelled turn, milliseconds. */
 const CANCEL_WAIT_MS = 15_000;

@@ -1,5 +1,8 @@
 import type { StoredSession } from '../core/resources/kinds.ts';
 
+/** Time after which a turn that does not run yet gets an explanation, milliseconds. */
+export const EXPLAIN_AFTER_MS = 3_000;
+
 /** Returns the first condition that explains why the session does not take a turn. */
 export function whyWaiting(session: Pick<StoredSession, 'metadata' | 'spec' | 'status'>, cliName: string): string {
   const { conditions, currentTurn } = session.status ?? {};

@@ -70,7 +70,6 @@ export class Leading {
   readonly #environments: Environments;
   readonly #pools: Pools;
   readonly #closing = new AbortController();
-  #cutOff = false;
   /** True once the previous leader's last request is dead, and its effects have been read. */
   #isSettled = false;
   /** True once sessions are admitted. */
@@ -102,8 +101,7 @@ export class Leading {
       epoch: options.epoch,
       suspendAgainAt: (key) => reconciler.suspendAgainAt(key),
       onChange: (key) => this.#queue.add(key),
-      onYield: (pod) => this.#pools.podChanged(pod),
-      onSpare: (pod) => this.#pools.podChanged(pod),
+      onPoolPod: (pod) => this.#pools.podChanged(pod),
       onVacancy: () => this.#pools.changedAll(),
     });
     this.#admissionGate = new AdmissionGate({
@@ -216,8 +214,6 @@ export class Leading {
           if (isTooLarge(error)) this.#admissionGate.tooLarge(key);
           record(signal.aborted || stopped.aborted || this.#closing.signal.aborted ? 'stopped' : 'error', error);
           throw error;
-        } finally {
-          if (stopped.aborted) this.#cutOff = true;
         }
       },
       backoff: { baseMs: 50, maxMs: 30_000 },
@@ -332,10 +328,15 @@ export class Leading {
   async stop(graceMs: number): Promise<boolean> {
     this.#closing.abort(new Error('the controller is stopping'));
     this.#ledger.close();
-    const rest = [this.#queue, this.#garbage, this.#networkPolicies, this.#environments];
-    const [arePoolsDone] = await Promise.all([this.#pools.stop(graceMs), ...rest.map((each) => each.stop(graceMs))]);
+    // What the others leave under way takes no slot.
+    const others = [this.#garbage, this.#networkPolicies, this.#environments];
+    const [areSessionsDone, arePoolsDone] = await Promise.all([
+      this.#queue.stop(graceMs),
+      this.#pools.stop(graceMs),
+      ...others.map((each) => each.stop(graceMs)),
+    ]);
     this.#links.closeAll();
-    return this.#isOpen && !this.#cutOff && arePoolsDone;
+    return this.#isOpen && areSessionsDone && arePoolsDone;
   }
 
   #notify({ metadata }: Pick<CachedTurn, 'metadata'>, event: EventFacts, kind = 'Session'): void {

@@ -3,7 +3,7 @@ import { jsonBytes, MAX_PAYLOAD_BYTES } from '../../core/resources/limits.ts';
 import { approvalName } from '../../core/resources/names.ts';
 import { createOnce } from '../idempotency.ts';
 import { checkDepth } from '../json.ts';
-import { listPage } from '../list-page.ts';
+import { listPage, pageBody } from '../list-page.ts';
 import { showApproval } from '../present.ts';
 import { Problem } from '../problems.ts';
 import { type Route, route } from '../route.ts';
@@ -85,10 +85,7 @@ export const approvalRoutes: Route[] = [
       const own = items.filter(({ metadata: { ownerReferences } }) =>
         ownerReferences?.some(({ uid }) => uid === turn.metadata.uid),
       );
-      return {
-        status: 200,
-        body: { items: own.map(showApproval), ...(metadata.continue ? { continue: metadata.continue } : {}) },
-      };
+      return { status: 200, body: pageBody(own.map(showApproval), metadata) };
     },
   }),
 ];

@@ -5,7 +5,7 @@ import type { Random } from '../../core/runtime.ts';
 import type { Caller } from '../auth/access.ts';
 import { checkClass, checkInput } from '../checks.ts';
 import { createOnce, hash } from '../idempotency.ts';
-import { listPage } from '../list-page.ts';
+import { listPage, pageBody } from '../list-page.ts';
 import { showSession } from '../present.ts';
 import { Problem } from '../problems.ts';
 import { type Route, route } from '../route.ts';
@@ -73,8 +73,8 @@ export const sessionRoutes: Route[] = [
       const { parent } = query;
       const made = parent === undefined ? {} : { fieldSelector: `spec.parent.name=${parent}` };
       const { items, metadata } = await listPage(api, sessions, query, { namespace, signal, ...made });
-      const next = metadata.continue ? { continue: metadata.continue } : {};
-      return { status: 200, body: { items: items.map((item) => showSession(item, true)), ...next } };
+      const shown = items.map((item) => showSession(item, true));
+      return { status: 200, body: pageBody(shown, metadata) };
     },
   }),
   route({

@@ -11,7 +11,7 @@ import {
 import { isTerminal } from '../../core/resources/turn-phases.ts';
 import { checkInput, checkTurn, sessionForTurn } from '../checks.ts';
 import { createOnce } from '../idempotency.ts';
-import { listPage } from '../list-page.ts';
+import { listPage, pageBody } from '../list-page.ts';
 import { showTurn } from '../present.ts';
 import { Problem } from '../problems.ts';
 import { logText, outputText } from '../results.ts';
@@ -87,7 +87,7 @@ export const turnRoutes: Route[] = [
       const fieldSelector = `spec.session=${name}`;
       const { items, metadata } = await listPage(api, turns, query, { namespace, fieldSelector, signal });
       const own = items.filter((item) => belongsTo(item, session)).map((item) => showTurn(item, true));
-      return { status: 200, body: { items: own, ...(metadata.continue ? { continue: metadata.continue } : {}) } };
+      return { status: 200, body: pageBody(own, metadata) };
     },
   }),
   route({
@@ -104,8 +104,8 @@ export const turnRoutes: Route[] = [
       const { name } = query;
       const only = name === undefined ? {} : { fieldSelector: `metadata.name=${name}` };
       const { items, metadata } = await listPage(api, turns, query, { namespace, signal, ...only });
-      const next = metadata.continue ? { continue: metadata.continue } : {};
-      return { status: 200, body: { items: items.map((item) => showTurn(item, true)), ...next } };
+      const shown = items.map((item) => showTurn(item, true));
+      return { status: 200, body: pageBody(shown, metadata) };
     },
   }),
   route({

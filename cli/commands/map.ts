@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import { isAlreadyExists, isNotFound } from '../../core/kube/errors.ts';
+import { ifThere, isAlreadyExists } from '../../core/kube/errors.ts';
 import { eachPage } from '../../core/kube/pages.ts';
 import { configMaps } from '../../core/kube/resources.ts';
 import { type StoredSession, type StoredTurn, sessions, turns } from '../../core/resources/kinds.ts';
@@ -227,13 +227,4 @@ async function stop(live: Map<string, string>, { api, namespace }: KubeCluster, 
     );
   };
   await Promise.all([...live].map(remove));
-}
-
-async function ifThere<T>(call: Promise<T>): Promise<T | undefined> {
-  try {
-    return await call;
-  } catch (error) {
-    if (isNotFound(error)) return undefined;
-    throw error;
-  }
 }

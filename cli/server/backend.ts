@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { digestOf } from '../../core/artifacts/packed.ts';
 import { parseExact } from '../../core/json.ts';
-import { ApiError } from '../../core/kube/errors.ts';
+import { ApiError, ifThere } from '../../core/kube/errors.ts';
 import { follow } from '../../core/kube/follow.ts';
 import type { CallOptions } from '../../core/kube/types.ts';
 import { type StoredSession, type StoredTurn, sessions, turns } from '../../core/resources/kinds.ts';
@@ -13,15 +13,12 @@ import { refused } from '../errors.ts';
 import type { NewSession, NewTurn } from '../plan.ts';
 import { planned } from '../rehearse.ts';
 import { keptLog } from '../stored.ts';
-import { whyWaiting } from '../waiting.ts';
-import { ifThere, type ServerClient } from './client.ts';
+import { EXPLAIN_AFTER_MS, whyWaiting } from '../waiting.ts';
+import type { ServerClient } from './client.ts';
 import { ServerUnreachable } from './errors.ts';
 import { followEvents } from './event-stream.ts';
 import type { ServerObjects } from './objects.ts';
 import { tableOf } from './table.ts';
-
-/** Time after which it is said why a new session has not got its turn, milliseconds. */
-const EXPLAIN_AFTER_MS = 3_000;
 
 /** Backend on the HTTP API. */
 export function serverBackend(client: ServerClient, objects: ServerObjects, namespace: string, cli: Cli): Backend {
@@ -84,7 +81,7 @@ export function serverBackend(client: ServerClient, objects: ServerObjects, name
     createTurn: (turn, { metadata: { name } }, cli) => createTurn(turn, name, cli.interrupted),
     async rehearse(plan, mode) {
       if (plan.session) refuseAttachments(plan.session);
-      if (mode === 'client') return planned(plan, namespace);
+      if (mode === 'client') return planned(plan, namespace, async () => false);
       throw refused('--dry-run=server is not possible through the HTTP API; use --dry-run=client, or a kubeconfig');
     },
     suspend: async (name, hold, signal) => session(await once(`${pathOf(name)}/suspend`, { hold }, signal)),

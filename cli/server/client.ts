@@ -1,8 +1,8 @@
 import { parseExact } from '../../core/json.ts';
 import type { Connection } from '../../core/kube/connection.ts';
-import { ApiError, TransportError } from '../../core/kube/errors.ts';
+import { TransportError } from '../../core/kube/errors.ts';
 import { type Query, queryString } from '../../core/kube/paths.ts';
-import { mayRetry, retryWaitMs } from '../../core/kube/retry.ts';
+import { held, mayRetry, retryWaitMs } from '../../core/kube/retry.ts';
 import { type Answer, Transport } from '../../core/kube/transport.ts';
 import type { CallOptions } from '../../core/kube/types.ts';
 import { type Clock, delay, type Random } from '../../core/runtime.ts';
@@ -159,21 +159,5 @@ async function* withTold(body: AsyncIterable<Buffer>): AsyncGenerator<Buffer> {
     yield* body;
   } catch (error) {
     throw told(error);
-  }
-}
-
-/** Keeps the program alive during the wait, in which no socket may be open. */
-async function held(wait: Promise<void>): Promise<void> {
-  const hold = setInterval(() => {}, 2 ** 30);
-  await wait.finally(() => clearInterval(hold));
-}
-
-/** Resolves with undefined where the server says that there is no such thing. */
-export async function ifThere<T>(answer: Promise<T>): Promise<T | undefined> {
-  try {
-    return await answer;
-  } catch (error) {
-    if (error instanceof ApiError && error.code === 404) return undefined;
-    throw error;
   }
 }

@@ -1,4 +1,4 @@
-import { ApiError } from '../../core/kube/errors.ts';
+import { ApiError, ifThere } from '../../core/kube/errors.ts';
 import { apiVersionOf } from '../../core/kube/paths.ts';
 import type {
   CallOptions,
@@ -14,7 +14,7 @@ import type {
 } from '../../core/kube/types.ts';
 import { type StoredTurn, sessions, turns } from '../../core/resources/kinds.ts';
 import { refused, unreachable } from '../errors.ts';
-import { ifThere, type ServerClient } from './client.ts';
+import type { ServerClient } from './client.ts';
 import { SILENCE_MS, serverEvents } from './event-stream.ts';
 
 /** Largest page that the HTTP API gives. */
@@ -72,7 +72,7 @@ export class ServerObjects implements Pick<KubeApi, 'get' | 'list' | 'watch'> {
     if (name === undefined) throw new TypeError('the HTTP API has watches of single objects only');
     const over = timeoutSeconds === undefined ? undefined : AbortSignal.timeout(timeoutSeconds * 1000);
     const path = `/v1/namespaces/${encodeURIComponent(namespace)}/events`;
-    // What has changed since the read is told, also the end of a turn.
+    // The stream begins with the changes since the read, also with the end of a turn.
     const headers = { 'last-event-id': `${resourceVersion}.${resourceVersion}` };
     let version = resourceVersion;
     const read = async (): Promise<WatchEvent<T> | undefined> => {

@@ -1,5 +1,5 @@
 import type { StoredPod } from '../../core/kube/builtin.ts';
-import { isConflict, isForbidden, isInvalid, isNotFound, TransportError } from '../../core/kube/errors.ts';
+import { ifThere, isConflict, isForbidden, isInvalid, isNotFound, TransportError } from '../../core/kube/errors.ts';
 import { pods } from '../../core/kube/resources.ts';
 import { ownedBy } from '../../core/resources/kinds.ts';
 import { LABEL_POOL } from '../../core/resources/names.ts';
@@ -28,10 +28,7 @@ export async function claimPod(
   const lose = (why: string) => learn(memory, { fact: 'ClaimLost', podUID, why });
   let pod: StoredPod | undefined = seen;
   for (let tries = 0; tries < MAX_TRIES; tries++) {
-    pod ??= await effects.api.get(pods, { namespace, name }, { signal }).catch((error: unknown) => {
-      if (!isNotFound(error)) throw error;
-      return undefined;
-    });
+    pod ??= await ifThere(effects.api.get(pods, { namespace, name }, { signal }));
     if (!pod || pod.metadata.uid !== podUID) return lose('is gone');
     // An earlier try whose answer was lost, or an earlier leader, has made it the session's.
     if (isOurs(pod, session)) return take(context, pod, false);

@@ -34,10 +34,8 @@ export interface LedgerOptions {
   epoch(): number;
   /** A session that may have something to do by now. */
   onChange(key: string): void;
-  /** Called when a pod of a pool is to be given up for a session that waits, or no longer is. */
-  onYield?(pod: StoredPod): void;
-  /** Called when the pod of a pool can be claimed or given up again. */
-  onSpare?(pod: StoredPod): void;
+  /** Called when a pod of a pool is to be given up for a session that waits, or no longer is, and when it can be claimed again. */
+  onPoolPod?(pod: StoredPod): void;
   /** Called when slots may have become free for pools. */
   onVacancy?(): void;
 }
@@ -98,7 +96,7 @@ export class Ledger {
       suspendAgainAt: options.suspendAgainAt,
       spare: () => this.#spare(),
       onChange,
-      onYield: (pod) => options.onYield?.(pod),
+      onYield: (pod) => options.onPoolPod?.(pod),
     });
     for (const pod of caches.allPods()) this.podChanged(pod, false);
     for (const session of caches.allSessions()) this.#sawSession(session);
@@ -191,7 +189,7 @@ export class Ledger {
     const { key, namespace } = applicant;
     const isClaim = isFromPool(pod);
     if (isClaim && !this.isSpare(namespace, pod)) {
-      // Another session has reserved the pod since the decision. There may be another one, or a slot.
+      // Another session has reserved the pod since the decision. There may be another pod, or a slot.
       this.#options.onChange(key);
       return false;
     }
@@ -281,7 +279,7 @@ export class Ledger {
   #released(pod: string): void {
     const unclaimed = this.#unclaimed.get(pod);
     if (unclaimed && this.isSpare(unclaimed.metadata.namespace, unclaimed.metadata.name))
-      this.#options.onSpare?.(unclaimed);
+      this.#options.onPoolPod?.(unclaimed);
   }
 
   #spare(): StoredPod[] {

@@ -1,4 +1,4 @@
-import { isNotFound } from '../../core/kube/errors.ts';
+import { ifThere } from '../../core/kube/errors.ts';
 import type { KubeApi } from '../../core/kube/types.ts';
 import { type EnvironmentPackage, MAX_HASHES } from '../../core/resources/environment.ts';
 import { type StoredTurn, turns } from '../../core/resources/kinds.ts';
@@ -23,12 +23,9 @@ export async function buildResult(
   signal: AbortSignal,
 ): Promise<BuildResult | undefined> {
   const { namespace, name } = build.metadata;
-  const turn: StoredTurn | undefined = await api
-    .get(turns, { namespace, name: firstTurnName(name) }, { signal })
-    .catch((error: unknown) => {
-      if (!isNotFound(error)) throw error;
-      return undefined;
-    });
+  const turn: StoredTurn | undefined = await ifThere(
+    api.get(turns, { namespace, name: firstTurnName(name) }, { signal }),
+  );
   // The turn of an earlier build of this name may still be there.
   if (!turn || !isOwn(build, turn)) {
     const message = `the turn of session "${name}" was deleted before its result was read`;

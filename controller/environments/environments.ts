@@ -79,8 +79,8 @@ export class Environments {
     this.#queue.start();
   }
 
-  stop(graceMs: number): Promise<void> {
-    return this.#queue.stop(graceMs);
+  async stop(graceMs: number): Promise<void> {
+    await this.#queue.stop(graceMs);
   }
 
   changed(namespace: string, name: string): void {

@@ -80,8 +80,8 @@ export class Garbage {
     return [...this.#sweeps.values()].reduce((sum, { left }) => sum + (left?.bytes ?? 0), 0);
   }
 
-  stop(graceMs: number): Promise<void> {
-    return this.#queue.stop(graceMs);
+  async stop(graceMs: number): Promise<void> {
+    await this.#queue.stop(graceMs);
   }
 
   #later(key: string, ms: number): void {

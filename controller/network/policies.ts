@@ -71,8 +71,8 @@ export class NetworkPolicies {
     this.#queue.start();
   }
 
-  stop(graceMs: number): Promise<void> {
-    return this.#queue.stop(graceMs);
+  async stop(graceMs: number): Promise<void> {
+    await this.#queue.stop(graceMs);
   }
 
   /** Requeues a policy that was written or deleted, perhaps by this controller. */

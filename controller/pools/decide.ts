@@ -209,7 +209,7 @@ function failuresAfter(
   return { count, problem, againAt: now + Math.min(FIRST_PAUSE_MS * 2 ** (count - 1), LAST_PAUSE_MS) };
 }
 
-/** What keeps the pool from being full, where it is known. */
+/** Reason why the pool is not full, where it is known. */
 function problemOf(failures: PoolFailures | undefined, shown: readonly PoolPod[]): Problem | undefined {
   const present = shown.map(({ pod }) => podProblem(pod)).find((problem) => problem !== undefined);
   return present ?? failures?.problem;

@@ -45,7 +45,7 @@ export interface PoolsOptions {
   closing: AbortSignal;
 }
 
-/** What this leader remembers about one pool; losing it is harmless. */
+/** Memory of this leader about one pool; its loss is harmless. */
 interface PoolMemory {
   uid: string;
   failures: PoolFailures | undefined;
@@ -73,7 +73,6 @@ export class Pools implements PoolCounts {
   readonly #options: PoolsOptions;
   readonly #queue: WorkQueue;
   readonly #memories = new Map<string, PoolMemory>();
-  #isCutOff = false;
 
   constructor(options: PoolsOptions) {
     const { clock, random, log } = options;
@@ -84,13 +83,7 @@ export class Pools implements PoolCounts {
       log,
       name: 'session pools',
       workers: 2,
-      process: async (key, stopped) => {
-        try {
-          return await this.#reconcile(key, AbortSignal.any([options.signal, stopped]));
-        } finally {
-          if (stopped.aborted) this.#isCutOff = true;
-        }
-      },
+      process: (key, stopped) => this.#reconcile(key, AbortSignal.any([options.signal, stopped])),
       backoff: { baseMs: 100, maxMs: 60_000 },
     });
   }
@@ -104,9 +97,8 @@ export class Pools implements PoolCounts {
   }
 
   /** Finishes what is under way within `graceMs`. Resolves with whether all was: a creation that was cut off may still make a pod. */
-  async stop(graceMs: number): Promise<boolean> {
-    await this.#queue.stop(graceMs);
-    return !this.#isCutOff;
+  stop(graceMs: number): Promise<boolean> {
+    return this.#queue.stop(graceMs);
   }
 
   changed(namespace: string, name: string): void {
@@ -328,7 +320,7 @@ export class Pools implements PoolCounts {
     signal: AbortSignal,
   ): Promise<void> {
     const { api, ledger, log, closing } = this.#options;
-    // Another pod may have been removed meanwhile, and this one have been claimed.
+    // A session may have claimed the pod while another pod was removed.
     if (!isForced && !ledger.isSpare(namespace, name)) return;
     closing.throwIfAborted();
     log.info({ namespace, pod: name, why }, isForced ? 'pool pod removed without its node' : 'pool pod deleted');

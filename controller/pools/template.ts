@@ -3,7 +3,7 @@ import { templateHash } from '../pod/pod.ts';
 import { type Effective, effective, isProblem } from '../settings/effective.ts';
 import type { CachedSession, Installation, Problem } from '../world/world.ts';
 
-/** What the pods of a pool are made from. */
+/** Settings that the pods of a pool are made from. */
 export interface PoolTemplate {
   hash: string;
   settings: Effective;

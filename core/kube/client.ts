@@ -4,7 +4,7 @@ import type { Connection } from './connection.ts';
 import { ApiError, TransportError } from './errors.ts';
 import { apiVersionOf, collectionPath, objectPath, type Query, queryString } from './paths.ts';
 import { pods } from './resources.ts';
-import { mayRetry, retryWaitMs } from './retry.ts';
+import { held, mayRetry, retryWaitMs } from './retry.ts';
 import type { AnswerTime } from './server-clock.ts';
 import { toStatus } from './status.ts';
 import { type Answer, Transport } from './transport.ts';
@@ -346,15 +346,6 @@ export class KubeClient implements KubeApi {
       throw error;
     }
   }
-}
-
-/**
- * Keeps the program alive during the wait. A call that waits for its next try has no socket, and a program with nothing
- * else to do would end.
- */
-async function held(wait: Promise<void>): Promise<void> {
-  const hold = setInterval(() => {}, 2 ** 30);
-  await wait.finally(() => clearInterval(hold));
 }
 
 /** Returns the body to send: the server requires apiVersion and kind. */

@@ -51,6 +51,15 @@ const is = (code: number, reason?: string) => (error: unknown) =>
   error instanceof ApiError && error.code === code && (reason === undefined || error.reason === reason);
 
 export const isNotFound = is(404);
+/** Resolves with undefined where there is no such object. */
+export async function ifThere<T>(answer: Promise<T>): Promise<T | undefined> {
+  try {
+    return await answer;
+  } catch (error) {
+    if (isNotFound(error)) return undefined;
+    throw error;
+  }
+}
 export const isAlreadyExists = is(409, 'AlreadyExists');
 export const isConflict = is(409, 'Conflict');
 export const isInvalid = is(422);

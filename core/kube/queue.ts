@@ -137,14 +137,14 @@ export class WorkQueue {
 
   /**
    * Starts nothing more and resolves when the running keys have finished. After `graceMs` (default: never) the signal
-   * of those still running aborts.
+   * of those still running aborts. Resolves with whether all have finished without that.
    */
-  async stop(graceMs?: number): Promise<void> {
+  async stop(graceMs?: number): Promise<boolean> {
     this.#stopping = true;
     this.#waiting.clear();
     for (const { cancel } of this.#delayed.values()) cancel();
     this.#delayed.clear();
-    if (this.#running.size === 0) return;
+    if (this.#running.size === 0) return !this.#abort.signal.aborted;
     const reason = new Error(`the queue ${this.#options.name} was stopped`);
     const cancel =
       graceMs === undefined ? undefined : this.#options.clock.setTimer(graceMs, () => this.#abort.abort(reason));
@@ -152,6 +152,7 @@ export class WorkQueue {
       this.#drained = resolve;
     });
     cancel?.();
+    return !this.#abort.signal.aborted;
   }
 
   #arm(key: string, due: number): void {

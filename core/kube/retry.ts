@@ -43,3 +43,12 @@ export function retryWaitMs(error: unknown, failures: number, random: Random): n
   }
   return backoffMs(failures, BACKOFF, random);
 }
+
+/**
+ * Keeps the program alive during the wait. A call that waits for its next try has no socket, and a program with nothing
+ * else to do would end.
+ */
+export async function held(wait: Promise<void>): Promise<void> {
+  const hold = setInterval(() => {}, 2 ** 30);
+  await wait.finally(() => clearInterval(hold));
+}

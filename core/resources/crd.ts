@@ -39,7 +39,13 @@ interface Kind {
 
 const reasonOf = (type: string) => `.status.conditions[?(@.type=="${type}")].reason`;
 const sinceOf = (type: string) => `.status.conditions[?(@.type=="${type}")].lastTransitionTime`;
-const messageOf = (type: string) => `.status.conditions[?(@.type=="${type}")].message`;
+const message = (type: string, description: string): Column => ({
+  name: 'Message',
+  type: 'string',
+  jsonPath: `.status.conditions[?(@.type=="${type}")].message`,
+  description,
+  priority: 1,
+});
 
 const age: Column = {
   name: 'Age',
@@ -86,13 +92,7 @@ export const kinds: Kind[] = [
         priority: 1,
       },
       { name: 'Pod', type: 'string', jsonPath: '.status.podName', description: 'The current pod', priority: 1 },
-      {
-        name: 'Message',
-        type: 'string',
-        jsonPath: messageOf('Ready'),
-        description: 'Details of the reason',
-        priority: 1,
-      },
+      message('Ready', 'Details of the reason'),
     ],
   },
   {
@@ -151,13 +151,7 @@ export const kinds: Kind[] = [
         description: 'Time since it ended',
         priority: 1,
       },
-      {
-        name: 'Message',
-        type: 'string',
-        jsonPath: messageOf('Finished'),
-        description: 'Details of the reason',
-        priority: 1,
-      },
+      message('Finished', 'Details of the reason'),
     ],
   },
   {
@@ -230,13 +224,7 @@ export const kinds: Kind[] = [
         description: 'Ready and starting pods',
         priority: 1,
       },
-      {
-        name: 'Message',
-        type: 'string',
-        jsonPath: messageOf('Ready'),
-        description: 'The reason, in words',
-        priority: 1,
-      },
+      message('Ready', 'The reason, in words'),
     ],
   },
   {
@@ -265,13 +253,7 @@ export const kinds: Kind[] = [
         description: 'The session that builds it',
         priority: 1,
       },
-      {
-        name: 'Message',
-        type: 'string',
-        jsonPath: messageOf('Ready'),
-        description: 'The reason, in words',
-        priority: 1,
-      },
+      message('Ready', 'The reason, in words'),
     ],
   },
   {

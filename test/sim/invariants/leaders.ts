@@ -1,39 +1,28 @@
 import type { StoredTurn } from '../../../core/resources/kinds.ts';
 import type { ControllerCall } from '../observer.ts';
-import { type Facts, LEASES, SESSIONS, TURNS } from './facts.ts';
+import { type Facts, SESSIONS, TURNS } from './facts.ts';
 import type { MakeInvariant } from './invariant.ts';
+import { Terms } from './terms.ts';
 
 /**
  * Leaders give indices and turns one after the other: no write of an earlier leader to a session or a turn takes effect
  * after a later one has begun to give. The later leader would otherwise have decided by outdated reads.
  */
 export const oneLeader: MakeInvariant = (facts) => {
-  /** Process → the number of its last acquisition of the lease, counted over all processes. */
-  const acquired = new Map<string, number>();
-  let acquisitions = 0;
-  let holder: string | undefined;
-  let transitions: unknown;
+  const terms = new Terms();
   const gave: { process: string; number: number; at: number; what: string }[] = [];
-  const numberOf = (process: string) => acquired.get(process) ?? 0;
 
   return {
     sent(call) {
       const what = givenBy(facts, call);
-      const number = numberOf(call.process);
+      const number = terms.of(call.process);
       if (what && number > 0) gave.push({ process: call.process, number, at: facts.kubelets.now, what });
     },
     committed(change) {
       const call = facts.callBehind(change);
-      if (change.storage === LEASES) {
-        const { spec } = change.object as { spec?: { leaseTransitions?: number; holderIdentity?: string } };
-        const isSame = spec?.holderIdentity === holder && spec?.leaseTransitions === transitions;
-        holder = spec?.holderIdentity;
-        transitions = spec?.leaseTransitions;
-        if (call && change.type !== 'DELETED' && holder && !isSame) acquired.set(call.process, ++acquisitions);
-        return;
-      }
+      if (terms.see(change, call)) return;
       if (!call || (change.storage !== TURNS && change.storage !== SESSIONS)) return;
-      const number = numberOf(call.process);
+      const number = terms.of(call.process);
       const later = gave.find((one) => one.number > number && one.process !== call.process);
       if (!later || number === 0) return;
       const { metadata } = change.object;

@@ -12,9 +12,10 @@ import type { Change } from '../../../local/apiserver/store/versioned.ts';
 import { storageOf } from '../api/server.ts';
 import { runnerImage } from '../cluster/runner-image.ts';
 import type { ControllerCall } from '../observer.ts';
-import { type Facts, LEASES, SESSIONS, TURNS } from './facts.ts';
+import { type Facts, SESSIONS, TURNS } from './facts.ts';
 import type { MakeInvariant } from './invariant.ts';
 import { Pasts } from './past.ts';
+import { Terms } from './terms.ts';
 
 const CLASSES = storageOf(sessionclasses);
 const PODS = 'pods';
@@ -153,33 +154,22 @@ function poolAct(facts: Facts, { verb, resource, name, object, namespace }: Cont
  * one has begun to.
  */
 export const onePoolKeeper: MakeInvariant = (facts) => {
-  const acquired = new Map<string, number>();
-  let acquisitions = 0;
-  let holder: string | undefined;
-  let transitions: unknown;
+  const terms = new Terms();
   const acts: { process: string; number: number; what: string }[] = [];
-  const numberOf = (process: string) => acquired.get(process) ?? 0;
   const calls = new Map<ControllerCall, string>();
   return {
     sent(call) {
       const what = poolAct(facts, call);
-      if (what === undefined || numberOf(call.process) === 0) return;
+      if (what === undefined || terms.of(call.process) === 0) return;
       calls.set(call, what);
-      acts.push({ process: call.process, number: numberOf(call.process), what });
+      acts.push({ process: call.process, number: terms.of(call.process), what });
     },
     committed(change) {
       const call = facts.callBehind(change);
-      if (change.storage === LEASES) {
-        const { spec } = change.object as { spec?: { leaseTransitions?: number; holderIdentity?: string } };
-        const isSame = spec?.holderIdentity === holder && spec?.leaseTransitions === transitions;
-        holder = spec?.holderIdentity;
-        transitions = spec?.leaseTransitions;
-        if (call && change.type !== 'DELETED' && holder && !isSame) acquired.set(call.process, ++acquisitions);
-        return;
-      }
+      if (terms.see(change, call)) return;
       const what = call && calls.get(call);
       if (!what) return;
-      const later = acts.find((one) => one.number > numberOf(call.process) && one.process !== call.process);
+      const later = acts.find((one) => one.number > terms.of(call.process) && one.process !== call.process);
       if (later) facts.fail('one pool keeper', `${call.process} ${what} after ${later.process} ${later.what}`);
     },
   };

@@ -209,14 +209,15 @@ describe('work queue', () => {
     queue.add('b');
     queue.addAfter('c', 100);
     let stopped = false;
-    const stop = queue.stop().then(() => {
+    const stop = queue.stop().then((isFinished) => {
       stopped = true;
+      return isFinished;
     });
     queue.add('a');
     await clock.advance(1_000);
     assert.equal(stopped, false);
     await finish('a');
-    await stop;
+    assert.equal(await stop, true);
     queue.add('d');
     await clock.advance(1_000);
     assert.deepEqual(seen, ['a']);
@@ -234,7 +235,7 @@ describe('work queue', () => {
     await clock.advance(4_999);
     assert.equal(queue.running, 1);
     await clock.advance(1);
-    await stop;
+    assert.equal(await stop, false);
     assert.equal(queue.running, 0);
   });
 

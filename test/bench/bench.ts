@@ -2,24 +2,28 @@
  * The whole benchmark: `make bench`, which sets KUBECONFIG and installs the chart. Prints Markdown; build/bench.json has
  * every sample.
  */
+import { bursts } from './burst.ts';
 import { cold } from './cold.ts';
 import { commands } from './commands.ts';
 import { Ground } from './ground.ts';
 import { injectionFigure } from './injection.ts';
 import { leaderChange } from './leader-change.ts';
+import { writesOfLives } from './lives.ts';
 import { load } from './load.ts';
 import { peer } from './peer/peer.ts';
 import { pools } from './pools.ts';
 import { pythonOnKind } from './python-kind.ts';
-import { idleTurns, readyTurns, writesOfLives, writesOfTurns } from './ready.ts';
+import { idleTurns, readyTurns, writesOfTurns } from './ready.ts';
 import { type Outcome, Run } from './run.ts';
 import { withoutKubernetes } from './runner.ts';
+import { sustained } from './sustained.ts';
 import type { TargetId } from './targets.ts';
+import { wakes } from './wake.ts';
 
 const run = new Run();
 const ground = await Ground.prepare(`bench-${process.pid}`);
 
-/** A section that needs the cluster. One that fails leaves no session to weigh on the next. */
+/** A section that needs the cluster. One that fails leaves no session or pool to weigh on the next. */
 function section(name: string, ids: readonly TargetId[], work: () => Promise<Outcome>): Promise<void> {
   return run.section(name, ids, async () => {
     try {
@@ -34,6 +38,9 @@ function section(name: string, ids: readonly TargetId[], work: () => Promise<Out
 try {
   await section('cold', ['cold'], () => cold(ground));
   await section('pools', ['warm', 'drained'], () => pools(ground));
+  await section('pools: wake', ['wake'], () => wakes(ground));
+  await section('pools: burst', ['burst'], () => bursts(ground));
+  await section('pools: sustained', ['sustained'], () => sustained(ground));
   await section('ready turns', ['turn'], () => readyTurns(ground));
   await section('idle turns', ['turn-idle'], () => idleTurns(ground));
   await section('writes of turns', ['writes-turn'], () => writesOfTurns(ground));

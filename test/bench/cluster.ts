@@ -55,17 +55,21 @@ export class BenchCluster {
     }
   }
 
-  /** Resolves when no pod of the namespace is left, so that one measurement does not weigh on the next. */
-  async noPods(): Promise<void> {
+  /**
+   * Resolves when no pod of the namespace is left, or none that the selector selects, so that one measurement does not weigh
+   * on the next.
+   */
+  async noPods(labelSelector = ''): Promise<void> {
     const { namespace, client } = this;
+    const of = { namespace, labelSelector };
     const deadline = performance.now() + 180_000;
     for (;;) {
-      const { items, metadata } = await client.list<Pod>(pods, { namespace });
+      const { items, metadata } = await client.list<Pod>(pods, of);
       if (items.length === 0) return;
       if (performance.now() > deadline) throw new Error(`pods are left in ${namespace}`);
       const left = Math.max(1, Math.ceil(deadline - performance.now()));
       const signal = AbortSignal.timeout(left);
-      const events = client.watch(pods, { namespace, resourceVersion: metadata.resourceVersion, signal });
+      const events = client.watch(pods, { ...of, resourceVersion: metadata.resourceVersion, signal });
       try {
         for await (const event of events) if (event.type === 'DELETED') break;
       } catch (error) {

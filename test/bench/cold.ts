@@ -14,7 +14,7 @@ export async function cold(ground: Ground): Promise<Outcome> {
     beside['F-container'].push(await floors.container());
     beside['F-node'].push(await floors.node());
     beside['F-write'].push(await floors.write());
-    values.push(await ground.oneTurn(`cold-${i}`));
+    values.push((await ground.oneTurn(`cold-${i}`)).ms);
     await ground.gone(`cold-${i}`);
   }
   return { rows: [{ id: 'cold', values, floors: beside }] };

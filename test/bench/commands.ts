@@ -22,7 +22,7 @@ export async function commands(ground: Ground): Promise<Outcome> {
   for (let i = -1; i < SAMPLES; i++) {
     const get = await took(() => kubectl(['get', 'sessions', '-n', ground.namespace]));
     const list = await took(() => run('list'));
-    const trip = await ground.turn(session);
+    const { ms: trip } = await ground.turn(session);
     const turn = await took(() => run('turn', session.metadata.name, '--text', 'x'));
     if (i < 0) continue;
     values.get.push(get);

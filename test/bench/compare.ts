@@ -33,6 +33,7 @@ export function relative({ bounds: [bound] }: Target, { values, floors }: Measur
 
 /** Verdict on two figures: they differ when their intervals have nothing in common. */
 export function difference(a: Relative, b: Relative, atLeast = false): string {
+  if ((a.floor === undefined) !== (b.floor === undefined)) return 'no verdict: only one has its floor';
   if (a.low <= b.high && b.low <= a.high) return 'no difference beyond the spread';
   const isBetter = b.value < a.value !== atLeast;
   return `B is ${isBetter ? 'better' : 'worse'}: × ${(b.value / a.value).toFixed(2)}`;

@@ -2,6 +2,7 @@
 
 import type { KubeClient } from '../../core/kube/client.ts';
 import { leases } from '../../core/kube/resources.ts';
+import type { ListOptions, Resource } from '../../core/kube/types.ts';
 import { type Any, controllerPods, get, kubectl, podOf, releaseNamespace } from '../e2e/support/cluster.ts';
 import { type NodeProcess, nodeNames, onNode, processes } from '../e2e/support/node.ts';
 import { eventually } from '../support/eventually.ts';
@@ -79,30 +80,46 @@ export async function attaches(client: KubeClient, of: Leader): Promise<number> 
   return (await metric(client, of, 'berth_attaches'))[''] ?? 0;
 }
 
-/** Counts the writes of a leader, renewals of its lease left out: its metrics tell them apart from no other update. */
+/** Writes that a meter leaves out: its metrics tell them apart from no others, but a watch shows them. */
+export interface LeftOut {
+  resource: Resource;
+  of: Pick<ListOptions, 'namespace' | 'fieldSelector' | 'labelSelector'>;
+  type: 'ADDED' | 'MODIFIED';
+}
+
+const RENEWALS: LeftOut = {
+  resource: leases,
+  of: { namespace: releaseNamespace, fieldSelector: `metadata.name=${LEASE}` },
+  type: 'MODIFIED',
+};
+
+/** Counts the writes of a leader, renewals of its lease and others left out. */
 export class WriteMeter {
   readonly #client: KubeClient;
   readonly #leader: Leader;
   readonly #stop = new AbortController();
-  #renewals = 0;
+  #leftOut = 0;
 
   private constructor(client: KubeClient, of: Leader) {
     this.#client = client;
     this.#leader = of;
   }
 
-  static async open(client: KubeClient): Promise<WriteMeter> {
+  static async open(client: KubeClient, ...leftOut: LeftOut[]): Promise<WriteMeter> {
     const meter = new WriteMeter(client, await leader());
-    const of = { namespace: releaseNamespace, fieldSelector: `metadata.name=${LEASE}` };
-    const { metadata } = await client.list(leases, of);
-    const { signal } = meter.#stop;
-    const events = client.watch(leases, { ...of, resourceVersion: metadata.resourceVersion, signal });
+    for (const each of [RENEWALS, ...leftOut]) await meter.#leaveOut(each);
+    return meter;
+  }
+
+  async #leaveOut({ resource, of, type }: LeftOut): Promise<void> {
+    const { metadata } = await this.#client.list(resource, of);
+    const { signal } = this.#stop;
+    const events = this.#client.watch(resource, { ...of, resourceVersion: metadata.resourceVersion, signal });
     const count = async () => {
-      for await (const { type } of events) if (type !== 'BOOKMARK') meter.#renewals += 1;
+      for await (const event of events) if (event.type === type) this.#leftOut += 1;
     };
     // A watch that has ended counts no renewals, so the writes never settle.
     count().catch(() => {});
-    return meter;
   }
 
   /** Writes that the API server has taken so far, to the request under way. */
@@ -113,7 +130,7 @@ export class WriteMeter {
     )) {
       if (/verb="(create|update|patch|delete)"/.test(labels) && /code="2/.test(labels)) sum += count;
     }
-    return sum - this.#renewals;
+    return sum - this.#leftOut;
   }
 
   /** The same once it has not changed for two seconds: coalesced writes come up to a second late. */

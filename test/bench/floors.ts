@@ -85,7 +85,10 @@ function withoutVolumes(of: Pod, namespace: string, name: string, command: strin
   };
 }
 
-const isReady = (pod: Pod) =>
+/** Spec of the pod of `bare`, for others that start pods: like that of a session's pod. */
+export const sleeping = (of: Pod): Pod['spec'] => withoutVolumes(of, '', '', SLEEP).spec;
+
+export const isReady = (pod: Pod) =>
   Boolean(pod.status?.conditions?.some(({ type, status }) => type === 'Ready' && status === 'True'));
 
 /** A stream of a pod, as lines: what is written, and the next line that comes back. */
@@ -199,11 +202,6 @@ export class Floors {
         await delay(AGAIN_MS);
       }
     }
-  }
-
-  /** Spec of the pod of `bare`, for others that start pods. */
-  sleeping(): Pod['spec'] {
-    return this.#pod(this.#namespace, 'any', SLEEP).spec;
   }
 
   /** F-write: an object is created, its status is written once, and a watch shows it. */

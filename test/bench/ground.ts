@@ -1,7 +1,14 @@
 import type { Pod } from '../../core/kube/builtin.ts';
 import { namespaces, pods } from '../../core/kube/resources.ts';
 import type { Stored } from '../../core/kube/types.ts';
-import { type Session, type StoredSession, sessions, type Turn, turns } from '../../core/resources/kinds.ts';
+import {
+  type Session,
+  type StoredSession,
+  sessionpools,
+  sessions,
+  type Turn,
+  turns,
+} from '../../core/resources/kinds.ts';
 import { LABEL_SESSION } from '../../core/resources/names.ts';
 import { isTerminal } from '../../core/resources/turn-phases.ts';
 import { takesPods } from '../e2e/support/cluster.ts';
@@ -11,7 +18,7 @@ import { Floors } from './floors.ts';
 import { Watched } from './watched.ts';
 
 /** Agent of every session: a shell that starts a program, which answers with its input. */
-const AGENT = { command: ['sh', '-c', 'cat'], input: 'Text', result: 'Text' };
+export const AGENT = { command: ['sh', '-c', 'cat'], input: 'Text', result: 'Text' };
 
 export function newSession(namespace: string, name: string, spec: object = {}): Session {
   return {
@@ -24,9 +31,16 @@ export function newSession(namespace: string, name: string, spec: object = {}): 
 
 const ended = (turn: Turn): boolean => isTerminal(turn.status?.phase);
 
+/** A turn that has succeeded: milliseconds from the creation that caused it until its result is seen, and its pod. */
+export interface Ran {
+  ms: number;
+  podUID: string;
+}
+
 /** Throws unless the turn Succeeded. */
-function succeeded(turn: Turn): void {
-  if (turn.status?.phase !== 'Succeeded') throw new Error(`turn ${turn.metadata.name}: ${JSON.stringify(turn.status)}`);
+function succeeded({ ms, object: { metadata, status } }: { ms: number; object: Turn }): Ran {
+  if (status?.phase !== 'Succeeded') throw new Error(`turn ${metadata.name}: ${JSON.stringify(status)}`);
+  return { ms, podUID: status.podUID ?? '' };
 }
 
 /** Namespace, watch of its turns, and floors that the sections share which need a cluster. */
@@ -49,20 +63,13 @@ export class Ground {
     return this.cluster.namespace;
   }
 
-  /** Makes the namespace and runs a first session there, which warms caches on every side and tells the template. */
+  /** Makes the namespace and runs a first session there. */
   static async prepare(namespace: string): Promise<Ground> {
     const cluster = await BenchCluster.connect(namespace);
     const { client } = cluster;
     await client.create(namespaces, { apiVersion: 'v1', kind: 'Namespace', metadata: { name: namespace } });
     await takesPods(namespace);
-    const session = await client.create(sessions, newSession(namespace, 'first'));
-    const create = () => client.create(turns, newTurn(session, 'first-1', 'x'));
-    succeeded((await cluster.timed(turns, 'first-1', create, ended)).object);
-    const { items } = await client.list(pods, { namespace, labelSelector: `${LABEL_SESSION}=first` });
-    const template = items[0];
-    if (!template) throw new Error('the first session has no pod');
-    await client.delete(sessions, { namespace, name: 'first' });
-    await cluster.noPods();
+    const template = await firstPod(cluster, 'first');
     const floors = await Floors.start(cluster, template);
     return new Ground(cluster, template, floors, await Watched.open(client, turns, namespace));
   }
@@ -72,14 +79,12 @@ export class Ground {
     return this.floors.spawn(AGENT.command, 'x');
   }
 
-  /** Turn of a session from its creation until its result is seen, in milliseconds. */
-  async turn(session: StoredSession, client = this.cluster.client): Promise<number> {
+  /** Turn of a session, from its creation. */
+  async turn(session: StoredSession, client = this.cluster.client): Promise<Ran> {
     this.#count += 1;
     const name = `${session.metadata.name}-t${this.#count}`;
     const create = () => client.create(turns, newTurn(session, name, 'x'));
-    const { ms, object } = await this.turns.timed(name, create, ended);
-    succeeded(object);
-    return ms;
+    return succeeded(await this.turns.timed(name, create, ended));
   }
 
   /** Creates sessions and resolves once each has answered a first turn. */
@@ -94,25 +99,41 @@ export class Ground {
     );
   }
 
-  /** Creates a session of one turn. Resolves with the milliseconds from its creation until the result is seen. */
-  async oneTurn(name: string): Promise<number> {
+  /** Session of one turn, from the session's creation. */
+  async oneTurn(name: string, spec: object = {}): Promise<Ran> {
     const { client } = this.cluster;
-    const create = () => client.create(sessions, newSession(this.namespace, name, { turns: 'One', input: 'x' }));
-    const { ms, object } = await this.turns.timed(name, create, ended);
-    succeeded(object);
-    return ms;
+    const session = newSession(this.namespace, name, { turns: 'One', input: 'x', ...spec });
+    return succeeded(await this.turns.timed(name, () => client.create(sessions, session), ended));
+  }
+
+  /** Pod of a session of a class, as the class makes it. */
+  podOf(ofClass: string): Promise<Stored<Pod>> {
+    return firstPod(this.cluster, `of-${ofClass}`, { class: ofClass });
+  }
+
+  /** Deletes a session. */
+  delete(name: string): Promise<void> {
+    return this.cluster.client.delete(sessions, { namespace: this.namespace, name });
+  }
+
+  /** Waits until the session's pods are gone, while others are there. */
+  podsGone(session: string): Promise<void> {
+    return this.cluster.noPods(`${LABEL_SESSION}=${session}`);
   }
 
   /** Deletes sessions and waits until no pod is left. */
   async gone(...names: string[]): Promise<void> {
-    const { client, namespace } = this.cluster;
-    await Promise.all(names.map((name) => client.delete(sessions, { namespace, name })));
+    await Promise.all(names.map((name) => this.delete(name)));
     await this.cluster.noPods();
   }
 
-  /** Deletes every session, after a failure. */
+  /** Deletes every session and pool, after a failure. */
   async clear(): Promise<void> {
-    const { items } = await this.cluster.client.list(sessions, { namespace: this.namespace });
+    const { client, namespace } = this.cluster;
+    for (const { metadata } of (await client.list(sessionpools, { namespace })).items) {
+      await client.delete(sessionpools, { namespace, name: metadata.name });
+    }
+    const { items } = await client.list(sessions, { namespace });
     await this.gone(...items.map(({ metadata }) => metadata.name));
   }
 
@@ -122,4 +143,18 @@ export class Ground {
     await this.cluster.client.delete(namespaces, { name: this.namespace });
     await this.cluster.client.close();
   }
+}
+
+/** Runs a session once, which warms caches on every side. Resolves with its pod, which is gone by then. */
+async function firstPod(cluster: BenchCluster, name: string, spec: object = {}): Promise<Stored<Pod>> {
+  const { client, namespace } = cluster;
+  const session = await client.create(sessions, newSession(namespace, name, spec));
+  const create = () => client.create(turns, newTurn(session, `${name}-1`, 'x'));
+  succeeded(await cluster.timed(turns, `${name}-1`, create, ended));
+  const { items } = await client.list(pods, { namespace, labelSelector: `${LABEL_SESSION}=${name}` });
+  const [pod] = items;
+  if (!pod) throw new Error(`session ${name} has no pod`);
+  await client.delete(sessions, { namespace, name });
+  await cluster.noPods();
+  return pod;
 }

@@ -12,6 +12,8 @@ export interface Measured {
   id: TargetId;
   values: readonly number[];
   floors?: Series;
+  /** Why a floor has no samples. */
+  absent?: string;
   /** Conditions of the measurement that a reader has to know. */
   note?: string;
 }
@@ -46,14 +48,15 @@ export function limitOf(bound: Bound, floors?: Series): number | undefined {
 }
 
 /** Judges one bound. A short run gives no verdict on a p99, nor does one of fewer samples than `MIN_FOR_P99`. */
-export function judgeBound(bound: Bound, { values, floors }: Measured, short: boolean): Judgement {
+export function judgeBound(bound: Bound, { values, floors, absent }: Measured, short: boolean): Judgement {
   if (bound.share === 0.99 && (short || values.length < MIN_FOR_P99)) {
     return { text: `no verdict on p99 (n ${values.length}, ${MIN_FOR_P99} needed)`, met: undefined };
   }
   const limit = limitOf(bound, floors);
   if (limit === undefined) {
-    const absent = Object.keys(bound.floors ?? {}).filter((name) => !floors?.[name]?.length);
-    return { text: `no verdict: ${absent.join(', ')} not measured`, met: undefined };
+    const names = Object.keys(bound.floors ?? {}).filter((name) => !floors?.[name]?.length);
+    const why = absent ? ` (${absent})` : '';
+    return { text: `no verdict: ${names.join(', ')} not measured${why}`, met: undefined };
   }
   const value = percentile(values, bound.share);
   if (Number.isNaN(value)) return { text: 'no verdict: no samples', met: undefined };

@@ -1,44 +1,43 @@
 /** Sessions that take the pod of a pool, and sessions that find it drained. */
-import { pods } from '../../core/kube/resources.ts';
-import { type SessionPool, sessionpools, sessions, turns } from '../../core/resources/kinds.ts';
-import { LABEL_POOL } from '../../core/resources/names.ts';
+import { sessions } from '../../core/resources/kinds.ts';
 import { eventually } from '../support/eventually.ts';
 import type { Ground } from './ground.ts';
+import { Pool } from './pool.ts';
 import type { Outcome } from './run.ts';
 import { SAMPLES } from './settings.ts';
 
-const NAME = 'default';
-
 /** Each start beside the floors of its kind: on a ready pod, while the pool has just lost its pod, and without a pool. */
 export async function pools(ground: Ground): Promise<Outcome> {
-  const { client } = ground.cluster;
-  const { namespace, floors } = ground;
+  const { floors } = ground;
   const warm: number[] = [];
   const beside: Record<'F-write' | 'F-attach' | 'F-spawn', number[]> = { 'F-write': [], 'F-attach': [], 'F-spawn': [] };
   const drained: number[] = [];
   const cold: number[] = [];
   for (let i = 0; i < SAMPLES; i++) {
-    cold.push(await ground.oneTurn(`pool-cold-${i}`));
-    await ground.gone(`pool-cold-${i}`);
+    const [ofCold, ofWarm] = [`pool-cold-${i}`, `pool-warm-${i}`];
+    const [ofLast, ofDrained] = [`pool-last-${i}`, `pool-drained-${i}`];
+    cold.push((await ground.oneTurn(ofCold)).ms);
+    await ground.gone(ofCold);
 
-    await client.create(sessionpools, newPool(namespace));
-    await full(ground);
-    const ready = await uids(ground);
+    const pool = await Pool.open(ground);
     beside['F-write'].push(await floors.write());
     beside['F-attach'].push(await floors.attach());
     beside['F-spawn'].push(await ground.spawn());
-    warm.push(await ground.oneTurn(`pool-warm-${i}`));
-    await ranOn(ground, `pool-warm-${i}`, ready, true);
+    const onPool = await ground.oneTurn(ofWarm);
+    pool.claimed(ofWarm, onPool.podUID);
+    warm.push(onPool.ms);
 
-    await full(ground);
-    const taking = ground.oneTurn(`pool-last-${i}`);
-    await claimed(ground, `pool-last-${i}`);
-    drained.push(await ground.oneTurn(`pool-drained-${i}`));
-    await ranOn(ground, `pool-drained-${i}`, await uids(ground), false);
-    await taking;
+    await pool.full();
+    const taking = ground.oneTurn(ofLast);
+    taking.catch(() => {});
+    await hasPod(ground, ofLast);
+    const late = await ground.oneTurn(ofDrained);
+    if (pool.has(late.podUID)) throw new Error(`session ${ofDrained} ran on a pod of the pool`);
+    drained.push(late.ms);
+    pool.claimed(ofLast, (await taking).podUID);
 
-    await client.delete(sessionpools, { namespace, name: NAME });
-    await ground.gone(`pool-warm-${i}`, `pool-last-${i}`, `pool-drained-${i}`);
+    await pool.delete();
+    await ground.gone(ofWarm, ofLast, ofDrained);
   }
   return {
     rows: [
@@ -48,37 +47,10 @@ export async function pools(ground: Ground): Promise<Outcome> {
   };
 }
 
-function newPool(namespace: string): SessionPool {
-  const metadata = { namespace, name: NAME };
-  const spec = { class: 'default', replicas: 1 };
-  return { apiVersion: 'berth.dev/v1alpha1', kind: 'SessionPool', metadata, spec };
-}
-
-function full({ cluster, namespace }: Ground): Promise<unknown> {
-  const ready = async () => {
-    const { metadata, status } = await cluster.client.get(sessionpools, { namespace, name: NAME });
-    return status?.ready === 1 && status.observedGeneration === metadata.generation;
-  };
-  return eventually(ready, { what: 'the pool has a ready pod', timeoutMs: 120_000 });
-}
-
-function claimed({ cluster, namespace }: Ground, name: string): Promise<unknown> {
-  const hasPod = async () => {
+function hasPod({ cluster, namespace }: Ground, name: string): Promise<unknown> {
+  const isNamed = async () => {
     const { items } = await cluster.client.list(sessions, { namespace, fieldSelector: `metadata.name=${name}` });
     return items[0]?.status?.podName;
   };
-  return eventually(hasPod, { what: `session ${name} has taken the pod` });
-}
-
-/** Throws where the turn of the session has run on another pod than the row is about; `ofPool`: pods of the pool. */
-async function ranOn(ground: Ground, name: string, ofPool: readonly string[], wanted: boolean): Promise<void> {
-  const { cluster, namespace } = ground;
-  const { status } = await cluster.client.get(turns, { namespace, name });
-  if (ofPool.includes(status?.podUID ?? '') !== wanted) throw new Error(`session ${name} ran on pod ${status?.podUID}`);
-}
-
-/** UIDs of the pods that the pool has made, claimed or not. */
-async function uids({ cluster, namespace }: Ground): Promise<string[]> {
-  const { items } = await cluster.client.list(pods, { namespace, labelSelector: `${LABEL_POOL}=${NAME}` });
-  return items.map(({ metadata }) => metadata.uid);
+  return eventually(isNamed, { what: `session ${name} has taken the pod` });
 }

@@ -22,7 +22,7 @@ export async function readyTurns(ground: Ground): Promise<Outcome> {
     beside['F-write'].push(await floors.write());
     beside['F-attach'].push(await floors.attach());
     beside['F-spawn'].push(await ground.spawn());
-    values.push(await ground.turn(session));
+    values.push((await ground.turn(session)).ms);
   }
   await ground.gone('turns');
   return { rows: [{ id: 'turn', values, floors: beside }] };
@@ -55,8 +55,8 @@ export async function idleTurns(ground: Ground): Promise<Outcome> {
       await eventually(async () => (await attaches(ground.cluster.client, leads)) === 0, {
         what: 'the attach is closed',
       });
-      values.push(await ground.turn(session));
-      beside['turn, attach open'].push(await ground.turn(session));
+      values.push((await ground.turn(session)).ms);
+      beside['turn, attach open'].push((await ground.turn(session)).ms);
       beside['F-attach'].push(await ground.floors.attach());
     }
     await ground.gone('idle');
@@ -64,18 +64,4 @@ export async function idleTurns(ground: Ground): Promise<Outcome> {
   } finally {
     await setVariable('BERTH_ATTACH_LINGER-');
   }
-}
-
-/** API writes of a session from its creation until it is gone. */
-export async function writesOfLives(ground: Ground): Promise<Outcome> {
-  using writes = await WriteMeter.open(ground.cluster.client);
-  const values: number[] = [];
-  for (let i = 0; i < SAMPLES; i++) {
-    const before = await writes.settled();
-    await ground.oneTurn(`life-${i}`);
-    await ground.gone(`life-${i}`);
-    values.push((await writes.settled()) - before);
-  }
-  const note = 'its turn created by the controller; events included; the target is that of a warm pod';
-  return { rows: [{ id: 'writes-life', values, note }] };
 }

@@ -5,7 +5,7 @@ import { type Figure, figureTable } from './figures.ts';
 import type { Measured, Series, Unmeasured } from './judge.ts';
 import { speed } from './machine.ts';
 import { only, short } from './settings.ts';
-import { floorTable, type Peer, type Speed, speedTable, targetTable } from './table.ts';
+import { floorTable, joined, type Peer, type Speed, speedTable, targetTable } from './table.ts';
 import { TARGETS, type TargetId } from './targets.ts';
 
 const CHECKOUT = join(import.meta.dirname, '..', '..');
@@ -65,7 +65,7 @@ export class Run {
       const { rows = [], figures = [], floors = {}, peer } = await work();
       this.#rows.push(...rows);
       this.#figures.push(...figures);
-      if (peer) this.#peer = peer;
+      if (peer) this.#peer = joined(this.#peer, peer);
       for (const row of rows) if (!('why' in row)) this.#keep(row.floors);
       this.#keep(floors);
       console.error(`bench: ${name} took ${((performance.now() - started) / 1000).toFixed(0)} s`);

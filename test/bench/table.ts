@@ -11,6 +11,12 @@ export interface PeerMeasured {
 /** Measurements of agent-sandbox; a text says why there are none. */
 export type Peer = Partial<Record<PeerRow, PeerMeasured>> | string;
 
+/** Measurements of two sections: those of either, or the last reason where neither has any. */
+export function joined(a: Peer, b: Peer): Peer {
+  if (typeof b === 'string') return typeof a === 'string' ? b : a;
+  return typeof a === 'string' ? b : { ...a, ...b };
+}
+
 export function shown(value: number): string {
   const size = Math.abs(value);
   return value.toFixed(size >= 100 ? 0 : size >= 10 ? 1 : 2);
@@ -27,6 +33,12 @@ export function spread(values: readonly number[], unit: Unit, withP99 = false): 
   const [low, middle, high] = [0.25, 0.5, 0.75].map((share) => shown(percentile(values, share)));
   const p99 = withP99 ? `, p99 ${shown(percentile(values, 0.99))}` : '';
   return `${middle}${suffix} [${low} … ${high}]${p99} (n ${values.length})`;
+}
+
+/** Smallest and largest of some values. */
+export function range(values: readonly number[]): string {
+  const [low, high] = [Math.min(...values), Math.max(...values)];
+  return low === high ? `${low}` : `${low} to ${high}`;
 }
 
 export function markdown(header: readonly string[], rows: readonly (readonly string[])[]): string {
@@ -87,7 +99,7 @@ export function targetTable(
   const rows = targets.map((target) => {
     const found = measured.find(({ id }) => id === target.id) ?? {
       id: target.id,
-      why: target.missing ?? 'not measured: left out of this run',
+      why: 'not measured: left out of this run',
     };
     const floors = 'why' in found ? undefined : found.floors;
     return [

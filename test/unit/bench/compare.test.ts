@@ -56,6 +56,13 @@ describe('two runs', () => {
     assert.match(rowOf(run(killed(20)), run(killed(5))) ?? '', /20\.0 s \(n 101\) .* B is better: × 0\.25 \|$/);
   });
 
+  test('are not judged where only one has the floor of the row: a ratio is no time', () => {
+    const burst: Measured = { id: 'burst', values: around(900) };
+    const beside: Measured = { ...burst, floors: { 'agent-sandbox': around(1500) } };
+    assert.match(rowOf(run(burst), run(beside)) ?? '', /no verdict: only one has its floor \|$/);
+    assert.match(rowOf(run(beside), run(burst)) ?? '', /no verdict: only one has its floor \|$/);
+  });
+
   test('are not judged where either was not measured, and rows of neither are left out', () => {
     const text = compareRuns(run({ id: 'demo', why: 'failed: no npm' }), run(list(1, 1)));
     assert.match(text, /make demo.* \| failed: no npm \| left out \| – \|$/m);

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'vitest';
 import type { Measured, Unmeasured } from '../../bench/judge.ts';
-import { type Peer, spread, targetTable } from '../../bench/table.ts';
+import { joined, type Peer, range, spread, targetTable } from '../../bench/table.ts';
 import { TARGETS } from '../../bench/targets.ts';
 
 /** Cells of each row by the row's target. */
@@ -20,9 +20,11 @@ describe('the table of targets', () => {
     );
   });
 
-  test('gives no figure for what no run measures and says so', () => {
-    const [, , , figure, verdict] = table([]).get('burst') ?? [];
-    assert.deepEqual([figure, verdict], ['', 'not measured: make bench has a pool of one pod']);
+  test('says of a floor without samples why there are none', () => {
+    const why = 'no checkout: AGENT_SANDBOX=/path';
+    const [, floor, , figure, verdict] = table([{ id: 'burst', values: [900], absent: why }]).get('burst') ?? [];
+    assert.deepEqual([floor, figure], ['agent-sandbox', '900 ms [900 … 900] (n 1)']);
+    assert.equal(verdict, 'no verdict: agent-sandbox not measured (no checkout: AGENT_SANDBOX=/path)');
   });
 
   test('judges a row as soon as it is measured', () => {
@@ -58,4 +60,21 @@ describe('a spread', () => {
   });
 
   test('has no unit for a ratio', () => assert.equal(spread([2], '×', true), '2.00 [2.00 … 2.00], p99 2.00 (n 1)'));
+});
+
+describe('measurements of agent-sandbox', () => {
+  const burst = { burst: { values: [1], note: 'burst' } };
+  const cold = { cold: { values: [2], note: 'cold' } };
+  const cases: [string, Peer, Peer, Peer][] = [
+    ['of two sections stand together', burst, cold, { ...burst, ...cold }],
+    ['stay when a later section has none', burst, 'no checkout', burst],
+    ['take the place of the reason why there were none', 'not measured', cold, cold],
+    ['are absent for the last reason', 'not measured', 'no checkout', 'no checkout'],
+  ];
+  for (const [what, a, b, expected] of cases) test(what, () => assert.deepEqual(joined(a, b), expected));
+});
+
+describe('a range', () => {
+  test('is the smallest and the largest value', () => assert.equal(range([29, 9, 30]), '9 to 30'));
+  test('of equal values is that value', () => assert.equal(range([30, 30]), '30'));
 });

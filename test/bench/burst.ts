@@ -1,0 +1,39 @@
+/** Many sessions at once, from a pool of as many. */
+import type { Ground } from './ground.ts';
+import { NO_CHECKOUT, withPeer } from './peer/peer.ts';
+import { Pool } from './pool.ts';
+import type { Outcome } from './run.ts';
+import { count } from './settings.ts';
+import { withSmallClass } from './small-class.ts';
+import { range } from './table.ts';
+
+const BURSTS = count(10, 2);
+const SESSIONS = 30;
+
+/** Bursts of sessions and of agent-sandbox's claims by turns, each from a full pool, until the last has its result. */
+export function bursts(ground: Ground): Promise<Outcome> {
+  return withSmallClass(ground, (ofClass, template) =>
+    withPeer(ground, template, async (claiming) => {
+      const values: number[] = [];
+      const warm: number[] = [];
+      const claims: number[] = [];
+      for (let i = 0; i < BURSTS; i++) {
+        const pool = await Pool.open(ground, { class: ofClass, replicas: SESSIONS });
+        const names = Array.from({ length: SESSIONS }, (_, session) => `burst-${i}-${session}`);
+        const started = performance.now();
+        const ran = await Promise.all(names.map((name) => ground.oneTurn(name, { class: ofClass })));
+        values.push(performance.now() - started);
+        warm.push(ran.filter(({ podUID }) => pool.has(podUID)).length);
+        await pool.delete();
+        await ground.gone(...names);
+        if (claiming) claims.push(await claiming.burst(SESSIONS));
+      }
+      const note = `${range(warm)} of ${SESSIONS} on pods of the pool`;
+      if (!claiming) return { rows: [{ id: 'burst', values, absent: NO_CHECKOUT, note }] };
+      return {
+        rows: [{ id: 'burst', values, floors: { 'agent-sandbox': claims }, note }],
+        peer: { burst: { values: claims, note: `${SESSIONS} claims Ready, pool of ${SESSIONS}` } },
+      };
+    }),
+  );
+}

@@ -298,8 +298,9 @@ export class Reconciler {
     const { status, actions } = decide(now);
     // The status lets go of the pod only with the actions that must precede that.
     if (status.podName !== session.status?.podName) return;
-    // This status counts the session as admitted, and its turn as waiting for nothing, only with the write that admits it.
-    if (actions.some((action) => action.do === 'OwnIncarnation')) return;
+    // This status counts the session as admitted, and its turn as waiting for nothing or as ended, only with the writes that
+    // admit the one and end the other.
+    if (actions.some((action) => action.do === 'OwnIncarnation' || action.do === 'WriteTurn')) return;
     try {
       const shown = actions.find((action) => action.do === 'ShowWait');
       if (shown) await perform(shown, { effects, key, world: now, memory, signal });

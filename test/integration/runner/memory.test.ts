@@ -7,7 +7,7 @@ import { hasKeeper, RunnerHarness } from '../../support/runner-harness.ts';
 assert.ok(hasKeeper, 'build the keeper first: make keeper');
 
 const MB = 1_000_000;
-/** Memory of the pod, of which the runner takes some 60 MB itself. */
+/** Memory of the pod, of which the runner takes some 40 MB itself. */
 const LIMIT = 300 * MB;
 
 const bound = (script: string, agent: Partial<AgentSpec> = {}, options = {}) =>

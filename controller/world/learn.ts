@@ -19,6 +19,8 @@ type SessionFact =
   | { fact: 'Conflicted' }
   | { fact: 'StatusWritten' }
   | { fact: 'QueueWritten'; at: number }
+  /** `at`: monotonic milliseconds. */
+  | { fact: 'TurnsCounted'; at: number }
   /** `at`: milliseconds since the epoch. */
   | { fact: 'FilesRead'; at: number }
   /** `build`: uid of the session whose state the archive was. */
@@ -97,6 +99,8 @@ export function changes(memory: SessionMemory, fact: Fact): Partial<SessionMemor
       return { conflicts: 0 };
     case 'QueueWritten':
       return { queueWrittenAt: fact.at };
+    case 'TurnsCounted':
+      return { countedAt: fact.at };
     case 'FilesRead':
       return { filesReadAt: fact.at };
     case 'EnvironmentLost':

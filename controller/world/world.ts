@@ -129,6 +129,8 @@ export interface SessionMemory {
   lostEnvironment?: string | undefined;
   /** Last write of `status.queue`, milliseconds since the epoch. */
   queueWrittenAt?: number | undefined;
+  /** Last write of the session that counted a turn, monotonic milliseconds. */
+  countedAt?: number | undefined;
   /** Reconciles in a row that ended because somebody else had written the same object. */
   conflicts: number;
   /** Reconciles in a row that failed by a programming error. */

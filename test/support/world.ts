@@ -183,6 +183,7 @@ const OPTIONAL: Record<OptionalOf<SessionMemory>, true> = {
   firstTurnProblem: true,
   unsettledSince: true,
   queueWrittenAt: true,
+  countedAt: true,
   filesReadAt: true,
   lostEnvironment: true,
   failing: true,

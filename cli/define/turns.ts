@@ -33,7 +33,7 @@ export function defineTurns(command: AddCommand, cli: Cli): void {
     .addOption(textFileOption())
     .addOption(inputOption())
     .addOption(inputFileOption())
-    .option('--name <name>', 'name of the turn; default: the session’s name and a random suffix', name)
+    .option('--name <name>', 'name of the turn; default: the session’s name and a suffix that sorts by time', name)
     .option('--timeout <duration>', 'maximum duration of the turn, for example 90s', duration)
     .addOption(attemptsOption())
     .addOption(quietOption())

@@ -10,7 +10,7 @@ import { TURN_PHASES } from '../../core/resources/turn-phases.ts';
  * follows from the rest of the status, so that it costs no write of its own.
  */
 
-/** Reasons that repeat a phase, of the object's own or of the turn that it runs. */
+/** Reasons that repeat a phase: the object's own, or that of its last turn. */
 const REPEATS: ReadonlySet<string> = new Set<string>([
   ...sessionPhase.options,
   ...TURN_PHASES,
@@ -19,7 +19,7 @@ const REPEATS: ReadonlySet<string> = new Set<string>([
 ]);
 
 export function withSessionReason(status: SessionStatus): SessionStatus {
-  const { conditions, lastTurn } = status;
+  const { conditions } = status;
   const suspended = conditionOf(conditions, 'Suspended');
   const persisted = conditionOf(conditions, 'StatePersisted');
   const reasons = [
@@ -28,10 +28,7 @@ export function withSessionReason(status: SessionStatus): SessionStatus {
     // A state that cannot be stored keeps the session from being suspended.
     persisted?.status === 'False' && persisted.reason !== 'PersistenceOff' ? persisted.reason : undefined,
   ];
-  return withReason(
-    status,
-    reasons.find((reason) => isNew(reason) && reason !== lastTurn?.phase),
-  );
+  return withReason(status, reasons.find(isNew));
 }
 
 export function withTurnReason(status: TurnStatus): TurnStatus {

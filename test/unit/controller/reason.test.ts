@@ -35,6 +35,8 @@ const SESSIONS: Case[] = [
   ['Suspended', [ready('Held'), condition('Suspended', 'True', 'Held')], 'Held'],
   ['Suspended', [ready('StartFailed'), condition('Suspended', 'True', 'Held')], 'StartFailed'],
   ['Finished', [ready('RunSucceeded')], undefined],
+  // As the column of the last turn's phase says.
+  ['Finished', [ready('Cancelled')], undefined],
   ['Finished', [ready('AgentFailed')], 'AgentFailed'],
   ['Finished', [ready('LifetimeExceeded')], 'LifetimeExceeded'],
   ['Terminating', [ready('Terminating')], undefined],
@@ -43,14 +45,6 @@ const SESSIONS: Case[] = [
 describe('status.reason', () => {
   test.each(SESSIONS)('of a session that is %s: %o', (phase, conditions, reason) => {
     assert.equal(withSessionReason({ phase, conditions, reason: 'OfBefore' }).reason, reason);
-  });
-
-  test('of a session does not repeat the phase of its last turn', () => {
-    const lastTurn = { name: 'notes', index: 1, phase: 'Cancelled' as const };
-    assert.equal(
-      withSessionReason({ phase: 'Finished', conditions: [ready('Cancelled')], lastTurn }).reason,
-      undefined,
-    );
   });
 
   test('of a session is decided with its conditions, and goes with them', () => {

@@ -19,6 +19,7 @@ import { assess, observe } from './observe.ts';
 import { reconcileOrphans } from './orphans.ts';
 import { changedAt } from './status/conditions.ts';
 import { noteworthy } from './status/events.ts';
+import { withPhaseSince } from './status/reason.ts';
 import { ended, internalError } from './status/turn-status.ts';
 import { emptyMemory, learn, withDeleted } from './world/learn.ts';
 import { ownTurns } from './world/own-turns.ts';
@@ -355,7 +356,8 @@ export class Reconciler {
     if (waitMs > 0) return waitMs;
     this.#options.closing.throwIfAborted();
     const conditions = changedAt(status.conditions ?? [], before.conditions, clock.now());
-    const write = () => writeStatus(api, sessions, session.metadata, { ...status, conditions }, signal);
+    const next = withPhaseSince({ ...status, conditions }, before, clock.now());
+    const write = () => writeStatus(api, sessions, session.metadata, next, signal);
     const written: StoredSession = await writingSession(effects, session, write);
     if (status.phase !== before.phase)
       log.info({ session: key, phase: status.phase, was: before.phase }, 'session phase');

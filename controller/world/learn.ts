@@ -186,9 +186,12 @@ function ofIncarnation(memory: IncarnationMemory, fact: IncarnationFact): Incarn
   }
 }
 
-/** Keeps turns that were deleted after their end, before their session counted them: their index and state still count. */
+/**
+ * Keeps turns that were deleted after their end, before their session counted them: their index and state still count. Of
+ * turns that were deleted before, their creation counts as activity.
+ */
 function observed(
-  { uncounted, committed: remembered, broken, incarnation }: SessionMemory,
+  { uncounted, turnCreatedAt: createdAt = 0, committed: remembered, broken, incarnation }: SessionMemory,
   { session, turns, pod }: Fact & { fact: 'Observed' },
 ): Partial<SessionMemory> {
   const known = withDeleted(turns, ownTurns(session, uncounted).uncounted);
@@ -198,6 +201,7 @@ function observed(
   const live = new Set(turns.filter(({ status }) => !isTerminal(status?.phase)).map(({ metadata }) => metadata.uid));
   return {
     uncounted: ownTurns(session, known).uncounted,
+    turnCreatedAt: Math.max(createdAt, ...own.map(({ metadata }) => Date.parse(metadata.creationTimestamp))),
     committed: last === written ? undefined : last,
     broken: new Map([...broken].filter(([uid]) => live.has(uid))),
     incarnation: { ...incarnation, lastPod: pod ?? incarnation.lastPod },

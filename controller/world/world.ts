@@ -115,6 +115,8 @@ export interface SessionMemory {
   knowsTurns: boolean;
   /** Turns that had ended and were not counted yet at the last reconcile. */
   uncounted: readonly CachedTurn[];
+  /** Latest creation of a turn of the session, milliseconds since the epoch: the turn may be deleted before that is written. */
+  turnCreatedAt?: number | undefined;
   /** The last state that a turn committed, until the session's status has it: the turn may be deleted first. */
   committed?: StateRef | undefined;
   /** Inputs of turns that are written Running and not yet sent, by uid. */

@@ -4,7 +4,7 @@ import { delimiter, join } from 'node:path';
 import { afterAll, beforeAll, describe, test } from 'vitest';
 import { bash, writePrograms } from '../support/follow.ts';
 import { codingAgents } from './install.ts';
-import { type CodingAgent, followPage, PAGES } from './page.ts';
+import { followPage, PAGES } from './page.ts';
 
 const LIMIT_MS = 180_000;
 
@@ -20,8 +20,7 @@ describe('the pages of coding agents, followed on the embedded cluster', () => {
   beforeAll(async () => {
     env.PATH = [bin, standIn, codingAgents(), own.PATH].join(delimiter);
     for (const folder of [home, standIn]) mkdirSync(folder);
-    for (const agent of Object.keys(PAGES))
-      symlinkSync(join(import.meta.dirname, 'with-model.ts'), join(standIn, agent));
+    for (const { agent } of PAGES) symlinkSync(join(import.meta.dirname, 'with-model.ts'), join(standIn, agent));
     await writePrograms(bin);
     await run('berth local up --detach');
   });
@@ -30,7 +29,8 @@ describe('the pages of coding agents, followed on the embedded cluster', () => {
     rmSync(root, { recursive: true, force: true, maxRetries: 10 });
   });
 
-  for (const [agent, { name, what }] of Object.entries(PAGES) as [CodingAgent, (typeof PAGES)[CodingAgent]][]) {
+  for (const page of PAGES) {
+    const { name, what } = page;
     test(`${what} changes a repository, hands back a patch and goes on after a suspension, as its page says`, async () => {
       const folder = join(root, name);
       mkdirSync(folder);
@@ -38,7 +38,7 @@ describe('the pages of coding agents, followed on the embedded cluster', () => {
       await run(`cp "$BERTH_HOME/kubeconfig" ${KUBECONFIG}
 kubectl create namespace ${name}
 KUBECONFIG=${KUBECONFIG} kubectl config set-context --current --namespace=${name}`);
-      await followPage(agent, { folder, env: { ...env, KUBECONFIG } });
+      await followPage(page, { folder, env: { ...env, KUBECONFIG } });
     });
   }
 });

@@ -4,15 +4,22 @@ import { join } from 'node:path';
 import { parse, stringify } from 'yaml';
 import { follow } from '../support/follow.ts';
 import { CHECKOUT, type Command, commands } from '../support/pages.ts';
+import type { CodingAgent } from './install.ts';
 
-export type CodingAgent = keyof typeof PAGES;
+export interface Page {
+  agent: CodingAgent;
+  /** Name of the class, and of the page. */
+  name: string;
+  what: string;
+  /** True if the class takes the tokens of a turn from the agent's output. */
+  tellsTokens: boolean;
+}
 
-/** Name of the class and the page, the agent's own name, and whether it tells the tokens of a turn. */
-export const PAGES = {
-  claude: { name: 'claude-code', what: 'Claude Code', tellsTokens: true },
-  codex: { name: 'codex', what: 'Codex CLI', tellsTokens: true },
-  gemini: { name: 'gemini-cli', what: 'Gemini CLI', tellsTokens: false },
-};
+export const PAGES: readonly Page[] = [
+  { agent: 'claude', name: 'claude-code', what: 'Claude Code', tellsTokens: true },
+  { agent: 'codex', name: 'codex', what: 'Codex CLI', tellsTokens: true },
+  { agent: 'gemini', name: 'gemini-cli', what: 'Gemini CLI', tellsTokens: false },
+];
 
 const LIMIT_MS = 10 * 60_000;
 /** What the reader has already: the program, the cluster, the image. */
@@ -35,8 +42,7 @@ interface Reader {
  * Runs the commands of the agent's page. Rejects unless each does what the page shows, the change of the session has arrived
  * in the repository by its patch, and the model was given the whole conversation after the suspension.
  */
-export async function followPage(agent: CodingAgent, { folder, env, own }: Reader): Promise<void> {
-  const { name, tellsTokens } = PAGES[agent];
+export async function followPage({ name, tellsTokens }: Page, { folder, env, own }: Reader): Promise<void> {
   mkdirSync(join(folder, 'examples'));
   const example = join('examples', `${name}.yaml`);
   const object = parse(readFileSync(join(CHECKOUT, example), 'utf8'));

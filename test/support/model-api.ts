@@ -99,7 +99,10 @@ export class ModelApi {
         ? [{ type: 'text', text: '' }, { type: 'text_delta', text: answer.text }, 'end_turn']
         : [
             { type: 'tool_use', id: `toolu_${this.requests.length}`, name: 'Bash', input: {} },
-            { type: 'input_json_delta', partial_json: JSON.stringify({ command: answer.command, description: 'Work' }) },
+            {
+              type: 'input_json_delta',
+              partial_json: JSON.stringify({ command: answer.command, description: 'Work' }),
+            },
             'tool_use',
           ];
     if (!body.stream) {

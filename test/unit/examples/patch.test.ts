@@ -54,7 +54,9 @@ for (const example of ['claude-code.yaml', 'codex.yaml']) {
 
     test('has the same base after a fetch and in a clone without a branch', (t) => {
       const workspace = new Workspace(t, example);
-      workspace.sh('cd cloned && git checkout --quiet --detach && git remote set-head origin --delete && echo three >>text');
+      workspace.sh(
+        'cd cloned && git checkout --quiet --detach && git remote set-head origin --delete && echo three >>text',
+      );
       workspace.sh('cd ../origin && echo upstream >>text && git commit --quiet --all --message=upstream');
       workspace.sh('cd cloned && git fetch --quiet');
       workspace.hook();

@@ -6,6 +6,7 @@ import { followPage, PAGES } from '../agents/page.ts';
 import { writePrograms } from '../support/follow.ts';
 import { kubectl, makeNamespace, remove } from './support/cluster.ts';
 import { codingAgentImage, loadCodingAgent } from './support/coding-agents.ts';
+import { makeVolume } from './support/volume.ts';
 
 for (const page of PAGES) {
   const { agent, name, what } = page;
@@ -23,7 +24,9 @@ for (const page of PAGES) {
     const bin = join(folder, 'bin');
     await writePrograms(bin);
     const env = { ...process.env, KUBECONFIG, PATH: `${bin}${delimiter}${process.env.PATH}` };
-    const own = { image: codingAgentImage(agent), nodeSelector: { 'kubernetes.io/hostname': node } };
+    const workspace = { type: 'Volume', size: '16Mi', storageClassName: await makeVolume(t, namespace) };
+    const nodeSelector = { 'kubernetes.io/hostname': node };
+    const own = { image: codingAgentImage(agent), nodeSelector, persistence: { workspace } };
     await followPage(page, { folder, env, own });
   });
 }

@@ -27,6 +27,8 @@ export interface CreateOnce<T extends KubeObject> {
   body: { metadata: { name?: string | undefined } };
   /** Prefix of a name that the server generates. */
   prefix: string;
+  /** Returns a name for an object that neither its body nor a key names; default: the prefix and random digits. */
+  newName?: () => string;
   /** Builds the object with this name, without annotations of this file. */
   build: (name: string) => T;
 }
@@ -39,9 +41,10 @@ export async function createOnce<T extends KubeObject>(
   options: CreateOnce<T>,
 ): Promise<{ object: Stored<T>; created: boolean }> {
   const { api, random, resource, namespace, key, body, prefix, build } = options;
+  const newName = options.newName ?? (() => `${prefix}${random.bytes(8).toString('hex')}`);
   const given = body.metadata.name;
   if (key === undefined) {
-    const name = given ?? `${prefix}${random.bytes(8).toString('hex')}`;
+    const name = given ?? newName();
     return { object: await api.create(resource, build(name)), created: true };
   }
   const keyHash = hash(canonicalJson([options.scope, resource.plural, key]));

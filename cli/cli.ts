@@ -57,10 +57,3 @@ export interface ClusterFlags {
   certificateAuthority?: string;
   allowPlainText?: boolean;
 }
-
-const ALPHABET = 'bcdfghjklmnpqrstvwxz2456789';
-
-/** Returns a short random suffix for a name, from letters that form no words. */
-export function randomSuffix(random: Random, length: number): string {
-  return Array.from(random.bytes(length), (byte) => ALPHABET[byte % ALPHABET.length]).join('');
-}

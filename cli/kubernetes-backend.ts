@@ -1,7 +1,8 @@
+import { randomSuffix } from '../core/generated-name.ts';
 import type { KubeClient } from '../core/kube/client.ts';
 import { sessions, turns } from '../core/resources/kinds.ts';
 import type { Backend } from './backend.ts';
-import { type Cli, randomSuffix } from './cli.ts';
+import type { Cli } from './cli.ts';
 import type { KubeCluster } from './cluster.ts';
 
 /** Backend on the Kubernetes API. Modules are imported when they are needed: each command needs few of them. */

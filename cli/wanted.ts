@@ -1,6 +1,7 @@
+import { turnName, turnSuffix } from '../core/generated-name.ts';
 import type { SessionSpec } from '../core/resources/session.ts';
 import { checkAllowed, checkTurn } from './allowed.ts';
-import { type Cli, type ClusterFlags, randomSuffix } from './cli.ts';
+import type { Cli, ClusterFlags } from './cli.ts';
 import type { Cluster } from './cluster.ts';
 import { refused } from './errors.ts';
 import { packFiles } from './files.ts';
@@ -98,7 +99,8 @@ export async function turnOfManifest(
     );
   }
   await checkTurn({ input, timeout: spec.timeout }, existing.spec, cluster, cli);
-  const own = named ?? name ?? `${generateName ?? `${spec.session.slice(0, 57)}-`}${randomSuffix(cli.random, 5)}`;
+  const generated = generateName === undefined ? turnName(spec.session, cli) : `${generateName}${turnSuffix(cli)}`;
+  const own = named ?? name ?? generated;
   const turn: NewTurn = { name: own, metadata, spec: { ...spec, ...(input === undefined ? {} : { input }) } };
   return { turn, existing };
 }

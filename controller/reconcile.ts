@@ -12,12 +12,14 @@ import { writeStatus } from './act/write-status.ts';
 import { unreadableTurn } from './caches/caches.ts';
 import type { Action } from './decide/actions.ts';
 import { culprit, currentTurn, failedAgain, isProgrammingError } from './decide/broken.ts';
+import { countsWaitMs } from './decide/counting.ts';
 import { type Decision, decide } from './decide/decide.ts';
 import { awaitsOnlyTurn } from './decide/turnless.ts';
 import { assess, observe } from './observe.ts';
 import { reconcileOrphans } from './orphans.ts';
 import { changedAt } from './status/conditions.ts';
 import { noteworthy } from './status/events.ts';
+import { withPhaseSince } from './status/reason.ts';
 import { ended, internalError } from './status/turn-status.ts';
 import { emptyMemory, learn, withDeleted } from './world/learn.ts';
 import { ownTurns } from './world/own-turns.ts';
@@ -59,7 +61,8 @@ interface Attempt extends Omit<ReconcileContext, 'world'> {
 
 /** Outcome of acting on a decision and writing its status. */
 type Outcome =
-  | { kind: 'Done' }
+  /** `writeInMs`: time until the status is written, where it can wait. */
+  | { kind: 'Done'; writeInMs?: number }
   /** The watch tells of what was written or deleted, which brings the next reconcile. */
   | { kind: 'EventFollows' }
   /** The memory or the time has changed, so the rest of the decision counts no more. */
@@ -230,7 +233,7 @@ export class Reconciler {
     switch (outcome.kind) {
       case 'Done':
         learn(memory, { fact: 'StatusWritten' });
-        return this.#requeueMs(attempt, decision);
+        return this.#requeueMs(attempt, decision, outcome.writeInMs);
       case 'EventFollows':
         return undefined;
       case 'DecideAgain':
@@ -275,8 +278,8 @@ export class Reconciler {
     }
     if (isTimeWrong()) return { kind: 'DecideAgain' };
     try {
-      await this.#write(attempt, decision.status, this.#hasLive(attempt, world));
-      return { kind: 'Done' };
+      const writeInMs = await this.#write(attempt, decision.status, this.#hasLive(attempt, world));
+      return writeInMs === undefined ? { kind: 'Done' } : { kind: 'Done', writeInMs };
     } catch (error) {
       if (isNotFound(error)) return { kind: 'EventFollows' };
       if (isConflict(error)) return { kind: 'Conflict' };
@@ -298,8 +301,9 @@ export class Reconciler {
     const { status, actions } = decide(now);
     // The status lets go of the pod only with the actions that must precede that.
     if (status.podName !== session.status?.podName) return;
-    // This status counts the session as admitted, and its turn as waiting for nothing, only with the write that admits it.
-    if (actions.some((action) => action.do === 'OwnIncarnation')) return;
+    // This status counts the session as admitted, and its turn as waiting for nothing or as ended, only with the writes that
+    // admit the one and end the other.
+    if (actions.some((action) => action.do === 'OwnIncarnation' || action.do === 'WriteTurn')) return;
     try {
       const shown = actions.find((action) => action.do === 'ShowWait');
       if (shown) await perform(shown, { effects, key, world: now, memory, signal });
@@ -316,31 +320,53 @@ export class Reconciler {
     return world.turns.some(isLive) || effects.caches.turnsNaming(namespace, name).some(isLive);
   }
 
-  #requeueMs({ effects, memory }: Attempt, { actions, wakeAt }: Decision): number | undefined {
+  #requeueMs({ effects, memory }: Attempt, { actions, wakeAt }: Decision, writeInMs = Infinity): number | undefined {
     // Facts that only the memory has come with no event.
     if (actions.some((action) => LEARNING.has(action.do))) return 1;
     const now = effects.clock.now();
-    const at = memory.firstTurnProblem ? Math.min(wakeAt, now + NAME_TAKEN_MS) : wakeAt;
+    const at = Math.min(wakeAt, now + writeInMs, memory.firstTurnProblem ? now + NAME_TAKEN_MS : Infinity);
     return Number.isFinite(at) ? Math.max(1, at - now) : undefined;
   }
 
-  /** The one status write of a reconcile, if anything changed. Activity alone is written with whatever comes next. */
-  async #write({ effects, key, session, memory, signal }: Attempt, status: SessionStatus, hasLive: boolean) {
+  /**
+   * The one status write of a reconcile, if anything changed. Activity alone is written with whatever comes next. Resolves
+   * with the milliseconds after which a status that was not written has to be; undefined: it was, or says nothing new.
+   */
+  async #write(
+    { effects, key, session, memory, signal, world }: Attempt,
+    status: SessionStatus,
+    hasLive: boolean,
+  ): Promise<number | undefined> {
     const before = session.status ?? {};
     const compared = hasLive && before.phase ? { ...status, lastActiveAt: before.lastActiveAt } : status;
     // The API server stores no fields that are undefined.
     const plain = parseExact(JSON.stringify(compared)) as SessionStatus;
-    if (isDeepStrictEqual(plain, parseExact(JSON.stringify(before)))) return;
-    this.#options.closing.throwIfAborted();
+    const stored = parseExact(JSON.stringify(before)) as SessionStatus;
+    if (isDeepStrictEqual(plain, stored)) return undefined;
     const { api, caches, log, clock, notify } = effects;
+    const { namespace, name } = session.metadata;
+    const waitMs = countsWaitMs({
+      before: stored,
+      next: plain,
+      turns: world?.turns ?? [],
+      present: new Set(caches.turnsNaming(namespace, name).map(({ metadata }) => metadata.uid)),
+      countedAt: memory.countedAt,
+      monotonic: clock.monotonic(),
+    });
+    if (waitMs > 0) return waitMs;
+    this.#options.closing.throwIfAborted();
     const conditions = changedAt(status.conditions ?? [], before.conditions, clock.now());
-    const write = () => writeStatus(api, sessions, session.metadata, { ...status, conditions }, signal);
+    const next = withPhaseSince({ ...status, conditions }, before, clock.now());
+    const write = () => writeStatus(api, sessions, session.metadata, next, signal);
     const written: StoredSession = await writingSession(effects, session, write);
     if (status.phase !== before.phase)
       log.info({ session: key, phase: status.phase, was: before.phase }, 'session phase');
     caches.sawSession(written);
     if (!isDeepStrictEqual(before.queue, plain.queue)) learn(memory, { fact: 'QueueWritten', at: clock.now() });
+    if (!isDeepStrictEqual(stored.lastTurn, plain.lastTurn))
+      learn(memory, { fact: 'TurnsCounted', at: clock.monotonic() });
     for (const event of noteworthy(before, status)) notify(session, event);
+    return undefined;
   }
 
   #memory(key: string, { metadata, status }: CachedSession): SessionMemory {

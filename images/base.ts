@@ -19,7 +19,12 @@ export const nodePath = '/usr/local/bin/node';
  * descriptors from other processes of its uid, and so protects the runner from its own agent. Only the user that copies
  * the binary into other pods can read it.
  */
-export const baseModes: Modes = { [nodePath]: { mode: 0o751, gid: INJECTOR }, '/tmp': { mode: 0o1777 } };
+export const baseModes: Modes = {
+  [nodePath]: { mode: 0o751, gid: INJECTOR },
+  // Sessions of a class with `scratch: Image` write to these directories; the others have volumes there.
+  '/tmp': { mode: 0o1777 },
+  '/berth': { mode: 0o1777 },
+};
 
 /** Resolves with the names and the places of the libraries in the image. */
 export async function stageBase(root: string, nodeBinary: string): Promise<Map<string, string>> {
@@ -32,7 +37,7 @@ export async function stageBase(root: string, nodeBinary: string): Promise<Map<s
   const libraries = await copyLibraries(target, root);
   await chmod(target, baseModes[nodePath]!.mode);
   for (const folder of ['tmp', 'berth', 'etc/ssl/certs']) await mkdir(join(root, folder), { recursive: true });
-  await chmod(join(root, 'tmp'), baseModes['/tmp']!.mode);
+  for (const folder of ['/tmp', '/berth']) await chmod(join(root, folder), baseModes[folder]!.mode);
   const etc = (name: string, text: string) => writeFile(join(root, 'etc', name), text);
   await etc('passwd', `root:x:0:0:root:/:/sbin/nologin\nagent:x:${user}:${user}:agent:/tmp:/bin/sh\n`);
   await etc('group', `root:x:0:\nagent:x:${user}:\n`);

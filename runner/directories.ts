@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { SECRETS_DIRECTORY } from '../core/resources/names.ts';
 
-/** Directories of a session. In a pod the root is read-only; `/berth` and `/tmp` are volumes. */
+/** Directories of a session. In a pod `/berth` and `/tmp` are volumes, or directories of the image. */
 export interface Directories {
   /** BERTH_STATE_DIR: the directory that is stored. */
   state: string;

@@ -22,6 +22,7 @@ import { binOf, unpackEnvironment } from './environment/environment.ts';
 import { isClosed, protect } from './hardening.ts';
 import { ContainerMemory } from './limits/container-memory.ts';
 import { Meter } from './limits/meter.ts';
+import { TreeMemory } from './limits/tree-memory.ts';
 import { patient } from './patient-clock.ts';
 import { findContainment } from './process/containment.ts';
 import { findTools } from './process/tools.ts';
@@ -60,7 +61,8 @@ function start(): void {
   const text = new TextSink(process.stderr, clock);
   const frames = new Pressure(clock);
   // Several runners of one machine share its cgroup.
-  const memory = environment.BERTH_LOCAL_ROOT === undefined ? ContainerMemory.find() : undefined;
+  const isLocal = environment.BERTH_LOCAL_ROOT !== undefined;
+  const memory = isLocal ? TreeMemory.within(environment.BERTH_LOCAL_MEMORY) : ContainerMemory.find();
 
   const equip = (bind: Bind): Equipment => {
     const { secrets, parts, short } = secretsOf(bind.agent, environment, (path) =>

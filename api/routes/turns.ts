@@ -1,3 +1,4 @@
+import { turnName } from '../../core/generated-name.ts';
 import { parseDuration } from '../../core/resources/duration.ts';
 import {
   ownedBy,
@@ -64,6 +65,7 @@ export const turnRoutes: Route[] = [
         key,
         body,
         prefix: `${name}-`,
+        newName: () => turnName(name, services),
         build: (turnName) => ({
           metadata: { ...metaOf(body.metadata), name: turnName, namespace, ownerReferences: [ownedBy(session)] },
           spec: { ...body.spec, session: name, cancel: false, requester: caller.username },

@@ -1,6 +1,7 @@
+import { randomSuffix } from '../../core/generated-name.ts';
 import type { KubeObject } from '../../core/kube/types.ts';
 import { firstTurnName } from '../../core/resources/names.ts';
-import { type Cli, type ClusterFlags, randomSuffix } from '../cli.ts';
+import type { Cli, ClusterFlags } from '../cli.ts';
 import { withCluster } from '../connect.ts';
 import { refused } from '../errors.ts';
 import type { NewTurn } from '../plan.ts';

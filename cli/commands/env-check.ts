@@ -1,9 +1,10 @@
 import { packageName } from '../../core/environments/requirements.ts';
+import { randomSuffix } from '../../core/generated-name.ts';
 import { type StoredEnvironment, type StoredTurn, sessions } from '../../core/resources/kinds.ts';
 import { firstTurnName } from '../../core/resources/names.ts';
 import type { SessionSpec } from '../../core/resources/session.ts';
 import { checkAllowed } from '../allowed.ts';
-import { type Cli, type ClusterFlags, randomSuffix } from '../cli.ts';
+import type { Cli, ClusterFlags } from '../cli.ts';
 import type { KubeCluster } from '../cluster.ts';
 import { withKubernetes } from '../connect.ts';
 import { createSession, createTurn } from '../create.ts';

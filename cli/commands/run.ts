@@ -1,7 +1,8 @@
+import { randomSuffix } from '../../core/generated-name.ts';
 import { isNotFound } from '../../core/kube/errors.ts';
 import type { StoredSession, StoredTurn } from '../../core/resources/kinds.ts';
 import { firstTurnName } from '../../core/resources/names.ts';
-import { type Cli, type ClusterFlags, randomSuffix } from '../cli.ts';
+import type { Cli, ClusterFlags } from '../cli.ts';
 import type { Cluster } from '../cluster.ts';
 import { withCluster } from '../connect.ts';
 import { turnSpec } from '../create.ts';

@@ -1,5 +1,6 @@
+import { turnName } from '../../core/generated-name.ts';
 import { checkTurn } from '../allowed.ts';
-import { type Cli, type ClusterFlags, randomSuffix } from '../cli.ts';
+import type { Cli, ClusterFlags } from '../cli.ts';
 import { withCluster } from '../connect.ts';
 import { turnSpec } from '../create.ts';
 import { refused } from '../errors.ts';
@@ -26,7 +27,7 @@ export async function turn(sessionName: string, flags: TurnFlags, cli: Cli): Pro
     }
     if (session.metadata.deletionTimestamp) throw refused(`session ${sessionName} is being deleted`);
     await checkTurn({ timeout: flags.timeout, input }, session.spec, cluster, cli);
-    const name = flags.name ?? `${sessionName.slice(0, 57)}-${randomSuffix(cli.random, 5)}`;
+    const name = flags.name ?? turnName(sessionName, cli);
     const asked = { input, timeout: flags.timeout, attempts: flags.attempts };
     const given = await cluster.createTurn({ name, spec: turnSpec(asked) }, session, cli);
     if (!flags.wait) {

@@ -27,7 +27,7 @@ export function defineArtifacts(program: Command, cli: Cli, done: (exitCode: num
 
   add('list', 'SESSION|TURN', 'Lists the artifacts of a turn, or of all turns of a session.', [
     'list notes',
-    'list notes --turn notes-x7k2p -o json',
+    'list notes --turn notes-9dnwgnrqgfxtt -o json',
   ])
     .option('--turn <name>', 'list only those of this turn', name)
     .addOption(formatOption('json', 'yaml', 'name'))
@@ -44,7 +44,7 @@ export function defineArtifacts(program: Command, cli: Cli, done: (exitCode: num
     'download',
     'SESSION|TURN [NAME…]',
     'Writes the artifacts of a turn into a folder: of the named turn, or of the newest one that has left some.',
-    ['download notes', 'download notes report/index.html -D out', 'download notes-x7k2p --overwrite'],
+    ['download notes', 'download notes report/index.html -D out', 'download notes-9dnwgnrqgfxtt --overwrite'],
   )
     .argument('[name...]', 'names of artifacts, or of folders of them; default: all')
     .option('--turn <name>', 'download those of this turn', name)

@@ -33,7 +33,7 @@ export function defineTurns(command: AddCommand, cli: Cli): void {
     .addOption(textFileOption())
     .addOption(inputOption())
     .addOption(inputFileOption())
-    .option('--name <name>', 'name of the turn; default: the session’s name and a random suffix', name)
+    .option('--name <name>', 'name of the turn; default: the session’s name and a suffix that sorts by time', name)
     .option('--timeout <duration>', 'maximum duration of the turn, for example 90s', duration)
     .addOption(attemptsOption())
     .addOption(quietOption())
@@ -43,7 +43,7 @@ export function defineTurns(command: AddCommand, cli: Cli): void {
   command(
     'cancel SESSION',
     'Cancels the session’s running and queued turns.',
-    ['cancel notes', 'cancel notes --turn notes-x7k2p'],
+    ['cancel notes', 'cancel notes --turn notes-9dnwgnrqgfxtt'],
     async ([sessionName]: [string], flags: CancelFlags) =>
       (await import('../commands/cancel.ts')).cancel(sessionName, flags, cli),
   )
@@ -57,7 +57,7 @@ export function defineTurns(command: AddCommand, cli: Cli): void {
     [
       'approve notes',
       `approve notes --deny --note 'not on a Friday'`,
-      `approve notes-x7k2p --response '{"budget": 5}'`,
+      `approve notes-9dnwgnrqgfxtt --response '{"budget": 5}'`,
     ],
     async ([what]: [string], flags: ApproveFlags) => (await import('../commands/approve.ts')).approve(what, flags, cli),
   )

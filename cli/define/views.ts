@@ -31,7 +31,7 @@ export function defineViews(command: AddCommand, cli: Cli): void {
   command(
     'get [session|turn] NAME',
     'Shows a session with its conditions and turns, or a turn with its output and log.',
-    ['get notes', 'get turn notes-x7k2p', 'get notes -o yaml'],
+    ['get notes', 'get turn notes-9dnwgnrqgfxtt', 'get notes -o yaml'],
     async ([words]: [string[]], flags: GetFlags) => (await import('../commands/get.ts')).get(words, flags, cli),
   )
     .argument('<name...>', 'a session’s name, or a kind and a name')
@@ -40,7 +40,13 @@ export function defineViews(command: AddCommand, cli: Cli): void {
   command(
     'logs SESSION|TURN',
     'Prints the agent’s output beside its result: of a turn, or of the newest turn of a session.',
-    ['logs notes', 'logs notes-x7k2p', 'logs notes --turn notes-x7k2p', 'logs -f notes', 'logs - <pod.log'],
+    [
+      'logs notes',
+      'logs notes-9dnwgnrqgfxtt',
+      'logs notes --turn notes-9dnwgnrqgfxtt',
+      'logs -f notes',
+      'logs - <pod.log',
+    ],
     async ([sessionName]: [string], flags: LogsFlags) =>
       (await import('../commands/logs.ts')).logs(sessionName, flags, cli),
   )
@@ -78,7 +84,7 @@ export function defineViews(command: AddCommand, cli: Cli): void {
     [
       'wait notes --for=ready',
       'wait notes --for=suspended --timeout 5m',
-      'wait notes --for=turn=notes-x7k2p --timeout 30m',
+      'wait notes --for=turn=notes-9dnwgnrqgfxtt --timeout 30m',
     ],
     async ([sessionName]: [string], flags: WaitFlags) =>
       (await import('../commands/wait.ts')).wait(sessionName, flags, cli),

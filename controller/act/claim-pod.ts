@@ -5,6 +5,7 @@ import { ownedBy } from '../../core/resources/kinds.ts';
 import { LABEL_POOL } from '../../core/resources/names.ts';
 import type { Action } from '../decide/actions.ts';
 import { sessionLabels } from '../pod/pod.ts';
+import { podEvent } from '../status/events.ts';
 import { learn } from '../world/learn.ts';
 import { isOurs, isUnclaimed } from '../world/session-pods.ts';
 import type { ReconcileContext } from './context.ts';
@@ -58,5 +59,7 @@ function take(context: ReconcileContext, pod: StoredPod, fresh: boolean): void {
   const { ownedSince } = context.memory.incarnation;
   const tookMs = ownedSince === undefined ? undefined : effects.clock.monotonic() - ownedSince;
   effects.log.info({ session: key, pod: name, pool, tookMs }, 'pod claimed');
-  if (fresh) effects.pools.count('claimed', namespace, pool, tookMs);
+  if (!fresh) return;
+  effects.pools.count('claimed', namespace, pool, tookMs);
+  effects.notify(context.world.session, podEvent(context.world, name, pool));
 }

@@ -4,6 +4,7 @@ import { attachability } from '../link/links.ts';
 import { sessionPod } from '../pod/pod.ts';
 import { runnerlessPod } from '../pod/runnerless-pod.ts';
 import type { Effective } from '../settings/effective.ts';
+import { podEvent } from '../status/events.ts';
 import { learn } from '../world/learn.ts';
 import { isOurs } from '../world/session-pods.ts';
 import type { CachedTurn, World } from '../world/world.ts';
@@ -37,6 +38,7 @@ export async function createPod(context: ReconcileContext, settings: Effective, 
     const created = await api.create(pods, pod, { signal });
     learn(memory, { fact: 'PodCreated' });
     log.info({ session: key, pod: created.metadata.name, incarnation }, 'pod created');
+    effects.notify(world.session, podEvent(world, created.metadata.name));
     if (!runnerless) links.open(created, linkSession(context)).open({ ...attachability(created), fresh: true });
     caches.sawPod(created);
   } catch (error) {

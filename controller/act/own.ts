@@ -7,6 +7,7 @@ import type { Ledger } from '../capacity/ledger.ts';
 import { environmentOf } from '../settings/environment.ts';
 import { settingsDigest } from '../settings/session-digest.ts';
 import { withCondition } from '../status/conditions.ts';
+import { withPhaseSince, withSessionReason } from '../status/reason.ts';
 import { learn } from '../world/learn.ts';
 import type { World } from '../world/world.ts';
 import type { ReconcileContext } from './context.ts';
@@ -106,7 +107,7 @@ function owned(world: World, incarnation: number, pod: string, claim: StoredPod 
   let conditions = withCondition(rest.conditions, 'Admitted', admitted, now, generation);
   conditions = withCondition(conditions, 'Ready', starting, now, generation);
   conditions = withCondition(conditions, 'Suspended', starting, now, generation);
-  return {
+  const next: SessionStatus = {
     ...rest,
     phase: 'Starting',
     incarnation,
@@ -119,6 +120,7 @@ function owned(world: World, incarnation: number, pod: string, claim: StoredPod 
     settingsDigest: settingsDigest(session.spec),
     ...(restartRequest === undefined ? {} : { restartRequest }),
   };
+  return withPhaseSince(withSessionReason(next), session.status, now);
 }
 
 /** A sentence for sessions that start cold beside a pool of their class, with a space before it. */

@@ -7,6 +7,7 @@ import { isRunnerless, isRunnerlessPod } from '../settings/runnerless.ts';
 import { type ConditionValue, withCondition } from '../status/conditions.ts';
 import { outdated } from '../status/outdated.ts';
 import { protectionConditions } from '../status/protection.ts';
+import { withSessionReason } from '../status/reason.ts';
 import { secretsHidden } from '../status/secrets-hidden.ts';
 import { statePersisted } from '../status/state-persisted.ts';
 import { lastActivityToWrite } from '../world/activity.ts';
@@ -91,7 +92,7 @@ export function sessionStatus(draft: Draft): SessionStatus {
   const phase = phaseOf(draft, next);
   next.phase = phase;
   next.conditions = conditionsOf(draft, next, phase);
-  return next;
+  return withSessionReason(next);
 }
 
 /**

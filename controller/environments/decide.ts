@@ -3,6 +3,7 @@ import type { StoredEnvironment } from '../../core/resources/kinds.ts';
 import type { Reason } from '../../core/resources/reasons.ts';
 import type { WantedBuild } from '../settings/builder.ts';
 import { withCondition } from '../status/conditions.ts';
+import { withEnvironmentReason } from '../status/reason.ts';
 import type { CachedSession, Problem } from '../world/world.ts';
 
 /** Facts of a build's ended turn that the environment depends on. */
@@ -178,7 +179,7 @@ export function refusedBuild({ metadata, status }: StoredEnvironment, message: s
   const text = `The session that builds it was refused: ${message}`;
   const isReady = { status: 'False', reason: 'BuildRefused', message: text } as const;
   const conditions = withCondition(status?.conditions, 'Ready', isReady, now, metadata.generation);
-  return { ...status, phase: 'Pending', conditions };
+  return withEnvironmentReason({ ...status, phase: 'Pending', conditions });
 }
 
 function shown(
@@ -191,7 +192,7 @@ function shown(
   const built = 'hash' in wanted ? { hash: wanted.hash, build: wanted.name } : {};
   const { conditions, attempts, packages } = before;
   const isSame = before.hash === ('hash' in wanted ? wanted.hash : '');
-  return {
+  return withEnvironmentReason({
     phase,
     conditions: withCondition(conditions, 'Ready', isReady, now, metadata.generation),
     ...(metadata.generation === undefined ? {} : { observedGeneration: metadata.generation }),
@@ -199,5 +200,5 @@ function shown(
     // Kept, because another build installs exactly these packages.
     ...(isSame && packages ? { packages } : {}),
     ...(isSame && attempts !== undefined ? { attempts } : {}),
-  };
+  });
 }

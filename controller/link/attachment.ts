@@ -97,8 +97,9 @@ export class Attachment {
     stream.close();
   }
 
-  /** Closes the present attach; the next one begins anew. */
+  /** Closes the present attach. The next one begins anew, and asks again for an answer that is owed. */
   reattach(): void {
+    this.#silentSince = undefined;
     this.#stream?.close();
   }
 

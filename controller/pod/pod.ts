@@ -30,6 +30,11 @@ import { scratchVolume, secretsVolume } from './volumes.ts';
 const GRACE_SECONDS = 10;
 /** User of the images; the same in every incarnation, so that files left by an agent belong to it. */
 const UID = 65532;
+/** Volumes of the directories that an agent writes to. Without them the directories are in the container's writable layer. */
+const SCRATCH = [
+  { name: 'berth', mountPath: '/berth' },
+  { name: 'tmp', mountPath: '/tmp' },
+];
 
 /**
  * Builds the pod of one incarnation. It starts unbound: nothing in it depends on a turn, and the session comes over
@@ -100,7 +105,8 @@ interface PodIdentity {
 
 function podOf(settings: Effective, { name, namespace, class: ofClass, labels, owner, claimName }: PodIdentity): Pod {
   const { workspace } = settings.kept;
-  const { annotations, readOnlyRootFilesystem, placement } = settings.template;
+  const { annotations, readOnlyRootFilesystem, scratchVolumes, placement } = settings.template;
+  const scratch = scratchVolumes ? SCRATCH : [];
   const pod: Pod = {
     apiVersion: 'v1',
     kind: 'Pod',
@@ -156,8 +162,7 @@ function podOf(settings: Effective, { name, namespace, class: ofClass, labels, o
             capabilities: { drop: ['ALL'] },
           },
           volumeMounts: [
-            { name: 'berth', mountPath: '/berth' },
-            { name: 'tmp', mountPath: '/tmp' },
+            ...scratch,
             ...(workspace ? [{ name: 'workspace', mountPath: workspace.mountPath }] : []),
             ...(settings.secretFiles.length > 0
               ? [{ name: 'secrets', mountPath: SECRETS_DIRECTORY, readOnly: true }]
@@ -166,8 +171,7 @@ function podOf(settings: Effective, { name, namespace, class: ofClass, labels, o
         },
       ],
       volumes: [
-        scratchVolume('berth', settings.resources),
-        scratchVolume('tmp', settings.resources),
+        ...scratch.map(({ name }) => scratchVolume(name, settings.resources)),
         ...(workspace ? [{ name: 'workspace', persistentVolumeClaim: { claimName } }] : []),
         ...(settings.secretFiles.length > 0 ? [secretsVolume(settings.secretFiles)] : []),
       ],

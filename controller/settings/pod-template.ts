@@ -9,6 +9,8 @@ export interface PodTemplate {
   labels: Record<string, string>;
   annotations: Record<string, string>;
   readOnlyRootFilesystem: boolean;
+  /** The directories that an agent writes to are volumes; otherwise they are the image's. */
+  scratchVolumes: boolean;
   /** Scheduling fields of the pod spec. */
   placement: Placement;
 }
@@ -21,6 +23,7 @@ export function podTemplate(spec: SessionClassSpec): PodTemplate {
     labels: podMetadata?.labels ?? {},
     annotations: Object.fromEntries(annotations),
     readOnlyRootFilesystem: sandbox?.readOnlyRootFilesystem ?? true,
+    scratchVolumes: sandbox?.scratch !== 'Image',
     placement: {
       ...(runtimeClassName ? { runtimeClassName } : {}),
       ...(nodeSelector ? { nodeSelector } : {}),

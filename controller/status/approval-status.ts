@@ -2,6 +2,7 @@ import { reasons } from '../../core/resources/reasons.ts';
 import type { TurnApproval, TurnStatus } from '../../core/resources/turn.ts';
 import type { CachedTurn } from '../world/world.ts';
 import { withCondition } from './conditions.ts';
+import { withTurnReason } from './reason.ts';
 
 /** Turn statuses for approvals. */
 
@@ -17,7 +18,7 @@ export function awaiting(
     reason: 'AwaitingApproval',
     message: approval.decided ? 'Decided; the turn waits for its pod.' : approval.prompt,
   } as const;
-  return {
+  return withTurnReason({
     ...turn.status,
     ...fields,
     phase: 'AwaitingApproval',
@@ -28,7 +29,7 @@ export function awaiting(
       { ...value, message: approval.prompt || reasons.AwaitingApproval },
       now,
     ),
-  };
+  });
 }
 
 /** Status of a turn with its decision, about to go on in this pod; the decision is delivered once. */
@@ -46,7 +47,7 @@ export function resumed(
   const { usage, ...rest } = turn.status;
   // Usage of a new process starts at zero.
   const goesOn = approval.process === 'Alive' && podUID === turn.status.podUID;
-  return {
+  return withTurnReason({
     ...rest,
     ...(usage && goesOn ? { usage } : {}),
     incarnation,
@@ -59,5 +60,5 @@ export function resumed(
       { ...value, status: 'False' },
       now,
     ),
-  };
+  });
 }

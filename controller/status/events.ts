@@ -1,4 +1,7 @@
+import type { Reason } from '../../core/resources/reasons.ts';
 import type { SessionStatus } from '../../core/resources/session.ts';
+import { ownTurns } from '../world/own-turns.ts';
+import type { World } from '../world/world.ts';
 
 export interface EventFacts {
   type: 'Normal' | 'Warning';
@@ -37,14 +40,27 @@ const WARNINGS = new Set([
 /** Milestones that help to follow a session; a turn that merely succeeds is not one. */
 const MILESTONES = new Set(['AtCapacity', 'Preempted', 'Suspended', 'Held', 'SessionChanged']);
 
+/** Reasons of events that every session has in its life, whatever happens to it. */
+export const OF_EVERY_LIFE: ReadonlySet<string> = new Set<Reason>(['PodCreated', 'PodClaimed', 'Finished']);
+
+/** Event for the pod that an incarnation gets; of `pool`, or made for it. */
+export function podEvent({ session, turns }: Pick<World, 'session' | 'turns'>, pod: string, pool?: string): EventFacts {
+  const [next] = ownTurns(session, turns).live;
+  const incarnation = `incarnation ${session.status?.incarnation ?? 1}${next ? `, for turn ${next.metadata.name}` : ''}`;
+  return pool === undefined
+    ? { type: 'Normal', reason: 'PodCreated', message: `Created pod ${pod}: ${incarnation}.` }
+    : { type: 'Normal', reason: 'PodClaimed', message: `Claimed pod ${pod} of pool "${pool}": ${incarnation}.` };
+}
+
 /** Events for a change of status. */
 export function noteworthy(before: SessionStatus | undefined, after: SessionStatus): EventFacts[] {
   const events: EventFacts[] = [];
+  if (after.phase === 'Finished' && before?.phase !== 'Finished') events.push(finished(after));
   const seen = new Set<string>();
   for (const condition of after.conditions ?? []) {
     const old = before?.conditions?.find(({ type }) => type === condition.type);
     if (old?.reason === condition.reason || seen.has(condition.reason)) continue;
-    // A finished session shows the end of its turn, which had an event of its own where it needs attention.
+    // A finished session shows the end of its turn in all its conditions.
     if (after.phase === 'Finished' && condition.type !== 'StatePersisted') continue;
     const { reason, message } = condition;
     if (condition.status === 'False' && WARNINGS.has(reason)) events.push({ type: 'Warning', reason, message });
@@ -54,4 +70,11 @@ export function noteworthy(before: SessionStatus | undefined, after: SessionStat
     seen.add(reason);
   }
   return events;
+}
+
+/** Event for the end of a session. One for an end that needs attention is written when its turn ends. */
+function finished({ conditions }: SessionStatus): EventFacts {
+  const { reason = '', message = '' } = conditions?.find(({ type }) => type === 'Finished') ?? {};
+  const isExpected = reason === 'RunSucceeded' || reason === 'LifetimeExceeded';
+  return { type: 'Normal', reason: 'Finished', message: isExpected ? message : `${reason}: ${message}` };
 }

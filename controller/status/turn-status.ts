@@ -7,6 +7,7 @@ import { isGiven } from '../world/own-turns.ts';
 import { inClusterTime } from '../world/runner-time.ts';
 import type { CachedTurn } from '../world/world.ts';
 import { withCondition } from './conditions.ts';
+import { withTurnReason } from './reason.ts';
 
 /** Builds each status of a Turn from the one before. */
 
@@ -28,12 +29,13 @@ export function queued(turn: CachedTurn, index: number, reason: Reason, now: num
   } = turn.status;
   const begun = isGiven(turn) ? attempt - 1 : attempt;
   const kept = begun > 0 ? { attempt: begun, ...(granted ? { granted } : {}) } : {};
-  return { ...rest, ...kept, index, phase: 'Queued', conditions: waiting(turn, reason, now, message) };
+  const conditions = waiting(turn, reason, now, message);
+  return withTurnReason({ ...rest, ...kept, index, phase: 'Queued', conditions });
 }
 
 /** Status of a turn that was given to a pod which has not started yet. The pod may still start and run it. */
 export function unstarted(turn: CachedTurn, reason: Reason, now: number, message: string): TurnStatus {
-  return { ...turn.status, phase: 'Queued', conditions: waiting(turn, reason, now, message) };
+  return withTurnReason({ ...turn.status, phase: 'Queued', conditions: waiting(turn, reason, now, message) });
 }
 
 /** Conditions of a turn that waits. `Running` is left out where the turn waits for nothing but its turn. */
@@ -49,11 +51,11 @@ export function lostAttempt(turn: CachedTurn, cause: { reason: Reason; message: 
   const { incarnation: _i, podUID: _p, startedAt: _s, usage: _u, redactions: _r, approval: _a, ...rest } = turn.status;
   const value = { status: 'False', message: cause.message } as const;
   const conditions = withCondition(rest.conditions, 'Running', { ...value, reason: cause.reason }, now);
-  return {
+  return withTurnReason({
     ...rest,
     phase: 'Queued',
     conditions: withCondition(conditions, 'Finished', { ...value, reason: 'Retrying' }, now),
-  };
+  });
 }
 
 const RETRY_BACKOFF_MS = 1_000;
@@ -80,7 +82,7 @@ export function running(
     reason: 'Running',
     message: `The turn was given to incarnation ${facts.incarnation}.`,
   } as const;
-  return {
+  return withTurnReason({
     ...turn.status,
     ...facts,
     phase: 'Running',
@@ -92,7 +94,7 @@ export function running(
       { ...value, status: 'False' },
       now,
     ),
-  };
+  });
 }
 
 export interface Ending {
@@ -121,12 +123,12 @@ export function ended(turn: CachedTurn, ending: Ending, now: number): TurnStatus
   if (conditions.some((condition) => condition.type === 'Running')) {
     conditions = withCondition(conditions, 'Running', { status: 'False', reason: ending.reason, message }, now);
   }
-  return {
+  return withTurnReason({
     ...turn.status,
     finishedAt: new Date(now).toISOString(),
     ...inClusterTime(turn, ending.fields ?? {}, now),
     phase: ending.phase,
     conditions,
     ...(ending.phase === 'Succeeded' ? {} : { error: { code: ending.reason, message } }),
-  };
+  });
 }

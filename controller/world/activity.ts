@@ -24,12 +24,13 @@ export function lastActivityToWrite(world: World): string {
   return new Date(Math.max(at, written)).toISOString();
 }
 
-function activityOfPeople({ session, turns, now }: World): number {
+function activityOfPeople({ session, turns, memory, now }: World): number {
   const uid = session.metadata.uid;
   const own = turns.filter(({ metadata }) => metadata.ownerReferences?.some((owner) => owner.uid === uid));
   const moments = [
     Date.parse(session.status?.lastActiveAt ?? session.metadata.creationTimestamp),
     touchedAt(session, now),
+    memory.turnCreatedAt ?? 0,
     ...own.flatMap(momentsOf),
   ];
   return Math.max(...moments.map((moment) => Math.min(moment, now)));

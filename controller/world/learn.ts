@@ -19,6 +19,8 @@ type SessionFact =
   | { fact: 'Conflicted' }
   | { fact: 'StatusWritten' }
   | { fact: 'QueueWritten'; at: number }
+  /** `at`: monotonic milliseconds. */
+  | { fact: 'TurnsCounted'; at: number }
   /** `at`: milliseconds since the epoch. */
   | { fact: 'FilesRead'; at: number }
   /** `build`: uid of the session whose state the archive was. */
@@ -97,6 +99,8 @@ export function changes(memory: SessionMemory, fact: Fact): Partial<SessionMemor
       return { conflicts: 0 };
     case 'QueueWritten':
       return { queueWrittenAt: fact.at };
+    case 'TurnsCounted':
+      return { countedAt: fact.at };
     case 'FilesRead':
       return { filesReadAt: fact.at };
     case 'EnvironmentLost':
@@ -182,9 +186,12 @@ function ofIncarnation(memory: IncarnationMemory, fact: IncarnationFact): Incarn
   }
 }
 
-/** Keeps turns that were deleted after their end, before their session counted them: their index and state still count. */
+/**
+ * Keeps turns that were deleted after their end, before their session counted them: their index and state still count. Of
+ * turns that were deleted before, their creation counts as activity.
+ */
 function observed(
-  { uncounted, committed: remembered, broken, incarnation }: SessionMemory,
+  { uncounted, turnCreatedAt: createdAt = 0, committed: remembered, broken, incarnation }: SessionMemory,
   { session, turns, pod }: Fact & { fact: 'Observed' },
 ): Partial<SessionMemory> {
   const known = withDeleted(turns, ownTurns(session, uncounted).uncounted);
@@ -194,6 +201,7 @@ function observed(
   const live = new Set(turns.filter(({ status }) => !isTerminal(status?.phase)).map(({ metadata }) => metadata.uid));
   return {
     uncounted: ownTurns(session, known).uncounted,
+    turnCreatedAt: Math.max(createdAt, ...own.map(({ metadata }) => Date.parse(metadata.creationTimestamp))),
     committed: last === written ? undefined : last,
     broken: new Map([...broken].filter(([uid]) => live.has(uid))),
     incarnation: { ...incarnation, lastPod: pod ?? incarnation.lastPod },

@@ -115,6 +115,8 @@ export interface SessionMemory {
   knowsTurns: boolean;
   /** Turns that had ended and were not counted yet at the last reconcile. */
   uncounted: readonly CachedTurn[];
+  /** Latest creation of a turn of the session, milliseconds since the epoch: the turn may be deleted before that is written. */
+  turnCreatedAt?: number | undefined;
   /** The last state that a turn committed, until the session's status has it: the turn may be deleted first. */
   committed?: StateRef | undefined;
   /** Inputs of turns that are written Running and not yet sent, by uid. */
@@ -129,6 +131,8 @@ export interface SessionMemory {
   lostEnvironment?: string | undefined;
   /** Last write of `status.queue`, milliseconds since the epoch. */
   queueWrittenAt?: number | undefined;
+  /** Last write of the session that counted a turn, monotonic milliseconds. */
+  countedAt?: number | undefined;
   /** Reconciles in a row that ended because somebody else had written the same object. */
   conflicts: number;
   /** Reconciles in a row that failed by a programming error. */

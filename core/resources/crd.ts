@@ -47,6 +47,13 @@ const message = (type: string, description: string): Column => ({
   priority: 1,
 });
 
+const phase: Column = { name: 'Phase', type: 'string', jsonPath: '.status.phase', description: 'What it is doing' };
+const reason: Column = {
+  name: 'Reason',
+  type: 'string',
+  jsonPath: '.status.reason',
+  description: 'Why, where the phase alone does not tell it',
+};
 const age: Column = {
   name: 'Age',
   type: 'date',
@@ -69,20 +76,33 @@ export const kinds: Kind[] = [
     }),
     selectableFields: ['.spec.class', '.spec.parent.name', '.status.phase'],
     columns: [
-      { name: 'Phase', type: 'string', jsonPath: '.status.phase', description: 'Phase' },
-      { name: 'Reason', type: 'string', jsonPath: reasonOf('Ready'), description: 'Reason of the condition Ready' },
-      { name: 'Turn', type: 'string', jsonPath: '.status.currentTurn', description: 'The running turn' },
+      phase,
+      reason,
+      { name: 'Since', type: 'date', jsonPath: '.status.phaseSince', description: 'Time in this phase' },
       { name: 'Turns', type: 'integer', jsonPath: '.status.turns.total', description: 'Turns that have ended' },
       { name: 'Last', type: 'string', jsonPath: '.status.lastTurn.phase', description: 'Phase of the last ended turn' },
-      { name: 'Active', type: 'date', jsonPath: '.status.lastActiveAt', description: 'Time since the last activity' },
       age,
       {
         name: 'Queue',
         type: 'integer',
         jsonPath: '.status.queue.position',
         description: 'Position in the queue for a slot',
+        priority: 1,
       },
-      { name: 'Waits', type: 'date', jsonPath: '.status.queue.since', description: 'Time in the queue', priority: 1 },
+      {
+        name: 'Turn',
+        type: 'string',
+        jsonPath: '.status.currentTurn',
+        description: 'The turn that runs or waits for an approval',
+        priority: 1,
+      },
+      {
+        name: 'Active',
+        type: 'date',
+        jsonPath: '.status.lastActiveAt',
+        description: 'Time since the last activity',
+        priority: 1,
+      },
       { name: 'Class', type: 'string', jsonPath: '.spec.class', description: 'The SessionClass', priority: 1 },
       {
         name: 'Parent',
@@ -108,13 +128,16 @@ export const kinds: Kind[] = [
     columns: [
       { name: 'Session', type: 'string', jsonPath: '.spec.session', description: 'The session' },
       { name: 'Index', type: 'integer', jsonPath: '.status.index', description: 'The order within the session' },
-      { name: 'Phase', type: 'string', jsonPath: '.status.phase', description: 'Phase' },
+      phase,
+      reason,
+      // The status has no startedAt at first: writing it at once would be one more write for every turn.
       {
-        name: 'Reason',
-        type: 'string',
-        jsonPath: reasonOf('Finished'),
-        description: 'Reason of the condition Finished: why it ended or waits',
+        name: 'Since',
+        type: 'date',
+        jsonPath: sinceOf('Running'),
+        description: 'Time since it began to run or to wait for an approval, or since it ended',
       },
+      age,
       {
         name: 'Request',
         type: 'string',
@@ -129,14 +152,6 @@ export const kinds: Kind[] = [
         description: 'Number of attempts',
         priority: 1,
       },
-      // The status has no startedAt at first: writing it at once would be one more write for every turn.
-      {
-        name: 'Since',
-        type: 'date',
-        jsonPath: sinceOf('Running'),
-        description: 'Time since it began to run or to wait for an approval, or since it ended',
-      },
-      age,
       {
         name: 'Started',
         type: 'date',
@@ -165,10 +180,10 @@ export const kinds: Kind[] = [
     selectableFields: ['.spec.turn', '.spec.requestId'],
     columns: [
       { name: 'Turn', type: 'string', jsonPath: '.spec.turn', description: 'The turn that asked' },
-      { name: 'Request', type: 'string', jsonPath: '.spec.requestId', description: 'Id of the request' },
       { name: 'Decision', type: 'string', jsonPath: '.spec.decision', description: 'Approve or Deny' },
       { name: 'By', type: 'string', jsonPath: '.spec.requester', description: 'Who decided, if known' },
       age,
+      { name: 'Request', type: 'string', jsonPath: '.spec.requestId', description: 'Id of the request', priority: 1 },
       { name: 'Note', type: 'string', jsonPath: '.spec.note', description: 'Reason for the decision', priority: 1 },
     ],
   },
@@ -181,14 +196,26 @@ export const kinds: Kind[] = [
     spec: sessionClassSpec,
     columns: [
       { name: 'Runner', type: 'string', jsonPath: '.spec.runner', description: 'How the runner gets into the pod' },
-      { name: 'Image', type: 'string', jsonPath: '.spec.image', description: 'The image; empty: the installation’s' },
+      {
+        name: 'Network',
+        type: 'string',
+        jsonPath: '.spec.network.mode',
+        description: 'What its pods may reach; empty: nothing',
+      },
       {
         name: 'Max-Running',
         type: 'integer',
         jsonPath: '.spec.limits.maxRunning',
-        description: 'Maximum number of sessions that have a pod at the same time',
+        description: 'Maximum number of sessions that have a pod at the same time; empty: no limit of its own',
       },
       age,
+      {
+        name: 'Image',
+        type: 'string',
+        jsonPath: '.spec.image',
+        description: 'The image; empty: the installation’s',
+        priority: 1,
+      },
     ],
   },
   {
@@ -240,11 +267,11 @@ export const kinds: Kind[] = [
       message: 'metadata.name must be a DNS label of at most 63 characters, for example my-tools',
     }),
     columns: [
-      { name: 'Phase', type: 'string', jsonPath: '.status.phase', description: 'What it is doing' },
-      { name: 'Reason', type: 'string', jsonPath: reasonOf('Ready'), description: 'Why it is ready or not' },
+      phase,
+      reason,
       { name: 'Python', type: 'string', jsonPath: '.status.pythonVersion', description: 'The Python that it is for' },
-      { name: 'Bytes', type: 'integer', jsonPath: '.status.bytes', description: 'Its size on disk' },
       age,
+      { name: 'Bytes', type: 'integer', jsonPath: '.status.bytes', description: 'Its size on disk', priority: 1 },
       { name: 'Class', type: 'string', jsonPath: '.spec.class', description: 'The SessionClass', priority: 1 },
       {
         name: 'Build',

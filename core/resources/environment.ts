@@ -7,6 +7,7 @@ import {
   dnsLabel,
   dnsSubdomain,
   observedGeneration,
+  phaseReason,
   rules,
   stateRef,
   timestamp,
@@ -84,6 +85,7 @@ export const environmentStatus = z.strictObject({
     .describe(
       'Pending: no session has needed the environment yet, or its build waits. Building: a session builds it. Ready: it can be used. Failed: it cannot be built.',
     ),
+  reason: phaseReason(),
   conditions: conditions(),
   observedGeneration: observedGeneration(),
   hash: digest()

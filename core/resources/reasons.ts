@@ -32,6 +32,11 @@ export const reasons = {
   Suspended: 'The session has no pod; its state is stored and its next turn wakes it.',
   Terminating: 'The session is being deleted.',
 
+  // Session: events
+  PodCreated: 'A pod was created for the next incarnation of the session, and for the turn that waits.',
+  PodClaimed: 'The session took a pod of a pool for its next incarnation, and for the turn that waits.',
+  Finished: 'The session takes no more turns: its only turn has ended, or its lifetime is over.',
+
   // Session: ApprovalPending
   AwaitingApproval: 'A turn asks a person and waits for the decision; `berth approve` or an Approval gives it.',
   NoRequest: 'No turn waits for a decision.',

@@ -217,6 +217,16 @@ export const persistence = z.strictObject({
 /** Generation of a status or a condition. */
 export const observedGeneration = () => z.int().optional().describe('metadata.generation that this describes.');
 
+/** A condition's reason, beside the phase. */
+export const phaseReason = () =>
+  z
+    .string()
+    .max(64)
+    .optional()
+    .describe(
+      'Reason in one word, where the phase alone does not tell it: what the object waits for or why it ended. The conditions have the message.',
+    );
+
 const condition = z.strictObject({
   type: z.string().max(64).describe('Type of the condition, for example Ready or Finished.'),
   status: z

@@ -12,6 +12,7 @@ import {
   dnsSubdomain,
   observedGeneration,
   persistence,
+  phaseReason,
   resourceRequirements,
   rules,
   stateRef,
@@ -187,6 +188,8 @@ export const sessionPhase = z.enum([
 
 export const sessionStatus = z.strictObject({
   phase: sessionPhase.optional().describe('Phase for people; programs read the conditions.'),
+  reason: phaseReason(),
+  phaseSince: timestamp().optional().describe('Start of the phase.'),
   conditions: conditions(),
   observedGeneration: observedGeneration(),
   incarnation: count()

@@ -104,6 +104,12 @@ export const sessionClassSpec = z
           .describe(
             'Makes the image’s files read-only. HOME, /tmp, the working directory and the state directory are always writable. Default true.',
           ),
+        scratch: z
+          .enum(['Volumes', 'Image'])
+          .optional()
+          .describe(
+            'Place of HOME, /tmp, the working directory and the state directory: two emptyDir volumes (Volumes) or the container’s writable layer (Image). Image makes a cold start faster. It needs readOnlyRootFilesystem: false, runner Embedded, and an image whose user 65532 may write to /berth and /tmp. A node with a separate disk for images does not limit it: docs/sandbox.md. Default Volumes.',
+          ),
         require: z
           .array(z.enum(PROTECTIONS))
           .max(PROTECTIONS.length)
@@ -263,6 +269,11 @@ export const sessionClassSpec = z
       {
         rule: "self.runner != 'None' || !has(self.sandbox) || !has(self.sandbox.require) || size(self.sandbox.require) == 0",
         message: 'with runner None nobody reports protections; leave require out',
+        fieldPath: '.sandbox',
+      },
+      {
+        rule: "!has(self.sandbox) || !has(self.sandbox.scratch) || self.sandbox.scratch != 'Image' || (self.runner == 'Embedded' && has(self.sandbox.readOnlyRootFilesystem) && !self.sandbox.readOnlyRootFilesystem)",
+        message: 'scratch Image needs runner Embedded and readOnlyRootFilesystem: false; set them, or use Volumes',
         fieldPath: '.sandbox',
       },
       {

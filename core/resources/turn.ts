@@ -15,6 +15,7 @@ import {
   digest,
   dnsLabel,
   duration,
+  phaseReason,
   rules,
   stateRef,
   timestamp,
@@ -150,6 +151,7 @@ export const turnStatus = z.strictObject({
   phase: turnPhase
     .optional()
     .describe('Queued, Running or AwaitingApproval; then, finally, Succeeded, Failed, Cancelled or TimedOut.'),
+  reason: phaseReason(),
   conditions: conditions(),
   attempt: count().optional().describe('Number of attempts that were started.'),
   incarnation: count().optional().describe('Incarnation of the session that runs or ran the turn.'),

@@ -3,6 +3,7 @@
 import { isConflict, isNotFound } from '../../core/kube/errors.ts';
 import type { Clock, Logger } from '../../core/runtime.ts';
 import type { Store } from '../apiserver/types.ts';
+import { parseQuantity } from '../apiserver/validation/quantity.ts';
 import type { Claims } from './claims.ts';
 import type { ContainerDeps } from './container.ts';
 import { ContainerLoop, type LoopDeps } from './container-loop.ts';
@@ -237,7 +238,15 @@ export class PodWorker {
       ...image,
     };
     const env = await containerEnvironment(this.#deps.store, this.#pod, spec, this.#deps.nodeName, base);
-    return { ...env, [MARKER_ROOT]: root, [MARKER_POD]: this.uid, [MARKER_CONTAINER]: spec.name };
+    const memory = parseQuantity(spec.resources?.limits?.memory ?? '');
+    return {
+      ...env,
+      // Processes have no cgroup here, so the runner holds its session to the limit.
+      ...(memory ? { BERTH_LOCAL_MEMORY: String(Math.floor(memory)) } : {}),
+      [MARKER_ROOT]: root,
+      [MARKER_POD]: this.uid,
+      [MARKER_CONTAINER]: spec.name,
+    };
   }
 
   /** Returns a container's state as an earlier kubelet left it; a started one is gone. */

@@ -28,6 +28,7 @@ export interface Container {
   env?: EnvVar[];
   envFrom?: { prefix?: string; secretRef?: NamedSource; configMapRef?: NamedSource }[];
   volumeMounts?: { name: string; mountPath: string; subPath?: string }[];
+  resources?: { limits?: { memory?: string } };
   stdin?: boolean;
   stdinOnce?: boolean;
   tty?: boolean;

@@ -1,13 +1,10 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Overrun } from './overrun.ts';
+import type { MemoryNow, PodMemory } from './pod-memory.ts';
 
 /** A limit above this means no limit: cgroup v1 writes the largest multiple of a page. */
 const NO_LIMIT = 2 ** 60;
-/** Part of the limit that must be left: below it a family is stopped, because at the limit the kernel kills; */
-const LEFT_PART = 1 / 16;
-/** Maximum of that rest, bytes. */
-const MOST_LEFT = 64 * 1024 * 1024;
 
 interface Files {
   usage: string;
@@ -33,14 +30,11 @@ const V1: Files = {
   events: 'memory.oom_control',
 };
 
-/** Memory use and limit of a container, without the memory that the kernel can reclaim. */
-export interface MemoryNow {
-  bytes: number;
-  limit: number;
-}
-
-/** Memory of the runner's own container, from the files of its cgroup, version 1 or 2. */
-export class ContainerMemory {
+/**
+ * Memory of the runner's own container, from the files of its cgroup, version 1 or 2. Memory that the kernel can
+ * reclaim does not count.
+ */
+export class ContainerMemory implements PodMemory {
   readonly #folder: string;
   readonly #files: Files;
 
@@ -57,7 +51,6 @@ export class ContainerMemory {
     return undefined;
   }
 
-  /** Returns undefined when there is no limit. */
   read(): MemoryNow | undefined {
     const limit = Number(this.#text(this.#files.limit));
     if (!(limit < NO_LIMIT)) return undefined;
@@ -66,19 +59,10 @@ export class ContainerMemory {
     return Number.isFinite(used) ? { bytes: Math.max(0, used - reclaimable), limit } : undefined;
   }
 
-  /** Returns an overrun when so little memory is left that the kernel is about to kill. */
-  overrun({ bytes, limit }: MemoryNow): Overrun | undefined {
-    if (limit - bytes > Math.min(limit * LEFT_PART, MOST_LEFT)) return undefined;
-    const message = `the pod used ${bytes} of the ${limit} bytes of memory that it may use (resources.limits.memory); the largest of its processes were stopped before the kernel would have killed the pod`;
-    return { code: 'MemoryLimit', message };
-  }
-
-  /** Number of processes that the kernel has killed because memory ran out. */
   oomKills(): number | undefined {
     return this.#number(this.#files.events, 'oom_kill');
   }
 
-  /** Returns an overrun when the kernel has killed since then. Called only for a process that was killed. */
   killedSince(oomKills: number | undefined): Overrun | undefined {
     const now = this.oomKills();
     if (now === undefined || oomKills === undefined || now <= oomKills) return undefined;

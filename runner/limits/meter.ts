@@ -1,17 +1,17 @@
 import type { Limits, Usage } from '../../core/frames/messages.ts';
 import type { Clock } from '../../core/runtime.ts';
 import type { Contained, StartProcess } from '../process/contained.ts';
-import type { ContainerMemory } from './container-memory.ts';
 import { type Overrun, overrunAtEnd, tooManyProcesses } from './overrun.ts';
+import { overrunOfPod, type PodMemory } from './pod-memory.ts';
 
 const LOOK_MS = 200;
-/** Interval of checks while more than half of the container's memory is used, milliseconds. */
+/** Interval of checks while more than half of the pod's memory is used, milliseconds. */
 const CLOSE_LOOK_MS = 25;
 
 export interface MeterOptions {
   limits: Limits;
-  /** Memory of the container that the session has for itself; absent where it shares one. */
-  memory?: ContainerMemory | undefined;
+  /** Memory of the session's pod; absent where it has no limit. */
+  memory?: PodMemory | undefined;
   /** True if the process limit applies to the whole session; otherwise to each family. */
   together: boolean;
   clock: Clock;
@@ -39,7 +39,7 @@ export class Meter {
   /** Returns a start function that also tracks the family. */
   wrap(start: StartProcess): StartProcess {
     return async (spec) => {
-      const oomKills = this.#options.memory?.oomKills();
+      const oomKills = this.#options.memory?.oomKills?.();
       const family = await start(spec);
       this.#living.add(family);
       this.#turn?.begun.add(family);
@@ -48,7 +48,7 @@ export class Meter {
       void family.exited.then((exit) => {
         if (!family.overrun) {
           const wasKilled = exit.signal === 'SIGKILL' || exit.code === 137;
-          const killed = wasKilled ? this.#options.memory?.killedSince(oomKills) : undefined;
+          const killed = wasKilled ? this.#options.memory?.killedSince?.(oomKills) : undefined;
           family.overrun = overrunAtEnd(exit, this.#options.limits) ?? killed;
           if (family.overrun) this.#left.add(family);
         }
@@ -104,7 +104,7 @@ export class Meter {
     }
   }
 
-  /** Checks the container while any family runs in it. */
+  /** Checks the pod while any family runs in it. */
   #watch(): void {
     const { memory, clock } = this.#options;
     if (!memory || this.#cancelLook) return;
@@ -113,10 +113,10 @@ export class Meter {
       if (this.#living.size === 0) return;
       const now = memory.read();
       if (!now) return;
-      const over = memory.overrun(now);
+      const over = overrunOfPod(now);
       if (over) this.#end('memoryBytes', over);
       const near = now.bytes * 2 > now.limit;
-      this.#cancelLook = clock.setTimer(near ? CLOSE_LOOK_MS : LOOK_MS, look);
+      this.#cancelLook = clock.setTimer(Math.max(near ? CLOSE_LOOK_MS : LOOK_MS, now.restMs ?? 0), look);
     };
     this.#cancelLook = clock.setTimer(CLOSE_LOOK_MS, look);
   }

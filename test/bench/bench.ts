@@ -4,9 +4,9 @@
  */
 import { bursts } from './burst.ts';
 import { cold } from './cold.ts';
+import { coldKinds } from './cold-kinds.ts';
 import { commands } from './commands.ts';
 import { Ground } from './ground.ts';
-import { injectionFigure } from './injection.ts';
 import { leaderChange } from './leader-change.ts';
 import { writesOfLives } from './lives.ts';
 import { load } from './load.ts';
@@ -48,7 +48,7 @@ try {
   await section('load', ['throughput', 'controller-memory', 'runner-memory'], () => load(ground));
   await section('commands', ['cli-list', 'cli-turn'], () => commands(ground));
   await section('leader', ['leader-one', 'leader-two'], () => leaderChange(ground));
-  await section('injection', [], async () => ({ figures: [await injectionFigure(ground.cluster)] }));
+  await section('cold kinds', [], async () => ({ figures: await coldKinds(ground) }));
   await section('agent-sandbox', [], () => peer(ground));
   await section('python on kind', [], async () => ({ figures: await pythonOnKind(ground.namespace) }));
 } finally {

@@ -15,8 +15,9 @@ export class BenchCluster {
     this.namespace = namespace;
   }
 
-  static async connect(namespace: string): Promise<BenchCluster> {
-    const connection = await loadConnection();
+  /** Connects by this kubeconfig, or by that of the environment. */
+  static async connect(namespace: string, kubeconfig?: string): Promise<BenchCluster> {
+    const connection = await loadConnection(kubeconfig === undefined ? {} : { path: kubeconfig });
     const surroundings = { clock: systemClock, random: systemRandom, log: silentLogger };
     return new BenchCluster(new KubeClient({ connection, ...surroundings, userAgent: 'berth-bench' }), namespace);
   }

@@ -28,7 +28,7 @@ export async function withoutKubernetes(run: Run): Promise<void> {
     await run.section('runner: drivers', ['server'], () => drivers(command));
     await run.section('runner: snapshot', ['snapshot'], () => snapshots(command));
     await run.section('runner: restore', [], restores);
-    await run.section('cli: start', [], async () => ({ figures: await cliStarts() }));
+    await run.section('cli: start', ['cli-list-embedded', 'cli-turn-embedded'], cliStarts);
     await run.section('embedded cluster', [], async () => ({ figures: await embedded() }));
     await run.section('artifacts', [], async () => ({ figures: await artifacts() }));
     await run.section('http', [], async () => ({ figures: await http() }));

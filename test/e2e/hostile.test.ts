@@ -150,9 +150,19 @@ describe('a hostile agent in a pod', () => {
     const namespace = await makeNamespace(t);
     const resources = { limits: { 'ephemeral-storage': '96Mi' } };
     const places = { home: '"$HOME"', work: '.', state: '"$BERTH_STATE_DIR"' };
+    const scratch = `scratch-${namespace}`;
+    await apply({
+      ...{ apiVersion: 'berth.dev/v1alpha1', kind: 'SessionClass', metadata: { name: scratch } },
+      spec: { agent, overrides: ['resources'], sandbox: { readOnlyRootFilesystem: false, scratch: 'Image' } },
+    });
+    t.onTestFinished(() => remove('sessionclass', scratch));
+    const sessions = [
+      ...Object.entries(places).map(([name, place]) => ({ name, place, spec: { agent, resources } })),
+      { name: 'image', place: '"$HOME"', spec: { class: scratch, agent: undefined, resources } },
+    ];
     await Promise.all(
-      Object.entries(places).map(async ([name, place]) => {
-        await apply(session(namespace, name, { agent, resources }));
+      sessions.map(async ({ name, place, spec }) => {
+        await apply(session(namespace, name, spec));
         await run(namespace, name, 1, 'echo kept > "$BERTH_STATE_DIR/note"');
         const began = performance.now();
         const { error } = await run(namespace, name, 2, `head -c 250000000 /dev/zero > ${place}/full; sleep 600`);

@@ -100,6 +100,14 @@ describe('in a namespace that enforces the restricted standard, with a volume an
       expected: WITH_RUNNER,
     },
     {
+      what: 'the runner’s own image with its scratch directories in it',
+      spec: {
+        sandbox: { readOnlyRootFilesystem: false, scratch: 'Image' },
+        agent: { command: ['sh', '-c', `${LOOK} printf %s "$out"`], input: 'Text', result: 'Text' },
+      },
+      expected: { ...WITH_RUNNER, root: 'rw' },
+    },
+    {
       what: 'any image with the runner brought along',
       spec: {
         ...{ runner: 'Injected', image: busyboxImage },
@@ -120,7 +128,7 @@ describe('in a namespace that enforces the restricted standard, with a volume an
       expected: { here: '/workspace', said: SECRET },
     },
   ]) {
-    test(`${what} runs a turn with no rights, a read-only root, writable folders of its own and readable files`, async (t) => {
+    test(`${what} runs a turn with no rights, a root that it cannot write to, writable folders of its own and readable files`, async (t) => {
       const namespace = await makeNamespace(t);
       const agent = { ...spec.agent, secretFiles, env };
       const name = await makeClass(t, namespace, { ...spec, agent });

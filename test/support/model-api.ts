@@ -1,17 +1,31 @@
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 
-/** A message that the model was given: its author and its text. */
+/** A message that the model was given: its author and its text. `tool` is the author of what a tool printed. */
 export interface Said {
   role: string;
   text: string;
 }
 
+/** A line that a person wrote. Agents add text of their own to messages of the user. */
+const PROMPT = /^(Clone|What) .*/m;
+
+/** Parts of a prompt that the model understands, with the command that does each. */
+const WORK: [asked: RegExp, command: (match: RegExpExecArray) => string][] = [
+  [/Clone (\S+) into (\w+)/, ([, from, to]) => `git clone --quiet "${from}" ${to}`],
+  [/hello\.sh say goodbye, too/, () => `echo 'echo goodbye' >>greeter/hello.sh`],
+  [/add a test/, () => `echo 'sh hello.sh | grep -x goodbye' >greeter/test.sh`],
+  [/Last, run: (.*)/, ([, command = '']) => command],
+];
+
+/** What the model says: a text, or a command for the agent's shell tool. */
+type Answer = { text: string } | { command: string };
+
 /**
  * Replaces the models' HTTP APIs on loopback: Anthropic's Messages (`/v1/messages`), OpenAI's Responses
  * (`/v1/responses`) and Google's Gemini (`/v1beta/models/…:streamGenerateContent`), streamed. It answers with the
- * number of user messages and the text of the last one, so that an answer shows whether a conversation continued.
- * `await using` ends it.
+ * number of prompts and the text of the last one, so that an answer shows whether a conversation continued. Before that it
+ * has the agent's shell do what `WORK` understands of the prompt. `await using` ends it.
  */
 export class ModelApi {
   /** The conversation of each request, oldest first. */
@@ -58,38 +72,64 @@ export class ModelApi {
     answer(JSON.parse(Buffer.concat(pieces).toString('utf8')), response);
   }
 
-  #answer(said: Said[]): string {
+  /** Prompts and answers in the last request; none of the texts that agents add, each to its own messages. */
+  dialogue(): string[] {
+    return (this.requests.at(-1) ?? []).flatMap(({ text }) => text.match(/^(Clone|What|ANSWER) .*/gm) ?? []);
+  }
+
+  #answer(said: Said[]): Answer {
     this.requests.push(said);
-    const questions = said.filter(({ role, text }) => role === 'user' && text.includes('QUESTION'));
-    return `ANSWER to ${questions.length}: ${questions.at(-1)?.text.match(/QUESTION.*/)?.[0] ?? 'nothing'}`;
+    const last = said.findLastIndex(isPrompt);
+    const prompt = said[last]?.text.match(PROMPT)?.[0] ?? 'nothing';
+    const commands = WORK.flatMap(([asked, command]) => {
+      const match = asked.exec(prompt);
+      return match ? [command(match)] : [];
+    });
+    const hasRun = said.slice(last + 1).some(({ role }) => role === 'tool');
+    if (commands.length > 0 && !hasRun) return { command: commands.join(' && ') };
+    return { text: `ANSWER to ${said.filter(isPrompt).length}: ${prompt}` };
   }
 
   #messages(body: Json, response: ServerResponse): void {
-    const said = list(body.messages).map((message) => ({ role: String(message.role), text: textOf(message.content) }));
-    const text = this.#answer(said);
-    const model = String(body.model);
+    const answer = this.#answer(list(body.messages).flatMap((message) => saidIn(message.role, message.content)));
     const usage = { input_tokens: 11, output_tokens: 7, cache_creation_input_tokens: 0, cache_read_input_tokens: 0 };
-    const message = { id: 'msg_1', type: 'message', role: 'assistant', model, stop_reason: null, stop_sequence: null };
+    const message = { id: 'msg_1', type: 'message', role: 'assistant', model: String(body.model), stop_sequence: null };
+    const [block, delta, stop_reason] =
+      'text' in answer
+        ? [{ type: 'text', text: '' }, { type: 'text_delta', text: answer.text }, 'end_turn']
+        : [
+            { type: 'tool_use', id: `toolu_${this.requests.length}`, name: 'Bash', input: {} },
+            {
+              type: 'input_json_delta',
+              partial_json: JSON.stringify({ command: answer.command, description: 'Work' }),
+            },
+            'tool_use',
+          ];
     if (!body.stream) {
+      const content = 'text' in answer ? [{ type: 'text', text: answer.text }] : [];
       response.writeHead(200, { 'content-type': 'application/json' });
-      response.end(JSON.stringify({ ...message, content: [{ type: 'text', text }], stop_reason: 'end_turn', usage }));
+      response.end(JSON.stringify({ ...message, content, stop_reason: 'end_turn', usage }));
       return;
     }
+    const start = { ...message, stop_reason: null, content: [], usage: { ...usage, output_tokens: 1 } };
     stream(response, [
-      { type: 'message_start', message: { ...message, content: [], usage: { ...usage, output_tokens: 1 } } },
-      { type: 'content_block_start', index: 0, content_block: { type: 'text', text: '' } },
-      { type: 'content_block_delta', index: 0, delta: { type: 'text_delta', text } },
+      { type: 'message_start', message: start },
+      { type: 'content_block_start', index: 0, content_block: block },
+      { type: 'content_block_delta', index: 0, delta },
       { type: 'content_block_stop', index: 0 },
-      { type: 'message_delta', delta: { stop_reason: 'end_turn', stop_sequence: null }, usage: { output_tokens: 7 } },
+      { type: 'message_delta', delta: { stop_reason, stop_sequence: null }, usage: { output_tokens: 7 } },
       { type: 'message_stop' },
     ]);
   }
 
   #responses(body: Json, response: ServerResponse): void {
-    const said = list(body.input).map((item) => ({ role: String(item.role), text: textOf(item.content) }));
-    const text = this.#answer(said);
-    const content = [{ type: 'output_text', text, annotations: [] }];
-    const item = { type: 'message', id: 'msg_1', role: 'assistant', status: 'completed', content };
+    const answer = this.#answer(
+      list(body.input).map(({ type, role, content, output }) =>
+        type === 'function_call_output'
+          ? { role: 'tool', text: textOf(output) }
+          : { role: String(role), text: textOf(content) },
+      ),
+    );
     const usage = {
       input_tokens: 11,
       input_tokens_details: { cached_tokens: 0 },
@@ -97,22 +137,38 @@ export class ModelApi {
       output_tokens_details: { reasoning_tokens: 0 },
       total_tokens: 18,
     };
-    stream(response, [
-      { type: 'response.created', response: { id: 'resp_1', status: 'in_progress', output: [] } },
-      { type: 'response.output_item.added', output_index: 0, item: { ...item, status: 'in_progress', content: [] } },
-      { type: 'response.output_text.delta', item_id: 'msg_1', output_index: 0, content_index: 0, delta: text },
+    const created = { type: 'response.created', response: { id: 'resp_1', status: 'in_progress', output: [] } };
+    const completed = (item: object) => [
       { type: 'response.output_item.done', output_index: 0, item },
       { type: 'response.completed', response: { id: 'resp_1', status: 'completed', output: [item], usage } },
+    ];
+    if ('command' in answer) {
+      const args = JSON.stringify({ cmd: answer.command });
+      const call = { type: 'function_call', id: 'fc_1', call_id: `call_${this.requests.length}`, name: 'exec_command' };
+      stream(response, [created, ...completed({ ...call, arguments: args })]);
+      return;
+    }
+    const content = [{ type: 'output_text', text: answer.text, annotations: [] }];
+    const item = { type: 'message', id: 'msg_1', role: 'assistant', status: 'completed', content };
+    stream(response, [
+      created,
+      { type: 'response.output_item.added', output_index: 0, item: { ...item, status: 'in_progress', content: [] } },
+      { type: 'response.output_text.delta', item_id: 'msg_1', output_index: 0, content_index: 0, delta: answer.text },
+      ...completed(item),
     ]);
   }
 
   #generate(body: Json, response: ServerResponse): void {
-    const said = list(body.contents).map(({ role, parts }) => ({ role: String(role), text: textOf(parts) }));
-    const content = { role: 'model', parts: [{ text: this.#answer(said) }] };
+    const answer = this.#answer(list(body.contents).flatMap(({ role, parts }) => saidIn(role, parts)));
+    const part =
+      'text' in answer
+        ? { text: answer.text }
+        : { functionCall: { name: 'run_shell_command', args: { command: answer.command, description: 'Work' } } };
+    const content = { role: 'model', parts: [part] };
     const usageMetadata = { promptTokenCount: 11, candidatesTokenCount: 7, totalTokenCount: 18 };
-    const answer = { candidates: [{ index: 0, content, finishReason: 'STOP' }], usageMetadata };
+    const candidates = [{ index: 0, content, finishReason: 'STOP' }];
     response.writeHead(200, { 'content-type': 'text/event-stream' });
-    response.end(`data: ${JSON.stringify(answer)}\n\n`);
+    response.end(`data: ${JSON.stringify({ candidates, usageMetadata })}\n\n`);
   }
 }
 
@@ -131,6 +187,17 @@ type Json = Record<string, unknown>;
 
 function list(value: unknown): Json[] {
   return Array.isArray(value) ? value : [];
+}
+
+const isPrompt = ({ role, text }: Said) => role === 'user' && PROMPT.test(text);
+
+/** Returns the text of a message, and apart from it what tools printed, which Anthropic and Google have in messages of the user. */
+function saidIn(role: unknown, content: unknown): Said[] {
+  const tools = list(content).filter((part) => part.type === 'tool_result' || part.functionResponse);
+  return [
+    { role: String(role), text: textOf(content) },
+    ...tools.map((part) => ({ role: 'tool', text: JSON.stringify(part.content ?? part.functionResponse) })),
+  ];
 }
 
 /** Returns the text of a message, whether a string or parts. */

@@ -179,10 +179,12 @@ export function aMemory(change: MemoryChange = {}): SessionMemory {
 type OptionalOf<T> = { [K in keyof T]-?: undefined extends T[K] ? K : never }[keyof T];
 /** Fields of a session's memory that an empty one does not have. */
 const OPTIONAL: Record<OptionalOf<SessionMemory>, true> = {
+  turnCreatedAt: true,
   committed: true,
   firstTurnProblem: true,
   unsettledSince: true,
   queueWrittenAt: true,
+  countedAt: true,
   filesReadAt: true,
   lostEnvironment: true,
   failing: true,

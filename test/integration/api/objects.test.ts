@@ -115,6 +115,22 @@ describe('sessions and turns over HTTP', () => {
     assert.ok(['page-1', 'page-2', 'page-3'].every((name) => names.includes(name)));
   });
 
+  test('turns that nobody names are listed in the order in which they were given', async () => {
+    await create('unnamed');
+    const given: string[] = [];
+    for (let i = 0; i < 12; i++) {
+      const made = await call('POST', `${SESSIONS}/unnamed/turns`, { body: { spec: { input: i } } });
+      given.push(made.body.metadata.name);
+    }
+    const { body } = await call('GET', `${SESSIONS}/unnamed/turns`);
+    const listed: { metadata: { name: string } }[] = body.items;
+    assert.deepEqual(
+      listed.map(({ metadata }) => metadata.name),
+      given,
+    );
+    assert.match(given[0] ?? '', /^unnamed-[2-9b-z]{13}$/);
+  });
+
   test('a turn belongs to its session by uid, and only there it is found', async () => {
     const session = await create('owner');
     await create('other');

@@ -328,16 +328,18 @@ describe('a session', () => {
     const text = await caller.ok('get', 'notes');
     assert.match(text, /program +.*python3 notes\.py\n/);
     assert.match(text, /StatePersisted +True +StateStored/);
-    assert.match(text, /\n1 +notes-\w{5} +Succeeded +\S+ +\{"notes":\["hello"\]\}\n2 /);
+    assert.match(text, /\n1 +notes-\w{13} +Succeeded +\S+ +\{"notes":\["hello"\]\}\n2 /);
     assert.equal(parse(await caller.ok('get', 'session', 'notes', '-o', 'yaml')).metadata.name, 'notes');
     assert.equal(await caller.ok('get', 'session/notes', '-o', 'name'), 'session.berth.dev/notes\n');
   });
-  test('is listed with the columns that kubectl shows', async () => {
+  test('is listed with the columns that kubectl shows, its turns in the order in which they were given', async () => {
     assert.match(await caller.ok('list', '-A'), /^NAMESPACE +NAME +PHASE +.*\ndefault +\S+ /);
     assert.match(await caller.ok('ls', '-A'), /^NAMESPACE +NAME /);
     const turns = await caller.ok('list', 'turns', '--session', 'notes');
     assert.match(turns, /^NAME +SESSION +INDEX +PHASE/);
-    assert.equal(turns.trim().split('\n').length, 1 + 4);
+    const [, ...rows] = turns.trim().split('\n');
+    const indexes = rows.map((row) => Number(/^\S+ +notes +(\d+) /.exec(row)?.[1]));
+    assert.deepEqual(indexes, [1, 2, 3, 4]);
     assert.match((await caller.berth(['list', '-l', 'no=such'])).stderr, /no sessions in namespace default/);
   });
   test('is recorded as the parent of a session that is made for it, and lists it', async () => {

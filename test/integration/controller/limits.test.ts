@@ -34,6 +34,19 @@ describe('a class’s limits and patterns', () => {
     assert.deepEqual([status?.phase, status?.error?.code], ['Failed', 'TooManyProcesses']);
   });
 
+  test('of the session’s memory hold without a cgroup: the turn above it fails, and the next runs in the same pod', async () => {
+    const grow = `python3 -c 'import time; kept = bytearray(b"1") * 600000000; time.sleep(600)'`;
+    const agent = shell(`[ "$BERTH_TURN" = greedy-1 ] && exec ${grow}; echo went on`);
+    await cluster.create('greedy', { agent, resources: { limits: { memory: '256Mi' } } } as never);
+    await cluster.turn('greedy', 'greedy-1', null);
+    await cluster.turn('greedy', 'greedy-2', null);
+    const { status: first } = await cluster.ended('greedy-1');
+    assert.deepEqual([first?.phase, first?.error?.code], ['Failed', 'MemoryLimit']);
+    assert.match(first?.error?.message ?? '', /^the pod used \d+ of the 268435456 bytes .*resources\.limits\.memory/);
+    const { status: second } = await cluster.ended('greedy-2');
+    assert.deepEqual([second?.output, second?.podUID], ['went on\n', first?.podUID]);
+  });
+
   test('keep the agent from being started where one cannot be set', async () => {
     await cluster.createClass('unlimited', {
       sandbox: { limits: { openFiles: 2_000_000_000 } },

@@ -79,6 +79,8 @@ describe('a SessionPool', () => {
     });
     const [claimed] = await cluster.podsOf(name);
     assert.equal(claimed?.metadata.name, first.metadata.name);
+    const { message } = (await cluster.event(name, 'PodClaimed')) as { message: string };
+    assert.match(message, new RegExp(`^Claimed pod ${first.metadata.name} of pool "warm": incarnation \\d`));
     assert.deepEqual(
       claimed?.metadata.ownerReferences?.map(({ kind, name }) => [kind, name]),
       [['Session', name]],

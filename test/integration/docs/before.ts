@@ -32,7 +32,7 @@ export const BEFORE: Readonly<Record<string, string>> = {
 ${turn('notes-1', { input: null })}
 until kubectl get turn notes-1 -o jsonpath='{.status.phase}' | grep AwaitingApproval; do :; done`,
   'docs/artifacts.md': API,
-  'docs/cli.md': `${NOTES}\n${turn('notes-x7k2p', { input: 'hello' })}`,
+  'docs/cli.md': `${NOTES}\n${turn('notes-9dnwgnrqgfxtt', { input: 'hello' })}`,
   'docs/install.md': 'kubectl create namespace team',
   'docs/network.md': 'kubectl create namespace agents',
   'docs/operations.md': `${NOTES} && berth turn notes --text hello && berth suspend notes`,

@@ -1,4 +1,7 @@
+import { OF_EVERY_LIFE } from '../../../controller/status/events.ts';
+import type { Event } from '../../../core/kube/builtin.ts';
 import { ApiError, TransportError } from '../../../core/kube/errors.ts';
+import { events } from '../../../core/kube/resources.ts';
 import { mayRetry, retryWaitMs } from '../../../core/kube/retry.ts';
 import type { AnswerTime } from '../../../core/kube/server-clock.ts';
 import type {
@@ -76,6 +79,7 @@ export class SimApi implements KubeApi {
   }
 
   create<T extends KubeObject>(resource: Resource<T>, object: T, options: WriteOptions = {}): Promise<Stored<T>> {
+    if (isOfEveryLife(resource, object)) return Promise.resolve(object as unknown as Stored<T>);
     return this.#call('create', resource, object.metadata, options, (api) =>
       api.create(resource, typed(resource, object)),
     );
@@ -313,4 +317,12 @@ function versionOf(value: unknown): string {
   };
   if (items) return `${items.length} items at ${metadata?.resourceVersion}`;
   return `→ ${metadata?.resourceVersion ?? 'done'} ${status?.phase ?? ''}`;
+}
+
+/**
+ * Reports whether this is an event that every session has. Nobody awaits or reads it, so it takes no part in the world: which
+ * seed finds which mistake does not depend on it. Events that need attention do.
+ */
+function isOfEveryLife(resource: Resource, object: KubeObject): boolean {
+  return resource.plural === events.plural && OF_EVERY_LIFE.has((object as Event).reason);
 }

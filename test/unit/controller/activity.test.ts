@@ -1,8 +1,18 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'vitest';
 import { decide } from '../../../controller/decide/decide.ts';
-
-import { aLink, aPod, aSession, aTurn, aWorld, NOW, RUNNING_STATUS, type WorldChange } from '../../support/world.ts';
+import { learn } from '../../../controller/world/learn.ts';
+import {
+  aLink,
+  aMemory,
+  aPod,
+  aSession,
+  aTurn,
+  aWorld,
+  NOW,
+  RUNNING_STATUS,
+  type WorldChange,
+} from '../../support/world.ts';
 
 const MINUTE = 60_000;
 const ago = (minutes: number) => new Date(NOW - minutes * MINUTE).toISOString();
@@ -18,6 +28,14 @@ function activeAgo(world: WorldChange = {}, annotations: Record<string, string> 
 describe('lastActiveAt', () => {
   test('moves when a turn is created', () => {
     assert.equal(activeAgo({ turns: [aTurn({ age: 300 })] }), 5);
+  });
+  test('moves when a turn is created and deleted before anything of it is written', () => {
+    const memory = aMemory();
+    const session = aSession({ status: RUNNING_STATUS });
+    learn(memory, { fact: 'Observed', session, turns: [aTurn({ age: 300 })], pod: undefined });
+    learn(memory, { fact: 'Observed', session, turns: [], pod: undefined });
+    const { turnCreatedAt } = memory;
+    assert.equal(activeAgo({ memory: { turnCreatedAt } }), 5);
   });
   test('moves when a turn starts', () => {
     const status = { index: 1, phase: 'Running', podUID: 'p-1', startedAt: ago(3) } as const;

@@ -61,10 +61,16 @@ describe('a session of one turn', () => {
     const session = aSession({ spec, status: { phase: 'Finished', lastTurn } });
     assert.equal(reasonOf(decide(aWorld({ session })).status, 'Finished'), 'RunFailed');
   });
-  test('has no event of its own for the end of its turn', () => {
-    const session = aSession({ spec, status: RUNNING_STATUS });
-    const { status } = decide(aWorld({ session, turns: [over('Failed', 'StartFailed')] }));
-    assert.deepEqual(noteworthy(session.status, status), []);
+  test('has one event of its own for the end of its turn, which says how that ended', () => {
+    const events = (...end: Parameters<typeof over>) => {
+      const session = aSession({ spec, status: RUNNING_STATUS });
+      const { status } = decide(aWorld({ session, turns: [over(...end)] }));
+      assert.deepEqual(noteworthy(status, { ...status, phase: 'Finished' }), [], 'once');
+      return noteworthy(session.status, status).map(({ type, reason, message }) => [type, reason, message]);
+    };
+    assert.deepEqual(events('Succeeded', undefined), [['Normal', 'Finished', reasons.RunSucceeded]]);
+    const failed = `StartFailed: The turn ended Failed. ${reasons.StartFailed}`;
+    assert.deepEqual(events('Failed', 'StartFailed'), [['Normal', 'Finished', failed]]);
   });
   test('takes the turn in its input, although another came before that could be created', () => {
     const exists = { type: 'Ready', status: 'False' as const, reason: 'TurnExists', message: '' };

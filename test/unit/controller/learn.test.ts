@@ -79,13 +79,13 @@ const rows: { title: string; before?: MemoryChange; fact: Fact; after: MemoryCha
     title: 'a pod that is gone is remembered as it was last seen',
     before: { lastPod: aPod() },
     fact: { fact: 'Observed', session: aSession(), turns: [], pod: undefined },
-    after: { lastPod: aPod(), uncounted: [], committed: undefined },
+    after: { lastPod: aPod(), uncounted: [], turnCreatedAt: 0, committed: undefined },
   },
   {
     title: 'a broken turn that has ended is broken no longer',
     before: { broken: new Map([['t-gone', 'why']]) },
     fact: { fact: 'Observed', session: aSession(), turns: [], pod: undefined },
-    after: { lastPod: undefined, uncounted: [], committed: undefined, broken: new Map() },
+    after: { lastPod: undefined, uncounted: [], turnCreatedAt: 0, committed: undefined, broken: new Map() },
   },
 ];
 

@@ -3,6 +3,7 @@ import { describe, test } from 'vitest';
 import type { MasterKeys } from '../../../controller/link/keys.ts';
 import { Link } from '../../../controller/link/link.ts';
 import type { LinkView } from '../../../controller/world/link-view.ts';
+import { ASK_READY } from '../../../core/frames/encode.ts';
 import { PROTOCOL_VERSION } from '../../../core/frames/messages.ts';
 import { sealState } from '../../../core/frames/seal.ts';
 import { silentLogger } from '../../../core/system.ts';
@@ -599,6 +600,21 @@ test('a leader whose epoch a runner has seen surpassed is told the later one', a
   const deposed = setUp({ pod: first.pod, clock: first.clock, epoch: 8 });
   await first.clock.advance(1000);
   assert.equal(deposed.later[0], 9);
+});
+
+test('a runner whose `ready` has the controller attach again for a later epoch is not silent for what it owed before', async () => {
+  const leader = { epoch: 9 };
+  const { clock, pod, link } = await bound(leader);
+  pod.deaf = true;
+  link.startTurn(TURN);
+  await clock.advance(1);
+  const since = link.view.silentSince;
+  assert.ok(since);
+  leader.epoch = 8;
+  pod.deaf = false;
+  pod.runner.push(Buffer.from(ASK_READY));
+  await clock.advance(1);
+  assert.notEqual(link.view.silentSince, since);
 });
 
 test('a runner that owes an answer is silent since then, also over several attaches', async () => {

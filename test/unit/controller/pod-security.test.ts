@@ -105,6 +105,7 @@ const OPTIONS: Record<string, { spec: object; session?: object }> = {
     },
   },
   writableRoot: { spec: { sandbox: { readOnlyRootFilesystem: false } } },
+  scratch: { spec: { sandbox: { readOnlyRootFilesystem: false, scratch: 'Image' } } },
   network: { spec: { sandbox: { network: { mode: 'AllowList', proxy: { url: 'http://10.0.0.5:3128' } } } } },
   workspace: { spec: { persistence: { workspace: { type: 'Volume', size: '1Gi' } } } },
   secrets: {
@@ -171,6 +172,28 @@ describe('a session’s pod', () => {
     assert.equal(rootOf(podOf({})), true);
     assert.equal(rootOf(podOf({ sandbox: { readOnlyRootFilesystem: false } })), false);
   });
+
+  test('has no volume when its class has the scratch directories in the image', () => {
+    const { containers, volumes } = podOf({ sandbox: { readOnlyRootFilesystem: false, scratch: 'Image' } }).spec;
+    assert.deepEqual(volumes, []);
+    assert.deepEqual(containers[0]?.volumeMounts, []);
+  });
+
+  const sandbox = { readOnlyRootFilesystem: false, scratch: 'Image' } as const;
+  for (const [what, spec] of Object.entries({
+    'a read-only root': { sandbox: { scratch: 'Image' as const } },
+    'an injected runner': { runner: 'Injected' as const, image: 'i', sandbox },
+    'no runner': { runner: 'None' as const, image: 'i', sandbox },
+  })) {
+    test(`cannot have the scratch directories in the image with ${what}: the class is refused by the field`, () => {
+      const refusals = classErrors(spec);
+      assert.deepEqual(
+        refusals.map(({ field }) => field),
+        ['spec.sandbox'],
+      );
+      assert.match(refusals[0]?.message ?? '', /use Volumes/);
+    });
+  }
 
   test('can write its work and state below /berth, and /tmp, its home', () => {
     const { containers, volumes } = podOf({}).spec;

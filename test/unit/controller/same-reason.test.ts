@@ -4,9 +4,13 @@ import type { ReconcileContext } from '../../../controller/act/context.ts';
 import { perform } from '../../../controller/act/perform.ts';
 import { decide } from '../../../controller/decide/decide.ts';
 import type { CachedTurn } from '../../../controller/world/world.ts';
+import type { Pod } from '../../../core/kube/builtin.ts';
 import { ApiError } from '../../../core/kube/errors.ts';
-import { type Session, turns as turnKind } from '../../../core/resources/kinds.ts';
+import { pods } from '../../../core/kube/resources.ts';
+import { type Session, type Turn, turns as turnKind } from '../../../core/resources/kinds.ts';
+import { CONTAINER } from '../../../core/resources/names.ts';
 import type { SessionStatus } from '../../../core/resources/session.ts';
+import { isTerminal } from '../../../core/resources/turn-phases.ts';
 import { silentLogger } from '../../../core/system.ts';
 import { QuietWorld } from '../../support/quiet-world.ts';
 import {
@@ -57,6 +61,50 @@ describe('a session that gets a slot and whose admission cannot be written', () 
     );
     assert.deepEqual([failures, told.filter((reason) => reason === 'QuotaExceeded')], [1, []]);
     assert.ok(told.includes('Starting'));
+  });
+});
+
+describe('a session whose pod did not start, and whose last turn cannot be ended for it at once', () => {
+  test('tells no other reason than its turn', async () => {
+    const world = new QuietWorld();
+    await world.start();
+    const terminated = { exitCode: 1, reason: 'Error' };
+    let lost = 0;
+    let failures = 0;
+    const told: unknown[][] = [];
+    world.lose = ({ verb, resource }) => {
+      if (verb !== 'create' || resource !== 'pods' || lost > 0) return undefined;
+      lost++;
+      return UNAVAILABLE;
+    };
+    const statuses = () => ['first', 'second'].map((name) => world.server.get(turnKind, 'team', name)?.status);
+    world.refuse = ({ verb, resource, name, object }) => {
+      const turn = statuses().find((status) => status && !isTerminal(status.phase));
+      if (verb !== 'replace' || !turn) return undefined;
+      if (resource === 'sessions')
+        told.push([reasonOf((object as Session).status ?? {}, 'Ready'), reasonOf(turn, 'Finished')]);
+      if (name !== 'second' || (object as Turn).status?.phase !== 'Failed' || failures > 0) return undefined;
+      failures++;
+      return UNAVAILABLE;
+    };
+    await world.session('broken', { suspend: true }, 'Suspended');
+    for (const name of ['first', 'second']) await world.give(name, { ms: 10, output: 1 }, 'broken');
+    await world.edit('broken', { suspend: false });
+    await world.until('the pod', () => lost > 0);
+    const [pod] = world.server.list(pods);
+    const status = { phase: 'Failed', containerStatuses: [{ name: CONTAINER, state: { terminated } }] };
+    await world.server.admin.replace(pods, { ...pod, status } as Pod, { subresource: 'status' });
+    await world.until('the end of both turns', () => statuses().every((status) => status?.phase === 'Failed'));
+    await world.pass(5_000);
+    assert.equal(failures, 1);
+    assert.ok(
+      told.some(([reason]) => reason === 'StartFailed'),
+      JSON.stringify(told),
+    );
+    assert.deepEqual(
+      told.filter(([reason, ofTurn]) => reason === 'StartFailed' && ofTurn !== 'StartFailed'),
+      [],
+    );
   });
 });
 

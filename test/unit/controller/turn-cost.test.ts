@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'vitest';
+import { sessions } from '../../../core/resources/kinds.ts';
 import { QuietWorld } from '../../support/quiet-world.ts';
 
 describe('a turn of a ready session costs the API server', () => {
@@ -14,6 +15,33 @@ describe('a turn of a ready session costs the API server', () => {
       await world.pass(5_000);
       assert.deepEqual(world.calls, ['replace turns', 'replace turns', 'replace sessions']);
     }
+  });
+
+  test('two, when turns follow each other at once and leave the state as it was: one write a second counts them', async () => {
+    const world = new QuietWorld();
+    await world.start();
+    const session = await world.session('burst');
+    await world.turn(session, 'first', { ms: 10, output: 1, state: 100 });
+    await world.pass(5_000);
+    world.calls = [];
+    for (let i = 0; i < 8; i++) await world.turn(session, `t-${i}`, { ms: 10, output: 1 });
+    await world.pass(1_000);
+    assert.equal(world.server.get(sessions, 'team', 'burst')?.status?.turns?.total, 9);
+    const calls = (name: string) => world.calls.filter((call) => call === name).length;
+    assert.equal(calls('replace turns'), 16);
+    assert.equal(calls('replace sessions'), 2, world.calls.join());
+    assert.equal(world.calls.length, 18, world.calls.join());
+  });
+
+  test('three, when each of them leaves another state', async () => {
+    const world = new QuietWorld();
+    await world.start();
+    const session = await world.session('states');
+    await world.pass(5_000);
+    world.calls = [];
+    for (let i = 0; i < 4; i++) await world.turn(session, `t-${i}`, { ms: 10, output: 1, state: 100 });
+    await world.sessionUntil('states', ({ status }) => status?.turns?.total === 4);
+    assert.equal(world.calls.filter((call) => call === 'replace sessions').length, 4, world.calls.join());
   });
 
   test('one more at ten seconds, and every 30 seconds, to show what it has used, when it runs so long', async () => {

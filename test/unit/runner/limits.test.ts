@@ -7,6 +7,7 @@ import { afterEach, beforeEach, describe, test } from 'vitest';
 import { systemClock } from '../../../core/system.ts';
 import { ContainerMemory } from '../../../runner/limits/container-memory.ts';
 import { Meter } from '../../../runner/limits/meter.ts';
+import { overrunOfPod } from '../../../runner/limits/pod-memory.ts';
 import { keeperLimits } from '../../../runner/limits/rlimits.ts';
 import type { Contained } from '../../../runner/process/contained.ts';
 import { keeperStart } from '../../../runner/process/keeper.ts';
@@ -90,6 +91,15 @@ test('a family that has told what it uses with the news of its start, and nothin
   assert.deepEqual([family.overrun?.code, kills], ['TooManyProcesses', 1]);
 });
 
+test('a pod is over its limit shortly before a kernel would kill', () => {
+  assert.equal(overrunOfPod({ bytes: 959 * MiB, limit: 1024 * MiB }), undefined);
+  const over = overrunOfPod({ bytes: 961 * MiB, limit: 1024 * MiB });
+  assert.equal(over?.code, 'MemoryLimit');
+  assert.match(over?.message ?? '', /1007681536 of the 1073741824 bytes .*resources\.limits\.memory/);
+  assert.equal(overrunOfPod({ bytes: 59 * MiB, limit: 64 * MiB }), undefined, 'a small one has less to spare');
+  assert.equal(overrunOfPod({ bytes: 61 * MiB, limit: 64 * MiB })?.code, 'MemoryLimit');
+});
+
 for (const [version, write] of Object.entries(VERSIONS)) {
   describe(`the container’s memory by cgroup ${version}`, () => {
     test('is what it uses without what the kernel can take back', () => {
@@ -100,17 +110,6 @@ for (const [version, write] of Object.entries(VERSIONS)) {
     test('is not watched without a limit', () => {
       write({ ...CALM, limit: Infinity });
       assert.equal(ContainerMemory.find(root), undefined);
-    });
-
-    test('is over its limit shortly before the kernel would kill', () => {
-      write(CALM);
-      const memory = ContainerMemory.find(root);
-      assert.equal(memory?.overrun({ bytes: 959 * MiB, limit: 1024 * MiB }), undefined);
-      const over = memory?.overrun({ bytes: 961 * MiB, limit: 1024 * MiB });
-      assert.equal(over?.code, 'MemoryLimit');
-      assert.match(over?.message ?? '', /1007681536 of the 1073741824 bytes .*resources\.limits\.memory/);
-      assert.equal(memory?.overrun({ bytes: 59 * MiB, limit: 64 * MiB }), undefined, 'a small one has less to spare');
-      assert.equal(memory?.overrun({ bytes: 61 * MiB, limit: 64 * MiB })?.code, 'MemoryLimit');
     });
 
     test('is watched without the files of what can be taken back and of kills: all counts, and no kill is told', () => {

@@ -3,6 +3,7 @@ import { describe, test } from 'vitest';
 import { claimPod } from '../../../../controller/act/claim-pod.ts';
 import type { ReconcileContext } from '../../../../controller/act/context.ts';
 import { decide } from '../../../../controller/decide/decide.ts';
+import type { EventFacts } from '../../../../controller/status/events.ts';
 import type { StoredPod } from '../../../../core/kube/builtin.ts';
 import { ApiError } from '../../../../core/kube/errors.ts';
 import { silentLogger } from '../../../../core/system.ts';
@@ -129,6 +130,7 @@ describe('the claim', () => {
     const calls: string[] = [];
     const memory = aMemory();
     const assigned: boolean[] = [];
+    const events: string[] = [];
     const api = {
       get: async () => {
         calls.push('get');
@@ -148,6 +150,7 @@ describe('the claim', () => {
       caches: { sawPod: () => {} },
       links: { assign: (_uid: string, _session: unknown, { fresh }: { fresh: boolean }) => assigned.push(fresh) },
       pools: { count: () => {} },
+      notify: (_session: unknown, { reason }: EventFacts) => events.push(reason),
       clock: { monotonic: () => 0 },
       log: silentLogger,
     };
@@ -159,13 +162,14 @@ describe('the claim', () => {
       signal: new AbortController().signal,
     };
     await claimPod(context as unknown as ReconcileContext, { do: 'ClaimPod', podUID: UID, pod: aWarmPod() });
-    return { calls, assigned, lost: memory.incarnation.claimLost?.why };
+    return { calls, assigned, events, lost: memory.incarnation.claimLost?.why };
   }
   const conflict = new ApiError({ code: 409, reason: 'Conflict', message: '' });
 
-  test('is one write at the version in which nobody had the pod', async () => {
-    const { calls, assigned, lost } = await claim(undefined, 'OK');
+  test('is one write at the version in which nobody had the pod, and told by an event', async () => {
+    const { calls, assigned, events, lost } = await claim(undefined, 'OK');
     assert.deepEqual([calls, assigned, lost], [[`patch 300 ${SESSION_UID}`], [true], undefined]);
+    assert.deepEqual(events, ['PodClaimed']);
   });
   test('of a pod that another session has got meanwhile is lost, and changes nothing', async () => {
     const { calls, assigned, lost } = await claim(aWarmPod('another'), conflict);

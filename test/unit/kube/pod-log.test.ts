@@ -6,6 +6,7 @@ import { ApiError, TransportError } from '../../../core/kube/errors.ts';
 import type { KubeApi } from '../../../core/kube/types.ts';
 import { eventLine } from '../../../core/pod-log/agent-events.ts';
 import { followPodLog } from '../../../core/pod-log/follow.ts';
+import { podLogLines } from '../../../core/pod-log/lines.ts';
 import { type LinePiece, LogPosition } from '../../../core/pod-log/position.ts';
 import { sessionText } from '../../../core/pod-log/session-text.ts';
 import { type Clock, delay } from '../../../core/runtime.ts';
@@ -154,6 +155,21 @@ describe('the log of a pod that is followed', () => {
     const excuse = 'failed to create fsnotify watcher: too many open files';
     const api = answers({ pieces: [a + excuse] }, { pieces: [a + b, excuse] }, { pieces: [b + c, excuse] });
     assert.equal(await text(api), 'line at 5000100\nline at 5000200\nline at 7000000\n');
+  });
+
+  test('as it is by now has no line that is still being written', async () => {
+    const ref = { namespace: 'default', name: 'pod' };
+    const { signal } = new AbortController();
+    const read = async (follow: boolean) => {
+      const api = answers({ pieces: [a, b.slice(0, -5)] });
+      const lines: (string | undefined)[] = [];
+      for await (const more of podLogLines(api, api.clock, ref, { follow, signal })) {
+        lines.push(...more.map(({ text }) => text));
+      }
+      return lines;
+    };
+    assert.deepEqual(await read(false), ['line at 5000100']);
+    assert.deepEqual(await read(true), ['line at 5000100', 'line at 500']);
   });
 
   test('is given up when the cluster stays away, or refuses', async () => {

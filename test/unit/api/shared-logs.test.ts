@@ -173,7 +173,10 @@ function setUp({ most = 10 } = {}) {
   let seq = 0;
   /** Writes so many events, a millisecond apart. */
   const tell = async (count: number, pod = 'pod') => {
-    for (let i = 0; i < count; i++) pods.write(pod, (us += 1_000), event(++seq));
+    for (let i = 0; i < count; i++) {
+      us += 1_000;
+      pods.write(pod, us, event(++seq));
+    }
     await settled();
   };
   return { pods, logs, tell };

@@ -185,6 +185,8 @@ answer(None)
       const answer = await api.call('GET', '/v1/namespaces/default/sessions/guarded/events', {
         token: stranger.token,
         headers,
+        // One who is let in is not answered to the end.
+        signal: AbortSignal.timeout(30_000),
       });
       assert.deepEqual([answer.status, answer.problem.code], [403, 'Forbidden']);
     }

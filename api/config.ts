@@ -33,8 +33,8 @@ export const apiConfig = z
     /** Maximum concurrent requests that wait for a turn, one watch each; further ones are answered 503. */
     BERTH_API_MAX_WAITS: count(256),
     /**
-     * Maximum concurrent requests that read a session's log or events, a read from a kubelet each; further ones are
-     * answered 503.
+     * Maximum concurrent requests that read a session's log or events, and maximum logs that are read for those that
+     * read events; further requests are answered 503.
      */
     BERTH_API_MAX_STREAMS: count(128),
     /** Percentage of each of these maximums that one caller may take; further requests of it are answered 429. */

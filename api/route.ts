@@ -5,6 +5,7 @@ import type { KubeApi } from '../core/kube/types.ts';
 import type { Clock, Random } from '../core/runtime.ts';
 import type { Access, Caller, Right } from './auth/access.ts';
 import type { Hold } from './limits/limits.ts';
+import type { SharedLogs } from './shared-logs.ts';
 import type { Waits } from './waits.ts';
 import type { WatchedNamespaces } from './watched-namespaces.ts';
 
@@ -14,6 +15,7 @@ export interface Services {
   access: Access;
   waits: Waits;
   watched: WatchedNamespaces;
+  logs: SharedLogs;
   clock: Clock;
   random: Random;
 }

@@ -19,6 +19,7 @@ import { Readiness } from './readiness.ts';
 import type { Route, Services } from './route.ts';
 import { routes } from './routes/index.ts';
 import { idempotencyKey } from './schemas.ts';
+import { SharedLogs } from './shared-logs.ts';
 import { StalledReaders } from './stalled-readers.ts';
 import type { Pair } from './tls.ts';
 import { Waits } from './waits.ts';
@@ -37,6 +38,8 @@ export interface ServerOptions {
 }
 
 const BODY_LIMIT = 1024 * 1024;
+/** Newest lines of a session's pod that are kept for those who follow it, bytes. */
+const LOG_BYTES = 1024 * 1024;
 /** Status in the metrics for a client that left before its answer began, as proxies write it. */
 const CLIENT_LEFT = 499;
 /** Time that requests may take once the server is being closed. */
@@ -53,7 +56,8 @@ export function buildServer(options: ServerOptions): FastifyInstance<Server> {
   const limits = new Limits({ clock, config, metrics });
   const access = new Access({ api, clock, audiences: config.BERTH_AUDIENCES, limits });
   const watched = new WatchedNamespaces({ api, clock, random, log });
-  const services: Services = { api, access, clock, random, waits: new Waits(api, clock), watched };
+  const logs = new SharedLogs({ api, clock, most: config.BERTH_API_MAX_STREAMS, bytes: LOG_BYTES });
+  const services: Services = { api, access, clock, random, waits: new Waits(api, clock), watched, logs };
   const callers = new WeakMap<FastifyRequest, Caller>();
   let isStopping = false;
   let draining: NodeJS.Timeout | undefined;
@@ -126,7 +130,7 @@ export function buildServer(options: ServerOptions): FastifyInstance<Server> {
   app.addHook('onClose', async () => {
     clearInterval(draining);
     stalled.stop();
-    await watched.stop();
+    await Promise.all([watched.stop(), logs.stop()]);
   });
   app.setErrorHandler((error, request, reply) => {
     const problem = toProblem(error);

@@ -12,9 +12,9 @@ import { writeStatus } from './act/write-status.ts';
 import { unreadableTurn } from './caches/caches.ts';
 import type { Action } from './decide/actions.ts';
 import { culprit, currentTurn, failedAgain, isProgrammingError } from './decide/broken.ts';
-import { countsWaitMs } from './decide/counting.ts';
 import { type Decision, decide } from './decide/decide.ts';
 import { awaitsOnlyTurn } from './decide/turnless.ts';
+import { writeWaitMs } from './decide/write-wait.ts';
 import { assess, observe } from './observe.ts';
 import { reconcileOrphans } from './orphans.ts';
 import { changedAt } from './status/conditions.ts';
@@ -272,6 +272,8 @@ export class Reconciler {
         if (action.do === 'Bind' && (contentsLost || (startProblem && !knew.startProblem)))
           return { kind: 'DecideAgain' };
         if (action.do === 'CreateFirstTurn' && memory.firstTurnProblem && !knewProblem) return { kind: 'DecideAgain' };
+        // The claim has changed what is to be done; its runner is bound before anything is shown.
+        if (action.do === 'ClaimPod') return { kind: 'DecideAgain' };
       }
     } catch (error) {
       return isConflict(error) ? { kind: 'Conflict' } : { kind: 'ActionFailed', error };
@@ -345,11 +347,12 @@ export class Reconciler {
     if (isDeepStrictEqual(plain, stored)) return undefined;
     const { api, caches, log, clock, notify } = effects;
     const { namespace, name } = session.metadata;
-    const waitMs = countsWaitMs({
+    const waitMs = writeWaitMs({
       before: stored,
       next: plain,
       turns: world?.turns ?? [],
       present: new Set(caches.turnsNaming(namespace, name).map(({ metadata }) => metadata.uid)),
+      gaveAt: memory.gaveAt,
       countedAt: memory.countedAt,
       monotonic: clock.monotonic(),
     });

@@ -32,13 +32,13 @@ export const eventRoutes: Route[] = [
     query,
     responses: { 200: { description: 'The events.', schema: 'SessionEvents' } },
     holds: () => 'streams',
-    async handle({ params, query: { logs }, lastEventId, signal }, { api, clock, watched }) {
+    async handle({ params, query: { logs }, lastEventId, signal }, { api, clock, watched, logs: shared }) {
       const { namespace, session: name } = params;
       const from = placeOf(lastEventId, parseSessionCursor, '1204.1207.3.17');
       const { metadata } = await api.get(sessions, { namespace, name }, { signal });
       const states = await watched.follow(namespace, signal);
       const options = { namespace, name, uid: metadata.uid, from, logs: logs !== 'false', signal };
-      const events = sessionEvents({ api, clock, states }, options);
+      const events = sessionEvents({ clock, states, read: shared.read }, options);
       return answer(asEventStream(events, clock, signal));
     },
   }),

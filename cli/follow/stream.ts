@@ -1,3 +1,4 @@
+import { ownLines } from '../../core/follow/pod-lines.ts';
 import { namespaceEvents, type Placed, sessionEvents } from '../../core/follow/session-events.ts';
 import { States } from '../../core/follow/states.ts';
 import { type StoredSession, sessions, turns } from '../../core/resources/kinds.ts';
@@ -16,7 +17,7 @@ export async function* followSession(
   { logs, signal }: { logs: boolean; signal: AbortSignal },
 ): AsyncGenerator<Placed> {
   yield* withStates({ api, namespace, session: name }, cli, (states) =>
-    sessionEvents({ api, clock: cli.clock, states }, { namespace, name, uid, logs, signal }),
+    sessionEvents({ clock: cli.clock, states, read: ownLines(api, cli.clock) }, { namespace, name, uid, logs, signal }),
   );
 }
 

@@ -41,5 +41,5 @@ export async function startTurn(context: ReconcileContext, turn: CachedTurn): Pr
       ...(redactions === undefined ? {} : { redactions }),
     });
   } else links.get(podUID)?.startTurn(start);
-  learn(memory, { fact: 'InputSent', turn: uid });
+  learn(memory, { fact: 'InputSent', turn: uid, at: effects.clock.monotonic() });
 }

@@ -9,6 +9,8 @@ export interface AttachmentOptions {
   clock: Clock;
   log: Logger;
   pod: { namespace: string; name: string };
+  /** Somebody waits for the pod. */
+  hurried: boolean;
   /** Called when a new attach is open; `ready` is asked for next. */
   onOpen(): void;
   /**
@@ -46,7 +48,7 @@ export class Attachment {
 
   constructor(options: AttachmentOptions) {
     this.#options = options;
-    this.#schedule = new AttachSchedule(options.clock);
+    this.#schedule = new AttachSchedule(options.clock, options);
   }
 
   /** Time since which the pod has owed an answer over an open attach, monotonic milliseconds. */
@@ -77,7 +79,8 @@ export class Attachment {
     void this.#stayAttached();
   }
 
-  podChanged(pod: { scheduled: boolean }): void {
+  podChanged(pod: { scheduled: boolean; deleted: boolean }): void {
+    if (pod.deleted) this.#schedule.ends();
     if (pod.scheduled) this.#schedule.scheduled();
     else this.#schedule.changed();
   }

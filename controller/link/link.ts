@@ -91,6 +91,7 @@ export class Link {
     });
     this.#attachment = new Attachment({
       ...options,
+      hurried: options.session !== '',
       onOpen: () => {
         this.#greeted = false;
         this.#heartbeat.opened();
@@ -164,7 +165,7 @@ export class Link {
     if (!isUnbound) this.#attachment.reattach();
   }
 
-  podChanged(pod: { scheduled: boolean }): void {
+  podChanged(pod: { scheduled: boolean; deleted: boolean }): void {
     this.#attachment.podChanged(pod);
   }
 

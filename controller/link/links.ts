@@ -103,7 +103,8 @@ export class Links {
       };
       this.assign(uid, owner, { fresh: false });
     }
-    this.#links.get(pod.metadata.uid)?.podChanged({ scheduled: isDue(pod) });
+    const deleted = pod.metadata.deletionTimestamp !== undefined;
+    this.#links.get(pod.metadata.uid)?.podChanged({ scheduled: isDue(pod), deleted });
   }
 
   close(podUID: string): void {

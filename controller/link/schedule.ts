@@ -3,6 +3,8 @@ import type { Clock } from '../../core/runtime.ts';
 /** Times of attempts to attach, from measurements on kind: see `docs/decisions/attach.md`. */
 const FIRST_MS = 120;
 const FAST_MS = 25;
+/** Interval for a pod that nobody waits for: each attempt costs the API server and the kubelet a connection. */
+const UNHURRIED_MS = 200;
 const FAST_FOR_MS = 1000;
 const SLOW_MS = 2000;
 const SLOWEST_MS = 15_000;
@@ -10,17 +12,21 @@ const SLOWEST_MS = 15_000;
 /**
  * Paces the attempts to attach to one pod: from 120 ms after it was scheduled every 25 ms for a second, since the
  * process answers long before the kubelet reports it; then at least every 2 s, backing off to 15 s, and whenever the
- * pod changes.
+ * pod changes. Pods of pools, which nobody waits for, are tried less often in that second.
  */
 export class AttachSchedule {
   readonly #clock: Clock;
+  readonly #fastMs: number;
   #scheduledAt: number | undefined;
+  /** True once the pod is being deleted: an attach that ends then seldom comes back. */
+  #isEnding = false;
   #slowMs = SLOW_MS;
   #changed = false;
   #wake: (() => void) | undefined;
 
-  constructor(clock: Clock) {
+  constructor(clock: Clock, { hurried }: { hurried: boolean }) {
     this.#clock = clock;
+    this.#fastMs = hurried ? FAST_MS : UNHURRIED_MS;
   }
 
   /** The pod’s container starts about now; only the first call counts. */
@@ -33,6 +39,11 @@ export class AttachSchedule {
   changed(): void {
     this.#changed = true;
     this.#wake?.();
+  }
+
+  /** The pod is being deleted. */
+  ends(): void {
+    this.#isEnding = true;
   }
 
   /** Starts the fast attempts over after an attach that was open. */
@@ -54,8 +65,8 @@ export class AttachSchedule {
         await this.#sleep(FIRST_MS - since, signal, false);
         return;
       }
-      if (since < FIRST_MS + FAST_FOR_MS) {
-        await this.#sleep(FAST_MS, signal, false);
+      if (since < FIRST_MS + FAST_FOR_MS && !this.#isEnding) {
+        await this.#sleep(this.#fastMs, signal, false);
         return;
       }
       await this.#sleep(this.#slowMs, signal);

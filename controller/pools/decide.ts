@@ -26,6 +26,12 @@ const FIRST_PAUSE_MS = 1_000;
 const LAST_PAUSE_MS = 5 * 60_000;
 /** Time between two pods that are given up for a session that waits for quota or a node: it takes as long to show that one helps. */
 const GIVE_WAY_MS = 5_000;
+/**
+ * Pause of claims after which the pool is filled again, and the longest wait for it. The start of a pod would take the CPU from the
+ * turns of the sessions that have just claimed one.
+ */
+const CLAIMS_PAUSE_MS = 200;
+const CLAIMS_LIMIT_MS = 2_000;
 /** Time until a pool that found no room looks again, where no event tells of room. */
 const AGAIN_MS = 10_000;
 
@@ -117,9 +123,12 @@ export function decidePool(world: PoolWorld): PoolDecision {
   const againAt = failures?.againAt ?? 0;
   const missing = wanted - fresh.length;
   const mayCreate = missing > 0 && !blocked && yielding.length === 0;
+  const claimsMs = claimsLastMs(world);
   if (mayCreate && now < againAt) wake(againAt);
+  else if (mayCreate && claimsMs > 0) wake(now + claimsMs);
   if (missing > 0) wake(now + AGAIN_MS);
-  const create = mayCreate && room.free && now >= againAt ? Math.max(0, Math.min(missing, MAX_STARTING - starting)) : 0;
+  const isTime = now >= againAt && claimsMs <= 0;
+  const create = mayCreate && room.free && isTime ? Math.max(0, Math.min(missing, MAX_STARTING - starting)) : 0;
   for (const { pod, link } of sound) {
     const born = Date.parse(pod.metadata.creationTimestamp);
     const ages = [OLD_MS, ...(hasAnswered(link) ? [] : [DEFAULT_TIMEOUTS.start])];
@@ -134,6 +143,12 @@ export function decidePool(world: PoolWorld): PoolDecision {
     problem: problemOf(failures, shown),
   });
   return { create, remove, gaveWay, status, failures, wakeAt };
+}
+
+/** Milliseconds for which claims are waited for before pods are created; 0 or less when there is nothing to wait for. */
+function claimsLastMs({ claims, monotonic }: PoolWorld): number {
+  if (!claims) return 0;
+  return Math.min(claims.lastAt + CLAIMS_PAUSE_MS, claims.firstAt + CLAIMS_LIMIT_MS) - monotonic;
 }
 
 function isReady(world: PoolWorld, one: PoolPod): boolean {

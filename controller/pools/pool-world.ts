@@ -40,6 +40,8 @@ export interface PoolWorld {
   blocked: { session: string; reason: 'QuotaExceeded' | 'Unschedulable' } | undefined;
   /** Time of the last removal for a blocked session, monotonic milliseconds. */
   gaveWayAt: number;
+  /** First and last claim since pods were created, monotonic milliseconds. */
+  claims: { firstAt: number; lastAt: number } | undefined;
   failures: PoolFailures | undefined;
   /** Claims and misses since the status was written. */
   counts: { claimed: number; missed: number };

@@ -49,6 +49,7 @@ export interface PoolsOptions {
 interface PoolMemory {
   uid: string;
   failures: PoolFailures | undefined;
+  claims: PoolWorld['claims'];
   counts: { claimed: number; missed: number };
   /** Time of the last removal for a session that waits for quota or a node, monotonic milliseconds. */
   gaveWayAt: number;
@@ -128,7 +129,10 @@ export class Pools implements PoolCounts {
     if (tookMs !== undefined) this.#options.meter?.claimed(tookMs / 1000);
     const pool = this.#options.caches.pool(namespace, name);
     if (pool === undefined || pool === 'Missing') return;
-    this.#memory(keyOf(pool.metadata), pool).counts[what]++;
+    const memory = this.#memory(keyOf(pool.metadata), pool);
+    memory.counts[what]++;
+    const lastAt = this.#options.clock.monotonic();
+    if (what === 'claimed') memory.claims = { firstAt: memory.claims?.firstAt ?? lastAt, lastAt };
     this.changed(namespace, name);
   }
 
@@ -146,6 +150,7 @@ export class Pools implements PoolCounts {
     const decided = decidePool(world);
     memory.failures = decided.failures;
     if (decided.gaveWay) memory.gaveWayAt = world.monotonic;
+    if (decided.create > 0) memory.claims = undefined;
     log.debug({ pool: key, create: decided.create, remove: decided.remove.length }, 'pool reconciled');
     // Nothing is created or removed before people can see why.
     const againMs = await this.#write(pool, decided.status, memory, signal);
@@ -200,6 +205,7 @@ export class Pools implements PoolCounts {
       most: ledger.most(space),
       blocked: this.#blocked(namespace),
       gaveWayAt: memory.gaveWayAt,
+      claims: memory.claims,
       failures: memory.failures,
       counts: { ...memory.counts },
       protocol: installation.protocol,
@@ -392,6 +398,7 @@ export class Pools implements PoolCounts {
       memory = {
         uid,
         failures: undefined,
+        claims: undefined,
         counts: { claimed: 0, missed: 0 },
         gaveWayAt: Number.NEGATIVE_INFINITY,
         writtenAt: Number.NEGATIVE_INFINITY,

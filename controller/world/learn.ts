@@ -30,7 +30,8 @@ type SessionFact =
   | { fact: 'TurnBroken'; turn: string; why: string }
   | { fact: 'FirstTurnTried'; problem?: Problem }
   | { fact: 'InputKnown'; turn: string; input: unknown }
-  | { fact: 'InputSent'; turn: string }
+  /** `at`: monotonic milliseconds. */
+  | { fact: 'InputSent'; turn: string; at: number }
   /** `ended`: the turn, where it has. */
   | { fact: 'TurnCommitted'; state: StateRef | undefined; ended?: CachedTurn }
   /** `since`: the decision to own it, monotonic milliseconds. */
@@ -116,7 +117,7 @@ export function changes(memory: SessionMemory, fact: Fact): Partial<SessionMemor
     case 'InputKnown':
       return { inputs: new Map(memory.inputs).set(fact.turn, fact.input) };
     case 'InputSent':
-      return { inputs: new Map([...memory.inputs].filter(([turn]) => turn !== fact.turn)) };
+      return { inputs: new Map([...memory.inputs].filter(([turn]) => turn !== fact.turn)), gaveAt: fact.at };
     case 'TurnCommitted':
       return committed(memory, fact);
     case 'IncarnationOwned':

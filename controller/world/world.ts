@@ -131,6 +131,8 @@ export interface SessionMemory {
   lostEnvironment?: string | undefined;
   /** Last write of `status.queue`, milliseconds since the epoch. */
   queueWrittenAt?: number | undefined;
+  /** Time at which a turn was last given to the runner, monotonic milliseconds. */
+  gaveAt?: number | undefined;
   /** Last write of the session that counted a turn, monotonic milliseconds. */
   countedAt?: number | undefined;
   /** Reconciles in a row that ended because somebody else had written the same object. */

@@ -1,14 +1,28 @@
 /** Agent events and printed lines of a session, from the logs of its pods, one pod after the other. */
 import type { KubeApi } from '../kube/types.ts';
-import { type EventLine, parseEventLine } from '../pod-log/agent-events.ts';
-import { followPodLog } from '../pod-log/follow.ts';
-import { readable } from '../pod-log/session-text.ts';
+import type { EventLine } from '../pod-log/agent-events.ts';
+import { type LogLine, podLogLines } from '../pod-log/lines.ts';
 import type { Clock } from '../runtime.ts';
 import type { EventPlace } from './cursor.ts';
 import type { SessionView } from './views.ts';
 
-/** Length of a piece of a line, characters; a longer line comes in several. */
-const MAX_PIECE = 64 * 1024;
+/** Where the lines of a pod begin: at a time, RFC 3339, or at the event of that number, or before; 0 for all lines. */
+export type LogStart = { sinceTime: string } | { seq: number };
+
+/** Reads the lines of a pod's log live, from there or from an earlier line on, until the pod is gone. */
+export type ReadLines = (
+  ref: { namespace: string; name: string },
+  start: LogStart,
+  signal: AbortSignal,
+) => AsyncIterable<LogLine>;
+
+/** Reads each log by a stream of its own. */
+export function ownLines(api: Pick<KubeApi, 'podLog'>, clock: Clock): ReadLines {
+  return async function* (ref, start, signal) {
+    const sinceTime = 'sinceTime' in start ? start.sinceTime : undefined;
+    for await (const lines of podLogLines(api, clock, ref, { sinceTime, follow: true, signal })) yield* lines;
+  };
+}
 
 export type PodLine = { place: EventPlace } & (
   | { kind: 'event'; event: EventLine }
@@ -29,8 +43,7 @@ export interface PodLinesOptions {
  * Events are numbered by the runner of their pod and come once; lines can come again when the stream goes on at a place.
  */
 export async function* podLines(
-  api: Pick<KubeApi, 'podLog'>,
-  clock: Clock,
+  read: ReadLines,
   states: AsyncIterable<SessionView>,
   { namespace, from, sinceTime, signal }: PodLinesOptions,
 ): AsyncGenerator<PodLine> {
@@ -44,10 +57,9 @@ export async function* podLines(
     if ((place || lastPod) && place?.incarnation !== incarnation) place = { incarnation, seq: 0 };
     /** True for lines that come before the place, and so were told. */
     let isBefore = (place?.seq ?? 0) > 0;
-    const log = followPodLog(api, clock, { namespace, name: podName }, { sinceTime: since, signal });
-    for await (const line of linesOf(readable(log))) {
+    const start = since === undefined ? { seq: place?.seq ?? 0 } : { sinceTime: since };
+    for await (const { event, text } of read({ namespace, name: podName }, start, signal)) {
       [lastPod, since] = [podName, undefined];
-      const event = parseEventLine(line);
       if (event) {
         const last = place?.seq ?? event.seq - 1;
         isBefore &&= event.seq < last;
@@ -57,19 +69,8 @@ export async function* podLines(
         place = { incarnation, seq: event.seq };
         yield { kind: 'event', event, place };
       } else if (!isBefore) {
-        yield { kind: 'text', text: line, place: place ?? { incarnation, seq: 0 } };
+        yield { kind: 'text', text, place: place ?? { incarnation, seq: 0 } };
       }
     }
   }
-}
-
-async function* linesOf(text: AsyncIterable<string>): AsyncGenerator<string> {
-  let rest = '';
-  for await (const piece of text) {
-    const lines = (rest + piece).split('\n');
-    rest = lines.pop() as string;
-    yield* lines;
-    for (; rest.length > MAX_PIECE; rest = rest.slice(MAX_PIECE)) yield rest.slice(0, MAX_PIECE);
-  }
-  if (rest) yield rest;
 }

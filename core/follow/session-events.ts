@@ -1,9 +1,8 @@
-import type { KubeApi } from '../kube/types.ts';
 import type { Clock } from '../runtime.ts';
 import { type EventPlace, formatCursor, type StateCursor } from './cursor.ts';
 import type { Told } from './events.ts';
 import { merged } from './merged.ts';
-import { type PodLine, podLines } from './pod-lines.ts';
+import { type PodLine, podLines, type ReadLines } from './pod-lines.ts';
 import type { PlacedChange, States } from './states.ts';
 import { tellSession, tellTurn } from './told.ts';
 import type { SessionView, TurnView } from './views.ts';
@@ -31,7 +30,7 @@ export interface SessionEventsOptions {
 
 /** Yields everything that happens to a session until it is deleted or the signal aborts. */
 export async function* sessionEvents(
-  { api, clock, states }: { api: Pick<KubeApi, 'podLog'>; clock: Clock; states: States },
+  { clock, states, read }: { clock: Clock; states: States; read: ReadLines },
   { namespace, name, uid, from, logs, signal }: SessionEventsOptions,
 ): AsyncGenerator<Placed> {
   const view = await states.find(name, signal);
@@ -43,7 +42,7 @@ export async function* sessionEvents(
   const stop = new AbortController();
   const ended = AbortSignal.any([signal, stop.signal]);
   const givenAt = states.runningTurn(name)?.givenAt;
-  const lines = podLines(api, clock, statesOf(states, name, uid, ended), {
+  const lines = podLines(read, statesOf(states, name, uid, ended), {
     namespace,
     from: from?.place,
     sinceTime: givenAt ?? new Date(clock.now() - SKEW_MS).toISOString(),

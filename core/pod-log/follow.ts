@@ -4,7 +4,7 @@ import { mayPass } from '../kube/retry.ts';
 import type { KubeApi } from '../kube/types.ts';
 import { CONTAINER } from '../resources/names.ts';
 import { type Clock, delay } from '../runtime.ts';
-import { LogPosition } from './position.ts';
+import { type LinePiece, LogPosition } from './position.ts';
 
 /** Wait before the log of a pod that has just started is tried again, milliseconds. */
 const RETRY_MS = 250;
@@ -18,16 +18,35 @@ const PATIENCE_MS = 60_000;
  */
 const STOOD_MS = 15_000;
 
-/**
- * Yields the bytes of the log from `sinceTime` (RFC 3339) on, each once. A log that ends, as connections do, is opened
- * again until the pod is gone. Rejects with the last error when the cluster stays away, and with the signal's reason.
- */
+export interface FollowOptions {
+  /** Time of the first line, RFC 3339; default: the whole log. */
+  sinceTime?: string | undefined;
+  signal: AbortSignal;
+}
+
+/** Yields the bytes of the log, each once, as `readPodLog` does with `follow`. */
 export async function* followPodLog(
   api: Pick<KubeApi, 'podLog'>,
   clock: Clock,
   ref: { namespace: string; name: string },
-  { sinceTime, signal }: { sinceTime?: string | undefined; signal: AbortSignal },
+  options: FollowOptions,
 ): AsyncGenerator<Buffer> {
+  for await (const pieces of readPodLog(api, clock, ref, { ...options, follow: true })) {
+    yield Buffer.concat(pieces.map(({ bytes }) => bytes));
+  }
+}
+
+/**
+ * Yields the log, each piece of a line once. Without `follow` this ends with what the log has by now. With it, a log that
+ * ends, as connections do, is opened again until the pod is gone. Rejects with the last error when the cluster stays away,
+ * and with the signal's reason.
+ */
+export async function* readPodLog(
+  api: Pick<KubeApi, 'podLog'>,
+  clock: Clock,
+  ref: { namespace: string; name: string },
+  { sinceTime, follow, signal }: FollowOptions & { follow: boolean },
+): AsyncGenerator<LinePiece[]> {
   const position = new LogPosition();
   let pause = RETRY_MS;
   let wasAnswered = false;
@@ -37,7 +56,7 @@ export async function* followPodLog(
     const from = position.reopen() ?? sinceTime;
     const options = {
       container: CONTAINER,
-      follow: true,
+      follow,
       timestamps: true,
       ...(from ? { sinceTime: from } : {}),
       signal,
@@ -50,6 +69,7 @@ export async function* followPodLog(
         pause = RETRY_MS;
         yield unread;
       }
+      if (!follow) return;
       [wasAnswered, lostAt] = [true, undefined];
     } catch (error) {
       signal.throwIfAborted();

@@ -12,8 +12,35 @@ const MAX_STAMP = 64;
  */
 const DISORDER_MS = 1_000;
 
+/** Place of a line in a log. All who read the log give a line the same place, wherever they began. */
+export interface LinePlace {
+  /** Newest timestamp up to this line, nanoseconds since the epoch. */
+  newest: bigint;
+  /** Number of the line, from the one with that timestamp on. A part of a line that goes on has half a number less. */
+  line: number;
+}
+
+/** A piece of a line without its timestamp. */
+export interface LinePiece {
+  bytes: Buffer;
+  place: LinePlace;
+}
+
+export const BEFORE_ALL: LinePlace = { newest: -1n, line: 0 };
+
+/** Reports whether `a` is after `b`. */
+export function isLater(a: LinePlace, b: LinePlace): boolean {
+  return a.newest > b.newest || (a.newest === b.newest && a.line > b.line);
+}
+
+/** Returns the time from which a log is needed to have all lines after the place, RFC 3339; undefined for the whole log. */
+export function timeBefore({ newest }: LinePlace): string | undefined {
+  if (newest < 0n) return undefined;
+  return new Date(Number(newest / 1_000_000n) - DISORDER_MS).toISOString();
+}
+
 /** Returns the nanoseconds since the epoch of an RFC 3339 time; undefined for other text. */
-function instantOf(stamp: string): bigint | undefined {
+export function instantOf(stamp: string): bigint | undefined {
   const [, seconds, fraction = '', zone] = /^([\dT:-]{19})(?:\.(\d{1,9}))?(Z|[+-]\d\d:\d\d)$/.exec(stamp) ?? [];
   const ms = Date.parse(`${seconds}${zone}`);
   return Number.isNaN(ms) ? undefined : BigInt(ms) * 1_000_000n + BigInt(fraction.padEnd(9, '0'));
@@ -39,15 +66,15 @@ export class LogPosition {
     this.#stamp = '';
     if (this.#lines === 0) return undefined;
     this.#known = undefined;
-    return new Date(Number(this.#newest / 1_000_000n) - DISORDER_MS).toISOString();
+    return timeBefore(this.#place());
   }
 
   /**
-   * Returns the unread part of this piece, without timestamps. Lines of the kubelet itself have no timestamp and are
+   * Returns the unread part of this chunk, a piece for each line. Lines of the kubelet itself have no timestamp and are
    * left out.
    */
-  push(chunk: Buffer): Buffer {
-    const unread: Buffer[] = [];
+  push(chunk: Buffer): LinePiece[] {
+    const unread: LinePiece[] = [];
     for (let at = 0; at < chunk.length; ) {
       const newline = chunk.indexOf(NEWLINE, at);
       const end = newline < 0 ? chunk.length : newline + 1;
@@ -61,11 +88,17 @@ export class LogPosition {
           this.#stamp = undefined;
         }
       }
-      if (this.#stamp === undefined) unread.push(this.#rest(chunk.subarray(at, end)));
+      const bytes = this.#stamp === undefined ? this.#rest(chunk.subarray(at, end)) : undefined;
+      if (bytes?.length) unread.push({ bytes, place: this.#place() });
       if (newline >= 0) this.#stamp = '';
       at = end;
     }
-    return Buffer.concat(unread);
+    return unread;
+  }
+
+  /** Place of the newest line read. */
+  #place(): LinePlace {
+    return { newest: this.#newest, line: this.#lines };
   }
 
   /** Begins a line. */

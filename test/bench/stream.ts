@@ -6,8 +6,9 @@ import { parseEventLine } from '../../core/pod-log/agent-events.ts';
 import { followPodLog } from '../../core/pod-log/follow.ts';
 import { readable } from '../../core/pod-log/session-text.ts';
 import { systemClock } from '../../core/system.ts';
+import type { RequestFacts } from '../../local/apiserver/types.ts';
 import { Follower } from '../integration/api/follower.ts';
-import { ApiCluster, type ApiProgram, EVERYTHING } from '../integration/api/support.ts';
+import { ApiCluster, type ApiProgram, BERTH_API, EVERYTHING } from '../integration/api/support.ts';
 import { eventually } from '../support/eventually.ts';
 import { pythonAgent } from '../support/installation.ts';
 import { compared, type Figure } from './figures.ts';
@@ -17,6 +18,9 @@ const BERTH = join(import.meta.dirname, '..', '..', 'bin', 'berth');
 const CLIENTS = join(import.meta.dirname, '..', '..', 'clients', 'python');
 const NAMESPACE = 'default';
 const FOLLOWERS = 200;
+const FOLLOWERS_OF_ONE = 100;
+/** Events of the session that many follow. */
+const EVENTS = count(300, 20);
 const TURNS = count(40, 4);
 /** Events of which the time is not counted: the first pass while connections open. */
 const FIRST = 20;
@@ -154,6 +158,40 @@ async function cost({ cluster }: ApiCluster, program: ApiProgram, token: string)
   };
 }
 
+/** What an agent's events cost the API's process, and the cluster in reads of the log, while one and many follow its session. */
+async function costOfOne({ cluster }: ApiCluster, program: ApiProgram, token: string): Promise<Figure> {
+  const measured: { followers: number; cpuMs: number; reads: number }[] = [];
+  let reads = 0;
+  const isRead = ({ subresource, user }: RequestFacts) => {
+    if (subresource === 'log' && user === BERTH_API) reads++;
+    return false;
+  };
+  cluster.server.faults.delayNext(isRead, 0);
+  for (const followers of [1, FOLLOWERS_OF_ONE]) {
+    const name = `followed-${followers}`;
+    await cluster.create(name, { agent: teller });
+    await cluster.turn(name, `${name}-0`, 0);
+    await cluster.ended(`${name}-0`);
+    reads = 0;
+    const url = `http://${program.host}/v1/namespaces/${NAMESPACE}/sessions/${name}/events`;
+    const all = await Promise.all(Array.from({ length: followers }, () => Follower.open(url, token)));
+    await eventually(() => all.every(({ events }) => events.length > 0), { what: 'all follow' });
+    const before = cpuOf(program);
+    await cluster.turn(name, `${name}-1`, EVENTS);
+    await cluster.ended(`${name}-1`);
+    await eventually(() => all.every((follower) => follower.of('agent').length === EVENTS), { what: 'all have all' });
+    measured.push({ followers, cpuMs: cpuOf(program) - before, reads });
+    for (const follower of all) follower.close();
+  }
+  const [one, many] = measured;
+  return {
+    what: `CPU time of the API’s process for ${EVENTS} events of a session that ${FOLLOWERS_OF_ONE} follow; reads of its log`,
+    measured: `${many?.cpuMs} ms; ${many?.reads}`,
+    beside: `that one follows: ${one?.cpuMs} ms; ${one?.reads}`,
+    values: measured,
+  };
+}
+
 /** Followers of what happens, as the HTTP API and the CLI serve them; the API is a program of its own beside an embedded cluster. */
 export async function stream(): Promise<Figure[]> {
   const api = await ApiCluster.start();
@@ -162,7 +200,11 @@ export async function stream(): Promise<Figure[]> {
     const program = await api.startProgram(env);
     try {
       const { token } = await api.user(EVERYTHING);
-      return [...(await latency(api, program, token)), await cost(api, program, token)];
+      return [
+        ...(await latency(api, program, token)),
+        await cost(api, program, token),
+        await costOfOne(api, program, token),
+      ];
     } finally {
       program.child.kill();
       await program.closed;

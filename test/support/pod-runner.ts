@@ -25,6 +25,8 @@ export class PodRunner {
   /** Numbers of resend requests and of answers. */
   resends = 0;
   asked = 0;
+  /** Number of attempts to attach. */
+  attempts = 0;
   /** True: the next printed frame arrives without its beginning. */
   tears = false;
   /** Error that unpacking an environment ends with. */
@@ -96,6 +98,7 @@ export class PodRunner {
   }
 
   attach = async (_ref: unknown, options: AttachOptions): Promise<PodStream> => {
+    this.attempts += 1;
     if (this.unreachable) throw new TransportError('error dialing backend');
     const { promise, resolve } = Promise.withResolvers<StreamEnd>();
     const attached = { options, end: resolve };

@@ -184,6 +184,7 @@ const OPTIONAL: Record<OptionalOf<SessionMemory>, true> = {
   firstTurnProblem: true,
   unsettledSince: true,
   queueWrittenAt: true,
+  gaveAt: true,
   countedAt: true,
   filesReadAt: true,
   lostEnvironment: true,

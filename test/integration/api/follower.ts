@@ -13,6 +13,8 @@ export interface Event {
 export class Follower {
   readonly events: Event[] = [];
   ended = false;
+  /** Resolves when it may read on. */
+  #mayRead: Promise<void> = Promise.resolve();
   #text = '';
   readonly #stop: AbortController;
 
@@ -32,6 +34,13 @@ export class Follower {
 
   close(): void {
     this.#stop.abort();
+  }
+
+  /** Stops reading; the returned function lets it read on. */
+  pause(): () => void {
+    const { promise, resolve } = Promise.withResolvers<void>();
+    this.#mayRead = promise;
+    return resolve;
   }
 
   of(type: string): Event[] {
@@ -56,6 +65,7 @@ export class Follower {
           if (id) this.events.push({ id, type, data: JSON.parse(data), readAt: Date.now() });
           else assert.match(block, /^: /);
         }
+        await this.#mayRead;
       }
     } catch {
       // The test has stopped it, or the server was.

@@ -79,12 +79,19 @@ export class ApiCluster {
   readonly cluster: Installation;
   readonly url: string;
   readonly close: () => Promise<void>;
+  /** Cuts the API's connections to the cluster. */
+  readonly cut: () => Promise<void>;
   readonly #closeServer: () => Promise<void>;
   #users = 0;
 
-  private constructor(cluster: Installation, url: string, closeServer: () => Promise<void>) {
+  private constructor(
+    cluster: Installation,
+    url: string,
+    { cut, closeServer }: { cut: () => Promise<void>; closeServer: () => Promise<void> },
+  ) {
     this.cluster = cluster;
     this.url = url;
+    this.cut = cut;
     this.#closeServer = closeServer;
     this.close = async () => {
       await this.#closeServer();
@@ -96,7 +103,7 @@ export class ApiCluster {
     const cluster = await Installation.start();
     await cluster.client.patch(sessionclasses, { name: 'default' }, { spec: { agent: { command: ['cat'] } } });
     const connection = await loadConnection({ path: cluster.kubeconfig });
-    const own = cluster.server.mintToken({ username: BERTH_API, groups: GROUPS });
+    let own = cluster.server.mintToken({ username: BERTH_API, groups: GROUPS });
     const api = new KubeClient({
       connection: { ...connection, headers: () => ({ authorization: `Bearer ${own}` }) },
       clock: systemClock,
@@ -108,9 +115,16 @@ export class ApiCluster {
     const server = buildServer({ api, config, clock: systemClock, random: systemRandom, log: silentLogger });
     await server.listen({ port: 0, host: '127.0.0.1' });
     const { port } = server.server.address() as AddressInfo;
-    return new ApiCluster(cluster, `http://127.0.0.1:${port}`, async () => {
-      await server.close();
-      await api.close();
+    return new ApiCluster(cluster, `http://127.0.0.1:${port}`, {
+      cut: async () => {
+        const old = own;
+        own = cluster.server.mintToken({ username: BERTH_API, groups: GROUPS });
+        await cluster.server.revokeToken(old);
+      },
+      closeServer: async () => {
+        await server.close();
+        await api.close();
+      },
     });
   }
 

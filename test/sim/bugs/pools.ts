@@ -140,8 +140,8 @@ export const poolBugs: readonly Bug[] = [
       },
       {
         file: 'controller/pools/decide.ts',
-        find: 'const create = mayCreate && room.free && now >= againAt',
-        replace: 'const create = mayCreate && now >= againAt',
+        find: 'const create = mayCreate && room.free && isTime',
+        replace: 'const create = mayCreate && isTime',
       },
     ],
   },

@@ -214,6 +214,7 @@ for (const [change, sessionClass] of CHANGES) {
           api: { get: async () => ({ ...live, spec: { ...live.spec, input: 'x' } }) },
           caches: { turnsNaming: () => [] },
           links: { get: () => ({ startTurn: (start: object) => sent.push(start) }) },
+          clock: systemClock,
         },
       } as unknown as ReconcileContext;
       await startTurn(context, live);

@@ -66,8 +66,8 @@ const rows: { title: string; before?: MemoryChange; fact: Fact; after: MemoryCha
         ['b', 2],
       ]),
     },
-    fact: { fact: 'InputSent', turn: 'a' },
-    after: { inputs: new Map([['b', 2]]) },
+    fact: { fact: 'InputSent', turn: 'a', at: 5 },
+    after: { inputs: new Map([['b', 2]]), gaveAt: 5 },
   },
   {
     title: 'a state of an earlier incarnation does not replace a later one',

@@ -77,6 +77,30 @@ test('the first attach is tried 120 ms after the pod was scheduled', async () =>
   assert.equal(link.view.phase, 'Unbound');
 });
 
+test('a pod that is being deleted is attached again at its changes, and otherwise seldom', async () => {
+  const { clock, pod, link } = await bound();
+  await clock.advance(20_000);
+  link.podChanged({ scheduled: true, deleted: true });
+  pod.unreachable = true;
+  pod.drop();
+  pod.attempts = 0;
+  await clock.advance(1_900);
+  assert.equal(pod.attempts, 1);
+  link.podChanged({ scheduled: true, deleted: true });
+  await clock.advance(10);
+  assert.equal(pod.attempts, 2);
+});
+
+test('the pod of a pool, which nobody waits for, is tried every 200 ms, and that of a session every 25', async () => {
+  const attempts = async (session: string) => {
+    const { clock, pod } = setUp({ session });
+    pod.unreachable = true;
+    await clock.advance(1_119);
+    return pod.attempts;
+  };
+  assert.deepEqual([await attempts(''), await attempts('session-1')], [5, 40]);
+});
+
 test('a runner has answered once it knows this leader: with the answer to its ping, and to no other', async () => {
   const { clock, pod, link } = setUp();
   await clock.advance(200);

@@ -1,12 +1,13 @@
 import assert from 'node:assert/strict';
 import fc from 'fast-check';
 import { describe, test } from 'vitest';
-import { podLines } from '../../../core/follow/pod-lines.ts';
+import { ownLines, podLines } from '../../../core/follow/pod-lines.ts';
 import { ApiError, TransportError } from '../../../core/kube/errors.ts';
 import type { KubeApi } from '../../../core/kube/types.ts';
 import { eventLine } from '../../../core/pod-log/agent-events.ts';
 import { followPodLog } from '../../../core/pod-log/follow.ts';
-import { LogPosition } from '../../../core/pod-log/position.ts';
+import { podLogLines } from '../../../core/pod-log/lines.ts';
+import { type LinePiece, LogPosition } from '../../../core/pod-log/position.ts';
 import { sessionText } from '../../../core/pod-log/session-text.ts';
 import { type Clock, delay } from '../../../core/runtime.ts';
 
@@ -20,6 +21,8 @@ const stamp = (us: number, isShort: boolean) => {
 const lost = () => new TransportError('the connection was reset');
 const refused = (code: number, kind?: string) =>
   new ApiError({ code, reason: 'induced', message: 'induced', ...(kind ? { details: { kind } } : {}) });
+
+const bytesOf = (pieces: LinePiece[]) => pieces.map(({ bytes }) => bytes);
 
 /** A clock whose time passes only in waiting, and then at once. */
 function hasty(): Clock {
@@ -115,7 +118,7 @@ describe('the log of a pod that is followed', () => {
       yield { metadata: { ...session, resourceVersion: '1' }, phase: 'Ready' as const, podName: 'pod', incarnation: 1 };
     })();
     const options = { namespace: 'default', from: { incarnation: 1, seq: 1 }, sinceTime: '', signal };
-    for await (const line of podLines(api(), hasty(), states, options)) {
+    for await (const line of podLines(ownLines(api(), hasty()), states, options)) {
       if (line.kind === 'event') events.push(line.event.event);
     }
     assert.deepEqual(events, [2_000_000, 3_000_000]);
@@ -154,6 +157,21 @@ describe('the log of a pod that is followed', () => {
     assert.equal(await text(api), 'line at 5000100\nline at 5000200\nline at 7000000\n');
   });
 
+  test('as it is by now has no line that is still being written', async () => {
+    const ref = { namespace: 'default', name: 'pod' };
+    const { signal } = new AbortController();
+    const read = async (follow: boolean) => {
+      const api = answers({ pieces: [a, b.slice(0, -5)] });
+      const lines: (string | undefined)[] = [];
+      for await (const more of podLogLines(api, api.clock, ref, { follow, signal })) {
+        lines.push(...more.map(({ text }) => text));
+      }
+      return lines;
+    };
+    assert.deepEqual(await read(false), ['line at 5000100']);
+    assert.deepEqual(await read(true), ['line at 5000100', 'line at 500']);
+  });
+
   test('is given up when the cluster stays away, or refuses', async () => {
     const api = answers({ pieces: [a] }, ...Array.from({ length: 100 }, () => ({ error: lost() })));
     await assert.rejects(text(api), TransportError);
@@ -187,7 +205,8 @@ describe('the log of a pod that is followed', () => {
           const bytes = stream(since);
           // The line is the same one, though the log begins later.
           const piece = bytes.subarray(0, Math.max(0, bytes.length - (all - cut)));
-          for (let at = 0; at < piece.length; at += size) read.push(position.push(piece.subarray(at, at + size)));
+          for (let at = 0; at < piece.length; at += size)
+            read.push(...bytesOf(position.push(piece.subarray(at, at + size))));
         }
         assert.equal(Buffer.concat(read).toString(), log.map(({ text }) => text).join(''));
       }),
@@ -196,9 +215,9 @@ describe('the log of a pod that is followed', () => {
 
   test('lines that were rotated away meanwhile are left out, and so are messages of the kubelet', () => {
     const position = new LogPosition();
-    const read = [position.push(Buffer.from(`failed to watch a file\n${a}${b}`))];
+    const read = [...bytesOf(position.push(Buffer.from(`failed to watch a file\n${a}${b}`)))];
     position.reopen();
-    read.push(position.push(Buffer.from(`unable to retrieve container logs for x\nfailed\n${c}`)));
+    read.push(...bytesOf(position.push(Buffer.from(`unable to retrieve container logs for x\nfailed\n${c}`))));
     assert.equal(Buffer.concat(read).toString(), 'line at 5000100\nline at 5000200\nline at 7000000\n');
   });
 });

@@ -44,6 +44,7 @@ const aPoolWorld = (replicas: number, pods: PoolPod[], change: Partial<PoolWorld
   most: undefined,
   blocked: undefined,
   gaveWayAt: Number.NEGATIVE_INFINITY,
+  claims: undefined,
   failures: undefined,
   counts: { claimed: 0, missed: 0 },
   protocol: PROTOCOL_VERSION,
@@ -71,6 +72,16 @@ describe('a pool', () => {
     assert.equal(decided(2, []).create, 2);
     assert.equal(decided(30, []).create, MAX_STARTING);
     assert.equal(decided(30, [aPoolPod({ starting: true }), aPoolPod()]).create, MAX_STARTING - 1);
+  });
+  test('is filled once claims pause, so that no start takes the CPU from turns that have just begun, and within two seconds', () => {
+    const after = (firstMs: number, lastMs: number) => {
+      const { create, wakeAt } = decided(2, [], { claims: { firstAt: NOW - firstMs, lastAt: NOW - lastMs } });
+      return [create, wakeAt - NOW];
+    };
+    assert.deepEqual(after(50, 50), [0, 150]);
+    assert.deepEqual(after(1_900, 10), [0, 100]);
+    assert.equal(after(1_000, 200)[0], 2);
+    assert.equal(after(2_000, 10)[0], 2);
   });
   test('with all its pods ready says so, and tells its claims and misses', () => {
     const { create, reason, status } = decided(1, [aPoolPod()], { counts: { claimed: 3, missed: 1 } });

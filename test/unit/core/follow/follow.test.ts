@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { describe, test } from 'vitest';
 import { formatCursor, parseSessionCursor, parseStateCursor } from '../../../../core/follow/cursor.ts';
 import { merged } from '../../../../core/follow/merged.ts';
-import { type PodLine, podLines } from '../../../../core/follow/pod-lines.ts';
+import { ownLines, type PodLine, podLines } from '../../../../core/follow/pod-lines.ts';
 import { States } from '../../../../core/follow/states.ts';
 import { tellTurn } from '../../../../core/follow/told.ts';
 import { viewTurn } from '../../../../core/follow/views.ts';
@@ -89,7 +89,7 @@ describe('the lines of a session’s pods', () => {
     const lines: PodLine[] = [];
     const options = { namespace: 'ns', from, sinceTime: '', signal: new AbortController().signal };
     const reading = (async () => {
-      for await (const line of podLines(api, clock, states, options)) lines.push(line);
+      for await (const line of podLines(ownLines(api, clock), states, options)) lines.push(line);
     })();
     for (let i = 0; i < 20; i++) await clock.advance(1_000);
     await reading;

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'vitest';
-import { type Counting, countsWaitMs } from '../../../controller/decide/counting.ts';
+import { type WriteWait, writeWaitMs } from '../../../controller/decide/write-wait.ts';
 import { turns } from '../../../core/resources/kinds.ts';
 import type { SessionStatus } from '../../../core/resources/session.ts';
 import { QuietWorld } from '../../support/quiet-world.ts';
@@ -21,27 +21,28 @@ const next: SessionStatus = {
   lastActiveAt: '2026-01-01T00:00:01.000Z',
 };
 const turn = aTurn({ name: 't-2', status: { index: 2, phase: 'Succeeded' } });
-const counting: Counting = {
+const counting: WriteWait = {
   before,
   next,
   turns: [turn],
   present: new Set([turn.metadata.uid]),
+  gaveAt: undefined,
   countedAt: 5_000,
   monotonic: 5_300,
 };
 
 describe('a status that only counts turns', () => {
   test('waits until a second after the last one', () => {
-    assert.equal(countsWaitMs(counting), 700);
-    assert.equal(countsWaitMs({ ...counting, monotonic: 6_000 }), 0);
+    assert.equal(writeWaitMs(counting), 700);
+    assert.equal(writeWaitMs({ ...counting, monotonic: 6_000 }), 0);
   });
 
   test('is written at once by a leader that has counted none before', () => {
-    assert.equal(countsWaitMs({ ...counting, countedAt: undefined }), 0);
+    assert.equal(writeWaitMs({ ...counting, countedAt: undefined }), 0);
   });
 
   test('is written at once when a turn that it counts has been deleted', () => {
-    assert.equal(countsWaitMs({ ...counting, present: new Set() }), 0);
+    assert.equal(writeWaitMs({ ...counting, present: new Set() }), 0);
   });
 
   const others: Record<string, SessionStatus> = {
@@ -52,13 +53,33 @@ describe('a status that only counts turns', () => {
   };
   for (const [what, status] of Object.entries(others)) {
     test(`is written at once when it tells ${what} too`, () => {
-      assert.equal(countsWaitMs({ ...counting, next: status }), 0);
+      assert.equal(writeWaitMs({ ...counting, next: status }), 0);
     });
   }
 
   test('does not delay activity that comes without a turn', () => {
     const active = { ...before, lastActiveAt: next.lastActiveAt as string };
-    assert.equal(countsWaitMs({ ...counting, next: active }), 0);
+    assert.equal(writeWaitMs({ ...counting, next: active }), 0);
+  });
+});
+
+describe('a status that is decided as the runner is given a turn', () => {
+  const starting: SessionStatus = { phase: 'Starting', podName: 'p', podUID: 'u', incarnation: 1, runnerVersion: '1' };
+  const ready: SessionStatus = { ...starting, phase: 'Ready', runnerVersion: '2', conditions: [], reason: 'Ready' };
+  const given: WriteWait = { ...counting, before: starting, next: ready, gaveAt: 5_250 };
+
+  test('waits a little, as the end of a short turn is written with it', () => {
+    assert.equal(writeWaitMs(given), 50);
+    assert.equal(writeWaitMs({ ...given, monotonic: 5_350 }), 0);
+  });
+  test('is written at once without a turn', () => {
+    assert.equal(writeWaitMs({ ...given, gaveAt: undefined }), 0);
+  });
+  test('is written at once when it says more than that the runner is ready', () => {
+    assert.equal(writeWaitMs({ ...given, next: { ...ready, phase: 'Suspending' } }), 0);
+    assert.equal(writeWaitMs({ ...given, next: { ...ready, podUID: 'other' } }), 0);
+    const state = { digest: 'd', keyId: 'k', bytes: 1, incarnation: 1, seq: 2, inline: '' };
+    assert.equal(writeWaitMs({ ...given, next: { ...ready, state } }), 0);
   });
 });
 

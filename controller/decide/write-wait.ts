@@ -1,0 +1,65 @@
+import { isDeepStrictEqual } from 'node:util';
+import type { SessionStatus } from '../../core/resources/session.ts';
+import { isTerminal } from '../../core/resources/turn-phases.ts';
+import type { CachedTurn } from '../world/world.ts';
+
+/** Minimum time between two writes of a session that only count turns, milliseconds. */
+const COUNT_EVERY_MS = 1000;
+/** Time for which a session does not show what has changed as its runner was given a turn: a short turn ends before. */
+const GIVEN_MS = 100;
+/** Fields that count turns. */
+const COUNTS: ReadonlySet<keyof SessionStatus> = new Set(['turns', 'lastTurn', 'lastActiveAt']);
+/** Fields that only show what other objects say as well. */
+const SHOWN: ReadonlySet<keyof SessionStatus> = new Set([
+  'phase',
+  'reason',
+  'conditions',
+  'runnerVersion',
+  'lastActiveAt',
+]);
+
+export interface WriteWait {
+  /** Status as stored, and as decided. */
+  before: SessionStatus;
+  next: SessionStatus;
+  /** Turns that were decided upon, and the uids of those that exist. */
+  turns: readonly CachedTurn[];
+  present: ReadonlySet<string>;
+  /** Time at which a turn was last given to the runner, time of the last write that counted one, and now; monotonic milliseconds. */
+  gaveAt: number | undefined;
+  countedAt: number | undefined;
+  monotonic: number;
+}
+
+/**
+ * Milliseconds for which the status of a session may wait to be written, 0 for none. A later write says it too, or it says what
+ * other objects have said: counts of turns that have ended in a burst, and that the runner is ready as it is given a turn, whose
+ * end the same reconciles write. Every other change is written at once.
+ */
+export function writeWaitMs(wait: WriteWait): number {
+  const { before, next } = wait;
+  const [countsMs, readyMs] = [countsWaitMs(wait), readyWaitMs(wait)];
+  const fields = new Set([...Object.keys(before), ...Object.keys(next)] as (keyof SessionStatus)[]);
+  const waits = [...fields]
+    .filter((field) => !isDeepStrictEqual(before[field], next[field]))
+    .map((field) => {
+      if (countsMs > 0 && COUNTS.has(field)) return countsMs;
+      return SHOWN.has(field) ? readyMs : 0;
+    });
+  return Math.min(...waits);
+}
+
+/**
+ * A turn that has been deleted is counted at once, because no later leader could count it, and so is the first turn that this
+ * leader counts.
+ */
+function countsWaitMs({ before, next, turns, present, countedAt, monotonic }: WriteWait): number {
+  if (countedAt === undefined || isDeepStrictEqual(before.lastTurn, next.lastTurn)) return 0;
+  if (turns.some(({ metadata, status }) => isTerminal(status.phase) && !present.has(metadata.uid))) return 0;
+  return Math.max(0, countedAt + COUNT_EVERY_MS - monotonic);
+}
+
+function readyWaitMs({ before, next, gaveAt, monotonic }: WriteWait): number {
+  if (gaveAt === undefined || before.phase !== 'Starting' || next.phase !== 'Ready') return 0;
+  return Math.max(0, gaveAt + GIVEN_MS - monotonic);
+}

@@ -20,11 +20,14 @@ import { writeStatus } from './write-status.ts';
  */
 export async function ownIncarnation(
   { effects, world, key, signal, memory }: ReconcileContext,
-  claim: StoredPod | undefined,
+  decided: StoredPod | undefined,
 ): Promise<void> {
   const { api, caches, ledger, log } = effects;
   const { session } = world;
   const { namespace, name } = session.metadata;
+  // Sessions that come at once decide upon the same pod, and have created their turns since.
+  const isSpare = ({ metadata }: StoredPod) => ledger.isSpare(namespace, metadata.name);
+  const claim = decided && (world.warm?.pods.find(isSpare) ?? decided);
   const incarnation = (session.status?.incarnation ?? 0) + 1;
   const pod = claim?.metadata.name ?? podName(session.metadata.uid, incarnation);
   if (!ledger.reserve(world.applicant, pod)) {

@@ -221,6 +221,11 @@ function failuresAfter(
   const [problem] = broken;
   if (!problem) return isAnyReady ? undefined : failures;
   const count = (isAnyReady ? 0 : (failures?.count ?? 0)) + broken.length;
+  return pausedFor(count, problem, now);
+}
+
+/** Pods of a pool that could not be created or did not start: further ones are created after a pause, which doubles. */
+export function pausedFor(count: number, problem: Problem, now: number): PoolFailures {
   return { count, problem, againAt: now + Math.min(FIRST_PAUSE_MS * 2 ** (count - 1), LAST_PAUSE_MS) };
 }
 

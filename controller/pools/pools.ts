@@ -23,7 +23,7 @@ import { givenUpAt, podProblem } from '../world/pod-status.ts';
 import { isFromPool, isSessionPod, isUnclaimed } from '../world/session-pods.ts';
 import type { Installation, Problem } from '../world/world.ts';
 import { hasAnswered } from './claimable.ts';
-import { decidePool, type PoolDecision } from './decide.ts';
+import { decidePool, type PoolDecision, pausedFor } from './decide.ts';
 import type { PoolFailures, PoolPod, PoolWorld } from './pool-world.ts';
 import { type PoolTemplate, poolTemplate } from './template.ts';
 
@@ -131,9 +131,13 @@ export class Pools implements PoolCounts {
     if (pool === undefined || pool === 'Missing') return;
     const memory = this.#memory(keyOf(pool.metadata), pool);
     memory.counts[what]++;
-    const lastAt = this.#options.clock.monotonic();
-    if (what === 'claimed') memory.claims = { firstAt: memory.claims?.firstAt ?? lastAt, lastAt };
+    if (what === 'claimed') this.#sawClaim(memory);
     this.changed(namespace, name);
+  }
+
+  #sawClaim(memory: PoolMemory): void {
+    const lastAt = this.#options.clock.monotonic();
+    memory.claims = { firstAt: memory.claims?.firstAt ?? lastAt, lastAt };
   }
 
   async #reconcile(key: string, signal: AbortSignal): Promise<number | undefined> {
@@ -192,6 +196,7 @@ export class Pools implements PoolCounts {
         yields: ledger.yields(namespace, pod.metadata.name),
       };
     });
+    if (observed.some(({ taken }) => taken)) this.#sawClaim(memory);
     const answered = new Set(observed.filter(({ link }) => hasAnswered(link)).map(({ pod }) => pod.metadata.uid));
     if ([...answered].some((one) => !memory.answered.has(one))) ledger.warmed(space);
     memory.answered = answered;
@@ -309,10 +314,9 @@ export class Pools implements PoolCounts {
     else foreign.add(name);
   }
 
-  /** Remembers a refusal, so that the status says it. The queue's own pauses keep pods from being tried at once. */
+  /** Remembers a refusal, so that the status says it, and so that events do not have a pod tried again at once. */
   #refused(memory: PoolMemory, error: ApiError): void {
-    const count = (memory.failures?.count ?? 0) + 1;
-    memory.failures = { count, problem: refusal(error), againAt: this.#options.clock.now() };
+    memory.failures = pausedFor((memory.failures?.count ?? 0) + 1, refusal(error), this.#options.clock.now());
   }
 
   /**

@@ -10,7 +10,7 @@ import { grantKept, startLimit } from '../../settings/granted.ts';
 import { maxQueuedTurns } from '../../settings/queued-turns.ts';
 import { type Ending, ended, internalError, queued } from '../../status/turn-status.ts';
 import { namedConfigMaps } from '../../world/agent-files.ts';
-import { isGiven, isToAdopt } from '../../world/own-turns.ts';
+import { isGiven, isOwn, isToAdopt } from '../../world/own-turns.ts';
 import type { CachedTurn } from '../../world/world.ts';
 import type { Draft, Policy } from '../draft.ts';
 import { wake } from '../draft.ts';
@@ -76,6 +76,8 @@ export const firstTurn: Policy = (draft) => {
     draft.problems.FirstTurn = { reason: 'InputTooDeep', message: tooDeep(path) };
     return 'Stop';
   }
+  const name = firstTurnName(session.metadata.name);
+  if (draft.world.turns.some((turn) => isOwn(session, turn) && turn.metadata.name === name)) return undefined;
   draft.actions.push({ do: 'CreateFirstTurn' });
   draft.problems.FirstTurn = memory.firstTurnProblem;
   return memory.firstTurnProblem ? 'Stop' : undefined;

@@ -3,8 +3,9 @@ import { describe, test } from 'vitest';
 import type { Pod } from '../../../../core/kube/builtin.ts';
 import { ApiError, TransportError } from '../../../../core/kube/errors.ts';
 import { pods } from '../../../../core/kube/resources.ts';
-import { sessionpools, sessions } from '../../../../core/resources/kinds.ts';
+import { sessionpools, sessions, turns } from '../../../../core/resources/kinds.ts';
 import { poolPodName } from '../../../../core/resources/names.ts';
+import { isTerminal } from '../../../../core/resources/turn-phases.ts';
 import { NO_FAULTS } from '../../../sim/api/faults.ts';
 import type { ControllerCall } from '../../../sim/observer.ts';
 import { create, edit } from '../../../sim/users/writes.ts';
@@ -32,9 +33,48 @@ async function aPool(options: QuietWorldOptions = {}) {
   };
 }
 
+/** Creates sessions of one turn at once, and resolves when all turns have ended. */
+async function burst(world: QuietWorld, count: number): Promise<void> {
+  const names = Array.from({ length: count }, (_, i) => `s${i}`);
+  const spec = { class: 'default', turns: 'One', input: { ms: 5, output: 1 } };
+  await Promise.all(names.map((name) => create(world.server, sessions, 'team', name, spec)));
+  const ended = (name: string) => isTerminal(world.server.get(turns, 'team', name)?.status?.phase);
+  await world.until('the ends of the turns', () => names.every(ended));
+}
+
 const creations = ({ calls }: QuietWorld) => calls.filter((call) => call === 'create pods').length;
 
+describe('sessions that are created at once', () => {
+  test('each take another pod of the pool, and none creates its turn twice for it', async () => {
+    const { world, scale, full } = await aPool();
+    await scale(20);
+    await full(20);
+    world.calls = [];
+    await burst(world, 20);
+    const count = (what: string) => world.calls.filter((call) => call === what).length;
+    assert.deepEqual([count('create turns'), count('get turns'), count('patch pods')], [20, 0, 20]);
+    assert.equal(creations(world), 0, 'no pod of their own, and none for the pool meanwhile');
+  });
+});
+
 describe('a pool', () => {
+  test('whose pods are refused pauses, whatever events there are', async () => {
+    const { world, scale } = await aPool();
+    let tries = 0;
+    world.refuse = ({ verb, resource }) => {
+      if (verb !== 'create' || resource !== 'pods') return undefined;
+      tries++;
+      return new ApiError({ code: 403, reason: 'Forbidden', message: 'namespace team is being terminated' });
+    };
+    await scale(2);
+    await world.until('a refusal', () => tries > 0);
+    for (let i = 0; i < 50; i++) {
+      await scale(2 + (i % 2));
+      await world.pass(50);
+    }
+    assert.ok(tries <= 3, `${tries} tries in 2.5 s`);
+  });
+
   test('whose creation of a pod lost its answer makes no other pod, be the pod shown or not', async () => {
     for (const watchStalled of [0, 1]) {
       let faults = NO_FAULTS;
@@ -77,6 +117,7 @@ describe('a pool', () => {
     await scale(1);
     await full(1);
     await world.session('notes');
+    await world.until('another pod', () => names().length === 2);
     await full(1);
     assert.deepEqual(
       names().sort(),

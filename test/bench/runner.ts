@@ -9,6 +9,7 @@ import { corpora } from './corpora.ts';
 import { demo } from './demo.ts';
 import { drivers } from './drivers.ts';
 import { embedded } from './embedded.ts';
+import { firstAnswer } from './first-answer.ts';
 import { http } from './http.ts';
 import { logShare } from './log-share.ts';
 import { output } from './output.ts';
@@ -29,6 +30,7 @@ export async function withoutKubernetes(run: Run): Promise<void> {
     await run.section('runner: snapshot', ['snapshot'], () => snapshots(command));
     await run.section('runner: restore', [], restores);
     await run.section('cli: start', ['cli-list-embedded', 'cli-turn-embedded'], cliStarts);
+    await run.section('first answer', [], async () => ({ figures: await firstAnswer() }));
     await run.section('embedded cluster', [], async () => ({ figures: await embedded() }));
     await run.section('artifacts', [], async () => ({ figures: await artifacts() }));
     await run.section('http', [], async () => ({ figures: await http() }));

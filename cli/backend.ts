@@ -67,7 +67,7 @@ export interface Backend {
   artifact(turn: StoredTurn, artifact: Artifact, signal: AbortSignal): Promise<Buffer>;
   /** The readable text of the session's pod so far, or of all pods live. */
   text(session: StoredSession, request: TextRequest): AsyncIterable<string>;
-  /** Everything that happens to a session until it is deleted; says when its source cannot be reached. */
+  /** Everything that happens to a session until it is deleted. */
   sessionEvents(
     session: StoredSession,
     options: { logs: boolean; signal: AbortSignal },

@@ -1,12 +1,15 @@
 import type { KubeClient } from '../core/kube/client.ts';
 import type { KubeApi } from '../core/kube/types.ts';
 import type { Backend } from './backend.ts';
+import type { Outages } from './outages.ts';
 
 /** Sessions and turns of a namespace as commands use them, through the Kubernetes API or through Berth's HTTP API. */
 export interface Cluster extends Backend {
   /** Reads objects. Those that the HTTP API does not tell of are Forbidden. */
   api: Pick<KubeApi, 'get' | 'list' | 'watch'>;
   namespace: string;
+  /** Outages of what answers these calls. */
+  outages: Outages;
   /** Resolves with true if the cluster's pods are processes of this machine; asked for once. */
   embedded(): Promise<boolean>;
 }

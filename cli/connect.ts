@@ -8,6 +8,7 @@ import { silentLogger } from '../core/system.ts';
 import type { Cli, ClusterFlags } from './cli.ts';
 import type { Cluster, KubeCluster } from './cluster.ts';
 import { kubernetesBackend } from './kubernetes-backend.ts';
+import { Outages } from './outages.ts';
 import { chosenServer, needsKubeconfig } from './server/chosen.ts';
 
 /** Name of the context in the embedded cluster's kubeconfig. */
@@ -86,12 +87,14 @@ async function withKubeconfig<R>(
 ): Promise<R> {
   const connection = await loadConnection(connectionOptions(flags, cli.env));
   keepWasmAsItIs();
+  using outages = new Outages('cluster', cli);
   const api = new KubeClient({
     connection,
     clock: cli.clock,
     random: cli.random,
     log: silentLogger,
     userAgent: 'berth-cli',
+    onRequest: (verb, code, error) => outages.note(error instanceof Error ? error : Number(code), verb),
   });
   try {
     let isLocal: Promise<boolean> | undefined;
@@ -106,7 +109,8 @@ async function withKubeconfig<R>(
       return known;
     };
     const backend = kubernetesBackend(() => cluster, api, cli);
-    const cluster = { ...backend, api, embedded, author, namespace: flags.namespace ?? connection.namespace };
+    const namespace = flags.namespace ?? connection.namespace;
+    const cluster = { ...backend, api, embedded, author, namespace, outages };
     return await use(cluster);
   } finally {
     await api.close();

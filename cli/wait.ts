@@ -1,4 +1,3 @@
-import { follow } from '../core/kube/follow.ts';
 import { type StoredSession, type StoredTurn, sessions, turns } from '../core/resources/kinds.ts';
 import { isTerminal, type TurnPhase } from '../core/resources/turn-phases.ts';
 import { pause } from '../core/runtime.ts';
@@ -6,6 +5,7 @@ import type { Cli } from './cli.ts';
 import type { Cluster } from './cluster.ts';
 import { CliError, EXIT, failed } from './errors.ts';
 import { narrate } from './follow/narration.ts';
+import { type Followed, followObject } from './follow/object.ts';
 import { formatObject } from './print.ts';
 import { EXPLAIN_AFTER_MS, whyWaiting } from './waiting.ts';
 
@@ -16,12 +16,12 @@ const CANCEL_WAIT_MS = 15_000;
 /** Waits until the turn has ended. `see` is called with each phase that it is seen in. */
 export async function endOfTurn(
   { metadata: { name, uid } }: StoredTurn,
-  { api, namespace }: Pick<Cluster, 'api' | 'namespace'>,
+  cluster: Followed,
   { clock }: Pick<Cli, 'clock'>,
   signal: AbortSignal,
   see: (phase: TurnPhase | undefined) => void = () => {},
 ): Promise<StoredTurn> {
-  for await (const now of follow(api, turns, { namespace, name }, { clock, signal })) {
+  for await (const now of followObject(cluster, turns, name, { clock, signal })) {
     if (now?.metadata.uid !== uid) throw failed(`turn ${name} was deleted before it ended`);
     see(now.status?.phase);
     if (isTerminal(now.status?.phase)) return now;

@@ -14,7 +14,8 @@ import { repository } from './kubelet/images.ts';
 import { Kubelet } from './kubelet/kubelet.ts';
 import { LocalError, MARKER_HOME } from './leftovers.ts';
 import { installManifests } from './manifests.ts';
-import { freePort, Program, type ProgramSpec } from './program.ts';
+import { freePort } from './ports.ts';
+import { Program, type ProgramSpec } from './program.ts';
 
 /** Namespace of the service accounts of controller and API. */
 const SYSTEM_NAMESPACE = 'berth-system';
@@ -74,25 +75,27 @@ export class Cluster {
   async start(signal: AbortSignal): Promise<ClusterState> {
     const home = this.#home;
     signal.addEventListener('abort', () => this.#stopPrograms(), { once: true });
+    const last = home.ports();
+    const port = this.#config.port || (last ? await freePort(last.port) : 0);
+    const token = home.token ?? this.#deps.random.bytes(32).toString('base64url');
     const server = await startApiServer({
       ...this.#deps,
       dataDir: home.cluster,
-      port: this.#config.port,
-      tokens: [],
+      port,
+      tokens: [{ token, user: { username: 'admin', groups: ['system:masters', 'system:authenticated'] } }],
       pods: this.#kubelet.handlers,
       onStorageLost: (error) => this.#failed.reject(error),
     }).catch((error: NodeJS.ErrnoException) => {
       if (error.code !== 'EADDRINUSE') throw error;
-      throw new LocalError(`port ${this.#config.port} of 127.0.0.1 is taken by another program: name another, or none`);
+      throw new LocalError(`port ${port} of 127.0.0.1 is taken by another program: name another, or none`);
     });
     this.#server = server;
     home.removeProgramKubeconfigs();
-    const admin = server.mintToken({ username: 'admin', groups: ['system:masters', 'system:authenticated'] });
-    home.write(home.kubeconfig, `${JSON.stringify(server.kubeconfig(admin), null, 2)}\n`);
+    home.write(home.kubeconfig, `${JSON.stringify(server.kubeconfig(token), null, 2)}\n`);
     const folders = [ownFile('manifests'), ownFile('manifests/embedded')];
     await Promise.all([this.#startKubelet(server), installManifests(server.store, folders)]);
     signal.throwIfAborted();
-    const urls = await this.#startPrograms(server, signal);
+    const urls = await this.#startPrograms(server, signal, last?.apiPort);
     const startedAt = new Date(this.#deps.clock.now()).toISOString();
     return { pid: process.pid, url: server.url, ...urls, startedAt };
   }
@@ -113,7 +116,11 @@ export class Cluster {
     await this.#kubelet.start(server.store);
   }
 
-  async #startPrograms(server: ApiServer, signal: AbortSignal): Promise<{ apiUrl: string; metricsUrl: string }> {
+  async #startPrograms(
+    server: ApiServer,
+    signal: AbortSignal,
+    lastApiPort: number | undefined,
+  ): Promise<{ apiUrl: string; metricsUrl: string }> {
     let [apiUrl, metricsUrl] = ['', ''];
     const controller = this.#program(server, 'controller', {
       env: {
@@ -134,7 +141,7 @@ export class Cluster {
     const api = this.#program(server, 'api', {
       env: { BERTH_API_HOST: '127.0.0.1' },
       place: async () => {
-        const port = this.#config.apiPort || (await freePort());
+        const port = this.#config.apiPort || (await freePort(lastApiPort));
         apiUrl = `http://127.0.0.1:${port}`;
         return { env: { BERTH_API_PORT: String(port) }, readyUrl: `${apiUrl}/readyz` };
       },

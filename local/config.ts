@@ -16,9 +16,9 @@ const schema = z.strictObject({
   command: z.enum(['up', 'down', 'status', 'kubeconfig']),
   /** BERTH_HOME: the folder of everything that the embedded cluster keeps. Default: berth in the user's data folder. */
   home: z.string().min(1),
-  /** --port: port of the Kubernetes API, on 127.0.0.1. Default 0: any free one. */
+  /** --port: port of the Kubernetes API, on 127.0.0.1. Default 0: the last one of this folder if free, else any. */
   port: port.default(0),
-  /** --api-port: port of the HTTP API, on 127.0.0.1. Default 0: any free one. */
+  /** --api-port: port of the HTTP API, on 127.0.0.1. Default 0: as for --port. */
   'api-port': port.default(0),
   /** --detach: run in the background; return when everything is ready. */
   detach: z.boolean().default(false),
@@ -38,6 +38,8 @@ export const USAGE = `The embedded cluster: the Kubernetes API, the controller a
   local down                                      stop it and everything that runs in it
   local status                                    what runs, as JSON; exit code 1 when nothing does
   local kubeconfig                                the path of the kubeconfig
+
+Without --port and --api-port the ports of the last up are used again if they are free.
 
 BERTH_HOME is the folder that holds all of it (default: berth in the user's data folder).
 Its pods are processes of this machine: they are NOT isolated from it or from one another.

@@ -30,6 +30,19 @@ const stateSchema = z.object({
 /** Content of `state.json` while the cluster is ready. */
 export type ClusterState = z.infer<typeof stateSchema>;
 
+const portsSchema = z.object({
+  /** Port of the Kubernetes API. */
+  port: z.number(),
+  /** Port of the HTTP API. */
+  apiPort: z.number(),
+});
+
+/** Ports of the last cluster of the folder, on 127.0.0.1. */
+export type Ports = z.infer<typeof portsSchema>;
+
+/** The part of a kubeconfig that has the token. */
+const tokenSchema = z.object({ users: z.tuple([z.object({ user: z.object({ token: z.string().min(1) }) })]) });
+
 /** Error: another process runs a cluster in this folder. */
 export class AlreadyRunning extends Error {
   readonly code = 'AlreadyRunning';
@@ -77,6 +90,11 @@ export class Home {
     return embeddedKubeconfig(this.path);
   }
 
+  /** Token of the kubeconfig, which the next cluster accepts too, so that a copied kubeconfig stays valid. */
+  get token(): string | undefined {
+    return readJson(this.kubeconfig, tokenSchema)?.users[0].user.token;
+  }
+
   /** Folder of the API server's data. */
   get cluster(): string {
     return join(this.path, 'cluster');
@@ -107,6 +125,10 @@ export class Home {
 
   get #state(): string {
     return join(this.path, 'state.json');
+  }
+
+  get #ports(): string {
+    return join(this.path, 'ports.json');
   }
 
   get #lock(): string {
@@ -147,6 +169,15 @@ export class Home {
   state(): ClusterState | undefined {
     const state = readJson(this.#state, stateSchema);
     return state && this.runner()?.pid === state.pid ? state : undefined;
+  }
+
+  /** Returns the ports of the cluster that was ready here last; undefined without one. */
+  ports(): Ports | undefined {
+    return readJson(this.#ports, portsSchema);
+  }
+
+  writePorts(ports: Ports): void {
+    this.write(this.#ports, `${JSON.stringify(ports)}\n`);
   }
 
   /** Returns the living process that runs a cluster here, ready or not. */

@@ -5,11 +5,13 @@ import { down, status, upDetached } from './background.ts';
 import { type LocalConfig, readConfig, USAGE, UsageError } from './config.ts';
 import { AlreadyRunning, Home, HomeUnusable } from './home.ts';
 import { LocalError } from './leftovers.ts';
+import { movedPorts } from './ports.ts';
 
 const NOT_ISOLATED = 'Its pods are processes of this machine: they are not isolated from it.';
 
 async function run(config: LocalConfig): Promise<number> {
-  const { kubeconfig } = new Home(config.home);
+  const home = new Home(config.home);
+  const { kubeconfig } = home;
   switch (config.command) {
     case 'kubeconfig':
       console.log(kubeconfig);
@@ -27,14 +29,16 @@ async function run(config: LocalConfig): Promise<number> {
     }
     case 'up':
       if (config.detach) {
-        await upDetached(config);
+        const last = home.ports();
+        const state = await upDetached(config);
+        for (const line of movedPorts(last, config, state)) console.error(line);
         console.log(kubeconfig);
-      } else await foreground(config, kubeconfig);
+      } else await foreground(config, home);
       return 0;
   }
 }
 
-async function foreground(config: LocalConfig, kubeconfig: string): Promise<void> {
+async function foreground(config: LocalConfig, home: Home): Promise<void> {
   // Modules for a running cluster are loaded here: the other commands answer without waiting for them.
   const [{ programLog }, { systemClock, systemRandom }, { up }] = await Promise.all([
     import('../core/program/log.ts'),
@@ -44,13 +48,16 @@ async function foreground(config: LocalConfig, kubeconfig: string): Promise<void
   const stop = new AbortController();
   for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal, () => stop.abort());
   const logger = programLog(2, 'warn');
+  const last = home.ports();
   await up({
     config,
     deps: { clock: systemClock, random: systemRandom, logger },
     signal: stop.signal,
-    onReady({ url, apiUrl, metricsUrl }) {
+    onReady(state) {
+      const { url, apiUrl, metricsUrl } = state;
+      for (const line of movedPorts(last, config, state)) console.error(line);
       console.log(`The embedded cluster is ready. ${NOT_ISOLATED}`);
-      console.log(`  Kubernetes API  ${url}\n  HTTP API        ${apiUrl}\n  kubeconfig      ${kubeconfig}`);
+      console.log(`  Kubernetes API  ${url}\n  HTTP API        ${apiUrl}\n  kubeconfig      ${home.kubeconfig}`);
       console.log(`  metrics         ${metricsUrl}`);
     },
   });

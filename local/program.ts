@@ -3,7 +3,6 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { closeSync, openSync, readFileSync, renameSync, statSync } from 'node:fs';
 import { get } from 'node:http';
-import { type AddressInfo, createServer } from 'node:net';
 import { type Clock, delay, type Logger } from '../core/runtime.ts';
 import { LocalError } from './leftovers.ts';
 
@@ -173,16 +172,4 @@ function statusOf(url: string): Promise<number | undefined> {
     request.on('timeout', () => request.destroy());
     request.on('error', () => resolve(undefined));
   });
-}
-
-/** Returns a port of 127.0.0.1 that is free now. */
-export async function freePort(): Promise<number> {
-  const server = createServer();
-  await new Promise<void>((resolve, reject) => {
-    server.once('error', reject);
-    server.listen(0, '127.0.0.1', resolve);
-  });
-  const { port } = server.address() as AddressInfo;
-  await new Promise((resolve) => server.close(resolve));
-  return port;
 }

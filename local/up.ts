@@ -5,6 +5,7 @@ import { Cluster, type ClusterDeps } from './cluster.ts';
 import type { LocalConfig } from './config.ts';
 import { type ClusterState, Home } from './home.ts';
 import { endLeftovers } from './leftovers.ts';
+import { portsOf } from './ports.ts';
 
 export interface UpOptions {
   config: LocalConfig;
@@ -30,6 +31,7 @@ export async function up({ config, deps, signal, onReady }: UpOptions): Promise<
     try {
       const state = await cluster.start(signal);
       signal.throwIfAborted();
+      home.writePorts(portsOf(state));
       home.writeState(state);
       onReady(state);
       await Promise.race([aborted(signal), cluster.failed]);

@@ -122,7 +122,7 @@ async function watchTable(place: Place, show: Shown, cluster: KubeCluster, cli: 
     },
   };
   let writer: TableWriter | undefined;
-  for await (const changed of followList(followed, { clock: cli.clock, signal: cli.interrupted })) {
+  for await (const changed of followList(followed, { clock: cli.clock, signal: endOfWatch(cluster, cli) })) {
     if (!definitions || changed.length === 0) continue;
     const columns = columnsOf(definitions, show);
     const header = headerOf(definitions, columns, show);
@@ -156,7 +156,7 @@ async function watchObjects(
       }
     },
   };
-  for await (const changed of followList(followed, { clock: cli.clock, signal: cli.interrupted })) {
+  for await (const changed of followList(followed, { clock: cli.clock, signal: endOfWatch(cluster, cli) })) {
     for (const object of changed) {
       const text = output === 'name' ? `${nameOf(object)}\n` : await formatObject(object, output);
       await cli.out(output === 'yaml' ? `---\n${text}` : text);
@@ -164,6 +164,10 @@ async function watchObjects(
   }
   return 0;
 }
+
+/** Aborts on Ctrl-C, and once an outage has lasted too long. */
+const endOfWatch = ({ outages }: KubeCluster, cli: Cli): AbortSignal =>
+  AbortSignal.any([cli.interrupted, outages.over]);
 
 function watching(
   { resource, scope }: Place,

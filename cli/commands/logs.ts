@@ -1,4 +1,3 @@
-import { follow } from '../../core/kube/follow.ts';
 import { readable } from '../../core/pod-log/session-text.ts';
 import { type StoredSession, type StoredTurn, sessions, turns } from '../../core/resources/kinds.ts';
 import { isTerminal } from '../../core/resources/turn-phases.ts';
@@ -7,6 +6,7 @@ import type { Cli, ClusterFlags } from '../cli.ts';
 import type { Cluster } from '../cluster.ts';
 import { withCluster } from '../connect.ts';
 import { failed, refused } from '../errors.ts';
+import { followObject } from '../follow/object.ts';
 import { getSession, getTurn, sessionOrTurn, turnsOf } from '../stored.ts';
 
 export interface LogsFlags extends ClusterFlags {
@@ -85,8 +85,7 @@ async function followTurn(turn: StoredTurn, cluster: Cluster, cli: Cli): Promise
     if (!ended.signal.aborted) throw error;
   });
   const watching = (async () => {
-    const ref = { namespace: cluster.namespace, name };
-    for await (const now of follow(cluster.api, turns, ref, { clock: cli.clock, signal: cli.interrupted })) {
+    for await (const now of followObject(cluster, turns, name, { clock: cli.clock, signal: cli.interrupted })) {
       if (now?.metadata.uid !== uid) throw failed(`turn ${name} was deleted`);
       if (isTerminal(now.status?.phase)) break;
     }
@@ -127,7 +126,8 @@ function liveText(
   cluster: Cluster,
   signal: AbortSignal,
 ): AsyncIterable<string> {
-  return cluster.text(session, { follow: true, ...startOf(turn), signal });
+  const either = AbortSignal.any([signal, cluster.outages.over]);
+  return cluster.text(session, { follow: true, ...startOf(turn), signal: either });
 }
 
 async function print(text: AsyncIterable<string>, cli: Cli): Promise<void> {

@@ -1,4 +1,3 @@
-import { follow } from '../../core/kube/follow.ts';
 import { parseDuration } from '../../core/resources/duration.ts';
 import { type StoredSession, sessions } from '../../core/resources/kinds.ts';
 import { checkAllowed } from '../allowed.ts';
@@ -6,6 +5,7 @@ import type { Cli, ClusterFlags } from '../cli.ts';
 import type { Cluster } from '../cluster.ts';
 import { withCluster } from '../connect.ts';
 import { CliError, EXIT, failed, refused } from '../errors.ts';
+import { followObject } from '../follow/object.ts';
 import { finishedMessage, getSession } from '../stored.ts';
 
 export interface RestartFlags extends ClusterFlags {
@@ -46,7 +46,7 @@ async function replaced(
   { metadata: { name, uid } }: StoredSession,
   pod: string,
   timeout: string | undefined,
-  { api, namespace }: Cluster,
+  cluster: Cluster,
   cli: Cli,
 ): Promise<StoredSession> {
   const timer = timeout === undefined ? undefined : AbortSignal.timeout(parseDuration(timeout));
@@ -54,7 +54,7 @@ async function replaced(
   let told = '';
   let last: StoredSession | undefined;
   try {
-    for await (const session of follow(api, sessions, { namespace, name }, { clock: cli.clock, signal })) {
+    for await (const session of followObject(cluster, sessions, name, { clock: cli.clock, signal })) {
       if (session?.metadata.uid !== uid) throw failed(`session ${name} was deleted`);
       last = session;
       if (session.status?.podName !== pod) return session;
@@ -64,6 +64,7 @@ async function replaced(
     }
   } catch (error) {
     if (!signal.aborted) throw error;
+    if (!cli.interrupted.aborted && cluster.outages.present) throw cluster.outages.present;
     cli.say(`session ${name} still restarts once ${last?.status?.currentTurn ? 'its turn has ended' : 'it can'}`);
     if (cli.interrupted.aborted) throw cli.interrupted.reason;
     throw new CliError('TimedOut', EXIT.timedOut, `session ${name} has not restarted within ${timeout}`);

@@ -1,4 +1,3 @@
-import { follow } from '../../core/kube/follow.ts';
 import type { StoredSession } from '../../core/resources/kinds.ts';
 import { sessions } from '../../core/resources/kinds.ts';
 import type { SessionStatus } from '../../core/resources/session.ts';
@@ -6,6 +5,7 @@ import type { Cli, ClusterFlags } from '../cli.ts';
 import type { Cluster } from '../cluster.ts';
 import { withCluster } from '../connect.ts';
 import { failed, refused } from '../errors.ts';
+import { followObject } from '../follow/object.ts';
 import { finishedMessage, getSession } from '../stored.ts';
 
 export interface SuspendFlags extends ClusterFlags {
@@ -45,17 +45,12 @@ function isTrue({ conditions }: SessionStatus, type: 'ApprovalPending' | 'Suspen
 async function waitSuspended(
   { metadata }: StoredSession,
   request: string | undefined,
-  { api, namespace }: Cluster,
+  cluster: Cluster,
   cli: Cli,
 ): Promise<'suspended' | 'finished' | 'continued'> {
   const { name, uid } = metadata;
   let told = '';
-  for await (const session of follow(
-    api,
-    sessions,
-    { namespace, name },
-    { clock: cli.clock, signal: cli.interrupted },
-  )) {
+  for await (const session of followObject(cluster, sessions, name, { clock: cli.clock, signal: cli.interrupted })) {
     if (session?.metadata.uid !== uid) throw failed(`session ${name} was deleted`);
     const { spec, status = {} } = session;
     if (request ? spec.suspendRequest !== request : !spec.suspend) {

@@ -1,4 +1,3 @@
-import { follow } from '../../core/kube/follow.ts';
 import type { KubeObject, Resource, Stored } from '../../core/kube/types.ts';
 import { formatDuration } from '../../core/resources/duration.ts';
 import { sessions, turns } from '../../core/resources/kinds.ts';
@@ -8,6 +7,7 @@ import type { Cluster } from '../cluster.ts';
 import { withCluster } from '../connect.ts';
 import { deadline } from '../deadline.ts';
 import { CliError, failed, refused } from '../errors.ts';
+import { followObject } from '../follow/object.ts';
 import { type Goal, type Progress, sessionProgress, turnProgress } from '../goal.ts';
 import { getSession, getTurn } from '../stored.ts';
 
@@ -54,7 +54,7 @@ interface Target<T extends KubeObject> {
 async function reach<T extends KubeObject>(
   { resource, object, what, progress }: Target<T>,
   timeoutMs: number,
-  { api, namespace }: Cluster,
+  cluster: Cluster,
   cli: Cli,
 ): Promise<void> {
   const { name, uid } = object.metadata;
@@ -65,7 +65,7 @@ async function reach<T extends KubeObject>(
   // The object was read before; a deadline of 0 is one look.
   const signal = timeoutMs === 0 ? cli.interrupted : limit.signal;
   try {
-    for await (const now of follow(api, resource, { namespace, name }, { clock: cli.clock, signal })) {
+    for await (const now of followObject(cluster, resource, name, { clock: cli.clock, signal })) {
       const how = progress(now?.metadata.uid === uid ? now : undefined);
       if (how.is === 'met') return;
       if (how.is === 'never') throw failed(never(thing, what, how.why));
@@ -76,7 +76,8 @@ async function reach<T extends KubeObject>(
   } catch (error) {
     if (!limit.isOver || cli.interrupted.aborted || error instanceof CliError) throw error;
   }
-  throw late(why);
+  // What was seen last says nothing about the object while the cluster is away.
+  throw cluster.outages.present ?? late(why);
 }
 
 const done = (what: string) => (what === 'succeeded' ? what : `become ${what}`);

@@ -17,7 +17,7 @@ export interface WatchFlags extends ClusterFlags {
 export async function watch(name: string | undefined, flags: WatchFlags, cli: Cli): Promise<number> {
   if (name === undefined && flags.logs) throw refused('--logs needs the name of a session');
   return withCluster(flags, cli, async (cluster) => {
-    const signal = cli.interrupted;
+    const signal = AbortSignal.any([cli.interrupted, cluster.outages.over]);
     const session = name === undefined ? undefined : await getSession(cluster, name, signal);
     const events: AsyncIterable<Placed> = session
       ? cluster.sessionEvents(session, { logs: flags.logs === true, signal }, cli)

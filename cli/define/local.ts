@@ -41,8 +41,16 @@ export function defineLocal(program: Command, cli: Cli, done: (exitCode: number)
       ]),
   )
     .option('--detach', 'return when the cluster is ready, and print the path of its kubeconfig')
-    .option('--port <port>', 'port of the Kubernetes API on 127.0.0.1; default: a free port', port)
-    .option('--api-port <port>', 'port of the HTTP API on 127.0.0.1; default: a free port', port);
+    .option(
+      '--port <port>',
+      'port of the Kubernetes API on 127.0.0.1; default: the last one of this folder if free, else any',
+      port,
+    )
+    .option(
+      '--api-port <port>',
+      'port of the HTTP API on 127.0.0.1; default: the last one of this folder if free, else any',
+      port,
+    );
   add(
     'down',
     'Stops the embedded cluster with all its pods; sessions and their state are kept.',

@@ -6,10 +6,7 @@ import { silentLogger } from '../../core/system.ts';
 import type { Cli } from '../cli.ts';
 import type { KubeCluster } from '../cluster.ts';
 
-/** Interval at which a loss of the cluster is noticed, milliseconds. */
-const LOOK_MS = 2_000;
-
-/** Yields what happens to the session until it is deleted or the signal aborts; says when the cluster cannot be reached. */
+/** Yields what happens to the session until it is deleted or the signal aborts. */
 export async function* followSession(
   { metadata: { name, uid } }: StoredSession,
   { api, namespace }: KubeCluster,
@@ -21,7 +18,7 @@ export async function* followSession(
   );
 }
 
-/** Yields what happens to the sessions and turns of the namespace until the signal aborts; says losses as `followSession`. */
+/** Yields what happens to the sessions and turns of the namespace until the signal aborts. */
 export async function* followNamespace(cluster: KubeCluster, cli: Cli, signal: AbortSignal): AsyncGenerator<Placed> {
   yield* withStates(cluster, cli, (states) => namespaceEvents(states, { signal }));
 }
@@ -38,25 +35,9 @@ async function* withStates(
   const { clock, random } = cli;
   const scope = session === undefined ? { namespace } : { namespace, session };
   const states = new States({ api, clock, random, log: silentLogger, ...scope });
-  const stopLooking = sayLosses(states, cli);
   try {
     yield* follow(states);
   } finally {
-    stopLooking();
     await states.stop();
   }
-}
-
-function sayLosses(states: States, { clock, say }: Cli): () => void {
-  let told: string | undefined;
-  let cancel = () => {};
-  const look = () => {
-    const problem = states.problem?.message;
-    if (problem !== undefined && told === undefined) say(`the cluster does not answer, trying again: ${problem}`);
-    if (problem === undefined && told !== undefined) say('the cluster answers again');
-    told = problem;
-    cancel = clock.setTimer(LOOK_MS, look);
-  };
-  cancel = clock.setTimer(LOOK_MS, look);
-  return () => cancel();
 }

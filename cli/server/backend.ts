@@ -2,14 +2,15 @@ import { randomUUID } from 'node:crypto';
 import { digestOf } from '../../core/artifacts/packed.ts';
 import { parseExact } from '../../core/json.ts';
 import { ApiError, ifThere } from '../../core/kube/errors.ts';
-import { follow } from '../../core/kube/follow.ts';
 import type { CallOptions } from '../../core/kube/types.ts';
 import { type StoredSession, type StoredTurn, sessions, turns } from '../../core/resources/kinds.ts';
 import { firstTurnName } from '../../core/resources/names.ts';
 import { StoreCorruptError } from '../../core/store/store.ts';
 import type { Backend, TextRequest } from '../backend.ts';
 import type { Cli } from '../cli.ts';
+import type { Cluster } from '../cluster.ts';
 import { refused } from '../errors.ts';
+import { followObject } from '../follow/object.ts';
 import type { NewSession, NewTurn } from '../plan.ts';
 import { planned } from '../rehearse.ts';
 import { keptLog } from '../stored.ts';
@@ -21,7 +22,12 @@ import type { ServerObjects } from './objects.ts';
 import { tableOf } from './table.ts';
 
 /** Backend on the HTTP API. */
-export function serverBackend(client: ServerClient, objects: ServerObjects, namespace: string, cli: Cli): Backend {
+export function serverBackend(
+  client: ServerClient,
+  objects: ServerObjects,
+  { namespace, outages }: Pick<Cluster, 'namespace' | 'outages'>,
+  cli: Cli,
+): Backend {
   const all = `/v1/namespaces/${encodeURIComponent(namespace)}`;
   const pathOf = (session: string) => `${all}/sessions/${encodeURIComponent(session)}`;
   const turnPath = ({ spec, metadata }: StoredTurn) =>
@@ -52,7 +58,10 @@ export function serverBackend(client: ServerClient, objects: ServerObjects, name
         .catch(() => undefined);
     });
     try {
-      for await (const turn of follow(objects, turns, ref, { clock, signal: interrupted })) if (turn) return turn;
+      const followed = { api: objects, namespace, outages };
+      for await (const turn of followObject(followed, turns, ref.name, { clock, signal: interrupted })) {
+        if (turn) return turn;
+      }
       throw new Error('following a turn ended without it');
     } finally {
       cancel();

@@ -32,6 +32,13 @@ const DEADLINE_MS = 30_000;
 const STREAM_HEAD_MS = 15_000;
 const ERROR_BYTES = 64 * 1024;
 
+export interface ServerClientOptions {
+  clock: Clock;
+  random: Random;
+  /** Called with the HTTP status of every answer, or with the error that came instead; a retry is another request. */
+  onRequest?: (outcome: number | Error) => void;
+}
+
 /**
  * Client of a server of Berth's HTTP API. Its methods reject with a `ServerError` (a refusal), a `ServerUnreachable` (no
  * answer), a CliError where the server is none of Berth's, or the signal's reason.
@@ -41,11 +48,13 @@ export class ServerClient {
   readonly #transport: Transport;
   readonly #clock: Clock;
   readonly #random: Random;
+  readonly #onRequest: (outcome: number | Error) => void;
 
-  constructor(connection: Connection, { clock, random }: { clock: Clock; random: Random }) {
+  constructor(connection: Connection, { clock, random, onRequest = () => {} }: ServerClientOptions) {
     this.#connection = connection;
     this.#clock = clock;
     this.#random = random;
+    this.#onRequest = onRequest;
     this.#transport = new Transport(connection, { clock, maxConnections: 8 });
   }
 
@@ -70,7 +79,7 @@ export class ServerClient {
     for (let failures = 1; ; failures++) {
       try {
         signal?.throwIfAborted();
-        const answer = await this.#transport.fetch({
+        const sent = this.#transport.fetch({
           method,
           path: path + queryString(query),
           headers: {
@@ -83,6 +92,7 @@ export class ServerClient {
           signal,
           timeoutMs: Math.max(1, end - this.#clock.monotonic()),
         });
+        const answer = await this.#noted(sent, signal);
         if (answer.status >= 200 && answer.status < 300) return answer;
         throw this.#refusal(answer);
       } catch (caught) {
@@ -98,7 +108,7 @@ export class ServerClient {
   /** Opens a streamed answer, once; resolves when its head has come. */
   async stream(path: string, { query, headers, signal, idleTimeoutMs }: StreamRequest): Promise<AsyncIterable<Buffer>> {
     try {
-      const answer = await this.#transport.stream({
+      const opening = this.#transport.stream({
         method: 'GET',
         path: path + queryString(query),
         headers: { ...(await this.#headers()), accept: '*/*', ...headers },
@@ -106,6 +116,7 @@ export class ServerClient {
         timeoutMs: STREAM_HEAD_MS,
         ...(idleTimeoutMs === undefined ? {} : { idleTimeoutMs }),
       });
+      const answer = await this.#noted(opening, signal);
       if (answer.status === 200) return withTold(answer.body);
       const chunks: Buffer[] = [];
       let size = 0;
@@ -122,6 +133,17 @@ export class ServerClient {
 
   close(): Promise<void> {
     return this.#transport.close();
+  }
+
+  async #noted<B>(request: Promise<Answer<B>>, signal: AbortSignal | undefined): Promise<Answer<B>> {
+    try {
+      const answer = await request;
+      this.#onRequest(answer.status);
+      return answer;
+    } catch (error) {
+      if (!signal?.aborted) this.#onRequest(error as Error);
+      throw error;
+    }
   }
 
   async #headers(): Promise<Record<string, string>> {

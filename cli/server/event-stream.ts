@@ -46,27 +46,23 @@ function eventOf(block: string): Placed | undefined {
 }
 
 /**
- * Yields the events of a page until `isLast` holds for one or the signal aborts. A stream that is lost is said, and goes on
- * after the last event once the server answers again. Rejects where the first attempt is refused.
+ * Yields the events of a page until `isLast` holds for one or the signal aborts. A stream that is lost goes on after the last
+ * event once the server answers again. Rejects where the first attempt is refused.
  */
 export async function* followEvents(
   client: ServerClient,
   path: string,
   { logs = false, signal, isLast }: { logs?: boolean; signal: AbortSignal; isLast: (told: Told) => boolean },
-  { clock, say }: Pick<Cli, 'clock' | 'say'>,
+  { clock }: Pick<Cli, 'clock'>,
 ): AsyncGenerator<Placed> {
   let lastId: string | undefined;
   let wasOpen = false;
-  let isLost = false;
   for (;;) {
-    let problem = 'the stream has ended';
     try {
       const headers = lastId === undefined ? {} : { 'last-event-id': lastId };
       const query = { logs: logs || undefined };
       const chunks = await client.stream(path, { headers, query, signal, idleTimeoutMs: SILENCE_MS });
-      if (isLost) say('the server answers again');
       wasOpen = true;
-      isLost = false;
       for await (const event of serverEvents(chunks)) {
         lastId = event.id;
         yield event;
@@ -75,10 +71,7 @@ export async function* followEvents(
     } catch (error) {
       signal.throwIfAborted();
       if (!wasOpen || !mayPass(error, wasOpen)) throw error;
-      problem = (error as Error).message;
     }
-    if (!isLost) say(`the server does not answer, trying again: ${problem}`);
-    isLost = true;
     await delay(clock, RETRY_MS, signal);
   }
 }

@@ -1,5 +1,6 @@
 import type { Cli, ClusterFlags } from '../cli.ts';
 import type { Cluster } from '../cluster.ts';
+import { Outages } from '../outages.ts';
 import { serverConnection } from './address.ts';
 import { serverBackend } from './backend.ts';
 import type { ChosenServer } from './chosen.ts';
@@ -15,12 +16,18 @@ export async function withServer<R>(
 ): Promise<R> {
   const connection = serverConnection(chosen, flags, cli);
   const namespace = flags.namespace ?? connection.namespace;
-  const client = new ServerClient(connection, cli);
+  using outages = new Outages('server', cli);
+  const client = new ServerClient(connection, {
+    clock: cli.clock,
+    random: cli.random,
+    onRequest: (outcome) => outages.note(outcome),
+  });
   const objects = new ServerObjects(client);
   try {
     // Programs and paths are those of the image: where the pods run is not known.
     const embedded = async () => false;
-    return await use({ ...serverBackend(client, objects, namespace, cli), api: objects, namespace, embedded });
+    const backend = serverBackend(client, objects, { namespace, outages }, cli);
+    return await use({ ...backend, api: objects, namespace, embedded, outages });
   } finally {
     await client.close();
   }

@@ -41,10 +41,10 @@ export interface KubeClientOptions {
   /** Called with the time of each answer, for a `ServerClock`. */
   onAnswer?: (time: AnswerTime) => void;
   /**
-   * Called with the outcome of every request: the HTTP status, or `error` without an answer. A retry is another
-   * request. A request that its caller aborted is not reported.
+   * Called with the outcome of every request: the HTTP status, or `error` without an answer, with the error. A retry is
+   * another request. A request that its caller aborted is not reported.
    */
-  onRequest?: (verb: RequestVerb, code: string) => void;
+  onRequest?: (verb: RequestVerb, code: string, error?: unknown) => void;
 }
 
 export type RequestVerb =
@@ -342,7 +342,7 @@ export class KubeClient implements KubeApi {
       onRequest(verb, String(statusOf(answer)));
       return answer;
     } catch (error) {
-      if (!signal?.aborted) onRequest(verb, error instanceof ApiError ? String(error.code) : 'error');
+      if (!signal?.aborted) onRequest(verb, error instanceof ApiError ? String(error.code) : 'error', error);
       throw error;
     }
   }

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
 import { once } from 'node:events';
-import { closeSync, constants, openSync, readFileSync, writeFileSync, writeSync } from 'node:fs';
+import { closeSync, constants, openSync, readFileSync, symlinkSync, writeFileSync, writeSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Readable } from 'node:stream';
 import { afterAll, beforeAll, describe, test } from 'vitest';
@@ -34,9 +34,26 @@ describe('berth local', () => {
     assert.equal(await caller.ok('local', 'kubeconfig'), kubeconfig);
   });
   test('up --detach says so where KUBECONFIG hides the cluster from later commands', async () => {
-    const { code, stderr } = await caller.berth(['local', 'up', '--detach'], { env: { KUBECONFIG: '/elsewhere' } });
-    assert.equal(code, 0);
-    assert.match(stderr, /KUBECONFIG is set/);
+    const own = kubeconfig.trim();
+    const other = join(caller.root, 'other');
+    writeFileSync(other, '{}');
+    for (const KUBECONFIG of ['/elsewhere', other, `${other}:${own}`]) {
+      const { code, stderr } = await caller.berth(['local', 'up', '--detach'], { env: { KUBECONFIG } });
+      assert.equal(code, 0);
+      assert.match(
+        stderr,
+        /KUBECONFIG names another file: berth goes on using it\. To use this cluster: unset KUBECONFIG/,
+      );
+    }
+  });
+  test('up --detach does not say so where KUBECONFIG names the cluster’s own file first', async () => {
+    const own = kubeconfig.trim();
+    const link = join(caller.root, 'link');
+    symlinkSync(own, link);
+    for (const KUBECONFIG of [own, link, `${own}:/elsewhere`, `/nowhere:${own}`, `:${own}`]) {
+      const { code, stderr } = await caller.berth(['local', 'up', '--detach'], { env: { KUBECONFIG } });
+      assert.deepEqual([code, stderr], [0, ''], KUBECONFIG);
+    }
   });
 });
 

@@ -2,7 +2,7 @@ import { cpSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, test } from 'vitest';
-import { freePort } from '../../../local/program.ts';
+import { freePort } from '../../../local/ports.ts';
 import { bash, follow, writePrograms } from '../../support/follow.ts';
 import { CHECKOUT, type Command, commands, pages, shownFiles } from '../../support/pages.ts';
 import { BEFORE } from './before.ts';

@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict';
+import { once } from 'node:events';
 import {
   copyFileSync,
   existsSync,
@@ -12,6 +13,7 @@ import {
 import { createServer } from 'node:net';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, test } from 'vitest';
+import { freePort } from '../../../local/ports.ts';
 import { eventually } from '../../support/eventually.ts';
 import { exists, processesWith } from '../../support/processes.ts';
 import type { RawApi } from '../../support/raw-api.ts';
@@ -266,6 +268,40 @@ describe('the program local', () => {
     assert.equal(code, 1);
     assert.match(stderr, new RegExp(`port ${port}`));
     assert.deepEqual(local.processes(), []);
+  });
+
+  test('the next up uses the ports of the last one again, also named ones, and a copied kubeconfig stays valid', async () => {
+    const [port, apiPort] = [await freePort(), await freePort()];
+    assert.equal((await local.run('up', '--detach', '--port', `${port}`, '--api-port', `${apiPort}`)).code, 0);
+    const before = await local.status();
+    assert.deepEqual([before.url, before.apiUrl], [`https://127.0.0.1:${port}`, `http://127.0.0.1:${apiPort}`]);
+    const copied = readFileSync(join(local.home, 'kubeconfig'), 'utf8');
+    const token = JSON.parse(copied).users[0].user.token as string;
+    assert.equal((await local.run('down')).code, 0);
+    const { code, stderr } = await local.run('up', '--detach');
+    assert.deepEqual([code, stderr], [0, '']);
+    const { url, apiUrl } = await local.status();
+    assert.deepEqual([url, apiUrl], [before.url, before.apiUrl]);
+    assert.equal((await (await local.api()).get('/api/v1/namespaces', { token })).status, 200);
+    assert.equal(readFileSync(join(local.home, 'kubeconfig'), 'utf8'), copied);
+  });
+
+  test('a port of the last up that somebody else has taken is replaced by a free one, and a line says so', async (t) => {
+    const before = await local.status();
+    assert.equal((await local.run('down')).code, 0);
+    for (const url of [before.url, before.apiUrl]) {
+      const somebody = createServer().listen(Number(new URL(url).port), '127.0.0.1');
+      t.onTestFinished(() => void somebody.close());
+      await once(somebody, 'listening');
+    }
+    const { code, stderr } = await local.run('up', '--detach');
+    const { url, apiUrl } = await local.status();
+    assert.equal(code, 0, stderr);
+    const line = (old: string, what: string, now: string) =>
+      `Port ${new URL(old).port} is taken by another program: ${what} is at ${now} from now on.\n`;
+    assert.equal(stderr, line(before.url, 'the Kubernetes API', url) + line(before.apiUrl, 'the HTTP API', apiUrl));
+    assert.equal((await (await local.api()).get('/api/v1/namespaces')).status, 200);
+    assert.equal((await local.run('down')).code, 0);
   });
 
   test('wrong flags are refused with exit code 2 and the usage', async () => {

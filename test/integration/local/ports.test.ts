@@ -6,7 +6,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, test } from 'vitest';
 import { silentLogger, systemClock } from '../../../core/system.ts';
-import { freePort, Program } from '../../../local/program.ts';
+import { freePort } from '../../../local/ports.ts';
+import { Program } from '../../../local/program.ts';
 
 const SERVES = "require('node:http').createServer((_, answer) => answer.end()).listen(process.env.PORT, '127.0.0.1')";
 

@@ -7,6 +7,7 @@ import type { Cluster } from './cluster.ts';
 import { CliError, EXIT, failed } from './errors.ts';
 import { narrate } from './follow/narration.ts';
 import { formatObject } from './print.ts';
+import { hanging, printableLine } from './printable.ts';
 import { EXPLAIN_AFTER_MS, whyWaiting } from './waiting.ts';
 
 const EXPLAIN_EVERY_MS = 2_000;
@@ -75,7 +76,7 @@ async function explainWaiting(
       begun = phase() === 'Running' && isReady(session);
       if (begun) continue;
       const reason = whyWaiting(session, cli.name);
-      if (reason !== told) cli.say(`waiting: ${reason}`);
+      if (reason !== told) cli.say(`waiting: ${printableLine(reason)}`);
       told = reason;
       const { environment } = session.spec;
       if (!environment || session.status?.podName) continue;
@@ -177,7 +178,8 @@ async function printTurn(
     await cli.out(asText(value ?? null));
   }
   if (phase === 'Succeeded') return;
-  cli.say(`turn ${name} ${phase}: ${error ? `${error.code}: ${error.message}` : 'without an error message'}`);
+  const why = error ? `${error.code}: ${error.message}` : 'without an error message';
+  cli.say(hanging(`turn ${name} ${phase}: ${why}`));
   if (turn.status?.log && isKept) cli.say(`its log: ${cli.name} logs ${turn.spec.session} --turn ${name}`);
 }
 

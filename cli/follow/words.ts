@@ -2,7 +2,7 @@
 import type { Told } from '../../core/follow/events.ts';
 import { formatDuration } from '../../core/resources/duration.ts';
 import { clip } from '../../core/resources/limits.ts';
-import { printable, printableName } from '../printable.ts';
+import { printable, printableLine, printableName } from '../printable.ts';
 
 /** Length of an agent's event in words, bytes. */
 const EVENT_BYTES = 400;
@@ -23,10 +23,10 @@ export function inWords(told: Told, style = false): string {
     }
     case 'approval': {
       const { turn, prompt, decided } = told.data;
-      if (!decided) return `turn ${turn} asks: ${oneLine(prompt)}`;
-      const by = decided.by ? ` by ${oneLine(decided.by)}` : '';
+      if (!decided) return `turn ${turn} asks: ${printableLine(prompt)}`;
+      const by = decided.by ? ` by ${printableLine(decided.by)}` : '';
       const verb = decided.decision === 'Approve' ? 'approved' : 'denied';
-      return `turn ${turn} ${verb}${by}${decided.note ? `: ${oneLine(decided.note)}` : ''}`;
+      return `turn ${turn} ${verb}${by}${decided.note ? `: ${printableLine(decided.note)}` : ''}`;
     }
     case 'usage': {
       const { turn, usage } = told.data;
@@ -57,7 +57,7 @@ export function inWords(told: Told, style = false): string {
 
 function why(reason: string | undefined, message: string | undefined): string {
   if (!reason) return '';
-  return `: ${reason}${message ? `: ${oneLine(message)}` : ''}`;
+  return `: ${reason}${message ? `: ${printableLine(message)}` : ''}`;
 }
 
 /** An event's fields as `tool: search, query: berth`; what lies deeper as JSON. */
@@ -70,5 +70,3 @@ function flat(event: unknown): string {
   );
   return fields.join(', ').replace(/\s+/g, ' ');
 }
-
-const oneLine = (text: string) => printable(text.replace(/\s+/g, ' '));

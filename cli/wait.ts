@@ -6,6 +6,7 @@ import type { Cli } from './cli.ts';
 import type { Cluster } from './cluster.ts';
 import { CliError, EXIT, failed } from './errors.ts';
 import { narrate } from './follow/narration.ts';
+import { afterTime } from './follow/words.ts';
 import { formatObject } from './print.ts';
 import { hanging, printableLine } from './printable.ts';
 import { EXPLAIN_AFTER_MS, whyWaiting } from './waiting.ts';
@@ -140,7 +141,7 @@ export async function finishTurn(
     }
     ended = cancelled;
   }
-  await printTurn(ended, cluster, cli, { output, isKept });
+  await printTurn(ended, cluster, cli, { output, isKept, isNarrated: narration !== undefined });
   const { name } = ended.metadata;
   const artifacts = ended.status?.artifacts?.length ?? 0;
   if (artifacts > 0 && isKept && cli.messages && !quiet) {
@@ -164,7 +165,7 @@ async function printTurn(
   turn: StoredTurn,
   cluster: Cluster,
   cli: Cli,
-  { output: format, isKept }: FinishOptions,
+  { output: format, isKept, isNarrated }: Pick<FinishOptions, 'output' | 'isKept'> & { isNarrated: boolean },
 ): Promise<void> {
   const signal = AbortSignal.timeout(60_000);
   const { name } = turn.metadata;
@@ -177,9 +178,13 @@ async function printTurn(
   } else if (phase === 'Succeeded' || value !== undefined) {
     await cli.out(asText(value ?? null));
   }
-  if (phase === 'Succeeded') return;
+  const end = `turn ${name} ${phase}${isNarrated ? afterTime(turn.status ?? {}) : ''}`;
+  if (phase === 'Succeeded') {
+    if (isNarrated) cli.say(end);
+    return;
+  }
   const why = error ? `${error.code}: ${error.message}` : 'without an error message';
-  cli.say(hanging(`turn ${name} ${phase}: ${why}`));
+  cli.say(hanging(`${end}: ${why}`));
   if (turn.status?.log && isKept) cli.say(`its log: ${cli.name} logs ${turn.spec.session} --turn ${name}`);
 }
 

@@ -16,10 +16,8 @@ export function inWords(told: Told, style = false): string {
       return `session ${session} ${phase}${place}${why(reason, message)}`;
     }
     case 'turn': {
-      const { turn, phase, reason, message, error, startedAt, finishedAt } = told.data;
-      const took = startedAt && finishedAt ? Date.parse(finishedAt) - Date.parse(startedAt) : undefined;
-      const after = took === undefined ? '' : ` after ${formatDuration(Math.max(0, took))}`;
-      return `turn ${turn} ${phase}${after}${error ? why(error.code, error.message) : why(reason, message)}`;
+      const { turn, phase, reason, message, error } = told.data;
+      return `turn ${turn} ${phase}${afterTime(told.data)}${error ? why(error.code, error.message) : why(reason, message)}`;
     }
     case 'approval': {
       const { turn, prompt, decided } = told.data;
@@ -53,6 +51,18 @@ export function inWords(told: Told, style = false): string {
       return turn === undefined ? `session ${session} deleted` : `turn ${turn} deleted`;
     }
   }
+}
+
+/** Returns the duration of an ended turn as ` after 6s`; nothing for another one. */
+export function afterTime({
+  startedAt,
+  finishedAt,
+}: {
+  startedAt?: string | undefined;
+  finishedAt?: string | undefined;
+}) {
+  if (!startedAt || !finishedAt) return '';
+  return ` after ${formatDuration(Math.max(0, Date.parse(finishedAt) - Date.parse(startedAt)))}`;
 }
 
 function why(reason: string | undefined, message: string | undefined): string {

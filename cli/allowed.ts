@@ -56,14 +56,21 @@ export function refuseTurn(
 
 /**
  * Refuses an agent without a program where its class has none either. Without a runner the image has one; Shell and Tools
- * need none.
+ * need none, but Tools needs tools.
  */
 export function refuseMissingProgram(
   agent: Agent | undefined,
   className: string,
   { agent: defaults, runner }: SessionClassSpec,
 ): void {
-  if (runner === 'None' || missingProgram(mergedAgent(agent ?? {}, defaults ?? {})) === undefined) return;
+  if (runner === 'None') return;
+  const merged = mergedAgent(agent ?? {}, defaults ?? {});
+  if (merged.driver === 'Tools' && !merged.tools) {
+    throw refused(
+      `the driver Tools has no tools to call: class "${className}" has none; set spec.agent.tools in a manifest and give it with -f, or name a class that has tools with --class`,
+    );
+  }
+  if (missingProgram(merged) === undefined) return;
   throw refused(
     `there is no program to run: class "${className}" has none of its own; put it at the end: -- python3 agent.py`,
   );

@@ -25,11 +25,14 @@ export interface Cli {
   /** Absolute path of the caller's directory. */
   cwd: string;
   stdin: Stdin;
-  /** Writes data to stdout; resolves when the reader has room again. */
+  /** Writes data to stdout, made safe if that is a terminal; resolves when the reader has room again. */
   out(text: string): Promise<void>;
-  /** Writes a line for people to stderr. */
+  /** Writes a line for people to stderr, without control characters but line feeds. */
   say(line: string): void;
-  /** Replaces the last line of stderr by this one, which has no end; undefined where stderr is no terminal. */
+  /**
+   * Shows a line under the others of stderr until something else is written; an empty one shows none. Undefined where
+   * stderr is no terminal, or one that cannot erase.
+   */
   status?: ((line: string) => void) | undefined;
   /** The terminal that stdout is, as it is now; undefined where stdout is none. */
   readonly terminal?: Terminal | undefined;

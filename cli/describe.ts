@@ -5,6 +5,8 @@ import type { Condition } from '../core/resources/schema.ts';
 import type { SessionStatus } from '../core/resources/session.ts';
 import { isTerminal } from '../core/resources/turn-phases.ts';
 import type { Terminal } from './cli.ts';
+import { firstLines, lastLines } from './excerpt.ts';
+import { hanging } from './printable.ts';
 import { table } from './table.ts';
 
 /** Sessions and turns for people: current activity, since when, and why not. */
@@ -81,14 +83,15 @@ export function describeTurn(
     ['requester', spec.requester],
     ['age', since(metadata.creationTimestamp, now)],
   ];
+  const whole = `berth get turn ${metadata.name} -o yaml`;
   const block = (title: string, text: string) => (text === '' ? '' : `\n${title}\n${indented(text)}`);
   return [
     `${metadata.namespace}/${metadata.name}\n`,
     ...lines(facts),
     ...conditionTable(status.conditions, now, terminal),
-    block('INPUT', JSON.stringify(spec.input ?? null, null, 2)),
-    block('OUTPUT', output === undefined ? '' : typeof output === 'string' ? output : JSON.stringify(output, null, 2)),
-    block('LOG', log),
+    block('INPUT', firstLines(JSON.stringify(spec.input ?? null, null, 2), whole)),
+    block('OUTPUT', output === undefined ? '' : firstLines(inLines(output), whole)),
+    block('LOG', lastLines(log, `berth logs ${spec.session} --turn ${metadata.name}`)),
   ].join('');
 }
 
@@ -127,7 +130,9 @@ function attempt({ spec, status }: StoredTurn): string | undefined {
 }
 
 function lines(facts: [string, string | undefined][]): string[] {
-  return facts.flatMap(([name, value]) => (value === undefined ? [] : [`  ${name.padEnd(12)}${value}\n`]));
+  return facts.flatMap(([name, value]) =>
+    value === undefined ? [] : [`  ${name.padEnd(12)}${hanging(value, ' '.repeat(14))}\n`],
+  );
 }
 
 function conditionTable(conditions: Condition[] | undefined, now: number, terminal?: Terminal): string[] {
@@ -185,6 +190,7 @@ function used({
 }
 
 const since = (at: string, now: number) => formatDuration(Math.max(0, now - Date.parse(at)));
+const inLines = (output: unknown) => (typeof output === 'string' ? output : JSON.stringify(output, null, 2));
 const oneLine = (text: string) => text.replace(/\s+/g, ' ');
 const indented = (text: string) => `${text.trimEnd().replace(/^/gm, '  ')}\n`;
 const quoted = (word: string) => (/^[\w@%+=:,./$()-]+$/.test(word) ? word : `'${word.replaceAll("'", "'\\''")}'`);

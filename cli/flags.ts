@@ -5,6 +5,8 @@ import { parseQuantity } from '../core/resources/quantity.ts';
 
 /** Parsers of flag values. Their error message names the problem and shows a correct value. */
 
+/** The kind before a name, as in turn.berth.dev/notes-1. */
+export const KIND = /^(session|turn)(\.berth\.dev)?\//;
 const LABEL = /^[a-z0-9]([-a-z0-9]*[a-z0-9])?$/;
 
 /** Name of a Session or Turn: a DNS label. */
@@ -20,9 +22,10 @@ export function name(text: string): string {
   return text;
 }
 
-/** A session's name, or - for stdin. */
-export function nameOrStdin(text: string): string {
-  return text === '-' ? text : name(text);
+/** Name of a session or a turn, also as `-o name` prints it, or - for stdin. */
+export function sessionTurnOrStdin(text: string): string {
+  if (text !== '-') name(text.replace(KIND, ''));
+  return text;
 }
 
 /** Duration of more than 0; returned as it was written. */

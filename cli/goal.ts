@@ -3,6 +3,7 @@ import type { StoredSession, StoredTurn } from '../core/resources/kinds.ts';
 import type { SessionClassSpec } from '../core/resources/sessionclass.ts';
 import { isTerminal } from '../core/resources/turn-phases.ts';
 import { name } from './flags.ts';
+import { hanging } from './printable.ts';
 import { whyWaiting } from './waiting.ts';
 
 /** What `berth wait` waits for. */
@@ -63,7 +64,7 @@ export function turnProgress(turn: Pick<StoredTurn, 'metadata' | 'status'> | und
   const { phase, error, conditions } = turn.status ?? {};
   if (phase === 'Succeeded') return { is: 'met' };
   if (isTerminal(phase)) {
-    return { is: 'never', why: `it ended ${phase}${error ? `: ${error.code}: ${error.message}` : ''}` };
+    return { is: 'never', why: `it ended ${phase}${error ? `: ${error.code}: ${hanging(error.message)}` : ''}` };
   }
   if (phase === undefined) return { is: 'waits', why: 'no controller has seen it yet' };
   const waits = phase === 'Queued' && conditions?.find(({ type }) => type === 'Finished');

@@ -90,7 +90,7 @@ export function define(cli: Cli, done: (exitCode: number) => void): Command {
   program.commandsGroup('More:');
   defineEnv(program, cli, done);
   defineLocal(program, cli, done);
-  defineTools(command, cli);
+  defineTools(program, command, cli);
   defineComplete(program, cli, done);
   return program;
 }

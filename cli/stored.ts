@@ -6,6 +6,7 @@ import { parseStoreKey } from '../core/resources/names.ts';
 import type { TurnStatus } from '../core/resources/turn.ts';
 import type { Cluster } from './cluster.ts';
 import { failed, refused } from './errors.ts';
+import { KIND } from './flags.ts';
 
 /** Reads of objects and of objects that belong to them, with errors that say what to do. */
 
@@ -35,13 +36,23 @@ export async function getTurn({ api, namespace }: Cluster, name: string, signal:
   }
 }
 
-/** Returns the session of this name or, where there is none, the turn of this name and its session. */
+/**
+ * Returns the session of this name or, where there is none, the turn of this name and its session. The name may have its
+ * kind before it, as in turn.berth.dev/notes-1.
+ */
 export async function sessionOrTurn(
   cluster: Cluster,
-  name: string,
+  named: string,
   signal: AbortSignal,
 ): Promise<{ session: StoredSession; turn?: StoredTurn }> {
   const { api, namespace } = cluster;
+  const kind = KIND.exec(named)?.[1];
+  const name = named.replace(KIND, '');
+  if (kind === 'session') return { session: await getSession(cluster, name, signal) };
+  if (kind === 'turn') {
+    const turn = await getTurn(cluster, name, signal);
+    return { session: await getSession(cluster, turn.spec.session, signal), turn };
+  }
   const fieldSelector = `metadata.name=${name}`;
   const [session] = (await api.list(sessions, { namespace, fieldSelector, signal })).items;
   if (session) return { session };

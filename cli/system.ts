@@ -4,6 +4,8 @@ import type { Clock } from '../core/runtime.ts';
 import { systemClock, systemRandom } from '../core/system.ts';
 import type { Cli, Terminal } from './cli.ts';
 import { Interrupted } from './errors.ts';
+import { PrintablePieces, printable } from './printable.ts';
+import { StatusLine } from './status-line.ts';
 import { processStdin } from './stdin.ts';
 
 /** Clock whose timers keep the process alive, because a command that waits must not end. */
@@ -37,30 +39,46 @@ export function systemCli(): Cli {
   // A closed stdout is no error: in `berth list | head` the reader has enough.
   process.stdout.on('error', (error: NodeJS.ErrnoException) => process.exit(error.code === 'EPIPE' ? 0 : 1));
   process.stderr.on('error', () => {});
+  const messages = () => terminalOf(process.stderr, process.env);
+  const terminal = () => terminalOf(process.stdout, process.env);
+  const status = new StatusLine(
+    (text) => process.stderr.write(text),
+    () => messages()?.columns ?? 80,
+  );
+  // Text of agents is in much of what is written, so all that goes to a terminal is made safe here.
+  const shown = new PrintablePieces();
+  process.on('exit', () => {
+    status.clear();
+    const rest = shown.end();
+    if (rest) process.stdout.write(rest);
+  });
   return {
     name: process.env.BERTH_INVOKED_AS || 'berth',
     env: process.env,
     cwd: process.cwd(),
     stdin: processStdin(interruption.signal),
     async out(text) {
-      if (!process.stdout.write(text)) await once(process.stdout, 'drain');
+      status.clear();
+      const to = terminal();
+      if (!process.stdout.write(to ? shown.add(text, to.hasColour) : text)) await once(process.stdout, 'drain');
     },
     say(line) {
-      process.stderr.write(`${line}\n`);
+      status.clear();
+      process.stderr.write(`${printable(line, messages()?.hasColour)}\n`);
     },
-    status: process.stderr.isTTY ? (line) => process.stderr.write(`\r\x1b[K${line}`) : undefined,
+    status: process.stderr.isTTY && process.env.TERM !== 'dumb' ? (line) => status.show(line) : undefined,
     get terminal() {
-      return terminalOf(process.stdout, process.env);
+      return terminal();
     },
     get messages() {
-      return terminalOf(process.stderr, process.env);
+      return messages();
     },
     // `process.stdin` is opened only by who reads it, which takes a few milliseconds.
     ask:
       isatty(0) && process.stderr.isTTY
         ? async (question, signal = interruption.signal) => {
             const { ask } = await import('./ask.ts');
-            return ask(question, AbortSignal.any([interruption.signal, signal]));
+            return status.without(() => ask(question, AbortSignal.any([interruption.signal, signal])));
           }
         : undefined,
     clock,

@@ -6,7 +6,9 @@ import type { Cluster } from './cluster.ts';
 import { CliError, EXIT, failed } from './errors.ts';
 import { narrate } from './follow/narration.ts';
 import { type Followed, followObject } from './follow/object.ts';
+import { afterTime } from './follow/words.ts';
 import { formatObject } from './print.ts';
+import { hanging, printableLine } from './printable.ts';
 import { EXPLAIN_AFTER_MS, whyWaiting } from './waiting.ts';
 
 const EXPLAIN_EVERY_MS = 2_000;
@@ -75,7 +77,7 @@ async function explainWaiting(
       begun = phase() === 'Running' && isReady(session);
       if (begun) continue;
       const reason = whyWaiting(session, cli.name);
-      if (reason !== told) cli.say(`waiting: ${reason}`);
+      if (reason !== told) cli.say(`waiting: ${printableLine(reason)}`);
       told = reason;
       const { environment } = session.spec;
       if (!environment || session.status?.podName) continue;
@@ -139,7 +141,7 @@ export async function finishTurn(
     }
     ended = cancelled;
   }
-  await printTurn(ended, cluster, cli, { output, isKept });
+  await printTurn(ended, cluster, cli, { output, isKept, isNarrated: narration !== undefined });
   const { name } = ended.metadata;
   const artifacts = ended.status?.artifacts?.length ?? 0;
   if (artifacts > 0 && isKept && cli.messages && !quiet) {
@@ -163,7 +165,7 @@ async function printTurn(
   turn: StoredTurn,
   cluster: Cluster,
   cli: Cli,
-  { output: format, isKept }: FinishOptions,
+  { output: format, isKept, isNarrated }: Pick<FinishOptions, 'output' | 'isKept'> & { isNarrated: boolean },
 ): Promise<void> {
   const signal = AbortSignal.timeout(60_000);
   const { name } = turn.metadata;
@@ -176,8 +178,13 @@ async function printTurn(
   } else if (phase === 'Succeeded' || value !== undefined) {
     await cli.out(asText(value ?? null));
   }
-  if (phase === 'Succeeded') return;
-  cli.say(`turn ${name} ${phase}: ${error ? `${error.code}: ${error.message}` : 'without an error message'}`);
+  const end = `turn ${name} ${phase}${isNarrated ? afterTime(turn.status ?? {}) : ''}`;
+  if (phase === 'Succeeded') {
+    if (isNarrated) cli.say(end);
+    return;
+  }
+  const why = error ? `${error.code}: ${error.message}` : 'without an error message';
+  cli.say(hanging(`${end}: ${why}`));
   if (turn.status?.log && isKept) cli.say(`its log: ${cli.name} logs ${turn.spec.session} --turn ${name}`);
 }
 

@@ -6,7 +6,7 @@ import { withCluster } from '../connect.ts';
 import { decide } from '../decide.ts';
 import { failed, refused } from '../errors.ts';
 import { parseFlag } from '../input.ts';
-import { printable } from '../printable.ts';
+import { hanging, printable } from '../printable.ts';
 
 export interface ApproveFlags extends ClusterFlags {
   deny?: boolean;
@@ -34,7 +34,7 @@ export async function approve(name: string, flags: ApproveFlags, cli: Cli): Prom
     if (flags.request !== undefined && flags.request !== asked.id) {
       throw refused(`turn ${turn.metadata.name} asks ${asked.id}, not ${flags.request}`);
     }
-    cli.say(`turn ${turn.metadata.name} asks: ${printable(asked.prompt)}`);
+    cli.say(`turn ${turn.metadata.name} asks: ${printable(hanging(asked.prompt))}`);
     const decision = flags.deny ? 'Deny' : 'Approve';
     if (cli.ask && !flags.yes && !(await cli.ask(`${decision} it?`))) throw failed('nothing is decided');
     await decide(turn, asked.id, { decision, response, note: flags.note }, cluster, cli.interrupted);

@@ -90,7 +90,7 @@ async function turnsNamed(
   cli: Cli,
 ): Promise<{ turns: StoredTurn[]; only?: StoredTurn }> {
   const { session, turn } = await sessionOrTurn(cluster, named, cli.interrupted);
-  if (turn && flag !== undefined && flag !== named) {
+  if (turn && flag !== undefined && flag !== turn.metadata.name) {
     throw refused(`${named} and --turn ${flag} name two turns; leave one of them out`);
   }
   const wanted = flag ?? turn?.metadata.name;

@@ -10,6 +10,7 @@ import { withKubernetes } from '../connect.ts';
 import { createSession, createTurn } from '../create.ts';
 import { getEnvironment } from '../environments.ts';
 import { EXIT, failed } from '../errors.ts';
+import { hanging } from '../printable.ts';
 import { outputOf } from '../stored.ts';
 import { waitForTurn } from '../wait.ts';
 
@@ -79,7 +80,8 @@ async function ask(
 
 async function foundBy(turn: StoredTurn, environment: string, { api }: KubeCluster, cli: Cli): Promise<Found> {
   const { phase, error } = turn.status ?? {};
-  if (phase !== 'Succeeded') throw failed(`environment ${environment}: ${error?.code}: ${error?.message}`);
+  if (phase !== 'Succeeded')
+    throw failed(`environment ${environment}: ${error?.code}: ${hanging(error?.message ?? '')}`);
   return (await outputOf(turn, api, cli.interrupted)) as Found;
 }
 

@@ -32,7 +32,7 @@ export async function logs(named: string, flags: LogsFlags, cli: Cli): Promise<n
   return withCluster(flags, cli, async (cluster) => {
     const { session, turn: only } = await sessionOrTurn(cluster, named, cli.interrupted);
     const { name } = session.metadata;
-    if (only && flags.turn !== undefined && flags.turn !== named) {
+    if (only && flags.turn !== undefined && flags.turn !== only.metadata.name) {
       throw refused(`${named} and --turn ${flags.turn} name two turns; leave one of them out`);
     }
     const wanted = flags.turn ?? only?.metadata.name;

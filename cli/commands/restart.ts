@@ -6,6 +6,7 @@ import type { Cluster } from '../cluster.ts';
 import { withCluster } from '../connect.ts';
 import { CliError, EXIT, failed, refused } from '../errors.ts';
 import { followObject } from '../follow/object.ts';
+import { printableLine } from '../printable.ts';
 import { finishedMessage, getSession } from '../stored.ts';
 
 export interface RestartFlags extends ClusterFlags {
@@ -59,7 +60,7 @@ async function replaced(
       last = session;
       if (session.status?.podName !== pod) return session;
       const why = whyNotYet(session);
-      if (why && why !== told) cli.say(`waiting: ${why}`);
+      if (why && why !== told) cli.say(`waiting: ${printableLine(why)}`);
       told = why ?? told;
     }
   } catch (error) {

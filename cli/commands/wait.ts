@@ -9,6 +9,7 @@ import { deadline } from '../deadline.ts';
 import { CliError, failed, refused } from '../errors.ts';
 import { followObject } from '../follow/object.ts';
 import { type Goal, type Progress, sessionProgress, turnProgress } from '../goal.ts';
+import { printableLine } from '../printable.ts';
 import { getSession, getTurn } from '../stored.ts';
 
 export interface WaitFlags extends ClusterFlags {
@@ -69,7 +70,7 @@ async function reach<T extends KubeObject>(
       const how = progress(now?.metadata.uid === uid ? now : undefined);
       if (how.is === 'met') return;
       if (how.is === 'never') throw failed(never(thing, what, how.why));
-      if (how.why !== why && timeoutMs > 0) cli.say(`waiting: ${how.why}`);
+      if (how.why !== why && timeoutMs > 0) cli.say(`waiting: ${printableLine(how.why)}`);
       why = how.why;
       if (timeoutMs === 0) break;
     }

@@ -2,11 +2,12 @@ import { Argument, type Command } from 'commander';
 import type { Cli } from '../cli.ts';
 import type { VersionFlags } from '../commands/version.ts';
 import { SHELLS, type Shell } from '../completion/scripts.ts';
+import { refused } from '../errors.ts';
 import type { AddCommand } from './command.ts';
 import { formatOption } from './options.ts';
 
 /** Defines the commands about the program itself. */
-export function defineTools(command: AddCommand, cli: Cli): void {
+export function defineTools(program: Command, command: AddCommand, cli: Cli): void {
   command(
     'version',
     'Prints the version of this program, and of Berth and Kubernetes in the cluster.',
@@ -22,6 +23,26 @@ export function defineTools(command: AddCommand, cli: Cli): void {
     ['completion bash >~/.local/share/bash-completion/completions/berth', 'completion fish | source'],
     async ([shell]: [Shell]) => (await import('../commands/completion.ts')).completion(shell, cli),
   ).addArgument(new Argument('<shell>', 'the shell').choices(SHELLS));
+
+  command(
+    'help [COMMAND]',
+    'Prints the help of a command, as its --help does.',
+    ['help turn', 'help local up'],
+    async ([words]: [string[]]) => {
+      commandOf(program, words, cli).outputHelp();
+      return 0;
+    },
+  ).argument('[command...]', 'the command; default: all of them');
+}
+
+/** Returns the command of these words. */
+function commandOf(program: Command, words: string[], cli: Cli): Command {
+  let found: Command | undefined = program;
+  for (const word of words) {
+    found = found?.commands.find((each) => each.name() === word || each.aliases().includes(word));
+  }
+  if (!found) throw refused(`there is no command "${words.join(' ')}"; to see all commands: ${cli.name} --help`);
+  return found;
 }
 
 /** Defines the command that the completion scripts call. It is not listed. */

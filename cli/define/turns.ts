@@ -1,3 +1,4 @@
+import { Option } from 'commander';
 import type { Cli } from '../cli.ts';
 import type { ApproveFlags } from '../commands/approve.ts';
 import type { CancelFlags } from '../commands/cancel.ts';
@@ -38,6 +39,7 @@ export function defineTurns(command: AddCommand, cli: Cli): void {
     .addOption(attemptsOption())
     .addOption(quietOption())
     .option('--no-wait', 'print the turn’s name and do not wait for its end')
+    .addOption(new Option('--detach', 'the same as --no-wait').implies({ wait: false }).hideHelp())
     .addOption(formatOption('json', 'yaml'));
 
   command(

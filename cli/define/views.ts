@@ -5,7 +5,7 @@ import type { ListFlags } from '../commands/list.ts';
 import type { LogsFlags } from '../commands/logs.ts';
 import type { WaitFlags } from '../commands/wait.ts';
 import type { WatchFlags } from '../commands/watch.ts';
-import { limit, name, nameOrStdin } from '../flags.ts';
+import { limit, name, sessionTurnOrStdin } from '../flags.ts';
 import { goal } from '../goal.ts';
 import type { AddCommand } from './command.ts';
 import { formatOption } from './options.ts';
@@ -53,7 +53,7 @@ export function defineViews(command: AddCommand, cli: Cli): void {
     .argument(
       '<session|turn>',
       'the name of a session or of a turn; - reads a pod’s log from stdin and leaves out the frames',
-      nameOrStdin,
+      sessionTurnOrStdin,
     )
     .option('--turn <name>', 'print the log of this turn')
     .option('-f, --follow', 'follow the log until the session (with --turn: the turn) ends');

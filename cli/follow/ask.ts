@@ -3,7 +3,7 @@ import { clip } from '../../core/resources/limits.ts';
 import type { Cli } from '../cli.ts';
 import type { Cluster } from '../cluster.ts';
 import { decide } from '../decide.ts';
-import { printable } from '../printable.ts';
+import { hanging, printable } from '../printable.ts';
 
 /** Length of the shown data of a question, bytes. */
 const PAYLOAD_BYTES = 2_000;
@@ -18,7 +18,7 @@ export async function askInPlace(
   cli: Cli,
   signal: AbortSignal,
 ): Promise<void> {
-  cli.say(`turn ${name} asks: ${printable(prompt)}`);
+  cli.say(`turn ${name} asks: ${printable(hanging(prompt))}`);
   const command = `to decide: ${cli.name} approve ${name} [--deny]`;
   try {
     const turn = await cluster.api.get(turns, { namespace: cluster.namespace, name }, { signal });

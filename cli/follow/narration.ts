@@ -6,6 +6,7 @@ import type { Cli } from '../cli.ts';
 import type { Cluster } from '../cluster.ts';
 import { askInPlace } from './ask.ts';
 import { eventKey, keyOfLine, restOfLog } from './rest.ts';
+import { RunningTime } from './running-time.ts';
 import { inWords } from './words.ts';
 
 /** Printed lines that are remembered, to find the rest of the log. */
@@ -41,6 +42,7 @@ class Narration {
   readonly #options: NarrationOptions;
   readonly #stop = new AbortController();
   readonly #running: Promise<void>;
+  readonly #time: RunningTime;
   readonly #printed: string[] = [];
   #isRunning = false;
   /** Lines from before it was known that the turn runs. */
@@ -49,6 +51,7 @@ class Narration {
 
   constructor(options: NarrationOptions) {
     this.#options = options;
+    this.#time = new RunningTime(options.turn.metadata.name, options.cli);
     this.#running = this.#run();
   }
 
@@ -84,6 +87,8 @@ class Narration {
         this.#tell(told, id);
     } catch (error) {
       if (!signal.aborted) cli.say(`what happens in the turn cannot be followed: ${(error as Error).message}`);
+    } finally {
+      this.#time.hide();
     }
   }
 
@@ -116,7 +121,12 @@ class Narration {
       if (phase === 'Running' || isTerminal(phase)) this.#early = [];
       return;
     }
-    if (phase !== 'Running' || this.#isRunning) return;
+    if (phase !== 'Running') {
+      this.#time.hide();
+      return;
+    }
+    this.#time.show();
+    if (this.#isRunning) return;
     this.#isRunning = true;
     this.#options.cli.say(`turn ${turn} Running`);
     const early = this.#early.splice(0);

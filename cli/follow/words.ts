@@ -2,7 +2,7 @@
 import type { Told } from '../../core/follow/events.ts';
 import { formatDuration } from '../../core/resources/duration.ts';
 import { clip } from '../../core/resources/limits.ts';
-import { printable, printableName } from '../printable.ts';
+import { printable, printableLine, printableName } from '../printable.ts';
 
 /** Length of an agent's event in words, bytes. */
 const EVENT_BYTES = 400;
@@ -16,17 +16,15 @@ export function inWords(told: Told, style = false): string {
       return `session ${session} ${phase}${place}${why(reason, message)}`;
     }
     case 'turn': {
-      const { turn, phase, reason, message, error, startedAt, finishedAt } = told.data;
-      const took = startedAt && finishedAt ? Date.parse(finishedAt) - Date.parse(startedAt) : undefined;
-      const after = took === undefined ? '' : ` after ${formatDuration(Math.max(0, took))}`;
-      return `turn ${turn} ${phase}${after}${error ? why(error.code, error.message) : why(reason, message)}`;
+      const { turn, phase, reason, message, error } = told.data;
+      return `turn ${turn} ${phase}${afterTime(told.data)}${error ? why(error.code, error.message) : why(reason, message)}`;
     }
     case 'approval': {
       const { turn, prompt, decided } = told.data;
-      if (!decided) return `turn ${turn} asks: ${oneLine(prompt)}`;
-      const by = decided.by ? ` by ${oneLine(decided.by)}` : '';
+      if (!decided) return `turn ${turn} asks: ${printableLine(prompt)}`;
+      const by = decided.by ? ` by ${printableLine(decided.by)}` : '';
       const verb = decided.decision === 'Approve' ? 'approved' : 'denied';
-      return `turn ${turn} ${verb}${by}${decided.note ? `: ${oneLine(decided.note)}` : ''}`;
+      return `turn ${turn} ${verb}${by}${decided.note ? `: ${printableLine(decided.note)}` : ''}`;
     }
     case 'usage': {
       const { turn, usage } = told.data;
@@ -55,9 +53,21 @@ export function inWords(told: Told, style = false): string {
   }
 }
 
+/** Returns the duration of an ended turn as ` after 6s`; nothing for another one. */
+export function afterTime({
+  startedAt,
+  finishedAt,
+}: {
+  startedAt?: string | undefined;
+  finishedAt?: string | undefined;
+}) {
+  if (!startedAt || !finishedAt) return '';
+  return ` after ${formatDuration(Math.max(0, Date.parse(finishedAt) - Date.parse(startedAt)))}`;
+}
+
 function why(reason: string | undefined, message: string | undefined): string {
   if (!reason) return '';
-  return `: ${reason}${message ? `: ${oneLine(message)}` : ''}`;
+  return `: ${reason}${message ? `: ${printableLine(message)}` : ''}`;
 }
 
 /** An event's fields as `tool: search, query: berth`; what lies deeper as JSON. */
@@ -70,5 +80,3 @@ function flat(event: unknown): string {
   );
   return fields.join(', ').replace(/\s+/g, ' ');
 }
-
-const oneLine = (text: string) => printable(text.replace(/\s+/g, ' '));

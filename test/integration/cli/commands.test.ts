@@ -376,7 +376,10 @@ describe('a session', () => {
       (turn: StoredTurn) => turn.status?.index === 1,
     );
     assert.equal(await caller.ok('logs', 'notes', '--turn', first.metadata.name), 'turn 1 in incarnation 1\n');
-    assert.equal(await caller.ok('logs', first.metadata.name), 'turn 1 in incarnation 1\n');
+    for (const named of [first.metadata.name, `turn.berth.dev/${first.metadata.name}`])
+      assert.equal(await caller.ok('logs', named), 'turn 1 in incarnation 1\n');
+    assert.match(await caller.ok('logs', 'session.berth.dev/notes'), /^turn 4 /);
+    assert.match((await caller.berth(['logs', 'turn.berth.dev/notes'])).stderr, /there is no turn "notes"/);
     const two = await caller.berth(['logs', first.metadata.name, '--turn', 'notes']);
     assert.deepEqual([two.code, two.stdout], [2, '']);
     assert.match(two.stderr, /name two turns/);

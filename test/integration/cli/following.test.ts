@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { existsSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, test } from 'vitest';
@@ -22,6 +22,7 @@ turn = request['turn']['name']
 print('begin', turn, flush=True)
 berth_agent.event({'tool': 'search', 'query': turn})
 said = berth_agent.approve('May I \\x1b[2J go on?', {'files': 3}) if request['input'] == 'ask' else None
+time.sleep(1.5 if request['input'] == 'slow' else 0)
 while request['input'] == 'wait' and not os.path.exists('${scratch}/' + turn): time.sleep(0.02)
 print('end', turn, flush=True)
 answer(said['decision'] if said else 'done')
@@ -55,6 +56,33 @@ answer(said['decision'] if said else 'done')
     assert.ok(terminal.shown.indexOf('end shown-1') < terminal.shown.indexOf('done'));
   });
 
+  test('shows how long a silent turn has been running, in a line that is gone before another is written', async () => {
+    const terminal = onTerminal(`turn shown --text wait --name shown-6 >${scratch}/output`);
+    const erase = '\r\u001b[K';
+    await terminal.says(/(\r.\[Kturn shown-6 Running \d+s){2}/);
+    writeFileSync(join(scratch, 'shown-6'), '');
+    assert.equal(await terminal.ended, 0, terminal.shown);
+    const left = terminal.shown.split('\r\n').map((line) => line.split(erase).at(-1) ?? '');
+    const begin = ['turn shown-6 Running', 'begin shown-6', 'shown-6: tool: search, query: shown-6', 'end shown-6'];
+    assert.deepEqual(left.slice(0, 4), begin, terminal.shown);
+    assert.match(left[4] ?? '', /^turn shown-6 Succeeded after [0-9.]+s$/);
+    assert.deepEqual(left.slice(5), ['']);
+    assert.equal(readFileSync(join(scratch, 'output'), 'utf8'), 'done\n');
+  });
+
+  test('shows no running time with --quiet, nor on a terminal that cannot erase it', async () => {
+    for (const [flags, env] of [
+      [' --quiet', {}],
+      ['', { TERM: 'dumb' }],
+    ] as const) {
+      const terminal = onTerminal(`turn shown --text slow${flags}`, env);
+      assert.equal(await terminal.ended, 0, terminal.shown);
+      assert.match(terminal.shown, /done\r\n/);
+      assert.doesNotMatch(terminal.shown, /Running \d/);
+      assert.ok(!terminal.shown.includes('\u001b'), JSON.stringify(terminal.shown));
+    }
+  });
+
   test('asks for a decision in place: keys typed before are no answer, and No is the default', async () => {
     const terminal = onTerminal('turn shown --text ask --name shown-2');
     await terminal.says('turn shown-2 Running');
@@ -83,7 +111,7 @@ answer(said['decision'] if said else 'done')
     await caller.ok('approve', 'shown-3', '--note', 'fine');
     assert.equal(await terminal.ended, 0, terminal.shown);
     assert.match(terminal.shown, /turn shown-3 approved.*: fine/);
-    assert.match(terminal.shown, /\r?\nApprove\r?\n$/);
+    assert.match(terminal.shown, /\r?\nApprove\r?\nturn shown-3 Succeeded after .*\r?\n$/);
   });
 
   test('who may not decide is told the command', async () => {

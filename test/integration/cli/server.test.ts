@@ -79,7 +79,7 @@ answer('y' * 300000 if said == 'large' else {'said': said, 'n': 1234567890123456
     assert.equal((await same('turn', 'notes', 'large')).stdout.length, 300_001);
     const [, failed] = await both('turn', 'notes', 'fail');
     assert.equal(failed.code, 1);
-    assert.match(failed.stderr, /Failed: AgentFailed: exit code 1\nno\nits log: berth logs notes --turn/);
+    assert.match(failed.stderr, /Failed: AgentFailed: exit code 1\n {2}no\nits log: berth logs notes --turn/);
     const late = await both('turn', 'notes', 'sleep', '--timeout', '1s');
     assert.equal(late[1].code, 124);
   });

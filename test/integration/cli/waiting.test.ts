@@ -176,6 +176,27 @@ describe('waiting for a turn', () => {
     }
   });
 
+  test('turn --detach is turn --no-wait: it prints the name and does not wait', async () => {
+    await server.store.create(sessions, {
+      apiVersion: 'berth.dev/v1alpha1',
+      kind: 'Session',
+      metadata: { namespace: NAMESPACE, name: 'many' },
+      spec: { agent: { command: ['true'] } } as Session['spec'],
+    });
+    const { code, stdout, stderr } = await caller.berth(['turn', 'many', '--name', 'many-1', '--detach'], { env });
+    assert.deepEqual([code, stdout, stderr], [0, 'many-1\n', '']);
+  });
+
+  test('the driver Tools without tools is refused before anything is created, with what to give', async () => {
+    await createClass('toolless', {});
+    const { code, stderr } = await caller.berth(['create', 'idle', '--class', 'toolless', '--driver', 'tools'], {
+      env,
+    });
+    assert.equal(code, 2);
+    assert.match(stderr, /class "toolless" has none; set spec\.agent\.tools in a manifest and give it with -f/);
+    await assert.rejects(server.store.get(sessions, { namespace: NAMESPACE, name: 'idle' }), /not found/);
+  });
+
   test('says on stderr why the pod of a turn that is Running does not come up', async () => {
     const { child, ended } = run('pulling');
     let told = '';
@@ -350,6 +371,7 @@ describe('help', () => {
     'delete',
     'version',
     'completion',
+    'help',
     'local',
     'local up',
     'local down',
@@ -363,6 +385,14 @@ describe('help', () => {
       assert.match(stdout, new RegExp(`Example:\\n.*berth ${command}`));
     });
   }
+  test('is printed by the command help, too, which refuses commands that do not exist', async () => {
+    for (const command of ['turn', 'local up', 'ls'])
+      assert.equal(await caller.ok('help', ...command.split(' ')), await caller.ok(...command.split(' '), '--help'));
+    assert.match(await caller.ok('help'), /^Look and wait:$/m);
+    const unknown = await caller.berth(['help', 'local', 'turn']);
+    assert.equal(unknown.code, 2);
+    assert.match(unknown.stderr, /there is no command "local turn"; to see all commands: berth --help/);
+  });
   test('of the kubectl plugin shows how it is called there', async () => {
     const { stdout } = await caller.berth(['run', '--help'], { env: { BERTH_INVOKED_AS: 'kubectl session' } });
     assert.match(stdout, /Usage: kubectl session run/);

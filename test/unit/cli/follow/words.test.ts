@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { describe, test } from 'vitest';
 import { eventExamples } from '../../../../api/event-examples.ts';
 import { inWords } from '../../../../cli/follow/words.ts';
-import { printable, printableName } from '../../../../cli/printable.ts';
+import { PrintablePieces, printable, printableName } from '../../../../cli/printable.ts';
 
 describe('text of an agent on a terminal', () => {
   test('shows what would move the cursor, set the title or turn letters round', () => {
@@ -20,6 +20,14 @@ describe('text of an agent on a terminal', () => {
     assert.equal(printable('\u001b[1;31mred\u001b[0m'), 'red');
     assert.equal(printable('\u001b[31mred', true), '\u001b[31mred\u001b[0m');
     assert.equal(printable('\u001b[31;2Jx', true), '\\x1b[31;2Jx');
+  });
+
+  test('keeps a colour that is cut between two pieces or goes on over several, and ends it after the last', () => {
+    const pieces = new PrintablePieces();
+    const shown = ['a\u001b', '[3', '1mred\r', '\nstill\u001b', 'c', '\u001b['].map((piece) => pieces.add(piece, true));
+    assert.deepEqual(shown, ['a', '', '\u001b[31mred', '\nstill', '\\x1bc', '']);
+    assert.equal(pieces.end(), '\\x1b[\u001b[0m');
+    assert.equal(pieces.end(), '');
   });
 });
 

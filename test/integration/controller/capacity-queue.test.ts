@@ -91,7 +91,7 @@ describe('the queue in front of the running slots', () => {
       const low = table.rows.find(({ object }) => object.metadata.name === 'low');
       const shown = (column: string) => low?.cells[table.columnDefinitions.findIndex(({ name }) => name === column)];
       assert.deepEqual([shown('Reason'), shown('Queue')], ['AtCapacity', 3]);
-      assert.match(String(shown('Waits')), /^\d+[sm]/);
+      assert.match(String(shown('Since')), /^\d+[sm]/);
       assert.match(String(shown('Message')), /held by default\/holder/);
       return true;
     };

@@ -47,8 +47,12 @@ describe('the memory limit of a pod without a cgroup', () => {
   });
 
   test('counts what earlier turns left, and stops the largest of all', async () => {
-    const small = `${python(60 * MB)} >/dev/null 2>&1 &`;
-    const script = `[ "$BERTH_TURN" = turn-1 ] && { ${small} exit 0; }; ${python(600 * MB)}`;
+    // The first turn ends once what it leaves has its memory.
+    const small = `${python(60 * MB, 'open("ready", "w"); time.sleep(600)')} >/dev/null 2>&1 &`;
+    const first = `${small} until [ -e ready ]; do sleep 0.05; done; exit 0`;
+    // It grows slowly, so that it is known to be the largest when the limit is reached.
+    const grow = `for _ in range(60): kept += b"1" * ${10 * MB}; time.sleep(0.1)`;
+    const script = `[ "$BERTH_TURN" = turn-1 ] && { ${first}; }; ${python(1, `\n${grow}`)}`;
     await using runner = await bound(script);
     assert.equal((await runner.runTurn()).outcome, 'Succeeded');
     const left = () => runner.processes().map(({ pid }) => pid);

@@ -72,6 +72,7 @@ export const leadershipBugs: readonly Bug[] = [
     name: 'a restarted leader does not wait for the last requests of its former process',
     caughtBy: ['one leader', 'capacity', 'in order', 'goes on'],
     within: 200,
+    from: 275,
     focus: {
       misfortunes: ['the leader is killed while its requests are held up'],
       misfortuneEveryMs: 6000,

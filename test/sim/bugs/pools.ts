@@ -1,4 +1,14 @@
+import type { Focus } from '../focus.ts';
 import type { Bug } from './bug.ts';
+
+/** Sessions that claim often and at once. */
+const CLAIMS: Focus = { pools: true, deedEveryMs: 150, deeds: ['create a session', 'give a turn'] };
+/** Sessions reserve pods that others have reserved. */
+const RESERVED_TWICE = {
+  file: 'controller/capacity/ledger.ts',
+  find: '    return this.#unclaimed.has(key) && !this.#slotUsage.isTaken(key) && !this.#slotUsage.isReserved(key);',
+  replace: '    return this.#unclaimed.has(key);',
+};
 
 /** Mistakes with the pods of SessionPools. */
 export const poolBugs: readonly Bug[] = [
@@ -6,7 +16,8 @@ export const poolBugs: readonly Bug[] = [
     name: 'two leaders claim one pod, and the later write wins',
     caughtBy: ['claimed once', 'bound once'],
     within: 200,
-    focus: { pools: true },
+    from: 60,
+    focus: CLAIMS,
     edits: [
       {
         file: 'controller/act/claim-pod.ts',
@@ -18,18 +29,15 @@ export const poolBugs: readonly Bug[] = [
         find: 'const patch = { metadata: { uid: podUID, resourceVersion, labels,',
         replace: 'const patch = { metadata: { uid: podUID, ...(resourceVersion ? {} : {}), labels,',
       },
-      {
-        file: 'controller/capacity/ledger.ts',
-        find: '    return this.#unclaimed.has(key) && !this.#slotUsage.isTaken(key) && ',
-        replace: '    return this.#unclaimed.has(key) && ',
-      },
+      RESERVED_TWICE,
     ],
   },
   {
     name: 'the loser of two claims deletes the pod',
     caughtBy: ['kept for its session'],
     within: 200,
-    focus: { pools: true },
+    from: 60,
+    focus: CLAIMS,
     edits: [
       {
         file: 'controller/decide/policies/claim.ts',
@@ -37,11 +45,7 @@ export const poolBugs: readonly Bug[] = [
         replace:
           "    draft.released = true;\n    const found = draft.world.strays[0] ?? unclaimed ?? ({ metadata: { name: podName, uid: podUID, namespace: session.metadata.namespace } } as StoredPod);\n    draft.actions.push({ do: 'DeletePod', pod: found, why: 'another session has it' });\n    return 'Stop';\n  }\n  if (settled)",
       },
-      {
-        file: 'controller/capacity/ledger.ts',
-        find: '    return this.#unclaimed.has(key) && !this.#slotUsage.isTaken(key) && ',
-        replace: '    return this.#unclaimed.has(key) && ',
-      },
+      RESERVED_TWICE,
     ],
   },
   {
@@ -66,7 +70,8 @@ export const poolBugs: readonly Bug[] = [
     name: 'pools are filled before the gate of a new leader has opened',
     caughtBy: ['one pool keeper', 'capacity'],
     within: 200,
-    focus: { pools: true },
+    from: 160,
+    focus: { pools: true, poolEveryMs: 500 },
     edits: [
       {
         file: 'controller/leadership.ts',
@@ -234,7 +239,8 @@ export const poolBugs: readonly Bug[] = [
     name: 'the loser of two claims puts its labels on the pod of the winner',
     caughtBy: ['claimed once'],
     within: 200,
-    focus: { pools: true },
+    from: 60,
+    focus: CLAIMS,
     edits: [
       {
         file: 'controller/act/claim-pod.ts',
@@ -246,11 +252,7 @@ export const poolBugs: readonly Bug[] = [
     }
 `,
       },
-      {
-        file: 'controller/capacity/ledger.ts',
-        find: '    return this.#unclaimed.has(key) && !this.#slotUsage.isTaken(key) && ',
-        replace: '    return this.#unclaimed.has(key) && ',
-      },
+      RESERVED_TWICE,
     ],
   },
   {
@@ -291,8 +293,9 @@ export const poolBugs: readonly Bug[] = [
   },
   {
     name: 'a controller that stops cuts off the creation of a pod of a pool, and releases its lease',
-    caughtBy: ['capacity'],
+    caughtBy: ['capacity', 'one pool keeper'],
     within: 200,
+    from: 110,
     focus: {
       pools: true,
       poolEveryMs: 500,

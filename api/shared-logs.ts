@@ -25,7 +25,7 @@ export interface SharedLogsOptions {
 /** Logs of the pods that somebody follows: one stream each, however many follow. */
 export class SharedLogs {
   readonly #options: SharedLogsOptions;
-  /** By the pod's name, which no other pod ever has. Those without followers come in the order in which the last one went. */
+  /** Logs by the name of their pod, which no other pod ever has; those without followers in the order in which the last one left. */
   readonly #shared = new Map<string, Shared>();
 
   constructor(options: SharedLogsOptions) {

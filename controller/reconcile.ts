@@ -61,8 +61,8 @@ interface Attempt extends Omit<ReconcileContext, 'world'> {
 
 /** Outcome of acting on a decision and writing its status. */
 type Outcome =
-  /** `writeInMs`: time until the status is written, where it can wait. */
-  | { kind: 'Done'; writeInMs?: number }
+  /** `writeInMs`: time until the status is written; undefined: it does not wait. */
+  | { kind: 'Done'; writeInMs: number | undefined }
   /** The watch tells of what was written or deleted, which brings the next reconcile. */
   | { kind: 'EventFollows' }
   /** The memory or the time has changed, so the rest of the decision counts no more. */
@@ -281,7 +281,7 @@ export class Reconciler {
     if (isTimeWrong()) return { kind: 'DecideAgain' };
     try {
       const writeInMs = await this.#write(attempt, decision.status, this.#hasLive(attempt, world));
-      return writeInMs === undefined ? { kind: 'Done' } : { kind: 'Done', writeInMs };
+      return { kind: 'Done', writeInMs };
     } catch (error) {
       if (isNotFound(error)) return { kind: 'EventFollows' };
       if (isConflict(error)) return { kind: 'Conflict' };

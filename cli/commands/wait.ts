@@ -77,7 +77,7 @@ async function reach<T extends KubeObject>(
   } catch (error) {
     if (!limit.isOver || cli.interrupted.aborted || error instanceof CliError) throw error;
   }
-  // What was seen last says nothing about the object while the cluster is away.
+  // The last view of the object is out of date while the cluster does not answer.
   throw cluster.outages.present ?? late(why);
 }
 

@@ -3,7 +3,7 @@ import type { KubeObject, Resource, Stored } from '../../core/kube/types.ts';
 import type { Clock } from '../../core/runtime.ts';
 import type { Cluster } from '../cluster.ts';
 
-/** What is followed needs of a cluster. */
+/** Parts of a cluster that following an object needs. */
 export type Followed = Pick<Cluster, 'api' | 'namespace' | 'outages'>;
 
 /** Yields an object of the namespace as it is, then after every change; rejects once an outage lasts too long. */

@@ -11,7 +11,7 @@ import { took } from './took.ts';
 const SAMPLES = count(5, 1);
 const STEPS = ['npm install of the package', 'berth local up', 'berth run of an own agent'] as const;
 
-/** From an empty folder, with the npm package at hand, to the first answer of an own agent on the embedded cluster. */
+/** Time from an empty folder and the npm package to the first answer of an own agent on the embedded cluster. */
 export async function firstAnswer(): Promise<Figure[]> {
   const tarball = await packedTarball();
   const values: Record<(typeof STEPS)[number] | 'all', number[]> = {

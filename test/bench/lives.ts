@@ -1,4 +1,4 @@
-/** What sessions cost from their creation until they are gone. */
+/** Costs of sessions from their creation until they are gone. */
 import { WriteMeter } from './controller.ts';
 import type { Ground } from './ground.ts';
 import { Pool } from './pool.ts';

@@ -158,7 +158,7 @@ async function cost({ cluster }: ApiCluster, program: ApiProgram, token: string)
   };
 }
 
-/** What an agent's events cost the API's process, and the cluster in reads of the log, while one and many follow its session. */
+/** Cost of an agent's events while one and many follow its session: CPU of the API's process, and reads of the log. */
 async function costOfOne({ cluster }: ApiCluster, program: ApiProgram, token: string): Promise<Figure> {
   const measured: { followers: number; cpuMs: number; reads: number }[] = [];
   let reads = 0;

@@ -49,7 +49,7 @@ export async function withPeer(
   }
 }
 
-/** Its claims one after the other until they are Ready: no work is delivered by then. */
+/** Claims of agent-sandbox, one after the other, until they are Ready: no work is delivered by then. */
 export function peer(ground: Ground): Promise<Outcome> {
   return withPeer(ground, ground.template, async (claiming) =>
     claiming ? { peer: { cold: await cold(claiming), warm: await warm(claiming) } } : {},

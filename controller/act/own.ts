@@ -41,6 +41,7 @@ export async function ownIncarnation(
     log.info({ session: key, uid: session.metadata.uid, incarnation }, 'session admitted');
     if (!claim && world.warm?.fits) effects.pools.count('missed', namespace, world.warm.pool);
   } catch (error) {
+    if (isRefusal(error)) ledger.refused(namespace, pod);
     // The slot stays taken until it is known whether this write, or an earlier one of ours, took effect.
     failed(ledger, namespace, pod, error);
     if (isConflict(error)) {

@@ -200,7 +200,7 @@ export class Ledger {
     if (this.#queue.leave(key)) this.#served?.keys.delete(key);
     else this.#served = undefined;
     this.hold(applicant, pod);
-    this.#queue.served(namespace, this.#options.clock.now());
+    this.#queue.served(namespace, this.#options.clock.now(), keyOf({ namespace, name: pod }));
     if (served?.othersFollow) this.vacancy();
     return true;
   }
@@ -316,9 +316,18 @@ export class Ledger {
     return this.#slotUsage.holder(keyOf({ namespace, name: pod })) !== undefined;
   }
 
+  /**
+   * The API server refused to admit the session with the pod: its namespace keeps its turn in the queue, unless an earlier
+   * request of the same may have taken effect.
+   */
+  refused(namespace: string, pod: string): void {
+    if (!this.isUnsettled(namespace, pod)) this.#queue.refused(keyOf({ namespace, name: pod }));
+  }
+
   /** Ends a reservation: the caches show the pod by now, or it can no longer be created. */
   settle(namespace: string, pod: string): void {
     const key = keyOf({ namespace, name: pod });
+    this.#queue.confirmed(key);
     this.#unsettledPods.get(key)?.();
     this.#unsettledPods.delete(key);
     this.#slotUsage.settle(key);

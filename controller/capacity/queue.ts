@@ -17,6 +17,8 @@ export class Queue {
   readonly #lanes = new Map<string, Map<string, Lane>>();
   readonly #laneOf = new Map<string, { lane: Lane; applicant: Applicant }>();
   readonly #servedAt = new Map<string, number>();
+  /** Pod → the turn of a namespace that it was served with, as long as the API server may refuse it the slot. */
+  readonly #unconfirmed = new Map<string, { namespace: string; at: number; before: number | undefined }>();
   #latest = 0;
 
   get size(): number {
@@ -80,11 +82,29 @@ export class Queue {
   }
 
   /**
-   * Records that a session of the namespace got a slot, at this time or, if others were served at it, just after them.
+   * Records that a session of the namespace got a slot for the pod, at this time or, if others were served at it, just after
+   * them; until `confirmed` it can be `refused`.
    */
-  served(namespace: string, at: number): void {
+  served(namespace: string, at: number, pod: string): void {
     this.#latest = Math.max(at, this.#latest + 1);
+    this.#unconfirmed.set(pod, { namespace, at: this.#latest, before: this.#servedAt.get(namespace) });
     this.#servedAt.set(namespace, this.#latest);
+  }
+
+  confirmed(pod: string): void {
+    this.#unconfirmed.delete(pod);
+  }
+
+  /** The session did not get the slot for the pod: the turn of its namespace is not over. */
+  refused(pod: string): void {
+    const turn = this.#unconfirmed.get(pod);
+    if (!turn) return;
+    const { namespace, at, before } = turn;
+    this.#unconfirmed.delete(pod);
+    for (const later of this.#unconfirmed.values()) if (later.before === at) later.before = before;
+    if (this.#servedAt.get(namespace) !== at) return;
+    if (before === undefined) this.#servedAt.delete(namespace);
+    else this.#servedAt.set(namespace, before);
   }
 
   /** Records that an earlier leader served the namespace at this time. */

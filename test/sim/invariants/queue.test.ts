@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'vitest';
+import { ApiError, TransportError } from '../../../core/kube/errors.ts';
 import { namespaces } from '../../../core/kube/resources.ts';
 import { type StoredSession, sessionclasses, sessions } from '../../../core/resources/kinds.ts';
 import type { Change } from '../../../local/apiserver/store/versioned.ts';
@@ -55,13 +56,17 @@ class World {
     return this.#sessions.find(({ metadata }) => metadata.uid === key);
   }
 
-  /** The leader asks for a slot for the session. */
-  gives(key: string): this {
-    const session = this.#find(key) as StoredSession;
-    const { namespace, name } = session.metadata;
-    const object = { ...session, status: { podName: `pod-${name}` } };
+  /** The leader asks for a slot for the session, and is told that it has none where it is refused. */
+  gives(key: string, refusal?: Error): this {
+    const [namespace = '', name = ''] = key.split('/');
+    const object = {
+      ...this.#find(key),
+      metadata: { name, namespace, resourceVersion: '1' },
+      status: { podName: `pod-${name}` },
+    };
     const call = { process: 'ctl', verb: 'replace', resource: 'sessions', namespace, name, object, knew: () => 1 };
     this.#invariant.sent?.(call as unknown as ControllerCall);
+    if (refusal) this.#invariant.answered?.(call as unknown as ControllerCall, refusal);
     return this;
   }
 }
@@ -101,5 +106,28 @@ describe('the last slot that a waiting session could have, given to a namespace 
     ];
     for (const other of others) assert.ok(failures(3, other).includes(PASSED), JSON.stringify(other));
     assert.ok(failures(2, waits('b/first', 'wide', 4)).includes(PASSED));
+  });
+
+  test('is none where the API server refused what the other namespace was given before, unless the answer was lost', () => {
+    const [later, served, given] = [
+      waits('b/later', 'narrow', 5),
+      waits('c/served', 'wide', 1),
+      waits('c/given', 'narrow', 2),
+    ];
+    const after = (refusal: Error) =>
+      new World(3, later, served, given).gives('c/served', refusal).gives('c/given').failures;
+    assert.deepEqual(after(new ApiError({ code: 404, reason: 'NotFound', message: 'not found' })), []);
+    assert.deepEqual(after(new TransportError('socket hang up')), [PASSED]);
+  });
+
+  test('is none where the leader tried to give one to a session of the passed namespace that is gone', () => {
+    const [later, served, given] = [
+      waits('b/later', 'narrow', 5),
+      waits('c/served', 'wide', 1),
+      waits('c/given', 'narrow', 2),
+    ];
+    const world = () => new World(3, later, served, given).gives('c/served');
+    assert.deepEqual(world().gives('b/gone').gives('c/given').failures, []);
+    assert.deepEqual(world().gives('c/given').failures, [PASSED]);
   });
 });

@@ -1,3 +1,4 @@
+import { ApiError } from '../../../core/kube/errors.ts';
 import { type StoredSession, sessions } from '../../../core/resources/kinds.ts';
 import type { Change } from '../../../local/apiserver/store/versioned.ts';
 import type { ControllerCall } from '../observer.ts';
@@ -10,8 +11,10 @@ import { Waiting } from './waiting.ts';
 /** Minimum interval between two writes of a position. */
 const WRITE_MS = 10_000;
 
-/** Slot that the leader gave. */
+/** Slot that the leader gave, or tried to give. */
 interface Given {
+  /** Pod of the slot, as namespace/name. */
+  pod: string;
   /** Position in the order of the calls, from 1. */
   number: number;
   scopes: readonly string[];
@@ -19,18 +22,27 @@ interface Given {
   wasLeft(scopes: readonly string[]): boolean;
 }
 
-/** Slots that the leader gave, the last one of each namespace. */
+/** Slots that the leader gave to each namespace. */
 class Served {
   #count = 0;
-  /** Namespace → its last slot, by first requests only, and by repeated requests too. */
-  readonly #surely = new Map<string, Given>();
+  /** Namespace → its slots by first requests that were not refused, the latest last. */
+  readonly #surely = new Map<string, Given[]>();
+  /** Namespace → its last slot, by repeated and refused requests too. */
   readonly #perhaps = new Map<string, Given>();
 
   serve(namespace: string, first: boolean, slot: Omit<Given, 'number'>): void {
     this.#count++;
     const given = { ...slot, number: this.#count };
     this.#perhaps.set(namespace, given);
-    if (first) this.#surely.set(namespace, given);
+    if (first) this.#surely.set(namespace, [...(this.#surely.get(namespace) ?? []), given]);
+  }
+
+  refuse(namespace: string, pod: string): void {
+    const given = this.#surely.get(namespace) ?? [];
+    this.#surely.set(
+      namespace,
+      given.filter((one) => one.pod !== pod),
+    );
   }
 
   /**
@@ -38,7 +50,7 @@ class Served {
    * together, and taken in any order.
    */
   isBefore(a: string, b: string): boolean {
-    const [earlier, later] = [this.#perhaps.get(a), this.#surely.get(b)];
+    const [earlier, later] = [this.#perhaps.get(a), this.#surely.get(b)?.at(-1)];
     if (!later) return false;
     return !earlier || (earlier.number < later.number && !earlier.wasLeft(later.scopes));
   }
@@ -63,10 +75,13 @@ function mayWait({ metadata, spec, status }: StoredSession): boolean {
   return status.queue.reason === 'AtCapacity' || status.queue.reason === 'CapacityUnknown';
 }
 
+/** Reports whether the API server said no, so that the leader knows that nobody has the slot by this request. */
+const isRefused = (error: Error | undefined) => error instanceof ApiError && error.code < 500 && error.code !== 408;
+
 /**
  * Slots are given in order: round robin over namespaces, then priority, then age. A leader gives the last slot that a
  * queued session could have only when that session does not come first. A session that its class, its group or an
- * earlier failure holds back is passed over. Slots that are free together are taken in any order: while the first session
+ * earlier failure holds back is passed over. A namespace whose session is refused its slot by the API server keeps its turn. Slots that are free together are taken in any order: while the first session
  * of a namespace has yet to take its slot, the turn of the namespace is that session's and no later one's. The position of a waiting session counts all sessions that certainly come
  * before it, and is written every ten seconds at most.
  */
@@ -130,7 +145,13 @@ export const inTurn: MakeInvariant = (facts, limits) => {
         );
       }
     }
-    served.serve(namespace, first, { scopes: given, wasLeft: isLeft });
+    served.serve(namespace, first, { pod, scopes: given, wasLeft: isLeft });
+  };
+
+  /** A leader that does not see the end of the session counts its namespace as served until it is told. */
+  const admitsGone = ({ namespace = '', object }: ControllerCall) => {
+    const pod = (object as StoredSession).status?.podName;
+    if (pod) served.serve(namespace, false, { pod: `${namespace}/${pod}`, scopes: [], wasLeft: () => false });
   };
 
   const positions = (call: ControllerCall, session: StoredSession) => {
@@ -181,15 +202,18 @@ export const inTurn: MakeInvariant = (facts, limits) => {
       const session = server.get(sessions, call.namespace, call.name);
       const pod = Slots.askedBy(call, session);
       slots.sent(call);
-      if (session && call.verb === 'replace' && call.resource === 'sessions' && call.process === leader) {
-        if (pod) admits(call, session, pod);
+      if (call.verb === 'replace' && call.resource === 'sessions' && call.process === leader) {
+        if (!session) admitsGone(call);
+        else if (pod) admits(call, session, pod);
         else positions(call, session);
       }
       waiting.sent(call);
     },
     answered(call, error) {
       waiting.answered(call, error);
+      const slot = underWay.get(call);
       underWay.delete(call);
+      if (slot && isRefused(error)) served.refuse(call.namespace ?? '', slot.pod);
       const write = unanswered.get(call);
       unanswered.delete(call);
       // The clock may jump between the write and its answer.

@@ -5,7 +5,7 @@ import type { ReconcileContext } from '../../../../controller/act/context.ts';
 import { ownIncarnation, withSlotHeld } from '../../../../controller/act/own.ts';
 import { Ledger } from '../../../../controller/capacity/ledger.ts';
 import type { Applicant } from '../../../../controller/world/capacity-view.ts';
-import { ApiError } from '../../../../core/kube/errors.ts';
+import { ApiError, TransportError } from '../../../../core/kube/errors.ts';
 import { ownedBy } from '../../../../core/resources/kinds.ts';
 import { poolPodName } from '../../../../core/resources/names.ts';
 import { anApplicant } from '../../../support/applicant.ts';
@@ -135,6 +135,27 @@ describe('a slot', () => {
     } as unknown as ReconcileContext;
     await assert.rejects(ownIncarnation(context, undefined), conflict);
     assert.deepEqual([available(ledger, second), available(ledger, first)], [false, true]);
+  });
+  test('that the API server refuses to a session leaves its namespace its turn, unless an answer was lost before', async () => {
+    const notFound = new ApiError({ code: 404, reason: 'NotFound', message: 'sessions.berth.dev "gone" not found' });
+    const conflict = new ApiError({ code: 409, reason: 'Conflict', message: 'the object has been modified' });
+    const lost = new TransportError('socket hang up');
+    for (const answers of [[notFound], [conflict], [lost], [lost, conflict]]) {
+      const { ledger, caches, clock } = setUp({ max: 1 });
+      const [gone, next, other] = [anApplicant('a/gone'), anApplicant('a/next', { since: 5 }), anApplicant('b/1')];
+      const session = caches.add(gone.key);
+      for (const applicant of [gone, next, other]) ledger.wait(applicant);
+      const rest = [...answers];
+      const api = { replace: () => Promise.reject(rest.shift()), get: () => Promise.reject(notFound) };
+      const effects = { api, ledger, caches: { sawSession: () => {} } };
+      const world = { session, applicant: gone, agentFiles: new Map(), now: 0 };
+      const context = { effects, world, key: gone.key } as unknown as ReconcileContext;
+      for (const _ of answers) await assert.rejects(ownIncarnation(context, undefined));
+      ledger.leave(gone.key);
+      await clock.advance(2 * 60_000);
+      const isNext = [available(ledger, next), available(ledger, other)];
+      assert.deepEqual(isNext, answers[0] === lost ? [false, true] : [true, false], `${answers}`);
+    }
   });
   test('is reserved for a session that the earlier leader may still admit, and for that long only', async () => {
     const { ledger, see, told, clock } = setUp({ max: 2 });

@@ -29,9 +29,42 @@ describe('the order of the queue', () => {
   });
   test('begins with the namespace that was served least recently', () => {
     const line = lineOf(anApplicant('a/1'), anApplicant('b/1'), anApplicant('c/1'));
-    line.served('a', 1_000);
-    line.served('c', 1_000);
+    line.served('a', 1_000, 'pod-a');
+    line.served('c', 1_000, 'pod-c');
     assert.deepEqual(orderOf(line), ['b/1', 'a/1', 'c/1']);
+  });
+  test('is for a namespace whose slots are refused as if they had not been given, in whatever order that is told', () => {
+    for (const refused of [[], ['1'], ['2'], ['1', '2'], ['2', '1']]) {
+      const line = lineOf(anApplicant('a/1'), anApplicant('b/1'), anApplicant('c/1'));
+      for (const [at, [namespace, pod]] of [
+        ['a', '0'],
+        ['b', '0b'],
+        ['a', '1'],
+        ['c', '0c'],
+        ['a', '2'],
+      ].entries()) {
+        line.served(namespace as string, 1_000 + at, pod as string);
+      }
+      for (const pod of ['0', '0b', '0c']) line.confirmed(pod);
+      for (const pod of refused) line.refused(pod);
+      const expected = refused.length === 2 ? 'a b c' : refused[0] === '2' ? 'b a c' : 'b c a';
+      assert.equal(
+        orderOf(line)
+          .map((key) => key[0])
+          .join(' '),
+        expected,
+        `refused ${refused}`,
+      );
+      line.confirmed('1');
+      line.refused('1');
+      assert.equal(
+        orderOf(line)
+          .map((key) => key[0])
+          .join(' '),
+        expected,
+        'what is confirmed stays',
+      );
+    }
   });
   test('goes on where an earlier leader was, by what it wrote', () => {
     const line = lineOf(anApplicant('a/1'), anApplicant('b/1'));
@@ -93,7 +126,7 @@ describe('for any queue', () => {
     fc.assert(
       fc.property(anyApplicants, fc.array(fc.constantFrom('a', 'b', 'c', 'd')), (records, served) => {
         const line = lineOf(...records.map(made));
-        for (const [at, namespace] of served.entries()) line.served(namespace, at + 1);
+        for (const [at, namespace] of served.entries()) line.served(namespace, at + 1, `pod-${at}`);
         const order = orderOf(line);
         assert.equal(order.length, records.length);
         for (const record of records) {
@@ -127,7 +160,7 @@ describe('for any queue', () => {
           if (first === undefined) return;
           const namespace = first.slice(0, first.indexOf('/'));
           line.leave(first);
-          line.served(namespace, round);
+          line.served(namespace, round, `pod-${round}`);
           since.delete(namespace);
           for (const [other, served] of since) {
             served.push(namespace);

@@ -44,6 +44,26 @@ describe('rights', () => {
   // Tests of this file change the release. The next file finds it as it was.
   afterAll(() => install());
 
+  test('the API server puts the controller before other service accounts, and its lease before all of them', async () => {
+    /** Priority level that the API server served the request in. */
+    const levelOf = async (who: string, path: string) => {
+      const { stderr } = await tryKubectl(['get', '--raw', path, '--as', who, '-v=8']);
+      const uid = /X-Kubernetes-Pf-Prioritylevel-Uid: (\S+)/i.exec(stderr)?.[1];
+      const levels = (await get(['prioritylevelconfigurations'])).items;
+      return levels.find(({ metadata }: { metadata: { uid: string } }) => metadata.uid === uid)?.metadata.name;
+    };
+    const leases = `/apis/coordination.k8s.io/v1/namespaces/${releaseNamespace}/leases/${release}-controller`;
+    const pods = `/api/v1/namespaces/${releaseNamespace}/pods`;
+    assert.deepEqual(
+      [
+        await levelOf(account('controller'), leases),
+        await levelOf(account('controller'), pods),
+        await levelOf(account('api'), pods),
+      ],
+      ['leader-election', 'workload-high', 'workload-low'],
+    );
+  });
+
   test('the programs may do what they need and nothing else', async () => {
     const table: [string, string, string, string[], boolean][] = [
       ['controller', 'create', 'pods', everywhere, true],

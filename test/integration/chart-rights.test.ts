@@ -156,6 +156,37 @@ describe('the admission policies', () => {
   });
 });
 
+describe('the FlowSchemas', () => {
+  const schemas = (objects: Any[]) => objects.filter(({ kind }) => kind === 'FlowSchema');
+
+  test('are of the controller of this release alone, come before that of all service accounts, and are left out by a value', async () => {
+    for (const [release, namespace] of [
+      ['berth', 'berth-system'],
+      ['other', 'team'],
+    ] as const) {
+      const name = release === 'berth' ? 'berth-controller' : 'other-berth-controller';
+      const found = schemas(await render(release, namespace));
+      assert.deepEqual(
+        found.map(({ metadata, spec }) => [metadata.name, spec.priorityLevelConfiguration.name]),
+        [
+          [`${namespace}-${name}-lease`, 'leader-election'],
+          [`${namespace}-${name}`, 'workload-high'],
+        ],
+      );
+      for (const { spec } of found) {
+        assert.ok(spec.matchingPrecedence < 9000);
+        for (const { subjects } of spec.rules) {
+          assert.deepEqual(subjects, [{ kind: 'ServiceAccount', serviceAccount: { name, namespace } }]);
+        }
+      }
+      const [lease] = found[0].spec.rules[0].resourceRules;
+      assert.deepEqual([lease.resources, lease.namespaces], [['leases'], [namespace]]);
+    }
+    assert.deepEqual(schemas(await render('berth', 'berth-system', '--set', 'flowSchemas.enabled=false')), []);
+    assert.equal(schemas(await render('berth', 'berth-system', '--set', 'flowSchemas=null')).length, 2);
+  });
+});
+
 describe('the list of pools', () => {
   const pools = (objects: Any[]) => objects.filter(({ kind }) => kind === 'SessionPool');
 

@@ -22,11 +22,14 @@ export function name(text: string): string {
   return text;
 }
 
-/** Name of a session or a turn, also as `-o name` prints it, or - for stdin. */
-export function sessionTurnOrStdin(text: string): string {
-  if (text !== '-') name(text.replace(KIND, ''));
+/** Name of a session or a turn, also as `-o name` prints it. */
+export function sessionOrTurn(text: string): string {
+  name(text.replace(KIND, ''));
   return text;
 }
+
+/** Name of a session or a turn, also as `-o name` prints it, or - for stdin. */
+export const sessionTurnOrStdin = (text: string): string => (text === '-' ? text : sessionOrTurn(text));
 
 /** Duration of more than 0; returned as it was written. */
 export function duration(text: string): string {

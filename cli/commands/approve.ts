@@ -5,8 +5,10 @@ import type { Cluster } from '../cluster.ts';
 import { withCluster } from '../connect.ts';
 import { decide } from '../decide.ts';
 import { failed, refused } from '../errors.ts';
+import { KIND } from '../flags.ts';
 import { parseFlag } from '../input.ts';
 import { hanging, printable } from '../printable.ts';
+import { getTurn } from '../stored.ts';
 
 export interface ApproveFlags extends ClusterFlags {
   deny?: boolean;
@@ -43,17 +45,21 @@ export async function approve(name: string, flags: ApproveFlags, cli: Cli): Prom
   });
 }
 
-/** Returns the turn of this name, or the waiting turn of the session of this name. */
-async function turnThatAsks(name: string, { api, namespace }: Cluster, cli: Cli): Promise<StoredTurn> {
+/** Returns the turn of this name, or the waiting turn of the session of this name; the kind may be before it. */
+async function turnThatAsks(named: string, cluster: Cluster, cli: Cli): Promise<StoredTurn> {
+  const { api, namespace } = cluster;
   const signal = cli.interrupted;
+  const kind = KIND.exec(named)?.[1];
+  const name = named.replace(KIND, '');
+  if (kind === 'turn') return getTurn(cluster, name, signal);
   const fieldSelector = `spec.session=${name}`;
   const { items } = await api.list(turns, { namespace, fieldSelector, signal });
   const waiting = items.find(({ status }) => status?.phase === 'AwaitingApproval');
   if (waiting) return waiting;
-  const named = await api.list(turns, { namespace, fieldSelector: `metadata.name=${name}`, signal });
-  const [turn] = named.items;
+  const byName = { namespace, fieldSelector: `metadata.name=${name}`, signal };
+  const [turn] = kind === 'session' ? [] : (await api.list(turns, byName)).items;
   if (turn) return turn;
-  const session = await api.list(sessions, { namespace, fieldSelector: `metadata.name=${name}`, signal });
+  const session = await api.list(sessions, byName);
   if (session.items.length > 0) throw refused(`no turn of session ${name} asks anything`);
   throw refused(
     `there is no session or turn "${name}" in namespace "${namespace}"; berth list -A shows those there are`,

@@ -3,7 +3,7 @@ import type { Cli } from '../cli.ts';
 import type { ApproveFlags } from '../commands/approve.ts';
 import type { CancelFlags } from '../commands/cancel.ts';
 import type { TurnFlags } from '../commands/turn.ts';
-import { duration, name } from '../flags.ts';
+import { duration, name, sessionOrTurn } from '../flags.ts';
 import type { AddCommand } from './command.ts';
 import {
   attemptsOption,
@@ -63,7 +63,7 @@ export function defineTurns(command: AddCommand, cli: Cli): void {
     ],
     async ([what]: [string], flags: ApproveFlags) => (await import('../commands/approve.ts')).approve(what, flags, cli),
   )
-    .argument('<session|turn>', 'the session of the waiting turn, or the turn')
+    .argument('<session|turn>', 'the session of the waiting turn, or the turn', sessionOrTurn)
     .option('--deny', 'deny the request')
     .option('--response <json>', 'further data for the agent, as JSON')
     .option('--note <text>', 'reason for the decision, in words')

@@ -114,13 +114,20 @@ describe('people who decide', () => {
     assert.deepEqual([code, stdout], [0, 'turn.berth.dev/cli-1 approved\n']);
     assert.match(stderr, /turn cli-1 asks: May I\?/);
     await asked(api.cluster, 'cli-1', 'And now?');
-    assert.equal(await caller.ok('approve', 'cli-1', '--deny', '--note', 'no'), 'turn.berth.dev/cli-1 denied\n');
+    const noSession = await caller.berth(['approve', 'session.berth.dev/cli-1']);
+    assert.deepEqual([noSession.code, /there is no session or turn "cli-1"/.test(noSession.stderr)], [2, true]);
+    const noTurn = await caller.berth(['approve', 'turn.berth.dev/cli']);
+    assert.deepEqual([noTurn.code, /there is no turn "cli"/.test(noTurn.stderr)], [2, true]);
+    const noName = await caller.berth(['approve', 'pod/cli-1']);
+    assert.deepEqual([noName.code, /a name is a DNS label/.test(noName.stderr)], [2, true]);
+    const denied = await caller.ok('approve', 'turn.berth.dev/cli-1', '--deny', '--note', 'no');
+    assert.equal(denied, 'turn.berth.dev/cli-1 denied\n');
     const turn = await api.cluster.ended('cli-1');
     assert.deepEqual(outputOf<{ told: unknown }>(turn).told, [
       { decision: 'Approve', response: { budget: 5 } },
       { decision: 'Deny', note: 'no' },
     ]);
-    const late = await caller.berth(['approve', 'cli']);
+    const late = await caller.berth(['approve', 'session.berth.dev/cli']);
     assert.deepEqual([late.code, /no turn of session cli asks anything/.test(late.stderr)], [2, true]);
     assert.match(await caller.ok('get', 'turn', 'cli-1'), /decided +Deny: no \(by admin, Approval approval-/);
   });

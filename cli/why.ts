@@ -177,11 +177,12 @@ function held(
 function queued({ session, now }: WhyFacts, condition: Condition | undefined, also: string[]): Explanation {
   const { queue } = session.status ?? {};
   const { reason = '', since = '', position, holders = [] } = queue ?? {};
-  const holding = holders
-    .map(({ name, since }) => `${name} (for ${formatDuration(now - Date.parse(since))})`)
-    .join(', ');
   const place = position === undefined ? '' : `; it is number ${position} in the queue`;
   const message = condition?.reason === reason ? condition.message : '';
+  const holding = holders
+    .filter(({ name }) => !message.includes(name))
+    .map(({ name, since }) => `${name} (for ${formatDuration(now - Date.parse(since))})`)
+    .join(', ');
   return {
     headline: `${session.metadata.name} waits in the queue`,
     because: [message ? `${reason}: ${message}` : reason, holding && `Slots are held by ${holding}.`]

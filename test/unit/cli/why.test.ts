@@ -60,6 +60,18 @@ describe('what blocks a session, and what happens next:', () => {
       },
     ],
     [
+      'a full cluster whose holders the condition names',
+      {
+        status: {
+          phase: 'Queued',
+          conditions: [{ ...condition('Admitted', 'False', 'AtCapacity'), message: 'All are taken, held by team/a.' }],
+          queue: { reason: 'AtCapacity', since: SINCE, position: 1, holders: [{ name: 'team/a', since: SINCE }] },
+        },
+      },
+      /waits in the queue/,
+      { because: /^AtCapacity: All are taken, held by team\/a\.$/, since: SINCE },
+    ],
+    [
       'a person',
       {
         status: { conditions: [ready] },

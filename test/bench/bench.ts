@@ -16,6 +16,7 @@ import { pythonOnKind } from './python-kind.ts';
 import { idleTurns, readyTurns, writesOfTurns } from './ready.ts';
 import { type Outcome, Run } from './run.ts';
 import { withoutKubernetes } from './runner.ts';
+import { scale } from './scale.ts';
 import { sustained } from './sustained.ts';
 import type { TargetId } from './targets.ts';
 import { wakes } from './wake.ts';
@@ -45,7 +46,8 @@ try {
   await section('idle turns', ['turn-idle'], () => idleTurns(ground));
   await section('writes of turns', ['writes-turn'], () => writesOfTurns(ground));
   await section('writes of lives', ['writes-life'], () => writesOfLives(ground));
-  await section('load', ['throughput', 'controller-memory', 'runner-memory'], () => load(ground));
+  await section('load', ['throughput', 'runner-memory'], () => load(ground));
+  await section('scale', ['controller-memory'], () => scale(ground));
   await section('commands', ['cli-list', 'cli-turn'], () => commands(ground));
   await section('leader', ['leader-one', 'leader-two'], () => leaderChange(ground));
   await section('cold kinds', [], async () => ({ figures: await coldKinds(ground) }));

@@ -8,7 +8,7 @@ import { count } from './settings.ts';
 const SAMPLES = count(30, 2);
 
 /** Time for which a leader has led when it is killed: until then it may wait for requests of an earlier one. */
-const SETTLED_MS = 6000;
+export const SETTLED_MS = 6000;
 
 /** SIGKILL of the leader's process, until a session that is created right then has its first result; seconds. */
 async function killed(ground: Ground, of: number): Promise<number[]> {

@@ -1,9 +1,6 @@
-/** Twenty sessions at once, and the memory of everything then. */
-import { namespaces } from '../../core/kube/resources.ts';
-import { sessions, turns } from '../../core/resources/kinds.ts';
-import { eventually } from '../support/eventually.ts';
-import { attaches, leader, leaderMemory, runnerMemory, WriteMeter } from './controller.ts';
-import { type Ground, newSession } from './ground.ts';
+/** Twenty sessions at once, and the memory of their runners then. */
+import { runnerMemory, WriteMeter } from './controller.ts';
+import type { Ground } from './ground.ts';
 import type { Outcome } from './run.ts';
 import { count, SAMPLES } from './settings.ts';
 import { median } from './statistics.ts';
@@ -11,12 +8,9 @@ import { shown } from './table.ts';
 
 const SESSIONS = 20;
 const ROUND_MS = count(3000, 2000);
-const SUSPENDED = count(2000, 100);
-const CREATORS = 20;
 const MB = 1e6;
-const PAUSE_MS = 200;
 
-/** Rounds of status patches by a client alone and of turns over all sessions, by turns; then the memory. */
+/** Rounds of status patches by a client alone and of turns over all sessions, by turns; then the runners' memory. */
 export async function load(ground: Ground): Promise<Outcome> {
   const names = Array.from({ length: SESSIONS }, (_, i) => `load-${i}`);
   const ready = await ground.ready(...names);
@@ -45,58 +39,9 @@ export async function load(ground: Ground): Promise<Outcome> {
   const floors = { 'status patches a second ÷ writes of a turn': possible };
   const mean = writes.reduce((sum, each) => sum + each, 0) / writes.length;
   const note = `${mean.toFixed(1)} writes a turn, its creation included`;
-  const rows = [{ id: 'throughput' as const, values, floors, note }, await memory(ground), await runners()];
+  const rows = [{ id: 'throughput' as const, values, floors, note }, await runners()];
   await ground.gone(...names);
   return { rows };
-}
-
-/** Resident memory of the controller, with suspended sessions beside the live ones. */
-async function memory(ground: Ground) {
-  const { client } = ground.cluster;
-  const namespace = `${ground.namespace}-many`;
-  await client.create(namespaces, { apiVersion: 'v1', kind: 'Namespace', metadata: { name: namespace } });
-  try {
-    const names = Array.from({ length: SUSPENDED }, (_, i) => `many-${i}`);
-    const create = async (name: string) => client.create(sessions, newSession(namespace, name, { suspend: true }));
-    const left = [...names];
-    await Promise.all(
-      Array.from({ length: CREATORS }, async () => {
-        for (let name = left.pop(); name; name = left.pop()) await create(name);
-      }),
-    );
-    await eventually(
-      async () => {
-        const { items } = await client.list(sessions, { namespace, resourceVersion: '0' });
-        return items.length === SUSPENDED && items.every(({ status }) => status?.phase === 'Suspended');
-      },
-      { timeoutMs: 300_000, what: 'all are Suspended' },
-    );
-    const leads = await leader();
-    const open = await attaches(client, leads);
-    const { items: live } = await client.list(sessions, { namespace: ground.namespace });
-    const { items: kept } = await client.list(turns, { namespace: ground.namespace });
-    const total = SUSPENDED + live.length;
-    const values: number[] = [];
-    for (let i = 0; i < SAMPLES; i++) {
-      for (const { rss } of await leaderMemory(leads)) values.push(rss / MB);
-      await new Promise((resolve) => setTimeout(resolve, PAUSE_MS));
-    }
-    return {
-      id: 'controller-memory' as const,
-      values,
-      floors: { '120 MB + 10 KB a session + 130 KB an open attach': [120 + 0.01 * total + 0.13 * open] },
-      note: `RSS; ${total} sessions, ${kept.length} turns, ${open} open attaches; 20,000 sessions not measured`,
-    };
-  } finally {
-    await client.delete(namespaces, { name: namespace });
-    await eventually(
-      async () => (await client.list(sessions, { namespace, resourceVersion: '0' })).items.length === 0,
-      {
-        timeoutMs: 600_000,
-        what: 'the suspended sessions are gone',
-      },
-    );
-  }
 }
 
 /** Memory of each runner: its own pages, and its part of those that it shares, such as Node's. */

@@ -1,0 +1,152 @@
+/** Many suspended sessions: what they cost the controller, the turns beside them and its successor. */
+import { setTimeout as delay } from 'node:timers/promises';
+import type { KubeClient } from '../../core/kube/client.ts';
+import { namespaces } from '../../core/kube/resources.ts';
+import { type StoredSession, sessions } from '../../core/resources/kinds.ts';
+import { signal } from '../e2e/support/node.ts';
+import { eventually } from '../support/eventually.ts';
+import { attaches, fresh, type Leader, leader, leaderMemory } from './controller.ts';
+import { compared, type Figure } from './figures.ts';
+import { type Ground, newSession } from './ground.ts';
+import { SETTLED_MS } from './leader-change.ts';
+import type { Outcome } from './run.ts';
+import { count, SAMPLES } from './settings.ts';
+import { median } from './statistics.ts';
+import { range } from './table.ts';
+
+const LIVE = 20;
+const SUSPENDED = count(20_000, 200);
+const CREATORS = 20;
+const CHANGES = count(3, 1);
+const MB = 1e6;
+const PAUSE_MS = 200;
+const LOOK_MS = 2000;
+const LIMIT_MS = 20 * 60_000;
+
+/** Sessions that wait suspended, in a namespace of their own. */
+class Many {
+  readonly #client: KubeClient;
+  readonly #namespace: string;
+
+  constructor(client: KubeClient, namespace: string) {
+    this.#client = client;
+    this.#namespace = namespace;
+  }
+
+  /** Seconds until all are created, and from then until the controller has written the phase of the last. */
+  async create(): Promise<{ created: number; written: number }> {
+    const client = this.#client;
+    const namespace = this.#namespace;
+    await client.create(namespaces, { apiVersion: 'v1', kind: 'Namespace', metadata: { name: namespace } });
+    const started = performance.now();
+    let next = 0;
+    const create = async () => {
+      while (next < SUSPENDED)
+        await client.create(sessions, newSession(namespace, `many-${next++}`, { suspend: true }));
+    };
+    await Promise.all(Array.from({ length: CREATORS }, create));
+    const created = performance.now();
+    await this.#becomes('status.phase!=Suspended', 'all are Suspended');
+    return { created: (created - started) / 1000, written: (performance.now() - created) / 1000 };
+  }
+
+  /** Seconds until all are deleted with their namespace. */
+  async delete(): Promise<number> {
+    const started = performance.now();
+    await this.#client.delete(namespaces, { name: this.#namespace });
+    await this.#becomes(undefined, 'the suspended sessions are gone');
+    return (performance.now() - started) / 1000;
+  }
+
+  /** Waits until no session is left that the selector selects. */
+  async #becomes(fieldSelector: string | undefined, what: string): Promise<void> {
+    const selected = { namespace: this.#namespace, limit: 1, ...(fieldSelector ? { fieldSelector } : {}) };
+    // The API server goes through all sessions for each look.
+    const isDone = async () => {
+      await delay(LOOK_MS);
+      return (await this.#client.list(sessions, selected)).items.length === 0;
+    };
+    await eventually(isDone, { timeoutMs: LIMIT_MS, what });
+  }
+}
+
+/** Turns of the sessions, one after the other: milliseconds. */
+async function turnsOf(ground: Ground, ready: readonly StoredSession[]): Promise<number[]> {
+  const values: number[] = [];
+  for (let i = 0; i < SAMPLES; i++) values.push((await ground.turn(ready[i % ready.length] as StoredSession)).ms);
+  return values;
+}
+
+/** Resident memory of the leader, megabytes. */
+async function memoryOf(leads: Leader): Promise<number[]> {
+  const values: number[] = [];
+  for (let i = 0; i < SAMPLES; i++) {
+    for (const { rss } of await leaderMemory(leads)) values.push(rss / MB);
+    await delay(PAUSE_MS);
+  }
+  return values;
+}
+
+/** SIGKILL of the leader, until a turn of a session that has a pod has its result: seconds. */
+async function taken(ground: Ground, session: StoredSession): Promise<number> {
+  const { targets } = await fresh();
+  await delay(SETTLED_MS);
+  const started = performance.now();
+  await signal('KILL', targets);
+  await ground.turn(session);
+  return (performance.now() - started) / 1000;
+}
+
+/** Figures of turns and of leader changes with many suspended sessions beside, and without. */
+export async function scale(ground: Ground): Promise<Outcome> {
+  const { client } = ground.cluster;
+  const names = Array.from({ length: LIVE }, (_, i) => `live-${i}`);
+  const ready = await ground.ready(...names);
+  const measure = async () => {
+    const turns = await turnsOf(ground, ready);
+    const leads = await leader();
+    const open = await attaches(client, leads);
+    const memory = await memoryOf(leads);
+    const changes: number[] = [];
+    for (let i = 0; i < CHANGES; i++) changes.push(await taken(ground, ready[0] as StoredSession));
+    await turnsOf(ground, ready);
+    return { turns, open, memory, changes };
+  };
+  const without = await measure();
+  const many = new Many(client, `${ground.namespace}-many`);
+  let made: { created: number; written: number };
+  let beside: Awaited<ReturnType<typeof measure>>;
+  let gone: number;
+  try {
+    made = await many.create();
+    beside = await measure();
+  } finally {
+    gone = await many.delete();
+  }
+  await ground.gone(...names);
+  const total = SUSPENDED + LIVE;
+  const floors = { '120 MB + 10 KB a session + 130 KB an open attach': [120 + 0.01 * total + 0.13 * beside.open] };
+  const least = median(without.memory).toFixed(0);
+  const note = `RSS; ${total} sessions, ${beside.open} open attaches; ${least} MB with ${LIVE} sessions; 500 live ones are not measured`;
+  const { created, written } = made;
+  const figures: Figure[] = [
+    compared(`turn beside ${SUSPENDED} suspended sessions`, beside.turns, {
+      what: 'without them',
+      values: without.turns,
+    }),
+    {
+      what: `kill -9 of the leader beside ${SUSPENDED} suspended sessions → result of a turn of a session with a pod`,
+      measured: `${seconds(beside.changes)} s`,
+      beside: `without them: ${seconds(without.changes)} s`,
+      values: { beside: beside.changes, without: without.changes },
+    },
+    {
+      what: `${SUSPENDED} sessions, created suspended by ${CREATORS} clients`,
+      measured: `created in ${seconds([created])} s; the last phase is written ${seconds([written])} s later; gone ${seconds([gone])} s after the deletion of their namespace`,
+      values: { created, written, gone },
+    },
+  ];
+  return { rows: [{ id: 'controller-memory', values: beside.memory, floors, note }], figures };
+}
+
+const seconds = (values: readonly number[]) => range(values.map((value) => Number(value.toFixed(1))));

@@ -33,6 +33,7 @@ class Reasons {
   /** Node → whether it is cordoned. */
   readonly cordoned = new Pasts<boolean>();
   readonly classOf = new Map<string, string>();
+  readonly #seenClasses = new Set<string>();
   readonly #facts: Facts;
 
   constructor(facts: Facts) {
@@ -46,13 +47,19 @@ class Reasons {
       for (const { metadata, spec } of server.list(nodes))
         this.cordoned.becomes(metadata.name, spec?.unschedulable === true, now);
     }
-    if (storage === CLASSES) {
-      for (const { metadata, spec } of server.list(sessionclasses)) {
-        this.minIdle.becomes(metadata.name, spec.minIdle ?? 0, now);
-        this.windowMs.becomes(metadata.name, parseDuration(spec.approvalWindow ?? '1h'), now);
-      }
-    }
+    if (storage === CLASSES) this.#classes(now);
     if (storage === SESSIONS || storage === TURNS || storage === 'pods') this.#sessions(now);
+  }
+
+  #classes(now: number): void {
+    const classes = this.#facts.server.list(sessionclasses);
+    const specs = new Map(classes.map(({ metadata, spec }) => [metadata.name, spec]));
+    for (const name of specs.keys()) this.#seenClasses.add(name);
+    // Sessions of a class that was deleted are judged by what holds without one.
+    for (const name of this.#seenClasses) {
+      this.minIdle.becomes(name, specs.get(name)?.minIdle ?? 0, now);
+      this.windowMs.becomes(name, parseDuration(specs.get(name)?.approvalWindow ?? '1h'), now);
+    }
   }
 
   #sessions(now: number): void {

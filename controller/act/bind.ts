@@ -9,6 +9,7 @@ import { sessions } from '../../core/resources/kinds.ts';
 import { LABEL_AGENT_FILES } from '../../core/resources/names.ts';
 import type { Reason } from '../../core/resources/reasons.ts';
 import type { StateRef } from '../../core/resources/schema.ts';
+import { isTerminal } from '../../core/resources/turn-phases.ts';
 import { StoreMissingError } from '../../core/store/store.ts';
 import { noConfigMap } from '../settings/agent-files.ts';
 import type { Effective } from '../settings/effective.ts';
@@ -17,7 +18,7 @@ import type { Kept } from '../settings/persistence.ts';
 import { timeoutMs } from '../settings/timeouts.ts';
 import { configMapsIn, filesDigest } from '../world/agent-files.ts';
 import { learn } from '../world/learn.ts';
-import type { Problem } from '../world/world.ts';
+import type { Problem, World } from '../world/world.ts';
 import { boundedWait } from './bounded-wait.ts';
 import type { ReconcileContext } from './context.ts';
 import { keepsWorkspace } from './workspace.ts';
@@ -76,13 +77,6 @@ export async function bindRunner(context: ReconcileContext, settings: Effective)
   if (!files) return;
   const environment = await environmentArchive(context, link.view.podUID);
   if (environment === 'Unavailable') return;
-  // A pod that never became one's own leaves nothing to be restored from.
-  const ranBefore =
-    session.status?.lastTurn !== undefined ||
-    world.turns.some(
-      ({ status: { phase, attempt = 0, approval } }) =>
-        attempt > (phase === 'Queued' ? 0 : 1) || (approval?.incarnation ?? incarnation) < incarnation,
-    );
   link.bind(
     {
       protocol: installation.protocol,
@@ -111,7 +105,7 @@ export async function bindRunner(context: ReconcileContext, settings: Effective)
       ...(environment ? { environment: environment.bound } : {}),
       ...(kept.workspace ? { workspace: { mountPath: kept.workspace.mountPath } } : {}),
       ...(files.length > 0 ? { files: { due: true as const } } : {}),
-      ...(incarnation > 1 && (ranBefore || state)
+      ...(incarnation > 1 && (state || ranBefore(world))
         ? { restored: { workspaceReset, note: restoreNote(kept, workspaceReset) } }
         : {}),
     },
@@ -124,6 +118,22 @@ export async function bindRunner(context: ReconcileContext, settings: Effective)
   effects.log.info(
     { session: key, incarnation: session.status?.incarnation, restored: Boolean(state) },
     'runner bound',
+  );
+}
+
+/**
+ * Reports whether an earlier incarnation was given a turn, in the status of the session or by a turn that it does not count
+ * yet. A pod that never became one's own leaves nothing to be restored from.
+ */
+function ranBefore({ session, turns }: World): boolean {
+  const { lastTurn, incarnation = 0 } = session.status ?? {};
+  const isEarlier = (of = incarnation) => of < incarnation;
+  return (
+    lastTurn !== undefined ||
+    turns.some(({ status: { phase, attempt = 0, approval, podUID, incarnation: ranIn } }) => {
+      if (isEarlier(approval?.incarnation) || attempt > (phase === 'Queued' ? 0 : 1)) return true;
+      return isTerminal(phase) && podUID !== undefined && isEarlier(ranIn);
+    })
   );
 }
 

@@ -125,6 +125,8 @@ describe('bind', () => {
 
   const ranBefore = aTurn({ status: { index: 1, phase: 'Queued', attempt: 1 } });
   const runsNow = aTurn({ status: { index: 1, phase: 'Running', attempt: 1 } });
+  const endedIn = (incarnation: number, podUID?: string) =>
+    aTurn({ status: { index: 1, phase: 'Failed', attempt: 1, incarnation, ...(podUID ? { podUID } : {}) } });
   const volume = {
     persistence: { state: true, workspace: { type: 'Volume', size: '1Gi', mountPath: '/work' } },
   } as const;
@@ -140,6 +142,16 @@ describe('bind', () => {
       'a later incarnation that was given the session’s first turn',
       undefined,
       { status: { incarnation: 2 }, turns: [runsNow] },
+    ],
+    [
+      'a later incarnation after a turn that an earlier one ran and the session does not count yet',
+      true,
+      { status: { incarnation: 2 }, turns: [endedIn(1, 'pod-1'), aTurn()] },
+    ],
+    [
+      'a later incarnation after a turn that ended before it was given to a pod, or in this one',
+      undefined,
+      { status: { incarnation: 2 }, turns: [endedIn(1), endedIn(2, 'pod-2'), aTurn()] },
     ],
     ['a later incarnation of a session that ran a turn', true, { status: { incarnation: 2 }, turns: [ranBefore] }],
     [

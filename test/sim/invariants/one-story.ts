@@ -3,6 +3,7 @@ import type { StoredSession, StoredTurn } from '../../../core/resources/kinds.ts
 import { isTerminal } from '../../../core/resources/turn-phases.ts';
 import type { ControllerCall } from '../observer.ts';
 import { ANY_IMAGE } from '../users/users.ts';
+import { CLOCK_MS } from './clocks.ts';
 import { type Facts, ownerOf, SESSIONS, TURNS } from './facts.ts';
 import type { MakeInvariant } from './invariant.ts';
 
@@ -22,6 +23,10 @@ const NO_PROBLEM: ReadonlySet<string> = new Set([
 ]);
 /** Reasons that a turn has of its own, whatever the session's are. */
 const OWN: ReadonlySet<string | undefined> = new Set(['Held', 'GroupLimit', 'CapacityUnknown', 'Retrying']);
+
+/** Time after a lost attempt in which a turn waits for its next one; see controller/status/turn-status.ts. */
+const RETRY_MS = 1000;
+const MAX_RETRY_MS = 60_000;
 
 /** Reports whether the session's pods have no runner. */
 const isAnyImage = (facts: Facts, turn: StoredTurn) =>
@@ -62,7 +67,7 @@ export const runsInTruth: MakeInvariant = (facts) => {
 
 /**
  * When a controller writes that a session has a problem, the first turn that waits for it has been told the same: the
- * controller either has written it, or knows that it was.
+ * controller either has written it, or knows that it was. A turn that is tried again later waits for that first.
  */
 export const oneStory: MakeInvariant = (facts) => {
   /** Turn uid → the calls that wrote it, the one of its present version last; empty when no controller wrote that. */
@@ -98,7 +103,7 @@ export const oneStory: MakeInvariant = (facts) => {
       const ready = status?.conditions?.find((condition) => condition.type === 'Ready');
       if (ready?.status !== 'False' || NO_PROBLEM.has(ready.reason) || status?.phase === 'Finished') return;
       const turn = firstOf(facts, uid);
-      if (!turn || !isWaiting(facts, turn)) return;
+      if (!turn || !isWaiting(facts, turn) || isRetried(facts, turn)) return;
       const isKnown = Number(turn.metadata.resourceVersion) <= call.knew('turns');
       const calls = writers.get(turn.metadata.uid) ?? [];
       const written = calls.at(-1);
@@ -122,6 +127,13 @@ function firstOf(facts: Facts, session: string): StoredTurn | undefined {
   const index = ({ status }: StoredTurn) => status?.index ?? Number.MAX_SAFE_INTEGER;
   const [first] = live.toSorted((a, b) => index(a) - index(b));
   return first?.status?.index === undefined ? undefined : first;
+}
+
+/** Reports whether the turn has been begun before and is not tried again yet, whatever its session waits for. */
+function isRetried({ server }: Facts, { status: { attempt = 0, conditions } = {} }: StoredTurn): boolean {
+  const lostAt = conditions?.find(({ type }) => type === 'Running')?.lastTransitionTime;
+  if (attempt === 0 || lostAt === undefined) return false;
+  return server.clock.now() < Date.parse(lostAt) + Math.min(RETRY_MS * 2 ** (attempt - 1), MAX_RETRY_MS) + CLOCK_MS;
 }
 
 /** Reports whether the turn waits for a pod that starts, and will go on waiting. */

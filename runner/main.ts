@@ -4,33 +4,24 @@
  * carries frames and nothing else, stderr carries the agent's readable text. An end of stdin means that an attach
  * closed; another one follows.
  */
-import { readFileSync } from 'node:fs';
 import { constants } from 'node:os';
-import { dirname, join } from 'node:path';
+import { dirname } from 'node:path';
 import { type Bind, type Bye, PROTOCOL_VERSION } from '../core/frames/messages.ts';
 import { systemClock, systemRandom } from '../core/system.ts';
-import { hiddenBy } from '../core/text/hidden.ts';
-import { Pattern } from '../core/text/pattern.ts';
-import { unpackAgentFiles } from './agent-files.ts';
 import { answerFor } from './agent-socket/answer.ts';
 import { listenForAgent } from './agent-socket/socket.ts';
-import { outputDirectory } from './artifacts/directory.ts';
-import { directoriesUnder, located, makeDirectories, socketPath } from './directories.ts';
+import { directoriesUnder, makeDirectories, socketPath } from './directories.ts';
 import { together } from './drivers/drain.ts';
-import { makeDriver } from './drivers/make.ts';
-import { binOf, unpackEnvironment } from './environment/environment.ts';
-import { isClosed, protect } from './hardening.ts';
+import { equipmentFor, type Surroundings } from './equipment.ts';
+import { protect } from './hardening.ts';
 import { ContainerMemory } from './limits/container-memory.ts';
-import { Meter } from './limits/meter.ts';
 import { TreeMemory } from './limits/tree-memory.ts';
 import { patient } from './patient-clock.ts';
 import { findContainment } from './process/containment.ts';
 import { findTools } from './process/tools.ts';
-import { type Equipment, Runner } from './runner.ts';
-import { secretsOf } from './session-secrets.ts';
-import { NO_STATE } from './state/archive.ts';
-import { packDirectory } from './state/pack.ts';
-import { unpackDirectory } from './state/unpack.ts';
+import { Rehearsal } from './rehearsal/rehearsal.ts';
+import { rehearse } from './rehearsal/session.ts';
+import { Runner } from './runner.ts';
 import { Pressure } from './text/pressure.ts';
 import { TextSink } from './text/sink.ts';
 
@@ -64,56 +55,20 @@ function start(): void {
   const isLocal = environment.BERTH_LOCAL_ROOT !== undefined;
   const memory = isLocal ? TreeMemory.within(environment.BERTH_LOCAL_MEMORY) : ContainerMemory.find();
 
-  const equip = (bind: Bind): Equipment => {
-    const { secrets, parts, short } = secretsOf(bind.agent, environment, (path) =>
-      readFileSync(join(directories.secrets, path)),
-    );
-    const { session, incarnation, persistence, artifacts } = bind;
-    const mountPath = bind.workspace?.mountPath;
-    const locate = (path: string) => located(path, mountPath, environment.BERTH_LOCAL_ROOT);
-    const { workingDir } = bind.agent;
-    const agent = workingDir ? { ...bind.agent, workingDir: locate(workingDir) } : bind.agent;
-    const patterns = (bind.redact ?? []).map((source) => new Pattern(source));
-    const hidden = hiddenBy({ values: secrets.values(), parts, patterns, heuristics: bind.heuristics });
-    const hasFiles = bind.files !== undefined;
-    const facts = {
-      name: session.name,
-      uid: session.uid,
-      incarnation,
-      agent,
-      secrets,
-      hidden,
-      takesArtifacts: artifacts !== undefined,
-      hasFiles,
-      hasEnvironment: bind.environment !== undefined,
-    };
-    const work = mountPath ? locate(mountPath) : bind.files ? directories.agent : directories.work;
-    const own = { ...directories, work };
-    const tools = findTools(here);
-    const imagePath = environment.PATH ?? '/usr/local/bin:/usr/bin:/bin';
-    const path = [...(bind.environment ? [binOf(directories.environment)] : []), imagePath, ...tools].join(':');
-    const { limits = { required: false } } = bind;
-    const meter = new Meter({ limits, memory, together: agent.driver !== 'Tools', clock });
-    const start = meter.wrap(startProcess(limits));
-    return {
-      driver: makeDriver({ facts, directories: own, path, start, flow: together(text.pressure, frames), clock }),
-      meter,
-      state: {
-        pack: async (maxBytes = persistence?.maxStateBytes) =>
-          persistence?.state === false
-            ? NO_STATE
-            : packDirectory(directories.state, maxBytes, persistence?.maxPackedBytes),
-        unpack: (packed, digest) => unpackDirectory(directories.state, packed, digest),
-      },
-      ...(artifacts && { output: outputDirectory(directories.output, artifacts, hidden.outputs) }),
-      unpackEnvironment: (archive) => unpackEnvironment(directories.environment, archive, imagePath),
-      unpackFiles: (archives) => unpackAgentFiles(directories.agent, archives),
-      secrets: hidden,
-      ...(short && { shortSecrets: short }),
-      containment,
-      hardened: isProtected && isClosed(),
-    };
+  const surroundings: Surroundings = {
+    environment,
+    directories,
+    tools: findTools(here),
+    containment,
+    startProcess,
+    memory,
+    flow: together(text.pressure, frames),
+    isProtected,
+    clock,
   };
+  const rehearsal = new Rehearsal(clock, (signal) => rehearse(surroundings, signal));
+  // The equipment is asked for once a bind is accepted. Nothing of the rehearsal is left when the first process starts.
+  const equip = (bind: Bind) => equipmentFor(bind, surroundings, rehearsal.end());
 
   const runner = new Runner({
     podUID: environment.BERTH_POD_UID ?? '',
@@ -137,7 +92,11 @@ function start(): void {
   // The error is ignored because nobody reads any more; frames that matter are held until they are acknowledged.
   process.stdout.on('error', () => {});
   process.stdin.on('error', () => {});
-  process.stdin.on('data', (chunk: Buffer) => runner.push(chunk));
+  process.stdin.on('data', (chunk: Buffer) => {
+    runner.push(chunk);
+    rehearsal.postpone();
+  });
+  rehearsal.postpone();
   // The timer keeps the process alive after an end of stdin.
   setInterval(() => {}, 2 ** 30);
 

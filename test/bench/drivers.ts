@@ -99,7 +99,7 @@ function living({ command: [file = '', ...args], stdin }: Bare) {
 }
 
 /** Milliseconds from before the turn's control line is sealed until its result is opened. */
-async function turn(runner: RunnerHarness, input: unknown): Promise<number> {
+export async function turn(runner: RunnerHarness, input: unknown): Promise<number> {
   const started = performance.now();
   const { seq, message } = await resultOf(runner, runner.startTurn(input));
   const ms = performance.now() - started;

@@ -10,6 +10,7 @@ import { demo } from './demo.ts';
 import { drivers } from './drivers.ts';
 import { embedded } from './embedded.ts';
 import { firstAnswer } from './first-answer.ts';
+import { firstTurns } from './first-turn.ts';
 import { http } from './http.ts';
 import { logShare } from './log-share.ts';
 import { output } from './output.ts';
@@ -27,6 +28,7 @@ export async function withoutKubernetes(run: Run): Promise<void> {
     const command = stagedCommand(image);
     await run.section('runner: start', ['runner-start'], () => starts(command));
     await run.section('runner: drivers', ['server'], () => drivers(command));
+    await run.section('runner: first turn', [], async () => ({ figures: await firstTurns(image) }));
     await run.section('runner: snapshot', ['snapshot'], () => snapshots(command));
     await run.section('runner: restore', [], restores);
     await run.section('cli: start', ['cli-list-embedded', 'cli-turn-embedded'], cliStarts);

@@ -1,5 +1,14 @@
 import { execFileSync, spawnSync } from 'node:child_process';
-import { chmodSync, copyFileSync, mkdtempSync, readdirSync, readFileSync, readlinkSync, rmSync } from 'node:fs';
+import {
+  chmodSync,
+  copyFileSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  readlinkSync,
+  rmSync,
+} from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { NODE_FLAGS } from '../../core/program/node-flags.ts';
@@ -35,7 +44,8 @@ export function stageImage(): string {
   ]);
   copyFileSync(process.execPath, join(folder, 'node'));
   chmodSync(join(folder, 'node'), 0o711);
-  for (const name of ['keeper', 'signals.node']) {
+  mkdirSync(join(folder, 'bin'));
+  for (const name of ['keeper', 'signals.node', 'bin/berth-agent']) {
     copyFileSync(join(CHECKOUT, 'build', name), join(folder, name));
     chmodSync(join(folder, name), 0o755);
   }

@@ -1,0 +1,48 @@
+import type { Clock } from '../../core/runtime.ts';
+
+/**
+ * Quiet after which an unbound runner rehearses, milliseconds. A pod that is made for a session is bound earlier, and so
+ * pays for no rehearsal.
+ */
+export const QUIET_MS = 1000;
+/** Limit of a rehearsal, milliseconds. */
+export const LIMIT_MS = 5000;
+
+/**
+ * Rehearses once while the runner waits for its session: Node loads and compiles most of its code at first use, and the
+ * first turn of a runner that has waited need not wait for that.
+ */
+export class Rehearsal {
+  readonly #clock: Clock;
+  readonly #perform: (signal: AbortSignal) => Promise<void>;
+  readonly #ending = new AbortController();
+  #over: Promise<void> | undefined;
+  #cancelTimer = () => {};
+
+  /** `perform` leaves nothing when it settles, soon after the signal has aborted. A rejection has no effect. */
+  constructor(clock: Clock, perform: (signal: AbortSignal) => Promise<void>) {
+    this.#clock = clock;
+    this.#perform = perform;
+  }
+
+  /** Called at the start and when input has arrived: the quiet begins anew. */
+  postpone(): void {
+    if (this.#over || this.#ending.signal.aborted) return;
+    this.#cancelTimer();
+    this.#cancelTimer = this.#clock.setTimer(QUIET_MS, () => this.#begin());
+  }
+
+  /** Ends the rehearsal for good, or sees that there is none. Resolves when nothing of it is left. Never rejects. */
+  end(): Promise<void> {
+    this.#cancelTimer();
+    this.#ending.abort();
+    return this.#over ?? Promise.resolve();
+  }
+
+  #begin(): void {
+    this.#cancelTimer = this.#clock.setTimer(LIMIT_MS, () => this.#ending.abort());
+    this.#over = this.#perform(this.#ending.signal)
+      .catch(() => {})
+      .finally(() => this.#cancelTimer());
+  }
+}

@@ -1,0 +1,95 @@
+import { once } from 'node:events';
+import { readdirSync, readFileSync, rmSync } from 'node:fs';
+import { join } from 'node:path';
+import { setTimeout } from 'node:timers/promises';
+import type { AgentSpec } from '../../core/frames/messages.ts';
+import { QUIET_MS } from '../../runner/rehearsal/rehearsal.ts';
+import { stagedCommand, stageImage } from '../support/contained-runner.ts';
+import { rehearsed } from '../support/rehearsed.ts';
+import { RunnerHarness } from '../support/runner-harness.ts';
+import { spawned, turn } from './drivers.ts';
+import { compared, type Figure } from './figures.ts';
+import { SAMPLES } from './settings.ts';
+
+const AGENT: Partial<AgentSpec> & { command: string[] } = { command: ['cat'], args: [], input: 'Text', result: 'Text' };
+/** Turns after the first that are not counted. */
+const NOT_COUNTED = 5;
+
+interface Sample {
+  /** Milliseconds of the bind and the first turn. */
+  first: number;
+  /** Milliseconds of CPU that the runner itself has taken for them. */
+  cpu: number;
+  /** Milliseconds of a later turn. */
+  later: number;
+}
+
+/** Milliseconds of CPU that the process has taken, all its threads together. */
+function cpuOf(pid: number): number {
+  const nanoseconds = (thread: string) => readFileSync(`/proc/${pid}/task/${thread}/schedstat`, 'utf8').split(' ')[0];
+  return readdirSync(`/proc/${pid}/task`).reduce((sum, thread) => sum + Number(nanoseconds(thread)), 0) / 1e6;
+}
+
+async function sample(command: string[], waits: (runner: RunnerHarness) => Promise<void>): Promise<Sample> {
+  await using runner = new RunnerHarness({ command, agent: AGENT });
+  await runner.ready();
+  await waits(runner);
+  const [cpuBefore, began] = [cpuOf(runner.pid), performance.now()];
+  runner.bind();
+  while (runner.frames('bound').length === 0) await once(runner.child.stdout as NodeJS.ReadableStream, 'data');
+  await turn(runner, 'hello');
+  const first = performance.now() - began;
+  const cpu = cpuOf(runner.pid) - cpuBefore;
+  for (let i = 0; i < NOT_COUNTED; i++) await turn(runner, 'hello');
+  return { first, cpu, later: await turn(runner, 'hello') };
+}
+
+/** Waits as long as a runner that rehearses does. */
+async function waited(): Promise<void> {
+  await setTimeout(2 * QUIET_MS);
+}
+
+/**
+ * The bind and the first turn of a runner that has rehearsed, beside later turns, and beside a runner that has waited without
+ * rehearsing, as there is no program to rehearse with.
+ */
+export async function firstTurns(image: string): Promise<Figure[]> {
+  const plainImage = stageImage();
+  rmSync(join(plainImage, 'bin'), { recursive: true });
+  try {
+    return await compare(stagedCommand(image), stagedCommand(plainImage));
+  } finally {
+    rmSync(plainImage, { recursive: true, force: true });
+  }
+}
+
+async function compare(rehearsing: string[], plain: string[]): Promise<Figure[]> {
+  const bare: number[] = [];
+  const first: Sample[] = [];
+  const rehearsedFirst: Sample[] = [];
+  // The first of each warms the page cache. Samples alternate, so that other load of the machine weighs equally on all.
+  for (let i = -1; i < SAMPLES; i++) {
+    const alone = await spawned({ command: AGENT.command, stdin: 'hello' });
+    const without = await sample(plain, waited);
+    const own = await sample(rehearsing, rehearsed);
+    if (i < 0) continue;
+    bare.push(alone);
+    first.push(without);
+    rehearsedFirst.push(own);
+  }
+  const of = (samples: Sample[], what: keyof Sample) => samples.map((each) => each[what]);
+  const spawn = { what: 'spawn of cat', values: bare };
+  const without = { what: 'without a rehearsal', values: of(first, 'first') };
+  const later = { what: 'a later turn', values: [...first, ...rehearsedFirst].map((each) => each.later) };
+  const values = of(rehearsedFirst, 'first');
+  return [
+    compared('a later turn, cat', later.values, spawn),
+    compared('bind and first turn without a rehearsal, cat', without.values, later),
+    compared('bind and first turn after a rehearsal, cat', values, later),
+    compared('bind and first turn after a rehearsal, cat', values, without),
+    compared('CPU of the runner for bind and first turn after a rehearsal', of(rehearsedFirst, 'cpu'), {
+      what: 'without a rehearsal',
+      values: of(first, 'cpu'),
+    }),
+  ];
+}

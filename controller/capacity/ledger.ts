@@ -133,10 +133,12 @@ export class Ledger {
 
   podChanged(pod: StoredPod, gone: boolean): void {
     const key = keyOf(pod.metadata);
+    const isNew = !this.#unclaimed.has(key);
     if (!gone && isUnclaimed(pod) && !pod.metadata.deletionTimestamp) this.#unclaimed.set(key, pod);
     else this.#unclaimed.delete(key);
     if (gone) this.#slotUsage.podGone(key);
     else this.#changes(() => this.#slotUsage.pod(key, this.#podHolder(pod)));
+    if (isNew && this.#unclaimed.has(key)) this.#offer();
   }
 
   /** Applies a change. A slot taken without a reservation may have been meant for a session of the queue. */
@@ -278,8 +280,9 @@ export class Ledger {
   /** A pod of a pool that nobody claims any more can be claimed or given up. */
   #released(pod: string): void {
     const unclaimed = this.#unclaimed.get(pod);
-    if (unclaimed && this.isSpare(unclaimed.metadata.namespace, unclaimed.metadata.name))
-      this.#options.onPoolPod?.(unclaimed);
+    if (!unclaimed || !this.isSpare(unclaimed.metadata.namespace, unclaimed.metadata.name)) return;
+    this.#options.onPoolPod?.(unclaimed);
+    this.#offer();
   }
 
   #spare(): StoredPod[] {
@@ -400,8 +403,13 @@ export class Ledger {
 
   /** Requeues the sessions that are served next; called when a slot may have become free. */
   vacancy(): void {
-    this.#served = undefined;
     if (this.#open) this.#options.onVacancy?.();
+    this.#offer();
+  }
+
+  /** Finds anew which sessions of the queue are served, and requeues them. */
+  #offer(): void {
+    this.#served = undefined;
     if (this.#queue.size === 0 || !this.#knows()) return;
     for (const key of this.#findServed().keys) this.#options.onChange(key);
     this.#plan.soon();

@@ -72,6 +72,33 @@ describe('a slot', () => {
     assert.deepEqual(told, ['a/2']);
   });
 
+  test('of a pod from a pool is offered again to the session that was refused it, or whose claim was undone', () => {
+    const { caches, ledger, told } = setUp({ max: 1 });
+    const pool = '00000000-0000-4000-8000-00000000000a';
+    const name = poolPodName(pool, 0);
+    const pod = caches.addPod('a', name);
+    const unclaimed = { 'berth.dev/session-uid': '', 'berth.dev/pool-uid': pool, 'berth.dev/class': 'default' };
+    pod.metadata.labels = unclaimed;
+    pod.metadata.ownerReferences = [ownedBy({ metadata: { name: 'default', uid: pool } }, 'SessionPool')];
+    ledger.podChanged(pod, false);
+    const applicant = { ...anApplicant('a/1'), warm: [name] };
+    assert.equal(ledger.reserve(applicant, name), true);
+    ledger.wait(applicant);
+    told.length = 0;
+    ledger.settle('a', name);
+    assert.deepEqual([told, available(ledger, applicant)], [['a/1'], true], 'refused');
+    ledger.podChanged(
+      { ...pod, metadata: { ...pod.metadata, labels: { ...unclaimed, 'berth.dev/session-uid': 'other' } } },
+      false,
+    );
+    assert.equal(available(ledger, applicant), false);
+    ledger.leave('a/1');
+    ledger.wait(applicant);
+    told.length = 0;
+    ledger.podChanged(pod, false);
+    assert.deepEqual([told, available(ledger, applicant)], [['a/1'], true], 'undone');
+  });
+
   test('is held by a reservation before its write is seen', () => {
     const { ledger } = setUp({ max: 1 });
     assert.equal(ledger.reserve(anApplicant('a/1'), 'pod-1'), true);

@@ -61,7 +61,10 @@ function collectStopped(draft: Draft, turn: CachedTurn, delivery: Delivery): 'St
   return 'Stop';
 }
 
-/** Latest start of the turn: where the runner has not reported it, the pod may still have had to start. */
+/**
+ * Latest start of the turn. Where the runner has not reported it, the pod may still have had to start, and the API server's
+ * clock may have been set since the turn was written: the turn did not start before this leader looked at its pod, or gave it.
+ */
 function startOf({ world }: Draft, turn: CachedTurn, { startMs }: TurnLimits): number {
   const { started } = world.link ?? {};
   const { approval } = turn.status;
@@ -70,7 +73,9 @@ function startOf({ world }: Draft, turn: CachedTurn, { startMs }: TurnLimits): n
   if (resumedAt && approval.process === 'Alive') return Date.parse(resumedAt) - approval.ranMs;
   if (started?.turn === turn.metadata.uid) return Date.parse(started.at) - (approval?.ranMs ?? 0);
   const given = turn.status.conditions?.find((condition) => condition.type === 'Running')?.lastTransitionTime;
-  return Date.parse(given ?? turn.metadata.creationTimestamp) + startMs;
+  const { now, monotonic, memory, link } = world;
+  const gaveAt = memory.gaveAt === undefined ? 0 : now - (monotonic - memory.gaveAt);
+  return Math.max(Date.parse(given ?? turn.metadata.creationTimestamp), link?.openedAt ?? 0, gaveAt) + startMs;
 }
 
 /** Deletes a pod whose turn is past its timeout and grace; the runner enforces the timeout itself. */

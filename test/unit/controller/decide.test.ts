@@ -605,6 +605,18 @@ describe('clocks', () => {
     );
     assert.equal(written(decision.actions)[0]?.phase, 'TimedOut');
   });
+  test('a turn whose start is not reported is judged from when this leader opened its link or gave it, not by a clock that was set since', () => {
+    const hour = 3_600_000;
+    const lastTransitionTime = new Date(NOW - 5 * hour).toISOString();
+    const running = { type: 'Running', status: 'True', reason: 'Running', message: '', lastTransitionTime } as const;
+    const ends = (openedAgoMs: number, gaveAgoMs?: number) => {
+      const link = aLink({ active: 't-a', openedAt: NOW - openedAgoMs });
+      const turns = [runningTurn('a', { status: { conditions: [running] } })];
+      const memory = gaveAgoMs === undefined ? {} : { gaveAt: NOW - gaveAgoMs };
+      return does({ ...bound, link, turns, memory }).includes('WriteTurn');
+    };
+    assert.deepEqual([ends(hour), ends(1000), ends(hour, 1000), ends(hour, hour)], [true, false, false, true]);
+  });
   test('a running turn that is cancelled is cancelled by its runner', () => {
     const turn = runningTurn('a', { spec: { cancel: true } });
     assert.deepEqual(does({ ...bound, link: aLink({ active: 't-a', sent: new Set(['t-a']) }), turns: [turn] }), [

@@ -161,7 +161,7 @@ for (const [change, sessionClass] of CHANGES) {
         message: '',
         lastTransitionTime: ago(ms),
       });
-      const link = { link: aLink({ active: 't-a' }) };
+      const link = { link: aLink({ active: 't-a', openedAt: NOW - 300 * MINUTE }) };
       const turn = (minutes: number) =>
         runningTurn('a', { status: { granted, conditions: [given(minutes * MINUTE)] } });
       assert.deepEqual(at(turn(269), link).actions, []);

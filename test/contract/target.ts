@@ -15,7 +15,7 @@ export type Connect = () => Promise<ContractTarget>;
 /** Minor version whose behaviour and words the contract has. */
 const MINOR = 35;
 
-/** What an error text shows of a field's value. */
+/** Part of an error text that shows the value of a field. */
 const SHOWN = /\bInvalid value: (?:(?:"(?:[^"\\]|\\.)*"|null|-?[0-9][0-9a-z.]*): )?|\bmap\[string\]interface \{\}/g;
 
 /** Shared setup of the tests of one topic: the API, a namespace of their own, and the test's custom resource. */
@@ -62,14 +62,14 @@ export class Bench {
     await this.#target?.close();
   }
 
-  /** Whether the server is older than the version that the contract was taken from, and can behave as given beside a test. */
+  /** Whether the server is older than the version that the contract was taken from. Tests state what it does otherwise. */
   get isOlder(): boolean {
     return this.#minor < MINOR;
   }
 
   /**
-   * An error text to compare. Older servers show a field's value in other ways, or its type, or the word "object" where newer
-   * ones show nothing: of their texts all but the values is compared.
+   * Returns an error text for a comparison. Older servers show a value in another form, or its type: there it is left out of
+   * the text.
    */
   words(text: string): string {
     return this.isOlder

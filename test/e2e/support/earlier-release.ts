@@ -94,7 +94,7 @@ export async function notForCluster({ chart }: EarlierRelease): Promise<string |
   if (code === 0) return undefined;
   if (!stderr.includes('chart requires kubeVersion'))
     throw new Error(`the chart of the earlier release cannot be rendered\n${stderr}`);
-  return stderr.trim();
+  return stderr.trim().split('\n', 1)[0];
 }
 
 /** Removes the worktree, also one that a killed run has left. */

@@ -67,7 +67,7 @@ mutation: $(INSTALLED) ## small edits of the controller and of frames that no un
 integration: $(INSTALLED) $(KEEPER) ## the programs on the embedded cluster
 	$(call vitest,integration,2100)
 
-e2e: $(INSTALLED) keeper ## the Helm chart on a real kind cluster; KEEP=1 keeps the cluster
+e2e: $(INSTALLED) keeper ## the Helm chart on a real kind cluster; KEEP=1 keeps the cluster, KUBERNETES=oldest takes the oldest supported version
 	$(call vitest,e2e,2400,NODES=2 test/e2e/with-cluster)
 
 agents: $(INSTALLED) $(KEEPER) ## Claude Code, Codex CLI and Gemini CLI beside a stand-in for their models; installs them, 740 MB, into the user's cache
@@ -108,7 +108,7 @@ build/keeper: $(KEEPER_SOURCES)
 	@mkdir -p build
 	$(MAKE) --no-print-directory -C runner/keeper OUT=$(CURDIR)/build/keeper CC=$(CC)
 
-cluster-up: $(INSTALLED) ## bring up the kind cluster; NODES=2 for two nodes
+cluster-up: $(INSTALLED) ## bring up the kind cluster; NODES=2 for two nodes, KUBERNETES=oldest
 	test/cluster/up --nodes $(or $(NODES),1)
 
 cluster-down: ## remove it without a trace

@@ -1,7 +1,10 @@
 import type { KubeClient } from './client.ts';
 
-/** Oldest Kubernetes version that Berth is tested on. Attach over WebSockets and selectable fields require it too. */
-const OLDEST_SUPPORTED = { major: 1, minor: 34 };
+/**
+ * Oldest Kubernetes version that Berth is tested on, and the first on which no cluster can switch selectable fields off
+ * (feature gate CustomResourceFieldSelectors).
+ */
+export const OLDEST_SUPPORTED = { major: 1, minor: 32 };
 
 /** The cluster is older than the oldest version that Berth is tested on. */
 export class UnsupportedVersionError extends Error {

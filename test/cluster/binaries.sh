@@ -18,12 +18,12 @@ fi
 if [[ ${1:-all} != kind && ! -e $out/complete ]]; then
   say "compiling Kubernetes $KUBERNETES_VERSION and its companions (minutes the first time, then cached)"
   go install -trimpath -ldflags "$stripped" "github.com/coredns/coredns@$COREDNS_VERSION" >&2
-  (cd "$here/etcd" && go build -trimpath -ldflags "$stripped" -o "$out/etcd" go.etcd.io/etcd/server/v3) >&2
+  (cd "$here/$etcd_module" && go build -trimpath -ldflags "$stripped" -o "$out/etcd" go.etcd.io/etcd/server/v3) >&2
   (cd "$here/network" && go build -trimpath -ldflags "$stripped" -o "$out/" tool) >&2
   # Without these the commands call themselves v0.0.0 and kubeadm refuses them.
   stamp=k8s.io/component-base/version
   IFS=. read -r major minor _ <<<"${KUBERNETES_VERSION#v}"
-  (cd "$here/kubernetes" && go build -trimpath -o "$out/" \
+  (cd "$here/$kubernetes_module" && go build -trimpath -o "$out/" \
     -ldflags "$stripped -X $stamp.gitVersion=$KUBERNETES_VERSION -X $stamp.gitMajor=$major -X $stamp.gitMinor=$minor" tool) >&2
   gcc -static -O2 -Wall -o "$out/pause" "$here/node/pause.c"
   touch "$out/complete"

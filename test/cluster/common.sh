@@ -7,7 +7,6 @@ here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 checkout=$(cd "$here/../.." && pwd)
 # shellcheck source=versions.env
 source "$here/versions.env"
-KUBERNETES_VERSION=$(awk '$1 == "k8s.io/kubernetes" { print $2 }' "$here/kubernetes/go.mod")
 
 # Folder of built files, outside the checkout, so that a fresh clone finds them again.
 cache=${BERTH_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/berth}/cluster
@@ -20,12 +19,19 @@ node=$checkout/node_modules/node/bin/node
 say() { printf '%s\n' "cluster: $*" >&2; }
 die() { say "$*"; exit 1; }
 
+# KUBERNETES=oldest takes the oldest supported Kubernetes and its etcd, which are pinned below `oldest`.
+release=${KUBERNETES:-}
+[[ -z $release || $release == oldest ]] || die "KUBERNETES is oldest or empty, not $release"
+kubernetes_module=${release:+$release/}kubernetes
+etcd_module=${release:+$release/}etcd
+KUBERNETES_VERSION=$(awk '$1 == "k8s.io/kubernetes" { print $2 }' "$here/$kubernetes_module/go.mod")
+
 # digest_of FILE…: one short name for the content of files and for the compiler, the "address" of what is built from them.
 digest_of() { { go env GOVERSION GOARCH; cd "$here" && sha256sum -- "$@"; } | sha256sum | cut -c1-12; }
-binaries_key() { digest_of versions.env binaries.sh node/pause.c {kubernetes,etcd,network}/go.{mod,sum}; }
+binaries_key() { digest_of versions.env binaries.sh node/pause.c {"$kubernetes_module","$etcd_module",network}/go.{mod,sum}; }
 node_key() { { binaries_key; cd "$here" && digest_of node-image.sh ../../images/{layer,archive,pack}.ts node/*; } | sha256sum | cut -c1-12; }
 binaries() { printf '%s' "$cache/bin-$(binaries_key)"; }
-node_image() { printf '%s' "berth/node:$KUBERNETES_VERSION-$(node_key)"; }
+node_image() { printf '%s' "berth/node${release:+-$release}:$KUBERNETES_VERSION-$(node_key)"; }
 
 # wait_until SECONDS WHAT COMMAND…: polls every 100 ms.
 wait_until() {

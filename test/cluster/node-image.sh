@@ -185,5 +185,5 @@ images
 preload
 tar -C "$root" --numeric-owner -c . | docker import --change 'ENV container=docker' \
   --change 'ENTRYPOINT ["/usr/local/bin/entrypoint", "/sbin/init"]' - "$image" >/dev/null
-docker images -q berth/node --filter "before=$image" | xargs -r docker rmi >/dev/null 2>&1 || true   # earlier recipes' images
+docker images -q "${image%:*}" --filter "before=$image" | xargs -r docker rmi >/dev/null 2>&1 || true   # earlier recipes' images
 printf '%s\n' "$image"

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { beforeAll, describe, test } from 'vitest';
+import { OLDEST_SUPPORTED } from '../../core/kube/server-version.ts';
 import { eventually } from '../support/eventually.ts';
 import { type Connect, useBench } from './target.ts';
 
@@ -33,10 +34,10 @@ export function discoveryContract(connect: Connect): void {
       }
     });
 
-    test('the version is one of 1.31 or later', async () => {
+    test('the version is one that Berth supports', async () => {
       const { body } = await bench.api.get('/version');
       assert.equal(body.major, '1');
-      assert.ok(Number.parseInt(body.minor, 10) >= 31, body.minor);
+      assert.ok(Number.parseInt(body.minor, 10) >= OLDEST_SUPPORTED.minor, body.minor);
       assert.match(body.gitVersion, /^v1\.\d+\.\d+/);
     });
 

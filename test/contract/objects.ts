@@ -156,7 +156,8 @@ export function objectContract(connect: Connect): void {
         bench.widget({ spec: { size: 2 } }, { name: made.metadata.name }),
       );
       assert.equal(status, 422);
-      assert.match(body.message, /metadata\.resourceVersion: Invalid value: 0: must be specified for an update/);
+      const text = `widgets.contract.berth.dev "${made.metadata.name}" is invalid: metadata.resourceVersion: Invalid value: 0: must be specified for an update`;
+      assert.equal(bench.words(body.message), bench.words(text));
     });
 
     test('a PUT of a built-in kind without a version replaces it', async () => {

@@ -2,7 +2,8 @@
 import { readFile, rm, symlink, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { ArchiveResult } from '../../../images/archive.ts';
-import { checkout, finish } from './cluster.ts';
+import { tools } from '../../support/tools.ts';
+import { checkout, finish, kubectl } from './cluster.ts';
 
 /** Tag of its images; those of the checkout keep theirs. */
 const TAG = '0.0.0-earlier';
@@ -83,6 +84,17 @@ export async function buildEarlierRelease(): Promise<EarlierRelease> {
     values: { 'image.tag': TAG },
     protocol: Number(protocol),
   };
+}
+
+/** What Helm says where the earlier release is not for the version of the cluster; undefined where it is. */
+export async function notForCluster({ chart }: EarlierRelease): Promise<string | undefined> {
+  const { serverVersion } = JSON.parse(await kubectl(['version', '-o', 'json']));
+  const { helm } = await tools();
+  const { code, stderr } = await finish(helm, ['template', chart, '--kube-version', serverVersion.gitVersion]);
+  if (code === 0) return undefined;
+  if (!stderr.includes('chart requires kubeVersion'))
+    throw new Error(`the chart of the earlier release cannot be rendered\n${stderr}`);
+  return stderr.trim().split('\n', 1)[0];
 }
 
 /** Removes the worktree, also one that a killed run has left. */

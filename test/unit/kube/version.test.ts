@@ -12,7 +12,7 @@ const server = (major: string, minor: string): Pick<KubeClient, 'raw'> => ({
 
 describe('a cluster', () => {
   for (const [major, minor] of [
-    ['1', '34'],
+    ['1', '32'],
     ['1', '35+'],
     ['2', '0'],
   ] as const) {
@@ -21,15 +21,15 @@ describe('a cluster', () => {
     });
   }
   for (const [major, minor] of [
-    ['1', '33'],
-    ['1', '33+'],
+    ['1', '31'],
+    ['1', '31+'],
     ['0', '40'],
   ] as const) {
     test(`of version ${major}.${minor} is refused, and the oldest version that is supported is named`, async () => {
       await assert.rejects(requireSupportedVersion(server(major, minor)), (error: unknown) => {
         assert.ok(error instanceof UnsupportedVersionError);
         assert.equal(error.code, 'KubernetesUnsupported');
-        assert.match(error.message, /1\.34 or newer/);
+        assert.match(error.message, /1\.32 or newer/);
         return true;
       });
     });

@@ -22,7 +22,7 @@ export const PAGES: readonly Page[] = [
 ];
 
 const LIMIT_MS = 10 * 60_000;
-/** What the reader has already: the program, the cluster, the image. */
+/** Commands that are left out: the reader has the program, the cluster and the image already. */
 const DONE = /^(npm|docker) |berth local /;
 /** The reader's repository. */
 const REPOSITORY = `git init --quiet --initial-branch=main greeter
@@ -31,7 +31,7 @@ git -C greeter add --all
 git -C greeter -c user.name=Ann -c user.email=ann@example.com commit --quiet --message='Say hello'`;
 const KEYS = { ANTHROPIC_API_KEY: 'sk-ant-stand-in-0123456789', OPENAI_API_KEY: 'sk-stand-in-0123456789' };
 
-/** What the reader has, KUBECONFIG with the namespace included, and the fields of the class that are the reader's own. */
+/** Surroundings of the commands: KUBECONFIG with the namespace, and the fields of the class that are the reader's own. */
 interface Reader {
   folder: string;
   env: NodeJS.ProcessEnv;

@@ -43,7 +43,7 @@ export class Restoring {
     return restoring;
   }
 
-  /** One restore in milliseconds. */
+  /** Resolves with the milliseconds of one restore. */
   sample(): Promise<number> {
     return took(this.#restore);
   }

@@ -32,15 +32,20 @@ export class Watched<T extends KubeObject> {
     return watched;
   }
 
-  async #read(client: KubeClient, resource: Resource<T>, namespace: string, resourceVersion: string): Promise<void> {
+  /** Reads events, over several watches where the API server ends one, as it does when a kind is defined anew. */
+  async #read(client: KubeClient, resource: Resource<T>, namespace: string, from: string): Promise<void> {
+    let resourceVersion = from;
     let cause: unknown;
     try {
-      for await (const event of client.watch(resource, { namespace, resourceVersion, signal: this.#stop.signal })) {
-        const at = performance.now();
-        if (event.type === 'BOOKMARK') continue;
-        const { object } = event;
-        for (const waiter of this.#waiters.get(object.metadata.name) ?? []) {
-          if (waiter.check(object)) waiter.resolve({ at, object });
+      while (!this.#stop.signal.aborted) {
+        for await (const event of client.watch(resource, { namespace, resourceVersion, signal: this.#stop.signal })) {
+          const at = performance.now();
+          resourceVersion = event.type === 'BOOKMARK' ? event.resourceVersion : event.object.metadata.resourceVersion;
+          if (event.type === 'BOOKMARK') continue;
+          const { object } = event;
+          for (const waiter of this.#waiters.get(object.metadata.name) ?? []) {
+            if (waiter.check(object)) waiter.resolve({ at, object });
+          }
         }
       }
     } catch (error) {

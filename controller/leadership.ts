@@ -135,7 +135,8 @@ export class Leading {
       log,
       installation: options.installation,
       record: options.record,
-      signal: AbortSignal.any([signal, this.#closing.signal]),
+      signal,
+      closing: this.#closing.signal,
     });
     this.#pools = new Pools({
       api,
@@ -328,15 +329,16 @@ export class Leading {
   async stop(graceMs: number): Promise<boolean> {
     this.#closing.abort(new Error('the controller is stopping'));
     this.#ledger.close();
-    // What the others leave under way takes no slot.
-    const others = [this.#garbage, this.#networkPolicies, this.#environments];
-    const [areSessionsDone, arePoolsDone] = await Promise.all([
+    // What the others leave under way takes no slot, and is no session.
+    const others = [this.#garbage, this.#networkPolicies];
+    const [areSessionsDone, arePoolsDone, areBuildsDone] = await Promise.all([
       this.#queue.stop(graceMs),
       this.#pools.stop(graceMs),
+      this.#environments.stop(graceMs),
       ...others.map((each) => each.stop(graceMs)),
     ]);
     this.#links.closeAll();
-    return this.#isOpen && areSessionsDone && arePoolsDone;
+    return this.#isOpen && areSessionsDone && arePoolsDone && areBuildsDone;
   }
 
   #notify({ metadata }: Pick<CachedTurn, 'metadata'>, event: EventFacts, kind = 'Session'): void {

@@ -33,8 +33,10 @@ export interface EnvironmentsOptions {
   log: Logger;
   installation: Installation;
   record(subject: EventSubject, type: 'Normal' | 'Warning', reason: string, message: string): void;
-  /** Signal that aborts when the leadership ends or the controller stops. */
+  /** Signal that aborts when the leadership ends. */
   signal: AbortSignal;
+  /** Signal that aborts when the controller stops: a build whose creation or deletion is under way is finished. */
+  closing: AbortSignal;
 }
 
 /** Queue key of the sweep of builds that nothing needs; no Environment has this name. */
@@ -66,8 +68,9 @@ export class Environments {
       name: 'environments',
       workers: 2,
       process: (key, stopped) => {
-        const signal = AbortSignal.any([options.signal, stopped]);
-        return key === UNUSED ? this.#sweep(signal) : this.#reconcile(key, signal);
+        const builds = AbortSignal.any([options.signal, stopped]);
+        const signal = AbortSignal.any([builds, options.closing]);
+        return key === UNUSED ? this.#sweep(builds) : this.#reconcile(key, signal, builds);
       },
       backoff: { baseMs: 100, maxMs: 60_000 },
     });
@@ -79,8 +82,9 @@ export class Environments {
     this.#queue.start();
   }
 
-  async stop(graceMs: number): Promise<void> {
-    await this.#queue.stop(graceMs);
+  /** Resolves with whether all was finished within `graceMs`: a creation that was cut off may still make a build. */
+  stop(graceMs: number): Promise<boolean> {
+    return this.#queue.stop(graceMs);
   }
 
   changed(namespace: string, name: string): void {
@@ -106,7 +110,8 @@ export class Environments {
     }
   }
 
-  async #reconcile(key: string, signal: AbortSignal): Promise<number | undefined> {
+  /** `builds`: signal for the creation and the deletion of a build. */
+  async #reconcile(key: string, signal: AbortSignal, builds: AbortSignal): Promise<number | undefined> {
     const { caches, clock, log } = this.#options;
     const { namespace = '', name } = refOf(key);
     const environment = caches.environment(namespace, name);
@@ -132,7 +137,7 @@ export class Environments {
     const written = await this.#write(environment, decided.status, signal);
     if (decided.act === 'CreateBuild' && 'hash' in wanted) {
       try {
-        await this.#create(namespace, wanted, signal);
+        await this.#create(namespace, wanted, builds);
       } catch (error) {
         if (!isRefusal(error)) throw error;
         await this.#write(written, refusedBuild(written, (error as Error).message, clock.now()), signal);
@@ -140,7 +145,7 @@ export class Environments {
       }
       log.info({ environment: key, build: wanted.name }, 'environment is being built');
     }
-    if (decided.act === 'DeleteBuild' && build) await this.#delete(build, signal);
+    if (decided.act === 'DeleteBuild' && build) await this.#delete(build, builds);
     return decided.wakeAt === undefined ? undefined : Math.max(0, decided.wakeAt - clock.now());
   }
 
@@ -195,6 +200,7 @@ export class Environments {
   }
 
   async #delete({ metadata: { namespace, name, uid } }: CachedSession, signal: AbortSignal): Promise<void> {
+    this.#options.closing.throwIfAborted();
     await this.#options.api.delete(sessions, { namespace, name }, { uid, signal }).catch((error: unknown) => {
       if (!isNotFound(error) && !isConflict(error)) throw error;
     });
@@ -214,6 +220,7 @@ export class Environments {
   }
 
   async #create(namespace: string, { hash, name, spec }: WantedBuild, signal: AbortSignal): Promise<void> {
+    this.#options.closing.throwIfAborted();
     const labels = { [LABEL_MANAGED_BY]: MANAGED_BY, [LABEL_ENVIRONMENT]: hash.slice(0, 63) };
     const session = {
       apiVersion: API_GROUP_VERSION,

@@ -6,7 +6,7 @@ import { parseQuantity } from '../core/resources/quantity.ts';
 /** Parsers of flag values. Their error message names the problem and shows a correct value. */
 
 /** The kind before a name, as in turn.berth.dev/notes-1. */
-export const KIND = /^(session|turn)(\.berth\.dev)?\//;
+const KIND = /^(session|turn)(\.berth\.dev)?\//;
 const LABEL = /^[a-z0-9]([-a-z0-9]*[a-z0-9])?$/;
 
 /** Name of a Session or Turn: a DNS label. */
@@ -22,9 +22,14 @@ export function name(text: string): string {
   return text;
 }
 
+/** Returns the name without the kind before it, and that kind: `session`, `turn` or undefined. */
+export function withoutKind(text: string): { kind: string | undefined; name: string } {
+  return { kind: KIND.exec(text)?.[1], name: text.replace(KIND, '') };
+}
+
 /** Name of a session or a turn, also as `-o name` prints it. */
 export function sessionOrTurn(text: string): string {
-  name(text.replace(KIND, ''));
+  name(withoutKind(text).name);
   return text;
 }
 

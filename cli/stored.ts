@@ -6,7 +6,7 @@ import { parseStoreKey } from '../core/resources/names.ts';
 import type { TurnStatus } from '../core/resources/turn.ts';
 import type { Cluster } from './cluster.ts';
 import { failed, refused } from './errors.ts';
-import { KIND } from './flags.ts';
+import { withoutKind } from './flags.ts';
 
 /** Reads of objects and of objects that belong to them, with errors that say what to do. */
 
@@ -46,8 +46,7 @@ export async function sessionOrTurn(
   signal: AbortSignal,
 ): Promise<{ session: StoredSession; turn?: StoredTurn }> {
   const { api, namespace } = cluster;
-  const kind = KIND.exec(named)?.[1];
-  const name = named.replace(KIND, '');
+  const { kind, name } = withoutKind(named);
   if (kind === 'session') return { session: await getSession(cluster, name, signal) };
   if (kind === 'turn') {
     const turn = await getTurn(cluster, name, signal);

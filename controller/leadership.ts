@@ -329,7 +329,7 @@ export class Leading {
   async stop(graceMs: number): Promise<boolean> {
     this.#closing.abort(new Error('the controller is stopping'));
     this.#ledger.close();
-    // What the others leave under way takes no slot, and is no session.
+    // Requests that the others leave under way take no slot and make no session.
     const others = [this.#garbage, this.#networkPolicies];
     const [areSessionsDone, arePoolsDone, areBuildsDone] = await Promise.all([
       this.#queue.stop(graceMs),

@@ -20,7 +20,7 @@ import { NO_STATE } from './state/archive.ts';
 import { packDirectory } from './state/pack.ts';
 import { unpackDirectory } from './state/unpack.ts';
 
-/** What a runner has before it knows its session. */
+/** Parts of a runner that do not depend on its session. */
 export interface Surroundings {
   /** Environment of the runner's process. */
   environment: Readonly<Record<string, string | undefined>>;

@@ -5,7 +5,7 @@ import type { Cluster } from '../cluster.ts';
 import { withCluster } from '../connect.ts';
 import { decide } from '../decide.ts';
 import { failed, refused } from '../errors.ts';
-import { KIND } from '../flags.ts';
+import { withoutKind } from '../flags.ts';
 import { parseFlag } from '../input.ts';
 import { hanging, printable } from '../printable.ts';
 import { getTurn } from '../stored.ts';
@@ -49,8 +49,7 @@ export async function approve(name: string, flags: ApproveFlags, cli: Cli): Prom
 async function turnThatAsks(named: string, cluster: Cluster, cli: Cli): Promise<StoredTurn> {
   const { api, namespace } = cluster;
   const signal = cli.interrupted;
-  const kind = KIND.exec(named)?.[1];
-  const name = named.replace(KIND, '');
+  const { kind, name } = withoutKind(named);
   if (kind === 'turn') return getTurn(cluster, name, signal);
   const fieldSelector = `spec.session=${name}`;
   const { items } = await api.list(turns, { namespace, fieldSelector, signal });

@@ -8,7 +8,7 @@ import { KEY_BYTES } from '../../core/frames/seal.ts';
 import { systemRandom } from '../../core/system.ts';
 import { answerFor } from '../agent-socket/answer.ts';
 import { listenForAgent } from '../agent-socket/socket.ts';
-import { type Directories, socketPath } from '../directories.ts';
+import { directoriesUnder, socketPath } from '../directories.ts';
 import { together } from '../drivers/drain.ts';
 import { equipmentFor, type Surroundings } from '../equipment.ts';
 import { Runner } from '../runner.ts';
@@ -35,7 +35,8 @@ export async function rehearse(surroundings: Surroundings, signal: AbortSignal):
   const [tools] = surroundings.tools;
   if (surroundings.containment !== 'Keeper' || !tools) return;
   const root = join(surroundings.directories.run, 'rehearsal');
-  const directories = directoriesIn(root);
+  // The folder that is removed is also that of the runner's own files.
+  const directories = { ...directoriesUnder(root), run: root };
   const { clock } = surroundings;
   try {
     mkdirSync(directories.state, { recursive: true });
@@ -51,20 +52,6 @@ export async function rehearse(surroundings: Surroundings, signal: AbortSignal):
   } finally {
     rmSync(root, { recursive: true, force: true });
   }
-}
-
-/** Returns directories below one folder, which is also that of the runner's own files. */
-function directoriesIn(root: string): Directories {
-  return {
-    state: join(root, 'state'),
-    output: join(root, 'output'),
-    agent: join(root, 'agent'),
-    environment: join(root, 'environment'),
-    work: join(root, 'work'),
-    tmp: join(root, 'tmp'),
-    secrets: join(root, 'secrets'),
-    run: root,
-  };
 }
 
 function bindOf(command: string[]): Bind {

@@ -8,20 +8,25 @@ import { count } from './settings.ts';
 const SAMPLES = count(30, 2);
 
 /** Time for which a leader has led when it is killed: until then it may wait for requests of an earlier one. */
-export const SETTLED_MS = 6000;
+const SETTLED_MS = 6000;
 
-/** SIGKILL of the leader's process, until a session that is created right then has its first result; seconds. */
+/** Seconds from a SIGKILL of a new leader's process until `work` is done. */
+export async function secondsAfterKill(work: () => Promise<unknown>): Promise<number> {
+  const { targets } = await fresh();
+  await delay(SETTLED_MS);
+  const started = performance.now();
+  await signal('KILL', targets);
+  await work();
+  return (performance.now() - started) / 1000;
+}
+
+/** Seconds until a session that is created right after the kill has its first result. */
 async function killed(ground: Ground, of: number): Promise<number[]> {
   await scale(of);
   const values: number[] = [];
   for (let i = 0; i < SAMPLES; i++) {
-    const { targets } = await fresh();
-    await delay(SETTLED_MS);
     const name = `killed-${of}-${i}`;
-    const started = performance.now();
-    await signal('KILL', targets);
-    await ground.oneTurn(name);
-    values.push((performance.now() - started) / 1000);
+    values.push(await secondsAfterKill(() => ground.oneTurn(name)));
     await ground.gone(name);
   }
   return values;

@@ -3,12 +3,11 @@ import { setTimeout as delay } from 'node:timers/promises';
 import type { KubeClient } from '../../core/kube/client.ts';
 import { namespaces } from '../../core/kube/resources.ts';
 import { type StoredSession, sessions } from '../../core/resources/kinds.ts';
-import { signal } from '../e2e/support/node.ts';
 import { eventually } from '../support/eventually.ts';
-import { attaches, fresh, type Leader, leader, leaderMemory } from './controller.ts';
+import { attaches, type Leader, leader, leaderMemory } from './controller.ts';
 import { compared, type Figure } from './figures.ts';
 import { type Ground, newSession } from './ground.ts';
-import { SETTLED_MS } from './leader-change.ts';
+import { secondsAfterKill } from './leader-change.ts';
 import type { Outcome } from './run.ts';
 import { count, SAMPLES } from './settings.ts';
 import { median } from './statistics.ts';
@@ -87,29 +86,22 @@ async function memoryOf(leads: Leader): Promise<number[]> {
   return values;
 }
 
-/** SIGKILL of the leader, until a turn of a session that has a pod has its result: seconds. */
-async function taken(ground: Ground, session: StoredSession): Promise<number> {
-  const { targets } = await fresh();
-  await delay(SETTLED_MS);
-  const started = performance.now();
-  await signal('KILL', targets);
-  await ground.turn(session);
-  return (performance.now() - started) / 1000;
-}
-
 /** Figures of turns and of leader changes with many suspended sessions beside, and without. */
 export async function scale(ground: Ground): Promise<Outcome> {
   const { client } = ground.cluster;
   const names = Array.from({ length: LIVE }, (_, i) => `live-${i}`);
   const ready = await ground.ready(...names);
   const measure = async () => {
+    // The first turns open attaches that are closed after a while, or belonged to an earlier leader.
+    await turnsOf(ground, ready);
     const turns = await turnsOf(ground, ready);
     const leads = await leader();
     const open = await attaches(client, leads);
     const memory = await memoryOf(leads);
     const changes: number[] = [];
-    for (let i = 0; i < CHANGES; i++) changes.push(await taken(ground, ready[0] as StoredSession));
-    await turnsOf(ground, ready);
+    for (let i = 0; i < CHANGES; i++) {
+      changes.push(await secondsAfterKill(() => ground.turn(ready[0] as StoredSession)));
+    }
     return { turns, open, memory, changes };
   };
   const without = await measure();

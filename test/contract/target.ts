@@ -62,7 +62,7 @@ export class Bench {
     await this.#target?.close();
   }
 
-  /** Whether the server is older than the version that the contract was taken from. Tests state what it does otherwise. */
+  /** True where the server is older than the version that the contract was taken from. Tests state what it does otherwise. */
   get isOlder(): boolean {
     return this.#minor < MINOR;
   }

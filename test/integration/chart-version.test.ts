@@ -10,7 +10,7 @@ import { tools } from '../support/tools.ts';
 const CHECKOUT = join(import.meta.dirname, '..', '..');
 const { major, minor } = OLDEST_SUPPORTED;
 
-/** What the first group of `pattern` matches in a file of the checkout. */
+/** Text that the first group of `pattern` matches in a file of the checkout. */
 async function inFile(file: string, pattern: RegExp): Promise<string | undefined> {
   return pattern.exec(await readFile(join(CHECKOUT, file), 'utf8'))?.[1];
 }

@@ -86,7 +86,7 @@ export async function buildEarlierRelease(): Promise<EarlierRelease> {
   };
 }
 
-/** What Helm says where the earlier release is not for the version of the cluster; undefined where it is. */
+/** Message of Helm where the earlier release is not for the version of the cluster; undefined where it is. */
 export async function notForCluster({ chart }: EarlierRelease): Promise<string | undefined> {
   const { serverVersion } = JSON.parse(await kubectl(['version', '-o', 'json']));
   const { helm } = await tools();

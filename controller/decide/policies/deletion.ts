@@ -38,12 +38,12 @@ function adoptTurns(draft: Draft): void {
   }
 }
 
-/** Ends turns that wait for their first run, another attempt or a decision. */
+/** Ends turns that wait for their first run, another attempt or a decision; those without an index once it can be given. */
 function endWaiting(draft: Draft): void {
   let last = draft.turns.lastIndex;
   for (const turn of draft.turns.live) {
     const { phase, attempt, index = ++last } = turn.status;
-    if (isGiven(turn)) continue;
+    if (isGiven(turn) || (turn.status.index === undefined && !draft.world.settled)) continue;
     const before = phase === 'AwaitingApproval' ? 'anybody decided' : attempt ? 'its next attempt' : 'the turn ran';
     const message = `The session was deleted before ${before}.`;
     const status = ended(turn, { phase: 'Cancelled', reason: 'SessionDeleted', message }, draft.world.now);

@@ -48,6 +48,7 @@ export function failedStart(draft: Draft, pod: StoredPod): 'Stop' {
   const message = startFailure(pod);
   if (cannotWork(draft, pod)) {
     draft.problems.Pod = { reason: 'StartFailed', message };
+    if (!mayGiveIndexes(draft)) return 'Stop';
     failLive(draft, 'StartFailed', message);
   } else {
     draft.problems.Pod = draft.startFailed;
@@ -93,6 +94,11 @@ function startFailure(pod: StoredPod): string {
   const code = terminated ? ` with exit code ${terminated.exitCode}` : '';
   const why = words.length > 0 ? ` (${words.join(': ')})` : '';
   return `The container ended${code} before it took a turn${why}; is the runner in the image, and has it enough memory?`;
+}
+
+/** Reports whether turns can be ended that have no index yet: no earlier leader can give one to another turn any more. */
+export function mayGiveIndexes({ world, turns }: Draft): boolean {
+  return world.settled || turns.live.every(({ status }) => status.index !== undefined);
 }
 
 /** Ends all turns but `other` that wait for the start, each with an index. Held turns wait for something else. */
@@ -148,6 +154,7 @@ export const slowStart: Policy = (draft) => {
     wake(draft, deadline);
     return undefined;
   }
+  if (!mayGiveIndexes(draft)) return undefined;
   // The cache may be behind, and a pod that ran must not be reported as never started.
   if (memory.incarnation.podRead?.podUID !== pod.metadata.uid) {
     draft.actions.push({ do: 'ReadPod', pod });

@@ -54,13 +54,16 @@ const FOR_SILENCE = 'its runner does not answer';
 /** Time for which a runner that is given up for its silence has said nothing; half of what a controller waits. */
 const SILENT_MS = 15_000;
 
-/** No pod is given up for its silence whose runner has told the controller anything within the time that it has to answer. */
+/**
+ * No pod is given up for its silence whose runner has told the controller anything within the time that it has to answer. A
+ * runner of which nothing but the clear `ready` comes does not answer: what is asked after it is owed all the same.
+ */
 export const givenUpForSilence: MakeInvariant = (facts) => {
   /** Pod and process → the time of the runner's last frame, virtual milliseconds. */
   const heard = new Map<string, number>();
   return {
     heard({ podUID }, { process, frames }) {
-      if (frames.length > 0) heard.set(`${podUID} ${process}`, facts.kubelets.now);
+      if (frames.some(({ kind }) => kind !== 'ready')) heard.set(`${podUID} ${process}`, facts.kubelets.now);
     },
     gaveUp({ process, podUID, why }) {
       if (why !== FOR_SILENCE) return;

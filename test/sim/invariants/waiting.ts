@@ -1,8 +1,19 @@
-import { type StoredSession, type StoredTurn, sessions, turns } from '../../../core/resources/kinds.ts';
+import { isDeepStrictEqual } from 'node:util';
+import {
+  type StoredSession,
+  type StoredSessionClass,
+  type StoredTurn,
+  sessionclasses,
+  sessions,
+  turns,
+} from '../../../core/resources/kinds.ts';
 import { isTerminal } from '../../../core/resources/turn-phases.ts';
+import { storageOf } from '../api/server.ts';
 import type { ControllerCall, Observer } from '../observer.ts';
 import { type Facts, SESSIONS } from './facts.ts';
 import { Pasts } from './past.ts';
+
+const CLASSES = storageOf(sessionclasses);
 
 /** Sessions that certainly wait for a slot in a controller's view. They are the measure for the order of the queue. */
 export class Waiting implements Partial<Observer> {
@@ -12,6 +23,8 @@ export class Waiting implements Partial<Observer> {
   readonly #writers = new Map<string, string>();
   /** Session → the version since which it has waited with the same rank, by its priority and age. */
   readonly #since = new Map<string, { version: number; rank: string }>();
+  /** Class → the version since which it has had its present rules. */
+  readonly #rules = new Map<string, number>();
   /** Process and session → the process's calls for the session that are under way. */
   readonly #underWay = new Map<string, Set<ControllerCall>>();
   /** Process and session whose last such call failed. The session does not count as queued until one succeeds. */
@@ -43,6 +56,8 @@ export class Waiting implements Partial<Observer> {
     const call = this.#facts.callBehind(change);
     if (call) this.#writers.set(uid, call.process);
     else this.#writers.delete(uid);
+    if (change.storage === CLASSES && haveRulesChanged(change))
+      this.#rules.set(change.object.metadata.name, change.version);
     if (change.storage !== SESSIONS) return;
     this.#exists.becomes(uid, change.type !== 'DELETED', this.#facts.kubelets.now);
     const { spec, status } = change.object as unknown as StoredSession;
@@ -76,6 +91,8 @@ export class Waiting implements Partial<Observer> {
         !metadata.deletionTimestamp &&
         status.observedGeneration === metadata.generation &&
         !spec.suspend &&
+        // Its class may have become invalid since, or refuse what it asks for.
+        (this.#rules.get(spec.class) ?? 0) <= Number(metadata.resourceVersion) &&
         // A session with a failed start tries again later.
         !status.startFailures &&
         !this.#mayWaitForGroup(call, session) &&
@@ -118,4 +135,13 @@ export class Waiting implements Partial<Observer> {
     const session = /^spec\.session=([^,]+)/.exec(fieldSelector ?? '')?.[1] ?? spec?.session;
     return session && `${process} ${namespace}/${session}`;
   }
+}
+
+/** Reports whether the class was deleted, or anything of it but its limits has changed. */
+function haveRulesChanged({ type, previous, object }: Parameters<Observer['committed']>[0]): boolean {
+  const rulesOf = (one: typeof previous) => {
+    const { limits: _, ...rules } = (one as unknown as StoredSessionClass | undefined)?.spec ?? {};
+    return rules;
+  };
+  return type === 'DELETED' || !isDeepStrictEqual(rulesOf(previous), rulesOf(object));
 }

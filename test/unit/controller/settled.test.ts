@@ -35,6 +35,17 @@ const waiting = aTurn({
 const { podUID: _, ...owner } = RUNNING_STATUS;
 const owned = aSession({ status: owner });
 const suspended = aSession({ spec: { suspend: true }, status: RUNNING_STATUS });
+const unstarted = {
+  session: aSession({ status: { ...RUNNING_STATUS, phase: 'Starting' } }),
+  pod: aPod({ age: 601, status: { phase: 'Pending' } }),
+  turns: [aTurn()],
+};
+const endedByItself = {
+  name: 'session',
+  ready: false,
+  restartCount: 0,
+  state: { terminated: { exitCode: 1, reason: 'Error' } },
+};
 const fenced = aLink({
   suspendSent: true,
   suspended: true,
@@ -59,6 +70,31 @@ const withheld: { what: string; action: string; world: WorldChange }[] = [
     what: 'no end of a pod that was never bound',
     action: 'DeletePod',
     world: { session: suspended, pod, link: aLink({ phase: 'Unbound' }) },
+  },
+  {
+    what: 'no index, and no pod’s end, for turns whose pod did not start',
+    action: 'DeletePod',
+    world: { ...unstarted, link: aLink({ phase: 'Opening' }), memory: { podRead: { podUID: POD_UID } } },
+  },
+  {
+    what: 'no index for turns whose container ended by itself',
+    action: 'WriteTurn',
+    world: { ...unstarted, pod: aPod({ status: { phase: 'Failed', containerStatuses: [endedByItself] } }) },
+  },
+  {
+    what: 'no index for turns whose state could not be restored',
+    action: 'WriteTurn',
+    world: {
+      session,
+      pod,
+      link: aLink({ refused: { n: 1, code: 'RestoreFailed', message: 'no room' } }),
+      turns: [aTurn()],
+    },
+  },
+  {
+    what: 'no index for turns whose session is deleted',
+    action: 'WriteTurn',
+    world: { session: aSession({ deleting: true, status: RUNNING_STATUS }), pod, turns: [aTurn()] },
   },
   { what: 'no binding', action: 'Bind', world: { session, pod, link: aLink({ phase: 'Unbound' }) } },
 ];

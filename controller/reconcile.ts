@@ -345,8 +345,9 @@ export class Reconciler {
     const plain = parseExact(JSON.stringify(compared)) as SessionStatus;
     const stored = parseExact(JSON.stringify(before)) as SessionStatus;
     if (isDeepStrictEqual(plain, stored)) return undefined;
-    const { api, caches, log, clock, notify } = effects;
+    const { api, caches, links, log, clock, notify } = effects;
     const { namespace, name } = session.metadata;
+    const { bindSentAt } = links.get(world?.link?.podUID)?.view ?? {};
     const waitMs = writeWaitMs({
       before: stored,
       next: plain,
@@ -355,6 +356,7 @@ export class Reconciler {
       gaveAt: memory.gaveAt,
       countedAt: memory.countedAt,
       monotonic: clock.monotonic(),
+      boundMsAgo: bindSentAt === undefined ? undefined : clock.now() - bindSentAt,
     });
     if (waitMs > 0) return waitMs;
     this.#options.closing.throwIfAborted();

@@ -2,13 +2,16 @@ import type { StoredPod } from '../../core/kube/builtin.ts';
 import { ApiError, isConflict, isTooLarge } from '../../core/kube/errors.ts';
 import { sessions } from '../../core/resources/kinds.ts';
 import { LABEL_POOL, podName } from '../../core/resources/names.ts';
+import { reasons } from '../../core/resources/reasons.ts';
 import type { SessionStatus } from '../../core/resources/session.ts';
 import type { Ledger } from '../capacity/ledger.ts';
 import { environmentOf } from '../settings/environment.ts';
 import { settingsDigest } from '../settings/session-digest.ts';
 import { withCondition } from '../status/conditions.ts';
 import { withPhaseSince, withSessionReason } from '../status/reason.ts';
+import { statePersisted } from '../status/state-persisted.ts';
 import { learn } from '../world/learn.ts';
+import { ownTurns } from '../world/own-turns.ts';
 import type { World } from '../world/world.ts';
 import type { ReconcileContext } from './context.ts';
 import { writingSession } from './too-large.ts';
@@ -89,8 +92,9 @@ export function isRefusal(error: unknown): boolean {
   return isTooLarge(error) || (error instanceof ApiError && error.code < 500 && error.code !== 408);
 }
 
+/** The status has all that later reconciles would say beside it, so that they have nothing to write until the runner is bound. */
 function owned(world: World, incarnation: number, pod: string, claim: StoredPod | undefined): SessionStatus {
-  const { session, class: sessionClass, agentFiles, now } = world;
+  const { session, class: sessionClass, agentFiles, memory, now } = world;
   const { podUID: _p, queue: _q, currentTurn: _c, agentFiles: _f, environment: _e, ...rest } = session.status ?? {};
   const { restartRequest } = session.spec;
   const files = [...(agentFiles ?? [])].map(([configMap, digest]) => ({ configMap, digest }));
@@ -110,9 +114,11 @@ function owned(world: World, incarnation: number, pod: string, claim: StoredPod 
   } as const;
   let conditions = withCondition(rest.conditions, 'Admitted', admitted, now, generation);
   conditions = withCondition(conditions, 'Ready', starting, now, generation);
-  conditions = withCondition(conditions, 'Suspended', starting, now, generation);
+  conditions = withCondition(conditions, 'Suspended', { ...starting, message: reasons.Starting }, now, generation);
   const next: SessionStatus = {
     ...rest,
+    turns: { total: 0, succeeded: 0, failed: 0, ...rest.turns },
+    observedGeneration: generation ?? 0,
     phase: 'Starting',
     incarnation,
     podName: pod,
@@ -124,6 +130,11 @@ function owned(world: World, incarnation: number, pod: string, claim: StoredPod 
     settingsDigest: settingsDigest(session.spec),
     ...(restartRequest === undefined ? {} : { restartRequest }),
   };
+  const subject = {
+    world: { ...world, memory: { ...memory, incarnation: {} } },
+    turns: ownTurns(session, world.turns),
+  };
+  next.conditions = withCondition(conditions, 'StatePersisted', statePersisted(subject, next), now, generation);
   return withPhaseSince(withSessionReason(next), session.status, now);
 }
 

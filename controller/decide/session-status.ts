@@ -1,6 +1,6 @@
 import type { Reason } from '../../core/resources/reasons.ts';
 import { reasons } from '../../core/resources/reasons.ts';
-import type { StateRef } from '../../core/resources/schema.ts';
+import type { Condition, StateRef } from '../../core/resources/schema.ts';
 import type { SessionPhase, SessionStatus } from '../../core/resources/session.ts';
 import { isProblem } from '../settings/effective.ts';
 import { isRunnerless, isRunnerlessPod } from '../settings/runnerless.ts';
@@ -259,6 +259,14 @@ function conditionsOf(draft: Draft, next: SessionStatus, phase: SessionPhase): S
   }
   return list;
 
+  /** The write that owned the incarnation said more: which pod it is, and why it is not one of a pool. */
+  function asBefore(type: Condition['type'], value: ConditionValue): ConditionValue {
+    const before = session.status?.conditions?.find((condition) => condition.type === type);
+    return before?.status === value.status && before.reason === value.reason
+      ? { ...value, message: before.message }
+      : value;
+  }
+
   /** The condition keeps the reason of the suspension. */
   function suspendedNow(): ConditionValue {
     const { preemptFor } = draft.world;
@@ -288,7 +296,7 @@ function conditionsOf(draft: Draft, next: SessionStatus, phase: SessionPhase): S
   }
 
   function admitted(): ConditionValue {
-    if (next.podName) return say('True', 'Admitted');
+    if (next.podName) return asBefore('Admitted', say('True', 'Admitted'));
     if (isProblem(draft.settings)) return say('False', draft.settings.reason, draft.settings.message);
     if (problem && problem.reason === next.queue?.reason) {
       return say('False', problem.reason, problem.message);
@@ -329,7 +337,7 @@ function conditionsOf(draft: Draft, next: SessionStatus, phase: SessionPhase): S
     const last = session.status?.conditions?.find((condition) => condition.type === 'Ready');
     if (last && START_PROBLEMS.has(last.reason) && !hasStarted(draft, next))
       return say('False', last.reason as Reason, last.message);
-    if (next.podName) return say('False', 'Starting');
+    if (next.podName) return asBefore('Ready', say('False', 'Starting'));
     return say('False', session.spec.suspend ? 'Held' : 'Suspended');
   }
 }

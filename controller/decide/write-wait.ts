@@ -7,6 +7,8 @@ import type { CachedTurn } from '../world/world.ts';
 const COUNT_EVERY_MS = 1000;
 /** Time for which a session does not show what has changed as its runner was given a turn: a short turn ends before. */
 const GIVEN_MS = 100;
+/** Time for which a session that has nothing else to say keeps the version of a runner that is being bound. */
+const BINDING_MS = 1000;
 /** Fields that count turns. */
 const COUNTS: ReadonlySet<keyof SessionStatus> = new Set(['turns', 'lastTurn', 'lastActiveAt']);
 /** Fields that only show what other objects say as well. */
@@ -29,12 +31,14 @@ export interface WriteWait {
   gaveAt: number | undefined;
   countedAt: number | undefined;
   monotonic: number;
+  /** Milliseconds since the runner was last sent its binding. */
+  boundMsAgo: number | undefined;
 }
 
 /**
  * Milliseconds for which the status of a session may wait to be written, 0 for none. A later write says it too, or it says what
- * other objects have said: counts of turns that have ended in a burst, and that the runner is ready as it is given a turn, whose
- * end the same reconciles write. Every other change is written at once.
+ * other objects have said: counts of turns that have ended in a burst, the version of a runner that is about to be ready, and that
+ * it is ready as it is given a turn, whose end the same reconciles write. Every other change is written at once.
  */
 export function writeWaitMs(wait: WriteWait): number {
   const { before, next } = wait;
@@ -44,7 +48,8 @@ export function writeWaitMs(wait: WriteWait): number {
     .filter((field) => !isDeepStrictEqual(before[field], next[field]))
     .map((field) => {
       if (countsMs > 0 && COUNTS.has(field)) return countsMs;
-      return SHOWN.has(field) ? readyMs : 0;
+      if (SHOWN.has(field) && readyMs > 0) return readyMs;
+      return field === 'runnerVersion' ? bindingWaitMs(wait) : 0;
     });
   return Math.min(...waits);
 }
@@ -62,4 +67,10 @@ function countsWaitMs({ before, next, turns, present, countedAt, monotonic }: Wr
 function readyWaitMs({ before, next, gaveAt, monotonic }: WriteWait): number {
   if (gaveAt === undefined || before.phase !== 'Starting' || next.phase !== 'Ready') return 0;
   return Math.max(0, gaveAt + GIVEN_MS - monotonic);
+}
+
+function bindingWaitMs({ before, next, boundMsAgo = BINDING_MS }: WriteWait): number {
+  return before.phase === 'Starting' && next.phase === 'Starting'
+    ? Math.min(BINDING_MS, Math.max(0, BINDING_MS - boundMsAgo))
+    : 0;
 }

@@ -6,7 +6,7 @@ import type { Problem } from '../world/world.ts';
 import type { ConditionValue } from './conditions.ts';
 
 /** Condition `StatePersisted`: whether the state that the session has reached is stored. */
-export function statePersisted(subject: Subject, next: SessionStatus): ConditionValue {
+export function statePersisted(subject: Pick<Subject, 'world' | 'turns'>, next: SessionStatus): ConditionValue {
   const { session, class: sessionClass, memory } = subject.world;
   // A lost pod's unstored state does not matter any more: the session does not go on from it.
   const inPod = next.podName ? (memory.incarnation.suspensionFailed?.problem ?? tooLarge(subject, next)) : undefined;
@@ -24,7 +24,10 @@ export function statePersisted(subject: Subject, next: SessionStatus): Condition
  * Returns a problem if the last turn of this pod left more state than may be stored. This pod continues from that state; a
  * later pod would not.
  */
-function tooLarge({ world: { session }, turns }: Subject, next: SessionStatus): Problem | undefined {
+function tooLarge(
+  { world: { session }, turns }: Pick<Subject, 'world' | 'turns'>,
+  next: SessionStatus,
+): Problem | undefined {
   const last = turns.uncounted.findLast(({ status }) => status.podUID !== undefined && status.podUID === next.podUID);
   const conditions = last ? last.status.conditions : session.status?.conditions;
   const said = conditions?.find(({ type }) => type === (last ? 'Finished' : 'StatePersisted'));

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'vitest';
-import { sessions } from '../../../core/resources/kinds.ts';
+import { sessionpools, sessions } from '../../../core/resources/kinds.ts';
+import { create } from '../../sim/users/writes.ts';
 import { QuietWorld } from '../../support/quiet-world.ts';
 
 describe('a turn of a ready session costs the API server', () => {
@@ -73,5 +74,43 @@ describe('a turn of a ready session costs the API server', () => {
     await world.turn(session, 'a', { ms: 3_000, output: 1 });
     await world.pass(5_000);
     assert.deepEqual(world.calls, ['replace turns', 'replace sessions', 'replace turns', 'replace sessions']);
+  });
+});
+
+describe('a session that runs one short turn costs the API server', () => {
+  const ended = (world: QuietWorld) => world.sessionUntil('notes', ({ status }) => status?.turns?.total === 1);
+  const INPUT = { input: { ms: 10, output: 1 } };
+
+  test('six writes before its end on the pod of a pool, none of them between the claim and the turn', async () => {
+    const world = new QuietWorld({ sessionPools: () => true });
+    await world.start();
+    await create(world.server, sessionpools, 'team', 'default', { class: 'default', replicas: 1 });
+    await world.until('a ready pod', () => world.server.list(sessionpools)[0]?.status?.ready === 1);
+    await world.pass(5_000);
+    world.calls = [];
+    await world.session('notes', INPUT);
+    await ended(world);
+    const [claim, turn] = [
+      ['get sessions', 'create turns', 'replace sessions', 'patch pods'],
+      ['replace turns', 'replace turns', 'replace sessions'],
+    ];
+    assert.deepEqual(
+      world.calls.filter((call) => call !== 'replace sessionpools'),
+      [...claim, ...turn],
+    );
+  });
+
+  test('seven on a pod of its own: the pod’s uid is written while the pod starts', async () => {
+    const world = new QuietWorld();
+    await world.start();
+    await world.session('first');
+    world.calls = [];
+    await world.session('notes', INPUT);
+    await ended(world);
+    const [start, turn] = [
+      ['get sessions', 'create turns', 'replace sessions', 'create pods', 'replace sessions'],
+      ['replace turns', 'replace turns', 'replace sessions'],
+    ];
+    assert.deepEqual(world.calls, [...start, ...turn]);
   });
 });

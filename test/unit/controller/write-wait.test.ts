@@ -29,6 +29,7 @@ const counting: WriteWait = {
   gaveAt: undefined,
   countedAt: 5_000,
   monotonic: 5_300,
+  boundMsAgo: undefined,
 };
 
 describe('a status that only counts turns', () => {
@@ -80,6 +81,27 @@ describe('a status that is decided as the runner is given a turn', () => {
     assert.equal(writeWaitMs({ ...given, next: { ...ready, podUID: 'other' } }), 0);
     const state = { digest: 'd', keyId: 'k', bytes: 1, incarnation: 1, seq: 2, inline: '' };
     assert.equal(writeWaitMs({ ...given, next: { ...ready, state } }), 0);
+  });
+});
+
+describe('the version of a runner', () => {
+  const starting: SessionStatus = { phase: 'Starting', podName: 'p', podUID: 'u', incarnation: 1 };
+  const known: WriteWait = {
+    ...counting,
+    before: starting,
+    next: { ...starting, runnerVersion: '1' },
+    boundMsAgo: 300,
+  };
+
+  test('is written with what is said once the runner is bound, or a second after its binding was sent', () => {
+    assert.equal(writeWaitMs(known), 700);
+    assert.equal(writeWaitMs({ ...known, boundMsAgo: 1_000 }), 0);
+    assert.equal(writeWaitMs({ ...known, boundMsAgo: -60_000 }), 1_000, 'the clock was set back');
+  });
+  test('is written at once where no binding was sent, and with all that is said beside it', () => {
+    assert.equal(writeWaitMs({ ...known, boundMsAgo: undefined }), 0);
+    assert.equal(writeWaitMs({ ...known, next: { ...known.next, conditions: [] } }), 0);
+    assert.equal(writeWaitMs({ ...known, next: { ...known.next, phase: 'Ready' } }), 0);
   });
 });
 

@@ -157,7 +157,7 @@ describe('a slot', () => {
     const effects = { api, ledger, caches: { sawSession: () => {} } };
     const context = {
       effects,
-      world: { session, applicant: first, agentFiles: new Map(), now: 0 },
+      world: { session, turns: [], applicant: first, agentFiles: new Map(), now: 0 },
       key: first.key,
     } as unknown as ReconcileContext;
     await assert.rejects(ownIncarnation(context, undefined), conflict);
@@ -175,7 +175,7 @@ describe('a slot', () => {
       const rest = [...answers];
       const api = { replace: () => Promise.reject(rest.shift()), get: () => Promise.reject(notFound) };
       const effects = { api, ledger, caches: { sawSession: () => {} } };
-      const world = { session, applicant: gone, agentFiles: new Map(), now: 0 };
+      const world = { session, turns: [], applicant: gone, agentFiles: new Map(), now: 0 };
       const context = { effects, world, key: gone.key } as unknown as ReconcileContext;
       for (const _ of answers) await assert.rejects(ownIncarnation(context, undefined));
       ledger.leave(gone.key);

@@ -173,12 +173,18 @@ export class Floors {
     await eventually(() => client.create(pods, this.#pod(namespace, 'echo', ECHO)), { what: 'the pod echo' });
     await client.create(pods, this.#pod(namespace, 'spawner', SLEEP));
     this.#echo = await this.#attached(namespace, 'echo');
+    this.#spawner = await eventually(() => this.#spawning(), { what: 'the spawner runs' });
+  }
+
+  /** Rejects while the pod is not running: an exec that comes too early may be opened and end at once. */
+  async #spawning(): Promise<Lines> {
     const spawner = new Lines();
     const command = [nodePath, '-e', SPAWNER];
     const streams = { container: CONTAINER, stdin: true, stdout: true, onStdout: spawner.onStdout };
-    const ref = { namespace, name: 'spawner' };
-    const stream = await eventually(() => client.exec(ref, { ...streams, command }), { what: 'the spawner runs' });
-    this.#spawner = spawner.opened(stream);
+    const ref = { namespace: this.#namespace, name: 'spawner' };
+    spawner.opened(await this.#cluster.client.exec(ref, { ...streams, command }));
+    await spawner.ask(JSON.stringify(['', '/usr/bin/busybox', 'true']));
+    return spawner;
   }
 
   #pod(namespace: string, name: string, command: string[]): Pod {

@@ -47,13 +47,15 @@ interface Wait {
 export function showWait(draft: Draft, status: SessionStatus): void {
   const { actions, world, turns, indices } = draft;
   const writes = new Map(actions.flatMap((action) => (action.do === 'WriteTurn' ? [[action.turn, action]] : [])));
-  const turn = turns.live.find((each) => !isTerminal(writes.get(each)?.status.phase));
-  if (!turn) return;
+  const first = turns.live.find((each) => !isTerminal(writes.get(each)?.status.phase));
+  if (!first) return;
+  const write = writes.get(first);
+  const turn = write && isGivenBack(first, write.status) ? { ...first, status: write.status } : first;
   if (isGiven(turn)) {
     if (isRunnerless(draft)) showStart(draft, turn, status);
     return;
   }
-  const index = indices.get(turn) ?? turn.status.index;
+  const index = indices.get(first) ?? turn.status.index;
   if (index === undefined || turn.status.phase === 'AwaitingApproval') return;
   // A session that is about to own an incarnation says by that write that it starts.
   if (actions.some(({ do: what }) => what === 'OwnIncarnation')) return;
@@ -61,7 +63,6 @@ export function showWait(draft: Draft, status: SessionStatus): void {
   if (!wait) return;
   const waits = queued(turn, index, wait.reason, world.now, wait.message);
   const shown = world.session.status?.podName ? { ...waits, granted: grantStart(turn, world) } : waits;
-  const write = writes.get(turn);
   if (write) {
     const begins = isGiven(write);
     // A turn that its runner is about to get waits for nothing any more.
@@ -74,6 +75,11 @@ export function showWait(draft: Draft, status: SessionStatus): void {
   const since = [turn.metadata.creationTimestamp, transitionOf(status, 'Admitted')];
   if (wait.passes && !isLate(draft, since)) return;
   actions.unshift({ do: 'ShowWait', turn, status: shown });
+}
+
+/** Reports whether the write queues a turn again that no runner has received: it waits as if it had never been given. */
+function isGivenBack({ status }: CachedTurn, next: TurnStatus): boolean {
+  return next.phase === 'Queued' && (next.attempt ?? 0) < (status.attempt ?? 0);
 }
 
 /** Shows whether the pod of a runnerless turn has started, and what it waits for where it has not. */

@@ -5,7 +5,7 @@ import { decisionFor, isDecided, waitingProcess } from '../../world/approvals.ts
 import { isLeaving, isOver } from '../../world/pod-status.ts';
 import { type Policy, wake } from '../draft.ts';
 import { isFinished } from '../suspend-reason.ts';
-import { isBound } from './start.ts';
+import { takesTurns } from './start.ts';
 
 /** Approvals of a turn: its request, the decision, and the end of the wait. */
 
@@ -94,7 +94,7 @@ export const consume: Policy = (draft) => {
   if (!settled) return undefined;
   if (!pod || pod.metadata.deletionTimestamp || isOver(pod) || isFinished(draft)) return undefined;
   if (turn?.status.phase !== 'AwaitingApproval' || turn.spec.cancel || session.spec.suspend) return undefined;
-  if (!isBound(draft, pod.metadata.uid)) return undefined;
+  if (!takesTurns(draft, pod.metadata.uid)) return undefined;
   const approval = decisionFor(world.approvals, turn);
   if (!approval && !turn.status.approval?.decided) return undefined;
   const incarnation = session.status?.incarnation ?? 0;

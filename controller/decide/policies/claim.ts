@@ -1,7 +1,9 @@
 import type { StoredPod } from '../../../core/kube/builtin.ts';
+import { wasNeverSent } from '../../world/link-view.ts';
 import { isOver } from '../../world/pod-status.ts';
 import { isFromPool } from '../../world/session-pods.ts';
 import { type Draft, type Policy, wake } from '../draft.ts';
+import { afterLoss } from '../loss.ts';
 import { claimLost } from '../start-failures.ts';
 import { boundBefore, wasBound } from './starting.ts';
 
@@ -38,19 +40,20 @@ export const claim: Policy = (draft) => {
 };
 
 /**
- * Gives up a claimed pod that ends or does not answer before it is bound: nothing was given to it. The session takes its next
- * incarnation at once, with a pod of its own.
+ * Gives up a claimed pod that ends or does not answer before it is bound: nothing was given to it, so a turn that is written
+ * Running for it is queued again. The session takes its next incarnation at once, with a pod of its own.
  */
 export const unbound: Policy = (draft) => {
-  const { pod } = draft.world;
+  const { pod, link } = draft.world;
   if (!pod || !isFromPool(pod.metadata.name)) return undefined;
   const { uid, name, deletionTimestamp } = pod.metadata;
-  if (wasBound(draft, uid) || [draft.turns.running, ...draft.turns.live].some((turn) => turn?.status.podUID === uid))
-    return undefined;
+  const turn = draft.turns.live.find(({ status }) => status.podUID === uid);
+  if (wasBound(draft, uid) || (turn && !wasNeverSent(link, uid, turn.metadata.uid))) return undefined;
   const why = problemWith(draft, pod);
   if (why === undefined) return undefined;
   draft.startFailed = claimLost(name, why);
   draft.released = true;
+  if (turn) draft.actions.push({ do: 'WriteTurn', turn, status: afterLoss(draft, turn) });
   draft.actions.push({ do: 'CloseLink' });
   if (!deletionTimestamp) draft.actions.push({ do: 'DeletePod', pod, why: `it was claimed, and ${why}` });
   return 'Stop';

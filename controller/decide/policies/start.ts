@@ -140,7 +140,7 @@ export const restore: Policy = (draft) => {
 };
 
 /**
- * Writes the first turn in order Running with the pod's uid once the runner can be given it, then gives it. A runnerless
+ * Writes the first turn in order Running with the pod's uid beside the binding of its runner, then gives it. A runnerless
  * pod gets the turn with the write: its gate keeps it from starting before.
  */
 export const dispatch: Policy = (draft) => {
@@ -169,20 +169,27 @@ export const dispatch: Policy = (draft) => {
     return undefined;
   }
   const decided = turn.status.approval?.decided ? turn.status.approval.id : undefined;
-  if (link && isBound(draft, podUID) && (link.active !== turn.metadata.uid || link.told !== decided)) {
+  if (link && takesTurns(draft, podUID) && (link.active !== turn.metadata.uid || link.told !== decided)) {
     if (changed) return endChanged(draft, turn);
     draft.actions.push({ do: 'StartTurn', turn });
   }
   return undefined;
 };
 
-/** Reports whether the pod's runner is bound, or is bound by this decision as far as can be known; that of a claimed pod for sure. */
-export function isBound({ world: { link, pod }, actions, problems }: Draft, podUID: string): boolean {
+/** Reports whether the pod's runner is bound, or is bound by this decision as far as can be known. */
+function isBound({ world: { link }, actions, problems }: Draft, podUID: string): boolean {
   if (link?.podUID !== podUID) return false;
-  // A claimed pod may be dead although its attach looks open: its turn is not written Running for a runner that never answers.
-  if (isFromPool(pod?.metadata.name)) return link.phase === 'Bound';
   if (link.phase === 'Bound' || link.phase === 'Binding') return true;
   return !problems.Binding && actions.some((action) => action.do === 'Bind');
+}
+
+/**
+ * Reports whether the runner can be given a turn. A claimed pod may be dead although its attach looks open: its runner has
+ * answered first, so that a turn is known not to have been begun where it has not.
+ */
+export function takesTurns(draft: Draft, podUID: string): boolean {
+  const { link, pod } = draft.world;
+  return isFromPool(pod?.metadata.name) ? link?.podUID === podUID && link.phase === 'Bound' : isBound(draft, podUID);
 }
 
 /**

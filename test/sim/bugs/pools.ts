@@ -49,20 +49,20 @@ export const poolBugs: readonly Bug[] = [
     ],
   },
   {
-    name: 'a turn written Running before the claimed pod is bound',
+    name: 'a turn given to the runner of a claimed pod before the runner has answered',
     caughtBy: ['bound first'],
-    within: 30,
+    within: 100,
     focus: { pools: true },
     edits: [
       {
         file: 'controller/decide/policies/start.ts',
-        find: "  if (isFromPool(pod?.metadata.name)) return link.phase === 'Bound';\n",
-        replace: '',
+        find: "  return isFromPool(pod?.metadata.name) ? link?.podUID === podUID && link.phase === 'Bound' : isBound(draft, podUID);",
+        replace: '  return isBound(draft, podUID);',
       },
       {
         file: 'controller/decide/policies/start.ts',
-        find: "import { isFromPool } from '../../world/session-pods.ts';\n",
-        replace: '',
+        find: '  const { link, pod } = draft.world;\n  return isBound(draft, podUID);',
+        replace: '  return isBound(draft, podUID);',
       },
     ],
   },

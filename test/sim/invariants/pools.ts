@@ -73,24 +73,34 @@ export const keptForItsSession: MakeInvariant = (facts) => {
 };
 
 /**
- * A turn is written Running for a pod of a pool only once the pod's runner has accepted its session: a pod that is dead before
- * costs no turn.
+ * A turn that was written Running for a pod of a pool whose runner has never accepted the session is not lost with that pod, as
+ * long as the process leads that has written it: only once the runner has answered, it is given the turn.
  */
-export const boundFirst: MakeInvariant = (facts) => ({
-  committed({ storage, type, object, previous }) {
-    if (storage !== TURNS || type !== 'MODIFIED') return;
-    const turn = object as unknown as StoredTurn;
-    const was = (previous as unknown as StoredTurn | undefined)?.status;
-    const { phase, podUID } = turn.status ?? {};
-    if (phase !== 'Running' || podUID === undefined || was?.podUID === podUID) return;
-    const pod = facts.server.list(pods).find(({ metadata }) => metadata.uid === podUID);
-    if (!isOfPool(pod?.metadata.name) || facts.bindings.has(podUID)) return;
-    facts.fail(
-      'bound first',
-      `turn ${turn.metadata.name} is written Running for pod ${pod?.metadata.name}, which is not bound`,
-    );
-  },
-});
+export const boundFirst: MakeInvariant = (facts) => {
+  /** Turn → the term in which it was written Running for its present pod. */
+  const given = new Map<string, number>();
+  const ofPools = new Set<string>();
+  const terms = new Terms();
+  return {
+    committed(change) {
+      const { storage, type, object, previous } = change;
+      if (storage === PODS && type === 'ADDED' && isOfPool(object.metadata.name))
+        ofPools.add(object.metadata.uid ?? '');
+      const call = facts.callBehind(change);
+      if (terms.see(change, call) || storage !== TURNS || type !== 'MODIFIED' || !call) return;
+      const { metadata, status } = object as unknown as StoredTurn;
+      const was = (previous as unknown as StoredTurn | undefined)?.status;
+      const term = terms.of(call.process);
+      if (status?.phase === 'Running' && status.podUID !== was?.podUID) given.set(metadata.uid, term);
+      const { podUID = '' } = was ?? {};
+      const isLost =
+        status?.error?.code === 'PodLost' || (status?.phase === 'Queued' && status.attempt === was?.attempt);
+      if (was?.phase !== 'Running' || !isLost || given.get(metadata.uid) !== term || facts.bindings.has(podUID)) return;
+      if (!ofPools.has(podUID)) return;
+      facts.fail('bound first', `turn ${metadata.name} is lost with pod ${podUID}, which was never bound`);
+    },
+  };
+};
 
 /** A claimed pod that never took its session costs the session nothing: neither a failed start nor a pause. */
 export const claimsCostNothing: MakeInvariant = (facts) => ({

@@ -5,16 +5,23 @@ import { CLOCK_MS } from './clocks.ts';
 import { ownerOf, SESSIONS, TURNS } from './facts.ts';
 import type { MakeInvariant } from './invariant.ts';
 
-/** A session that has given up its pod gets another one only for a turn. */
+/**
+ * A session that has given up its pod gets another one only for a turn. A controller that was not told of the deletion of a turn
+ * may still start the session for it.
+ */
 export const wokenByTurns: MakeInvariant = (facts) => {
+  /** Session → version of the last deletion of a turn of it. */
+  const deletedAt = new Map<string, number>();
   /** Sessions that gave up their pod and have been given no turn since. */
   const asleep = new Set<string>();
   return {
-    committed({ storage, type, object, previous }) {
-      if (storage === TURNS && type !== 'DELETED') {
+    committed(change) {
+      const { storage, type, object, previous, version } = change;
+      if (storage === TURNS) {
         const turn = object as unknown as StoredTurn;
-        const owner = ownerOf(turn);
-        if (owner && !isTerminal(turn.status?.phase)) asleep.delete(owner);
+        const owner = ownerOf(turn) ?? '';
+        if (type === 'DELETED') deletedAt.set(owner, version);
+        else if (!isTerminal(turn.status?.phase)) asleep.delete(owner);
       }
       if (storage !== SESSIONS || type !== 'MODIFIED') return;
       const { metadata, status } = object as unknown as StoredSession;
@@ -23,8 +30,9 @@ export const wokenByTurns: MakeInvariant = (facts) => {
         const live = facts.turnsOf(metadata.uid).some((turn) => !isTerminal(turn.status?.phase));
         if (!live) asleep.add(metadata.uid);
       }
-      if (was?.podName || !status?.podName) return;
-      if (asleep.delete(metadata.uid))
+      if (was?.podName || !status?.podName || !asleep.delete(metadata.uid)) return;
+      const knew = facts.callBehind(change)?.knew('turns') ?? 0;
+      if (knew >= (deletedAt.get(metadata.uid) ?? 0))
         facts.fail('woken by turns', `session ${metadata.name} gets ${status.podName}, and no turn has been given`);
     },
   };

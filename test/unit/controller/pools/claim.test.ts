@@ -4,6 +4,7 @@ import { claimPod } from '../../../../controller/act/claim-pod.ts';
 import type { ReconcileContext } from '../../../../controller/act/context.ts';
 import { decide } from '../../../../controller/decide/decide.ts';
 import type { EventFacts } from '../../../../controller/status/events.ts';
+import type { CachedTurn } from '../../../../controller/world/world.ts';
 import type { StoredPod } from '../../../../core/kube/builtin.ts';
 import { ApiError } from '../../../../core/kube/errors.ts';
 import { silentLogger } from '../../../../core/system.ts';
@@ -16,8 +17,10 @@ import {
   aWorld,
   does,
   NOW,
+  runningTurn,
   SESSION_UID,
   type WorldChange,
+  written,
 } from '../../../support/world.ts';
 
 const POOL_UID = '00000000-0000-4000-8000-00000000000a';
@@ -86,10 +89,14 @@ describe('a session with a pool', () => {
 });
 
 describe('a claimed pod', () => {
-  test('is bound, and its turn is written Running only once its runner has answered', () => {
-    const does_ = (link: Parameters<typeof aLink>[0]) => does(claimed({ link: aLink({ podUID: UID, ...link }) }));
-    assert.deepEqual(does_({ phase: 'Unbound' }), ['Bind']);
-    assert.deepEqual(does_({ phase: 'Binding', bindSentAt: NOW - 100 }), []);
+  test('is bound while its turn is written Running, and is given the turn only once its runner has answered', () => {
+    const does_ = (link: Parameters<typeof aLink>[0], turns?: CachedTurn[]) =>
+      does(claimed({ link: aLink({ podUID: UID, ...link }), ...(turns ? { turns } : {}) }));
+    const begun = [runningTurn('a', { status: { podUID: UID } })];
+    assert.deepEqual(does_({ phase: 'Unbound' }), ['Bind', 'WriteTurn']);
+    assert.deepEqual(does_({ phase: 'Binding', bindSentAt: NOW - 100 }), ['WriteTurn']);
+    assert.deepEqual(does_({ phase: 'Binding', bindSentAt: NOW - 100 }, begun), []);
+    assert.deepEqual(does_({ phase: 'Bound' }, begun), ['StartTurn']);
     assert.deepEqual(does_({ phase: 'Bound' }), ['WriteTurn', 'StartTurn']);
   });
   test('that does not answer the bind within a second is given up, and the session starts with a pod of its own', () => {
@@ -104,6 +111,24 @@ describe('a claimed pod', () => {
       ['CloseLink', 'DeletePod'],
     );
     assert.deepEqual([next.podName, next.startFailures?.reason], [undefined, 'ClaimLost']);
+  });
+  test('that does not answer gives back a turn that was written Running for it: no attempt is counted', () => {
+    const turns = [runningTurn('a', { status: { podUID: UID, attempt: 1 } })];
+    const given = (link: Parameters<typeof aLink>[0]) => {
+      const late = aLink({ podUID: UID, phase: 'Binding', bindSentAt: NOW - 1_000, fresh: true, ...link });
+      return decide(aWorld(claimed({ link: late, turns })));
+    };
+    const { actions, status: next } = given({});
+    assert.deepEqual(
+      actions.map(({ do: what }) => what),
+      ['WriteTurn', 'CloseLink', 'DeletePod'],
+    );
+    const [queued] = written(actions);
+    assert.deepEqual([queued?.phase, queued?.attempt, queued?.podUID], ['Queued', undefined, undefined]);
+    assert.equal(queued?.conditions?.find(({ type }) => type === 'Finished')?.reason, 'ClaimLost');
+    assert.equal(next.podName, undefined);
+    // An earlier leader may have bound it, and given it the turn.
+    assert.deepEqual(given({ fresh: false }).actions, []);
   });
   test('that ends before it is bound costs the session no turn', () => {
     const pod = aWarmPod(SESSION_UID);
@@ -124,7 +149,8 @@ describe('a claimed pod', () => {
   test('older than timeouts.start is not given up for its age', () => {
     const pod = aWarmPod(SESSION_UID);
     pod.metadata.creationTimestamp = new Date(NOW - 40 * 60_000).toISOString();
-    assert.deepEqual(does(claimed({ pod, link: aLink({ podUID: UID, phase: 'Unbound' }) })), ['Bind']);
+    const did = does(claimed({ pod, link: aLink({ podUID: UID, phase: 'Unbound' }) }));
+    assert.deepEqual(did, ['Bind', 'WriteTurn']);
   });
 });
 

@@ -8,6 +8,7 @@ import { API_GROUP_VERSION } from '../core/resources/names.ts';
 import type { Clock, Logger, Random } from '../core/runtime.ts';
 import type { Store, StoreUsage } from '../core/store/store.ts';
 import type { Effects } from './act/context.ts';
+import { StatesAhead } from './act/states-ahead.ts';
 import type { Caches } from './caches/caches.ts';
 import { AdmissionGate } from './capacity/admission-gate.ts';
 import { Ledger } from './capacity/ledger.ts';
@@ -157,6 +158,7 @@ export class Leading {
       caches,
       store: options.store,
       archives: new Archives(),
+      statesAhead: new StatesAhead(clock),
       links: this.#links,
       ledger: this.#ledger,
       networkPolicies: this.#networkPolicies,

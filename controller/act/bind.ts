@@ -247,7 +247,11 @@ async function load(
   try {
     const key = { sessionUID, namespace, incarnation, seq, kind: 'State' as const };
     const deadline = effects.clock.now() + timeoutMs('persist', world.session.spec, world.class);
-    return await boundedWait({ effects, deadline, signal }, (waiting) => effects.store.get(key, waiting));
+    const ahead = effects.statesAhead.take(sessionUID, state);
+    return await boundedWait(
+      { effects, deadline, signal },
+      (waiting) => ahead ?? effects.store.get(key, waiting, state.bytes),
+    );
   } catch (error) {
     const message = `${what} cannot be read: ${(error as Error).message}`;
     if (!signal.aborted) learn(memory, { fact: 'StartProblem', problem: { reason, message } });

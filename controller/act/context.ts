@@ -9,6 +9,7 @@ import type { Links } from '../link/links.ts';
 import type { NetworkPolicies } from '../network/policies.ts';
 import type { EventFacts } from '../status/events.ts';
 import type { CachedTurn, SessionMemory, World } from '../world/world.ts';
+import type { StatesAhead } from './states-ahead.ts';
 
 /** The present leadership. */
 interface Leader {
@@ -34,6 +35,7 @@ export interface Effects {
   caches: Caches;
   store: Store;
   archives: Archives;
+  statesAhead: StatesAhead;
   links: Links;
   ledger: Ledger;
   networkPolicies: NetworkPolicies;

@@ -37,6 +37,7 @@ export async function ownIncarnation(
     ledger.wait(world.applicant);
     return;
   }
+  readStateAhead(effects, world, signal);
   try {
     const write = () => writeStatus(api, sessions, session.metadata, owned(world, incarnation, pod, claim), signal);
     caches.sawSession(await writingSession(effects, session, write));
@@ -57,6 +58,16 @@ export async function ownIncarnation(
     throw error;
   }
   ledger.settle(namespace, pod);
+}
+
+/** Begins to read the state that the runner will be given, while the session gets its pod. */
+function readStateAhead({ statesAhead, store }: ReconcileContext['effects'], { session }: World, signal: AbortSignal) {
+  const { state } = session.status ?? {};
+  if (state?.ref === undefined) return;
+  const { namespace, uid: sessionUID } = session.metadata;
+  const { incarnation, seq, bytes } = state;
+  const key = { namespace, sessionUID, incarnation, seq, kind: 'State' as const };
+  statesAhead.begin(sessionUID, state, () => store.get(key, signal, bytes));
 }
 
 /**

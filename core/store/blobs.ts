@@ -58,8 +58,8 @@ export class BlobStore implements Store {
     }
   }
 
-  get(key: StoreKey, signal: AbortSignal): Promise<Buffer> {
-    return readStored(this.#api, key, signal);
+  get(key: StoreKey, signal: AbortSignal, bytes?: number): Promise<Buffer> {
+    return readStored(this.#api, key, signal, bytes);
   }
 
   async delete(key: StoreKey, signal: AbortSignal): Promise<void> {

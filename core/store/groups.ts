@@ -1,4 +1,4 @@
-const AT_ONCE = 4;
+export const AT_ONCE = 4;
 
 /**
  * Returns the results of `run` for every item, in order. A few run at a time, because parts are large and the server is

@@ -32,9 +32,9 @@ export interface Store {
   put(key: StoreKey, data: Buffer, owner: StoreOwner, signal: AbortSignal): Promise<void>;
   /**
    * Returns the bytes as they were put, checked against their digest. Rejects with StoreMissingError or
-   * StoreCorruptError.
+   * StoreCorruptError. `bytes`: about how many they are, where that is known, to read them in fewer steps.
    */
-  get(key: StoreKey, signal: AbortSignal): Promise<Buffer>;
+  get(key: StoreKey, signal: AbortSignal, bytes?: number): Promise<Buffer>;
   /** Removes the content, also parts of a put that failed half-way. Succeeds when there is none. */
   delete(key: StoreKey, signal: AbortSignal): Promise<void>;
   /** Lists the stored content, half-written content too; only that of `sessionUID` where it is given. */

@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { describe, test } from 'vitest';
 import { bindRunner } from '../../../controller/act/bind.ts';
 import type { ReconcileContext } from '../../../controller/act/context.ts';
+import { StatesAhead } from '../../../controller/act/states-ahead.ts';
 import { Archives } from '../../../controller/environments/archives.ts';
 import type { Contents } from '../../../controller/link/link.ts';
 import { effective, isProblem } from '../../../controller/settings/effective.ts';
@@ -72,6 +73,7 @@ async function bind(change: Case) {
       aside: (work: () => unknown) => work(),
       store: { get: missing },
       archives: new Archives(),
+      statesAhead: new StatesAhead(systemClock),
       links: { get: (uid: string) => (uid === POD_UID ? link : undefined) },
       caches: { sawAgentFiles: async (found: unknown) => shown.push(found) },
       keys: { current: { id: 'k' }, byId: new Map([['k', Buffer.alloc(32, 1)]]) },

@@ -6,7 +6,7 @@ import type { CachedTurn } from '../world/world.ts';
 /** Minimum time between two writes of a session that only count turns, milliseconds. */
 const COUNT_EVERY_MS = 1000;
 /** Time for which a session does not show what has changed as its runner was given a turn: a short turn ends before. */
-const GIVEN_MS = 100;
+const GIVEN_MS = 250;
 /** Time for which a session that has nothing else to say keeps the version of a runner that is being bound. */
 const BINDING_MS = 1000;
 /** Fields that count turns. */

@@ -70,8 +70,8 @@ describe('a status that is decided as the runner is given a turn', () => {
   const given: WriteWait = { ...counting, before: starting, next: ready, gaveAt: 5_250 };
 
   test('waits a little, as the end of a short turn is written with it', () => {
-    assert.equal(writeWaitMs(given), 50);
-    assert.equal(writeWaitMs({ ...given, monotonic: 5_350 }), 0);
+    assert.equal(writeWaitMs(given), 200);
+    assert.equal(writeWaitMs({ ...given, monotonic: 5_500 }), 0);
   });
   test('is written at once without a turn', () => {
     assert.equal(writeWaitMs({ ...given, gaveAt: undefined }), 0);

@@ -90,7 +90,7 @@ export const leadershipBugs: readonly Bug[] = [
     name: 'a restarted leader takes the lease of a former process that had not waited for its predecessor',
     caughtBy: ['one leader', 'capacity', 'in order', 'goes on'],
     within: 200,
-    from: 98,
+    from: 330,
     focus: {
       misfortunes: ['the lease is deleted, and its next holder is killed before requests of the former are over'],
       misfortuneEveryMs: 3000,
@@ -108,7 +108,7 @@ export const leadershipBugs: readonly Bug[] = [
   {
     name: 'a leader takes the lease of a process in another pod at once',
     caughtBy: ['one leader', 'capacity', 'in order', 'goes on'],
-    from: 201,
+    from: 440,
     within: 200,
     focus: {
       misfortunes: ['the leader is killed while its requests are held up'],

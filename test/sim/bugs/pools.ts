@@ -52,7 +52,12 @@ export const poolBugs: readonly Bug[] = [
     name: 'a turn given to the runner of a claimed pod before the runner has answered',
     caughtBy: ['bound first'],
     within: 100,
-    focus: { pools: true },
+    focus: {
+      pools: true,
+      poolEveryMs: 500,
+      misfortunes: ['a pod is frozen', 'a pod is killed', 'a pod is deleted by somebody', 'a node is lost'],
+      misfortuneEveryMs: 600,
+    },
     edits: [
       {
         file: 'controller/decide/policies/start.ts',

@@ -2,7 +2,7 @@
  * Mutation testing: a seeded sample of small edits over `controller/` and `core/frames`, each run against the unit tests that
  * import the edited file. A mutant that no test notices has survived: a rule without a test, or an edit that changes nothing.
  *
- *     make mutation COUNT=300 SEED=1     prints each survivor and, last, a line of JSON with the counts
+ *     make mutation COUNT=300 SEED=1     prints each survivor and, last, a line of JSON with the counts; SIGINT ends it early
  *     make mutation SEEDS=40             has the simulator judge what the unit tests let pass, with so many seeds
  *     make mutation ONLY=controller/capacity
  */
@@ -46,9 +46,14 @@ const counts = { mutants: all.length, sampled: sample.length, killed: 0, simulat
 const green = await failureOf(undefined, unitTests(tests.filter((test) => /unit\/(controller|frames)\//.test(test))));
 if (green !== undefined) throw new Error(`the tests fail without a mutant: ${green}`);
 
+let isEnding = false;
+process.once('SIGINT', () => {
+  isEnding = true;
+});
 const left = sample.values();
 const worker = async () => {
   for (const mutant of left) {
+    if (isEnding) break;
     const verdict = await verdictOf(mutant);
     counts[typeof verdict === 'object' ? 'killed' : verdict]++;
     if (verdict === 'survived' || verdict === 'untested') console.log(`${verdict} ${describe(mutant)}`);

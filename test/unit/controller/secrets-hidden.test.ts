@@ -43,7 +43,9 @@ describe('Secrets that are too short to be hidden', () => {
   });
 
   test('make no condition where there is none, and the condition True once there is none any more', () => {
-    assert.equal(hidden(statusAfter(undefined, session)), undefined);
+    const told = aSession({ status: statusAfter(undefined, session) });
+    assert.ok(told.status?.conditions?.length, 'it has others');
+    assert.equal(hidden(statusAfter(undefined, told)), undefined);
     const was = aSession({ status: statusAfter(short, session) });
     assert.deepEqual([hidden(statusAfter(undefined, was))?.status], ['True']);
   });

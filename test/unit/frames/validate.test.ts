@@ -3,7 +3,7 @@ import fc from 'fast-check';
 import { describe, test } from 'vitest';
 import { validateFrame } from '../../../core/frames/validate.ts';
 import { parseFrameHeader } from '../../../core/frames/wire.ts';
-import { MAX_ARTIFACT_BYTES } from '../../../core/resources/limits.ts';
+import { MAX_ARTIFACT_BYTES, MAX_ARTIFACT_NAME_BYTES } from '../../../core/resources/limits.ts';
 import { sent } from './support.ts';
 
 const at = '2026-01-02T03:04:05.678Z';
@@ -37,6 +37,15 @@ describe('messages from a pod', () => {
         assert.deepEqual(validateFrame(kind, message as Record<string, unknown>), { message });
       }),
     );
+  });
+
+  test('a file that was left out may have a name as long as any', () => {
+    const named = (bytes: number) => {
+      const leftOut = { count: 1, entries: [{ name: 'é'.repeat(bytes / 2), reason: 'Symlink' }] };
+      return validateFrame('artifacts', { turn: 't', attempt: 1, files: [file], leftOut });
+    };
+    assert.ok('message' in named(MAX_ARTIFACT_NAME_BYTES));
+    assert.ok('problem' in named(MAX_ARTIFACT_NAME_BYTES + 2));
   });
 
   const wrong: [string, Record<string, unknown>, RegExp][] = [

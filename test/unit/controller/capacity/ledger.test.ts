@@ -54,6 +54,21 @@ const whyNot = (ledger: Ledger, applicant: Applicant) => {
   return place;
 };
 
+test('a pod of a pool that has become ready has the waiting sessions of its class and namespace looked at again, and no others', () => {
+  const { caches, ledger, told } = setUp({ max: 0 });
+  for (const [key, ofClass] of [
+    ['a/same', 'default'],
+    ['a/other-class', 'small'],
+    ['b/other-namespace', 'default'],
+  ] as const) {
+    caches.add(key, { spec: { class: ofClass } });
+    ledger.wait({ ...anApplicant(key), class: ofClass });
+  }
+  told.length = 0;
+  ledger.warmed({ namespace: 'a', class: 'default' });
+  assert.deepEqual(told, ['a/same']);
+});
+
 describe('a slot', () => {
   test('of a pod from a pool goes to the first session that reserves it, and the second one is told to look again', () => {
     const { caches, ledger, told } = setUp({ max: 3 });

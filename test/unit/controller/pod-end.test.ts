@@ -43,6 +43,20 @@ describe('the cause of a pod’s end is taken from what Kubernetes reports', () 
       true,
     ],
     [
+      'ended by itself, of which Kubernetes says nothing more',
+      { phase: 'Failed', containerStatuses: ended(1, 'Error') },
+      'PodLost',
+      /^ended with exit code 1$/,
+      true,
+    ],
+    [
+      'ended by itself, with a message',
+      { phase: 'Failed', containerStatuses: ended(3, 'StartError', 'no such file') },
+      'PodLost',
+      /^ended with exit code 3 \(StartError: no such file\)$/,
+      true,
+    ],
+    [
       'killed, without a word why',
       { phase: 'Failed', containerStatuses: ended(137, 'Error') },
       'PodLost',

@@ -112,6 +112,11 @@ describe('a claimed pod', () => {
     );
     assert.deepEqual([next.podName, next.startFailures?.reason], [undefined, 'ClaimLost']);
   });
+  test('that a new leader cannot attach within five seconds is given up', () => {
+    const podName = (ago: number) =>
+      decide(aWorld(claimed({ link: aLink({ podUID: UID, phase: 'Opening', openedAt: NOW - ago }) }))).status.podName;
+    assert.deepEqual([podName(4_999), podName(5_000)], [NAME, undefined]);
+  });
   test('that does not answer gives back a turn that was written Running for it: no attempt is counted', () => {
     const turns = [runningTurn('a', { status: { podUID: UID, attempt: 1 } })];
     const given = (link: Parameters<typeof aLink>[0]) => {

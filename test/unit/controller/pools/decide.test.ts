@@ -123,6 +123,11 @@ describe('a pool', () => {
   });
 });
 
+test('a pool whose pods start says how many are ready', () => {
+  const { reason, message } = decided(2, [aPoolPod(), aPoolPod({ starting: true })]);
+  assert.deepEqual([reason, message], ['PoolFilling', '1 of 2 pods are ready.']);
+});
+
 describe('pods of an old template', () => {
   test('are replaced, and the last ready one goes only when another is ready', () => {
     const old = aPoolPod({ hash: 'other' });

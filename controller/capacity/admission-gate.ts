@@ -58,7 +58,6 @@ export class AdmissionGate {
       return;
     }
     for (const key of caches.keys()) {
-      this.#unseen.add(key);
       for (const { uid, resourceVersion } of [...this.#session(key), ...this.#turns(key)]) {
         this.#versions.set(uid, resourceVersion);
       }

@@ -32,9 +32,10 @@ async function lead(sessions: CachedSession[], turns: CachedTurn[] = []) {
   const looks = new Map<string, number>();
   const caches = {
     allEnvironments: () => all,
-    environment: (_namespace: string, name: string) => {
-      looks.set(name, (looks.get(name) ?? 0) + 1);
-      return all.find(({ metadata }) => metadata.name === name) ?? 'Missing';
+    environment: (namespace: string, name: string) => {
+      const found = all.find(({ metadata }) => metadata.namespace === namespace && metadata.name === name);
+      if (found) looks.set(name, (looks.get(name) ?? 0) + 1);
+      return found ?? 'Missing';
     },
     allSessions: () => sessions,
     session: (namespace: string, name: string) =>

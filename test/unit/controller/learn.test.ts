@@ -82,6 +82,23 @@ const rows: { title: string; before?: MemoryChange; fact: Fact; after: MemoryCha
     after: { lastPod: aPod(), uncounted: [], turnCreatedAt: 0, committed: undefined },
   },
   {
+    title: 'a broken turn that has not ended stays broken',
+    before: { broken: new Map([['t-live', 'why']]) },
+    fact: {
+      fact: 'Observed',
+      session: aSession(),
+      turns: [aTurn({ name: 'live', owner: null }), aTurn({ name: 'over', owner: null, status: { phase: 'Failed' } })],
+      pod: undefined,
+    },
+    after: {
+      lastPod: undefined,
+      uncounted: [],
+      turnCreatedAt: 0,
+      committed: undefined,
+      broken: new Map([['t-live', 'why']]),
+    },
+  },
+  {
     title: 'a broken turn that has ended is broken no longer',
     before: { broken: new Map([['t-gone', 'why']]) },
     fact: { fact: 'Observed', session: aSession(), turns: [], pod: undefined },

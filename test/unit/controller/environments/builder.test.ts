@@ -67,6 +67,11 @@ describe('another build of an Environment', () => {
     assert.equal(rebuild(wanted, undefined), undefined);
     assert.equal(rebuild(wanted, []), undefined);
     assert.equal(rebuild(wanted, [{ name: 'httpx', version: '1.0' }]), undefined);
+    const packages = [
+      { name: 'httpx', version: '1.0', hashes: [hash] },
+      { name: 'idna', version: '3.0' },
+    ];
+    assert.equal(rebuild(wanted, packages), undefined);
   });
 });
 

@@ -363,3 +363,21 @@ test('an approval that may not be given to its turn keeps nothing from going on'
   await refusing(409, 'Conflict');
   await assert.rejects(refusing(500, 'InternalError'));
 });
+
+describe('a turn that waits for a decision and is cancelled', () => {
+  const session = aSession({ status: RUNNING_STATUS });
+  const cancelled = (process: TurnApproval['process'], active: string | undefined) => {
+    const link = aLink({ sent: new Set(['t-a']), ...(active ? { active } : {}) });
+    const turns = [waiting({ process }, { cancel: true })];
+    return decide(aWorld({ session, pod: aPod(), link, turns })).actions.flatMap((action) =>
+      action.do === 'WriteTurn' ? [action.status.phase] : action.do === 'CancelTurn' ? ['told'] : [],
+    );
+  };
+
+  test('ends at once where its process has ended', () => {
+    assert.deepEqual(cancelled('Ended', undefined), ['Cancelled']);
+  });
+  test('is told to its runner where its process waits', () => {
+    assert.deepEqual(cancelled('Alive', 't-a'), ['told']);
+  });
+});

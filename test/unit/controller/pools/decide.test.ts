@@ -128,6 +128,18 @@ test('a pool whose pods start says how many are ready', () => {
   assert.deepEqual([reason, message], ['PoolFilling', '1 of 2 pods are ready.']);
 });
 
+test('a pod that waits for its image is kept for ten minutes, and one whose image has no such name is given up at once', () => {
+  const waits = (reason: string) => {
+    const one = aPoolPod({ starting: true });
+    const state = { waiting: { reason, message: 'no' } };
+    const containerStatuses = [{ name: 'session', ready: false, restartCount: 0, state }];
+    return { ...one, pod: { ...one.pod, status: { phase: 'Pending' as const, containerStatuses } } };
+  };
+  assert.deepEqual(decided(1, [waits('ErrImagePull')]).removed, []);
+  const hopeless = waits('InvalidImageName');
+  assert.deepEqual(decided(1, [hopeless]).removed, names(hopeless));
+});
+
 describe('pods of an old template', () => {
   test('are replaced, and the last ready one goes only when another is ready', () => {
     const old = aPoolPod({ hash: 'other' });

@@ -7,6 +7,7 @@ import type { Effects, ReconcileContext } from '../../../controller/act/context.
 import { adoptTurn, endReplaced } from '../../../controller/act/former-session.ts';
 import { perform } from '../../../controller/act/perform.ts';
 import { startTurn } from '../../../controller/act/start-turn.ts';
+import { StatesAhead } from '../../../controller/act/states-ahead.ts';
 import { bodyFacts } from '../../../controller/caches/caches.ts';
 import { effective, isProblem } from '../../../controller/settings/effective.ts';
 import { ended } from '../../../controller/status/turn-status.ts';
@@ -91,6 +92,7 @@ describe('an act that was decided upon by a cache that is behind', () => {
       },
       links: { get: (uid: string | undefined) => (uid === undefined ? undefined : link(uid)), closeOthers: () => {} },
       store: new BlobStore({ api, clock: systemClock, ceilingBytes: 1_000_000 }),
+      statesAhead: new StatesAhead(systemClock),
       keys: { current: { id: 'k', key: KEY }, byId: new Map([['k', KEY]]) },
       leader: { identity: 'controller_1', epoch: () => 1, hasSettled: () => true },
       clock: systemClock,

@@ -1,4 +1,6 @@
+import type { StoredTurn } from '../../../core/resources/kinds.ts';
 import type { Run } from '../cluster/agent.ts';
+import { TURNS } from './facts.ts';
 import type { MakeInvariant } from './invariant.ts';
 
 /** Reason that a controller logs when it deletes a pod because its runner works on a deleted turn. */
@@ -7,7 +9,8 @@ const FOR_WORK = 'it works on a turn that is gone';
 /**
  * No pod is given up for work that its runner does not have. A controller knows that a run is over once it has received
  * what the runner said after the run's end: an answer to a ping, or any message once the run's result is acknowledged.
- * A message behind a gap in the numbers says nothing: it is asked for again.
+ * A message behind a gap in the numbers says nothing: it is asked for again. Nor does one from before the pod was given its
+ * last turn, which the runner may have begun by now.
  */
 export const givenUpForWork: MakeInvariant = (facts) => {
   /** Pod and process → the time at which the runner sent its latest message that has arrived, virtual milliseconds. */
@@ -15,7 +18,13 @@ export const givenUpForWork: MakeInvariant = (facts) => {
   /** Pod and process → the number of the frame that is due. */
   const next = new Map<string, number>();
   const acknowledged = new Set<Run>();
+  /** Pod → the time at which a turn was last written Running for it, virtual milliseconds. */
+  const givenAt = new Map<string, number>();
   return {
+    committed({ storage, object }) {
+      const { phase, podUID } = (object as unknown as StoredTurn).status ?? {};
+      if (storage === TURNS && phase === 'Running' && podUID) givenAt.set(podUID, facts.kubelets.now);
+    },
     heard({ podUID }, { process, agoMs, frames }) {
       const key = `${podUID} ${process}`;
       const inOrder = frames.filter(({ seq, kind }) => {
@@ -43,7 +52,8 @@ export const givenUpForWork: MakeInvariant = (facts) => {
         .filter((run) => run.podUID === podUID)
         .sort((a, b) => b.startedAt - a.startedAt)[0];
       const { message, pong } = heard.get(`${podUID} ${process}`) ?? { message: 0, pong: 0 };
-      if (last?.end && last.end.at < (acknowledged.has(last) ? message : pong))
+      const known = Math.max(last?.end?.at ?? 0, givenAt.get(podUID) ?? 0);
+      if (last?.end && known < (acknowledged.has(last) ? message : pong))
         facts.fail('given up for work', `pod ${podUID}: "${why}", and its last run ended at ${last.end.at} ms`);
     },
   };

@@ -25,7 +25,8 @@ export function buildPlan(input: unknown, dice: Dice): Plan {
   // The index has another version at any time; a locked build has its packages named.
   const resolved = (name: string) => `${name}==${dice.int(1, 1000)}`;
   const builds = requirements.map((each) => (locked ? (each.split(' ')[0] ?? '') : resolved(each)));
-  return { ms: dice.skewed(5, 8000), output: 1, state: dice.int(100, 20_000), builds };
+  // uv tells of its progress, so that no build is stopped for its silence.
+  return { ms: dice.skewed(5, 8000), output: 1, state: dice.int(100, 20_000), builds, talksMs: 1_000 };
 }
 
 interface Surroundings {

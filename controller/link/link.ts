@@ -151,18 +151,20 @@ export class Link {
     this.#attachment.open(pod);
   }
 
-  /**
-   * Gives the pod to the session whose claim has just succeeded. `fresh`: this leader has claimed it, so that no other can
-   * have sent its runner anything.
-   */
+  /** Gives the pod to the session whose claim has just succeeded; `fresh` as in `claimed`. */
   assign(session: string, incarnation: number, { fresh }: { fresh: boolean }): void {
     this.#session = session;
     this.#incarnation = incarnation;
     this.#binding.assign(session, incarnation);
-    const isUnbound = this.#view.phase === 'Unbound';
-    this.#view = { ...this.#view, fresh: fresh && isUnbound };
+    this.#view = { ...this.#view, fresh: false };
+    if (fresh) this.claimed();
     // The runner is asked again: who has bound it may have been another leader.
-    if (!isUnbound) this.#attachment.reattach();
+    if (this.#view.phase !== 'Unbound') this.#attachment.reattach();
+  }
+
+  /** This leader has claimed the pod, so that no other can have sent its runner anything while it waits. */
+  claimed(): void {
+    this.#view = { ...this.#view, fresh: this.#view.phase === 'Unbound' };
   }
 
   podChanged(pod: { scheduled: boolean; deleted: boolean }): void {

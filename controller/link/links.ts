@@ -75,6 +75,8 @@ export class Links {
   /** Gives the link of a claimed pod to its session; see `Link.assign`. There may be no link yet. */
   assign(podUID: string, session: LinkOwner, options: { fresh: boolean }): void {
     const link = this.#links.get(podUID);
+    // The watch may have shown the claim before its answer came.
+    if (link && options.fresh && link.session === session.uid) link.claimed();
     if (link?.session !== '') return;
     this.#forget(podUID, link.session);
     link.assign(session.uid, session.incarnation, options);

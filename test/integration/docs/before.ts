@@ -35,7 +35,10 @@ until kubectl get turn notes-1 -o jsonpath='{.status.phase}' | grep AwaitingAppr
   'docs/cli.md': `${NOTES}\n${turn('notes-9dnwgnrqgfxtt', { input: 'hello' })}`,
   'docs/install.md': 'kubectl create namespace team',
   'docs/network.md': 'kubectl create namespace agents',
-  'docs/operations.md': `${NOTES} && berth turn notes --text hello && berth suspend notes`,
+  // Events of one second have no order: the suspension comes in a later one than the pod.
+  'docs/operations.md': `${NOTES} && berth turn notes --text hello && began=$(date +%s)
+until [ "$(date +%s)" -gt "$began" ]; do :; done
+berth suspend notes`,
   'docs/pools.md': 'kubectl create namespace team-a',
   'docs/sandbox.md': `${NOTES} && berth turn notes --text hello`,
   'docs/sessions.md': `${NOTES}\n${turn('notes-1', { input: 'hello' })}\ncp agent.py index.py`,

@@ -13,9 +13,11 @@ const MIN_AGE_MS = 3_600_000;
 
 /** A turn of the history is removed only when it has ended, is counted, and its state is in the session's status. */
 export const history: MakeInvariant = (facts) => ({
-  called({ verb, resource, namespace, name, process }) {
+  called({ verb, resource, namespace, name, uid, process }) {
     if (verb !== 'delete' || resource !== 'turns') return;
     const turn = facts.server.get(turns, namespace, name);
+    // The API server refuses the deletion of another turn that has the name by now.
+    if (uid !== undefined && turn?.metadata.uid !== uid) return;
     const owner = turn?.metadata.ownerReferences?.find(({ kind }) => kind === 'Session')?.uid;
     const session = facts.session(owner ?? '');
     if (!turn || !session) return;

@@ -1,3 +1,4 @@
+import { storeKey } from '../../core/resources/names.ts';
 import type { StateRef } from '../../core/resources/schema.ts';
 import type { Clock } from '../../core/runtime.ts';
 
@@ -44,5 +45,4 @@ export class StatesAhead {
   }
 }
 
-const keyOf = (sessionUID: string, { incarnation, seq, digest }: StateRef) =>
-  `${sessionUID}/${incarnation}/${seq}/${digest}`;
+const keyOf = (sessionUID: string, { incarnation, seq }: StateRef) => storeKey(sessionUID, incarnation, seq);

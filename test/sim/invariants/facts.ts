@@ -1,7 +1,14 @@
 import { understand } from '../../../core/frames/messages.ts';
 import { openState, stateKey } from '../../../core/frames/seal.ts';
 import { leases, secrets } from '../../../core/kube/resources.ts';
-import { blobs, type StoredSession, type StoredTurn, sessions, turns } from '../../../core/resources/kinds.ts';
+import {
+  blobs,
+  type StoredSession,
+  type StoredTurn,
+  sessionclasses,
+  sessions,
+  turns,
+} from '../../../core/resources/kinds.ts';
 import { blobName, parseStoreKey } from '../../../core/resources/names.ts';
 import type { StateRef } from '../../../core/resources/schema.ts';
 import type { Change } from '../../../local/apiserver/store/versioned.ts';
@@ -14,6 +21,7 @@ import { isLater, UncopiedStates } from './states.ts';
 import { decoded } from './stored.ts';
 
 export const LEASES = storageOf(leases);
+export const CLASSES = storageOf(sessionclasses);
 export const SESSIONS = storageOf(sessions);
 export const TURNS = storageOf(turns);
 export const BLOBS = storageOf(blobs);

@@ -9,15 +9,13 @@ import {
 } from '../../../core/resources/kinds.ts';
 import { LABEL_CLASS, LABEL_INCARNATION, LABEL_SESSION_UID, poolOfPod } from '../../../core/resources/names.ts';
 import type { Change } from '../../../local/apiserver/store/versioned.ts';
-import { storageOf } from '../api/server.ts';
 import { runnerImage } from '../cluster/runner-image.ts';
 import type { ControllerCall } from '../observer.ts';
-import { type Facts, SESSIONS, TURNS } from './facts.ts';
+import { CLASSES, type Facts, SESSIONS, TURNS } from './facts.ts';
 import type { MakeInvariant } from './invariant.ts';
 import { Pasts } from './past.ts';
 import { Terms } from './terms.ts';
 
-const CLASSES = storageOf(sessionclasses);
 const PODS = 'pods';
 
 const sessionOf = (object: Change['object'] | undefined) => object?.metadata.labels?.[LABEL_SESSION_UID];

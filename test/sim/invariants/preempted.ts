@@ -2,10 +2,9 @@ import { nodes, pods } from '../../../core/kube/resources.ts';
 import { parseDuration } from '../../../core/resources/duration.ts';
 import { type StoredSession, type StoredTurn, sessionclasses, sessions, turns } from '../../../core/resources/kinds.ts';
 import { isTerminal } from '../../../core/resources/turn-phases.ts';
-import { storageOf } from '../api/server.ts';
 import { Activity } from './activity.ts';
 import { CLOCK_MS } from './clocks.ts';
-import { type Facts, ownerOf, SESSIONS, TURNS } from './facts.ts';
+import { CLASSES, type Facts, ownerOf, SESSIONS, TURNS } from './facts.ts';
 import type { MakeInvariant } from './invariant.ts';
 import { LastWord } from './last-word.ts';
 import { LiveReads } from './live-reads.ts';
@@ -18,8 +17,6 @@ const JUST_ACTIVE_MS = 10_000;
 const PLAN_MS = 1000;
 /** Kinds whose caches a controller decides by. */
 const CACHES = ['sessions', 'turns', 'pods', 'sessionclasses'];
-
-const CLASSES = storageOf(sessionclasses);
 
 /** Facts for and against giving up a pod unasked, with their values at any time. */
 class Reasons {

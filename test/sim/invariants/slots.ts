@@ -3,12 +3,11 @@ import { type StoredSession, sessionclasses, sessions } from '../../../core/reso
 import { LABEL_CLASS, LABEL_SESSION_UID } from '../../../core/resources/names.ts';
 import { storageOf } from '../api/server.ts';
 import type { ControllerCall, Observer } from '../observer.ts';
-import type { Facts } from './facts.ts';
+import { CLASSES, type Facts } from './facts.ts';
 import type { Limits } from './invariant.ts';
 import { Pasts } from './past.ts';
 
 const NAMESPACES = storageOf(namespaces);
-const CLASSES = storageOf(sessionclasses);
 
 /** The running slots: which are taken, which are asked for, and the history of their limits. */
 export class Slots implements Partial<Observer> {

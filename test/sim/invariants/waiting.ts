@@ -3,17 +3,13 @@ import {
   type StoredSession,
   type StoredSessionClass,
   type StoredTurn,
-  sessionclasses,
   sessions,
   turns,
 } from '../../../core/resources/kinds.ts';
 import { isTerminal } from '../../../core/resources/turn-phases.ts';
-import { storageOf } from '../api/server.ts';
 import type { ControllerCall, Observer } from '../observer.ts';
-import { type Facts, SESSIONS } from './facts.ts';
+import { CLASSES, type Facts, SESSIONS } from './facts.ts';
 import { Pasts } from './past.ts';
-
-const CLASSES = storageOf(sessionclasses);
 
 /** Sessions that certainly wait for a slot in a controller's view. They are the measure for the order of the queue. */
 export class Waiting implements Partial<Observer> {
@@ -91,7 +87,7 @@ export class Waiting implements Partial<Observer> {
         !metadata.deletionTimestamp &&
         status.observedGeneration === metadata.generation &&
         !spec.suspend &&
-        // Its class may have become invalid since, or refuse what it asks for.
+        // A class that was changed since may be invalid, or refuse the session's settings.
         (this.#rules.get(spec.class) ?? 0) <= Number(metadata.resourceVersion) &&
         // A session with a failed start tries again later.
         !status.startFailures &&

@@ -43,7 +43,7 @@ for (const { phase, asks, total } of commits) {
     const world = new QuietWorld({ rates: () => faults });
     await world.start();
     const session = await world.session('notes');
-    // From here on the seed draws an answer that is slow, and not so slow that it is lost.
+    // The seed's draws after this time make the commit's answer slow, but not so slow that it is lost.
     await world.pass(5_000);
     const status = () => world.server.get(turns, 'team', 'first')?.status;
     const plan = { ms: 100, output: 1, state: 100, asks };

@@ -156,5 +156,5 @@ export function hadItsTurn(draft: Draft): boolean {
   // that has ended, a turn without an index is a later one.
   const [ended] = draft.turns.uncounted;
   const [live] = draft.turns.live;
-  return ended !== undefined && (!live || (ended.status.index ?? 0) < (live.status.index ?? 2));
+  return ended !== undefined && (live?.status.index === undefined || (ended.status.index ?? 0) < live.status.index);
 }

@@ -41,6 +41,22 @@ export const inOrder: MakeInvariant = (facts) => ({
   },
 });
 
+/** A session with `turns: One` runs no turn after another one that it gave an index has ended. */
+export const oneTurn: MakeInvariant = (facts) => ({
+  committed({ storage, type, object, previous }) {
+    if (storage !== TURNS || type !== 'MODIFIED') return;
+    const turn = object as unknown as StoredTurn;
+    const owner = ownerOf(turn);
+    const was = (previous as unknown as StoredTurn | undefined)?.status;
+    if (turn.status?.phase !== 'Running' || was?.phase === 'Running') return;
+    if (!owner || facts.session(owner)?.spec.turns !== 'One') return;
+    for (const { metadata, status } of facts.turnsOf(owner)) {
+      if (metadata.uid === turn.metadata.uid || status?.index === undefined || !isTerminal(status.phase)) continue;
+      facts.fail('one turn', `turn ${turn.metadata.name} runs after ${metadata.name} of a session with turns: One`);
+    }
+  },
+});
+
 /** The end that a turn shows is that of the agent's run in the pod that the turn names. */
 export const isTrue: MakeInvariant = (facts) => ({
   committed({ storage, type, object, previous }) {

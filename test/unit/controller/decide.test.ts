@@ -412,6 +412,17 @@ describe('sessions that must not get stuck', () => {
     const decision = decide(aWorld({ ...bound, session, turns: [first, aTurn({ name: 'b' })] }));
     assert.equal(written(decision.actions)[0]?.error?.code, 'SessionFinished');
   });
+  test('a run whose turn in spec.input was deleted is finished by the next one, whatever its index', () => {
+    const session = aSession({ spec: { turns: 'One' }, status: RUNNING_STATUS });
+    const finishedAt = new Date(NOW).toISOString();
+    const second = aTurn({ name: 'a', status: { index: 2, phase: 'Succeeded', finishedAt } });
+    const decision = decide(aWorld({ ...bound, session, turns: [second, aTurn({ name: 'b' })] }));
+    assert.deepEqual(
+      written(decision.actions).map(({ phase, error }) => [phase, error?.code]),
+      [['Failed', 'SessionFinished']],
+    );
+    assert.equal(decision.status.phase, 'Finished');
+  });
   test('a turn whose pod went under an earlier leader is lost, whatever the kubelet had said of the pod', () => {
     const world = { session: aSession({ status: RUNNING_STATUS }), turns: [runningTurn('a')], pod: undefined };
     const memory = { confirmedGone: { podUID: POD_UID }, lastPod: aPod({ status: { phase: 'Pending' } }) };

@@ -233,12 +233,12 @@ export class ControllerMetrics implements Meter {
     gauge('berth_pool_ready', 'Pods of a SessionPool that sessions can claim.', ({ ready = 0 }) => ready);
     gauge(
       'berth_pool_claimed',
-      'Starts of sessions with a pod of the SessionPool, since its creation.',
+      'Sessions that started with a ready pod of the SessionPool, since its creation.',
       ({ claimed = 0 }) => claimed,
     );
     gauge(
       'berth_pool_missed',
-      'Cold starts of sessions for want of a pod of the SessionPool, since its creation.',
+      'Sessions that found no ready pod of the SessionPool, since its creation.',
       ({ missed = 0 }) => missed,
     );
   }

@@ -53,13 +53,15 @@ export async function claimPod(
 function take(context: ReconcileContext, pod: StoredPod, fresh: boolean): void {
   const { effects, key } = context;
   const { uid, name, namespace, labels } = pod.metadata;
+  const wasReady = effects.links.get(uid)?.view.phase !== 'Opening';
   effects.links.assign(uid, linkSession(context), { fresh });
   effects.caches.sawPod(pod);
   const pool = labels?.[LABEL_POOL] ?? '';
   const { ownedSince } = context.memory.incarnation;
   const tookMs = ownedSince === undefined ? undefined : effects.clock.monotonic() - ownedSince;
-  effects.log.info({ session: key, pod: name, pool, tookMs }, 'pod claimed');
+  effects.log.info({ session: key, pod: name, pool, tookMs, wasReady }, 'pod claimed');
   if (!fresh) return;
-  effects.pools.count('claimed', namespace, pool, tookMs);
+  if (wasReady) effects.pools.count('claimed', namespace, pool, tookMs);
+  else effects.pools.count('missed', namespace, pool);
   effects.notify(context.world.session, podEvent(context.world, name, pool));
 }

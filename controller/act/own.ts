@@ -120,12 +120,14 @@ function owned(world: World, incarnation: number, pod: string, claim: StoredPod 
     status: 'False',
     reason: 'Starting',
     message: claim
-      ? `Pod ${pod} is taken from pool "${claim.metadata.labels?.[LABEL_POOL]}", and its runner is awaited.`
+      ? `Pod ${pod} is taken from pool "${claim.metadata.labels?.[LABEL_POOL]}"${world.warm?.starting.has(pod) ? ' while it starts' : ''}, and its runner is awaited.`
       : `Pod ${pod} is created and its runner is awaited.${whyCold(world)}`,
   } as const;
   let conditions = withCondition(rest.conditions, 'Admitted', admitted, now, generation);
   conditions = withCondition(conditions, 'Ready', starting, now, generation);
-  conditions = withCondition(conditions, 'Suspended', { ...starting, message: reasons.Starting }, now, generation);
+  const plain = { ...starting, message: reasons.Starting };
+  conditions = withCondition(conditions, 'Suspended', plain, now, generation);
+  if (session.spec.turns === 'One') conditions = withCondition(conditions, 'Finished', plain, now, generation);
   const next: SessionStatus = {
     ...rest,
     turns: { total: 0, succeeded: 0, failed: 0, ...rest.turns },

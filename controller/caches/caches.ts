@@ -62,6 +62,8 @@ export interface Caches {
   class(name: string): StoredSessionClass | undefined;
   /** Facts about a node; undefined where nodes may not be read, and for a node that does not exist. */
   node(name: string | undefined): NodeFacts | undefined;
+  /** CPUs that pods can have on the nodes that take any; 0 where nodes may not be read. */
+  cpus(): number;
   allSessions(): CachedSession[];
   /** Turns that have not ended; of the others some. */
   allTurns(): CachedTurn[];
@@ -456,6 +458,7 @@ export function informerCaches(options: CachesOptions): Caches {
     podsOf: (sessionUID) => podInformer.byIndex(OF_SESSION, sessionUID),
     class: (name) => classInformer.get(undefined, name),
     node: (name) => nodes?.facts(name),
+    cpus: () => nodes?.cpus() ?? 0,
     allSessions: () => sessionInformer.list(),
     allTurns: () => turnInformer.list().filter(notLeftOut),
     allPods: () => podInformer.list(),

@@ -2,6 +2,7 @@ import type { Node } from '../../core/kube/builtin.ts';
 import { Informer } from '../../core/kube/informer.ts';
 import { nodes } from '../../core/kube/resources.ts';
 import type { KubeApi, Stored } from '../../core/kube/types.ts';
+import { parseQuantity } from '../../core/resources/quantity.ts';
 import type { Clock, Logger, Random } from '../../core/runtime.ts';
 import type { NodeFacts } from '../world/world.ts';
 
@@ -33,6 +34,14 @@ export class Nodes {
     return node && nodeFacts(node);
   }
 
+  /** CPUs that pods can have on the nodes that take any. */
+  cpus(): number {
+    return this.#informer
+      .list()
+      .filter((node) => nodeFacts(node).ready && !node.spec?.unschedulable)
+      .reduce((sum, { status }) => sum + parseQuantity(status?.allocatable?.cpu ?? '0'), 0);
+  }
+
   start(): void {
     this.#informer.start();
   }
@@ -57,6 +66,9 @@ function slimNode({ metadata, spec, status }: Stored<Node>): Stored<Node> {
   return {
     metadata: { name, uid, resourceVersion, creationTimestamp },
     ...(spec?.unschedulable ? { spec: { unschedulable: true } } : {}),
-    status: { conditions: status?.conditions?.filter(({ type }) => type === 'Ready') ?? [] },
+    status: {
+      conditions: status?.conditions?.filter(({ type }) => type === 'Ready') ?? [],
+      ...(status?.allocatable?.cpu ? { allocatable: { cpu: status.allocatable.cpu } } : {}),
+    },
   };
 }

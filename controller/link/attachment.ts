@@ -9,7 +9,7 @@ export interface AttachmentOptions {
   clock: Clock;
   log: Logger;
   pod: { namespace: string; name: string };
-  /** Somebody waits for the pod. */
+  /** Somebody waits for the pod; see `hurry`. */
   hurried: boolean;
   /** Called when a new attach is open; `ready` is asked for next. */
   onOpen(): void;
@@ -83,6 +83,11 @@ export class Attachment {
     if (pod.deleted) this.#schedule.ends();
     if (pod.scheduled) this.#schedule.scheduled();
     else this.#schedule.changed();
+  }
+
+  /** Somebody waits for the pod from now on. */
+  hurry(): void {
+    this.#schedule.hurry();
   }
 
   close(): void {

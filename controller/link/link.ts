@@ -76,6 +76,8 @@ export class Link {
   #cancelled = '';
   #session: string;
   #incarnation: number;
+  /** This leader has created the pod. */
+  #isCreated = false;
   /** Options of the snapshot asked for with the suspension, if any. */
   #wanted: ControlMessages['snapshot'] | undefined;
 
@@ -147,6 +149,7 @@ export class Link {
 
   /** Begins to attach; `scheduled` and `running` are the known facts about the pod. */
   open(pod: { scheduled: boolean; running: boolean; fresh?: boolean }): void {
+    this.#isCreated = pod.fresh === true;
     if (pod.fresh) this.#view = after.openedFresh(this.#view);
     this.#attachment.open(pod);
   }
@@ -158,13 +161,15 @@ export class Link {
     this.#binding.assign(session, incarnation);
     this.#view = { ...this.#view, fresh: false };
     if (fresh) this.claimed();
+    this.#attachment.hurry();
     // The runner is asked again: who has bound it may have been another leader.
-    if (this.#view.phase !== 'Unbound') this.#attachment.reattach();
+    if (this.#view.phase !== 'Unbound' && !this.#view.fresh) this.#attachment.reattach();
   }
 
-  /** This leader has claimed the pod, so that no other can have sent its runner anything while it waits. */
+  /** This leader has claimed the pod, so that no other can have sent its runner anything, be it that it waits or has just been created. */
   claimed(): void {
-    this.#view = { ...this.#view, fresh: this.#view.phase === 'Unbound' };
+    const { phase } = this.#view;
+    this.#view = { ...this.#view, fresh: phase === 'Unbound' || (phase === 'Opening' && this.#isCreated) };
   }
 
   podChanged(pod: { scheduled: boolean; deleted: boolean }): void {

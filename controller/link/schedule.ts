@@ -16,13 +16,15 @@ const SLOWEST_MS = 15_000;
  */
 export class AttachSchedule {
   readonly #clock: Clock;
-  readonly #fastMs: number;
+  #fastMs: number;
   #scheduledAt: number | undefined;
   /** True once the pod is being deleted: an attach that ends then seldom comes back. */
   #isEnding = false;
   #slowMs = SLOW_MS;
   #changed = false;
   #wake: (() => void) | undefined;
+  /** Ends the wait between two fast attempts. */
+  #cut: (() => void) | undefined;
 
   constructor(clock: Clock, { hurried }: { hurried: boolean }) {
     this.#clock = clock;
@@ -39,6 +41,13 @@ export class AttachSchedule {
   changed(): void {
     this.#changed = true;
     this.#wake?.();
+  }
+
+  /** Somebody waits for the pod from now on. */
+  hurry(): void {
+    if (this.#fastMs === FAST_MS) return;
+    this.#fastMs = FAST_MS;
+    this.#cut?.();
   }
 
   /** The pod is being deleted. */
@@ -62,11 +71,11 @@ export class AttachSchedule {
       }
       const since = this.#clock.monotonic() - this.#scheduledAt;
       if (since < FIRST_MS) {
-        await this.#sleep(FIRST_MS - since, signal, false);
+        await this.#sleep(FIRST_MS - since, signal, 'Never');
         return;
       }
       if (since < FIRST_MS + FAST_FOR_MS && !this.#isEnding) {
-        await this.#sleep(this.#fastMs, signal, false);
+        await this.#sleep(this.#fastMs, signal, 'Hurried');
         return;
       }
       await this.#sleep(this.#slowMs, signal);
@@ -75,17 +84,20 @@ export class AttachSchedule {
     }
   }
 
-  #sleep(ms: number, signal: AbortSignal, wakeable = true): Promise<void> {
+  /** Waits so long, or until the pod has changed or is waited for. */
+  #sleep(ms: number, signal: AbortSignal, endsEarly: 'Changed' | 'Hurried' | 'Never' = 'Changed'): Promise<void> {
     return new Promise((resolve) => {
       const done = () => {
         cancel();
         signal.removeEventListener('abort', done);
         this.#wake = undefined;
+        this.#cut = undefined;
         resolve();
       };
       const cancel = this.#clock.setTimer(ms, done);
       signal.addEventListener('abort', done);
-      if (!wakeable) return;
+      if (endsEarly === 'Hurried') this.#cut = done;
+      if (endsEarly !== 'Changed') return;
       this.#wake = () => {
         this.#changed = false;
         done();

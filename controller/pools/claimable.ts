@@ -2,13 +2,15 @@ import { understand } from '../../core/frames/messages.ts';
 import type { StoredPod } from '../../core/kube/builtin.ts';
 import { LABEL_TEMPLATE } from '../../core/resources/names.ts';
 import type { LinkView } from '../world/link-view.ts';
-import { isOver } from '../world/pod-status.ts';
+import { isOver, podProblem } from '../world/pod-status.ts';
 import type { NodeFacts } from '../world/world.ts';
 
 /** Pods of pools that a session can claim. */
 
 /** Age from which a pod is not claimed: its Secrets may have been rotated since its start. */
 const MAX_AGE_MS = 60 * 60_000;
+/** Age from which a pod that has not started yet is not claimed: the session's own might start elsewhere sooner. */
+const STARTING_MS = 10_000;
 
 export interface ClaimableFacts {
   pod: StoredPod;
@@ -21,15 +23,25 @@ export interface ClaimableFacts {
 }
 
 /**
- * Reports whether a session that needs pods of this hash can claim the pod: its runner has answered, is not bound and owes no
- * answer, and its node takes pods.
+ * Reports whether a session that needs pods of this hash can claim the pod at once: its runner has answered, is not bound and
+ * owes no answer, and its node takes pods.
  */
-export function isClaimable({ pod, link, node, now, protocol }: ClaimableFacts, hash: string): boolean {
+export function isClaimable(facts: ClaimableFacts, hash: string): boolean {
+  const { link, protocol } = facts;
+  return isSound(facts, hash, MAX_AGE_MS) && hasAnswered(link) && understand(link?.protocol ?? 0, protocol);
+}
+
+/** Reports whether the pod is such a one and still starts, without a problem that is known: it is ready before a new pod would be. */
+export function isStarting(facts: ClaimableFacts, hash: string): boolean {
+  const { pod, link } = facts;
+  return isSound(facts, hash, STARTING_MS) && link?.phase === 'Opening' && podProblem(pod) === undefined;
+}
+
+function isSound({ pod, node, now }: ClaimableFacts, hash: string, maxAgeMs: number): boolean {
   const { labels, creationTimestamp, deletionTimestamp } = pod.metadata;
   if (deletionTimestamp || isOver(pod) || labels?.[LABEL_TEMPLATE] !== hash) return false;
-  if (now - Date.parse(creationTimestamp) >= MAX_AGE_MS) return false;
-  if (node && (node.cordoned || !node.ready)) return false;
-  return hasAnswered(link) && understand(link?.protocol ?? 0, protocol);
+  if (now - Date.parse(creationTimestamp) >= maxAgeMs) return false;
+  return !node || (!node.cordoned && node.ready);
 }
 
 /** Reports whether the runner of an unclaimed pod waits for a session, as far as is known. */

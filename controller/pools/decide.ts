@@ -10,11 +10,11 @@ import type { PoolFailures, PoolPod, PoolWorld } from './pool-world.ts';
 import { poolStatus } from './status.ts';
 
 /**
- * Maximum number of pods of one pool that start at the same time. A start keeps a core of its node busy for some tenths of a
- * second, most of it for the sandbox: four keep two cores busy for no longer than one start takes, so that a session that
- * starts cold beside them waits for one start at most.
+ * Pods of one pool that start at the same time: one for each CPU of the cluster, and as many as this in a small one. A start keeps a
+ * CPU of its node busy for some tenths of a second, most of it for the sandbox: four keep two CPUs busy for no longer than one start
+ * takes, so that a session that starts cold beside them waits for one start at most.
  */
-export const MAX_STARTING = 4;
+export const LEAST_STARTING = 4;
 
 /**
  * Age from which a pod is replaced, while it can still be claimed: ten minutes before it can not. Pods of one age are
@@ -27,11 +27,11 @@ const LAST_PAUSE_MS = 5 * 60_000;
 /** Time between two pods that are given up for a session that waits for quota or a node: it takes as long to show that one helps. */
 const GIVE_WAY_MS = 5_000;
 /**
- * Pause of claims after which the pool is filled again, and the longest wait for it. The start of a pod would take the CPU from the
- * turns of the sessions that have just claimed one.
+ * Time without a session that starts after which the pool is filled again, and the longest wait for it. The start of a pod would take the
+ * CPU from the turns of the sessions that have just claimed one, and from the starts of those that found none.
  */
-const CLAIMS_PAUSE_MS = 200;
-const CLAIMS_LIMIT_MS = 2_000;
+const STARTS_PAUSE_MS = 200;
+export const STARTS_LIMIT_MS = 2_000;
 /** Time until a pool that found no room looks again, where no event tells of room. */
 const AGAIN_MS = 10_000;
 
@@ -123,12 +123,13 @@ export function decidePool(world: PoolWorld): PoolDecision {
   const againAt = failures?.againAt ?? 0;
   const missing = wanted - fresh.length;
   const mayCreate = missing > 0 && !blocked && yielding.length === 0;
-  const claimsMs = claimsLastMs(world);
+  const startsMs = startsLastMs(world);
   if (mayCreate && now < againAt) wake(againAt);
-  else if (mayCreate && claimsMs > 0) wake(now + claimsMs);
+  else if (mayCreate && startsMs > 0) wake(now + startsMs);
   if (missing > 0) wake(now + AGAIN_MS);
-  const isTime = now >= againAt && claimsMs <= 0;
-  const create = mayCreate && room.free && isTime ? Math.max(0, Math.min(missing, MAX_STARTING - starting)) : 0;
+  const isTime = now >= againAt && startsMs <= 0;
+  const mostStarting = Math.max(LEAST_STARTING, Math.floor(world.cpus));
+  const create = mayCreate && room.free && isTime ? Math.max(0, Math.min(missing, mostStarting - starting)) : 0;
   for (const { pod, link } of sound) {
     const born = Date.parse(pod.metadata.creationTimestamp);
     const ages = [OLD_MS, ...(hasAnswered(link) ? [] : [DEFAULT_TIMEOUTS.start])];
@@ -145,10 +146,10 @@ export function decidePool(world: PoolWorld): PoolDecision {
   return { create, remove, gaveWay, status, failures, wakeAt };
 }
 
-/** Milliseconds for which claims are waited for before pods are created; 0 or less when there is nothing to wait for. */
-function claimsLastMs({ claims, monotonic }: PoolWorld): number {
-  if (!claims) return 0;
-  return Math.min(claims.lastAt + CLAIMS_PAUSE_MS, claims.firstAt + CLAIMS_LIMIT_MS) - monotonic;
+/** Milliseconds for which sessions that start are waited for before pods are created; 0 or less when there is nothing to wait for. */
+function startsLastMs({ starts, monotonic }: PoolWorld): number {
+  if (!starts) return 0;
+  return Math.min(starts.lastAt + STARTS_PAUSE_MS, starts.firstAt + STARTS_LIMIT_MS) - monotonic;
 }
 
 function isReady(world: PoolWorld, one: PoolPod): boolean {

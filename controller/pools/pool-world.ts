@@ -36,12 +36,14 @@ export interface PoolWorld {
   room: Room;
   /** Number of slots that pods of the class can have in the namespace at most; undefined: no limit, or unknown. */
   most: number | undefined;
+  /** CPUs that pods can have on the nodes that take any; 0: unknown. */
+  cpus: number;
   /** A session that waits for something else than a slot which pods of the pool take: quota, or room on a node. */
   blocked: { session: string; reason: 'QuotaExceeded' | 'Unschedulable' } | undefined;
   /** Time of the last removal for a blocked session, monotonic milliseconds. */
   gaveWayAt: number;
-  /** First and last claim since pods were created, monotonic milliseconds. */
-  claims: { firstAt: number; lastAt: number } | undefined;
+  /** Times at which sessions of the class were first and last seen to start since pods were created, monotonic milliseconds. */
+  starts: { firstAt: number; lastAt: number } | undefined;
   failures: PoolFailures | undefined;
   /** Claims and misses since the status was written. */
   counts: { claimed: number; missed: number };

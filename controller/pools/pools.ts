@@ -6,7 +6,7 @@ import { WorkQueue } from '../../core/kube/queue.ts';
 import { pods as podKind } from '../../core/kube/resources.ts';
 import type { KubeApi } from '../../core/kube/types.ts';
 import { type StoredSessionPool, sessionpools } from '../../core/resources/kinds.ts';
-import { LABEL_POOL, LABEL_POOL_UID, poolPodName } from '../../core/resources/names.ts';
+import { LABEL_CLASS, LABEL_POOL, LABEL_POOL_UID, poolPodName } from '../../core/resources/names.ts';
 import type { SessionPoolStatus } from '../../core/resources/sessionpool.ts';
 import type { Clock, Logger, Random } from '../../core/runtime.ts';
 import type { PoolCounts } from '../act/context.ts';
@@ -23,7 +23,7 @@ import { givenUpAt, podProblem } from '../world/pod-status.ts';
 import { isFromPool, isSessionPod, isUnclaimed } from '../world/session-pods.ts';
 import type { Installation, Problem } from '../world/world.ts';
 import { hasAnswered } from './claimable.ts';
-import { decidePool, type PoolDecision, pausedFor } from './decide.ts';
+import { decidePool, type PoolDecision, pausedFor, STARTS_LIMIT_MS } from './decide.ts';
 import type { PoolFailures, PoolPod, PoolWorld } from './pool-world.ts';
 import { type PoolTemplate, poolTemplate } from './template.ts';
 
@@ -49,7 +49,7 @@ export interface PoolsOptions {
 interface PoolMemory {
   uid: string;
   failures: PoolFailures | undefined;
-  claims: PoolWorld['claims'];
+  starts: PoolWorld['starts'];
   counts: { claimed: number; missed: number };
   /** Time of the last removal for a session that waits for quota or a node, monotonic milliseconds. */
   gaveWayAt: number;
@@ -57,8 +57,8 @@ interface PoolMemory {
   writtenAt: number;
   /** Pods that the API server has been asked to delete, by uid. */
   removed: Set<string>;
-  /** Pods that had answered at the last reconcile, by uid. */
-  answered: Set<string>;
+  /** Pods that could be claimed at the last reconcile, by uid, and whether they were ready. */
+  claimable: Set<string>;
   /** Names of pods that somebody else has made. */
   foreign: Set<string>;
 }
@@ -131,13 +131,26 @@ export class Pools implements PoolCounts {
     if (pool === undefined || pool === 'Missing') return;
     const memory = this.#memory(keyOf(pool.metadata), pool);
     memory.counts[what]++;
-    if (what === 'claimed') this.#sawClaim(memory);
+    this.#sawStart(memory);
     this.changed(namespace, name);
   }
 
-  #sawClaim(memory: PoolMemory): void {
+  #sawStart(memory: PoolMemory): void {
     const lastAt = this.#options.clock.monotonic();
-    memory.claims = { firstAt: memory.claims?.firstAt ?? lastAt, lastAt };
+    memory.starts = { firstAt: memory.starts?.firstAt ?? lastAt, lastAt };
+  }
+
+  /** Reports whether a session of the class has a new pod whose runner has not been bound yet. */
+  #isStarting({ namespace, class: ofClass }: { namespace: string; class: string }): boolean {
+    const { caches, links, clock } = this.#options;
+    const oldest = clock.now() - STARTS_LIMIT_MS;
+    return caches.allPods().some((pod) => {
+      const { labels, deletionTimestamp, creationTimestamp, uid } = pod.metadata;
+      if (pod.metadata.namespace !== namespace || labels?.[LABEL_CLASS] !== ofClass || isUnclaimed(pod)) return false;
+      if (deletionTimestamp || Date.parse(creationTimestamp) < oldest) return false;
+      const phase = links.get(uid)?.view.phase;
+      return phase === 'Opening' || phase === 'Unbound' || phase === 'Binding';
+    });
   }
 
   async #reconcile(key: string, signal: AbortSignal): Promise<number | undefined> {
@@ -154,7 +167,7 @@ export class Pools implements PoolCounts {
     const decided = decidePool(world);
     memory.failures = decided.failures;
     if (decided.gaveWay) memory.gaveWayAt = world.monotonic;
-    if (decided.create > 0) memory.claims = undefined;
+    if (decided.create > 0) memory.starts = undefined;
     log.debug({ pool: key, create: decided.create, remove: decided.remove.length }, 'pool reconciled');
     // Nothing is created or removed before people can see why.
     const againMs = await this.#write(pool, decided.status, memory, signal);
@@ -196,10 +209,15 @@ export class Pools implements PoolCounts {
         yields: ledger.yields(namespace, pod.metadata.name),
       };
     });
-    if (observed.some(({ taken }) => taken)) this.#sawClaim(memory);
-    const answered = new Set(observed.filter(({ link }) => hasAnswered(link)).map(({ pod }) => pod.metadata.uid));
-    if ([...answered].some((one) => !memory.answered.has(one))) ledger.warmed(space);
-    memory.answered = answered;
+    if (observed.some(({ taken }) => taken) || this.#isStarting(space)) this.#sawStart(memory);
+    // A pod can be claimed while it starts, and again once it has answered.
+    const claimable = new Set(
+      observed
+        .filter(({ taken }) => !taken)
+        .map(({ pod, link }) => `${pod.metadata.uid} ${hasAnswered(link) ? 'ready' : 'starting'}`),
+    );
+    if ([...claimable].some((one) => !memory.claimable.has(one))) ledger.warmed(space);
+    memory.claimable = claimable;
     return {
       now: clock.now(),
       monotonic: clock.monotonic(),
@@ -208,9 +226,10 @@ export class Pools implements PoolCounts {
       pods: observed,
       room: ledger.room(space),
       most: ledger.most(space),
+      cpus: caches.cpus(),
       blocked: this.#blocked(namespace),
       gaveWayAt: memory.gaveWayAt,
-      claims: memory.claims,
+      starts: memory.starts,
       failures: memory.failures,
       counts: { ...memory.counts },
       protocol: installation.protocol,
@@ -402,12 +421,12 @@ export class Pools implements PoolCounts {
       memory = {
         uid,
         failures: undefined,
-        claims: undefined,
+        starts: undefined,
         counts: { claimed: 0, missed: 0 },
         gaveWayAt: Number.NEGATIVE_INFINITY,
         writtenAt: Number.NEGATIVE_INFINITY,
         removed: new Set(),
-        answered: new Set(),
+        claimable: new Set(),
         foreign: new Set(),
       };
       this.#memories.set(key, memory);

@@ -3,12 +3,12 @@ import type { Effects } from '../act/context.ts';
 import { templateHash } from '../pod/pod.ts';
 import { effective, isProblem } from '../settings/effective.ts';
 import type { CachedSession, Installation, WarmStart } from '../world/world.ts';
-import { isClaimable } from './claimable.ts';
+import { type ClaimableFacts, isClaimable, isStarting } from './claimable.ts';
 import { poolTemplate } from './template.ts';
 
 /**
- * The pods of pools that the session could claim for its next incarnation, the oldest first; undefined where its namespace has
- * no pool of its class. After a claim that was lost, or a pod that did not start, the session starts with a pod of its own.
+ * The pods of pools that the session could claim for its next incarnation, the oldest first, and after the ready ones those that
+ * start; undefined where its namespace has no pool of its class. After a claim that was lost, or a pod that did not start, the session starts with a pod of its own.
  */
 export function warmStart(
   { caches, links, ledger, clock }: Pick<Effects, 'caches' | 'links' | 'ledger' | 'clock'>,
@@ -31,17 +31,28 @@ export function warmStart(
   const fits = hash === template.hash;
   const failed = session.status?.startFailures?.reason;
   if (!fits || (failed !== undefined && failed !== 'QuotaExceeded'))
-    return { pool: pool.metadata.name, fits, pods: [] };
+    return { pool: pool.metadata.name, fits, pods: [], starting: new Set() };
   const facts = { now: clock.now(), protocol: installation.protocol };
-  const pods = pools
+  const spare = pools
     .flatMap(({ metadata }) => caches.unclaimedPods(metadata.uid))
     .filter((pod) => ledger.isSpare(namespace, pod.metadata.name) && !ledger.yields(namespace, pod.metadata.name))
-    .filter((pod) => {
-      const [link, node] = [links.get(pod.metadata.uid)?.view, caches.node(pod.spec.nodeName)];
-      return isClaimable({ pod, link, node, ...facts }, hash);
-    })
-    .sort(byAge);
-  return { pool: pool.metadata.name, fits, pods };
+    .sort(byAge)
+    .map(
+      (pod): ClaimableFacts => ({
+        pod,
+        link: links.get(pod.metadata.uid)?.view,
+        node: caches.node(pod.spec.nodeName),
+        ...facts,
+      }),
+    );
+  const ready = spare.filter((one) => isClaimable(one, hash));
+  const starting = spare.filter((one) => isStarting(one, hash));
+  return {
+    pool: pool.metadata.name,
+    fits,
+    pods: [...ready, ...starting].map(({ pod }) => pod),
+    starting: new Set(starting.map(({ pod }) => pod.metadata.name)),
+  };
 }
 
 function byAge(a: StoredPod, b: StoredPod): number {

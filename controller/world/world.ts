@@ -209,8 +209,10 @@ export interface WarmStart {
   pool: string;
   /** True where the pods of the pool are as the session's own would be. */
   fits: boolean;
-  /** Pods that the session can claim, the oldest first. */
+  /** Pods that the session can claim: the ready ones and then those that start, the oldest first. */
   pods: readonly StoredPod[];
+  /** Names of those that start. */
+  starting: ReadonlySet<string>;
 }
 
 /** The input of every decision about one Session. */

@@ -167,7 +167,8 @@ export interface Namespace extends KubeObject {
 
 export interface Node extends KubeObject {
   spec?: { unschedulable?: boolean };
-  status?: { conditions?: Condition[] };
+  /** `allocatable`: quantities of what pods can have, by resource. */
+  status?: { conditions?: Condition[]; allocatable?: Record<string, string> };
 }
 
 export type ServiceAccount = KubeObject;

@@ -62,7 +62,8 @@ export class Pool {
     const isFull = async () => {
       const { metadata, status } = await cluster.client.get(sessionpools, { namespace, name: NAME });
       if (status?.observedGeneration !== metadata.generation) return false;
-      return status?.ready === this.#replicas && (status.claimed ?? 0) >= this.#claims;
+      const { ready, claimed = 0, missed = 0 } = status ?? {};
+      return ready === this.#replicas && claimed + missed >= this.#claims;
     };
     await eventually(isFull, { what: `the pool has ${this.#replicas} ready pods`, timeoutMs: FULL_LIMIT_MS });
   }

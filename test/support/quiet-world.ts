@@ -25,6 +25,8 @@ const NAMESPACE = 'team';
 export interface QuietWorldOptions {
   garbageSeconds?: number;
   rates?: () => FaultRates;
+  /** Probability that a step of a pod's life takes several times as long; absent: 0. */
+  slowPods?: () => number;
   /** Absent: no limit. */
   maxRunning?: number;
   /** Asked at each start of the controller whether it keeps pools; absent: no. */
@@ -56,6 +58,7 @@ export class QuietWorld {
   constructor({
     garbageSeconds = 600,
     rates = () => NO_FAULTS,
+    slowPods = () => 0,
     maxRunning,
     sessionPools = () => false,
   }: QuietWorldOptions = {}) {
@@ -92,7 +95,11 @@ export class QuietWorld {
       packed: ignored,
     };
     const shared = { scheduler: this.#scheduler, server: this.server, trace, observer };
-    this.#kubelets = new Kubelets({ ...shared, dice: dice.stream('kubelets'), rates: () => NO_POD_FAULTS });
+    this.#kubelets = new Kubelets({
+      ...shared,
+      dice: dice.stream('kubelets'),
+      rates: () => ({ ...NO_POD_FAULTS, slow: slowPods() }),
+    });
     this.replica = new Replica('controller', {
       ...shared,
       kubelets: this.#kubelets,

@@ -1,11 +1,11 @@
 import type { StoredPod } from '../../../core/kube/builtin.ts';
 import { wasNeverSent } from '../../world/link-view.ts';
-import { isOver } from '../../world/pod-status.ts';
+import { isOver, podProblem, startedContainer } from '../../world/pod-status.ts';
 import { isFromPool } from '../../world/session-pods.ts';
 import { type Draft, type Policy, wake } from '../draft.ts';
 import { afterLoss } from '../loss.ts';
 import { claimLost } from '../start-failures.ts';
-import { boundBefore, wasBound } from './starting.ts';
+import { begunAt, boundBefore, startMs, wasBound } from './starting.ts';
 
 /** Pods of pools that a session takes: claimed, bound, or given up for a pod of the session's own. */
 
@@ -14,8 +14,16 @@ import { boundBefore, wasBound } from './starting.ts';
  * on a machine that has time, and within some hundred in a burst of claims, where giving the pod up would only add to the load.
  */
 const BIND_MS = 1_000;
+/** The same for a runner that may still be busy with its own start, and the age of its pod up to which it may. */
+const YOUNG_BIND_MS = 5_000;
+const YOUNG_MS = 10_000;
 /** Time within which a claimed pod is attached by a leader that has just found it. */
 const ATTACH_MS = 5_000;
+/**
+ * Time within which a pod that was claimed while it started answers, and at most half of `timeouts.start`: it may hang where the
+ * session's own would not, and no turn ends for want of a start before that one was tried.
+ */
+const START_MS = 30_000;
 
 /** Reports whether a runner of the pod has served the session, whatever has become of the pod. */
 function hasServed({ world, turns }: Draft, podUID: string): boolean {
@@ -64,15 +72,26 @@ function problemWith(draft: Draft, pod: StoredPod): string | undefined {
   const { link, now } = draft.world;
   if (pod.metadata.deletionTimestamp) return 'was deleted before it was bound';
   if (isOver(pod)) return 'ended before it was bound';
+  const problem = podProblem(pod);
+  if (problem) return `did not start (${problem.message})`;
   if (link?.phase === 'Foreign' || link?.refused?.code === 'AlreadyBound') return 'is bound to another session';
-  const deadline =
-    link?.phase === 'Binding' && link.bindSentAt !== undefined
-      ? link.bindSentAt + BIND_MS
-      : link?.phase === 'Opening'
-        ? link.openedAt + ATTACH_MS
-        : undefined;
+  const deadline = answersBy(draft, pod);
   if (deadline === undefined) return undefined;
   if (now >= deadline) return 'did not answer';
   wake(draft, deadline);
   return undefined;
+}
+
+/** Time by which the pod's runner has to answer, milliseconds since the epoch; undefined: nothing is asked of it. */
+function answersBy(draft: Draft, pod: StoredPod): number | undefined {
+  const { link } = draft.world;
+  if (link?.phase === 'Binding' && link.bindSentAt !== undefined) {
+    const isYoung = link.bindSentAt - Date.parse(pod.metadata.creationTimestamp) < YOUNG_MS;
+    return link.bindSentAt + (isYoung ? YOUNG_BIND_MS : BIND_MS);
+  }
+  if (link?.phase !== 'Opening') return undefined;
+  const claimedAt = begunAt(draft, pod);
+  // A link that is older than the claim has waited for the start: the pod had not answered when it was claimed.
+  const hasStarted = startedContainer(pod) && link.openedAt > claimedAt;
+  return hasStarted ? link.openedAt + ATTACH_MS : claimedAt + Math.min(START_MS, startMs(draft) / 2);
 }

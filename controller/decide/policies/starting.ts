@@ -128,7 +128,7 @@ export function startMs({ world, turns }: Draft): number {
 }
 
 /** Time from which the start counts, milliseconds since the epoch: a claimed pod may be older than its session. */
-function begunAt({ world }: Draft, { metadata }: StoredPod): number {
+export function begunAt({ world }: Draft, { metadata }: StoredPod): number {
   const admitted = world.session.status?.conditions?.find(({ type }) => type === 'Admitted');
   const claimedAt = isFromPool(metadata.name) && admitted ? Date.parse(admitted.lastTransitionTime) : 0;
   return Math.max(Date.parse(metadata.creationTimestamp), claimedAt);

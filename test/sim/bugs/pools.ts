@@ -297,6 +297,31 @@ export const poolBugs: readonly Bug[] = [
     ],
   },
   {
+    name: 'a pod of a pool that was claimed while it started is waited for until the turn has timed out',
+    caughtBy: ['claims cost nothing'],
+    within: 200,
+    focus: {
+      ...CLAIMS,
+      maxRunning: 60,
+      poolEveryMs: 400,
+      podRates: { slow: 0.9, image: 0.3 },
+      deedEveryMs: 400,
+      session: { timeouts: { start: '1s', turn: '20s', idle: '3s', approval: '9s', persist: '9s', lifetime: '99s' } },
+    },
+    edits: [
+      {
+        file: 'controller/decide/policies/claim.ts',
+        find: '  if (problem) return',
+        replace: '  if (problem && !pod) return',
+      },
+      {
+        file: 'controller/decide/policies/claim.ts',
+        find: ': claimedAt + Math.min(START_MS, startMs(draft) / 2);',
+        replace: ': claimedAt + 2 * startMs(draft);',
+      },
+    ],
+  },
+  {
     name: 'a controller that stops cuts off the creation of a pod of a pool, and releases its lease',
     caughtBy: ['capacity', 'one pool keeper'],
     within: 200,

@@ -8,10 +8,11 @@ import {
   sessions,
 } from '../../../core/resources/kinds.ts';
 import { LABEL_CLASS, LABEL_INCARNATION, LABEL_SESSION_UID, poolOfPod } from '../../../core/resources/names.ts';
+import { isTerminal } from '../../../core/resources/turn-phases.ts';
 import type { Change } from '../../../local/apiserver/store/versioned.ts';
 import { runnerImage } from '../cluster/runner-image.ts';
 import type { ControllerCall } from '../observer.ts';
-import { CLASSES, type Facts, SESSIONS, TURNS } from './facts.ts';
+import { CLASSES, type Facts, ownerOf, SESSIONS, TURNS } from './facts.ts';
 import type { MakeInvariant } from './invariant.ts';
 import { Pasts } from './past.ts';
 import { Terms } from './terms.ts';
@@ -100,9 +101,28 @@ export const boundFirst: MakeInvariant = (facts) => {
   };
 };
 
-/** A claimed pod that never took its session costs the session nothing: neither a failed start nor a pause. */
+/** Reasons for which a turn ends because a pod does not start. */
+const NO_START: ReadonlySet<string | undefined> = new Set([
+  'StartFailed',
+  'ImageUnavailable',
+  'PodConfigError',
+  'Unschedulable',
+]);
+
+/** A claimed pod that never took its session costs the session nothing: neither a turn, nor a failed start, nor a pause. */
 export const claimsCostNothing: MakeInvariant = (facts) => ({
   committed({ storage, type, object, previous }) {
+    if (storage === TURNS && type === 'MODIFIED') {
+      const turn = object as unknown as StoredTurn;
+      const was = (previous as unknown as StoredTurn | undefined)?.status;
+      const { podName, podUID = '' } = facts.session(ownerOf(turn) ?? '')?.status ?? {};
+      if (isTerminal(was?.phase) || !NO_START.has(turn.status?.error?.code)) return;
+      if (!isOfPool(podName) || facts.bindings.has(podUID)) return;
+      facts.fail(
+        'claims cost nothing',
+        `turn ${turn.metadata.name} ends as ${turn.status?.error?.code} in pod ${podName}`,
+      );
+    }
     if (storage !== SESSIONS || type !== 'MODIFIED') return;
     const { metadata, status } = object as unknown as StoredSession;
     const before = (previous as unknown as StoredSession | undefined)?.status;

@@ -100,6 +100,24 @@ describe('a session that runs one short turn costs the API server', () => {
     );
   });
 
+  test('no write between the claim and the turn with turns: One either', async () => {
+    const world = new QuietWorld({ sessionPools: () => true });
+    await world.start();
+    await create(world.server, sessionpools, 'team', 'default', { class: 'default', replicas: 1 });
+    await world.until('a ready pod', () => world.server.list(sessionpools)[0]?.status?.ready === 1);
+    await world.pass(5_000);
+    world.calls = [];
+    await world.session('once', { ...INPUT, turns: 'One' }, 'Finished');
+    assert.deepEqual(world.calls.filter((call) => call !== 'replace sessionpools').slice(0, 6), [
+      'get sessions',
+      'create turns',
+      'replace sessions',
+      'patch pods',
+      'replace turns',
+      'replace turns',
+    ]);
+  });
+
   test('seven on a pod of its own: the pod’s uid is written while the pod starts', async () => {
     const world = new QuietWorld();
     await world.start();

@@ -22,8 +22,8 @@ function aPoolPod(session: string) {
   return pod;
 }
 
-/** Links with that of an unclaimed pod, whose runner has answered. */
-async function waiting() {
+/** Links with that of an unclaimed pod, whose runner has answered; or has not, where this leader has just created it. */
+async function waiting(isCreated = false) {
   const clock = new VirtualClock();
   const random = seededRandom();
   const key = Buffer.alloc(32, 7);
@@ -35,10 +35,10 @@ async function waiting() {
     onLaterEpoch: () => {},
   } as unknown as LinksOptions);
   const link = links.open(aPoolPod(''), { key: 'team/pool', uid: '', incarnation: 0 });
-  link.open({ scheduled: true, running: true });
+  link.open({ scheduled: !isCreated, running: !isCreated, fresh: isCreated });
   await clock.advance(500);
-  assert.equal(link.view.phase, 'Unbound');
-  return { links, link };
+  assert.equal(link.view.phase, isCreated ? 'Opening' : 'Unbound');
+  return { links, link, clock };
 }
 
 describe('no other leader can have sent anything to a runner that waits', () => {
@@ -56,6 +56,21 @@ describe('no other leader can have sent anything to a runner that waits', () => 
     assert.deepEqual([link.session, link.view.fresh], [SESSION, false]);
     links.assign('pod-1', claim, { fresh: true });
     assert.equal(link.view.fresh, true);
+  });
+
+  test('whose pod this leader has created and claimed, before it has answered', async () => {
+    const { links, link, clock } = await waiting(true);
+    links.assign('pod-1', claim, { fresh: true });
+    assert.equal(link.view.fresh, true);
+    link.podChanged({ scheduled: true, deleted: false });
+    await clock.advance(500);
+    assert.deepEqual([link.view.phase, link.view.fresh], ['Unbound', true]);
+  });
+
+  test('and may have where another has claimed the pod that this leader has created', async () => {
+    const { links, link } = await waiting(true);
+    links.podChanged(aPoolPod(SESSION), false);
+    assert.equal(link.view.fresh, false);
   });
 
   test('and may have where another has claimed its pod', async () => {

@@ -42,6 +42,11 @@ describe('attempts to attach', () => {
     assert.deepEqual(times.slice(0, 3), [120, 320, 520]);
   });
 
+  test('follow each other every 25 ms from the moment at which somebody waits for the pod', async () => {
+    const times = await attempts(1_000, { 0: (s) => s.scheduled(), 400: (s) => s.hurry() }, false);
+    assert.deepEqual(times.slice(0, 5), [120, 320, 400, 425, 450]);
+  });
+
   test('are made after 2, 4, 8 and then every 15 s when the fast ones are over, and when the pod changes', async () => {
     const times = await attempts(40_000, {
       0: (schedule) => schedule.scheduled(),

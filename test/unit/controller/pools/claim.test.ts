@@ -67,7 +67,7 @@ const claimed = (change: WorldChange = {}): WorldChange => ({
 
 describe('a session with a pool', () => {
   test('takes a ready pod with the write that owns its incarnation, and one of its own where none is ready', () => {
-    const warm = { pool: 'default', fits: true, pods: [aWarmPod()] };
+    const warm = { pool: 'default', fits: true, pods: [aWarmPod()], starting: new Set<string>() };
     const [own] = decide(aWorld({ warm })).actions;
     assert.deepEqual(own?.do === 'OwnIncarnation' && own.claim?.metadata.name, NAME);
     const [cold] = decide(aWorld({ warm: { ...warm, pods: [] } })).actions;
@@ -112,10 +112,56 @@ describe('a claimed pod', () => {
     );
     assert.deepEqual([next.podName, next.startFailures?.reason], [undefined, 'ClaimLost']);
   });
-  test('that a new leader cannot attach within five seconds is given up', () => {
-    const podName = (ago: number) =>
-      decide(aWorld(claimed({ link: aLink({ podUID: UID, phase: 'Opening', openedAt: NOW - ago }) }))).status.podName;
-    assert.deepEqual([podName(4_999), podName(5_000)], [NAME, undefined]);
+  describe('that has not answered', () => {
+    /** The name in the status after the decision, where it was claimed and its link was opened so long ago. */
+    const podName = (claimedMs: number, openedMs: number, pod: StoredPod, spec: object = {}) => {
+      const link = aLink({ podUID: UID, phase: 'Opening', openedAt: NOW - openedMs });
+      const lastTransitionTime = new Date(NOW - claimedMs).toISOString();
+      const conditions = [{ ...admitted, lastTransitionTime }];
+      const starting = aSession({ spec, status: { ...status, conditions } });
+      return decide(aWorld(claimed({ session: starting, pod, link }))).status.podName;
+    };
+    const isPending: StoredPod = { ...aWarmPod(SESSION_UID), status: { phase: 'Pending' } };
+    const main = { name: 'session', ready: true, restartCount: 0, state: { running: {} } };
+    const runs = { ...isPending, status: { phase: 'Running' as const, containerStatuses: [main] } };
+
+    test('is given up where a new leader cannot attach it within five seconds', () => {
+      assert.deepEqual([podName(9_000, 4_999, runs), podName(9_000, 5_000, runs)], [NAME, undefined]);
+    });
+    test('as it was claimed while it started is given up after thirty seconds', () => {
+      assert.deepEqual([podName(29_999, 31_000, isPending), podName(30_000, 31_000, isPending)], [NAME, undefined]);
+      assert.deepEqual(
+        [podName(6_000, 7_000, runs), podName(30_000, 31_000, runs)],
+        [NAME, undefined],
+        'its container may run by now',
+      );
+      assert.equal(podName(9_000, 6_000, isPending), NAME, 'a new leader waits for it, too');
+    });
+    test('is given up at once when it has a problem', () => {
+      const scheduled = { type: 'PodScheduled', status: 'False', reason: 'Unschedulable', message: 'no room' } as const;
+      const pod: StoredPod = { ...isPending, spec: { containers: [] } };
+      pod.status = { phase: 'Pending', conditions: [scheduled] };
+      assert.deepEqual([podName(1_000, 2_000, pod), podName(1_000, 2_000, isPending)], [undefined, NAME]);
+    });
+    test('is given up after half of timeouts.start, so that the session can still start with its own', () => {
+      const timeouts = { start: '20s' };
+      assert.deepEqual(
+        [podName(9_999, 11_000, isPending, { timeouts }), podName(10_000, 11_000, isPending, { timeouts })],
+        [NAME, undefined],
+      );
+    });
+  });
+  test('that has just started has five seconds to answer the bind', () => {
+    const podName = (ageAtBind: number, sinceMs: number) => {
+      const pod = aWarmPod(SESSION_UID);
+      pod.metadata.creationTimestamp = new Date(NOW - sinceMs - ageAtBind).toISOString();
+      const link = aLink({ podUID: UID, phase: 'Binding', bindSentAt: NOW - sinceMs });
+      return decide(aWorld(claimed({ pod, link }))).status.podName;
+    };
+    assert.deepEqual(
+      [podName(9_999, 4_999), podName(9_999, 5_000), podName(10_000, 1_000)],
+      [NAME, undefined, undefined],
+    );
   });
   test('that does not answer gives back a turn that was written Running for it: no attempt is counted', () => {
     const turns = [runningTurn('a', { status: { podUID: UID, attempt: 1 } })];
@@ -162,7 +208,12 @@ describe('a claimed pod', () => {
 describe('the claim', () => {
   /** Claims with an API whose pod is `live`, and whose patches are answered one after the other. */
   async function claim(live: StoredPod | undefined, ...answers: (ApiError | 'OK')[]) {
+    return claimOf('Unbound', live, ...answers);
+  }
+  /** The same for a pod whose link is in this phase. */
+  async function claimOf(phase: 'Unbound' | 'Opening', live: StoredPod | undefined, ...answers: (ApiError | 'OK')[]) {
     const calls: string[] = [];
+    const counted: string[] = [];
     const memory = aMemory();
     const assigned: boolean[] = [];
     const events: string[] = [];
@@ -183,8 +234,11 @@ describe('the claim', () => {
     const effects = {
       api,
       caches: { sawPod: () => {} },
-      links: { assign: (_uid: string, _session: unknown, { fresh }: { fresh: boolean }) => assigned.push(fresh) },
-      pools: { count: () => {} },
+      links: {
+        get: () => ({ view: { phase } }),
+        assign: (_uid: string, _session: unknown, { fresh }: { fresh: boolean }) => assigned.push(fresh),
+      },
+      pools: { count: (what: string) => counted.push(what) },
       notify: (_session: unknown, { reason }: EventFacts) => events.push(reason),
       clock: { monotonic: () => 0 },
       log: silentLogger,
@@ -197,7 +251,7 @@ describe('the claim', () => {
       signal: new AbortController().signal,
     };
     await claimPod(context as unknown as ReconcileContext, { do: 'ClaimPod', podUID: UID, pod: aWarmPod() });
-    return { calls, assigned, events, lost: memory.incarnation.claimLost?.why };
+    return { calls, assigned, events, counted, lost: memory.incarnation.claimLost?.why };
   }
   const conflict = new ApiError({ code: 409, reason: 'Conflict', message: '' });
 
@@ -205,6 +259,10 @@ describe('the claim', () => {
     const { calls, assigned, events, lost } = await claim(undefined, 'OK');
     assert.deepEqual([calls, assigned, lost], [[`patch 300 ${SESSION_UID}`], [true], undefined]);
     assert.deepEqual(events, ['PodClaimed']);
+  });
+  test('of a pod that starts counts as a start without a ready one', async () => {
+    const counted = async (phase: 'Unbound' | 'Opening') => (await claimOf(phase, undefined, 'OK')).counted;
+    assert.deepEqual([await counted('Unbound'), await counted('Opening')], [['claimed'], ['missed']]);
   });
   test('of a pod that another session has got meanwhile is lost, and changes nothing', async () => {
     const { calls, assigned, lost } = await claim(aWarmPod('another'), conflict);

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
-import { test } from 'vitest';
-import { type ClaimableFacts, isClaimable } from '../../../../controller/pools/claimable.ts';
+import { describe, test } from 'vitest';
+import { type ClaimableFacts, isClaimable, isStarting } from '../../../../controller/pools/claimable.ts';
 import { PROTOCOL_VERSION } from '../../../../core/frames/messages.ts';
 import { aLink, aPod, NOW } from '../../../support/world.ts';
 
@@ -39,3 +39,27 @@ for (const [what, change] of Object.entries(unfit)) {
     assert.equal(isClaimable({ ...facts, ...change }, HASH), false);
   });
 }
+
+describe('a pod of a pool that still starts', () => {
+  const starting: ClaimableFacts = { ...facts, pod: aWarmPod(9), link: aLink({ phase: 'Opening' }) };
+  const unschedulable = { type: 'PodScheduled', status: 'False', reason: 'Unschedulable' } as const;
+  const others: Record<string, Partial<ClaimableFacts>> = {
+    'has answered': { link },
+    'is ten seconds old': { pod: aWarmPod(10) },
+    'finds no node': {
+      pod: { ...aWarmPod(9), spec: { containers: [] }, status: { phase: 'Pending', conditions: [unschedulable] } },
+    },
+    'was made with other settings': { pod: aPod({ age: 9 }) },
+    'is on a cordoned node': { node: { cordoned: true, ready: true } },
+    'has no link': { link: undefined },
+  };
+
+  test('can be claimed, as it is ready before a new one would be', () => {
+    assert.deepEqual([isStarting(starting, HASH), isClaimable(starting, HASH)], [true, false]);
+  });
+  for (const [what, change] of Object.entries(others)) {
+    test(`and ${what} is not claimed as such`, () => {
+      assert.equal(isStarting({ ...starting, ...change }, HASH), false);
+    });
+  }
+});

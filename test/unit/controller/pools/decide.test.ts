@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'vitest';
-import { decidePool, MAX_STARTING } from '../../../../controller/pools/decide.ts';
+import { decidePool, LEAST_STARTING } from '../../../../controller/pools/decide.ts';
 import type { PoolPod, PoolWorld } from '../../../../controller/pools/pool-world.ts';
 import { PROTOCOL_VERSION } from '../../../../core/frames/messages.ts';
 import type { StoredSessionPool } from '../../../../core/resources/kinds.ts';
@@ -42,9 +42,10 @@ const aPoolWorld = (replicas: number, pods: PoolPod[], change: Partial<PoolWorld
   pods,
   room: { free: true },
   most: undefined,
+  cpus: 0,
   blocked: undefined,
   gaveWayAt: Number.NEGATIVE_INFINITY,
-  claims: undefined,
+  starts: undefined,
   failures: undefined,
   counts: { claimed: 0, missed: 0 },
   protocol: PROTOCOL_VERSION,
@@ -70,12 +71,14 @@ const names = (...pods: PoolPod[]) => pods.map(({ pod }) => pod.metadata.name);
 describe('a pool', () => {
   test('is filled with as many pods at a time as may start together', () => {
     assert.equal(decided(2, []).create, 2);
-    assert.equal(decided(30, []).create, MAX_STARTING);
-    assert.equal(decided(30, [aPoolPod({ starting: true }), aPoolPod()]).create, MAX_STARTING - 1);
+    assert.equal(decided(30, []).create, LEAST_STARTING);
+    assert.equal(decided(30, [aPoolPod({ starting: true }), aPoolPod()]).create, LEAST_STARTING - 1);
+    assert.equal(decided(30, [aPoolPod({ starting: true })], { cpus: 16.5 }).create, 15, 'one for each CPU');
+    assert.equal(decided(30, [], { cpus: 2 }).create, LEAST_STARTING, 'in a small cluster');
   });
-  test('is filled once claims pause, so that no start takes the CPU from turns that have just begun, and within two seconds', () => {
+  test('is filled once no session starts, so that its pods take no CPU from starts and turns that have just begun, and within two seconds', () => {
     const after = (firstMs: number, lastMs: number) => {
-      const { create, wakeAt } = decided(2, [], { claims: { firstAt: NOW - firstMs, lastAt: NOW - lastMs } });
+      const { create, wakeAt } = decided(2, [], { starts: { firstAt: NOW - firstMs, lastAt: NOW - lastMs } });
       return [create, wakeAt - NOW];
     };
     assert.deepEqual(after(50, 50), [0, 150]);

@@ -23,6 +23,7 @@ async function aPool(options: QuietWorldOptions = {}) {
   return {
     world,
     uid,
+    pool,
     names: () => world.server.list(pods).map(({ metadata }) => metadata.name),
     scale: async (replicas: number) => {
       const found = pool();
@@ -132,6 +133,36 @@ describe('a pool', () => {
       names().sort(),
       [0, 1].map((number) => poolPodName(uid, number)),
     );
+  });
+
+  test('gives a pod that still starts to a session that finds none ready, which counts as missed', async () => {
+    const { world, uid, pool, scale, full } = await aPool();
+    await scale(1);
+    await world.until('its pod', () => creations(world) === 1);
+    await world.pass(20);
+    assert.equal(pool()?.status?.ready ?? 0, 0);
+    const { status } = await world.session('notes');
+    assert.equal(status?.podName, poolPodName(uid, 0));
+    await full(1);
+    await world.until('the counts', () => pool()?.status?.missed === 1);
+    assert.deepEqual([pool()?.status?.claimed, creations(world)], [0, 2]);
+  });
+
+  test('is filled again when the sessions that found no pod have started', async () => {
+    let slow = 0;
+    const { world, scale, full } = await aPool({ slowPods: () => slow });
+    await scale(1);
+    await full(1);
+    slow = 1;
+    /** Runners that were bound when the pool's next pod was created. */
+    let bound: number | undefined;
+    world.refuse = ({ verb, resource, name }) => {
+      if (verb === 'create' && resource === 'pods' && name.startsWith('p-')) bound ??= world.bindings.length;
+      return undefined;
+    };
+    await burst(world, 3);
+    await world.until('the next pod', () => bound !== undefined);
+    assert.equal(bound, 3);
   });
 
   test('that was turned off loses the pods that no session has claimed', async () => {

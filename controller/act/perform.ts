@@ -7,6 +7,7 @@ import type { Action } from '../decide/actions.ts';
 import { awaitsFirstTurn } from '../decide/policies/turns.ts';
 import { attachability } from '../link/links.ts';
 import { learn } from '../world/learn.ts';
+import type { CachedSession } from '../world/world.ts';
 import { acknowledgeStray } from './acknowledge.ts';
 import { acknowledgeRequest, adoptApproval, commitRequest, consume } from './approval.ts';
 import { bindRunner } from './bind.ts';
@@ -138,12 +139,19 @@ function closeLink({ effects, world, memory }: ReconcileContext): void {
  * Creates the turn from the live Session, because the cached one has no input. A repetition finds the turn. A name that
  * another turn has, or a quota that is used up, is remembered as the problem, and the rest of the decision counts no more.
  */
-async function createFirstTurn({ effects, world: { session }, memory, signal }: ReconcileContext): Promise<void> {
+async function createFirstTurn(context: ReconcileContext): Promise<void> {
+  const { effects, world, memory, signal } = context;
   const { api, caches } = effects;
-  const namespace = session.metadata.namespace;
-  const live = await api.get(sessions, { namespace, name: session.metadata.name }, { signal });
+  const { session } = world;
+  const { namespace, name, uid } = session.metadata;
+  // A turn that was created and deleted since is not created again: the session's status shows that it was. The cache of a leader
+  // that has settled has what an earlier one wrote, and this one writes none before it has tried or seen a turn.
+  const { body } = session.spec.input ?? {};
+  const isFirst = !memory.firstTurnTried && !memory.turnCreatedAt;
+  const isKnown = world.settled && isFirst && body !== undefined;
+  const live = isKnown ? withInput(session, body) : await api.get(sessions, { namespace, name }, { signal });
   learn(memory, { fact: 'FirstTurnTried' });
-  if (live.metadata.uid !== session.metadata.uid || !awaitsFirstTurn(live.status)) return;
+  if (live.metadata.uid !== uid || !awaitsFirstTurn(live.status)) return;
   const turn = {
     apiVersion: API_GROUP_VERSION,
     kind: 'Turn',
@@ -176,6 +184,8 @@ async function createFirstTurn({ effects, world: { session }, memory, signal }: 
     learn(memory, { fact: 'FirstTurnTried', problem: { reason: 'TurnExists', message } });
   }
 }
+
+const withInput = ({ spec, ...session }: CachedSession, input: unknown) => ({ ...session, spec: { ...spec, input } });
 
 /** Reads the log of an ended container; undefined where there is none. */
 async function readLog(

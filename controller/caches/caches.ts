@@ -190,11 +190,15 @@ function pick<T extends object, K extends keyof T>(object: T, keys: readonly K[]
 
 export function slimSession(session: StoredSession): CachedSession {
   const { input, ...spec } = session.spec;
+  const isNew = session.status === undefined;
   const touched = session.metadata.annotations?.[ANNOTATION_TOUCHED_AT];
   return {
     ...session,
     metadata: { ...slimMeta(session), ...(touched ? { annotations: { [ANNOTATION_TOUCHED_AT]: touched } } : {}) },
-    spec: { ...spec, ...(input === undefined ? {} : { input: bodyFacts(input) }) },
+    spec: {
+      ...spec,
+      ...(input === undefined ? {} : { input: { ...bodyFacts(input), ...(isNew ? { body: input } : {}) } }),
+    },
   };
 }
 

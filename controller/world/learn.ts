@@ -113,7 +113,7 @@ export function changes(memory: SessionMemory, fact: Fact): Partial<SessionMemor
     case 'TurnBroken':
       return { broken: new Map(memory.broken).set(fact.turn, fact.why) };
     case 'FirstTurnTried':
-      return { firstTurnProblem: fact.problem };
+      return { firstTurnTried: true, firstTurnProblem: fact.problem };
     case 'InputKnown':
       return { inputs: new Map(memory.inputs).set(fact.turn, fact.input) };
     case 'InputSent':

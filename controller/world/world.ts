@@ -24,9 +24,9 @@ export interface BodyFacts {
   tooDeep?: string;
 }
 
-/** A Session without the body of its input. */
+/** A Session without the body of its input, but for one that nobody has written a status of: its first turn is made of it. */
 export type CachedSession = Omit<StoredSession, 'spec'> & {
-  spec: Omit<StoredSession['spec'], 'input'> & { input?: BodyFacts };
+  spec: Omit<StoredSession['spec'], 'input'> & { input?: BodyFacts & { body?: unknown } };
 };
 
 /** A Turn without its bodies. */
@@ -121,6 +121,8 @@ export interface SessionMemory {
   committed?: StateRef | undefined;
   /** Inputs of turns that are written Running and not yet sent, by uid. */
   inputs: ReadonlyMap<string, unknown>;
+  /** True once this leader has tried to create the turn in `spec.input`. */
+  firstTurnTried?: boolean | undefined;
   /** Problem that keeps the turn in `spec.input` from being created. */
   firstTurnProblem?: Problem | undefined;
   /** Time since which the settings have been invalid, for whatever reason; milliseconds since the epoch. */

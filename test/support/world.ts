@@ -181,6 +181,7 @@ type OptionalOf<T> = { [K in keyof T]-?: undefined extends T[K] ? K : never }[ke
 const OPTIONAL: Record<OptionalOf<SessionMemory>, true> = {
   turnCreatedAt: true,
   committed: true,
+  firstTurnTried: true,
   firstTurnProblem: true,
   unsettledSince: true,
   queueWrittenAt: true,

@@ -1,8 +1,11 @@
 import assert from 'node:assert/strict';
 import { test } from 'vitest';
 import { decide } from '../../../controller/decide/decide.ts';
+import { TransportError } from '../../../core/kube/errors.ts';
 import { sessions, turns } from '../../../core/resources/kinds.ts';
 import { firstTurnName } from '../../../core/resources/names.ts';
+import type { ControllerCall } from '../../sim/observer.ts';
+import { create } from '../../sim/users/writes.ts';
 import { QuietWorld } from '../../support/quiet-world.ts';
 import { aSession, aWorld, does } from '../../support/world.ts';
 
@@ -34,6 +37,37 @@ test('a session whose first turn has its name taken says so, and starts once it 
   await admin.delete(turns, { namespace: 'team', name });
   const done = await world.sessionUntil('run', (session) => session.status?.phase === 'Finished');
   assert.equal(done.status?.lastTurn?.phase, 'Succeeded');
+});
+
+test('a session is read before its first turn is created only where that may have been created, and deleted, before', async () => {
+  const world = new QuietWorld();
+  await world.start();
+  const isCreation = ({ verb, resource }: ControllerCall) => verb === 'create' && resource === 'turns';
+  let tries = 0;
+  world.refuse = (call) => (isCreation(call) && tries++ === 1 ? new TransportError('the connection broke') : undefined);
+  const run = async (name: string) => {
+    world.calls = [];
+    await world.session(name, { input: { ms: 10, output: 1 } });
+    await world.sessionUntil(name, ({ status }) => status?.turns?.total === 1);
+    return world.calls.filter((call) => /(get|create) (sessions|turns)/.test(call));
+  };
+  assert.deepEqual(await run('at-once'), ['create turns']);
+  assert.deepEqual(await run('again'), ['get sessions', 'create turns']);
+  assert.equal(tries, 3);
+});
+
+test('a leader that waits for its predecessor’s last request reads a session before it creates the first turn', async () => {
+  const world = new QuietWorld();
+  await world.start();
+  world.replica.kill();
+  world.calls = [];
+  await create(world.server, sessions, 'team', 'run', { class: 'default', input: { ms: 10, output: 1 } });
+  world.replica.start();
+  await world.sessionUntil('run', ({ status }) => status?.turns?.total === 1);
+  assert.deepEqual(
+    world.calls.filter((call) => /(get sessions|create turns)/.test(call)),
+    ['get sessions', 'create turns'],
+  );
 });
 
 test('a new leader tries to create the first turn whose name was taken, or that had no room, before anything else', () => {

@@ -91,7 +91,7 @@ describe('a session that runs one short turn costs the API server', () => {
     await world.session('notes', INPUT);
     await ended(world);
     const [claim, turn] = [
-      ['get sessions', 'create turns', 'replace sessions', 'patch pods'],
+      ['create turns', 'replace sessions', 'patch pods'],
       ['replace turns', 'replace turns', 'replace sessions'],
     ];
     assert.deepEqual(
@@ -108,8 +108,7 @@ describe('a session that runs one short turn costs the API server', () => {
     await world.pass(5_000);
     world.calls = [];
     await world.session('once', { ...INPUT, turns: 'One' }, 'Finished');
-    assert.deepEqual(world.calls.filter((call) => call !== 'replace sessionpools').slice(0, 6), [
-      'get sessions',
+    assert.deepEqual(world.calls.filter((call) => call !== 'replace sessionpools').slice(0, 5), [
       'create turns',
       'replace sessions',
       'patch pods',
@@ -126,7 +125,7 @@ describe('a session that runs one short turn costs the API server', () => {
     await world.session('notes', INPUT);
     await ended(world);
     const [start, turn] = [
-      ['get sessions', 'create turns', 'replace sessions', 'create pods', 'replace sessions'],
+      ['create turns', 'replace sessions', 'create pods', 'replace sessions'],
       ['replace turns', 'replace turns', 'replace sessions'],
     ];
     assert.deepEqual(world.calls, [...start, ...turn]);

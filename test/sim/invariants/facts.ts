@@ -15,7 +15,7 @@ import type { Change } from '../../../local/apiserver/store/versioned.ts';
 import { type SimServer, storageOf } from '../api/server.ts';
 import type { Run } from '../cluster/agent.ts';
 import type { Kubelets } from '../cluster/kubelets.ts';
-import type { ControllerCall } from '../observer.ts';
+import type { ControllerCall, Observer } from '../observer.ts';
 import { Requests } from './requests.ts';
 import { isLater, UncopiedStates } from './states.ts';
 import { decoded } from './stored.ts';
@@ -68,6 +68,8 @@ export class Facts {
   #present = '';
   /** Sessions whose state could not be stored once when they were to be suspended, as namespace/name. */
   readonly #suspensionFailed = new Set<string>();
+  /** Process of a controller and uid of a pod that it deletes → the reason that it has logged last. */
+  readonly #givenUp = new Map<string, string>();
   /** Session uid → the restart that was asked for when its present pod was named. */
   readonly #restarts = new Map<string, string | undefined>();
   /** Plural → the times at which the versions of its objects were written. */
@@ -165,6 +167,15 @@ export class Facts {
   controllerStarted(process: string, protocol: number): void {
     this.protocols.set(process, protocol);
     this.#present = process;
+  }
+
+  gaveUp({ process, podUID, why }: Parameters<Observer['gaveUp']>[0]): void {
+    this.#givenUp.set(`${process} ${podUID}`, why);
+  }
+
+  /** Returns why the process deletes the pod, as it has said last. */
+  whyGivenUp(process: string, podUID: string): string | undefined {
+    return this.#givenUp.get(`${process} ${podUID}`);
   }
 
   suspensionFailed(session: string): void {

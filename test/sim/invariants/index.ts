@@ -139,6 +139,7 @@ export function invariants(facts: Facts, limits: Limits): Observer & { settled()
       for (const one of made) one.acknowledged?.(frame, container);
     },
     gaveUp(claim) {
+      facts.gaveUp(claim);
       for (const one of made) one.gaveUp?.(claim);
     },
     obeyed(line, container) {

@@ -9,16 +9,18 @@ import type { Facts } from './facts.ts';
 
 /**
  * Returns the session that the call suspends, with the living pod that it deletes; undefined when the call suspends
- * none. A session that is Suspending when its lifetime is over ends instead.
+ * none. A session that is Suspending when its lifetime is over ends instead, and the pod of one whose state the store did not
+ * take goes whatever it is.
  */
 export function suspendedBy(
-  { verb, resource, namespace, name }: ControllerCall,
+  { verb, resource, namespace, name, process }: ControllerCall,
   facts: Facts,
 ): { session: StoredSession; pod: StoredPod } | undefined {
   if (verb !== 'delete' || resource !== 'pods') return undefined;
   const pod = facts.server.get(pods, namespace, name);
   const found = facts.session(pod?.metadata.labels?.[LABEL_SESSION_UID] ?? '');
   if (!pod || pod.metadata.deletionTimestamp || found?.status?.phase !== 'Suspending') return undefined;
+  if (facts.whyGivenUp(process, pod.metadata.uid) === 'its state was not stored') return undefined;
   const { lifetime } = found.spec.timeouts ?? {};
   const age = facts.server.clock.now() - Date.parse(found.metadata.creationTimestamp);
   if (lifetime && age + CLOCK_MS >= parseDuration(lifetime)) return undefined;

@@ -89,7 +89,7 @@ export class ControllerMetrics implements Meter {
     });
     this.#claims = new Histogram({
       name: 'berth_pool_claim_seconds',
-      help: 'From the decision to start a session with a pod of a pool to the write that makes the pod its own.',
+      help: 'From the decision to start a session with a ready pod of a pool to the write that makes the pod its own.',
       buckets: [0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5],
       registers,
     });
@@ -233,12 +233,12 @@ export class ControllerMetrics implements Meter {
     gauge('berth_pool_ready', 'Pods of a SessionPool that sessions can claim.', ({ ready = 0 }) => ready);
     gauge(
       'berth_pool_claimed',
-      'Sessions that started with a ready pod of the SessionPool, since its creation.',
+      'Starts of sessions with a ready pod of the SessionPool, since its creation.',
       ({ claimed = 0 }) => claimed,
     );
     gauge(
       'berth_pool_missed',
-      'Sessions that found no ready pod of the SessionPool, since its creation.',
+      'Starts of sessions that found no ready pod of the SessionPool, since its creation.',
       ({ missed = 0 }) => missed,
     );
   }

@@ -44,7 +44,7 @@ export async function commitRequest(context: ReconcileContext, turn: CachedTurn,
   const status = problem
     ? ended(turn, { phase: 'Failed', reason: problem.reason, message: problem.message, fields }, now)
     : awaiting(turn, request, fields, now);
-  const written = await writeAtVersion(context, turn, status);
+  const written = await writeAtVersion(context, turn, status, 'Request');
   letGo(context, { ...asking, result: asking.request }, written);
   logCommit(context, written);
   if (!problem) {

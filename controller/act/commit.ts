@@ -68,10 +68,15 @@ export function letGo(
 }
 
 /**
- * Writes a runner's result once, at the version that was decided upon. A result that the API server does not take ends the
- * turn.
+ * Writes what a runner has delivered once, a result or a request for an approval, at the version that was decided upon. What the
+ * API server does not take ends the turn.
  */
-export async function writeAtVersion(context: ReconcileContext, turn: CachedTurn, status: TurnStatus) {
+export async function writeAtVersion(
+  context: ReconcileContext,
+  turn: CachedTurn,
+  status: TurnStatus,
+  delivered: 'Result' | 'Request' = 'Result',
+) {
   const { effects, signal, key } = context;
   const { api, log } = effects;
   const write = async (version: Version, next: TurnStatus) => {
@@ -105,9 +110,9 @@ export async function writeAtVersion(context: ReconcileContext, turn: CachedTurn
     const live = await api.get(turns, ref, { signal });
     if (live.metadata.uid !== turn.metadata.uid || isTerminal(live.status?.phase)) return live;
     if (live.status?.podUID !== turn.status.podUID || live.status?.attempt !== turn.status.attempt) throw error;
-    // A request that has been committed since, or decided upon, is not asked again.
-    const isRequest = status.phase === 'AwaitingApproval';
-    if (isRequest && !isDeepStrictEqual(live.status?.approval, turn.status.approval)) throw error;
+    // A request that has been committed since, or decided upon, is not asked again, and ends no turn: its state counts.
+    const isOther = !isDeepStrictEqual(live.status?.approval, turn.status.approval);
+    if (delivered === 'Request' && isOther) throw error;
     return await write(live.metadata, status);
   }
 }

@@ -136,8 +136,8 @@ function closeLink({ effects, world, memory }: ReconcileContext): void {
 }
 
 /**
- * Creates the turn from the live Session, because the cached one has no input. A repetition finds the turn. A name that
- * another turn has, or a quota that is used up, is remembered as the problem, and the rest of the decision counts no more.
+ * Creates the turn in `spec.input`. A repetition finds the turn. A name that another turn has, or a quota that is used up, is
+ * remembered as the problem, and the rest of the decision counts no more.
  */
 async function createFirstTurn(context: ReconcileContext): Promise<void> {
   const { effects, world, memory, signal } = context;
@@ -148,7 +148,9 @@ async function createFirstTurn(context: ReconcileContext): Promise<void> {
   // that has settled has what an earlier one wrote, and this one writes none before it has tried or seen a turn.
   const { body } = session.spec.input ?? {};
   const isFirst = !memory.firstTurnTried && !memory.turnCreatedAt;
-  const isKnown = world.settled && isFirst && body !== undefined;
+  const cached = caches.session(namespace, name);
+  const isNew = cached?.metadata.uid === uid && cached.status === undefined && caches.closed(namespace) === undefined;
+  const isKnown = world.settled && isFirst && isNew && body !== undefined;
   const live = isKnown ? withInput(session, body) : await api.get(sessions, { namespace, name }, { signal });
   learn(memory, { fact: 'FirstTurnTried' });
   if (live.metadata.uid !== uid || !awaitsFirstTurn(live.status)) return;

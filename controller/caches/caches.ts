@@ -188,17 +188,18 @@ function pick<T extends object, K extends keyof T>(object: T, keys: readonly K[]
   return Object.fromEntries(fields) as Pick<T, K>;
 }
 
+/** Size of the JSON up to which the input of a new session is kept for its first turn: many may be created while no controller runs. */
+const MAX_KEPT_INPUT = 16_384;
+
 export function slimSession(session: StoredSession): CachedSession {
   const { input, ...spec } = session.spec;
-  const isNew = session.status === undefined;
+  const facts = input === undefined ? undefined : bodyFacts(input);
+  const isKept = session.status === undefined && facts !== undefined && facts.bytes <= MAX_KEPT_INPUT;
   const touched = session.metadata.annotations?.[ANNOTATION_TOUCHED_AT];
   return {
     ...session,
     metadata: { ...slimMeta(session), ...(touched ? { annotations: { [ANNOTATION_TOUCHED_AT]: touched } } : {}) },
-    spec: {
-      ...spec,
-      ...(input === undefined ? {} : { input: { ...bodyFacts(input), ...(isNew ? { body: input } : {}) } }),
-    },
+    spec: { ...spec, ...(facts ? { input: { ...facts, ...(isKept ? { body: input } : {}) } } : {}) },
   };
 }
 

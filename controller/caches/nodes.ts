@@ -6,6 +6,9 @@ import { parseQuantity } from '../../core/resources/quantity.ts';
 import type { Clock, Logger, Random } from '../../core/runtime.ts';
 import type { NodeFacts } from '../world/world.ts';
 
+/** Form in which nodes report their CPUs; others are possible and unheard of. */
+const CPUS = /^\d+m?$/;
+
 export interface NodesOptions {
   api: KubeApi;
   clock: Clock;
@@ -38,8 +41,10 @@ export class Nodes {
   cpus(): number {
     return this.#informer
       .list()
-      .filter((node) => nodeFacts(node).ready && !node.spec?.unschedulable)
-      .reduce((sum, { status }) => sum + parseQuantity(status?.allocatable?.cpu ?? '0'), 0);
+      .filter((node) => nodeFacts(node).ready && !nodeFacts(node).cordoned)
+      .map(({ status }) => status?.allocatable?.cpu ?? '')
+      .filter((cpu) => CPUS.test(cpu))
+      .reduce((sum, cpu) => sum + parseQuantity(cpu), 0);
   }
 
   start(): void {

@@ -268,7 +268,7 @@ export class Ledger {
     return true;
   }
 
-  /** Requeues the sessions of the queue that could claim a pod that has just become ready. */
+  /** Requeues the sessions of the queue that could claim a pod which can be claimed from now on. */
   warmed({ namespace, class: ofClass }: Space): void {
     for (const key of this.#queue.keys()) {
       const { namespace: theirs, name } = refOf(key);

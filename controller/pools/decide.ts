@@ -10,11 +10,12 @@ import type { PoolFailures, PoolPod, PoolWorld } from './pool-world.ts';
 import { poolStatus } from './status.ts';
 
 /**
- * Pods of one pool that start at the same time: one for each CPU of the cluster, and as many as this in a small one. A start keeps a
- * CPU of its node busy for some tenths of a second, most of it for the sandbox: four keep two CPUs busy for no longer than one start
- * takes, so that a session that starts cold beside them waits for one start at most.
+ * Pods of one pool that start at the same time: one for each CPU of the cluster within these limits, and the least while one of them has
+ * a problem. A start keeps a CPU of its node busy for some tenths of a second, most of it for the sandbox: four keep two CPUs busy for
+ * no longer than one start takes, so that a session that starts cold beside them waits for one start at most.
  */
 export const LEAST_STARTING = 4;
+const MOST_STARTING = 32;
 
 /**
  * Age from which a pod is replaced, while it can still be claimed: ten minutes before it can not. Pods of one age are
@@ -88,6 +89,11 @@ export function decidePool(world: PoolWorld): PoolDecision {
   const yielding = sound.filter(({ yields }) => yields);
   for (const one of yielding) giveUp(one, 'its slot goes to a session that waits');
   let kept = sound.filter(({ yields }) => !yields);
+  if (blocked?.reason === 'Unschedulable') {
+    // They take room on no node, and would be tried again and again before the session's.
+    for (const one of kept.filter(isHomeless)) giveUp(one, `session ${blocked.session} waits: ${blocked.reason}`);
+    kept = kept.filter((one) => !isHomeless(one));
+  }
   const [first] = byValue(world, kept);
   const gaveWayMs = monotonic - world.gaveWayAt;
   if (blocked && first && gaveWayMs < GIVE_WAY_MS) wake(now + GIVE_WAY_MS - gaveWayMs);
@@ -119,7 +125,7 @@ export function decidePool(world: PoolWorld): PoolDecision {
     if (wanted === 0 || index < excess || (isUseless && (replaced > 0 || !isFree))) giveUp(one, 'it is replaced');
   }
 
-  const starting = sound.filter(({ link }) => !hasAnswered(link)).length;
+  const starting = sound.filter(({ link }) => !hasAnswered(link));
   const againAt = failures?.againAt ?? 0;
   const missing = wanted - fresh.length;
   const mayCreate = missing > 0 && !blocked && yielding.length === 0;
@@ -128,8 +134,9 @@ export function decidePool(world: PoolWorld): PoolDecision {
   else if (mayCreate && startsMs > 0) wake(now + startsMs);
   if (missing > 0) wake(now + AGAIN_MS);
   const isTime = now >= againAt && startsMs <= 0;
-  const mostStarting = Math.max(LEAST_STARTING, Math.floor(world.cpus));
-  const create = mayCreate && room.free && isTime ? Math.max(0, Math.min(missing, mostStarting - starting)) : 0;
+  const most = Math.max(LEAST_STARTING, Math.min(MOST_STARTING, Math.floor(world.cpus)));
+  const atOnce = starting.some(({ pod }) => podProblem(pod)) ? LEAST_STARTING : most;
+  const create = mayCreate && room.free && isTime ? Math.max(0, Math.min(missing, atOnce - starting.length)) : 0;
   for (const { pod, link } of sound) {
     const born = Date.parse(pod.metadata.creationTimestamp);
     const ages = [OLD_MS, ...(hasAnswered(link) ? [] : [DEFAULT_TIMEOUTS.start])];
@@ -146,10 +153,20 @@ export function decidePool(world: PoolWorld): PoolDecision {
   return { create, remove, gaveWay, status, failures, wakeAt };
 }
 
+/** The starts of sessions with one that is seen at `now`, monotonic milliseconds. Long after the last one others begin. */
+export function startsAfter(before: PoolWorld['starts'], now: number): PoolWorld['starts'] {
+  const goOn = before !== undefined && now - before.lastAt <= STARTS_LIMIT_MS;
+  return { firstAt: goOn ? before.firstAt : now, lastAt: now };
+}
+
 /** Milliseconds for which sessions that start are waited for before pods are created; 0 or less when there is nothing to wait for. */
 function startsLastMs({ starts, monotonic }: PoolWorld): number {
   if (!starts) return 0;
   return Math.min(starts.lastAt + STARTS_PAUSE_MS, starts.firstAt + STARTS_LIMIT_MS) - monotonic;
+}
+
+function isHomeless({ pod }: PoolPod): boolean {
+  return podProblem(pod)?.reason === 'Unschedulable';
 }
 
 function isReady(world: PoolWorld, one: PoolPod): boolean {

@@ -23,7 +23,7 @@ import { givenUpAt, podProblem } from '../world/pod-status.ts';
 import { isFromPool, isSessionPod, isUnclaimed } from '../world/session-pods.ts';
 import type { Installation, Problem } from '../world/world.ts';
 import { hasAnswered } from './claimable.ts';
-import { decidePool, type PoolDecision, pausedFor, STARTS_LIMIT_MS } from './decide.ts';
+import { decidePool, type PoolDecision, pausedFor, STARTS_LIMIT_MS, startsAfter } from './decide.ts';
 import type { PoolFailures, PoolPod, PoolWorld } from './pool-world.ts';
 import { type PoolTemplate, poolTemplate } from './template.ts';
 
@@ -57,7 +57,7 @@ interface PoolMemory {
   writtenAt: number;
   /** Pods that the API server has been asked to delete, by uid. */
   removed: Set<string>;
-  /** Pods that could be claimed at the last reconcile, by uid, and whether they were ready. */
+  /** Pods that no session had taken at the last reconcile, as `uid ready` or `uid starting`. */
   claimable: Set<string>;
   /** Names of pods that somebody else has made. */
   foreign: Set<string>;
@@ -136,12 +136,11 @@ export class Pools implements PoolCounts {
   }
 
   #sawStart(memory: PoolMemory): void {
-    const lastAt = this.#options.clock.monotonic();
-    memory.starts = { firstAt: memory.starts?.firstAt ?? lastAt, lastAt };
+    memory.starts = startsAfter(memory.starts, this.#options.clock.monotonic());
   }
 
   /** Reports whether a session of the class has a new pod whose runner has not been bound yet. */
-  #isStarting({ namespace, class: ofClass }: { namespace: string; class: string }): boolean {
+  #isSessionStarting({ namespace, class: ofClass }: { namespace: string; class: string }): boolean {
     const { caches, links, clock } = this.#options;
     const oldest = clock.now() - STARTS_LIMIT_MS;
     return caches.allPods().some((pod) => {
@@ -209,7 +208,7 @@ export class Pools implements PoolCounts {
         yields: ledger.yields(namespace, pod.metadata.name),
       };
     });
-    if (observed.some(({ taken }) => taken) || this.#isStarting(space)) this.#sawStart(memory);
+    if (observed.some(({ taken }) => taken) || this.#isSessionStarting(space)) this.#sawStart(memory);
     // A pod can be claimed while it starts, and again once it has answered.
     const claimable = new Set(
       observed
@@ -263,6 +262,8 @@ export class Pools implements PoolCounts {
   ): Promise<void> {
     for (let left = create; left > 0; left--) {
       this.#options.closing.throwIfAborted();
+      // A session has started meanwhile, which has the pool reconciled again.
+      if (memory.starts) return;
       try {
         await this.#options.networkPolicies.ensure(pool.metadata.namespace, pool.spec.class, signal);
         if (!(await this.#createOne(pool, settings, memory, signal))) return;

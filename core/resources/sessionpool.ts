@@ -22,10 +22,10 @@ export const sessionPoolStatus = z.strictObject({
   observedGeneration: observedGeneration(),
   replicas: count().optional().describe('Pods of the pool that no session has claimed: ready ones and starting ones.'),
   ready: count().optional().describe('Pods that a session of the class can claim now.'),
-  claimed: count().optional().describe('Number of sessions that started with a ready pod of the pool.'),
+  claimed: count().optional().describe('Number of starts of sessions with a ready pod of the pool.'),
   missed: count()
     .optional()
-    .describe('Number of sessions that a pod of the pool would have fitted, and that found none ready.'),
+    .describe('Number of starts of sessions that a pod of the pool would have fitted, and that found none ready.'),
   selector: z
     .string()
     .max(256)

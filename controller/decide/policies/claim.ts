@@ -23,7 +23,7 @@ const ATTACH_MS = 5_000;
  * Time within which a pod that was claimed while it started answers, and at most half of `timeouts.start`: it may hang where the
  * session's own would not, and no turn ends for want of a start before that one was tried.
  */
-const START_MS = 30_000;
+const START_MS = 120_000;
 
 /** Reports whether a runner of the pod has served the session, whatever has become of the pod. */
 function hasServed({ world, turns }: Draft, podUID: string): boolean {
@@ -72,7 +72,7 @@ function problemWith(draft: Draft, pod: StoredPod): string | undefined {
   const { link, now } = draft.world;
   if (pod.metadata.deletionTimestamp) return 'was deleted before it was bound';
   if (isOver(pod)) return 'ended before it was bound';
-  const problem = podProblem(pod);
+  const problem = !link || link.phase === 'Opening' ? podProblem(pod) : undefined;
   if (problem) return `did not start (${problem.message})`;
   if (link?.phase === 'Foreign' || link?.refused?.code === 'AlreadyBound') return 'is bound to another session';
   const deadline = answersBy(draft, pod);
@@ -85,12 +85,13 @@ function problemWith(draft: Draft, pod: StoredPod): string | undefined {
 /** Time by which the pod's runner has to answer, milliseconds since the epoch; undefined: nothing is asked of it. */
 function answersBy(draft: Draft, pod: StoredPod): number | undefined {
   const { link } = draft.world;
+  const claimedAt = begunAt(draft, pod);
   if (link?.phase === 'Binding' && link.bindSentAt !== undefined) {
     const isYoung = link.bindSentAt - Date.parse(pod.metadata.creationTimestamp) < YOUNG_MS;
-    return link.bindSentAt + (isYoung ? YOUNG_BIND_MS : BIND_MS);
+    const deadline = link.bindSentAt + (isYoung ? YOUNG_BIND_MS : BIND_MS);
+    return Math.min(deadline, claimedAt + startMs(draft));
   }
   if (link?.phase !== 'Opening') return undefined;
-  const claimedAt = begunAt(draft, pod);
   // A link that is older than the claim has waited for the start: the pod had not answered when it was claimed.
   const hasStarted = startedContainer(pod) && link.openedAt > claimedAt;
   return hasStarted ? link.openedAt + ATTACH_MS : claimedAt + Math.min(START_MS, startMs(draft) / 2);

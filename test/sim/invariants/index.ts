@@ -28,7 +28,7 @@ import { consistent } from './settled.ts';
 import { byUID, spared } from './spared.ts';
 import { forward, goesOn, labelled, withinMaxState } from './state.ts';
 import { toldTruly } from './told.ts';
-import { endsOnce, firstOnce, inOrder, isTrue, oneTurn, presentLeader, startsOnce } from './turns.ts';
+import { endsOnce, inOrder, isTrue, oneTurn, presentLeader, startsOnce } from './turns.ts';
 import { understood } from './understood.ts';
 import { ownUsage } from './usage.ts';
 import { genuine, wokenByTurns } from './woken.ts';
@@ -41,7 +41,6 @@ const all: readonly MakeInvariant[] = [
   endsOnce,
   inOrder,
   oneTurn,
-  firstOnce,
   isTrue,
   toldTruly,
   inTime,

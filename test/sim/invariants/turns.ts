@@ -1,11 +1,10 @@
 import { isDeepStrictEqual } from 'node:util';
-import { awaitsFirstTurn } from '../../../controller/decide/policies/turns.ts';
 import { pods } from '../../../core/kube/resources.ts';
 import { parseDuration } from '../../../core/resources/duration.ts';
-import type { StoredSession, StoredTurn } from '../../../core/resources/kinds.ts';
+import type { StoredTurn } from '../../../core/resources/kinds.ts';
 import { isTerminal } from '../../../core/resources/turn-phases.ts';
 import type { Run } from '../cluster/agent.ts';
-import { type Facts, ownerOf, SESSIONS, TURNS } from './facts.ts';
+import { type Facts, ownerOf, TURNS } from './facts.ts';
 import type { MakeInvariant } from './invariant.ts';
 
 /** A turn ends once, and its status does not change after that. */
@@ -57,28 +56,6 @@ export const oneTurn: MakeInvariant = (facts) => ({
     }
   },
 });
-
-/** The turn in `spec.input` is created once: a session whose status tells that it was does not get it again when it is deleted. */
-export const firstOnce: MakeInvariant = (facts) => {
-  /** Session → time since which its status tells so, virtual milliseconds. */
-  const toldAt = new Map<string, number>();
-  const created = new Set<string>();
-  return {
-    committed(change) {
-      const { storage, type, object } = change;
-      if (storage === SESSIONS && type === 'MODIFIED') {
-        const { metadata, status } = object as unknown as StoredSession;
-        if (!awaitsFirstTurn(status) && !toldAt.has(metadata.uid)) toldAt.set(metadata.uid, facts.kubelets.now);
-      }
-      const call = facts.callBehind(change);
-      if (storage !== TURNS || type !== 'ADDED' || !call) return;
-      const session = ownerOf(object as unknown as StoredTurn) ?? '';
-      if (created.has(session) && (toldAt.get(session) ?? Number.POSITIVE_INFINITY) < call.sentAt())
-        facts.fail('first once', `turn ${object.metadata.name} of spec.input is created again`);
-      created.add(session);
-    },
-  };
-};
 
 /** The end that a turn shows is that of the agent's run in the pod that the turn names. */
 export const isTrue: MakeInvariant = (facts) => ({

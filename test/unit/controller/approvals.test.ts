@@ -11,6 +11,7 @@ import { ApiError } from '../../../core/kube/errors.ts';
 import type { ApprovalSpec } from '../../../core/resources/approval.ts';
 import type { StoredApproval } from '../../../core/resources/kinds.ts';
 import type { TurnApproval, TurnStatus } from '../../../core/resources/turn.ts';
+import { StoreFullError } from '../../../core/store/store.ts';
 import { silentLogger, systemClock } from '../../../core/system.ts';
 import {
   aClass,
@@ -332,6 +333,15 @@ describe('effects', () => {
     (context.effects.api as { get: unknown }).get = async () => live;
     await assert.rejects(commitRequest(context, aTurnThat({ phase: 'Running' }), asking()));
     assert.deepEqual(done, ['write AwaitingApproval']);
+  });
+  test('a request that was committed by a write whose answer was lost ends no turn when the store fails afterwards', async () => {
+    const conflict = new ApiError({ code: 409, reason: 'Conflict', message: 'changed' } as never);
+    const { context, done } = aContext(undefined, conflict);
+    const live = aTurnThat({ phase: 'AwaitingApproval', approval: request({}) });
+    Object.assign(context.effects.api, { get: async () => live });
+    Object.assign(context.effects.store, { put: () => Promise.reject(new StoreFullError(9, 8, 7)) });
+    await assert.rejects(commitRequest(context, aTurnThat({ phase: 'Running' }), withState()), /changed/);
+    assert.deepEqual(done, ['write Failed']);
   });
   test('a decision is taken from the live object alone', async () => {
     const facts = { incarnation: 1, podUID: POD_UID };

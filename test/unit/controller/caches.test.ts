@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { setImmediate } from 'node:timers/promises';
 import { test } from 'vitest';
-import { informerCaches } from '../../../controller/caches/caches.ts';
+import { informerCaches, slimSession } from '../../../controller/caches/caches.ts';
 import { ApiError } from '../../../core/kube/errors.ts';
 import type { KubeApi } from '../../../core/kube/types.ts';
 import { turns } from '../../../core/resources/kinds.ts';
@@ -95,4 +95,14 @@ test('are filled once the ConfigMaps with agents’ files are known too, or soon
     assert.deepEqual([filled, caches.knowsAgentFiles('team')], [true, knows]);
     await caches.stop();
   }
+});
+
+test('the input of a session is kept for its first turn only until it has a status, and only where it is small', () => {
+  const session = (input: unknown, status?: object) =>
+    slimSession({ metadata: { name: 'notes' }, spec: { class: 'default', input }, status } as never).spec.input;
+  assert.deepEqual([session('hello')?.body, session('hello')?.bytes], ['hello', 7]);
+  assert.equal(session('hello', { phase: 'Queued' })?.body, undefined);
+  assert.equal(session('x'.repeat(16_382))?.body?.toString().length, 16_382);
+  assert.equal(session('x'.repeat(16_383))?.body, undefined);
+  assert.equal(session(undefined), undefined);
 });

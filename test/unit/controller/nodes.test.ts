@@ -26,6 +26,7 @@ test('the CPUs of a cluster are what the ready nodes that are not cordoned have 
   await add('cordoned', 'True', '4', true);
   await add('lost', 'Unknown', '4');
   await add('silent', 'True');
+  await add('odd', 'True', '1e3');
   followed.start();
   await setImmediate();
   assert.equal(followed.cpus(), 17.93);

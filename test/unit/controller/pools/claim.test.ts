@@ -128,10 +128,10 @@ describe('a claimed pod', () => {
     test('is given up where a new leader cannot attach it within five seconds', () => {
       assert.deepEqual([podName(9_000, 4_999, runs), podName(9_000, 5_000, runs)], [NAME, undefined]);
     });
-    test('as it was claimed while it started is given up after thirty seconds', () => {
-      assert.deepEqual([podName(29_999, 31_000, isPending), podName(30_000, 31_000, isPending)], [NAME, undefined]);
+    test('as it was claimed while it started is given up after two minutes', () => {
+      assert.deepEqual([podName(119_999, 121_000, isPending), podName(120_000, 121_000, isPending)], [NAME, undefined]);
       assert.deepEqual(
-        [podName(6_000, 7_000, runs), podName(30_000, 31_000, runs)],
+        [podName(6_000, 7_000, runs), podName(120_000, 121_000, runs)],
         [NAME, undefined],
         'its container may run by now',
       );
@@ -143,6 +143,14 @@ describe('a claimed pod', () => {
       pod.status = { phase: 'Pending', conditions: [scheduled] };
       assert.deepEqual([podName(1_000, 2_000, pod), podName(1_000, 2_000, isPending)], [undefined, NAME]);
     });
+    test('is given up for a problem only until its runner answers, as the kubelet reports late', () => {
+      const waiting = { reason: 'ErrImagePull', message: 'no' };
+      const status = { phase: 'Pending' as const, containerStatuses: [{ ...main, state: { waiting } }] };
+      const given = (phase: 'Opening' | 'Unbound') =>
+        does(claimed({ pod: { ...isPending, status }, link: aLink({ podUID: UID, phase }) }));
+      assert.deepEqual(given('Opening'), ['CloseLink', 'DeletePod']);
+      assert.deepEqual(given('Unbound'), ['Bind', 'WriteTurn']);
+    });
     test('is given up after half of timeouts.start, so that the session can still start with its own', () => {
       const timeouts = { start: '20s' };
       assert.deepEqual(
@@ -150,6 +158,17 @@ describe('a claimed pod', () => {
         [NAME, undefined],
       );
     });
+  });
+  test('that does not answer the bind within timeouts.start is given up before a turn ends for it', () => {
+    const podName = (claimedMs: number) => {
+      const pod = { ...aWarmPod(SESSION_UID), status: { phase: 'Pending' as const } };
+      pod.metadata.creationTimestamp = new Date(NOW - 6_000).toISOString();
+      const link = aLink({ podUID: UID, phase: 'Binding', bindSentAt: NOW - 3_000 });
+      const conditions = [{ ...admitted, lastTransitionTime: new Date(NOW - claimedMs).toISOString() }];
+      const starting = aSession({ spec: { timeouts: { start: '5s' } }, status: { ...status, conditions } });
+      return decide(aWorld(claimed({ session: starting, pod, link }))).status.podName;
+    };
+    assert.deepEqual([podName(4_999), podName(5_000)], [NAME, undefined]);
   });
   test('that has just started has five seconds to answer the bind', () => {
     const podName = (ageAtBind: number, sinceMs: number) => {

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'vitest';
-import { decidePool, LEAST_STARTING } from '../../../../controller/pools/decide.ts';
+import { decidePool, LEAST_STARTING, startsAfter } from '../../../../controller/pools/decide.ts';
 import type { PoolPod, PoolWorld } from '../../../../controller/pools/pool-world.ts';
 import { PROTOCOL_VERSION } from '../../../../core/frames/messages.ts';
 import type { StoredSessionPool } from '../../../../core/resources/kinds.ts';
@@ -32,6 +32,15 @@ function aPoolPod(
   pod.metadata.labels = { 'berth.dev/template': hash, 'berth.dev/session-uid': '' };
   const link = starting ? undefined : aLink({ podUID: pod.metadata.uid, phase: 'Unbound', protocol: PROTOCOL_VERSION });
   return { pod, link, node: undefined, taken: false, yields: false, ...rest };
+}
+
+/** A pod of the pool that finds no node. */
+function homeless(): PoolPod {
+  const one = aPoolPod({ starting: true });
+  one.pod.spec = { containers: [] };
+  const scheduled = { type: 'PodScheduled', status: 'False', reason: 'Unschedulable', message: 'no room' } as const;
+  one.pod.status = { phase: 'Pending', conditions: [scheduled] };
+  return one;
 }
 
 const aPoolWorld = (replicas: number, pods: PoolPod[], change: Partial<PoolWorld> = {}): PoolWorld => ({
@@ -75,6 +84,20 @@ describe('a pool', () => {
     assert.equal(decided(30, [aPoolPod({ starting: true }), aPoolPod()]).create, LEAST_STARTING - 1);
     assert.equal(decided(30, [aPoolPod({ starting: true })], { cpus: 16.5 }).create, 15, 'one for each CPU');
     assert.equal(decided(30, [], { cpus: 2 }).create, LEAST_STARTING, 'in a small cluster');
+    assert.equal(decided(90, [], { cpus: 640 }).create, 32, 'in a large one');
+    assert.equal(decided(90, [homeless()], { cpus: 640 }).create, LEAST_STARTING - 1, 'while one finds no node');
+  });
+  test('waits for the sessions of every burst, however long ago the one before was', () => {
+    const burst = startsAfter(startsAfter(undefined, 1_000), 3_000);
+    assert.deepEqual(burst, { firstAt: 1_000, lastAt: 3_000 });
+    assert.deepEqual(startsAfter(burst, 5_001), { firstAt: 5_001, lastAt: 5_001 });
+  });
+  test('gives up all pods that find no node for a session that finds none, and one more', () => {
+    const blocked = { session: 'team/own', reason: 'Unschedulable' } as const;
+    const [one, another, ready] = [homeless(), homeless(), aPoolPod()];
+    assert.deepEqual(decided(3, [one, ready, another], { blocked }).removed, names(one, another, ready));
+    const quota = { session: 'team/own', reason: 'QuotaExceeded' } as const;
+    assert.deepEqual(decided(3, [one, ready, another], { blocked: quota }).removed, names(one));
   });
   test('is filled once no session starts, so that its pods take no CPU from starts and turns that have just begun, and within two seconds', () => {
     const after = (firstMs: number, lastMs: number) => {

@@ -54,6 +54,7 @@ export const leadershipBugs: readonly Bug[] = [
     name: 'a lease released by a leader that has not waited for its predecessor',
     caughtBy: ['one leader', 'capacity', 'in order', 'goes on'],
     within: 200,
+    from: 220,
     focus: {
       misfortunes: ['the lease is deleted, and its next holder is told to stop before requests of the former are over'],
       misfortuneEveryMs: 3000,

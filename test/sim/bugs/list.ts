@@ -56,6 +56,7 @@ export const bugs: readonly Bug[] = [
     name: 'commit without resourceVersion',
     caughtBy: ['ends once', 'in order', 'is true', 'starts once'],
     within: 200,
+    from: 320,
     focus: { misfortunes: ['a controller is paused, often past its lease'], misfortuneEveryMs: 3000 },
     edits: [
       {
@@ -115,6 +116,20 @@ import { sessionPod } from '../pod/pod.ts';`,
         file: 'controller/world/own-turns.ts',
         find: '  return owner(turn)?.uid === session.metadata.uid;',
         replace: '  return owner(turn)?.name === session.metadata.name;',
+      },
+    ],
+  },
+  {
+    name: 'a session with turns: One has had its turn only once that is counted',
+    caughtBy: ['one turn'],
+    within: 200,
+    from: 150,
+    focus: { deeds: [], deedEveryMs: 100, rates: { slow: 0.3, lost: 0.1 }, session: { turns: 'One' } },
+    edits: [
+      {
+        file: 'controller/decide/suspend-reason.ts',
+        find: 'return ended !== undefined && (live?.status.index',
+        replace: 'return false && ended !== undefined && (live?.status.index',
       },
     ],
   },

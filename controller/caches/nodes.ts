@@ -41,7 +41,10 @@ export class Nodes {
   cpus(): number {
     return this.#informer
       .list()
-      .filter((node) => nodeFacts(node).ready && !nodeFacts(node).cordoned)
+      .filter((node) => {
+        const { ready, cordoned } = nodeFacts(node);
+        return ready && !cordoned;
+      })
       .map(({ status }) => status?.allocatable?.cpu ?? '')
       .filter((cpu) => CPUS.test(cpu))
       .reduce((sum, cpu) => sum + parseQuantity(cpu), 0);

@@ -8,7 +8,8 @@ import { poolTemplate } from './template.ts';
 
 /**
  * The pods of pools that the session could claim for its next incarnation, the oldest first, and after the ready ones those that
- * start; undefined where its namespace has no pool of its class. After a claim that was lost, or a pod that did not start, the session starts with a pod of its own.
+ * start; undefined where its namespace has no pool of its class. After a claim that was lost, or a pod that did not start, the
+ * session starts with a pod of its own.
  */
 export function warmStart(
   { caches, links, ledger, clock }: Pick<Effects, 'caches' | 'links' | 'ledger' | 'clock'>,

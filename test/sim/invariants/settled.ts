@@ -69,7 +69,7 @@ function restless(facts: Facts, session: StoredSession): string | undefined {
     return `has ${ended} turns, ${history.turns} are kept`;
   if (spec.turns === 'Many' && (status.turns?.total ?? 0) < ended)
     return `${ended} turns ended, ${status.turns?.total} are counted`;
-  // Others that were counted may have been deleted since.
+  // The total alone does not tell: it still has turns that were counted and then deleted.
   const last = Math.max(0, ...facts.turnsOf(metadata.uid).map((turn) => turn.status?.index ?? 0));
   if (spec.turns === 'Many' && (status.lastTurn?.index ?? 0) < last) return `has not counted its turn ${last}`;
   return undefined;

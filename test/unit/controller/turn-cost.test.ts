@@ -80,14 +80,19 @@ describe('a turn of a ready session costs the API server', () => {
 describe('a session that runs one short turn costs the API server', () => {
   const ended = (world: QuietWorld) => world.sessionUntil('notes', ({ status }) => status?.turns?.total === 1);
   const INPUT = { input: { ms: 10, output: 1 } };
-
-  test('six writes before its end on the pod of a pool, none of them between the claim and the turn', async () => {
+  /** A world with a pool whose only pod is ready. */
+  const aFullPool = async () => {
     const world = new QuietWorld({ sessionPools: () => true });
     await world.start();
     await create(world.server, sessionpools, 'team', 'default', { class: 'default', replicas: 1 });
     await world.until('a ready pod', () => world.server.list(sessionpools)[0]?.status?.ready === 1);
     await world.pass(5_000);
     world.calls = [];
+    return world;
+  };
+
+  test('six writes before its end on the pod of a pool, none of them between the claim and the turn', async () => {
+    const world = await aFullPool();
     await world.session('notes', INPUT);
     await ended(world);
     const [claim, turn] = [
@@ -101,12 +106,7 @@ describe('a session that runs one short turn costs the API server', () => {
   });
 
   test('no write between the claim and the turn with turns: One either', async () => {
-    const world = new QuietWorld({ sessionPools: () => true });
-    await world.start();
-    await create(world.server, sessionpools, 'team', 'default', { class: 'default', replicas: 1 });
-    await world.until('a ready pod', () => world.server.list(sessionpools)[0]?.status?.ready === 1);
-    await world.pass(5_000);
-    world.calls = [];
+    const world = await aFullPool();
     await world.session('once', { ...INPUT, turns: 'One' }, 'Finished');
     assert.deepEqual(world.calls.filter((call) => call !== 'replace sessionpools').slice(0, 5), [
       'create turns',

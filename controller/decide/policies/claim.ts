@@ -75,24 +75,28 @@ function problemWith(draft: Draft, pod: StoredPod): string | undefined {
   const problem = !link || link.phase === 'Opening' ? podProblem(pod) : undefined;
   if (problem) return `did not start (${problem.message})`;
   if (link?.phase === 'Foreign' || link?.refused?.code === 'AlreadyBound') return 'is bound to another session';
-  const deadline = answersBy(draft, pod);
+  const deadline = boundBy(draft, pod);
   if (deadline === undefined) return undefined;
-  if (now >= deadline) return 'did not answer';
+  const hasAnswered = link?.phase !== 'Opening' && link?.phase !== 'Binding';
+  if (now >= deadline) return hasAnswered ? 'was not bound within timeouts.start' : 'did not answer';
   wake(draft, deadline);
   return undefined;
 }
 
-/** Time by which the pod's runner has to answer, milliseconds since the epoch; undefined: nothing is asked of it. */
-function answersBy(draft: Draft, pod: StoredPod): number | undefined {
-  const { link } = draft.world;
+/** Time by which the pod is bound, or its runner answers, milliseconds since the epoch; undefined: not limited here. */
+function boundBy(draft: Draft, pod: StoredPod): number | undefined {
+  const { link, memory } = draft.world;
   const claimedAt = begunAt(draft, pod);
   if (link?.phase === 'Binding' && link.bindSentAt !== undefined) {
     const isYoung = link.bindSentAt - Date.parse(pod.metadata.creationTimestamp) < YOUNG_MS;
     const deadline = link.bindSentAt + (isYoung ? YOUNG_BIND_MS : BIND_MS);
     return Math.min(deadline, claimedAt + startMs(draft));
   }
-  if (link?.phase !== 'Opening') return undefined;
-  // A link that is older than the claim has waited for the start: the pod had not answered when it was claimed.
-  const hasStarted = startedContainer(pod) && link.openedAt > claimedAt;
-  return hasStarted ? link.openedAt + ATTACH_MS : claimedAt + Math.min(START_MS, startMs(draft) / 2);
+  if (link?.phase === 'Opening') {
+    // A link that is older than the claim has waited for the start: the pod had not answered when it was claimed.
+    const hasStarted = startedContainer(pod) && link.openedAt > claimedAt;
+    return hasStarted ? link.openedAt + ATTACH_MS : claimedAt + Math.min(START_MS, startMs(draft) / 2);
+  }
+  // What keeps the session from any binding, such as a Secret that is missing, would keep it from that of its own pod too.
+  return !link || memory.incarnation.startProblem ? undefined : claimedAt + startMs(draft);
 }

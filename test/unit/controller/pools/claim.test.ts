@@ -4,7 +4,7 @@ import { claimPod } from '../../../../controller/act/claim-pod.ts';
 import type { ReconcileContext } from '../../../../controller/act/context.ts';
 import { decide } from '../../../../controller/decide/decide.ts';
 import type { EventFacts } from '../../../../controller/status/events.ts';
-import type { CachedTurn } from '../../../../controller/world/world.ts';
+import type { CachedTurn, Problem } from '../../../../controller/world/world.ts';
 import type { StoredPod } from '../../../../core/kube/builtin.ts';
 import { ApiError } from '../../../../core/kube/errors.ts';
 import { silentLogger } from '../../../../core/system.ts';
@@ -170,6 +170,33 @@ describe('a claimed pod', () => {
     };
     assert.deepEqual([podName(4_999), podName(5_000)], [NAME, undefined]);
   });
+  test('that was not bound within timeouts.start, as its claim took so long, is given up before a turn ends for it', () => {
+    const decideAfter = (claimedMs: number, link: Parameters<typeof aLink>[0], problem?: Problem) => {
+      const conditions = [{ ...admitted, lastTransitionTime: new Date(NOW - claimedMs).toISOString() }];
+      const starting = aSession({ spec: { timeouts: { start: '5s' } }, status: { ...status, conditions } });
+      const runs = [{ name: 'session', ready: true, restartCount: 0, state: { running: {} } }];
+      const pod: StoredPod = { ...aWarmPod(SESSION_UID), status: { phase: 'Running', containerStatuses: runs } };
+      const podRead = { podUID: UID };
+      const memory = { podRead, ...(problem ? { startProblem: problem } : {}) };
+      const opened = aLink({ podUID: UID, openedAt: NOW - 600_000, ...link });
+      return decide(aWorld(claimed({ session: starting, pod, link: opened, memory })));
+    };
+    for (const phase of ['Unbound', 'Ended'] as const) {
+      const { actions, status: next } = decideAfter(5_000, { phase });
+      assert.deepEqual(written(actions), [], 'no turn ends');
+      assert.deepEqual([next.podName, next.startFailures?.reason], [undefined, 'ClaimLost']);
+      assert.match(next.startFailures?.message ?? '', /was not bound within timeouts\.start/);
+      assert.equal(decideAfter(4_999, { phase }).status.podName, NAME);
+    }
+    // A problem that is not the pod's is told: another pod would have it too.
+    const problem = { reason: 'PodConfigError', message: 'there is no Secret "s"' } as const;
+    const { actions } = decideAfter(5_000, { phase: 'Unbound' }, problem);
+    assert.deepEqual(
+      written(actions).map(({ error }) => error?.code),
+      ['PodConfigError'],
+    );
+  });
+
   test('that has just started has five seconds to answer the bind', () => {
     const podName = (ageAtBind: number, sinceMs: number) => {
       const pod = aWarmPod(SESSION_UID);

@@ -63,6 +63,8 @@ interface PoolMemory {
   foreign: Set<string>;
 }
 
+/** Time after which it is looked again whether there is a pool of this name: where there is none, no event tells. */
+const UNKNOWN_MS = 5_000;
 /** Minimum time between two writes of a status in which only numbers differ. */
 const WRITE_MS = 1_000;
 
@@ -366,7 +368,7 @@ export class Pools implements PoolCounts {
   /**
    * Deletes unclaimed pods under the name of a pool that no pool keeps: it was deleted and left them, or pools are turned off.
    * While it is unknown whether there is a pool, they are deleted only for sessions that wait. Resolves with the milliseconds
-   * until one on a node that does not answer is given up.
+   * until they are looked at again: one on a node that does not answer is given up, or it may be known whether there is a pool.
    */
   async #removeStrays(
     namespace: string,
@@ -389,7 +391,7 @@ export class Pools implements PoolCounts {
       } else if (pool !== undefined || ledger.yields(namespace, pod.metadata.name)) {
         const why = pool === undefined ? 'its slot goes to a session that waits' : 'no pool keeps it';
         await this.#remove(pod, { why, force: false }, memory, signal);
-      }
+      } else nextAt = Math.min(nextAt, clock.now() + UNKNOWN_MS);
     }
     return Number.isFinite(nextAt) ? Math.max(1, nextAt - clock.now()) : undefined;
   }

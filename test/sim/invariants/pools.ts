@@ -12,6 +12,7 @@ import { isTerminal } from '../../../core/resources/turn-phases.ts';
 import type { Change } from '../../../local/apiserver/store/versioned.ts';
 import { runnerImage } from '../cluster/runner-image.ts';
 import type { ControllerCall } from '../observer.ts';
+import { CallTimes } from './call-times.ts';
 import { CLASSES, type Facts, ownerOf, SESSIONS, TURNS } from './facts.ts';
 import type { MakeInvariant } from './invariant.ts';
 import { Pasts } from './past.ts';
@@ -136,10 +137,16 @@ export const claimsCostNothing: MakeInvariant = (facts) => ({
 /** A session takes a pod of a pool only where it was made as the session's own would be: of its class, with the class's image. */
 export const madeAlike: MakeInvariant = (facts) => {
   const images = new Pasts<string>();
+  const calls = new CallTimes(facts);
+  /** Class → its last change, virtual milliseconds. */
+  const changedAt = new Map<string, number>();
   return {
+    sent: (call) => calls.sent(call),
+    answered: (call) => calls.answered(call),
     committed(change) {
       const { server, kubelets } = facts;
       if (change.storage === CLASSES) {
+        changedAt.set(change.object.metadata.name, kubelets.now);
         for (const { metadata, spec } of server.list(sessionclasses))
           images.becomes(metadata.name, spec.image ?? '', kubelets.now);
       }
@@ -156,7 +163,9 @@ export const madeAlike: MakeInvariant = (facts) => {
       const ofClass = pod.metadata.labels?.[LABEL_CLASS];
       if (ofClass !== session.spec.class) fail(`is of class ${ofClass}`);
       const byDefault = runnerImage(facts.protocols.get(call.process) ?? 0);
-      const known = images.since(session.spec.class, facts.knewUntil(call, ['sessionclasses']));
+      // The reconcile may have created the session's turn first, or have taken its turns in.
+      const agoMs = calls.decidedWithin(call, session, changedAt.get(session.spec.class) ?? 0);
+      const known = images.since(session.spec.class, facts.knewUntil(call, ['sessionclasses'], agoMs));
       const [{ image = '' } = { image: '' }] = pod.spec.containers;
       if (!known.map((one) => one || byDefault).includes(image)) fail(`has image ${image}`);
     },

@@ -1,10 +1,7 @@
 import type { StoredSession, StoredTurn } from '../../../core/resources/kinds.ts';
-import type { ControllerCall } from '../observer.ts';
+import { CallTimes } from './call-times.ts';
 import { ownerOf, SESSIONS, TURNS } from './facts.ts';
 import type { MakeInvariant } from './invariant.ts';
-
-/** Time that a controller takes from its decision to the write of a turn, without the calls in between. */
-const DECIDED_MS = 1000;
 
 /**
  * No turn is written Running for a runner whose protocol its controller does not understand, once it has heard from that
@@ -16,32 +13,11 @@ export const understood: MakeInvariant = (facts) => {
   const heard = new Map<string, number>();
   /** Pod → the time at which a status first said that its runner is bound, virtual milliseconds. */
   const ready = new Map<string, number>();
-  /** Process → when its calls were sent and answered, virtual milliseconds. */
-  const calls = new Map<string, Map<ControllerCall, { from: number; to: number }>>();
-
-  /** Returns the longest time since `since` that the decision behind a call for the session can have been made before it. */
-  const decidedWithin = ({ process }: ControllerCall, { metadata }: StoredSession, since: number): number => {
-    const { now } = facts.kubelets;
-    const names = new Set([metadata.name, ...facts.turnsOf(metadata.uid).map((turn) => turn.metadata.name)]);
-    const isOf = ({ name = '' }: ControllerCall) => names.has(name) || name.includes(metadata.uid);
-    let [took, until] = [DECIDED_MS, since];
-    for (const [call, { from, to }] of calls.get(process) ?? []) {
-      if (!isOf(call)) continue;
-      took += Math.max(0, Math.min(to, now) - Math.max(from, until));
-      until = Math.max(until, Math.min(to, now));
-    }
-    return took;
-  };
+  const calls = new CallTimes(facts);
 
   return {
-    sent(call) {
-      const own = calls.get(call.process) ?? new Map();
-      calls.set(call.process, own.set(call, { from: facts.kubelets.now, to: Number.POSITIVE_INFINITY }));
-    },
-    answered(call) {
-      const one = calls.get(call.process)?.get(call);
-      if (one) one.to = facts.kubelets.now;
-    },
+    sent: (call) => calls.sent(call),
+    answered: (call) => calls.answered(call),
     heard({ podUID }, { process, frames }) {
       const key = `${podUID} ${process}`;
       if (frames.length > 0 && !heard.has(key)) heard.set(key, facts.kubelets.now);
@@ -64,8 +40,8 @@ export const understood: MakeInvariant = (facts) => {
       const { now } = facts.kubelets;
       const heardAt = heard.get(`${podUID} ${call.process}`) ?? now;
       const readyAt = ready.get(podUID) ?? now;
-      const hasHeard = now - heardAt > decidedWithin(call, session, heardAt);
-      const knows = readyAt < facts.knewUntil(call, ['sessions'], decidedWithin(call, session, readyAt));
+      const hasHeard = now - heardAt > calls.decidedWithin(call, session, heardAt);
+      const knows = readyAt < facts.knewUntil(call, ['sessions'], calls.decidedWithin(call, session, readyAt));
       if (hasHeard || knows)
         facts.fail(
           'understood',

@@ -97,6 +97,36 @@ describe('a pool', () => {
     }
   });
 
+  test('that is gone leaves no pod behind, although a new leader learns only later that there is no pool', async () => {
+    const world = new QuietWorld({ sessionPools: () => true });
+    let readable = false;
+    world.refuse = ({ verb, resource }) =>
+      !readable && verb === 'list' && resource === 'sessionpools' ? new TransportError('no answer') : undefined;
+    await world.furnish();
+    const uid = '00000000-0000-4000-8000-00000000000a';
+    const labels = {
+      'app.kubernetes.io/managed-by': 'berth',
+      'berth.dev/session-uid': '',
+      'berth.dev/pool': 'gone',
+      'berth.dev/pool-uid': uid,
+    };
+    const name = poolPodName(uid, 0);
+    await world.server.admin.create(pods, {
+      metadata: { name, namespace: 'team', labels },
+      spec: { containers: [{ name: 'session', image: 'runner' }] },
+    });
+    world.replica.start();
+    await world.until('leading', () => world.replica.isLeading);
+    await world.pass(20_000);
+    assert.deepEqual(
+      world.server.list(pods).map(({ metadata }) => metadata.name),
+      [name],
+      'there may be a pool',
+    );
+    readable = true;
+    await world.until('the deletion', () => world.server.get(pods, 'team', name) === undefined);
+  });
+
   test('passes over a name that somebody else has taken', async () => {
     const { world, uid, names, scale, full } = await aPool();
     const name = poolPodName(uid, 0);

@@ -88,6 +88,7 @@ export class Controller {
       onNetworkPolicy: (namespace, name) => this.#leading?.networkPolicyChanged(namespace, name),
       onEnvironment: (namespace, name) => this.#leading?.environmentChanged(namespace, name),
       onPool: (namespace, name) => this.#leading?.poolChanged(namespace, name),
+      onPoolsKnown: () => this.#leading?.poolsKnown(),
       onNamespaces: () => this.#leading?.namespacesChanged(),
     });
     const leaseDurationMs = config.BERTH_LEASE_DURATION;

@@ -311,6 +311,10 @@ export class Leading {
     this.#pools.changed(namespace, name);
   }
 
+  poolsKnown(): void {
+    this.#pools.known();
+  }
+
   environmentChanged(namespace: string, name: string): void {
     this.#environments.changed(namespace, name);
   }

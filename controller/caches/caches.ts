@@ -145,6 +145,8 @@ export interface CachesOptions {
   onEnvironment(namespace: string, name: string): void;
   /** Called when a SessionPool was created, changed or deleted. */
   onPool(namespace: string, name: string): void;
+  /** Called when it has become known which SessionPools there are. */
+  onPoolsKnown(): void;
   /** Called when labels of namespaces may have changed. */
   onNamespaces(): void;
 }
@@ -363,9 +365,16 @@ export function informerCaches(options: CachesOptions): Caches {
     unreadable: ({ metadata, spec: { response: _, ...spec } }) => ({ metadata, spec, responseBytes: 0 }),
     indexes: { [NAMING]: (approval) => [`${approval.metadata.namespace}/${approval.spec.turn}`] },
   });
+  const filesFor = (session: CachedSession) =>
+    namedConfigMaps(session, classInformer.get(undefined, session.spec.class));
+  // Of an object that is not there, no event tells sessions that wait until it is known whether there is one.
+  const requeue = (waits: (session: CachedSession) => boolean) => () => {
+    for (const session of sessionInformer.list()) if (waits(session)) onSession(session);
+  };
   const fileInformer = options.agentFiles
     ? new Informer<ConfigMap, CachedFiles>({
         ...{ api, clock, random, log, ...(namespaces ? { namespaces } : {}) },
+        onKnown: requeue((session) => filesFor(session).size > 0),
         resource: configMaps,
         labelSelector: `${LABEL_AGENT_FILES}=true`,
         transform: slimFiles,
@@ -376,11 +385,13 @@ export function informerCaches(options: CachesOptions): Caches {
     : undefined;
   const environmentInformer = new Informer<Environment>({
     ...{ api, clock, random, log, ...(namespaces ? { namespaces } : {}) },
+    onKnown: requeue(({ spec }) => spec.environment !== undefined),
     resource: environments,
   });
   const poolInformer = options.sessionPools
     ? new Informer<SessionPool>({
         ...{ api, clock, random, log, ...(namespaces ? { namespaces } : {}) },
+        onKnown: options.onPoolsKnown,
         resource: sessionpools,
       })
     : undefined;
@@ -428,7 +439,7 @@ export function informerCaches(options: CachesOptions): Caches {
   const onFiles = ({ metadata: { namespace, name } }: CachedFiles) => {
     for (const session of sessionInformer.list()) {
       if (session.metadata.namespace !== namespace) continue;
-      if (namedConfigMaps(session, classInformer.get(undefined, session.spec.class)).has(name)) onSession(session);
+      if (filesFor(session).has(name)) onSession(session);
     }
   };
   fileInformer?.addHandler({ add: onFiles, update: onFiles, delete: onFiles });

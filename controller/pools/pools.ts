@@ -63,8 +63,6 @@ interface PoolMemory {
   foreign: Set<string>;
 }
 
-/** Time after which it is looked again whether there is a pool of this name: where there is none, no event tells. */
-const UNKNOWN_MS = 5_000;
 /** Minimum time between two writes of a status in which only numbers differ. */
 const WRITE_MS = 1_000;
 
@@ -95,8 +93,13 @@ export class Pools implements PoolCounts {
   start(): void {
     const { caches } = this.#options;
     for (const { metadata } of caches.allPools()) this.changed(metadata.namespace, metadata.name);
-    for (const pod of caches.allPods()) if (isUnclaimed(pod)) this.podChanged(pod);
+    this.known();
     this.#queue.start();
+  }
+
+  /** Requeues the pools of all unclaimed pods, those that are gone too: it has become known which there are. */
+  known(): void {
+    for (const pod of this.#options.caches.allPods()) if (isUnclaimed(pod)) this.podChanged(pod);
   }
 
   /** Finishes what is under way within `graceMs`. Resolves with whether all was: a creation that was cut off may still make a pod. */
@@ -368,7 +371,7 @@ export class Pools implements PoolCounts {
   /**
    * Deletes unclaimed pods under the name of a pool that no pool keeps: it was deleted and left them, or pools are turned off.
    * While it is unknown whether there is a pool, they are deleted only for sessions that wait. Resolves with the milliseconds
-   * until they are looked at again: one on a node that does not answer is given up, or it may be known whether there is a pool.
+   * until one on a node that does not answer is given up.
    */
   async #removeStrays(
     namespace: string,
@@ -391,7 +394,7 @@ export class Pools implements PoolCounts {
       } else if (pool !== undefined || ledger.yields(namespace, pod.metadata.name)) {
         const why = pool === undefined ? 'its slot goes to a session that waits' : 'no pool keeps it';
         await this.#remove(pod, { why, force: false }, memory, signal);
-      } else nextAt = Math.min(nextAt, clock.now() + UNKNOWN_MS);
+      }
     }
     return Number.isFinite(nextAt) ? Math.max(1, nextAt - clock.now()) : undefined;
   }

@@ -24,6 +24,8 @@ interface CommonOptions<T extends KubeObject, C extends CachedObject> {
    * in the cache.
    */
   onClosed?: (namespace: string, closed: Error | undefined) => void;
+  /** Called when it may have become known which objects there are: after a first list, and after `onClosed`. */
+  onKnown?: () => void;
   /** Time without any event or bookmark after which a watch is considered dead; milliseconds, default 120 s. */
   silentMs?: number;
 }
@@ -215,12 +217,15 @@ export class Informer<T extends KubeObject, C extends CachedObject = Stored<T>> 
       silentMs,
       onChanges: (changes) => this.#emit(changes),
       onSynced: () => {
+        const isNew = !scope.synced;
         scope.synced = true;
         this.#tellSynced();
+        if (isNew) this.#options.onKnown?.();
       },
       onClosed: (closed) => {
         this.#tellSynced();
         this.#options.onClosed?.(namespace as string, closed);
+        this.#options.onKnown?.();
       },
     });
     const scope = { cache, reflector, synced: false };

@@ -49,6 +49,7 @@ async function filledCaches({ admin }: BerthServer): Promise<Caches> {
     onNetworkPolicy() {},
     onEnvironment() {},
     onPool() {},
+    onPoolsKnown() {},
     onNamespaces() {},
   });
   caches.start();

@@ -52,6 +52,10 @@ export const keptForItsSession: MakeInvariant = (facts) => {
   /** Process and pod → the session for which the process deletes the pod; empty: for its pool. */
   const deletes = new Map<string, string>();
   return {
+    answered({ process, verb, resource, uid }) {
+      // A deletion that was refused says nothing of one that follows: the sweep of orphans deletes pods that no session has.
+      if (verb === 'delete' && resource === 'pods') deletes.delete(`${process} ${uid}`);
+    },
     gaveUp({ process, podUID, session }) {
       deletes.set(`${process} ${podUID}`, session);
     },

@@ -2,10 +2,11 @@ import assert from 'node:assert/strict';
 import { setImmediate } from 'node:timers/promises';
 import { test } from 'vitest';
 import { informerCaches, slimSession } from '../../../controller/caches/caches.ts';
-import { ApiError } from '../../../core/kube/errors.ts';
+import { ApiError, TransportError } from '../../../core/kube/errors.ts';
 import type { KubeApi } from '../../../core/kube/types.ts';
-import { turns } from '../../../core/resources/kinds.ts';
+import { type StoredSession, sessionclasses, sessions, turns } from '../../../core/resources/kinds.ts';
 import { silentLogger } from '../../../core/system.ts';
+import { create } from '../../sim/users/writes.ts';
 import { QuietWorld } from '../../support/quiet-world.ts';
 import { seededRandom } from '../../support/random.ts';
 
@@ -29,6 +30,7 @@ async function setUp(onSession: (key: string) => void = () => {}, agentFiles?: '
   const caches = informerCaches({
     ...handlers,
     onPool: ignored,
+    onPoolsKnown: ignored,
     onNamespaces: ignored,
     api: (agentFiles === 'Forbidden' ? withoutConfigMaps(admin) : admin) as unknown as KubeApi,
     clock,
@@ -95,6 +97,24 @@ test('are filled once the ConfigMaps with agents’ files are known too, or soon
     assert.deepEqual([filled, caches.knowsAgentFiles('team')], [true, knows]);
     await caches.stop();
   }
+});
+
+test('a session says that its Environment does not exist, although its controller learns late which there are', async () => {
+  const world = new QuietWorld();
+  let readable = false;
+  world.refuse = ({ verb, resource }) =>
+    !readable && verb === 'list' && resource === 'environments' ? new TransportError('no answer') : undefined;
+  await world.start();
+  const sessionClass = { agent: { command: ['agent'] }, overrides: ['environment'] };
+  await create(world.server, sessionclasses, undefined, 'python', sessionClass);
+  const why = (session: StoredSession) =>
+    session.status?.conditions?.find(({ type }) => type === 'Ready')?.message ?? '';
+  const spec = { class: 'python', environment: { name: 'none' }, input: { ms: 1, output: 1 } };
+  await create(world.server, sessions, 'team', 'notes', spec);
+  await world.sessionUntil('notes', (session) => /has not read the Environments/.test(why(session)));
+  await world.pass(20_000);
+  readable = true;
+  await world.sessionUntil('notes', (session) => /there is no Environment "none"; create it/.test(why(session)));
 });
 
 test('the input of a session is kept for its first turn only until it has a status, and only where it is small', () => {

@@ -424,12 +424,17 @@ describe('informer', () => {
       return denied;
     };
     const said: [string, string | undefined][] = [];
+    let [wasSynced, knew] = [false, [] as string[]];
     const options = { clock, random: seededRandom(), log: silentLogger, resource: pods };
     const informer = new Informer<Pod>({
       api: client,
       ...options,
       namespaces: ['ns', 'lost', 'never'],
       onClosed: (namespace, error) => said.push([namespace, error?.message]),
+      onKnown: () => {
+        wasSynced = informer.isSynced;
+        knew = ['ns', 'lost', 'never'].filter((namespace) => !informer.closed(namespace));
+      },
     });
     informer.start();
     t.onTestFinished(() => informer.stop());
@@ -442,6 +447,7 @@ describe('informer', () => {
     await pass(() => informer.isSynced);
     assert.ok(clock.monotonic() - since >= 30_000, 'it may be being set up');
     assert.deepEqual(said.splice(0), [['never', 'pods is forbidden']]);
+    assert.deepEqual([wasSynced, knew], [true, ['ns', 'lost']], 'what is known now is told');
     assert.equal(informer.stalenessIn('never'), Infinity);
     // A reader of the whole set does not wait for the namespace that is closed.
     await informer.relist(new AbortController().signal);
@@ -449,6 +455,7 @@ describe('informer', () => {
     server.cut();
     await pass(() => informer.closed('lost') !== undefined);
     assert.deepEqual(said.splice(0), [['lost', 'pods is forbidden']]);
+    assert.deepEqual(knew, ['ns']);
     assert.ok(informer.get('lost', 'last-seen'));
     await pass(() => informer.staleness < informer.stalenessIn('lost') - 20_000);
     server.remove('/api/v1/namespaces/lost/pods/last-seen');
@@ -458,6 +465,7 @@ describe('informer', () => {
     await pass(() => informer.closed('lost') === undefined);
     assert.deepEqual(closedAtDeletion, [undefined], 'a handler finds it open');
     assert.deepEqual(said, [['lost', undefined]]);
+    assert.deepEqual([wasSynced, knew], [true, ['ns', 'lost']], 'and what is known again');
     assert.equal(informer.get('lost', 'last-seen'), undefined);
   });
 

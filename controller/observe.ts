@@ -63,6 +63,7 @@ export function assess(
   return {
     now: clock.now(),
     monotonic: clock.monotonic(),
+    leaps: clock.remote?.leaps ?? [],
     session,
     turns,
     approvals: turns.flatMap(({ metadata }) => caches.approvalsNaming(namespace, metadata.name)),

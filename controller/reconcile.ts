@@ -30,6 +30,7 @@ const LEARNING: ReadonlySet<Action['do']> = new Set([
   'ConfirmGone',
   'ClaimPod',
   'ReadPod',
+  'ReadApprovals',
   'ReadFiles',
   'ReadLog',
   'VerifySuspension',

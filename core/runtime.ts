@@ -28,6 +28,15 @@ export interface RemoteClock {
    * too early.
    */
   latest(): number;
+  /** The last leaps forward, the oldest first. */
+  readonly leaps: readonly Leap[];
+}
+
+/** A leap of a clock forward, over time in which this machine did nothing: it slept, or the clock was set. */
+export interface Leap {
+  /** Times up to this one are from before the leap; milliseconds since the epoch. */
+  until: number;
+  ms: number;
 }
 
 /** Source of randomness: uniform in [0, 1), and unpredictable bytes. */

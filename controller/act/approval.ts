@@ -15,6 +15,16 @@ import { logCommit } from './log-commit.ts';
 import { incarnationOf, storeDelivery } from './store-delivery.ts';
 import { writeStatus } from './write-status.ts';
 
+/** Reads the Approvals that name the turn live, also into the caches: those may not have seen a decision yet. */
+export async function readApprovals(
+  { effects: { api, caches }, signal }: Pick<ReconcileContext, 'effects' | 'signal'>,
+  { metadata: { namespace, name } }: Pick<CachedTurn, 'metadata'>,
+): Promise<StoredApproval[]> {
+  const { items } = await api.list(approvals, { namespace, fieldSelector: `spec.turn=${name}`, signal });
+  for (const approval of items) caches.sawApproval(approval);
+  return items;
+}
+
 /**
  * Makes a request durable as a result is: the state into the store, then one status write, and only then the runner may
  * forget. A state that cannot be stored ends the turn, as it could not go on elsewhere.

@@ -9,7 +9,7 @@ import { attachability } from '../link/links.ts';
 import { learn } from '../world/learn.ts';
 import type { CachedSession } from '../world/world.ts';
 import { acknowledgeStray } from './acknowledge.ts';
-import { acknowledgeRequest, adoptApproval, commitRequest, consume } from './approval.ts';
+import { acknowledgeRequest, adoptApproval, commitRequest, consume, readApprovals } from './approval.ts';
 import { bindRunner } from './bind.ts';
 import { claimPod } from './claim-pod.ts';
 import { commit } from './commit.ts';
@@ -63,6 +63,10 @@ const handlers: Handlers = {
   DeletePod: deletePod,
   ConfirmGone: async (context, { podUID }) => confirmGone(context, podUID),
   ReadPod: async (context, { pod }) => readPod(context, pod),
+  ReadApprovals: async (context, { turn, request }) => {
+    await readApprovals(context, turn);
+    learn(context.memory, { fact: 'ApprovalsRead', request });
+  },
   ReadFiles: async (context, { configMaps }) => readFiles(context, configMaps),
   ReadLog: takeLog,
   OpenLink: (context, { pod }) => context.effects.links.open(pod, linkSession(context)).open(attachability(pod)),

@@ -13,6 +13,7 @@ import type { StateRef } from '../../core/resources/schema.ts';
 import { StoreFullError, type StoreKey } from '../../core/store/store.ts';
 import { limitsOf } from '../settings/granted.ts';
 import type { StoredDelivery } from '../status/outcome.ts';
+import { movedByLeaps } from '../world/leaps.ts';
 import { learn } from '../world/learn.ts';
 import type { Delivery } from '../world/link-view.ts';
 import type { CachedTurn, World } from '../world/world.ts';
@@ -187,14 +188,14 @@ async function attempt(
   const { memory, effects, signal, world } = context;
   const { clock } = effects;
   const since = memory.incarnation.commitProblem?.since ?? toldSince(world, clock.now());
-  const deadline = Math.max(since + persistMs, clock.now() + Math.min(persistMs, LAST_CHANCE_MS));
+  const waitedSince = () => movedByLeaps(since, clock.remote?.leaps ?? []);
+  const deadline = Math.max(waitedSince() + persistMs, clock.now() + Math.min(persistMs, LAST_CHANCE_MS));
   try {
     await boundedWait({ effects, deadline, signal }, (waiting) => write({ ...context, signal: waiting }));
   } catch (error) {
     if (signal.aborted) throw error;
-    const now = clock.now();
     const message = error instanceof Error ? error.message : String(error);
-    if (!(error instanceof StoreFullError) && now - since < persistMs) {
+    if (!(error instanceof StoreFullError) && clock.now() - waitedSince() < persistMs) {
       learn(memory, { fact: 'CommitFailed', problem: { reason: 'StateNotStored', message }, since });
       throw error;
     }

@@ -1,5 +1,5 @@
 import type { FrameOf } from '../../core/frames/messages.ts';
-import { approvals, sessions, turns } from '../../core/resources/kinds.ts';
+import { sessions, turns } from '../../core/resources/kinds.ts';
 import type { StateRef } from '../../core/resources/schema.ts';
 import { isTerminal } from '../../core/resources/turn-phases.ts';
 import { StoreFullError } from '../../core/store/store.ts';
@@ -19,6 +19,7 @@ import { timeoutMs } from '../settings/timeouts.ts';
 import { isDecided } from '../world/approvals.ts';
 import { learn } from '../world/learn.ts';
 import type { World } from '../world/world.ts';
+import { readApprovals } from './approval.ts';
 import { boundedWait } from './bounded-wait.ts';
 import type { ReconcileContext } from './context.ts';
 import { storeState } from './store-delivery.ts';
@@ -146,10 +147,8 @@ async function recheck({ effects, world, signal }: ReconcileContext): Promise<Re
   const present = items.filter((turn) => isTerminal(turn.status?.phase) || !caches.isLeftOut(turn.metadata));
   const asking = wishVeto(world, session) ? undefined : askingTurn(world, present);
   if (!asking) return { now: clock.now(), session, turns: present, approvals: [] };
-  const fieldSelector = `spec.turn=${asking.metadata.name}`;
-  const found = await api.list(approvals, { namespace, fieldSelector, signal });
-  for (const approval of found.items) caches.sawApproval(approval);
-  return { now: clock.now(), session, turns: present, approvals: found.items.map(slimApproval) };
+  const found = await readApprovals({ effects, signal }, asking);
+  return { now: clock.now(), session, turns: present, approvals: found.map(slimApproval) };
 }
 
 /** The state cannot be had or stored: the runner takes turns again, people are told, and it is tried again later. */

@@ -57,6 +57,8 @@ export type Action =
   | { do: 'ConfirmGone'; podUID: string }
   /** A live GET, before a pod counts as one that did not start. */
   | { do: 'ReadPod'; pod: StoredPod }
+  /** A live list, before a turn ends because nobody has decided on its request. */
+  | { do: 'ReadApprovals'; turn: CachedTurn; request: string }
   /** Live GETs, before ConfigMaps with agent files count as missing. */
   | { do: 'ReadFiles'; configMaps: string[] }
   /** Reads the frames of an ended container from its log. */

@@ -1,4 +1,5 @@
 import type { Subject } from '../settings/subject.ts';
+import { movedByLeaps } from '../world/leaps.ts';
 import type { CachedTurn, Problem } from '../world/world.ts';
 import type { Action } from './actions.ts';
 
@@ -44,6 +45,11 @@ export function hasPassed(draft: Draft, since: number, ms: number): boolean {
   const left = since + ms - monotonic;
   if (left > 0) wake(draft, now + left);
   return left <= 0;
+}
+
+/** A time since which something has waited or run, moved by the time in which nothing did; see `movedByLeaps`. */
+export function waitedSince({ world: { leaps } }: Draft, at: number): number {
+  return movedByLeaps(at, leaps);
 }
 
 /** The problem that the status shows. */

@@ -21,6 +21,7 @@ type SessionFact =
   | { fact: 'QueueWritten'; at: number }
   /** `at`: monotonic milliseconds. */
   | { fact: 'TurnsCounted'; at: number }
+  | { fact: 'ApprovalsRead'; request: string }
   /** `at`: milliseconds since the epoch. */
   | { fact: 'FilesRead'; at: number }
   /** `build`: uid of the session whose state the archive was. */
@@ -102,6 +103,8 @@ export function changes(memory: SessionMemory, fact: Fact): Partial<SessionMemor
       return { queueWrittenAt: fact.at };
     case 'TurnsCounted':
       return { countedAt: fact.at };
+    case 'ApprovalsRead':
+      return { approvalsReadFor: fact.request };
     case 'FilesRead':
       return { filesReadAt: fact.at };
     case 'EnvironmentLost':

@@ -10,6 +10,7 @@ import type {
 import type { Reason } from '../../core/resources/reasons.ts';
 import type { StateRef } from '../../core/resources/schema.ts';
 import type { TurnSpec, TurnStatus } from '../../core/resources/turn.ts';
+import type { Leap } from '../../core/runtime.ts';
 import type { Applicant, GroupView } from './capacity-view.ts';
 import type { LinkView } from './link-view.ts';
 
@@ -135,6 +136,8 @@ export interface SessionMemory {
   queueWrittenAt?: number | undefined;
   /** Time at which a turn was last given to the runner, monotonic milliseconds. */
   gaveAt?: number | undefined;
+  /** Id of the request for which Approvals were read live when the time for a decision was over. */
+  approvalsReadFor?: string | undefined;
   /** Last write of the session that counted a turn, monotonic milliseconds. */
   countedAt?: number | undefined;
   /** Reconciles in a row that ended because somebody else had written the same object. */
@@ -223,6 +226,8 @@ export interface World {
   now: number;
   /** Milliseconds of the monotonic clock, at the same moment. */
   monotonic: number;
+  /** Leaps of the clock that `now` is of. */
+  leaps: readonly Leap[];
   session: CachedSession;
   /** Cached Turns that name the session, unordered: its own, ownerless ones, and those of a former session. */
   turns: CachedTurn[];

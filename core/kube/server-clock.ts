@@ -1,4 +1,4 @@
-import type { Clock, Logger, RemoteClock } from '../runtime.ts';
+import type { Clock, Leap, Logger, RemoteClock } from '../runtime.ts';
 
 /** Time of an answer of the API server, by the server's clock and by ours. */
 export interface AnswerTime {
@@ -16,6 +16,8 @@ const JUMP_MS = 5_000;
  * Difference above which the local clock counts as parted from monotonic time: the machine slept, or its clock was set.
  */
 const PARTED_MS = 1_000;
+/** Leaps that are kept: nothing waits for longer than those of some days. */
+const MAX_LEAPS = 32;
 
 /**
  * The API server's clock, read from the `Date` of its answers and continued with monotonic time. Timestamps in the
@@ -38,6 +40,7 @@ export class ServerClock implements Clock, RemoteClock {
   /** Sum of the differences since the last answer that told the time; undefined while they have not parted. */
   #partedByMs: number | undefined;
   #jumps = 0;
+  #leaps: readonly Leap[] = [];
   /** The time that was told last. */
   #told = Number.NEGATIVE_INFINITY;
 
@@ -59,6 +62,10 @@ export class ServerClock implements Clock, RemoteClock {
   get jumps(): number {
     this.#look();
     return this.#jumps;
+  }
+
+  get leaps(): readonly Leap[] {
+    return this.#leaps;
   }
 
   latest(): number {
@@ -90,6 +97,7 @@ export class ServerClock implements Clock, RemoteClock {
     const isOld = sentAt < this.#partedAt;
     if (!isOld) this.#partedByMs = undefined;
     if (Number.isNaN(written)) return;
+    const isFirst = this.#offset === undefined;
     const before = this.#offset ?? this.#own.now() - this.#own.monotonic();
     const most = isOld ? Number.POSITIVE_INFINITY : written + 1000 - sentAt;
     this.#offset = Math.max(written - receivedAt, Math.min(most, before));
@@ -97,6 +105,10 @@ export class ServerClock implements Clock, RemoteClock {
     if (Math.abs(jump) <= JUMP_MS) return;
     this.#jumps++;
     this.#log.warn({ jumpMs: jump }, 'clock of the API server has jumped');
+    if (isFirst || jump < 0) return;
+    // The server has written no time in between but right after its own leap.
+    const leap = { until: Math.round(before + receivedAt + jump / 2), ms: jump };
+    this.#leaps = [...this.#leaps, leap].slice(-MAX_LEAPS);
   }
 
   #look(): void {

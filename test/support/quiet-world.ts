@@ -173,6 +173,13 @@ export class QuietWorld {
     await this.#scheduler.run(() => false, this.#scheduler.now + ms);
   }
 
+  /** Advances every wall clock and no monotonic one, as if all machines had slept; the machines of runners keep theirs. */
+  sleep(ms: number): void {
+    this.server.clock.skewMs += ms;
+    this.replica.skewMs += ms;
+    if (this.replica.process) this.replica.process.skewMs += ms;
+  }
+
   async until(what: string, check: () => boolean): Promise<void> {
     const limit = this.#scheduler.now + 120_000;
     if ((await this.#scheduler.run(check, limit)) !== 'Done') throw new Error(`waited in vain for ${what}`);

@@ -188,6 +188,7 @@ const OPTIONAL: Record<OptionalOf<SessionMemory>, true> = {
   gaveAt: true,
   countedAt: true,
   filesReadAt: true,
+  approvalsReadFor: true,
   lostEnvironment: true,
   failing: true,
 };
@@ -197,6 +198,7 @@ export function aWorld({ memory, ...change }: WorldChange = {}): World {
   return {
     now: NOW,
     monotonic: change.now ?? NOW,
+    leaps: [],
     session,
     turns: [],
     approvals: [],

@@ -59,7 +59,10 @@ export const cancelWaiting: Policy = (draft) => {
   return undefined;
 };
 
-/** Ends a turn whose request is not decided in time. A decision counts however late it is observed. */
+/**
+ * Ends a turn whose request is not decided in time. A decision counts however late it is observed, so it is looked for live
+ * first: a write of the turn would not conflict with it.
+ */
 export const unanswered: Policy = (draft) => {
   const { world } = draft;
   const { now } = world;
@@ -71,6 +74,10 @@ export const unanswered: Policy = (draft) => {
     if (now < deadline) {
       wake(draft, deadline);
       continue;
+    }
+    if (world.memory.approvalsReadFor !== approval.id) {
+      draft.actions.push({ do: 'ReadApprovals', turn, request: approval.id });
+      return 'Stop';
     }
     const message = `Nobody decided within timeouts.approval (${formatDuration(approvalMs)}) on: ${approval.prompt}`;
     draft.actions.push({

@@ -2,7 +2,7 @@ import type { StoredPod } from '../../../core/kube/builtin.ts';
 import { wasNeverSent } from '../../world/link-view.ts';
 import { isOver, podProblem, startedContainer } from '../../world/pod-status.ts';
 import { isFromPool } from '../../world/session-pods.ts';
-import { type Draft, type Policy, wake } from '../draft.ts';
+import { type Draft, type Policy, waitedSince, wake } from '../draft.ts';
 import { afterLoss } from '../loss.ts';
 import { claimLost } from '../start-failures.ts';
 import { begunAt, boundBefore, startMs, wasBound } from './starting.ts';
@@ -89,13 +89,14 @@ function boundBy(draft: Draft, pod: StoredPod): number | undefined {
   const claimedAt = begunAt(draft, pod);
   if (link?.phase === 'Binding' && link.bindSentAt !== undefined) {
     const isYoung = link.bindSentAt - Date.parse(pod.metadata.creationTimestamp) < YOUNG_MS;
-    const deadline = link.bindSentAt + (isYoung ? YOUNG_BIND_MS : BIND_MS);
+    const deadline = waitedSince(draft, link.bindSentAt) + (isYoung ? YOUNG_BIND_MS : BIND_MS);
     return Math.min(deadline, claimedAt + startMs(draft));
   }
   if (link?.phase === 'Opening') {
     // A link that is older than the claim has waited for the start: the pod had not answered when it was claimed.
-    const hasStarted = startedContainer(pod) && link.openedAt > claimedAt;
-    return hasStarted ? link.openedAt + ATTACH_MS : claimedAt + Math.min(START_MS, startMs(draft) / 2);
+    const openedAt = waitedSince(draft, link.openedAt);
+    const hasStarted = startedContainer(pod) && openedAt > claimedAt;
+    return hasStarted ? openedAt + ATTACH_MS : claimedAt + Math.min(START_MS, startMs(draft) / 2);
   }
   // What keeps the session from any binding, such as a Secret that is missing, would keep it from that of its own pod too.
   return !link || memory.incarnation.startProblem ? undefined : claimedAt + startMs(draft);

@@ -7,7 +7,7 @@ import { type Ending, ended } from '../../status/turn-status.ts';
 import { isGiven } from '../../world/own-turns.ts';
 import { isOver, ownContainer } from '../../world/pod-status.ts';
 import type { CachedTurn } from '../../world/world.ts';
-import { type Draft, type Policy, wake } from '../draft.ts';
+import { type Draft, type Policy, waitedSince, wake } from '../draft.ts';
 import { afterLoss } from '../loss.ts';
 import { lifetimeOver } from '../suspend-reason.ts';
 
@@ -53,7 +53,7 @@ function endOf(draft: Draft, turn: CachedTurn, pod: StoredPod): Ending | undefin
   const startedAt = ownContainer(pod)?.state?.running?.startedAt;
   if (!startedAt) return undefined;
   const { turnMs } = limitsOf(turn, draft.world);
-  const deadline = Date.parse(startedAt) + turnMs;
+  const deadline = waitedSince(draft, Date.parse(startedAt)) + turnMs;
   if (draft.world.now < deadline) {
     wake(draft, deadline);
     return undefined;

@@ -6,7 +6,7 @@ import { saysItsEnd } from '../../world/pod-end.ts';
 import { isLeaving } from '../../world/pod-status.ts';
 import type { CachedTurn } from '../../world/world.ts';
 import type { Draft, Policy } from '../draft.ts';
-import { hasPassed, wake } from '../draft.ts';
+import { hasPassed, waitedSince, wake } from '../draft.ts';
 import { causeOf, lossMessage, lost, mayTryAgain } from '../loss.ts';
 
 /** The running turn: its result, its cancellation, its timeout. */
@@ -65,17 +65,19 @@ function collectStopped(draft: Draft, turn: CachedTurn, delivery: Delivery): 'St
  * Latest start of the turn. Where the runner has not reported it, the pod may still have had to start, and the API server's
  * clock may have been set since the turn was written: the turn did not start before this leader looked at its pod, or gave it.
  */
-function startOf({ world }: Draft, turn: CachedTurn, { startMs }: TurnLimits): number {
-  const { started } = world.link ?? {};
+function startOf(draft: Draft, turn: CachedTurn, { startMs }: TurnLimits): number {
+  const { now, monotonic, memory, link } = draft.world;
+  const { started, openedAt = 0 } = link ?? {};
   const { approval } = turn.status;
   const resumedAt = approval && turn.status.conditions?.find(({ type }) => type === 'Running')?.lastTransitionTime;
   // Time spent waiting for an approval does not count.
-  if (resumedAt && approval.process === 'Alive') return Date.parse(resumedAt) - approval.ranMs;
-  if (started?.turn === turn.metadata.uid) return Date.parse(started.at) - (approval?.ranMs ?? 0);
+  if (resumedAt && approval.process === 'Alive')
+    return waitedSince(draft, Math.max(Date.parse(resumedAt), openedAt)) - approval.ranMs;
+  if (started?.turn === turn.metadata.uid) return waitedSince(draft, Date.parse(started.at)) - (approval?.ranMs ?? 0);
   const given = turn.status.conditions?.find((condition) => condition.type === 'Running')?.lastTransitionTime;
-  const { now, monotonic, memory, link } = world;
   const gaveAt = memory.gaveAt === undefined ? 0 : now - (monotonic - memory.gaveAt);
-  return Math.max(Date.parse(given ?? turn.metadata.creationTimestamp), link?.openedAt ?? 0, gaveAt) + startMs;
+  const since = waitedSince(draft, Math.max(Date.parse(given ?? turn.metadata.creationTimestamp), openedAt));
+  return Math.max(since, gaveAt) + startMs;
 }
 
 /** Deletes a pod whose turn is past its timeout and grace; the runner enforces the timeout itself. */

@@ -9,7 +9,7 @@ import { isGiven } from '../../world/own-turns.ts';
 import { isOver } from '../../world/pod-status.ts';
 import { isFromPool } from '../../world/session-pods.ts';
 import type { CachedTurn } from '../../world/world.ts';
-import { type Draft, type Policy, wake } from '../draft.ts';
+import { type Draft, type Policy, waitedSince, wake } from '../draft.ts';
 import { groupWait } from '../group.ts';
 import { waitMessage } from '../queue-status.ts';
 import { stateIsWritten } from '../session-status.ts';
@@ -70,7 +70,10 @@ export const create: Policy = (draft) => {
   // The API server would refuse it again: the waiting turns end, and the slot is released.
   const since = memory.incarnation.createFailingSince;
   const patienceMs = problem?.passes ? Math.min(TRANSIENT_MS, startMs(draft)) : startMs(draft);
-  if (problem && (problem.reason === 'PodForbidden' || (since !== undefined && now - since >= patienceMs))) {
+  if (
+    problem &&
+    (problem.reason === 'PodForbidden' || (since !== undefined && now - waitedSince(draft, since) >= patienceMs))
+  ) {
     failLive(draft, problem.reason, problem.message);
     draft.released = true;
     return 'Stop';

@@ -9,7 +9,7 @@ import { isHopeless, ownContainer, podProblem, startedContainer } from '../../wo
 import { isFromPool } from '../../world/session-pods.ts';
 import type { CachedTurn } from '../../world/world.ts';
 import type { Draft, Policy } from '../draft.ts';
-import { wake } from '../draft.ts';
+import { waitedSince, wake } from '../draft.ts';
 import { afterLoss, causeOf } from '../loss.ts';
 import { recordStartFailure, withFailedStart } from '../start-failures.ts';
 import { isFinished } from '../suspend-reason.ts';
@@ -127,11 +127,19 @@ export function startMs({ world, turns }: Draft): number {
   return startLimit(turns.running ?? turns.live[0], world);
 }
 
-/** Time from which the start counts, milliseconds since the epoch: a claimed pod may be older than its session. */
-export function begunAt({ world }: Draft, { metadata }: StoredPod): number {
-  const admitted = world.session.status?.conditions?.find(({ type }) => type === 'Admitted');
-  const claimedAt = isFromPool(metadata.name) && admitted ? Date.parse(admitted.lastTransitionTime) : 0;
-  return Math.max(Date.parse(metadata.creationTimestamp), claimedAt);
+/** Kubernetes tells a creation in whole seconds, rounded down. */
+const ROUNDED_MS = 999;
+
+/**
+ * Time from which the start counts, milliseconds since the epoch. A claimed pod may be older than its session; one of its own was
+ * created after the session was admitted.
+ */
+export function begunAt(draft: Draft, { metadata }: StoredPod): number {
+  const admitted = draft.world.session.status?.conditions?.find(({ type }) => type === 'Admitted');
+  const admittedAt = admitted ? Date.parse(admitted.lastTransitionTime) : 0;
+  const createdAt = Date.parse(metadata.creationTimestamp);
+  const latest = isFromPool(metadata.name) ? admittedAt : Math.min(admittedAt, createdAt + ROUNDED_MS);
+  return waitedSince(draft, Math.max(createdAt, latest));
 }
 
 /**
@@ -148,7 +156,7 @@ export const slowStart: Policy = (draft) => {
   const problem = podProblem(pod) ?? memory.incarnation.startProblem;
   draft.problems.Pod = problem;
   // A running pod is asked first: a new leader does not know that it may have been bound long ago.
-  const asked = startedContainer(pod) ? (link?.openedAt ?? now) + installation.unresponsiveMs : 0;
+  const asked = startedContainer(pod) ? waitedSince(draft, link?.openedAt ?? now) + installation.unresponsiveMs : 0;
   const deadline = Math.max(begunAt(draft, pod) + startMs(draft), asked);
   if (now < deadline && !isHopeless(pod)) {
     wake(draft, deadline);

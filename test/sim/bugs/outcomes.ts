@@ -151,6 +151,40 @@ export const outcomeBugs: readonly Bug[] = [
     ],
   },
   {
+    name: 'a turn that ends as undecided without a look at the decisions that there are',
+    caughtBy: ['decided in time'],
+    within: 200,
+    focus: {
+      pools: false,
+      deeds: ['decide on a request'],
+      deedEveryMs: 400,
+      rates: { watchStalled: 0.5 },
+      session: {
+        timeouts: { start: '60s', turn: '60s', idle: '60s', approval: '5s', persist: '60s', lifetime: '99m' },
+      },
+    },
+    edits: [
+      {
+        file: 'controller/decide/policies/approval.ts',
+        find: 'if (world.memory.approvalsReadFor !== approval.id) {',
+        replace: "if (approval.id === '') {",
+      },
+    ],
+  },
+  {
+    name: 'time in which all machines slept counts as time to start, and to run',
+    caughtBy: ['in time'],
+    within: 200,
+    focus: { misfortunes: ['hours pass unnoticed'], misfortuneEveryMs: 3000, pools: false },
+    edits: [
+      {
+        file: 'controller/world/leaps.ts',
+        find: '(at <= until ? sum + ms : sum)',
+        replace: '(at <= until ? sum + Math.min(0, ms) : sum)',
+      },
+    ],
+  },
+  {
     name: 'the time of a turn begins anew with each decision',
     caughtBy: ['in time'],
     within: 200,

@@ -1,6 +1,9 @@
 import { isDeepStrictEqual } from 'node:util';
-import { approvals, type StoredApproval } from '../../../core/resources/kinds.ts';
+import { toMs } from '../../../controller/settings/timeouts.ts';
+import { approvals, type StoredApproval, type StoredTurn } from '../../../core/resources/kinds.ts';
 import { storageOf } from '../api/server.ts';
+import { CLOCK_MS } from './clocks.ts';
+import { TURNS } from './facts.ts';
 import type { MakeInvariant } from './invariant.ts';
 
 const APPROVALS = storageOf(approvals);
@@ -27,6 +30,32 @@ export const toldOnce: MakeInvariant = (facts) => {
       if (!by) fail(`${decision}, which nobody has decided`);
       const { id, decided } = turn?.status?.approval ?? {};
       if (id !== requestId || decided?.decision !== decision) fail('before that was written');
+    },
+  };
+};
+
+/** A turn whose request was decided in time does not end for want of a decision, whatever its controller has been told. */
+export const decidedInTime: MakeInvariant = (facts) => {
+  /** Approval → its creation by the API server's clock. */
+  const createdAt = new Map<string, number>();
+  const { server } = facts;
+  return {
+    committed({ storage, type, object, previous }) {
+      if (storage === APPROVALS && type === 'ADDED') createdAt.set(object.metadata.uid ?? '', server.clock.now());
+      const turn = object as unknown as StoredTurn;
+      if (storage !== TURNS || type !== 'MODIFIED' || turn.status?.error?.code !== 'ApprovalTimeout') return;
+      const was = previous as unknown as StoredTurn | undefined;
+      const { id, since = '' } = was?.status?.approval ?? {};
+      const until = Date.parse(since) + toMs(was?.status?.granted?.approval);
+      const { name, namespace, uid } = turn.metadata;
+      const by = server.list(approvals).find(({ metadata, spec }) => {
+        const isFor = metadata.namespace === namespace && spec.turn === name && spec.requestId === id;
+        const isOwn = metadata.ownerReferences?.every((owner) => owner.uid === uid) ?? true;
+        const isWhole = !metadata.deletionTimestamp && (metadata.generation ?? 1) === 1;
+        return isFor && isOwn && isWhole && (createdAt.get(metadata.uid) ?? until) + CLOCK_MS < until;
+      });
+      if (was?.status?.phase === 'AwaitingApproval' && by)
+        facts.fail('decided in time', `turn ${name} ends as undecided, and Approval ${by.metadata.name} decides on it`);
     },
   };
 };

@@ -4,7 +4,7 @@ import { awaitedFiles, recordedFiles } from './agent-files.ts';
 import { hasItsArtifacts } from './artifacts.ts';
 import { keptWhileNamed } from './blobs.ts';
 import { capacity } from './capacity.ts';
-import { toldOfRestoration, toldOnce } from './decisions.ts';
+import { decidedInTime, toldOfRestoration, toldOnce } from './decisions.ts';
 import { awaitedEnvironment, builtAlike, builtWhenNeeded, givenEnvironment } from './environments.ts';
 import type { Facts } from './facts.ts';
 import { untouched } from './foreign.ts';
@@ -43,6 +43,7 @@ const all: readonly MakeInvariant[] = [
   oneTurn,
   isTrue,
   toldTruly,
+  decidedInTime,
   inTime,
   logKept,
   hasItsArtifacts,

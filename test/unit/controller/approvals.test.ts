@@ -9,10 +9,13 @@ import type { Asking } from '../../../controller/world/link-view.ts';
 import type { CachedApproval, CachedTurn } from '../../../controller/world/world.ts';
 import { ApiError } from '../../../core/kube/errors.ts';
 import type { ApprovalSpec } from '../../../core/resources/approval.ts';
-import type { StoredApproval } from '../../../core/resources/kinds.ts';
+import { approvals, type StoredApproval, turns } from '../../../core/resources/kinds.ts';
 import type { TurnApproval, TurnStatus } from '../../../core/resources/turn.ts';
 import { StoreFullError } from '../../../core/store/store.ts';
 import { silentLogger, systemClock } from '../../../core/system.ts';
+import { NO_FAULTS } from '../../sim/api/faults.ts';
+import { create } from '../../sim/users/writes.ts';
+import { QuietWorld } from '../../support/quiet-world.ts';
 import {
   aClass,
   aLink,
@@ -209,9 +212,28 @@ describe('a wait for a decision', () => {
   test('ends the turn after timeouts.approval, and not before', () => {
     const early = decide(aWorld({ ...bound, class: limited, turns: [waiting()] }));
     assert.deepEqual([early.actions, early.wakeAt], [[], NOW + 5_000]);
-    const [late] = does({ class: limited, now: NOW + 5_000, turns: [waiting()] });
-    assert.ok(late?.do === 'WriteTurn');
-    assert.deepEqual([late.status.phase, late.status.error?.code], ['Failed', 'ApprovalTimeout']);
+    const late = { class: limited, now: NOW + 5_000, turns: [waiting()] };
+    assert.deepEqual(names(late), ['ReadApprovals'], 'the cache may not show a decision yet');
+    const request = waiting().status.approval?.id;
+    const [ends] = does({ ...late, memory: { approvalsReadFor: request } });
+    assert.ok(ends?.do === 'WriteTurn');
+    assert.deepEqual([ends.status.phase, ends.status.error?.code], ['Failed', 'ApprovalTimeout']);
+    assert.deepEqual(names({ ...late, memory: { approvalsReadFor: 'another' } }), ['ReadApprovals']);
+  });
+  test('counts a decision that came in time and that the controller has not seen at the end of it', async () => {
+    let stalled = 0;
+    const world = new QuietWorld({ rates: () => ({ ...NO_FAULTS, watchStalled: stalled }) });
+    await world.start();
+    await world.session('notes', { timeouts: { approval: '30s' } });
+    await world.give('asks', { ms: 100, output: 10, asks: ['Ended'] }, 'notes');
+    const status = () => world.server.get(turns, 'team', 'asks')?.status;
+    await world.until('the request', () => status()?.phase === 'AwaitingApproval');
+    const { id = '', since = '' } = status()?.approval ?? {};
+    await world.until('the end', () => world.server.clock.now() >= Date.parse(since) + 28_500);
+    stalled = 1;
+    await create(world.server, approvals, 'team', 'yes', { turn: 'asks', requestId: id, decision: 'Approve' });
+    await world.until('the decision', () => status()?.phase !== 'AwaitingApproval');
+    assert.equal(status()?.phase, 'Running');
   });
   test('does not end it when somebody has decided', () => {
     assert.deepEqual(names({ class: limited, now: NOW + 60_000, turns: [waiting()], approvals: [approval()] }), [

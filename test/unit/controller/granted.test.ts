@@ -182,7 +182,8 @@ for (const [change, sessionClass] of CHANGES) {
           status: { phase: 'AwaitingApproval', granted, approval: { ...approval, since: ago(hours * 60 * MINUTE) } },
         });
       assert.deepEqual(written(at(waits(71), { link: aLink() }).actions), []);
-      assert.equal(written(at(waits(73), { link: aLink() }).actions)[0]?.error?.code, 'ApprovalTimeout');
+      const read = { link: aLink(), memory: { approvalsReadFor: approval.id } };
+      assert.equal(written(at(waits(73), read).actions)[0]?.error?.code, 'ApprovalTimeout');
     });
     test('a pod without a runner has until the timeout that its turn was granted', () => {
       const turn = runningTurn('a', { status: { granted } });

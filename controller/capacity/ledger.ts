@@ -43,6 +43,8 @@ export interface LedgerOptions {
 /** A cache that has not heard from the API server for longer is not believed. A watch is silent for two minutes at most. */
 const STALE_MS = 180_000;
 const AGAIN_MS = 1_000;
+/** Time after which sessions are offered slots again that could not be while something was unknown: no event tells of the end of that. */
+const UNKNOWN_MS = 2_000;
 
 /** Room for one more pod of a pool, or why there is none. */
 export type Room =
@@ -55,6 +57,8 @@ interface Served {
   keys: Set<string>;
   /** True if others are served as soon as these have their slots. */
   othersFollow: boolean;
+  /** True if the limits of a session in the queue were not known. */
+  isUncertain: boolean;
 }
 
 /**
@@ -76,8 +80,10 @@ export class Ledger {
   /** Pods of pools that no session has claimed and that are not terminating, by `namespace/name`. */
   readonly #unclaimed = new Map<string, StoredPod>();
   #open = false;
-  /** Sessions of the queue for which there is a slot now; found anew after every change. */
+  /** Sessions of the queue for which there is a slot now; found anew after every change, and each time while limits are unknown. */
   #served: Served | undefined;
+  /** Cancels the next look at what was unknown. */
+  #cancelLook: (() => void) | undefined;
 
   constructor(options: LedgerOptions) {
     const { caches, clock, onChange, epoch } = options;
@@ -119,6 +125,7 @@ export class Ledger {
     this.#open = false;
     this.groups.close();
     this.#plan.stop();
+    this.#cancelLook?.();
     for (const cancel of [...this.#unsettledPods.values(), ...this.#unsettledTurns.values()]) cancel();
   }
 
@@ -415,6 +422,14 @@ export class Ledger {
     this.#plan.soon();
   }
 
+  /** Offers the slots again in a while: something was unknown. */
+  #lookAgain(): void {
+    this.#cancelLook ??= this.#options.clock.setTimer(UNKNOWN_MS, () => {
+      this.#cancelLook = undefined;
+      this.#offer();
+    });
+  }
+
   #knows(): boolean {
     return this.#open && this.#options.caches.staleness() <= STALE_MS;
   }
@@ -438,8 +453,11 @@ export class Ledger {
   }
 
   #findServed(): Served {
-    this.#served ??= this.#serve();
-    return this.#served;
+    if (this.#served) return this.#served;
+    const found = this.#serve();
+    if (found.isUncertain) this.#lookAgain();
+    else this.#served = found;
+    return found;
   }
 
   /**
@@ -448,7 +466,7 @@ export class Ledger {
    * of the two might be the faster, and the next slot be that of the one passed over.
    */
   #serve(): Served {
-    const found: Served = { keys: new Set(), othersFollow: false };
+    const found: Served = { keys: new Set(), othersFollow: false, isUncertain: false };
     const [serving, passedOver] = [new Set<string>(), new Set<string>()];
     const { maxRunning = Number.POSITIVE_INFINITY } = this.#options;
     let spare = this.#spare();
@@ -457,7 +475,10 @@ export class Ledger {
     this.#queue.walk((applicant) => {
       const { key, namespace } = applicant;
       const limits = this.#limits(applicant);
-      if (typeof limits === 'string') return false;
+      if (typeof limits === 'string') {
+        found.isUncertain = true;
+        return false;
+      }
       const full = fullOf(limits, applicant, tally);
       if (full.length > 0) {
         const claims = spare.find(({ metadata }) => {

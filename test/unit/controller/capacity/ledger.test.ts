@@ -275,6 +275,32 @@ describe('no session is admitted', () => {
     caches.labels.set('a', {});
     assert.equal(available(ledger, anApplicant('a/1', { class: 'labelled' })), true);
   });
+  test('of a class that limits by labels that are not known at the moment, and is told within seconds that they are', async () => {
+    const { ledger, caches, told, clock } = setUp({ max: 1 });
+    caches.setClass('labelled', { limits: { namespaces: [{ selector: {}, maxRunning: 1 }] } });
+    const applicant = anApplicant('a/1', { class: 'labelled' });
+    ledger.wait(applicant);
+    await clock.advance(60_000);
+    assert.deepEqual(told, []);
+    caches.labels.set('a', {});
+    assert.equal(available(ledger, applicant), true, 'whoever looks');
+    await clock.advance(5_000);
+    assert.deepEqual(told, ['a/1']);
+    assert.equal(ledger.reserve(applicant, 'pod-1'), true);
+    await clock.advance(60_000);
+    assert.deepEqual([told.length, clock.pending], [1, 0], 'nothing more is looked at');
+  });
+  test('when the leader may no longer, and nothing that was unknown is looked at again', async () => {
+    const { ledger, caches, told, clock } = setUp();
+    caches.setClass('labelled', { limits: { namespaces: [{ selector: {}, maxRunning: 1 }] } });
+    ledger.wait(anApplicant('a/1', { class: 'labelled' }));
+    assert.notEqual(clock.pending, 0);
+    ledger.close();
+    assert.equal(clock.pending, 0);
+    caches.labels.set('a', {});
+    await clock.advance(60_000);
+    assert.deepEqual(told, []);
+  });
   test('in a namespace that cannot be read; those in others are admitted beside what it last held', () => {
     const { caches, ledger, told, see } = setUp({ max: 2 });
     see.admitted('lost/a', 's-a-1');

@@ -417,7 +417,11 @@ export class Ledger {
   /** Finds anew which sessions of the queue are served, and requeues them. */
   #offer(): void {
     this.#served = undefined;
-    if (this.#queue.size === 0 || !this.#knows()) return;
+    if (this.#queue.size === 0 || !this.#open) return;
+    if (!this.#knows()) {
+      this.#lookAgain();
+      return;
+    }
     for (const key of this.#findServed().keys) this.#options.onChange(key);
     this.#plan.soon();
   }

@@ -291,15 +291,19 @@ describe('no session is admitted', () => {
     assert.deepEqual([told.length, clock.pending], [1, 0], 'nothing more is looked at');
   });
   test('when the leader may no longer, and nothing that was unknown is looked at again', async () => {
-    const { ledger, caches, told, clock } = setUp();
-    caches.setClass('labelled', { limits: { namespaces: [{ selector: {}, maxRunning: 1 }] } });
-    ledger.wait(anApplicant('a/1', { class: 'labelled' }));
-    assert.notEqual(clock.pending, 0);
-    ledger.close();
-    assert.equal(clock.pending, 0);
-    caches.labels.set('a', {});
-    await clock.advance(60_000);
-    assert.deepEqual(told, []);
+    for (const staleMs of [0, 200_000]) {
+      const { ledger, caches, told, clock } = setUp();
+      caches.staleMs = staleMs;
+      caches.setClass('labelled', { limits: { namespaces: [{ selector: {}, maxRunning: 1 }] } });
+      ledger.wait(anApplicant('a/1', { class: 'labelled' }));
+      assert.notEqual(clock.pending, 0);
+      ledger.close();
+      assert.equal(clock.pending, 0);
+      caches.staleMs = 0;
+      caches.labels.set('a', {});
+      await clock.advance(60_000);
+      assert.deepEqual(told, []);
+    }
   });
   test('in a namespace that cannot be read; those in others are admitted beside what it last held', () => {
     const { caches, ledger, told, see } = setUp({ max: 2 });

@@ -60,6 +60,17 @@ describe('a session at capacity', () => {
     assert.deepEqual(ledger.preemptFor('team/guest'), GIVES);
     assert.deepEqual(told, ['team/guest']);
   });
+  test('is preempted for a session that joined the queue while the caches were not heard of, once they are', async () => {
+    const { ledger, clock, wait, caches, told } = setUp();
+    caches.staleMs = 200_000;
+    wait();
+    await clock.advance(10_000);
+    assert.equal(ledger.preemptFor('team/guest'), undefined);
+    caches.staleMs = 0;
+    await clock.advance(5_000);
+    assert.deepEqual(ledger.preemptFor('team/guest'), GIVES);
+    assert.deepEqual(told, ['team/guest']);
+  });
   test('stays where its namespace cannot be read, because it could not be told', async () => {
     const { ledger, clock, caches } = setUp();
     caches.unread.set('team', 'pods is forbidden');

@@ -44,6 +44,11 @@ function isSound({ pod, node, now }: ClaimableFacts, hash: string, maxAgeMs: num
   return !node || (!node.cordoned && node.ready);
 }
 
+/** Reports whether this leader has never heard of the pod's runner. One that has answered before does not start, be it silent now. */
+export function isUnheardOf(link: LinkView | undefined): boolean {
+  return link === undefined || link.phase === 'Opening';
+}
+
 /** Reports whether the runner of an unclaimed pod waits for a session, as far as is known. */
 export function hasAnswered(link: LinkView | undefined): boolean {
   return link?.phase === 'Unbound' && link.silentSince === undefined && link.unreachableMs === undefined;

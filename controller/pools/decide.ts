@@ -5,7 +5,7 @@ import type { SessionPoolStatus } from '../../core/resources/sessionpool.ts';
 import { DEFAULT_TIMEOUTS } from '../settings/timeouts.ts';
 import { givenUpAt, isHopeless, isOver, ownContainer, podProblem } from '../world/pod-status.ts';
 import type { Problem } from '../world/world.ts';
-import { hasAnswered, isClaimable } from './claimable.ts';
+import { isClaimable, isUnheardOf } from './claimable.ts';
 import type { PoolFailures, PoolPod, PoolWorld } from './pool-world.ts';
 import { poolStatus } from './status.ts';
 
@@ -125,7 +125,7 @@ export function decidePool(world: PoolWorld): PoolDecision {
     if (wanted === 0 || index < excess || (isUseless && (replaced > 0 || !isFree))) giveUp(one, 'it is replaced');
   }
 
-  const starting = sound.filter(({ link }) => !hasAnswered(link));
+  const starting = sound.filter(({ link }) => isUnheardOf(link));
   const againAt = failures?.againAt ?? 0;
   const missing = wanted - fresh.length;
   const mayCreate = missing > 0 && !blocked && yielding.length === 0;
@@ -139,7 +139,7 @@ export function decidePool(world: PoolWorld): PoolDecision {
   const create = mayCreate && room.free && isTime ? Math.max(0, Math.min(missing, atOnce - starting.length)) : 0;
   for (const { pod, link } of sound) {
     const born = Date.parse(pod.metadata.creationTimestamp);
-    const ages = [OLD_MS, ...(hasAnswered(link) ? [] : [DEFAULT_TIMEOUTS.start])];
+    const ages = [OLD_MS, ...(isUnheardOf(link) ? [DEFAULT_TIMEOUTS.start] : [])];
     for (const age of ages) if (born + age > now) wake(born + age);
   }
   const shown = kept.filter((one) => !remove.some(({ pod }) => pod === one.pod));
@@ -219,7 +219,7 @@ function brokenBy(
   if (silentMs >= unresponsiveMs || (link?.unreachableMs ?? 0) >= nodeGraceMs) {
     return { reason: 'PoolPodsFail', message: `The runner of pod ${name} does not answer.` };
   }
-  if (!hasAnswered(link) && now - Date.parse(creationTimestamp) >= DEFAULT_TIMEOUTS.start) {
+  if (isUnheardOf(link) && now - Date.parse(creationTimestamp) >= DEFAULT_TIMEOUTS.start) {
     return (
       problem ?? {
         reason: 'PoolPodsFail',

@@ -209,4 +209,22 @@ describe('pods that do not start', () => {
     const link = { ...silent.link, silentSince: NOW - 30_000 } as PoolPod['link'];
     assert.deepEqual(decided(1, [{ ...silent, link }]).removed, names(silent));
   });
+  test('are not those that have, and whose runner owes an answer or cannot be attached for a moment', () => {
+    for (const silence of [{ silentSince: NOW - 1_000 }, { unreachableMs: 1_500 }]) {
+      for (const minutes of [9, 11]) {
+        const one = aPoolPod({ age: minutes * 60 });
+        const link = { ...one.link, ...silence } as PoolPod['link'];
+        const { removed, wakeAt, status } = decided(1, [{ ...one, link }]);
+        assert.deepEqual([removed, status.ready, wakeAt - NOW], [[], 0, (50 - minutes) * MINUTE]);
+        assert.equal(decided(30, [{ ...one, link }]).create, LEAST_STARTING, 'it is not starting');
+      }
+    }
+  });
+  test('are replaced after ten minutes', () => {
+    assert.equal(decided(1, [aPoolPod({ starting: true, age: 599 })]).wakeAt, NOW + 1_000);
+    const late = aPoolPod({ starting: true, age: 600 });
+    const { removed, message } = decided(1, [late]);
+    assert.deepEqual(removed, names(late));
+    assert.match(message, /did not start within 10 minutes/);
+  });
 });

@@ -3,7 +3,7 @@ import type { StoredPod } from '../../core/kube/builtin.ts';
 import { LABEL_TEMPLATE } from '../../core/resources/names.ts';
 import type { SessionPoolStatus } from '../../core/resources/sessionpool.ts';
 import { DEFAULT_TIMEOUTS } from '../settings/timeouts.ts';
-import { givenUpAt, isHopeless, isOver, ownContainer, podProblem } from '../world/pod-status.ts';
+import { givenUpAt, isHopeless, isOver, ownContainer, podProblem, startedContainer } from '../world/pod-status.ts';
 import type { Problem } from '../world/world.ts';
 import { isClaimable, isUnheardOf } from './claimable.ts';
 import type { PoolFailures, PoolPod, PoolWorld } from './pool-world.ts';
@@ -137,10 +137,10 @@ export function decidePool(world: PoolWorld): PoolDecision {
   const most = Math.max(LEAST_STARTING, Math.min(MOST_STARTING, Math.floor(world.cpus)));
   const atOnce = starting.some(({ pod }) => podProblem(pod)) ? LEAST_STARTING : most;
   const create = mayCreate && room.free && isTime ? Math.max(0, Math.min(missing, atOnce - starting.length)) : 0;
-  for (const { pod, link } of sound) {
-    const born = Date.parse(pod.metadata.creationTimestamp);
-    const ages = [OLD_MS, ...(isUnheardOf(link) ? [DEFAULT_TIMEOUTS.start] : [])];
-    for (const age of ages) if (born + age > now) wake(born + age);
+  for (const one of sound) {
+    for (const at of [Date.parse(one.pod.metadata.creationTimestamp) + OLD_MS, answersBy(world, one)]) {
+      if (at > now) wake(at);
+    }
   }
   const shown = kept.filter((one) => !remove.some(({ pod }) => pod === one.pod));
   const status = poolStatus(world, {
@@ -191,12 +191,21 @@ function byValue(world: PoolWorld, pods: readonly PoolPod[]): PoolPod[] {
   return [...pods].sort((a, b) => rank(a) - rank(b) || born(a) - born(b) || byName(a, b));
 }
 
+/**
+ * Time by which the pod's runner must answer for the first time, milliseconds since the epoch; Infinity once it has. A pod that runs
+ * is asked first: a new leader does not know that it may have answered long ago.
+ */
+function answersBy({ now, unresponsiveMs }: PoolWorld, { pod, link }: PoolPod): number {
+  if (!isUnheardOf(link)) return Number.POSITIVE_INFINITY;
+  const asked = startedContainer(pod) ? (link?.openedAt ?? now) + unresponsiveMs : 0;
+  return Math.max(Date.parse(pod.metadata.creationTimestamp) + DEFAULT_TIMEOUTS.start, asked);
+}
+
 /** The problem for which the pod is given up; undefined while it is sound. */
-function brokenBy(
-  { now, monotonic, unresponsiveMs, nodeGraceMs }: PoolWorld,
-  { pod, link, node }: PoolPod,
-): Problem | undefined {
-  const { name, creationTimestamp } = pod.metadata;
+function brokenBy(world: PoolWorld, one: PoolPod): Problem | undefined {
+  const { now, monotonic, unresponsiveMs, nodeGraceMs } = world;
+  const { pod, link, node } = one;
+  const { name } = pod.metadata;
   const problem = podProblem(pod);
   if (isOver(pod)) {
     const { exitCode, reason } = ownContainer(pod)?.state?.terminated ?? {};
@@ -219,7 +228,7 @@ function brokenBy(
   if (silentMs >= unresponsiveMs || (link?.unreachableMs ?? 0) >= nodeGraceMs) {
     return { reason: 'PoolPodsFail', message: `The runner of pod ${name} does not answer.` };
   }
-  if (isUnheardOf(link) && now - Date.parse(creationTimestamp) >= DEFAULT_TIMEOUTS.start) {
+  if (now >= answersBy(world, one)) {
     return (
       problem ?? {
         reason: 'PoolPodsFail',

@@ -227,4 +227,15 @@ describe('pods that do not start', () => {
     assert.deepEqual(removed, names(late));
     assert.match(message, /did not start within 10 minutes/);
   });
+  test('are told from those that run and are asked by a new leader, which have time to answer', () => {
+    const ran = aPoolPod({ age: 20 * 60 });
+    const state = { running: { startedAt: '2026-01-01T00:00:00Z' } };
+    const containerStatuses = [{ name: 'session', ready: true, restartCount: 0, state }];
+    const pod = { ...ran.pod, status: { phase: 'Running' as const, containerStatuses } };
+    const asked = (ms: number) => ({ ...ran, pod, link: aLink({ phase: 'Opening', openedAt: NOW - ms }) });
+    const { removed, wakeAt } = decided(1, [asked(29_000)]);
+    assert.deepEqual([removed, wakeAt - NOW], [[], 1_000]);
+    assert.deepEqual(decided(1, [asked(30_000)]).removed, names(ran));
+    assert.deepEqual(decided(1, [{ ...asked(0), pod: ran.pod }]).removed, names(ran), 'it does not run');
+  });
 });

@@ -195,6 +195,19 @@ describe('a pool', () => {
     assert.equal(bound, 3);
   });
 
+  test('keeps pods that started long ago when a new leader has yet to hear of them', async () => {
+    const { world, names, scale, full } = await aPool();
+    await scale(2);
+    await full(2);
+    const before = names();
+    await world.pass(11 * 60_000);
+    await restart(world);
+    await full(2);
+    await world.pass(60_000);
+    assert.deepEqual(names(), before);
+    assert.equal(creations(world), 2);
+  });
+
   test('that was turned off loses the pods that no session has claimed', async () => {
     let isOn = true;
     const { world, uid, names, scale, full } = await aPool({ sessionPools: () => isOn });

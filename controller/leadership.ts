@@ -319,10 +319,14 @@ export class Leading {
     this.#environments.changed(namespace, name);
   }
 
-  /** Reconciles sessions of classes that select or limit namespaces by labels. */
+  /**
+   * Labels of namespaces may have changed, or a namespace can be read again, or no longer. Reconciles sessions of classes that select
+   * or limit namespaces by labels, and the pools of unclaimed pods: those of a pool that is gone were left where it could not be read.
+   */
   namespacesChanged(): void {
     const { caches } = this.#options;
     this.#ledger.limitsChanged();
+    this.#pools.known();
     for (const { metadata, spec } of caches.allSessions()) {
       if (caches.class(spec.class)?.spec.namespaceSelector) this.#queue.add(`${metadata.namespace}/${metadata.name}`);
     }

@@ -31,6 +31,8 @@ export interface QuietWorldOptions {
   maxRunning?: number;
   /** Asked at each start of the controller whether it keeps pools; absent: no. */
   sessionPools?: () => boolean;
+  /** Namespaces that the controller serves; absent: all. */
+  namespaces?: readonly string[];
 }
 
 /**
@@ -61,6 +63,7 @@ export class QuietWorld {
     slowPods = () => 0,
     maxRunning,
     sessionPools = () => false,
+    namespaces,
   }: QuietWorldOptions = {}) {
     const dice = new Dice(1, 'quiet');
     const trace: Trace = new Trace({ time: () => this.#scheduler.now });
@@ -115,6 +118,7 @@ export class QuietWorld {
         nodeGraceSeconds: 60,
         garbageSeconds,
         agentFiles: false,
+        ...(namespaces ? { namespaces } : {}),
         get sessionPools() {
           return sessionPools();
         },

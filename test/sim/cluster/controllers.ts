@@ -27,6 +27,8 @@ export interface Installation {
   agentFiles: boolean;
   /** True when the controller keeps pods of SessionPools. */
   sessionPools: boolean;
+  /** Namespaces that the controller serves; absent: all. */
+  namespaces?: readonly string[];
 }
 
 export interface ControllersOptions {
@@ -114,6 +116,7 @@ export class Replica {
         BERTH_POD_UID: `${this.name}-pod-${this.#pods}`,
         BERTH_AGENT_FILES: String(installation.agentFiles),
         BERTH_SESSION_POOLS: String(installation.sessionPools),
+        ...(installation.namespaces ? { BERTH_NAMESPACES: installation.namespaces.join(',') } : {}),
         ...(installation.maxRunning === undefined ? {} : { BERTH_MAX_RUNNING: installation.maxRunning }),
       }),
       namespace: installation.namespace,

@@ -25,6 +25,11 @@ export class Nodes {
   constructor({ onChange, ...options }: NodesOptions) {
     this.#informer = new Informer<Node>({ ...options, resource: nodes, transform: slimNode });
     this.#informer.addHandler({
+      // Nobody waits for the facts: those that become known late may have a pod leave its node. Of any other node they change nothing.
+      add: (node) => {
+        const { ready, cordoned } = nodeFacts(node);
+        if (!ready || cordoned) onChange(node.metadata.name);
+      },
       update: (node, old) => {
         // A kubelet writes its Node every few minutes; a mere heartbeat is no change.
         if (JSON.stringify(nodeFacts(node)) !== JSON.stringify(nodeFacts(old))) onChange(node.metadata.name);

@@ -8,11 +8,13 @@ import { silentLogger } from '../../../core/system.ts';
 import { QuietWorld } from '../../support/quiet-world.ts';
 import { seededRandom } from '../../support/random.ts';
 
-test('the CPUs of a cluster are what the ready nodes that are not cordoned have for pods', async () => {
-  const world = new QuietWorld();
-  const { admin, clock } = world.server;
+/** Follows the nodes of a cluster that `add` creates. */
+function setUp() {
+  const { admin, clock } = new QuietWorld().server;
   const api = admin as unknown as KubeApi;
-  const followed = new Nodes({ api, clock, random: seededRandom(), log: silentLogger, onChange: () => {} });
+  const told: string[] = [];
+  const onChange = (name: string) => void told.push(name);
+  const followed = new Nodes({ api, clock, random: seededRandom(), log: silentLogger, onChange });
   const add = async (name: string, ready: 'True' | 'Unknown', cpu?: string, unschedulable?: true) => {
     const spec = unschedulable ? { unschedulable } : {};
     await admin.create(nodes, { metadata: { name }, spec });
@@ -21,6 +23,11 @@ test('the CPUs of a cluster are what the ready nodes that are not cordoned have 
     const status = { conditions: [...conditions], ...(cpu ? { allocatable: { cpu, memory: '8Gi' } } : {}) };
     await admin.replace(nodes, { ...created, status }, { subresource: 'status' });
   };
+  return { followed, add, told };
+}
+
+test('the CPUs of a cluster are what the ready nodes that are not cordoned have for pods', async () => {
+  const { followed, add } = setUp();
   await add('large', 'True', '16');
   await add('small', 'True', '1930m');
   await add('cordoned', 'True', '4', true);
@@ -30,5 +37,16 @@ test('the CPUs of a cluster are what the ready nodes that are not cordoned have 
   followed.start();
   await setImmediate();
   assert.equal(followed.cpus(), 17.93);
+  await followed.stop();
+});
+
+test('a node that is not ready or cordoned is told of when it becomes known, as pods may have to leave it', async () => {
+  const { followed, add, told } = setUp();
+  await add('sound', 'True');
+  await add('lost', 'Unknown');
+  await add('cordoned', 'True', '4', true);
+  followed.start();
+  await setImmediate();
+  assert.deepEqual(told.sort(), ['cordoned', 'lost']);
   await followed.stop();
 });

@@ -101,7 +101,11 @@ export class Groups {
 
   /** Notes that the session's next turn waits for the group. */
   wait(session: string, since: number): void {
-    this.#groupIn(session)?.waiting.set(session, since);
+    const waiting = this.#groupIn(session)?.waiting;
+    const before = waiting?.get(session);
+    waiting?.set(session, since);
+    // What it was told of is free for another.
+    if (before !== undefined && before < since) this.#notify(this.#groupOf.get(session) as string);
   }
 
   /** Keeps the session's reservation until `unpin`: its write may have taken effect. */

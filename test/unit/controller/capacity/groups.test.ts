@@ -66,6 +66,19 @@ describe('a concurrency group', () => {
     assert.deepEqual(told, ['young']);
     assert.equal(groups.view('young', 20).free, true);
   });
+  test('tells the next one when a turn that may begin moves back behind it', () => {
+    const { groups, told } = setUp({ a: 1, first: 1, second: 1 });
+    runs(groups, 'a', 1, ['a-1']);
+    groups.wait('first', 10);
+    groups.wait('second', 20);
+    runs(groups, 'a', 1, []);
+    assert.deepEqual(told, ['first']);
+    assert.equal(groups.view('first', 30).free, false);
+    groups.wait('first', 30);
+    groups.wait('first', 30);
+    assert.deepEqual(told, ['first', 'second']);
+    assert.equal(groups.view('second', 20).free, true);
+  });
   test('keeps the reservation of a session that left it or is gone, as long as its turn runs', () => {
     const { groups } = setUp({ a: 1, b: 1 });
     groups.update('a', { group: 'team/g', running: ['a-1'] });

@@ -75,6 +75,11 @@ export function latestTime(clock: Clock): number {
   return clock.remote?.latest() ?? clock.now();
 }
 
+/** Milliseconds until the time `at` that was decided upon at `then`; a clock that was set back since puts nothing off. */
+export function msUntil(clock: Clock, at: number, then: number): number {
+  return at - Math.max(then, clock.now());
+}
+
 /** Waits as `delay` does: resolves with true when the time has passed, with false when the signal aborts first. */
 export function pause(clock: Clock, ms: number, signal: AbortSignal): Promise<boolean> {
   return delay(clock, ms, signal).then(

@@ -12,7 +12,7 @@ import {
   sessions,
 } from '../../core/resources/kinds.ts';
 import { API_GROUP_VERSION, LABEL_ENVIRONMENT, LABEL_MANAGED_BY, MANAGED_BY } from '../../core/resources/names.ts';
-import type { Clock, Logger, Random } from '../../core/runtime.ts';
+import { type Clock, type Logger, msUntil, type Random } from '../../core/runtime.ts';
 import type { Store } from '../../core/store/store.ts';
 import { isRefusal } from '../act/own.ts';
 import { bodyFacts, type Caches } from '../caches/caches.ts';
@@ -123,8 +123,9 @@ export class Environments {
     // The archive of a ready environment was read from the same build.
     const isKnown =
       environment.status?.phase === 'Ready' && environment.status.archive?.sessionUID === build?.metadata.uid;
+    const now = clock.now();
     const decided = decideEnvironment({
-      now: clock.now(),
+      now,
       environment,
       wanted,
       build,
@@ -146,7 +147,7 @@ export class Environments {
       log.info({ environment: key, build: wanted.name }, 'environment is being built');
     }
     if (decided.act === 'DeleteBuild' && build) await this.#delete(build, builds);
-    return decided.wakeAt === undefined ? undefined : Math.max(0, decided.wakeAt - clock.now());
+    return decided.wakeAt === undefined ? undefined : Math.max(0, msUntil(clock, decided.wakeAt, now));
   }
 
   /**

@@ -8,7 +8,7 @@ import type { KubeApi } from '../../core/kube/types.ts';
 import { type StoredSessionPool, sessionpools } from '../../core/resources/kinds.ts';
 import { LABEL_CLASS, LABEL_POOL, LABEL_POOL_UID, poolPodName } from '../../core/resources/names.ts';
 import type { SessionPoolStatus } from '../../core/resources/sessionpool.ts';
-import type { Clock, Logger, Random } from '../../core/runtime.ts';
+import { type Clock, type Logger, msUntil, type Random } from '../../core/runtime.ts';
 import type { PoolCounts } from '../act/context.ts';
 import { failed } from '../act/own.ts';
 import { refusal } from '../act/refusal.ts';
@@ -178,7 +178,7 @@ export class Pools implements PoolCounts {
     for (const { pod, why, force } of decided.remove)
       await this.#remove(pod, { why, force: force === true }, memory, signal);
     if ('settings' in template) await this.#create(pool, template, decided, memory, signal);
-    const dueMs = Math.min(decided.wakeAt - clock.now(), againMs, straysMs ?? Number.POSITIVE_INFINITY);
+    const dueMs = Math.min(msUntil(clock, decided.wakeAt, world.now), againMs, straysMs ?? Number.POSITIVE_INFINITY);
     return Number.isFinite(dueMs) ? Math.max(1, dueMs) : undefined;
   }
 

@@ -54,7 +54,7 @@ export async function commitRequest(context: ReconcileContext, turn: CachedTurn,
   const status = problem
     ? ended(turn, { phase: 'Failed', reason: problem.reason, message: problem.message, fields }, now)
     : awaiting(turn, request, fields, now);
-  const written = await writeAtVersion(context, turn, status, 'Request');
+  const written = await writeAtVersion(context, turn, status);
   letGo(context, { ...asking, result: asking.request }, written);
   logCommit(context, written);
   if (!problem) {

@@ -71,12 +71,7 @@ export function letGo(
  * Writes what a runner has delivered once, a result or a request for an approval, at the version that was decided upon. What the
  * API server does not take ends the turn.
  */
-export async function writeAtVersion(
-  context: ReconcileContext,
-  turn: CachedTurn,
-  status: TurnStatus,
-  delivered: 'Result' | 'Request' = 'Result',
-) {
+export async function writeAtVersion(context: ReconcileContext, turn: CachedTurn, status: TurnStatus) {
   const { effects, signal, key } = context;
   const { api, log } = effects;
   const write = async (version: Version, next: TurnStatus) => {
@@ -109,12 +104,19 @@ export async function writeAtVersion(
     const ref = { namespace: turn.metadata.namespace, name: turn.metadata.name };
     const live = await api.get(turns, ref, { signal });
     if (live.metadata.uid !== turn.metadata.uid || isTerminal(live.status?.phase)) return live;
-    if (live.status?.podUID !== turn.status.podUID || live.status?.attempt !== turn.status.attempt) throw error;
-    // A request that has been committed since, or decided upon, is not asked again, and ends no turn: its state counts.
-    const isOther = !isDeepStrictEqual(live.status?.approval, turn.status.approval);
-    if (delivered === 'Request' && isOther) throw error;
-    return await write(live.metadata, status);
+    if (isSameRun(live, turn)) return await write(live.metadata, status);
+    effects.caches.sawTurn(live);
+    throw error;
   }
+}
+
+/**
+ * Reports whether the turn is still what was decided upon. Where it runs elsewhere, that is another commit's matter. A request that
+ * was committed since is not asked again, and its state and its decision stay with the turn, whatever was delivered after it.
+ */
+function isSameRun({ status: live }: StoredTurn, { status: cached }: CachedTurn): boolean {
+  const facts = (status: TurnStatus | undefined) => [status?.podUID, status?.attempt, status?.approval, status?.state];
+  return isDeepStrictEqual(facts(live), facts(cached));
 }
 
 /** Sent again it would be refused again: 400 is what the API server cannot decode. */

@@ -1,15 +1,16 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'vitest';
 import { adoptApproval, commitRequest, consume } from '../../../controller/act/approval.ts';
+import { commit } from '../../../controller/act/commit.ts';
 import type { ReconcileContext } from '../../../controller/act/context.ts';
-import { slimApproval } from '../../../controller/caches/caches.ts';
+import { slimApproval, slimTurn } from '../../../controller/caches/caches.ts';
 import { decide } from '../../../controller/decide/decide.ts';
 import { resumed } from '../../../controller/status/approval-status.ts';
 import type { Asking } from '../../../controller/world/link-view.ts';
 import type { CachedApproval, CachedTurn } from '../../../controller/world/world.ts';
 import { ApiError } from '../../../core/kube/errors.ts';
 import type { ApprovalSpec } from '../../../core/resources/approval.ts';
-import { approvals, type StoredApproval, turns } from '../../../core/resources/kinds.ts';
+import { approvals, type StoredApproval, type StoredTurn, turns } from '../../../core/resources/kinds.ts';
 import type { TurnApproval, TurnStatus } from '../../../core/resources/turn.ts';
 import { StoreFullError } from '../../../core/store/store.ts';
 import { silentLogger, systemClock } from '../../../core/system.ts';
@@ -21,6 +22,7 @@ import {
   aLink,
   aMemory,
   aPod,
+  aResult,
   aSession,
   aTurn,
   aWorld,
@@ -364,6 +366,30 @@ describe('effects', () => {
     Object.assign(context.effects.store, { put: () => Promise.reject(new StoreFullError(9, 8, 7)) });
     await assert.rejects(commitRequest(context, aTurnThat({ phase: 'Running' }), withState()), /changed/);
     assert.deepEqual(done, ['write Failed']);
+  });
+  test('a result that comes after a request which the cache does not show yet leaves its state and its request with the turn', async () => {
+    const { context } = aContext(undefined);
+    const state = { digest: 'S1', keyId: 'k', bytes: 5, incarnation: 1, seq: 6 };
+    const { metadata, spec, status } = waiting({ process: 'Alive' });
+    const live: StoredTurn = { metadata: { ...metadata, resourceVersion: '999' }, spec, status: { ...status, state } };
+    const conflict = new ApiError({ code: 409, reason: 'Conflict', message: 'changed' } as never);
+    const seen: StoredTurn[] = [];
+    Object.assign(context.effects.caches, { sawTurn: (turn: StoredTurn) => seen.push(turn) });
+    Object.assign(context.effects.api, {
+      get: async () => live,
+      replace: async (_: unknown, turn: StoredTurn) => {
+        if (turn.metadata.resourceVersion !== '999') throw conflict;
+        return { ...live, status: turn.status };
+      },
+    });
+    const delivery = { result: aResult('t-a') };
+    await assert.rejects(commit(context, aTurnThat({ phase: 'Running' }), delivery), /changed/);
+    assert.deepEqual(seen, [live]);
+    const again = does({ turns: [slimTurn(live)], link: aLink({ fresh: false, delivery }) });
+    assert.deepEqual(again, [{ do: 'Commit', turn: slimTurn(live), delivery }]);
+    await commit(context, slimTurn(live), delivery);
+    const written = seen.at(-1)?.status;
+    assert.deepEqual([written?.phase, written?.state, written?.approval?.id], ['Succeeded', state, ID]);
   });
   test('a decision is taken from the live object alone', async () => {
     const facts = { incarnation: 1, podUID: POD_UID };

@@ -62,10 +62,12 @@ describe('a result is written at the version that was decided upon', () => {
         return present;
       },
     };
-    const effects = { api, log: silentLogger, clock: systemClock };
+    const seen: StoredTurn[] = [];
+    const caches = { sawTurn: (one: StoredTurn) => seen.push(one) };
+    const effects = { api, caches, log: silentLogger, clock: systemClock };
     const context = { effects, key: 'team/notes', signal: new AbortController().signal } as unknown as ReconcileContext;
     const outcome = await writeAtVersion(context, turn, status).catch((error: Error) => error);
-    return { outcome, versions, reads };
+    return { outcome, versions, reads, seen };
   }
   const { resourceVersion } = turn.metadata;
 
@@ -86,6 +88,16 @@ describe('a result is written at the version that was decided upon', () => {
     assert.equal((await write('200', another)).outcome, another);
     assert.equal((await write('200', live({ podUID: 'other' }))).outcome, CONFLICT);
     assert.equal((await write('200', live({ attempt: 2, podUID: POD_UID }))).outcome, CONFLICT);
+  });
+
+  test('and not where a request or a state was committed since: it is decided again, with the turn as it is', async () => {
+    const approval = { id: 'r', prompt: '?', since: '', process: 'Alive', incarnation: 1, seq: 4, ranMs: 5 } as const;
+    const state = { digest: 'S1', keyId: 'k', bytes: 5, incarnation: 1, seq: 3 };
+    for (const change of [{ approval }, { state }, { podUID: 'other' }]) {
+      const present = live(change);
+      const { outcome, versions, seen } = await write('200', present);
+      assert.deepEqual([outcome, versions, seen], [CONFLICT, [resourceVersion], [present]]);
+    }
   });
 
   test('and another failure is no conflict: nothing is read for it', async () => {

@@ -4,6 +4,7 @@ import type { Reason } from '../../../core/resources/reasons.ts';
 import { startLimit } from '../../settings/granted.ts';
 import { isRunnerless, wasLetRun } from '../../settings/runnerless.ts';
 import { ended } from '../../status/turn-status.ts';
+import { wasNeverSent } from '../../world/link-view.ts';
 import { isGiven } from '../../world/own-turns.ts';
 import { isHopeless, ownContainer, podProblem, startedContainer } from '../../world/pod-status.ts';
 import { isFromPool } from '../../world/session-pods.ts';
@@ -43,23 +44,29 @@ export function wasBound(draft: Draft, podUID: string): boolean {
  */
 export function failedStart(draft: Draft, pod: StoredPod): 'Stop' {
   const { session } = draft.world;
-  const { running } = draft.turns;
   recordStartFailure(draft, pod.metadata.uid);
   const message = startFailure(pod);
   if (cannotWork(draft, pod)) {
     draft.problems.Pod = { reason: 'StartFailed', message };
     if (!mayGiveIndexes(draft)) return 'Stop';
-    failLive(draft, 'StartFailed', message);
+    const given = mayBeGiven(draft, pod);
+    if (given) loseRunning(draft, pod);
+    failLive(draft, 'StartFailed', message, given);
   } else {
     draft.problems.Pod = draft.startFailed;
-    if (running?.status.podUID === pod.metadata.uid) {
-      draft.actions.push({ do: 'WriteTurn', turn: running, status: afterLoss(draft, running) });
-    }
+    loseRunning(draft, pod);
     const counted = session.status?.startFailures?.incarnation === session.status?.incarnation;
     if (!counted && draft.turns.live.length > 0 && !isFinished(draft)) return 'Stop';
   }
   draft.actions.push({ do: 'CloseLink' }, { do: 'DeletePod', pod, why: 'its container ended before it took a turn' });
   return 'Stop';
+}
+
+/** Writes the turn that runs in the pod as one whose pod is lost. A turn that waits for a decision goes on waiting. */
+function loseRunning(draft: Draft, { metadata }: StoredPod): void {
+  const { running: turn } = draft.turns;
+  if (turn?.status.podUID !== metadata.uid) return;
+  draft.actions.push({ do: 'WriteTurn', turn, status: afterLoss(draft, turn) });
 }
 
 /**
@@ -112,13 +119,29 @@ export function failLive(draft: Draft, reason: Reason, message: string, other?: 
   }
 }
 
+/** The turn that may have run in a pod that does not start, or whose runner does not answer. */
+function mayHaveRun(draft: Draft, pod: StoredPod): CachedTurn | undefined {
+  if (!isRunnerless(draft)) return mayBeGiven(draft, pod);
+  // A creation that failed tells nothing of a pod that is there all the same: its answer was lost.
+  return podProblem(pod) === undefined ? mayRunUnseen(draft, pod) : undefined;
+}
+
+/**
+ * The turn that is written for the pod and that its runner may have: an earlier leader gives a turn before the status says that
+ * the pod was bound.
+ */
+function mayBeGiven({ world: { link }, turns }: Draft, pod: StoredPod): CachedTurn | undefined {
+  const { uid } = pod.metadata;
+  return turns.live.find(({ metadata, status }) => status.podUID === uid && !wasNeverSent(link, uid, metadata.uid));
+}
+
 /**
  * The turn whose program may run in a pod that reports no start: the pod is on a node without a scheduling gate, and the
  * kubelet starts a container before it reports it.
  */
 function mayRunUnseen(draft: Draft, { metadata, spec }: StoredPod): CachedTurn | undefined {
   const { running } = draft.turns;
-  if (!isRunnerless(draft) || running?.status.podUID !== metadata.uid || spec.nodeName === undefined) return undefined;
+  if (running?.status.podUID !== metadata.uid || spec.nodeName === undefined) return undefined;
   return wasLetRun(draft, metadata.uid) ? running : undefined;
 }
 
@@ -173,10 +196,8 @@ export const slowStart: Policy = (draft) => {
   const silent = startedContainer(pod) ? 'its runner did not answer' : 'its container did not start';
   const message = `The pod did not take turns${within}: ${problem?.message ?? silent}`;
   draft.problems.Pod = { reason, message };
-  // A creation that failed tells nothing of a pod that is there all the same: its answer was lost.
-  const unseen = podProblem(pod) === undefined ? mayRunUnseen(draft, pod) : undefined;
-  // The outcome of a turn that may have run unseen is written once the pod is gone.
-  failLive(draft, reason, message, unseen);
-  draft.actions.push({ do: 'CloseLink' }, { do: 'DeletePod', pod, why: 'it did not start' });
+  // The outcome of a turn that may have run is written once the pod is gone.
+  failLive(draft, reason, message, mayHaveRun(draft, pod));
+  draft.actions.push({ do: 'CloseLink' }, { do: 'DeletePod', pod, why: silent });
   return 'Stop';
 };

@@ -3,7 +3,9 @@ import { describe, test } from 'vitest';
 import { decide } from '../../../controller/decide/decide.ts';
 import type { Draft } from '../../../controller/decide/draft.ts';
 import { boundBefore } from '../../../controller/decide/policies/starting.ts';
+import { queued } from '../../../controller/status/turn-status.ts';
 import type { CachedSession } from '../../../controller/world/world.ts';
+import type { StoredPod } from '../../../core/kube/builtin.ts';
 import {
   aLink,
   aPod,
@@ -62,6 +64,60 @@ describe('a pod whose time to start is over', () => {
     const running = { ...late, pod: aPod({ age: 601 }), turns: [runningTurn('t')] };
     const was = { phase: 'Opening', bound: {} as NonNullable<ReturnType<typeof aLink>['bound']> } as const;
     assert.ok(!does({ ...running, link: aLink({ ...was, openedAt: NOW - 29_000 }) }).includes('WriteTurn'));
+  });
+});
+
+describe('a turn that an earlier leader wrote for a pod, of which no status says that it was bound', () => {
+  const conditions = [condition('Ready', 'False', 'Starting')];
+  const session = aSession({
+    spec: { timeouts: { start: '1s' } },
+    status: { ...RUNNING_STATUS, phase: 'Starting', conditions },
+  });
+  const containers = (state: NonNullable<NonNullable<StoredPod['status']>['containerStatuses']>[number]['state']) => ({
+    containerStatuses: [{ name: 'session', ready: false, restartCount: 0, state: state ?? {} }],
+  });
+  const silent = aPod({ age: 60, status: { phase: 'Running', ...containers({ running: {} }) } });
+  const over = aPod({ age: 60, status: { phase: 'Failed', ...containers({ terminated: { exitCode: 1 } }) } });
+  const unheard = aLink({ phase: 'Opening', fresh: false, openedAt: NOW - 31_000 });
+  const behind = aTurn({ name: 'behind', status: queued(aTurn(), 2, 'Queued', NOW) });
+  const turn = runningTurn('first', { spec: { retry: { maxAttempts: 2 } } });
+  const asks = { id: 'r', prompt: '?', since: new Date(NOW).toISOString(), process: 'Alive', incarnation: 1 } as const;
+  const asked = runningTurn('first', {
+    status: { phase: 'AwaitingApproval', approval: { ...asks, seq: 4, ranMs: 5 } },
+  });
+  const memory = { podRead: { podUID: POD_UID }, logRead: { podUID: POD_UID } };
+  const outcomes = (pod: StoredPod, link = unheard, first = turn) =>
+    decide(aWorld({ session, pod, link, turns: [first, behind], memory })).actions.map((action) =>
+      action.do === 'WriteTurn'
+        ? [action.turn.metadata.name, action.status.phase, action.status.error?.code]
+        : action.do === 'DeletePod'
+          ? action.why
+          : action.do,
+    );
+  const failed = ['behind', 'Failed', 'StartFailed'];
+
+  test('does not fail at the start of a runner that does not answer: its outcome is that of a lost pod', () => {
+    assert.deepEqual(outcomes(silent), [failed, 'CloseLink', 'its runner did not answer']);
+    const gone = decide(aWorld({ session, turns: [turn], memory: { ...memory, confirmedGone: { podUID: POD_UID } } }));
+    const [lost] = gone.actions.flatMap((action) => (action.do === 'WriteTurn' ? [action.status] : []));
+    assert.deepEqual(
+      [lost?.phase, lost?.conditions?.find(({ type }) => type === 'Finished')?.reason],
+      ['Queued', 'Retrying'],
+    );
+  });
+  test('is lost with a container that ended by itself, and tried again where it may be', () => {
+    const rest = [failed, 'CloseLink', 'its container ended before it took a turn'];
+    assert.deepEqual(outcomes(over), [['first', 'Queued', undefined], ...rest]);
+    assert.deepEqual(outcomes(over, unheard, runningTurn('first')), [['first', 'Failed', 'PodLost'], ...rest]);
+  });
+  test('goes on waiting for its decision', () => {
+    for (const pod of [silent, over])
+      assert.deepEqual(outcomes(pod, unheard, asked).slice(0, 2), [failed, 'CloseLink']);
+  });
+  test('fails at the start where its runner certainly never got it', () => {
+    const fresh = { ...unheard, fresh: true };
+    for (const pod of [silent, over])
+      assert.deepEqual(outcomes(pod, fresh).slice(0, 2), [['first', 'Failed', 'StartFailed'], failed]);
   });
 });
 

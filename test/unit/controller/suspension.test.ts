@@ -380,7 +380,9 @@ describe('the steps of a suspension', () => {
     const late = { ...found, pod: aPod({ status: { phase: 'Pending' }, age: 3_600 }) };
     assert.deepEqual(does(late), [['b', 'Queued'], 'CloseLink', 'DeletePod']);
     const turns = [runningTurn('a'), waits];
-    assert.deepEqual(does({ ...late, turns }), [['b', 'Queued'], ['a', 'Failed'], 'CloseLink', 'DeletePod']);
+    assert.deepEqual(does({ ...late, turns }), [['b', 'Queued'], 'CloseLink', 'DeletePod']);
+    const never = { ...late, link, turns };
+    assert.deepEqual(does(never), [['b', 'Queued'], ['a', 'Failed'], 'CloseLink', 'DeletePod']);
   });
   test('a state that cannot be had aborts it, which is said and tried again later', () => {
     const refused = { n: 1, code: 'SnapshotFailed' as const, message: 'too large' };

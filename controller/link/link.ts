@@ -71,9 +71,8 @@ export class Link {
   #changeNumber = 0;
   /** Time of the last control line besides pings, monotonic milliseconds. */
   #toldAt: number;
-  /** Number of the last control line that cancels a turn, and that turn. */
-  #cancelNumber = 0;
-  #cancelled = '';
+  /** Turns that were cancelled over this attach, by the numbers of the control lines. */
+  readonly #cancels = new Map<number, string>();
   #session: string;
   #incarnation: number;
   /** This leader has created the pod. */
@@ -257,8 +256,7 @@ export class Link {
 
   #sendCancel(turn: string, { why }: { why?: 'LifetimeExceeded' }): void {
     const stop = why ? { turn, outcome: 'TimedOut' as const, reason: why } : { turn, outcome: 'Cancelled' as const };
-    this.#cancelNumber = this.#send('cancel', stop);
-    this.#cancelled = turn;
+    this.#cancels.set(this.#send('cancel', stop), turn);
   }
 
   resume(): void {
@@ -357,7 +355,9 @@ export class Link {
     if (this.#acked > 0) this.#send('ack', { through: this.#acked });
     this.#send('resend', { from: this.#decoder.next });
     // Lines sent over a broken attach may be lost; they are idempotent, so they are sent again.
-    for (const cancelled of this.#view.cancelSent ?? []) this.#sendCancel(...cancelled);
+    this.#cancels.clear();
+    for (const [turn, cancelled] of this.#view.cancelSent ?? [])
+      if (!cancelled.unknown) this.#sendCancel(turn, cancelled);
     this.#suspendAgain();
     this.#heartbeat.ping();
     this.#heartbeat.expectAnswer();
@@ -417,9 +417,10 @@ export class Link {
       // A busy runner may be free soon; the answer shows whether the turn has to be sent again.
       if (message.code === 'Busy') this.#heartbeat.ping();
     }
-    if (message.n === this.#cancelNumber) {
+    const cancelled = this.#cancels.get(message.n);
+    if (cancelled !== undefined) {
       // The answer to the ping that follows may be lost.
-      if (this.#turnNumber < this.#cancelNumber) this.#view = after.cancelRefused(this.#view, this.#cancelled);
+      if (this.#turnNumber < message.n) this.#view = after.cancelRefused(this.#view, cancelled, message.code);
       // The refused cancel shows that its turn does not run; a ping asks which one does.
       this.#heartbeat.ping();
     }

@@ -40,10 +40,13 @@ export function bindSent({ refused: _, ...view }: LinkView, now: number): LinkVi
   return { ...view, phase: 'Binding', bindSentAt: now };
 }
 
-/** View after the turn was sent, with the id of the approval request that this decides, if any. */
+/**
+ * View after the turn was sent, with the id of the approval request that this decides, if any. A runner that did not have the turn
+ * did not keep its cancellation.
+ */
 export function turnSent({ told: _, ...view }: LinkView, turn: string, told?: string): LinkView {
   return {
-    ...view,
+    ...(view.cancelSent?.get(turn)?.unknown ? withoutCancel(view, turn) : view),
     sent: new Set([...view.sent, turn]),
     active: turn,
     ...(told === undefined ? {} : { told }),
@@ -203,9 +206,17 @@ export function refused(view: LinkView, message: Refused): LinkView {
 }
 
 /** View after the runner refused to stop a turn that it does not have; `turn` is believed not to be active. */
-export function cancelRefused(view: LinkView, turn: string): LinkView {
-  const { active, ...rest } = view;
-  return active === turn ? rest : view;
+export function cancelRefused(view: LinkView, turn: string, code: RefusalCode): LinkView {
+  const { active, ...inactive } = view;
+  const rest = active === turn ? inactive : view;
+  const cancelled = view.cancelSent?.get(turn);
+  if (code !== 'UnknownTurn' || !cancelled) return rest;
+  return { ...rest, cancelSent: new Map([...(view.cancelSent ?? []), [turn, { ...cancelled, unknown: true }]]) };
+}
+
+function withoutCancel(view: LinkView, turn: string): LinkView {
+  if (!view.cancelSent?.has(turn)) return view;
+  return { ...view, cancelSent: new Map([...view.cancelSent].filter(([one]) => one !== turn)) };
 }
 
 /**
@@ -223,7 +234,7 @@ export function acknowledged(view: LinkView, through: number): LinkView {
   const { delivery, asking: _, snapshot, active, started, figures, ...rest } = view;
   const ended = endedBy(view, through);
   return {
-    ...rest,
+    ...(ended === undefined ? rest : withoutCancel(rest, ended)),
     sent: new Set([...rest.sent].filter((turn) => turn !== ended)),
     ...(started && started.turn !== ended ? { started } : {}),
     ...(figures && figures.turn !== ended ? { figures } : {}),

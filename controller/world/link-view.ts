@@ -87,6 +87,9 @@ export interface LinkView {
   readonly suspended: boolean;
   /** Last activity of the agent, reported by the runner, by the controller's clock; milliseconds since the epoch. */
   readonly lastActivity?: number;
-  /** Turns whose cancellation was sent, by uid; `at` in monotonic milliseconds. */
-  readonly cancelSent?: ReadonlyMap<string, { at: number; why?: 'LifetimeExceeded' }>;
+  /**
+   * Turns whose cancellation was sent and whose end is not acknowledged, by uid; `at` in monotonic milliseconds. `unknown`: the
+   * runner has refused it, because it never had the turn.
+   */
+  readonly cancelSent?: ReadonlyMap<string, { at: number; why?: 'LifetimeExceeded'; unknown?: true }>;
 }

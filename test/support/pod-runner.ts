@@ -25,6 +25,8 @@ export class PodRunner {
   /** Numbers of resend requests and of answers. */
   resends = 0;
   asked = 0;
+  /** Number of cancellations that were written. */
+  cancelled = 0;
   /** Number of attempts to attach. */
   attempts = 0;
   /** True: the next printed frame arrives without its beginning. */
@@ -109,6 +111,7 @@ export class PodRunner {
         if (this.writeMs > 0) await new Promise<void>((done) => this.#clock.setTimer(this.writeMs, done));
         if (text.includes('"kind":"resend"')) this.resends += 1;
         if (text.includes('"kind":"ping"')) this.asked += 1;
+        if (text.includes('"kind":"cancel"')) this.cancelled += 1;
         const isLost = this.deaf || (this.loses && text.includes(`"kind":"${this.loses}"`));
         if (!isLost) this.runner.push(Buffer.from(text));
       },

@@ -107,7 +107,7 @@ export const cancel: Policy = (draft) => {
   const cancelled = (message: string) => ended(turn, { phase: 'Cancelled', reason: 'Cancelled', message }, now);
   const never = wasNeverSent(link, pod.metadata.uid, turn.metadata.uid);
   const sent = link?.cancelSent?.get(turn.metadata.uid);
-  if (never || (link?.refused?.code === 'UnknownTurn' && sent)) {
+  if (never || sent?.unknown) {
     draft.actions.push({ do: 'WriteTurn', turn, status: cancelled('The turn was cancelled before it ran.') });
     return 'Stop';
   }

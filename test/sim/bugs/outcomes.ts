@@ -84,7 +84,7 @@ export const outcomeBugs: readonly Bug[] = [
       },
       {
         file: 'controller/link/link.ts',
-        find: '      if (this.#turnNumber < this.#cancelNumber) this.#view = after.cancelRefused(this.#view, this.#cancelled);\n',
+        find: '      if (this.#turnNumber < message.n) this.#view = after.cancelRefused(this.#view, cancelled, message.code);\n',
         replace: '',
       },
     ],

@@ -433,6 +433,16 @@ describe('sessions that must not get stuck', () => {
     const cancelSent = new Map([['t-gone', { at: NOW - 21_000 }]]);
     assert.deepEqual(does({ ...bound, link: aLink({ active: 't-gone', cancelSent }) }), ['DeletePod']);
   });
+  test('a cancelled turn ends before it ran where its runner never had it, and not where it never had another', () => {
+    const turns = [runningTurn('a', { spec: { cancel: true } })];
+    const phases = (unknown: string) => {
+      const sent = ['t-a', 't-before'].map((turn) => [turn, turn === unknown ? { at: NOW, unknown } : { at: NOW }]);
+      const refused = { n: 1, code: 'UnknownTurn', message: '' } as const;
+      const link = aLink({ active: 't-a', sent: new Set(['t-a']), refused, cancelSent: new Map(sent as never) });
+      return written(decide(aWorld({ ...bound, turns, link })).actions).map(({ phase }) => phase);
+    };
+    assert.deepEqual([phases('t-a'), phases('t-before')], [['Cancelled'], []]);
+  });
   test('a cancelled turn behind a turn that is gone has both stopped, each once', () => {
     const turns = [runningTurn('a', { spec: { cancel: true } })];
     const sent = new Set(['t-a', 't-gone']);

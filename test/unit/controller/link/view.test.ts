@@ -98,8 +98,29 @@ test('a turn that starts ends the lack of a state, and no other refusal', () => 
 
 test('only the refused cancellation of the active turn shows that it does not run', () => {
   const view = aLink({ active: 't-2' });
-  assert.equal(cancelRefused(view, 't-1'), view);
-  assert.equal('active' in cancelRefused(view, 't-2'), false);
+  assert.equal(cancelRefused(view, 't-1', 'UnknownTurn'), view);
+  assert.equal('active' in cancelRefused(view, 't-2', 'UnknownTurn'), false);
+});
+
+describe('a cancellation that the runner refused', () => {
+  const view = ['t-1', 't-2'].reduce((before, turn) => cancelSent(before, turn, { at: 1 }), aLink());
+  const unknown = ({ cancelSent }: ReturnType<typeof aLink>) =>
+    [...(cancelSent ?? [])].flatMap(([turn, sent]) => (sent.unknown ? [turn] : []));
+  test('because it never had the turn says so of that turn alone', () => {
+    assert.deepEqual(unknown(cancelRefused(view, 't-1', 'UnknownTurn')), ['t-1']);
+    assert.deepEqual(unknown(cancelRefused(view, 't-1', 'AlreadyDone')), []);
+    assert.deepEqual(unknown(cancelRefused(view, 't-3', 'UnknownTurn')), []);
+  });
+  test('is forgotten when the turn is given all the same', () => {
+    const refused = cancelRefused(view, 't-1', 'UnknownTurn');
+    assert.deepEqual([...(turnSent(refused, 't-1').cancelSent ?? []).keys()], ['t-2']);
+    assert.equal(turnSent(refused, 't-2').cancelSent, refused.cancelSent);
+  });
+  test('or not is forgotten with the end of its turn', () => {
+    const delivery = { result: aResult('t-2') };
+    const after = acknowledged({ ...view, delivery }, delivery.result.seq);
+    assert.deepEqual([...(after.cancelSent ?? []).keys()], ['t-1']);
+  });
 });
 
 test('an acknowledged result is dropped with its turn; the next that waits follows it', () => {

@@ -1,6 +1,8 @@
+import { setTimeout } from 'node:timers/promises';
 import { pods } from '../../core/kube/resources.ts';
 import { sessionpools } from '../../core/resources/kinds.ts';
 import { LABEL_POOL } from '../../core/resources/names.ts';
+import { QUIET_MS } from '../../runner/rehearsal/rehearsal.ts';
 import { eventually } from '../support/eventually.ts';
 import type { LeftOut } from './controller.ts';
 import type { Ground } from './ground.ts';
@@ -56,7 +58,10 @@ export class Pool {
     ];
   }
 
-  /** Resolves once all of the pool is ready, by a status that knows of every claim which the benchmark knows. */
+  /**
+   * Resolves once all of the pool is ready, by a status that knows of every claim which the benchmark knows, and has been for as
+   * long as a runner takes to rehearse: a pod of a pool waits for minutes as a rule.
+   */
   async full(): Promise<void> {
     const { cluster, namespace } = this.#ground;
     const isFull = async () => {
@@ -66,6 +71,7 @@ export class Pool {
       return ready === this.#replicas && claimed + missed >= this.#claims;
     };
     await eventually(isFull, { what: `the pool has ${this.#replicas} ready pods`, timeoutMs: FULL_LIMIT_MS });
+    await setTimeout(2 * QUIET_MS);
   }
 
   /** Reports whether the pool has made the pod, claimed or not. */

@@ -313,6 +313,7 @@ export class Leading {
 
   poolsKnown(): void {
     this.#pools.known();
+    this.#networkPolicies.poolsKnown();
   }
 
   environmentChanged(namespace: string, name: string): void {

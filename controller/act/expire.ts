@@ -1,13 +1,15 @@
 import { isNotFound } from '../../core/kube/errors.ts';
 import { formatDuration } from '../../core/resources/duration.ts';
-import { sessions, turns } from '../../core/resources/kinds.ts';
+import { sessionclasses, sessions, turns } from '../../core/resources/kinds.ts';
 import { LIVE_TURNS } from '../../core/resources/turn-phases.ts';
 import type { Expiry } from '../decide/actions.ts';
+import { retention } from '../settings/retention.ts';
 import type { ReconcileContext } from './context.ts';
 
 /**
- * Deletes the session at exactly the version that was decided upon, after a live read of its turns. A turn that has woken it
- * meanwhile has changed that version. A deletion needs two clocks that agree, the API server's and our own.
+ * Deletes the session at exactly the version that was decided upon, after live reads of its class, which may keep it for longer by
+ * now, and of its turns. A turn that has woken it meanwhile has changed that version. A deletion needs two clocks that agree, the API
+ * server's and our own.
  */
 export async function expire(
   { effects, world, key, signal }: ReconcileContext,
@@ -21,6 +23,14 @@ export async function expire(
     log.warn({ session: key, field }, 'session not deleted yet: not expired by the clock of the controller');
     return;
   }
+  const ofClass = await api
+    .get(sessionclasses, { name: world.session.spec.class }, { signal })
+    .catch((error: unknown) => {
+      if (!isNotFound(error)) throw error;
+      return undefined;
+    });
+  const { finishedMs, suspendedMs } = retention(world.session, ofClass);
+  if (ttlMs < (field === 'ttlAfterFinished' ? finishedMs : suspendedMs)) return;
   const fieldSelector = `spec.session=${name},${LIVE_TURNS}`;
   const { items: waiting } = await api.list(turns, { namespace, fieldSelector, signal });
   for (const turn of waiting) caches.sawTurn(turn);

@@ -251,7 +251,12 @@ export class Ledger {
     }
     let waits: string | undefined;
     this.#queue.walk((applicant) => {
-      if (limits.some((limit) => countsFor(limit, space, applicant))) waits ??= applicant.key;
+      const theirs = this.#limits(applicant);
+      if (typeof theirs === 'string') return false;
+      // A session that a limit of its own holds back could not use the slot.
+      const full = fullOf(theirs, applicant, this.#slotUsage.tally);
+      const isHeldBack = full.some((limit) => !countsFor(limit, applicant, space));
+      if (!isHeldBack && limits.some((limit) => countsFor(limit, space, applicant))) waits ??= applicant.key;
       return false;
     });
     if (waits !== undefined) return { free: false, why: 'Waited', message: `Session ${waits} waits for a slot.` };

@@ -93,7 +93,9 @@ export class PreemptionPlan {
   #plan(): void {
     const { queue, limits, caches, clock, onChange } = this.#options;
     const before = this.#preempted;
-    const pods = queue.size > 0 ? this.#options.spare() : [];
+    // Pods of a namespace that cannot be read are given up by nobody.
+    const spare = queue.size > 0 ? this.#options.spare() : [];
+    const pods = spare.filter(({ metadata }) => caches.closed(metadata.namespace) === undefined);
     const chosen = planPreemption({
       queue,
       limits,

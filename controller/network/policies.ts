@@ -68,7 +68,17 @@ export class NetworkPolicies {
     for (const { metadata } of this.#options.caches.allNetworkPolicies()) {
       this.policyChanged(metadata.namespace, metadata.name);
     }
+    // No event tells of a policy that was deleted while nobody led.
+    for (const { metadata, spec } of this.#options.caches.allSessions())
+      this.policyChanged(metadata.namespace, networkPolicyName(spec.class));
+    this.poolsKnown();
     this.#queue.start();
+  }
+
+  /** Requeues the policies of all pools: it has become known which there are. */
+  poolsKnown(): void {
+    for (const { metadata, spec } of this.#options.caches.allPools())
+      this.policyChanged(metadata.namespace, networkPolicyName(spec.class));
   }
 
   async stop(graceMs: number): Promise<void> {

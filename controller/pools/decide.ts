@@ -82,7 +82,7 @@ export function decidePool(world: PoolWorld): PoolDecision {
   const failures = failuresAfter(
     world,
     broken.map(({ problem }) => problem),
-    ready.length > 0,
+    ready.length >= pool.spec.replicas || ready.some((one) => provesStart(one, world.failures)),
   );
 
   const giveUp = ({ pod }: PoolPod, why: string) => remove.push({ pod, why });
@@ -239,15 +239,20 @@ function brokenBy(world: PoolWorld, one: PoolPod): Problem | undefined {
   return undefined;
 }
 
-/** The failures after this reconcile. A pod that is ready ends them. */
+/** Reports whether the pod was made after the pause for the failures; creations are told in whole seconds, rounded down. */
+function provesStart({ pod }: PoolPod, failures: PoolFailures | undefined): boolean {
+  return Date.parse(pod.metadata.creationTimestamp) + 1000 > (failures?.againAt ?? 0);
+}
+
+/** The failures after this reconcile. They are over once pods start again. */
 function failuresAfter(
   { now, failures }: PoolWorld,
   broken: readonly Problem[],
-  isAnyReady: boolean,
+  areOver: boolean,
 ): PoolFailures | undefined {
   const [problem] = broken;
-  if (!problem) return isAnyReady ? undefined : failures;
-  const count = (isAnyReady ? 0 : (failures?.count ?? 0)) + broken.length;
+  if (!problem) return areOver ? undefined : failures;
+  const count = (areOver ? 0 : (failures?.count ?? 0)) + broken.length;
   return pausedFor(count, problem, now);
 }
 

@@ -18,18 +18,26 @@ export interface HistoryLimits {
 
 const DAY_MS = 24 * 3_600_000;
 
+/** Nothing is deleted while the class is gone: it may be replaced, and may keep for longer than the defaults do. */
+const EVERYTHING: Retention = {
+  finishedMs: Number.POSITIVE_INFINITY,
+  suspendedMs: Number.POSITIVE_INFINITY,
+  history: { turns: Number.POSITIVE_INFINITY, bytes: Number.POSITIVE_INFINITY },
+};
+
 export function retention({ spec }: CachedSession, sessionClass: StoredSessionClass | undefined): Retention {
-  const ofClass = sessionClass?.spec;
+  if (!sessionClass) return EVERYTHING;
+  const { spec: ofClass } = sessionClass;
   const own = <K extends 'ttlAfterFinished' | 'ttlAfterSuspended' | 'history'>(field: K) =>
-    !ofClass || ofClass.overrides.includes(field) ? spec[field] : undefined;
+    ofClass.overrides.includes(field) ? spec[field] : undefined;
   const ms = (text: string | undefined, days: number) => (text ? parseDuration(text) : days * DAY_MS);
-  const history = { ...ofClass?.history, ...own('history') };
+  const history = { ...ofClass.history, ...own('history') };
   return {
     // The state of a build is the archive of an environment; see `environments/unused.ts`.
     finishedMs: spec.build
       ? Number.POSITIVE_INFINITY
-      : ms(own('ttlAfterFinished') ?? ofClass?.ttlAfterFinished, spec.turns === 'One' ? 1 : 7),
-    suspendedMs: ms(own('ttlAfterSuspended') ?? ofClass?.ttlAfterSuspended, 30),
+      : ms(own('ttlAfterFinished') ?? ofClass.ttlAfterFinished, spec.turns === 'One' ? 1 : 7),
+    suspendedMs: ms(own('ttlAfterSuspended') ?? ofClass.ttlAfterSuspended, 30),
     history: { turns: history.turns ?? 100, bytes: history.bytes ? parseQuantity(history.bytes) : MiB },
   };
 }

@@ -1,5 +1,6 @@
 import type { StoredSessionClass } from '../../../core/resources/kinds.ts';
 import { retention } from '../../settings/retention.ts';
+import { touchedAt } from '../../world/activity.ts';
 import type { CachedSession } from '../../world/world.ts';
 import type { Expiry } from '../actions.ts';
 import { type Draft, type Policy, wake } from '../draft.ts';
@@ -10,7 +11,7 @@ const AGAIN_MS = 60_000;
 /** Deletes a session that has been finished or suspended for long and has no turn left, after a live check. */
 export const expire: Policy = (draft) => {
   const { session, class: sessionClass, now } = draft.world;
-  const expiry = rests(draft) ? expiryOf(session, sessionClass) : undefined;
+  const expiry = rests(draft) ? expiryOf(session, sessionClass, now) : undefined;
   if (!expiry) return undefined;
   const at = expiry.since + expiry.ttlMs;
   if (now < at) wake(draft, at);
@@ -26,7 +27,11 @@ function rests({ turns: { live, ownerless, uncounted } }: Draft): boolean {
 }
 
 /** Expiry by the written status: a session that finishes or is suspended in this reconcile has not had its time yet. */
-function expiryOf(session: CachedSession, sessionClass: StoredSessionClass | undefined): Expiry | undefined {
+function expiryOf(
+  session: CachedSession,
+  sessionClass: StoredSessionClass | undefined,
+  now: number,
+): Expiry | undefined {
   const { phase, conditions, podName, lastActiveAt } = session.status ?? {};
   const since = (type: 'Finished' | 'Suspended') => {
     const condition = conditions?.find((each) => each.type === type && each.status === 'True');
@@ -37,6 +42,7 @@ function expiryOf(session: CachedSession, sessionClass: StoredSessionClass | und
   if (finished !== undefined) return { field: 'ttlAfterFinished', since: finished, ttlMs: finishedMs };
   const suspended = phase === 'Suspended' && !podName ? since('Suspended') : undefined;
   if (suspended === undefined) return undefined;
-  const active = Date.parse(lastActiveAt ?? '') || 0;
+  // A touch may be newer than the status.
+  const active = Math.max(Date.parse(lastActiveAt ?? '') || 0, touchedAt(session, now));
   return { field: 'ttlAfterSuspended', since: Math.max(suspended, active), ttlMs: suspendedMs };
 }

@@ -4,7 +4,15 @@ import type { ReconcileContext } from '../../../controller/act/context.ts';
 import { expire } from '../../../controller/act/expire.ts';
 import { slimSession } from '../../../controller/caches/caches.ts';
 import { isConflict, isNotFound } from '../../../core/kube/errors.ts';
-import { type Session, type StoredSession, sessions, type Turn, turns } from '../../../core/resources/kinds.ts';
+import {
+  type Session,
+  type SessionClass,
+  type StoredSession,
+  sessionclasses,
+  sessions,
+  type Turn,
+  turns,
+} from '../../../core/resources/kinds.ts';
 import { silentLogger } from '../../../core/system.ts';
 import { type BerthServer, berthServer } from '../../support/berth-server.ts';
 
@@ -15,11 +23,18 @@ describe('the live read before a session is deleted', () => {
   let berth: BerthServer;
   beforeAll(async () => {
     berth = await berthServer();
+    await makeClass('brief', '59m');
+    await makeClass('long', '9000h');
   });
   afterAll(() => berth.close());
 
-  const make = (name: string) =>
-    berth.admin.create(sessions, { metadata: { name, namespace }, spec: {} as Session['spec'] });
+  const makeClass = (name: string, ttlAfterSuspended: string) =>
+    berth.admin.create(sessionclasses, {
+      metadata: { name },
+      spec: { agent: { command: ['agent'] }, ttlAfterSuspended } as SessionClass['spec'],
+    });
+  const make = (name: string, ofClass = 'brief') =>
+    berth.admin.create(sessions, { metadata: { name, namespace }, spec: { class: ofClass } as Session['spec'] });
   const exists = (name: string) =>
     berth.admin.get(sessions, { namespace, name }).then(
       () => true,
@@ -48,6 +63,12 @@ describe('the live read before a session is deleted', () => {
     await expiring(await make('old'));
     assert.equal(await exists('old'), false);
     assert.deepEqual(events, ['Expired']);
+  });
+  test('finds that its class keeps it for longer by now, or that there is no class, and the session stays', async () => {
+    for (const ofClass of ['long', 'gone']) {
+      await expiring(await make(`of-${ofClass}`, ofClass));
+      assert.equal(await exists(`of-${ofClass}`), true);
+    }
   });
   test('finds a turn that the cache does not show, and the session stays', async () => {
     const session = await make('asked');

@@ -15,8 +15,10 @@ import {
   blobs,
   ownedBy,
   type Session,
+  type SessionClass,
   type StoredSession,
   type StoredTurn,
+  sessionclasses,
   sessions,
   type Turn,
   turns,
@@ -63,6 +65,8 @@ describe('garbage collection', () => {
   const events: string[] = [];
   beforeAll(async () => {
     berth = await berthServer();
+    const spec = { agent: { command: ['agent'] }, overrides: ['history'] } as unknown as SessionClass['spec'];
+    await berth.admin.create(sessionclasses, { metadata: { name: 'default' }, spec });
   });
   afterAll(() => berth.close());
   beforeEach(async () => {

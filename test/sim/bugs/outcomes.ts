@@ -294,8 +294,8 @@ export const outcomeBugs: readonly Bug[] = [
     edits: [
       {
         file: 'controller/decide/policies/runnerless.ts',
-        find: 'const deadline = Date.parse(startedAt) + turnMs;',
-        replace: 'const deadline = Date.parse(startedAt) + turnMs / 10;',
+        find: 'const deadline = waitedSince(draft, Date.parse(startedAt)) + turnMs;',
+        replace: 'const deadline = waitedSince(draft, Date.parse(startedAt)) + turnMs / 10;',
       },
     ],
   },

@@ -60,6 +60,14 @@ describe('a session expires', () => {
     const lastActiveAt = new Date(NOW - DAY).toISOString();
     assert.equal(expires(suspended(30 * DAY, {}, { lastActiveAt })), false);
   });
+  test('not before thirty days have passed since it was touched, be that in its status or not', () => {
+    const touched = (days: number) => {
+      const session = suspended(31 * DAY, {}, { lastActiveAt: new Date(NOW - 31 * DAY).toISOString() });
+      session.metadata.annotations = { 'berth.dev/touched-at': new Date(NOW - days * DAY).toISOString() };
+      return expires(session);
+    };
+    assert.deepEqual([touched(2), touched(30)], [false, true]);
+  });
   test('not while a turn waits, though it is held and whoever owns it', () => {
     assert.equal(expires(suspended(60 * DAY, { suspend: true }), { turns: [aTurn()] }), false);
     assert.equal(expires(suspended(60 * DAY), { turns: [aTurn({ owner: null })] }), false);
@@ -101,8 +109,12 @@ describe('retention settings', () => {
     const { status } = decided(aSession({ spec: { ttlAfterFinished: '1s' } }), { class: aClass() });
     assert.equal(status.conditions?.find(({ type }) => type === 'Admitted')?.reason, 'NotAllowed');
   });
-  test('a session whose class is gone keeps its own time', () => {
-    assert.equal(kept({ ttlAfterFinished: '9000h' }, null).finishedMs, 9000 * HOUR);
+  test('a session whose class is gone is kept with its history, whatever it says itself', () => {
+    const { POSITIVE_INFINITY: ever } = Number;
+    const everything = { finishedMs: ever, suspendedMs: ever, history: { turns: ever, bytes: ever } };
+    assert.deepEqual(kept({ ttlAfterFinished: '1h', history: { turns: 1 } }, null), everything);
+    const gone = decided(suspended(400 * DAY), { class: undefined });
+    assert.deepEqual([gone.actions, gone.wakeAt], [[], ever]);
   });
 });
 

@@ -4,14 +4,29 @@ import { NetworkPolicies } from '../../../controller/network/policies.ts';
 import type { CachedSession } from '../../../controller/world/world.ts';
 import type { NetworkPolicy, StoredPod } from '../../../core/kube/builtin.ts';
 import { ApiError } from '../../../core/kube/errors.ts';
+import { networkPolicies } from '../../../core/kube/resources.ts';
 import type { KubeApi, Stored } from '../../../core/kube/types.ts';
 import { silentLogger, systemRandom } from '../../../core/system.ts';
+import { QuietWorld } from '../../support/quiet-world.ts';
 import { VirtualClock } from '../../support/virtual-clock.ts';
 import { aClass, aPod, aSession } from '../../support/world.ts';
 
 type Policy = Stored<NetworkPolicy>;
 const never = new AbortController().signal;
 const error = (code: number, reason: string) => new ApiError({ code, reason, message: reason });
+
+test('a policy that was deleted while no controller led is made again for the pods that run', async () => {
+  const world = new QuietWorld();
+  await world.start();
+  await world.session('notes');
+  const policies = () => world.server.list(networkPolicies).map(({ metadata }) => metadata.name);
+  const [name = ''] = policies();
+  world.replica.stop();
+  await world.until('the end', () => world.replica.process?.alive === false);
+  await world.server.admin.delete(networkPolicies, { namespace: 'team', name });
+  world.replica.start();
+  await world.until('the policy', () => policies().includes(name));
+});
 
 /** A namespace whose server and whose cache are apart: the cache learns of a removal when the test says so. */
 function setUp() {

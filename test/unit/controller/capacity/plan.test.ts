@@ -1,6 +1,8 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'vitest';
 import { Ledger } from '../../../../controller/capacity/ledger.ts';
+import { ownedBy } from '../../../../core/resources/kinds.ts';
+import { poolPodName } from '../../../../core/resources/names.ts';
 import type { TurnStatus } from '../../../../core/resources/turn.ts';
 import { SeenCluster } from '../../../support/seen.ts';
 import { VirtualClock } from '../../../support/virtual-clock.ts';
@@ -52,6 +54,23 @@ function setUp({ max = 1 } = {}) {
 const GIVES = { for: 'team/w' };
 
 describe('a session at capacity', () => {
+  test('is preempted although a pod of a pool could go, where that is in a namespace that cannot be read', async () => {
+    for (const [error, preempted] of [
+      [undefined, undefined],
+      ['pods is forbidden', GIVES],
+    ] as const) {
+      const { caches, ledger, clock, wait } = setUp({ max: 2 });
+      const uid = '00000000-0000-4000-8000-00000000000a';
+      const pod = caches.addPod('lost', poolPodName(uid, 0));
+      pod.metadata.labels = { 'berth.dev/session-uid': '', 'berth.dev/pool-uid': uid, 'berth.dev/class': 'default' };
+      pod.metadata.ownerReferences = [ownedBy({ metadata: { name: 'default', uid } }, 'SessionPool')];
+      ledger.podChanged(pod, false);
+      if (error) caches.unread.set('lost', error);
+      wait();
+      await clock.advance(1_000);
+      assert.deepEqual(ledger.preemptFor('team/guest'), preempted);
+    }
+  });
   test('is preempted when another session waits, and is told so', async () => {
     const { ledger, clock, wait, told } = setUp();
     assert.equal(ledger.preemptFor('team/guest'), undefined);

@@ -204,6 +204,21 @@ describe('pods that do not start', () => {
     assert.equal(decided(1, [], { failures: second.failures, now: NOW + 2 * MINUTE }).create, 1);
     assert.equal(decided(1, [aPoolPod()], { failures: second.failures }).failures, undefined);
   });
+  test('beside others that are ready are tried again after growing pauses too, and no longer once one has started since', () => {
+    const ready = aPoolPod();
+    let failures: PoolWorld['failures'];
+    for (const count of [1, 2, 3]) {
+      failures = decided(2, [ready, aPoolPod({ ended: true })], { failures }).failures;
+      assert.equal(failures?.count, count);
+      const after = decided(2, [ready], { failures });
+      assert.deepEqual([after.create, after.failures, after.reason], [0, failures, 'PoolPodsFail']);
+    }
+    const now = NOW + MINUTE;
+    assert.equal(decided(2, [ready], { failures, now }).create, 1);
+    const since = aPoolPod({ age: -30 });
+    assert.equal(decided(3, [ready, since], { failures, now }).failures, undefined);
+    assert.equal(decided(1, [ready], { failures }).failures, undefined, 'nothing is missing any more');
+  });
   test('whose runner does not answer are replaced', () => {
     const silent = aPoolPod();
     const link = { ...silent.link, silentSince: NOW - 30_000 } as PoolPod['link'];

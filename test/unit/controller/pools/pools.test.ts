@@ -24,6 +24,7 @@ async function aPool(options: QuietWorldOptions = {}) {
     world,
     uid,
     pool,
+    ready,
     names: () => world.server.list(pods).map(({ metadata }) => metadata.name),
     scale: async (replicas: number) => {
       const found = pool();
@@ -73,6 +74,22 @@ describe('a pool', () => {
       await scale(2 + (i % 2));
       await world.pass(50);
     }
+    assert.ok(tries <= 3, `${tries} tries in 2.5 s`);
+  });
+
+  test('whose further pods are refused pauses too, and says why', async () => {
+    const { world, scale, full, ready } = await aPool();
+    await scale(1);
+    await full(1);
+    let tries = 0;
+    world.refuse = ({ verb, resource }) => {
+      if (verb !== 'create' || resource !== 'pods') return undefined;
+      tries++;
+      return new ApiError({ code: 403, reason: 'Forbidden', message: 'pods "p" is forbidden: exceeded quota: q' });
+    };
+    await scale(2);
+    await world.until('why', () => ready()?.reason === 'QuotaExceeded');
+    await world.pass(2_500);
     assert.ok(tries <= 3, `${tries} tries in 2.5 s`);
   });
 

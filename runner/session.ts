@@ -180,10 +180,11 @@ export class BoundSession {
   }
 
   cancel({ turn, outcome, reason }: CancelTurn): Refusal | undefined {
-    if (this.#current?.message.turn !== turn) {
+    // A parked turn has no process any more, or is about to have none; what it asked was committed.
+    if (this.#current?.message.turn !== turn || this.#current.parked) {
       return this.#past.hasEnded(turn)
         ? refusal('AlreadyDone', 'the turn has ended')
-        : refusal('UnknownTurn', 'the turn was never started here');
+        : refusal('UnknownTurn', 'the turn does not run here');
     }
     const error =
       reason === 'LifetimeExceeded'

@@ -108,7 +108,9 @@ export const cancel: Policy = (draft) => {
   const never = wasNeverSent(link, pod.metadata.uid, turn.metadata.uid);
   const sent = link?.cancelSent?.get(turn.metadata.uid);
   if (never || sent?.unknown) {
-    draft.actions.push({ do: 'WriteTurn', turn, status: cancelled('The turn was cancelled before it ran.') });
+    // A suspension stops the process that has asked; the turn goes on with the decision.
+    const when = turn.status.approval ? 'while it waited for a decision' : 'before it ran';
+    draft.actions.push({ do: 'WriteTurn', turn, status: cancelled(`The turn was cancelled ${when}.`) });
     return 'Stop';
   }
   if (link?.phase !== 'Bound') return undefined;

@@ -443,6 +443,17 @@ describe('sessions that must not get stuck', () => {
     };
     assert.deepEqual([phases('t-a'), phases('t-before')], [['Cancelled'], []]);
   });
+  test('a cancelled turn whose process was stopped after it had asked is told as one that waited for a decision', () => {
+    const since = new Date(NOW).toISOString();
+    const approval = { id: 'r', prompt: '?', since, process: 'Alive', incarnation: 1, seq: 1, ranMs: 1 } as const;
+    const turns = [runningTurn('a', { spec: { cancel: true }, status: { phase: 'AwaitingApproval', approval } })];
+    const link = aLink({ sent: new Set(['t-a']), cancelSent: new Map([['t-a', { at: NOW, unknown: true as const }]]) });
+    const [status] = written(decide(aWorld({ ...bound, turns, link })).actions);
+    assert.deepEqual(
+      [status?.phase, status?.error?.message],
+      ['Cancelled', 'The turn was cancelled while it waited for a decision.'],
+    );
+  });
   test('a cancelled turn behind a turn that is gone has both stopped, each once', () => {
     const turns = [runningTurn('a', { spec: { cancel: true } })];
     const sent = new Set(['t-a', 't-gone']);

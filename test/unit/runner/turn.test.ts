@@ -107,6 +107,28 @@ test('a session keeps nothing of its turns but of the last', async () => {
   );
 });
 
+test('a turn whose process is stopped for a suspension, or was, does not run: its cancellation is refused', async () => {
+  const around = surroundings({
+    run: (_request, { started, signal }) => {
+      started(1);
+      return new Promise((resolve) => {
+        signal.addEventListener('abort', () => resolve({ outcome: 'Cancelled', leftRunning: [] }));
+      });
+    },
+    stop: async () => {},
+  });
+  const session = new BoundSession(bindOf(around.channel.session), around);
+  session.turn(message('asks'), ({ message }) => assert.fail(message));
+  await eventually(() => session.running, { what: 'the turn runs' });
+  session.running?.ask({ prompt: 'May I?' }, new AbortController().signal).catch(() => {});
+  await eventually(() => session.running?.waits, { what: 'it waits' });
+  session.suspend(true);
+  const cancel = () => session.cancel({ turn: 'asks', outcome: 'Cancelled' })?.code;
+  assert.equal(cancel(), 'UnknownTurn', 'it is being stopped');
+  await eventually(() => session.ping(1).turn === undefined, { what: 'it has stopped' });
+  assert.equal(cancel(), 'UnknownTurn');
+});
+
 test('a turn is refused until the end of the turn before is stored', async () => {
   const ran: string[] = [];
   const around = surroundings({

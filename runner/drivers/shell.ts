@@ -69,8 +69,9 @@ export class ShellDriver implements Driver {
     // applies to the text alone.
     const opening = `exec "$0" "$@" </dev/null${input.merge ? ' 2>&1' : ''}`;
     const privileged = shell === 'bash' ? ['-p'] : [];
-    // $0 of the text is the shell's name, also in the shell's messages.
-    const args = [...privileged, '-c', opening, file, '-c', text, shell];
+    // $0 of the text is the shell's name, also in the shell's messages. A shell takes what follows -c for options as long
+    // as it begins with - or +, and a text may.
+    const args = [...privileged, '-c', opening, file, '-c', '--', text, shell];
     return { shell, field: 'the shell', file, argv0: shell, args, cwd: input.cwd, env, stdin: '', remove: () => {} };
   }
 
@@ -85,7 +86,7 @@ export class ShellDriver implements Driver {
 
   /** Reports whether this bash can parse the text: its message would quote a rewritten text that it cannot parse. */
   async #parses(bash: string, text: string, cwd: string, env: Record<string, string>): Promise<boolean> {
-    const args = ['-p', '-n', '-c', text];
+    const args = ['-p', '-n', '-c', '--', text];
     const family = await this.#families.start({ file: bash, argv0: 'bash', args, cwd, env }, 'the shell');
     for (const stream of [family.stdout, family.stderr]) stream.on('error', () => {}).resume();
     family.stdin.on('error', () => {}).end();

@@ -73,6 +73,15 @@ describe('a command', () => {
     assert.match((await run(runner, 'if')).stderr, /syntax error/);
   });
 
+  test('that begins with - or + is a command and no option of the shell', async () => {
+    await using runner = await bound();
+    for (const command of ['-x', '+x', '-c', '--', '--help', '-']) {
+      const { exitCode, stdout, stderr } = await run(runner, command);
+      assert.deepEqual([exitCode, stdout, stderr], [127, '', `bash: line 1: ${command}: command not found\n`]);
+    }
+    assert.equal((await run(runner, '-x || echo "$0"')).stdout, 'bash\n');
+  });
+
   test('every turn has a shell of its own, in the working directory, with nothing on stdin', async () => {
     await using runner = await bound();
     assert.equal((await run(runner, 'x=1; cd /; cat; echo $$ > first; pwd')).stdout, '/\n');
@@ -209,6 +218,7 @@ until grep -q "^$TOKEN" /proc/$!/cmdline; do :; done`;
       assert.deepEqual(background, [{ pid: background[0]?.pid, command: '/bin/sleep 1000' }]);
       const { output } = await run(runner, 'echo a; echo b >&2; echo c', { merge: true });
       assert.equal(output, 'a\nb\nc\n');
+      assert.equal((await run(runner, '-x')).exitCode, 127);
       rmSync(join(folder, 'sh'));
       const { error } = await runner.runTurn({ command: 'ls' });
       assert.deepEqual([error?.code, /neither is in a folder/.test(error?.message ?? '')], ['CommandNotFound', true]);
@@ -264,6 +274,11 @@ describe('the background', () => {
       await using runner = await bound();
       const { stdout, background } = await run(runner, command);
       assert.deepEqual(background, [{ pid: Number(stdout), command: 'sleep 1000' }]);
+      const dashed = await run(runner, `-x; ${command}`);
+      assert.deepEqual(
+        dashed.background.filter(({ pid }) => pid !== Number(stdout)),
+        [{ pid: Number(dashed.stdout), command: 'sleep 1000' }],
+      );
       await using verbatim = await bound({ agent: VERBATIM });
       const before = await run(verbatim, command);
       assert.equal(before.background.length, 2);
@@ -280,7 +295,7 @@ describe('the background', () => {
       await using runner = await bound({ agent });
       return (await run(runner, command)).stdout;
     };
-    const words = (text: string) => ['-c', text, 'bash', ''];
+    const words = (text: string) => ['-c', '--', text, 'bash', ''];
     assert.deepEqual((await given(VERBATIM)).split('\n').slice(1), words(command));
     assert.deepEqual((await given(SHELL)).split('\n').slice(1), words(command.replace('sleep', 'exec sleep')));
   });

@@ -65,6 +65,10 @@ def _ask(request):
     path = os.environ.get("BERTH_SOCKET")
     if not path:
         raise AgentError("NoRunner", "BERTH_SOCKET is not set: this is no session of Berth")
+    turn = os.environ.get("BERTH_TURN")
+    if turn:
+        # A process that outlives its turn tells nothing of a later one.
+        request = {**request, "turn": turn}
     line = json.dumps(request, separators=(",", ":")).encode() + b"\n"
     try:
         with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as connection:

@@ -8,10 +8,15 @@ import type { Hidden } from '../../core/text/hidden.ts';
 
 /** Requests that a process of the session may send to the runner: docs/agents/socket.md. */
 export type AgentRequest =
-  | { do: 'event'; event: unknown }
-  | { do: 'approve'; question: Question }
-  | { do: 'result'; result: Envelope }
+  | (OfTurn & { do: 'event'; event: unknown })
+  | (OfTurn & { do: 'approve'; question: Question })
+  | (OfTurn & { do: 'result'; result: Envelope })
   | { do: 'touch' };
+
+interface OfTurn {
+  /** Name of the turn that the process was started for. Absent: whichever turn runs. */
+  turn?: string | undefined;
+}
 
 /** Reply to a request, one line. */
 export type AgentReply =
@@ -28,18 +33,22 @@ export function readRequest(line: string, secrets: Hidden): AgentRequest | { pro
     return { problem: error instanceof SyntaxError ? 'the request is not one line of JSON' : (error as Error).message };
   }
   if (!isObject(raw)) return { problem: `the request must be an object; it is ${describe(raw)}` };
+  const { turn } = raw;
+  if (turn !== undefined && typeof turn !== 'string') {
+    return { problem: `"turn" must be a string; it is ${describe(turn)}` };
+  }
   switch (raw.do) {
     case 'touch':
       return { do: 'touch' };
     case 'event':
-      return raw.event === undefined ? { problem: '"event" is absent' } : { do: 'event', event: raw.event };
+      return raw.event === undefined ? { problem: '"event" is absent' } : { do: 'event', turn, event: raw.event };
     case 'approve': {
       const question = questionOf(raw, secrets);
-      return 'problem' in question ? question : { do: 'approve', question };
+      return 'problem' in question ? question : { do: 'approve', turn, question };
     }
     case 'result':
       try {
-        return { do: 'result', result: parseEnvelope(JSON.stringify(raw.result ?? null), '"result"', secrets) };
+        return { do: 'result', turn, result: parseEnvelope(JSON.stringify(raw.result ?? null), '"result"', secrets) };
       } catch (error) {
         return { problem: (error as Error).message };
       }

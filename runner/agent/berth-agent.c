@@ -110,6 +110,12 @@ static void request(struct text *line, int argc, char **argv) {
     fputs(usage, strcmp(word, "--help") == 0 ? stdout : stderr);
     exit(strcmp(word, "--help") == 0 ? 0 : USAGE);
   }
+  /* A process that outlives its turn tells nothing of a later one. */
+  const char *turn = getenv("BERTH_TURN");
+  if (turn && *turn) {
+    put(line, ",\"turn\":");
+    put_string(line, turn);
+  }
   put(line, "}\n");
 }
 

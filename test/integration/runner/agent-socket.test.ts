@@ -11,6 +11,8 @@ import { longEnough } from './long-enough.ts';
 
 const CHECKOUT = join(import.meta.dirname, '..', '..', '..');
 
+const PYTHON = join(CHECKOUT, 'clients', 'python');
+
 const sh = (script: string) => ({ agent: { args: [script], result: 'Text' as const } });
 
 const socketOf = (runner: RunnerHarness) => join(runner.directory('run'), 'berth.sock');
@@ -199,6 +201,43 @@ describe('berth-agent', () => {
     assert.deepEqual([failed.outcome, failed.error], ['Failed', { code: 'AgentFailed', message: 'no "luck"' }]);
   });
 
+  test('of a process that an earlier turn left running tells nothing of a later turn, unless that process wants it to', async () => {
+    const background = `until [ -e go ]; do sleep 0.02; done
+for request in 'event 1' 'result "done"' 'approve q'; do timeout 20 berth-agent $request; echo "exit $?"; done
+berth-agent touch; echo "exit $?"
+env -u BERTH_TURN berth-agent event '"for all"'; echo "exit $?"; touch told`;
+    await using runner = await RunnerHarness.bound(
+      sh(`if [ "$BERTH_TURN" = turn-1 ]; then (${background}) > said 2>&1 & echo first
+else touch go; until [ -e told ]; do sleep 0.02; done; berth-agent event '"own"'; cat said; fi`),
+    );
+    assert.equal((await runner.runTurn()).output, 'first\n');
+    const { outcome, output } = await runner.runTurn();
+    const refused =
+      'berth-agent: {"ok":false,"error":{"code":"NoTurn","message":"the turn that the request is for has ended, and another one runs"}}\nexit 3\n';
+    assert.deepEqual([outcome, output], ['Succeeded', `${refused.repeat(3)}${'exit 0\n'.repeat(2)}`]);
+    assert.deepEqual(runner.frames('approval'), []);
+    assert.deepEqual(
+      runner.agentEvents().map(({ turn, event }) => [turn, event]),
+      [
+        ['turn-2', 'for all'],
+        ['turn-2', 'own'],
+      ],
+    );
+  });
+
+  test('cannot change the turn by its JSON, and a turn of any name is one string', async () => {
+    await using runner = await RunnerHarness.bound(
+      sh(`berth-agent event '1,"turn":"other"'; BERTH_TURN='"\\
+' berth-agent event 2 2>&1; BERTH_TURN= berth-agent event 3`),
+    );
+    const { outcome, output } = await runner.runTurn();
+    assert.deepEqual([outcome, /"code":"NoTurn"/.test(String(output))], ['Succeeded', true]);
+    assert.deepEqual(
+      runner.agentEvents().map(({ event }) => event),
+      [1, 3],
+    );
+  });
+
   test('reports errors by its exit code: usage 2, refused 3', async () => {
     await using runner = await RunnerHarness.bound(
       sh(`exec 2>&1
@@ -309,9 +348,8 @@ test('a pod that is told to stop while its turn waits does not end the turn', as
 });
 
 test('the Python module does the same, in one file that needs nothing but Python', async () => {
-  const module = join(CHECKOUT, 'clients', 'python');
   const program = `
-import sys; sys.path.insert(0, '${module}')
+import sys; sys.path.insert(0, '${PYTHON}')
 import berth_agent
 berth_agent.event({'step': 1}); berth_agent.touch()
 decision = berth_agent.approve('Go?', ['x'])
@@ -339,9 +377,39 @@ except berth_agent.AgentError as problem:
   );
 });
 
+test('the Python module of a process that an earlier turn left running tells nothing of a later turn', async () => {
+  const program = `
+import os, sys, time; sys.path.insert(0, '${PYTHON}')
+import berth_agent
+if os.environ['BERTH_TURN'] == 'turn-1' and os.fork() == 0:
+    while not os.path.exists('go'): time.sleep(0.02)
+    try: berth_agent.result('done')
+    except berth_agent.AgentError as problem: said = problem.code
+    else: said = 'taken'
+    berth_agent.touch()
+    os.environ.pop('BERTH_TURN')
+    berth_agent.event('for all')
+    with open('said', 'w') as file: file.write(said)
+    os.rename('said', 'told')
+elif os.environ['BERTH_TURN'] == 'turn-2':
+    open('go', 'w').close()
+    while not os.path.exists('told'): time.sleep(0.02)
+    print(open('told').read())
+`;
+  await using runner = await RunnerHarness.bound({
+    agent: { command: ['python3', '-I', '-S', '-c', program], args: [], result: 'Text' },
+  });
+  await runner.runTurn();
+  assert.equal((await runner.runTurn()).output, 'NoTurn\n');
+  assert.deepEqual(
+    runner.agentEvents().map(({ turn, event }) => [turn, event]),
+    [['turn-2', 'for all']],
+  );
+});
+
 test('the Python module fails a turn, and says where there is no runner', async () => {
   const program = `
-import os, sys; sys.path.insert(0, '${join(CHECKOUT, 'clients', 'python')}')
+import os, sys; sys.path.insert(0, '${PYTHON}')
 import berth_agent
 berth_agent.error('no "luck"')
 try: berth_agent.result('x' * 17000000)

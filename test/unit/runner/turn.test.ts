@@ -10,6 +10,8 @@ import { validateFrame } from '../../../core/frames/validate.ts';
 import { systemRandom as random } from '../../../core/system.ts';
 import { hiddenBy } from '../../../core/text/hidden.ts';
 import { AgentEvents } from '../../../runner/agent-events.ts';
+import { answerFor } from '../../../runner/agent-socket/answer.ts';
+import { type AgentRequest, readRequest } from '../../../runner/agent-socket/requests.ts';
 import type { Completion } from '../../../runner/drivers/driver.ts';
 import { Meter } from '../../../runner/limits/meter.ts';
 import { BoundSession } from '../../../runner/session.ts';
@@ -146,4 +148,54 @@ test('a turn is refused until the end of the turn before is stored', async () =>
   session.ack(Number.MAX_SAFE_INTEGER);
   assert.equal(give('turn-2'), undefined);
   await eventually(() => ran.length === 2, { what: 'the second turn runs' });
+});
+
+test('a request for a turn that has ended is nothing of the turn that runs', async () => {
+  let end = () => {};
+  const lines: string[] = [];
+  const around = surroundings({
+    run: async (_request, hooks) => {
+      await new Promise<void>((resolve) => {
+        end = resolve;
+      });
+      return { outcome: 'Succeeded', output: hooks.given() ?? 'own', leftRunning: [] };
+    },
+    stop: async () => {},
+  });
+  const session = new BoundSession(bindOf(around.channel.session), {
+    ...around,
+    write: (text: string) => lines.push(text),
+  });
+  const answer = answerFor(session);
+  const { signal } = new AbortController();
+  const told = async (line: object) => {
+    const request = readRequest(JSON.stringify(line), around.secrets);
+    assert.ok(!('problem' in request), JSON.stringify(request));
+    const reply = await answer(request as AgentRequest, signal);
+    return reply.ok || reply.error;
+  };
+  const result = { status: 'success', output: 'given' };
+  const requests = [
+    { do: 'event', event: 'said' },
+    { do: 'result', result },
+    { do: 'approve', prompt: 'q' },
+  ];
+  assert.equal(
+    session.turn(message('turn-2'), ({ message }) => assert.fail(message)),
+    undefined,
+  );
+  const over = { code: 'NoTurn', message: 'the turn that the request is for has ended, and another one runs' };
+  for (const request of requests) assert.deepEqual(await told({ ...request, turn: 'turn-1' }), over);
+  assert.deepEqual([lines, session.running?.waits], [[], false]);
+  assert.equal(await told({ do: 'touch', turn: 'turn-1' }), true);
+  for (const turn of [{ turn: 'turn-2' }, {}]) {
+    for (const request of requests.slice(0, 2)) assert.equal(await told({ ...request, ...turn }), true);
+  }
+  assert.equal(lines.join('').match(/"event":"said"/g)?.length, 2);
+  end();
+  await eventually(() => session.running === undefined, { what: 'the end of the turn' });
+  assert.deepEqual(await told({ ...requests[0], turn: 'turn-2' }), { code: 'NoTurn', message: 'no turn runs' });
+  assert.deepEqual(readRequest('{"do":"touch","turn":2}', around.secrets), {
+    problem: '"turn" must be a string; it is a number',
+  });
 });

@@ -77,7 +77,7 @@ export class BoundSession {
     const expected = this.bind.restores?.digest;
     if (this.#restoring === digest) return undefined;
     if (expected === undefined) return refusal('AlreadyDone', 'the session was bound without a state to restore');
-    if (this.#isRestored) return refusal('AlreadyDone', `the state ${this.#known.digest} is restored already`);
+    if (this.#isRestored) return refusal('AlreadyDone', `the state ${expected} is restored already`);
     if (digest !== expected) return refusal('RestoreFailed', `the session was bound to the state ${expected}`);
     this.#restoring = digest;
     this.#queue(async () => {

@@ -29,8 +29,11 @@ export interface FrameSurroundings {
 
 /** State that the controller has, or will have. */
 export interface KnownState {
-  /** Digest of the last state sent or restored; of an empty directory at first. */
-  digest: string;
+  /**
+   * Digest of the last state sent or restored; of an empty directory at first. Undefined after a snapshot of another state, because
+   * the controller may have stored it, or not.
+   */
+  digest: string | undefined;
 }
 
 /** Sends the frames of a turn to the controller. */
@@ -144,7 +147,7 @@ export async function sendState(
   const { session, keyId, key } = stateKey;
   const sealed = sealState(key, packed, { session, keyId }, random);
   const seq = sender.send('state', { ...(turn && { turn }), digest, keyId, bytes }, sealed);
-  // A snapshot may be taken and never stored; a turn's state is stored with its result, or the pod is given up.
-  if (turn !== undefined) known.digest = digest;
+  // A snapshot may be stored or dropped; a turn's state is stored with its result, or the pod is given up.
+  if (digest !== known.digest) known.digest = turn === undefined ? undefined : digest;
   return { seq, digest };
 }

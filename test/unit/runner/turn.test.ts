@@ -4,7 +4,7 @@ import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
 import { test } from 'vitest';
 import { FrameDecoder, type FrameEvent } from '../../../core/frames/decode.ts';
-import type { Bind, StartTurn } from '../../../core/frames/messages.ts';
+import type { Bind, Frame, StartTurn } from '../../../core/frames/messages.ts';
 import { FrameSender } from '../../../core/frames/sender.ts';
 import { validateFrame } from '../../../core/frames/validate.ts';
 import { systemRandom as random } from '../../../core/system.ts';
@@ -198,4 +198,69 @@ test('a request for a turn that has ended is nothing of the turn that runs', asy
   assert.deepEqual(readRequest('{"do":"touch","turn":2}', around.secrets), {
     problem: '"turn" must be a string; it is a number',
   });
+});
+
+/** Session whose frames are read and whose state directory has the given digest. */
+function readSession(run: TurnSurroundings['driver']['run']) {
+  const decoder = new FrameDecoder({ validate: validateFrame });
+  const frames: Frame[] = [];
+  const around = surroundings({ run, stop: async () => {} }, (text) => {
+    for (const event of decoder.push(Buffer.from(text))) if (event.type === 'frame') frames.push(event.frame);
+    return true;
+  });
+  decoder.setChannel(around.channel);
+  const directory = { digest: EMPTY_DIGEST };
+  around.state.pack = async () => ({ ...NO_STATE, digest: directory.digest, skipped: [] });
+  const session = new BoundSession(bindOf(around.channel.session), around);
+  const refuse = ({ message }: { message: string }) => assert.fail(message);
+  return {
+    session,
+    around,
+    frames,
+    directory,
+    give: (turn: string) => assert.equal(session.turn(message(turn), refuse), undefined),
+    /** Asks for a snapshot and waits until it is sent. */
+    snapshot: async () => {
+      const before = frames.length;
+      assert.equal(session.snapshot({}, refuse), undefined);
+      await eventually(() => frames.length > before, { what: 'the snapshot is sent' });
+    },
+    /** State that the result of the turn names. */
+    end: async (turn: string) => {
+      const find = () => frames.flatMap((one) => (one.kind === 'result' && one.message.turn === turn ? [one] : []))[0];
+      await eventually(() => find() !== undefined && session.running === undefined, { what: `${turn} has ended` });
+      return find()?.message.state;
+    },
+  };
+}
+const [ONE, TWO] = ['1', '2'].map((digit) => digit.repeat(64)) as [string, string];
+
+test('a turn that goes back to the state before a snapshot of another one sends it again', async () => {
+  const { session, frames, directory, give, snapshot, end } = readSession(async () => ({
+    outcome: 'Succeeded',
+    leftRunning: [],
+  }));
+  directory.digest = ONE;
+  give('turn-1');
+  assert.deepEqual(await end('turn-1'), { seq: 1, digest: ONE });
+  session.ack(2);
+  session.suspend(true);
+  directory.digest = TWO;
+  await snapshot();
+  session.suspend(false);
+  session.ack(3);
+  directory.digest = ONE;
+  give('turn-2');
+  assert.deepEqual(await end('turn-2'), { seq: 4, digest: ONE });
+  session.ack(5);
+  session.suspend(true);
+  await snapshot();
+  session.suspend(false);
+  session.ack(6);
+  give('turn-3');
+  assert.equal(await end('turn-3'), 'Unchanged', 'stored or not, the snapshot was of this state');
+  assert.deepEqual(
+    frames.map(({ kind }) => kind),
+    ['state', 'result', 'state', 'state', 'result', 'state', 'result'],
+  );
 });

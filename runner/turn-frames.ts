@@ -30,10 +30,12 @@ export interface FrameSurroundings {
 /** State that the controller has, or will have. */
 export interface KnownState {
   /**
-   * Digest of the last state sent or restored; of an empty directory at first. Undefined after a snapshot of another state, because
-   * the controller may have stored it, or not.
+   * Digest of the last state sent or restored; of an empty directory at first. Undefined after a snapshot, which the controller
+   * may store or not, unless that was of this state and this one is stored.
    */
   digest: string | undefined;
+  /** Number of its frame; absent where it was restored. */
+  seq?: number;
 }
 
 /** Sends the frames of a turn to the controller. */
@@ -131,8 +133,9 @@ export class TurnFrames {
 }
 
 /**
- * Packs, seals and sends the state. After a turn the answer is 'Unchanged' when the state is the known one; a snapshot
- * is always sent. Throws a TurnFailure or FrameError when the state cannot be stored.
+ * Packs, seals and sends the state; a snapshot is always sent. When the state of a turn is the known one, the answer is
+ * 'Unchanged', or names the frame while that is not acknowledged: the controller may read the result and never the request
+ * that came with the state. Throws a TurnFailure or FrameError when the state cannot be stored.
  */
 export async function sendState(
   { state, stateKey, sender, secrets, random, write }: Omit<FrameSurroundings, 'clock'>,
@@ -141,13 +144,16 @@ export async function sendState(
   maxBytes?: number,
 ): Promise<{ seq: number; digest: string } | 'Unchanged'> {
   const { digest, bytes, packed, skipped } = await state.pack(maxBytes);
-  if (turn !== undefined && digest === known.digest) return 'Unchanged';
+  const waiting = known.seq !== undefined && sender.holds(known.seq) ? known.seq : undefined;
+  if (turn !== undefined && digest === known.digest)
+    return waiting === undefined ? 'Unchanged' : { seq: waiting, digest };
   const names = redact(skipped.join(', '), secrets.logs);
   if (names) write(`[berth: not stored, as neither file nor directory nor link: ${names}]\n`);
   const { session, keyId, key } = stateKey;
   const sealed = sealState(key, packed, { session, keyId }, random);
   const seq = sender.send('state', { ...(turn && { turn }), digest, keyId, bytes }, sealed);
   // A snapshot may be stored or dropped; a turn's state is stored with its result, or the pod is given up.
-  if (digest !== known.digest) known.digest = turn === undefined ? undefined : digest;
+  if (turn !== undefined) Object.assign(known, { digest, seq });
+  else if (digest !== known.digest || waiting !== undefined) known.digest = undefined;
   return { seq, digest };
 }

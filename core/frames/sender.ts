@@ -64,6 +64,11 @@ export class FrameSender {
     return this.#durableSize;
   }
 
+  /** Reports whether the durable frame of this number still waits for its acknowledgement. */
+  holds(seq: number): boolean {
+    return this.#durable.has(seq);
+  }
+
   /**
    * Numbers the message and sends it. Throws a FrameError, and assigns no number, when the message is above
    * MAX_MESSAGE_BYTES or when more unacknowledged frames would be held than allowed.

@@ -264,3 +264,55 @@ test('a turn that goes back to the state before a snapshot of another one sends 
     ['state', 'result', 'state', 'state', 'result', 'state', 'result'],
   );
 });
+
+test('a result names the state of a request until that is acknowledged, whatever has become of the request', async () => {
+  for (const fate of ['Held', 'Acknowledged', 'NotSent'] as const) {
+    let finish = () => {};
+    const { session, around, frames, directory, give, end } = readSession((_request, hooks) => {
+      hooks.started(1);
+      return new Promise((resolve) => {
+        finish = () => resolve({ outcome: 'Succeeded', leftRunning: [] });
+      });
+    });
+    const { sender } = around;
+    const send = sender.send.bind(sender);
+    sender.send = (kind, ...rest) => {
+      if (kind === 'approval' && fate === 'NotSent') throw new Error('too much is held');
+      return send(kind, ...rest);
+    };
+    give('turn-1');
+    await eventually(() => session.running?.started !== undefined, { what: 'the turn runs' });
+    directory.digest = ONE;
+    const asker = new AbortController();
+    const asked = session.running?.ask({ prompt: 'May I?' }, asker.signal);
+    asked?.catch(() => {});
+    if (fate === 'NotSent') await asked?.catch(() => {});
+    else await eventually(() => frames.at(-1)?.kind === 'approval', { what: 'the request is sent' });
+    const state = frames.find(({ kind }) => kind === 'state');
+    assert.ok(state);
+    asker.abort();
+    if (fate === 'Acknowledged') session.ack(sender.lastSeq);
+    finish();
+    const named = await end('turn-1');
+    assert.deepEqual(named, fate === 'Acknowledged' ? 'Unchanged' : { seq: state.seq, digest: ONE }, fate);
+    assert.equal(sender.holds(state.seq), fate !== 'Acknowledged', fate);
+    assert.equal(frames.filter(({ kind }) => kind === 'state').length, 1, fate);
+  }
+});
+
+test('a snapshot of a state that is not acknowledged yet makes nobody rely on either', async () => {
+  const { session, directory, give, snapshot, end } = readSession(async () => ({
+    outcome: 'Succeeded',
+    leftRunning: [],
+  }));
+  directory.digest = ONE;
+  give('turn-1');
+  assert.deepEqual(await end('turn-1'), { seq: 1, digest: ONE });
+  session.suspend(true);
+  await snapshot();
+  session.suspend(false);
+  // The end of a suspension acknowledges the snapshot, and with it all before.
+  session.ack(3);
+  give('turn-2');
+  assert.deepEqual(await end('turn-2'), { seq: 4, digest: ONE });
+});

@@ -1,10 +1,11 @@
 import { createHash } from 'node:crypto';
 import { once } from 'node:events';
-import { closeSync, constants, fstatSync, lstatSync, openSync, readSync } from 'node:fs';
+import { closeSync, constants, fstatSync, lstatSync, openSync, readSync, type Stats } from 'node:fs';
 import { createZstdCompress, constants as zlib } from 'node:zlib';
 import type { Pack } from 'tar-stream';
 import { MAX_STATE_BYTES } from '../../core/resources/limits.ts';
 import { TurnFailure } from '../../core/result/failure.ts';
+import { errorCode } from '../errors.ts';
 import { EMPTY_ARCHIVE, NO_STATE, type PackedState } from './archive.ts';
 import { MAX_PLAIN_BYTES } from './limits.ts';
 import { type Entry, readIfThere, walk } from './walk.ts';
@@ -21,7 +22,8 @@ const BLOCK_BYTES = 512;
 
 /**
  * Packs the directory as a compressed archive; equal content gives equal bytes. A background process may still write: a
- * file that grows meanwhile is cut, one that shrinks is filled with zeros. Throws a TurnFailure. `maxBytes` limits the
+ * file that grows meanwhile is cut, one that shrinks is filled with zeros, and one that is replaced is stored as it is then. Throws
+ * a TurnFailure. `maxBytes` limits the
  * plain archive, `maxPacked` the packed one.
  */
 export async function packDirectory(
@@ -40,29 +42,25 @@ export async function packDirectory(
   const skipped: string[] = [];
   let unnamed = 0;
   const entries: Entry[] = [];
-  let expected = EMPTY_ARCHIVE.length;
+  const progress: Progress = { plain: EMPTY_ARCHIVE.length, limit, maxBytes, packed: 0, maxPacked, entries };
   for (const entry of walk(directory)) {
     if (entry.type === 'other') {
       if (skipped.length < NAMED_SKIPPED) skipped.push(JSON.stringify(entry.name));
       else unnamed += 1;
       continue;
     }
-    expected += BLOCK_BYTES + (entry.type === 'file' ? Math.ceil(entry.stats.size / BLOCK_BYTES) * BLOCK_BYTES : 0);
+    progress.plain += BLOCK_BYTES + (entry.type === 'file' ? padded(entry.stats.size) : 0);
     // Entries above the limit are still counted, because the message names their size.
-    if (expected <= limit) entries.push(entry);
+    if (progress.plain <= limit) entries.push(entry);
   }
   if (unnamed) skipped.push(`and ${unnamed} more`);
-  if (expected > limit) {
-    const set = limit === maxBytes ? ' (persistence.maxState)' : '';
-    throw tooLarge(`${expected} bytes as an archive`, `${limit}${set} can be stored`);
-  }
+  checkPlain(progress);
   if (entries.length === 0) {
     return { ...NO_STATE, skipped };
   }
   // The module is loaded here, so that a session without state never loads it.
   const tar = await import('tar-stream');
   const archive = tar.pack();
-  const progress = { packed: 0, maxPacked, entries };
   const collected = collect(archive, progress);
   try {
     for (const entry of entries) await add(archive, entry, progress);
@@ -77,6 +75,10 @@ export async function packDirectory(
 
 /** Progress of packing, which ends early above its limit. */
 interface Progress {
+  /** Bytes of the plain archive, as they are counted, and their limit, which may be that of the caller. */
+  plain: number;
+  readonly limit: number;
+  readonly maxBytes: number | undefined;
   packed: number;
   readonly maxPacked: number;
   readonly entries: readonly Entry[];
@@ -103,6 +105,12 @@ async function collect(archive: Pack, progress: Progress): Promise<Omit<PackedSt
   return { digest: hash.digest('hex'), bytes, packed: Buffer.concat(pieces, progress.packed) };
 }
 
+function checkPlain({ plain, limit, maxBytes }: Progress): void {
+  if (plain <= limit) return;
+  const set = limit === maxBytes ? ' (persistence.maxState)' : '';
+  throw tooLarge(`${plain} bytes as an archive`, `${limit}${set} can be stored`);
+}
+
 function checkPacked({ packed, maxPacked, entries }: Progress): void {
   if (packed <= maxPacked) return;
   throw tooLarge(`more than ${maxPacked} bytes packed`, `${maxPacked} can be stored${largest(entries)}`);
@@ -117,28 +125,61 @@ function largest(entries: readonly Entry[]): string {
 }
 
 async function add(archive: Pack, entry: Entry, progress: Progress): Promise<void> {
-  // Owner and the times of directories are left out, because they differ from one incarnation to the next. The type
-  // bits, which the header drops, are included, because tar-stream treats a mode of 0 as missing.
-  const mode = entry.stats.mode & (constants.S_IFMT | 0o777);
-  const common = { name: entry.name, mode, uid: 0, gid: 0 };
-  const seconds = Math.floor(entry.stats.mtimeMs / 1000);
-  const mtime = new Date(Math.min(Math.max(seconds, 0), LAST_SECOND) * 1000);
-  if (entry.type === 'directory') archive.entry({ ...common, type: 'directory', mtime: new Date(0) });
-  else if (entry.target !== undefined) {
-    archive.entry({ ...common, type: 'symlink', linkname: entry.target, mode: 0o777, mtime: new Date(0) });
+  if (entry.type === 'directory') {
+    archive.entry({ ...commonOf(entry), type: 'directory', mtime: new Date(0) });
+  } else if (entry.target !== undefined) {
+    const link = { type: 'symlink', linkname: entry.target, mode: 0o777, mtime: new Date(0) } as const;
+    archive.entry({ ...commonOf(entry), ...link });
   } else {
-    const fd = readIfThere(() =>
-      openSync(entry.path, constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK),
-    );
+    const fd = openFile(entry.path);
     if (fd === undefined) return;
     try {
+      const now = fstatSync(fd);
+      if (!now.isFile()) return;
+      if (!isSame(now, entry.stats)) {
+        progress.plain += padded(now.size) - padded(entry.stats.size);
+        entry.stats = now;
+        checkPlain(progress);
+      }
       // The size is the one that was counted, or less.
-      const size = Math.min(fstatSync(fd).size, entry.stats.size);
-      await copyFile(fd, size, archive.entry({ ...common, type: 'file', size, mtime }), progress);
+      const size = Math.min(now.size, entry.stats.size);
+      const seconds = Math.floor(entry.stats.mtimeMs / 1000);
+      const mtime = new Date(Math.min(Math.max(seconds, 0), LAST_SECOND) * 1000);
+      await copyFile(fd, size, archive.entry({ ...commonOf(entry), type: 'file', size, mtime }), progress);
     } finally {
       closeSync(fd);
     }
   }
+}
+
+/**
+ * Owner and the times of directories are left out, because they differ from one incarnation to the next. The type bits, which
+ * the header drops, are included, because tar-stream treats a mode of 0 as missing.
+ */
+function commonOf({ name, stats }: Entry) {
+  return { name, mode: stats.mode & (constants.S_IFMT | 0o777), uid: 0, gid: 0 };
+}
+
+/** Opens a file; undefined where it has vanished, or something else was put in its place, meanwhile. */
+function openFile(path: string): number | undefined {
+  return readIfThere(() => {
+    try {
+      return openSync(path, constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK);
+    } catch (error) {
+      if (['ELOOP', 'ENXIO'].includes(errorCode(error))) return undefined;
+      throw error;
+    }
+  });
+}
+
+/** Reports whether two looks saw one file. The number of a file that was replaced can be that of another one soon. */
+function isSame(one: Stats, other: Stats): boolean {
+  return one.ino === other.ino && one.dev === other.dev && one.birthtimeMs === other.birthtimeMs;
+}
+
+/** Bytes that a content takes in the archive. */
+function padded(size: number): number {
+  return Math.ceil(size / BLOCK_BYTES) * BLOCK_BYTES;
 }
 
 async function copyFile(fd: number, size: number, sink: ReturnType<Pack['entry']>, progress: Progress): Promise<void> {

@@ -1,6 +1,8 @@
 import assert from 'node:assert/strict';
+import { execFileSync } from 'node:child_process';
 import { createHash, randomBytes } from 'node:crypto';
 import fs, {
+  appendFileSync,
   chmodSync,
   existsSync,
   lstatSync,
@@ -9,6 +11,7 @@ import fs, {
   readdirSync,
   readFileSync,
   readlinkSync,
+  renameSync,
   rmSync,
   statSync,
   symlinkSync,
@@ -18,7 +21,8 @@ import fs, {
 import { syncBuiltinESMExports } from 'node:module';
 import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { zstdCompressSync } from 'node:zlib';
 import { pack } from 'tar-stream';
 import { afterAll, describe, test, vi } from 'vitest';
@@ -160,6 +164,96 @@ describe('state', () => {
     await unpackDirectory(to, packed, digest);
     const content = readFileSync(join(path, 'file'));
     assert.ok(readFileSync(join(to, 'file')).equals(content.fill(0, most)));
+  });
+
+  /** Packs the directory of a file, with a change made right before the file is opened, and restores it elsewhere. */
+  async function packDuring(file: string, change: () => void, maxBytes?: number): Promise<string> {
+    const { openSync } = fs;
+    const spy = vi.spyOn(fs, 'openSync').mockImplementation(((path: string, flags: number) => {
+      if (path !== file) return openSync(path, flags);
+      restore();
+      change();
+      return openSync(path, flags);
+    }) as typeof openSync);
+    const restore = () => {
+      spy.mockRestore();
+      syncBuiltinESMExports();
+    };
+    syncBuiltinESMExports();
+    const { packed, digest } = await packDirectory(dirname(file), maxBytes).finally(restore);
+    const to = directory();
+    await unpackDirectory(to, packed, digest);
+    return to;
+  }
+
+  test('a file that is replaced meanwhile is stored whole, with its own mode and time, one that grows as far as it was counted', async () => {
+    const path = directory();
+    const file = join(path, 'file');
+    const long = 'new'.repeat(1000);
+    const replace = () => {
+      writeFileSync(join(path, '..', 'next'), long, { mode: 0o700 });
+      utimesSync(join(path, '..', 'next'), 2000, 2000);
+      renameSync(join(path, '..', 'next'), file);
+    };
+    const twice = () => {
+      replace();
+      // Many file systems give the number of the file that was removed last to the next one.
+      replace();
+    };
+    for (const change of [replace, twice]) {
+      rmSync(file, { force: true });
+      writeFileSync(file, 'old', { mode: 0o600 });
+      // The kernel's clock for files ticks every few milliseconds.
+      await sleep(20);
+      const to = await packDuring(file, change);
+      assert.equal(readFileSync(join(to, 'file'), 'utf8'), long, change.name);
+      const { mode, mtimeMs } = statSync(join(to, 'file'));
+      assert.deepEqual([mode & 0o777, mtimeMs], [0o700, 2_000_000], change.name);
+    }
+
+    writeFileSync(file, 'old');
+    const cut = await packDuring(file, () => appendFileSync(file, long));
+    assert.equal(readFileSync(join(cut, 'file'), 'utf8'), 'old');
+  });
+
+  test('a file that is replaced by one above the limit meanwhile is refused with the numbers', async () => {
+    const path = directory();
+    const file = join(path, 'file');
+    const next = join(path, '..', 'next');
+    const put = (bytes: number) => () => {
+      writeFileSync(next, 'x'.repeat(bytes));
+      renameSync(next, file);
+    };
+    put(1)();
+    await assert.rejects(packDuring(file, put(2000), 3000), {
+      code: 'StateTooLarge',
+      message: /has 3584 bytes as an archive; at most 3000 \(persistence.maxState\) can be stored/,
+    });
+    put(1)();
+    const to = await packDuring(file, put(2000), 3584);
+    assert.equal(statSync(join(to, 'file')).size, 2000);
+  });
+
+  test('a file in whose place something else is put meanwhile counts as gone', async (t) => {
+    const path = directory();
+    const file = join(path, 'file');
+    writeFileSync(join(path, 'other'), 'kept');
+    const server = createServer();
+    t.onTestFinished(() => void server.close());
+    for (const put of [
+      () => symlinkSync('other', file),
+      () => mkdirSync(file),
+      () => execFileSync('mkfifo', [file]),
+      () => void server.listen(file),
+    ]) {
+      rmSync(file, { recursive: true, force: true });
+      writeFileSync(file, 'content');
+      const to = await packDuring(file, () => {
+        rmSync(file);
+        put();
+      });
+      assert.deepEqual(readdirSync(to), ['other'], `${put}`);
+    }
   });
 
   test('no more names are read than may be stored, in one directory or in many', () => {

@@ -182,6 +182,26 @@ export function refusedBuild({ metadata, status }: StoredEnvironment, message: s
   return withEnvironmentReason({ ...status, phase: 'Pending', conditions });
 }
 
+/**
+ * Facts of the last build, which are kept while it is not known what to build, for example because the class is away for
+ * a moment. The spec cannot change, so the hash tells afterwards whether they still hold.
+ */
+function lastBuilt(before: EnvironmentStatus): Partial<EnvironmentStatus> {
+  const { hash, build, archive, pythonVersion, uvVersion, packages, bytes } = before;
+  const facts = { hash, build, archive, pythonVersion, uvVersion, packages, bytes };
+  return Object.fromEntries(Object.entries(facts).filter(([, fact]) => fact !== undefined));
+}
+
+/** Result of the build as the status still has it, where the archive of the status is the build's. */
+export function knownResult(
+  { archive, pythonVersion, uvVersion, packages, bytes }: EnvironmentStatus,
+  build: CachedSession,
+): BuildResult | undefined {
+  if (archive?.sessionUID !== build.metadata.uid) return undefined;
+  if (pythonVersion === undefined || uvVersion === undefined || !packages || bytes === undefined) return undefined;
+  return { phase: 'Succeeded', described: { python: pythonVersion, uv: uvVersion, packages, bytes } };
+}
+
 function shown(
   { environment: { metadata, status: before = {} }, wanted, now }: EnvironmentWorld,
   phase: NonNullable<EnvironmentStatus['phase']>,
@@ -189,7 +209,7 @@ function shown(
   message: string,
 ): EnvironmentStatus {
   const isReady = { status: phase === 'Ready' ? 'True' : 'False', reason, message } as const;
-  const built = 'hash' in wanted ? { hash: wanted.hash, build: wanted.name } : {};
+  const built = 'hash' in wanted ? { hash: wanted.hash, build: wanted.name } : lastBuilt(before);
   const { conditions, attempts, packages } = before;
   const isSame = before.hash === ('hash' in wanted ? wanted.hash : '');
   return withEnvironmentReason({

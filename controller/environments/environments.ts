@@ -20,7 +20,7 @@ import { rebuild, type WantedBuild, wantedBuild } from '../settings/builder.ts';
 import { ownTurns } from '../world/own-turns.ts';
 import type { CachedSession, Installation, Problem } from '../world/world.ts';
 import { buildResult } from './build-result.ts';
-import { decideEnvironment, refusedBuild } from './decide.ts';
+import { decideEnvironment, knownResult, refusedBuild } from './decide.ts';
 import { unusedBuilds } from './unused.ts';
 
 export interface EnvironmentsOptions {
@@ -131,7 +131,9 @@ export class Environments {
       build,
       isOther,
       result:
-        build && rests(build) && !isOther && !isKnown ? await buildResult(this.#options, build, signal) : undefined,
+        build && rests(build) && !isOther && !isKnown
+          ? (knownResult(environment.status ?? {}, build) ?? (await buildResult(this.#options, build, signal)))
+          : undefined,
       needed: this.#isNeeded(environment),
     });
     // Nothing is created or removed before people can see why.

@@ -4,11 +4,13 @@ import {
   type BuildResult,
   decideEnvironment,
   type EnvironmentWorld,
+  knownResult,
   refusedBuild,
 } from '../../../../controller/environments/decide.ts';
 import { unusedBuilds } from '../../../../controller/environments/unused.ts';
+import { environmentOf } from '../../../../controller/settings/environment.ts';
 import type { StoredEnvironment } from '../../../../core/resources/kinds.ts';
-import { aSession, NOW } from '../../../support/world.ts';
+import { aSession, aWorld, NOW } from '../../../support/world.ts';
 
 const HASH = 'a'.repeat(64);
 const NAME = 'env-aaaaaaaaaaaaaaaaaaaa';
@@ -192,6 +194,24 @@ describe('an Environment', () => {
     const problem = { reason: 'ClassNotFound', message: 'spec.class: there is no SessionClass "python"' } as const;
     const { status } = look({ wanted: problem, needed: true });
     assert.deepEqual([status.phase, status.conditions?.[0]?.reason], ['Pending', 'ClassNotFound']);
+  });
+
+  test('whose class is away for a moment keeps what its last build made, and is not Ready meanwhile', () => {
+    const problem = { reason: 'ClassNotFound', message: 'spec.class: there is no SessionClass "python"' } as const;
+    const built = look({ build: build('Finished'), result: { phase: 'Succeeded', described } }).status;
+    const { status } = look({ environment: environment(built), wanted: problem });
+    const { hash, build: name, archive, packages } = built;
+    assert.deepEqual([status.phase, status.hash, status.build], ['Pending', hash, name]);
+    assert.deepEqual([status.archive, status.packages], [archive, packages]);
+    const user = aSession({ spec: { class: 'python', environment: { name: 'tools' } } });
+    const got = environmentOf({ ...aWorld({ session: user, environment: environment(status) }), now: NOW }, 'Injected');
+    assert.ok(got && 'problem' in got && got.problem.reason === 'EnvironmentNotReady', 'no session starts with it');
+    const result = knownResult(status, build('Finished'));
+    assert.deepEqual(look({ environment: environment(status), build: build('Finished'), result }).status, built);
+    const gone = look({ environment: environment(status), needed: true });
+    assert.deepEqual([gone.act, gone.status.packages, gone.status.archive], ['CreateBuild', packages, undefined]);
+    const other = { ...wanted, hash: 'b'.repeat(64) };
+    assert.equal(look({ environment: environment(status), wanted: other, needed: true }).status.packages, undefined);
   });
 });
 

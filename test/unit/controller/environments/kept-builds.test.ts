@@ -1,0 +1,79 @@
+import assert from 'node:assert/strict';
+import { test } from 'vitest';
+import { bodyFacts } from '../../../../controller/caches/caches.ts';
+import { Environments, type EnvironmentsOptions } from '../../../../controller/environments/environments.ts';
+import { type WantedBuild, wantedBuild } from '../../../../controller/settings/builder.ts';
+import type { CachedSession } from '../../../../controller/world/world.ts';
+import { ApiError } from '../../../../core/kube/errors.ts';
+import type { StoredEnvironment } from '../../../../core/resources/kinds.ts';
+import { silentLogger, systemRandom } from '../../../../core/system.ts';
+import { VirtualClock } from '../../../support/virtual-clock.ts';
+import { aClass, aSession, aWorld } from '../../../support/world.ts';
+
+const { installation } = aWorld();
+const metadata = { namespace: 'team', uid: 'e-1', resourceVersion: '1', generation: 1 };
+const TOOLS: StoredEnvironment = {
+  metadata: { ...metadata, name: 'tools', creationTimestamp: '2026-01-01T00:00:00Z' },
+  spec: { class: 'default', requirements: ['httpx'] },
+};
+const WANTED = wantedBuild(TOOLS, aClass(), installation) as WantedBuild;
+const state = { digest: 'd'.repeat(64), keyId: 'k', bytes: 9, incarnation: 1, seq: 4, ref: 'uid/1/4' };
+const BUILD: CachedSession = {
+  ...aSession({
+    spec: { ...WANTED.spec, input: bodyFacts(WANTED.spec.input) } as never,
+    status: { phase: 'Finished', state },
+  }),
+  metadata: { ...aSession().metadata, name: WANTED.name, uid: 'build-1' },
+};
+const archive = { ...state, session: WANTED.name, sessionUID: 'build-1' };
+
+/** A controller of environments of a build whose turn somebody has deleted. */
+async function lead(change: { status?: StoredEnvironment['status']; users?: CachedSession[]; known?: boolean }) {
+  const clock = new VirtualClock();
+  let environment: StoredEnvironment = { ...TOOLS, status: change.status ?? {} };
+  const all = [BUILD, ...(change.users ?? [])];
+  const isKnown = () => change.known !== false;
+  const deleted: string[] = [];
+  const caches = {
+    allEnvironments: () => (isKnown() ? [environment] : []),
+    environment: (_namespace: string, name: string) => {
+      if (!isKnown()) return undefined;
+      return name === 'tools' ? environment : 'Missing';
+    },
+    allSessions: () => all,
+    session: (_namespace: string, name: string) => all.find((session) => session.metadata.name === name),
+    turnsNaming: () => [],
+    class: () => aClass(),
+    sawEnvironment: () => {},
+  };
+  const api = {
+    get: async () => {
+      throw new ApiError({ code: 404, reason: 'NotFound', message: 'not found' });
+    },
+    delete: async (_resource: object, { name }: { name: string }) => {
+      deleted.push(name);
+    },
+    replace: async (_resource: object, object: StoredEnvironment) => {
+      environment = object;
+      return object;
+    },
+  };
+  const never = new AbortController().signal;
+  const environments = new Environments({
+    ...{ api, caches, clock, installation, log: silentLogger, random: systemRandom },
+    ...{ record: () => {}, signal: never, closing: never },
+  } as unknown as EnvironmentsOptions);
+  environments.start();
+  await clock.advance(1);
+  return { clock, all, deleted, status: () => environment.status ?? {} };
+}
+
+test('an Environment whose class was away is Ready again with what its status tells, also without the turn of its build', async () => {
+  const packages = [{ name: 'httpx', version: '1', hashes: [`sha256:${'a'.repeat(64)}`] }];
+  const facts = { pythonVersion: '3.12.1', uvVersion: '0.13.9', packages, bytes: 7 };
+  const { status, deleted } = await lead({
+    status: { phase: 'Pending', hash: WANTED.hash, build: WANTED.name, archive, ...facts },
+  });
+  assert.deepEqual([status().phase, status().archive, status().packages], ['Ready', archive, packages]);
+  assert.deepEqual(deleted, []);
+});

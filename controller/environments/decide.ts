@@ -36,6 +36,8 @@ export interface EnvironmentWorld {
   result: BuildResult | undefined;
   /** A session waits for the environment. */
   needed: boolean;
+  /** Archive of the build, if a session has it. */
+  taken: EnvironmentArchive | undefined;
 }
 
 export interface EnvironmentDecision {
@@ -105,6 +107,7 @@ export function decideEnvironment(world: EnvironmentWorld): EnvironmentDecision 
   }
   if (build && !build.metadata.deletionTimestamp) {
     if (world.result?.phase === 'Succeeded') return ready(world, build, world.result);
+    if (world.result?.code === 'TurnDeleted' && world.taken) return stillTaken(world, world.taken);
     if (world.result && isFormer(world, build)) {
       return { status: shown(world, 'Pending', 'NotBuilt', 'No session has needed it yet.'), act: 'DeleteBuild' };
     }
@@ -137,6 +140,15 @@ function ready(world: EnvironmentWorld, build: CachedSession, { described }: Bui
   const status = shown(world, 'Ready', 'Ready', `${count} for Python ${python}.`);
   delete status.attempts;
   return { status: { ...status, archive, pythonVersion: python, uvVersion: uv, packages, bytes } };
+}
+
+/**
+ * The turn that told what was built is gone, but sessions have the archive: deleting the build would delete it, and a turn
+ * of theirs would fail if the Environment failed.
+ */
+function stillTaken(world: EnvironmentWorld, archive: EnvironmentArchive): EnvironmentDecision {
+  const message = `Sessions have its archive. Its packages are not known, as the turn of session "${archive.session}" was deleted; delete that session, and it is built again.`;
+  return { status: { ...shown(world, 'Ready', 'Ready', message), archive } };
 }
 
 /** Reports whether the build failed before the Environment was created, so that another one is asked for. */

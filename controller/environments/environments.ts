@@ -21,7 +21,7 @@ import { ownTurns } from '../world/own-turns.ts';
 import type { CachedSession, Installation, Problem } from '../world/world.ts';
 import { buildResult } from './build-result.ts';
 import { decideEnvironment, knownResult, refusedBuild } from './decide.ts';
-import { unusedBuilds } from './unused.ts';
+import { takenArchives, unusedBuilds } from './unused.ts';
 
 export interface EnvironmentsOptions {
   /** API client whose writes end with the lease. */
@@ -135,6 +135,7 @@ export class Environments {
           ? (knownResult(environment.status ?? {}, build) ?? (await buildResult(this.#options, build, signal)))
           : undefined,
       needed: this.#isNeeded(environment),
+      taken: build && takenArchives(caches.allSessions()).get(build.metadata.uid),
     });
     // Nothing is created or removed before people can see why.
     const written = await this.#write(environment, decided.status, signal);

@@ -1,3 +1,4 @@
+import type { EnvironmentArchive } from '../../core/resources/environment.ts';
 import type { StoredEnvironment } from '../../core/resources/kinds.ts';
 import type { CachedSession } from '../world/world.ts';
 
@@ -8,17 +9,23 @@ export interface UnusedBuild {
   isShown: boolean;
 }
 
-/**
- * Sessions that have built an environment which no session has, or waits for. Finished sessions start no more, so they
- * have none.
- */
+/** Archives that sessions have, by the uid of the build. Finished sessions start no more, so they have none. */
+export function takenArchives(sessions: readonly CachedSession[]): ReadonlyMap<string, EnvironmentArchive> {
+  const archives = lasting(sessions).flatMap(({ status }) => status?.environment?.archive ?? []);
+  return new Map(archives.map((archive) => [archive.sessionUID, archive]));
+}
+
+const lasting = (sessions: readonly CachedSession[]) => sessions.filter(({ status }) => status?.phase !== 'Finished');
+
+/** Sessions that have built an environment which no session has, or waits for. */
 export function unusedBuilds(
   sessions: readonly CachedSession[],
   environments: readonly StoredEnvironment[],
 ): UnusedBuild[] {
-  const lasting = sessions.filter(({ status }) => status?.phase !== 'Finished');
-  const taken = new Set(lasting.map(({ status }) => status?.environment?.archive.sessionUID));
-  const named = new Set(lasting.map(({ metadata, spec }) => `${metadata.namespace}/${spec.environment?.name}`));
+  const taken = takenArchives(sessions);
+  const named = new Set(
+    lasting(sessions).map(({ metadata, spec }) => `${metadata.namespace}/${spec.environment?.name}`),
+  );
   const shown = new Map<string, boolean>();
   for (const { metadata, status } of environments) {
     const build = `${metadata.namespace}/${status?.build}`;

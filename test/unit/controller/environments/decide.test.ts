@@ -49,6 +49,7 @@ const look = (change: Partial<EnvironmentWorld> = {}) =>
     isOther: false,
     result: undefined,
     needed: false,
+    taken: undefined,
     ...change,
   });
 const reasonOf = ({ status }: ReturnType<typeof look>) =>
@@ -176,6 +177,19 @@ describe('an Environment', () => {
     const rests = { ...build('Finished'), status: { phase: 'Suspended' } } as never;
     const { status, act } = look({ build: rests, result: failure('TurnDeleted') });
     assert.deepEqual([status.phase, act, status.retryAt !== undefined], ['Pending', 'DeleteBuild', true]);
+  });
+
+  test('is Ready with the archive that a session has of a build that lost its turn, and says what is not known', () => {
+    const rests = { build: build('Finished'), result: failure('TurnDeleted'), needed: true };
+    const taken = { ...state, session: NAME, sessionUID: build('Finished').metadata.uid };
+    const later = environment();
+    later.metadata.creationTimestamp = new Date(NOW).toISOString();
+    for (const one of [environment(), later]) {
+      const { status, act } = look({ ...rests, environment: one, taken });
+      assert.deepEqual([status.phase, status.archive, act], ['Ready', taken, undefined]);
+      assert.match(status.conditions?.[0]?.message ?? '', /packages are not known.*delete that session/);
+      assert.equal(look({ ...rests, environment: one }).act, 'DeleteBuild');
+    }
   });
 
   test('that failed for good is built again once its build is deleted', () => {

@@ -65,7 +65,7 @@ async function lead(change: { status?: StoredEnvironment['status']; users?: Cach
   } as unknown as EnvironmentsOptions);
   environments.start();
   await clock.advance(1);
-  return { clock, all, deleted, status: () => environment.status ?? {} };
+  return { clock, deleted, status: () => environment.status ?? {} };
 }
 
 test('an Environment whose class was away is Ready again with what its status tells, also without the turn of its build', async () => {
@@ -76,4 +76,17 @@ test('an Environment whose class was away is Ready again with what its status te
   });
   assert.deepEqual([status().phase, status().archive, status().packages], ['Ready', archive, packages]);
   assert.deepEqual(deleted, []);
+});
+
+test('a build whose turn was deleted stays where a session has its archive, and is deleted where none has', async () => {
+  const having = (phase: 'Suspended' | 'Finished') =>
+    aSession({
+      spec: { environment: { name: 'former' } },
+      status: { phase, environment: { name: 'former', hash: WANTED.hash, archive } },
+    });
+  const { clock, deleted, status } = await lead({ users: [having('Suspended')] });
+  assert.deepEqual([status().phase, status().archive], ['Ready', archive]);
+  await clock.advance(60_000);
+  assert.deepEqual(deleted, []);
+  assert.deepEqual((await lead({ users: [having('Finished')] })).deleted, [WANTED.name]);
 });

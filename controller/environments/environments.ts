@@ -188,7 +188,10 @@ export class Environments {
   /** Deletes builds that no session has used for long, by this leader's own observation. */
   async #sweep(signal: AbortSignal): Promise<number> {
     const { caches, clock, log } = this.#options;
-    const unused = unusedBuilds(caches.allSessions(), caches.allEnvironments());
+    // An Environment may show the build where the Environments are not known.
+    const unused = unusedBuilds(caches.allSessions(), caches.allEnvironments()).filter(
+      ({ build }) => caches.environment(build.metadata.namespace, '') !== undefined,
+    );
     const now = clock.monotonic();
     const uids = new Set(unused.map(({ build }) => build.metadata.uid));
     for (const uid of this.#unusedSince.keys()) if (!uids.has(uid)) this.#unusedSince.delete(uid);

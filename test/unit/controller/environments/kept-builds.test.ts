@@ -28,16 +28,16 @@ const BUILD: CachedSession = {
 const archive = { ...state, session: WANTED.name, sessionUID: 'build-1' };
 
 /** A controller of environments of a build whose turn somebody has deleted. */
-async function lead(change: { status?: StoredEnvironment['status']; users?: CachedSession[]; known?: boolean }) {
+async function lead(change: { status?: StoredEnvironment['status']; users?: CachedSession[]; isKnown?: boolean }) {
   const clock = new VirtualClock();
   let environment: StoredEnvironment = { ...TOOLS, status: change.status ?? {} };
   const all = [BUILD, ...(change.users ?? [])];
-  const isKnown = () => change.known !== false;
+  let isKnown = change.isKnown ?? true;
   const deleted: string[] = [];
   const caches = {
-    allEnvironments: () => (isKnown() ? [environment] : []),
+    allEnvironments: () => (isKnown ? [environment] : []),
     environment: (_namespace: string, name: string) => {
-      if (!isKnown()) return undefined;
+      if (!isKnown) return undefined;
       return name === 'tools' ? environment : 'Missing';
     },
     allSessions: () => all,
@@ -65,7 +65,10 @@ async function lead(change: { status?: StoredEnvironment['status']; users?: Cach
   } as unknown as EnvironmentsOptions);
   environments.start();
   await clock.advance(1);
-  return { clock, deleted, status: () => environment.status ?? {} };
+  const setKnown = (known: boolean) => {
+    isKnown = known;
+  };
+  return { clock, deleted, setKnown, status: () => environment.status ?? {} };
 }
 
 test('an Environment whose class was away is Ready again with what its status tells, also without the turn of its build', async () => {
@@ -89,4 +92,16 @@ test('a build whose turn was deleted stays where a session has its archive, and 
   await clock.advance(60_000);
   assert.deepEqual(deleted, []);
   assert.deepEqual((await lead({ users: [having('Finished')] })).deleted, [WANTED.name]);
+});
+
+test('no build counts as unused while the Environments of its namespace are not known, nor for the time before', async () => {
+  const HOUR_MS = 60 * 60_000;
+  const { clock, deleted, setKnown } = await lead({ isKnown: false });
+  await clock.advance(48 * HOUR_MS);
+  assert.deepEqual(deleted, []);
+  setKnown(true);
+  await clock.advance(HOUR_MS);
+  assert.deepEqual(deleted, []);
+  await clock.advance(24 * HOUR_MS);
+  assert.deepEqual([...new Set(deleted)], [WANTED.name]);
 });

@@ -21,7 +21,7 @@ async function stopped(graceMs: number) {
       });
     },
   };
-  const caches = { allEnvironments: () => [], allSessions: () => [session] };
+  const caches = { allEnvironments: () => [], environment: () => 'Missing', allSessions: () => [session] };
   const log = { info() {}, warn() {}, debug() {}, error() {} };
   const environments = new Environments({
     ...{ api, caches, clock, log, random: systemRandom },

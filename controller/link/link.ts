@@ -77,6 +77,8 @@ export class Link {
   #incarnation: number;
   /** This leader has created the pod. */
   #isCreated = false;
+  /** Last sequence number that the runner had sent when it was asked to suspend: a snapshot up to it is an earlier one. */
+  #askedAfter = 0;
   /** Options of the snapshot asked for with the suspension, if any. */
   #wanted: ControlMessages['snapshot'] | undefined;
 
@@ -238,6 +240,7 @@ export class Link {
    */
   suspend(wanted: ControlMessages['snapshot'] | undefined): void {
     this.#wanted = wanted;
+    this.#askedAfter = Math.max(this.#past, this.#decoder.next - 1);
     this.#view = after.suspendSent(this.#view);
     this.#sendSuspend();
     this.#heartbeat.expectAnswer();
@@ -428,8 +431,11 @@ export class Link {
   }
 
   #keep(frame: Parameters<Inbox['add']>[0]): void {
+    const isSnapshot = frame.kind === 'state' && frame.message.turn === undefined;
+    // What was asked for by an earlier leader lacks what the session's processes wrote since. A later acknowledgement covers it.
+    if (isSnapshot && frame.seq <= this.#askedAfter) return;
     this.#inbox.add(frame);
-    if (frame.kind === 'state' && frame.message.turn === undefined) {
+    if (isSnapshot) {
       this.#change(after.snapshotTaken(this.#view, frame));
     } else {
       this.#change(after.delivered(this.#view, this.#inbox.next()));

@@ -35,6 +35,8 @@ export class PodRunner {
   unpackError: Error | undefined;
   /** Time that a written line takes while nothing else answers, milliseconds. */
   writeMs = 0;
+  /** Time that packing the state takes, milliseconds. */
+  packMs = 0;
   /** True: no attach succeeds, as when the kubelet does not answer. */
   unreachable = false;
   #attached: { options: AttachOptions; end: (end: StreamEnd) => void } | undefined;
@@ -71,7 +73,10 @@ export class PodRunner {
         driver,
         meter: new Meter({ limits: { required: false }, together: false, clock }),
         state: {
-          pack: async () => ({ digest: EMPTY_DIGEST, bytes: EMPTY_ARCHIVE.length, packed: EMPTY_ARCHIVE, skipped: [] }),
+          pack: async () => {
+            if (this.packMs > 0) await new Promise<void>((done) => this.#clock.setTimer(this.packMs, done));
+            return { digest: EMPTY_DIGEST, bytes: EMPTY_ARCHIVE.length, packed: EMPTY_ARCHIVE, skipped: [] };
+          },
           unpack: async () => {},
         },
         unpackFiles: async (archives) => {

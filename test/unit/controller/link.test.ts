@@ -694,6 +694,47 @@ test('a suspended runner hands over its state and refuses turns until it is resu
   assert.deepEqual(pod.given, ['turn-1']);
 });
 
+test('a successor that suspends takes no snapshot that its predecessor asked for, and the one that it asked for also when it comes again', async () => {
+  const { clock, pod, link } = await bound();
+  link.suspend({});
+  await clock.advance(10);
+  const first = link.view.snapshot!.seq;
+  link.close();
+  pod.packMs = 2_000;
+  const seen = new Set<number | undefined>();
+  let isAsked = false;
+  const { link: next } = setUp({
+    ...{ clock, pod, epoch: 6 },
+    onChange: ({ phase, snapshot }) => {
+      seen.add(snapshot?.seq);
+      if (isAsked || phase !== 'Bound') return;
+      isAsked = true;
+      next.suspend({});
+    },
+  });
+  await clock.advance(1_000);
+  assert.deepEqual([isAsked, next.view.suspended, next.view.snapshot], [true, true, undefined]);
+  pod.unreachable = true;
+  pod.drop();
+  await clock.advance(2_000);
+  pod.unreachable = false;
+  next.podChanged({ scheduled: true, deleted: false });
+  await clock.advance(1_000);
+  assert.ok(next.view.snapshot && next.view.snapshot.seq > first);
+  assert.ok(!seen.has(first));
+  pod.packMs = 0;
+  next.resume();
+  next.startTurn(TURN);
+  await clock.advance(5_000);
+  pod.finish('seen');
+  await clock.advance(10);
+  assert.equal(
+    next.view.delivery?.result.message.output,
+    'seen',
+    'nothing is held up by the snapshot that was passed over',
+  );
+});
+
 test('an earlier cancellation that came in vain says nothing of a later one', async () => {
   const { clock, link } = await bound();
   link.cancel('turn-0');

@@ -210,7 +210,7 @@ test('the built-in times are those of the controller', () => {
     assert.equal(parseDuration(BUILT_IN[name]), DEFAULT_TIMEOUTS[name], name);
   }
   for (const turns of ['One', 'Many'] as const) {
-    const { finishedMs, suspendedMs } = retention({ spec: { turns } } as never, undefined);
+    const { finishedMs, suspendedMs } = retention({ spec: { turns } } as never, { spec: { overrides: [] } } as never);
     assert.equal(parseDuration(BUILT_IN.ttlAfterFinished[turns]), finishedMs);
     assert.equal(parseDuration(BUILT_IN.ttlAfterSuspended), suspendedMs);
   }

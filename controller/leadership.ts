@@ -313,7 +313,6 @@ export class Leading {
 
   poolsKnown(): void {
     this.#pools.known();
-    this.#networkPolicies.poolsKnown();
   }
 
   environmentChanged(namespace: string, name: string): void {

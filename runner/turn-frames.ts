@@ -133,9 +133,9 @@ export class TurnFrames {
 }
 
 /**
- * Packs, seals and sends the state; a snapshot is always sent. When the state of a turn is the known one, the answer is
- * 'Unchanged', or names the frame while that is not acknowledged: the controller may read the result and never the request
- * that came with the state. Throws a TurnFailure or FrameError when the state cannot be stored.
+ * Packs, seals and sends the state; a snapshot is always sent. After a turn the answer is 'Unchanged' when the state is the known
+ * one and that is acknowledged: the controller may read the result and never the request that came with the state. Throws a
+ * TurnFailure or FrameError when the state cannot be stored.
  */
 export async function sendState(
   { state, stateKey, sender, secrets, random, write }: Omit<FrameSurroundings, 'clock'>,
@@ -144,9 +144,8 @@ export async function sendState(
   maxBytes?: number,
 ): Promise<{ seq: number; digest: string } | 'Unchanged'> {
   const { digest, bytes, packed, skipped } = await state.pack(maxBytes);
-  const waiting = known.seq !== undefined && sender.holds(known.seq) ? known.seq : undefined;
-  if (turn !== undefined && digest === known.digest)
-    return waiting === undefined ? 'Unchanged' : { seq: waiting, digest };
+  const isAcknowledged = known.seq === undefined || !sender.holds(known.seq);
+  if (turn !== undefined && digest === known.digest && isAcknowledged) return 'Unchanged';
   const names = redact(skipped.join(', '), secrets.logs);
   if (names) write(`[berth: not stored, as neither file nor directory nor link: ${names}]\n`);
   const { session, keyId, key } = stateKey;
@@ -154,6 +153,6 @@ export async function sendState(
   const seq = sender.send('state', { ...(turn && { turn }), digest, keyId, bytes }, sealed);
   // A snapshot may be stored or dropped; a turn's state is stored with its result, or the pod is given up.
   if (turn !== undefined) Object.assign(known, { digest, seq });
-  else if (digest !== known.digest || waiting !== undefined) known.digest = undefined;
+  else if (digest !== known.digest || !isAcknowledged) known.digest = undefined;
   return { seq, digest };
 }

@@ -28,8 +28,6 @@ export interface Deliverable extends Pick<Delivery, 'state' | 'artifacts' | 'log
   result: { seq: number; message: Pick<Result, 'state' | 'output' | 'logSeq' | 'artifactsSeq'> };
 }
 
-type StateNamed = Exclude<Result['state'], 'Unchanged'>;
-
 /** Stores what is too large for a status; a store that is full or keeps failing costs that part, never the turn. */
 export async function storeDelivery(
   context: ReconcileContext,
@@ -41,8 +39,7 @@ export async function storeDelivery(
   const incarnation = incarnationOf(turn);
   const stored: StoredDelivery = { problems: [] };
 
-  // A result may name the state of a request that was acknowledged meanwhile: the turn has that already.
-  if (message.state !== 'Unchanged' && !hasState(turn, message.state, incarnation)) {
+  if (message.state !== 'Unchanged') {
     if (delivery.state?.message.digest === message.state.digest) {
       const { state } = delivery;
       await attempt(context, persistMs, stored, 'StateNotStored', async (bounded) => {
@@ -112,10 +109,6 @@ export async function storeDelivery(
     stored.log = { bytes: 0, truncated: true };
   }
   return stored;
-}
-
-function hasState({ status: { state } }: CachedTurn, { seq, digest }: StateNamed, incarnation: number): boolean {
-  return state?.incarnation === incarnation && state.seq === seq && state.digest === digest;
 }
 
 /** The incarnation whose pod ran the turn: what that pod delivers keeps its label, whatever the session is by now. */

@@ -80,7 +80,7 @@ export class Ledger {
   /** Pods of pools that no session has claimed and that are not terminating, by `namespace/name`. */
   readonly #unclaimed = new Map<string, StoredPod>();
   #open = false;
-  /** Sessions of the queue for which there is a slot now; found anew after every change, and each time while limits are unknown. */
+  /** Sessions of the queue for which there is a slot now; found anew after every change, and in a while where limits were unknown. */
   #served: Served | undefined;
   /** Cancels the next look at what was unknown. */
   #cancelLook: (() => void) | undefined;
@@ -462,11 +462,9 @@ export class Ledger {
   }
 
   #findServed(): Served {
-    if (this.#served) return this.#served;
-    const found = this.#serve();
-    if (found.isUncertain) this.#lookAgain();
-    else this.#served = found;
-    return found;
+    this.#served ??= this.#serve();
+    if (this.#served.isUncertain) this.#lookAgain();
+    return this.#served;
   }
 
   /**

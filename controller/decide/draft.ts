@@ -48,8 +48,8 @@ export function hasPassed(draft: Draft, since: number, ms: number): boolean {
 }
 
 /** A time since which something has waited or run, moved by the time in which nothing did; see `movedByLeaps`. */
-export function waitedSince({ world: { leaps } }: Draft, at: number): number {
-  return movedByLeaps(at, leaps);
+export function waitedSince({ world: { leaps } }: Draft, at: number, toldAt?: number): number {
+  return movedByLeaps(at, leaps, toldAt);
 }
 
 /** The problem that the status shows. */

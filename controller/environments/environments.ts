@@ -124,18 +124,20 @@ export class Environments {
     const isKnown =
       environment.status?.phase === 'Ready' && environment.status.archive?.sessionUID === build?.metadata.uid;
     const now = clock.now();
+    const result =
+      build && rests(build) && !isOther && !isKnown
+        ? (knownResult(environment.status ?? {}, build) ?? (await buildResult(this.#options, build, signal)))
+        : undefined;
+    const isTold = result?.code !== 'TurnDeleted';
     const decided = decideEnvironment({
       now,
       environment,
       wanted,
       build,
       isOther,
-      result:
-        build && rests(build) && !isOther && !isKnown
-          ? (knownResult(environment.status ?? {}, build) ?? (await buildResult(this.#options, build, signal)))
-          : undefined,
+      result,
       needed: this.#isNeeded(environment),
-      taken: build && takenArchives(caches.allSessions()).get(build.metadata.uid),
+      taken: build && !isTold ? takenArchives(caches.allSessions()).get(build.metadata.uid) : undefined,
     });
     // Nothing is created or removed before people can see why.
     const written = await this.#write(environment, decided.status, signal);

@@ -147,7 +147,7 @@ export function started(view: LinkView, turn: string, now: number): LinkView {
 function startedSince(view: LinkView, turn: string, now: number, agoMs?: number): Pick<LinkView, 'started'> {
   if (agoMs === undefined && view.started?.turn === turn) return { started: view.started };
   // Times before the epoch are cut to it.
-  return { started: { turn, at: new Date(Math.max(0, now - (agoMs ?? 0))).toISOString() } };
+  return { started: { turn, at: new Date(Math.max(0, now - (agoMs ?? 0))).toISOString(), toldAt: now } };
 }
 
 /**

@@ -5,7 +5,13 @@ import { ApiError, isAlreadyExists, isConflict, isNotFound } from '../../core/ku
 import { WorkQueue } from '../../core/kube/queue.ts';
 import { networkPolicies as resource } from '../../core/kube/resources.ts';
 import type { KubeApi, Stored } from '../../core/kube/types.ts';
-import { LABEL_MANAGED_BY, LABEL_NETWORK, MANAGED_BY, networkPolicyName } from '../../core/resources/names.ts';
+import {
+  LABEL_CLASS,
+  LABEL_MANAGED_BY,
+  LABEL_NETWORK,
+  MANAGED_BY,
+  networkPolicyName,
+} from '../../core/resources/names.ts';
 import type { Clock, Logger, Random } from '../../core/runtime.ts';
 import type { Caches } from '../caches/caches.ts';
 import { networkPolicy } from './policy.ts';
@@ -69,16 +75,11 @@ export class NetworkPolicies {
       this.policyChanged(metadata.namespace, metadata.name);
     }
     // No event tells of a policy that was deleted while nobody led.
-    for (const { metadata, spec } of this.#options.caches.allSessions())
-      this.policyChanged(metadata.namespace, networkPolicyName(spec.class));
-    this.poolsKnown();
+    for (const { metadata } of this.#options.caches.allPods()) {
+      const ofClass = metadata.labels?.[LABEL_CLASS];
+      if (ofClass !== undefined) this.policyChanged(metadata.namespace, networkPolicyName(ofClass));
+    }
     this.#queue.start();
-  }
-
-  /** Requeues the policies of all pools: it has become known which there are. */
-  poolsKnown(): void {
-    for (const { metadata, spec } of this.#options.caches.allPools())
-      this.policyChanged(metadata.namespace, networkPolicyName(spec.class));
   }
 
   async stop(graceMs: number): Promise<void> {

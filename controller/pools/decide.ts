@@ -3,6 +3,7 @@ import type { StoredPod } from '../../core/kube/builtin.ts';
 import { LABEL_TEMPLATE } from '../../core/resources/names.ts';
 import type { SessionPoolStatus } from '../../core/resources/sessionpool.ts';
 import { DEFAULT_TIMEOUTS } from '../settings/timeouts.ts';
+import { movedByLeaps } from '../world/leaps.ts';
 import { givenUpAt, isHopeless, isOver, ownContainer, podProblem, startedContainer } from '../world/pod-status.ts';
 import type { Problem } from '../world/world.ts';
 import { isClaimable, isUnheardOf } from './claimable.ts';
@@ -195,10 +196,11 @@ function byValue(world: PoolWorld, pods: readonly PoolPod[]): PoolPod[] {
  * Time by which the pod's runner must answer for the first time, milliseconds since the epoch; Infinity once it has. A pod that runs
  * is asked first: a new leader does not know that it may have answered long ago.
  */
-function answersBy({ now, unresponsiveMs }: PoolWorld, { pod, link }: PoolPod): number {
+function answersBy({ now, leaps, unresponsiveMs }: PoolWorld, { pod, link }: PoolPod): number {
   if (!isUnheardOf(link)) return Number.POSITIVE_INFINITY;
-  const asked = startedContainer(pod) ? (link?.openedAt ?? now) + unresponsiveMs : 0;
-  return Math.max(Date.parse(pod.metadata.creationTimestamp) + DEFAULT_TIMEOUTS.start, asked);
+  const asked = startedContainer(pod) ? movedByLeaps(link?.openedAt ?? now, leaps) + unresponsiveMs : 0;
+  const createdAt = movedByLeaps(Date.parse(pod.metadata.creationTimestamp), leaps);
+  return Math.max(createdAt + DEFAULT_TIMEOUTS.start, asked);
 }
 
 /** The problem for which the pod is given up; undefined while it is sound. */

@@ -1,5 +1,6 @@
 import type { StoredPod } from '../../core/kube/builtin.ts';
 import type { StoredSessionPool } from '../../core/resources/kinds.ts';
+import type { Leap } from '../../core/runtime.ts';
 import type { Room } from '../capacity/ledger.ts';
 import type { LinkView } from '../world/link-view.ts';
 import type { NodeFacts, Problem } from '../world/world.ts';
@@ -29,6 +30,8 @@ export interface PoolWorld {
   now: number;
   /** Milliseconds of the monotonic clock, at the same moment. */
   monotonic: number;
+  /** Leaps of the clock that `now` is of. */
+  leaps: readonly Leap[];
   pool: StoredSessionPool;
   /** Hash of the pods that the pool makes now, or the problem that prevents any. */
   template: { hash: string } | Problem;

@@ -225,6 +225,7 @@ export class Pools implements PoolCounts {
     return {
       now: clock.now(),
       monotonic: clock.monotonic(),
+      leaps: clock.remote?.leaps ?? [],
       pool,
       template,
       pods: observed,

@@ -71,8 +71,8 @@ export interface LinkView {
   readonly fresh: boolean;
   /** True once the runner has answered a ping of this leader: it obeys no earlier leader any more. */
   readonly answered?: boolean;
-  /** Start of the turn, by the controller's clock. */
-  readonly started?: { turn: string; at: string };
+  /** Start of the turn, and when it was reckoned, milliseconds since the epoch; both by the controller's clock. */
+  readonly started?: { turn: string; at: string; toldAt?: number };
   /** Progress of the running turn, as last reported. */
   readonly figures?: Figures;
   /** Result and request for approval that wait for their commit; at most one is set, the earlier. */

@@ -140,8 +140,8 @@ export interface Result {
   startedAt: string;
   finishedAt: string;
   /**
-   * The state frame that belongs to this result; an earlier request for approval may have named it too. `Unchanged`: nothing
-   * changed since the last state that is acknowledged or restored.
+   * The state frame that belongs to this result. `Unchanged`: nothing changed since the last state that is acknowledged or
+   * restored.
    */
   state: { seq: number; digest: string } | 'Unchanged';
   /** Number of the log frame that belongs to this result; absent when the turn wrote nothing. */

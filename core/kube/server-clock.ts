@@ -41,6 +41,8 @@ export class ServerClock implements Clock, RemoteClock {
   #partedByMs: number | undefined;
   #jumps = 0;
   #leaps: readonly Leap[] = [];
+  /** Sum of the jumps back that no jump forward has made up for. */
+  #behindMs = 0;
   /** The time that was told last. */
   #told = Number.NEGATIVE_INFINITY;
 
@@ -105,9 +107,13 @@ export class ServerClock implements Clock, RemoteClock {
     if (Math.abs(jump) <= JUMP_MS) return;
     this.#jumps++;
     this.#log.warn({ jumpMs: jump }, 'clock of the API server has jumped');
-    if (isFirst || jump < 0) return;
+    if (isFirst) return;
+    const madeUpMs = Math.min(this.#behindMs, Math.max(0, jump));
+    this.#behindMs += Math.max(0, -jump) - madeUpMs;
+    const ms = jump - madeUpMs;
+    if (ms <= JUMP_MS) return;
     // The server has written no time in between but right after its own leap.
-    const leap = { until: Math.round(before + receivedAt + jump / 2), ms: jump };
+    const leap = { until: Math.round(before + receivedAt + jump / 2), ms };
     this.#leaps = [...this.#leaps, leap].slice(-MAX_LEAPS);
   }
 

@@ -69,9 +69,10 @@ export class ShellDriver implements Driver {
     // applies to the text alone.
     const opening = `exec "$0" "$@" </dev/null${input.merge ? ' 2>&1' : ''}`;
     const privileged = shell === 'bash' ? ['-p'] : [];
-    // $0 of the text is the shell's name, also in the shell's messages. A shell takes what follows -c for options as long
-    // as it begins with - or +, and a text may.
-    const args = [...privileged, '-c', opening, file, '-c', '--', text, shell];
+    // A shell takes what follows -c for options as long as it begins with - or +, and a text may. Not every shell takes --.
+    const literal = /^[-+]/.test(text) ? ['--'] : [];
+    // $0 of the text is the shell's name, also in the shell's messages.
+    const args = [...privileged, '-c', opening, file, '-c', ...literal, text, shell];
     return { shell, field: 'the shell', file, argv0: shell, args, cwd: input.cwd, env, stdin: '', remove: () => {} };
   }
 

@@ -22,9 +22,8 @@ const BLOCK_BYTES = 512;
 
 /**
  * Packs the directory as a compressed archive; equal content gives equal bytes. A background process may still write: a
- * file that grows meanwhile is cut, one that shrinks is filled with zeros, and one that is replaced is stored as it is then. Throws
- * a TurnFailure. `maxBytes` limits the
- * plain archive, `maxPacked` the packed one.
+ * file that grows meanwhile is cut, one that shrinks is filled with zeros, and one that is replaced is stored as it is then.
+ * Throws a TurnFailure. `maxBytes` limits the plain archive, `maxPacked` the packed one.
  */
 export async function packDirectory(
   directory: string,
@@ -172,7 +171,10 @@ function openFile(path: string): number | undefined {
   });
 }
 
-/** Reports whether two looks saw one file. The number of a file that was replaced can be that of another one soon. */
+/**
+ * Reports whether two looks saw one file. The number of a file that was replaced can be that of another one soon. Where the kernel
+ * tells no times of birth, Node takes those of the last change: a file that grows is another one there, and stored as it is then.
+ */
 function isSame(one: Stats, other: Stats): boolean {
   return one.ino === other.ino && one.dev === other.dev && one.birthtimeMs === other.birthtimeMs;
 }

@@ -171,7 +171,10 @@ describe('berth-agent', () => {
         const pong = await runner.frame('pong', (frame) => frame.message.n === n);
         return !request || (pong.message.turn?.runningMs ?? 0) > limitMs;
       });
-      if (request) runner.send('approval', decision(turn, request.message.id));
+      if (request) {
+        runner.send('ack', { through: request.seq });
+        runner.send('approval', decision(turn, request.message.id));
+      }
       return { limitMs, request, state, result: await runner.result(turn) };
     }
     const { limitMs, request, state, result } = await longEnough(

@@ -295,7 +295,7 @@ describe('the background', () => {
       await using runner = await bound({ agent });
       return (await run(runner, command)).stdout;
     };
-    const words = (text: string) => ['-c', '--', text, 'bash', ''];
+    const words = (text: string) => ['-c', text, 'bash', ''];
     assert.deepEqual((await given(VERBATIM)).split('\n').slice(1), words(command));
     assert.deepEqual((await given(SHELL)).split('\n').slice(1), words(command.replace('sleep', 'exec sleep')));
   });

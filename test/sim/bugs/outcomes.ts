@@ -179,8 +179,8 @@ export const outcomeBugs: readonly Bug[] = [
     edits: [
       {
         file: 'controller/world/leaps.ts',
-        find: '(at <= until ? sum + ms : sum)',
-        replace: '(at <= until ? sum + Math.min(0, ms) : sum)',
+        find: '(toldAt <= until ? sum + ms : sum)',
+        replace: '(toldAt <= until ? sum + Math.min(0, ms) : sum)',
       },
     ],
   },

@@ -138,29 +138,6 @@ describe('the log of an ended container', () => {
     assert.equal(view.delivery?.result.message.turn, 't');
     assert.equal(view.asking, undefined);
   });
-  test('gives that result with the state that came before its request, where both name it', () => {
-    const at = '2026-01-01T12:00:00.000Z';
-    const state = { seq: 1, digest: '1'.repeat(64) };
-    const asks = {
-      turn: 't',
-      attempt: 1,
-      id: 'ab'.repeat(8),
-      prompt: '?',
-      process: 'Alive',
-      at,
-      startedAt: at,
-      ranMs: 1,
-      state,
-    };
-    const facts = { turn: 't', digest: state.digest, keyId: 'k', bytes: 6 };
-    const log = [
-      ...frameText(channel, 1, 'state', packMessage(facts, Buffer.from('sealed'))),
-      ...frame(2, 'approval', asks),
-      ...frame(3, 'result', { ...result('t'), state }),
-    ];
-    const { delivery } = read(log.join(''));
-    assert.deepEqual([delivery?.result.seq, delivery?.state?.binary.toString()], [3, 'sealed']);
-  });
   test('is opened with an older master key where that is the one', () => {
     const log = frame(1, 'result', result('t'), { ...channel, key: keyOf(OLD) }).join('');
     assert.equal(read(log).delivery?.result.message.turn, 't');

@@ -6,7 +6,17 @@ import { isTerminal } from '../../../core/resources/turn-phases.ts';
 import { create } from '../../sim/users/writes.ts';
 import { QuietWorld, type QuietWorldOptions } from '../../support/quiet-world.ts';
 import type { WorldChange } from '../../support/world.ts';
-import { aLink, aPod, aSession, aTurn, aWorld, NOW, RUNNING_STATUS, written } from '../../support/world.ts';
+import {
+  aLink,
+  aPod,
+  aSession,
+  aTurn,
+  aWorld,
+  NOW,
+  RUNNING_STATUS,
+  runningTurn,
+  written,
+} from '../../support/world.ts';
 
 const SLEEP_MS = 45 * 60_000;
 
@@ -60,6 +70,20 @@ describe('while all machines sleep', () => {
       assert.equal(await ended('first'), 'Succeeded');
     },
   );
+
+  test('a turn has run for as long as its runner says, be that told before or afterwards', () => {
+    const minutes = (count: number) => count * 60_000;
+    const leaps = [{ until: NOW - minutes(30), ms: minutes(45) }];
+    const session = aSession({ status: RUNNING_STATUS });
+    const turns = [runningTurn('a', { status: { granted: { timeout: '2h', start: '10m' } } })];
+    const deadline = (ranMs: number, toldAt: number) => {
+      const started = { turn: 't-a', at: new Date(toldAt - ranMs).toISOString(), toldAt };
+      const link = aLink({ active: 't-a', sent: new Set(['t-a']), started });
+      return decide(aWorld({ session, pod: aPod(), turns, link, leaps })).wakeAt - NOW - 20_000;
+    };
+    assert.equal(deadline(minutes(100), NOW), minutes(20), 'after the sleep');
+    assert.equal(deadline(minutes(10), NOW - minutes(65)), minutes(120 - 10 - 65 + 45), 'before it');
+  });
 
   test('no waits of the controller go on: each is given up later by as long', () => {
     const before = { until: NOW - 30_000, ms: SLEEP_MS };

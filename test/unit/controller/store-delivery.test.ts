@@ -20,21 +20,6 @@ test('a log that was lost before its result was read is said to be truncated, an
   assert.equal(await logOf({}), undefined);
 });
 
-test('a result may name the state that the turn has from an earlier request, and no other that does not come with it', async () => {
-  const context = { world: aWorld() } as unknown as ReconcileContext;
-  const state = { digest: 'S1', keyId: 'k', bytes: 5, incarnation: 2, seq: 4 };
-  const turn = runningTurn('a', { status: { incarnation: 2, state } });
-  const before = runningTurn('a', { status: { incarnation: 2, state: { ...state, incarnation: 1 } } });
-  const problemsOf = async (of: typeof turn, named: { seq: number; digest: string }) => {
-    const { problems } = await storeDelivery(context, of, { result: { seq: 6, message: { state: named } } });
-    return problems.map(({ reason }) => reason);
-  };
-  assert.deepEqual(await problemsOf(turn, { seq: 4, digest: 'S1' }), []);
-  assert.deepEqual(await problemsOf(turn, { seq: 5, digest: 'S1' }), ['StateNotStored']);
-  assert.deepEqual(await problemsOf(turn, { seq: 4, digest: 'S2' }), ['StateNotStored']);
-  assert.deepEqual(await problemsOf(before, { seq: 4, digest: 'S1' }), ['StateNotStored'], 'of another pod');
-});
-
 describe('the artifacts of a result', () => {
   const store = () => {
     const puts: [StoreKey, Buffer][] = [];

@@ -85,7 +85,11 @@ describe("the API server's clock", () => {
     assert.ok(Math.abs(since(before - 1000) - 1000) <= 1000);
     assert.equal(since(clock.now() - 5), 5, 'a time after it is not moved');
     answered(clock.now() - HOUR);
-    assert.equal(clock.leaps.length, 1, 'a leap back is none');
+    await own.advance(60_000);
+    answered(clock.now() + HOUR);
+    assert.equal(clock.leaps.length, 1, 'one back is none, and neither is one forward that makes up for it');
+    answered(clock.now() + HOUR);
+    assert.equal(clock.leaps.length, 2);
   });
 
   test('never goes back by a correction, and goes on once the server has caught up', async () => {

@@ -46,6 +46,7 @@ function homeless(): PoolPod {
 const aPoolWorld = (replicas: number, pods: PoolPod[], change: Partial<PoolWorld> = {}): PoolWorld => ({
   now: NOW,
   monotonic: NOW,
+  leaps: [],
   pool: aPool(replicas),
   template: { hash: HASH },
   pods,
@@ -241,6 +242,12 @@ describe('pods that do not start', () => {
     const { removed, message } = decided(1, [late]);
     assert.deepEqual(removed, names(late));
     assert.match(message, /did not start within 10 minutes/);
+  });
+  test('have not had the time in which all machines slept', () => {
+    const slow = aPoolPod({ starting: true, age: 40 * 60 });
+    slow.pod.status = { phase: 'Pending' };
+    const leaps = [{ until: NOW - 15 * MINUTE, ms: 30 * MINUTE + 1000 }];
+    assert.deepEqual([decided(1, [slow], { leaps }).removed, decided(1, [slow]).removed], [[], names(slow)]);
   });
   test('are told from those that run and are asked by a new leader, which have time to answer', () => {
     const ran = aPoolPod({ age: 20 * 60 });

@@ -1,6 +1,7 @@
 import type { StoredPod } from '../core/kube/builtin.ts';
 import { podName } from '../core/resources/names.ts';
 import { isTerminal } from '../core/resources/turn-phases.ts';
+import { leapsOf } from '../core/runtime.ts';
 import type { Effects } from './act/context.ts';
 import { unreadableTurn } from './caches/caches.ts';
 import { applicantOf } from './capacity/applicant.ts';
@@ -63,7 +64,7 @@ export function assess(
   return {
     now: clock.now(),
     monotonic: clock.monotonic(),
-    leaps: clock.remote?.leaps ?? [],
+    leaps: leapsOf(clock),
     session,
     turns,
     approvals: turns.flatMap(({ metadata }) => caches.approvalsNaming(namespace, metadata.name)),

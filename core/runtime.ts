@@ -75,6 +75,11 @@ export function latestTime(clock: Clock): number {
   return clock.remote?.latest() ?? clock.now();
 }
 
+/** Leaps of the clock that it follows; a machine's own clock is told of none. */
+export function leapsOf(clock: Clock): readonly Leap[] {
+  return clock.remote?.leaps ?? [];
+}
+
 /** Milliseconds until the time `at` that was decided upon at `then`; a clock that was set back since puts nothing off. */
 export function msUntil(clock: Clock, at: number, then: number): number {
   return at - Math.max(then, clock.now());

@@ -1,4 +1,4 @@
-import { isNotFound } from '../../core/kube/errors.ts';
+import { ifThere, isNotFound } from '../../core/kube/errors.ts';
 import { formatDuration } from '../../core/resources/duration.ts';
 import { sessionclasses, sessions, turns } from '../../core/resources/kinds.ts';
 import { LIVE_TURNS } from '../../core/resources/turn-phases.ts';
@@ -23,12 +23,7 @@ export async function expire(
     log.warn({ session: key, field }, 'session not deleted yet: not expired by the clock of the controller');
     return;
   }
-  const ofClass = await api
-    .get(sessionclasses, { name: world.session.spec.class }, { signal })
-    .catch((error: unknown) => {
-      if (!isNotFound(error)) throw error;
-      return undefined;
-    });
+  const ofClass = await ifThere(api.get(sessionclasses, { name: world.session.spec.class }, { signal }));
   const { finishedMs, suspendedMs } = retention(world.session, ofClass);
   if (ttlMs < (field === 'ttlAfterFinished' ? finishedMs : suspendedMs)) return;
   const fieldSelector = `spec.session=${name},${LIVE_TURNS}`;

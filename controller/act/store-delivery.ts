@@ -10,6 +10,7 @@ import {
 } from '../../core/resources/limits.ts';
 import { storeKey } from '../../core/resources/names.ts';
 import type { StateRef } from '../../core/resources/schema.ts';
+import { leapsOf } from '../../core/runtime.ts';
 import { StoreFullError, type StoreKey } from '../../core/store/store.ts';
 import { limitsOf } from '../settings/granted.ts';
 import type { StoredDelivery } from '../status/outcome.ts';
@@ -188,7 +189,7 @@ async function attempt(
   const { memory, effects, signal, world } = context;
   const { clock } = effects;
   const since = memory.incarnation.commitProblem?.since ?? toldSince(world, clock.now());
-  const waitedSince = () => movedByLeaps(since, clock.remote?.leaps ?? []);
+  const waitedSince = () => movedByLeaps(since, leapsOf(clock));
   const deadline = Math.max(waitedSince() + persistMs, clock.now() + Math.min(persistMs, LAST_CHANCE_MS));
   try {
     await boundedWait({ effects, deadline, signal }, (waiting) => write({ ...context, signal: waiting }));

@@ -367,7 +367,7 @@ export function informerCaches(options: CachesOptions): Caches {
   });
   const filesFor = (session: CachedSession) =>
     namedConfigMaps(session, classInformer.get(undefined, session.spec.class));
-  // Of an object that is not there, no event tells sessions that wait until it is known whether there is one.
+  // A session waits until it is known whether the objects that it names are there. No event comes for one that is not.
   const requeue = (waits: (session: CachedSession) => boolean) => () => {
     for (const session of sessionInformer.list()) if (waits(session)) onSession(session);
   };

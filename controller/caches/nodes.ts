@@ -25,10 +25,9 @@ export class Nodes {
   constructor({ onChange, ...options }: NodesOptions) {
     this.#informer = new Informer<Node>({ ...options, resource: nodes, transform: slimNode });
     this.#informer.addHandler({
-      // Nobody waits for the facts: those that become known late may have a pod leave its node. Of any other node they change nothing.
+      // Reconciles do not wait until nodes are known. A node that takes no pods may have a pod leave it; any other changes nothing.
       add: (node) => {
-        const { ready, cordoned } = nodeFacts(node);
-        if (!ready || cordoned) onChange(node.metadata.name);
+        if (!takesPods(node)) onChange(node.metadata.name);
       },
       update: (node, old) => {
         // A kubelet writes its Node every few minutes; a mere heartbeat is no change.
@@ -46,10 +45,7 @@ export class Nodes {
   cpus(): number {
     return this.#informer
       .list()
-      .filter((node) => {
-        const { ready, cordoned } = nodeFacts(node);
-        return ready && !cordoned;
-      })
+      .filter(takesPods)
       .map(({ status }) => status?.allocatable?.cpu ?? '')
       .filter((cpu) => CPUS.test(cpu))
       .reduce((sum, cpu) => sum + parseQuantity(cpu), 0);
@@ -72,6 +68,11 @@ function nodeFacts({ spec, status }: Node): NodeFacts {
     ready: ready?.status === 'True',
     ...(ready?.lastTransitionTime ? { since: Date.parse(ready.lastTransitionTime) } : {}),
   };
+}
+
+function takesPods(node: Stored<Node>): boolean {
+  const { ready, cordoned } = nodeFacts(node);
+  return ready && !cordoned;
 }
 
 function slimNode({ metadata, spec, status }: Stored<Node>): Stored<Node> {

@@ -104,7 +104,7 @@ export class Groups {
     const waiting = this.#groupIn(session)?.waiting;
     const before = waiting?.get(session);
     waiting?.set(session, since);
-    // What it was told of is free for another.
+    // The place that the session may have been offered is free for another.
     if (before !== undefined && before < since) this.#notify(this.#groupOf.get(session) as string);
   }
 

@@ -36,7 +36,7 @@ export interface EnvironmentWorld {
   result: BuildResult | undefined;
   /** A session waits for the environment. */
   needed: boolean;
-  /** Archive of the build, if a session has it. */
+  /** Archive of a build that has lost its turn, if a session has it. */
   taken: EnvironmentArchive | undefined;
 }
 

@@ -128,7 +128,7 @@ export class Environments {
       build && rests(build) && !isOther && !isKnown
         ? (knownResult(environment.status ?? {}, build) ?? (await buildResult(this.#options, build, signal)))
         : undefined;
-    const isTold = result?.code !== 'TurnDeleted';
+    const lostItsTurn = result?.code === 'TurnDeleted';
     const decided = decideEnvironment({
       now,
       environment,
@@ -137,7 +137,7 @@ export class Environments {
       isOther,
       result,
       needed: this.#isNeeded(environment),
-      taken: build && !isTold ? takenArchives(caches.allSessions()).get(build.metadata.uid) : undefined,
+      taken: build && lostItsTurn ? takenArchives(caches.allSessions()).get(build.metadata.uid) : undefined,
     });
     // Nothing is created or removed before people can see why.
     const written = await this.#write(environment, decided.status, signal);

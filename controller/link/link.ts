@@ -432,7 +432,7 @@ export class Link {
 
   #keep(frame: Parameters<Inbox['add']>[0]): void {
     const isSnapshot = frame.kind === 'state' && frame.message.turn === undefined;
-    // What was asked for by an earlier leader lacks what the session's processes wrote since. A later acknowledgement covers it.
+    // A snapshot for an earlier leader lacks what the session's processes wrote since. A later acknowledgement covers its frame.
     if (isSnapshot && frame.seq <= this.#askedAfter) return;
     this.#inbox.add(frame);
     if (isSnapshot) {

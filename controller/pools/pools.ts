@@ -8,7 +8,7 @@ import type { KubeApi } from '../../core/kube/types.ts';
 import { type StoredSessionPool, sessionpools } from '../../core/resources/kinds.ts';
 import { LABEL_CLASS, LABEL_POOL, LABEL_POOL_UID, poolPodName } from '../../core/resources/names.ts';
 import type { SessionPoolStatus } from '../../core/resources/sessionpool.ts';
-import { type Clock, type Logger, msUntil, type Random } from '../../core/runtime.ts';
+import { type Clock, type Logger, leapsOf, msUntil, type Random } from '../../core/runtime.ts';
 import type { PoolCounts } from '../act/context.ts';
 import { failed } from '../act/own.ts';
 import { refusal } from '../act/refusal.ts';
@@ -225,7 +225,7 @@ export class Pools implements PoolCounts {
     return {
       now: clock.now(),
       monotonic: clock.monotonic(),
-      leaps: clock.remote?.leaps ?? [],
+      leaps: leapsOf(clock),
       pool,
       template,
       pods: observed,

@@ -98,6 +98,6 @@ function boundBy(draft: Draft, pod: StoredPod): number | undefined {
     const hasStarted = startedContainer(pod) && openedAt > claimedAt;
     return hasStarted ? openedAt + ATTACH_MS : claimedAt + Math.min(START_MS, startMs(draft) / 2);
   }
-  // What keeps the session from any binding, such as a Secret that is missing, would keep it from that of its own pod too.
+  // A problem of the session itself, such as a Secret that is missing, would keep a pod of its own from being bound too.
   return !link || memory.incarnation.startProblem ? undefined : claimedAt + startMs(draft);
 }

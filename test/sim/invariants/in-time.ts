@@ -17,7 +17,7 @@ const BEGUN_MS = 1;
 export const inTime: MakeInvariant = (facts) => {
   /** Turn and attempt → the first start of its agent, virtual milliseconds. */
   const startedAt = new Map<string, number>();
-  /** Turns, pods, and sessions with the pod that they name → when they came to be, virtual milliseconds. */
+  /** Turns, and sessions with the pod that they name → when they came to be, virtual milliseconds. */
   const since = new Map<string, number>();
   /** Processes of controllers → their starts, virtual milliseconds. */
   const processes = new Map<string, number>();
@@ -51,7 +51,7 @@ export const inTime: MakeInvariant = (facts) => {
       if (storage === SESSIONS) {
         const { metadata, status } = object as unknown as StoredSession;
         if (status?.podName) came(`${metadata.uid} ${status.podName}`);
-      } else if (type === 'ADDED') came(object.metadata.uid ?? '');
+      } else if (storage === TURNS && type === 'ADDED') came(object.metadata.uid ?? '');
       if (storage !== TURNS || type !== 'MODIFIED') return;
       const turn = object as unknown as StoredTurn;
       const was = (previous as unknown as StoredTurn | undefined)?.status;

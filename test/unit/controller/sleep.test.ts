@@ -5,7 +5,6 @@ import { approvals, sessions, turns } from '../../../core/resources/kinds.ts';
 import { isTerminal } from '../../../core/resources/turn-phases.ts';
 import { create } from '../../sim/users/writes.ts';
 import { QuietWorld, type QuietWorldOptions } from '../../support/quiet-world.ts';
-import type { WorldChange } from '../../support/world.ts';
 import {
   aLink,
   aPod,
@@ -15,6 +14,7 @@ import {
   NOW,
   RUNNING_STATUS,
   runningTurn,
+  type WorldChange,
   written,
 } from '../../support/world.ts';
 

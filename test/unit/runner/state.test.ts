@@ -22,7 +22,6 @@ import { syncBuiltinESMExports } from 'node:module';
 import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
-import { setTimeout as sleep } from 'node:timers/promises';
 import { zstdCompressSync } from 'node:zlib';
 import { pack } from 'tar-stream';
 import { afterAll, describe, test, vi } from 'vitest';
@@ -30,6 +29,7 @@ import { EMPTY_DIGEST } from '../../../runner/state/archive.ts';
 import { packDirectory } from '../../../runner/state/pack.ts';
 import { unpackDirectory } from '../../../runner/state/unpack.ts';
 import { walk } from '../../../runner/state/walk.ts';
+import { eventually } from '../../support/eventually.ts';
 import { skipIf, skipWithout } from '../../support/requires.ts';
 
 const root = mkdtempSync(join(tmpdir(), 'berth-state-'));
@@ -200,11 +200,18 @@ describe('state', () => {
       // Many file systems give the number of the file that was removed last to the next one.
       replace();
     };
+    const bornNow = () => {
+      const probe = join(path, '..', 'probe');
+      writeFileSync(probe, '');
+      const { birthtimeMs } = statSync(probe);
+      rmSync(probe);
+      return birthtimeMs;
+    };
     for (const change of [replace, twice]) {
       rmSync(file, { force: true });
       writeFileSync(file, 'old', { mode: 0o600 });
       // The kernel's clock for files ticks every few milliseconds.
-      await sleep(20);
+      await eventually(() => bornNow() > statSync(file).birthtimeMs, { what: 'a tick of it' });
       const to = await packDuring(file, change);
       assert.equal(readFileSync(join(to, 'file'), 'utf8'), long, change.name);
       const { mode, mtimeMs } = statSync(join(to, 'file'));

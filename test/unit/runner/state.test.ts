@@ -196,23 +196,31 @@ describe('state', () => {
       renameSync(join(path, '..', 'next'), file);
     };
     const twice = () => {
+      const { ino } = statSync(file);
+      replace();
       replace();
       // Many file systems give the number of the file that was removed last to the next one.
-      replace();
+      const { fstatSync } = fs;
+      vi.spyOn(fs, 'fstatSync').mockImplementation(((fd: number) =>
+        Object.assign(fstatSync(fd), { ino })) as typeof fstatSync);
+      syncBuiltinESMExports();
     };
+    const probes = directory();
+    let count = 0;
     const bornNow = () => {
-      const probe = join(path, '..', 'probe');
+      const probe = join(probes, `${count++}`);
       writeFileSync(probe, '');
-      const { birthtimeMs } = statSync(probe);
-      rmSync(probe);
-      return birthtimeMs;
+      return statSync(probe).birthtimeMs;
     };
     for (const change of [replace, twice]) {
       rmSync(file, { force: true });
       writeFileSync(file, 'old', { mode: 0o600 });
       // The kernel's clock for files ticks every few milliseconds.
       await eventually(() => bornNow() > statSync(file).birthtimeMs, { what: 'a tick of it' });
-      const to = await packDuring(file, change);
+      const to = await packDuring(file, change).finally(() => {
+        vi.restoreAllMocks();
+        syncBuiltinESMExports();
+      });
       assert.equal(readFileSync(join(to, 'file'), 'utf8'), long, change.name);
       const { mode, mtimeMs } = statSync(join(to, 'file'));
       assert.deepEqual([mode & 0o777, mtimeMs], [0o700, 2_000_000], change.name);

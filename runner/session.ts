@@ -49,6 +49,11 @@ export class BoundSession {
   /** True once the environment has arrived, and then once it is unpacked. */
   #environmentArrived: boolean;
   #hasEnvironment: boolean;
+  /**
+   * What could not be restored or unpacked. It is final: the controller ends the turns of a session that cannot start, and
+   * a request that was repeated meanwhile must not start one after all.
+   */
+  #failure: Refusal | undefined;
   /** Told to the agent until an agent has started. */
   #restored: Bind['restored'];
   #current: TurnRun | undefined;
@@ -79,6 +84,7 @@ export class BoundSession {
     if (expected === undefined) return refusal('AlreadyDone', 'the session was bound without a state to restore');
     if (this.#isRestored) return refusal('AlreadyDone', `the state ${expected} is restored already`);
     if (digest !== expected) return refusal('RestoreFailed', `the session was bound to the state ${expected}`);
+    if (this.#failure) return this.#failure;
     this.#restoring = digest;
     this.#queue(async () => {
       try {
@@ -90,7 +96,7 @@ export class BoundSession {
         this.#isRestored = true;
       } catch (error) {
         this.#restoring = undefined;
-        refuse(refusal('RestoreFailed', `the state was not restored: ${errorCode(error)}`));
+        this.#fail(refusal('RestoreFailed', `the state was not restored: ${errorCode(error)}`), refuse);
       }
     });
     return undefined;
@@ -100,6 +106,7 @@ export class BoundSession {
   files(message: AgentFiles, archive: Buffer, refuse: Refuse): Refusal | undefined {
     if (this.bind.files === undefined) return refusal('AlreadyDone', 'the session was bound without files');
     if (this.#hasAllFiles) return undefined;
+    if (this.#failure) return this.#failure;
     const { index, count } = message;
     if (!(Number.isInteger(index) && Number.isInteger(count) && 0 <= index && index < count && count <= MAX_ARCHIVES)) {
       return refusal('Malformed', `archive ${index} of ${count}`);
@@ -113,7 +120,7 @@ export class BoundSession {
         this.#hasFiles = true;
       } catch (error) {
         this.#hasAllFiles = false;
-        refuse(refusal('FilesFailed', (error as Error).message));
+        this.#fail(refusal('FilesFailed', (error as Error).message), refuse);
       }
     });
     return undefined;
@@ -124,6 +131,7 @@ export class BoundSession {
     const expected = this.bind.environment;
     if (!expected) return refusal('AlreadyDone', 'the session was bound without an environment');
     if (this.#environmentArrived) return undefined;
+    if (this.#failure) return this.#failure;
     if (digest !== expected.digest) {
       return refusal('EnvironmentFailed', `the session was bound to the environment ${expected.digest}`);
     }
@@ -139,7 +147,7 @@ export class BoundSession {
       } catch (error) {
         this.#environmentArrived = false;
         const mismatches = (error as { code?: string }).code === 'EnvironmentMismatch';
-        refuse(refusal(mismatches ? 'EnvironmentMismatch' : 'EnvironmentFailed', (error as Error).message));
+        this.#fail(refusal(mismatches ? 'EnvironmentMismatch' : 'EnvironmentFailed', (error as Error).message), refuse);
       }
     });
     return undefined;
@@ -308,6 +316,11 @@ export class BoundSession {
       this.#last = run;
       if (this.#current === run) this.#current = undefined;
     }
+  }
+
+  #fail(failure: Refusal, refuse: Refuse): void {
+    this.#failure ??= failure;
+    refuse(failure);
   }
 
   #isAcknowledged(run: TurnRun): boolean {

@@ -4,7 +4,8 @@ import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
 import { test } from 'vitest';
 import { FrameDecoder, type FrameEvent } from '../../../core/frames/decode.ts';
-import type { Bind, Frame, StartTurn } from '../../../core/frames/messages.ts';
+import type { Bind, Frame, RefusalCode, StartTurn } from '../../../core/frames/messages.ts';
+import { sealState } from '../../../core/frames/seal.ts';
 import { FrameSender } from '../../../core/frames/sender.ts';
 import { validateFrame } from '../../../core/frames/validate.ts';
 import { systemRandom as random } from '../../../core/system.ts';
@@ -14,7 +15,7 @@ import { answerFor } from '../../../runner/agent-socket/answer.ts';
 import { type AgentRequest, readRequest } from '../../../runner/agent-socket/requests.ts';
 import type { Completion } from '../../../runner/drivers/driver.ts';
 import { Meter } from '../../../runner/limits/meter.ts';
-import { BoundSession } from '../../../runner/session.ts';
+import { BoundSession, type Refusal, type Refuse } from '../../../runner/session.ts';
 import { EMPTY_DIGEST, NO_STATE } from '../../../runner/state/archive.ts';
 import { TurnRun, type TurnSurroundings } from '../../../runner/turn.ts';
 import { eventually } from '../../support/eventually.ts';
@@ -129,6 +130,66 @@ test('a turn whose process is stopped for a suspension, or was, does not run: it
   assert.equal(cancel(), 'UnknownTurn', 'it is being stopped');
   await eventually(() => session.ping(1).turn === undefined, { what: 'it has stopped' });
   assert.equal(cancel(), 'UnknownTurn');
+});
+
+test('what cannot be unpacked is refused for good: a repeated request starts no turn that the controller has ended', async () => {
+  const ran: string[] = [];
+  const digest = 'cd'.repeat(32);
+  const key = randomBytes(32);
+  const sealed = (session: string) => sealState(key, Buffer.from('packed'), { session, keyId: 'k' }, random);
+  const around = surroundings({
+    run: async ({ turn }) => {
+      ran.push(turn.turn);
+      return { outcome: 'Succeeded', output: null, leftRunning: [] };
+    },
+    stop: async () => {},
+  });
+  const { session: uid } = around.channel;
+  const environment = { digest, session: 'build-1', keyId: 'k', key: key.toString('base64') };
+  const ways: [Partial<Bind>, RefusalCode, (session: BoundSession, refuse: Refuse) => Refusal | undefined][] = [
+    [
+      { restores: { digest, incarnation: 1, seq: 1 } },
+      'RestoreFailed',
+      (session, refuse) => session.restore({ digest, keyId: 'k' }, sealed(uid), refuse),
+    ],
+    [
+      { files: { due: true } },
+      'FilesFailed',
+      (session, refuse) => session.files({ version: 'v1', index: 0, count: 1 }, Buffer.from('archive'), refuse),
+    ],
+    [
+      { environment },
+      'EnvironmentMismatch',
+      (session, refuse) => session.environment({ digest }, sealed('build-1'), refuse),
+    ],
+  ];
+  for (const [needs, code, give] of ways) {
+    let fails = true;
+    const unpack = async () => {
+      if (fails) throw Object.assign(new Error('no room'), { code: 'EnvironmentMismatch' });
+    };
+    const session = new BoundSession(
+      { ...bindOf(uid), ...needs },
+      {
+        ...around,
+        stateKey: { ...around.stateKey, key },
+        state: { ...around.state, unpack },
+        unpackFiles: unpack,
+        unpackEnvironment: unpack,
+      },
+    );
+    const refused: RefusalCode[] = [];
+    assert.equal(
+      give(session, ({ code }) => refused.push(code)),
+      undefined,
+    );
+    await eventually(() => refused.length > 0, { what: `${code} is told` });
+    fails = false;
+    assert.equal(give(session, ({ message }) => assert.fail(message))?.code, code);
+    session.turn(message('turn-1'), ({ code }) => refused.push(code));
+    await eventually(() => refused.length > 1, { what: 'the turn is refused' });
+    assert.deepEqual([refused, ran], [[code, 'NotRestored'], []]);
+  }
 });
 
 test('a turn is refused until the end of the turn before is stored', async () => {

@@ -112,19 +112,21 @@ async function writeTurnDecided(context: ReconcileContext, { turn, status }: Of<
   effects.caches.sawTurn(written);
 }
 
-async function deletePod(context: ReconcileContext, { pod, why, force: isForced }: Of<'DeletePod'>): Promise<void> {
+async function deletePod(context: ReconcileContext, action: Of<'DeletePod'>): Promise<void> {
+  const { pod, why, problem, force: isForced } = action;
   const { effects, world, memory, key, signal } = context;
   const { api, log } = effects;
   const { name, uid } = pod.metadata;
   const namespace = world.session.metadata.namespace;
   log.info({ session: key, pod: name, why }, isForced ? 'pod removed without its node' : 'pod deleted');
   const ours = uid === world.pod?.metadata.uid;
-  if (ours) learn(memory, { fact: 'DeletionAsked', podUID: uid, why });
+  const asked = { fact: 'DeletionAsked' as const, podUID: uid, why, ...(problem ? { problem } : {}) };
+  if (ours) learn(memory, asked);
   const force = isForced ? { gracePeriodSeconds: 0 } : {};
   await api.delete(pods, { namespace, name }, { uid, signal, ...force }).catch((error) => {
     if (!isNotFound(error) && !isConflict(error)) throw error;
   });
-  if (ours) learn(memory, { fact: 'DeletionAsked', podUID: uid, why, accepted: true });
+  if (ours) learn(memory, { ...asked, accepted: true });
 }
 
 async function takeLog(context: ReconcileContext, { pod }: Of<'ReadLog'>): Promise<void> {

@@ -51,8 +51,11 @@ export type Action =
   | { do: 'GiveInput'; turn: CachedTurn; pod: StoredPod }
   /** Ends the turn with the text between the markers in the log of its pod; `lost` is its status if there is none. */
   | { do: 'CommitLog'; turn: CachedTurn; pod: StoredPod; lost?: TurnStatus }
-  /** `force`: the object is removed at once, although its node has not confirmed that nothing runs any more. */
-  | { do: 'DeletePod'; pod: StoredPod; why: string; force?: true }
+  /**
+   * `force`: the object is removed at once, although its node has not confirmed that nothing runs any more. `problem`: see
+   * PendingDeletion.
+   */
+  | { do: 'DeletePod'; pod: StoredPod; why: string; problem?: Problem; force?: true }
   /** Live GETs, before a pod that the cache does not show counts as lost. */
   | { do: 'ConfirmGone'; podUID: string }
   /** A live GET, before a pod counts as one that did not start. */

@@ -6,8 +6,8 @@ import { awaiting } from '../status/approval-status.ts';
 import { ended, lostAttempt, queued } from '../status/turn-status.ts';
 import { wasNeverSent } from '../world/link-view.ts';
 import { type PodEnd, podEnd } from '../world/pod-end.ts';
-import { startedContainer } from '../world/pod-status.ts';
-import type { CachedTurn } from '../world/world.ts';
+import { startedContainer, wasNeverCreated } from '../world/pod-status.ts';
+import type { CachedTurn, Problem } from '../world/world.ts';
 import type { Draft } from './draft.ts';
 
 /** Turns whose pod is lost: queued again, retried or failed. */
@@ -38,6 +38,8 @@ export function afterLoss(draft: Draft, turn: CachedTurn): TurnStatus {
   const { link, now } = draft.world;
   const { podUID } = turn.status;
   const pod = podLastSeen(draft, podUID);
+  const problem = neverBegan(draft, podUID);
+  if (problem) return ended(turn, { phase: 'Failed', ...problem }, now);
   // The cached pod proves nothing: a runner answers over attach long before, perhaps to an earlier leader.
   const neverRan =
     isRunnerless(draft) && pod?.status?.phase === 'Pending' && !startedContainer(pod) && !wasLetRun(draft, podUID);
@@ -47,6 +49,14 @@ export function afterLoss(draft: Draft, turn: CachedTurn): TurnStatus {
     return queued(turn, turn.status.index ?? draft.turns.lastIndex, 'Queued', now);
   }
   return lost(draft, turn, causeOf(draft, podUID));
+}
+
+/** Why a pod was given up whose program is known by now never to have run. */
+export function neverBegan(draft: Draft, podUID: string | undefined): Problem | undefined {
+  const { deletionPending } = draft.world.memory.incarnation;
+  const pod = podLastSeen(draft, podUID);
+  if (deletionPending?.podUID !== podUID || !pod || !wasNeverCreated(pod)) return undefined;
+  return deletionPending?.problem;
 }
 
 /** Status of a turn that its pod's end cut off: retried if it may be, else failed with the cause. */

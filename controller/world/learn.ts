@@ -3,7 +3,15 @@ import type { StateRef } from '../../core/resources/schema.ts';
 import { isTerminal } from '../../core/resources/turn-phases.ts';
 import { highestState } from './highest-state.ts';
 import { isOwn, ownTurns } from './own-turns.ts';
-import type { CachedSession, CachedTurn, Failing, IncarnationMemory, Problem, SessionMemory } from './world.ts';
+import type {
+  CachedSession,
+  CachedTurn,
+  Failing,
+  IncarnationMemory,
+  PendingDeletion,
+  Problem,
+  SessionMemory,
+} from './world.ts';
 
 /** Fact about one session that an observation, a decision or an effect has brought to light. */
 export type Fact = SessionFact | IncarnationFact;
@@ -55,7 +63,7 @@ type IncarnationFact =
   /** `at`: monotonic milliseconds. */
   | { fact: 'LogUnreadable'; podUID: string; at: number }
   | { fact: 'LogAnswered' }
-  | { fact: 'DeletionAsked'; podUID: string; why: string; accepted?: boolean }
+  | ({ fact: 'DeletionAsked' } & PendingDeletion)
   | { fact: 'UsageUnwritten'; of: number }
   | { fact: 'CommitFailed'; problem: Problem; since: number }
   | { fact: 'DeliverySettled' }

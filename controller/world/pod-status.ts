@@ -43,6 +43,17 @@ export function startedContainer(pod: Pod): boolean {
   return Boolean(state?.running || state?.terminated);
 }
 
+/**
+ * Reports whether the pod has ended and its container was never created. A kubelet that has terminated a pod reports its phase
+ * as terminal and each container as ended; one that was never created then has neither an ID nor a start
+ * (pkg/kubelet/status: TerminatePod).
+ */
+export function wasNeverCreated(pod: Pod): boolean {
+  const { containerID, state } = ownContainer(pod) ?? {};
+  const { terminated } = state ?? {};
+  return isTerminal(pod) && terminated?.reason === 'ContainerStatusUnknown' && !terminated.startedAt && !containerID;
+}
+
 // Waiting reasons of the kubelet (pkg/kubelet/images/types.go, pkg/kubelet/kuberuntime/kuberuntime_container.go).
 const IMAGE = new Set([
   'ErrImagePull',

@@ -103,6 +103,16 @@ export interface Problem {
   passes?: true;
 }
 
+/** The deletion of a pod that was asked for. */
+export interface PendingDeletion {
+  podUID: string;
+  /** A clause that follows the pod's name. */
+  why: string;
+  /** What kept the pod from starting: the end of its turn, should it turn out that its program never ran. */
+  problem?: Problem;
+  accepted?: boolean;
+}
+
 /** Reconciles of one session that fail by a programming error, again and again. */
 export interface Failing {
   count: number;
@@ -177,7 +187,7 @@ export interface IncarnationMemory {
   /** Consecutive failed suspensions: the last problem, their count, and when to retry unless the session changes. */
   suspensionFailed?: { problem: Problem; count: number; againAt: number; generation: number | undefined } | undefined;
   /** The pod whose deletion was requested; until it is accepted the request or its answer may be lost. */
-  deletionPending?: { podUID: string; why: string; accepted?: boolean };
+  deletionPending?: PendingDeletion;
   /** The pod that live GETs found gone. */
   confirmedGone?: { podUID: string };
   /** Time of this leader's decision to own the incarnation, monotonic milliseconds. */

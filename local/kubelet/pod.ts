@@ -309,8 +309,17 @@ export class PodWorker {
     }
   }
 
-  /** Deletes the object once no process is left. */
+  /**
+   * Deletes the object once no process is left. Containers that never started are reported as ended before, as a kubelet does
+   * (pkg/kubelet/status: TerminatePod).
+   */
   async #delete(): Promise<void> {
+    for (const { view } of this.loops.filter(({ view }) => view.state.waiting)) {
+      const message = 'The container could not be located when the pod was terminated';
+      view.state = { terminated: { exitCode: 137, reason: 'ContainerStatusUnknown', message } };
+      this.#publish();
+    }
+    await this.#flush();
     if (this.#removed) return;
     const { namespace, name } = this.#pod.metadata;
     try {

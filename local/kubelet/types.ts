@@ -61,8 +61,9 @@ interface TerminatedState {
   exitCode: number;
   reason: string;
   message?: string;
-  startedAt: string;
-  finishedAt: string;
+  /** Absent: the container was never created. */
+  startedAt?: string;
+  finishedAt?: string;
   containerID?: string;
 }
 

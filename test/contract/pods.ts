@@ -171,6 +171,24 @@ export function podContract(connect: () => Promise<PodTarget>): void {
       assert.equal((await get(name)).status.phase, 'Pending');
     });
 
+    test('a pod that is deleted before its container was created ends with a container without an ID and a start', async () => {
+      const name = await make('true', { image: 'registry.invalid/none:1' });
+      await waiting(name, 'ErrImagePull', 'ImagePullBackOff');
+      // The object stays until its end has been seen.
+      const hold = async (finalizers: string[]) => {
+        const held = await bench.api.patch(path(name), { metadata: { finalizers } }, 'merge');
+        assert.equal(held.status, 200, held.text);
+      };
+      await hold(['berth.dev/test']);
+      await bench.api.delete(path(name));
+      const { status } = await phase(name, 'Failed', 'Succeeded');
+      const [{ containerID, state }] = status.containerStatuses;
+      assert.deepEqual([status.phase, containerID ?? ''], ['Failed', '']);
+      const { reason, exitCode, startedAt } = state.terminated;
+      assert.deepEqual([reason, exitCode, startedAt ?? undefined], ['ContainerStatusUnknown', 137, undefined]);
+      await hold([]);
+    });
+
     test('an attach does not repeat earlier output, and two attaches share one stdin', async () => {
       const name = await make('echo before; while read -r line; do echo "$line"; [ "$line" = end ] && exit; done');
       await phase(name, 'Running');

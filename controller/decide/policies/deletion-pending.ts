@@ -9,7 +9,7 @@ export const deletionPending: Policy = (draft) => {
   if (!pod || pod.metadata.deletionTimestamp || memory.incarnation.deletionPending?.podUID !== pod.metadata.uid)
     return undefined;
   draft.suspending = session.status?.phase === 'Suspending';
-  if (!memory.incarnation.deletionPending.accepted)
-    draft.actions.push({ do: 'DeletePod', pod, why: memory.incarnation.deletionPending.why });
+  const { podUID: _, accepted, ...asked } = memory.incarnation.deletionPending;
+  if (!accepted) draft.actions.push({ do: 'DeletePod', pod, ...asked });
   return 'Stop';
 };

@@ -8,7 +8,7 @@ import { isGiven } from '../../world/own-turns.ts';
 import { isOver, ownContainer } from '../../world/pod-status.ts';
 import type { CachedTurn } from '../../world/world.ts';
 import { type Draft, type Policy, waitedSince, wake } from '../draft.ts';
-import { afterLoss } from '../loss.ts';
+import { afterLoss, neverBegan } from '../loss.ts';
 import { lifetimeOver } from '../suspend-reason.ts';
 
 /** Runnerless pods: one turn each, gated until the turn is written Running, and read when they have ended. */
@@ -21,7 +21,9 @@ export const read: Policy = (draft) => {
   const { pod } = draft.world;
   if (!pod || !isOver(pod)) return undefined;
   const turn = runs(draft, pod);
-  if (turn) {
+  if (turn && neverBegan(draft, pod.metadata.uid)) {
+    draft.actions.push({ do: 'WriteTurn', turn, status: afterLoss(draft, turn) });
+  } else if (turn) {
     const lost = endedByItself(pod) ? undefined : afterLoss(draft, turn);
     draft.actions.push({ do: 'CommitLog', turn, pod, ...(lost ? { lost } : {}) });
   } else if (!pod.metadata.deletionTimestamp) {

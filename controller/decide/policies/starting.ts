@@ -121,9 +121,7 @@ export function failLive(draft: Draft, reason: Reason, message: string, other?: 
 
 /** The turn that may have run in a pod that does not start, or whose runner does not answer. */
 function mayHaveRun(draft: Draft, pod: StoredPod): CachedTurn | undefined {
-  if (!isRunnerless(draft)) return mayBeGiven(draft, pod);
-  // A creation that failed tells nothing of a pod that is there all the same: its answer was lost.
-  return podProblem(pod) === undefined ? mayRunUnseen(draft, pod) : undefined;
+  return isRunnerless(draft) ? mayRunUnseen(draft, pod) : mayBeGiven(draft, pod);
 }
 
 /**
@@ -137,7 +135,7 @@ function mayBeGiven({ world: { link }, turns }: Draft, pod: StoredPod): CachedTu
 
 /**
  * The turn whose program may run in a pod that reports no start: the pod is on a node without a scheduling gate, and the
- * kubelet starts a container before it reports it.
+ * kubelet starts a container before it reports it, also one whose image it could not have until then.
  */
 function mayRunUnseen(draft: Draft, { metadata, spec }: StoredPod): CachedTurn | undefined {
   const { running } = draft.turns;
@@ -196,8 +194,8 @@ export const slowStart: Policy = (draft) => {
   const silent = startedContainer(pod) ? 'its runner did not answer' : 'its container did not start';
   const message = `The pod did not take turns${within}: ${problem?.message ?? silent}`;
   draft.problems.Pod = { reason, message };
-  // The outcome of a turn that may have run is written once the pod is gone.
+  // The outcome of a turn that may have run is written once the pod has ended.
   failLive(draft, reason, message, mayHaveRun(draft, pod));
-  draft.actions.push({ do: 'CloseLink' }, { do: 'DeletePod', pod, why: silent });
+  draft.actions.push({ do: 'CloseLink' }, { do: 'DeletePod', pod, why: silent, problem: { reason, message } });
   return 'Stop';
 };

@@ -274,6 +274,37 @@ export const outcomeBugs: readonly Bug[] = [
     ],
   },
   {
+    name: 'a program whose image could not be had is told as one that never ran before its pod has ended',
+    caughtBy: ['told truly'],
+    within: 200,
+    focus: {
+      onlyAnyImage: true,
+      podRates: { image: 0.6, slow: 0.6 },
+      sessionClass: { timeouts: { start: '8s' } },
+    },
+    edits: [
+      {
+        file: 'controller/decide/policies/starting.ts',
+        find: 'return isRunnerless(draft) ? mayRunUnseen(draft, pod) : mayBeGiven(draft, pod);',
+        replace: 'return isRunnerless(draft) && podProblem(pod) ? undefined : mayBeGiven(draft, pod);',
+      },
+    ],
+  },
+  {
+    name: 'an environment that could not be unpacked is taken when it comes again',
+    caughtBy: ['starts once', 'told truly'],
+    within: 200,
+    focus: { environments: true },
+    edits: [
+      { file: 'runner/session.ts', find: '    this.#failure ??= failure;\n', replace: '' },
+      {
+        file: 'runner/session.ts',
+        find: '  #failure: Refusal | undefined;',
+        replace: '  readonly #failure: Refusal | undefined;',
+      },
+    ],
+  },
+  {
     name: 'the exit code of a program of any image not asked for',
     caughtBy: ['told truly'],
     within: 200,

@@ -255,7 +255,9 @@ export class Kubelets {
     const object = this.#object(pod);
     const { container } = pod;
     if (!container || container.exit) {
-      this.#after(pod, 1, 300, 'is removed', () => this.#remove(pod));
+      // A kubelet reports how a pod has ended before it removes it, and starts nothing in it any more.
+      pod.terminating = true;
+      this.#publish(pod);
       return;
     }
     const graceMs = (object?.metadata.deletionGracePeriodSeconds ?? 30) * 1000;

@@ -21,21 +21,25 @@ export interface SimPod {
 }
 
 /** Returns the pod status that the kubelet reports. */
-export function podStatus({ container, waiting, startedAt, evicted }: SimPod, now: number) {
+export function podStatus({ container, waiting, startedAt, evicted, terminating, uid }: SimPod, now: number) {
   const exit = container?.exit;
+  const never = { exitCode: 137, reason: 'ContainerStatusUnknown', message: 'simulated' };
   const state: ContainerState = exit
     ? { terminated: { ...ending(exit), startedAt, finishedAt: second(now) } }
     : container
       ? { running: { startedAt } }
-      : { waiting: waiting ?? { reason: 'ContainerCreating' } };
+      : terminating
+        ? { terminated: never }
+        : { waiting: waiting ?? { reason: 'ContainerCreating' } };
   return {
-    phase: phaseOf(evicted, container),
+    phase: phaseOf(evicted || (terminating && !container), container),
     ...(evicted ? { reason: 'Evicted', message: 'The node was low on resource: simulated.' } : {}),
     conditions: [scheduled('True')],
     containerStatuses: [
       {
         name: CONTAINER,
         image: 'runner',
+        ...(container ? { containerID: `sim://${uid}` } : {}),
         imageID: '',
         ready: !exit && container !== undefined,
         restartCount: 0,
@@ -45,8 +49,8 @@ export function podStatus({ container, waiting, startedAt, evicted }: SimPod, no
   };
 }
 
-function phaseOf(evicted: boolean, container: SimContainer | undefined): string {
-  if (evicted) return 'Failed';
+function phaseOf(failed: boolean, container: SimContainer | undefined): string {
+  if (failed) return 'Failed';
   if (!container) return 'Pending';
   if (!container.exit) return 'Running';
   return container.exit.code === 0 ? 'Succeeded' : 'Failed';

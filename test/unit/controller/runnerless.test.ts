@@ -4,7 +4,8 @@ import { decide } from '../../../controller/decide/decide.ts';
 import { sessionPod } from '../../../controller/pod/pod.ts';
 import { redactionOf, runnerlessPod } from '../../../controller/pod/runnerless-pod.ts';
 import { effective, isProblem } from '../../../controller/settings/effective.ts';
-import type { StoredPod } from '../../../core/kube/builtin.ts';
+import type { Problem } from '../../../controller/world/world.ts';
+import type { ContainerStatus, StoredPod } from '../../../core/kube/builtin.ts';
 import { sessionClassSpec } from '../../../core/resources/sessionclass.ts';
 import type { TurnStatus } from '../../../core/resources/turn.ts';
 import {
@@ -246,11 +247,46 @@ describe('a session whose class has runner None', () => {
       assert.deepEqual(does({ pod: late, turns, memory: { ...memory, startProblem } }), ['CloseLink', 'DeletePod']);
     });
 
-    test('fails its turn too where it is on no node, or Kubernetes reports why it waits', () => {
-      const all = ['a Failed', 'CloseLink', 'DeletePod'];
-      assert.deepEqual(does({ pod: { ...late, spec: unbound }, turns, memory }), all);
-      const containerStatuses = state({ waiting: { reason: 'ImagePullBackOff' } });
-      assert.deepEqual(does({ pod: { ...late, status: { phase: 'Pending', containerStatuses } }, turns, memory }), all);
+    test('fails its turn too where it is on no node', () => {
+      assert.deepEqual(does({ pod: { ...late, spec: unbound }, turns, memory }), [
+        'a Failed',
+        'CloseLink',
+        'DeletePod',
+      ]);
+    });
+
+    describe('because its image cannot be had', () => {
+      const waits = { ...state({ waiting: { reason: 'ImagePullBackOff' } })[0] } as ContainerStatus;
+      const pending = { ...late, status: { phase: 'Pending' as const, containerStatuses: [waits] } };
+      const { actions } = look({ pod: pending, turns, memory });
+      const deletion = actions.find((action) => action.do === 'DeletePod');
+      const deletionPending = { podUID: POD_UID, why: '', problem: deletion?.problem as Problem, accepted: true };
+      /** What is written of its turn once the pod is gone, as it was last seen. */
+      const endsAs = (last: Partial<ContainerStatus>, phase: 'Failed' | 'Pending' = 'Failed') => {
+        const status = { phase, containerStatuses: [{ ...waits, ...last }] };
+        const pod = { ...pending, metadata: { ...late.metadata, deletionTimestamp: ago(0) }, status };
+        const gone = { confirmedGone: { podUID: POD_UID }, lastPod: pod, deletionPending };
+        const written = look({ turns, memory: gone }).actions.find((action) => action.do === 'WriteTurn');
+        return [does({ pod, turns, memory: { deletionPending } })[0], written?.status.error?.code];
+      };
+      const unknown = { exitCode: 137, reason: 'ContainerStatusUnknown' };
+
+      test('goes without a word about its turn, which a kubelet may have started just now', () => {
+        assert.deepEqual(does({ pod: pending, turns, memory }), ['CloseLink', 'DeletePod']);
+        assert.equal(deletion?.problem?.reason, 'ImageUnavailable');
+      });
+
+      test('fails its turn with that once the pod has ended and its container was never created', () => {
+        assert.deepEqual(endsAs({ state: { terminated: unknown } }), ['a Failed', 'ImageUnavailable']);
+      });
+
+      test('loses its turn where the container was created after all, or nobody has seen how the pod ended', () => {
+        const created = { containerID: 'containerd://1', state: { terminated: unknown } };
+        assert.deepEqual(endsAs(created), ['CommitLog or Failed', 'PodLost']);
+        const started = { state: { terminated: { ...unknown, startedAt: ago(1) } } };
+        assert.deepEqual(endsAs(started), ['CommitLog or Failed', 'PodLost']);
+        assert.equal(endsAs({}, 'Pending')[1], 'PodLost');
+      });
     });
   });
 

@@ -88,10 +88,10 @@ function showStart(draft: Draft, turn: CachedTurn, status: SessionStatus): void 
   const { pod, now } = world;
   const { podUID, index = 0, incarnation = 0, granted = grant(turn, world) } = turn.status;
   if (!pod || pod.metadata.uid !== podUID || isOver(pod)) return;
-  // An action on the turn, or the deletion of its pod, says more.
+  // An action on the turn says more, and so does the deletion of its pod, unless that is given up because it does not start.
   const saysMore = (action: Action) =>
     action.do === 'DeletePod'
-      ? action.pod === pod
+      ? action.pod === pod && !action.problem
       : action.do !== 'GiveInput' && 'turn' in action && action.turn === turn;
   if (actions.some(saysMore)) return;
   const show = (next: TurnStatus) => actions.unshift({ do: 'ShowWait', turn, status: next });

@@ -279,8 +279,11 @@ export const outcomeBugs: readonly Bug[] = [
     within: 200,
     focus: {
       onlyAnyImage: true,
-      podRates: { image: 0.6, slow: 0.6 },
-      sessionClass: { timeouts: { start: '8s' } },
+      deedEveryMs: 300,
+      misfortunes: [],
+      maxRunning: 20,
+      podRates: { image: 0.4, slow: 0.9 },
+      session: { timeouts: { start: '2s', turn: '10s' } },
     },
     edits: [
       {

@@ -13,14 +13,8 @@ import type { MakeInvariant } from './invariant.ts';
 const LOSSES: ReadonlySet<string> = new Set(['PodLost', 'OOMKilled', 'Evicted', 'DiskFull']);
 /** Codes that only a run can cause. */
 const OF_AGENTS: ReadonlySet<string> = new Set(['Stalled', ...Object.values(BAD_ENDS).map(({ code }) => code)]);
-/** Codes of a turn whose pod did not start. */
-const STARTS: ReadonlySet<string> = new Set([
-  'StartFailed',
-  'ImageUnavailable',
-  'Unschedulable',
-  'PodConfigError',
-  'PodStuck',
-]);
+/** Codes of a turn whose pod was on no node when it was given up. */
+const UNPLACED: ReadonlySet<string> = new Set(['StartFailed', 'Unschedulable', 'PodStuck']);
 /** Codes of a turn whose parts could not be stored. */
 const UNSTORED: ReadonlySet<string> = new Set(['StateNotStored', 'ArtifactsNotStored', 'StoreFull']);
 
@@ -68,7 +62,7 @@ export const toldTruly: MakeInvariant = (facts) => {
       if (!isTerminal(phase)) return;
       const run = runOf(podUID, attempt);
       const why = run && contradiction(facts, turn, run, was?.phase === 'AwaitingApproval');
-      const isStart = STARTS.has(error?.code ?? '') && run !== undefined && startedSince(run, change);
+      const isStart = UNPLACED.has(error?.code ?? '') && run !== undefined && startedSince(run, change);
       if (why && !isStart) say(run, why);
     },
   };

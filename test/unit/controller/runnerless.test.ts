@@ -235,16 +235,20 @@ describe('a session whose class has runner None', () => {
     const memory = { podRead: { podUID: POD_UID } };
     const turns = [runningTurn('a')];
 
-    test('goes without a word about its turn, which may run unseen, where it is on a node', () => {
-      assert.deepEqual(does({ pod: late, turns, memory }), ['CloseLink', 'DeletePod']);
+    test('goes, and its turn, which may run unseen, stays open where it is on a node', () => {
+      assert.deepEqual(does({ pod: late, turns, memory }), ['shows a Queued', 'CloseLink', 'DeletePod']);
     });
 
-    test('goes without a word about its turn where only its scheduling or its creation is said to have failed', () => {
+    test('goes, and its turn stays open where only its scheduling or its creation is said to have failed', () => {
       const conditions = [{ type: 'PodScheduled', status: 'False' as const, reason: 'Unschedulable', message: 'none' }];
       const pod = { ...late, status: { phase: 'Pending' as const, conditions } };
-      assert.deepEqual(does({ pod, turns, memory }), ['CloseLink', 'DeletePod']);
+      assert.deepEqual(does({ pod, turns, memory }), ['shows a Queued', 'CloseLink', 'DeletePod']);
       const startProblem = { reason: 'StartFailed' as const, message: 'the answer to the creation was lost' };
-      assert.deepEqual(does({ pod: late, turns, memory: { ...memory, startProblem } }), ['CloseLink', 'DeletePod']);
+      assert.deepEqual(does({ pod: late, turns, memory: { ...memory, startProblem } }), [
+        'shows a Queued',
+        'CloseLink',
+        'DeletePod',
+      ]);
     });
 
     test('fails its turn too where it is on no node', () => {
@@ -271,8 +275,8 @@ describe('a session whose class has runner None', () => {
       };
       const unknown = { exitCode: 137, reason: 'ContainerStatusUnknown' };
 
-      test('goes without a word about its turn, which a kubelet may have started just now', () => {
-        assert.deepEqual(does({ pod: pending, turns, memory }), ['CloseLink', 'DeletePod']);
+      test('goes, and its turn, which a kubelet may have started just now, stays open and says why', () => {
+        assert.deepEqual(does({ pod: pending, turns, memory }), ['shows a Queued', 'CloseLink', 'DeletePod']);
         assert.equal(deletion?.problem?.reason, 'ImageUnavailable');
       });
 

@@ -94,9 +94,8 @@ function start(): void {
   process.stdin.on('error', () => {});
   process.stdin.on('data', (chunk: Buffer) => {
     runner.push(chunk);
-    rehearsal.postpone();
+    rehearsal.heard();
   });
-  rehearsal.postpone();
   // The timer keeps the process alive after an end of stdin.
   setInterval(() => {}, 2 ** 30);
 

@@ -1,10 +1,10 @@
 import type { Clock } from '../../core/runtime.ts';
 
 /**
- * Quiet after which an unbound runner rehearses, milliseconds. A pod that is made for a session is bound earlier, and so
- * pays for no rehearsal.
+ * Quiet after input that leaves the runner unbound, after which it rehearses, milliseconds. A pod that is made for a session is
+ * bound as soon as its runner has answered, some milliseconds after its first input, and so pays for no rehearsal.
  */
-export const QUIET_MS = 1000;
+export const QUIET_MS = 250;
 /** Limit of a rehearsal, milliseconds. */
 export const LIMIT_MS = 5000;
 
@@ -25,8 +25,11 @@ export class Rehearsal {
     this.#perform = perform;
   }
 
-  /** Called at the start and when input has arrived: the quiet begins anew. */
-  postpone(): void {
+  /**
+   * Called when input has arrived: the quiet begins anew. It does not begin before: a runner that nobody has attached yet may
+   * be bound by the first who does.
+   */
+  heard(): void {
     if (this.#over || this.#ending.signal.aborted) return;
     this.#cancelTimer();
     this.#cancelTimer = this.#clock.setTimer(QUIET_MS, () => this.#begin());

@@ -2,13 +2,14 @@ import { setTimeout } from 'node:timers/promises';
 import { pods } from '../../core/kube/resources.ts';
 import { sessionpools } from '../../core/resources/kinds.ts';
 import { LABEL_POOL } from '../../core/resources/names.ts';
-import { QUIET_MS } from '../../runner/rehearsal/rehearsal.ts';
 import { eventually } from '../support/eventually.ts';
 import type { LeftOut } from './controller.ts';
 import type { Ground } from './ground.ts';
 
 const NAME = 'default';
 const FULL_LIMIT_MS = 300_000;
+/** Time for which a full pool waits before a sample: its runners have rehearsed by then, also where many have become ready at once. */
+const REHEARSED_MS = 2_000;
 
 export interface PoolOptions {
   class?: string;
@@ -71,7 +72,7 @@ export class Pool {
       return ready === this.#replicas && claimed + missed >= this.#claims;
     };
     await eventually(isFull, { what: `the pool has ${this.#replicas} ready pods`, timeoutMs: FULL_LIMIT_MS });
-    await setTimeout(2 * QUIET_MS);
+    await setTimeout(REHEARSED_MS);
   }
 
   /** Reports whether the pool has made the pod, claimed or not. */

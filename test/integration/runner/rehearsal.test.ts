@@ -23,6 +23,8 @@ const childrenOf = (pid: number) =>
   readdirSync(`/proc/${pid}/task`).flatMap((thread) =>
     readFileSync(`/proc/${pid}/task/${thread}/children`, 'utf8').split(' ').filter(Boolean),
   );
+/** What a runner makes at its start. */
+const FOLDERS = ['run', 'state', 'tmp', 'work'];
 const files = (runner: RunnerHarness) => (readdirSync(runner.root, { recursive: true }) as string[]).sort();
 
 /** Binds the runner and runs its first turn; what differs from one runner to the next is left out. */
@@ -63,10 +65,9 @@ describe('a runner that waits for its session', skipIf(noKeeper), () => {
       return runner.stdout;
     };
     const said = await asked(2);
-    const before = files(runner);
     await rehearsed(runner);
     await eventually(() => childrenOf(runner.pid).length === 0, { what: 'no process of the rehearsal' });
-    assert.deepEqual(files(runner), before);
+    assert.deepEqual(files(runner), FOLDERS);
     assert.equal(await asked(4), said + said, 'the same two frames, and nothing between them');
     assert.deepEqual([runner.readies[3]?.session, runner.stderr], [undefined, '']);
   });
@@ -108,7 +109,7 @@ describe('a runner that waits for its session', skipIf(noKeeper), () => {
     await runner.ready();
     await rehearsed(runner);
     assert.equal(exists(Number(readFileSync(join(image, 'pid'), 'utf8'))), false);
-    assert.deepEqual([files(runner), runner.stderr], [['run', 'state', 'tmp', 'work'], '']);
+    assert.deepEqual([files(runner), runner.stderr], [FOLDERS, '']);
     runner.bind();
     assert.equal((await runner.runTurn()).error?.code, 'MissingEnvelope');
   });

@@ -3,15 +3,15 @@ import { describe, test } from 'vitest';
 import { LIMIT_MS, QUIET_MS, Rehearsal } from '../../../runner/rehearsal/rehearsal.ts';
 import { VirtualClock } from '../../support/virtual-clock.ts';
 
-/** A rehearsal that ends when it is told to by `settle` or `fail`, and records its signal. */
-function rehearsal() {
+/** A rehearsal that ends when it is told to by `settle` or `fail`, and records its signal, of a runner that has had input. */
+function rehearsal({ hasInput = true } = {}) {
   const clock = new VirtualClock();
   const begun: { signal: AbortSignal; settle: () => void; fail: (error: Error) => void }[] = [];
   const it = new Rehearsal(
     clock,
     (signal) => new Promise((settle, fail) => begun.push({ signal, settle: () => settle(), fail })),
   );
-  it.postpone();
+  if (hasInput) it.heard();
   return { clock, begun, it };
 }
 
@@ -21,28 +21,39 @@ async function isResolved(promise: Promise<void>): Promise<boolean> {
 }
 
 describe('a rehearsal', () => {
-  test('begins when nothing has come for a second, and only once', async () => {
+  test('begins once nothing has come for a while after input, and only once', async () => {
     const { clock, begun, it } = rehearsal();
     for (let i = 0; i < 3; i++) {
       await clock.advance(QUIET_MS - 1);
-      it.postpone();
+      it.heard();
     }
     assert.equal(begun.length, 0);
     await clock.advance(QUIET_MS);
     assert.equal(begun.length, 1);
-    it.postpone();
+    it.heard();
     begun[0]?.settle();
     await clock.advance(10 * QUIET_MS);
-    it.postpone();
+    it.heard();
     await clock.advance(10 * QUIET_MS);
     assert.deepEqual([begun.length, begun[0]?.signal.aborted, clock.pending], [1, false, 0]);
+  });
+
+  test('never begins before the runner has had input, however late that comes', async () => {
+    const { clock, begun, it } = rehearsal({ hasInput: false });
+    await clock.advance(10 * QUIET_MS);
+    assert.deepEqual([begun.length, clock.pending], [0, 0]);
+    it.heard();
+    await clock.advance(QUIET_MS - 1);
+    assert.equal(begun.length, 0, 'the bind may follow');
+    await clock.advance(1);
+    assert.equal(begun.length, 1);
   });
 
   test('never begins once the runner is bound', async () => {
     const { clock, begun, it } = rehearsal();
     await clock.advance(QUIET_MS - 1);
     await it.end();
-    it.postpone();
+    it.heard();
     await clock.advance(10 * QUIET_MS);
     assert.deepEqual([begun.length, clock.pending], [0, 0]);
   });

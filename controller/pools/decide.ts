@@ -32,7 +32,7 @@ const GIVE_WAY_MS = 5_000;
  * Time without a session that starts after which the pool is filled again, and the longest wait for it. The start of a pod would take the
  * CPU from the turns of the sessions that have just claimed one, and from the starts of those that found none.
  */
-const STARTS_PAUSE_MS = 200;
+export const STARTS_PAUSE_MS = 200;
 export const STARTS_LIMIT_MS = 2_000;
 /** Time until a pool that found no room looks again, where no event tells of room. */
 const AGAIN_MS = 10_000;

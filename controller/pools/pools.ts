@@ -23,7 +23,7 @@ import { givenUpAt, podProblem } from '../world/pod-status.ts';
 import { isFromPool, isSessionPod, isUnclaimed } from '../world/session-pods.ts';
 import type { Installation, Problem } from '../world/world.ts';
 import { hasAnswered } from './claimable.ts';
-import { decidePool, type PoolDecision, pausedFor, STARTS_LIMIT_MS, startsAfter } from './decide.ts';
+import { decidePool, type PoolDecision, pausedFor, STARTS_LIMIT_MS, STARTS_PAUSE_MS, startsAfter } from './decide.ts';
 import type { PoolFailures, PoolPod, PoolWorld } from './pool-world.ts';
 import { type PoolTemplate, poolTemplate } from './template.ts';
 
@@ -111,12 +111,23 @@ export class Pools implements PoolCounts {
     this.#queue.add(`${namespace}/${name}`);
   }
 
-  /** Requeues the pool of a pod, claimed or not; and all pools where a session's pod finds no node. */
+  /** Requeues the pool of a pod, that of a claimed one later; and all pools where a session's pod finds no node. */
   podChanged(pod: StoredPod): void {
     const { namespace, name, labels } = pod.metadata;
     const pool = labels?.[LABEL_POOL];
-    if (pool !== undefined && isFromPool(name)) this.changed(namespace, pool);
+    if (pool !== undefined && isFromPool(name)) {
+      if (isUnclaimed(pod)) this.changed(namespace, pool);
+      else this.#changedByStart(namespace, pool);
+    }
     if (!isUnclaimed(pod) && podProblem(pod)?.reason === 'Unschedulable') this.changedAll();
+  }
+
+  /**
+   * Requeues a pool of which a session has claimed a pod, or found none: no pod is made before the pause is over, and the
+   * numbers in the status would be written while the session's runner is bound.
+   */
+  #changedByStart(namespace: string, name: string): void {
+    this.#queue.addAfter(`${namespace}/${name}`, STARTS_PAUSE_MS);
   }
 
   changedAll(): void {
@@ -137,7 +148,7 @@ export class Pools implements PoolCounts {
     const memory = this.#memory(keyOf(pool.metadata), pool);
     memory.counts[what]++;
     this.#sawStart(memory);
-    this.changed(namespace, name);
+    this.#changedByStart(namespace, name);
   }
 
   #sawStart(memory: PoolMemory): void {

@@ -191,6 +191,25 @@ describe('a pool', () => {
     assert.deepEqual([pool()?.status?.claimed, creations(world)], [0, 2]);
   });
 
+  test('writes nothing for a claim before the runner of the claimed pod is bound, and the count soon afterwards', async () => {
+    const { world, pool, scale, full } = await aPool();
+    await scale(1);
+    await full(1);
+    // The next write of the status is not held back by the one before.
+    await world.pass(2_000);
+    /** Runners that were bound when the pool was written next. */
+    let bound: number | undefined;
+    world.refuse = ({ verb, resource }) => {
+      if (verb !== 'get' && resource.startsWith('sessionpools')) bound ??= world.bindings.length;
+      return undefined;
+    };
+    await world.session('notes');
+    await world.until('the write of the pool', () => bound !== undefined);
+    assert.equal(bound, 1);
+    await world.until('the count', () => pool()?.status?.claimed === 1);
+    await full(1);
+  });
+
   test('is filled again when the sessions that found no pod have started', async () => {
     let slow = 0;
     const { world, scale, full } = await aPool({ slowPods: () => slow });

@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import type { Clock, Logger } from '../runtime.ts';
+import { type Clock, delay, type Logger } from '../runtime.ts';
 import type { Event, ObjectReference } from './builtin.ts';
 import { isAlreadyExists, isNotFound } from './errors.ts';
 import { events } from './resources.ts';
@@ -24,6 +24,11 @@ const MAX_MESSAGE = 1_000;
 const BURST = 25;
 const REFILL_MS = 30_000;
 const SEND_DEADLINE_MS = 5_000;
+/**
+ * Time for which events wait before they are written: most tell of something that other writes follow, for example the start of a
+ * session, and these have the server to themselves. Equal events of that time are written once.
+ */
+export const PAUSE_MS = 200;
 
 interface Waiting {
   subject: EventSubject;
@@ -45,6 +50,8 @@ export class EventRecorder {
   readonly #written = new Map<string, { count: number; at: number }>();
   readonly #budgets = new Map<string, { left: number; at: number }>();
   readonly #abort = new AbortController();
+  /** Aborts when the recorder is stopped: nothing waits any more. */
+  readonly #stopping = new AbortController();
   #sending: Promise<void> | undefined;
   #dropped = 0;
 
@@ -78,6 +85,7 @@ export class EventRecorder {
 
   /** Waits until everything is written, at most `deadlineMs`; then the rest is dropped. */
   async stop(deadlineMs: number): Promise<void> {
+    this.#stopping.abort();
     const cancel = this.#options.clock.setTimer(deadlineMs, () =>
       this.#abort.abort(new Error('the recorder was stopped')),
     );
@@ -87,18 +95,19 @@ export class EventRecorder {
   }
 
   async #send(): Promise<void> {
-    // Deferred until the caller has finished: equal events of one reconcile are then written once.
-    await Promise.resolve();
-    for (const [key, event] of this.#waiting) {
-      this.#waiting.delete(key);
-      try {
-        this.#abort.signal.throwIfAborted();
-        await this.#write(key, event);
-      } catch (error) {
-        this.#dropped += event.times;
-        const { kind, namespace, name } = event.subject;
-        const facts = { kind, namespace, name, reason: event.reason, err: (error as Error).message };
-        this.#options.log.debug(facts, 'event could not be written');
+    while (this.#waiting.size > 0) {
+      await delay(this.#options.clock, PAUSE_MS, this.#stopping.signal).catch(() => {});
+      for (const [key, event] of [...this.#waiting]) {
+        this.#waiting.delete(key);
+        try {
+          this.#abort.signal.throwIfAborted();
+          await this.#write(key, event);
+        } catch (error) {
+          this.#dropped += event.times;
+          const { kind, namespace, name } = event.subject;
+          const facts = { kind, namespace, name, reason: event.reason, err: (error as Error).message };
+          this.#options.log.debug(facts, 'event could not be written');
+        }
       }
     }
     this.#sending = undefined;

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, type TestContext, test } from 'vitest';
 import type { Event } from '../../../core/kube/builtin.ts';
-import { EventRecorder } from '../../../core/kube/events.ts';
+import { EventRecorder, PAUSE_MS } from '../../../core/kube/events.ts';
 import { silentLogger } from '../../../core/system.ts';
 import { eventually } from '../../support/eventually.ts';
 import { refuse } from '../../support/kube-server.ts';
@@ -15,7 +15,11 @@ async function recording(t: TestContext) {
   const clock = new VirtualClock();
   const recorder = new EventRecorder({ api: client, clock, log: silentLogger, component: 'berth-controller' });
   const stored = () => [...server.objects.values()] as unknown as Event[];
-  const requests = (count: number) => eventually(() => server.requests.length === count, { what: `${count} requests` });
+  /** Lets the pause of the recorded events pass, and resolves when so many requests have been made. */
+  const requests = async (count: number) => {
+    await clock.advance(PAUSE_MS);
+    await eventually(() => server.requests.length === count, { what: `${count} requests` });
+  };
   return { server, client, clock, recorder, stored, requests };
 }
 
@@ -70,6 +74,29 @@ describe('event recorder', () => {
     assert.deepEqual([first?.firstTimestamp, first?.lastTimestamp], ['2030-01-01T00:00:00Z', '2030-01-01T00:09:00Z']);
   });
 
+  test('events leave the server to the writes that follow what they tell of, each of them for the whole pause', async (t) => {
+    const { server, clock, recorder, requests } = await recording(t);
+    const answers: (() => void)[] = [];
+    server.intercept = (_request, response) => {
+      answers.push(() => refuse(response, 403, 'Forbidden', 'no'));
+      return true;
+    };
+    recorder.record(SUBJECT, 'Normal', 'PodClaimed', 'a');
+    await clock.advance(PAUSE_MS - 1);
+    assert.deepEqual([server.requests.length, clock.pending], [0, 1]);
+    await requests(1);
+    // This one comes while the first is written.
+    recorder.record(SUBJECT, 'Normal', 'PodClaimed', 'b');
+    answers[0]?.();
+    await eventually(() => recorder.dropped === 1 && clock.pending === 1, { what: 'the pause of the second' });
+    await clock.advance(PAUSE_MS - 1);
+    assert.equal(server.requests.length, 1);
+    await requests(2);
+    answers[1]?.();
+    await recorder.stop(10_000);
+    assert.equal(recorder.dropped, 2);
+  });
+
   test('many of the same at once are one request', async (t) => {
     const { server, recorder, stored } = await recording(t);
     for (let i = 0; i < 100; i++) recorder.record(SUBJECT, 'Normal', 'Suspended', 'idle');
@@ -104,9 +131,10 @@ describe('event recorder', () => {
   });
 
   test('an object cannot flood the server, others go through, and its budget is refilled', async (t) => {
-    const { clock, recorder, stored } = await recording(t);
+    const { clock, recorder, stored, requests } = await recording(t);
     for (let i = 0; i < 100; i++) recorder.record(SUBJECT, 'Warning', 'Odd', `number ${i}`);
     recorder.record({ ...SUBJECT, uid: 'u2' }, 'Warning', 'Odd', 'one of another');
+    await requests(26);
     await eventually(() => stored().length === 26);
     assert.equal(recorder.dropped, 75);
     await clock.advance(30_000);

@@ -277,6 +277,7 @@ export const outcomeBugs: readonly Bug[] = [
     name: 'a program whose image could not be had is told as one that never ran before its pod has ended',
     caughtBy: ['told truly'],
     within: 200,
+    from: 340,
     focus: {
       onlyAnyImage: true,
       deedEveryMs: 300,
@@ -290,20 +291,6 @@ export const outcomeBugs: readonly Bug[] = [
         file: 'controller/decide/policies/starting.ts',
         find: 'return isRunnerless(draft) ? mayRunUnseen(draft, pod) : mayBeGiven(draft, pod);',
         replace: 'return isRunnerless(draft) && podProblem(pod) ? undefined : mayBeGiven(draft, pod);',
-      },
-    ],
-  },
-  {
-    name: 'an environment that could not be unpacked is taken when it comes again',
-    caughtBy: ['starts once', 'told truly'],
-    within: 200,
-    focus: { environments: true },
-    edits: [
-      { file: 'runner/session.ts', find: '    this.#failure ??= failure;\n', replace: '' },
-      {
-        file: 'runner/session.ts',
-        find: '  #failure: Refusal | undefined;',
-        replace: '  readonly #failure: Refusal | undefined;',
       },
     ],
   },

@@ -63,6 +63,7 @@ export interface LeadershipOptions {
 export class Leading {
   readonly #options: LeadershipOptions;
   readonly #queue: WorkQueue;
+  readonly #reconciler: Reconciler;
   readonly #links: Links;
   readonly #ledger: Ledger;
   readonly #admissionGate: AdmissionGate;
@@ -100,7 +101,7 @@ export class Leading {
       clock,
       maxRunning: options.maxRunning,
       epoch: options.epoch,
-      suspendAgainAt: (key) => reconciler.suspendAgainAt(key),
+      suspendAgainAt: (key) => this.#reconciler.suspendAgainAt(key),
       onChange: (key) => this.#queue.add(key),
       onPoolPod: (pod) => this.#pools.podChanged(pod),
       onVacancy: () => this.#pools.changedAll(),
@@ -190,7 +191,7 @@ export class Leading {
       nodeGraceMs: options.installation.nodeGraceMs,
       signal: AbortSignal.any([signal, this.#closing.signal]),
     });
-    const reconciler = new Reconciler({
+    this.#reconciler = new Reconciler({
       effects,
       installation: options.installation,
       closing: this.#closing.signal,
@@ -208,7 +209,7 @@ export class Leading {
         const record = (result: ReconcileResult, error?: unknown) =>
           options.meter?.reconciled(result, (clock.monotonic() - begun) / 1000, error);
         try {
-          const again = await reconciler.reconcile(key, AbortSignal.any([signal, stopped]));
+          const again = await this.#reconciler.reconcile(key, AbortSignal.any([signal, stopped]));
           // A reconcile that began before that has put no turn in order.
           if (hadSettled === this.#isSettled) this.#admissionGate.reconciled(key);
           record(again === undefined ? 'success' : 'requeue_after');
@@ -288,6 +289,7 @@ export class Leading {
   }
 
   podChanged(pod: StoredPod, gone: boolean): void {
+    if (gone) this.#reconciler.podGone(pod);
     this.#links.podChanged(pod, gone);
     this.#ledger.podChanged(pod, gone);
     this.#pools.podChanged(pod);

@@ -1,8 +1,10 @@
 import { isDeepStrictEqual } from 'node:util';
 import { parseExact } from '../core/json.ts';
+import type { StoredPod } from '../core/kube/builtin.ts';
 import { refOf } from '../core/kube/cache.ts';
 import { isConflict, isNotFound } from '../core/kube/errors.ts';
 import { type StoredSession, sessions, turns as turnKind } from '../core/resources/kinds.ts';
+import { LABEL_SESSION_UID } from '../core/resources/names.ts';
 import type { SessionStatus } from '../core/resources/session.ts';
 import { isTerminal } from '../core/resources/turn-phases.ts';
 import type { Effects, ReconcileContext } from './act/context.ts';
@@ -23,6 +25,7 @@ import { withPhaseSince } from './status/reason.ts';
 import { ended, internalError } from './status/turn-status.ts';
 import { emptyMemory, learn, withDeleted } from './world/learn.ts';
 import { ownTurns } from './world/own-turns.ts';
+import { sessionNameOf } from './world/session-pods.ts';
 import type { CachedSession, CachedTurn, Installation, SessionMemory, World } from './world/world.ts';
 
 /** Actions that find out facts which the next reconcile decides upon. */
@@ -384,6 +387,13 @@ export class Reconciler {
       this.#memories.set(key, entry);
     }
     return entry.memory;
+  }
+
+  /** Remembers how the pod of a session was last seen: a kubelet may report its end and remove it between two reconciles. */
+  podGone(pod: StoredPod): void {
+    const { namespace, labels } = pod.metadata;
+    const known = this.#memories.get(`${namespace}/${sessionNameOf(pod)}`);
+    if (known && known.uid === labels?.[LABEL_SESSION_UID]) learn(known.memory, { fact: 'PodGone', pod });
   }
 
   /** The session is gone, or another has its name. */

@@ -57,6 +57,8 @@ type IncarnationFact =
   | { fact: 'PodCreated' }
   /** `why`: a clause that follows "Pod p-… ". */
   | { fact: 'ClaimLost'; podUID: string; why: string }
+  /** `pod`: as last seen. */
+  | { fact: 'PodGone'; pod: StoredPod }
   | { fact: 'GoneConfirmed'; podUID: string }
   | { fact: 'PodRead'; podUID: string }
   | { fact: 'LogRead'; podUID: string }
@@ -156,6 +158,8 @@ function ofIncarnation(memory: IncarnationMemory, fact: IncarnationFact): Incarn
       return { startProblem: undefined, createFailingSince: undefined };
     case 'GoneConfirmed':
       return { confirmedGone: { podUID: fact.podUID } };
+    case 'PodGone':
+      return memory.lastPod?.metadata.uid === fact.pod.metadata.uid ? { lastPod: fact.pod } : {};
     case 'ClaimLost':
       return { claimLost: { podUID: fact.podUID, why: fact.why } };
     case 'PodRead':

@@ -1,6 +1,6 @@
 import type { ContainerState, Pod } from '../../core/kube/builtin.ts';
 import type { Reason } from '../../core/resources/reasons.ts';
-import { isOver, ownContainer } from './pod-status.ts';
+import { isOver, ownContainer, wasNeverCreated } from './pod-status.ts';
 
 /** Reasons for the end of a pod: read here alone from what Kubernetes reports. */
 
@@ -102,6 +102,7 @@ function ofContainer(pod: Pod, memoryLimit?: string, deleted?: PodEnd): PodEnd |
   if (state.reason === 'OOMKilled' && state.exitCode === 137) {
     return { reason: 'OOMKilled', message: `was over its memory limit${limit} and was killed`, fromOutside: false };
   }
+  if (deleted && wasNeverCreated(pod)) return deleted;
   // pkg/kubelet/kubelet_pods.go: the kubelet does not find the container after a restart of the node or the runtime.
   if (state.reason === 'ContainerStatusUnknown') return lost('did not survive a restart of its node');
   if (deleted) return deleted;

@@ -44,14 +44,16 @@ export function startedContainer(pod: Pod): boolean {
 }
 
 /**
- * Reports whether the pod has ended and its container was never created. A kubelet that has terminated a pod reports its phase
- * as terminal and each container as ended; one that was never created then has neither an ID nor a start
- * (pkg/kubelet/status: TerminatePod).
+ * Reports whether the pod has ended and its container was never created. A kubelet that has terminated a pod sets its phase to
+ * Failed. A container that was never created then has neither an ID nor a start; it is reported as ended with
+ * ContainerStatusUnknown, or as waiting while init containers had not ended (pkg/kubelet/status: TerminatePod).
  */
 export function wasNeverCreated(pod: Pod): boolean {
-  const { containerID, state } = ownContainer(pod) ?? {};
-  const { terminated } = state ?? {};
-  return isTerminal(pod) && terminated?.reason === 'ContainerStatusUnknown' && !terminated.startedAt && !containerID;
+  const { containerID, state, lastState, restartCount } = ownContainer(pod) ?? {};
+  // A container that the runtime has lost has no ID either, but an earlier end.
+  if (!isTerminal(pod) || !state || containerID || lastState?.terminated || restartCount) return false;
+  const { terminated, waiting } = state;
+  return Boolean(waiting) || (terminated?.reason === 'ContainerStatusUnknown' && !terminated.startedAt);
 }
 
 // Waiting reasons of the kubelet (pkg/kubelet/images/types.go, pkg/kubelet/kuberuntime/kuberuntime_container.go).

@@ -108,7 +108,7 @@ export interface PendingDeletion {
   podUID: string;
   /** A clause that follows the pod's name. */
   why: string;
-  /** What kept the pod from starting: the end of its turn, should it turn out that its program never ran. */
+  /** What Kubernetes reports to keep the pod from starting: the end of its turn if its program turns out never to have run. */
   problem?: Problem;
   accepted?: boolean;
 }
@@ -170,7 +170,7 @@ export interface IncarnationMemory {
   startProblem?: Problem | undefined;
   /** Time since which the creation of the pod has failed, milliseconds since the epoch. */
   createFailingSince?: number | undefined;
-  /** The session's pod as last observed, for what it reported before it was gone. */
+  /** The session's pod as last seen, for what it reported before it was gone. */
   lastPod?: StoredPod | undefined;
   /** The pod that was read live when its start timeout had passed. */
   podRead?: { podUID: string };

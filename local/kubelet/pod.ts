@@ -310,11 +310,11 @@ export class PodWorker {
   }
 
   /**
-   * Deletes the object once no process is left. Containers that never started are reported as ended before, as a kubelet does
-   * (pkg/kubelet/status: TerminatePod).
+   * Deletes the object once no process is left. Containers that were never created are reported as ended before, as a kubelet
+   * does (pkg/kubelet/status: TerminatePod).
    */
   async #delete(): Promise<void> {
-    for (const { view } of this.loops.filter(({ view }) => view.state.waiting)) {
+    for (const { view } of this.loops.filter(({ view }) => view.state.waiting && !view.lastState.terminated)) {
       const message = 'The container could not be located when the pod was terminated';
       view.state = { terminated: { exitCode: 137, reason: 'ContainerStatusUnknown', message } };
       this.#publish();

@@ -2,7 +2,7 @@ import type { Clock } from '../../core/runtime.ts';
 
 /**
  * Quiet after input that leaves the runner unbound, after which it rehearses, milliseconds. A pod that is made for a session is
- * bound as soon as its runner has answered, some milliseconds after its first input, and so pays for no rehearsal.
+ * usually bound some milliseconds after its runner's first answer, and so pays for no rehearsal.
  */
 export const QUIET_MS = 250;
 /** Limit of a rehearsal, milliseconds. */

@@ -174,7 +174,8 @@ export const slowStart: Policy = (draft) => {
     ? startedContainer(pod)
     : link?.phase === 'Bound' || wasBound(draft, pod.metadata.uid);
   if (works) return undefined;
-  const problem = podProblem(pod) ?? memory.incarnation.startProblem;
+  const reported = podProblem(pod);
+  const problem = reported ?? memory.incarnation.startProblem;
   draft.problems.Pod = problem;
   // A running pod is asked first: a new leader does not know that it may have been bound long ago.
   const asked = startedContainer(pod) ? waitedSince(draft, link?.openedAt ?? now) + installation.unresponsiveMs : 0;
@@ -196,6 +197,7 @@ export const slowStart: Policy = (draft) => {
   draft.problems.Pod = { reason, message };
   // The outcome of a turn that may have run is written once the pod has ended.
   failLive(draft, reason, message, mayHaveRun(draft, pod));
-  draft.actions.push({ do: 'CloseLink' }, { do: 'DeletePod', pod, why: silent, problem: { reason, message } });
+  const given = reported ? { problem: { reason, message } } : {};
+  draft.actions.push({ do: 'CloseLink' }, { do: 'DeletePod', pod, why: silent, ...given });
   return 'Stop';
 };

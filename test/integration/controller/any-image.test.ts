@@ -66,6 +66,18 @@ describe('runner None', () => {
     );
   const runs = (name: string) => eventually(() => existsSync(join(scratch, name)), { what: `${name} runs` });
 
+  test('a turn whose image cannot be had says so once its pod has ended, and is not tried again', async () => {
+    const names = await Promise.all([1, 2, 3, 4].map(() => session('true', { image: 'no.such/image:1' })));
+    for (const name of names) {
+      await cluster.patch(name, { timeouts: { start: '2s' } });
+      await cluster.turn(name, `${name}-1`, null, { retry: { maxAttempts: 2 } });
+    }
+    for (const name of names) {
+      const { status } = await cluster.ended(`${name}-1`);
+      assert.deepEqual([status?.phase, status?.error?.code, status?.attempt], ['Failed', 'ImageUnavailable', 1]);
+    }
+  });
+
   test('a program that only prints the markers has a result, and the rest of what it printed is the log', async () => {
     const status = await once(
       `echo before; ${envelope('{"status":"success","output":{"n":3},"turn_count":2}')}; echo token=abcdef >&2`,

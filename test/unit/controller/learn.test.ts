@@ -21,7 +21,22 @@ const state = (incarnation: number, seq: number) => ({
   seq,
 });
 
+const endedPod = aPod({ status: { phase: 'Failed' } });
+const otherPod = { ...endedPod, metadata: { ...endedPod.metadata, uid: 'other' } };
+
 const rows: { title: string; before?: MemoryChange; fact: Fact; after: MemoryChange }[] = [
+  {
+    title: 'a pod that is gone is remembered as it was last seen, which may be after the last reconcile',
+    before: { lastPod: aPod() },
+    fact: { fact: 'PodGone', pod: endedPod },
+    after: { lastPod: endedPod },
+  },
+  {
+    title: 'a pod of an earlier incarnation that is gone says nothing of the present one',
+    before: { lastPod: aPod() },
+    fact: { fact: 'PodGone', pod: otherPod },
+    after: { lastPod: aPod() },
+  },
   {
     title: 'the first failure of a creation says since when it fails',
     before: { createFailingSince: 5 },

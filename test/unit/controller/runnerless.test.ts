@@ -236,19 +236,15 @@ describe('a session whose class has runner None', () => {
     const turns = [runningTurn('a')];
 
     test('goes, and its turn, which may run unseen, stays open where it is on a node', () => {
-      assert.deepEqual(does({ pod: late, turns, memory }), ['shows a Queued', 'CloseLink', 'DeletePod']);
+      assert.deepEqual(does({ pod: late, turns, memory }), ['CloseLink', 'DeletePod']);
     });
 
     test('goes, and its turn stays open where only its scheduling or its creation is said to have failed', () => {
       const conditions = [{ type: 'PodScheduled', status: 'False' as const, reason: 'Unschedulable', message: 'none' }];
       const pod = { ...late, status: { phase: 'Pending' as const, conditions } };
-      assert.deepEqual(does({ pod, turns, memory }), ['shows a Queued', 'CloseLink', 'DeletePod']);
+      assert.deepEqual(does({ pod, turns, memory }), ['CloseLink', 'DeletePod']);
       const startProblem = { reason: 'StartFailed' as const, message: 'the answer to the creation was lost' };
-      assert.deepEqual(does({ pod: late, turns, memory: { ...memory, startProblem } }), [
-        'shows a Queued',
-        'CloseLink',
-        'DeletePod',
-      ]);
+      assert.deepEqual(does({ pod: late, turns, memory: { ...memory, startProblem } }), ['CloseLink', 'DeletePod']);
     });
 
     test('fails its turn too where it is on no node', () => {
@@ -282,6 +278,8 @@ describe('a session whose class has runner None', () => {
 
       test('fails its turn with that once the pod has ended and its container was never created', () => {
         assert.deepEqual(endsAs({ state: { terminated: unknown } }), ['a Failed', 'ImageUnavailable']);
+        // Where init containers had not ended, the kubelet leaves it waiting.
+        assert.deepEqual(endsAs({}), ['a Failed', 'ImageUnavailable']);
       });
 
       test('loses its turn where the container was created after all, or nobody has seen how the pod ended', () => {
@@ -289,6 +287,8 @@ describe('a session whose class has runner None', () => {
         assert.deepEqual(endsAs(created), ['CommitLog or Failed', 'PodLost']);
         const started = { state: { terminated: { ...unknown, startedAt: ago(1) } } };
         assert.deepEqual(endsAs(started), ['CommitLog or Failed', 'PodLost']);
+        const forgotten = { state: { terminated: unknown }, lastState: { terminated: unknown } };
+        assert.deepEqual(endsAs(forgotten), ['CommitLog or Failed', 'PodLost']);
         assert.equal(endsAs({}, 'Pending')[1], 'PodLost');
       });
     });

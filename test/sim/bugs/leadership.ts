@@ -91,7 +91,6 @@ export const leadershipBugs: readonly Bug[] = [
     name: 'a restarted leader takes the lease of a former process that had not waited for its predecessor',
     caughtBy: ['one leader', 'capacity', 'in order', 'goes on'],
     within: 200,
-    from: 720,
     focus: {
       misfortunes: ['the lease is deleted, and its next holder is killed before requests of the former are over'],
       misfortuneEveryMs: 3000,

@@ -56,7 +56,7 @@ export const bugs: readonly Bug[] = [
     name: 'commit without resourceVersion',
     caughtBy: ['ends once', 'in order', 'is true', 'starts once'],
     within: 200,
-    from: 720,
+    from: 90,
     focus: { misfortunes: ['a controller is paused, often past its lease'], misfortuneEveryMs: 3000 },
     edits: [
       {

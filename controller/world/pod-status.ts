@@ -1,4 +1,4 @@
-import type { ContainerStatus, Pod, StoredPod } from '../../core/kube/builtin.ts';
+import type { ContainerState, ContainerStatus, Pod, StoredPod } from '../../core/kube/builtin.ts';
 import { CONTAINER } from '../../core/resources/names.ts';
 import type { NodeFacts, Problem, World } from './world.ts';
 
@@ -44,16 +44,21 @@ export function startedContainer(pod: Pod): boolean {
 }
 
 /**
- * Reports whether the pod has ended and its container was never created. A kubelet that has terminated a pod sets its phase to
- * Failed. A container that was never created then has neither an ID nor a start; it is reported as ended with
- * ContainerStatusUnknown, or as waiting while init containers had not ended (pkg/kubelet/status: TerminatePod).
+ * Reports whether a kubelet has ended the pod and never created its container. It reports containers that were never created as
+ * ended with ContainerStatusUnknown, without an ID and a start, and the session's as waiting where an init container before it
+ * never ran (pkg/kubelet/status: TerminatePod). The phase alone proves nothing: pkg/controller/podgc sets it, too, and leaves
+ * what a kubelet without a connection has reported before.
  */
 export function wasNeverCreated(pod: Pod): boolean {
   const { containerID, state, lastState, restartCount } = ownContainer(pod) ?? {};
   // A container that the runtime has lost has no ID either, but an earlier end.
-  if (!isTerminal(pod) || !state || containerID || lastState?.terminated || restartCount) return false;
-  const { terminated, waiting } = state;
-  return Boolean(waiting) || (terminated?.reason === 'ContainerStatusUnknown' && !terminated.startedAt);
+  if (!isTerminal(pod) || containerID || lastState?.terminated || restartCount) return false;
+  if (state?.waiting) return pod.status?.initContainerStatuses?.some((one) => isUnknown(one.state)) === true;
+  return isUnknown(state) && !state?.terminated?.startedAt;
+}
+
+function isUnknown(state: ContainerState | undefined): boolean {
+  return state?.terminated?.reason === 'ContainerStatusUnknown';
 }
 
 // Waiting reasons of the kubelet (pkg/kubelet/images/types.go, pkg/kubelet/kuberuntime/kuberuntime_container.go).

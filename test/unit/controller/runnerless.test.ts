@@ -262,8 +262,8 @@ describe('a session whose class has runner None', () => {
       const deletion = actions.find((action) => action.do === 'DeletePod');
       const deletionPending = { podUID: POD_UID, why: '', problem: deletion?.problem as Problem, accepted: true };
       /** What is written of its turn once the pod is gone, as it was last seen. */
-      const endsAs = (last: Partial<ContainerStatus>, phase: 'Failed' | 'Pending' = 'Failed') => {
-        const status = { phase, containerStatuses: [{ ...waits, ...last }] };
+      const endsAs = (last: Partial<ContainerStatus>, more: StoredPod['status'] = {}) => {
+        const status = { phase: 'Failed' as const, containerStatuses: [{ ...waits, ...last }], ...more };
         const pod = { ...pending, metadata: { ...late.metadata, deletionTimestamp: ago(0) }, status };
         const gone = { confirmedGone: { podUID: POD_UID }, lastPod: pod, deletionPending };
         const written = look({ turns, memory: gone }).actions.find((action) => action.do === 'WriteTurn');
@@ -278,8 +278,8 @@ describe('a session whose class has runner None', () => {
 
       test('fails its turn with that once the pod has ended and its container was never created', () => {
         assert.deepEqual(endsAs({ state: { terminated: unknown } }), ['a Failed', 'ImageUnavailable']);
-        // Where init containers had not ended, the kubelet leaves it waiting.
-        assert.deepEqual(endsAs({}), ['a Failed', 'ImageUnavailable']);
+        const initContainerStatuses = [{ ...waits, name: 'of a webhook', state: { terminated: unknown } }];
+        assert.deepEqual(endsAs({}, { initContainerStatuses }), ['a Failed', 'ImageUnavailable']);
       });
 
       test('loses its turn where the container was created after all, or nobody has seen how the pod ended', () => {
@@ -289,7 +289,9 @@ describe('a session whose class has runner None', () => {
         assert.deepEqual(endsAs(started), ['CommitLog or Failed', 'PodLost']);
         const forgotten = { state: { terminated: unknown }, lastState: { terminated: unknown } };
         assert.deepEqual(endsAs(forgotten), ['CommitLog or Failed', 'PodLost']);
-        assert.equal(endsAs({}, 'Pending')[1], 'PodLost');
+        assert.equal(endsAs({}, { phase: 'Pending' })[1], 'PodLost');
+        // As podgc leaves a pod whose node is out of service.
+        assert.deepEqual(endsAs({}), ['CommitLog or Failed', 'PodLost']);
       });
     });
   });

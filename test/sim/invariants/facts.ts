@@ -99,9 +99,11 @@ export class Facts {
   }
 
   answered(call: ControllerCall, error: Error | undefined): void {
+    // The tries of a call are one: it may succeed late.
+    const wasSlow = this.kubelets.now - (this.#storing.get(call) ?? this.kubelets.now) > SLOW_MS;
     this.#storing.delete(call);
+    if (wasSlow || (error && call.resource === 'blobs')) this.#storeFailedAt = this.kubelets.now;
     if (!error) this.#uncopied.answered(call);
-    else if (call.resource === 'blobs') this.#storeFailedAt = this.kubelets.now;
   }
 
   called(call: ControllerCall): void {
@@ -233,7 +235,7 @@ export class Facts {
 
   /**
    * Reports whether the controller of the last call may have been unable to store large data since that virtual time,
-   * because the store was full, failed or did not answer.
+   * because the store was full, failed or answered late.
    */
   couldNotStore(since: number): boolean {
     const isSlow = [...this.#storing].some(

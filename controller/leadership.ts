@@ -189,7 +189,8 @@ export class Leading {
       record: options.record,
       intervalMs: options.garbageIntervalMs,
       nodeGraceMs: options.installation.nodeGraceMs,
-      signal: AbortSignal.any([signal, this.#closing.signal]),
+      signal,
+      closing: this.#closing.signal,
     });
     this.#reconciler = new Reconciler({
       effects,
@@ -341,16 +342,13 @@ export class Leading {
   async stop(graceMs: number): Promise<boolean> {
     this.#closing.abort(new Error('the controller is stopping'));
     this.#ledger.close();
-    // Requests that the others leave under way take no slot and make no session.
-    const others = [this.#garbage, this.#networkPolicies];
-    const [areSessionsDone, arePoolsDone, areBuildsDone] = await Promise.all([
-      this.#queue.stop(graceMs),
-      this.#pools.stop(graceMs),
-      this.#environments.stop(graceMs),
-      ...others.map((each) => each.stop(graceMs)),
+    const [areDone] = await Promise.all([
+      Promise.all([this.#queue, this.#pools, this.#environments, this.#garbage].map((each) => each.stop(graceMs))),
+      // A request for a NetworkPolicy that is left under way takes no slot and changes no turn.
+      this.#networkPolicies.stop(graceMs),
     ]);
     this.#links.closeAll();
-    return this.#isOpen && areSessionsDone && arePoolsDone && areBuildsDone;
+    return this.#isOpen && areDone.every((isDone) => isDone);
   }
 
   #notify({ metadata }: Pick<CachedTurn, 'metadata'>, event: EventFacts, kind = 'Session'): void {

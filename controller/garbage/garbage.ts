@@ -10,12 +10,14 @@ import { sweepApprovals } from './sweep-approvals.ts';
 import { sweepOrphans } from './sweep-orphans.ts';
 import { sweepSession } from './sweep-session.ts';
 
-export interface GarbageOptions extends GarbageTools {
+export interface GarbageOptions extends Omit<GarbageTools, 'removals'> {
   random: Random;
   /** Minimum milliseconds between two sweeps of a session; sweeps of orphans are ten times as far apart. */
   intervalMs: number;
-  /** Signal that aborts when the leadership ends or the controller stops. */
+  /** Signal that aborts when the leadership ends. */
   signal: AbortSignal;
+  /** Signal that aborts when the controller is told to stop. */
+  closing: AbortSignal;
 }
 
 /** Queue key of the sweep of orphans; no session has this name. */
@@ -47,7 +49,7 @@ export class Garbage {
   #approvalsAfter: string | undefined;
 
   constructor(options: GarbageOptions) {
-    const { clock, random, log, signal: ending } = options;
+    const { clock, random, log, signal: ending, closing } = options;
     this.#options = options;
     this.#queue = new WorkQueue({
       clock,
@@ -56,8 +58,10 @@ export class Garbage {
       name: 'garbage',
       workers: 2,
       process: (key, stopped) => {
-        const signal = AbortSignal.any([ending, stopped]);
-        return key === ORPHANS ? this.#orphans(signal) : this.#session(key, signal);
+        const removals = AbortSignal.any([ending, stopped]);
+        const tools = { ...options, removals };
+        const signal = AbortSignal.any([removals, closing]);
+        return key === ORPHANS ? this.#orphans(tools, signal) : this.#session(tools, key, signal);
       },
       backoff: { baseMs: 1_000, maxMs: 10 * 60_000 },
     });
@@ -80,8 +84,9 @@ export class Garbage {
     return [...this.#sweeps.values()].reduce((sum, { left }) => sum + (left?.bytes ?? 0), 0);
   }
 
-  async stop(graceMs: number): Promise<void> {
-    await this.#queue.stop(graceMs);
+  /** Resolves with whether no removal was cut off, which may still take effect. */
+  stop(graceMs: number): Promise<boolean> {
+    return this.#queue.stop(graceMs);
   }
 
   #later(key: string, ms: number): void {
@@ -101,7 +106,7 @@ export class Garbage {
     this.#queue.addAfter(key, this.#jittered(Math.max(ms, dueMs)));
   }
 
-  async #session(key: string, signal: AbortSignal): Promise<number | undefined> {
+  async #session(tools: GarbageTools, key: string, signal: AbortSignal): Promise<number | undefined> {
     const { namespace, name } = refOf(key);
     const session = this.#options.caches.session(namespace, name);
     if (!session) return undefined;
@@ -111,7 +116,7 @@ export class Garbage {
       before && !this.#hidesTurns(session) && !mayBeOver(before, countedBy(session), this.#limits(session));
     const known = isKnown ? before : undefined;
     const hasAny = countedBy(session) > 0 || session.status?.state;
-    const { againMs, left } = hasAny ? await sweepSession(this.#options, session, signal, known) : {};
+    const { againMs, left } = hasAny ? await sweepSession(tools, session, signal, known) : {};
     const now = this.#options.caches.session(namespace, name);
     if (now) {
       const { uid } = session.metadata;
@@ -122,9 +127,9 @@ export class Garbage {
     return againMs === undefined ? undefined : Math.max(againMs, this.#jittered(this.#options.intervalMs));
   }
 
-  async #orphans(signal: AbortSignal): Promise<number> {
-    this.#approvalsAfter = await sweepApprovals(this.#options, this.#approvalsAfter, signal);
-    const more = (await sweepOrphans(this.#options, signal)) || this.#approvalsAfter !== undefined;
+  async #orphans(tools: GarbageTools, signal: AbortSignal): Promise<number> {
+    this.#approvalsAfter = await sweepApprovals(tools, this.#approvalsAfter, signal);
+    const more = (await sweepOrphans(tools, signal)) || this.#approvalsAfter !== undefined;
     return this.#jittered(this.#options.intervalMs * (more ? 1 : 10));
   }
 

@@ -28,7 +28,7 @@ export async function sweepApprovals(
     signal.throwIfAborted();
     const ref = { namespace: approval.metadata.namespace, name: approval.spec.turn };
     try {
-      await adopt(tools, approval, await api.get(turns, ref, { signal }), signal);
+      await adopt(tools, approval, await api.get(turns, ref, { signal }));
     } catch (error) {
       // Approvals too large to get an owner stay.
       if (!isNotFound(error) && !isConflict(error) && !isTooLarge(error)) throw error;
@@ -38,15 +38,14 @@ export async function sweepApprovals(
 }
 
 async function adopt(
-  { api, record }: GarbageTools,
+  { api, record, removals }: GarbageTools,
   { metadata, spec }: CachedApproval,
   turn: StoredTurn,
-  signal: AbortSignal,
 ): Promise<void> {
   const { name, uid, resourceVersion } = metadata;
   const namespace = metadata.namespace;
   const patch = { metadata: { uid, resourceVersion, ownerReferences: [ownedByTurn(turn)] } };
-  await api.patch(approvals, { namespace, name }, patch, { type: 'merge', signal });
+  await api.patch(approvals, { namespace, name }, patch, { type: 'merge', signal: removals });
   if (turn.status?.approval?.decided?.approval === name) return;
   const session = sessionOwner(turn.metadata);
   if (!session) return;

@@ -37,7 +37,7 @@ export async function sweepOrphans(tools: GarbageTools, signal: AbortSignal): Pr
   const garbage = forgotten.filter(({ sessionUID }) => !present.has(sessionUID));
   for (const entry of garbage.slice(0, MAX_REMOVALS)) {
     signal.throwIfAborted();
-    await store.delete({ ...entry, kind: entry.kind ?? 'State' }, signal);
+    await store.delete({ ...entry, kind: entry.kind ?? 'State' }, tools.removals);
   }
   if (garbage.length > 0) tools.log.info({ blobs: garbage.length }, 'blobs without a session removed');
   return garbage.length > MAX_REMOVALS || lost.length > MAX_REMOVALS;
@@ -64,14 +64,14 @@ async function sessionUIDs(
   return uids;
 }
 
-async function removePod({ api, log }: GarbageTools, pod: StoredPod, signal: AbortSignal): Promise<void> {
+async function removePod({ api, log, removals }: GarbageTools, pod: StoredPod, signal: AbortSignal): Promise<void> {
   const { name, uid } = pod.metadata;
   const ref = { namespace: pod.metadata.namespace, name };
   try {
     const live = await api.get(pods, ref, { signal });
     if (live.metadata.uid !== uid || !isSessionPod(live)) return;
     const force = pod.metadata.deletionTimestamp ? { gracePeriodSeconds: 0 } : {};
-    await api.delete(pods, ref, { uid, signal, ...force });
+    await api.delete(pods, ref, { uid, signal: removals, ...force });
     log.info({ pod: name, namespace: ref.namespace }, 'pod without a session deleted');
   } catch (error) {
     if (!isNotFound(error) && !isConflict(error)) throw error;

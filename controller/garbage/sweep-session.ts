@@ -76,7 +76,7 @@ async function turnsOf({ api }: GarbageTools, session: CachedSession, signal: Ab
 }
 
 async function removeTurns(
-  { api, log }: GarbageTools,
+  { api, log, removals }: GarbageTools,
   session: CachedSession,
   over: TurnFacts[],
   signal: AbortSignal,
@@ -88,7 +88,7 @@ async function removeTurns(
     signal.throwIfAborted();
     const { name, uid, resourceVersion } = turn;
     try {
-      await api.delete(turns, { namespace, name }, { uid, resourceVersion, signal });
+      await api.delete(turns, { namespace, name }, { uid, resourceVersion, signal: removals });
       removed.add(turn);
     } catch (error) {
       if (!isNotFound(error) && !isConflict(error)) throw error;
@@ -112,7 +112,7 @@ async function removeStored(
   const old = garbage.filter(({ createdAt }) => createdAt + MIN_AGE_MS <= now);
   for (const entry of old.slice(0, MAX_REMOVALS)) {
     signal.throwIfAborted();
-    await store.delete({ ...entry, kind: entry.kind ?? 'State' }, signal);
+    await store.delete({ ...entry, kind: entry.kind ?? 'State' }, tools.removals);
   }
   const { metadata } = session;
   if (old.length > 0) log.info({ session: metadata.name, uid: metadata.uid, blobs: old.length }, 'blobs removed');

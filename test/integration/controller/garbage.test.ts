@@ -87,6 +87,7 @@ describe('garbage collection', () => {
       nodeGraceMs: 60_000,
       log: silentLogger,
       record: (...event) => events.push(event[2]),
+      removals: never,
     };
   }
 

@@ -68,6 +68,7 @@ test('a full queue refuses turns that are counted nowhere, so its session is swe
     random: seededRandom(1),
     intervalMs: 60_000,
     signal: ended.signal,
+    closing: ended.signal,
   } as unknown as GarbageOptions);
   garbage.start();
   const key = `${session.metadata.namespace}/${session.metadata.name}`;

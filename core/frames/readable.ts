@@ -1,6 +1,9 @@
 import { END, START } from './wire.ts';
 
-/** Limit of a held line, characters: a longer line is returned before its end arrives. */
+/**
+ * Limit of a held line, characters: a longer line is returned before its end arrives. It is text wherever it stands, as the
+ * lines of frames are shorter.
+ */
 const MAX_LINE = 64 * 1024;
 /** The shortest body of a frame: IV, tag and two bytes, in base64. */
 const BODY = /^[A-Za-z0-9+/]{38,}={0,2}$/;
@@ -13,6 +16,8 @@ export class ReadableText {
   readonly #decoder = new TextDecoder();
   #rest = '';
   #inFrame = false;
+  /** True while a line goes on whose beginning was returned. */
+  #isCut = false;
 
   /** Returns the readable text that this piece of the log completes. */
   push(chunk: Buffer): string {
@@ -21,9 +26,10 @@ export class ReadableText {
     this.#rest = lines.pop() as string;
     let text = '';
     for (const line of lines) if (this.#isText(line)) text += `${line}\n`;
-    if (this.#rest.length > MAX_LINE && !this.#inFrame) {
+    if (this.#rest.length > MAX_LINE) {
       text += this.#rest;
       this.#rest = '';
+      this.#isCut = true;
     }
     return text;
   }
@@ -36,6 +42,8 @@ export class ReadableText {
   }
 
   #isText(line: string): boolean {
+    const isCut = this.#isCut;
+    this.#isCut = false;
     if (line.startsWith(`${START}{`)) {
       this.#inFrame = true;
       return false;
@@ -44,6 +52,6 @@ export class ReadableText {
       this.#inFrame = false;
       return false;
     }
-    return !(this.#inFrame && BODY.test(line));
+    return isCut || !(this.#inFrame && BODY.test(line));
   }
 }

@@ -50,4 +50,12 @@ describe('the readable text of a pod’s log', () => {
   test('does not wait for the end of an endless line', () => {
     assert.equal(new ReadableText().push(Buffer.alloc(70_000, '.')).length, 70_000);
   });
+  test('does not wait for the end of an endless line where a frame has begun, and has the whole line', () => {
+    const text = new ReadableText();
+    text.push(Buffer.from('<<<BERTH_START {\n'));
+    assert.equal(text.push(Buffer.alloc(70_000, '.')).length, 70_000);
+    const rest = `${'A'.repeat(40)}\n`;
+    assert.equal(text.push(Buffer.from(rest)), rest, 'the end of the line looks like the body of a frame');
+    assert.equal(text.push(Buffer.from(rest)), '', 'the next line is one');
+  });
 });

@@ -16,6 +16,9 @@ export interface Placed {
 /** Two machines' clocks may differ by so much, milliseconds: rather a line twice than none. */
 const SKEW_MS = 2_000;
 
+/** The place before everything that is kept. */
+const BEGINNING = { states: { sessions: '0', turns: '0' }, place: { incarnation: 0, seq: 0 } };
+
 export interface SessionEventsOptions {
   namespace: string;
   name: string;
@@ -34,21 +37,23 @@ export async function* sessionEvents(
   { namespace, name, uid, from, logs, signal }: SessionEventsOptions,
 ): AsyncGenerator<Placed> {
   const view = await states.find(name, signal);
-  let cursor = from?.states ?? { sessions: '0', turns: '0' };
-  let place = from?.place ?? { incarnation: view?.incarnation ?? 0, seq: 0 };
+  // A place of another server says nothing of this session's pods, either.
+  const start = from && ((await states.hasReached(from.states, signal)) ? from : BEGINNING);
+  let cursor = start?.states ?? BEGINNING.states;
+  let place = start?.place ?? { incarnation: view?.incarnation ?? 0, seq: 0 };
   const deleted: Told = { type: 'deleted', data: { session: name, uid } };
-  if (view?.metadata.uid !== uid) return yield { id: formatCursor(cursor, place), told: deleted };
+  if (view?.metadata.uid !== uid) return yield { id: formatCursor(cursor, BEGINNING.place), told: deleted };
 
   const stop = new AbortController();
   const ended = AbortSignal.any([signal, stop.signal]);
   const givenAt = states.runningTurn(name)?.givenAt;
   const lines = podLines(read, statesOf(states, name, uid, ended), {
     namespace,
-    from: from?.place,
+    from: start?.place,
     sinceTime: givenAt ?? new Date(clock.now() - SKEW_MS).toISOString(),
     signal: ended,
   });
-  const changes = states.changes({ session: name, from: from?.states, signal: ended });
+  const changes = states.changes({ session: name, from: start?.states, signal: ended });
   const turns = new TurnsTold();
   try {
     for await (const item of merged<PlacedChange | PodLine>([changes, lines])) {
@@ -61,13 +66,16 @@ export async function* sessionEvents(
         const { change } = item;
         const isOurs = change.kind === 'turn' || change.view.metadata.uid === uid;
         const told = isOurs ? turns.tell(item) : [];
+        const isEnd = isOurs && change.kind === 'session' && change.isDeleted;
+        // A session that gets the name next numbers its pods and their events anew.
+        if (isEnd) place = BEGINNING.place;
         // The last event of a change has its place: who has read only those before it gets them again.
         for (const [i, event] of told.entries()) {
           if (i === told.length - 1) cursor = item.cursor;
           yield { id: formatCursor(cursor, place), told: event };
         }
         cursor = item.cursor;
-        if (isOurs && change.kind === 'session' && change.isDeleted) return;
+        if (isEnd) return;
       }
     }
   } finally {

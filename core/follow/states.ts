@@ -106,6 +106,20 @@ export class States {
   }
 
   /**
+   * Resolves to false if the server has never been where the place is: it is another server, or was restored from a
+   * backup.
+   */
+  async hasReached(place: StateCursor, signal: AbortSignal): Promise<boolean> {
+    const isAhead = () => {
+      const { sessions, turns } = this.#position();
+      return isAfter(place.sessions, sessions) || isAfter(place.turns, turns);
+    };
+    // Another replica's watches can be ahead of these.
+    if (isAhead()) await Promise.all([this.#sessions.relist(signal), this.#turns.relist(signal)]);
+    return !isAhead();
+  }
+
+  /**
    * Yields the changes of all sessions and turns, or of one session and its turns, until the signal aborts. It begins with
    * what is newer than `from`; without `from` with all sessions and the turns that have not ended. What changes several
    * times before it is taken is yielded once. A deletion is yielded only as it happens.
@@ -117,7 +131,7 @@ export class States {
   }): AsyncGenerator<PlacedChange> {
     const { session, from, signal } = options;
     await this.synced(signal);
-    const start = from && ((await this.#hasReached(from, signal)) ? from : START);
+    const start = from && ((await this.hasReached(from, signal)) ? from : START);
     const pending = new Pending(session);
     for (const view of this.#sessions.list()) {
       if (!start || isAfter(view.metadata.resourceVersion, start.sessions)) pending.add({ kind: 'session', view });
@@ -150,20 +164,6 @@ export class States {
   #position(): StateCursor {
     const [of, from] = [this.#sessions.position(this.#namespace), this.#turns.position(this.#namespace)];
     return { sessions: of ?? '0', turns: from ?? '0' };
-  }
-
-  /**
-   * Resolves to false if the server has never been where the place is: it is another server, or was restored from a
-   * backup.
-   */
-  async #hasReached(place: StateCursor, signal: AbortSignal): Promise<boolean> {
-    const isAhead = () => {
-      const { sessions, turns } = this.#position();
-      return isAfter(place.sessions, sessions) || isAfter(place.turns, turns);
-    };
-    // Another replica's watches can be ahead of these.
-    if (isAhead()) await Promise.all([this.#sessions.relist(signal), this.#turns.relist(signal)]);
-    return !isAhead();
   }
 }
 

@@ -190,12 +190,28 @@ answer(turn)
     const present = await follow('sessions/there/events');
     await eventually(() => present.of('turn').length > 0, { what: 'the turn that runs' });
     assert.deepEqual([turns(present), present.of('session')[0]?.data.session], [['there-2'], 'there']);
-    for (const id of ['0.0.0.0', '999999999.999999999.7.1']) {
+    for (const id of ['0.0.0.0', '999999999.999999999.7.1', '999999999.999999999.1.9']) {
       const kept = await follow('sessions/there/events', id);
       await eventually(() => turns(kept).length === 2, { what: 'both turns' });
       await eventually(() => kept.of('agent').length === 2, { what: 'both events' });
     }
     await end('there-2');
+  });
+
+  test('goes on after the deletion of a session with everything of the next one of its name', async () => {
+    await api.cluster.create('again', { agent });
+    const first = await follow('sessions/again/events?logs=true', '0.0.0.0');
+    for (const turn of ['again-1', 'again-2']) await run('again', turn);
+    await eventually(() => first.of('agent').length === 2, { what: 'both events' });
+    await api.cluster.delete('again');
+    await eventually(() => first.ended, { what: 'the end of the stream' });
+    const last = first.events.at(-1) as Event;
+    assert.deepEqual([last.type, last.data.turn], ['deleted', undefined]);
+    await api.cluster.create('again', { agent });
+    await run('again', 'again-3');
+    const next = await follow('sessions/again/events?logs=true', last.id);
+    await eventually(() => next.of('agent').some(({ data }) => data.turn === 'again-3'), { what: 'its first event' });
+    await eventually(() => next.of('log').some(({ data }) => data.text === 'line of again-3'), { what: 'its line' });
   });
 
   test('refuses an id that is none, and a caller without the rights', async () => {

@@ -2,7 +2,7 @@ import type { Clock } from '../runtime.ts';
 import { type EventPlace, formatCursor, type StateCursor } from './cursor.ts';
 import type { Told } from './events.ts';
 import { merged } from './merged.ts';
-import { type PodLine, podLines, type ReadLines } from './pod-lines.ts';
+import { type PodLine, podLines, type ReadLines, SKEW_MS } from './pod-lines.ts';
 import type { PlacedChange, States } from './states.ts';
 import { tellSession, tellTurn } from './told.ts';
 import type { SessionView, TurnView } from './views.ts';
@@ -12,9 +12,6 @@ export interface Placed {
   id: string;
   told: Told;
 }
-
-/** Two machines' clocks may differ by so much, milliseconds: rather a line twice than none. */
-const SKEW_MS = 2_000;
 
 /** The place before everything that is kept. */
 const BEGINNING = { states: { sessions: '0', turns: '0' }, place: { incarnation: 0, seq: 0 } };
@@ -48,6 +45,7 @@ export async function* sessionEvents(
   const ended = AbortSignal.any([signal, stop.signal]);
   const givenAt = states.runningTurn(name)?.givenAt;
   const lines = podLines(read, statesOf(states, name, uid, ended), {
+    clock,
     namespace,
     from: start?.place,
     sinceTime: givenAt ?? new Date(clock.now() - SKEW_MS).toISOString(),

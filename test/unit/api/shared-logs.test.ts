@@ -149,7 +149,10 @@ class Reader {
       yield { metadata, phase: 'Ready' as const, podName, incarnation: 1 };
     })();
     const from = typeof start === 'string' ? { sinceTime: start } : { from: start, sinceTime: '' };
-    for await (const line of podLines(logs.read, states, { namespace: 'ns', ...from, signal: this.#stop.signal })) {
+    // All lines were printed before it came.
+    const clock = new VirtualClock(START + 86_400_000);
+    const options = { clock, namespace: 'ns', ...from, signal: this.#stop.signal };
+    for await (const line of podLines(logs.read, states, options)) {
       this.lines.push(line);
       this.#left -= 1;
       while (this.#left <= 0) {

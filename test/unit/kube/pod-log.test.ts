@@ -117,7 +117,7 @@ describe('the log of a pod that is followed', () => {
     const states = (async function* () {
       yield { metadata: { ...session, resourceVersion: '1' }, phase: 'Ready' as const, podName: 'pod', incarnation: 1 };
     })();
-    const options = { namespace: 'default', from: { incarnation: 1, seq: 1 }, sinceTime: '', signal };
+    const options = { clock: hasty(), namespace: 'default', from: { incarnation: 1, seq: 1 }, sinceTime: '', signal };
     for await (const line of podLines(ownLines(api(), hasty()), states, options)) {
       if (line.kind === 'event') events.push(line.event.event);
     }

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'vitest';
-import { formatCursor, parseSessionCursor, parseStateCursor } from '../../../../core/follow/cursor.ts';
+import { type EventPlace, formatCursor, parseSessionCursor, parseStateCursor } from '../../../../core/follow/cursor.ts';
 import { merged } from '../../../../core/follow/merged.ts';
 import { ownLines, type PodLine, podLines } from '../../../../core/follow/pod-lines.ts';
 import { States } from '../../../../core/follow/states.ts';
@@ -9,9 +9,10 @@ import { viewTurn } from '../../../../core/follow/views.ts';
 import { ApiError } from '../../../../core/kube/errors.ts';
 import type { KubeApi } from '../../../../core/kube/types.ts';
 import { eventLine } from '../../../../core/pod-log/agent-events.ts';
+import type { LogLine } from '../../../../core/pod-log/lines.ts';
 import type { StoredTurn } from '../../../../core/resources/kinds.ts';
 import { silentLogger, systemRandom } from '../../../../core/system.ts';
-import { VirtualClock } from '../../../support/virtual-clock.ts';
+import { settled, VirtualClock } from '../../../support/virtual-clock.ts';
 
 const aTurn = (name: string, resourceVersion: string, status: object = {}): StoredTurn =>
   ({
@@ -87,7 +88,7 @@ describe('the lines of a session’s pods', () => {
     })();
     const clock = new VirtualClock();
     const lines: PodLine[] = [];
-    const options = { namespace: 'ns', from, sinceTime: '', signal: new AbortController().signal };
+    const options = { clock, namespace: 'ns', from, sinceTime: '', signal: new AbortController().signal };
     const reading = (async () => {
       for await (const line of podLines(ownLines(api, clock), states, options)) lines.push(line);
     })();
@@ -121,6 +122,77 @@ describe('the lines of a session’s pods', () => {
       '2.2 2 dropped',
       '2.3 event',
     ]);
+  });
+
+  test('are told if the log has lost the event of the place, those before the next event, too', async () => {
+    const place = { incarnation: 1, seq: 5 };
+    assert.deepEqual(await told([`three\n${event(6)}four\n`], place), ['1.5 three', '1.6 event', '1.6 four']);
+    assert.deepEqual(await told([`three\n${event(8)}`], place), ['1.5 three', '1.7 2 dropped', '1.8 event']);
+    assert.deepEqual(await told([`one\n${event(4)}two\n`], place), ['1.5 two']);
+    assert.deepEqual(await told(['three\nfour\n'], place), ['1.5 three', '1.5 four'], 'up to the end of the log');
+    const many = await told([`${'x'.repeat(999)}\n`.repeat(1_000)], place);
+    assert.ok(many.length > 200 && many.length < 300, `of ${many.length} lines of a thousand`);
+  });
+
+  /** What is told of a log that goes on, one line now and the others when they are printed. */
+  async function live(from: EventPlace) {
+    const clock = new VirtualClock();
+    const stop = new AbortController();
+    const printed: LogLine[] = [];
+    let wake = () => {};
+    const print = async (text: string, ms = clock.now()) => {
+      printed.push({ text, length: text.length, place: { newest: BigInt(ms) * 1_000_000n, line: 1 } });
+      wake();
+      await settled();
+    };
+    const read = async function* (_ref: unknown, _start: unknown, signal: AbortSignal) {
+      for (let at = 0; ; ) {
+        const line = printed[at];
+        if (line) {
+          at += 1;
+          yield line;
+        } else {
+          await new Promise<void>((resolve, reject) => {
+            wake = resolve;
+            signal.addEventListener('abort', () => reject(signal.reason), { once: true });
+          });
+        }
+      }
+    };
+    const states = (async function* () {
+      const metadata = { name: 's', uid: 'u', resourceVersion: '1' };
+      yield { metadata, phase: 'Ready' as const, podName: 'pod', incarnation: from.incarnation };
+    })();
+    const texts: string[] = [];
+    const reading = (async () => {
+      const options = { clock, namespace: 'ns', from, sinceTime: '', signal: stop.signal };
+      for await (const line of podLines(read, states, options)) if (line.kind === 'text') texts.push(line.text);
+    })();
+    const close = async () => {
+      stop.abort(new Error('enough'));
+      await assert.rejects(reading, /enough/);
+      assert.equal(clock.pending, 0);
+    };
+    return { clock, print, texts, close };
+  }
+
+  test('are told of a log that has lost the event of the place and goes on without one', async () => {
+    const quiet = await live({ incarnation: 1, seq: 5 });
+    await quiet.print('earlier', quiet.clock.now() - 60_000);
+    assert.deepEqual(quiet.texts, [], 'the event of the place can follow');
+    await quiet.clock.advance(2_000);
+    assert.deepEqual(quiet.texts, ['earlier']);
+    await quiet.print('next');
+    assert.deepEqual(quiet.texts, ['earlier', 'next']);
+    await quiet.close();
+
+    const busy = await live({ incarnation: 1, seq: 5 });
+    for (let s = 0; s < 4; s++) {
+      await busy.print(`${s}`);
+      assert.equal(busy.texts.length, s < 3 ? 0 : 4, 'until a line was surely printed after the stream began');
+      await busy.clock.advance(1_000);
+    }
+    await busy.close();
   });
 
   test('are all told from a place in a pod that the session has not had', async () => {

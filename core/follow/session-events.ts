@@ -33,13 +33,13 @@ export async function* sessionEvents(
   { clock, states, read }: { clock: Clock; states: States; read: ReadLines },
   { namespace, name, uid, from, logs, signal }: SessionEventsOptions,
 ): AsyncGenerator<Placed> {
-  const view = await states.find(name, signal);
+  const view = await states.find(name, uid, signal);
   // A place of another server says nothing of this session's pods, either.
   const start = from && ((await states.hasReached(from.states, signal)) ? from : BEGINNING);
   let cursor = start?.states ?? BEGINNING.states;
   let place = start?.place ?? { incarnation: view?.incarnation ?? 0, seq: 0 };
   const deleted: Told = { type: 'deleted', data: { session: name, uid } };
-  if (view?.metadata.uid !== uid) return yield { id: formatCursor(cursor, BEGINNING.place), told: deleted };
+  if (!view) return yield { id: formatCursor(cursor, BEGINNING.place), told: deleted };
 
   const stop = new AbortController();
   const ended = AbortSignal.any([signal, stop.signal]);

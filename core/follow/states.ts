@@ -90,14 +90,16 @@ export class States {
     if (closed) throw closed;
   }
 
-  /** Resolves to the session as it is at the time of the call or later; undefined if there is none. */
-  async find(name: string, signal: AbortSignal): Promise<SessionView | undefined> {
+  /** Resolves to the session of this name and UID; undefined if it does not exist any more. */
+  async find(name: string, uid: string, signal: AbortSignal): Promise<SessionView | undefined> {
     await this.synced(signal);
-    const known = this.#sessions.get(this.#namespace, name);
-    if (known) return known;
-    // The watch may lag behind its creation.
-    await this.#sessions.relist(signal);
-    return this.#sessions.get(this.#namespace, name);
+    const known = () => {
+      const view = this.#sessions.get(this.#namespace, name);
+      return view?.metadata.uid === uid ? view : undefined;
+    };
+    // The watch may lag behind its creation, and so know none of the name or one that was deleted before.
+    if (!known()) await this.#sessions.relist(signal);
+    return known();
   }
 
   /** The turn that the session's agent works on. */

@@ -3,6 +3,7 @@ import { describe, test } from 'vitest';
 import { type EventPlace, formatCursor, parseSessionCursor, parseStateCursor } from '../../../../core/follow/cursor.ts';
 import { merged } from '../../../../core/follow/merged.ts';
 import { ownLines, type PodLine, podLines } from '../../../../core/follow/pod-lines.ts';
+import { sessionEvents } from '../../../../core/follow/session-events.ts';
 import { States } from '../../../../core/follow/states.ts';
 import { tellTurn } from '../../../../core/follow/told.ts';
 import { viewTurn } from '../../../../core/follow/views.ts';
@@ -234,6 +235,47 @@ describe('the states of a namespace', () => {
     assert.deepEqual(await from('99', 3), ['c 9', 'b 10', 'a 20'], 'a place that the server has not reached');
     assert.deepEqual(await from(undefined, 2), ['b 10', 'a 20'], 'turns that have ended are left out at the beginning');
     await states.stop();
+  });
+});
+
+describe('the stream of a session', () => {
+  /** The events of the session with this UID, while the watch tells nothing and lists have one of its name with these UIDs. */
+  async function firstTold(uid: string, listed: string[]) {
+    let lists = 0;
+    const api = {
+      list: async ({ plural }: { plural: string }) => {
+        if (plural !== 'sessions') return { items: [], metadata: { resourceVersion: '1' } };
+        const listedNow = listed[Math.min(lists++, listed.length - 1)];
+        const metadata = { namespace: 'ns', name: 'notes', uid: listedNow, resourceVersion: String(10 * lists) };
+        const items = listedNow ? [{ metadata, spec: {}, status: { phase: 'Ready' } }] : [];
+        return { items, metadata: { resourceVersion: String(10 * lists + 1) } };
+      },
+      watch: async function* (_: unknown, { signal }: { signal: AbortSignal }) {
+        await new Promise((_resolve, reject) => signal.addEventListener('abort', () => reject(signal.reason)));
+      },
+    } as unknown as KubeApi;
+    const clock = new VirtualClock();
+    const states = new States({ api, clock, random: systemRandom, log: silentLogger, namespace: 'ns' });
+    const stop = new AbortController();
+    await states.synced(stop.signal);
+    const options = { namespace: 'ns', name: 'notes', uid, logs: false, signal: stop.signal };
+    const events = sessionEvents({ clock, states, read: ownLines(api, clock) }, options);
+    const first = await events.next();
+    stop.abort(new Error('enough'));
+    await events.return(undefined).catch(() => undefined);
+    await states.stop();
+    return first.value?.told;
+  }
+
+  test('begins with the session as it was made again while the watch still has the one before', async () => {
+    const told = await firstTold('U2', ['U1', 'U2']);
+    assert.ok(told?.type === 'session');
+    assert.equal(told.data.uid, 'U2');
+    assert.equal((await firstTold('U2', ['', 'U2']))?.type, 'session', 'nor does the watch know one of its name');
+    for (const now of ['', 'U3']) {
+      const { type, data } = (await firstTold('U2', ['U1', now])) ?? {};
+      assert.deepEqual([type, data], ['deleted', { session: 'notes', uid: 'U2' }], `there is ${now || 'none'} now`);
+    }
   });
 });
 

@@ -1,4 +1,5 @@
 import type { Placed } from '../core/follow/session-events.ts';
+import { TimedIterator } from '../core/follow/timed-iterator.ts';
 import type { Clock } from '../core/runtime.ts';
 
 /** Interval of keep-alive comments, which show proxies and clients that the connection works, milliseconds. */
@@ -15,37 +16,21 @@ export async function* asEventStream(
 ): AsyncGenerator<string> {
   // The comment gives the client an answer before there is an event.
   yield ': berth\n\n';
+  const timed = new TimedIterator(events, clock);
   try {
-    let next = events.next();
     for (;;) {
-      const first = await withinAlive(next, clock);
-      if (first === undefined) yield ': alive\n\n';
-      else if (first.done) return;
-      else {
-        yield formatEvent(first.value);
-        next = events.next();
-      }
+      const next = await timed.next(ALIVE_MS);
+      if (next === undefined) yield ': alive\n\n';
+      else if (next.done) return;
+      else yield formatEvent(next.value);
     }
   } catch (error) {
     if (!signal.aborted) throw error;
   } finally {
-    await events.return?.().catch(() => undefined);
+    await timed.return().catch(() => undefined);
   }
 }
 
 export function formatEvent({ id, told }: Placed): string {
   return `id: ${id}\nevent: ${told.type}\ndata: ${JSON.stringify(told.data)}\n\n`;
-}
-
-/** Resolves to undefined when nothing has come for a while. */
-async function withinAlive<T>(next: Promise<T>, clock: Clock): Promise<T | undefined> {
-  let cancel = () => {};
-  const alive = new Promise<undefined>((resolve) => {
-    cancel = clock.setTimer(ALIVE_MS, () => resolve(undefined));
-  });
-  try {
-    return await Promise.race([next, alive]);
-  } finally {
-    cancel();
-  }
 }

@@ -56,7 +56,7 @@ export function buildServer(options: ServerOptions): FastifyInstance<Server> {
   const limits = new Limits({ clock, config, metrics });
   const access = new Access({ api, clock, audiences: config.BERTH_AUDIENCES, limits });
   const watched = new WatchedNamespaces({ api, clock, random, log });
-  const logs = new SharedLogs({ api, clock, most: config.BERTH_API_MAX_STREAMS, bytes: LOG_BYTES });
+  const logs = new SharedLogs({ clock, most: config.BERTH_API_MAX_STREAMS, bytes: LOG_BYTES });
   const services: Services = { api, access, clock, random, waits: new Waits(api, clock), watched, logs };
   const callers = new WeakMap<FastifyRequest, Caller>();
   let isStopping = false;

@@ -14,7 +14,6 @@ interface Shared {
 }
 
 export interface SharedLogsOptions {
-  api: Pick<KubeApi, 'podLog'>;
   clock: Clock;
   /** Limit of the logs that are read at once, not below that of the followers. */
   most: number;
@@ -32,14 +31,19 @@ export class SharedLogs {
     this.#options = options;
   }
 
-  /** Yields the lines of a pod's log from `start` on, live until the pod is gone. Rejects as the shared stream does. */
-  readonly read: ReadLines = (ref, start, signal) => this.#read(ref, start, signal);
+  /**
+   * Returns a function that yields the lines of a pod's log from `start` on, live until the pod is gone. Rejects as the
+   * shared stream does. All who follow a pod must give the same logs: those of the first are read.
+   */
+  readFrom(api: Pick<KubeApi, 'podLog'>): ReadLines {
+    return (ref, start, signal) => this.#read(api, ref, start, signal);
+  }
 
-  async *#read(...[ref, start, signal]: Parameters<ReadLines>): AsyncGenerator<LogLine> {
+  async *#read(api: Pick<KubeApi, 'podLog'>, ...[ref, start, signal]: Parameters<ReadLines>): AsyncGenerator<LogLine> {
     const key = `${ref.namespace}/${ref.name}`;
     for (let isOver = false; !isOver; ) {
       const known = this.#shared.get(key);
-      const shared = known ?? this.#open(key, ref);
+      const shared = known ?? this.#open(key, api, ref);
       // A stream that was opened earlier may have been told that there is no pod before this one was made.
       isOver = !known;
       shared.cancelStop();
@@ -61,11 +65,11 @@ export class SharedLogs {
     await Promise.all(all.map(([, { log }]) => log.ended));
   }
 
-  #open(key: string, ref: { namespace: string; name: string }): Shared {
+  #open(key: string, api: Pick<KubeApi, 'podLog'>, ref: { namespace: string; name: string }): Shared {
     // Followers are limited, those that may come back are not.
     const idle = [...this.#shared].find(([, { followers }]) => followers === 0);
     if (idle && this.#shared.size >= this.#options.most) this.#end(...idle);
-    const log = new SharedLog({ ...this.#options, ref });
+    const log = new SharedLog({ ...this.#options, api, ref });
     const shared: Shared = { log, followers: 0, cancelStop: () => {} };
     this.#shared.set(key, shared);
     // A log that has ended is not one of a pod that is still to be created.

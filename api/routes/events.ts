@@ -6,6 +6,7 @@ import { asEventStream } from '../event-stream.ts';
 import { Problem } from '../problems.ts';
 import { type Answer, type Route, route } from '../route.ts';
 import { namespaceParams, noQuery, sessionParams } from '../schemas.ts';
+import { shownLogs } from '../shown-logs.ts';
 
 const query = z.strictObject({
   logs: z
@@ -35,10 +36,10 @@ export const eventRoutes: Route[] = [
     async handle({ params, query: { logs }, lastEventId, signal }, { api, clock, watched, logs: shared }) {
       const { namespace, session: name } = params;
       const from = placeOf(lastEventId, parseSessionCursor, '1204.1207.3.17');
-      const { metadata } = await api.get(sessions, { namespace, name }, { signal });
+      const { metadata, spec } = await api.get(sessions, { namespace, name }, { signal });
       const states = await watched.follow(namespace, signal);
       const options = { namespace, name, uid: metadata.uid, from, logs: logs !== 'false', signal };
-      const events = sessionEvents({ clock, states, read: shared.read }, options);
+      const events = sessionEvents({ clock, states, read: shared.readFrom(shownLogs(api, spec)) }, options);
       return answer(asEventStream(events, clock, signal));
     },
   }),

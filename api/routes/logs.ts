@@ -4,6 +4,7 @@ import { sessions } from '../../core/resources/kinds.ts';
 import { Problem } from '../problems.ts';
 import { type Route, route } from '../route.ts';
 import { sessionParams } from '../schemas.ts';
+import { shownLogs } from '../shown-logs.ts';
 
 const query = z.strictObject({
   follow: z
@@ -34,17 +35,18 @@ export const logRoutes: Route[] = [
     holds: () => 'streams',
     async handle({ params, query: { follow, sinceTime }, signal }, { api, clock }) {
       const { namespace, session: name } = params;
-      const { metadata, status } = await api.get(sessions, { namespace, name }, { signal });
+      const { metadata, spec, status } = await api.get(sessions, { namespace, name }, { signal });
       const podName = status?.podName;
       const options = { ...(sinceTime === undefined ? {} : { sinceTime }), signal };
       if (follow === 'false' && !podName) {
         const text = `Session "${name}" has no pod at present. GET …/turns/{turn}/log for what its turns printed.`;
         throw new Problem('NoLog', text);
       }
+      const shown = shownLogs(api, spec);
       const text =
         follow === 'false'
-          ? podText(api, { namespace, name: podName as string }, options)
-          : sessionText(api, clock, { namespace, name, uid: metadata.uid }, options);
+          ? podText(shown, { namespace, name: podName as string }, options)
+          : sessionText(shown, clock, { namespace, name, uid: metadata.uid }, options);
       return {
         status: 200,
         stream: untilGone(text, signal),

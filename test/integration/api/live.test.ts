@@ -95,7 +95,7 @@ answer(None)
   async function read(page: string, signal: AbortSignal, headers: Record<string, string> = {}): Promise<Reader> {
     const answer = await fetch(api.url + page, { signal, headers: { authorization: `Bearer ${token}`, ...headers } });
     assert.equal(answer.status, 200);
-    const type = /logs/.test(page) ? 'text/plain' : 'text/event-stream';
+    const type = /events/.test(page) ? 'text/event-stream' : 'text/plain';
     assert.equal(answer.headers.get('content-type'), `${type}; charset=utf-8`);
     return new Reader(answer.body as AsyncIterable<Uint8Array>);
   }
@@ -243,6 +243,38 @@ answer(None)
     held = false;
     await eventually(() => reader.text === 'begin\n', { what: 'the text' });
     await end('waits-1');
+  });
+
+  test('are redacted where no runner does it', async (t) => {
+    const stop = new AbortController();
+    t.onTestFinished(() => stop.abort());
+    const event = JSON.stringify({ seq: 1, turn: 'hides-1', at: '', event: 'customer-123456' });
+    const says = `echo customer-123456; echo token=abcdef0123; echo '[berth event] ${event}'`;
+    await api.cluster.createClass('discreet', {
+      runner: 'None',
+      image: 'berth.local/machine',
+      redact: ['customer-\\d{6}'],
+      agent: {
+        command: ['sh', '-c', `${says}; echo said; until [ -e ${join(scratch, 'hides-1')} ]; do sleep 0.05; done`],
+      },
+    });
+    await api.cluster.create('hides', { class: 'discreet' });
+    const events = await read(path('hides', 'events?logs=true'), stop.signal);
+    await api.cluster.turn('hides', 'hides-1', null);
+    const followed = await read(path('hides', 'logs?follow'), stop.signal);
+    for (const { what, reader } of [
+      { what: 'events', reader: events },
+      { what: 'followed text', reader: followed },
+    ]) {
+      await eventually(() => reader.text.includes('said'), { what });
+    }
+    const soFar = await api.call('GET', path('hides', 'logs'), { token });
+    const hidden = ['[REDACTED]', 'token=[REDACTED]'];
+    for (const text of [soFar.text, followed.text]) assert.deepEqual(text.split('\n').slice(0, 2), hidden);
+    for (const text of [soFar.text, followed.text, events.text]) assert.doesNotMatch(text, /123456|abcdef0123/);
+    for (const line of hidden) assert.ok(events.text.includes(`"text":"${line}"`), events.text);
+    assert.ok(events.text.includes('"event":"[REDACTED]"'), events.text);
+    await end('hides-1');
   });
 
   test('need the right to read the session and its turns', async () => {

@@ -3,7 +3,7 @@ import fc from 'fast-check';
 import { describe, test } from 'vitest';
 import { SharedLogs } from '../../../api/shared-logs.ts';
 import type { EventPlace } from '../../../core/follow/cursor.ts';
-import { type PodLine, podLines } from '../../../core/follow/pod-lines.ts';
+import { type PodLine, podLines, type ReadLines } from '../../../core/follow/pod-lines.ts';
 import { ApiError, TransportError } from '../../../core/kube/errors.ts';
 import type { KubeApi } from '../../../core/kube/types.ts';
 import { eventLine } from '../../../core/pod-log/agent-events.ts';
@@ -107,6 +107,11 @@ class Pods {
   }
 }
 
+interface Logs {
+  read: ReadLines;
+  stop(): Promise<void>;
+}
+
 /** A follower of the pod, which reads when it may. */
 class Reader {
   readonly lines: PodLine[] = [];
@@ -117,7 +122,7 @@ class Reader {
   problem: unknown;
   readonly #stop = new AbortController();
 
-  constructor(logs: SharedLogs, start: EventPlace | string, pod = 'pod') {
+  constructor(logs: Logs, start: EventPlace | string, pod = 'pod') {
     void this.#read(logs, start, pod)
       .catch((error) => {
         this.problem = error;
@@ -143,7 +148,7 @@ class Reader {
     return this.lines.flatMap((line) => (line.kind === 'event' ? [line.event.seq] : []));
   }
 
-  async #read(logs: SharedLogs, start: EventPlace | string, podName: string): Promise<void> {
+  async #read(logs: Logs, start: EventPlace | string, podName: string): Promise<void> {
     const states = (async function* () {
       const metadata = { name: 's', uid: 'u', resourceVersion: '1' };
       yield { metadata, phase: 'Ready' as const, podName, incarnation: 1 };
@@ -168,10 +173,15 @@ const all = { incarnation: 1, seq: 0 };
 const event = (seq: number) => eventLine({ seq, turn: 'a', at: AT, event: seq });
 const numbers = (from: number, to: number) => Array.from({ length: to - from + 1 }, (_, i) => from + i);
 
+function sharedLogs({ api, clock }: Pods, most: number, podLog = api.podLog): Logs {
+  const logs = new SharedLogs({ clock, most, bytes: BYTES });
+  return { read: logs.readFrom({ podLog }), stop: () => logs.stop() };
+}
+
 function setUp({ most = 10 } = {}) {
   const pods = new Pods();
   pods.create('pod');
-  const logs = new SharedLogs({ api: pods.api, clock: pods.clock, most, bytes: BYTES });
+  const logs = sharedLogs(pods, most);
   let us = 0;
   let seq = 0;
   /** Writes so many events, a millisecond apart. */
@@ -316,7 +326,7 @@ describe('the log of a pod that many follow', () => {
       if (!first.done) yield first.value;
       for (let next = await answer.next(); !next.done; next = await answer.next()) yield next.value;
     };
-    const logs = new SharedLogs({ api: { podLog }, clock: pods.clock, most: 10, bytes: BYTES });
+    const logs = sharedLogs(pods, 10, podLog);
     const early = new Reader(logs, all);
     await early.read();
     pods.create('pod');

@@ -6,6 +6,7 @@ import type { KubeClient } from '../core/kube/client.ts';
 import type { Clock, Logger, Random } from '../core/runtime.ts';
 import { COMMON_HEADERS, send, sendProblem } from './answer.ts';
 import { Access, type Caller } from './auth/access.ts';
+import { renewConsent, untilAborted } from './auth/renewed.ts';
 import { acceptJson, checkEncoding } from './body.ts';
 import type { ApiConfig } from './config.ts';
 import { invalid, toProblem } from './errors.ts';
@@ -158,6 +159,13 @@ export function buildServer(options: ServerOptions): FastifyInstance<Server> {
     onceClosed(reply, await limits.request(caller.username));
     return caller;
   };
+  const authorize = async (caller: Caller, { rights }: Route, params: Record<string, string>) => {
+    const namespace = params.namespace as string;
+    for (const { verb, resource, nameParam } of rights) {
+      const name = nameParam === undefined ? undefined : params[nameParam];
+      await access.authorize(caller, { verb, resource, namespace, ...(name === undefined ? {} : { name }) });
+    }
+  };
   app.route({
     method: 'GET',
     url: '/metrics',
@@ -173,12 +181,8 @@ export function buildServer(options: ServerOptions): FastifyInstance<Server> {
       onRequest: async (request, reply) => {
         const caller = await admit(request, reply);
         const params = checked('InvalidParameter', route.params, request.params) as Record<string, string>;
-        const namespace = params.namespace as string;
-        for (const { verb, resource, nameParam } of route.rights) {
-          const name = nameParam === undefined ? undefined : params[nameParam];
-          await access.authorize(caller, { verb, resource, namespace, ...(name === undefined ? {} : { name }) });
-        }
-        checkServed(namespace, config.BERTH_NAMESPACES);
+        await authorize(caller, route, params);
+        checkServed(params.namespace as string, config.BERTH_NAMESPACES);
       },
       handler: async (request, reply) => {
         const caller = callers.get(request) as Caller;
@@ -200,7 +204,15 @@ export function buildServer(options: ServerOptions): FastifyInstance<Server> {
         };
         const hold = route.holds?.(call);
         if (hold) onceClosed(reply, limits.hold(hold, caller.username));
-        return send(reply, await route.handle(call, services));
+        const answer = await route.handle(call, services);
+        if (!answer.stream) return send(reply, answer);
+        const ask = async () => {
+          const present = await access.authenticate(request.headers.authorization);
+          await authorize(present, route, call.params as Record<string, string>);
+        };
+        const refuse = () => ended.abort(new Error('the caller may not have the stream any more'));
+        onceClosed(reply, renewConsent(clock, ask, refuse));
+        return send(reply, { ...answer, stream: untilAborted(answer.stream, ended.signal) });
       },
     });
   }

@@ -26,7 +26,7 @@ export interface Right {
 }
 
 /** Time for which a consent of the cluster is cached: a withdrawn right or token works on for that long. */
-const CONSENT_MS = 10_000;
+export const CONSENT_MS = 10_000;
 /** Time for which a refusal is cached: a right that was just given counts after that long. */
 const REFUSAL_MS = 1_000;
 const CACHE_ENTRIES = 10_000;

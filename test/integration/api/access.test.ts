@@ -1,9 +1,11 @@
 import assert from 'node:assert/strict';
 import { afterAll, beforeAll, describe, test } from 'vitest';
 import { routes } from '../../../api/routes/index.ts';
+import { serviceAccounts } from '../../../core/kube/resources.ts';
 import { sessions } from '../../../core/resources/kinds.ts';
 import { eventually } from '../../support/eventually.ts';
-import { ApiCluster, EVERYTHING } from './support.ts';
+import { Follower } from './follower.ts';
+import { ApiCluster, EVERYTHING, roleBindings } from './support.ts';
 
 const SESSIONS = '/v1/namespaces/default/sessions';
 
@@ -85,6 +87,33 @@ describe('access to the API', () => {
     const answers = await Promise.all(Array.from({ length: 20 }, () => api.call('GET', SESSIONS, { token })));
     for (const { status } of answers) assert.equal(status, 200);
     assert.equal(asked, 2);
+  });
+
+  test('a stream ends once its caller has lost the right to it, or its token, and tells nothing more', async (t) => {
+    const look = [{ verbs: ['get', 'list'], resources: ['sessions', 'turns'] }];
+    const [still, barred, gone] = [await api.user(look), await api.user(look), await api.user(look)];
+    const follow = ({ token }: { token: string }) => Follower.open(`${api.url}/v1/namespaces/default/events`, token);
+    const [kept, ...lost] = await Promise.all([still, barred, gone].map(follow));
+    const followers = [kept as Follower, ...lost];
+    t.onTestFinished(() => {
+      for (const follower of followers) follower.close();
+    });
+    const make = (name: string) => api.call('POST', SESSIONS, { token: all.token, body: { metadata: { name } } });
+    const sees = (name: string) => (follower: Follower) => follower.events.some(({ data }) => data.session === name);
+    await make('seen-by-all');
+    await eventually(() => followers.every(sees('seen-by-all')), { what: 'all are told' });
+    const { client } = api.cluster;
+    const nameOf = ({ name }: { name: string }) => ({ namespace: 'default', name: name.split(':').at(-1) as string });
+    await client.delete(roleBindings, nameOf(barred));
+    await client.delete(serviceAccounts, nameOf(gone));
+    await eventually(() => lost.every(({ ended }) => ended), { what: 'the streams have ended', timeoutMs: 40_000 });
+    await make('seen-by-one');
+    await eventually(() => followers.some(sees('seen-by-one')), { what: 'one is told' });
+    assert.deepEqual(
+      followers.map(({ ended }) => ended),
+      [false, true, true],
+    );
+    assert.deepEqual(followers.map(sees('seen-by-one')), [true, false, false]);
   });
 
   test('while the cluster does not answer, a call is answered 503 and never let through', async () => {

@@ -25,7 +25,7 @@ const rbac = (plural: string, kind: string, namespaced = true): Resource => ({
 const clusterRoles = rbac('clusterroles', 'ClusterRole', false);
 const clusterRoleBindings = rbac('clusterrolebindings', 'ClusterRoleBinding', false);
 const roles = rbac('roles', 'Role');
-const roleBindings = rbac('rolebindings', 'RoleBinding');
+export const roleBindings = rbac('rolebindings', 'RoleBinding');
 export const BERTH_API = 'system:serviceaccount:berth-system:berth-api';
 const GROUPS = ['system:serviceaccounts', 'system:serviceaccounts:berth-system', 'system:authenticated'];
 const MAIN = join(import.meta.dirname, '..', '..', '..', 'api', 'main.ts');

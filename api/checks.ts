@@ -1,7 +1,7 @@
 /** Checks before an object is created, beyond its schema. */
 import { isNotFound } from '../core/kube/errors.ts';
 import { sessionRefusal, turnRefusal } from '../core/resources/allowed.ts';
-import { type StoredSession, sessionclasses, sessions } from '../core/resources/kinds.ts';
+import { type StoredSession, sessionclasses } from '../core/resources/kinds.ts';
 import { jsonBytes, MAX_INPUT_BYTES } from '../core/resources/limits.ts';
 import { mergedAgent } from '../core/resources/merged-agent.ts';
 import { isNoInput, neededInput } from '../core/resources/needed-input.ts';
@@ -87,15 +87,13 @@ async function findClass(api: Services['api'], name: string): Promise<SessionCla
   }
 }
 
-/** Returns the session if it can take another turn. Rejects with a Problem or an ApiError. */
-export async function sessionForTurn({ api }: Services, namespace: string, name: string): Promise<StoredSession> {
-  const session = await api.get(sessions, { namespace, name });
-  if (session.metadata.deletionTimestamp) {
+/** Refuses another turn for a session that takes none. */
+export function checkTakesTurns({ metadata: { name, deletionTimestamp }, spec }: StoredSession): void {
+  if (deletionTimestamp) {
     throw new Problem('SessionTerminating', `Session "${name}" is being deleted. Create another session.`);
   }
-  if (session.spec.turns === 'One') {
+  if (spec.turns === 'One') {
     const text = `Session "${name}" has turns: One. Create another session for another turn.`;
     throw new Problem('SessionTakesOneTurn', text);
   }
-  return session;
 }

@@ -29,6 +29,11 @@ export interface CreateOnce<T extends KubeObject> {
   prefix: string;
   /** Returns a name for an object that neither its body nor a key names; default: the prefix and random digits. */
   newName?: () => string;
+  /**
+   * Rejects where the object may not be created as things are now. Not called for the repeat of a request whose object is
+   * there: what was accepted stays accepted.
+   */
+  check: () => Promise<void>;
   /** Builds the object with this name, without annotations of this file. */
   build: (name: string) => T;
 }
@@ -40,10 +45,11 @@ export interface CreateOnce<T extends KubeObject> {
 export async function createOnce<T extends KubeObject>(
   options: CreateOnce<T>,
 ): Promise<{ object: Stored<T>; created: boolean }> {
-  const { api, random, resource, namespace, key, body, prefix, build } = options;
+  const { api, random, resource, namespace, key, body, prefix, check, build } = options;
   const newName = options.newName ?? (() => `${prefix}${random.bytes(8).toString('hex')}`);
   const given = body.metadata.name;
   if (key === undefined) {
+    await check();
     const name = given ?? newName();
     return { object: await api.create(resource, build(name)), created: true };
   }
@@ -59,6 +65,7 @@ export async function createOnce<T extends KubeObject>(
   const { items } = await api.list(resource, { namespace, labelSelector, limit: 1 });
   const known = items[0] && same(items[0]);
   if (known) return known;
+  await check();
   const name = given ?? `${prefix}${keyHash.slice(0, 16)}`;
   await claim(options, { keyHash, bodyHash, name });
   const object = build(name);

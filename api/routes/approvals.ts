@@ -1,4 +1,4 @@
-import { type Approval, approvals, ownedByTurn } from '../../core/resources/kinds.ts';
+import { type Approval, approvals, ownedByTurn, type StoredTurn } from '../../core/resources/kinds.ts';
 import { jsonBytes, MAX_PAYLOAD_BYTES } from '../../core/resources/limits.ts';
 import { approvalName } from '../../core/resources/names.ts';
 import { createOnce } from '../idempotency.ts';
@@ -41,12 +41,6 @@ export const approvalRoutes: Route[] = [
         });
       }
       const turn = await turnOf(services, params, signal);
-      const { phase, approval: asked } = turn.status ?? {};
-      const decided = asked?.id === requestId && asked.decided !== undefined;
-      if (!decided && (phase !== 'AwaitingApproval' || asked?.id !== requestId)) {
-        const waits = phase === 'AwaitingApproval' ? `It waits for request "${asked?.id}".` : 'It waits for none.';
-        throw new Problem('RequestNotPending', `Turn "${params.turn}" does not ask "${requestId}". ${waits}`);
-      }
       const { object, created } = await createOnce<Approval>({
         ...services,
         resource: approvals,
@@ -55,6 +49,7 @@ export const approvalRoutes: Route[] = [
         key,
         body: { ...body, metadata: { ...body.metadata, name: approvalName(requestId) } },
         prefix: '',
+        check: async () => checkPending(turn, requestId),
         build: (name) => ({
           metadata: {
             ...metaOf(body.metadata),
@@ -89,3 +84,11 @@ export const approvalRoutes: Route[] = [
     },
   }),
 ];
+
+/** Refuses a decision on what the turn does not ask. */
+function checkPending({ metadata, status }: StoredTurn, requestId: string): void {
+  const { phase, approval: asked } = status ?? {};
+  if (asked?.id === requestId && (phase === 'AwaitingApproval' || asked.decided !== undefined)) return;
+  const waits = phase === 'AwaitingApproval' ? `It waits for request "${asked?.id}".` : 'It waits for none.';
+  throw new Problem('RequestNotPending', `Turn "${metadata.name}" does not ask "${requestId}". ${waits}`);
+}

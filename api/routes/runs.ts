@@ -37,8 +37,6 @@ export const runRoutes: Route[] = [
     holds: () => 'waits',
     async handle({ params: { namespace }, query, body, caller, key, signal }, services) {
       checkInput(body.spec.input);
-      const allowed = await checkClass(services, body.spec);
-      checkInputGiven(body.spec.input, body.spec, allowed);
       const { object } = await createOnce<Session>({
         ...services,
         resource: sessions,
@@ -47,6 +45,7 @@ export const runRoutes: Route[] = [
         key,
         body,
         prefix: 'run-',
+        check: async () => checkInputGiven(body.spec.input, body.spec, await checkClass(services, body.spec)),
         build: (name) => ({
           metadata: { ...metaOf(body.metadata), name, namespace },
           spec: { ...body.spec, turns: 'One', suspend: false, requester: caller.username },

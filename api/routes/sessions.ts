@@ -41,7 +41,6 @@ export const sessionRoutes: Route[] = [
     },
     async handle({ params: { namespace }, body, caller, key }, services) {
       checkInput(body.spec.input ?? null);
-      await checkClass(services, body.spec);
       const { metadata, spec } = body;
       const { object, created } = await createOnce<Session>({
         ...services,
@@ -51,6 +50,7 @@ export const sessionRoutes: Route[] = [
         key,
         body,
         prefix: 's-',
+        check: async () => void (await checkClass(services, spec)),
         build: (name) => ({
           metadata: { ...metaOf(metadata), name, namespace },
           spec: { ...spec, requester: caller.username },

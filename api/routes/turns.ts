@@ -10,7 +10,7 @@ import {
   turns,
 } from '../../core/resources/kinds.ts';
 import { isTerminal } from '../../core/resources/turn-phases.ts';
-import { checkInput, checkTurn, sessionForTurn } from '../checks.ts';
+import { checkInput, checkTakesTurns, checkTurn } from '../checks.ts';
 import { createOnce } from '../idempotency.ts';
 import { listPage, pageBody } from '../list-page.ts';
 import { showTurn } from '../present.ts';
@@ -55,8 +55,7 @@ export const turnRoutes: Route[] = [
     async handle({ params, body, caller, key }, services) {
       const { namespace, session: name } = params;
       checkInput(body.spec.input ?? null);
-      const session = await sessionForTurn(services, namespace, name);
-      await checkTurn(services, body.spec, session);
+      const session = await services.api.get(sessions, { namespace, name });
       const { object, created } = await createOnce<Turn>({
         ...services,
         resource: turns,
@@ -66,6 +65,10 @@ export const turnRoutes: Route[] = [
         body,
         prefix: `${name}-`,
         newName: () => turnName(name, services),
+        check: async () => {
+          checkTakesTurns(session);
+          await checkTurn(services, body.spec, session);
+        },
         build: (turnName) => ({
           metadata: { ...metaOf(body.metadata), name: turnName, namespace, ownerReferences: [ownedBy(session)] },
           spec: { ...body.spec, session: name, cancel: false, requester: caller.username },

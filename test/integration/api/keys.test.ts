@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { afterAll, beforeAll, describe, test } from 'vitest';
 import { events } from '../../../core/kube/resources.ts';
-import { sessions, turns } from '../../../core/resources/kinds.ts';
+import { sessionclasses, sessions, turns } from '../../../core/resources/kinds.ts';
 import { ApiCluster, type Ask, EVERYTHING, type Reply } from './support.ts';
 
 const SESSIONS = '/v1/namespaces/default/sessions';
@@ -93,6 +93,69 @@ describe('an Idempotency-Key', () => {
       assert.equal((await post(SESSIONS, 'old', other)).problem.code, 'IdempotencyKeyReused');
     }
     assert.equal((await post(SESSIONS, 'old', body)).status, 200);
+  });
+
+  test('finds what it has made, whatever the class and the session allow by now', async () => {
+    await api.cluster.createClass('narrowed', { agent: { command: ['cat'] } });
+    const session = { metadata: { name: 'early' }, spec: { class: 'narrowed' } };
+    const run = { spec: { class: 'narrowed', input: 1 } };
+    const turn = { spec: { input: 1 } };
+    const repeats = [
+      () => post(SESSIONS, 'early', session),
+      () => post(`${RUNS}?wait=0s`, 'early-run', run),
+      () => post(`${SESSIONS}/early/turns`, 'early-turn', turn),
+    ];
+    const answersOf = async () => {
+      const answers: Reply[] = [];
+      for (const repeat of repeats) answers.push(await repeat());
+      return answers.map(({ status, body }) => [status, (body.session ?? body).metadata?.uid]);
+    };
+    const uids = (await answersOf()).map(([, uid]) => uid);
+    await api.cluster.client.delete(sessionclasses, { name: 'narrowed' });
+    await api.cluster.client.patch(
+      sessions,
+      { namespace, name: 'early' },
+      { metadata: { finalizers: ['berth.dev/x'] } },
+    );
+    await api.cluster.client.delete(sessions, { namespace, name: 'early' });
+    assert.deepEqual(await answersOf(), [
+      [200, uids[0]],
+      [202, uids[1]],
+      [200, uids[2]],
+    ]);
+    const others = [
+      await post(`${RUNS}?wait=0s`, 'late-run', run),
+      await post(`${SESSIONS}/early/turns`, 'late-turn', turn),
+      await call('POST', `${RUNS}?wait=0s`, { body: run }),
+    ];
+    const codes = others.map(({ problem }) => problem.code);
+    assert.deepEqual(codes, ['ClassNotFound', 'SessionTerminating', 'ClassNotFound']);
+  });
+
+  test('finds the decision that it has made, whatever the turn asks by now', async () => {
+    const approver = await api.user([{ verbs: ['create'], resources: ['approvals'] }]);
+    await post(SESSIONS, 'for-asking', { metadata: { name: 'asks' } });
+    await post(`${SESSIONS}/asks/turns`, 'for-asking', { metadata: { name: 'asks-1' }, spec: { input: 1 } });
+    const ask = (id: string) => {
+      const place = { process: 'Ended', incarnation: 1, seq: 1, ranMs: 1, since: '2030-01-01T00:00:00Z' };
+      const status = { phase: 'AwaitingApproval', approval: { id, prompt: 'May I?', ...place } } as const;
+      return api.cluster.client.patch(turns, { namespace, name: 'asks-1' }, { status }, { subresource: 'status' });
+    };
+    const [first, second] = ['a'.repeat(16), 'b'.repeat(16)];
+    const decide = (key: string, decision = 'Approve') =>
+      call('POST', `${SESSIONS}/asks/turns/asks-1/approvals`, {
+        token: approver.token,
+        body: { spec: { requestId: first, decision } },
+        headers: { 'idempotency-key': key },
+      });
+    await ask(first);
+    const made = await decide('decided');
+    assert.equal(made.status, 201, made.text);
+    await ask(second);
+    const again = await decide('decided');
+    assert.deepEqual([again.status, again.body.metadata?.uid], [200, made.body.metadata.uid]);
+    assert.equal((await decide('decided', 'Deny')).problem.code, 'IdempotencyKeyReused');
+    assert.equal((await decide('decided-late')).problem.code, 'RequestNotPending');
   });
 
   test('of a suspension counts as a whole, and for its user', async () => {

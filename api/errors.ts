@@ -1,6 +1,6 @@
 /** Converts errors to the problem that the client gets. */
 import type * as z from 'zod';
-import { ApiError, isOverQuota, TransportError } from '../core/kube/errors.ts';
+import { ApiError, isOverQuota, isTooLarge, TransportError } from '../core/kube/errors.ts';
 import { StoreCorruptError, StoreMissingError } from '../core/store/store.ts';
 import { type FieldError, Problem, type ProblemCode } from './problems.ts';
 
@@ -33,7 +33,7 @@ function fromCluster(error: ApiError): Problem {
   if (code === 404) return new Problem('NotFound', error.message);
   if (code === 409 && reason === 'AlreadyExists') return new Problem('AlreadyExists', error.message);
   if (code === 409) return new Problem('Conflict', `${error.message}. Read the object and try again.`);
-  if (code === 413) return new Problem('BodyTooLarge', error.message);
+  if (isTooLarge(error)) return new Problem('BodyTooLarge', error.message);
   if (code === 400 || code === 422) return new Problem('Invalid', error.message, { fields });
   return new Problem('ClusterUnavailable', `The Kubernetes API answered: ${error.message}. Try again.`, {
     retryAfterSeconds,

@@ -15,6 +15,11 @@ describe('problems', () => {
     ['a taken name', answer(409, 'AlreadyExists'), 'AlreadyExists'],
     ['a conflict', answer(409, 'Conflict'), 'Conflict'],
     ['an object that is too large', answer(413, 'RequestEntityTooLarge'), 'BodyTooLarge'],
+    [
+      'an object that is too large for etcd',
+      new ApiError({ code: 500, reason: 'InternalError', message: 'etcdserver: request is too large' }),
+      'BodyTooLarge',
+    ],
     ['an object that is not valid', answer(422, 'Invalid'), 'Invalid'],
     ['an overloaded cluster', answer(429, 'TooManyRequests'), 'ClusterUnavailable'],
     ['a fault of the cluster', answer(500, 'InternalError'), 'ClusterUnavailable'],

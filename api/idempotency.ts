@@ -21,7 +21,7 @@ export interface CreateOnce<T extends KubeObject> {
   resource: Resource<T>;
   namespace: string;
   /** Scope of the key: different users and routes have different keys. */
-  scope: string;
+  scope: string | readonly string[];
   key: string | undefined;
   /** Body that the client sent; a repeat must send the same. */
   body: { metadata: { name?: string | undefined } };

@@ -46,7 +46,7 @@ export const sessionRoutes: Route[] = [
         ...services,
         resource: sessions,
         namespace,
-        scope: caller.username,
+        scope: scopeOf(caller),
         key,
         body,
         prefix: 's-',
@@ -195,6 +195,11 @@ export const sessionRoutes: Route[] = [
  */
 function requestId({ username }: Pick<Caller, 'username'>, key: string | undefined, random: Random): string {
   return key === undefined ? random.bytes(8).toString('hex') : `key-${hash(canonicalJson([username, key]))}`;
+}
+
+/** Returns the scope of the keys with which a user creates sessions: none of another user's runs, `USER runs`. */
+function scopeOf({ username }: Pick<Caller, 'username'>): string | string[] {
+  return username.endsWith(' runs') ? [username] : username;
 }
 
 function refuseFinished({ metadata: { name }, status }: StoredSession): void {

@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { afterAll, beforeAll, describe, test } from 'vitest';
 import { events } from '../../../core/kube/resources.ts';
 import { sessionclasses, sessions, turns } from '../../../core/resources/kinds.ts';
+import { apiAudience } from '../../../local/apiserver/auth/service-tokens.ts';
 import { ApiCluster, type Ask, EVERYTHING, type Reply } from './support.ts';
 
 const SESSIONS = '/v1/namespaces/default/sessions';
@@ -13,7 +14,7 @@ describe('an Idempotency-Key', () => {
   let api: ApiCluster;
   let token: string;
   beforeAll(async () => {
-    api = await ApiCluster.start();
+    api = await ApiCluster.start({ BERTH_AUDIENCES: `berth,${apiAudience}` });
     ({ token } = await api.user(EVERYTHING));
   });
   afterAll(() => api.close());
@@ -156,6 +157,20 @@ describe('an Idempotency-Key', () => {
     assert.deepEqual([again.status, again.body.metadata?.uid], [200, made.body.metadata.uid]);
     assert.equal((await decide('decided', 'Deny')).problem.code, 'IdempotencyKeyReused');
     assert.equal((await decide('decided-late')).problem.code, 'RequestNotPending');
+  });
+
+  test('of a session is no key of another user’s run, whatever their names', async () => {
+    const [bob, other] = ['bob', 'bob runs'].map((username) =>
+      api.cluster.server.mintToken({ username, groups: ['system:masters'] }),
+    ) as [string, string];
+    const headers = { 'idempotency-key': 'of-both' };
+    const run = { metadata: { name: 'of-bob' }, spec: { input: 1 } };
+    assert.equal((await call('POST', `${RUNS}?wait=0s`, { token: bob, headers, body: run })).status, 202);
+    const body = { metadata: { name: 'of-the-other' } };
+    for (const status of [201, 200]) {
+      const answer = await call('POST', SESSIONS, { token: other, headers, body });
+      assert.equal(answer.status, status, answer.text);
+    }
   });
 
   test('of a suspension counts as a whole, and for its user', async () => {

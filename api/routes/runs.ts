@@ -1,4 +1,5 @@
 import { parseExact } from '../../core/json.ts';
+import { ifThere } from '../../core/kube/errors.ts';
 import { watchOne } from '../../core/kube/watch-one.ts';
 import { parseDuration } from '../../core/resources/duration.ts';
 import { type Session, type StoredSession, type StoredTurn, sessions } from '../../core/resources/kinds.ts';
@@ -98,15 +99,20 @@ const COUNTED_MS = 2_000;
  * its own, which is awaited for a while.
  */
 async function sessionAfter(
-  { metadata: { namespace, name } }: StoredSession,
+  created: StoredSession,
   hasEnded: boolean,
   signal: AbortSignal,
   { api, clock }: Services,
 ): Promise<StoredSession> {
   const isCounted = ({ status }: StoredSession) => status?.lastTurn !== undefined;
+  const { namespace, name } = created.metadata;
   // The signal is not passed, because a stop has aborted it.
-  let session = await api.get(sessions, { namespace, name });
-  if (!hasEnded || isCounted(session)) return session;
+  const read = api.get(sessions, { namespace, name });
+  if (!hasEnded) return read;
+  // A session may be deleted as soon as its run has ended; the result is known all the same.
+  const found = await ifThere(read);
+  if (!found || isCounted(found)) return found ?? created;
+  let session = found;
   const timer = new AbortController();
   const cancelTimer = clock.setTimer(COUNTED_MS, () => timer.abort());
   try {

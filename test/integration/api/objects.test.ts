@@ -8,6 +8,7 @@ import { ownedBy, type StoredSession, sessionclasses, sessions, turns } from '..
 import type { SessionSpec } from '../../../core/resources/session.ts';
 import { BlobStore } from '../../../core/store/blobs.ts';
 import { systemClock } from '../../../core/system.ts';
+import type { RequestFacts } from '../../../local/apiserver/types.ts';
 import { eventually } from '../../support/eventually.ts';
 import { ApiCluster, type Ask, EVERYTHING, type Reply } from './support.ts';
 
@@ -303,6 +304,34 @@ describe('sessions and turns over HTTP', () => {
     await api.cluster.client.patch(sessions, counted, { status }, { subresource: 'status' });
     const { body } = await running;
     assert.deepEqual([body.phase, body.session.status.phase, body.output], ['Succeeded', 'Finished', 1]);
+  });
+
+  test('a run that has ended is answered with its output, also when its session has been deleted by then', async () => {
+    const { faults } = api.cluster.server;
+    let isWatched = false;
+    faults.failNext(
+      ({ verb, resource }) => {
+        isWatched ||= verb === 'watch' && resource === 'turns';
+        return false;
+      },
+      { code: 500, reason: 'InternalError', message: 'never used' },
+    );
+    const running = call('POST', `${RUNS}?wait=60s`, { body: { metadata: { name: 'brief' }, spec: { input: 1 } } });
+    await eventually(() => isWatched, { what: 'the turn is waited for' });
+    const brief = { namespace: 'default', name: 'brief' };
+    const { metadata } = await api.cluster.client.get(sessions, brief);
+    await api.cluster.client.create(turns, {
+      metadata: { ...brief, ownerReferences: [ownedBy({ metadata: { name: 'brief', uid: metadata.uid } })] },
+      spec: { session: 'brief', input: 1, cancel: false },
+    });
+    const isRead = ({ verb, resource }: RequestFacts) => verb === 'get' && resource === 'sessions';
+    faults.failNext(isRead, { code: 404, reason: 'NotFound', message: 'sessions.berth.dev "brief" not found' });
+    await end('brief', { index: 1, output: 1 });
+    const { status, body } = await running;
+    assert.deepEqual(
+      [status, body.phase, body.output, body.session?.metadata.uid],
+      [200, 'Succeeded', 1, metadata.uid],
+    );
   });
 
   test('touch says that the session is in use, and changes nothing else', async () => {

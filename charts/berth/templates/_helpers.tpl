@@ -146,6 +146,10 @@ capabilities:
 - apiGroups: [""]
   resources: [pods/log]
   verbs: [get]
+# A pod without a runner has the redaction rules of its log with it.
+- apiGroups: [""]
+  resources: [pods]
+  verbs: [get]
 {{- end }}
 
 {{- /* "https" where the API has a certificate, else "http": the name of its port. */ -}}

@@ -128,8 +128,14 @@ export class Garbage {
   }
 
   async #orphans(tools: GarbageTools, signal: AbortSignal): Promise<number> {
-    this.#approvalsAfter = await sweepApprovals(tools, this.#approvalsAfter, signal);
-    const more = (await sweepOrphans(tools, signal)) || this.#approvalsAfter !== undefined;
+    let hasMore: boolean;
+    try {
+      this.#approvalsAfter = await sweepApprovals(tools, this.#approvalsAfter, signal);
+    } finally {
+      // Pods and data without a session must not wait for an Approval that fails again and again.
+      hasMore = await sweepOrphans(tools, signal);
+    }
+    const more = hasMore || this.#approvalsAfter !== undefined;
     return this.#jittered(this.#options.intervalMs * (more ? 1 : 10));
   }
 

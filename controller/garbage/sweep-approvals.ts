@@ -1,5 +1,5 @@
 import { keyOf } from '../../core/kube/cache.ts';
-import { isConflict, isNotFound, isTooLarge } from '../../core/kube/errors.ts';
+import { isConflict, isForbidden, isInvalid, isNotFound, isTooLarge } from '../../core/kube/errors.ts';
 import { approvals, ownedByTurn, type StoredTurn, sessionOwner, turns } from '../../core/resources/kinds.ts';
 import { API_GROUP_VERSION } from '../../core/resources/names.ts';
 import type { CachedApproval } from '../world/world.ts';
@@ -30,8 +30,11 @@ export async function sweepApprovals(
     try {
       await adopt(tools, approval, await api.get(turns, ref, { signal }));
     } catch (error) {
-      // Approvals too large to get an owner stay.
-      if (!isNotFound(error) && !isConflict(error) && !isTooLarge(error)) throw error;
+      if (isNotFound(error) || isConflict(error)) continue;
+      // Approvals that may not get an owner, or are too large for one, stay.
+      if (!isForbidden(error) && !isInvalid(error) && !isTooLarge(error)) throw error;
+      const { name, namespace } = approval.metadata;
+      tools.log.warn({ approval: name, namespace, err: error }, 'approval could not be adopted by its turn');
     }
   }
   return late.length > MAX_REMOVALS ? late[MAX_REMOVALS - 1]?.key : undefined;

@@ -117,6 +117,8 @@ describe('rights', () => {
       ['api', 'list', 'blobs.berth.dev', everywhere, false],
       ['api', 'create', 'approvals.berth.dev', everywhere, true],
       ['controller', 'create', 'approvals.berth.dev', everywhere, false],
+      // OwnerReferencesPermissionEnforcement asks for it where an Approval gets an owner.
+      ['controller', 'delete', 'approvals.berth.dev', everywhere, true],
       ['api', 'update', 'turns.berth.dev', ['--subresource', 'status', ...everywhere], false],
       ['api', 'get', 'pods', everywhere, false],
       ['api', 'list', 'networkpolicies.networking.k8s.io', everywhere, false],

@@ -70,6 +70,16 @@ describe('the rights of the programs', () => {
     assert.ok(of('api', chart, 'ClusterRole').includes('berth.dev/sessions watch'));
   });
 
+  test('of the controller let it own Approvals by Turns where OwnerReferencesPermissionEnforcement asks for `delete`', () => {
+    const rights = of('controller', embedded, 'ClusterRole').filter((right) =>
+      right.startsWith('berth.dev/approvals '),
+    );
+    assert.deepEqual(
+      rights.map((right) => right.split(' ')[1]),
+      ['delete', 'get', 'list', 'patch', 'watch'],
+    );
+  });
+
   test('of the API are the same in each of the namespaces that are listed', async () => {
     const chart = rolesIn(await render('berth', 'berth-system', '--set', 'namespaces={one,two}'));
     for (const namespace of ['one', 'two']) {

@@ -77,7 +77,8 @@ capabilities:
   verbs: [get, list, watch, create, patch, delete, setrequester]
 - apiGroups: [berth.dev]
   resources: [approvals]
-  verbs: [get, list, watch, patch]
+  # Deletes none: OwnerReferencesPermissionEnforcement asks for `delete` where a Turn is made the owner of an Approval.
+  verbs: [get, list, watch, patch, delete]
 - apiGroups: [berth.dev]
   resources: [sessions/status, turns/status, environments/status]
   verbs: [update]

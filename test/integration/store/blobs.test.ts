@@ -144,6 +144,16 @@ describe('the store of Blobs', () => {
     await full.put(other, randomBytes(100_000), owner, signal);
   });
 
+  test('content that is already stored is no reason to refuse it where more is stored than the ceiling allows', async () => {
+    const data = three();
+    await store.put(key, data, owner, signal);
+    const lowered = storeOf(1000);
+    await lowered.put(key, data, owner, signal);
+    assert.deepEqual(await lowered.get(key, signal), data);
+    await berth.admin.delete(blobs, { namespace: 'test', name: blobName(key, 1) });
+    await assert.rejects(lowered.put(key, data, owner, signal), StoreFullError);
+  });
+
   test('a delete removes every part, also of a put that failed half-way, and nothing of another key', async () => {
     await store.put(key, three(), owner, signal);
     const other = { ...key, seq: 70 };

@@ -13,9 +13,11 @@ import { isGarbage, MIN_AGE_MS } from './stored.ts';
 
 /** Turns per page; they come with their bodies, so pages are small. */
 const PAGE = 50;
+/** Time until turns that have something stored are looked for again: nothing tells of the deletion of one that has ended. */
+const LOOK_AGAIN_MS = 6 * 3_600_000;
 
 export interface Swept {
-  /** Milliseconds until the next sweep, if something is to be removed later. */
+  /** Milliseconds until the next sweep, if something is to be removed later or may be. */
   againMs?: number;
   /** History that is left; undefined for a session that is gone. */
   left?: HistorySize;
@@ -118,5 +120,7 @@ async function removeStored(
   if (old.length > 0) log.info({ session: metadata.name, uid: metadata.uid, blobs: old.length }, 'blobs removed');
   if (old.length > MAX_REMOVALS) return 1;
   const young = garbage.filter((entry) => !old.includes(entry)).map(({ createdAt }) => createdAt + MIN_AGE_MS - now);
-  return young.length > 0 ? Math.max(1, Math.min(...young)) : undefined;
+  if (young.length > 0) return Math.max(1, Math.min(...young));
+  const ofTurns = (entries: StoredEntry[]) => entries.filter(({ kind }) => kind !== 'State').length;
+  return ofTurns(stored) > ofTurns(garbage) ? LOOK_AGAIN_MS : undefined;
 }

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'vitest';
 import { dueIn, type HistorySize } from '../../../controller/garbage/pace.ts';
-import { turns } from '../../../core/resources/kinds.ts';
+import { blobs, turns } from '../../../core/resources/kinds.ts';
 import { QuietWorld } from '../../support/quiet-world.ts';
 
 const HOUR = 3_600_000;
@@ -69,4 +69,25 @@ test('turns that a session of one turn has refused are history too, though nothi
   const kept = world.server.list(turns).map(({ metadata }) => metadata.name);
   assert.equal(kept.length, 100);
   assert.ok(kept.includes('once') && kept.includes('t-120') && !kept.includes('t-1'), 'the newest stay, and the run');
+});
+
+test('what a turn has stored goes within seven hours after somebody deletes the turn, and a session without any is left alone', async () => {
+  const world = new QuietWorld({ garbageSeconds: 10 });
+  await world.start();
+  const session = await world.session('notes', { timeouts: { idle: '720h' } });
+  const large = 20_000;
+  for (const name of ['first', 'second', 'last']) await world.turn(session, name, { ms: 10, output: large });
+  await world.pass(2 * HOUR);
+  const outputs = () => world.server.list(blobs).filter(({ spec }) => (spec as { kind?: string }).kind === 'Output');
+  assert.equal(outputs().length, 3);
+  for (const name of ['first', 'last']) await world.server.admin.delete(turns, { namespace: 'team', name });
+  await world.pass(7 * HOUR);
+  assert.equal(outputs().length, 1);
+  await world.server.admin.delete(turns, { namespace: 'team', name: 'second' });
+  await world.pass(7 * HOUR);
+  assert.equal(outputs().length, 0);
+  const reads = () => world.calls.filter((call) => call === 'list turns').length;
+  const before = reads();
+  await world.pass(13 * HOUR);
+  assert.equal(reads(), before);
 });

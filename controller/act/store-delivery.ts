@@ -200,6 +200,8 @@ async function attempt(
       learn(memory, { fact: 'CommitFailed', problem: { reason: 'StateNotStored', message }, since });
       throw error;
     }
-    stored.problems.push({ reason, message });
+    // An Environment is built again where its archive could not be stored for a time, and fails where the store is full.
+    const isFullForBuild = error instanceof StoreFullError && world.session.spec.build;
+    stored.problems.push({ reason: isFullForBuild ? 'StoreFull' : reason, message });
   }
 }

@@ -50,6 +50,8 @@ export interface EnvironmentDecision {
 /** Codes of a failed build after which another one may succeed without anybody's doing. */
 const PASSING: ReadonlySet<string> = new Set([
   'IndexUnreachable',
+  // The store was out of reach for a time. A full one is `StoreFull`.
+  'StateNotStored',
   'TurnDeleted',
   'PodLost',
   'Evicted',

@@ -212,6 +212,8 @@ describe('a Python environment for which the store has no room', () => {
     const { status } = await cluster.ended('waits-1');
     assert.equal(status?.error?.code, 'EnvironmentFailed', JSON.stringify(status));
     assert.match(status?.error?.message ?? '', /has no room/);
+    const environment = await cluster.client.get(environments, { namespace: 'default', name: 'large' });
+    assert.equal(environment.status?.conditions?.find(({ type }) => type === 'Ready')?.reason, 'StoreFull');
     assert.equal((await cluster.session('waits')).status?.podName, undefined);
   });
 });

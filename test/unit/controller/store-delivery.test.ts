@@ -1,11 +1,11 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'vitest';
 import type { ReconcileContext } from '../../../controller/act/context.ts';
-import { storeDelivery } from '../../../controller/act/store-delivery.ts';
+import { type Deliverable, storeDelivery } from '../../../controller/act/store-delivery.ts';
 import { emptyMemory } from '../../../controller/world/learn.ts';
 import { digestOf, packContents } from '../../../core/artifacts/packed.ts';
 import type { Artifacts, FrameOf } from '../../../core/frames/messages.ts';
-import type { StoreKey } from '../../../core/store/store.ts';
+import { StoreFullError, type StoreKey } from '../../../core/store/store.ts';
 import { systemClock } from '../../../core/system.ts';
 import { aWorld, runningTurn, SESSION_UID } from '../../support/world.ts';
 
@@ -18,6 +18,26 @@ test('a log that was lost before its result was read is said to be truncated, an
   };
   assert.deepEqual(await logOf({ logSeq: 3 }), { bytes: 0, truncated: true });
   assert.equal(await logOf({}), undefined);
+});
+
+test('a state for which the store has no room is told as a full store where it is what an Environment consists of', async () => {
+  const digest = 'd'.repeat(64);
+  const put = async () => {
+    throw new StoreFullError(7, 9, 10);
+  };
+  const reasonOf = async (world: ReconcileContext['world']) => {
+    const effects = { store: { put }, clock: systemClock, aside: (work: () => unknown) => work() };
+    const context = { world, memory: emptyMemory(), effects, signal: new AbortController().signal };
+    const state = { seq: 3, kind: 'state', message: { digest }, binary: Buffer.alloc(20_000) };
+    const delivery = { result: { seq: 4, message: { state: { digest } } }, state } as unknown as Deliverable;
+    const turn = runningTurn('a', { status: { incarnation: 1 } });
+    return (await storeDelivery(context as unknown as ReconcileContext, turn, delivery)).problems[0]?.reason;
+  };
+  const world = aWorld();
+  assert.equal(await reasonOf(world), 'StateNotStored');
+  const { session } = world;
+  const build = { ...session, spec: { ...session.spec, build: 'Environment' as const } };
+  assert.equal(await reasonOf({ ...world, session: build }), 'StoreFull');
 });
 
 describe('the artifacts of a result', () => {

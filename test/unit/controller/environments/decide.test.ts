@@ -163,6 +163,17 @@ describe('an Environment', () => {
     assert.equal(look({ environment: environment(status), now: NOW + 600_000 }).act, undefined);
   });
 
+  test('is built again where what was built could not be stored for a time', () => {
+    const result = { ...failure('StateNotStored'), message: 'the store is out of reach' };
+    const { status, act } = look({ build: build('Finished'), result, needed: true });
+    assert.deepEqual(
+      [status.phase, reasonOf({ status }), status.attempts, act],
+      ['Pending', 'StateNotStored', 1, 'DeleteBuild'],
+    );
+    assert.match(status.conditions?.[0]?.message ?? '', /^the store is out of reach \(attempt 1; it is built again\)$/);
+    assert.equal(look({ environment: environment(status), needed: true, now: NOW + 10_000 }).act, 'CreateBuild');
+  });
+
   test('whose archive is gone waits to be built again', () => {
     const status = look({ build: build('Finished'), result: { phase: 'Succeeded', described } }).status;
     const gone = look({ environment: environment(status) });

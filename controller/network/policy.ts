@@ -17,9 +17,17 @@ import type { LabelSelector } from '../../core/resources/schema.ts';
 
 /**
  * Metadata services that give credentials of the node or of a pod identity to any client: those of most clouds, of
- * Amazon ECS and EKS Pod Identity, and of Alibaba Cloud. The whole link-local range would include DNS caches.
+ * Amazon ECS and EKS Pod Identity, and of Alibaba Cloud. Where Calico enforces policies on GKE, nodes pass
+ * requests for the first address on to the second before Calico judges them. The whole link-local range would include
+ * DNS caches.
  */
-const METADATA_IPV4 = ['169.254.169.254/32', '169.254.170.2/32', '169.254.170.23/32', '100.100.100.200/32'];
+const METADATA_IPV4 = [
+  '169.254.169.254/32',
+  '169.254.169.252/32',
+  '169.254.170.2/32',
+  '169.254.170.23/32',
+  '100.100.100.200/32',
+];
 const METADATA_IPV6 = ['fd00:ec2::254/128', 'fd00:ec2::23/128'];
 
 /**

@@ -30,6 +30,11 @@ const METADATA_IPV4 = [
 ];
 const METADATA_IPV6 = ['fd00:ec2::254/128', 'fd00:ec2::23/128'];
 
+const DNS_PORTS: NonNullable<Rule['ports']> = [
+  { port: 53, protocol: 'UDP' },
+  { port: 53, protocol: 'TCP' },
+];
+
 /**
  * Egress to the cluster's DNS, by the labels that every distribution uses; a cache on the nodes' own network needs an
  * entry in `allow`.
@@ -41,10 +46,7 @@ const DNS: Rule = {
       podSelector: { matchLabels: { 'k8s-app': 'kube-dns' } },
     },
   ],
-  ports: [
-    { port: 53, protocol: 'UDP' },
-    { port: 53, protocol: 'TCP' },
-  ],
+  ports: DNS_PORTS,
 };
 
 /**
@@ -57,6 +59,12 @@ const OPEN: Rule = {
     { namespaceSelector: {} },
   ],
 };
+
+/**
+ * Egress to the DNS server at the address of the metadata service, which is the only one of pods on GKE with Cloud DNS
+ * (tektoncd/operator#4000). The metadata service has other ports.
+ */
+const METADATA_DNS: Rule = { to: [{ ipBlock: { cidr: '169.254.169.254/32' } }], ports: DNS_PORTS };
 
 /**
  * Builds the NetworkPolicy for a class's pods in a namespace. It allows no ingress: attach and log go through the
@@ -84,7 +92,7 @@ export function networkPolicy(namespace: string, sessionClass: string, network: 
 
 function egressOf({ mode, allow = [], dns = true, proxy }: Network = { mode: 'None' }): Rule[] {
   if (mode === 'None') return [];
-  if (mode === 'Open') return [OPEN];
+  if (mode === 'Open') return [OPEN, METADATA_DNS];
   return [...(dns ? [DNS] : []), ...allow.map(ruleOf), ...(proxy ? [proxyRule(proxy)] : [])];
 }
 

@@ -221,7 +221,7 @@ describe('a class with pod settings', () => {
     await cluster.ended('edited');
     const [pod] = await cluster.podsOf('edited');
     const policy = () => cluster.client.get(networkPolicies, { namespace: 'default', name: 'berth-edited' });
-    assert.equal((await policy()).spec.egress?.length, 1);
+    assert.equal((await policy()).spec.egress?.length, 2);
     await cluster.client.patch(sessionclasses, { name: 'edited' }, { spec: sandbox('None') });
     await eventually(async () => (await policy()).spec.egress === undefined, { what: 'closed' });
     const [same] = await cluster.podsOf('edited');

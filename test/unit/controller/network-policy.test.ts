@@ -54,7 +54,7 @@ describe('the NetworkPolicy of a class', () => {
     }
   });
 
-  test('Open is every address and pod but the metadata service of clouds', () => {
+  test('Open is every address and pod but the metadata service of clouds, of whose address it is the DNS server alone', () => {
     assert.deepEqual(egress({ mode: 'Open' }), [
       {
         to: [
@@ -74,6 +74,7 @@ describe('the NetworkPolicy of a class', () => {
           { namespaceSelector: {} },
         ],
       },
+      { to: [{ ipBlock: { cidr: '169.254.169.254/32' } }], ports: DNS.ports },
     ]);
   });
 

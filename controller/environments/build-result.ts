@@ -64,11 +64,13 @@ async function described(
   const { python, uv, packages, bytes } = (output ?? {}) as Partial<Described>;
   if (typeof python !== 'string' || typeof uv !== 'string' || !Array.isArray(packages)) return undefined;
   const named = packages.slice(0, MAX_PACKAGES).map(packageOf);
+  // Without digests a later build resolves the requirements anew; with those of a part it would install that part alone.
+  const hasDigests = packages.length <= MAX_PACKAGES && jsonBytes(named) <= MAX_PACKAGES_BYTES;
   return {
     python: python.slice(0, 32),
     uv: uv.slice(0, 32),
     // The digests of very many files are left out, as they would not fit into an object.
-    packages: jsonBytes(named) <= MAX_PACKAGES_BYTES ? named : named.map(({ hashes: _, ...others }) => others),
+    packages: hasDigests ? named : named.map(({ hashes: _, ...others }) => others),
     bytes: Number.isSafeInteger(bytes) && Number(bytes) > 0 ? Number(bytes) : 0,
   };
 }

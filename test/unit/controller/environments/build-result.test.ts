@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { describe, test } from 'vitest';
 import { bodyFacts } from '../../../../controller/caches/caches.ts';
 import { buildResult } from '../../../../controller/environments/build-result.ts';
+import { rebuild } from '../../../../controller/settings/builder.ts';
 import { ApiError } from '../../../../core/kube/errors.ts';
 import type { StoredTurn } from '../../../../core/resources/kinds.ts';
 import { aSession } from '../../../support/world.ts';
@@ -75,5 +76,21 @@ describe('the result of a build', () => {
     const result = await read({ status: { phase: 'Succeeded', output: { ...OUTPUT, packages } } });
     assert.equal(result?.described?.packages.length, 1024);
     assert.equal(result?.described?.packages[0]?.hashes, undefined);
+  });
+
+  test('leaves out the digests where it has more packages than a status names, so that no later build installs a part', async () => {
+    const many = (length: number) =>
+      Array.from({ length }, (_, i) => ({ name: `p${i}`, version: '1', hashes: [HASH] }));
+    const readMany = async (length: number) => {
+      const output = { ...OUTPUT, packages: many(length) };
+      return (await read({ status: { phase: 'Succeeded', output } }))?.described?.packages ?? [];
+    };
+    assert.deepEqual(await readMany(1024), many(1024));
+    const cut = await readMany(1025);
+    assert.equal(cut.length, 1024);
+    assert.ok(cut.every(({ hashes }) => hashes === undefined));
+    const input = { requirements: ['everything'] };
+    const spec = { class: 'python', turns: 'One', build: 'Environment', input } as const;
+    assert.equal(rebuild({ hash: 'a'.repeat(64), name: 'env-a', spec }, cut), undefined);
   });
 });

@@ -1,6 +1,8 @@
 import assert from 'node:assert/strict';
+import { readdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { describe, test } from 'vitest';
-import { brokenLink, links, pages, pattern } from '../../support/pages.ts';
+import { brokenLink, CHECKOUT, links, pages, pattern } from '../../support/pages.ts';
 
 describe('the documentation', () => {
   test('every link leads to a file, and to a heading in it', () => {
@@ -13,6 +15,13 @@ describe('the documentation', () => {
     assert.match(brokenLink('docs/cli.md', '#nothing') ?? '', /has no such heading/);
     assert.equal(brokenLink('docs/cli.md', 'install.md#rights'), undefined);
   });
+});
+
+test('the page about the installation names every CRD of the chart where it removes everything', () => {
+  const page = readFileSync(join(CHECKOUT, 'docs', 'install.md'), 'utf8');
+  const named = /kubectl delete crd \{([\w,]+)\}\.berth\.dev/.exec(page)?.[1]?.split(',') ?? [];
+  const files = readdirSync(join(CHECKOUT, 'charts', 'berth', 'templates', 'crds'));
+  assert.deepEqual(named.toSorted(), files.map((file) => file.replace(/\.yaml$/, '')).toSorted());
 });
 
 describe('what a page shows of a command’s output', () => {

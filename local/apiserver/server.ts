@@ -58,7 +58,7 @@ export async function startApiServer(options: ApiServerOptions): Promise<ApiServ
   store.compact();
   namespaceController(registry, controllers);
   garbageCollector(registry, controllers);
-  const stopSweeping = eventSweeper(registry, clock);
+  const stopSweeping = eventSweeper(registry, clock, logger);
 
   const keys = serverKeys(clock.now(), dataDir);
   const serviceTokens = new ServiceTokens({ keys, store, clock, random });

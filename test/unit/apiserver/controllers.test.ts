@@ -12,18 +12,23 @@ import { VersionedStore } from '../../../local/apiserver/store/versioned.ts';
 
 const hour = 3_600_000;
 
-test('events go an hour after they were last seen', () => {
+/** A registry whose writes fail while `full` is set, and a clock whose last timer `tick` runs. */
+function setUp() {
   let now = Date.parse('2026-01-01T00:00:00Z');
-  let tick = () => {};
+  const state = { full: false, timers: 0, tick: () => {}, pass: (ms: number) => (now += ms) };
   const clock = {
     now: () => now,
     monotonic: () => now,
     setTimer: (_ms: number, fn: () => void) => {
-      tick = fn;
+      state.timers += 1;
+      state.tick = fn;
       return () => {};
     },
   };
-  const store = new VersionedStore({ historyLength: 100 });
+  const append = () => {
+    if (state.full) throw Object.assign(new Error('no space left on device'), { code: 'ENOSPC' });
+  };
+  const store = new VersionedStore({ historyLength: 100, sink: { append } });
   const registry = new Registry({ store, catalogue: new Catalogue(builtinResources), clock, random: systemRandom });
   const controllers = new Controllers(silentLogger);
   bootstrap(registry, controllers);
@@ -36,18 +41,36 @@ test('events go an hour after they were last seen', () => {
       controllers.request,
     );
   const left = () => store.list('events').map(({ metadata }) => metadata.name);
+  return { state, registry, clock, event, left };
+}
 
-  const stop = eventSweeper(registry, clock);
+test('events go an hour after they were last seen', () => {
+  const { state, registry, clock, event, left } = setUp();
+  const stop = eventSweeper(registry, clock, silentLogger);
   event('once');
   event('again', '2026-01-01T00:50:00Z');
-  now += hour - 1000;
-  tick();
+  state.pass(hour - 1000);
+  state.tick();
   assert.deepEqual(left(), ['again', 'once']);
-  now += 1000;
-  tick();
+  state.pass(1000);
+  state.tick();
   assert.deepEqual(left(), ['again']);
-  now += hour;
-  tick();
+  state.pass(hour);
+  state.tick();
+  assert.deepEqual(left(), []);
+  stop();
+});
+
+test('events that cannot be removed from a full disk go once there is room again', () => {
+  const { state, registry, clock, event, left } = setUp();
+  const stop = eventSweeper(registry, clock, silentLogger);
+  event('old');
+  state.pass(hour);
+  state.full = true;
+  state.tick();
+  assert.deepEqual([left(), state.timers], [['old'], 2]);
+  state.full = false;
+  state.tick();
   assert.deepEqual(left(), []);
   stop();
 });

@@ -1,10 +1,10 @@
 /**
  * A container's log in the form of the CRI: one line `<time> <stdout|stderr> <F|P> <text>` per line of output, `P` for
  * a piece that continues in the next entry of its stream. Lines are split at 16 KiB. After 10 MiB a new file is begun;
- * one old file is kept, and none of its text is served.
+ * one old file is kept, and none of its text is served. Output that cannot be written, as on a full disk, is lost.
  */
 
-import { closeSync, openSync, renameSync, writeSync } from 'node:fs';
+import { closeSync, ftruncateSync, openSync, renameSync, writeSync } from 'node:fs';
 import type { Clock } from '../../core/runtime.ts';
 
 export type StreamName = 'stdout' | 'stderr';
@@ -97,16 +97,40 @@ export class LogFile implements LiveLog {
   #append(entries: string): void {
     if (entries === '') return;
     const bytes = Buffer.from(entries, 'latin1');
-    if (this.#size > 0 && this.#size + bytes.length > this.#maxFile) this.#rotate();
-    for (let written = 0; written < bytes.length; ) written += writeSync(this.#fd, bytes, written);
+    try {
+      if (this.#size > 0 && this.#size + bytes.length > this.#maxFile) this.#rotate();
+      for (let written = 0; written < bytes.length; ) {
+        written += writeSync(this.#fd, bytes, written, bytes.length - written, this.#size + written);
+      }
+    } catch {
+      this.#cut();
+      return;
+    }
     this.#size += bytes.length;
     this.#changed();
   }
 
+  /** Removes the part of an entry that a full disk took: the next entry must not follow it. */
+  #cut(): void {
+    try {
+      ftruncateSync(this.#fd, this.#size);
+    } catch {
+      // The next entry is written over it.
+    }
+  }
+
+  /** Throws when there can be no new file; the old one is then still the log. */
   #rotate(): void {
+    const next = openSync(`${this.path}.new`, 'w', 0o600);
+    try {
+      renameSync(this.path, `${this.path}.1`);
+      renameSync(`${this.path}.new`, this.path);
+    } catch (error) {
+      closeSync(next);
+      throw error;
+    }
     closeSync(this.#fd);
-    renameSync(this.path, `${this.path}.1`);
-    this.#fd = openSync(this.path, 'w', 0o600);
+    this.#fd = next;
     this.#size = 0;
     this.generation += 1;
   }

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { mkdirSync, mkdtempSync, readFileSync, rmdirSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import fc from 'fast-check';
@@ -74,5 +74,19 @@ describe('a container log', () => {
     assert.equal((await following.next()).done, true);
     const kept = await read(log);
     assert.ok(kept.length < written.length && written.endsWith(kept));
+  });
+
+  test('keeps its file while no new one can be begun', async () => {
+    const log = new LogFile(join(folder, 'kept'), systemClock, 200);
+    // Nothing can be moved to where a directory is, nor be opened for writing there.
+    mkdirSync(`${log.path}.new`);
+    mkdirSync(`${log.path}.1`);
+    for (let number = 0; number < 10; number++) log.write('stdout', Buffer.from(`line ${number}\n`));
+    assert.match(await read(log), /^line 0\n(line \d\n)*$/);
+    rmdirSync(`${log.path}.new`);
+    rmdirSync(`${log.path}.1`);
+    log.write('stdout', Buffer.from(`${'last'.repeat(40)}\n`));
+    log.close();
+    assert.equal(await read(log), `${'last'.repeat(40)}\n`);
   });
 });

@@ -33,10 +33,9 @@ class SlowSink implements OutputSink {
   }
 }
 
-function setUp(name: string) {
+function setUp(name: string, log = new LogFile(join(folder, name), systemClock)) {
   const stdout = new PassThrough();
   const stderr = new PassThrough();
-  const log = new LogFile(join(folder, name), systemClock);
   const output = new Output(stdout, stderr, log);
   const sink = new SlowSink();
   output.add(sink);
@@ -67,6 +66,18 @@ describe('the output of a container', () => {
     await output.ended;
     assert.equal(sink.ended, true);
     assert.deepEqual(logged(), ['one', 'two']);
+  });
+
+  test('reaches its readers also while the log can take nothing', async () => {
+    const log = new LogFile('/dev/full', systemClock);
+    const { stdout, stderr, output, sink } = setUp('full', log);
+    stdout.end('one\nrest');
+    stderr.end();
+    await eventually(() => sink.taken === 'one\nrest');
+    output.dropStalled();
+    await output.ended;
+    log.close();
+    assert.equal(log.closed, true);
   });
 });
 

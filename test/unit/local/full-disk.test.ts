@@ -46,4 +46,20 @@ describe('a disk that is full', () => {
     const { stdout, stderr } = spawnSync('sh', limited, { encoding: 'utf8' });
     assert.deepEqual([stdout, stderr], ['EFBIG\nsmall-1,small-2\n', '']);
   });
+
+  test('takes no half of a line of a log, and the lines that come when there is room again', (t) => {
+    const dir = mkdtempSync(join(tmpdir(), 'berth-log-'));
+    t.onTestFinished(() => rmSync(dir, { recursive: true }));
+    const code = `
+      import { readFileSync } from 'node:fs';
+      import { systemClock } from '${ROOT}/core/system.ts';
+      import { LogFile } from '${ROOT}/local/kubelet/log-file.ts';
+      const log = new LogFile('${dir}/0.log', systemClock);
+      for (const line of ['one', 'x'.repeat(100_000), 'two']) log.write('stdout', Buffer.from(line + '\\n'));
+      log.close();
+      console.log(readFileSync(log.path, 'utf8').split('\\n').map((entry) => entry.split(' ')[3]).join());`;
+    const limited = ['-c', 'ulimit -f 64 && exec "$0" "$@"', process.execPath, ...script(code)];
+    const { stdout, stderr } = spawnSync('sh', limited, { encoding: 'utf8' });
+    assert.deepEqual([stdout, stderr], ['one,two,\n', '']);
+  });
 });

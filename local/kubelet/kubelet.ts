@@ -133,10 +133,19 @@ export class Kubelet {
     const present = new Set(items.map((pod) => pod.metadata.uid));
     for (const uid of this.#workers.keys()) if (!present.has(uid)) this.#remove(uid);
     for (const uid of this.#folders.known()) {
-      if (!present.has(uid) && !this.#workers.has(uid)) this.#folders.remove(uid);
+      if (!present.has(uid) && !this.#workers.has(uid)) this.#removeFolder(uid);
     }
     for (const pod of items) this.#take(pod);
     return metadata.resourceVersion;
+  }
+
+  /** A folder that cannot be removed, as with files of another user in it, stays until the next start. */
+  #removeFolder(uid: string): void {
+    try {
+      this.#folders.remove(uid);
+    } catch (error) {
+      this.#options.logger.warn({ uid, err: error }, 'pod folder not removed');
+    }
   }
 
   #watch(from: string): Promise<void> {

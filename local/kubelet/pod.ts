@@ -54,6 +54,8 @@ export class PodWorker {
   readonly loops: ContainerLoop[];
   readonly #deps: PodDeps;
   readonly #record: PodRecord;
+  /** True if an earlier kubelet has started the pod. */
+  readonly #hadRun: boolean;
   readonly #stopping = new AbortController();
   readonly #startTime: string;
   #pod: Pod;
@@ -73,10 +75,11 @@ export class PodWorker {
     this.#deps = deps;
     this.#pod = pod;
     this.#record = record ?? { uid: this.uid, containers: {} };
+    this.#hadRun = record !== undefined;
     this.#startTime = pod.status?.startTime ?? timestamp(deps.clock.now());
     const statuses = new Map((pod.status?.containerStatuses ?? []).map((status) => [status.name, status]));
     this.loops = pod.spec.containers.map(
-      (spec) => new ContainerLoop(this.#loopDeps(), spec, this.#before(statuses.get(spec.name), record !== undefined)),
+      (spec) => new ContainerLoop(this.#loopDeps(), spec, this.#before(statuses.get(spec.name))),
     );
   }
 
@@ -88,8 +91,7 @@ export class PodWorker {
   start(): void {
     const phase = this.#pod.status?.phase;
     if (phase === 'Succeeded' || phase === 'Failed') return;
-    const hadRun = Object.keys(this.#record.containers).length > 0;
-    if (hadRun && !restarts(this.#pod.spec.restartPolicy, 137)) {
+    if (this.#hadRun && !restarts(this.#pod.spec.restartPolicy, 137)) {
       this.#ended = LOST;
       this.#publish();
       return;
@@ -250,10 +252,10 @@ export class PodWorker {
   }
 
   /** Returns a container's state as an earlier kubelet left it; a started one is gone. */
-  #before(status: ContainerStatus | undefined, hadRun: boolean) {
+  #before(status: ContainerStatus | undefined) {
     if (!status) return undefined;
     const { restartCount, state, lastState } = status;
-    if (!hadRun || state.terminated) return { restartCount, state, lastState };
+    if (!this.#hadRun || state.terminated) return { restartCount, state, lastState };
     const now = timestamp(this.#deps.clock.now());
     const startedAt = state.running?.startedAt ?? now;
     const message = 'The container did not survive the stop of the embedded cluster.';

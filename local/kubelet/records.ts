@@ -50,7 +50,10 @@ export class PodFolders {
     return join(this.#folder(uid), 'logs', container, `${restartCount}.log`);
   }
 
-  /** Returns undefined when nothing of that pod was ever started here. */
+  /**
+   * Returns undefined when nothing of that pod was ever started here, and no containers for a record that a power loss has
+   * left incomplete.
+   */
   read(uid: string): PodRecord | undefined {
     let text: string;
     try {
@@ -58,7 +61,11 @@ export class PodFolders {
     } catch {
       return undefined;
     }
-    return record.parse(JSON.parse(text));
+    try {
+      return record.parse(JSON.parse(text));
+    } catch {
+      return { uid, containers: {} };
+    }
   }
 
   /** Writes the record before a process is started, and again once its identity is known. */

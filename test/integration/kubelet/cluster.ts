@@ -54,6 +54,14 @@ export class TestCluster {
     return this.server.store;
   }
 
+  /** Starts another kubelet of the same home, after `between`. Logs and streams are those of the first one. */
+  async restart(between: () => unknown = () => {}): Promise<void> {
+    await this.kubelet.stop(1_000);
+    await between();
+    this.kubelet = newKubelet(this.home);
+    await this.kubelet.start(this.store);
+  }
+
   async stop(): Promise<void> {
     await this.kubelet.stop(1_000);
     await this.server.close();

@@ -1,29 +1,20 @@
 import assert from 'node:assert/strict';
-import { spawnSync } from 'node:child_process';
 import { chmodSync, existsSync, mkdtempSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, test } from 'vitest';
+import { asUser } from '../../support/as-user.ts';
 
 const MODULE = new URL('../../../local/remove-tree.ts', import.meta.url).href;
-/** An account that modes apply to; root may do what it likes. */
-const account = process.getuid?.() === 0 ? { uid: 65_534, gid: 65_534 } : {};
 
-function asUser(folder: string, code: string) {
-  const program = `import fs from 'node:fs'; import { removeTree } from ${JSON.stringify(MODULE)}; ${code}`;
-  const { stderr, status } = spawnSync(process.execPath, ['--input-type=module', '-e', program], {
-    ...account,
-    cwd: folder,
-    encoding: 'utf8',
-  });
-  assert.equal(status, 0, stderr);
-}
+const removing = (folder: string, code: string) =>
+  asUser(folder, `import fs from 'node:fs'; import { removeTree } from ${JSON.stringify(MODULE)}; ${code}`);
 
 describe('a folder is removed', () => {
   test('with files in directories that their owner may not write to', () => {
     const folder = mkdtempSync(join(tmpdir(), 'berth-remove-'));
     chmodSync(folder, 0o777);
-    asUser(
+    removing(
       folder,
       `fs.mkdirSync('pod/agent/lib', { recursive: true });
       fs.writeFileSync('pod/agent/lib/a.py', '');
@@ -37,7 +28,7 @@ describe('a folder is removed', () => {
   test('without what its links lead to', () => {
     const folder = mkdtempSync(join(tmpdir(), 'berth-remove-'));
     chmodSync(folder, 0o777);
-    asUser(
+    removing(
       folder,
       `fs.mkdirSync('other'); fs.writeFileSync('other/a', ''); fs.chmodSync('other', 0o555);
       fs.mkdirSync('pod'); fs.symlinkSync('../other', 'pod/link'); fs.chmodSync('pod', 0o555);
@@ -48,6 +39,6 @@ describe('a folder is removed', () => {
   });
 
   test('that is not there', () => {
-    asUser(tmpdir(), "removeTree('berth-no-such-folder');");
+    removing(tmpdir(), "removeTree('berth-no-such-folder');");
   });
 });

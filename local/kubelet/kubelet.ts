@@ -85,6 +85,7 @@ export class Kubelet {
       clock,
       logger,
       events: new PodEvents(store, { clock, random, logger, nodeName: NODE_NAME }),
+      stopping: this.#stopping.signal,
     };
     const resourceVersion = await this.#list();
     const { signal } = this.#stopping;

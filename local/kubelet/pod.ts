@@ -1,7 +1,7 @@
 /** Worker of one pod of this node, from its scheduling to its removal. */
 
-import { isConflict, isNotFound } from '../../core/kube/errors.ts';
-import type { Clock, Logger } from '../../core/runtime.ts';
+import { ApiError, isConflict, isNotFound } from '../../core/kube/errors.ts';
+import { type Clock, type Logger, pause } from '../../core/runtime.ts';
 import type { Store } from '../apiserver/types.ts';
 import { parseQuantity } from '../apiserver/validation/quantity.ts';
 import type { Claims } from './claims.ts';
@@ -18,6 +18,8 @@ import { makeVolumes, underRoot, workingDirectory } from './volumes.ts';
 
 /** Time between TERM and KILL for a pod that was removed by force, milliseconds; as in a real kubelet. */
 const FORCED_GRACE_MS = 1_000;
+/** Wait before a write is repeated that could not be stored, milliseconds. */
+const STORE_RETRY_MS = 1_000;
 
 export interface PodDeps {
   store: Store;
@@ -29,6 +31,8 @@ export interface PodDeps {
   clock: Clock;
   logger: Logger;
   events: PodEvents;
+  /** Aborts when the kubelet stops: writes that cannot be stored are then given up. */
+  stopping: AbortSignal;
 }
 
 interface Ended {
@@ -165,7 +169,7 @@ export class PodWorker {
   async #run(): Promise<void> {
     const { logger } = this.#deps;
     try {
-      await this.#bind();
+      if (!(await this.#stored('pod not bound to the node', () => this.#bind()))) return;
       if (this.#removed) return;
       this.#publish();
       await Promise.all(this.loops.map((loop) => loop.run(this.#stopping.signal)));
@@ -279,20 +283,35 @@ export class PodWorker {
   }
 
   async #write(): Promise<void> {
-    const { store, clock, logger } = this.#deps;
-    while (this.#dirty && !this.#removed) {
+    const { store, clock } = this.#deps;
+    const write = async () => {
+      if (this.#removed) return;
       this.#dirty = false;
       const views = this.loops.map((loop) => loop.view);
       const status = podStatus(this.#pod, views, clock.now(), this.#startTime, this.#ended);
       try {
         this.#pod = await store.replace(pods, { ...this.#pod, status }, { subresource: 'status' });
       } catch (error) {
-        try {
-          await this.#reread(error);
-          this.#dirty = true;
-        } catch (final) {
-          logger.warn({ pod: this.#pod.metadata.name, uid: this.uid, err: final }, 'pod status not written');
-        }
+        await this.#reread(error);
+        this.#dirty = true;
+      }
+    };
+    while (this.#dirty && !this.#removed) await this.#stored('pod status not written', write);
+  }
+
+  /**
+   * Repeats a write that the server cannot store, as on a full disk, until the kubelet stops. Returns false when it was given
+   * up or refused.
+   */
+  async #stored(failure: string, write: () => Promise<void>): Promise<boolean> {
+    const { clock, logger, stopping } = this.#deps;
+    for (let told = false; ; told = true) {
+      try {
+        await write();
+        return true;
+      } catch (error) {
+        if (!told) logger.warn({ pod: this.#pod.metadata.name, uid: this.uid, err: error }, failure);
+        if (error instanceof ApiError || !(await pause(clock, STORE_RETRY_MS, stopping))) return false;
       }
     }
   }
@@ -324,12 +343,12 @@ export class PodWorker {
     await this.#flush();
     if (this.#removed) return;
     const { namespace, name } = this.#pod.metadata;
-    try {
-      const options = { uid: this.uid, gracePeriodSeconds: 0 };
-      await this.#deps.store.delete(pods, { namespace, name }, options);
-    } catch (error) {
-      if (isNotFound(error) || isConflict(error)) return;
-      this.#deps.logger.warn({ pod: name, uid: this.uid, err: error }, 'ended pod not deleted');
-    }
+    await this.#stored('ended pod not deleted', async () => {
+      try {
+        await this.#deps.store.delete(pods, { namespace, name }, { uid: this.uid, gracePeriodSeconds: 0 });
+      } catch (error) {
+        if (!isNotFound(error) && !isConflict(error)) throw error;
+      }
+    });
   }
 }

@@ -55,11 +55,11 @@ export class TestCluster {
   }
 
   /** Starts another kubelet of the same home, after `between`. Logs and streams are those of the first one. */
-  async restart(between: () => unknown = () => {}): Promise<void> {
+  async restart(between: () => unknown = () => {}, store = this.store): Promise<void> {
     await this.kubelet.stop(1_000);
     await between();
     this.kubelet = newKubelet(this.home);
-    await this.kubelet.start(this.store);
+    await this.kubelet.start(store);
   }
 
   async stop(): Promise<void> {

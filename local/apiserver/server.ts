@@ -52,7 +52,7 @@ export async function startApiServer(options: ApiServerOptions): Promise<ApiServ
   store.subscribe((change) => catalogue.apply(change));
   const registry = new Registry({ store, catalogue, clock, random });
 
-  const controllers = new Controllers(logger);
+  const controllers = new Controllers(logger, clock);
   bootstrap(registry, controllers);
   // The history is dropped: no client can have seen a version from before the start.
   store.compact();

@@ -38,7 +38,7 @@ async function connect(): Promise<ContractTarget> {
     running = running.then(() => scheduler.run(() => false, performance.now() - startedAt));
   }, PACE_MS);
 
-  const controllers = new Controllers(silentLogger);
+  const controllers = new Controllers(silentLogger, systemClock);
   bootstrap(registry, controllers);
   // Versions from before the start are unknown to every client.
   store.compact();

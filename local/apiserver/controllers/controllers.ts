@@ -1,15 +1,26 @@
-import type { Logger } from '../../../core/runtime.ts';
+import { ApiError } from '../../../core/kube/errors.ts';
+import type { Clock, Logger } from '../../../core/runtime.ts';
 import type { WriteRequest } from '../registry/registry.ts';
+
+/** Wait before work is repeated whose writes could not be stored, milliseconds. */
+const RETRY_MS = 1_000;
+
+interface Item {
+  work: () => void;
+  failed: boolean;
+}
 
 /** Runs the work of the server's own controllers, one item at a time and never within the write that caused it. */
 export class Controllers {
   readonly #logger: Logger;
-  readonly #queue: (() => void)[] = [];
+  readonly #clock: Clock;
+  readonly #queue: Item[] = [];
   #scheduled = false;
   #closed = false;
 
-  constructor(logger: Logger) {
+  constructor(logger: Logger, clock: Clock) {
     this.#logger = logger;
+    this.#clock = clock;
   }
 
   /** Options of these controllers' writes. */
@@ -22,8 +33,7 @@ export class Controllers {
   };
 
   soon(work: () => void): void {
-    this.#queue.push(work);
-    this.#schedule();
+    this.#add({ work, failed: false });
   }
 
   close(): void {
@@ -31,18 +41,30 @@ export class Controllers {
     this.#queue.length = 0;
   }
 
+  #add(item: Item): void {
+    this.#queue.push(item);
+    this.#schedule();
+  }
+
   #schedule(): void {
     if (this.#scheduled || this.#closed) return;
     this.#scheduled = true;
     setImmediate(() => {
       this.#scheduled = false;
-      const work = this.#queue.shift();
+      const item = this.#queue.shift();
       try {
-        work?.();
+        item?.work();
       } catch (error) {
-        this.#logger.error({ err: error }, 'a controller of the embedded cluster failed');
+        this.#failed(item as Item, error);
       }
       if (this.#queue.length > 0) this.#schedule();
     });
+  }
+
+  /** Puts work back that a full disk has kept from being done; what the server refuses is not tried again. */
+  #failed(item: Item, error: unknown): void {
+    if (!item.failed) this.#logger.error({ err: error }, 'a controller of the embedded cluster failed');
+    item.failed = true;
+    if (!(error instanceof ApiError)) this.#clock.setTimer(RETRY_MS, () => this.#add(item));
   }
 }

@@ -1,5 +1,6 @@
 import type { KubeObject, Resource, Stored } from '../../../core/kube/types.ts';
 import { customResourceDefinition, kinds } from '../../../core/resources/crd.ts';
+import type { Clock } from '../../../core/runtime.ts';
 import { silentLogger } from '../../../core/system.ts';
 import { Controllers } from '../../../local/apiserver/controllers/controllers.ts';
 import { garbageCollector } from '../../../local/apiserver/controllers/garbage.ts';
@@ -31,8 +32,8 @@ class DelayedControllers extends Controllers {
   readonly #later: (run: () => void) => void;
   readonly #work: (() => void)[] = [];
 
-  constructor(later: (run: () => void) => void) {
-    super(silentLogger);
+  constructor(clock: Clock, later: (run: () => void) => void) {
+    super(silentLogger, clock);
     this.#later = later;
   }
 
@@ -73,7 +74,9 @@ export class SimServer {
     const pace = dice.stream('garbage');
     garbageCollector(
       this.registry,
-      new DelayedControllers((run) => scheduler.after(pace.skewed(5, 3000), undefined, 'garbage collector', run)),
+      new DelayedControllers(this.clock, (run) =>
+        scheduler.after(pace.skewed(5, 3000), undefined, 'garbage collector', run),
+      ),
     );
   }
 

@@ -1,5 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'vitest';
+import { ApiError } from '../../../core/kube/errors.ts';
+import type { Clock } from '../../../core/runtime.ts';
 import { silentLogger, systemRandom } from '../../../core/system.ts';
 import { bootstrap } from '../../../local/apiserver/bootstrap.ts';
 import { Controllers } from '../../../local/apiserver/controllers/controllers.ts';
@@ -30,7 +32,7 @@ function setUp() {
   };
   const store = new VersionedStore({ historyLength: 100, sink: { append } });
   const registry = new Registry({ store, catalogue: new Catalogue(builtinResources), clock, random: systemRandom });
-  const controllers = new Controllers(silentLogger);
+  const controllers = new Controllers(silentLogger, clock);
   bootstrap(registry, controllers);
   const events = registry.catalogue.byStorage('events') as ResourceType;
   const event = (name: string, lastTimestamp?: string) =>
@@ -75,20 +77,47 @@ test('events that cannot be removed from a full disk go once there is room again
   stop();
 });
 
-test('a controller’s failure is logged and the next piece of work is done', async () => {
+/** Controllers, and what they log. */
+function listening(clock: Clock) {
   const told: string[] = [];
   const logger = {
     ...silentLogger,
     error: (_fields: object, message: string) => told.push(message),
     child: () => logger,
   };
-  const controllers = new Controllers(logger);
+  return { controllers: new Controllers(logger, clock), told };
+}
+
+test('work of a controller that a full disk keeps from being done is told once and done when there is room again', async () => {
+  const { state, clock } = setUp();
+  const { controllers, told } = listening(clock);
+  const collected: string[] = [];
+  const round = () => new Promise<void>((resolve) => controllers.soon(resolve));
+  state.full = true;
+  controllers.soon(() => {
+    if (state.full) throw Object.assign(new Error('no space left on device'), { code: 'ENOSPC' });
+    collected.push('one');
+  });
+  await round();
+  state.tick();
+  await round();
+  assert.deepEqual([collected, told], [[], ['a controller of the embedded cluster failed']]);
+  state.full = false;
+  state.tick();
+  await round();
+  assert.deepEqual(collected, ['one']);
+  assert.equal(told.length, 1);
+});
+
+test('work of a controller that the server refuses is told and not done again, and the next is done', async () => {
+  const { state, clock } = setUp();
+  const { controllers, told } = listening(clock);
   const done = new Promise<void>((resolve) => {
     controllers.soon(() => {
-      throw new Error('broken');
+      throw new ApiError({ code: 422, reason: 'Invalid', message: 'broken' });
     });
     controllers.soon(resolve);
   });
   await done;
-  assert.deepEqual(told, ['a controller of the embedded cluster failed']);
+  assert.deepEqual([told, state.timers], [['a controller of the embedded cluster failed'], 0]);
 });

@@ -79,7 +79,12 @@ export class Claims {
     });
   }
 
+  /** A directory that cannot be removed, as with files of another user in it, stays until the next start. */
   #remove(uid: string): void {
-    removeTree(join(this.#options.folder, uid));
+    try {
+      removeTree(join(this.#options.folder, uid));
+    } catch (error) {
+      this.#options.logger.warn({ uid, err: error }, 'directory of a volume not removed');
+    }
   }
 }

@@ -44,4 +44,34 @@ describe('what cannot be removed', () => {
     );
     assert.equal(printed, 'pod folder not removed\nstarted\n');
   });
+  test('of a claim is told once, and directories of other claims are removed', (t) => {
+    const printed = asUser(
+      folder(t),
+      `${SURROUNDINGS}
+      import { Claims } from '${ROOT}/local/kubelet/claims.ts';
+      fs.mkdirSync('volumes/gone', { recursive: true });
+      fs.mkdirSync('volumes/deleted');
+      fs.chmodSync('volumes', 0o555);
+      const stop = new AbortController();
+      let lists = 0;
+      const claim = { metadata: { uid: 'deleted', resourceVersion: '2' } };
+      const list = async () => {
+        lists += 1;
+        // The second round shows that the first has failed.
+        if (lists === 2) stop.abort();
+        return { items: [claim], metadata: { resourceVersion: '1' } };
+      };
+      const watch = async function* () {
+        fs.chmodSync('volumes', 0o755);
+        yield { type: 'DELETED', object: claim };
+        stop.abort();
+      };
+      const held = setInterval(() => {}, 1000);
+      const claims = new Claims({ folder: 'volumes', store: { ...store, list, watch }, clock, logger });
+      await claims.sweep(stop.signal);
+      clearInterval(held);
+      console.log(lists, fs.readdirSync('volumes').join());`,
+    );
+    assert.equal(printed, 'directory of a volume not removed\n1 gone\n');
+  });
 });

@@ -81,13 +81,19 @@ export class ContainerLoop {
   async #once(image: Image, stopping: AbortSignal): Promise<number | undefined> {
     const { view, spec } = this;
     const { clock } = this.#deps;
+    let run: RunningContainer | undefined;
     try {
       const launch = await this.#prepared(image, stopping);
       if (!launch) return undefined;
       this.#deps.record(view.name, view.restartCount);
       const logPath = this.#deps.logPath(view.name, view.restartCount);
-      this.current = await RunningContainer.start(this.#deps.container, launch, spec.stdin === true, logPath);
+      run = await RunningContainer.start(this.#deps.container, launch, spec.stdin === true, logPath);
+      this.current = run;
+      this.#deps.record(view.name, view.restartCount, run.identity);
     } catch (error) {
+      // A process that is in no record must not go on: nobody would end it after a kill of this program.
+      await run?.kill();
+      await run?.ended;
       const message = (error as Error).message;
       const now = timestamp(clock.now());
       this.#deps.event('Warning', 'Failed', `Error: ${message}`);
@@ -95,8 +101,6 @@ export class ContainerLoop {
       this.#set({ terminated: { exitCode: 128, reason, message, startedAt: now, finishedAt: now } });
       return 128;
     }
-    const run = this.current;
-    this.#deps.record(view.name, view.restartCount, run.identity);
     view.containerID = `process://${run.identity.pid}`;
     const startedAt = timestamp(run.startedAt);
     if (run.running) this.#set({ running: { startedAt } });

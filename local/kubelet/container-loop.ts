@@ -24,7 +24,7 @@ export interface LoopDeps {
   /** Prepares a run; rejects with a `ContainerConfigError` while something it needs is missing. */
   prepare(container: Container, image: Image): Promise<Launch>;
   logPath(container: string, restartCount: number): string;
-  /** Records on disk that a run begins, and later its process. */
+  /** Records on disk that a run begins, then its process, and in the end that this is gone. */
   record(container: string, restartCount: number, process?: ProcessIdentity): void;
   /** Called when the view changed. */
   changed(): void;
@@ -108,6 +108,7 @@ export class ContainerLoop {
     // The container was stopped during its start: no process can end regularly yet.
     if (stopping.aborted) await run.kill();
     const { exitCode, finishedAt } = await run.ended;
+    this.#forgetProcess();
     this.#set({
       terminated: {
         exitCode,
@@ -118,6 +119,15 @@ export class ContainerLoop {
       },
     });
     return exitCode;
+  }
+
+  /** Takes a process that has ended out of the record: a later session of the machine can have its number. */
+  #forgetProcess(): void {
+    try {
+      this.#deps.record(this.view.name, this.view.restartCount);
+    } catch {
+      // On a full disk the record of the start stays.
+    }
   }
 
   /** Waits until everything that the container names exists; undefined when stopped first. */

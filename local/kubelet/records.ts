@@ -15,7 +15,7 @@ const record = z.object({
     z.string(),
     z.object({
       restartCount: z.number(),
-      /** Absent: about to be started. */
+      /** Absent: about to be started, or ended. */
       process: z.object({ pid: z.number(), start: z.number(), bootId: z.string() }).optional(),
     }),
   ),
@@ -68,7 +68,7 @@ export class PodFolders {
     }
   }
 
-  /** Writes the record before a process is started, and again once its identity is known. */
+  /** Writes the record before a process is started, again once its identity is known, and once it has ended. */
   write(pod: PodRecord): void {
     mkdirSync(this.#folder(pod.uid), { recursive: true, mode: 0o700 });
     const path = this.#record(pod.uid);
@@ -84,7 +84,7 @@ export class PodFolders {
     return [...new Set(names)];
   }
 
-  /** Returns every first process that was ever recorded. */
+  /** Returns the recorded first processes: those whose end no kubelet has recorded. */
   processes(): ProcessIdentity[] {
     return this.known().flatMap((uid) =>
       Object.values(this.read(uid)?.containers ?? {}).flatMap((container) => container.process ?? []),

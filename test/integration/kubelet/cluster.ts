@@ -40,10 +40,15 @@ export class TestCluster {
 
   static async start(): Promise<TestCluster> {
     const home = mkdtempSync(join(tmpdir(), 'berth-kubelet-'));
+    let cluster: TestCluster | undefined;
     const kubelet = newKubelet(home);
-    const server = await testServer({ pods: kubelet.handlers });
+    const current = () => (cluster?.kubelet ?? kubelet).handlers;
+    const server = await testServer({
+      pods: { log: (...args) => current().log(...args), stream: (...args) => current().stream(...args) },
+    });
     await kubelet.start(server.store);
-    return new TestCluster(home, server, kubelet);
+    cluster = new TestCluster(home, server, kubelet);
+    return cluster;
   }
 
   get connection(): Connection {
@@ -54,7 +59,7 @@ export class TestCluster {
     return this.server.store;
   }
 
-  /** Starts another kubelet of the same home, after `between`. Logs and streams are those of the first one. */
+  /** Starts another kubelet of the same home, after `between`. */
   async restart(between: () => unknown = () => {}, store = this.store): Promise<void> {
     await this.kubelet.stop(1_000);
     await between();

@@ -48,3 +48,13 @@ test('a process that was started and cannot be recorded is ended', async () => {
   assert.deepEqual([terminated?.reason, terminated?.message], ['ContainerCannotRun', 'no space left on device']);
   assert.ok(pid > 0 && !exists(pid));
 });
+
+test('a process that has ended counts as ended also while that cannot be recorded', async () => {
+  let records = 0;
+  const loop = container('exit 3', () => {
+    records += 1;
+    if (records === 3) throw new Error('no space left on device');
+  });
+  await loop.run(new AbortController().signal);
+  assert.deepEqual([loop.view.state.terminated?.exitCode, records], [3, 3]);
+});

@@ -1,5 +1,5 @@
 import { createPrivateKey, createPublicKey, generateKeyPairSync, type KeyObject } from 'node:crypto';
-import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { mkdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { certificate } from './certificate.ts';
 
@@ -30,8 +30,15 @@ export function serverKeys(now: number, dir?: string): ServerKeys {
   const pem = certificate({ privateKey, publicKey, name: 'berth-embedded', from: now - 3_600_000, to: now + validity });
   if (dir && keyPath && certificatePath) {
     mkdirSync(dir, { recursive: true, mode: 0o700 });
-    writeFileSync(certificatePath, pem);
-    writeFileSync(keyPath, privateKey.export({ type: 'pkcs8', format: 'pem' }), { mode: 0o600 });
+    writeWhole(certificatePath, pem, 0o644);
+    writeWhole(keyPath, privateKey.export({ type: 'pkcs8', format: 'pem' }), 0o600);
   }
   return { privateKey, publicKey, certificate: pem };
+}
+
+/** Writes a file that is there as a whole or not at all, also after a full disk, a kill or a power loss. */
+function writeWhole(path: string, text: string | Buffer, mode: number): void {
+  const temporary = `${path}.new`;
+  writeFileSync(temporary, text, { mode, flush: true });
+  renameSync(temporary, path);
 }

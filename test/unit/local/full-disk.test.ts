@@ -1,9 +1,10 @@
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
-import { closeSync, mkdtempSync, openSync, rmSync } from 'node:fs';
+import { closeSync, mkdtempSync, openSync, rmSync, symlinkSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, test } from 'vitest';
+import { serverKeys } from '../../../local/apiserver/auth/keys.ts';
 
 const ROOT = join(import.meta.dirname, '..', '..', '..');
 const script = (code: string) => ['--disable-warning=ExperimentalWarning', '--input-type=module', '-e', code];
@@ -61,5 +62,21 @@ describe('a disk that is full', () => {
     const limited = ['-c', 'ulimit -f 64 && exec "$0" "$@"', process.execPath, ...script(code)];
     const { stdout, stderr } = spawnSync('sh', limited, { encoding: 'utf8' });
     assert.deepEqual([stdout, stderr], ['one,two,\n', '']);
+  });
+  test('takes no empty key, so that the embedded cluster starts when there is room again', (t) => {
+    const dir = mkdtempSync(join(tmpdir(), 'berth-keys-'));
+    t.onTestFinished(() => rmSync(dir, { recursive: true }));
+    const code = `
+      import { serverKeys } from '${ROOT}/local/apiserver/auth/keys.ts';
+      try { serverKeys(Date.now(), '${dir}'); console.log('keys'); } catch ({ code }) { console.log(code); }`;
+    const start = (limit: string) =>
+      spawnSync('sh', ['-c', `ulimit -f ${limit} && exec "$0" "$@"`, process.execPath, ...script(code)], {
+        encoding: 'utf8',
+      });
+    // The limit does not hold for a device: the disk is full when the certificate has been written and the key has not.
+    symlinkSync('/dev/null', join(dir, 'server.crt'));
+    assert.equal(start('0').stdout, 'EFBIG\n');
+    assert.equal(start('unlimited').stdout, 'keys\n');
+    assert.match(serverKeys(Date.now(), dir).certificate, /BEGIN CERTIFICATE/);
   });
 });

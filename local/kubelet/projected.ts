@@ -2,7 +2,7 @@
  * Files of projected volumes, from Secrets: written once, when the pod is prepared, and readable by their owner only.
  */
 
-import { mkdirSync, writeFileSync } from 'node:fs';
+import { mkdirSync, rmSync, writeFileSync } from 'node:fs';
 import { dirname, join, normalize } from 'node:path';
 import { isNotFound } from '../../core/kube/errors.ts';
 import { secrets } from '../../core/kube/resources.ts';
@@ -31,6 +31,8 @@ export async function writeProjected(store: Store, pod: Pod, root: string): Prom
         if (value === undefined) throw new ContainerConfigError(`references non-existent secret key: ${name}/${key}`);
         const file = join(underRoot(root, mount.mountPath), normalize(join('/', path)));
         mkdirSync(dirname(file), { recursive: true, mode: 0o700 });
+        // An earlier attempt, in which another Secret was missing, may have left the file: nobody can write to that.
+        rmSync(file, { force: true });
         writeFileSync(file, Buffer.from(value, 'base64'), { mode: 0o400 });
       }
     }

@@ -4,7 +4,7 @@
  * that variable's value, if set, before the absolute paths it writes to.
  */
 
-import { mkdirSync, symlinkSync } from 'node:fs';
+import { lstatSync, mkdirSync, readlinkSync, symlinkSync, unlinkSync } from 'node:fs';
 import { dirname, join, normalize } from 'node:path';
 import { ContainerConfigError } from './environment.ts';
 import type { PodSpec } from './types.ts';
@@ -16,7 +16,7 @@ export function underRoot(root: string, mountPath: string): string {
 
 /**
  * Creates the root, home and tmp in it, and the mounts of all containers. Mounts of one volume share a directory;
- * `claims` has the directories of PersistentVolumeClaims, by the volume's name.
+ * `claims` has the directories of PersistentVolumeClaims, by the volume's name. Can be repeated.
  */
 export function makeVolumes(root: string, spec: PodSpec, claims: ReadonlyMap<string, string> = new Map()): void {
   for (const folder of [root, join(root, 'home'), join(root, 'tmp')])
@@ -39,9 +39,18 @@ export function makeVolumes(root: string, spec: PodSpec, claims: ReadonlyMap<str
     const path = underRoot(root, mount.mountPath);
     const first = known.get(mount.name) ?? claims.get(mount.name);
     mkdirSync(first ? dirname(path) : path, { recursive: true, mode: 0o700 });
-    if (first && first !== path) symlinkSync(first, path);
+    if (first && first !== path) link(first, path);
     known.set(mount.name, first ?? path);
   }
+}
+
+/** Makes a link where an earlier attempt may have left one. */
+function link(target: string, path: string): void {
+  if (lstatSync(path, { throwIfNoEntry: false })?.isSymbolicLink()) {
+    if (readlinkSync(path) === target) return;
+    unlinkSync(path);
+  }
+  symlinkSync(target, path);
 }
 
 /** Returns a container's working directory: one inside a mount is in the pod's root, any other is this machine's. */

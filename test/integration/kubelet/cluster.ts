@@ -4,6 +4,7 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Agent, request } from 'undici';
+import { secrets } from '../../../core/kube/resources.ts';
 import { silentLogger, systemClock, systemRandom } from '../../../core/system.ts';
 import type { Store } from '../../../local/apiserver/types.ts';
 import { Kubelet } from '../../../local/kubelet/kubelet.ts';
@@ -89,6 +90,21 @@ export class TestCluster {
       },
     };
     return this.store.create(pods, object);
+  }
+
+  /** A Secret with the key `word`. */
+  async secret(name: string, word: string): Promise<void> {
+    await this.store.create(secrets, {
+      apiVersion: 'v1',
+      kind: 'Secret',
+      metadata: { name, namespace: 'default' },
+      data: { word: Buffer.from(word).toString('base64') },
+    });
+  }
+
+  /** Says what the pod's container waits for. */
+  async waiting(name: string): Promise<string | undefined> {
+    return (await this.get(name)).status?.containerStatuses?.[0]?.state.waiting?.message;
   }
 
   get(name: string): Promise<Pod> {

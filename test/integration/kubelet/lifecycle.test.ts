@@ -3,7 +3,7 @@ import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, test } from 'vitest';
 import type { PersistentVolumeClaim } from '../../../core/kube/builtin.ts';
-import { events, persistentVolumeClaims, secrets } from '../../../core/kube/resources.ts';
+import { events, persistentVolumeClaims } from '../../../core/kube/resources.ts';
 import { pods } from '../../../local/kubelet/types.ts';
 import { eventually } from '../../support/eventually.ts';
 import { TestCluster } from './cluster.ts';
@@ -93,14 +93,34 @@ describe('a pod of the embedded cluster', () => {
       return state?.reason === 'CreateContainerConfigError' ? state : undefined;
     });
     assert.equal(waiting.message, 'secret "late" not found');
-    await cluster.store.create(secrets, {
-      apiVersion: 'v1',
-      kind: 'Secret',
-      metadata: { name: 'late', namespace: 'default' },
-      data: { word: Buffer.from('hidden').toString('base64') },
-    });
+    await cluster.secret('late', 'hidden');
     await cluster.phase('late', 'Succeeded');
     assert.equal((await cluster.log('late')).text, 'hidden\n');
+  });
+
+  test('waits for the Secrets of its files, beside a volume of its own, and starts once all are there', async () => {
+    const claim = {
+      metadata: { name: 'beside', namespace: 'default' },
+      spec: { accessModes: ['ReadWriteOnce'], resources: { requests: { storage: '1Gi' } } },
+    };
+    await cluster.store.create(persistentVolumeClaims, claim as PersistentVolumeClaim);
+    const source = (name: string) => ({ secret: { name, items: [{ key: 'word', path: name }] } });
+    const volumes = [
+      { name: 'data', persistentVolumeClaim: { claimName: 'beside' } },
+      { name: 'files', projected: { sources: [source('file-1'), source('file-2')] } },
+    ];
+    const volumeMounts = [
+      { name: 'data', mountPath: '/data' },
+      { name: 'files', mountPath: '/files' },
+    ];
+    const script = 'cd "$BERTH_LOCAL_ROOT/files"; cat file-1 file-2; touch ../data/written';
+    await cluster.create('files', script, { volumeMounts }, { volumes });
+    for (const name of ['file-1', 'file-2']) {
+      await eventually(async () => (await cluster.waiting('files')) === `secret "${name}" not found`);
+      await cluster.secret(name, `${name} `);
+    }
+    await cluster.phase('files', 'Succeeded', 'Failed');
+    assert.equal((await cluster.log('files')).text, 'file-1 file-2 ');
   });
 
   test('gets the environment its spec asks for and nothing of the cluster program', async () => {

@@ -1,6 +1,7 @@
 /** Reads a container's log file as the log endpoint serves it. */
 
-import { type FileHandle, open } from 'node:fs/promises';
+import { closeSync, fstatSync, openSync, read as readCallback } from 'node:fs';
+import { promisify } from 'node:util';
 import type { LiveLog } from './log-file.ts';
 
 export interface LogOptions {
@@ -17,14 +18,16 @@ export interface LogOptions {
 const BLOCK = 64 * 1024;
 const NEWLINE = 10;
 
+const read = promisify(readCallback);
+
 /** Returns the offset of the last `count` lines of the file. */
-async function tailOffset(file: FileHandle, count: number): Promise<number> {
-  const { size } = await file.stat();
+async function tailOffset(file: number, count: number): Promise<number> {
+  const { size } = fstatSync(file);
   let missing = count + 1;
   for (let end = size; end > 0; ) {
     const start = Math.max(0, end - BLOCK);
     const block = Buffer.alloc(end - start);
-    const { bytesRead } = await file.read(block, 0, block.length, start);
+    const { bytesRead } = await read(file, block, 0, block.length, start);
     for (let at = bytesRead - 1; at >= 0; at--) {
       if (block[at] === NEWLINE && --missing === 0) return start + at + 1;
     }
@@ -92,8 +95,9 @@ export async function* readLog(
   signal: AbortSignal,
 ): AsyncGenerator<Buffer> {
   let left = options.limitBytes ?? Number.POSITIVE_INFINITY;
+  // Nothing comes between the number of the file and its opening: another file under this number would be read twice.
   let generation = live?.generation;
-  let file = await open(path, 'r');
+  let file = openSync(path, 'r');
   try {
     let offset = options.tailLines === undefined ? 0 : await tailOffset(file, options.tailLines);
     const entries = new Entries(options);
@@ -101,12 +105,13 @@ export async function* readLog(
     while (!signal.aborted && left > 0) {
       const change = options.follow && live && !live.closed ? nextChange(live, signal) : undefined;
       const moved = live !== undefined && live.generation !== generation;
-      const { bytesRead } = await file.read(block, 0, BLOCK, offset);
+      const { bytesRead } = await read(file, block, 0, BLOCK, offset);
       if (bytesRead === 0) {
         if (moved && options.follow) {
-          await file.close();
+          const next = openSync(path, 'r');
+          closeSync(file);
+          file = next;
           generation = live.generation;
-          file = await open(path, 'r');
           offset = 0;
           change?.cancel();
         } else if (change) await change.promise;
@@ -120,6 +125,6 @@ export async function* readLog(
       left -= bytes.length;
     }
   } finally {
-    await file.close();
+    closeSync(file);
   }
 }

@@ -1,7 +1,9 @@
 import assert from 'node:assert/strict';
+import { pbkdf2 } from 'node:crypto';
 import { mkdirSync, mkdtempSync, readFileSync, rmdirSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { promisify } from 'node:util';
 import fc from 'fast-check';
 import { afterAll, describe, test } from 'vitest';
 import { systemClock } from '../../../core/system.ts';
@@ -74,6 +76,21 @@ describe('a container log', () => {
     assert.equal((await following.next()).done, true);
     const kept = await read(log);
     assert.ok(kept.length < written.length && written.endsWith(kept));
+  });
+
+  test('is read once by a follower, also where a new file is begun just when it begins', async () => {
+    const log = new LogFile(join(folder, 'log'), systemClock, 100);
+    log.write('stdout', Buffer.from('first\n'));
+    // What readers leave to other threads comes after the new file.
+    const busy = Array.from({ length: 8 }, () => promisify(pbkdf2)('', '', 100_000, 64, 'sha512'));
+    const following = readLog(log.path, log, { ...plain, follow: true }, new AbortController().signal);
+    const begun = following.next();
+    log.write('stdout', Buffer.from(`last${'x'.repeat(40)}\n`));
+    await Promise.all(busy);
+    log.close();
+    let text = String((await begun).value);
+    for await (const piece of following) text += piece;
+    assert.equal(text, `first\nlast${'x'.repeat(40)}\n`);
   });
 
   test('keeps its file while no new one can be begun', async () => {

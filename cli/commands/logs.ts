@@ -37,9 +37,7 @@ export async function logs(named: string, flags: LogsFlags, cli: Cli): Promise<n
     }
     const wanted = flags.turn ?? only?.metadata.name;
     const own = await turnsOf(cluster, session, cli.interrupted);
-    const turn = wanted
-      ? own.find(({ metadata }) => metadata.name === wanted)
-      : own.findLast(({ status }) => status?.phase !== undefined && status.phase !== 'Queued');
+    const turn = wanted ? own.find(({ metadata }) => metadata.name === wanted) : own.findLast(hasBegun);
     if (wanted && !turn) throw refused(`session ${name} has no turn "${wanted}"`);
     if (!flags.follow) {
       if (!turn) cli.say(`no turn of session ${name} has run yet`);
@@ -64,12 +62,23 @@ async function printLog(turn: StoredTurn, cluster: Cluster, cli: Cli): Promise<v
     else await cli.out(text.endsWith('\n') ? text : `${text}\n`);
     return;
   }
+  const start = startOf(turn);
+  if (!start.sinceTime) {
+    cli.say(`turn ${turn.metadata.name} has not run yet`);
+    return;
+  }
   const session = await getSession(cluster, turn.spec.session, cli.interrupted);
-  await print(cluster.text(session, { follow: false, ...startOf(turn), signal: cli.interrupted }), cli);
+  await print(cluster.text(session, { follow: false, ...start, signal: cli.interrupted }), cli);
 }
 
-/** Follows the text until the turn ends. */
-async function followTurn(turn: StoredTurn, cluster: Cluster, cli: Cli): Promise<void> {
+/** Follows the text of a turn, which may still be queued, until it ends. */
+async function followTurn(queued: StoredTurn, cluster: Cluster, cli: Cli): Promise<void> {
+  // Until a turn runs, the text in the pod's log is that of the turns before it.
+  const turn = await begunTurn(queued, cluster, cli);
+  if (isTerminal(turn.status?.phase)) {
+    await printLog(turn, cluster, cli);
+    return;
+  }
   const { name, uid } = turn.metadata;
   const ended = new AbortController();
   const signal = AbortSignal.any([cli.interrupted, ended.signal]);
@@ -104,6 +113,15 @@ async function followTurn(turn: StoredTurn, cluster: Cluster, cli: Cli): Promise
   cli.say(`turn ${name} ${status?.phase}`);
 }
 
+/** Waits until the turn is no longer queued, or has ended. */
+async function begunTurn({ metadata: { name, uid } }: StoredTurn, cluster: Cluster, cli: Cli): Promise<StoredTurn> {
+  for await (const now of followObject(cluster, turns, name, { clock: cli.clock, signal: cli.interrupted })) {
+    if (now?.metadata.uid !== uid) throw failed(`turn ${name} was deleted`);
+    if (hasBegun(now)) return now;
+  }
+  throw new Error('following a turn ended without its beginning');
+}
+
 /** Returns the length of the text that the turn's pod has written so far; 0 once the log is gone or not available. */
 async function textLength(turn: StoredTurn, cluster: Cluster, cli: Cli): Promise<number> {
   let length = 0;
@@ -133,6 +151,8 @@ function liveText(
 async function print(text: AsyncIterable<string>, cli: Cli): Promise<void> {
   for await (const piece of text) await cli.out(piece);
 }
+
+const hasBegun = ({ status }: StoredTurn) => status?.phase !== undefined && status.phase !== 'Queued';
 
 /** Returns the start time of the turn, as far as known: from then on the pod's log belongs to this turn. */
 function startOf(turn: StoredTurn | undefined): { sinceTime?: string } {

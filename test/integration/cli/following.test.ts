@@ -153,6 +153,24 @@ answer(said['decision'] if said else 'done')
     assert.equal(turn.status?.phase, 'Cancelled');
   });
 
+  test('logs of a queued turn have nothing of the turn before it, and with -f wait until it runs', async () => {
+    await cluster.create('queue', { agent });
+    for (const name of ['queue-1', 'queue-2'])
+      await caller.ok('turn', 'queue', '--text', 'wait', '--name', name, '--no-wait');
+    await eventually(async () => (await caller.ok('logs', 'queue-1')).startsWith('begin queue-1'), {
+      what: 'queue-1 prints',
+    });
+    const { ended } = caller.start(['logs', 'queue', '--turn', 'queue-2', '-f']);
+    const { code, stdout, stderr } = await caller.berth(['logs', 'queue', '--turn', 'queue-2']);
+    assert.deepEqual([code, stdout, stderr], [0, '', 'turn queue-2 has not run yet\n']);
+    for (const name of ['queue-1', 'queue-2']) writeFileSync(join(scratch, name), '');
+    const followed = await ended;
+    assert.equal(followed.code, 0, followed.stderr);
+    assert.match(followed.stdout, /^begin queue-2\n[\s\S]*end queue-2\n$/);
+    assert.doesNotMatch(followed.stdout, /queue-1/);
+    assert.equal(followed.stderr, 'turn queue-2 Succeeded\n');
+  });
+
   test('berth watch prints what happens in words or as JSON, and ends with the session', async () => {
     await cluster.create('watched', { agent });
     const words = caller.start(['watch', 'watched', '--logs']);

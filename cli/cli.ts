@@ -25,7 +25,10 @@ export interface Cli {
   /** Absolute path of the caller's directory. */
   cwd: string;
   stdin: Stdin;
-  /** Writes data to stdout, made safe if that is a terminal; resolves when the reader has room again. */
+  /**
+   * Writes data to stdout, made safe if that is a terminal; resolves when the reader has room again. Discards it once stdout
+   * cannot be written.
+   */
   out(text: string): Promise<void>;
   /** Writes a line for people to stderr, without control characters but line feeds. */
   say(line: string): void;
@@ -45,7 +48,10 @@ export interface Cli {
   ask?: ((question: string, signal?: AbortSignal) => Promise<boolean>) | undefined;
   clock: Clock;
   random: Random;
-  /** Aborted by the first Ctrl-C, with an `Interrupted`; the second one ends the process. */
+  /**
+   * Aborted by the first Ctrl-C, with an `Interrupted`; the second one ends the process. Also aborted once stdout cannot be
+   * written, with an `OutputLost`.
+   */
   interrupted: AbortSignal;
 }
 

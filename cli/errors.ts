@@ -29,6 +29,13 @@ export class Interrupted extends CliError {
   }
 }
 
+/** Error of a stdout that cannot be written. A closed one is no failure: in `berth list | head` the reader has enough. */
+export class OutputLost extends CliError {
+  constructor({ code, message }: NodeJS.ErrnoException) {
+    super('OutputLost', code === 'EPIPE' ? EXIT.ok : EXIT.failed, `stdout cannot be written: ${message}`);
+  }
+}
+
 /**
  * Returns the message and the exit code for anything that a command threw. Errors are told apart by their names, so
  * that commands that talk to no cluster need not load the client.

@@ -9,7 +9,7 @@ import { defineSessions } from './define/sessions.ts';
 import { defineComplete, defineTools } from './define/tools.ts';
 import { defineTurns } from './define/turns.ts';
 import { defineViews } from './define/views.ts';
-import { describeError, EXIT, Interrupted, refused } from './errors.ts';
+import { describeError, EXIT, Interrupted, OutputLost, refused } from './errors.ts';
 import { name } from './flags.ts';
 import { systemCli } from './system.ts';
 
@@ -26,8 +26,8 @@ export async function main(args: string[]): Promise<number> {
   } catch (error) {
     if (error instanceof CommanderError) return error.exitCode === 0 ? EXIT.ok : EXIT.refused;
     const told = describeError(error, cli);
-    // The message is not needed after the user's own Ctrl-C.
-    if (!(error instanceof Interrupted)) cli.say(`${cli.name}: ${told.message}`);
+    // The message is not needed after the user's own Ctrl-C; that of a lost stdout is written at the process's end.
+    if (!(error instanceof Interrupted || error instanceof OutputLost)) cli.say(`${cli.name}: ${told.message}`);
     return told.exitCode;
   }
 }

@@ -3,7 +3,7 @@ import { isatty } from 'node:tty';
 import type { Clock } from '../core/runtime.ts';
 import { systemClock, systemRandom } from '../core/system.ts';
 import type { Cli, Terminal } from './cli.ts';
-import { Interrupted } from './errors.ts';
+import { EXIT, Interrupted, OutputLost } from './errors.ts';
 import { PrintablePieces, printable } from './printable.ts';
 import { StatusLine } from './status-line.ts';
 import { processStdin } from './stdin.ts';
@@ -28,6 +28,7 @@ function terminalOf(
 
 /** Surroundings of a command in this process. */
 export function systemCli(): Cli {
+  const name = process.env.BERTH_INVOKED_AS || 'berth';
   const interruption = new AbortController();
   for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) {
     process.on(signal, () => {
@@ -36,8 +37,12 @@ export function systemCli(): Cli {
       interruption.abort(reason);
     });
   }
-  // A closed stdout is no error: in `berth list | head` the reader has enough.
-  process.stdout.on('error', (error: NodeJS.ErrnoException) => process.exit(error.code === 'EPIPE' ? 0 : 1));
+  let lost: OutputLost | undefined;
+  // The command ends as after Ctrl-C, because it may hold sessions that it has to delete.
+  process.stdout.on('error', (error) => {
+    lost ??= new OutputLost(error);
+    interruption.abort(lost);
+  });
   process.stderr.on('error', () => {});
   const messages = () => terminalOf(process.stderr, process.env);
   const terminal = () => terminalOf(process.stdout, process.env);
@@ -51,16 +56,23 @@ export function systemCli(): Cli {
     status.clear();
     const rest = shown.end();
     if (rest) process.stdout.write(rest);
+    if (!lost || lost.exitCode === EXIT.ok) return;
+    // The error may have come after the command's end.
+    process.stderr.write(`${name}: ${lost.message}\n`);
+    process.exitCode ||= lost.exitCode;
   });
   return {
-    name: process.env.BERTH_INVOKED_AS || 'berth',
+    name,
     env: process.env,
     cwd: process.cwd(),
     stdin: processStdin(interruption.signal),
     async out(text) {
       status.clear();
+      if (lost) return;
       const to = terminal();
-      if (!process.stdout.write(to ? shown.add(text, to.hasColour) : text)) await once(process.stdout, 'drain');
+      const hasRoom = process.stdout.write(to ? shown.add(text, to.hasColour) : text);
+      // An error is dealt with above, also for text that is not waited for.
+      if (!hasRoom) await once(process.stdout, 'drain').catch(() => {});
     },
     say(line) {
       status.clear();

@@ -11,7 +11,7 @@ import type { KubeCluster } from '../cluster.ts';
 import { withKubernetes } from '../connect.ts';
 import { createSession, createTurn, turnSpec } from '../create.ts';
 import { ensureEnvironment } from '../environments.ts';
-import { EXIT, refused } from '../errors.ts';
+import { EXIT, OutputLost, refused } from '../errors.ts';
 import { packFiles, sharedFiles } from '../files.ts';
 import { type Item, readItems } from '../map/items.ts';
 import { MAX_MAP_NAME, mapName, sessionNames } from '../map/names.ts';
@@ -121,6 +121,7 @@ async function runTasks(tasks: Task[], shared: Shared, cluster: KubeCluster, cli
     if (cli.interrupted.aborted) await stop(live, cluster, cli);
     progress.finish();
     cli.say('the same command goes on with the rest');
+    if (error instanceof OutputLost && progress.failed > 0) return EXIT.failed;
     throw error;
   }
   progress.finish();

@@ -32,13 +32,18 @@ export async function fileAnswer(file: File, asked: IncomingHttpHeaders, read: (
     'content-security-policy': "sandbox; default-src 'none'",
   };
   const content = await read();
-  if (!range) return { status: 200, body: content, headers };
+  if (!range) return { status: 200, body: alone(content), headers };
   const { first, last } = range;
   return {
     status: 206,
-    body: content.subarray(first, last + 1),
+    body: alone(content.subarray(first, last + 1)),
     headers: { ...headers, 'content-range': `bytes ${first}-${last}/${file.bytes}` },
   };
+}
+
+/** Returns a part of some memory as memory of its own: a reader who is slow with a small file must not keep all the others. */
+function alone(part: Buffer): Buffer {
+  return part.length === part.buffer.byteLength ? part : Buffer.from(part);
 }
 
 function matches(condition: string | undefined, etag: string): boolean {

@@ -9,10 +9,18 @@ import { Problem } from '../problems.ts';
 import { Rate } from './rate.ts';
 import { type Exceeded, Slots } from './slots.ts';
 
-/** Long requests: `waits` watch a turn, `streams` read from a kubelet. Each is one of the `requests` as well. */
-export type Hold = 'waits' | 'streams';
+/**
+ * Long requests: `waits` watch a turn, `streams` read from a kubelet, `contents` keep a whole content in memory until the
+ * client has taken it. Each is one of the `requests` as well.
+ */
+export type Hold = 'waits' | 'streams' | 'contents';
 
-const DOING = { requests: 'are under way', waits: 'wait for a turn', streams: 'read a log or events' } as const;
+const DOING = {
+  requests: 'are under way',
+  waits: 'wait for a turn',
+  streams: 'read a log or events',
+  contents: 'read an output, the log of a turn or an artifact',
+} as const;
 type Kind = keyof typeof DOING;
 
 /** Tokens per second that the cluster is asked about for the first time. */
@@ -40,6 +48,7 @@ export class Limits {
       requests: new Slots({ max: config.BERTH_API_MAX_REQUESTS, sharePercent }),
       waits: new Slots({ max: config.BERTH_API_MAX_WAITS, sharePercent }),
       streams: new Slots({ max: config.BERTH_API_MAX_STREAMS, sharePercent }),
+      contents: new Slots({ max: config.BERTH_API_MAX_CONTENTS, sharePercent }),
     };
     this.#rate = new Rate(clock, { perSecond: config.BERTH_API_CALLER_RATE, burst: config.BERTH_API_CALLER_BURST });
     this.#newTokens = new Rate(clock, NEW_TOKENS);

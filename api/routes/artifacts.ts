@@ -50,6 +50,7 @@ export const artifactRoutes: Route[] = [
       206: { description: 'The part of the file that Range asks for.', schema: 'File' },
       304: { description: 'The client has the content: If-None-Match names its ETag.' },
     },
+    holds: () => 'contents',
     async handle({ params, caller, headers, signal }, services) {
       const { namespace, name } = params;
       const turn = await turnOf(services, params, signal);

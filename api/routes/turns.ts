@@ -150,6 +150,7 @@ export const turnRoutes: Route[] = [
     params: turnParams,
     query: noQuery,
     responses: { 200: { description: 'The output as JSON.' } },
+    holds: () => 'contents',
     async handle({ params, caller, signal }, services) {
       const found = await turnOf(services, params, signal);
       const body = await outputText(found, { caller, signal }, services);
@@ -167,6 +168,7 @@ export const turnRoutes: Route[] = [
     params: turnParams,
     query: noQuery,
     responses: { 200: { description: 'The text.', schema: 'Text' } },
+    holds: () => 'contents',
     async handle({ params, caller, signal }, services) {
       const found = await turnOf(services, params, signal);
       const body = await logText(found, { caller, signal }, services);

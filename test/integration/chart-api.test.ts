@@ -123,6 +123,7 @@ describe('objects of the chart for the HTTP API', () => {
       requests: 11,
       waits: 12,
       streams: 13,
+      contents: 18,
       callerShare: 14,
       callerRate: 15,
       callerBurst: 16,
@@ -134,9 +135,9 @@ describe('objects of the chart for the HTTP API', () => {
       [
         ...[config.BERTH_API_MAX_REQUESTS, config.BERTH_API_MAX_WAITS, config.BERTH_API_MAX_STREAMS],
         ...[config.BERTH_API_CALLER_SHARE, config.BERTH_API_CALLER_RATE, config.BERTH_API_CALLER_BURST],
-        config.BERTH_API_STALL_TIMEOUT,
+        ...[config.BERTH_API_STALL_TIMEOUT, config.BERTH_API_MAX_CONTENTS],
       ],
-      [11, 12, 13, 14, 15, 16, 17_000],
+      [11, 12, 13, 14, 15, 16, 17_000, 18],
     );
   });
 });

@@ -28,11 +28,12 @@ describe('one caller among others', () => {
   beforeAll(async () => {
     api = await ApiCluster.start();
     api.cluster.startController();
-    // A quarter of each: 50 streams, 2 waits, 100 requests.
+    // A quarter of each: 50 streams, 2 waits, 3 contents, 100 requests.
     program = await api.startProgram({
       BERTH_API_MAX_REQUESTS: '400',
       BERTH_API_MAX_STREAMS: String(4 * READERS),
       BERTH_API_MAX_WAITS: '8',
+      BERTH_API_MAX_CONTENTS: '12',
       BERTH_API_CALLER_RATE: '1',
       BERTH_API_CALLER_BURST: String(BURST),
       BERTH_API_STALL_TIMEOUT: '10s',
@@ -180,5 +181,18 @@ describe('one caller among others', () => {
       Object.keys(refused).filter((labels) => !labels.includes('of="caller"')),
       [],
     );
+  });
+
+  test('who takes contents slowly has a few of them in the memory of the server, and others get theirs', async (t) => {
+    const reader = await api.user(EVERYTHING);
+    await api.cluster.create('large', { suspend: true });
+    await api.cluster.turn('large', 'large-1', null);
+    const stored = await storeLog('large', 'large-1');
+    const opened = await Promise.all(Array.from({ length: 8 }, () => stall(reader, stored)));
+    t.onTestFinished(() => opened.forEach(({ socket }) => void socket.destroy()));
+    assert.deepEqual(tally(opened.map(({ status }) => status)), { 200: 3, 429: 5 });
+    assert.equal(await outcome(await ask(reader, stored)), '429 CallerLimit');
+    const answer = await ask(await api.user(EVERYTHING), stored);
+    assert.equal((await answer.text()).length, LOG_BYTES);
   });
 });

@@ -37,6 +37,18 @@ describe('the answer with a file', () => {
     assert.equal(none.headers?.['content-type'], 'application/octet-stream');
   });
 
+  test('keeps nothing in memory beside the bytes that are sent', async () => {
+    const turn = Buffer.alloc(1024 * 1024, content);
+    const read = async () => turn.subarray(20, 30);
+    for (const headers of [{}, { range: 'bytes=2-3' }]) {
+      const { body } = await fileAnswer(file, headers, read);
+      assert.ok(Buffer.isBuffer(body));
+      assert.ok(body.buffer.byteLength <= 64 * 1024, `${body.buffer.byteLength}`);
+      assert.equal(String(body), 'range' in headers ? '23' : '0123456789');
+    }
+    assert.equal((await fileAnswer(file, {}, async () => turn)).body, turn);
+  });
+
   const parts: [string, string, string][] = [
     ['bytes=0-3', '0123', '0-3'],
     ['bytes=4-', '456789', '4-9'],

@@ -5,8 +5,15 @@ import { type LogLine, podLogLines } from '../core/pod-log/lines.ts';
 import { BEFORE_ALL, instantOf, isLater, type LinePlace, timeBefore } from '../core/pod-log/position.ts';
 import type { Clock } from '../core/runtime.ts';
 
-/** Memory of a line beside its text, bytes. */
+/** Memory of a line beside its text or event, bytes. */
 const LINE_BYTES = 200;
+/** Memory of the parts of an event, bytes, as measured with events of many small parts. */
+const OBJECT_BYTES = 80;
+const MEMBER_BYTES = 64;
+const ELEMENT_BYTES = 8;
+const STRING_BYTES = 24;
+/** Finds a character for which V8 keeps a text with two bytes for each. */
+const WIDE = /[\u0100-\uffff]/;
 
 export interface SharedLogOptions {
   api: Pick<KubeApi, 'podLog'>;
@@ -25,8 +32,8 @@ export class SharedLog {
   readonly ended: Promise<void>;
   readonly #options: SharedLogOptions;
   readonly #stop = new AbortController();
-  /** The lines that are kept, by their number in this stream. */
-  readonly #lines = new Map<number, LogLine>();
+  /** The lines that are kept, by their number in this stream, with the memory that they take. */
+  readonly #lines = new Map<number, { line: LogLine; bytes: number }>();
   #first = 0;
   #next = 0;
   #bytes = 0;
@@ -60,10 +67,10 @@ export class SharedLog {
   async *#newest(cursor: Cursor, signal: AbortSignal): AsyncGenerator<LogLine, boolean> {
     cursor.begin();
     for (let at = this.#first; at >= this.#first; ) {
-      const line = this.#lines.get(at);
-      if (line) {
+      const kept = this.#lines.get(at);
+      if (kept) {
         at += 1;
-        if (cursor.passes(line)) yield line;
+        if (cursor.passes(kept.line)) yield kept.line;
       } else if (!this.#end) {
         await this.#change(signal);
       } else if ('error' in this.#end) {
@@ -94,7 +101,7 @@ export class SharedLog {
   #keeps(start: LogStart, { place }: Cursor): boolean {
     if (!isLater(this.#left, place)) return true;
     if ('sinceTime' in start) return false;
-    for (const { event } of this.#lines.values()) if (event) return event.seq <= start.seq;
+    for (const { line } of this.#lines.values()) if (line.event) return line.event.seq <= start.seq;
     return false;
   }
 
@@ -113,13 +120,15 @@ export class SharedLog {
   }
 
   #add(line: LogLine): void {
-    this.#lines.set(this.#next++, line);
-    this.#bytes += LINE_BYTES + line.length;
-    while (this.#bytes > this.#options.bytes) {
-      const oldest = this.#lines.get(this.#first) as LogLine;
+    const bytes = LINE_BYTES + Math.max(line.length, memoryOf(line.event ? line.event.event : line.text));
+    this.#lines.set(this.#next++, { line, bytes });
+    this.#bytes += bytes;
+    // The newest one is kept in any case, or each of those who wait for it would read the log itself.
+    while (this.#bytes > this.#options.bytes && this.#first < this.#next - 1) {
+      const oldest = this.#lines.get(this.#first) as { line: LogLine; bytes: number };
       this.#lines.delete(this.#first++);
-      this.#bytes -= LINE_BYTES + oldest.length;
-      this.#left = oldest.place;
+      this.#bytes -= oldest.bytes;
+      this.#left = oldest.line.place;
     }
   }
 
@@ -142,6 +151,31 @@ export class SharedLog {
       if (!signal.aborted) this.#waiting.add(wake);
     });
   }
+}
+
+/**
+ * Returns about how much memory a JSON value takes, bytes: up to thirty times its text. Iterative instead of recursive, as
+ * any value that could be parsed can be kept.
+ */
+function memoryOf(value: unknown): number {
+  let bytes = 0;
+  const waiting = [value];
+  while (waiting.length > 0) {
+    const next = waiting.pop();
+    if (typeof next === 'string') bytes += STRING_BYTES + (WIDE.test(next) ? 2 : 1) * next.length;
+    if (typeof next !== 'object' || next === null) continue;
+    bytes += OBJECT_BYTES;
+    if (Array.isArray(next)) {
+      bytes += ELEMENT_BYTES * next.length;
+      for (const element of next) waiting.push(element);
+    } else {
+      for (const [key, member] of Object.entries(next)) {
+        bytes += MEMBER_BYTES + key.length;
+        waiting.push(member);
+      }
+    }
+  }
+  return bytes;
 }
 
 /** How far a follower has come in a log, whatever it reads it from. */

@@ -232,6 +232,29 @@ describe('the log of a pod that many follow', () => {
     await logs.stop();
   });
 
+  test('is kept only as far as there is memory, which an event of many small parts takes more of than its text', async () => {
+    for (const [value, isKept] of [
+      ['x'.repeat(400), true],
+      ['\u4e00'.repeat(400), false],
+      [Array.from({ length: 40 }, () => ({})), false],
+      [Object.fromEntries(Array.from({ length: 50 }, (_, i) => [`k${i}`, i])), false],
+    ] as const) {
+      const { pods, logs } = setUp();
+      const first = new Reader(logs, all);
+      await first.read();
+      for (const seq of [1, 2]) {
+        pods.write('pod', seq * 1_000, eventLine({ seq, turn: 'a', at: AT, event: value }));
+        await settled();
+      }
+      const late = new Reader(logs, all);
+      await late.read();
+      const shown = JSON.stringify(value).slice(0, 20);
+      assert.deepEqual([first.events, late.events], [numbers(1, 2), numbers(1, 2)], shown);
+      assert.deepEqual(pods.asked.slice(1), isKept ? [] : ['pod so far'], shown);
+      await logs.stop();
+    }
+  });
+
   test('gives who comes for the present what is after its time', async () => {
     const { pods, logs, tell } = setUp();
     const first = new Reader(logs, all);

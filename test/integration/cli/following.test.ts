@@ -166,8 +166,9 @@ answer(said['decision'] if said else 'done')
     for (const name of ['queue-1', 'queue-2']) writeFileSync(join(scratch, name), '');
     const followed = await ended;
     assert.equal(followed.code, 0, followed.stderr);
-    assert.match(followed.stdout, /^begin queue-2\n[\s\S]*end queue-2\n$/);
-    assert.doesNotMatch(followed.stdout, /queue-1/);
+    // A kubelet that is slow gives the last line of a turn the time at which the next one runs already.
+    assert.match(followed.stdout, /^(end queue-1\n)?begin queue-2\n[\s\S]*end queue-2\n$/);
+    assert.doesNotMatch(followed.stdout, /begin queue-1/);
     assert.equal(followed.stderr, 'turn queue-2 Succeeded\n');
   });
 

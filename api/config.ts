@@ -41,7 +41,7 @@ export const apiConfig = z
      * Maximum concurrent requests for the output or log of a turn or for an artifact, each of which is in memory as a whole
      * until the client has taken it; further ones are answered 503.
      */
-    BERTH_API_MAX_CONTENTS: count(32),
+    BERTH_API_MAX_CONTENTS: count(64),
     /** Percentage of each of these maximums that one caller may take; further requests of it are answered 429. */
     BERTH_API_CALLER_SHARE: count(25).refine((percent) => percent <= 100, 'must be at most 100'),
     /** Requests per second of one caller; further ones are answered 429. */

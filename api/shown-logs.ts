@@ -42,10 +42,12 @@ async function rulesFor(
   signal: AbortSignal | undefined,
 ): Promise<Rules | undefined> {
   const options = signal ? { signal } : {};
+  let forbidden: unknown;
   const pod = await api.get(pods, ref, options).catch((error: unknown) => {
     // An installation whose API may not read pods: the class says what is known of them.
-    if (isForbidden(error)) return undefined;
-    throw error;
+    if (!isForbidden(error)) throw error;
+    forbidden = error;
+    return undefined;
   });
   if (pod && pod.metadata.labels?.[LABEL_RUNNER] !== 'None') return undefined;
   const made = pod?.metadata.annotations?.[ANNOTATION_REDACTION];
@@ -54,6 +56,8 @@ async function rulesFor(
     return logRules(patterns, heuristics);
   }
   const present = await ifThere(api.get(sessionclasses, { name: className }, options));
+  // Nothing is known of the pod then, and its text might be raw.
+  if (forbidden && !present) throw forbidden;
   if (!pod && present?.spec.runner !== 'None') return undefined;
   const { redact = [], redaction } = present?.spec ?? {};
   return logRules(redact, redaction?.heuristics);

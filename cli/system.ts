@@ -30,10 +30,13 @@ function terminalOf(
 export function systemCli(): Cli {
   const name = process.env.BERTH_INVOKED_AS || 'berth';
   const interruption = new AbortController();
+  let isSignalled = false;
   for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) {
     process.on(signal, () => {
       const reason = new Interrupted(signal);
-      if (interruption.signal.aborted) process.exit(reason.exitCode);
+      if (isSignalled) process.exit(reason.exitCode);
+      isSignalled = true;
+      // Without effect where stdout was lost before: what the command deletes then is not cut off by the first signal.
       interruption.abort(reason);
     });
   }

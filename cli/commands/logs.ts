@@ -62,13 +62,12 @@ async function printLog(turn: StoredTurn, cluster: Cluster, cli: Cli): Promise<v
     else await cli.out(text.endsWith('\n') ? text : `${text}\n`);
     return;
   }
-  const start = startOf(turn);
-  if (!start.sinceTime) {
+  if (!hasBegun(turn)) {
     cli.say(`turn ${turn.metadata.name} has not run yet`);
     return;
   }
   const session = await getSession(cluster, turn.spec.session, cli.interrupted);
-  await print(cluster.text(session, { follow: false, ...start, signal: cli.interrupted }), cli);
+  await print(cluster.text(session, { follow: false, ...startOf(turn), signal: cli.interrupted }), cli);
 }
 
 /** Follows the text of a turn, which may still be queued, until it ends. */

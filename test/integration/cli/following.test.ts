@@ -153,6 +153,17 @@ answer(said['decision'] if said else 'done')
     assert.equal(turn.status?.phase, 'Cancelled');
   });
 
+  test('logs of a turn that is held say that it has not run, although its status tells since when it waits', async () => {
+    await cluster.create('held', { agent: { command: ['true'] }, suspend: true });
+    await cluster.turn('held', 'held-1', null);
+    await eventually(
+      async () => (await cluster.client.get(turns, { namespace: 'default', name: 'held-1' })).status?.reason === 'Held',
+      { what: 'the turn is held' },
+    );
+    const { code, stdout, stderr } = await caller.berth(['logs', 'held', '--turn', 'held-1']);
+    assert.deepEqual([code, stdout, stderr], [0, '', 'turn held-1 has not run yet\n']);
+  });
+
   test('logs of a queued turn have nothing of the turn before it, and with -f wait until it runs', async () => {
     await cluster.create('queue', { agent });
     for (const name of ['queue-1', 'queue-2'])

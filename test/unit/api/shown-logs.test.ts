@@ -63,6 +63,7 @@ describe('the log of a pod as callers see it', () => {
 
   test('is not read where its pod cannot be looked at for another reason', async () => {
     await assert.rejects(shown({ pod: refused(503), class: CUSTOMERS, log }), { code: 503 });
+    await assert.rejects(shown({ log }), { code: 403 }, 'neither the pod nor the class says whether it is raw');
   });
 
   test('is redacted alike however it is cut, and keeps the time before each line', async () => {

@@ -52,14 +52,15 @@ describe('the files of an agent', () => {
     assert.equal((await runner.runTurn()).output, 'there');
   });
 
-  test('that cannot be unpacked are refused with the reason, and the right ones may follow', async () => {
+  test('that cannot be unpacked are refused with the reason, and so are all that follow', async () => {
     await using runner = await RunnerHarness.bound({ agent: script('cat a'), bind });
     const { code, message } = await runner.refusal(
       runner.send('files', { version: 'v0', index: 0, count: 1 }, Buffer.from('no archive')),
     );
     assert.deepEqual([code, message], ['FilesFailed', 'incorrect header check']);
-    await give(runner, { a: 'there' });
-    assert.equal((await runner.runTurn()).output, 'there');
+    assert.equal((await runner.refusal(await give(runner, { a: 'there' }))).message, message);
+    runner.startTurn();
+    await runner.frame('refused', (frame) => frame.message.code === 'NotRestored');
   });
 
   test('of a session that was bound without any are refused', async () => {

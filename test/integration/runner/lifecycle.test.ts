@@ -53,21 +53,30 @@ describe('state', () => {
     assert.deepEqual([result.output, result.state], ['1\n', 'Unchanged']);
   });
 
-  test('a state that is torn, of another session or another digest is refused, and the right one taken after it', async () => {
+  test('a state of another digest is refused, and the right one taken after it; one that cannot be restored is refused for good', async () => {
     await using first = await RunnerHarness.bound({ agent: KEEPING });
     await first.runTurn();
     const state = await first.frame('state');
     const { digest, keyId } = state.message;
     const bind = { incarnation: 2, restores: { digest, incarnation: 1, seq: state.seq } };
-    await using second = await RunnerHarness.bound({ agent: KEEPING, after: first, bind });
+    {
+      await using second = await RunnerHarness.bound({ agent: KEEPING, after: first, bind });
+      assert.equal((await second.refusal(second.restore({ digest: '00', keyId }, state.binary))).code, 'RestoreFailed');
+      second.restore({ digest, keyId }, state.binary);
+      assert.equal((await second.runTurn()).output, 42);
+    }
     const torn = Buffer.from(state.binary);
     torn[20] = (torn[20] ?? 0) ^ 1;
-    assert.match((await second.refusal(second.restore({ digest, keyId }, torn))).message, /not sealed with this/);
-    assert.equal((await second.refusal(second.restore({ digest: '00', keyId }, state.binary))).code, 'RestoreFailed');
-    const other = second.sealState(Buffer.from('no archive'));
-    assert.equal((await second.refusal(second.restore({ digest, keyId }, other))).code, 'RestoreFailed');
-    second.restore({ digest, keyId }, state.binary);
-    assert.equal((await second.runTurn()).output, 42);
+    const problems = { torn: /not sealed with this/, other: /was not restored/ };
+    for (const [what, problem] of Object.entries(problems)) {
+      await using second = await RunnerHarness.bound({ agent: KEEPING, after: first, bind });
+      const wrong = what === 'torn' ? torn : second.sealState(Buffer.from('no archive'));
+      for (const sealed of [wrong, state.binary]) {
+        const { code, message } = await second.refusal(second.restore({ digest, keyId }, sealed));
+        assert.equal(code, 'RestoreFailed');
+        assert.match(message, problem);
+      }
+    }
   });
 
   test('the state is saved however the turn ended', async () => {

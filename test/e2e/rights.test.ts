@@ -120,7 +120,9 @@ describe('rights', () => {
       // OwnerReferencesPermissionEnforcement asks for it where an Approval gets an owner.
       ['controller', 'delete', 'approvals.berth.dev', everywhere, true],
       ['api', 'update', 'turns.berth.dev', ['--subresource', 'status', ...everywhere], false],
-      ['api', 'get', 'pods', everywhere, false],
+      // A pod without a runner has the redaction rules of its log with it.
+      ['api', 'get', 'pods', everywhere, true],
+      ['api', 'list', 'pods', everywhere, false],
       ['api', 'list', 'networkpolicies.networking.k8s.io', everywhere, false],
       ['api', 'get', 'secrets', own, false],
     ];

@@ -8,8 +8,8 @@ import { pods } from '../core/kube/resources.ts';
 import type { KubeApi, ObjectRef } from '../core/kube/types.ts';
 import { sessionclasses } from '../core/resources/kinds.ts';
 import { ANNOTATION_REDACTION, LABEL_RUNNER } from '../core/resources/names.ts';
-import { type Heuristics, hiddenBy, type Rules } from '../core/text/hidden.ts';
-import { Pattern, patternProblem } from '../core/text/pattern.ts';
+import { hiddenByRules, redactionOf } from '../core/resources/redaction.ts';
+import type { Rules } from '../core/text/hidden.ts';
 import { Redactor } from '../core/text/redact.ts';
 
 const NEWLINE = 0x0a;
@@ -50,22 +50,13 @@ async function rulesFor(
     return undefined;
   });
   if (pod && pod.metadata.labels?.[LABEL_RUNNER] !== 'None') return undefined;
-  const made = pod?.metadata.annotations?.[ANNOTATION_REDACTION];
-  if (made !== undefined) {
-    const { patterns, heuristics } = JSON.parse(made) as { patterns: string[]; heuristics?: Heuristics };
-    return logRules(patterns, heuristics);
-  }
+  if (pod?.metadata.annotations?.[ANNOTATION_REDACTION] !== undefined)
+    return hiddenByRules(redactionOf(pod, undefined)).logs;
   const present = await ifThere(api.get(sessionclasses, { name: className }, options));
   // Nothing is known of the pod then, and its text might be raw.
   if (forbidden && !present) throw forbidden;
   if (!pod && present?.spec.runner !== 'None') return undefined;
-  const { redact = [], redaction } = present?.spec ?? {};
-  return logRules(redact, redaction?.heuristics);
-}
-
-function logRules(patterns: readonly string[], heuristics: Heuristics | undefined): Rules {
-  const sound = patterns.filter((source) => patternProblem(source) === undefined);
-  return hiddenBy({ patterns: sound.map((source) => new Pattern(source)), heuristics }).logs;
+  return hiddenByRules(redactionOf(pod, present)).logs;
 }
 
 /**

@@ -50,8 +50,8 @@ export class BoundSession {
   #environmentArrived: boolean;
   #hasEnvironment: boolean;
   /**
-   * What could not be restored or unpacked. It is final: the controller ends the turns of a session that cannot start, and
-   * a request that was repeated meanwhile must not start one after all.
+   * Refusal of a state, files or an environment that could not be unpacked. It is final: the controller ends the turns of a
+   * session that cannot start, and a request that was repeated meanwhile must not start one after all.
    */
   #failure: Refusal | undefined;
   /** Told to the agent until an agent has started. */

@@ -88,7 +88,7 @@ function showStart(draft: Draft, turn: CachedTurn, status: SessionStatus): void 
   const { pod, now } = world;
   const { podUID, index = 0, incarnation = 0, granted = grant(turn, world) } = turn.status;
   if (!pod || pod.metadata.uid !== podUID || isOver(pod)) return;
-  // An action on the turn says more, and so does the deletion of its pod, unless that is given up because it does not start.
+  // An action on the turn says more, and so does the deletion of its pod, unless the pod goes because it does not start.
   const saysMore = (action: Action) =>
     action.do === 'DeletePod'
       ? action.pod === pod && !action.problem

@@ -1,13 +1,13 @@
 import { StringDecoder } from 'node:string_decoder';
 import { MAX_LOG_BYTES } from '../../core/resources/limits.ts';
+import { hiddenByRules, type RedactionRules } from '../../core/resources/redaction.ts';
 import { type Conclusion, conclude } from '../../core/result/conclude.ts';
 import { ENVELOPE_EXAMPLE, type Envelope, parseEnvelope } from '../../core/result/envelope.ts';
 import { TurnFailure } from '../../core/result/failure.ts';
 import { foundInstead, NoResult, OtherMarker } from '../../core/result/no-result.ts';
 import { MAX_RAW_BYTES, tooLarge } from '../../core/result/output.ts';
-import { type Heuristics, type Hidden, hiddenBy } from '../../core/text/hidden.ts';
+import type { Hidden } from '../../core/text/hidden.ts';
 import { type Block, MarkerScanner } from '../../core/text/markers.ts';
-import { Pattern, patternProblem } from '../../core/text/pattern.ts';
 import { Redactor } from '../../core/text/redact.ts';
 import { Tail } from '../../core/text/tail.ts';
 
@@ -16,12 +16,6 @@ const ERROR_TAIL_BYTES = 2048;
 const ADVICE = `Print $BERTH_RESULT_START_MARKER, an envelope such as ${ENVELOPE_EXAMPLE}, and $BERTH_RESULT_END_MARKER`;
 const ROTATED =
   'A kubelet serves only the newest file of a log (10 MiB by default), so print the result last, and less around it';
-
-/** Redaction rules of a class, beside the values of Secrets. */
-export interface RedactionRules {
-  patterns: readonly string[];
-  heuristics?: Heuristics | undefined;
-}
 
 /** Consumes the log of a runnerless pod and finds the turn's result in it. */
 export class RunnerlessLog {
@@ -34,12 +28,11 @@ export class RunnerlessLog {
   #bytes = 0;
 
   /**
-   * `patterns` and `heuristics` are the class's. The values of the agent's Secrets are unknown here; text that looks
+   * `rules` are the class's. The values of the agent's Secrets are unknown here; text that looks
    * like a secret is redacted all the same.
    */
-  constructor(markers: { start: string; end: string }, { patterns, heuristics }: RedactionRules = { patterns: [] }) {
-    const sound = patterns.filter((source) => patternProblem(source) === undefined);
-    this.#hidden = hiddenBy({ patterns: sound.map((source) => new Pattern(source)), heuristics });
+  constructor(markers: { start: string; end: string }, rules: RedactionRules = { patterns: [] }) {
+    this.#hidden = hiddenByRules(rules);
     this.#redactor = new Redactor(this.#hidden.logs);
     const onLog = (bytes: Buffer) => {
       this.#other.push(bytes);

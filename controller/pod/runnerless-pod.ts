@@ -6,10 +6,10 @@ import {
   SECRETS_DIRECTORY,
   TURN_GATE,
 } from '../../core/resources/names.ts';
+import type { RedactionRules } from '../../core/resources/redaction.ts';
 import { expand } from '../../core/text/placeholders.ts';
 import type { Effective } from '../settings/effective.ts';
-import type { CachedSession, World } from '../world/world.ts';
-import type { RedactionRules } from './runnerless-log.ts';
+import type { CachedSession } from '../world/world.ts';
 
 /** The turn that a runnerless pod runs. */
 export interface RunnerlessTurn {
@@ -63,17 +63,6 @@ export function runnerlessPod(pod: Pod, session: CachedSession, settings: Effect
 
 function rulesOf({ redact, heuristics }: Effective): RedactionRules {
   return { patterns: redact, ...(heuristics === undefined ? {} : { heuristics }) };
-}
-
-/**
- * Redaction rules for a pod's log: those that the pod was made with, because the class may be edited or deleted while
- * its program runs. A pod of an earlier version has none; the class's present rules apply to it.
- */
-export function redactionOf(pod: Pod, sessionClass: World['class']): RedactionRules {
-  const made = pod.metadata.annotations?.[ANNOTATION_REDACTION];
-  if (made !== undefined) return JSON.parse(made) as RedactionRules;
-  const { redact: patterns = [], redaction } = sessionClass?.spec ?? {};
-  return { patterns, heuristics: redaction?.heuristics };
 }
 
 /** Escapes `$` for the kubelet, which has placeholders of its own in commands, arguments and variables. */

@@ -108,7 +108,7 @@ export interface PendingDeletion {
   podUID: string;
   /** A clause that follows the pod's name. */
   why: string;
-  /** What Kubernetes reports to keep the pod from starting: the end of its turn if its program turns out never to have run. */
+  /** Problem for which the pod does not start, as Kubernetes reports it: the end of its turn if its program has never run. */
   problem?: Problem;
   accepted?: boolean;
 }

@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import { type Clock, delay, type Logger } from '../runtime.ts';
+import { type Clock, type Logger, pause } from '../runtime.ts';
 import type { Event, ObjectReference } from './builtin.ts';
 import { isAlreadyExists, isNotFound } from './errors.ts';
 import { events } from './resources.ts';
@@ -96,7 +96,7 @@ export class EventRecorder {
 
   async #send(): Promise<void> {
     while (this.#waiting.size > 0) {
-      await delay(this.#options.clock, PAUSE_MS, this.#stopping.signal).catch(() => {});
+      await pause(this.#options.clock, PAUSE_MS, this.#stopping.signal);
       for (const [key, event] of [...this.#waiting]) {
         this.#waiting.delete(key);
         try {

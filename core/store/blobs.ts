@@ -49,7 +49,7 @@ export class BlobStore implements Store {
       // Parts of an earlier attempt need no more room.
       const missing = await inGroups(parts, (blob) => this.#isMissing(blob, signal));
       parts = parts.filter((_, index) => missing[index]);
-      // What is stored may be over the ceiling, for example when the ceiling was lowered.
+      // The store may hold more than the ceiling allows, for example after the ceiling was lowered.
       if (parts.length === 0) return;
       ended = await this.#ceiling.reserve(sizeOf(parts), signal);
     }

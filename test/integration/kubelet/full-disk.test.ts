@@ -51,7 +51,7 @@ describe('room on a full disk', () => {
     await cluster.create('deleted', 'sleep 1000');
     await cluster.phase('deleted', 'Running');
     fault = { write: 'delete', of: () => true };
-    // By another client than the kubelet.
+    // This deletion is the test's own; the kubelet's, which follows it, fails.
     await cluster.delete('deleted', 1);
     await cluster.gone('deleted');
     assert.equal(fault, undefined);

@@ -23,7 +23,7 @@ const childrenOf = (pid: number) =>
   readdirSync(`/proc/${pid}/task`).flatMap((thread) =>
     readFileSync(`/proc/${pid}/task/${thread}/children`, 'utf8').split(' ').filter(Boolean),
   );
-/** What a runner makes at its start. */
+/** Folders that a runner makes at its start. */
 const FOLDERS = ['run', 'state', 'tmp', 'work'];
 const files = (runner: RunnerHarness) => (readdirSync(runner.root, { recursive: true }) as string[]).sort();
 

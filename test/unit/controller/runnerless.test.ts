@@ -2,10 +2,11 @@ import assert from 'node:assert/strict';
 import { describe, test } from 'vitest';
 import { decide } from '../../../controller/decide/decide.ts';
 import { sessionPod } from '../../../controller/pod/pod.ts';
-import { redactionOf, runnerlessPod } from '../../../controller/pod/runnerless-pod.ts';
+import { runnerlessPod } from '../../../controller/pod/runnerless-pod.ts';
 import { effective, isProblem } from '../../../controller/settings/effective.ts';
 import type { Problem } from '../../../controller/world/world.ts';
 import type { ContainerStatus, StoredPod } from '../../../core/kube/builtin.ts';
+import { redactionOf } from '../../../core/resources/redaction.ts';
 import { sessionClassSpec } from '../../../core/resources/sessionclass.ts';
 import type { TurnStatus } from '../../../core/resources/turn.ts';
 import {
@@ -261,7 +262,7 @@ describe('a session whose class has runner None', () => {
       const { actions } = look({ pod: pending, turns, memory });
       const deletion = actions.find((action) => action.do === 'DeletePod');
       const deletionPending = { podUID: POD_UID, why: '', problem: deletion?.problem as Problem, accepted: true };
-      /** What is written of its turn once the pod is gone, as it was last seen. */
+      /** The action for the pod as it has ended, and the code of its turn once the pod is gone. */
       const endsAs = (last: Partial<ContainerStatus>, more: StoredPod['status'] = {}) => {
         const status = { phase: 'Failed' as const, containerStatuses: [{ ...waits, ...last }], ...more };
         const pod = { ...pending, metadata: { ...late.metadata, deletionTimestamp: ago(0) }, status };

@@ -81,7 +81,7 @@ describe('a container log', () => {
   test('is read once by a follower, also where a new file is begun just when it begins', async () => {
     const log = new LogFile(join(folder, 'log'), systemClock, 100);
     log.write('stdout', Buffer.from('first\n'));
-    // What readers leave to other threads comes after the new file.
+    // A read that is left to another thread comes after the new file.
     const busy = Array.from({ length: 8 }, () => promisify(pbkdf2)('', '', 100_000, 64, 'sha512'));
     const following = readLog(log.path, log, { ...plain, follow: true }, new AbortController().signal);
     const begun = following.next();

@@ -135,7 +135,7 @@ describe('the lines of a session’s pods', () => {
     assert.ok(many.length > 200 && many.length < 300, `of ${many.length} lines of a thousand`);
   });
 
-  /** What is told of a log that goes on, one line now and the others when they are printed. */
+  /** Follows a log that goes on: one line is there, and the others come when they are printed. */
   async function live(from: EventPlace) {
     const clock = new VirtualClock();
     const stop = new AbortController();

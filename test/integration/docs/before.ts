@@ -35,10 +35,11 @@ until kubectl get turn notes-1 -o jsonpath='{.status.phase}' | grep AwaitingAppr
   'docs/cli.md': `${NOTES}\n${turn('notes-9dnwgnrqgfxtt', { input: 'hello' })}`,
   'docs/install.md': 'kubectl create namespace team',
   'docs/network.md': 'kubectl create namespace agents',
-  // Events of one second have no order: the suspension comes in a later one than the pod.
+  // Events of one second have no order: the suspension comes in a later one than the pod. An event is written after what it tells of.
   'docs/operations.md': `${NOTES} && berth turn notes --text hello && began=$(date +%s)
 until [ "$(date +%s)" -gt "$began" ]; do :; done
-berth suspend notes`,
+berth suspend notes
+until kubectl events --for session/notes | grep Suspended; do :; done`,
   'docs/pools.md': 'kubectl create namespace team-a',
   'docs/sandbox.md': `${NOTES} && berth turn notes --text hello`,
   'docs/sessions.md': `${NOTES}\n${turn('notes-1', { input: 'hello' })}\ncp agent.py index.py`,

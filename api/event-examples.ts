@@ -3,7 +3,7 @@ import type { EventType, Told } from '../core/follow/events.ts';
 /** An example of each type of event, with its id in the stream of its session. */
 export const eventExamples: { [T in EventType]: { id: string; told: Extract<Told, { type: T }> } } = {
   session: {
-    id: '1204.1190.1.0',
+    id: '1204.1190.1.0.7f0c6f4e',
     told: {
       type: 'session',
       data: {
@@ -18,7 +18,7 @@ export const eventExamples: { [T in EventType]: { id: string; told: Extract<Told
     },
   },
   turn: {
-    id: '1204.1207.1.0',
+    id: '1204.1207.1.0.7f0c6f4e',
     told: {
       type: 'turn',
       data: {
@@ -37,7 +37,7 @@ export const eventExamples: { [T in EventType]: { id: string; told: Extract<Told
     },
   },
   approval: {
-    id: '1204.1211.1.2',
+    id: '1204.1211.1.2.7f0c6f4e',
     told: {
       type: 'approval',
       data: {
@@ -51,7 +51,7 @@ export const eventExamples: { [T in EventType]: { id: string; told: Extract<Told
     },
   },
   usage: {
-    id: '1204.1214.1.2',
+    id: '1204.1214.1.2.7f0c6f4e',
     told: {
       type: 'usage',
       data: {
@@ -62,7 +62,7 @@ export const eventExamples: { [T in EventType]: { id: string; told: Extract<Told
     },
   },
   artifacts: {
-    id: '1204.1206.1.0',
+    id: '1204.1206.1.0.7f0c6f4e',
     told: {
       type: 'artifacts',
       data: {
@@ -80,7 +80,7 @@ export const eventExamples: { [T in EventType]: { id: string; told: Extract<Told
     },
   },
   agent: {
-    id: '1204.1214.1.3',
+    id: '1204.1214.1.3.7f0c6f4e',
     told: {
       type: 'agent',
       data: {
@@ -91,10 +91,10 @@ export const eventExamples: { [T in EventType]: { id: string; told: Extract<Told
       },
     },
   },
-  log: { id: '1204.1214.1.3', told: { type: 'log', data: { session: 'notes', text: 'reading 12 files' } } },
-  dropped: { id: '1204.1214.1.9', told: { type: 'dropped', data: { session: 'notes', events: 6 } } },
+  log: { id: '1204.1214.1.3.7f0c6f4e', told: { type: 'log', data: { session: 'notes', text: 'reading 12 files' } } },
+  dropped: { id: '1204.1214.1.9.7f0c6f4e', told: { type: 'dropped', data: { session: 'notes', events: 6 } } },
   deleted: {
-    id: '1204.1219.1.9',
+    id: '1204.1219.1.9.7f0c6f4e',
     told: { type: 'deleted', data: { session: 'notes', turn: 'notes-1', uid: 'c0a4b1de-2b59-4c5c-8d0f-5a3e2f7f9d20' } },
   },
 };

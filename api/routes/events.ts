@@ -35,7 +35,7 @@ export const eventRoutes: Route[] = [
     holds: () => 'streams',
     async handle({ params, query: { logs }, lastEventId, signal }, { api, clock, watched, logs: shared }) {
       const { namespace, session: name } = params;
-      const from = placeOf(lastEventId, parseSessionCursor, '1204.1207.3.17');
+      const from = placeOf(lastEventId, parseSessionCursor, '1204.1207.3.17.7f0c6f4e');
       const { metadata, spec } = await api.get(sessions, { namespace, name }, { signal });
       const states = await watched.follow(namespace, signal);
       const options = { namespace, name, uid: metadata.uid, from, logs: logs !== 'false', signal };

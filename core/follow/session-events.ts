@@ -1,5 +1,11 @@
 import type { Clock } from '../runtime.ts';
-import { type EventPlace, formatCursor, type StateCursor } from './cursor.ts';
+import {
+  formatSessionCursor,
+  formatStateCursor,
+  type SessionCursor,
+  type StateCursor,
+  sessionOfUid,
+} from './cursor.ts';
 import type { Told } from './events.ts';
 import { merged } from './merged.ts';
 import { type PodLine, podLines, type ReadLines, SKEW_MS } from './pod-lines.ts';
@@ -14,7 +20,7 @@ export interface Placed {
 }
 
 /** The place before everything that is kept. */
-const BEGINNING = { states: { sessions: '0', turns: '0' }, place: { incarnation: 0, seq: 0 } };
+const BEGINNING: SessionCursor = { states: { sessions: '0', turns: '0' }, place: { incarnation: 0, seq: 0 } };
 
 export interface SessionEventsOptions {
   namespace: string;
@@ -22,7 +28,7 @@ export interface SessionEventsOptions {
   /** UID of the session: the stream ends when that one is deleted. */
   uid: string;
   /** Place after which the stream goes on. Default: the present states, then what happens. */
-  from?: { states: StateCursor; place: EventPlace } | undefined;
+  from?: SessionCursor | undefined;
   /** Printed lines are told, too. */
   logs: boolean;
   signal: AbortSignal;
@@ -34,12 +40,14 @@ export async function* sessionEvents(
   { namespace, name, uid, from, logs, signal }: SessionEventsOptions,
 ): AsyncGenerator<Placed> {
   const view = await states.find(name, uid, signal);
-  // A place of another server says nothing of this session's pods, either.
-  const start = from && ((await states.hasReached(from.states, signal)) ? from : BEGINNING);
+  const session = sessionOfUid(uid);
+  const start = from && (await startOf(from, session, states, signal));
   let cursor = start?.states ?? BEGINNING.states;
   let place = start?.place ?? { incarnation: view?.incarnation ?? 0, seq: 0 };
   const deleted: Told = { type: 'deleted', data: { session: name, uid } };
-  if (!view) return yield { id: formatCursor(cursor, BEGINNING.place), told: deleted };
+  // The session that gets the name next is told from its beginning.
+  const after = () => formatSessionCursor({ states: cursor, place: BEGINNING.place });
+  if (!view) return yield { id: after(), told: deleted };
 
   const stop = new AbortController();
   const ended = AbortSignal.any([signal, stop.signal]);
@@ -59,18 +67,16 @@ export async function* sessionEvents(
         const told = tellLine(item, name);
         if (told.type === 'log' && !logs) continue;
         place = item.place;
-        yield { id: formatCursor(cursor, place), told };
+        yield { id: formatSessionCursor({ states: cursor, place, session }), told };
       } else {
         const { change } = item;
         const isOurs = change.kind === 'turn' || change.view.metadata.uid === uid;
         const told = isOurs ? turns.tell(item) : [];
         const isEnd = isOurs && change.kind === 'session' && change.isDeleted;
-        // A session that gets the name next numbers its pods and their events anew.
-        if (isEnd) place = BEGINNING.place;
         // The last event of a change has its place: who has read only those before it gets them again.
         for (const [i, event] of told.entries()) {
           if (i === told.length - 1) cursor = item.cursor;
-          yield { id: formatCursor(cursor, place), told: event };
+          yield { id: isEnd ? after() : formatSessionCursor({ states: cursor, place, session }), told: event };
         }
         cursor = item.cursor;
         if (isEnd) return;
@@ -79,6 +85,20 @@ export async function* sessionEvents(
   } finally {
     stop.abort(new Error('the stream has ended'));
   }
+}
+
+/**
+ * The place from which a stream goes on. A place of another server says nothing of this session's pods, and one of another
+ * session that had the name nothing of how far this one's are known.
+ */
+async function startOf(
+  from: SessionCursor,
+  session: string,
+  states: States,
+  signal: AbortSignal,
+): Promise<SessionCursor> {
+  if (!(await states.hasReached(from.states, signal))) return BEGINNING;
+  return from.session === undefined || from.session === session ? from : { ...from, place: BEGINNING.place };
 }
 
 /** Yields everything that happens to the sessions and turns of a namespace, until the signal aborts. */
@@ -92,7 +112,7 @@ export async function* namespaceEvents(
     const told = turns.tell(item);
     for (const [i, event] of told.entries()) {
       if (i === told.length - 1) cursor = item.cursor;
-      yield { id: formatCursor(cursor), told: event };
+      yield { id: formatStateCursor(cursor), told: event };
     }
     cursor = item.cursor;
   }

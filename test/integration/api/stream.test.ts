@@ -198,7 +198,7 @@ answer(turn)
     await end('there-2');
   });
 
-  test('goes on after the deletion of a session with everything of the next one of its name', async () => {
+  test('goes on after the deletion of a session, seen or not, with everything of the next one of its name', async () => {
     await api.cluster.create('again', { agent });
     const first = await follow('sessions/again/events?logs=true', '0.0.0.0');
     for (const turn of ['again-1', 'again-2']) await run('again', turn);
@@ -209,9 +209,11 @@ answer(turn)
     assert.deepEqual([last.type, last.data.turn], ['deleted', undefined]);
     await api.cluster.create('again', { agent });
     await run('again', 'again-3');
-    const next = await follow('sessions/again/events?logs=true', last.id);
-    await eventually(() => next.of('agent').some(({ data }) => data.turn === 'again-3'), { what: 'its first event' });
-    await eventually(() => next.of('log').some(({ data }) => data.text === 'line of again-3'), { what: 'its line' });
+    for (const { id } of [last, first.of('agent').at(-1) as Event]) {
+      const next = await follow('sessions/again/events?logs=true', id);
+      await eventually(() => next.of('agent').some(({ data }) => data.turn === 'again-3'), { what: 'its first event' });
+      await eventually(() => next.of('log').some(({ data }) => data.text === 'line of again-3'), { what: 'its line' });
+    }
   });
 
   test('refuses an id that is none, and a caller without the rights', async () => {

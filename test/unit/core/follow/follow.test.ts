@@ -1,6 +1,12 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'vitest';
-import { type EventPlace, formatCursor, parseSessionCursor, parseStateCursor } from '../../../../core/follow/cursor.ts';
+import {
+  type EventPlace,
+  formatSessionCursor,
+  formatStateCursor,
+  parseSessionCursor,
+  parseStateCursor,
+} from '../../../../core/follow/cursor.ts';
 import { merged } from '../../../../core/follow/merged.ts';
 import { ownLines, type PodLine, podLines } from '../../../../core/follow/pod-lines.ts';
 import { sessionEvents } from '../../../../core/follow/session-events.ts';
@@ -24,15 +30,24 @@ const aTurn = (name: string, resourceVersion: string, status: object = {}): Stor
 
 describe('a place in a stream', () => {
   test('is read as it was written, and nothing else is', () => {
-    const place = { incarnation: 3, seq: 17 };
-    assert.equal(formatCursor({ sessions: '12', turns: '0' }, place), '12.0.3.17');
-    assert.deepEqual(parseSessionCursor('12.0.3.17'), { states: { sessions: '12', turns: '0' }, place });
-    assert.deepEqual(parseStateCursor('12.0'), { sessions: '12', turns: '0' });
+    const states = { sessions: '12', turns: '0' };
+    assert.equal(formatStateCursor(states), '12.0');
+    assert.deepEqual(parseStateCursor('12.0'), states);
+    const ofAny = { states, place: { incarnation: 3, seq: 17 } };
+    for (const [cursor, text] of [
+      [ofAny, '12.0.3.17'],
+      [{ ...ofAny, session: '7f0c6f4e' }, '12.0.3.17.7f0c6f4e'],
+    ] as const) {
+      assert.equal(formatSessionCursor(cursor), text);
+      assert.deepEqual(parseSessionCursor(text), cursor);
+    }
     for (const text of [
       '',
       '3.17',
       '1.2.3',
-      '1.2.3.4.5',
+      '1.2.3.4.',
+      '1.2.3.4.7f0c6f4e0',
+      '1.2.3.4.5.6',
       '01.2.3.4',
       '-1.2.3.4',
       '1.2.3.4 ',
@@ -276,6 +291,49 @@ describe('the stream of a session', () => {
       const { type, data } = (await firstTold('U2', ['U1', now])) ?? {};
       assert.deepEqual([type, data], ['deleted', { session: 'notes', uid: 'U2' }], `there is ${now || 'none'} now`);
     }
+  });
+});
+
+describe('the stream of a session from a place on', () => {
+  /** First event of the agent that is told of a session whose pod has said seven, from its fifth on. */
+  async function firstFrom(session?: string): Promise<unknown> {
+    const said = (seq: number) => eventLine({ seq, turn: 'a', at: '2026-01-01T00:00:00.000Z', event: seq });
+    const log = [1, 2, 3, 4, 5, 6, 7].map((seq) => `2026-01-01T00:00:0${seq}.000000000Z ${said(seq)}`).join('');
+    const metadata = { namespace: 'ns', name: 'notes', uid: 'aaaaaaaa-1', resourceVersion: '20' };
+    const present = { metadata, spec: {}, status: { phase: 'Ready', podName: 'p', incarnation: 1 } };
+    const api = {
+      list: async ({ plural }: { plural: string }) => ({
+        items: plural === 'sessions' ? [present] : [],
+        metadata: { resourceVersion: '21' },
+      }),
+      watch: async function* (_: unknown, { signal }: { signal: AbortSignal }) {
+        await new Promise((_resolve, reject) => signal.addEventListener('abort', () => reject(signal.reason)));
+      },
+      podLog: async function* () {
+        yield Buffer.from(log);
+      },
+    } as unknown as KubeApi;
+    const clock = new VirtualClock();
+    const states = new States({ api, clock, random: systemRandom, log: silentLogger, namespace: 'ns' });
+    const stop = new AbortController();
+    await states.synced(stop.signal);
+    const place = { incarnation: 1, seq: 5 };
+    const from = { states: { sessions: '20', turns: '9' }, place, ...(session === undefined ? {} : { session }) };
+    const options = { namespace: 'ns', name: 'notes', uid: metadata.uid, from, logs: false, signal: stop.signal };
+    try {
+      for await (const { id, told } of sessionEvents({ clock, states, read: ownLines(api, clock) }, options))
+        if (told.type === 'agent') return [told.data.event, id];
+    } finally {
+      stop.abort(new Error('enough'));
+      await states.stop();
+    }
+    return undefined;
+  }
+
+  test('has all that the agent said where the place is that of an earlier session of the name', async () => {
+    assert.deepEqual(await firstFrom('bbbbbbbb'), [1, '20.9.1.1.aaaaaaaa']);
+    assert.deepEqual(await firstFrom('aaaaaaaa'), [6, '20.9.1.6.aaaaaaaa']);
+    assert.deepEqual(await firstFrom(), [6, '20.9.1.6.aaaaaaaa'], 'an id without a session');
   });
 });
 

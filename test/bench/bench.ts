@@ -13,6 +13,7 @@ import { load } from './load.ts';
 import { peer } from './peer/peer.ts';
 import { pools } from './pools.ts';
 import { pythonOnKind } from './python-kind.ts';
+import { queue } from './queue.ts';
 import { idleTurns, readyTurns, writesOfTurns } from './ready.ts';
 import { type Outcome, Run } from './run.ts';
 import { withoutKubernetes } from './runner.ts';
@@ -48,6 +49,7 @@ try {
   await section('writes of lives', ['writes-life'], () => writesOfLives(ground));
   await section('load', ['throughput', 'runner-memory'], () => load(ground));
   await section('scale', ['controller-memory'], () => scale(ground));
+  await section('queue', [], async () => ({ figures: await queue(ground) }));
   await section('commands', ['cli-list', 'cli-turn'], () => commands(ground));
   await section('leader', ['leader-one', 'leader-two'], () => leaderChange(ground));
   await section('cold kinds', [], async () => ({ figures: await coldKinds(ground) }));

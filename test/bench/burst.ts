@@ -7,7 +7,7 @@ import { count } from './settings.ts';
 import { withSmallClass } from './small-class.ts';
 import { range } from './table.ts';
 
-const BURSTS = count(10, 2);
+const BURSTS = count(6, 2);
 const SESSIONS = 30;
 
 /** Bursts of sessions and of agent-sandbox's claims by turns, each from a full pool, until the last has its result. */

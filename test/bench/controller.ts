@@ -64,9 +64,21 @@ export async function scale(to: number): Promise<Leader> {
 }
 
 /** Sets a variable of the controller's environment (`NAME=value`) or removes it (`NAME-`). */
-export async function setVariable(assignment: string): Promise<Leader> {
+async function setVariable(assignment: string): Promise<Leader> {
   await kubectl(['set', 'env', DEPLOYMENT, '-n', releaseNamespace, assignment]);
   return rolledOut();
+}
+
+/** Calls `work` while the controller has the variable, then gives it the earlier value, or none. */
+export async function withVariable<T>(name: string, value: string, work: (leads: Leader) => Promise<T>): Promise<T> {
+  const { spec } = await get([DEPLOYMENT, '-n', releaseNamespace]);
+  const env: Any[] = spec.template.spec.containers[0].env ?? [];
+  const before: string | undefined = env.find((one) => one.name === name)?.value;
+  try {
+    return await work(await setVariable(`${name}=${value}`));
+  } finally {
+    await setVariable(before === undefined ? `${name}-` : `${name}=${before}`);
+  }
 }
 
 /** Samples of one metric of the leader, by labels. */

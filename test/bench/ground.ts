@@ -88,11 +88,16 @@ export class Ground {
   }
 
   /** Creates sessions and resolves once each has answered a first turn. */
-  async ready(...names: string[]): Promise<StoredSession[]> {
+  ready(...names: string[]): Promise<StoredSession[]> {
+    return this.readyWith({}, names);
+  }
+
+  /** The same with more in their spec. */
+  readyWith(spec: object, names: readonly string[]): Promise<StoredSession[]> {
     const { client } = this.cluster;
     return Promise.all(
       names.map(async (name) => {
-        const session = await client.create(sessions, newSession(this.namespace, name));
+        const session = await client.create(sessions, newSession(this.namespace, name, spec));
         await this.turn(session);
         return session;
       }),

@@ -5,7 +5,7 @@ import type { Ground } from './ground.ts';
 import type { Outcome } from './run.ts';
 import { count } from './settings.ts';
 
-const SAMPLES = count(30, 2);
+const SAMPLES = count(10, 2);
 
 /** Time for which a leader has led when it is killed: until then it may wait for requests of an earlier one. */
 const SETTLED_MS = 6000;

@@ -1,6 +1,6 @@
 /** Turns on a session whose pod is ready. */
 import { eventually } from '../support/eventually.ts';
-import { attaches, setVariable, WriteMeter } from './controller.ts';
+import { attaches, WriteMeter, withVariable } from './controller.ts';
 import type { Ground } from './ground.ts';
 import type { Outcome } from './run.ts';
 import { count, SAMPLES, TAIL_SAMPLES } from './settings.ts';
@@ -45,8 +45,7 @@ export async function writesOfTurns(ground: Ground): Promise<Outcome> {
 
 /** Turns whose attach was closed before, each beside a turn right after it. */
 export async function idleTurns(ground: Ground): Promise<Outcome> {
-  const leads = await setVariable(`BERTH_ATTACH_LINGER=${LINGER}`);
-  try {
+  return withVariable('BERTH_ATTACH_LINGER', LINGER, async (leads) => {
     const [session] = await ground.ready('idle');
     if (!session) throw new Error('there is no session');
     const values: number[] = [];
@@ -61,7 +60,5 @@ export async function idleTurns(ground: Ground): Promise<Outcome> {
     }
     await ground.gone('idle');
     return { rows: [{ id: 'turn-idle', values, floors: beside, note: `closed after ${LINGER}, not an hour` }] };
-  } finally {
-    await setVariable('BERTH_ATTACH_LINGER-');
-  }
+  });
 }

@@ -1,21 +1,25 @@
-/** Many suspended sessions: what they cost the controller, the turns beside them and its successor. */
+/** Many sessions, with pods and suspended: what they cost the controller, the turns beside them and its successor. */
 import { setTimeout as delay } from 'node:timers/promises';
 import type { KubeClient } from '../../core/kube/client.ts';
 import { namespaces } from '../../core/kube/resources.ts';
 import { type StoredSession, sessions } from '../../core/resources/kinds.ts';
 import { eventually } from '../support/eventually.ts';
-import { attaches, type Leader, leader, leaderMemory } from './controller.ts';
+import { attaches, type Leader, leader, leaderMemory, withVariable } from './controller.ts';
 import { compared, type Figure } from './figures.ts';
 import { type Ground, newSession } from './ground.ts';
 import { secondsAfterKill } from './leader-change.ts';
 import type { Outcome } from './run.ts';
 import { count, SAMPLES } from './settings.ts';
+import { withSmallClass } from './small-class.ts';
 import { median } from './statistics.ts';
 import { range } from './table.ts';
 
-const LIVE = 20;
+const LIVE = count(500, 20);
+/** Sessions that start, or run turns, at once. */
+const AT_ONCE = 20;
+/** Requests of a live session's pod: two nodes have room for all of them. */
+const REQUESTS = { cpu: '2m', memory: '8Mi' };
 const SUSPENDED = count(20_000, 200);
-const CREATORS = 20;
 const CHANGES = count(3, 1);
 const MB = 1e6;
 const PAUSE_MS = 200;
@@ -43,7 +47,7 @@ class Many {
       while (next < SUSPENDED)
         await client.create(sessions, newSession(namespace, `many-${next++}`, { suspend: true }));
     };
-    await Promise.all(Array.from({ length: CREATORS }, create));
+    await Promise.all(Array.from({ length: AT_ONCE }, create));
     const created = performance.now();
     await this.#becomes('status.phase!=Suspended', 'all are Suspended');
     return { created: (created - started) / 1000, written: (performance.now() - created) / 1000 };
@@ -69,6 +73,27 @@ class Many {
   }
 }
 
+/** Sessions with pods, and the seconds until each had answered a first turn. */
+async function live(ground: Ground, ofClass: string): Promise<{ ready: StoredSession[]; seconds: number }> {
+  const started = performance.now();
+  const ready: StoredSession[] = [];
+  let next = 0;
+  const create = async () => {
+    while (next < LIVE) ready.push(...(await ground.readyWith({ class: ofClass }, [`live-${next++}`])));
+  };
+  await Promise.all(Array.from({ length: AT_ONCE }, create));
+  return { ready, seconds: (performance.now() - started) / 1000 };
+}
+
+/** A turn of each session: all attaches are open then. */
+async function attachAll(ground: Ground, ready: readonly StoredSession[]): Promise<void> {
+  const left = [...ready];
+  const run = async () => {
+    for (let session = left.pop(); session; session = left.pop()) await ground.turn(session);
+  };
+  await Promise.all(Array.from({ length: AT_ONCE }, run));
+}
+
 /** Turns of the sessions, one after the other: milliseconds. */
 async function turnsOf(ground: Ground, ready: readonly StoredSession[]): Promise<number[]> {
   const values: number[] = [];
@@ -86,43 +111,70 @@ async function memoryOf(leads: Leader): Promise<number[]> {
   return values;
 }
 
-/** Figures of turns and of leader changes with many suspended sessions beside, and without. */
-export async function scale(ground: Ground): Promise<Outcome> {
-  const { client } = ground.cluster;
-  const names = Array.from({ length: LIVE }, (_, i) => `live-${i}`);
-  const ready = await ground.ready(...names);
-  const measure = async () => {
-    // The first turns open attaches that are closed after a while, or belonged to an earlier leader.
-    await turnsOf(ground, ready);
-    const turns = await turnsOf(ground, ready);
-    const leads = await leader();
-    const open = await attaches(client, leads);
-    const memory = await memoryOf(leads);
-    const changes: number[] = [];
-    for (let i = 0; i < CHANGES; i++) {
-      changes.push(await secondsAfterKill(() => ground.turn(ready[0] as StoredSession)));
-    }
-    return { turns, open, memory, changes };
-  };
-  const without = await measure();
-  const many = new Many(client, `${ground.namespace}-many`);
-  let made: { created: number; written: number };
-  let beside: Awaited<ReturnType<typeof measure>>;
-  let gone: number;
-  try {
-    made = await many.create();
-    beside = await measure();
-  } finally {
-    gone = await many.delete();
+interface Measured {
+  turns: number[];
+  open: number;
+  memory: number[];
+  changes: number[];
+}
+
+/** Figures of the sessions with pods: turns, memory of the leader with every attach open, seconds of a leader change. */
+async function measure(ground: Ground, ready: readonly StoredSession[]): Promise<Measured> {
+  // The first turn of a session under a new leader opens its attach.
+  await attachAll(ground, ready);
+  const turns = await turnsOf(ground, ready);
+  const leads = await leader();
+  const open = await attaches(ground.cluster.client, leads);
+  const memory = await memoryOf(leads);
+  const changes: number[] = [];
+  for (let i = 0; i < CHANGES; i++) {
+    changes.push(await secondsAfterKill(() => ground.turn(ready[0] as StoredSession)));
   }
-  await ground.gone(...names);
+  return { turns, open, memory, changes };
+}
+
+/** The same with many suspended sessions beside, and without. */
+export function scale(ground: Ground): Promise<Outcome> {
+  const work = (ofClass: string) =>
+    withVariable('BERTH_MAX_RUNNING', String(LIVE + AT_ONCE), async () => {
+      const { ready, seconds: started } = await live(ground, ofClass);
+      const without = await measure(ground, ready);
+      const many = new Many(ground.cluster.client, `${ground.namespace}-many`);
+      let made: { created: number; written: number };
+      let beside: Measured;
+      let gone: number;
+      try {
+        made = await many.create();
+        beside = await measure(ground, ready);
+      } finally {
+        gone = await many.delete();
+      }
+      await ground.gone(...ready.map(({ metadata }) => metadata.name));
+      return outcome({ without, beside, made, gone, started });
+    });
+  return withSmallClass(ground, work, { requests: REQUESTS });
+}
+
+interface Seen {
+  without: Measured;
+  beside: Measured;
+  made: { created: number; written: number };
+  gone: number;
+  started: number;
+}
+
+function outcome({ without, beside, made: { created, written }, gone, started }: Seen): Outcome {
   const total = SUSPENDED + LIVE;
   const floors = { '120 MB + 10 KB a session + 130 KB an open attach': [120 + 0.01 * total + 0.13 * beside.open] };
-  const least = median(without.memory).toFixed(0);
-  const note = `RSS; ${total} sessions, ${beside.open} open attaches; ${least} MB with ${LIVE} sessions; 500 live ones are not measured`;
-  const { created, written } = made;
+  const least = `${median(without.memory).toFixed(0)} MB with ${LIVE} sessions and ${without.open} open attaches`;
+  const note = `RSS; ${total} sessions, ${beside.open} open attaches; ${least}`;
   const figures: Figure[] = [
-    compared(`turn beside ${SUSPENDED} suspended sessions`, beside.turns, {
+    {
+      what: `${LIVE} sessions with pods, ${AT_ONCE} starts at once, until each has answered`,
+      measured: `${seconds([started])} s`,
+      values: started,
+    },
+    compared(`turn of one of ${LIVE} sessions beside ${SUSPENDED} suspended sessions`, beside.turns, {
       what: 'without them',
       values: without.turns,
     }),
@@ -133,7 +185,7 @@ export async function scale(ground: Ground): Promise<Outcome> {
       values: { beside: beside.changes, without: without.changes },
     },
     {
-      what: `${SUSPENDED} sessions, created suspended by ${CREATORS} clients`,
+      what: `${SUSPENDED} sessions, created suspended by ${AT_ONCE} clients`,
       measured: `created in ${seconds([created])} s; the last phase is written ${seconds([written])} s later; gone ${seconds([gone])} s after the deletion of their namespace`,
       values: { created, written, gone },
     },

@@ -9,7 +9,7 @@ import { withSmallClass } from './small-class.ts';
 import { startsPerSecond } from './start-rate.ts';
 import { shown } from './table.ts';
 
-const RUNS = count(5, 1);
+const RUNS = count(3, 1);
 const REPLICAS = 20;
 const SECONDS = 20;
 const SHARE = 0.8;
@@ -37,7 +37,7 @@ async function ours(ground: Ground, ofClass: string, pace: Pace, run: number): P
   const ran = await paced(pace, async (index) => {
     const name = `sustained-${run}-${index}`;
     const one = await ground.oneTurn(name, { class: ofClass });
-    // A node takes 110 pods.
+    // The nodes need room for the later ones.
     await ground.delete(name);
     return one;
   });

@@ -101,7 +101,7 @@ export class Claiming {
     });
   }
 
-  /** Milliseconds of claims at a pace, in their order. Each ends when it is Ready: a node takes 110 pods. */
+  /** Milliseconds of claims at a pace, in their order. Each ends when it is Ready, so that the nodes have room for the later ones. */
   sustained(replicas: number, pace: Pace): Promise<number[]> {
     return this.withPool(replicas, (pool) =>
       paced(pace, async () => {

@@ -234,13 +234,14 @@ describe('output without bounds', () => {
   }
 
   for (const result of ['Text', 'Envelope'] as const) {
-    test(`300,000 writes of one byte as a result of ${result} take the memory of their bytes`, async () => {
+    test(`1,000,000 writes of one byte as a result of ${result} take the memory of their bytes`, async () => {
       await using runner = await RunnerHarness.bound({ agent: agent(result) });
       const before = memory(runner);
-      const bytes = `perl -e '$| = 1; for (1..300000) { syswrite STDOUT, "x" }'`;
+      const bytes = `perl -e '$| = 1; for (1..1000000) { syswrite STDOUT, "x" }'`;
       const turn = runner.startTurn(result === 'Text' ? bytes : `${START}; ${bytes}; ${END}`);
       await runner.result(turn);
-      assert.ok(memory(runner) - before < ROOM / 2, `${memory(runner) / MB} MB`);
+      // A runner that reads byte by byte makes some 140 MB of garbage on a busy machine, and 360 MB if it keeps what it has read.
+      assert.ok(memory(runner) - before < 1.5 * ROOM, `${memory(runner) / MB} MB`);
     });
   }
 

@@ -38,29 +38,33 @@ export async function claimPod(
     const { resourceVersion } = pod.metadata;
     const labels = sessionLabels(session, session.status?.incarnation ?? 0);
     const patch = { metadata: { uid: podUID, resourceVersion, labels, ownerReferences: [ownedBy(session)] } };
+    // The claim is this leader's own also where the watch shows it before its answer, or its answer is lost.
+    const failed = effects.links.claiming(podUID, session.metadata.uid);
     try {
       return take(context, await effects.api.patch(pods, { namespace, name }, patch, { type: 'merge', signal }), true);
     } catch (error) {
-      if (isForbidden(error) || isInvalid(error)) return lose(`cannot be claimed: ${(error as Error).message}`);
-      if (!isConflict(error) && !isNotFound(error)) throw error;
+      const isRefused = isForbidden(error) || isInvalid(error);
+      if (!isRefused && !isConflict(error) && !isNotFound(error)) throw error;
+      failed();
+      if (isRefused) return lose(`cannot be claimed: ${(error as Error).message}`);
       pod = undefined;
     }
   }
   throw new TransportError(`pod ${name} is written by others again and again; it is claimed later`);
 }
 
-/** `fresh`: this very request has claimed the pod, so that no other leader has sent its runner anything. */
-function take(context: ReconcileContext, pod: StoredPod, fresh: boolean): void {
+/** `isNew`: this very request has claimed the pod, which is counted and told once. */
+function take(context: ReconcileContext, pod: StoredPod, isNew: boolean): void {
   const { effects, key } = context;
   const { uid, name, namespace, labels } = pod.metadata;
   const wasReady = effects.links.get(uid)?.view.phase !== 'Opening';
-  effects.links.assign(uid, linkSession(context), { fresh });
+  effects.links.assign(uid, linkSession(context));
   effects.caches.sawPod(pod);
   const pool = labels?.[LABEL_POOL] ?? '';
   const { ownedSince } = context.memory.incarnation;
   const tookMs = ownedSince === undefined ? undefined : effects.clock.monotonic() - ownedSince;
   effects.log.info({ session: key, pod: name, pool, tookMs, wasReady }, 'pod claimed');
-  if (!fresh) return;
+  if (!isNew) return;
   if (wasReady) effects.pools.count('claimed', namespace, pool, tookMs);
   else effects.pools.count('missed', namespace, pool);
   effects.notify(context.world.session, podEvent(context.world, name, pool));

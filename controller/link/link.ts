@@ -77,6 +77,8 @@ export class Link {
   #incarnation: number;
   /** This leader has created the pod. */
   #isCreated = false;
+  /** UIDs of sessions for which this leader has sent a claim of the pod that is not known to have failed. */
+  readonly #claims = new Set<string>();
   /** Last sequence number that the runner had sent when it was asked to suspend: a snapshot up to it is an earlier one. */
   #askedAfter = 0;
   /** Options of the snapshot asked for with the suspension, if any. */
@@ -155,22 +157,28 @@ export class Link {
     this.#attachment.open(pod);
   }
 
-  /** Gives the pod to the session whose claim has just succeeded; `fresh` as in `claimed`. */
-  assign(session: string, incarnation: number, { fresh }: { fresh: boolean }): void {
+  /**
+   * Notes that this leader is about to send a claim of the pod for a session. Returns what takes the note back once the claim is
+   * known to have failed; one of an earlier claim, whose answer was lost, stays.
+   */
+  claiming(session: string): () => void {
+    if (this.#claims.has(session)) return () => {};
+    this.#claims.add(session);
+    return () => this.#claims.delete(session);
+  }
+
+  /** Gives the pod to the session whose claim has succeeded. */
+  assign(session: string, incarnation: number): void {
     this.#session = session;
     this.#incarnation = incarnation;
     this.#binding.assign(session, incarnation);
-    this.#view = { ...this.#view, fresh: false };
-    if (fresh) this.claimed();
+    const { phase } = this.#view;
+    // Where this leader has claimed the pod, no other can have sent its runner anything, be it that it waits or has just been created.
+    const isNew = phase === 'Unbound' || (phase === 'Opening' && this.#isCreated);
+    this.#view = { ...this.#view, fresh: isNew && this.#claims.has(session) };
     this.#attachment.hurry();
     // The runner is asked again: who has bound it may have been another leader.
     if (this.#view.phase !== 'Unbound' && !this.#view.fresh) this.#attachment.reattach();
-  }
-
-  /** This leader has claimed the pod, so that no other can have sent its runner anything, be it that it waits or has just been created. */
-  claimed(): void {
-    const { phase } = this.#view;
-    this.#view = { ...this.#view, fresh: phase === 'Unbound' || (phase === 'Opening' && this.#isCreated) };
   }
 
   podChanged(pod: { scheduled: boolean; deleted: boolean }): void {

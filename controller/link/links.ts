@@ -72,14 +72,17 @@ export class Links {
     return link;
   }
 
-  /** Gives the link of a claimed pod to its session; see `Link.assign`. There may be no link yet. */
-  assign(podUID: string, session: LinkOwner, options: { fresh: boolean }): void {
+  /** Notes a claim that is about to be sent; see `Link.claiming`. There may be no link yet. */
+  claiming(podUID: string, session: string): () => void {
+    return this.#links.get(podUID)?.claiming(session) ?? (() => {});
+  }
+
+  /** Gives the link of a claimed pod to its session, as the claim's answer or the watch tells; see `Link.assign`. There may be no link yet. */
+  assign(podUID: string, session: LinkOwner): void {
     const link = this.#links.get(podUID);
-    // The watch may have shown the claim before its answer came.
-    if (link && options.fresh && link.session === session.uid) link.claimed();
     if (link?.session !== '') return;
     this.#forget(podUID, link.session);
-    link.assign(session.uid, session.incarnation, options);
+    link.assign(session.uid, session.incarnation);
     this.#owners.set(podUID, session);
     this.#podsOf.set(session.uid, (this.#podsOf.get(session.uid) ?? new Set()).add(podUID));
   }
@@ -103,7 +106,7 @@ export class Links {
         uid: session,
         incarnation: Number(labels[LABEL_INCARNATION]),
       };
-      this.assign(uid, owner, { fresh: false });
+      this.assign(uid, owner);
     }
     const deleted = pod.metadata.deletionTimestamp !== undefined;
     this.#links.get(pod.metadata.uid)?.podChanged({ scheduled: isDue(pod), deleted });

@@ -46,21 +46,26 @@ describe('no other leader can have sent anything to a runner that waits', () => 
 
   test('whose pod this leader has claimed', async () => {
     const { links, link } = await waiting();
-    links.assign('pod-1', claim, { fresh: true });
+    links.claiming('pod-1', SESSION);
+    links.assign('pod-1', claim);
     assert.deepEqual([link.session, link.view.fresh], [SESSION, true]);
   });
 
-  test('whose pod this leader has claimed, where the watch shows the claim before its answer comes', async () => {
+  test('whose pod this leader has claimed, where the watch shows the claim before its answer, or its answer is lost', async () => {
     const { links, link } = await waiting();
+    links.claiming('pod-1', SESSION);
+    // The next try of a claim whose answer was lost is refused: the pod has another version by then.
+    links.claiming('pod-1', SESSION)();
     links.podChanged(aPoolPod(SESSION), false);
-    assert.deepEqual([link.session, link.view.fresh], [SESSION, false]);
-    links.assign('pod-1', claim, { fresh: true });
+    assert.deepEqual([link.session, link.view.fresh], [SESSION, true]);
+    links.assign('pod-1', claim);
     assert.equal(link.view.fresh, true);
   });
 
   test('whose pod this leader has created and claimed, before it has answered', async () => {
     const { links, link, clock } = await waiting(true);
-    links.assign('pod-1', claim, { fresh: true });
+    links.claiming('pod-1', SESSION);
+    links.assign('pod-1', claim);
     assert.equal(link.view.fresh, true);
     link.podChanged({ scheduled: true, deleted: false });
     await clock.advance(500);
@@ -75,10 +80,12 @@ describe('no other leader can have sent anything to a runner that waits', () => 
 
   test('and may have where another has claimed its pod', async () => {
     const { links, link } = await waiting();
+    links.claiming('pod-1', 'other');
+    links.claiming('pod-1', SESSION)();
     links.podChanged(aPoolPod(SESSION), false);
-    links.assign('pod-1', claim, { fresh: false });
-    assert.equal(link.view.fresh, false);
-    links.assign('pod-1', { ...claim, uid: 'other' }, { fresh: true });
+    links.assign('pod-1', claim);
+    assert.equal(link.view.fresh, false, 'this leader’s own claim has failed, or is of another session');
+    links.assign('pod-1', { ...claim, uid: 'other' });
     assert.deepEqual([link.session, link.view.fresh], [SESSION, false]);
   });
 });

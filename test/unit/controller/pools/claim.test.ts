@@ -261,7 +261,9 @@ describe('the claim', () => {
     const calls: string[] = [];
     const counted: string[] = [];
     const memory = aMemory();
+    /** Whether the pod is this leader's own claim when it is assigned. */
     const assigned: boolean[] = [];
+    let claims = 0;
     const events: string[] = [];
     const api = {
       get: async () => {
@@ -282,7 +284,13 @@ describe('the claim', () => {
       caches: { sawPod: () => {} },
       links: {
         get: () => ({ view: { phase } }),
-        assign: (_uid: string, _session: unknown, { fresh }: { fresh: boolean }) => assigned.push(fresh),
+        claiming: () => {
+          claims += 1;
+          return () => {
+            claims -= 1;
+          };
+        },
+        assign: () => assigned.push(claims > 0),
       },
       pools: { count: (what: string) => counted.push(what) },
       notify: (_session: unknown, { reason }: EventFacts) => events.push(reason),
@@ -296,8 +304,9 @@ describe('the claim', () => {
       key: 'team/notes',
       signal: new AbortController().signal,
     };
-    await claimPod(context as unknown as ReconcileContext, { do: 'ClaimPod', podUID: UID, pod: aWarmPod() });
-    return { calls, assigned, events, counted, lost: memory.incarnation.claimLost?.why };
+    const action = { do: 'ClaimPod', podUID: UID, pod: aWarmPod() } as const;
+    const error = await claimPod(context as unknown as ReconcileContext, action).catch((thrown: Error) => thrown);
+    return { error, calls, assigned, events, counted, lost: memory.incarnation.claimLost?.why, claims };
   }
   const conflict = new ApiError({ code: 409, reason: 'Conflict', message: '' });
 
@@ -311,8 +320,14 @@ describe('the claim', () => {
     assert.deepEqual([await counted('Unbound'), await counted('Opening')], [['claimed'], ['missed']]);
   });
   test('of a pod that another session has got meanwhile is lost, and changes nothing', async () => {
-    const { calls, assigned, lost } = await claim(aWarmPod('another'), conflict);
+    const { calls, assigned, lost, claims } = await claim(aWarmPod('another'), conflict);
     assert.deepEqual([calls.slice(1), assigned, lost], [['get'], [], 'was claimed by another session']);
+    assert.equal(claims, 0, 'it counts as none of this leader’s');
+  });
+  test('whose answer is lost is tried again, and counts as this leader’s own meanwhile', async () => {
+    const failed = new ApiError({ code: 500, reason: 'InternalError', message: 'etcd timed out' });
+    const { error, lost, claims } = await claim(undefined, failed);
+    assert.deepEqual([error, lost, claims], [failed, undefined, 1]);
   });
   test('whose answer was lost is found again', async () => {
     const { calls, assigned, lost } = await claim(aWarmPod(SESSION_UID), conflict);
@@ -324,6 +339,7 @@ describe('the claim', () => {
   });
   test('that the API server refuses is lost', async () => {
     const forbidden = new ApiError({ code: 403, reason: 'Forbidden', message: 'no' });
-    assert.equal((await claim(undefined, forbidden)).lost, 'cannot be claimed: no');
+    const { lost, claims } = await claim(undefined, forbidden);
+    assert.deepEqual([lost, claims], ['cannot be claimed: no', 0]);
   });
 });

@@ -89,19 +89,13 @@ export class Ground {
 
   /** Creates sessions and resolves once each has answered a first turn. */
   ready(...names: string[]): Promise<StoredSession[]> {
-    return this.readyWith({}, names);
+    return Promise.all(names.map((name) => this.readyOne(name)));
   }
 
-  /** The same with more in their spec. */
-  readyWith(spec: object, names: readonly string[]): Promise<StoredSession[]> {
-    const { client } = this.cluster;
-    return Promise.all(
-      names.map(async (name) => {
-        const session = await client.create(sessions, newSession(this.namespace, name, spec));
-        await this.turn(session);
-        return session;
-      }),
-    );
+  async readyOne(name: string, spec: object = {}): Promise<StoredSession> {
+    const session = await this.cluster.client.create(sessions, newSession(this.namespace, name, spec));
+    await this.turn(session);
+    return session;
   }
 
   /** Session of one turn, from the session's creation. */

@@ -2,6 +2,7 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { sessions, turns } from '../../core/resources/kinds.ts';
 import { isTerminal } from '../../core/resources/turn-phases.ts';
+import { someAtOnce } from './at-once.ts';
 import { WriteMeter } from './controller.ts';
 import type { Figure } from './figures.ts';
 import { type Ground, newSession } from './ground.ts';
@@ -11,7 +12,6 @@ import { withSmallClass } from './small-class.ts';
 const SLOTS = 10;
 const WAITING = count(1000, 30);
 const SECONDS = count(60, 10);
-const AT_ONCE = 20;
 
 interface Pace {
   /** Sessions of one turn that ended, a second. */
@@ -67,12 +67,10 @@ async function pace(ground: Ground, ofClass: string, waiting: number): Promise<P
   const following = follow().catch((error) => {
     if (!signal.aborted) throw error;
   });
+  // A failure is told once all sessions are created.
+  following.catch(() => {});
   try {
-    let left = waiting + SLOTS;
-    const fill = async () => {
-      while (left-- > 0) await create();
-    };
-    await Promise.all(Array.from({ length: AT_ONCE }, fill));
+    await someAtOnce(waiting + SLOTS, create);
     using meter = await WriteMeter.open(client);
     const [endedBefore, writesBefore] = [ended.size, await meter.read()];
     const started = performance.now();

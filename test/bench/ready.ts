@@ -44,7 +44,7 @@ export async function writesOfTurns(ground: Ground): Promise<Outcome> {
 }
 
 /** Turns whose attach was closed before, each beside a turn right after it. */
-export async function idleTurns(ground: Ground): Promise<Outcome> {
+export function idleTurns(ground: Ground): Promise<Outcome> {
   return withVariable('BERTH_ATTACH_LINGER', LINGER, async (leads) => {
     const [session] = await ground.ready('idle');
     if (!session) throw new Error('there is no session');

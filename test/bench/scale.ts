@@ -4,6 +4,7 @@ import type { KubeClient } from '../../core/kube/client.ts';
 import { namespaces } from '../../core/kube/resources.ts';
 import { type StoredSession, sessions } from '../../core/resources/kinds.ts';
 import { eventually } from '../support/eventually.ts';
+import { AT_ONCE, someAtOnce } from './at-once.ts';
 import { attaches, type Leader, leader, leaderMemory, withVariable } from './controller.ts';
 import { compared, type Figure } from './figures.ts';
 import { type Ground, newSession } from './ground.ts';
@@ -16,8 +17,6 @@ import { range } from './table.ts';
 
 /** Sessions with pods: two nodes take 220 pods, and a machine of two CPUs that runs both is too busy with many more. */
 const LIVE = count(180, 20);
-/** Sessions that start, or run turns, at once. */
-const AT_ONCE = 20;
 /** Requests of a live session's pod: two nodes have room for all of them. */
 const REQUESTS = { cpu: '2m', memory: '8Mi' };
 const SUSPENDED = count(20_000, 200);
@@ -43,12 +42,7 @@ class Many {
     const namespace = this.#namespace;
     await client.create(namespaces, { apiVersion: 'v1', kind: 'Namespace', metadata: { name: namespace } });
     const started = performance.now();
-    let next = 0;
-    const create = async () => {
-      while (next < SUSPENDED)
-        await client.create(sessions, newSession(namespace, `many-${next++}`, { suspend: true }));
-    };
-    await Promise.all(Array.from({ length: AT_ONCE }, create));
+    await someAtOnce(SUSPENDED, (i) => client.create(sessions, newSession(namespace, `many-${i}`, { suspend: true })));
     const created = performance.now();
     await this.#becomes('status.phase!=Suspended', 'all are Suspended');
     return { created: (created - started) / 1000, written: (performance.now() - created) / 1000 };
@@ -77,22 +71,8 @@ class Many {
 /** Sessions with pods, and the seconds until each had answered a first turn. */
 async function live(ground: Ground, ofClass: string): Promise<{ ready: StoredSession[]; seconds: number }> {
   const started = performance.now();
-  const ready: StoredSession[] = [];
-  let next = 0;
-  const create = async () => {
-    while (next < LIVE) ready.push(...(await ground.readyWith({ class: ofClass }, [`live-${next++}`])));
-  };
-  await Promise.all(Array.from({ length: AT_ONCE }, create));
+  const ready = await someAtOnce(LIVE, (i) => ground.readyOne(`live-${i}`, { class: ofClass }));
   return { ready, seconds: (performance.now() - started) / 1000 };
-}
-
-/** A turn of each session: all attaches are open then. */
-async function attachAll(ground: Ground, ready: readonly StoredSession[]): Promise<void> {
-  const left = [...ready];
-  const run = async () => {
-    for (let session = left.pop(); session; session = left.pop()) await ground.turn(session);
-  };
-  await Promise.all(Array.from({ length: AT_ONCE }, run));
 }
 
 /** Turns of the sessions, one after the other: milliseconds. */
@@ -122,7 +102,7 @@ interface Measured {
 /** Figures of the sessions with pods: turns, memory of the leader with every attach open, seconds of a leader change. */
 async function measure(ground: Ground, ready: readonly StoredSession[]): Promise<Measured> {
   // The first turn of a session under a new leader opens its attach.
-  await attachAll(ground, ready);
+  await someAtOnce(ready.length, (i) => ground.turn(ready[i] as StoredSession));
   const turns = await turnsOf(ground, ready);
   const leads = await leader();
   const open = await attaches(ground.cluster.client, leads);

@@ -261,7 +261,7 @@ describe('the claim', () => {
     const calls: string[] = [];
     const counted: string[] = [];
     const memory = aMemory();
-    /** Whether the pod is this leader's own claim when it is assigned. */
+    /** Assignments of the pod: true where a claim of this leader is noted by then. */
     const assigned: boolean[] = [];
     let claims = 0;
     const events: string[] = [];

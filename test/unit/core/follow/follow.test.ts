@@ -6,10 +6,11 @@ import {
   formatStateCursor,
   parseSessionCursor,
   parseStateCursor,
+  type SessionCursor,
 } from '../../../../core/follow/cursor.ts';
 import { merged } from '../../../../core/follow/merged.ts';
 import { ownLines, type PodLine, podLines } from '../../../../core/follow/pod-lines.ts';
-import { sessionEvents } from '../../../../core/follow/session-events.ts';
+import { type Placed, sessionEvents } from '../../../../core/follow/session-events.ts';
 import { States } from '../../../../core/follow/states.ts';
 import { tellTurn } from '../../../../core/follow/told.ts';
 import { viewTurn } from '../../../../core/follow/views.ts';
@@ -254,32 +255,71 @@ describe('the states of a namespace', () => {
 });
 
 describe('the stream of a session', () => {
-  /** The events of the session with this UID, while the watch tells nothing and lists have one of its name with these UIDs. */
-  async function firstTold(uid: string, listed: string[]) {
-    let lists = 0;
-    const api = {
-      list: async ({ plural }: { plural: string }) => {
-        if (plural !== 'sessions') return { items: [], metadata: { resourceVersion: '1' } };
-        const listedNow = listed[Math.min(lists++, listed.length - 1)];
-        const metadata = { namespace: 'ns', name: 'notes', uid: listedNow, resourceVersion: String(10 * lists) };
-        const items = listedNow ? [{ metadata, spec: {}, status: { phase: 'Ready' } }] : [];
-        return { items, metadata: { resourceVersion: String(10 * lists + 1) } };
-      },
-      watch: async function* (_: unknown, { signal }: { signal: AbortSignal }) {
-        await new Promise((_resolve, reject) => signal.addEventListener('abort', () => reject(signal.reason)));
-      },
-    } as unknown as KubeApi;
+  const metadata = { namespace: 'ns', name: 'notes' };
+
+  /** First event that is wanted of the stream of the session `notes`, while the watch tells nothing. */
+  async function firstOf(
+    api: object,
+    options: { uid: string; from?: SessionCursor },
+    isWanted: (placed: Placed) => boolean = () => true,
+  ): Promise<Placed | undefined> {
+    const watch = async function* (_: unknown, { signal }: { signal: AbortSignal }) {
+      await new Promise((_resolve, reject) => signal.addEventListener('abort', () => reject(signal.reason)));
+    };
+    const server = { watch, ...api } as unknown as KubeApi;
     const clock = new VirtualClock();
-    const states = new States({ api, clock, random: systemRandom, log: silentLogger, namespace: 'ns' });
+    const states = new States({ api: server, clock, random: systemRandom, log: silentLogger, namespace: 'ns' });
     const stop = new AbortController();
     await states.synced(stop.signal);
-    const options = { namespace: 'ns', name: 'notes', uid, logs: false, signal: stop.signal };
-    const events = sessionEvents({ clock, states, read: ownLines(api, clock) }, options);
-    const first = await events.next();
-    stop.abort(new Error('enough'));
-    await events.return(undefined).catch(() => undefined);
-    await states.stop();
-    return first.value?.told;
+    const events = sessionEvents(
+      { clock, states, read: ownLines(server, clock) },
+      { ...metadata, ...options, logs: false, signal: stop.signal },
+    );
+    try {
+      for (;;) {
+        const { value, done } = await events.next();
+        if (done || isWanted(value)) return value ?? undefined;
+      }
+    } finally {
+      stop.abort(new Error('enough'));
+      await events.return(undefined).catch(() => undefined);
+      await states.stop();
+    }
+  }
+
+  /** First event of the session with this UID, while lists have one of its name with these UIDs. */
+  async function firstTold(uid: string, listed: string[]) {
+    let lists = 0;
+    const list = async ({ plural }: { plural: string }) => {
+      if (plural !== 'sessions') return { items: [], metadata: { resourceVersion: '1' } };
+      const listedNow = listed[Math.min(lists++, listed.length - 1)];
+      const present = { ...metadata, uid: listedNow, resourceVersion: String(10 * lists) };
+      const items = listedNow ? [{ metadata: present, spec: {}, status: { phase: 'Ready' } }] : [];
+      return { items, metadata: { resourceVersion: String(10 * lists + 1) } };
+    };
+    return (await firstOf({ list }, { uid }))?.told;
+  }
+
+  /** First event of the agent, and its id, of a pod that has said seven, from the place of the fifth on. */
+  async function firstFrom(session?: string) {
+    const said = (seq: number) => eventLine({ seq, turn: 'a', at: '2026-01-01T00:00:00.000Z', event: seq });
+    const log = [1, 2, 3, 4, 5, 6, 7].map((seq) => `2026-01-01T00:00:0${seq}.000000000Z ${said(seq)}`).join('');
+    const uid = 'aaaaaaaa-1';
+    const status = { phase: 'Ready', podName: 'p', incarnation: 1 };
+    const present = { metadata: { ...metadata, uid, resourceVersion: '20' }, spec: {}, status };
+    const api = {
+      list: async ({ plural }: { plural: string }) => ({
+        items: plural === 'sessions' ? [present] : [],
+        metadata: { resourceVersion: '21' },
+      }),
+      podLog: async function* () {
+        yield Buffer.from(log);
+      },
+    };
+    const place = { incarnation: 1, seq: 5 };
+    const from = { states: { sessions: '20', turns: '9' }, place, ...(session === undefined ? {} : { session }) };
+    const { id, told } = (await firstOf(api, { uid, from }, (placed) => placed.told.type === 'agent')) ?? {};
+    return [told?.type === 'agent' && told.data.event, id];
   }
 
   test('begins with the session as it was made again while the watch still has the one before', async () => {
@@ -292,43 +332,6 @@ describe('the stream of a session', () => {
       assert.deepEqual([type, data], ['deleted', { session: 'notes', uid: 'U2' }], `there is ${now || 'none'} now`);
     }
   });
-});
-
-describe('the stream of a session from a place on', () => {
-  /** First event of the agent that is told of a session whose pod has said seven, from its fifth on. */
-  async function firstFrom(session?: string): Promise<unknown> {
-    const said = (seq: number) => eventLine({ seq, turn: 'a', at: '2026-01-01T00:00:00.000Z', event: seq });
-    const log = [1, 2, 3, 4, 5, 6, 7].map((seq) => `2026-01-01T00:00:0${seq}.000000000Z ${said(seq)}`).join('');
-    const metadata = { namespace: 'ns', name: 'notes', uid: 'aaaaaaaa-1', resourceVersion: '20' };
-    const present = { metadata, spec: {}, status: { phase: 'Ready', podName: 'p', incarnation: 1 } };
-    const api = {
-      list: async ({ plural }: { plural: string }) => ({
-        items: plural === 'sessions' ? [present] : [],
-        metadata: { resourceVersion: '21' },
-      }),
-      watch: async function* (_: unknown, { signal }: { signal: AbortSignal }) {
-        await new Promise((_resolve, reject) => signal.addEventListener('abort', () => reject(signal.reason)));
-      },
-      podLog: async function* () {
-        yield Buffer.from(log);
-      },
-    } as unknown as KubeApi;
-    const clock = new VirtualClock();
-    const states = new States({ api, clock, random: systemRandom, log: silentLogger, namespace: 'ns' });
-    const stop = new AbortController();
-    await states.synced(stop.signal);
-    const place = { incarnation: 1, seq: 5 };
-    const from = { states: { sessions: '20', turns: '9' }, place, ...(session === undefined ? {} : { session }) };
-    const options = { namespace: 'ns', name: 'notes', uid: metadata.uid, from, logs: false, signal: stop.signal };
-    try {
-      for await (const { id, told } of sessionEvents({ clock, states, read: ownLines(api, clock) }, options))
-        if (told.type === 'agent') return [told.data.event, id];
-    } finally {
-      stop.abort(new Error('enough'));
-      await states.stop();
-    }
-    return undefined;
-  }
 
   test('has all that the agent said where the place is that of an earlier session of the name', async () => {
     assert.deepEqual(await firstFrom('bbbbbbbb'), [1, '20.9.1.1.aaaaaaaa']);

@@ -49,10 +49,13 @@ async function unclaimed(namespace: string): Promise<Any[]> {
 /** Has `run` end a turn until it ran in the pod that the pool had: a busy machine can be too slow for the answer to a claim. */
 async function inPoolPod(namespace: string, run: (attempt: number) => Promise<Any>): Promise<void> {
   for (let attempt = 1; ; attempt++) {
-    await full(namespace);
-    const [pod] = await unclaimed(namespace);
+    // The pool's status may still tell of the pod that was just claimed.
+    const pod = await eventually(async () => (await full(namespace)) && (await unclaimed(namespace))[0], {
+      timeoutMs: 180_000,
+      what: 'the pool has a pod that is ready',
+    });
     const { status } = await run(attempt);
-    if (status.podUID === pod?.metadata.uid) return;
+    if (status.podUID === pod.metadata.uid) return;
     assert.ok(attempt < 5, JSON.stringify(status));
   }
 }
@@ -96,11 +99,14 @@ describe('a SessionPool', () => {
       assert.equal(woken.status.output, expected, JSON.stringify(woken.status));
       return woken;
     });
-    await full(namespace);
-    const table = await kubectl(['get', 'sessionpools', '-n', namespace]);
-    assert.match(
-      table,
-      /^NAME +CLASS +DESIRED +READY +REASON +CLAIMED +MISSED +AGE\nwarm +\S+ +1 +1 +PoolFull +[2-9] +\d /,
+    const row = /^NAME +CLASS +DESIRED +READY +REASON +CLAIMED +MISSED +AGE\nwarm +\S+ +1 +1 +PoolFull +[2-9] +\d /;
+    await eventually(
+      async () => {
+        const table = await kubectl(['get', 'sessionpools', '-n', namespace]);
+        assert.match(table, row);
+        return true;
+      },
+      { timeoutMs: 180_000, what: 'the pool is full again and has counted both claims' },
     );
   });
 

@@ -22,6 +22,7 @@ import { NetworkPolicies } from './network/policies.ts';
 import { Pools } from './pools/pools.ts';
 import { Reconciler } from './reconcile.ts';
 import type { EventFacts } from './status/events.ts';
+import { urgentKeys } from './world/urgent-keys.ts';
 import type { CachedTurn, Installation } from './world/world.ts';
 
 export interface LeadershipOptions {
@@ -114,7 +115,7 @@ export class Leading {
       settled: () => this.#settled(),
       queued: () => this.#ledger.waiting(),
       inGroups: () => this.#ledger.groups.waiting(),
-      requeue: (key) => this.#queue.add(key),
+      requeue: (key) => this.#queue.addLast(key),
       reserve: (key, ms) => this.#ledger.reserveForLateWrite(key, ms),
       open: () => this.#open(),
       signal: AbortSignal.any([signal, this.#closing.signal]),
@@ -230,25 +231,32 @@ export class Leading {
    * deposed leader's requests are dead.
    */
   start(): void {
-    for (const key of this.#options.caches.keys()) this.#queue.add(key);
+    this.#addAll();
     this.#admissionGate.start();
     this.#queue.start();
     this.#garbage.start();
     this.#networkPolicies.start();
   }
 
+  /** Adds all sessions, those that somebody may wait for first. */
+  #addAll(): void {
+    const { caches } = this.#options;
+    for (const key of urgentKeys(caches)) this.#queue.add(key);
+    for (const key of caches.keys()) this.#queue.addLast(key);
+  }
+
   #settled(): void {
     this.#isSettled = true;
     this.#options.onSettled();
     this.#environments.start();
-    for (const key of this.#options.caches.keys()) this.#queue.add(key);
+    this.#addAll();
   }
 
   #open(): void {
     this.#isOpen = true;
     this.#ledger.open();
     this.#pools.start();
-    for (const key of this.#options.caches.keys()) this.#queue.add(key);
+    this.#addAll();
   }
 
   /** Milliseconds for which sessions have waited while none was reconciled. */

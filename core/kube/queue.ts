@@ -30,6 +30,13 @@ interface Delayed {
 /** Number of immediate reruns of a key, after which it waits for this time. */
 const MOST_IN_A_ROW = 50;
 const BREATH_MS = 10;
+/**
+ * Number of keys after whose start other events get their turn: a process that awaits no request ends before any of
+ * them, and thousands of keys would hold up timers, requests and answers for seconds.
+ */
+const BATCH = 50;
+/** Of so many keys, one is of those that were added last while others wait. */
+const SHARE = 8;
 
 /**
  * Work queue of keys, never events: adding a key twice is adding it once, and a key added while it is being processed
@@ -38,6 +45,8 @@ const BREATH_MS = 10;
 export class WorkQueue {
   readonly #options: WorkQueueOptions;
   readonly #waiting = new Set<string>();
+  /** Keys that wait behind those. */
+  readonly #last = new Set<string>();
   /** Number of consecutive immediate reruns of each key. */
   readonly #inARow = new Map<string, number>();
   readonly #running = new Map<string, { again: boolean }>();
@@ -48,6 +57,12 @@ export class WorkQueue {
   #stopping = false;
   /** Number of running keys that do not count against the workers. */
   #aside = 0;
+  /** Number of keys started since other events had their turn. */
+  #inBatch = 0;
+  /** Cancels the wait for other events. */
+  #cancelBreath: (() => void) | undefined;
+  /** Number of keys started since the last one of those that wait behind the others. */
+  #sinceLast = 0;
   /** Monotonic time at which a key was last started, or at which one was added to an empty queue. */
   #movedAt = 0;
   #drained: (() => void) | undefined;
@@ -58,7 +73,7 @@ export class WorkQueue {
 
   /** Number of keys that could be processed now. */
   get waiting(): number {
-    return this.#waiting.size;
+    return this.#waiting.size + this.#last.size;
   }
 
   get running(): number {
@@ -72,7 +87,7 @@ export class WorkQueue {
 
   /** Milliseconds for which keys have waited while none was started; 0 when none waits. */
   get stalledMs(): number {
-    if (!this.#started || this.#stopping || this.#waiting.size === 0) return 0;
+    if (!this.#started || this.#stopping || this.waiting === 0) return 0;
     return this.#options.clock.monotonic() - this.#movedAt;
   }
 
@@ -83,14 +98,15 @@ export class WorkQueue {
   }
 
   add(key: string): void {
-    if (this.#stopping) return;
-    const running = this.#running.get(key);
-    if (running !== undefined) running.again = true;
-    else {
-      if (this.#waiting.size === 0) this.#moved();
-      this.#waiting.add(key);
-    }
-    this.#pump();
+    this.#add(key, this.#waiting);
+  }
+
+  /**
+   * Adds the key behind all that are added otherwise, now or later. While others wait, it has its turn after some of
+   * them all the same.
+   */
+  addLast(key: string): void {
+    if (!this.#waiting.has(key) && !this.#last.has(key)) this.#add(key, this.#last);
   }
 
   /** Adds the key in `ms` milliseconds. The earliest of several pending calls for a key counts. */
@@ -141,7 +157,9 @@ export class WorkQueue {
    */
   async stop(graceMs?: number): Promise<boolean> {
     this.#stopping = true;
+    this.#cancelBreath?.();
     this.#waiting.clear();
+    this.#last.clear();
     for (const { cancel } of this.#delayed.values()) cancel();
     this.#delayed.clear();
     if (this.#running.size === 0) return !this.#abort.signal.aborted;
@@ -169,13 +187,44 @@ export class WorkQueue {
     this.#movedAt = this.#options.clock.monotonic();
   }
 
+  #add(key: string, keys: Set<string>): void {
+    if (this.#stopping) return;
+    const running = this.#running.get(key);
+    if (running !== undefined) running.again = true;
+    else {
+      if (this.waiting === 0) this.#moved();
+      this.#last.delete(key);
+      keys.add(key);
+    }
+    this.#pump();
+  }
+
   #pump(): void {
     while (this.#started && !this.#stopping && this.#running.size - this.#aside < this.#options.workers) {
-      const next = this.#waiting.values().next();
-      if (next.done) return;
-      this.#waiting.delete(next.value);
-      this.#run(next.value);
+      if (this.#cancelBreath) return;
+      const next = this.#next();
+      if (next === undefined) return;
+      if (++this.#inBatch >= BATCH) this.#breathe();
+      this.#run(next);
     }
+  }
+
+  /** Takes the key that is next out of those that wait. */
+  #next(): string | undefined {
+    const isTurnOfLast = this.#waiting.size === 0 || this.#sinceLast >= SHARE - 1;
+    const keys = isTurnOfLast && this.#last.size > 0 ? this.#last : this.#waiting;
+    this.#sinceLast = keys === this.#last ? 0 : this.#sinceLast + 1;
+    const [next] = keys;
+    if (next !== undefined) keys.delete(next);
+    return next;
+  }
+
+  #breathe(): void {
+    this.#inBatch = 0;
+    this.#cancelBreath = this.#options.clock.setTimer(0, () => {
+      this.#cancelBreath = undefined;
+      this.#pump();
+    });
   }
 
   /**

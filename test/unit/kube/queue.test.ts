@@ -85,6 +85,41 @@ describe('work queue', () => {
     await queue.stop();
   });
 
+  test('many keys whose processes await nothing let timers fire between them', async () => {
+    let runs = 0;
+    const { clock, queue } = queueOf(async () => void runs++);
+    const seen: number[] = [];
+    const look = () => {
+      seen.push(runs);
+      if (runs < 1000) clock.setTimer(0, look);
+    };
+    for (let i = 0; i < 1000; i++) queue.add(`key-${i}`);
+    clock.setTimer(0, look);
+    queue.start();
+    await clock.advance(10);
+    assert.equal(runs, 1000);
+    const most = Math.max(...seen.map((at, i) => at - (seen[i - 1] ?? 0)));
+    assert.ok(most <= 50, `${most} keys without a break`);
+  });
+
+  test('a key added last has its turn after the others, or after seven of them, and is never processed for it twice', async () => {
+    const { seen, process, finish } = gate();
+    const { queue } = queueOf(process, { workers: 1 });
+    const finishAll = async () => {
+      for (let i = 0; i < seen.length; i++) await finish(seen[i] as string);
+    };
+    for (const key of ['x', 'y', 'z']) queue.addLast(key);
+    for (let i = 1; i <= 9; i++) queue.add(`${i}`);
+    queue.add('y');
+    queue.addLast('1');
+    queue.addLast('x');
+    assert.equal(queue.waiting, 12);
+    queue.start();
+    await finishAll();
+    assert.deepEqual(seen, ['1', '2', '3', '4', '5', '6', '7', 'x', '8', '9', 'y', 'z']);
+    assert.equal(queue.waiting, 0);
+  });
+
   test('a key added while it is processed is processed once more afterwards and never at the same time', async () => {
     const { seen, process, finish } = gate();
     const { queue } = queueOf(process);
@@ -243,6 +278,7 @@ describe('work queue', () => {
     const steps = fc.array(
       fc.oneof(
         fc.record({ op: fc.constant('add' as const), key: fc.constantFrom('a', 'b', 'c') }),
+        fc.record({ op: fc.constant('last' as const), key: fc.constantFrom('a', 'b', 'c') }),
         fc.record({ op: fc.constant('after' as const), key: fc.constantFrom('a', 'b', 'c'), ms: fc.nat(50) }),
         fc.record({ op: fc.constant('advance' as const), ms: fc.nat(60) }),
       ),
@@ -274,6 +310,7 @@ describe('work queue', () => {
           else {
             owed.set(step.key, ++order);
             if (step.op === 'add') queue.add(step.key);
+            else if (step.op === 'last') queue.addLast(step.key);
             else queue.addAfter(step.key, step.ms);
           }
         }

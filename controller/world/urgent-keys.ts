@@ -1,0 +1,11 @@
+import type { Caches } from '../caches/caches.ts';
+import { isUnclaimed, sessionNameOf } from './session-pods.ts';
+
+/** Keys `namespace/name` of the sessions that have pods, and then of those that have turns to run or to count. */
+export function urgentKeys(caches: Pick<Caches, 'allPods' | 'allTurns'>): Set<string> {
+  const pods = caches.allPods().filter((pod) => !isUnclaimed(pod));
+  return new Set([
+    ...pods.map((pod) => `${pod.metadata.namespace}/${sessionNameOf(pod)}`),
+    ...caches.allTurns().map(({ metadata, spec }) => `${metadata.namespace}/${spec.session}`),
+  ]);
+}

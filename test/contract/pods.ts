@@ -11,7 +11,7 @@ export interface PodTarget extends ContractTarget {
 }
 
 // A real kubelet checks its containers once a second and tries a failed configuration again after ten or more.
-const patient = { timeoutMs: 60_000 };
+const patient = { timeoutMs: 180_000 };
 
 /** Behaviour of pods, and of their log, attach and exec, that Berth relies on. */
 export function podContract(connect: () => Promise<PodTarget>): void {

@@ -83,7 +83,7 @@ export function schemaContract(connect: Connect): void {
       );
       const watched = await bench.api.call(
         'GET',
-        `${bench.widgets}?watch=true&timeoutSeconds=1&fieldSelector=metadata.name%3D${metadata.name}&resourceVersion=${resourceVersion}`,
+        `${bench.widgets}?watch=true&timeoutSeconds=3&fieldSelector=metadata.name%3D${metadata.name}&resourceVersion=${resourceVersion}`,
       );
       assert.equal(freeOf(watched.text.trim().split('\n').at(-1) ?? ''), kept);
     });

@@ -38,7 +38,7 @@ describe('slots and idleness', () => {
       session(namespace, `race-${index}`, { class: name, turns: 'One', input: 'hello' }),
     );
     await apply(...runs);
-    const turns = await allEnded(namespace, 40, 300_000);
+    const turns = await allEnded(namespace, 40, 600_000);
     assert.ok(
       turns.every(({ status }) => status.phase === 'Succeeded'),
       JSON.stringify(turns.map((x) => x.status.error)),

@@ -96,9 +96,12 @@ describe('the CLI', () => {
     );
 
     await kubectl(['delete', 'session', 'kept', '-n', namespace]);
-    await eventually(async () => {
-      const { items } = await get(['configmaps', '-n', namespace, '-l', 'berth.dev/agent-files=true']);
-      return !items.some(({ metadata }: { metadata: { name: string } }) => metadata.name === 'kept-files');
-    });
+    await eventually(
+      async () => {
+        const { items } = await get(['configmaps', '-n', namespace, '-l', 'berth.dev/agent-files=true']);
+        return !items.some(({ metadata }: { metadata: { name: string } }) => metadata.name === 'kept-files');
+      },
+      { timeoutMs: 180_000, what: 'the files are gone' },
+    );
   });
 });

@@ -14,6 +14,7 @@ import {
   remove,
   session,
   turn,
+  until,
 } from './support/cluster.ts';
 import { readableImage } from './support/images.ts';
 
@@ -23,19 +24,28 @@ const READS = ['mem', 'environ', 'maps', 'fd/0', 'fd/1', 'fd/2', 'auxv', 'stack'
 const WRITES = ['mem', 'fd/0', 'fd/1', 'oom_score_adj', 'comm', 'coredump_filter', 'clear_refs'];
 
 /** Runs one turn of a session and resolves to its status. */
-async function run(namespace: string, name: string, index: number, script: string) {
+async function run(namespace: string, name: string, index: number, script: string, timeoutMs?: number) {
   await apply(turn(namespace, `${name}-${index}`, name, script));
-  return (await ended(namespace, `${name}-${index}`)).status;
+  return (await ended(namespace, `${name}-${index}`, timeoutMs)).status;
 }
 
-/** Restarts of the containers of all controllers. */
-async function restarts(): Promise<number> {
-  const containers = (await controllerPods()).flatMap(({ status }) => status.containerStatuses ?? []);
-  return containers.reduce((sum: number, { restartCount }: { restartCount: number }) => sum + restartCount, 0);
+/** Restarts of both controllers by the names of their pods, once both are ready: a test before may have ended one. */
+function restarts(): Promise<Record<string, number>> {
+  const isUp = ({ metadata, status }: Any) => !metadata.deletionTimestamp && status.containerStatuses?.[0]?.ready;
+  return eventually(
+    async () => {
+      const pods = await controllerPods();
+      if (pods.length !== 2 || !pods.every(isUp)) return undefined;
+      return Object.fromEntries(
+        pods.map(({ metadata, status }) => [metadata.name, status.containerStatuses[0].restartCount]),
+      );
+    },
+    { timeoutMs: 180_000, what: 'two controllers are ready' },
+  );
 }
 
 describe('a hostile agent in a pod', () => {
-  let restartsBefore: number;
+  let restartsBefore: Record<string, number>;
   beforeAll(async () => {
     restartsBefore = await restarts();
   });
@@ -83,10 +93,12 @@ describe('a hostile agent in a pod', () => {
       session(namespace, 'refused', { agent, class: metadata.name, image: readableImage }),
       session(namespace, 'told', { agent, image: readableImage }),
     );
+    // A session may show what its runner reports only after the end of a short turn.
     const hardened = async (name: string) => {
-      const { status } = await get(['session', name, '-n', namespace]);
-      const { status: is, reason } = status.conditions.find(({ type }: Any) => type === 'RunnerHardened');
-      return `${is} ${reason}`;
+      const own = ({ status }: Any) => status?.conditions?.find(({ type }: Any) => type === 'RunnerHardened');
+      const isKnown = (found: Any) => ['True', 'False'].includes(own(found)?.status);
+      const { status, reason } = own(await until(namespace, 'session', name, isKnown));
+      return `${status} ${reason}`;
     };
     assert.equal((await run(namespace, 'strict', 1, 'echo one')).output, 'one\n');
     assert.equal(await hardened('strict'), 'True RunnerHardened');
@@ -165,7 +177,9 @@ describe('a hostile agent in a pod', () => {
         await apply(session(namespace, name, spec));
         await run(namespace, name, 1, 'echo kept > "$BERTH_STATE_DIR/note"');
         const began = performance.now();
-        const { error } = await run(namespace, name, 2, `head -c 250000000 /dev/zero > ${place}/full; sleep 600`);
+        // A kubelet looks at the disk of its pods about once a minute.
+        const fill = `head -c 250000000 /dev/zero > ${place}/full; sleep 600`;
+        const { error } = await run(namespace, name, 2, fill, 400_000);
         await t.annotate(`${name}: DiskFull after ${Math.round((performance.now() - began) / 1000)} s`);
         assert.equal(error?.code, 'DiskFull', JSON.stringify(error));
         assert.match(error.message, /more of its node’s disk than it may: .*96Mi/);
@@ -185,7 +199,7 @@ describe('a hostile agent in a pod', () => {
   });
 
   test('is nothing that the controller restarts for', async () => {
-    assert.equal(await restarts(), restartsBefore);
+    assert.deepEqual(await restarts(), restartsBefore);
     const { metadata } = await leadingPod();
     assert.doesNotMatch(await kubectl(['logs', metadata.name, '-n', releaseNamespace, '--since=10m']), /"level":60/);
   });

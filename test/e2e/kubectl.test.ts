@@ -21,7 +21,7 @@ describe('kubectl alone', () => {
     const namespace = await makeNamespace(t);
     const agent = { command: ['sh', '-c', 'echo "hello $(cat)"'], input: 'Text', result: 'Text' };
     await apply(session(namespace, 'hello', { turns: 'One', input: 'world', agent }));
-    await kubectl(['wait', '-n', namespace, '--for=condition=Finished', 'session/hello', '--timeout=120s']);
+    await kubectl(['wait', '-n', namespace, '--for=condition=Finished', 'session/hello', '--timeout=300s']);
     const { status } = await get(['turn', 'hello', '-n', namespace]);
     assert.equal(status.phase, 'Succeeded');
     assert.equal(status.output, 'hello world\n');
@@ -39,7 +39,7 @@ describe('kubectl alone', () => {
     const namespace = await makeNamespace(t);
     const agent = { command: ['sh', '-c', 'echo broken >&2; exit 3'], input: 'Text', result: 'Text' };
     await apply(session(namespace, 'broken', { turns: 'One', input: '', agent }));
-    await kubectl(['wait', '-n', namespace, '--for=condition=Finished', 'session/broken', '--timeout=120s']);
+    await kubectl(['wait', '-n', namespace, '--for=condition=Finished', 'session/broken', '--timeout=300s']);
     const { status } = await get(['turn', 'broken', '-n', namespace]);
     assert.equal(status.phase, 'Failed');
     assert.equal(status.exitCode, 3);
@@ -119,7 +119,7 @@ describe('kubectl alone', () => {
     const script = 'cd; echo kept > file; cat file; id -u; ls /var/run/secrets 2>&1; touch /etc/x 2>&1';
     const agent = { command: ['sh', '-c', script], input: 'Text', result: 'Text' };
     await apply(session(namespace, 'where', { turns: 'One', input: '', agent }));
-    await kubectl(['wait', '-n', namespace, '--for=condition=Finished', 'session/where', '--timeout=120s']);
+    await kubectl(['wait', '-n', namespace, '--for=condition=Finished', 'session/where', '--timeout=300s']);
     const { status } = await get(['turn', 'where', '-n', namespace]);
     const text: string = status.output ?? status.log.inline;
     assert.match(text, /^kept\n65532\n/);
@@ -133,7 +133,7 @@ describe('kubectl alone', () => {
       'for f in mem environ fd/0 fd/1 maps; do cat /proc/1/$f >/dev/null 2>&1 && echo "opened $f"; done; echo done';
     const agent = { command: ['sh', '-c', script], input: 'Text', result: 'Text' };
     await apply(session(namespace, 'curious', { turns: 'One', input: '', agent }));
-    await kubectl(['wait', '-n', namespace, '--for=condition=Finished', 'session/curious', '--timeout=120s']);
+    await kubectl(['wait', '-n', namespace, '--for=condition=Finished', 'session/curious', '--timeout=300s']);
     const { status } = await get(['turn', 'curious', '-n', namespace]);
     assert.equal(status.output, 'done\n');
   });

@@ -37,8 +37,12 @@ async function makeClass(t: TestContext, namespace: string, change: object = {})
 }
 
 const readyOf = ({ status }: Any) => status?.conditions?.find(({ type }: Any) => type === 'Ready');
-const full = (namespace: string, name = 'warm') =>
-  until(namespace, 'sessionpool', name, (found) => readyOf(found)?.reason === 'PoolFull', 180_000);
+/** The pool once it is full, by a status that has counted so many starts of sessions. */
+const full = (namespace: string, starts = 0) => {
+  const isFull = (found: Any) =>
+    readyOf(found)?.reason === 'PoolFull' && found.status.claimed + found.status.missed >= starts;
+  return until(namespace, 'sessionpool', 'warm', isFull, 180_000);
+};
 
 /** Pods of the pool that no session has claimed. */
 async function unclaimed(namespace: string): Promise<Any[]> {
@@ -46,16 +50,16 @@ async function unclaimed(namespace: string): Promise<Any[]> {
   return items.filter(({ metadata }: Any) => !metadata.deletionTimestamp);
 }
 
-/** Has `run` end a turn until it ran in the pod that the pool had: a busy machine can be too slow for the answer to a claim. */
-async function inPoolPod(namespace: string, run: (attempt: number) => Promise<Any>): Promise<void> {
+/**
+ * Has `run` end a turn until it ran in the pod that the pool had: a busy machine can be too slow for the answer to a claim. Resolves
+ * to the number of starts, those `before` included.
+ */
+async function inPoolPod(namespace: string, run: (attempt: number) => Promise<Any>, before: number): Promise<number> {
   for (let attempt = 1; ; attempt++) {
-    // The pool's status may still tell of the pod that was just claimed.
-    const pod = await eventually(async () => (await full(namespace)) && (await unclaimed(namespace))[0], {
-      timeoutMs: 180_000,
-      what: 'the pool has a pod that is ready',
-    });
+    await full(namespace, before + attempt - 1);
+    const [pod] = await unclaimed(namespace);
     const { status } = await run(attempt);
-    if (status.podUID === pod.metadata.uid) return;
+    if (pod && status.podUID === pod.metadata.uid) return before + attempt;
     assert.ok(attempt < 5, JSON.stringify(status));
   }
 }
@@ -72,11 +76,11 @@ describe('a SessionPool', () => {
       await apply(turn(namespace, `${notes}-${note}`, notes, note));
       return await ended(namespace, `${notes}-${note}`);
     };
-    await inPoolPod(namespace, async (attempt) => {
+    const cold = async (attempt: number) => {
       notes = `notes-${attempt}`;
       await apply(session(namespace, notes, { class: name, agent }));
       return await takeNote('a');
-    });
+    };
     const suspend = (suspend: boolean) =>
       kubectl([
         'patch',
@@ -89,25 +93,20 @@ describe('a SessionPool', () => {
         JSON.stringify({ spec: { suspend } }),
       ]);
     let expected = 'a';
-    await inPoolPod(namespace, async (attempt) => {
+    const woken = async (attempt: number) => {
       await suspend(true);
       await until(namespace, 'session', notes, ({ status }) => status?.phase === 'Suspended');
       await suspend(false);
       const note = 'bcdef'.charAt(attempt - 1);
-      const woken = await takeNote(note);
+      const found = await takeNote(note);
       expected += note;
-      assert.equal(woken.status.output, expected, JSON.stringify(woken.status));
-      return woken;
-    });
+      assert.equal(found.status.output, expected, JSON.stringify(found.status));
+      return found;
+    };
+    const starts = await inPoolPod(namespace, woken, await inPoolPod(namespace, cold, 0));
+    await full(namespace, starts);
     const row = /^NAME +CLASS +DESIRED +READY +REASON +CLAIMED +MISSED +AGE\nwarm +\S+ +1 +1 +PoolFull +[2-9] +\d /;
-    await eventually(
-      async () => {
-        const table = await kubectl(['get', 'sessionpools', '-n', namespace]);
-        assert.match(table, row);
-        return true;
-      },
-      { timeoutMs: 180_000, what: 'the pool is full again and has counted both claims' },
-    );
+    assert.match(await kubectl(['get', 'sessionpools', '-n', namespace]), row);
   });
 
   test('is scaled with kubectl, and a burst beyond it starts cold', async (t) => {

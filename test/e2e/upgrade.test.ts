@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { afterAll, beforeAll, describe, test } from 'vitest';
 import { PROTOCOL_VERSION, understand } from '../../core/frames/messages.ts';
-import { type Any, apply, get, makeNamespace, session, turn, until } from './support/cluster.ts';
+import { type Any, apply, ended, get, makeNamespace, session, turn } from './support/cluster.ts';
 import {
   buildEarlierRelease,
   type EarlierRelease,
@@ -40,11 +40,12 @@ describe('an installation under load', () => {
     const namespace = await makeNamespace(t);
     const names = (release: string) => [1, 2, 3].map((n) => `${release}-${n}`);
     const create = async (release: string) => {
-      await apply(...names(release).map((name) => session(namespace, name, { agent })));
+      // All turns are kept, however many are given while a slow machine installs.
+      const history = { turns: 10_000, bytes: '64Mi' };
+      await apply(...names(release).map((name) => session(namespace, name, { agent, history })));
       await apply(...names(release).map((name) => turn(namespace, `${name}-first`, name, `${name}-first`)));
       // The end of a turn shows that the release has made and bound the session's pod.
-      for (const name of names(release))
-        await until(namespace, 'turn', `${name}-first`, ({ status }) => status?.finishedAt);
+      for (const name of names(release)) await ended(namespace, `${name}-first`);
     };
     await create('present');
     const load: Load = underLoad(namespace, names('present'));

@@ -51,11 +51,11 @@ export function finish(file: string, args: readonly string[], options: RunOption
  * or after a restart of the control plane. They say nothing about the request.
  */
 const PASSING =
-  /was refused - did you|Unable to connect to the server|connection refused|connection reset by peer|connection lost|TLS handshake timeout|i\/o timeout|\bEOF$|etcdserver: |unable to handle the request|request did not complete within/m;
+  /was refused - did you|Unable to connect to the server|connection refused|connection reset by peer|connection lost|TLS handshake timeout|i\/o timeout|\bEOF$|etcdserver: |unable to handle the request|request did not complete within|unable to return a response in the time allotted/m;
 /** Commands that can be given twice without harm. `delete` is one with --ignore-not-found. */
 const REPEATABLE = new Set([
-  ...['annotate', 'apply', 'auth', 'config', 'cordon', 'drain', 'get', 'label', 'logs', 'patch', 'rollout', 'uncordon'],
-  ...['template', 'upgrade', 'wait'],
+  ...['annotate', 'apply', 'auth', 'config', 'cordon', 'drain', 'get', 'label', 'logs', 'patch', 'rollout', 'scale'],
+  ...['template', 'uncordon', 'upgrade', 'wait'],
 ]);
 const AGAIN_MS = 500;
 const PATIENCE_MS = 60_000;
@@ -63,7 +63,8 @@ const PATIENCE_MS = 60_000;
 /** Runs kubectl or Helm to its end, whatever its exit code; again where it could not even ask and may. */
 async function ask(file: string, args: readonly string[], options?: RunOptions): Promise<Finished> {
   const [command = ''] = args;
-  const mayRepeat = REPEATABLE.has(command) || args.includes('--ignore-not-found');
+  const isToken = command === 'create' && args[1] === 'token';
+  const mayRepeat = REPEATABLE.has(command) || isToken || args.includes('--ignore-not-found');
   const deadline = performance.now() + PATIENCE_MS;
   for (;;) {
     const finished = await finish(file, args, options);

@@ -126,6 +126,6 @@ describe('the metrics of the API', () => {
     leaving.abort();
     await assert.rejects(leaves);
     await eventually(() => asked.subjectaccessreviews > 0, { what: 'it is known who it was' });
-    await eventually(async () => (await open()) === 1, { timeoutMs: 10_000, what: 'the scraper’s alone is open' });
+    await eventually(async () => (await open()) === 1, { what: 'the scraper’s alone is open' });
   });
 });

@@ -136,7 +136,7 @@ describe('the API beside a controller', () => {
       text += chunk;
     });
     // A connection in the middle of a request is not closed as an idle one.
-    socket.write(`GET /readyz HTTP/1.1\r\nHost: berth\r\n\r\nGET ${SESSIONS} HTTP/1.1\r\nHost: berth\r\n`);
+    socket.write(`GET /healthz HTTP/1.1\r\nHost: berth\r\n\r\nGET ${SESSIONS} HTTP/1.1\r\nHost: berth\r\n`);
     await eventually(() => isCreating && text.endsWith('ok\n'), { what: 'both are under way' });
     program.child.kill('SIGTERM');
     await eventually(() => program.log().includes('"msg":"stopping"'), { what: 'it stops' });

@@ -69,6 +69,9 @@ answer(turn)
     await end('life-1');
     await eventually(() => stream.phases('life-1').at(-1) === 'Succeeded', { what: 'the end of the turn' });
     await eventually(() => stream.of('log').some(({ data }) => data.text === 'line of life-1'), { what: 'the line' });
+    await eventually(() => stream.of('agent').length > 0 && stream.of('usage').length > 0, {
+      what: 'its event and its usage',
+    });
     assert.deepEqual(stream.of('agent')[0]?.data.event, { turn: 'life-1' });
     assert.deepEqual(stream.of('usage')[0]?.data.turn, 'life-1');
     await api.cluster.delete('life');
@@ -188,7 +191,9 @@ answer(turn)
     await api.cluster.turnUntil('there-2', 'runs', ({ status }) => status?.phase === 'Running');
     const turns = (stream: Follower) => [...new Set(stream.of('turn').map(({ data }) => data.turn as string))];
     const present = await follow('sessions/there/events');
-    await eventually(() => present.of('turn').length > 0, { what: 'the turn that runs' });
+    await eventually(() => present.of('turn').length > 0 && present.of('session').length > 0, {
+      what: 'the session and the turn that runs',
+    });
     assert.deepEqual([turns(present), present.of('session')[0]?.data.session], [['there-2'], 'there']);
     for (const id of ['0.0.0.0', '999999999.999999999.7.1', '999999999.999999999.1.9']) {
       const kept = await follow('sessions/there/events', id);

@@ -40,7 +40,7 @@ describe('a token that is revoked', () => {
       if (verb === 'create' && resource === 'configmaps') arrived.resolve();
       return verb === 'create' && resource === 'configmaps';
     };
-    server.faults.delayNext(isIt, 300);
+    server.faults.delayNext(isIt, 1_000);
     const asked = api.call('POST', configMaps, { token, body: { metadata: { name: 'slow' } } });
     const cut = assert.rejects(asked);
     await arrived.promise;

@@ -253,9 +253,10 @@ describe('berth run', () => {
   });
   test('runs what its flags ask for under the name they give, and the finished session refuses to be suspended or restarted', async () => {
     await caller.ok('run', '--name', 'named', '--result', 'text', '--', 'true');
-    const session = JSON.parse(await caller.ok('get', 'named', '-o', 'json')) as StoredSession;
-    assert.equal(session.spec.turns, 'One');
-    assert.equal(session.status?.phase, 'Finished');
+    const got = async () => JSON.parse(await caller.ok('get', 'named', '-o', 'json')) as StoredSession;
+    assert.equal((await got()).spec.turns, 'One');
+    // A run ends with its turn, and the session's status is written after that.
+    await eventually(async () => (await got()).status?.phase === 'Finished', { what: 'the session is finished' });
     for (const args of [['suspend'], ['suspend', '--hold'], ['suspend', '--no-wait'], ['restart']]) {
       const late = await caller.berth([...args, 'named']);
       assert.deepEqual([late.code, late.stdout], [2, '']);

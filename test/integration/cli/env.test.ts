@@ -5,6 +5,7 @@ import { join } from 'node:path';
 import { afterAll, beforeAll, describe, test } from 'vitest';
 import { environments, sessions } from '../../../core/resources/kinds.ts';
 import { uvProgram } from '../../../images/uv.ts';
+import { eventually } from '../../support/eventually.ts';
 import { ONE_LEADER } from '../../support/installation.ts';
 import { installed } from '../../support/installed.ts';
 import { PackageIndex } from '../../support/package-index.ts';
@@ -68,7 +69,7 @@ describe('packages of a session', () => {
       await ok('env', 'create', 'tools', '--class', 'indexed', '-r', 'requirements.txt', 'shout<2'),
       'environment.berth.dev/tools created\n',
     );
-    assert.match(await ok('env', 'list'), /^tools +Pending +NotBuilt/m);
+    await eventually(async () => /^tools +Pending +NotBuilt/m.test(await ok('env', 'list')), { what: 'it is pending' });
     const checked = await ok('env', 'check', 'tools');
     assert.match(checked, /^environment\.berth\.dev\/tools checked: Python 3\.\d+\.\d+, 1 package\n$/);
     const shown = await ok('env', 'get', 'tools');

@@ -44,7 +44,7 @@ describe('a cluster that goes away', () => {
   test('ends a wait at its deadline with exit code 3, not with what was seen last', async () => {
     const gone = await ActedCluster.start();
     await gone.session('st');
-    const { ended, says } = gone.start('wait', 'st', '--for=ready', '--timeout', '6s');
+    const { ended, says } = gone.start('wait', 'st', '--for=ready', '--timeout', '15s');
     await says(/waiting: no controller/);
     // The change comes by the watch, which is open from then on.
     await gone.say('st', { phase: 'Queued', conditions: [condition('Admitted', 'False', 'AtCapacity', 'Full.')] });

@@ -23,7 +23,7 @@ describe('berth why', () => {
     const text = await eventually(
       async () => {
         const text = await why('blocked');
-        return /EVENT +OF +REASON/.test(text) && text.includes('PodConfigError') ? text : undefined;
+        return /^\S+ ago +Session +PodConfigError/m.test(text) ? text : undefined;
       },
       { what: 'the missing Secret is told' },
     );

@@ -69,7 +69,7 @@ describe('runner None', () => {
   test('a turn whose image cannot be had says so once its pod has ended, and is not tried again', async () => {
     const names = await Promise.all([1, 2, 3, 4].map(() => session('true', { image: 'no.such/image:1' })));
     for (const name of names) {
-      await cluster.patch(name, { timeouts: { start: '2s' } });
+      await cluster.patch(name, { timeouts: { start: '10s' } });
       await cluster.turn(name, `${name}-1`, null, { retry: { maxAttempts: 2 } });
     }
     for (const name of names) {

@@ -24,7 +24,7 @@ describe('a maximum of running sessions', () => {
     await Promise.all(names.map((name) => cluster.create(name, { agent, turns: 'One', input: name })));
     await eventually(() => pods.most() === 5, { what: 'five pods' });
     writeFileSync(released, '');
-    await cluster.ended('race-3');
+    await cluster.ended('race-3', 120_000);
     await controller.kill('SIGKILL');
     controller = cluster.startController();
     for (const name of names) assert.equal((await cluster.ended(name, 120_000)).status?.output, name);

@@ -1,4 +1,6 @@
 import assert from 'node:assert/strict';
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { describe, test } from 'vitest';
 import { secrets } from '../../../core/kube/resources.ts';
 import { type StoredSession, type StoredTurn, turns } from '../../../core/resources/kinds.ts';
@@ -24,9 +26,10 @@ describe('a turn and its session', () => {
   for (const { runner, phases } of CLASSES) {
     test(`tell the same story while a Secret is missing, and the turn runs once it is there: runner ${runner}`, async () => {
       const name = `needs-${runner.toLowerCase()}`;
+      const go = join(cluster.home, `${name}-goes`);
       const result = '{"status":"success","output":"ok"}';
       const [start, end] = ['BERTH_RESULT_START_MARKER', 'BERTH_RESULT_END_MARKER'].map((marker) => `"$${marker}"`);
-      const script = `printf '%s%s%s\\n' ${start} '${result}' ${end}; sleep 1`;
+      const script = `printf '%s%s%s\\n' ${start} '${result}' ${end}; until [ -e ${go} ]; do sleep 0.05; done`;
       const env = [{ name: 'KEY', valueFrom: { secretKeyRef: { name, key: 'key' } } }];
       const image = runner === 'None' ? { image: 'berth.local/machine' } : {};
       await cluster.createClass(name, { runner, ...image, agent: { command: ['/bin/sh', '-c', script], env } });
@@ -63,6 +66,8 @@ describe('a turn and its session', () => {
         metadata: { namespace: 'default', name },
         data: { key: Buffer.from('a long enough key').toString('base64') },
       });
+      await cluster.turnUntil(turn, 'runs', (one) => one.status?.phase === 'Running');
+      writeFileSync(go, '');
       const { status } = await cluster.ended(turn);
       assert.deepEqual([status?.phase, status?.attempt], ['Succeeded', 1], JSON.stringify(status));
       await followed;

@@ -49,7 +49,10 @@ describe('sessions on the embedded cluster', () => {
     await cluster.turn('looked-at', 'looked-at-1', null);
     await cluster.ended('looked-at-1');
     await cluster.patch('looked-at', { suspendRequest: 'y' });
-    const before = await cluster.until('looked-at', 'suspended', (session) => session.status?.phase === 'Suspended');
+    const before = await cluster.until('looked-at', 'suspended', ({ status }) => {
+      const { id, done } = status?.suspendHandled ?? {};
+      return status?.phase === 'Suspended' && id === 'y' && done === true;
+    });
     for (let i = 0; i < 20; i++)
       assert.equal((await cluster.session('looked-at')).metadata.resourceVersion, before.metadata.resourceVersion);
   });
@@ -130,7 +133,7 @@ answer(sorted(os.listdir(state)))
     await cluster.turn('lossy', 'lossy-1', 'quick');
     await cluster.ended('lossy-1');
     await cluster.turn('lossy', 'lossy-2', 'slow');
-    await cluster.until('lossy', 'running', ({ status }) => status?.phase === 'Running');
+    await cluster.until('lossy', 'runs lossy-2', ({ status }) => status?.currentTurn === 'lossy-2');
     const [pod] = await cluster.podsOf('lossy');
     await cluster.kill(pod!);
     const lost = await cluster.ended('lossy-2');

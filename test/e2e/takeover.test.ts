@@ -3,41 +3,14 @@ import { setTimeout as after } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, test } from 'vitest';
 import { eventually } from '../support/eventually.ts';
 import { seededRandom } from '../support/random.ts';
-import { type Any, controllerPods, get, kubectl, makeNamespace, podOf, releaseNamespace } from './support/cluster.ts';
+import { type Any, get, kubectl, makeNamespace, releaseNamespace } from './support/cluster.ts';
+import { type Leader, leader } from './support/leader.ts';
 import { allEnded, assertOnce, giveTurns } from './support/load.ts';
-import { type NodeProcess, processes, signal } from './support/node.ts';
+import { signal } from './support/node.ts';
 import { install } from './support/release.ts';
 
-const CONTROLLER = '/opt/berth/controller.mjs';
 /** Seed of the moments at which leaders are killed. */
 const SEED = 1;
-
-interface Leader {
-  /** Identity of one process: a restarted container is another leader. */
-  identity: string;
-  pod: string;
-  targets: NodeProcess[];
-}
-
-/**
- * Resolves to the holder of the lease once it differs from `before` and its process runs: a lease outlives its holder. With
- * `settled`, once the same version of the lease says that this holder has settled: an earlier one says it of another.
- */
-function leader({ before, settled = false }: { before?: Leader | undefined; settled?: boolean } = {}): Promise<Leader> {
-  return eventually(
-    async () => {
-      const { metadata, spec } = await get(['lease', 'berth-controller', '-n', releaseNamespace]);
-      if (settled && metadata.annotations?.['berth.dev/settled'] !== 'true') return undefined;
-      const identity: string = spec.holderIdentity ?? '';
-      const pods = (await controllerPods()).filter(({ metadata }) => !metadata.deletionTimestamp);
-      const pod: string | undefined = podOf(identity, pods)?.metadata.name;
-      if (!pod || identity === before?.identity) return undefined;
-      const targets = await processes(CONTROLLER, pod);
-      return targets.length > 0 ? { identity, pod, targets } : undefined;
-    },
-    { timeoutMs: 120_000, what: 'a controller leads' },
-  );
-}
 
 async function endedCount(namespace: string): Promise<number> {
   const { items } = await get(['turns', '-n', namespace]);

@@ -10,11 +10,20 @@ import { eventually } from '../../support/eventually.ts';
 import { type Any, apply, get, session, turn } from './cluster.ts';
 import { pythonAgent, pythonImage } from './images.ts';
 
-/** Creates `sessions` sessions of `turns` turns each; every turn adds its name to the notes in its session's state. */
-export async function giveTurns(namespace: string, sessions: number, turns: number, sleep: number): Promise<void> {
+/**
+ * Creates `sessions` sessions of `turns` turns each; every turn adds its name to the notes in its session's state. Their agent is
+ * that of `spec`, or of their class.
+ */
+export async function giveTurns(
+  namespace: string,
+  sessions: number,
+  turns: number,
+  sleep: number,
+  spec: object = { image: pythonImage, agent: { command: pythonAgent } },
+): Promise<void> {
   const objects: object[] = [];
   for (let s = 1; s <= sessions; s++) {
-    objects.push(session(namespace, `load-${s}`, { image: pythonImage, agent: { command: pythonAgent } }));
+    objects.push(session(namespace, `load-${s}`, { agent: undefined, ...spec }));
     for (let t = 1; t <= turns; t++) {
       objects.push(turn(namespace, `load-${s}-${t}`, `load-${s}`, { note: `load-${s}-${t}`, sleep }));
     }

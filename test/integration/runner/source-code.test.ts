@@ -11,8 +11,6 @@ import { RunnerHarness } from '../../support/runner-harness.ts';
 const CHECKOUT = join(import.meta.dirname, '../../..');
 /** A Shell session returns 64 KiB of one stream, and a character less where one stands in the middle. */
 const TURN_BYTES = 64 * 1024 - 8;
-/** The first bytes of a tree: what a machine with two cores sends in some twenty seconds. */
-const TREE_BYTES = 8 * 1024 * 1024;
 const SOURCE = /\.(?:[cm]?[jt]s|py|md|json|ya?ml|tpl|tsx|html)$/;
 /** Folders of a checkout that are made. */
 const MADE = new Set(['node_modules', 'build', '.git', '__pycache__', 'site-packages']);
@@ -67,11 +65,8 @@ function* turnsOf(root: string): Generator<{ command: string; expected: Buffer }
   let files: string[] = [];
   let pieces: Buffer[] = [];
   let bytes = 0;
-  let total = 0;
   for (const path of sources(root)) {
     const content = readFileSync(path);
-    if (total + content.length > TREE_BYTES) break;
-    total += content.length;
     if (bytes + content.length > TURN_BYTES && files.length > 0) {
       yield { command: `cat ${files.map(quoted).join(' ')}`, expected: Buffer.concat(pieces) };
       [files, pieces, bytes] = [[], [], 0];

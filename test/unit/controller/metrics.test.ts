@@ -76,16 +76,18 @@ test('a reconcile that failed is counted by the status of the API server', async
   metrics.reconciled('error', 0.1, new ApiError({ code: 403, reason: 'whatever a webhook says', message: '' }));
   metrics.reconciled('error', 0.1, new TransportError('no answer'));
   metrics.reconciled('error', 0.1, new Error('something'));
+  metrics.reconciled('error', 0.1, new TypeError('x is undefined'));
   metrics.reconciled('stopped', 0.1, new Error('the controller is stopping'));
   assert.deepEqual(await read(metrics, 'berth_reconcile_total'), {
     '{result="success"}': 1,
-    '{result="error"}': 3,
+    '{result="error"}': 4,
     '{result="stopped"}': 1,
   });
   assert.deepEqual(await read(metrics, 'berth_reconcile_errors_total'), {
     '{code="403"}': 1,
     '{code="TransportError"}': 1,
     '{code="Other"}': 1,
+    '{code="ProgrammingError"}': 1,
   });
 });
 

@@ -1,7 +1,9 @@
+import type { Lease } from '../../../core/kube/builtin.ts';
 import type { StoredSession, StoredTurn } from '../../../core/resources/kinds.ts';
 import { ANNOTATION_TOUCHED_AT } from '../../../core/resources/names.ts';
+import type { Change } from '../../../local/apiserver/store/versioned.ts';
 import type { Observer } from '../observer.ts';
-import { type Facts, ownerOf, SESSIONS, TURNS } from './facts.ts';
+import { type Facts, LEASES, ownerOf, SESSIONS, TURNS } from './facts.ts';
 
 /** Source by which activity is first visible: an API write, or a pod, whose runner reports it. */
 type Source = 'api' | 'runner';
@@ -16,7 +18,12 @@ interface Moment {
   /** Time of the activity: by the API server's clock, and in virtual milliseconds. */
   wall: number;
   virtual: number;
+  /** Uid of the turn that alone shows it. */
+  turn?: string | undefined;
 }
+
+/** Time after which a new leader has reconciled all sessions, and so knows of their turns. */
+const BEGINS_MS = 10_000;
 
 /** Times at which sessions really were active, by the API server's clock. */
 export class Activity implements Partial<Observer> {
@@ -24,14 +31,24 @@ export class Activity implements Partial<Observer> {
   readonly #moments = new Map<string, Moment[]>();
   readonly #touches = new Map<string, string>();
   readonly #attempts = new Map<string, string>();
+  /** Turn → its deletion, and process → the beginning of its leadership; virtual milliseconds. */
+  readonly #deletedAt = new Map<string, number>();
+  readonly #leadsSince = new Map<string, number>();
 
   constructor(facts: Facts) {
     this.#facts = facts;
   }
 
-  /** Returns the milliseconds since the session's last activity that was visible by `until`. */
-  restedMs(sessionUID: string, until: Until): number {
-    const seen = this.#moments.get(sessionUID)?.filter((one) => one.seen <= until[one.source]) ?? [];
+  /**
+   * Returns the milliseconds since the session's last activity that was visible by `until`. A turn that was deleted before the
+   * controller's process led shows it nothing.
+   */
+  restedMs(sessionUID: string, until: Until, process: string): number {
+    const knowsSince = (this.#leadsSince.get(process) ?? 0) + BEGINS_MS;
+    const isThere = (turn: string | undefined) =>
+      (this.#deletedAt.get(turn ?? '') ?? Number.POSITIVE_INFINITY) > knowsSince;
+    const isSeen = ({ seen, source, turn }: Moment) => seen <= until[source] && isThere(turn);
+    const seen = this.#moments.get(sessionUID)?.filter(isSeen) ?? [];
     return this.#facts.server.clock.now() - Math.max(0, ...seen.map(({ wall }) => wall));
   }
 
@@ -40,8 +57,13 @@ export class Activity implements Partial<Observer> {
     return this.#facts.kubelets.now - Math.max(...(this.#moments.get(sessionUID) ?? []).map(({ virtual }) => virtual));
   }
 
-  committed: Observer['committed'] = ({ storage, type, object }) => {
-    if (type === 'DELETED') return;
+  committed: Observer['committed'] = (change) => {
+    const { storage, type, object } = change;
+    if (storage === LEASES) this.#lease(change);
+    if (type === 'DELETED') {
+      if (storage === TURNS) this.#deletedAt.set(object.metadata.uid ?? '', this.#facts.kubelets.now);
+      return;
+    }
     if (storage === SESSIONS) this.#session(type === 'ADDED', object as unknown as StoredSession);
     if (storage === TURNS) this.#turn(object as unknown as StoredTurn);
   };
@@ -52,6 +74,13 @@ export class Activity implements Partial<Observer> {
   runEnded: Observer['runEnded'] = ({ sessionUID }) => this.#now(sessionUID, 'runner');
   talked: Observer['talked'] = ({ sessionUID }) => this.#now(sessionUID, 'runner');
   touched: Observer['touched'] = (sessionUID) => this.#now(sessionUID, 'runner');
+
+  #lease(change: Change): void {
+    const holderOf = (object: unknown) => (object as Lease | undefined)?.spec?.holderIdentity;
+    const call = this.#facts.callBehind(change);
+    if (call && holderOf(change.object) !== holderOf(change.previous))
+      this.#leadsSince.set(call.process, this.#facts.kubelets.now);
+  }
 
   #session(added: boolean, { metadata }: StoredSession): void {
     const { uid } = metadata;
@@ -69,13 +98,13 @@ export class Activity implements Partial<Observer> {
     this.#attempts.set(turn.metadata.uid, now);
     // A turn came when it was created, and ended when its agent did, however late its owner and its end are written.
     const at = finishedAt ?? (phase === 'Queued' ? turn.metadata.creationTimestamp : '');
-    if (owner) this.#now(owner, 'api', Date.parse(at));
+    if (owner) this.#now(owner, 'api', Date.parse(at), turn.metadata.uid);
   }
 
-  #now(sessionUID: string, source: Source, at = Number.NaN): void {
+  #now(sessionUID: string, source: Source, at = Number.NaN, turn?: string): void {
     const { server, kubelets } = this.#facts;
     const ago = Math.max(0, server.clock.now() - at) || 0;
-    const moment = { source, seen: kubelets.now, wall: server.clock.now() - ago, virtual: kubelets.now - ago };
+    const moment = { source, seen: kubelets.now, wall: server.clock.now() - ago, virtual: kubelets.now - ago, turn };
     this.#moments.set(sessionUID, [...(this.#moments.get(sessionUID) ?? []), moment]);
   }
 }

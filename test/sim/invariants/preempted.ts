@@ -169,7 +169,7 @@ export const preempted: MakeInvariant = (facts) => {
       const asking = facts.turnsOf(uid).find(({ status }) => status?.phase === 'AwaitingApproval');
       const idleMs = Math.min(...reasons.idleMs.since(uid, known));
       const until = lastWord.of(call, container, read, known);
-      const rested = activity.restedMs(uid, until) + CLOCK_MS;
+      const rested = activity.restedMs(uid, until, call.process) + CLOCK_MS;
       if (!asking && rested >= idleMs) return;
       const moves = reasons.cordoned.since(pod.spec.nodeName ?? '', facts.knewUntil(call, ['nodes'])).includes(true);
       if (!asking && moves) return;

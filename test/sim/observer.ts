@@ -18,6 +18,8 @@ export interface ControllerCall {
   uid: string | undefined;
   resourceVersion: string | undefined;
   fieldSelector: string | undefined;
+  /** Size of a page of a list; undefined: it is read in one. */
+  limit: number | undefined;
   /** Returns when the call was sent, or `agoMs` of its process's own time before; virtual milliseconds. */
   sentAt(agoMs?: number): number;
   /** Returns a version of a kind that the caches of its process had reached at that time. */

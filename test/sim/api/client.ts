@@ -298,9 +298,11 @@ export class SimApi implements KubeApi {
 
 const namespaceOf = ({ namespace }: ListOptions) => (namespace === undefined ? {} : { namespace });
 
-function preconditions(options: CallOptions): Pick<ControllerCall, 'uid' | 'resourceVersion' | 'fieldSelector'> {
-  const { uid, resourceVersion, fieldSelector } = options as DeleteOptions & ListOptions;
-  return { uid, resourceVersion, fieldSelector };
+function preconditions(
+  options: CallOptions,
+): Pick<ControllerCall, 'uid' | 'resourceVersion' | 'fieldSelector' | 'limit'> {
+  const { uid, resourceVersion, fieldSelector, limit } = options as DeleteOptions & ListOptions;
+  return { uid, resourceVersion, fieldSelector, limit };
 }
 
 /** Returns the object with `apiVersion` and `kind`, as the real client sends it. */

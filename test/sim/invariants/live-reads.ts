@@ -11,18 +11,25 @@ interface LiveRead {
   wished: boolean;
 }
 
-/** Results of each controller's last live read of a session's turns. */
+/** Reports whether a suspension may have made the call: garbage collection and caches list in pages. */
+export const ofSuspension = ({ limit }: ControllerCall): boolean => limit === undefined;
+
+/** Results of each controller's last live read of a session's turns, of the calls that count. */
 export class LiveReads {
   readonly #facts: Facts;
+  readonly #counts: (call: ControllerCall) => boolean;
   readonly #ofTurns = new Map<string, LiveRead>();
   /** Process and session → its last read of the session itself: when, and whether a suspension was set or asked for. */
   readonly #ofSessions = new Map<string, { at: number; held: boolean; wished: boolean }>();
 
-  constructor(facts: Facts) {
+  constructor(facts: Facts, counts: (call: ControllerCall) => boolean = () => true) {
     this.#facts = facts;
+    this.#counts = counts;
   }
 
-  called({ verb, resource, namespace, process, fieldSelector, name: read }: ControllerCall): void {
+  called(call: ControllerCall): void {
+    if (!this.#counts(call)) return;
+    const { verb, resource, namespace, process, fieldSelector, name: read } = call;
     const name = /^spec\.session=([^,]+)/.exec(fieldSelector ?? '')?.[1];
     const isRead = verb === 'get' && resource === 'sessions';
     const of = isRead ? read : verb === 'list' && resource === 'turns' ? name : undefined;

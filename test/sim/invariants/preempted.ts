@@ -7,7 +7,7 @@ import { CLOCK_MS } from './clocks.ts';
 import { CLASSES, type Facts, ownerOf, SESSIONS, TURNS } from './facts.ts';
 import type { MakeInvariant } from './invariant.ts';
 import { LastWord } from './last-word.ts';
-import { LiveReads } from './live-reads.ts';
+import { LiveReads, ofSuspension } from './live-reads.ts';
 import { Pasts } from './past.ts';
 import { suspendedBy } from './suspended.ts';
 
@@ -104,7 +104,7 @@ function wants({ spec, status }: StoredSession, works: boolean): boolean {
  * against it.
  */
 export const preempted: MakeInvariant = (facts) => {
-  const reads = new LiveReads(facts);
+  const reads = new LiveReads(facts, ofSuspension);
   const lastWord = new LastWord();
   const activity = new Activity(facts);
   const reasons = new Reasons(facts);

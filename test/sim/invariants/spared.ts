@@ -3,7 +3,7 @@ import { approvals, type StoredTurn } from '../../../core/resources/kinds.ts';
 import { isTerminal } from '../../../core/resources/turn-phases.ts';
 import { ownerOf, TURNS } from './facts.ts';
 import type { MakeInvariant } from './invariant.ts';
-import { LiveReads } from './live-reads.ts';
+import { LiveReads, ofSuspension } from './live-reads.ts';
 import { suspendedBy } from './suspended.ts';
 
 /** A delete names its object by uid, so that a later object of the same name is spared. */
@@ -42,7 +42,7 @@ const LOSSES: ReadonlySet<string> = new Set(['PodLost', 'StartFailed']);
  * understood.
  */
 export const spared: MakeInvariant = (facts) => {
-  const reads = new LiveReads(facts);
+  const reads = new LiveReads(facts, ofSuspension);
   const created = new Map<string, number>();
   const reclaimed = new Set<string>();
   const asked = new Spans();

@@ -15,8 +15,8 @@ export const environmentBugs: readonly Bug[] = [
     name: 'one build for all requirements',
     caughtBy: ['given environment'],
     within: 200,
-    from: 205,
-    focus: { environments: true },
+    from: 60,
+    focus: { environments: true, deeds: [], misfortunes: [], maxRunning: 20 },
     edits: [
       {
         file: 'controller/settings/builder.ts',

@@ -1,6 +1,9 @@
 import type { Focus } from '../focus.ts';
 import type { Bug } from './bug.ts';
 
+/** Worlds in which little happens that these mistakes have nothing to do with. */
+const PLAIN = { files: false, restarts: false, environments: false, protections: false, releases: false };
+
 /** A former leader whose lease was deleted, with requests under way. */
 const DELETED_LEASE: Focus = {
   misfortunes: ['the lease is deleted while requests of the leader are held up'],
@@ -54,12 +57,13 @@ export const leadershipBugs: readonly Bug[] = [
     name: 'a lease released by a leader that has not waited for its predecessor',
     caughtBy: ['one leader', 'capacity', 'in order', 'goes on'],
     within: 200,
-    from: 220,
+    from: 105,
     focus: {
       misfortunes: ['the lease is deleted, and its next holder is told to stop before requests of the former are over'],
-      misfortuneEveryMs: 3000,
-      deedEveryMs: 300,
+      misfortuneEveryMs: 2000,
+      deedEveryMs: 150,
       rates: { slow: 0.3, watchStalled: 0 },
+      ...PLAIN,
     },
     edits: [
       {
@@ -73,11 +77,13 @@ export const leadershipBugs: readonly Bug[] = [
     name: 'a restarted leader does not wait for the last requests of its former process',
     caughtBy: ['one leader', 'capacity', 'in order', 'goes on'],
     within: 200,
-    from: 275,
+    from: 175,
     focus: {
       misfortunes: ['the leader is killed while its requests are held up'],
-      misfortuneEveryMs: 6000,
-      deedEveryMs: 300,
+      misfortuneEveryMs: 3000,
+      deedEveryMs: 150,
+      rates: { watchStalled: 0 },
+      ...PLAIN,
     },
     edits: [
       {
@@ -115,11 +121,7 @@ export const leadershipBugs: readonly Bug[] = [
       misfortuneEveryMs: 3000,
       deedEveryMs: 300,
       rates: { watchStalled: 0 },
-      files: false,
-      restarts: false,
-      environments: false,
-      protections: false,
-      releases: false,
+      ...PLAIN,
     },
     edits: [
       {

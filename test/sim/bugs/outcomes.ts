@@ -188,8 +188,12 @@ export const outcomeBugs: readonly Bug[] = [
     name: 'the time of a turn begins anew with each decision',
     caughtBy: ['in time'],
     within: 200,
-    from: 1000,
-    focus: { deeds: ['decide on a request'] },
+    // Turns that are short beside what their agents do before they ask.
+    focus: {
+      deeds: ['decide on a request'],
+      deedEveryMs: 300,
+      session: { timeouts: { start: '120s', turn: '8s', approval: '60s' } },
+    },
     edits: [
       {
         file: 'runner/turn.ts',
@@ -277,7 +281,6 @@ export const outcomeBugs: readonly Bug[] = [
     name: 'a program whose image could not be had is told as one that never ran before its pod has ended',
     caughtBy: ['told truly'],
     within: 200,
-    from: 340,
     focus: {
       onlyAnyImage: true,
       deedEveryMs: 300,

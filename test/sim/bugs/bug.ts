@@ -20,3 +20,6 @@ interface Edit {
   find: string;
   replace: string;
 }
+
+/** Worlds in which little happens that these mistakes have nothing to do with. */
+export const PLAIN = { files: false, restarts: false, environments: false, protections: false, releases: false };

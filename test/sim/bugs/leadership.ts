@@ -1,8 +1,5 @@
 import type { Focus } from '../focus.ts';
-import type { Bug } from './bug.ts';
-
-/** Worlds in which little happens that these mistakes have nothing to do with. */
-const PLAIN = { files: false, restarts: false, environments: false, protections: false, releases: false };
+import { type Bug, PLAIN } from './bug.ts';
 
 /** A former leader whose lease was deleted, with requests under way. */
 const DELETED_LEASE: Focus = {
@@ -97,6 +94,7 @@ export const leadershipBugs: readonly Bug[] = [
     name: 'a restarted leader takes the lease of a former process that had not waited for its predecessor',
     caughtBy: ['one leader', 'capacity', 'in order', 'goes on'],
     within: 200,
+    from: 388,
     focus: {
       misfortunes: ['the lease is deleted, and its next holder is killed before requests of the former are over'],
       misfortuneEveryMs: 3000,

@@ -1,7 +1,7 @@
 import { agentFilesBugs } from './agent-files.ts';
 import { artifactBugs } from './artifacts.ts';
 import { attachBugs } from './attach.ts';
-import type { Bug } from './bug.ts';
+import { type Bug, PLAIN } from './bug.ts';
 import { environmentBugs } from './environments.ts';
 import { leadershipBugs } from './leadership.ts';
 import { outcomeBugs } from './outcomes.ts';
@@ -56,8 +56,13 @@ export const bugs: readonly Bug[] = [
     name: 'commit without resourceVersion',
     caughtBy: ['ends once', 'in order', 'is true', 'starts once'],
     within: 200,
-    from: 90,
-    focus: { misfortunes: ['a controller is paused, often past its lease'], misfortuneEveryMs: 3000 },
+    focus: {
+      misfortunes: ['a controller is paused, often past its lease'],
+      misfortuneEveryMs: 1500,
+      deedEveryMs: 200,
+      rates: { watchStalled: 0.3, slow: 0.2 },
+      ...PLAIN,
+    },
     edits: [
       {
         file: 'controller/act/write-status.ts',

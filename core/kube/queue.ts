@@ -31,11 +31,11 @@ interface Delayed {
 const MOST_IN_A_ROW = 50;
 const BREATH_MS = 10;
 /**
- * Number of keys after whose start other events get their turn: a process that awaits no request ends before any of
- * them, and thousands of keys would hold up timers, requests and answers for seconds.
+ * Number of keys after whose start timers, requests and answers get their turn. A process that awaits no request never
+ * returns to the event loop, so thousands of keys in a row would hold them up for seconds.
  */
 const BATCH = 50;
-/** Of so many keys, one is of those that were added last while others wait. */
+/** While other keys wait, one start in so many is that of a key added by `addLast`. */
 const SHARE = 8;
 
 /**
@@ -45,7 +45,7 @@ const SHARE = 8;
 export class WorkQueue {
   readonly #options: WorkQueueOptions;
   readonly #waiting = new Set<string>();
-  /** Keys that wait behind those. */
+  /** Keys added by `addLast`, which wait behind the others. */
   readonly #last = new Set<string>();
   /** Number of consecutive immediate reruns of each key. */
   readonly #inARow = new Map<string, number>();
@@ -57,11 +57,11 @@ export class WorkQueue {
   #stopping = false;
   /** Number of running keys that do not count against the workers. */
   #aside = 0;
-  /** Number of keys started since other events had their turn. */
+  /** Number of keys started since the event loop had its turn. */
   #inBatch = 0;
-  /** Cancels the wait for other events. */
-  #cancelBreath: (() => void) | undefined;
-  /** Number of keys started since the last one of those that wait behind the others. */
+  /** Ends the pause between two batches; present during one. */
+  #cancelPause: (() => void) | undefined;
+  /** Number of keys started since the last one that was added by `addLast`. */
   #sinceLast = 0;
   /** Monotonic time at which a key was last started, or at which one was added to an empty queue. */
   #movedAt = 0;
@@ -157,7 +157,7 @@ export class WorkQueue {
    */
   async stop(graceMs?: number): Promise<boolean> {
     this.#stopping = true;
-    this.#cancelBreath?.();
+    this.#cancelPause?.();
     this.#waiting.clear();
     this.#last.clear();
     for (const { cancel } of this.#delayed.values()) cancel();
@@ -200,13 +200,17 @@ export class WorkQueue {
   }
 
   #pump(): void {
-    while (this.#started && !this.#stopping && this.#running.size - this.#aside < this.#options.workers) {
-      if (this.#cancelBreath) return;
+    while (this.#mayStart) {
       const next = this.#next();
       if (next === undefined) return;
-      if (++this.#inBatch >= BATCH) this.#breathe();
+      if (++this.#inBatch >= BATCH) this.#pause();
       this.#run(next);
     }
+  }
+
+  get #mayStart(): boolean {
+    if (!this.#started || this.#stopping || this.#cancelPause) return false;
+    return this.#running.size - this.#aside < this.#options.workers;
   }
 
   /** Takes the key that is next out of those that wait. */
@@ -219,10 +223,11 @@ export class WorkQueue {
     return next;
   }
 
-  #breathe(): void {
+  /** Starts no key before the event loop had its turn. */
+  #pause(): void {
     this.#inBatch = 0;
-    this.#cancelBreath = this.#options.clock.setTimer(0, () => {
-      this.#cancelBreath = undefined;
+    this.#cancelPause = this.#options.clock.setTimer(0, () => {
+      this.#cancelPause = undefined;
       this.#pump();
     });
   }

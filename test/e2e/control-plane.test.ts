@@ -5,7 +5,7 @@ import { eventually } from '../support/eventually.ts';
 import { apply, ended, get, kubectl, makeNamespace, said, session, turn, until } from './support/cluster.ts';
 import { pythonAgent, pythonImage } from './support/images.ts';
 import { allEnded, assertOnce, giveTurns } from './support/load.ts';
-import { nodeNames, processes, signal } from './support/node.ts';
+import { cordon, nodeNames, processes, signal } from './support/node.ts';
 
 const PAUSE_MS = 20_000;
 const serving = () =>
@@ -19,7 +19,7 @@ const agent = { image: pythonImage, agent: { command: pythonAgent } };
 
 /** Cordons a node until the end of the test and takes the sessions' pods from it; those of other tests stay. */
 async function drain(t: TestContext, node: string, sessions: readonly string[]): Promise<void> {
-  t.onTestFinished(async () => void (await kubectl(['uncordon', node])));
+  await cordon(t, node);
   const options = ['--ignore-daemonsets', '--delete-emptydir-data', '--timeout=300s'];
   await kubectl(['drain', node, ...options, '--pod-selector', `berth.dev/session in (${sessions.join(',')})`]);
 }
@@ -65,8 +65,7 @@ describe('a cluster in trouble', () => {
     const nodes = await nodeNames();
     assert.equal(nodes.length, 2);
     const [busy, other] = (await podsOn(nodes[0]!)).length > 0 ? nodes : nodes.toReversed();
-    t.onTestFinished(async () => void (await kubectl(['uncordon', busy!])));
-    await kubectl(['cordon', busy!]);
+    await cordon(t, busy!);
     await eventually(async () => (await podsOn(busy!)).length === 0, {
       timeoutMs: 180_000,
       what: 'idle sessions have left the cordoned node',

@@ -17,7 +17,7 @@ import {
 import { pythonAgent, pythonImage } from './support/images.ts';
 import { leader } from './support/leader.ts';
 import { allEnded, assertOnce, giveTurns } from './support/load.ts';
-import { signal } from './support/node.ts';
+import { cordon, signal } from './support/node.ts';
 
 const pool = (namespace: string, name: string, spec: object): object => ({
   apiVersion: 'berth.dev/v1alpha1',
@@ -80,7 +80,7 @@ describe('a SessionPool', () => {
       await apply(turn(namespace, `${notes}-${note}`, notes, note));
       return await ended(namespace, `${notes}-${note}`);
     };
-    const cold = async (attempt: number) => {
+    const begin = async (attempt: number) => {
       notes = `notes-${attempt}`;
       await apply(session(namespace, notes, { class: name, agent }));
       return await takeNote('a');
@@ -97,17 +97,17 @@ describe('a SessionPool', () => {
         JSON.stringify({ spec: { suspend } }),
       ]);
     let expected = 'a';
-    const woken = async (attempt: number) => {
+    const wake = async (attempt: number) => {
       await suspend(true);
       await until(namespace, 'session', notes, ({ status }) => status?.phase === 'Suspended');
       await suspend(false);
       const note = 'bcdef'.charAt(attempt - 1);
-      const found = await takeNote(note);
+      const woken = await takeNote(note);
       expected += note;
-      assert.equal(found.status.output, expected, JSON.stringify(found.status));
-      return found;
+      assert.equal(woken.status.output, expected, JSON.stringify(woken.status));
+      return woken;
     };
-    const starts = await inPoolPod(namespace, woken, await inPoolPod(namespace, cold, 0));
+    const starts = await inPoolPod(namespace, wake, await inPoolPod(namespace, begin, 0));
     await full(namespace, starts);
     const row = /^NAME +CLASS +DESIRED +READY +REASON +CLAIMED +MISSED +AGE\nwarm +\S+ +1 +1 +PoolFull +[2-9] +\d /;
     assert.match(await kubectl(['get', 'sessionpools', '-n', namespace]), row);
@@ -183,8 +183,7 @@ describe('a SessionPool', () => {
     await apply(pool(namespace, 'warm', { class: name, replicas: 2 }));
     await full(namespace);
     const node = (await unclaimed(namespace))[0]?.spec.nodeName;
-    t.onTestFinished(async () => void (await kubectl(['uncordon', node])));
-    await kubectl(['cordon', node]);
+    await cordon(t, node);
     await eventually(
       async () => {
         const found = await unclaimed(namespace);

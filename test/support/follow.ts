@@ -7,7 +7,7 @@ import { text } from 'node:stream/consumers';
 import { CHECKOUT, type Command, pattern } from './pages.ts';
 import { tools } from './tools.ts';
 
-/** What commands say on a machine on which a start or an end takes longer than it should; the pages show none of it. */
+/** Lines in which a command says what it waits for. Only slow machines print them, so no page shows them. */
 const SLOW = /^waiting(?::| for turn) .*\n/gm;
 
 /** Place where a page is followed. */
@@ -59,9 +59,8 @@ export async function follow(commands: readonly Command[], place: Place): Promis
     const printed = content(said(n));
     const at = `${page}:${line}: $ ${typed}`;
     if (content(`${said(n)}.done`) === undefined) return printed === undefined ? [] : [`${at}\nfailed: ${printed}`];
-    return !shown || pattern(shown).test((printed ?? '').replace(SLOW, ''))
-      ? []
-      : [`${at}\nprinted: ${printed}\nthe page: ${shown}`];
+    const isAsShown = !shown || pattern(shown).test((printed ?? '').replace(SLOW, ''));
+    return isAsShown ? [] : [`${at}\nprinted: ${printed}\nthe page: ${shown}`];
   });
   if (wrong.length === 0 && outcome) wrong.push(`${page}: before: ${content(said('before'))} ${outcome}`);
   assert.equal(wrong.join('\n'), '');

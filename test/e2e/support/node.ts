@@ -1,5 +1,6 @@
 /** Operations on the cluster's nodes from outside: kind's nodes are containers. */
 import { setTimeout as after } from 'node:timers/promises';
+import type { TestContext } from 'vitest';
 import { finish, kubectl, release } from './cluster.ts';
 
 /** Attempts to load an image: containerd may be busy with other images. */
@@ -14,6 +15,12 @@ const EXEC_AGAIN_MS = 1_000;
 export async function nodeNames(): Promise<string[]> {
   const names = await kubectl(['get', 'nodes', '-o', 'jsonpath={.items[*].metadata.name}']);
   return names.split(' ');
+}
+
+/** Cordons a node until the end of the test. */
+export async function cordon(t: TestContext, node: string): Promise<void> {
+  t.onTestFinished(async () => void (await kubectl(['uncordon', node])));
+  await kubectl(['cordon', node]);
 }
 
 /** Brings an image's archive onto all nodes of the cluster, or those that are named. */

@@ -12,7 +12,7 @@ import { EXAMPLE_WHEELS, exampleCommands, PYTHON_EXAMPLE } from '../../support/p
 import { skipIf } from '../../support/requires.ts';
 import { Caller } from './support.ts';
 
-/** No need of `.ci/run`: a machine may have no index of packages, and the small one is there without. */
+/** Why the machine's index of packages cannot be used. `.ci/run` does not require one: the tests of the small index run anywhere. */
 const noIndex = await unreachable(readFileSync(join(PYTHON_EXAMPLE, 'requirements.txt'), 'utf8'));
 
 for (const { from, options, open } of [

@@ -54,10 +54,9 @@ describe('a SessionPool', () => {
   /** Has `run` end a turn until it ran in the pod that the pool had: a busy machine can be too slow for the answer to a claim. */
   async function inPoolPod(name: string, run: (attempt: number) => Promise<StoredTurn>): Promise<StoredPod> {
     for (let attempt = 1; ; attempt++) {
+      await full(name);
       // The pool's status may still tell of the pod that was just claimed.
-      const pod = await eventually(async () => (await full(name)) && (await podsOf(name))[0], {
-        what: `pool ${name} has a pod that is ready`,
-      });
+      const pod = await eventually(async () => (await podsOf(name))[0], { what: `pool ${name} has a pod` });
       const { status } = await run(attempt);
       if (status?.podUID === pod.metadata.uid) return pod;
       assert.ok(attempt < 5, JSON.stringify(status));

@@ -6,12 +6,12 @@ import { installed } from '../../support/installed.ts';
 const SUSPENDED = 30;
 
 describe('a new leader', () => {
-  // One worker reconciles one session after the other.
+  // A controller with one worker reconciles one session after the other.
   const cluster = installed({ BERTH_WORKERS: '1', BERTH_LOG_LEVEL: 'debug' });
 
   test('reconciles the sessions that have pods before the others', async () => {
     const first = cluster.startController();
-    // By its name it would be the last.
+    // Lists are in the order of names, in which session z is the last.
     await cluster.create('z', { agent: { command: ['cat'], input: 'Text', result: 'Text' } });
     await cluster.turn('z', 'z-1', 'hello');
     await cluster.ended('z-1');

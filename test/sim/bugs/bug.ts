@@ -21,5 +21,5 @@ interface Edit {
   replace: string;
 }
 
-/** Worlds in which little happens that these mistakes have nothing to do with. */
+/** Choices that leave out of a world what many mistakes have nothing to do with. */
 export const PLAIN = { files: false, restarts: false, environments: false, protections: false, releases: false };

@@ -1,9 +1,8 @@
-import type { Lease } from '../../../core/kube/builtin.ts';
 import type { StoredSession, StoredTurn } from '../../../core/resources/kinds.ts';
 import { ANNOTATION_TOUCHED_AT } from '../../../core/resources/names.ts';
-import type { Change } from '../../../local/apiserver/store/versioned.ts';
 import type { Observer } from '../observer.ts';
-import { type Facts, LEASES, ownerOf, SESSIONS, TURNS } from './facts.ts';
+import { type Facts, ownerOf, SESSIONS, TURNS } from './facts.ts';
+import { Terms } from './terms.ts';
 
 /** Source by which activity is first visible: an API write, or a pod, whose runner reports it. */
 type Source = 'api' | 'runner';
@@ -31,12 +30,13 @@ export class Activity implements Partial<Observer> {
   readonly #moments = new Map<string, Moment[]>();
   readonly #touches = new Map<string, string>();
   readonly #attempts = new Map<string, string>();
-  /** Turn → its deletion, and process → the beginning of its leadership; virtual milliseconds. */
+  readonly #terms: Terms;
+  /** Turn → its deletion, virtual milliseconds. */
   readonly #deletedAt = new Map<string, number>();
-  readonly #leadsSince = new Map<string, number>();
 
   constructor(facts: Facts) {
     this.#facts = facts;
+    this.#terms = new Terms(facts);
   }
 
   /**
@@ -44,7 +44,7 @@ export class Activity implements Partial<Observer> {
    * controller's process led shows it nothing.
    */
   restedMs(sessionUID: string, until: Until, process: string): number {
-    const knowsSince = (this.#leadsSince.get(process) ?? 0) + BEGINS_MS;
+    const knowsSince = this.#terms.since(process) + BEGINS_MS;
     const isThere = (turn: string | undefined) =>
       (this.#deletedAt.get(turn ?? '') ?? Number.POSITIVE_INFINITY) > knowsSince;
     const isSeen = ({ seen, source, turn }: Moment) => seen <= until[source] && isThere(turn);
@@ -59,7 +59,7 @@ export class Activity implements Partial<Observer> {
 
   committed: Observer['committed'] = (change) => {
     const { storage, type, object } = change;
-    if (storage === LEASES) this.#lease(change);
+    if (this.#terms.see(change, this.#facts.callBehind(change))) return;
     if (type === 'DELETED') {
       if (storage === TURNS) this.#deletedAt.set(object.metadata.uid ?? '', this.#facts.kubelets.now);
       return;
@@ -74,13 +74,6 @@ export class Activity implements Partial<Observer> {
   runEnded: Observer['runEnded'] = ({ sessionUID }) => this.#now(sessionUID, 'runner');
   talked: Observer['talked'] = ({ sessionUID }) => this.#now(sessionUID, 'runner');
   touched: Observer['touched'] = (sessionUID) => this.#now(sessionUID, 'runner');
-
-  #lease(change: Change): void {
-    const holderOf = (object: unknown) => (object as Lease | undefined)?.spec?.holderIdentity;
-    const call = this.#facts.callBehind(change);
-    if (call && holderOf(change.object) !== holderOf(change.previous))
-      this.#leadsSince.set(call.process, this.#facts.kubelets.now);
-  }
 
   #session(added: boolean, { metadata }: StoredSession): void {
     const { uid } = metadata;

@@ -9,7 +9,7 @@ import { Terms } from './terms.ts';
  * after a later one has begun to give. The later leader would otherwise have decided by outdated reads.
  */
 export const oneLeader: MakeInvariant = (facts) => {
-  const terms = new Terms();
+  const terms = new Terms(facts);
   const gave: { process: string; number: number; at: number; what: string }[] = [];
 
   return {

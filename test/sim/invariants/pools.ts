@@ -84,7 +84,7 @@ export const boundFirst: MakeInvariant = (facts) => {
   /** Turn → the term in which it was written Running for its present pod. */
   const given = new Map<string, number>();
   const ofPools = new Set<string>();
-  const terms = new Terms();
+  const terms = new Terms(facts);
   return {
     committed(change) {
       const { storage, type, object, previous } = change;
@@ -195,7 +195,7 @@ function poolAct(facts: Facts, { verb, resource, name, object, namespace }: Cont
  * one has begun to.
  */
 export const onePoolKeeper: MakeInvariant = (facts) => {
-  const terms = new Terms();
+  const terms = new Terms(facts);
   const acts: { process: string; number: number; what: string }[] = [];
   const calls = new Map<ControllerCall, string>();
   return {

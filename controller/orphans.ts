@@ -1,7 +1,9 @@
+import { keyOf } from '../core/kube/cache.ts';
 import { sessionOwner, turns } from '../core/resources/kinds.ts';
 import type { TurnStatus } from '../core/resources/turn.ts';
 import { isTerminal } from '../core/resources/turn-phases.ts';
 import type { Effects } from './act/context.ts';
+import { logCommitBy } from './act/log-commit.ts';
 import { writingTurn } from './act/too-large.ts';
 import { writeStatus } from './act/write-status.ts';
 import { DEFAULT_START_MS } from './settings/effective.ts';
@@ -29,8 +31,11 @@ export async function reconcileOrphans(
     if (isTerminal(turn.status.phase) || goesWithOwner) continue;
     const age = now - Date.parse(turn.metadata.creationTimestamp);
     const message = `There is no Session "${session}" in namespace "${namespace}"; create it, then give the turn again under another name: a Session never takes a turn that is older than it.`;
-    const write = async (status: TurnStatus) =>
-      caches.sawTurn(await writingTurn(effects, turn, () => writeStatus(api, turns, turn.metadata, status, signal)));
+    const write = async (status: TurnStatus) => {
+      const written = await writingTurn(effects, turn, () => writeStatus(api, turns, turn.metadata, status, signal));
+      logCommitBy({ effects, key: keyOf({ namespace, name: session }) }, written);
+      caches.sawTurn(written);
+    };
     if (turn.spec.cancel) {
       const status = ended(
         turn,

@@ -8,6 +8,7 @@ import { LABEL_SESSION_UID } from '../core/resources/names.ts';
 import type { SessionStatus } from '../core/resources/session.ts';
 import { isTerminal } from '../core/resources/turn-phases.ts';
 import type { Effects, ReconcileContext } from './act/context.ts';
+import { logCommitBy } from './act/log-commit.ts';
 import { perform } from './act/perform.ts';
 import { writingSession } from './act/too-large.ts';
 import { writeStatus } from './act/write-status.ts';
@@ -152,7 +153,8 @@ export class Reconciler {
    * here.
    */
   async #endBroken({ key, session, memory, signal, world, turn: acted }: Attempt, error: Error): Promise<void> {
-    const { api, caches, clock, log } = this.#options.effects;
+    const { effects } = this.#options;
+    const { api, caches, clock, log } = effects;
     const { failing, isEnough } = failedAgain(memory.failing, clock.monotonic());
     learn(memory, { fact: 'Failed', failing: isEnough ? undefined : failing });
     if (!isEnough) return;
@@ -170,9 +172,11 @@ export class Reconciler {
     learn(memory, { fact: 'TurnBroken', turn: uid, why });
     if (!isSecond) return;
     const status = ended(unreadableTurn(turn, why), internalError(why), clock.now());
-    caches.sawTurn(await writeStatus(api, turnKind, turn.metadata, status, signal));
+    const written = await writeStatus(api, turnKind, turn.metadata, status, signal);
+    logCommitBy({ effects, key, session, memory }, written);
+    caches.sawTurn(written);
     const message = `Turn ${turn.metadata.name}: ${status.error?.message}`;
-    this.#options.effects.notify(session, { type: 'Warning', reason: 'InternalError', message });
+    effects.notify(session, { type: 'Warning', reason: 'InternalError', message });
   }
 
   /**

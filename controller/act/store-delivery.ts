@@ -114,7 +114,7 @@ export async function storeDelivery(
 
 /** The incarnation whose pod ran the turn: what that pod delivers keeps its label, whatever the session is by now. */
 export function incarnationOf({ metadata, status }: CachedTurn): number {
-  if (status.incarnation === undefined) throw new Error(`turn ${metadata.name} was given to no incarnation`);
+  if (status.incarnation === undefined) throw new TypeError(`turn ${metadata.name} was given to no incarnation`);
   return status.incarnation;
 }
 

@@ -40,7 +40,7 @@ export function resumed(
   now: number,
 ): TurnStatus {
   const { approval } = turn.status;
-  if (!approval) throw new Error(`turn ${turn.metadata.name} has asked nothing`);
+  if (!approval) throw new TypeError(`turn ${turn.metadata.name} has asked nothing`);
   const by = decided.by ? ` by ${decided.by}` : '';
   const message = `${decided.decision === 'Approve' ? 'Approved' : 'Denied'}${by}; incarnation ${incarnation} goes on.`;
   const value = { status: 'True', reason: 'Running', message } as const;

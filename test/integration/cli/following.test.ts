@@ -172,7 +172,7 @@ answer(said['decision'] if said else 'done')
     await cluster.create('queue', { agent });
     for (const name of ['queue-1', 'queue-2'])
       await caller.ok('turn', 'queue', '--text', 'wait', '--name', name, '--no-wait');
-    await eventually(async () => (await caller.ok('logs', 'queue-1')).startsWith('begin queue-1'), {
+    await eventually(async () => (await caller.ok('logs', 'queue-1')).includes('begin queue-1'), {
       what: 'queue-1 prints',
     });
     const { ended } = caller.start(['logs', 'queue', '--turn', 'queue-2', '-f']);

@@ -107,4 +107,23 @@ describe('a controller that fails at one turn again and again', () => {
       assert.equal((await world.turn(session, 'last', PLAN)).status?.phase, 'Succeeded');
     });
   }
+
+  test('and cannot decide upon its end either writes that end, and logs it as a commit', async () => {
+    const world = new QuietWorld();
+    const said = (text: string) => world.logged.filter(({ message }) => message === text);
+    const givenUp = () => said('turn ended because its reconcile fails repeatedly').length;
+    plant(world, ({ metadata }) => metadata.name === 'poison' && givenUp() < 2);
+    await world.start();
+    const session = await world.session('notes');
+    await world.give('poison', PLAN, 'notes');
+    const status = () => world.server.get(turns, 'team', 'poison')?.status;
+    await world.until('the end', () => isTerminal(status()?.phase));
+    assert.deepEqual([status()?.phase, status()?.error?.code, givenUp()], ['Failed', 'InternalError', 2]);
+    assert.equal((await world.turn(session, 'last', PLAN)).status?.phase, 'Succeeded');
+    const committed = said('turn committed').filter(({ fields }) => fields.turn === 'poison');
+    assert.deepEqual(
+      committed.map(({ fields }) => [fields.session, fields.phase, fields.code]),
+      [['team/notes', 'Failed', 'InternalError']],
+    );
+  });
 });

@@ -95,6 +95,11 @@ test('a turn of no session that belongs to another session is told that there is
   assert.equal(status()?.conditions?.[0]?.reason, 'SessionNotFound');
   await world.pass(11 * 60_000);
   assert.deepEqual([status()?.phase, status()?.error?.code], ['Failed', 'SessionNotFound']);
+  const committed = world.logged.filter(({ message }) => message === 'turn committed').map(({ fields }) => fields);
+  assert.deepEqual(
+    committed.map(({ session, uid, turn, code }) => [session, uid, turn, code]),
+    [['team/nobody', undefined, 'foreign', 'SessionNotFound']],
+  );
 });
 
 test('a session whose own input is nested too deep says so, and starts once it is not', async () => {

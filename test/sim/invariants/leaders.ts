@@ -1,35 +1,36 @@
 import type { StoredTurn } from '../../../core/resources/kinds.ts';
 import type { ControllerCall } from '../observer.ts';
-import { type Facts, SESSIONS, TURNS } from './facts.ts';
+import type { Facts } from './facts.ts';
 import type { MakeInvariant } from './invariant.ts';
 import { Terms } from './terms.ts';
 
 /**
- * Leaders give indices and turns one after the other: no write of an earlier leader to a session or a turn takes effect
- * after a later one has begun to give. The later leader would otherwise have decided by outdated reads.
+ * Leaders give indices and turns one after the other: no write of an earlier leader to a session or a turn is carried out
+ * after a later one has begun to give, not even one that the API server then refuses for its version. The later leader
+ * would otherwise have decided by outdated reads.
  */
 export const oneLeader: MakeInvariant = (facts) => {
   const terms = new Terms(facts);
-  const gave: { process: string; number: number; at: number; what: string }[] = [];
+  const gave: { process: string; number: number; what: string }[] = [];
 
   return {
     sent(call) {
       const what = givenBy(facts, call);
       const number = terms.of(call.process);
-      if (what && number > 0) gave.push({ process: call.process, number, at: facts.kubelets.now, what });
+      if (what && number > 0) gave.push({ process: call.process, number, what });
     },
-    committed(change) {
-      const call = facts.callBehind(change);
-      if (terms.see(change, call)) return;
-      if (!call || (change.storage !== TURNS && change.storage !== SESSIONS)) return;
-      const number = terms.of(call.process);
-      const later = gave.find((one) => one.number > number && one.process !== call.process);
+    called({ process, verb, resource, name }) {
+      if (verb === 'get' || verb === 'list' || (resource !== 'sessions' && resource !== 'turns')) return;
+      const number = terms.of(process);
+      const later = gave.find((one) => one.number > number && one.process !== process);
       if (!later || number === 0) return;
-      const { metadata } = change.object;
       facts.fail(
         'one leader',
-        `a write of ${call.process} to ${call.resource} ${metadata.name} takes effect after ${later.process} has given ${later.what}`,
+        `the ${verb} of ${resource} ${name} by ${process} is carried out after ${later.process} has given ${later.what}`,
       );
+    },
+    committed(change) {
+      terms.see(change, facts.callBehind(change));
     },
   };
 };
